@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+/// Status helpers: the mapping from errno, and the two macros for early return.
+
+namespace sluice::base {
+
+/// The status for a failed system call. `what` names the call and its object ("open /var/tmp/x").
+/// ENOSPC, EDQUOT, EFBIG and ENOMEM become ResourceExhausted, EPERM and EACCES PermissionDenied,
+/// ENOENT NotFound, EINVAL InvalidArgument, ETIMEDOUT DeadlineExceeded, EAGAIN and EINTR
+/// Unavailable, everything else Internal. The message ends with the errno's name and text.
+absl::Status StatusFromErrno(int error_number, std::string_view what);
+
+/// The symbolic name of an errno ("ENOSPC"), or its number as text when it is not known.
+std::string_view ErrnoName(int error_number);
+
+/// `status` with `context` put before its message; OK stays OK.
+absl::Status Annotate(const absl::Status& status, std::string_view context);
+
+}  // namespace sluice::base
+
+/// Returns from the enclosing function when the expression is not OK.
+#define SLUICE_RETURN_IF_ERROR(expression)                       \
+  do {                                                           \
+    if (absl::Status sluice_status_ = (expression); !sluice_status_.ok()) { \
+      return sluice_status_;                                     \
+    }                                                            \
+  } while (false)
+
+#define SLUICE_STATUS_CONCAT_INNER_(a, b) a##b
+#define SLUICE_STATUS_CONCAT_(a, b) SLUICE_STATUS_CONCAT_INNER_(a, b)
+#define SLUICE_ASSIGN_OR_RETURN_IMPL_(result, target, expression) \
+  auto result = (expression);                                     \
+  if (!result.ok()) return std::move(result).status();            \
+  target = std::move(result).value()
+
+/// Assigns the value of a StatusOr expression to `target`, or returns its error.
+#define SLUICE_ASSIGN_OR_RETURN(target, expression) \
+  SLUICE_ASSIGN_OR_RETURN_IMPL_(SLUICE_STATUS_CONCAT_(sluice_result_, __LINE__), target, expression)

@@ -1,0 +1,36 @@
+#include "base/strings.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <vector>
+
+namespace sluice::base {
+namespace {
+
+std::size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::string NearestName(std::string_view name, std::span<const std::string> candidates) {
+  const auto nearest = std::min_element(
+      candidates.begin(), candidates.end(), [&](const std::string& a, const std::string& b) {
+        return EditDistance(name, a) < EditDistance(name, b);
+      });
+  return nearest == candidates.end() ? std::string() : *nearest;
+}
+
+}  // namespace sluice::base

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/strings/string_view.h"
+
+/// Debian's absl::string_view is a type of its own; these are the only conversions.
+
+namespace sluice::base {
+
+inline absl::string_view ToAbsl(std::string_view text) { return {text.data(), text.size()}; }
+inline std::string_view ToStd(absl::string_view text) { return {text.data(), text.size()}; }
+
+/// The candidate with the smallest edit distance to `name`; empty when there is none.
+std::string NearestName(std::string_view name, std::span<const std::string> candidates);
+
+}  // namespace sluice::base

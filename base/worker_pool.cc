@@ -1,0 +1,45 @@
+#include "base/worker_pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <utility>
+
+namespace sluice::base {
+
+void SetUpThread(const std::string& name, const std::vector<int>& cpus) {
+  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
+  if (cpus.empty()) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int cpu : cpus) CPU_SET(static_cast<std::size_t>(cpu), &set);
+  pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+}
+
+WorkerPool::WorkerPool(const WorkerPoolOptions& options) : queue_(options.queue_capacity) {
+  for (int i = 0; i < options.threads; ++i) {
+    threads_.emplace_back([this, name = options.name, cpus = options.cpus] {
+      SetUpThread(name, cpus);
+      Run();
+    });
+  }
+}
+
+WorkerPool::~WorkerPool() {
+  queue_.Close();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void WorkerPool::Submit(Job job) {
+  SLUICE_CHECK(queue_.Push(std::move(job)), "a worker pool outlives its users");
+}
+
+void WorkerPool::Run() {
+  Job job;
+  while (queue_.Pop(&job)) {
+    std::move(job)();
+    job = nullptr;
+  }
+}
+
+}  // namespace sluice::base

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "base/bounded_queue.h"
+
+namespace sluice::base {
+
+struct WorkerPoolOptions {
+  int threads = 1;
+  /// Jobs that may wait; Submit blocks beyond it.
+  std::size_t queue_capacity = 1024;
+  /// Name of the threads as tools show it, at most 15 characters.
+  std::string name = "sluice-worker";
+  /// Processors the threads may run on; empty means no restriction.
+  std::vector<int> cpus;
+};
+
+/// A fixed set of threads that run jobs: the only place where page bytes are hashed and copied.
+/// Threads: Submit from any thread but the pool's own (a job that submits could block on itself).
+class WorkerPool {
+ public:
+  using Job = absl::AnyInvocable<void()>;
+
+  explicit WorkerPool(const WorkerPoolOptions& options);
+  /// Runs every submitted job, then joins.
+  ~WorkerPool();
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+
+  /// Blocks while the queue is full.
+  void Submit(Job job);
+
+ private:
+  void Run();
+
+  BoundedQueue<Job> queue_;
+  std::vector<std::thread> threads_;
+};
+
+/// Names the calling thread and binds it to `cpus` (empty: leaves its affinity as it is). Failure to
+/// bind is ignored by design: a CPU set is a wish, results do not depend on it.
+void SetUpThread(const std::string& name, const std::vector<int>& cpus);
+
+}  // namespace sluice::base

@@ -1,0 +1,55 @@
+# One library per folder, linked explicitly: the link graph is the layer diagram of ARCHITECTURE.md.
+
+add_library(sluice_warnings INTERFACE)
+target_compile_options(sluice_warnings INTERFACE -Wall -Wextra -Wconversion -Wshadow -Werror
+                       $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
+if(SLUICE_SANITIZE)
+  add_compile_options(-fsanitize=${SLUICE_SANITIZE} -fno-omit-frame-pointer
+                      -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${SLUICE_SANITIZE})
+endif()
+
+find_program(SLUICE_CCACHE ccache)
+if(SLUICE_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${SLUICE_CCACHE})
+endif()
+
+# sluice_library(NAME SOURCES a.cc ... [PUBLIC targets...] [PRIVATE targets...])
+function(sluice_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  string(REGEX REPLACE "^sluice_" "" short ${name})
+  add_library(sluice::${short} ALIAS ${name})
+  set_target_properties(${name} PROPERTIES EXPORT_NAME ${short})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${name} PUBLIC ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE}
+                        $<BUILD_INTERFACE:sluice_warnings>)
+endfunction()
+
+# sluice_executable(NAME OUTPUT file SOURCES a.cc ... LINKS targets...)
+function(sluice_executable name)
+  cmake_parse_arguments(ARG "" "OUTPUT" "SOURCES;LINKS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  if(ARG_OUTPUT)
+    set_target_properties(${name} PROPERTIES OUTPUT_NAME ${ARG_OUTPUT})
+  endif()
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${ARG_LINKS} sluice_warnings)
+endfunction()
+
+# sluice_test(NAME SOURCES a_test.cc ... LINKS targets... [LABELS unit sim slow root])
+# One gtest binary, run as one ctest.
+function(sluice_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINKS;LABELS" ${ARGN})
+  sluice_executable(${name} SOURCES ${ARG_SOURCES}
+                    LINKS ${ARG_LINKS} GTest::gtest GTest::gmock GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS unit)
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
+                       SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\].*all tests skipped")
+endfunction()

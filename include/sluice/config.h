@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "sluice/units.h"
+
+namespace sluice {
+
+/// A TOML file plus overrides, read key by key; every key that nobody asked for is an error.
+/// Keys are dotted ("tiers.dram.bytes"). Sizes are written as strings ("256MiB") or byte counts.
+/// Threads: externally synchronised.
+class Config {
+ public:
+  /// Errors: NotFound, or InvalidArgument with line and column for malformed TOML.
+  static absl::StatusOr<Config> Load(const std::string& path);
+  static absl::StatusOr<Config> Parse(std::string_view toml, const std::string& source_name);
+
+  Config(Config&&) noexcept;
+  Config& operator=(Config&&) noexcept;
+  ~Config();
+
+  /// Applies "key=value" (a TOML value, or a bare word taken as a string). Whether the key is known
+  /// is decided by Finish. Errors: InvalidArgument.
+  absl::Status Set(std::string_view assignment);
+
+  /// Each reads one key into `*value`, which keeps its default when the key is absent, and marks the
+  /// key as known. Errors: InvalidArgument that names the key and the expected type.
+  absl::Status Read(std::string_view key, bool* value);
+  absl::Status Read(std::string_view key, std::int64_t* value);
+  absl::Status Read(std::string_view key, double* value);
+  absl::Status Read(std::string_view key, std::string* value);
+  absl::Status Read(std::string_view key, Bytes* value);
+  absl::Status Read(std::string_view key, std::vector<std::int64_t>* value);
+
+  bool Has(std::string_view key) const;
+
+  /// Errors: InvalidArgument for the first key in the file or overrides that was never read, with the
+  /// nearest known key.
+  absl::Status Finish() const;
+
+ private:
+  struct State;
+  explicit Config(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "sluice/tensor.h"
+#include "sluice/tier.h"
+#include "sluice/units.h"
+
+namespace sluice {
+
+enum class LogLevel { kInfo, kWarning, kError };
+
+/// Receives every line the library has to say; the library never writes to stdout or stderr itself
+/// (except the text of a violated invariant, just before it stops the program).
+/// Threads: called from internal threads, one call at a time; must not call the Runtime.
+using LogSink = std::function<void(LogLevel level, std::string_view line)>;
+
+/// A page's only copy could not be read and could not be reproduced.
+struct PageLostEvent {
+  std::string tensor;
+  ByteRange range;
+  absl::Status cause;
+};
+
+/// The runtime works, but with less than the machine or the options promise.
+struct FallbackEvent {
+  std::string what;    ///< "io_uring", "o_direct", "huge_pages", "device"
+  std::string reason;  ///< why, as a sentence
+  std::string chosen;  ///< what is used in its place
+};
+
+/// A tier stopped taking pages.
+struct TierFencedEvent {
+  TierId tier;
+  absl::Status cause;
+};
+
+/// A transfer passed its deadline and has not completed; its frame is quarantined until it does.
+struct TransferStalledEvent {
+  std::string tensor;
+  TierId source;
+  TierId target;
+  double seconds = 0;
+};
+
+/// Told about what a user wants to know at once. Override what is of interest.
+/// Threads: called from one internal thread; must not call the Runtime and must not block.
+/// Lifetime: outlives the Runtime.
+class EventListener {
+ public:
+  virtual ~EventListener() = default;
+  virtual void OnPageLost(const PageLostEvent&) {}
+  virtual void OnFallback(const FallbackEvent&) {}
+  virtual void OnTierFenced(const TierFencedEvent&) {}
+  virtual void OnTransferStalled(const TransferStalledEvent&) {}
+};
+
+/// One interval of a timeline: a transfer on a link, or a stall.
+struct TraceSpan {
+  std::string track;  ///< "hbm-dram in", "dram-nvme out", "stall"
+  std::string name;   ///< tensor or op
+  std::chrono::steady_clock::time_point begin;
+  std::chrono::steady_clock::time_point end;
+};
+
+/// Receives every interval as it ends. Threads: called from internal and waiting threads at once.
+using TraceSink = std::function<void(const TraceSpan&)>;
+
+}  // namespace sluice

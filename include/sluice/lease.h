@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "sluice/tensor.h"
+#include "sluice/tier.h"
+
+namespace sluice {
+
+namespace internal {
+class LeaseState;
+}
+
+/// An RAII pin of a range of a tensor in one tier. While it lives the bytes stay where they are.
+/// Threads: a lease may be moved to and released from any thread; release never blocks.
+/// Lifetime: harmless after its Runtime is gone (its spans are not: they are unmapped by then).
+class Lease {
+ public:
+  Lease();
+  Lease(Lease&&) noexcept;
+  Lease& operator=(Lease&&) noexcept;
+  /// Releases.
+  ~Lease();
+
+  /// False for a default-constructed, moved-from or released lease.
+  bool valid() const { return state_ != nullptr; }
+  TensorId tensor() const;
+  TierId tier() const;
+  AccessMode mode() const;
+
+  /// The range as one piece at the tensor's stable address, the same through any number of
+  /// evictions. REQUIRES: valid(), and the access asked for a contiguous address.
+  std::span<std::byte> Contiguous() const;
+  /// The pinned frames themselves, in order, cut to the range. REQUIRES: valid().
+  const std::vector<std::span<std::byte>>& Spans() const;
+
+  /// The contiguous range as elements. REQUIRES: size divisible by sizeof(T).
+  template <typename T>
+  std::span<T> As() const {
+    const std::span<std::byte> bytes = Contiguous();
+    return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+  }
+
+  /// Gives the pin back early; the destructor does the same.
+  void Release();
+
+ private:
+  friend class Ticket;
+  friend class StreamRef;
+  explicit Lease(std::shared_ptr<internal::LeaseState> state);
+  std::shared_ptr<internal::LeaseState> state_;
+};
+
+}  // namespace sluice

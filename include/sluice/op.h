@@ -1,0 +1,98 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "sluice/lease.h"
+#include "sluice/stream.h"
+#include "sluice/tensor.h"
+#include "sluice/tier.h"
+#include "sluice/units.h"
+
+namespace sluice {
+
+namespace internal {
+class OpState;
+class TicketState;
+}  // namespace internal
+
+/// One tensor (or a range of it) that an op needs, where and how.
+struct Access {
+  TensorId tensor;
+  ByteRange range = kWholeTensor;
+  AccessMode mode = AccessMode::kRead;
+  TierId tier = kHbm0;
+  /// Whether Lease::Contiguous is wanted; elementwise work does with Spans and spares the mapping.
+  bool contiguous = true;
+};
+
+/// The answer to one AcquireAll: all of its leases at once, or none.
+/// Threads: externally synchronised; the ticket may move between threads.
+class Ticket {
+ public:
+  using Deadline = std::chrono::steady_clock::time_point;
+
+  Ticket();
+  Ticket(Ticket&&) noexcept;
+  Ticket& operator=(Ticket&&) noexcept;
+  /// Cancels when the leases were not taken.
+  ~Ticket();
+
+  /// True when Take will not block: granted or failed.
+  bool Ready() const;
+  /// Blocks until granted or failed. Errors: DeadlineExceeded (the ticket lives on); else as Take.
+  absl::Status Wait(Deadline deadline = Deadline::max());
+  /// Gives the request up; leases already granted are released. Never blocks.
+  void Cancel();
+
+  /// Waits, then hands out one lease per access, in the order of the request.
+  /// Errors: InvalidArgument (unknown tensor, bad range, one page asked for in two tiers),
+  /// ResourceExhausted (the op can never fit: names op, bytes needed, tier and budget),
+  /// DataLoss (names tensor, range, tier and cause), Aborted ("would deadlock": other ops hold what
+  /// this one needs and wait themselves), Cancelled (cancelled, or the Runtime shut down).
+  absl::StatusOr<std::vector<Lease>> Take();
+
+ private:
+  friend class Op;
+  friend class StreamRef;
+  explicit Ticket(std::shared_ptr<internal::TicketState> state);
+  std::shared_ptr<internal::TicketState> state_;
+};
+
+struct OpOptions {
+  /// Names the op in schedules, traces and messages.
+  std::string name;
+  /// Ops of one lane run one after another; lanes run beside each other.
+  std::string lane = "gpu";
+};
+
+/// One step of the repeating structure. Ends by destruction or EndAfter; its time excludes stalls.
+/// Threads: several ops may be open at once on several threads; one op belongs to one thread.
+class Op {
+ public:
+  Op();
+  Op(Op&&) noexcept;
+  Op& operator=(Op&&) noexcept;
+  ~Op();
+
+  /// Asks for everything at once; never blocks inside the call (a full request queue gives an unready
+  /// ticket). Asking twice in one op is allowed; holding one set while waiting for another can fail
+  /// with Aborted ("would deadlock").
+  Ticket AcquireAll(std::span<const Access> accesses);
+
+  /// The op ends when everything enqueued on `stream` so far is done.
+  void EndAfter(StreamRef stream);
+  void End();
+
+ private:
+  friend class Runtime;
+  explicit Op(std::shared_ptr<internal::OpState> state);
+  std::shared_ptr<internal::OpState> state_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "sluice/config.h"
+#include "sluice/events.h"
+#include "sluice/units.h"
+
+namespace sluice {
+
+class Policy;
+
+enum class DeviceKind { kEmulated, kCuda };
+
+/// The emulated device: host memory that stands for HBM, reached by real copies.
+struct EmulatedDeviceOptions {
+  /// Modelled rate per direction in bytes per second; 0 copies as fast as the host can.
+  double in_bytes_per_second = 0;
+  double out_bytes_per_second = 0;
+  /// Added to the completion of every copy; does not occupy the link.
+  double latency_seconds = 0;
+};
+
+struct IoOptions {
+  /// Directory of the spill file; empty means /var/tmp/sluice-<uid>, which is made 0700. One that is
+  /// named must exist, belong to the user and not be writable by group or others.
+  std::string directory;
+  /// Requests in flight per ring.
+  std::uint32_t queue_depth = 32;
+  /// Create fails instead of falling back to pread/pwrite threads.
+  bool require_io_uring = false;
+  /// Create fails instead of falling back to buffered I/O.
+  bool require_direct = false;
+  /// For tests and comparisons: do not try io_uring, do not try O_DIRECT.
+  bool disable_io_uring = false;
+  bool disable_direct = false;
+};
+
+/// The part of one host that belongs to this process (index of count); host budgets are divided.
+struct Share {
+  std::uint32_t index = 0;
+  std::uint32_t count = 1;
+};
+
+struct RuntimeOptions {
+  /// Unit of residency and transfer in every tier: a power of two, 4 KiB to 64 MiB.
+  Bytes page_bytes = 2_MiB;
+  /// Hard limits per kind, staging and in-flight pages included; rounded down to whole pages.
+  Bytes hbm_bytes;
+  Bytes dram_bytes;
+  Bytes nvme_bytes;
+
+  DeviceKind device = DeviceKind::kEmulated;
+  EmulatedDeviceOptions emulated;
+  IoOptions io;
+  Share share;
+
+  /// "min" (furthest next use, needs a recorded iteration, online lru before that) or "lru".
+  std::string policy = "min";
+  /// A policy of the user's own instead of a named one. See policy.h.
+  std::shared_ptr<Policy> custom_policy;
+  /// How many recorded ops ahead page-ins are started; 0 turns prefetching off.
+  std::uint32_t prefetch_ops = 24;
+
+  /// Threads that hash and copy, and the processors that all internal threads may use (empty: any).
+  int worker_threads = 1;
+  std::vector<int> cpus;
+  /// Requests that may wait for the core thread; beyond it tickets are simply not ready yet.
+  std::uint32_t request_queue_capacity = 4096;
+  /// A transfer that takes longer is reported as stalled.
+  double stall_seconds = 10.0;
+
+  /// Debug aids: overwrite leases are filled with NaN, and the event stream is kept for replay.
+  bool fill_overwrite_with_nan = false;
+  bool record_events = false;
+
+  /// All optional. See events.h for threads and lifetime.
+  LogSink log;
+  EventListener* listener = nullptr;
+  TraceSink trace;
+};
+
+/// Reads the runtime's keys (page_bytes, device, tiers.*, io.*, scheduler.*, workers.*) of `config`;
+/// keys of others are left alone. Errors: InvalidArgument that names key, value and what is allowed.
+absl::StatusOr<RuntimeOptions> ReadRuntimeOptions(Config& config);
+
+}  // namespace sluice

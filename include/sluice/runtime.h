@@ -1,0 +1,121 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "sluice/op.h"
+#include "sluice/options.h"
+#include "sluice/policy.h"
+#include "sluice/schedule.h"
+#include "sluice/stats.h"
+#include "sluice/stream.h"
+#include "sluice/tensor.h"
+
+namespace sluice {
+
+namespace internal {
+class RuntimeState;
+class ReservationState;
+}  // namespace internal
+
+/// Frames that are not paged, charged to a tier's budget until destruction.
+class Reservation {
+ public:
+  Reservation();
+  Reservation(Reservation&&) noexcept;
+  Reservation& operator=(Reservation&&) noexcept;
+  ~Reservation();
+  /// One span per frame.
+  const std::vector<std::span<std::byte>>& Spans() const;
+
+ private:
+  friend class Runtime;
+  explicit Reservation(std::shared_ptr<internal::ReservationState> state);
+  std::shared_ptr<internal::ReservationState> state_;
+};
+
+enum class HealthState { kOk, kDegraded, kDead };
+
+struct HealthReport {
+  HealthState state = HealthState::kOk;
+  /// One sentence per reason, empty when all is well.
+  std::vector<std::string> reasons;
+};
+
+/// The paging engine: owns the tiers, moves the pages, answers leases.
+/// Threads: every method may be called from any thread. Lifetime: outlives no stream; leases, ops and
+/// tickets may outlive it and are then empty.
+class Runtime {
+ public:
+  /// Sets up arenas, device, spill file and threads. Errors: InvalidArgument (names the option),
+  /// ResourceExhausted (a budget above what the machine or its cgroup has, a full spill directory),
+  /// PermissionDenied (spill directory foreign or writable by others), FailedPrecondition (a fallback
+  /// that the options forbid).
+  static absl::StatusOr<std::unique_ptr<Runtime>> Create(RuntimeOptions options);
+  /// Waits for transfers in flight, names leaked leases in the log, frees everything.
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  /// Creates tensors together in one segment (they may share pages, and so must have one `lowest`
+  /// tier and no file home unless alone). Each starts at a multiple of 64 bytes.
+  /// Errors: InvalidArgument, ResourceExhausted (no capacity left in the lowest tier: names both).
+  absl::StatusOr<std::vector<TensorId>> CreateTensors(std::span<const TensorSpec> specs);
+  absl::StatusOr<TensorId> CreateTensor(const TensorSpec& spec);
+  /// Creates a tensor with the content of `bytes` (copied before the call returns), then calls
+  /// `deleter`. Errors: as CreateTensor, and InvalidArgument when sizes differ; the deleter is not
+  /// called on error.
+  absl::StatusOr<TensorId> Adopt(const TensorSpec& spec,
+                                 std::span<const std::byte> bytes,
+                                 std::function<void()> deleter);
+  /// Frees a tensor once its leases are gone. Errors: NotFound.
+  absl::Status Free(TensorId tensor);
+  /// Declares content dead: its pages are dropped without a write and read as zeros afterwards. Acts
+  /// on the whole pages inside the range, after the leases and requests made before it.
+  /// Errors: NotFound, InvalidArgument.
+  absl::Status Discard(TensorId tensor, ByteRange range = kWholeTensor);
+
+  /// The bytes of the tensor; its name. Errors: NotFound.
+  absl::StatusOr<Bytes> SizeOfTensor(TensorId tensor) const;
+  absl::StatusOr<std::string> NameOfTensor(TensorId tensor) const;
+
+  /// Starts the next iteration of `key`. The first of a key is recorded, later ones follow it.
+  absl::Status BeginIteration(std::string_view key);
+  /// Ends the current iteration; what follows belongs to none. BeginIteration implies it.
+  absl::Status EndIteration();
+  /// Never blocks.
+  Op BeginOp(OpOptions options);
+  /// A hint: these will be needed soon. Errors: as AcquireAll's.
+  absl::Status Prefetch(std::span<const Access> accesses);
+
+  /// Frames of hbm or dram for what is not paged. Blocks until evictions made room.
+  /// Errors: ResourceExhausted, InvalidArgument.
+  absl::StatusOr<Reservation> Reserve(TierId tier, Bytes bytes);
+  /// Shrinks or grows hbm or dram, up to the budget at creation. Shrinking returns when the memory
+  /// is back with the system. Errors: ResourceExhausted (leases or reservations hold more).
+  absl::Status SetBudget(TierId tier, Bytes bytes);
+  /// Replaces the emulated device's modelled rates. Errors: FailedPrecondition for another device.
+  absl::Status SetEmulatedRates(double in_bytes_per_second, double out_bytes_per_second);
+
+  StreamRef CreateStream();
+  Fate TensorFate(TensorId tensor) const;
+
+  HealthReport Health() const;
+  Stats GetStats() const;
+  /// The recorded schedule of a key. Errors: NotFound before its first iteration has ended.
+  absl::StatusOr<Schedule> RecordedSchedule(std::string_view key) const;
+
+ private:
+  explicit Runtime(std::shared_ptr<internal::RuntimeState> state);
+  std::shared_ptr<internal::RuntimeState> state_;
+};
+
+}  // namespace sluice

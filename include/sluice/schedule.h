@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sluice/tensor.h"
+#include "sluice/tier.h"
+
+namespace sluice {
+
+/// A tensor as a schedule knows it.
+struct ScheduleTensor {
+  std::string name;
+  TensorKind kind = TensorKind::kOther;
+  std::uint64_t bytes = 0;
+  std::uint32_t segment = 0;
+  /// First byte of the tensor within its segment.
+  std::uint64_t segment_offset = 0;
+};
+
+/// One access of a recorded op; `tensor` indexes Schedule::tensors.
+struct ScheduleAccess {
+  std::uint32_t tensor = 0;
+  ByteRange range;
+  AccessMode mode = AccessMode::kRead;
+  TierId tier;
+};
+
+struct ScheduleOp {
+  std::string name;
+  std::string lane;
+  /// Time from grant to end, stalls excluded.
+  double seconds = 0;
+  std::vector<ScheduleAccess> accesses;
+  /// Tensor ranges whose content was discarded or freed after this op and before the next.
+  std::vector<ScheduleAccess> discards;
+};
+
+/// The recorded ops of one iteration of one key, in the order in which they were requested.
+struct Schedule {
+  std::string key;
+  std::uint64_t page_bytes = 0;
+  std::vector<ScheduleTensor> tensors;
+  std::vector<ScheduleOp> ops;
+};
+
+}  // namespace sluice

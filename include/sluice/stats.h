@@ -1,0 +1,95 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sluice/events.h"
+#include "sluice/tensor.h"
+
+namespace sluice {
+
+/// Latencies in microseconds from a histogram with at most 6 % error per value.
+struct LatencyStats {
+  std::uint64_t count = 0;
+  double p50_us = 0;
+  double p99_us = 0;
+  double max_us = 0;
+};
+
+/// One direction of a link. Counters grow from the Runtime's creation on.
+struct DirectionStats {
+  std::uint64_t bytes = 0;
+  std::uint64_t copies = 0;
+  std::uint64_t failed = 0;
+  /// Length of the union of the intervals during which at least one copy was in flight.
+  double busy_seconds = 0;
+  /// Copies in flight now, and the most there ever were.
+  std::uint32_t queue_depth = 0;
+  std::uint32_t queue_depth_max = 0;
+  LatencyStats latency;
+};
+
+/// In is towards hbm, out away from it. Names: "hbm-dram", "dram-nvme".
+struct LinkStats {
+  DirectionStats in;
+  DirectionStats out;
+};
+
+struct TierStats {
+  std::uint64_t budget_bytes = 0;
+  /// Bytes of frames in use now and at most, staging, in-flight and reserved frames included.
+  std::uint64_t used_bytes = 0;
+  std::uint64_t peak_bytes = 0;
+  /// Used bytes by TensorKind.
+  std::array<std::uint64_t, kTensorKindCount> by_kind{};
+  /// Share of the arena on huge pages; 0 where a tier has none.
+  double huge_page_share = 0;
+  /// Bytes the kernel has allocated for the arena.
+  std::uint64_t arena_bytes = 0;
+};
+
+struct PrefetchStats {
+  std::uint64_t issued = 0;
+  std::uint64_t hit = 0;      ///< complete before it was needed
+  std::uint64_t late = 0;     ///< still in flight when it was needed
+  std::uint64_t revoked = 0;  ///< given up before use because an op needed the frame
+  std::uint64_t wasted = 0;   ///< evicted unused
+};
+
+struct EvictionStats {
+  std::uint64_t dropped_clean = 0;   ///< a valid copy was below (or above)
+  std::uint64_t dropped_dead = 0;    ///< content discarded or freed
+  std::uint64_t written_demand = 0;  ///< paged out while an op waited for the frame
+  std::uint64_t written_ahead = 0;   ///< paged out ahead of need
+  std::uint64_t cleaned = 0;         ///< written ahead and kept
+};
+
+struct IoStats {
+  std::string engine;  ///< "io_uring" or "threads"
+  bool direct = false;
+  std::uint64_t short_io = 0;
+  std::uint64_t retries = 0;
+  std::uint64_t checksum_failures = 0;
+};
+
+struct Stats {
+  std::map<std::string, LinkStats> links;
+  std::map<std::string, TierStats> tiers;
+  PrefetchStats prefetch;
+  EvictionStats evictions;
+  IoStats io;
+  std::vector<FallbackEvent> fallbacks;
+  /// Time that threads spent blocked in Ticket::Wait and Take, summed.
+  double stall_seconds = 0;
+  /// Bytes of live tensors now and at most, without padding; and what page rounding adds now.
+  std::uint64_t live_bytes = 0;
+  std::uint64_t live_bytes_peak = 0;
+  std::uint64_t padding_bytes = 0;
+  std::uint64_t schedule_divergences = 0;
+  std::uint64_t pages_lost = 0;
+};
+
+}  // namespace sluice

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+
+namespace sluice {
+
+class Lease;
+class Ticket;
+
+namespace internal {
+class StreamState;
+}
+
+/// An ordered queue of device work: a CUDA stream, or a thread of the emulated device.
+/// Threads: any. Lifetime: shared; the queue drains when the last reference and the Runtime are gone.
+class StreamRef {
+ public:
+  StreamRef();
+  StreamRef(const StreamRef&);
+  StreamRef& operator=(const StreamRef&);
+  StreamRef(StreamRef&&) noexcept;
+  StreamRef& operator=(StreamRef&&) noexcept;
+  ~StreamRef();
+
+  bool valid() const { return state_ != nullptr; }
+
+  /// Makes later work of the stream wait until the ticket's pages are in place. Returns once every
+  /// page is verified in dram and its copy enqueued; from then on the stream waits, not the caller.
+  /// Errors: as Ticket::Take.
+  absl::Status WaitOn(Ticket& ticket);
+  /// Releases `lease` when everything enqueued so far is done. Never blocks.
+  void ReleaseAfter(Lease lease);
+  /// Runs `work` on the stream, in order. Emulated device only.
+  void Enqueue(std::function<void()> work);
+  /// Blocks until everything enqueued so far is done.
+  void Synchronize();
+
+ private:
+  friend class Op;
+  friend class Runtime;
+  explicit StreamRef(std::shared_ptr<internal::StreamState> state);
+  std::shared_ptr<internal::StreamState> state_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "sluice/tier.h"
+#include "sluice/units.h"
+
+namespace sluice {
+
+enum class DType : std::uint8_t { kF32, kF16, kBF16, kI8, kU8, kI32, kI64 };
+
+/// Bytes of one element.
+std::uint64_t SizeOf(DType dtype);
+std::string_view ToString(DType dtype);
+
+/// What a tensor is for; reports group by it, policies may use it.
+enum class TensorKind : std::uint8_t {
+  kParameter,
+  kGradient,
+  kOptimizer,
+  kActivation,
+  kKv,
+  kOther
+};
+inline constexpr int kTensorKindCount = 6;
+std::string_view ToString(TensorKind kind);
+
+/// A handle to a tensor of one Runtime; 0 is none. Never reused within a Runtime.
+struct TensorId {
+  std::uint64_t value = 0;
+  friend constexpr auto operator<=>(const TensorId&, const TensorId&) = default;
+};
+
+/// How a lease may touch a tensor. kOverwrite: the old content is not needed, so nothing is paged
+/// in and the bytes are undefined until written; where it covers only part of a page it acts as
+/// kReadWrite on that page.
+enum class AccessMode : std::uint8_t { kRead, kWrite, kReadWrite, kOverwrite };
+std::string_view ToString(AccessMode mode);
+
+/// Refills bytes that were lost below: writes `out.size()` bytes of the tensor, from `range.offset`
+/// on. Runs on a worker thread and may block; must not call the Runtime.
+using ReproduceFn = std::function<absl::Status(ByteRange range, std::span<std::byte> out)>;
+
+/// A read-only home: `bytes` of a file from `offset` on. Pages with such a home are never written
+/// to it, only dropped and read again; a write lease gives the page a store slot instead.
+struct FileHome {
+  std::string path;
+  std::uint64_t offset = 0;
+};
+
+struct TensorSpec {
+  /// Appears in messages, reports and schedules.
+  std::string name;
+  /// Elements per dimension, row-major; empty is a scalar. All >= 0, product > 0.
+  std::vector<std::int64_t> shape;
+  DType dtype = DType::kF32;
+  TensorKind kind = TensorKind::kOther;
+  /// The lowest tier its pages may reach; capacity for all of them is reserved there at creation.
+  TierKind lowest = TierKind::kNvme;
+  /// Where the bytes are at first; none: the tensor is born empty (reads as zeros).
+  std::optional<FileHome> file;
+  /// Optional: called for a page whose only copy below cannot be read.
+  ReproduceFn reproduce;
+};
+
+/// Bytes of the tensor's elements, without padding.
+Bytes SizeOf(const TensorSpec& spec);
+
+}  // namespace sluice

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace sluice {
+
+/// The kinds of memory, fastest first.
+enum class TierKind : std::uint8_t { kHbm, kDram, kFar, kNvme };
+
+/// One tier: a kind and an index (hbm0, hbm1; one dram per NUMA node).
+struct TierId {
+  TierKind kind = TierKind::kDram;
+  std::uint8_t index = 0;
+  friend constexpr auto operator<=>(const TierId&, const TierId&) = default;
+};
+
+inline constexpr TierId kHbm0{TierKind::kHbm, 0};
+inline constexpr TierId kDram0{TierKind::kDram, 0};
+inline constexpr TierId kNvme0{TierKind::kNvme, 0};
+
+/// "hbm", "dram", "far", "nvme".
+std::string_view ToString(TierKind kind);
+/// "hbm0".
+std::string ToString(TierId tier);
+/// Parses "hbm0" or "hbm" (index 0). Errors: InvalidArgument that names the known kinds.
+absl::StatusOr<TierId> ParseTierId(std::string_view text);
+
+}  // namespace sluice

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace sluice::device {
+
+/// Called once when a copy or a stream's work is done, on a thread of the device.
+using DoneFn = absl::AnyInvocable<void(absl::Status)>;
+
+/// A reserved range of device addresses: one stable address per segment.
+class DeviceRange {
+ public:
+  virtual ~DeviceRange() = default;
+  virtual std::byte* base() const = 0;
+  virtual std::uint64_t bytes() const = 0;
+};
+
+/// An ordered queue of work for the device; independent of other streams and of the copy engines.
+/// Threads: any.
+class Stream {
+ public:
+  virtual ~Stream() = default;  ///< drains
+  /// Runs `work` after everything enqueued before. On a GPU, only the host side of what a caller
+  /// enqueues; the emulated device runs it.
+  virtual void Enqueue(absl::AnyInvocable<void()> work) = 0;
+  /// Calls `done` when everything enqueued so far is done.
+  virtual void Notify(DoneFn done) = 0;
+  virtual void Synchronize() = 0;
+};
+
+/// One HBM tier: frames, mappings of frames under stable addresses, and one copy engine per direction.
+/// Copies of one direction complete in the order of submission; the two directions run beside each
+/// other. The memory of a frame is device memory: it is never an alias of a host frame.
+/// Threads: all methods from any thread.
+class Device {
+ public:
+  virtual ~Device() = default;  ///< drains both copy engines
+
+  virtual std::string_view name() const = 0;  ///< "emulated", "cuda"
+  virtual std::uint32_t frame_count() const = 0;
+  virtual std::uint64_t page_bytes() const = 0;
+
+  /// The frame's own device address (host-accessible on the emulated device).
+  virtual std::span<std::byte> Frame(std::uint32_t frame) const = 0;
+
+  virtual absl::StatusOr<std::unique_ptr<DeviceRange>> ReserveRange(std::uint64_t bytes) = 0;
+  /// Maps `frame` at page `page` of `range` (replacing what is there); populated before it returns.
+  virtual absl::Status Map(DeviceRange& range, std::uint64_t page, std::uint32_t frame) = 0;
+  /// Makes the page inaccessible.
+  virtual absl::Status Unmap(DeviceRange& range, std::uint64_t page) = 0;
+
+  /// Enqueue a copy of one page. `host` must stay valid until `done`. Never blocks for the copy.
+  virtual void CopyIn(std::span<const std::byte> host, std::uint32_t frame, DoneFn done) = 0;
+  virtual void CopyOut(std::uint32_t frame, std::span<std::byte> host, DoneFn done) = 0;
+
+  virtual std::unique_ptr<Stream> CreateStream() = 0;
+
+  /// See numa::Arena: gives frames back, or takes them again; the frames that there are afterwards.
+  virtual absl::StatusOr<std::uint32_t> Resize(std::uint32_t frames) = 0;
+  virtual std::uint64_t allocated_bytes() const = 0;
+  virtual double huge_page_share() const = 0;
+};
+
+}  // namespace sluice::device
