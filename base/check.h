@@ -14,14 +14,16 @@ using CheckObserver = void (*)(void* context, const char* message);
 void SetCheckObserver(CheckObserver observer, void* context);
 
 /// Prints the message to standard error, tells the observer and aborts.
-[[noreturn]] void CheckFailed(const char* file, int line, const char* condition,
+[[noreturn]] void CheckFailed(const char* file,
+                              int line,
+                              const char* condition,
                               const char* explanation);
 
 }  // namespace sluice::base
 
 /// Stops the program when `condition` is false. `explanation` cites the invariant, for example
 /// "I3: a pinned frame is never evicted" (numbers are those of ARCHITECTURE.md).
-#define SLUICE_CHECK(condition, explanation)                                         \
-  (static_cast<bool>(condition)                                                      \
-       ? static_cast<void>(0)                                                        \
+#define SLUICE_CHECK(condition, explanation) \
+  (static_cast<bool>(condition)              \
+       ? static_cast<void>(0)                \
        : ::sluice::base::CheckFailed(__FILE__, __LINE__, #condition, explanation))

@@ -24,11 +24,11 @@ absl::Status Annotate(const absl::Status& status, std::string_view context);
 }  // namespace sluice::base
 
 /// Returns from the enclosing function when the expression is not OK.
-#define SLUICE_RETURN_IF_ERROR(expression)                       \
-  do {                                                           \
+#define SLUICE_RETURN_IF_ERROR(expression)                                  \
+  do {                                                                      \
     if (absl::Status sluice_status_ = (expression); !sluice_status_.ok()) { \
-      return sluice_status_;                                     \
-    }                                                            \
+      return sluice_status_;                                                \
+    }                                                                       \
   } while (false)
 
 #define SLUICE_STATUS_CONCAT_INNER_(a, b) a##b

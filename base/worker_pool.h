@@ -42,8 +42,8 @@ class WorkerPool {
   std::vector<std::thread> threads_;
 };
 
-/// Names the calling thread and binds it to `cpus` (empty: leaves its affinity as it is). Failure to
-/// bind is ignored by design: a CPU set is a wish, results do not depend on it.
+/// Names the calling thread and binds it to `cpus` (empty: leaves its affinity as it is). Failure
+/// to bind is ignored by design: a CPU set is a wish, results do not depend on it.
 void SetUpThread(const std::string& name, const std::vector<int>& cpus);
 
 }  // namespace sluice::base

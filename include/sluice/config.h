@@ -29,8 +29,8 @@ class Config {
   /// is decided by Finish. Errors: InvalidArgument.
   absl::Status Set(std::string_view assignment);
 
-  /// Each reads one key into `*value`, which keeps its default when the key is absent, and marks the
-  /// key as known. Errors: InvalidArgument that names the key and the expected type.
+  /// Each reads one key into `*value`, which keeps its default when the key is absent, and marks
+  /// the key as known. Errors: InvalidArgument that names the key and the expected type.
   absl::Status Read(std::string_view key, bool* value);
   absl::Status Read(std::string_view key, std::int64_t* value);
   absl::Status Read(std::string_view key, double* value);
@@ -40,8 +40,8 @@ class Config {
 
   bool Has(std::string_view key) const;
 
-  /// Errors: InvalidArgument for the first key in the file or overrides that was never read, with the
-  /// nearest known key.
+  /// Errors: InvalidArgument for the first key in the file or overrides that was never read, with
+  /// the nearest known key.
   absl::Status Finish() const;
 
  private:

@@ -80,9 +80,9 @@ class Op {
   Op& operator=(Op&&) noexcept;
   ~Op();
 
-  /// Asks for everything at once; never blocks inside the call (a full request queue gives an unready
-  /// ticket). Asking twice in one op is allowed; holding one set while waiting for another can fail
-  /// with Aborted ("would deadlock").
+  /// Asks for everything at once; never blocks inside the call (a full request queue gives an
+  /// unready ticket). Asking twice in one op is allowed; holding one set while waiting for another
+  /// can fail with Aborted ("would deadlock").
   Ticket AcquireAll(std::span<const Access> accesses);
 
   /// The op ends when everything enqueued on `stream` so far is done.

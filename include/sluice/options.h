@@ -27,8 +27,8 @@ struct EmulatedDeviceOptions {
 };
 
 struct IoOptions {
-  /// Directory of the spill file; empty means /var/tmp/sluice-<uid>, which is made 0700. One that is
-  /// named must exist, belong to the user and not be writable by group or others.
+  /// Directory of the spill file; empty means /var/tmp/sluice-<uid>, which is made 0700. One that
+  /// is named must exist, belong to the user and not be writable by group or others.
   std::string directory;
   /// Requests in flight per ring.
   std::uint32_t queue_depth = 32;
@@ -85,8 +85,9 @@ struct RuntimeOptions {
   TraceSink trace;
 };
 
-/// Reads the runtime's keys (page_bytes, device, tiers.*, io.*, scheduler.*, workers.*) of `config`;
-/// keys of others are left alone. Errors: InvalidArgument that names key, value and what is allowed.
+/// Reads the runtime's keys (page_bytes, device, tiers.*, io.*, scheduler.*, workers.*) of
+/// `config`; keys of others are left alone. Errors: InvalidArgument that names key, value and what
+/// is allowed.
 absl::StatusOr<RuntimeOptions> ReadRuntimeOptions(Config& config);
 
 }  // namespace sluice

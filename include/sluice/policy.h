@@ -55,8 +55,8 @@ class Policy {
   virtual void OnRemove(int tier, PageIndex page) = 0;
 
   /// The next victim of `tier` among the pages that `evictable` accepts; none when there is none.
-  virtual std::optional<PageIndex> Victim(
-      int tier, const std::function<bool(PageIndex)>& evictable) = 0;
+  virtual std::optional<PageIndex> Victim(int tier,
+                                          const std::function<bool(PageIndex)>& evictable) = 0;
 
   /// The tier a dirty victim goes to.
   virtual int EvictTo(int tier, PageIndex page) {

@@ -51,14 +51,14 @@ struct HealthReport {
 };
 
 /// The paging engine: owns the tiers, moves the pages, answers leases.
-/// Threads: every method may be called from any thread. Lifetime: outlives no stream; leases, ops and
-/// tickets may outlive it and are then empty.
+/// Threads: every method may be called from any thread. Lifetime: outlives no stream; leases, ops
+/// and tickets may outlive it and are then empty.
 class Runtime {
  public:
   /// Sets up arenas, device, spill file and threads. Errors: InvalidArgument (names the option),
   /// ResourceExhausted (a budget above what the machine or its cgroup has, a full spill directory),
-  /// PermissionDenied (spill directory foreign or writable by others), FailedPrecondition (a fallback
-  /// that the options forbid).
+  /// PermissionDenied (spill directory foreign or writable by others), FailedPrecondition (a
+  /// fallback that the options forbid).
   static absl::StatusOr<std::unique_ptr<Runtime>> Create(RuntimeOptions options);
   /// Waits for transfers in flight, names leaked leases in the log, frees everything.
   ~Runtime();
@@ -78,8 +78,8 @@ class Runtime {
                                  std::function<void()> deleter);
   /// Frees a tensor once its leases are gone. Errors: NotFound.
   absl::Status Free(TensorId tensor);
-  /// Declares content dead: its pages are dropped without a write and read as zeros afterwards. Acts
-  /// on the whole pages inside the range, after the leases and requests made before it.
+  /// Declares content dead: its pages are dropped without a write and read as zeros afterwards.
+  /// Acts on the whole pages inside the range, after the leases and requests made before it.
   /// Errors: NotFound, InvalidArgument.
   absl::Status Discard(TensorId tensor, ByteRange range = kWholeTensor);
 

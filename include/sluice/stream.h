@@ -15,7 +15,8 @@ class StreamState;
 }
 
 /// An ordered queue of device work: a CUDA stream, or a thread of the emulated device.
-/// Threads: any. Lifetime: shared; the queue drains when the last reference and the Runtime are gone.
+/// Threads: any. Lifetime: shared; the queue drains when the last reference and the Runtime are
+/// gone.
 class StreamRef {
  public:
   StreamRef();

@@ -1,0 +1,156 @@
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/core/types.h"
+
+/// What comes out of the core: orders to the driver, and answers.
+
+namespace sluice::core {
+
+/// Copy one page between the frames of neighbouring tiers. `generation` is that of the content: the
+/// last tier's checksum is bound to it. When `map` is set the target frame is mapped at the page's
+/// stable address before TaskDone.
+struct StartCopy {
+  TaskNumber task = 0;
+  PageIndex page = 0;
+  SegmentIndex segment = 0;
+  std::uint64_t generation = 0;
+  TierIndex source = 0;
+  FrameIndex source_frame = 0;
+  TierIndex target = 0;
+  FrameIndex target_frame = 0;
+  bool map = false;
+  friend bool operator==(const StartCopy&, const StartCopy&) = default;
+};
+
+enum class FillKind : std::uint8_t {
+  kUndefined,  ///< about to be overwritten: nothing to do but map
+  kZero,
+  kFile,       ///< from the page's file home
+  kReproduce,  ///< by the tensor's callback
+};
+
+/// Give a frame its content from somewhere else than a tier.
+struct StartFill {
+  TaskNumber task = 0;
+  PageIndex page = 0;
+  TierIndex tier = 0;
+  FrameIndex frame = 0;
+  FillKind kind = FillKind::kUndefined;
+  bool map = false;
+  friend bool operator==(const StartFill&, const StartFill&) = default;
+};
+
+/// Map a resident page at its stable address.
+struct StartMap {
+  TaskNumber task = 0;
+  PageIndex page = 0;
+  TierIndex tier = 0;
+  FrameIndex frame = 0;
+  friend bool operator==(const StartMap&, const StartMap&) = default;
+};
+
+/// The page left the frame, which may be the target of a later action: unmap it if `mapped`.
+struct DropFrame {
+  PageIndex page = 0;
+  TierIndex tier = 0;
+  FrameIndex frame = 0;
+  bool mapped = false;
+  friend bool operator==(const DropFrame&, const DropFrame&) = default;
+};
+
+/// All pages of the ticket are pinned; frames in the order of its requests.
+struct GrantTicket {
+  TicketNumber ticket = 0;
+  std::vector<FrameIndex> frames;
+  friend bool operator==(const GrantTicket&, const GrantTicket&) = default;
+};
+
+enum class TicketFailure : std::uint8_t {
+  kTooLarge,  ///< the op's pages in `tier` (`pages`) exceed what the tier can ever hold (`limit`)
+  kWouldDeadlock,  ///< every op that holds what it needs is waiting itself
+  kPageLost,       ///< `page` has no readable copy
+  kTierFull,       ///< a tier below refuses pages, so no room can be made in `tier`
+  kCancelled,
+};
+
+struct FailTicket {
+  TicketNumber ticket = 0;
+  TicketFailure reason = TicketFailure::kCancelled;
+  PageIndex page = kNoPage;
+  TierIndex tier = kNoTier;
+  std::uint32_t pages = 0;
+  std::uint32_t limit = 0;
+  friend bool operator==(const FailTicket&, const FailTicket&) = default;
+};
+
+/// The page's only copy, in `tier`, is gone.
+struct LosePage {
+  PageIndex page = 0;
+  TierIndex tier = 0;
+  friend bool operator==(const LosePage&, const LosePage&) = default;
+};
+
+/// The tier refused a page for good; tickets that need room there fail until it takes one again.
+struct FenceTier {
+  TierIndex tier = 0;
+  friend bool operator==(const FenceTier&, const FenceTier&) = default;
+};
+
+struct SegmentCreated {
+  SegmentIndex segment = 0;
+  friend bool operator==(const SegmentCreated&, const SegmentCreated&) = default;
+};
+struct SegmentRefused {
+  SegmentIndex segment = 0;
+  std::uint32_t pages_available = 0;
+  friend bool operator==(const SegmentRefused&, const SegmentRefused&) = default;
+};
+struct PagesFreed {
+  PageIndex first_page = 0;
+  std::uint32_t pages = 0;
+  friend bool operator==(const PagesFreed&, const PagesFreed&) = default;
+};
+struct FramesReserved {
+  ReservationNumber reservation = 0;
+  std::vector<FrameIndex> frames;
+  friend bool operator==(const FramesReserved&, const FramesReserved&) = default;
+};
+struct ReservationRefused {
+  ReservationNumber reservation = 0;
+  friend bool operator==(const ReservationRefused&, const ReservationRefused&) = default;
+};
+/// Nothing is left in frames at or above `frames`.
+struct BudgetSet {
+  TierIndex tier = 0;
+  FrameIndex frames = 0;
+  friend bool operator==(const BudgetSet&, const BudgetSet&) = default;
+};
+struct BudgetRefused {
+  TierIndex tier = 0;
+  friend bool operator==(const BudgetRefused&, const BudgetRefused&) = default;
+};
+
+using Action = std::variant<StartCopy,
+                            StartFill,
+                            StartMap,
+                            DropFrame,
+                            GrantTicket,
+                            FailTicket,
+                            LosePage,
+                            FenceTier,
+                            SegmentCreated,
+                            SegmentRefused,
+                            PagesFreed,
+                            FramesReserved,
+                            ReservationRefused,
+                            BudgetSet,
+                            BudgetRefused>;
+
+/// One line of text, for the event history.
+std::string ToString(const Action& action);
+
+}  // namespace sluice::core

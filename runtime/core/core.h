@@ -1,0 +1,93 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/core/actions.h"
+#include "runtime/core/events.h"
+#include "runtime/core/types.h"
+#include "sluice/policy.h"
+
+namespace sluice::core {
+
+struct TierConfig {
+  FrameIndex frames = 0;
+};
+
+struct CoreOptions {
+  /// Fastest first, at least two. Links join neighbours: link i is between tiers i and i + 1.
+  std::vector<TierConfig> tiers;
+  std::shared_ptr<Policy> policy;
+  /// Tasks in flight per link and direction.
+  std::uint32_t copies_in_flight_max = 16;
+  /// Frames per direction that every middle tier keeps out of residency (invariant I9).
+  std::uint32_t transit_frames = 2;
+  /// Recorded ops ahead of the current one whose pages are fetched; 0: demand paging only.
+  std::uint32_t prefetch_ops = 24;
+  /// Keep at least this share of a tier free or free to leave, by writing pages ahead of need.
+  double clean_share = 1.0 / 16;
+};
+
+/// Counters, from the core's creation on.
+struct CoreCounters {
+  std::uint64_t prefetch_issued = 0;
+  std::uint64_t prefetch_hit = 0;
+  std::uint64_t prefetch_late = 0;
+  std::uint64_t prefetch_revoked = 0;
+  std::uint64_t prefetch_wasted = 0;
+  std::uint64_t dropped_clean = 0;
+  std::uint64_t dropped_dead = 0;
+  std::uint64_t written_demand = 0;
+  std::uint64_t written_ahead = 0;
+  std::uint64_t cleaned = 0;
+  std::uint64_t divergences = 0;
+  std::uint64_t pages_lost = 0;
+};
+
+struct TierCounters {
+  FrameIndex frames = 0;
+  FrameIndex used = 0;
+  FrameIndex used_peak = 0;
+  std::array<std::uint32_t, kTensorKindCount> by_kind{};
+};
+
+/// The residency state machine: events in, actions out. It owns no thread, clock, file or device
+/// and is deterministic: the same options and events give the same actions (I7). Threads:
+/// externally synchronised.
+class Core {
+ public:
+  /// Errors: InvalidArgument (fewer than two tiers, a middle tier without room for its transit
+  /// frames, no policy, or one of another version).
+  static absl::StatusOr<std::unique_ptr<Core>> Create(const CoreOptions& options);
+  ~Core();
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+
+  /// Takes one event and appends what follows from it to `actions`.
+  void Handle(const Event& event, std::vector<Action>* actions);
+
+  const CoreCounters& counters() const;
+  TierCounters tier(TierIndex tier) const;
+  /// Frames of `tier` that one op's pages can fill at most.
+  FrameIndex op_frames_max(TierIndex tier) const;
+  /// Tasks started and not reported.
+  std::uint32_t tasks_in_flight() const;
+  /// Leases granted and not released.
+  std::uint32_t pinned_pages() const;
+  /// Stops the program when an invariant of ARCHITECTURE.md does not hold; O(pages).
+  void CheckInvariants() const;
+
+ private:
+  class Impl;
+  explicit Core(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// "lru" or "min". Errors: InvalidArgument that names the known policies.
+absl::StatusOr<std::shared_ptr<Policy>> CreatePolicy(std::string_view name);
+
+}  // namespace sluice::core

@@ -1,0 +1,128 @@
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/core/types.h"
+#include "sluice/tensor.h"
+
+/// What goes into the core. Every event is plain data, so that a log of them can be replayed.
+
+namespace sluice::core {
+
+/// `pages` new pages from `first_page` on; indices not in use. Answer: SegmentCreated or
+/// SegmentRefused (no capacity left in `lowest`).
+struct CreateSegment {
+  SegmentIndex segment = 0;
+  PageIndex first_page = 0;
+  std::uint32_t pages = 0;
+  TierIndex lowest = 0;
+  TensorKind kind = TensorKind::kOther;
+  bool file_home = false;     ///< content exists in a file from the start
+  bool reproducible = false;  ///< FillKind::kReproduce can restore a lost page
+};
+
+/// The content of whole pages is dead, after everything requested before. Pages read as zeros then.
+struct DiscardPages {
+  PageIndex first_page = 0;
+  std::uint32_t pages = 0;
+};
+
+/// As DiscardPages, and the pages cease to exist; answer: PagesFreed.
+struct FreePages {
+  PageIndex first_page = 0;
+  std::uint32_t pages = 0;
+};
+
+struct BeginIteration {
+  KeyIndex key = 0;
+};
+struct EndIteration {};
+
+/// One page of one AcquireAll. A page appears once per Acquire.
+struct PageRequest {
+  PageIndex page = 0;
+  TierIndex tier = 0;
+  PageMode mode = PageMode::kRead;
+  bool map = false;          ///< wanted at its stable address
+  std::uint16_t leases = 1;  ///< Release events that will name it
+};
+
+/// One AcquireAll. Answer, now or later: GrantTicket or FailTicket.
+struct Acquire {
+  TicketNumber ticket = 0;
+  OpNumber op = 0;
+  LaneIndex lane = 0;
+  NameIndex name = 0;
+  std::vector<PageRequest> requests;
+};
+
+/// Pages that will be wanted soon (Runtime::Prefetch); a hint without an answer.
+struct PrefetchPages {
+  std::vector<PageRequest> requests;
+};
+
+/// Gives up a ticket that was not granted; a granted one ignores it.
+struct Cancel {
+  TicketNumber ticket = 0;
+};
+
+/// One lease of a granted ticket ends.
+struct Release {
+  TicketNumber ticket = 0;
+  std::vector<PageIndex> pages;
+};
+
+/// A task (StartCopy, StartFill, StartMap) is complete: bytes in place and verified, mapping made.
+struct TaskDone {
+  TaskNumber task = 0;
+};
+
+enum class FailureKind : std::uint8_t {
+  kSourceLost,    ///< the source cannot be read correctly any more
+  kTargetFull,    ///< the target took nothing; the source is untouched
+  kTargetFailed,  ///< as kTargetFull, for another reason than space
+};
+
+struct TaskFailed {
+  TaskNumber task = 0;
+  FailureKind kind = FailureKind::kTargetFailed;
+};
+
+/// Frames that are not paged. Answer: FramesReserved or ReservationRefused.
+struct ReserveFrames {
+  ReservationNumber reservation = 0;
+  TierIndex tier = 0;
+  std::uint32_t frames = 0;
+};
+struct ReleaseFrames {
+  ReservationNumber reservation = 0;
+};
+
+/// Frames [frames, current) are vacated, or [current, frames) become usable again. Answer:
+/// BudgetSet or BudgetRefused.
+struct SetBudget {
+  TierIndex tier = 0;
+  FrameIndex frames = 0;
+};
+
+using Event = std::variant<CreateSegment,
+                           DiscardPages,
+                           FreePages,
+                           BeginIteration,
+                           EndIteration,
+                           Acquire,
+                           PrefetchPages,
+                           Cancel,
+                           Release,
+                           TaskDone,
+                           TaskFailed,
+                           ReserveFrames,
+                           ReleaseFrames,
+                           SetBudget>;
+
+/// One line of text, for the event history.
+std::string ToString(const Event& event);
+
+}  // namespace sluice::core

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+
+#include "sluice/policy.h"
+
+/// Words and numbers of the core. It knows tiers only by their place in a list: 0 is the fastest,
+/// the last holds the committed capacity of every page that may reach it. Nothing here names a
+/// technology.
+
+namespace sluice::core {
+
+using TierIndex = std::uint8_t;
+using FrameIndex = std::uint32_t;
+using SegmentIndex = std::uint32_t;
+using OpNumber = std::uint64_t;
+using TicketNumber = std::uint64_t;
+using TaskNumber = std::uint64_t;
+using KeyIndex = std::uint32_t;
+using LaneIndex = std::uint32_t;
+using NameIndex = std::uint32_t;
+using ReservationNumber = std::uint64_t;
+
+inline constexpr TierIndex kTiersMax = 4;
+inline constexpr TierIndex kNoTier = 0xff;
+inline constexpr FrameIndex kNoFrame = std::numeric_limits<FrameIndex>::max();
+inline constexpr PageIndex kNoPage = std::numeric_limits<PageIndex>::max();
+
+enum class Direction : std::uint8_t { kIn, kOut };
+
+/// What an access does to a page as a whole. kOverwrite covers the page fully: nothing is paged in.
+enum class PageMode : std::uint8_t { kRead, kWrite, kOverwrite };
+
+}  // namespace sluice::core
