@@ -42,8 +42,11 @@ std::string_view ErrnoName(int error_number) {
 }
 
 absl::Status StatusFromErrno(int error_number, std::string_view what) {
+  const char* description = strerrordesc_np(error_number);
   const std::string message =
-      fmt::format("{}: {} ({})", what, ErrnoName(error_number), strerrordesc_np(error_number));
+      description == nullptr
+          ? fmt::format("{}: {} {}", what, ErrnoName(error_number), error_number)
+          : fmt::format("{}: {} ({})", what, ErrnoName(error_number), description);
   return absl::Status(CodeFromErrno(error_number), ToAbsl(message));
 }
 

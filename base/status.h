@@ -15,7 +15,7 @@ namespace sluice::base {
 /// Unavailable, everything else Internal. The message ends with the errno's name and text.
 absl::Status StatusFromErrno(int error_number, std::string_view what);
 
-/// The symbolic name of an errno ("ENOSPC"), or its number as text when it is not known.
+/// The symbolic name of an errno ("ENOSPC"), or "unknown errno".
 std::string_view ErrnoName(int error_number);
 
 /// `status` with `context` put before its message; OK stays OK.

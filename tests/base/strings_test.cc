@@ -1,0 +1,44 @@
+#include "base/strings.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace sluice::base {
+namespace {
+
+TEST(NearestNameTest, FindsTheSmallestEditDistance) {
+  const std::vector<std::string> keys = {"tiers.hbm.bytes", "tiers.dram.bytes", "page_bytes"};
+  EXPECT_EQ(NearestName("tiers.drm.bytes", keys), "tiers.dram.bytes");
+  EXPECT_EQ(NearestName("tier.hbm.bytes", keys), "tiers.hbm.bytes");
+  EXPECT_EQ(NearestName("pagebytes", keys), "page_bytes");
+  EXPECT_EQ(NearestName("page_bytes", keys), "page_bytes");
+}
+
+TEST(NearestNameTest, CountsInsertionsDeletionsAndReplacements) {
+  const std::vector<std::string> names = {"lru", "minimum"};
+  EXPECT_EQ(NearestName("lr", names), "lru");
+  EXPECT_EQ(NearestName("lrux", names), "lru");
+  EXPECT_EQ(NearestName("lra", names), "lru");
+  EXPECT_EQ(NearestName("", names), "lru");
+}
+
+TEST(NearestNameTest, TiesGoToTheFirst) {
+  const std::vector<std::string> names = {"ab", "ac"};
+  EXPECT_EQ(NearestName("ad", names), "ab");
+}
+
+TEST(NearestNameTest, NothingToChooseFromIsEmpty) {
+  EXPECT_EQ(NearestName("anything", std::vector<std::string>{}), "");
+}
+
+TEST(StringViewTest, ConversionsKeepEmbeddedZeros) {
+  const std::string_view text("a\0b", 3);
+  EXPECT_EQ(ToAbsl(text).size(), 3u);
+  EXPECT_EQ(ToStd(ToAbsl(text)), text);
+}
+
+}  // namespace
+}  // namespace sluice::base

@@ -1,0 +1,101 @@
+#include "base/worker_pool.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstddef>
+#include <latch>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace sluice::base {
+namespace {
+
+TEST(WorkerPoolTest, DestructionRunsEverySubmittedJob) {
+  std::atomic<int> ran = 0;
+  {
+    WorkerPool pool({.threads = 2, .queue_capacity = 4});
+    for (int i = 0; i < 1000; ++i) pool.Submit([&] { ++ran; });
+  }
+  EXPECT_EQ(ran, 1000);
+}
+
+TEST(WorkerPoolTest, DestructionDrainsJobsThatWaitBehindABlockedOne) {
+  std::atomic<int> ran = 0;
+  std::latch go(1);
+  std::thread opener;
+  {
+    WorkerPool pool({.threads = 1, .queue_capacity = 64});
+    pool.Submit([&] { go.wait(); });
+    for (int i = 0; i < 50; ++i) pool.Submit([&] { ++ran; });
+    EXPECT_EQ(ran, 0);
+    opener = std::thread([&] { go.count_down(); });
+  }
+  opener.join();
+  EXPECT_EQ(ran, 50);
+}
+
+TEST(WorkerPoolTest, OneThreadRunsJobsInOrder) {
+  std::vector<int> order;
+  {
+    WorkerPool pool({.threads = 1});
+    for (int i = 0; i < 100; ++i) pool.Submit([&order, i] { order.push_back(i); });
+  }
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
+}
+
+TEST(WorkerPoolTest, JobsRunBesideEachOther) {
+  // Each job waits for the other, so this only ends when two threads run them.
+  std::latch both(2);
+  WorkerPool pool({.threads = 2});
+  for (int i = 0; i < 2; ++i) pool.Submit([&] { both.arrive_and_wait(); });
+  both.wait();
+  EXPECT_TRUE(both.try_wait());
+}
+
+TEST(WorkerPoolTest, AJobIsDestroyedOnceItHasRun) {
+  auto token = std::make_shared<int>(1);
+  const std::weak_ptr<int> watch = token;
+  std::latch first_gone(1);
+  std::atomic<bool> alive_after = true;
+  WorkerPool pool({.threads = 1});
+  pool.Submit([held = std::move(token)] {});
+  pool.Submit([&] {
+    alive_after = !watch.expired();
+    first_gone.count_down();
+  });
+  first_gone.wait();
+  EXPECT_FALSE(alive_after);
+}
+
+TEST(WorkerPoolTest, ThreadsCarryTheNameCutToFifteenCharacters) {
+  std::string name(16, '\0');
+  {
+    WorkerPool pool({.threads = 1, .name = "sluice-a-rather-long-name"});
+    pool.Submit([&] { pthread_getname_np(pthread_self(), name.data(), name.size()); });
+  }
+  EXPECT_STREQ(name.c_str(), "sluice-a-rather");
+}
+
+TEST(WorkerPoolTest, ThreadsKeepToTheProcessorsGiven) {
+  cpu_set_t allowed;
+  ASSERT_EQ(pthread_getaffinity_np(pthread_self(), sizeof(allowed), &allowed), 0);
+  int first = 0;
+  while (!CPU_ISSET(static_cast<std::size_t>(first), &allowed)) ++first;
+  cpu_set_t seen;
+  CPU_ZERO(&seen);
+  {
+    WorkerPool pool({.threads = 1, .cpus = {first}});
+    pool.Submit([&] { pthread_getaffinity_np(pthread_self(), sizeof(seen), &seen); });
+  }
+  EXPECT_EQ(CPU_COUNT(&seen), 1);
+  EXPECT_TRUE(CPU_ISSET(static_cast<std::size_t>(first), &seen));
+}
+
+}  // namespace
+}  // namespace sluice::base
