@@ -37,7 +37,9 @@ class Config {
   absl::Status Read(std::string_view key, std::string* value);
   absl::Status Read(std::string_view key, Bytes* value);
   absl::Status Read(std::string_view key, std::vector<std::int64_t>* value);
+  absl::Status Read(std::string_view key, std::vector<std::string>* value);
 
+  /// True when the key has a value; false when it is absent or a section.
   bool Has(std::string_view key) const;
 
   /// Errors: InvalidArgument for the first key in the file or overrides that was never read, with

@@ -1,0 +1,285 @@
+#include "sluice/config.h"
+
+// Header-only and without exceptions: the packaged shared library is built with them.
+#define TOML_HEADER_ONLY 1
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+#include "base/status.h"
+#include "base/strings.h"
+#include "fmt/format.h"
+
+namespace sluice {
+
+namespace {
+
+bool Contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::vector<std::string> SplitKey(std::string_view key) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  for (std::size_t dot = key.find('.'); dot != std::string_view::npos; dot = key.find('.', begin)) {
+    parts.emplace_back(key.substr(begin, dot - begin));
+    begin = dot + 1;
+  }
+  parts.emplace_back(key.substr(begin));
+  return parts;
+}
+
+const toml::node* FindNode(const toml::table& root, std::string_view key) {
+  const toml::node* node = &root;
+  for (const std::string& part : SplitKey(key)) {
+    const toml::table* const table = node->as_table();
+    if (table == nullptr) return nullptr;
+    node = table->get(part);
+    if (node == nullptr) return nullptr;
+  }
+  return node;
+}
+
+/// "file.toml:3:7" or "--set".
+std::string Place(const std::string& source_name, const toml::node& node, bool overridden) {
+  if (overridden) return "--set";
+  const toml::source_position begin = node.source().begin;
+  return fmt::format("{}:{}:{}", source_name, begin.line, begin.column);
+}
+
+absl::Status ParseError(const std::string& source_name, const toml::parse_error& error) {
+  const toml::source_position begin = error.source().begin;
+  return absl::InvalidArgumentError(
+      fmt::format("{}:{}:{}: {}", source_name, begin.line, begin.column, error.description()));
+}
+
+/// The value of an assignment: TOML where it parses as TOML, else the word itself.
+toml::table ParseOverride(std::string_view text) {
+  toml::parse_result parsed = toml::parse(fmt::format("value = {}", text));
+  const bool one_value = parsed.succeeded() && parsed.table().size() == 1;
+  if (one_value && !parsed.table().begin()->second.is_table()) return std::move(parsed).table();
+  toml::table word;
+  word.insert("value", std::string(text));
+  return word;
+}
+
+/// A value that no override may replace by a section, or the other way round.
+absl::Status ShapeError(std::string_view key, std::string_view has, std::string_view wants) {
+  return absl::InvalidArgumentError(
+      fmt::format("--set {}: \"{}\" is {}, not {}", key, key, has, wants));
+}
+
+/// The table that holds the last part of `key`, made where absent.
+absl::StatusOr<toml::table*> TableOf(toml::table& root,
+                                     const std::vector<std::string>& parts,
+                                     std::string_view key) {
+  toml::table* table = &root;
+  for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
+    const auto [entry, inserted] = table->emplace<toml::table>(parts[i]);
+    if (!entry->second.is_table()) return ShapeError(key, "below a value", "in a section");
+    table = entry->second.as_table();
+  }
+  return table;
+}
+
+/// Calls `visit(key, node)` for every value, and for every section without values.
+template <typename Visit>
+void ForEachLeaf(const toml::table& table, const std::string& prefix, const Visit& visit) {
+  for (const auto& [name, node] : table) {
+    const std::string key =
+        prefix.empty() ? std::string(name.str()) : fmt::format("{}.{}", prefix, name.str());
+    const toml::table* const section = node.as_table();
+    if (section == nullptr || section->empty()) {
+      visit(key, node);
+    } else {
+      ForEachLeaf(*section, key, visit);
+    }
+  }
+}
+
+bool IsKnown(const std::vector<std::string>& known,
+             const std::string& key,
+             const toml::node& node) {
+  if (!node.is_table()) return Contains(known, key);
+  // An empty section is fine where it could hold known keys.
+  return std::any_of(known.begin(), known.end(), [&](const std::string& name) {
+    return name.starts_with(key + ".");
+  });
+}
+
+bool ConvertNode(const toml::node& node, bool* value) {
+  if (!node.is_boolean()) return false;
+  *value = node.as_boolean()->get();
+  return true;
+}
+
+bool ConvertNode(const toml::node& node, std::int64_t* value) {
+  if (!node.is_integer()) return false;
+  *value = node.as_integer()->get();
+  return true;
+}
+
+bool ConvertNode(const toml::node& node, double* value) {
+  if (!node.is_number()) return false;
+  *value = *node.value<double>();
+  return true;
+}
+
+bool ConvertNode(const toml::node& node, std::string* value) {
+  if (!node.is_string()) return false;
+  *value = node.as_string()->get();
+  return true;
+}
+
+bool ConvertNode(const toml::node& node, Bytes* value) {
+  if (node.is_integer() && node.as_integer()->get() >= 0) {
+    *value = Bytes(static_cast<std::uint64_t>(node.as_integer()->get()));
+    return true;
+  }
+  if (!node.is_string()) return false;
+  const absl::StatusOr<Bytes> parsed = ParseBytes(node.as_string()->get());
+  if (!parsed.ok()) return false;
+  *value = *parsed;
+  return true;
+}
+
+template <typename T>
+bool ConvertNode(const toml::node& node, std::vector<T>* value) {
+  const toml::array* const array = node.as_array();
+  if (array == nullptr) return false;
+  std::vector<T> items(array->size());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (!ConvertNode(*array->get(i), &items[i])) return false;
+  }
+  *value = std::move(items);
+  return true;
+}
+
+std::string Written(const toml::node& node) {
+  std::ostringstream out;
+  node.visit([&](const auto& typed) { out << typed; });
+  return out.str();
+}
+
+}  // namespace
+
+struct Config::State {
+  std::string source_name;
+  toml::table root;
+  /// Keys that somebody read, present or not.
+  std::vector<std::string> known;
+  /// Keys that overrides set.
+  std::vector<std::string> overridden;
+
+  std::string PlaceOf(const std::string& key, const toml::node& node) const {
+    return Place(source_name, node, Contains(overridden, key));
+  }
+
+  template <typename T>
+  absl::Status Read(std::string_view name, std::string_view expected, T* value) {
+    const std::string key(name);
+    if (!Contains(known, key)) known.push_back(key);
+    const toml::node* const node = FindNode(root, key);
+    if (node == nullptr || ConvertNode(*node, value)) return absl::OkStatus();
+    return absl::InvalidArgumentError(fmt::format(
+        "{}: \"{}\" is {}; it must be {}", PlaceOf(key, *node), key, Written(*node), expected));
+  }
+};
+
+Config::Config(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Config::Config(Config&&) noexcept = default;
+Config& Config::operator=(Config&&) noexcept = default;
+Config::~Config() = default;
+
+absl::StatusOr<Config> Config::Load(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return absl::InvalidArgumentError(path + ": is a directory, not a configuration file");
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return base::StatusFromErrno(errno, "open " + path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (file.bad() || text.bad()) return absl::InvalidArgumentError(path + ": cannot be read");
+  return Parse(text.str(), path);
+}
+
+absl::StatusOr<Config> Config::Parse(std::string_view toml, const std::string& source_name) {
+  toml::parse_result parsed = toml::parse(toml, source_name);
+  if (!parsed.succeeded()) return ParseError(source_name, parsed.error());
+  auto state = std::make_unique<State>();
+  state->source_name = source_name;
+  state->root = std::move(parsed).table();
+  return Config(std::move(state));
+}
+
+absl::Status Config::Set(std::string_view assignment) {
+  const std::size_t equals = assignment.find('=');
+  if (equals == std::string_view::npos || equals == 0) {
+    return absl::InvalidArgumentError(
+        fmt::format("--set {}: write KEY=VALUE, for example tiers.dram.bytes=256MiB", assignment));
+  }
+  const std::string key(assignment.substr(0, equals));
+  const std::vector<std::string> parts = SplitKey(key);
+  if (Contains(parts, "")) {
+    return absl::InvalidArgumentError(fmt::format("--set {}: a part of the key is empty", key));
+  }
+  SLUICE_ASSIGN_OR_RETURN(toml::table* const table, TableOf(state_->root, parts, key));
+  const toml::node* const present = table->get(parts.back());
+  if (present != nullptr && present->is_table()) return ShapeError(key, "a section", "a value");
+  toml::table value = ParseOverride(assignment.substr(equals + 1));
+  table->insert_or_assign(parts.back(), std::move(*value.get("value")));
+  state_->overridden.push_back(key);
+  return absl::OkStatus();
+}
+
+bool Config::Has(std::string_view key) const {
+  const toml::node* const node = FindNode(state_->root, key);
+  return node != nullptr && !node->is_table();
+}
+
+absl::Status Config::Finish() const {
+  std::string first_key;
+  const toml::node* first = nullptr;
+  ForEachLeaf(state_->root, "", [&](const std::string& key, const toml::node& node) {
+    if (IsKnown(state_->known, key, node)) return;
+    const bool earlier = first == nullptr || node.source().begin < first->source().begin;
+    if (earlier) first_key = key, first = &node;
+  });
+  if (first == nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format("{}: unknown key \"{}\"; did you mean \"{}\"?",
+                                                state_->PlaceOf(first_key, *first),
+                                                first_key,
+                                                base::NearestName(first_key, state_->known)));
+}
+
+absl::Status Config::Read(std::string_view key, bool* value) {
+  return state_->Read(key, "true or false", value);
+}
+absl::Status Config::Read(std::string_view key, std::int64_t* value) {
+  return state_->Read(key, "a whole number", value);
+}
+absl::Status Config::Read(std::string_view key, double* value) {
+  return state_->Read(key, "a number", value);
+}
+absl::Status Config::Read(std::string_view key, std::string* value) {
+  return state_->Read(key, "a string", value);
+}
+absl::Status Config::Read(std::string_view key, Bytes* value) {
+  return state_->Read(key, "a size, for example \"256MiB\" or 4096", value);
+}
+absl::Status Config::Read(std::string_view key, std::vector<std::int64_t>* value) {
+  return state_->Read(key, "a list of whole numbers", value);
+}
+absl::Status Config::Read(std::string_view key, std::vector<std::string>* value) {
+  return state_->Read(key, "a list of strings", value);
+}
+
+}  // namespace sluice

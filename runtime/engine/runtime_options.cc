@@ -1,0 +1,146 @@
+#include <bit>
+#include <limits>
+#include <string>
+
+#include "base/status.h"
+#include "fmt/format.h"
+#include "sluice/options.h"
+
+namespace sluice {
+namespace {
+
+constexpr Bytes kPageBytesMin = 4_KiB;
+constexpr Bytes kPageBytesMax = 64_MiB;
+
+/// Reads a whole number within [min, max] into any integer type.
+template <typename T>
+absl::Status ReadInteger(
+    Config& config, std::string_view key, std::int64_t min, std::int64_t max, T* value) {
+  auto number = static_cast<std::int64_t>(*value);
+  SLUICE_RETURN_IF_ERROR(config.Read(key, &number));
+  if (number < min || number > max) {
+    return absl::InvalidArgumentError(
+        fmt::format("\"{}\" is {}; allowed are {} to {}", key, number, min, max));
+  }
+  *value = static_cast<T>(number);
+  return absl::OkStatus();
+}
+
+absl::Status ReadNotNegative(Config& config, std::string_view key, double* value) {
+  SLUICE_RETURN_IF_ERROR(config.Read(key, value));
+  if (*value >= 0 && *value < std::numeric_limits<double>::infinity()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("\"{}\" is {}; it must be finite and not negative", key, *value));
+}
+
+/// A rate is written like a size: "8GiB" means 8 GiB/s.
+absl::Status ReadRate(Config& config, std::string_view key, double* value) {
+  Bytes bytes(static_cast<std::uint64_t>(*value));
+  SLUICE_RETURN_IF_ERROR(config.Read(key, &bytes));
+  *value = static_cast<double>(bytes.count());
+  return absl::OkStatus();
+}
+
+absl::Status ReadPageBytes(Config& config, RuntimeOptions* options) {
+  SLUICE_RETURN_IF_ERROR(config.Read("page_bytes", &options->page_bytes));
+  const Bytes page = options->page_bytes;
+  if (std::has_single_bit(page.count()) && page >= kPageBytesMin && page <= kPageBytesMax) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      fmt::format("\"page_bytes\" is {}; it must be a power of two from {} to {}",
+                  ToString(page),
+                  ToString(kPageBytesMin),
+                  ToString(kPageBytesMax)));
+}
+
+absl::Status ReadTiers(Config& config, RuntimeOptions* options) {
+  SLUICE_RETURN_IF_ERROR(config.Read("tiers.hbm.bytes", &options->hbm_bytes));
+  SLUICE_RETURN_IF_ERROR(config.Read("tiers.dram.bytes", &options->dram_bytes));
+  SLUICE_RETURN_IF_ERROR(config.Read("tiers.nvme.bytes", &options->nvme_bytes));
+  return config.Read("tiers.nvme.directory", &options->io.directory);
+}
+
+/// `device = "cuda"` alone, or `kind` in a [device] section.
+absl::Status ReadDeviceKind(Config& config, RuntimeOptions* options) {
+  std::string kind = options->device == DeviceKind::kCuda ? "cuda" : "emulated";
+  const std::string_view key = config.Has("device") ? "device" : "device.kind";
+  SLUICE_RETURN_IF_ERROR(config.Read(key, &kind));
+  if (kind != "emulated" && kind != "cuda") {
+    return absl::InvalidArgumentError(
+        fmt::format("\"{}\" is \"{}\"; allowed are emulated and cuda", key, kind));
+  }
+  options->device = kind == "cuda" ? DeviceKind::kCuda : DeviceKind::kEmulated;
+  return absl::OkStatus();
+}
+
+absl::Status ReadDevice(Config& config, RuntimeOptions* options) {
+  SLUICE_RETURN_IF_ERROR(ReadDeviceKind(config, options));
+  EmulatedDeviceOptions& emulated = options->emulated;
+  SLUICE_RETURN_IF_ERROR(
+      ReadRate(config, "device.emulated.in_bytes_per_second", &emulated.in_bytes_per_second));
+  SLUICE_RETURN_IF_ERROR(
+      ReadRate(config, "device.emulated.out_bytes_per_second", &emulated.out_bytes_per_second));
+  return ReadNotNegative(config, "device.emulated.latency_seconds", &emulated.latency_seconds);
+}
+
+absl::Status ReadIo(Config& config, IoOptions* io) {
+  SLUICE_RETURN_IF_ERROR(ReadInteger(config, "io.queue_depth", 1, 4096, &io->queue_depth));
+  SLUICE_RETURN_IF_ERROR(config.Read("io.require_io_uring", &io->require_io_uring));
+  SLUICE_RETURN_IF_ERROR(config.Read("io.require_direct", &io->require_direct));
+  SLUICE_RETURN_IF_ERROR(config.Read("io.disable_io_uring", &io->disable_io_uring));
+  SLUICE_RETURN_IF_ERROR(config.Read("io.disable_direct", &io->disable_direct));
+  if (io->require_io_uring && io->disable_io_uring) {
+    return absl::InvalidArgumentError(
+        "\"io.require_io_uring\" and \"io.disable_io_uring\" exclude each other");
+  }
+  if (io->require_direct && io->disable_direct) {
+    return absl::InvalidArgumentError(
+        "\"io.require_direct\" and \"io.disable_direct\" exclude each other");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadCpus(Config& config, RuntimeOptions* options) {
+  std::vector<std::int64_t> cpus;
+  SLUICE_RETURN_IF_ERROR(config.Read("workers.cpus", &cpus));
+  if (!config.Has("workers.cpus")) return absl::OkStatus();
+  options->cpus.clear();
+  for (const std::int64_t cpu : cpus) {
+    if (cpu < 0 || cpu > std::numeric_limits<int>::max()) {
+      return absl::InvalidArgumentError(
+          fmt::format("\"workers.cpus\" holds {}; processors count from 0", cpu));
+    }
+    options->cpus.push_back(static_cast<int>(cpu));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadScheduling(Config& config, RuntimeOptions* options) {
+  SLUICE_RETURN_IF_ERROR(config.Read("scheduler.policy", &options->policy));
+  if (options->policy != "min" && options->policy != "lru") {
+    return absl::InvalidArgumentError(
+        fmt::format("\"scheduler.policy\" is \"{}\"; allowed are min and lru", options->policy));
+  }
+  SLUICE_RETURN_IF_ERROR(
+      ReadInteger(config, "scheduler.prefetch_ops", 0, 1'000'000, &options->prefetch_ops));
+  SLUICE_RETURN_IF_ERROR(ReadInteger(config, "workers.threads", 1, 1024, &options->worker_threads));
+  SLUICE_RETURN_IF_ERROR(ReadCpus(config, options));
+  SLUICE_RETURN_IF_ERROR(
+      ReadInteger(config, "request_queue_capacity", 1, 1 << 24, &options->request_queue_capacity));
+  return ReadNotNegative(config, "stall_seconds", &options->stall_seconds);
+}
+
+}  // namespace
+
+absl::StatusOr<RuntimeOptions> ReadRuntimeOptions(Config& config) {
+  RuntimeOptions options;
+  SLUICE_RETURN_IF_ERROR(ReadPageBytes(config, &options));
+  SLUICE_RETURN_IF_ERROR(ReadTiers(config, &options));
+  SLUICE_RETURN_IF_ERROR(ReadDevice(config, &options));
+  SLUICE_RETURN_IF_ERROR(ReadIo(config, &options.io));
+  SLUICE_RETURN_IF_ERROR(ReadScheduling(config, &options));
+  return options;
+}
+
+}  // namespace sluice
