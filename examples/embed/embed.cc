@@ -1,11 +1,10 @@
-// 32 MiB of tensors under budgets of 4 MiB of device memory and 8 MiB of DRAM: most of it lives on
+// A tensor of 32 MiB under budgets of 4 MiB of device memory and 8 MiB of DRAM: most of it is on
 // disk.
-#include <cstddef>
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "sluice/runtime.h"
 
@@ -17,34 +16,36 @@ T ValueOrDie(absl::StatusOr<T> result) {
 }
 
 int main() {
+  using namespace sluice::literals;
+  constexpr std::uint64_t kRows = 32, kRowBytes = 1 << 20;
   sluice::RuntimeOptions options;
-  options.page_bytes = sluice::Bytes(64 << 10);
-  options.hbm_bytes = sluice::Bytes(4 << 20);
-  options.dram_bytes = sluice::Bytes(8 << 20);
-  options.nvme_bytes = sluice::Bytes(64 << 20);
+  options.page_bytes = 64_KiB;
+  options.hbm_bytes = 4_MiB;
+  options.dram_bytes = 8_MiB;
+  options.nvme_bytes = 64_MiB;
   const auto runtime = ValueOrDie(sluice::Runtime::Create(options));
+  const sluice::TensorId weights =
+      ValueOrDie(runtime->CreateTensor({.name = "weights", .shape = {32, 1 << 18}}));
 
-  std::vector<sluice::TensorId> layers;
-  for (int i = 0; i < 32; ++i) {
-    layers.push_back(ValueOrDie(
-        runtime->CreateTensor({.name = "layer" + std::to_string(i), .shape = {256, 1024}})));
+  const auto lease_row = [&](std::uint64_t row, sluice::AccessMode mode) {
+    const sluice::Access access{weights, {row * kRowBytes, kRowBytes}, mode};
+    sluice::Op op = runtime->BeginOp({.name = "row"});
+    return std::move(ValueOrDie(op.AcquireAll({&access, 1}).Take())[0]);
+  };
+  for (std::uint64_t row = 0; row < kRows; ++row) {
+    const sluice::Lease lease = lease_row(row, sluice::AccessMode::kOverwrite);
+    std::ranges::fill(lease.As<float>(), static_cast<float>(row));
   }
-  std::size_t wrong = 0;
-  for (const auto mode : {sluice::AccessMode::kOverwrite, sluice::AccessMode::kRead}) {
-    for (std::size_t i = 0; i < layers.size(); ++i) {
-      sluice::Op op = runtime->BeginOp({.name = "touch" + std::to_string(i)});
-      const std::vector<sluice::Access> accesses = {{.tensor = layers[i], .mode = mode}};
-      const std::vector<sluice::Lease> leases = ValueOrDie(op.AcquireAll(accesses).Take());
-      for (float& value : leases[0].As<float>()) {
-        if (mode == sluice::AccessMode::kOverwrite) value = static_cast<float>(i);
-        wrong += value != static_cast<float>(i);
-      }
-    }
+  std::uint64_t wrong = 0;
+  for (std::uint64_t row = 0; row < kRows; ++row) {
+    const sluice::Lease lease = lease_row(row, sluice::AccessMode::kRead);
+    for (const float value : lease.As<float>()) wrong += value != static_cast<float>(row);
   }
-  const sluice::Stats stats = runtime->GetStats();
-  std::printf("%zu wrong values; paged out %llu bytes, paged in %llu bytes\n",
-              wrong,
-              static_cast<unsigned long long>(stats.links.at("dram-nvme").out.bytes),
-              static_cast<unsigned long long>(stats.links.at("dram-nvme").in.bytes));
-  return wrong == 0 && stats.links.at("dram-nvme").in.bytes > 0 ? 0 : 1;
+  const auto nvme = runtime->GetStats().links.at("dram-nvme");
+  std::printf("%ju of %ju values are wrong; %ju bytes went to disk and %ju came back\n",
+              std::uintmax_t{wrong},
+              std::uintmax_t{kRows * kRowBytes / sizeof(float)},
+              std::uintmax_t{nvme.out.bytes},
+              std::uintmax_t{nvme.in.bytes});
+  return wrong == 0 && nvme.in.bytes > 0 ? 0 : 1;
 }
