@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+
+#include "sluice/schedule.h"
+
+/// Lower bounds on the bytes that any schedule of transfers moves over one link.
+///
+/// Note [Why these are bounds]
+/// A link has memory above it that holds at most M bytes, that is C whole pages. A page is above as
+/// a whole or not at all, an op needs all of its pages above at once, and the key's iteration
+/// repeats.
+///
+/// In. Between two uses a page either stays above, or is fetched for the second use; a use whose
+/// old content is dead (first use after a discard, or an overwrite with nothing else alive in the
+/// page) costs nothing. Staying is an interval over ops, every kept interval saves one fetch, and
+/// at each op the intervals that cross it and the op's own pages share C frames. Dropping the
+/// interval with the furthest end whenever an op overflows keeps the largest possible number of
+/// intervals (all save the same), so F(n), counted that way from an empty tier, is the least number
+/// of fetches for n iterations. A run that starts with content above can be turned into one that
+/// starts empty by fetching that content first, at most C pages; hence any n iterations move at
+/// least F(n) - C pages. A write below the link (a tensor leased to a lower tier) makes the copy
+/// above stale, so nothing is saved by keeping it. Any n gives a bound per iteration; the largest
+/// is taken.
+///
+/// Out. Take one op of the iteration, and the pages that hold at that moment content that this
+/// iteration wrote above the link and that is read later. All of them that do not fit beside the
+/// op's own pages are below, so their content crossed the link since it was written, which was less
+/// than one iteration ago; the next iteration writes it anew. So every iteration moves as much. In
+/// addition, content written above and read next by an op that runs below crosses in every
+/// iteration wherever the frames are; such pages count once: either as that, or in the excess.
+///
+/// What is left out keeps it a bound: bytes rather than pages decide what is alive, an op whose
+/// pages exceed M cannot have held them at once and is taken page by page, and prefetches that are
+/// undone or copies that are kept twice only move more.
+
+namespace sluice::core {
+
+struct BoundOptions {
+  /// The memory above the link: tiers of this kind and of all faster kinds.
+  TierKind lowest_above{};
+  /// M: their budgets together.
+  std::uint64_t bytes_above = 0;
+  /// F(n) is tried for n = 1 .. iterations_max.
+  int iterations_max = 8;
+};
+
+/// What one iteration moves at least, in the long run; and what a finite run moves at least.
+struct BoundBytes {
+  double in_bytes = 0;
+  double out_bytes = 0;
+  /// The n that gave in_bytes.
+  int iterations = 1;
+
+  /// The least bytes that `count` consecutive iterations can move. (Of the first one, what was
+  /// moved before it began is unknown.)
+  double LeastIn(int count) const;
+  double LeastOut(int count) const;
+};
+
+/// REQUIRES: page_bytes > 0; the accesses of one op are held together; bytes that are read, but
+/// neither written nor discarded in the iteration, were written before it.
+BoundBytes ComputeLinkBound(const Schedule& schedule, const BoundOptions& options);
+
+/// F(n): the page fetches of MIN over `iterations` iterations from an empty tier.
+std::uint64_t FetchesOfMin(const Schedule& schedule, const BoundOptions& options, int iterations);
+
+}  // namespace sluice::core
