@@ -1,0 +1,113 @@
+#include <algorithm>
+
+#include "runtime/core/core_impl.h"
+
+namespace sluice::core {
+
+std::uint32_t Core::Impl::PinnedFrames(TierIndex tier) const {
+  std::uint32_t pinned = tiers_[tier].reserved;
+  for (const auto& [number, ticket] : tickets_) {
+    if (!ticket->granted) continue;
+    for (const Need& need : ticket->needs) {
+      if (need.request.tier == tier && need.request.leases > 0) ++pinned;
+    }
+  }
+  return pinned;
+}
+
+void Core::Impl::On(const ReserveFrames& event) {
+  TierState& state = tiers_[event.tier];
+  const bool fits =
+      event.tier < last_tier() && event.frames + state.committed <= OpFramesMax(event.tier) &&
+      event.frames + PinnedFrames(event.tier) + TransitReserve(event.tier) <= state.pool.limit();
+  if (!fits) {
+    Emit(ReservationRefused{event.reservation});
+    return;
+  }
+  state.reserved += event.frames;
+  reservations_[event.reservation] = Reservation{event.reservation, event.tier, event.frames, {}};
+  pending_reservations_.push_back(event.reservation);
+}
+
+void Core::Impl::WorkOnReservations() {
+  std::erase_if(pending_reservations_, [this](ReservationNumber number) {
+    Reservation& reservation = reservations_.at(number);
+    const Claim claim{Purpose::kDemand, UINT64_MAX - 1, 0, kNoPage};
+    TierState& state = tiers_[reservation.tier];
+    while (reservation.frames.size() < reservation.frames_wanted) {
+      const FrameIndex kept = TransitReserve(reservation.tier);
+      const bool overtakes = state.starved && claim.arrival > state.starved_arrival;
+      if (overtakes) return false;
+      if (state.pool.free_count() <= kept && !MakeRoom(reservation.tier, claim)) {
+        state.starved = true;
+        state.starved_arrival = std::min(state.starved_arrival, claim.arrival);
+        return false;
+      }
+      reservation.frames.push_back(state.pool.Take(kNoPage));
+    }
+    Emit(FramesReserved{number, reservation.frames});
+    return true;
+  });
+}
+
+void Core::Impl::On(const ReleaseFrames& event) {
+  const auto found = reservations_.find(event.reservation);
+  if (found == reservations_.end()) return;
+  TierState& state = tiers_[found->second.tier];
+  for (FrameIndex frame : found->second.frames) state.pool.Give(frame);
+  state.reserved -= found->second.frames_wanted;
+  std::erase(pending_reservations_, event.reservation);
+  reservations_.erase(found);
+  pump_again_ = true;
+}
+
+void Core::Impl::On(const SetBudget& event) {
+  if (event.tier >= last_tier() || event.frames > tiers_[event.tier].pool.frames_max()) {
+    Emit(BudgetRefused{event.tier});
+    return;
+  }
+  TierState& state = tiers_[event.tier];
+  const bool middle = event.tier > 0;
+  const std::uint32_t transit = middle ? 2 * options_.transit_frames : 0;
+  bool reserved_above = false;
+  for (const auto& [number, reservation] : reservations_) {
+    for (FrameIndex frame : reservation.frames) {
+      reserved_above = reserved_above || (reservation.tier == event.tier && frame >= event.frames);
+    }
+  }
+  const std::uint64_t least =
+      std::max<std::uint64_t>(PinnedFrames(event.tier), state.committed) + transit + 1;
+  if (state.budget_target.has_value() || reserved_above || event.frames < least) {
+    Emit(BudgetRefused{event.tier});
+    return;
+  }
+  state.pool.SetLimit(event.frames);
+  state.budget_target = event.frames;
+}
+
+/// Empties the frames above a lowered budget.
+void Core::Impl::VacateBudgets() {
+  for (TierIndex t = 0; t < last_tier(); ++t) {
+    TierState& state = tiers_[t];
+    if (!state.budget_target.has_value()) continue;
+    bool empty = true;
+    for (FrameIndex frame = *state.budget_target; frame < state.pool.frames_max(); ++frame) {
+      if (!state.pool.in_use(frame)) continue;
+      empty = false;
+      const PageIndex index = state.pool.owner(frame);
+      if (index == kNoPage || page(index).copies[t].frame != frame) continue;
+      if (!page(index).copies[t].candidate) continue;
+      const Claim claim{Purpose::kDemand, UINT64_MAX, 0, kNoPage};
+      if (FreeToLeave(page(index), t)) {
+        EvictFree(t, index, claim);
+      } else if (page(index).lowest > t && !tiers_[t + 1].fenced) {
+        StartEviction(t, index, claim);
+      }
+    }
+    if (!empty) continue;
+    Emit(BudgetSet{t, *state.budget_target});
+    state.budget_target.reset();
+  }
+}
+
+}  // namespace sluice::core

@@ -1,0 +1,113 @@
+#include "runtime/core/core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "runtime/core/core_impl.h"
+
+namespace sluice::core {
+
+absl::StatusOr<std::unique_ptr<Core>> Core::Create(const CoreOptions& options) {
+  if (options.tiers.size() < 2 || options.tiers.size() > kTiersMax) {
+    return absl::InvalidArgumentError("a core has two to four tiers");
+  }
+  if (options.policy == nullptr || options.policy->version() != kPolicyVersion) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a policy of version ", kPolicyVersion, " is needed"));
+  }
+  if (options.copies_in_flight_max == 0) {
+    return absl::InvalidArgumentError("copies_in_flight_max is at least 1");
+  }
+  for (std::size_t t = 0; t < options.tiers.size(); ++t) {
+    const bool middle = t > 0 && t + 1 < options.tiers.size();
+    const FrameIndex least = middle ? 2 * options.transit_frames + 1 : 1;
+    if (options.tiers[t].frames < least || (middle && options.transit_frames == 0)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tier ", t, " has ", options.tiers[t].frames, " frames, needs ", least));
+    }
+  }
+  return std::unique_ptr<Core>(new Core(std::make_unique<Impl>(options)));
+}
+
+Core::Core(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Core::~Core() = default;
+
+void Core::Handle(const Event& event, std::vector<Action>* actions) {
+  impl_->Handle(event, actions);
+}
+const CoreCounters& Core::counters() const { return impl_->counters(); }
+TierCounters Core::tier(TierIndex tier) const { return impl_->tier_counters(tier); }
+FrameIndex Core::op_frames_max(TierIndex tier) const { return impl_->OpFramesMax(tier); }
+std::uint32_t Core::tasks_in_flight() const { return impl_->tasks_in_flight(); }
+std::uint32_t Core::pinned_pages() const { return impl_->pinned_pages(); }
+void Core::CheckInvariants() const { impl_->CheckInvariants(); }
+
+Core::Impl::Impl(const CoreOptions& options) : options_(options) {
+  for (const TierConfig& tier : options.tiers) tiers_.emplace_back(tier.frames);
+  links_.resize(options.tiers.size() - 1);
+}
+
+void Core::Impl::Handle(const Event& event, std::vector<Action>* actions) {
+  actions_ = actions;
+  std::visit([this](const auto& e) { On(e); }, event);
+  Pump();
+  actions_ = nullptr;
+}
+
+void Core::Impl::On(const CreateSegment& event) {
+  TierState& lowest = tiers_[event.lowest];
+  const bool last = event.lowest == last_tier();
+  // Spare slots for new generations that are being written while the old ones still count (I6).
+  const std::uint64_t spare =
+      last ? options_.copies_in_flight_max : TransitReserve(event.lowest) + lowest.reserved;
+  const std::uint64_t usable = lowest.pool.limit() > spare ? lowest.pool.limit() - spare : 0;
+  const std::uint64_t available = usable > lowest.committed ? usable - lowest.committed : 0;
+  if (event.pages > available) {
+    Emit(SegmentRefused{event.segment, static_cast<std::uint32_t>(available)});
+    return;
+  }
+  lowest.committed += event.pages;
+  if (pages_.size() < event.first_page + event.pages) pages_.resize(event.first_page + event.pages);
+  for (PageIndex i = event.first_page; i < event.first_page + event.pages; ++i) {
+    SLUICE_CHECK(!pages_[i].exists, "a new segment's page indices are free");
+    Page fresh;
+    fresh.exists = true;
+    fresh.content = event.file_home;
+    fresh.file_home = event.file_home;
+    fresh.reproducible = event.reproducible;
+    fresh.lowest = event.lowest;
+    fresh.kind = event.kind;
+    fresh.segment = event.segment;
+    pages_[i] = std::move(fresh);
+  }
+  Emit(SegmentCreated{event.segment});
+}
+
+void Core::Impl::On(const BeginIteration& event) {
+  if (book_.Begin(event.key)) RefreshNextUses();
+}
+
+void Core::Impl::On(const EndIteration&) { book_.End(); }
+
+const CoreCounters& Core::Impl::counters() {
+  counters_.divergences = book_.divergences();
+  return counters_;
+}
+
+TierCounters Core::Impl::tier_counters(TierIndex tier) const {
+  const TierState& state = tiers_[tier];
+  return TierCounters{state.pool.limit(), state.pool.used(), state.pool.used_peak(), state.by_kind};
+}
+
+FrameIndex Core::Impl::OpFramesMax(TierIndex tier) const {
+  const TierState& state = tiers_[tier];
+  const FrameIndex limit =
+      state.budget_target.has_value() ? *state.budget_target : state.pool.limit();
+  const FrameIndex kept = TransitReserve(tier) + state.reserved;
+  return limit > kept ? limit - kept : 0;
+}
+
+}  // namespace sluice::core

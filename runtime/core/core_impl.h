@@ -1,0 +1,209 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "runtime/core/core.h"
+#include "runtime/core/frame_pool.h"
+#include "runtime/core/page.h"
+#include "runtime/core/schedule_book.h"
+
+namespace sluice::core {
+
+/// The state machine. One file per concern:
+///   core.cc      dispatch, segments, counters
+///   tickets.cc   acquire, locks, grant, release, cancel, discard
+///   movement.cc  tasks: start, complete, fail
+///   frames.cc    frames, victims, evictions, transit
+///   lookahead.cc next uses, goals, prefetch, cleaning
+///   pump.cc      what runs after every event: who may go on; stuck detection
+///   budget.cc    reservations and budget changes
+///   invariants.cc
+class Core::Impl {
+ public:
+  explicit Impl(const CoreOptions& options);
+
+  void Handle(const Event& event, std::vector<Action>* actions);
+  const CoreCounters& counters();
+  TierCounters tier_counters(TierIndex tier) const;
+  FrameIndex OpFramesMax(TierIndex tier) const;
+  std::uint32_t tasks_in_flight() const { return static_cast<std::uint32_t>(tasks_.size()); }
+  std::uint32_t pinned_pages() const { return pinned_pages_; }
+  void CheckInvariants() const;
+
+ private:
+  enum class Progress { kReady, kInFlight, kBlocked };
+  struct LinkLoad {
+    std::array<std::uint32_t, 2> in_flight{};
+  };
+  struct TierState {
+    explicit TierState(FrameIndex frames) : pool(frames) {}
+    FramePool pool;
+    std::uint64_t committed = 0;  ///< pages whose lowest tier this is
+    std::uint32_t reserved = 0;   ///< frames of granted reservations
+    std::array<std::uint32_t, 2> transit_used{};
+    std::uint32_t leaving = 0;          ///< evictions in flight
+    std::uint32_t cleaning = 0;         ///< cleaning page-outs in flight
+    std::uint32_t candidates_free = 0;  ///< evictable pages that leave for free
+    std::array<std::uint32_t, kTensorKindCount> by_kind{};
+    std::uint32_t write_failures = 0;  ///< in a row
+    bool fenced = false;
+    Position cursor = 0;  ///< prefetch: steps before it are seen to
+    std::size_t cursor_request = 0;
+    // Per pump:
+    std::uint64_t starved_arrival = UINT64_MAX;  ///< the first that wanted a frame and got none
+    bool starved = false;
+    bool ahead_blocked = false;  ///< a goal waits: later ones must not overtake it
+    std::uint32_t deficit = 0;   ///< frames wanted in vain
+    bool no_victim = false;
+    std::optional<FrameIndex> budget_target;
+  };
+  struct Reservation {
+    ReservationNumber number = 0;
+    TierIndex tier = 0;
+    std::uint32_t frames_wanted = 0;
+    std::vector<FrameIndex> frames;
+  };
+
+  // core.cc
+  void On(const CreateSegment& event);
+  void On(const BeginIteration& event);
+  void On(const EndIteration& event);
+  Page& page(PageIndex index) { return pages_[index]; }
+  void Emit(Action action) { actions_->push_back(std::move(action)); }
+  TierIndex last_tier() const { return static_cast<TierIndex>(tiers_.size() - 1); }
+  TierIndex file_tier() const { return static_cast<TierIndex>(tiers_.size() - 2); }
+
+  // tickets.cc
+  void On(const Acquire& event);
+  void On(const Cancel& event);
+  void On(const Release& event);
+  void On(const DiscardPages& event);
+  void On(const FreePages& event);
+  bool RefuseTooLarge(const Acquire& event);
+  bool RefuseLost(const Acquire& event);
+  void QueueNeeds(std::unique_ptr<Ticket> ticket);
+  void Kill(TicketKind kind, PageIndex first_page, std::uint32_t pages);
+  void RefreshLocks(PageIndex index);
+  void MarkReady(Need& need, bool ready);
+  bool IsReady(const Need& need) const;
+  void Recheck(PageIndex index);
+  void KillContent(PageIndex index);
+  bool FinishKill(PageIndex index);
+  void Grant(Ticket& ticket);
+  void PinForWrite(PageIndex index, const PageRequest& request);
+  void FailTicketWith(Ticket& ticket, FailTicket failure);
+  void Dequeue(Ticket& ticket);
+  void Forget(TicketNumber number);
+  void CountPrefetch(Page& p, TierIndex tier, bool ready);
+  static bool IsWrite(PageMode mode) { return mode != PageMode::kRead; }
+
+  // movement.cc
+  void On(const TaskDone& event);
+  void On(const TaskFailed& event);
+  Progress Advance(PageIndex index, const Goal& want, const Claim& claim);
+  Progress AdvanceResident(PageIndex index, const Goal& want, const Claim& claim);
+  Progress AdvanceWithoutSource(PageIndex index, const Goal& want, const Claim& claim);
+  std::optional<FrameIndex> TakeHopFrame(
+      PageIndex index, TierIndex hop, Direction direction, const Goal& want, const Claim& claim);
+  Progress StartHop(PageIndex index, TierIndex source, const Goal& want, const Claim& claim);
+  Progress StartFillAt(
+      PageIndex index, TierIndex tier, FillKind kind, const Goal& want, const Claim& claim);
+  std::optional<TierIndex> BestSource(const Page& p, TierIndex target) const;
+  void StartCopyTask(PageIndex index, Task task);
+  void FinishMap(const Task& task);
+  void FailWaiting(PageIndex index, TicketFailure reason, TierIndex tier);
+  TaskNumber AddTask(const Task& task);
+  void FinishCopy(const Task& task);
+  void FinishFill(const Task& task);
+  void Arrive(PageIndex index, const Task& task, CopyState state);
+  void AbandonTarget(const Task& task);
+  void LoseSource(PageIndex index, TierIndex source);
+  void LoseContent(PageIndex index, TierIndex tier);
+  void NoteWriteFailure(const Task& task, FailureKind kind);
+  LinkLoad& link(TierIndex a, TierIndex b) { return links_[a < b ? a : b]; }
+  bool LinkFull(TierIndex source, TierIndex target, Purpose purpose);
+  static int DirectionIndex(TierIndex source, TierIndex target) { return target > source ? 1 : 0; }
+
+  // frames.cc
+  std::optional<FrameIndex> TakeFrame(TierIndex tier, const Claim& claim);
+  std::optional<FrameIndex> TakeTransit(TierIndex tier, Direction direction, PageIndex index);
+  FrameIndex TransitReserve(TierIndex tier) const;
+  void GiveFrame(TierIndex tier, FrameIndex frame, const Page& p);
+  bool MakeRoom(TierIndex tier, const Claim& claim);
+  bool MayEvict(TierIndex tier, PageIndex index, const Claim& claim) const;
+  bool StartEviction(TierIndex tier, PageIndex index, const Claim& claim);
+  std::optional<FrameIndex> TakeForEviction(TierIndex tier, PageIndex index, const Claim& claim);
+  void EvictFree(TierIndex tier, PageIndex index, const Claim& claim);
+  void DropCopy(PageIndex index, TierIndex tier);
+  void DropStale(PageIndex index);
+  void DropHeld(PageIndex index);
+  bool WantedUpTo(const Page& p, TierIndex tier, std::uint64_t arrival) const;
+  bool Settle(PageIndex index, TierIndex tier, const Claim& claim);
+  bool PinnedAt(const Page& p, TierIndex tier) const;
+  void UpdateFacts(PageIndex index);
+  void TellPolicy(PageIndex index, TierIndex tier);
+  bool IsCandidate(const Page& p, TierIndex tier) const;
+  bool FreeToLeave(const Page& p, TierIndex tier) const;
+  Position UseAt(const Page& p, TierIndex tier) const;
+
+  // lookahead.cc
+  void On(const PrefetchPages& event);
+  void RefreshNextUses();
+  void RefreshNextUse(PageIndex index, Position from);
+  void AddGoal(PageIndex index, const Goal& goal);
+  void RemoveGoal(PageIndex index);
+  void ReconsiderGoal(PageIndex index);
+  bool GoalReached(const Page& p) const;
+  void ContinueGoals();
+  void PrefetchInto(TierIndex tier);
+  bool WantAhead(TierIndex tier, const PageRequest& request, Position position);
+  bool BlockedByQueue(const Page& p) const;
+  void CleanAhead(TierIndex tier);
+
+  // pump.cc
+  void Pump();
+  void PumpOnce();
+  void ResetPumpState();
+  void ContinueTransits();
+  void ContinueTransit(PageIndex index, TierIndex tier);
+  void WorkOn(Ticket& ticket);
+  void WorkOnReservations();
+  void FailStuckTickets();
+  bool FailStuckTicket();
+
+  // budget.cc
+  void On(const ReserveFrames& event);
+  void On(const ReleaseFrames& event);
+  void On(const SetBudget& event);
+  void VacateBudgets();
+  std::uint32_t PinnedFrames(TierIndex tier) const;
+
+  CoreOptions options_;
+  std::vector<TierState> tiers_;
+  std::vector<LinkLoad> links_;
+  std::vector<Page> pages_;
+  absl::flat_hash_map<TaskNumber, Task> tasks_;
+  TaskNumber next_task_ = 1;
+  absl::flat_hash_map<TicketNumber, std::unique_ptr<Ticket>> tickets_;
+  std::vector<Ticket*> pending_;  ///< acquires not granted, in order of arrival
+  std::vector<std::unique_ptr<Ticket>> kills_;
+  std::uint64_t next_arrival_ = 1;
+  std::vector<PageIndex> transits_;  ///< pages that wait in a transit frame to go on
+  std::set<std::pair<Position, PageIndex>> goals_;
+  absl::flat_hash_map<ReservationNumber, Reservation> reservations_;
+  std::vector<ReservationNumber> pending_reservations_;
+  ScheduleBook book_;
+  CoreCounters counters_;
+  std::uint32_t pinned_pages_ = 0;
+  bool pump_again_ = false;
+  std::vector<Action>* actions_ = nullptr;
+};
+
+}  // namespace sluice::core

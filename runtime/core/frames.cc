@@ -1,0 +1,264 @@
+#include <algorithm>
+
+#include "base/check.h"
+#include "runtime/core/core_impl.h"
+
+namespace sluice::core {
+
+FrameIndex Core::Impl::TransitReserve(TierIndex tier) const {
+  if (tier == 0 || tier == last_tier()) return 0;
+  const TierState& state = tiers_[tier];
+  return 2 * options_.transit_frames - state.transit_used[0] - state.transit_used[1];
+}
+
+/// A frame for residency, making room if need be. Nobody overtakes an earlier claim that went away
+/// empty-handed (I8).
+std::optional<FrameIndex> Core::Impl::TakeFrame(TierIndex tier, const Claim& claim) {
+  TierState& state = tiers_[tier];
+  const bool overtakes = state.starved && claim.arrival > state.starved_arrival;
+  if (!overtakes) {
+    const bool room = state.pool.free_count() > TransitReserve(tier) || MakeRoom(tier, claim);
+    if (room && state.pool.free_count() > TransitReserve(tier)) {
+      ++state.by_kind[static_cast<std::size_t>(page(claim.page).kind)];
+      return state.pool.Take(claim.page);
+    }
+  }
+  state.starved = true;
+  state.starved_arrival = std::min(state.starved_arrival, claim.arrival);
+  return std::nullopt;
+}
+
+std::optional<FrameIndex> Core::Impl::TakeTransit(TierIndex tier,
+                                                  Direction direction,
+                                                  PageIndex index) {
+  TierState& state = tiers_[tier];
+  std::uint32_t& used = state.transit_used[static_cast<std::size_t>(direction)];
+  if (tier == 0 || tier == last_tier() || used >= options_.transit_frames) return std::nullopt;
+  if (state.pool.free_count() == 0) return std::nullopt;
+  ++used;
+  PageCopy& copy = page(index).copies[tier];
+  copy.transit = true;
+  copy.transit_direction = direction;
+  ++state.by_kind[static_cast<std::size_t>(page(index).kind)];
+  return state.pool.Take(index);
+}
+
+void Core::Impl::GiveFrame(TierIndex tier, FrameIndex frame, const Page& p) {
+  TierState& state = tiers_[tier];
+  state.pool.Give(frame);
+  --state.by_kind[static_cast<std::size_t>(p.kind)];
+  if (state.starved) pump_again_ = true;
+}
+
+/// Turns a transit copy into a resident one.
+bool Core::Impl::Settle(PageIndex index, TierIndex tier, const Claim& claim) {
+  TierState& state = tiers_[tier];
+  if (state.pool.free_count() <= TransitReserve(tier)) MakeRoom(tier, claim);
+  if (state.pool.free_count() <= TransitReserve(tier)) return false;
+  PageCopy& copy = page(index).copies[tier];
+  --state.transit_used[static_cast<std::size_t>(copy.transit_direction)];
+  copy.transit = false;
+  std::erase(transits_, index);
+  UpdateFacts(index);
+  return true;
+}
+
+/// Frees a frame at once when a victim leaves for nothing; else starts a page-out and returns
+/// false.
+bool Core::Impl::MakeRoom(TierIndex tier, const Claim& claim) {
+  TierState& state = tiers_[tier];
+  if (state.no_victim || tier == last_tier()) return false;
+  const std::optional<PageIndex> victim = options_.policy->Victim(
+      tier, [&](PageIndex candidate) { return MayEvict(tier, candidate, claim); });
+  if (!victim.has_value()) {
+    state.no_victim = true;
+    return false;
+  }
+  if (FreeToLeave(page(*victim), tier)) {
+    EvictFree(tier, *victim, claim);
+    return true;
+  }
+  ++state.deficit;
+  const bool demand = claim.purpose == Purpose::kDemand;
+  const std::uint32_t most =
+      demand ? state.deficit : std::max(1u, options_.copies_in_flight_max / 2);
+  if (state.leaving >= most) return false;
+  if (!StartEviction(tier, *victim, claim)) state.no_victim = true;
+  return false;
+}
+
+bool Core::Impl::MayEvict(TierIndex tier, PageIndex index, const Claim& claim) const {
+  const Page& p = pages_[index];
+  if (index == claim.page || WantedUpTo(p, tier, claim.arrival)) return false;
+  if (claim.purpose != Purpose::kDemand &&
+      !options_.policy->MayDisplace(claim.position, UseAt(p, tier))) {
+    return false;
+  }
+  if (FreeToLeave(p, tier)) return true;
+  return p.lowest > tier && !tiers_[tier + 1].fenced;
+}
+
+/// Whether a waiting ticket up to `arrival` needs the page's copy in `tier`: until the page is
+/// where that ticket wants it, every copy may be the way there.
+bool Core::Impl::WantedUpTo(const Page& p, TierIndex tier, std::uint64_t arrival) const {
+  return std::any_of(p.queue.begin(), p.queue.end(), [&](const Need* need) {
+    const bool waits = need->ticket->kind == TicketKind::kAcquire && !need->ticket->granted &&
+                       need->ticket->arrival <= arrival;
+    return waits && (need->request.tier == tier || !need->ready);
+  });
+}
+
+bool Core::Impl::StartEviction(TierIndex tier, PageIndex index, const Claim& claim) {
+  const auto target = static_cast<TierIndex>(tier + 1);
+  Page& p = page(index);
+  if (LinkFull(tier, target, claim.purpose)) return false;
+  if (p.copies[target].state == CopyState::kPlaced) {
+    if (p.copies[target].readers > 0 || p.copies[target].mapping) return false;
+    DropCopy(index, target);
+  }
+  if (p.copies[target].state != CopyState::kNone) return false;
+  const std::optional<FrameIndex> frame = TakeForEviction(target, index, claim);
+  if (!frame.has_value()) return false;
+  const bool clean = claim.purpose == Purpose::kClean;
+  Task task{.kind = TaskKind::kCopy, .page = index, .source = tier, .target = target};
+  task.target_frame = *frame;
+  task.evict = !clean;
+  task.purpose = claim.purpose;
+  p.copies[tier].leaving = !clean;
+  ++(clean ? tiers_[tier].cleaning : tiers_[tier].leaving);
+  StartCopyTask(index, task);
+  if (clean) ++counters_.cleaned;
+  if (claim.purpose == Purpose::kDemand) ++counters_.written_demand;
+  if (claim.purpose == Purpose::kAhead) ++counters_.written_ahead;
+  return true;
+}
+
+/// Where an evicted page goes: a free frame; the transit way further down when it will be used no
+/// sooner than what it would displace; else the frame of a victim.
+std::optional<FrameIndex> Core::Impl::TakeForEviction(TierIndex tier,
+                                                      PageIndex index,
+                                                      const Claim& claim) {
+  TierState& state = tiers_[tier];
+  Claim own = claim;
+  own.page = index;
+  if (state.pool.free_count() > TransitReserve(tier)) return TakeFrame(tier, own);
+  if (tier == last_tier() || claim.purpose == Purpose::kClean) return std::nullopt;
+  const bool passes = page(index).lowest > tier && !tiers_[tier + 1].fenced;
+  const std::optional<PageIndex> victim = options_.policy->Victim(
+      tier, [&](PageIndex candidate) { return MayEvict(tier, candidate, own); });
+  const bool further =
+      !victim.has_value() || (!FreeToLeave(pages_[*victim], tier) &&
+                              UseAt(pages_[*victim], tier) <= UseAt(pages_[index], tier));
+  if (passes && further) {
+    if (auto frame = TakeTransit(tier, Direction::kOut, index)) return frame;
+  }
+  if (auto frame = TakeFrame(tier, own)) return frame;
+  return passes ? TakeTransit(tier, Direction::kOut, index) : std::nullopt;
+}
+
+void Core::Impl::EvictFree(TierIndex tier, PageIndex index, const Claim& claim) {
+  Page& p = page(index);
+  const bool dead = !p.content || p.copies[tier].state == CopyState::kPlaced;
+  ++(dead ? counters_.dropped_dead : counters_.dropped_clean);
+  if (p.prefetched_tier == tier) {
+    p.prefetched_tier = kNoTier;
+    const bool revoked = claim.purpose == Purpose::kDemand;
+    ++(revoked ? counters_.prefetch_revoked : counters_.prefetch_wasted);
+  }
+  DropCopy(index, tier);
+  Recheck(index);
+  ReconsiderGoal(index);
+  UpdateFacts(index);
+}
+
+void Core::Impl::DropCopy(PageIndex index, TierIndex tier) {
+  Page& p = page(index);
+  PageCopy& copy = p.copies[tier];
+  SLUICE_CHECK(!PinnedAt(p, tier), "I3: a pinned frame is never dropped");
+  SLUICE_CHECK(copy.readers == 0 && !copy.mapping, "I2: a frame in use by a task stays");
+  if (copy.candidate) {
+    options_.policy->OnRemove(tier, index);
+    if (copy.told_free) --tiers_[tier].candidates_free;
+  }
+  if (copy.transit) {
+    --tiers_[tier].transit_used[static_cast<std::size_t>(copy.transit_direction)];
+    std::erase(transits_, index);
+  }
+  Emit(DropFrame{index, tier, copy.frame, copy.mapped});
+  GiveFrame(tier, copy.frame, p);
+  copy = PageCopy{};
+}
+
+void Core::Impl::DropStale(PageIndex index) {
+  Page& p = page(index);
+  if (p.stale_frame == kNoFrame) return;
+  Emit(DropFrame{index, last_tier(), p.stale_frame, false});
+  GiveFrame(last_tier(), p.stale_frame, p);
+  p.stale_frame = kNoFrame;
+}
+
+void Core::Impl::DropHeld(PageIndex index) {
+  Page& p = page(index);
+  if (p.held_tier == kNoTier) return;
+  GiveFrame(p.held_tier, p.held_frame, p);
+  p.held_tier = kNoTier;
+  p.held_frame = kNoFrame;
+}
+
+bool Core::Impl::PinnedAt(const Page& p, TierIndex tier) const {
+  return p.pins > 0 && std::any_of(p.queue.begin(), p.queue.end(), [&](const Need* need) {
+           return need->ticket->granted && need->request.tier == tier;
+         });
+}
+
+bool Core::Impl::IsCandidate(const Page& p, TierIndex tier) const {
+  const PageCopy& copy = p.copies[tier];
+  const bool there = copy.state == CopyState::kValid || copy.state == CopyState::kPlaced;
+  return there && copy.readers == 0 && !copy.mapping && !copy.transit && !PinnedAt(p, tier);
+}
+
+bool Core::Impl::FreeToLeave(const Page& p, TierIndex tier) const {
+  if (p.copies[tier].state == CopyState::kPlaced || !p.content || p.file_home) return true;
+  for (TierIndex t = 0; t < tiers_.size(); ++t) {
+    if (t != tier && p.copies[t].state == CopyState::kValid) return true;
+  }
+  return false;
+}
+
+/// When the page's copy in this very tier is needed next.
+Position Core::Impl::UseAt(const Page& p, TierIndex tier) const {
+  if (p.next_use == kNever || p.next_tier == tier) return p.next_use;
+  if (p.next_tier > tier) return kNever;  // needed below: the sooner it leaves the better
+  for (TierIndex t = 0; t < tier; ++t) {
+    if (p.copies[t].state == CopyState::kValid && !p.copies[t].leaving) return kNever;
+  }
+  return p.next_use;
+}
+
+void Core::Impl::UpdateFacts(PageIndex index) {
+  for (TierIndex t = 0; t < last_tier(); ++t) TellPolicy(index, t);
+}
+
+void Core::Impl::TellPolicy(PageIndex index, TierIndex tier) {
+  const Page& p = pages_[index];
+  PageCopy& copy = page(index).copies[tier];
+  const bool candidate = IsCandidate(p, tier);
+  if (!candidate && !copy.candidate) return;
+  const PageFacts facts{index, p.kind, UseAt(p, tier), FreeToLeave(p, tier)};
+  TierState& state = tiers_[tier];
+  if (copy.candidate && copy.told_free) --state.candidates_free;
+  if (candidate && facts.free_to_leave) ++state.candidates_free;
+  if (candidate && !copy.candidate) {
+    options_.policy->OnInsert(tier, facts);
+    if (state.starved) pump_again_ = true;
+  } else if (!candidate) {
+    options_.policy->OnRemove(tier, index);
+  } else if (facts.next_use != copy.told_use || facts.free_to_leave != copy.told_free) {
+    options_.policy->OnChange(tier, facts);
+  }
+  copy.candidate = candidate;
+  copy.told_free = facts.free_to_leave;
+  copy.told_use = facts.next_use;
+}
+
+}  // namespace sluice::core

@@ -1,0 +1,39 @@
+#include "base/check.h"
+#include "runtime/core/core_impl.h"
+
+namespace sluice::core {
+
+void Core::Impl::CheckInvariants() const {
+  std::vector<FrameIndex> used(tiers_.size(), 0);
+  std::vector<std::array<std::uint32_t, 2>> transit(tiers_.size());
+  for (PageIndex i = 0; i < pages_.size(); ++i) {
+    const Page& p = pages_[i];
+    bool reachable = !p.content || p.file_home || p.reproducible;
+    for (TierIndex t = 0; t < tiers_.size(); ++t) {
+      const PageCopy& copy = p.copies[t];
+      if (copy.state == CopyState::kNone) continue;
+      ++used[t];
+      SLUICE_CHECK(tiers_[t].pool.owner(copy.frame) == i, "I1: a frame has one owner");
+      if (copy.transit) ++transit[t][static_cast<std::size_t>(copy.transit_direction)];
+      if (copy.state == CopyState::kValid) reachable = true;
+      SLUICE_CHECK(!p.write_pinned || PinnedAt(p, t), "I4: a written page is in one tier only");
+      SLUICE_CHECK(!copy.candidate || !PinnedAt(p, t), "I3: a pinned frame is no candidate");
+    }
+    SLUICE_CHECK(reachable, "I2: content has a valid copy or a way to get one");
+    if (p.stale_frame != kNoFrame) ++used[tiers_.size() - 1];
+    if (p.held_tier != kNoTier) ++used[p.held_tier];
+  }
+  for (const auto& [number, reservation] : reservations_) {
+    used[reservation.tier] += static_cast<FrameIndex>(reservation.frames.size());
+  }
+  for (TierIndex t = 0; t < tiers_.size(); ++t) {
+    SLUICE_CHECK(used[t] == tiers_[t].pool.used(), "I1: every frame in use is accounted for");
+    SLUICE_CHECK(used[t] <= tiers_[t].pool.frames_max(), "I1: a tier stays within its budget");
+    SLUICE_CHECK(transit[t] == tiers_[t].transit_used, "I9: transit frames are counted");
+    SLUICE_CHECK(
+        transit[t][0] <= options_.transit_frames && transit[t][1] <= options_.transit_frames,
+        "I9: at most the transit frames are in transit");
+  }
+}
+
+}  // namespace sluice::core

@@ -1,0 +1,197 @@
+#include <algorithm>
+
+#include "runtime/core/core_impl.h"
+
+namespace sluice::core {
+namespace {
+
+/// How much further each lower tier looks ahead than the one above it.
+constexpr unsigned kWindowShift = 2;
+
+}  // namespace
+
+void Core::Impl::On(const PrefetchPages& event) {
+  for (const PageRequest& request : event.requests) {
+    const Page& p = page(request.page);
+    if (!p.exists || p.lost || (!p.content && request.mode != PageMode::kOverwrite)) continue;
+    AddGoal(request.page, Goal{request.tier, request.mode, request.map, book_.now()});
+  }
+}
+
+void Core::Impl::RefreshNextUses() {
+  for (PageIndex i = 0; i < pages_.size(); ++i) {
+    if (!pages_[i].exists) continue;
+    RemoveGoal(i);
+    RefreshNextUse(i, book_.now());
+  }
+  for (TierState& state : tiers_) {
+    state.cursor = book_.now();
+    state.cursor_request = 0;
+  }
+}
+
+void Core::Impl::RefreshNextUse(PageIndex index, Position from) {
+  Page& p = page(index);
+  const NextUse next =
+      book_.following() && !book_.empty() ? book_.NextUseFrom(index, from) : NextUse{};
+  p.next_use = next.position;
+  p.next_tier = next.tier;
+  p.next_mode = next.mode;
+  p.next_map = next.map;
+  if (p.goal.tier != kNoTier && p.goal.position < from) RemoveGoal(index);
+  UpdateFacts(index);
+}
+
+void Core::Impl::AddGoal(PageIndex index, const Goal& goal) {
+  Page& p = page(index);
+  RemoveGoal(index);
+  p.goal = goal;
+  if (GoalReached(p)) {
+    p.goal = Goal{};
+    return;
+  }
+  p.goal_queued = true;
+  goals_.emplace(goal.position, index);
+}
+
+void Core::Impl::RemoveGoal(PageIndex index) {
+  Page& p = page(index);
+  if (p.goal_queued) goals_.erase({p.goal.position, index});
+  p.goal_queued = false;
+  p.goal = Goal{};
+}
+
+bool Core::Impl::GoalReached(const Page& p) const {
+  const PageCopy& copy = p.copies[p.goal.tier];
+  const bool placed = copy.state == CopyState::kPlaced && p.goal.mode == PageMode::kOverwrite;
+  return (copy.state == CopyState::kValid || placed) && (!p.goal.map || copy.mapped);
+}
+
+/// Takes up the page's goal again after something about the page has changed: the one it has, or
+/// the next use that a prefetch cursor has passed already.
+void Core::Impl::ReconsiderGoal(PageIndex index) {
+  Page& p = page(index);
+  if (!p.exists) return;
+  if (p.goal.tier != kNoTier) {
+    const Goal goal = p.goal;
+    AddGoal(index, goal);
+    return;
+  }
+  if (options_.prefetch_ops == 0 || p.next_use == kNever || p.next_tier >= last_tier()) return;
+  if (p.next_use >= tiers_[p.next_tier].cursor || p.lost) return;
+  if (!p.content && p.next_mode != PageMode::kOverwrite) return;
+  AddGoal(index, Goal{p.next_tier, p.next_mode, p.next_map, p.next_use});
+}
+
+/// Whether the page is held or awaited by tickets in a way that decides its fate without a goal.
+bool Core::Impl::BlockedByQueue(const Page& p) const {
+  return p.write_pinned || std::any_of(p.queue.begin(), p.queue.end(), [](const Need* need) {
+           return !need->ticket->granted || IsWrite(need->request.mode);
+         });
+}
+
+void Core::Impl::ContinueGoals() {
+  for (auto it = goals_.begin(); it != goals_.end();) {
+    const PageIndex index = it->second;
+    ++it;  // the goal may be removed below
+    Page& p = page(index);
+    TierState& state = tiers_[p.goal.tier];
+    if (BlockedByQueue(p)) {
+      goals_.erase({p.goal.position, index});
+      p.goal_queued = false;  // taken up again when the queue has moved on
+      continue;
+    }
+    if (state.ahead_blocked) continue;
+    const Claim claim{Purpose::kAhead, UINT64_MAX, p.goal.position, index};
+    const Progress progress = Advance(index, p.goal, claim);
+    if (progress == Progress::kBlocked) {
+      state.ahead_blocked = true;
+      continue;
+    }
+    if (progress == Progress::kReady) {
+      RemoveGoal(index);
+    } else if (p.goal_queued) {
+      goals_.erase({p.goal.position, index});
+      p.goal_queued = false;
+    }
+  }
+}
+
+/// Walks the recorded ops from the cursor on and fetches what they need in `tier` (or, for ops of
+/// faster tiers, stages what sits below it), until frames or the window run out.
+void Core::Impl::PrefetchInto(TierIndex tier) {
+  TierState& state = tiers_[tier];
+  if (options_.prefetch_ops == 0 || !book_.following() || book_.empty()) return;
+  if (state.ahead_blocked) return;
+  if (state.cursor < book_.now()) {
+    state.cursor = book_.now();
+    state.cursor_request = 0;
+  }
+  const Position end = book_.now() + (Position{options_.prefetch_ops} << (kWindowShift * tier));
+  while (state.cursor < end) {
+    const std::span<const PageRequest> step = book_.StepAt(state.cursor);
+    for (; state.cursor_request < step.size(); ++state.cursor_request) {
+      if (!WantAhead(tier, step[state.cursor_request], state.cursor)) return;
+    }
+    ++state.cursor;
+    state.cursor_request = 0;
+  }
+}
+
+/// False when nothing more can be fetched now.
+bool Core::Impl::WantAhead(TierIndex tier, const PageRequest& request, Position position) {
+  if (request.tier > tier || request.page >= pages_.size()) return true;
+  Page& p = page(request.page);
+  if (!p.exists || p.dying || p.lost || p.next_use != position) return true;
+  const bool overwrite = request.mode == PageMode::kOverwrite;
+  if (!p.content && !overwrite) return true;  // reads as zeros: nothing to fetch
+  Goal goal{request.tier, request.mode, request.map, position};
+  if (tier > request.tier) {
+    if (overwrite) return true;
+    for (TierIndex t = 0; t <= tier; ++t) {
+      if (p.copies[t].state == CopyState::kValid || p.copies[t].state == CopyState::kFilling) {
+        return true;
+      }
+    }
+    goal = Goal{tier, PageMode::kRead, false, position};
+  }
+  RemoveGoal(request.page);
+  p.goal = goal;
+  if (GoalReached(p)) {
+    p.goal = Goal{};
+    return true;
+  }
+  if (BlockedByQueue(p)) return true;  // the goal is taken up when the queue has moved on
+  const Claim claim{Purpose::kAhead, UINT64_MAX, position, request.page};
+  const Progress progress = Advance(request.page, goal, claim);
+  if (progress == Progress::kBlocked) {
+    p.goal = Goal{};
+    return false;
+  }
+  if (progress == Progress::kReady) {
+    p.goal = Goal{};
+  } else {
+    ++counters_.prefetch_issued;
+  }
+  return true;
+}
+
+/// While a link has room, writes the pages that are used last, so that later evictions are free.
+void Core::Impl::CleanAhead(TierIndex tier) {
+  TierState& state = tiers_[tier];
+  const auto target = static_cast<std::uint32_t>(options_.clean_share * state.pool.limit());
+  const Position horizon = book_.now() + options_.prefetch_ops;
+  while (state.pool.free_count() + state.candidates_free + state.leaving + state.cleaning <
+         target) {
+    const std::optional<PageIndex> victim = options_.policy->Victim(tier, [&](PageIndex candidate) {
+      const Page& p = pages_[candidate];
+      return p.queue.empty() && !FreeToLeave(p, tier) && p.lowest > tier &&
+             !tiers_[tier + 1].fenced && UseAt(p, tier) >= horizon;
+    });
+    if (!victim.has_value()) return;
+    const Claim claim{Purpose::kClean, UINT64_MAX, UseAt(pages_[*victim], tier), *victim};
+    if (!StartEviction(tier, *victim, claim)) return;
+  }
+}
+
+}  // namespace sluice::core

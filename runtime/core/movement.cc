@@ -1,0 +1,358 @@
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "runtime/core/core_impl.h"
+
+namespace sluice::core {
+
+/// Failures in a row after which a tier counts as refusing pages.
+constexpr std::uint32_t kWriteFailuresMax = 3;
+
+/// Brings a page one step nearer to where it is wanted.
+Core::Impl::Progress Core::Impl::Advance(PageIndex index, const Goal& want, const Claim& claim) {
+  Page& p = page(index);
+  PageCopy& copy = p.copies[want.tier];
+  const bool overwrite = want.mode == PageMode::kOverwrite;
+  if (copy.state == CopyState::kFilling) return Progress::kInFlight;
+  if (copy.state == CopyState::kValid || (copy.state == CopyState::kPlaced && overwrite)) {
+    return AdvanceResident(index, want, claim);
+  }
+  if (copy.state == CopyState::kPlaced) {
+    if (copy.readers > 0 || copy.mapping) return Progress::kInFlight;
+    DropCopy(index, want.tier);  // placed for an overwrite that did not come
+  }
+  if (p.write_pinned) return Progress::kInFlight;
+  if (overwrite) return StartFillAt(index, want.tier, FillKind::kUndefined, want, claim);
+  if (!p.content) return StartFillAt(index, want.tier, FillKind::kZero, want, claim);
+  if (const std::optional<TierIndex> source = BestSource(p, want.tier)) {
+    return StartHop(index, *source, want, claim);
+  }
+  return AdvanceWithoutSource(index, want, claim);
+}
+
+Core::Impl::Progress Core::Impl::AdvanceResident(PageIndex index,
+                                                 const Goal& want,
+                                                 const Claim& claim) {
+  Page& p = page(index);
+  PageCopy& copy = p.copies[want.tier];
+  if (copy.transit && !Settle(index, want.tier, claim)) return Progress::kBlocked;
+  copy.leaving = false;  // wanted again: its page-out only cleans it
+  if (want.map && !copy.mapped) {
+    if (!copy.mapping) {
+      copy.mapping = true;
+      Task task{.kind = TaskKind::kMap, .page = index, .target = want.tier};
+      task.target_frame = copy.frame;
+      const TaskNumber number = AddTask(task);
+      UpdateFacts(index);
+      Emit(StartMap{number, index, want.tier, copy.frame});
+    }
+    return Progress::kInFlight;
+  }
+  UpdateFacts(index);
+  if (IsWrite(want.mode) && p.tasks > 0) return Progress::kInFlight;
+  return Progress::kReady;
+}
+
+Core::Impl::Progress Core::Impl::AdvanceWithoutSource(PageIndex index,
+                                                      const Goal& want,
+                                                      const Claim& claim) {
+  Page& p = page(index);
+  for (TierIndex t = 0; t < tiers_.size(); ++t) {
+    if (p.copies[t].state == CopyState::kFilling) return Progress::kInFlight;
+  }
+  SLUICE_CHECK(p.file_home || p.reproducible, "I2: content has a valid copy or a way to get one");
+  const FillKind kind = p.file_home ? FillKind::kFile : FillKind::kReproduce;
+  return StartFillAt(index, file_tier(), kind, want, claim);
+}
+
+/// The valid copy with the fewest hops to `target`; of two, the faster tier's.
+std::optional<TierIndex> Core::Impl::BestSource(const Page& p, TierIndex target) const {
+  for (TierIndex distance = 1; distance < tiers_.size(); ++distance) {
+    if (distance <= target && p.copies[target - distance].state == CopyState::kValid) {
+      return static_cast<TierIndex>(target - distance);
+    }
+    const std::size_t below = std::size_t{target} + distance;
+    if (below < tiers_.size() && p.copies[below].state == CopyState::kValid) {
+      return static_cast<TierIndex>(below);
+    }
+  }
+  return std::nullopt;
+}
+
+Core::Impl::Progress Core::Impl::StartHop(PageIndex index,
+                                          TierIndex source,
+                                          const Goal& want,
+                                          const Claim& claim) {
+  Page& p = page(index);
+  const bool in = source > want.tier;
+  const auto hop = static_cast<TierIndex>(in ? source - 1 : source + 1);
+  if (p.copies[hop].state == CopyState::kFilling) return Progress::kInFlight;
+  if (p.copies[hop].state == CopyState::kPlaced) {
+    if (p.copies[hop].readers > 0 || p.copies[hop].mapping) return Progress::kInFlight;
+    DropCopy(index, hop);
+  }
+  if (LinkFull(source, hop, claim.purpose)) return Progress::kBlocked;
+  const Direction direction = in ? Direction::kIn : Direction::kOut;
+  const std::optional<FrameIndex> frame = TakeHopFrame(index, hop, direction, want, claim);
+  if (!frame.has_value()) return Progress::kBlocked;
+  Task task{.kind = TaskKind::kCopy, .page = index, .source = source, .target = hop};
+  task.target_frame = *frame;
+  task.map = want.map && hop == want.tier;
+  task.purpose = claim.purpose;
+  StartCopyTask(index, task);
+  return Progress::kInFlight;
+}
+
+/// A frame for the next hop. When the tier on the way is full the page passes through a transit
+/// frame, but only with its final frame in hand, so that transit frames never wait for residency
+/// (I9).
+std::optional<FrameIndex> Core::Impl::TakeHopFrame(
+    PageIndex index, TierIndex hop, Direction direction, const Goal& want, const Claim& claim) {
+  Page& p = page(index);
+  if (p.held_tier == hop) {
+    p.held_tier = kNoTier;
+    return std::exchange(p.held_frame, kNoFrame);
+  }
+  if (std::optional<FrameIndex> frame = TakeFrame(hop, claim)) return frame;
+  if (hop == want.tier) return std::nullopt;
+  if (p.held_tier == kNoTier) {
+    const std::optional<FrameIndex> held = TakeFrame(want.tier, claim);
+    if (!held.has_value()) return std::nullopt;
+    p.held_tier = want.tier;
+    p.held_frame = *held;
+  }
+  std::optional<FrameIndex> transit = TakeTransit(hop, direction, index);
+  if (!transit.has_value()) DropHeld(index);
+  return transit;
+}
+
+Core::Impl::Progress Core::Impl::StartFillAt(
+    PageIndex index, TierIndex tier, FillKind kind, const Goal& want, const Claim& claim) {
+  Page& p = page(index);
+  PageCopy& copy = p.copies[tier];
+  if (copy.state == CopyState::kPlaced) {
+    if (copy.readers > 0 || copy.mapping) return Progress::kInFlight;
+    DropCopy(index, tier);
+  }
+  const std::optional<FrameIndex> frame =
+      tier == want.tier ? TakeFrame(tier, claim)
+                        : TakeHopFrame(index, tier, Direction::kIn, want, claim);
+  if (!frame.has_value()) return Progress::kBlocked;
+  Task task{.kind = TaskKind::kFill, .page = index, .target = tier, .target_frame = *frame};
+  task.fill = kind;
+  task.map = want.map && tier == want.tier;
+  task.purpose = claim.purpose;
+  copy.frame = *frame;
+  copy.state = CopyState::kFilling;
+  const TaskNumber number = AddTask(task);
+  UpdateFacts(index);
+  Emit(StartFill{number, index, tier, *frame, kind, task.map});
+  return Progress::kInFlight;
+}
+
+TaskNumber Core::Impl::AddTask(const Task& task) {
+  ++page(task.page).tasks;
+  tasks_.emplace(next_task_, task);
+  return next_task_++;
+}
+
+void Core::Impl::StartCopyTask(PageIndex index, Task task) {
+  Page& p = page(index);
+  SLUICE_CHECK(!p.write_pinned, "I4: a page under a write lease is never the source of a copy");
+  PageCopy& source = p.copies[task.source];
+  PageCopy& target = p.copies[task.target];
+  SLUICE_CHECK(source.state == CopyState::kValid && target.state == CopyState::kNone,
+               "I2: copies go from a valid frame to an empty one");
+  ++source.readers;
+  target.frame = task.target_frame;
+  target.state = CopyState::kFilling;
+  ++link(task.source, task.target).in_flight[DirectionIndex(task.source, task.target)];
+  const TaskNumber number = AddTask(task);
+  UpdateFacts(index);
+  Emit(StartCopy{number,
+                 index,
+                 p.segment,
+                 p.generation,
+                 task.source,
+                 source.frame,
+                 task.target,
+                 task.target_frame,
+                 task.map});
+}
+
+bool Core::Impl::LinkFull(TierIndex source, TierIndex target, Purpose purpose) {
+  const std::uint32_t most = options_.copies_in_flight_max;
+  const std::uint32_t load = link(source, target).in_flight[DirectionIndex(source, target)];
+  switch (purpose) {
+    case Purpose::kDemand:
+      return load >= most;
+    case Purpose::kAhead:  // leaves room for demand
+      return load >= std::max(1u, most - most / 4);
+    case Purpose::kClean:
+      return load >= std::max(1u, most / 2);
+  }
+  return true;
+}
+
+void Core::Impl::On(const TaskDone& event) {
+  const auto found = tasks_.find(event.task);
+  SLUICE_CHECK(found != tasks_.end(), "a task is reported once");
+  const Task task = found->second;
+  tasks_.erase(found);
+  --page(task.page).tasks;
+  switch (task.kind) {
+    case TaskKind::kCopy:
+      return FinishCopy(task);
+    case TaskKind::kFill:
+      return FinishFill(task);
+    case TaskKind::kMap:
+      return FinishMap(task);
+  }
+}
+
+void Core::Impl::FinishMap(const Task& task) {
+  PageCopy& copy = page(task.page).copies[task.target];
+  copy.mapping = false;
+  copy.mapped = true;
+  Recheck(task.page);
+  ReconsiderGoal(task.page);
+  UpdateFacts(task.page);
+}
+
+void Core::Impl::FinishFill(const Task& task) {
+  page(task.page).copies[task.target].mapped = task.map;
+  Arrive(
+      task.page, task, task.fill == FillKind::kUndefined ? CopyState::kPlaced : CopyState::kValid);
+}
+
+void Core::Impl::FinishCopy(const Task& task) {
+  Page& p = page(task.page);
+  PageCopy& source = p.copies[task.source];
+  --source.readers;
+  --link(task.source, task.target).in_flight[DirectionIndex(task.source, task.target)];
+  if (task.evict) --tiers_[task.source].leaving;
+  if (task.purpose == Purpose::kClean) --tiers_[task.source].cleaning;
+  p.copies[task.target].mapped = task.map;
+  p.copies[task.target].state = CopyState::kValid;
+  if (task.target > task.source) {
+    tiers_[task.target].write_failures = 0;
+    tiers_[task.target].fenced = false;
+  }
+  if (task.target == last_tier()) DropStale(task.page);
+  const bool passed = source.transit && !PinnedAt(p, task.source);
+  if (source.readers == 0 && !source.mapping && (source.leaving || passed)) {
+    DropCopy(task.page, task.source);
+  }
+  Arrive(task.page, task, CopyState::kValid);
+}
+
+void Core::Impl::Arrive(PageIndex index, const Task& task, CopyState state) {
+  Page& p = page(index);
+  p.copies[task.target].state = state;
+  if (p.copies[task.target].transit) transits_.push_back(index);
+  if (task.purpose == Purpose::kAhead && p.goal.tier == task.target) {
+    p.prefetched_tier = task.target;
+  }
+  Recheck(index);
+  ReconsiderGoal(index);
+  UpdateFacts(index);
+}
+
+void Core::Impl::On(const TaskFailed& event) {
+  const auto found = tasks_.find(event.task);
+  SLUICE_CHECK(found != tasks_.end(), "a task is reported once");
+  const Task task = found->second;
+  tasks_.erase(found);
+  Page& p = page(task.page);
+  --p.tasks;
+  AbandonTarget(task);
+  const bool restores = task.fill == FillKind::kFile || task.fill == FillKind::kReproduce;
+  if (task.kind == TaskKind::kFill && restores) {
+    LoseContent(task.page, task.target);
+  } else if (task.kind == TaskKind::kCopy && event.kind == FailureKind::kSourceLost) {
+    LoseSource(task.page, task.source);
+  } else {
+    NoteWriteFailure(task, event.kind);
+  }
+  Recheck(task.page);
+  ReconsiderGoal(task.page);
+  UpdateFacts(task.page);
+}
+
+void Core::Impl::AbandonTarget(const Task& task) {
+  Page& p = page(task.page);
+  PageCopy& target = p.copies[task.target];
+  if (task.kind == TaskKind::kMap) {
+    target.mapping = false;
+    return;
+  }
+  if (target.transit) {
+    --tiers_[task.target].transit_used[static_cast<std::size_t>(target.transit_direction)];
+  }
+  GiveFrame(task.target, target.frame, p);
+  target = PageCopy{};
+  DropHeld(task.page);
+  if (task.kind == TaskKind::kFill) return;
+  PageCopy& source = p.copies[task.source];
+  --source.readers;
+  --link(task.source, task.target).in_flight[DirectionIndex(task.source, task.target)];
+  if (task.evict) --tiers_[task.source].leaving;
+  if (task.purpose == Purpose::kClean) --tiers_[task.source].cleaning;
+  source.leaving = false;
+}
+
+void Core::Impl::LoseSource(PageIndex index, TierIndex source) {
+  Page& p = page(index);
+  PageCopy& copy = p.copies[source];
+  const bool idle = copy.readers == 0 && !copy.mapping && !PinnedAt(p, source);
+  if (copy.state == CopyState::kValid && idle) {
+    DropCopy(index, source);
+  }
+  for (TierIndex t = 0; t < tiers_.size(); ++t) {
+    const CopyState state = p.copies[t].state;
+    if (state == CopyState::kValid || state == CopyState::kFilling) return;
+  }
+  if (!p.file_home && !p.reproducible) LoseContent(index, source);
+}
+
+void Core::Impl::LoseContent(PageIndex index, TierIndex tier) {
+  Page& p = page(index);
+  DropStale(index);
+  p.content = false;
+  p.lost = true;
+  ++counters_.pages_lost;
+  Emit(LosePage{index, tier});
+  RemoveGoal(index);
+  FailWaiting(index, TicketFailure::kPageLost, tier);
+}
+
+/// Fails every ticket that waits for the page's content.
+void Core::Impl::FailWaiting(PageIndex index, TicketFailure reason, TierIndex tier) {
+  std::vector<TicketNumber> numbers;
+  for (const Need* need : page(index).queue) {
+    const bool waits = need->ticket->kind == TicketKind::kAcquire && !need->ticket->granted;
+    const bool reads = need->request.mode != PageMode::kOverwrite;
+    if (waits && (reads || reason != TicketFailure::kPageLost)) {
+      numbers.push_back(need->ticket->number);
+    }
+  }
+  for (TicketNumber number : numbers) {
+    FailTicketWith(*tickets_.at(number), FailTicket{number, reason, index, tier});
+  }
+}
+
+void Core::Impl::NoteWriteFailure(const Task& task, FailureKind) {
+  TierState& target = tiers_[task.target];
+  if (++target.write_failures < kWriteFailuresMax) return;
+  target.write_failures = 0;
+  const bool down = task.kind == TaskKind::kCopy && task.target > task.source;
+  if (!down) {
+    FailWaiting(task.page, TicketFailure::kTierFull, task.target);
+    return;
+  }
+  if (!target.fenced) Emit(FenceTier{task.target});
+  target.fenced = true;
+}
+
+}  // namespace sluice::core

@@ -1,0 +1,126 @@
+#include "runtime/core/schedule_book.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace sluice::core {
+
+bool ScheduleBook::Begin(KeyIndex key) {
+  End();
+  const bool repeats =
+      followed_ != nullptr && key == key_ && !diverged_ && now_ == followed_->steps.size();
+  base_ += followed_ != nullptr && !diverged_ ? followed_->steps.size() : now_;
+  key_ = key;
+  now_ = 0;
+  running_ = true;
+  diverged_ = false;
+  lane_next_.clear();
+  recording_ = Recording{};
+  const auto found = schedules_.find(key);
+  followed_ = found == schedules_.end() ? nullptr : &found->second;
+  return !repeats;
+}
+
+void ScheduleBook::End() {
+  if (!running_) return;
+  running_ = false;
+  const bool complete =
+      followed_ != nullptr && !diverged_ && recording_.steps.size() == followed_->steps.size();
+  if (complete) return;
+  if (followed_ != nullptr && !diverged_) ++divergences_;
+  Index(&recording_);
+  diverged_ = true;
+  Recording& kept = schedules_[key_];
+  kept = std::move(recording_);
+  followed_ = &kept;
+  recording_ = Recording{};
+}
+
+bool ScheduleBook::Advance(const Acquire& acquire) {
+  if (!running_) return false;
+  Step step{acquire.lane,
+            acquire.name,
+            static_cast<std::uint32_t>(recording_.requests.size()),
+            static_cast<std::uint32_t>(acquire.requests.size())};
+  recording_.lanes[acquire.lane].push_back(static_cast<std::uint32_t>(recording_.steps.size()));
+  recording_.steps.push_back(step);
+  recording_.requests.insert(
+      recording_.requests.end(), acquire.requests.begin(), acquire.requests.end());
+  if (followed_ == nullptr || diverged_) {
+    ++now_;
+    return false;
+  }
+  const auto lane = followed_->lanes.find(acquire.lane);
+  std::uint32_t& next = lane_next_[acquire.lane];
+  if (lane == followed_->lanes.end() || next >= lane->second.size() ||
+      !Same(*followed_, followed_->steps[lane->second[next]], acquire)) {
+    diverged_ = true;
+    ++divergences_;
+    ++now_;
+    return false;
+  }
+  now_ = std::max<std::uint64_t>(now_, lane->second[next] + 1);
+  ++next;
+  return true;
+}
+
+bool ScheduleBook::Same(const Recording& recording, const Step& step, const Acquire& acquire) {
+  if (step.name != acquire.name || step.count != acquire.requests.size()) return false;
+  for (std::uint32_t i = 0; i < step.count; ++i) {
+    const PageRequest& a = recording.requests[step.first + i];
+    const PageRequest& b = acquire.requests[i];
+    if (a.page != b.page || a.tier != b.tier || a.mode != b.mode || a.map != b.map) return false;
+  }
+  return true;
+}
+
+void ScheduleBook::Index(Recording* recording) {
+  PageIndex pages = 0;
+  for (const PageRequest& request : recording->requests) pages = std::max(pages, request.page + 1);
+  std::vector<std::uint32_t> first(pages + 1, 0);
+  for (const PageRequest& request : recording->requests) ++first[request.page + 1];
+  for (PageIndex p = 0; p < pages; ++p) first[p + 1] += first[p];
+  std::vector<Use> uses(recording->requests.size());
+  std::vector<std::uint32_t> fill = first;
+  for (std::uint32_t s = 0; s < recording->steps.size(); ++s) {
+    const Step& step = recording->steps[s];
+    for (std::uint32_t r = step.first; r < step.first + step.count; ++r) {
+      uses[fill[recording->requests[r].page]++] = Use{s, r};
+    }
+  }
+  recording->first_use = std::move(first);
+  recording->uses = std::move(uses);
+}
+
+NextUse ScheduleBook::Describe(const Recording& recording, const Use& use, Position base) {
+  const PageRequest& request = recording.requests[use.request];
+  return NextUse{base + use.step, request.tier, request.mode, request.map};
+}
+
+NextUse ScheduleBook::NextUseFrom(PageIndex page, Position position) const {
+  SLUICE_CHECK(following(), "next uses are known only while a schedule is followed");
+  const Recording& recording = *followed_;
+  if (page + 1 >= recording.first_use.size()) return NextUse{};
+  const auto begin = recording.uses.begin() + recording.first_use[page];
+  const auto end = recording.uses.begin() + recording.first_use[page + 1];
+  if (begin == end) return NextUse{};
+  const Position length = recording.steps.size();
+  Position base = base_;
+  Position offset = position > base_ ? position - base_ : 0;
+  base += offset / length * length;
+  offset %= length;
+  const auto found = std::lower_bound(
+      begin, end, offset, [](const Use& use, Position at) { return use.step < at; });
+  if (found != end) return Describe(recording, *found, base);
+  return Describe(recording, *begin, base + length);
+}
+
+std::span<const PageRequest> ScheduleBook::StepAt(Position position) const {
+  SLUICE_CHECK(following() && position >= base_, "only the steps of a followed schedule are known");
+  const Step& step = followed_->steps[(position - base_) % followed_->steps.size()];
+  return std::span<const PageRequest>(followed_->requests).subspan(step.first, step.count);
+}
+
+}  // namespace sluice::core
