@@ -48,9 +48,10 @@ stage() {
   return 1
 }
 
+# build PRESET TARGETS...: everything when no target is named.
 build() {
   [ -f "build/$1/build.ninja" ] || cmake --preset "$1" -Wno-dev || return
-  ninja --quiet -j "$jobs" -C "build/$1"
+  ninja --quiet -j "$jobs" -C "build/$1" "${@:2}"
 }
 
 # run_tests PRESET CTEST-OPTIONS...: leaves the log for the summary.
@@ -83,7 +84,11 @@ project_sources() {
   done
 }
 
-check_format() { project_sources | xargs clang-format-14 --dry-run --Werror; }
+check_format() {
+  local bad
+  bad=$(project_sources | xargs clang-format-14 --dry-run 2>&1 | sed -n 's/:[0-9].*//p' | sort -u) || return
+  [ -z "$bad" ] || { printf 'clang-format-14 -i %s\n' $bad && return 1; }
+}
 
 # An application outside the tree finds, builds and runs against what is installed.
 check_package() {
@@ -121,12 +126,14 @@ long_stages() {
       tests "tests under $preset" run_tests "$preset" -LE "slow|meta|timing"
     fi
   done
-  stage "build fuzz" build fuzz || true
+  stage "build fuzz" build fuzz fuzzers || return 0
+  tests "fuzz targets" run_tests fuzz --no-tests=error -L fuzz
 }
 
 "${mode}_stages"
 stage "nothing left behind" check_leftovers || true
 
 python3 scripts/test_summary.py "$temporary/logs"
-echo "$mode run: $passed_stages stages ok, ${#failed[@]} failed${failed[*]:+ (${failed[*]})}, $SECONDS s"
+echo "$mode run: $passed_stages stages ok, ${#failed[@]} failed, $SECONDS s"
+[ "${#failed[@]}" = 0 ] || printf 'failed: %s\n' "${failed[@]}"
 [ "${#failed[@]}" = 0 ]
