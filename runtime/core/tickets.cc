@@ -10,7 +10,7 @@ void Core::Impl::On(const Acquire& event) {
   const bool followed = book_.following();
   if (book_.Advance(event)) {
     for (const PageRequest& request : event.requests) RefreshNextUse(request.page, book_.now());
-  } else if (followed) {
+  } else if (followed && !book_.following()) {
     RefreshNextUses();  // diverged: what was foreseen no longer counts
   }
   if (RefuseTooLarge(event) || RefuseLost(event)) return;
