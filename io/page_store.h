@@ -14,12 +14,13 @@
 
 namespace sluice::io {
 
-/// What a stored page is: its checksum is bound to all three, so a stale, misdirected, torn or zeroed
-/// page never passes for it.
+/// What a stored page is: its checksum is bound to all three, so a stale, misdirected, torn or
+/// zeroed page never passes for it.
 struct PageIdentity {
   std::uint64_t segment = 0;
   std::uint64_t page = 0;
   std::uint64_t generation = 0;
+  friend constexpr bool operator==(const PageIdentity&, const PageIdentity&) = default;
 };
 
 using SlotIndex = std::uint32_t;
@@ -29,56 +30,74 @@ struct PageStoreOptions {
   /// Existing directory that belongs to the user and is not writable by group or others, or empty:
   /// /var/tmp/sluice-<uid>, made 0700.
   std::string directory;
-  std::uint64_t page_bytes = 0;
+  std::uint64_t page_bytes = 0;  ///< a power of two, 4 KiB to 64 MiB
   SlotIndex slots = 0;
+  /// Requests that the kernel holds at a time, 1 to 1024.
   std::uint32_t queue_depth = 32;
+  /// Reads and writes between their call and the return of `done`; a call beyond them waits.
+  std::uint32_t operations_max = 1024;
   bool require_io_uring = false;
   bool require_direct = false;
   bool disable_io_uring = false;
   bool disable_direct = false;
-  /// Attempts per request before a transient error (EINTR, EAGAIN, EIO on read) becomes final.
+  /// Attempts per request before a transient error (EINTR, EAGAIN, ENOMEM, EIO on read) becomes
+  /// final. Attempts that move bytes do not count.
   int attempts_max = 4;
   /// Processors for the I/O thread; empty: any.
   std::vector<int> cpus;
 };
 
 struct PageStoreStats {
-  std::string engine;        ///< "io_uring", "threads", "memory"
-  std::string engine_reason; ///< why not io_uring; empty when it is
+  std::string engine;         ///< "io_uring", "threads", "memory"
+  std::string engine_reason;  ///< why not io_uring; empty when it is
   bool direct = false;
-  std::string direct_reason; ///< why not O_DIRECT; empty when it is
+  std::string direct_reason;  ///< why not O_DIRECT; empty when it is
   std::uint64_t reads = 0;
   std::uint64_t writes = 0;
-  std::uint64_t short_io = 0;
-  std::uint64_t retries = 0;
-  std::uint64_t checksum_failures = 0;
+  std::uint64_t short_io = 0;           ///< attempts that moved a part
+  std::uint64_t retries = 0;            ///< attempts repeated because the one before moved nothing
+  std::uint64_t checksum_failures = 0;  ///< reads whose bytes did not verify, re-reads included
 };
 
-/// Pages in the slots of one preallocated, nameless file (O_TMPFILE, 0600), scratch by design: nothing
-/// survives the process. Bytes move on one I/O thread; hashing runs on `workers`, never there.
-/// A slot is written and read whole. Slots are chosen by the caller.
-/// Threads: all methods from any thread; `done` runs on an internal thread, must not block and may
-/// submit. Align: buffers at 4096 bytes, checked.
+/// Pages in the slots of one preallocated, nameless file (O_TMPFILE, 0600), scratch by design:
+/// nothing survives the process. Bytes move on the I/O threads of an engine; hashing runs on
+/// `workers`, never there. A slot is written and read whole. Slots are chosen by the caller.
+///
+/// Threads: all methods from any thread but, outside of `done`, those of `workers`. `done` runs on
+/// an internal thread (an I/O thread or one of `workers`), exactly once; it must not block, may
+/// call Read, Write and Forget, and must not destroy the store. Blocks: Read and Write wait while
+/// `operations_max` operations are outstanding, except in `done`. Align: buffers at 4096 bytes,
+/// checked.
 class PageStore {
  public:
   /// `workers` outlives the store. Errors: InvalidArgument (options), NotFound, PermissionDenied
-  /// (directory foreign, a symlink or writable by others), ResourceExhausted (disk full: leaves nothing
-  /// behind), FailedPrecondition (a forbidden fallback).
+  /// (directory foreign, a symlink or writable by others), ResourceExhausted (disk full: leaves
+  /// nothing behind), FailedPrecondition (a forbidden fallback).
   static absl::StatusOr<std::unique_ptr<PageStore>> Create(const PageStoreOptions& options,
                                                            base::WorkerPool& workers);
-  virtual ~PageStore() = default;  ///< drains
+  virtual ~PageStore() = default;  ///< waits until everything outstanding is done
 
   /// Writes `data` (one page) into `slot` and records its checksum. `data` must not change until
-  /// `done`. On error the slot holds nothing and the caller's bytes are the only copy.
-  /// Errors: ResourceExhausted (ENOSPC, EDQUOT, EFBIG), Unavailable (transient, attempts used up),
-  /// Internal (EIO and others).
-  virtual void Write(SlotIndex slot, const PageIdentity& identity, std::span<const std::byte> data,
+  /// `done`. From the call on, what the slot held before is gone; on error it holds nothing and the
+  /// caller's bytes are the only copy.
+  /// Errors: InvalidArgument (slot, size or alignment), FailedPrecondition (a read or write of the
+  /// slot is in flight; what it holds stays), ResourceExhausted (ENOSPC, EDQUOT, EFBIG),
+  /// Unavailable (transient, attempts used up), Internal (EIO and others). After an error that
+  /// names a fault of the disk the slot may be written again.
+  virtual void Write(SlotIndex slot,
+                     const PageIdentity& identity,
+                     std::span<const std::byte> data,
                      DoneFn done) = 0;
-  /// Reads a slot and verifies it against `identity`: one re-read on mismatch, then DataLoss.
-  /// Errors: DataLoss, NotFound (nothing acknowledged in the slot), Unavailable, Internal.
-  virtual void Read(SlotIndex slot, const PageIdentity& identity, std::span<std::byte> data,
+  /// Reads a slot and verifies it against `identity`: one re-read on mismatch, then DataLoss. On
+  /// error the content of `data` is undefined.
+  /// Errors: InvalidArgument (as Write), DataLoss (other page, checksum, file truncated), NotFound
+  /// (nothing acknowledged in the slot), Unavailable, Internal.
+  virtual void Read(SlotIndex slot,
+                    const PageIdentity& identity,
+                    std::span<std::byte> data,
                     DoneFn done) = 0;
-  /// Forgets a slot's checksum, so that what it held cannot be read again. No I/O.
+  /// Forgets a slot's checksum, so that what it held cannot be read again; a read in flight still
+  /// finishes, a write in flight leaves the slot empty. No I/O.
   virtual void Forget(SlotIndex slot) = 0;
 
   virtual PageStoreStats stats() const = 0;

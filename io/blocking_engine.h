@@ -1,0 +1,46 @@
+#pragma once
+
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "base/mutex.h"
+#include "io/io_engine.h"
+#include "io/request_queue.h"
+
+namespace sluice::io {
+
+/// Threads that each perform one command at a time by a function that blocks.
+class BlockingEngine final : public IoEngine {
+ public:
+  /// Bytes moved, or a negative errno. Called from several threads at once.
+  using PerformFn = std::function<std::int64_t(const IoCommand&)>;
+
+  struct Options {
+    std::string_view name;  ///< a literal
+    std::uint32_t threads = 1;
+    std::vector<int> cpus;
+  };
+
+  BlockingEngine(const Options& options, PerformFn perform);
+  ~BlockingEngine() override;
+
+  std::string_view name() const override { return name_; }
+
+ protected:
+  void SubmitChecked(IoRequest* request) override;
+
+ private:
+  void Run();
+  IoRequest* WaitForRequest();
+
+  const std::string_view name_;
+  const PerformFn perform_;
+  base::Mutex mutex_;
+  base::CondVar not_empty_;
+  RequestQueue queue_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace sluice::io

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+namespace sluice::io {
+
+/// Turns O_DIRECT on for an open, preallocated file of at least kIoAlignment bytes, and proves by a
+/// read that it works with offsets, lengths and memory aligned to kIoAlignment. Empty when it
+/// does; otherwise the reason, and the file is buffered: one mode per file, never both.
+std::string TurnOnDirect(int fd);
+
+}  // namespace sluice::io

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace sluice::io {
+
+struct DiskRatesOptions {
+  /// As of PageStoreOptions.
+  std::string directory;
+  std::uint64_t file_bytes = std::uint64_t{256} << 20;
+  std::uint64_t block_bytes = std::uint64_t{1} << 20;  ///< a multiple of 4096, divides file_bytes
+  std::uint32_t queue_depth = 8;
+  std::uint32_t milliseconds = 300;  ///< of each of the three measurements
+  bool disable_io_uring = false;
+};
+
+/// Bytes per second.
+struct DiskRates {
+  double read = 0;
+  double write = 0;
+  /// Reads and writes in turn, both counted.
+  double mixed = 0;
+  std::string engine;         ///< "io_uring" or "threads"
+  std::string engine_reason;  ///< why not io_uring; empty when it is
+  bool direct = false;        ///< false: the page cache was measured, not the disk
+  std::string direct_reason;
+};
+
+/// What the disk under a directory gives to a plain loop: O_DIRECT requests, one block each, in the
+/// order of the file, from memory on huge pages, `queue_depth` at a time, over a temporary file
+/// that was written once in full. It shares no code with the engines, so that it can be held
+/// against them. Blocks for about three times `milliseconds` and one writing of the file. Errors:
+/// those of PageStore::Create, Internal (any request failed or was short).
+absl::StatusOr<DiskRates> MeasureDiskRates(const DiskRatesOptions& options);
+
+}  // namespace sluice::io

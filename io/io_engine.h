@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace sluice::io {
+
+/// What every request is aligned to, whatever the file asks for: files that need more are opened
+/// buffered, and file systems that check nothing (tmpfs) cannot hide a fault.
+inline constexpr std::uint32_t kIoAlignment = 4096;
+
+/// An open file of fixed length that requests name. Lifetime: outlives its requests.
+struct IoFile {
+  int fd = -1;
+  std::uint64_t bytes = 0;
+  std::uint32_t alignment = kIoAlignment;  ///< of offset, length and memory
+};
+
+enum class IoDirection : std::uint8_t { kRead, kWrite };
+
+/// Bytes between memory and a file. Only a read changes `data`.
+struct IoCommand {
+  IoDirection direction = IoDirection::kRead;
+  const IoFile* file = nullptr;
+  std::uint64_t offset = 0;
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+/// One attempt of the kernel at a command, owned by the caller and linked into the engine's queue
+/// while it waits, so that submitting allocates nothing.
+class IoRequest {
+ public:
+  IoRequest() = default;
+  IoRequest(const IoRequest&) = delete;
+  IoRequest& operator=(const IoRequest&) = delete;
+
+  /// `result`: bytes moved (any number up to the command's, aligned or not) or a negative errno.
+  /// Runs on a thread of the engine, never inside Submit; must not block; may submit or destroy
+  /// this request.
+  virtual void Complete(std::int64_t result) = 0;
+
+  IoCommand command;
+
+ protected:
+  ~IoRequest() = default;
+
+ private:
+  friend class RequestQueue;
+  IoRequest* next_ = nullptr;
+};
+
+/// Performs requests. An engine makes one attempt and reports what the kernel said: retries and
+/// short counts are the business of Transfer, so that they are the same for every engine.
+/// Threads: Submit from any thread, the engine's own included. Reads overtake writes, but not for
+/// ever (see RequestQueue).
+class IoEngine {
+ public:
+  /// REQUIRES: every request has completed.
+  virtual ~IoEngine() = default;
+
+  /// Queues `request`; does not block and has no bound of its own: whoever submits bounds what is
+  /// outstanding. Every engine is reached through this check, so none sees a request that is
+  /// misaligned or outside of its file.
+  /// Errors: InvalidArgument (nothing queued, Complete is not called).
+  absl::Status Submit(IoRequest* request);
+
+  virtual std::string_view name() const = 0;
+
+ protected:
+  virtual void SubmitChecked(IoRequest* request) = 0;
+};
+
+struct IoEngineOptions {
+  /// Requests that the kernel holds at a time, 1 to 1024.
+  std::uint32_t queue_depth = 32;
+  /// Processors for the I/O threads; empty: any.
+  std::vector<int> cpus;
+};
+
+/// One I/O thread that owns a ring. Errors: those of io_uring_queue_init (PermissionDenied,
+/// ResourceExhausted, Internal ...): the message is the reason for a fallback.
+/// Source: io_uring_setup(2), io_uring_enter(2).
+absl::StatusOr<std::unique_ptr<IoEngine>> MakeUringEngine(const IoEngineOptions& options);
+
+/// pread and pwrite on min(queue_depth, 16) threads.
+std::unique_ptr<IoEngine> MakeThreadEngine(const IoEngineOptions& options);
+
+}  // namespace sluice::io

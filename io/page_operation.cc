@@ -1,0 +1,199 @@
+#include "io/page_operation.h"
+
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include "base/status.h"
+#include "base/strings.h"
+#include "fmt/format.h"
+#include "io/checksum.h"
+
+namespace sluice::io {
+namespace {
+
+absl::StatusCode CodeOf(int error_number) {
+  switch (error_number) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+      return absl::StatusCode::kResourceExhausted;
+    case EINTR:
+    case EAGAIN:
+    case ENOMEM:
+      return absl::StatusCode::kUnavailable;
+    default:
+      return absl::StatusCode::kInternal;
+  }
+}
+
+std::string Describe(const PageAddress& address, std::string_view what) {
+  return fmt::format("slot {}: {}: {}", address.slot, ToString(address.identity), what);
+}
+
+absl::Status DescribeFailure(const PageAddress& address,
+                             IoDirection direction,
+                             const TransferResult& result) {
+  const std::string_view verb = direction == IoDirection::kRead ? "read" : "write";
+  const std::string what = fmt::format("{} failed after {} attempt{}: {} ({})",
+                                       verb,
+                                       result.attempts,
+                                       result.attempts == 1 ? "" : "s",
+                                       base::ErrnoName(result.error_number),
+                                       strerrordesc_np(result.error_number));
+  return absl::Status(CodeOf(result.error_number), base::ToAbsl(Describe(address, what)));
+}
+
+/// One page on its way. Owns itself: deleted once `done` has returned.
+class PageOperation : public Transfer {
+ public:
+  PageOperation(StoreContext& context, const PageAddress& address, DoneFn done)
+      : Transfer(context.engine, context.counters.transfer, context.attempts_max),
+        context_(context),
+        address_(address),
+        done_(std::move(done)) {}
+  virtual ~PageOperation() = default;
+
+ protected:
+  void TransferPage(IoDirection direction, std::byte* data) {
+    StartTransfer({.direction = direction,
+                   .file = &context_.file,
+                   .offset = context_.page_bytes * address_.slot,
+                   .data = data,
+                   .bytes = context_.page_bytes});
+  }
+
+  /// REQUIRES: the slot table knows the outcome.
+  void Finish(absl::Status status, ThreadRole role) {
+    Admission& admission = context_.admission;
+    {
+      const ScopedThreadRole scope(role);
+      std::move(done_)(std::move(status));
+    }
+    delete this;
+    // Last: the store may be gone afterwards.
+    admission.Leave();
+  }
+
+  StoreContext& context_;
+  const PageAddress address_;
+
+ private:
+  DoneFn done_;
+};
+
+class WriteOperation final : public PageOperation {
+ public:
+  WriteOperation(StoreContext& context,
+                 const PageAddress& address,
+                 std::span<const std::byte> data,
+                 DoneFn done)
+      : PageOperation(context, address, std::move(done)), data_(data) {}
+
+  void HashAndSubmit() {
+    checksum_ = PageChecksum(address_.identity, data_);
+    // The engine only reads what it writes.
+    TransferPage(IoDirection::kWrite, const_cast<std::byte*>(data_.data()));
+  }
+
+ private:
+  void OnTransferred(const TransferResult& result) override {
+    if (result.kind != TransferResult::Kind::kDone) {
+      context_.slots.AbandonWrite(address_.slot);
+      return Finish(DescribeStop(result), ThreadRole::kIoThread);
+    }
+    context_.slots.EndWrite(address_.slot, address_.identity, checksum_);
+    context_.counters.writes.fetch_add(1, std::memory_order_relaxed);
+    Finish(absl::OkStatus(), ThreadRole::kIoThread);
+  }
+
+  absl::Status DescribeStop(const TransferResult& result) const {
+    if (result.kind == TransferResult::Kind::kFailed) {
+      return DescribeFailure(address_, IoDirection::kWrite, result);
+    }
+    return absl::InternalError(
+        base::ToAbsl(Describe(address_, "write stopped: the kernel moves no more bytes")));
+  }
+
+  const std::span<const std::byte> data_;
+  std::uint64_t checksum_ = 0;
+};
+
+class ReadOperation final : public PageOperation {
+ public:
+  ReadOperation(StoreContext& context,
+                const PageAddress& address,
+                std::uint64_t checksum,
+                std::span<std::byte> data,
+                DoneFn done)
+      : PageOperation(context, address, std::move(done)), data_(data), checksum_(checksum) {}
+
+  void Submit() { TransferPage(IoDirection::kRead, data_.data()); }
+
+ private:
+  void OnTransferred(const TransferResult& result) override {
+    switch (result.kind) {
+      case TransferResult::Kind::kDone:
+        return RunOnWorker(context_, [this] { Verify(); });
+      case TransferResult::Kind::kTruncated:
+        return End(Lost("the file ends before the page (truncated)"), ThreadRole::kIoThread);
+      case TransferResult::Kind::kFailed:
+        return End(DescribeFailure(address_, IoDirection::kRead, result), ThreadRole::kIoThread);
+    }
+  }
+
+  void Verify() {
+    const std::uint64_t found = PageChecksum(address_.identity, data_);
+    if (found == checksum_) return End(absl::OkStatus(), ThreadRole::kWorker);
+    context_.counters.checksum_failures.fetch_add(1, std::memory_order_relaxed);
+    // Once more: memory or a bus may have failed on the way, not the medium.
+    if (!std::exchange(read_again_, true)) return Submit();
+    End(Lost(fmt::format("checksum {:016x} instead of {:016x}, read twice", found, checksum_)),
+        ThreadRole::kWorker);
+  }
+
+  void End(absl::Status status, ThreadRole role) {
+    context_.slots.EndRead(address_.slot);
+    if (status.ok()) context_.counters.reads.fetch_add(1, std::memory_order_relaxed);
+    Finish(std::move(status), role);
+  }
+
+  absl::Status Lost(std::string_view why) const {
+    return absl::DataLossError(base::ToAbsl(Describe(address_, why)));
+  }
+
+  const std::span<std::byte> data_;
+  const std::uint64_t checksum_;
+  bool read_again_ = false;
+};
+
+}  // namespace
+
+void RunOnWorker(StoreContext& context, base::WorkerPool::Job job) {
+  if (ScopedThreadRole::Current() == ThreadRole::kWorker) {
+    std::move(job)();
+    return;
+  }
+  context.workers.Submit([job = std::move(job)]() mutable {
+    const ScopedThreadRole scope(ThreadRole::kWorker);
+    std::move(job)();
+  });
+}
+
+void StartWrite(StoreContext& context,
+                const PageAddress& address,
+                std::span<const std::byte> data,
+                DoneFn done) {
+  auto* operation = new WriteOperation(context, address, data, std::move(done));
+  RunOnWorker(context, [operation] { operation->HashAndSubmit(); });
+}
+
+void StartRead(StoreContext& context,
+               const PageAddress& address,
+               std::uint64_t checksum,
+               std::span<std::byte> data,
+               DoneFn done) {
+  (new ReadOperation(context, address, checksum, data, std::move(done)))->Submit();
+}
+
+}  // namespace sluice::io

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "base/worker_pool.h"
+#include "io/admission.h"
+#include "io/io_engine.h"
+#include "io/page_store.h"
+#include "io/slot_table.h"
+#include "io/transfer.h"
+
+namespace sluice::io {
+
+struct StoreCounters {
+  std::atomic<std::uint64_t> reads{0};
+  std::atomic<std::uint64_t> writes{0};
+  std::atomic<std::uint64_t> checksum_failures{0};
+  TransferCounters transfer;
+};
+
+/// What the operations of one store share. Threads: any.
+struct StoreContext {
+  IoEngine& engine;
+  const IoFile& file;
+  base::WorkerPool& workers;
+  const std::uint64_t page_bytes;
+  const int attempts_max;
+  SlotTable slots;
+  Admission admission;
+  StoreCounters counters{};
+};
+
+struct PageAddress {
+  SlotIndex slot;
+  PageIdentity identity;
+};
+
+/// Hash on a worker, write, record the checksum, `done`. REQUIRES: BeginWrite and Enter succeeded.
+void StartWrite(StoreContext& context,
+                const PageAddress& address,
+                std::span<const std::byte> data,
+                DoneFn done);
+
+/// Read, verify on a worker against `checksum` (once more on mismatch), `done`.
+/// REQUIRES: BeginRead and Enter succeeded.
+void StartRead(StoreContext& context,
+               const PageAddress& address,
+               std::uint64_t checksum,
+               std::span<std::byte> data,
+               DoneFn done);
+
+/// Runs `job` on a worker: at once when the calling thread is one, which must not wait for itself.
+void RunOnWorker(StoreContext& context, base::WorkerPool::Job job);
+
+}  // namespace sluice::io

@@ -1,0 +1,137 @@
+#include "io/page_store.h"
+
+#include <atomic>
+#include <utility>
+
+#include "base/check.h"
+#include "base/strings.h"
+#include "fmt/format.h"
+#include "io/admission.h"
+#include "io/page_operation.h"
+#include "io/page_store_parts.h"
+
+namespace sluice::io {
+namespace {
+
+class FilePageStore final : public PageStore {
+ public:
+  FilePageStore(const PageStoreOptions& options, PageStoreParts parts, base::WorkerPool& workers);
+  ~FilePageStore() override { context_.admission.Drain(); }
+
+  void Write(SlotIndex slot,
+             const PageIdentity& identity,
+             std::span<const std::byte> data,
+             DoneFn done) override;
+  void Read(SlotIndex slot,
+            const PageIdentity& identity,
+            std::span<std::byte> data,
+            DoneFn done) override;
+  void Forget(SlotIndex slot) override;
+  PageStoreStats stats() const override;
+
+ private:
+  absl::Status CheckPage(SlotIndex slot, std::span<const std::byte> data) const;
+  void Refuse(absl::Status status, DoneFn done);
+
+  const PageStoreOptions options_;
+  const std::string engine_reason_;
+  const std::unique_ptr<SpillFile> spill_file_;
+  const IoFile memory_file_;  // stands in where there is no spill file
+  const std::unique_ptr<IoEngine> engine_;
+  StoreContext context_;
+};
+
+FilePageStore::FilePageStore(const PageStoreOptions& options,
+                             PageStoreParts parts,
+                             base::WorkerPool& workers)
+    : options_(options),
+      engine_reason_(std::move(parts.engine_reason)),
+      spill_file_(std::move(parts.spill_file)),
+      memory_file_{.bytes = options.page_bytes * options.slots},
+      engine_(std::move(parts.engine)),
+      context_{.engine = *engine_,
+               .file = spill_file_ ? spill_file_->file() : memory_file_,
+               .workers = workers,
+               .page_bytes = options.page_bytes,
+               .attempts_max = options.attempts_max,
+               .slots = SlotTable(options.slots),
+               .admission = Admission(options.operations_max)} {}
+
+void FilePageStore::Write(SlotIndex slot,
+                          const PageIdentity& identity,
+                          std::span<const std::byte> data,
+                          DoneFn done) {
+  context_.admission.Enter();
+  absl::Status status = CheckPage(slot, data);
+  if (status.ok()) status = context_.slots.BeginWrite(slot);
+  if (!status.ok()) return Refuse(std::move(status), std::move(done));
+  StartWrite(context_, {slot, identity}, data, std::move(done));
+}
+
+void FilePageStore::Read(SlotIndex slot,
+                         const PageIdentity& identity,
+                         std::span<std::byte> data,
+                         DoneFn done) {
+  context_.admission.Enter();
+  absl::Status status = CheckPage(slot, data);
+  if (!status.ok()) return Refuse(std::move(status), std::move(done));
+  const absl::StatusOr<std::uint64_t> checksum = context_.slots.BeginRead(slot, identity);
+  if (!checksum.ok()) return Refuse(checksum.status(), std::move(done));
+  StartRead(context_, {slot, identity}, *checksum, data, std::move(done));
+}
+
+void FilePageStore::Forget(SlotIndex slot) {
+  SLUICE_CHECK(slot < options_.slots, "a slot that is forgotten is one of the store's");
+  context_.slots.Forget(slot);
+}
+
+absl::Status FilePageStore::CheckPage(SlotIndex slot, std::span<const std::byte> data) const {
+  if (slot >= options_.slots) {
+    return absl::InvalidArgumentError(
+        base::ToAbsl(fmt::format("slot {}: the store has {} slots", slot, options_.slots)));
+  }
+  if (data.size() != options_.page_bytes) {
+    return absl::InvalidArgumentError(base::ToAbsl(fmt::format(
+        "slot {}: {} bytes given, a page has {}", slot, data.size(), options_.page_bytes)));
+  }
+  if (reinterpret_cast<std::uintptr_t>(data.data()) % kIoAlignment != 0) {
+    return absl::InvalidArgumentError(
+        base::ToAbsl(fmt::format("slot {}: the buffer is not aligned to {}", slot, kIoAlignment)));
+  }
+  return absl::OkStatus();
+}
+
+void FilePageStore::Refuse(absl::Status status, DoneFn done) {
+  RunOnWorker(context_, [this, status = std::move(status), done = std::move(done)]() mutable {
+    std::move(done)(std::move(status));
+    context_.admission.Leave();
+  });
+}
+
+PageStoreStats FilePageStore::stats() const {
+  const auto load = [](const std::atomic<std::uint64_t>& counter) {
+    return counter.load(std::memory_order_relaxed);
+  };
+  PageStoreStats stats;
+  stats.engine = std::string(engine_->name());
+  stats.engine_reason = engine_reason_;
+  stats.direct = spill_file_ && spill_file_->direct();
+  stats.direct_reason = spill_file_ ? spill_file_->direct_reason() : "no file";
+  stats.reads = load(context_.counters.reads);
+  stats.writes = load(context_.counters.writes);
+  stats.short_io = load(context_.counters.transfer.short_io);
+  stats.retries = load(context_.counters.transfer.retries);
+  stats.checksum_failures = load(context_.counters.checksum_failures);
+  return stats;
+}
+
+}  // namespace
+
+std::unique_ptr<PageStore> AssemblePageStore(const PageStoreOptions& options,
+                                             PageStoreParts parts,
+                                             base::WorkerPool& workers) {
+  SLUICE_CHECK(CheckPageStoreOptions(options).ok(), "a store is assembled from checked options");
+  return std::make_unique<FilePageStore>(options, std::move(parts), workers);
+}
+
+}  // namespace sluice::io

@@ -1,0 +1,80 @@
+#include "io/page_store_parts.h"
+
+#include <bit>
+#include <utility>
+
+#include "base/status.h"
+#include "base/strings.h"
+#include "fmt/format.h"
+#include "io/spill_directory.h"
+
+namespace sluice::io {
+namespace {
+
+constexpr std::uint64_t kPageBytesMin = kIoAlignment;
+constexpr std::uint64_t kPageBytesMax = std::uint64_t{64} << 20;
+constexpr std::uint32_t kQueueDepthMax = 1024;
+
+absl::Status InvalidOption(std::string_view option, std::uint64_t value, std::string_view rule) {
+  return absl::InvalidArgumentError(
+      base::ToAbsl(fmt::format("page store: {} = {}, but it is {}", option, value, rule)));
+}
+
+absl::Status RequiredButRefused(std::string_view reason) {
+  return absl::FailedPreconditionError(
+      base::ToAbsl(fmt::format("io_uring is required but refused: {}", reason)));
+}
+
+absl::Status ChooseEngine(const PageStoreOptions& options, PageStoreParts* parts) {
+  const IoEngineOptions engine_options{.queue_depth = options.queue_depth, .cpus = options.cpus};
+  if (options.disable_io_uring) {
+    parts->engine_reason = "disabled by option";
+  } else {
+    auto ring = MakeUringEngine(engine_options);
+    if (ring.ok()) {
+      parts->engine = *std::move(ring);
+      return absl::OkStatus();
+    }
+    parts->engine_reason = std::string(base::ToStd(ring.status().message()));
+  }
+  if (options.require_io_uring) return RequiredButRefused(parts->engine_reason);
+  parts->engine = MakeThreadEngine(engine_options);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckPageStoreOptions(const PageStoreOptions& options) {
+  const std::uint64_t page = options.page_bytes;
+  if (!std::has_single_bit(page) || page < kPageBytesMin || page > kPageBytesMax) {
+    return InvalidOption("page_bytes", page, "a power of two from 4096 to 67108864");
+  }
+  if (options.slots == 0) return InvalidOption("slots", 0, "at least 1");
+  if (options.queue_depth == 0 || options.queue_depth > kQueueDepthMax) {
+    return InvalidOption("queue_depth", options.queue_depth, "from 1 to 1024");
+  }
+  if (options.operations_max == 0) return InvalidOption("operations_max", 0, "at least 1");
+  if (options.attempts_max < 1) return InvalidOption("attempts_max", 0, "at least 1");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PageStoreParts> MakePageStoreParts(const PageStoreOptions& options) {
+  PageStoreParts parts;
+  SLUICE_ASSIGN_OR_RETURN(const SpillDirectory directory, OpenSpillDirectory(options.directory));
+  SLUICE_RETURN_IF_ERROR(ChooseEngine(options, &parts));
+  SLUICE_ASSIGN_OR_RETURN(parts.spill_file,
+                          SpillFile::Create(directory,
+                                            {.bytes = options.page_bytes * options.slots,
+                                             .require_direct = options.require_direct,
+                                             .disable_direct = options.disable_direct}));
+  return parts;
+}
+
+absl::StatusOr<std::unique_ptr<PageStore>> PageStore::Create(const PageStoreOptions& options,
+                                                             base::WorkerPool& workers) {
+  SLUICE_RETURN_IF_ERROR(CheckPageStoreOptions(options));
+  SLUICE_ASSIGN_OR_RETURN(PageStoreParts parts, MakePageStoreParts(options));
+  return AssemblePageStore(options, std::move(parts), workers);
+}
+
+}  // namespace sluice::io

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "io/io_engine.h"
+#include "io/page_store.h"
+#include "io/spill_file.h"
+
+namespace sluice::io {
+
+/// What a page store is put together from.
+struct PageStoreParts {
+  std::unique_ptr<IoEngine> engine;
+  std::string engine_reason;
+  /// Null: the engine needs no file (memory).
+  std::unique_ptr<SpillFile> spill_file;
+};
+
+/// Errors: InvalidArgument that names the option.
+absl::Status CheckPageStoreOptions(const PageStoreOptions& options);
+
+/// The engine that `options` ask for and the kernel grants, and why not io_uring if not. Errors:
+/// FailedPrecondition (io_uring required, but refused or disabled).
+absl::StatusOr<PageStoreParts> MakePageStoreParts(const PageStoreOptions& options);
+
+/// A store over any engine: what Create calls, and how tests put faults under a store.
+/// REQUIRES: CheckPageStoreOptions(options).ok().
+std::unique_ptr<PageStore> AssemblePageStore(const PageStoreOptions& options,
+                                             PageStoreParts parts,
+                                             base::WorkerPool& workers);
+
+}  // namespace sluice::io

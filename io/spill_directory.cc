@@ -1,0 +1,86 @@
+#include "io/spill_directory.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "base/status.h"
+#include "base/strings.h"
+#include "fmt/format.h"
+
+namespace sluice::io {
+namespace {
+
+// A slash at the end would make the kernel follow a symbolic link in spite of O_NOFOLLOW.
+std::string WithoutTrailingSlashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+absl::StatusOr<std::string> MakeDefaultDirectory() {
+  std::string path = fmt::format("/var/tmp/sluice-{}", geteuid());
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    return base::StatusFromErrno(errno, fmt::format("spill directory {}: mkdir", path));
+  }
+  return path;
+}
+
+bool IsSymbolicLink(const std::string& path) {
+  struct stat info {};
+  return lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode);
+}
+
+absl::Status DescribeOpenFailure(const std::string& path, int error_number) {
+  if (error_number == ENOENT) {
+    return absl::NotFoundError(base::ToAbsl(
+        fmt::format("spill directory {0} does not exist; make it: mkdir -m 700 {0}", path)));
+  }
+  if (IsSymbolicLink(path)) {
+    return absl::PermissionDeniedError(base::ToAbsl(fmt::format(
+        "spill directory {} is a symbolic link; name the directory that it points to", path)));
+  }
+  if (error_number == ENOTDIR) {
+    return absl::InvalidArgumentError(
+        base::ToAbsl(fmt::format("spill directory {} is not a directory; name one", path)));
+  }
+  return base::StatusFromErrno(error_number, fmt::format("spill directory {}: open", path));
+}
+
+absl::Status CheckOwnerAndMode(int fd, const std::string& path) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0) {
+    return base::StatusFromErrno(errno, fmt::format("spill directory {}: fstat", path));
+  }
+  if (info.st_uid != geteuid()) {
+    return absl::PermissionDeniedError(base::ToAbsl(fmt::format(
+        "spill directory {} belongs to uid {}, not to you (uid {}); name one of your own",
+        path,
+        info.st_uid,
+        geteuid())));
+  }
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return absl::PermissionDeniedError(base::ToAbsl(
+        fmt::format("spill directory {0} is writable by others (mode {1:04o}); run: chmod go-w {0}",
+                    path,
+                    info.st_mode & 07777U)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<SpillDirectory> OpenSpillDirectory(const std::string& path) {
+  std::string name = WithoutTrailingSlashes(path);
+  if (name.empty()) {
+    SLUICE_ASSIGN_OR_RETURN(name, MakeDefaultDirectory());
+  }
+  FileDescriptor fd(open(name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd.valid()) return DescribeOpenFailure(name, errno);
+  SLUICE_RETURN_IF_ERROR(CheckOwnerAndMode(fd.get(), name));
+  return SpillDirectory{.fd = std::move(fd), .path = std::move(name)};
+}
+
+}  // namespace sluice::io

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "io/file_descriptor.h"
+
+namespace sluice::io {
+
+/// A directory that holds spill files, open.
+struct SpillDirectory {
+  FileDescriptor fd;
+  std::string path;  ///< for messages
+};
+
+/// Opens `path` (empty: /var/tmp/sluice-<uid>, made 0700 when missing), once and without following
+/// a symbolic link, and checks that it belongs to the effective user and that nobody else may write
+/// to it: spilled pages are weights, and whoever can write to a directory can plant names in it.
+/// Errors: NotFound, InvalidArgument (not a directory), PermissionDenied; each names the directory
+/// and what to do.
+absl::StatusOr<SpillDirectory> OpenSpillDirectory(const std::string& path);
+
+}  // namespace sluice::io

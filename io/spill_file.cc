@@ -1,0 +1,136 @@
+#include "io/spill_file.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "base/status.h"
+#include "base/strings.h"
+#include "fmt/format.h"
+#include "io/direct_io.h"
+
+namespace sluice::io {
+namespace {
+
+constexpr mode_t kOwnerOnly = 0600;
+constexpr int kReserveAttemptsMax = 100;
+
+std::string InMiB(std::uint64_t bytes) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+std::string Describe(const SpillDirectory& directory, std::string_view what) {
+  return fmt::format("spill directory {}: {}", directory.path, what);
+}
+
+absl::StatusOr<std::string> RandomName() {
+  std::array<std::uint64_t, 2> words{};
+  if (getrandom(words.data(), sizeof(words), 0) != static_cast<ssize_t>(sizeof(words))) {
+    return base::StatusFromErrno(errno, "getrandom");
+  }
+  return fmt::format(".sluice-{:016x}{:016x}", words[0], words[1]);
+}
+
+absl::StatusOr<FileDescriptor> OpenNamed(const SpillDirectory& directory) {
+  SLUICE_ASSIGN_OR_RETURN(const std::string name, RandomName());
+  const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  FileDescriptor fd(openat(directory.fd.get(), name.c_str(), flags, kOwnerOnly));
+  if (!fd.valid()) return base::StatusFromErrno(errno, Describe(directory, "open"));
+  if (unlinkat(directory.fd.get(), name.c_str(), 0) != 0) {
+    return base::StatusFromErrno(errno, Describe(directory, "unlink"));
+  }
+  return fd;
+}
+
+bool LacksTmpfile(int error_number) {
+  return error_number == EOPNOTSUPP || error_number == EISDIR || error_number == ENOENT;
+}
+
+absl::StatusOr<FileDescriptor> OpenNameless(const SpillDirectory& directory,
+                                            const SpillFileOptions& options) {
+  if (options.disable_tmpfile) return OpenNamed(directory);
+  // O_EXCL: nobody can give the file a name later.
+  const int flags = O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC;
+  FileDescriptor fd(openat(directory.fd.get(), ".", flags, kOwnerOnly));
+  if (fd.valid()) return fd;
+  if (LacksTmpfile(errno)) return OpenNamed(directory);
+  return base::StatusFromErrno(errno, Describe(directory, "open"));
+}
+
+absl::Status CheckNameless(int fd, const SpillDirectory& directory) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0) return base::StatusFromErrno(errno, Describe(directory, "fstat"));
+  if (S_ISREG(info.st_mode) && info.st_nlink == 0) return absl::OkStatus();
+  return absl::InternalError(base::ToAbsl(Describe(directory, "the new file has a name")));
+}
+
+// Asked before fallocate, which would raise SIGXFSZ in the caller's thread.
+absl::Status CheckFileSizeLimit(std::uint64_t bytes, const SpillDirectory& directory) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(base::ToAbsl(
+      Describe(directory,
+               fmt::format("cannot reserve {}: the limit of file sizes is {} (see ulimit -f)",
+                           InMiB(bytes),
+                           InMiB(limit.rlim_cur)))));
+}
+
+std::string FreeSpace(int fd) {
+  struct statvfs info {};
+  if (fstatvfs(fd, &info) != 0) return "unknown";
+  return InMiB(std::uint64_t{info.f_bavail} * info.f_frsize);
+}
+
+absl::Status DescribeReserveFailure(const SpillDirectory& directory,
+                                    std::uint64_t bytes,
+                                    int error_number) {
+  const std::string what = Describe(
+      directory,
+      fmt::format("cannot reserve {} ({} free)", InMiB(bytes), FreeSpace(directory.fd.get())));
+  if (error_number != EOPNOTSUPP) return base::StatusFromErrno(error_number, what);
+  return absl::FailedPreconditionError(
+      base::ToAbsl(what + ": its file system cannot preallocate; use another"));
+}
+
+// Mode 0, so that the length is final: writes that extend a file take its lock and serialise.
+absl::Status Reserve(int fd, const SpillDirectory& directory, std::uint64_t bytes) {
+  SLUICE_RETURN_IF_ERROR(CheckFileSizeLimit(bytes, directory));
+  int error = EINTR;
+  for (int i = 0; error == EINTR && i < kReserveAttemptsMax; ++i) {
+    error = fallocate(fd, 0, 0, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+  }
+  if (error == 0) return absl::OkStatus();
+  absl::Status status = DescribeReserveFailure(directory, bytes, error);
+  // A fallocate that fails may keep what it got (ext4 does).
+  if (ftruncate(fd, 0) != 0) return base::Annotate(status, "space not given back");
+  return status;
+}
+
+}  // namespace
+
+SpillFile::SpillFile(FileDescriptor fd, std::uint64_t bytes, std::string direct_reason)
+    : fd_(std::move(fd)),
+      file_{.fd = fd_.get(), .bytes = bytes},
+      direct_reason_(std::move(direct_reason)) {}
+
+absl::StatusOr<std::unique_ptr<SpillFile>> SpillFile::Create(const SpillDirectory& directory,
+                                                             const SpillFileOptions& options) {
+  SLUICE_ASSIGN_OR_RETURN(FileDescriptor fd, OpenNameless(directory, options));
+  SLUICE_RETURN_IF_ERROR(CheckNameless(fd.get(), directory));
+  SLUICE_RETURN_IF_ERROR(Reserve(fd.get(), directory, options.bytes));
+  std::string reason = options.disable_direct ? "disabled by option" : TurnOnDirect(fd.get());
+  if (!reason.empty() && options.require_direct) {
+    return absl::FailedPreconditionError(
+        base::ToAbsl(Describe(directory, "O_DIRECT is required but refused: " + reason)));
+  }
+  return std::unique_ptr<SpillFile>(new SpillFile(std::move(fd), options.bytes, std::move(reason)));
+}
+
+}  // namespace sluice::io

@@ -1,0 +1,69 @@
+#include "io/transfer.h"
+
+#include <cerrno>
+
+#include "base/check.h"
+
+namespace sluice::io {
+
+void Transfer::StartTransfer(const IoCommand& whole) {
+  command = whole;
+  attempts_ = 0;
+  SubmitRest();
+}
+
+void Transfer::SubmitRest() {
+  const absl::Status submitted = engine_.Submit(this);
+  SLUICE_CHECK(submitted.ok(), "a transfer is aligned and inside of its file");
+}
+
+void Transfer::Complete(std::int64_t result) {
+  if (result > 0) return Advance(static_cast<std::size_t>(result));
+  if (result < 0) return Fail(static_cast<int>(-result));
+  OnTransferred({.kind = TransferResult::Kind::kTruncated, .attempts = attempts_ + 1});
+}
+
+void Transfer::Advance(std::size_t moved) {
+  SLUICE_CHECK(moved <= command.bytes, "the kernel moves no more than it was asked to");
+  if (moved == command.bytes) return OnTransferred({.attempts = attempts_});
+  counters_.short_io.fetch_add(1, std::memory_order_relaxed);
+  const std::size_t progress = moved - moved % command.file->alignment;
+  if (progress == 0) return Retry({.kind = TransferResult::Kind::kTruncated});
+  command.offset += progress;
+  command.data += progress;
+  command.bytes -= progress;
+  SubmitRest();
+}
+
+void Transfer::Fail(int error_number) {
+  const TransferResult failed{.kind = TransferResult::Kind::kFailed,
+                              .error_number = error_number,
+                              .attempts = attempts_ + 1};
+  if (!IsTransient(error_number)) return OnTransferred(failed);
+  Retry(failed);
+}
+
+bool Transfer::IsTransient(int error_number) const {
+  switch (error_number) {
+    case EINTR:
+    case EAGAIN:
+    case ENOMEM:
+      return true;
+    case EIO:
+      return command.direction == IoDirection::kRead;
+    default:
+      return false;
+  }
+}
+
+void Transfer::Retry(const TransferResult& otherwise) {
+  if (++attempts_ >= attempts_max_) {
+    TransferResult result = otherwise;
+    result.attempts = attempts_;
+    return OnTransferred(result);
+  }
+  counters_.retries.fetch_add(1, std::memory_order_relaxed);
+  SubmitRest();
+}
+
+}  // namespace sluice::io

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "io/io_engine.h"
+
+namespace sluice::io {
+
+/// What a transfer came to.
+struct TransferResult {
+  enum class Kind : std::uint8_t {
+    kDone,       ///< every byte moved
+    kTruncated,  ///< the file ended, or attempts brought no progress
+    kFailed,     ///< `error_number` says why
+  };
+  Kind kind = Kind::kDone;
+  int error_number = 0;
+  int attempts = 0;  ///< attempts that moved nothing
+};
+
+/// Shared by the transfers of one store. Threads: any.
+struct TransferCounters {
+  std::atomic<std::uint64_t> short_io{0};
+  std::atomic<std::uint64_t> retries{0};
+};
+
+/// Moves one range whole, by as many attempts of an engine as that takes: the only place where
+/// short counts and transient errors are dealt with.
+///
+/// - A short count goes on from its last aligned byte (O_DIRECT refuses any other remainder).
+/// - EINTR, EAGAIN, ENOMEM, and EIO of a read, are tried again: at most `attempts_max` attempts
+///   that move nothing, in all.
+/// - 0 bytes before the end: the file was truncated.
+/// - Everything else is final.
+class Transfer : private IoRequest {
+ public:
+  Transfer(IoEngine& engine, TransferCounters& counters, int attempts_max)
+      : engine_(engine), counters_(counters), attempts_max_(attempts_max) {}
+
+  /// May be called again from OnTransferred. REQUIRES: aligned and inside of the file.
+  void StartTransfer(const IoCommand& whole);
+
+ protected:
+  ~Transfer() = default;
+
+  /// Runs on a thread of the engine; must not block; may destroy this.
+  virtual void OnTransferred(const TransferResult& result) = 0;
+
+ private:
+  void Complete(std::int64_t result) final;
+  void Advance(std::size_t moved);
+  void Fail(int error_number);
+  bool IsTransient(int error_number) const;
+  void Retry(const TransferResult& otherwise);
+  void SubmitRest();
+
+  IoEngine& engine_;
+  TransferCounters& counters_;
+  const int attempts_max_;
+  int attempts_ = 0;
+};
+
+}  // namespace sluice::io
