@@ -65,7 +65,7 @@ struct RuntimeOptions {
   /// A policy of the user's own instead of a named one. See policy.h.
   std::shared_ptr<Policy> custom_policy;
   /// How many recorded ops ahead page-ins are started; 0 turns prefetching off.
-  std::uint32_t prefetch_ops = 24;
+  std::uint32_t prefetch_ops = 12;
 
   /// Threads that hash and copy, and the processors that all internal threads may use (empty: any).
   int worker_threads = 1;

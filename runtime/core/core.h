@@ -27,7 +27,7 @@ struct CoreOptions {
   /// Frames per direction that every middle tier keeps out of residency (invariant I9).
   std::uint32_t transit_frames = 2;
   /// Recorded ops ahead of the current one whose pages are fetched; 0: demand paging only.
-  std::uint32_t prefetch_ops = 24;
+  std::uint32_t prefetch_ops = 12;
   /// Keep at least this share of a tier free or free to leave, by writing pages ahead of need.
   double clean_share = 1.0 / 16;
 };

@@ -6,7 +6,7 @@ namespace sluice::core {
 namespace {
 
 /// How much further each lower tier looks ahead than the one above it.
-constexpr unsigned kWindowShift = 2;
+constexpr unsigned kWindowShift = 1;
 
 }  // namespace
 
