@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "numa/address_range.h"
 
 namespace sluice::numa {
 
@@ -17,16 +18,30 @@ struct ArenaOptions {
   std::string name = "dram";
   std::uint64_t page_bytes = 0;  ///< frame size: a power of two, at least 4 KiB
   std::uint32_t frames = 0;
-  int node = 0;               ///< NUMA node to bind to; -1: no binding
-  int touch_threads = 2;      ///< threads for first touch and collapsing
-  bool huge_pages = true;     ///< collapse to 2 MiB pages
+  int node = 0;        ///< NUMA node to bind to; -1: no binding
+  int node_count = 0;  ///< nodes of this machine; 0: ask the system. With one there is no binding.
+  int touch_threads = 2;        ///< threads for first touch and collapsing
+  std::vector<int> touch_cpus;  ///< processors for them, those of the node; empty: any
+  bool huge_pages = true;       ///< collapse to 2 MiB pages
 };
 
-/// Frames of host memory on one NUMA node: a memfd made of chunks of min(256 MiB, budget / 8 rounded
-/// up to 2 MiB and to a page), bound, first-touched in parallel and collapsed to huge pages 2 MiB by
-/// 2 MiB. All I/O uses frame addresses; compute code may get the same frames mapped a second time
-/// under another address with MapAt.
-/// Threads: const methods and MapAt from any thread; Shrink and Grow externally synchronised with all.
+/// What the arena got from the system. A reason that is not empty is a fallback to announce.
+struct ArenaInfo {
+  /// True when the memory is bound to the node, or can only come from it (there is one node).
+  bool bound = false;
+  /// Why not, where a node was asked for: "mbind refused: EPERM ...".
+  std::string binding_reason;
+  /// Why some of what could be huge pages is not; empty when all of it is, or none was asked for.
+  std::string huge_page_reason;
+};
+
+/// Frames of host memory on one NUMA node: a memfd made of chunks of min(256 MiB, budget / 8
+/// rounded up to 2 MiB and to a page), bound, first-touched in parallel and collapsed to huge pages
+/// 2 MiB by 2 MiB (a last part of less than 2 MiB stays on small pages). All I/O uses frame
+/// addresses; compute code may get the same frames mapped a second time under another address with
+/// MapAt. The memory is left out of core dumps, and a forked child does not have it. Threads: const
+/// methods and MapAt from any thread; Shrink and Grow externally synchronised with each other, and
+/// with the use of the frames that they give back or take.
 class Arena {
  public:
   /// Errors: InvalidArgument, ResourceExhausted.
@@ -35,54 +50,39 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
+  /// Frames that there are now: those at creation less what Shrink gave back.
   std::uint32_t frame_count() const;
   std::uint64_t page_bytes() const;
   /// Frames per chunk: the granularity of Shrink and Grow.
   std::uint32_t frames_per_chunk() const;
 
-  /// The frame's bytes. REQUIRES: frame < frame_count() and its chunk is not given back.
+  /// The frame's bytes. REQUIRES: frame < frame_count().
   std::span<std::byte> Frame(std::uint32_t frame) const;
 
-  /// Maps the frame at `address` (page_bytes long, replacing what is mapped there) and populates the
-  /// page tables, so that the first access does not fault.
+  /// Maps the frame at `address` (page_bytes long, replacing what is mapped there) and populates
+  /// the page tables, so that the first access does not fault. Errors: ResourceExhausted (the
+  /// process has vm.max_map_count mappings), InvalidArgument (address not aligned to 4 KiB).
   absl::Status MapAt(std::uint32_t frame, std::byte* address) const;
 
   /// Gives the memory of frames [frames, frame_count()) back to the system, chunk by chunk; rounds
-  /// `frames` up to a whole chunk and returns the frames that stay. REQUIRES: nobody uses them.
+  /// `frames` up to a whole chunk and returns the frames that stay. REQUIRES: nobody uses them, nor
+  /// has them mapped elsewhere.
   absl::StatusOr<std::uint32_t> Shrink(std::uint32_t frames);
-  /// Takes them again, up to the count at creation.
+  /// Takes them again: at least `frames`, up to the count at creation. Errors: InvalidArgument
+  /// (more than that), ResourceExhausted; the chunks taken before the error stay taken.
   absl::StatusOr<std::uint32_t> Grow(std::uint32_t frames);
 
   /// Bytes the kernel has allocated for the memfd (st_blocks x 512).
   std::uint64_t allocated_bytes() const;
-  /// Share of the arena that is mapped by 2 MiB pages, read from smaps; 0 to 1.
+  /// Share of the arena that is mapped by 2 MiB pages, 0 to 1, as smaps showed it when memory was
+  /// last taken or given back (reading smaps costs too much to do at each call).
   double huge_page_share() const;
+  const ArenaInfo& info() const;
 
  private:
   struct State;
   explicit Arena(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
-};
-
-/// A reserved, inaccessible range of addresses, 2 MiB-aligned, under which frames are mapped.
-/// Threads: Protect from any thread on disjoint parts.
-class AddressRange {
- public:
-  static absl::StatusOr<std::unique_ptr<AddressRange>> Reserve(std::uint64_t bytes);
-  ~AddressRange();
-  AddressRange(const AddressRange&) = delete;
-  AddressRange& operator=(const AddressRange&) = delete;
-
-  std::byte* base() const { return base_; }
-  std::uint64_t bytes() const { return bytes_; }
-
-  /// Makes the part inaccessible again (PROT_NONE), dropping whatever frame is mapped there.
-  absl::Status Unmap(std::uint64_t offset, std::uint64_t bytes) const;
-
- private:
-  AddressRange(std::byte* base, std::uint64_t bytes) : base_(base), bytes_(bytes) {}
-  std::byte* base_;
-  std::uint64_t bytes_;
 };
 
 }  // namespace sluice::numa

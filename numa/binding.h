@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace sluice::numa {
+
+struct BindingResult {
+  bool bound = false;
+  std::string reason;  ///< why not; empty when bound
+};
+
+/// NUMA nodes that the kernel has configured; at least 1.
+int CountNodes();
+
+/// Binds the pages of `memory` to `node`, before they are touched. With one node there is nothing
+/// to bind and the answer is "bound". A refusal (seccomp in containers, a node that is not there)
+/// is an outcome, not an error: memory then comes from wherever the kernel takes it.
+BindingResult BindToNode(std::span<std::byte> memory, int node, int node_count);
+
+}  // namespace sluice::numa

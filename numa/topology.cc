@@ -1,0 +1,121 @@
+#include "numa/topology.h"
+
+#include <hwloc.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <type_traits>
+
+#include "absl/strings/str_cat.h"
+#include "base/strings.h"
+
+namespace sluice::numa {
+namespace {
+
+struct TopologyDestroyer {
+  void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
+};
+using TopologyHandle = std::unique_ptr<std::remove_pointer_t<hwloc_topology_t>, TopologyDestroyer>;
+
+TopologyHandle NewTopology() {
+  hwloc_topology_t topology = nullptr;
+  return TopologyHandle(hwloc_topology_init(&topology) == 0 ? topology : nullptr);
+}
+
+std::vector<int> ToVector(hwloc_const_bitmap_t set) {
+  std::vector<int> cpus;
+  for (int cpu = hwloc_bitmap_first(set); cpu >= 0; cpu = hwloc_bitmap_next(set, cpu)) {
+    cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+int Count(hwloc_topology_t topology, hwloc_obj_type_t type) {
+  return std::max(0, hwloc_get_nbobjs_by_type(topology, type));
+}
+
+std::vector<NodeInfo> ReadNodes(hwloc_topology_t topology) {
+  std::vector<NodeInfo> nodes;
+  hwloc_obj_t object = nullptr;
+  while ((object = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, object)) != nullptr) {
+    nodes.push_back({.index = static_cast<int>(object->os_index),
+                     .memory_bytes = object->attr->numanode.local_memory,
+                     .near_cpus = ToVector(object->cpuset)});
+  }
+  return nodes;
+}
+
+/// hwloc gives a node the processors that are near it, so several nodes may name the same ones.
+/// Each processor belongs to the node that has the fewest, then to the first; what is left without
+/// any is memory alone.
+void AssignCpus(std::vector<NodeInfo>& nodes) {
+  std::stable_sort(nodes.begin(), nodes.end(), [](const NodeInfo& a, const NodeInfo& b) {
+    return a.near_cpus.size() != b.near_cpus.size() ? a.near_cpus.size() < b.near_cpus.size()
+                                                    : a.index < b.index;
+  });
+  std::set<int> taken;
+  for (NodeInfo& node : nodes) {
+    for (const int cpu : node.near_cpus) {
+      if (taken.insert(cpu).second) node.cpus.push_back(cpu);
+    }
+  }
+  std::sort(nodes.begin(), nodes.end(), [](const NodeInfo& a, const NodeInfo& b) {
+    return a.index < b.index;
+  });
+}
+
+std::vector<CacheInfo> ReadCaches(hwloc_topology_t topology) {
+  std::vector<CacheInfo> caches;
+  for (const hwloc_obj_type_t type :
+       {HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L4CACHE}) {
+    hwloc_obj_t object = nullptr;
+    while ((object = hwloc_get_next_obj_by_type(topology, type, object)) != nullptr) {
+      caches.push_back({.level = static_cast<int>(object->attr->cache.depth),
+                        .bytes = object->attr->cache.size,
+                        .line_bytes = object->attr->cache.linesize,
+                        .cpus = ToVector(object->cpuset)});
+    }
+  }
+  return caches;
+}
+
+Topology Read(hwloc_topology_t topology) {
+  Topology result;
+  result.nodes = ReadNodes(topology);
+  AssignCpus(result.nodes);
+  result.caches = ReadCaches(topology);
+  result.packages = Count(topology, HWLOC_OBJ_PACKAGE);
+  result.cores = Count(topology, HWLOC_OBJ_CORE);
+  result.cpus = ToVector(hwloc_get_root_obj(topology)->cpuset);
+  return result;
+}
+
+}  // namespace
+
+const NodeInfo* Topology::FindNode(int index) const {
+  const auto found = std::find_if(
+      nodes.begin(), nodes.end(), [&](const NodeInfo& node) { return node.index == index; });
+  return found == nodes.end() ? nullptr : &*found;
+}
+
+absl::StatusOr<Topology> DiscoverTopology() {
+  const TopologyHandle topology = NewTopology();
+  if (topology == nullptr || hwloc_topology_load(topology.get()) != 0) {
+    return absl::InternalError("hwloc cannot read the topology of this machine");
+  }
+  return Read(topology.get());
+}
+
+absl::StatusOr<Topology> TopologyFromSynthetic(std::string_view description) {
+  const TopologyHandle topology = NewTopology();
+  const std::string text(description);
+  if (topology == nullptr || hwloc_topology_set_synthetic(topology.get(), text.c_str()) != 0 ||
+      hwloc_topology_load(topology.get()) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("hwloc cannot read the synthetic topology \"", text, "\""));
+  }
+  return Read(topology.get());
+}
+
+}  // namespace sluice::numa

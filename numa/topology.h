@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace sluice::numa {
+
+struct NodeInfo {
+  int index = 0;  ///< the system's number, as ArenaOptions::node takes it
+  std::uint64_t memory_bytes = 0;
+  /// Processors of the node; empty for a CPU-less one (CXL or persistent memory: the far tier).
+  std::vector<int> cpus;
+  /// Processors that are nearest; the same as `cpus` where there are any.
+  std::vector<int> near_cpus;
+  bool cpu_less() const { return cpus.empty(); }
+};
+
+struct CacheInfo {
+  int level = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t line_bytes = 0;
+  std::vector<int> cpus;  ///< that share it
+};
+
+/// What processors and memory this process may use, as hwloc sees it.
+struct Topology {
+  std::vector<NodeInfo> nodes;    ///< ascending index, at least one
+  std::vector<CacheInfo> caches;  ///< data and unified caches
+  int packages = 0;
+  int cores = 0;
+  std::vector<int> cpus;  ///< hardware threads, ascending
+
+  /// The node with this index; null when there is none.
+  const NodeInfo* FindNode(int index) const;
+};
+
+/// Errors: Internal (hwloc cannot read the machine).
+absl::StatusOr<Topology> DiscoverTopology();
+
+/// A machine that is not there, from hwloc's synthetic description, for tests and what-if
+/// questions: "numa:2 core:4 pu:1". A node whose processors all belong to nodes nearer to them is
+/// taken as CPU-less, so "[numa] numa:2 core:4 pu:1" has one. Errors: InvalidArgument.
+absl::StatusOr<Topology> TopologyFromSynthetic(std::string_view description);
+
+}  // namespace sluice::numa
