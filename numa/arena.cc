@@ -180,6 +180,12 @@ absl::StatusOr<std::unique_ptr<Arena>> Arena::Create(const ArenaOptions& options
 std::uint32_t Arena::frame_count() const { return state_->frame_count; }
 std::uint64_t Arena::page_bytes() const { return state_->options.page_bytes; }
 std::uint32_t Arena::frames_per_chunk() const { return state_->frames_per_chunk; }
+std::uint64_t Arena::allocated_bytes() const {
+  struct stat status = {};
+  SLUICE_CHECK(fstat(state_->fd, &status) == 0, "the arena's descriptor is open while it lives");
+  return static_cast<std::uint64_t>(status.st_blocks) * 512;
+}
+
 double Arena::huge_page_share() const { return state_->huge_page_share; }
 const ArenaInfo& Arena::info() const { return state_->info; }
 

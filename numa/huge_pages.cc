@@ -48,7 +48,8 @@ void TouchByWriting(std::span<std::byte> memory) {
 /// here and not a signal.
 int PopulateSmall(std::span<std::byte> memory) {
   const int error = Advise(memory, kMadvPopulateWrite);
-  if (error != EINVAL) return error;
+  const bool known = error != EINVAL || madvise(nullptr, 0, kMadvPopulateWrite) == 0;
+  if (known) return error;
   TouchByWriting(memory);
   return 0;
 }

@@ -1,0 +1,136 @@
+#include "numa/memory_limits.h"
+
+#include <sys/resource.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace sluice::numa {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+/// A root directory with a machine of 1 GiB, 512 MiB of it available, in it.
+class MemoryLimitsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "/sluice-limits-XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    root_ = pattern;
+    Write("proc/meminfo", "MemTotal:        1048576 kB\nMemFree: 1 kB\nMemAvailable:  524288 kB\n");
+    Write("proc/self/limits",
+          "Limit                     Soft Limit           Hard Limit           Units     \n"
+          "Max locked memory         8388608              9000000              bytes     \n");
+    Write("proc/self/status", "Name:\ttest\nCapEff:\t0000000000000000\n");
+    Write("proc/sys/vm/max_map_count", "65530\n");
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+
+  void Write(const std::string& path, const std::string& text) {
+    const std::filesystem::path full = std::filesystem::path(root_) / path;
+    std::filesystem::create_directories(full.parent_path());
+    std::ofstream(full) << text;
+  }
+  MemoryLimits Read() {
+    auto limits = ReadMemoryLimits(root_);
+    EXPECT_TRUE(limits.ok()) << limits.status();
+    return limits.value_or(MemoryLimits{});
+  }
+
+  std::string root_;
+};
+
+TEST_F(MemoryLimitsTest, WithoutAGroupWhatTheSystemHasIsAvailable) {
+  const MemoryLimits limits = Read();
+  EXPECT_EQ(limits.total_bytes, 1024 * kMiB);
+  EXPECT_EQ(limits.system_available_bytes, 512 * kMiB);
+  EXPECT_EQ(limits.available_bytes, 512 * kMiB);
+  EXPECT_FALSE(limits.cgroup.has_value());
+}
+
+TEST_F(MemoryLimitsTest, ReadsLimitsOfTheProcess) {
+  EXPECT_EQ(Read().memlock_bytes, 8 * kMiB);
+  EXPECT_FALSE(Read().memlock_exempt);
+  EXPECT_EQ(Read().max_map_count, 65530u);
+  Write("proc/self/limits", "Max locked memory         unlimited            unlimited    bytes\n");
+  Write("proc/self/status", "CapEff:\t0000000000004000\n");
+  Write("proc/sys/vm/max_map_count", "262144\n");
+  EXPECT_EQ(Read().memlock_bytes, std::nullopt);
+  EXPECT_TRUE(Read().memlock_exempt);
+  EXPECT_EQ(Read().max_map_count, 262144u);
+}
+
+TEST_F(MemoryLimitsTest, Version2TakesTheTightestOfTheGroupAndThoseAbove) {
+  Write("proc/self/cgroup", "0::/a/b\n");
+  Write("sys/fs/cgroup/a/b/memory.max", "max\n");
+  Write("sys/fs/cgroup/a/b/memory.current", "1\n");
+  Write("sys/fs/cgroup/a/memory.max", std::to_string(300 * kMiB));
+  Write("sys/fs/cgroup/a/memory.current", std::to_string(100 * kMiB));
+  const MemoryLimits limits = Read();
+  ASSERT_TRUE(limits.cgroup.has_value());
+  EXPECT_EQ(limits.cgroup->limit_bytes, 300 * kMiB);
+  EXPECT_EQ(limits.cgroup->path, root_ + "/sys/fs/cgroup/a");
+  EXPECT_EQ(limits.available_bytes, 200 * kMiB);
+}
+
+TEST_F(MemoryLimitsTest, CacheThatCanBeGivenBackIsNotUse) {
+  Write("proc/self/cgroup", "0::/\n");
+  Write("sys/fs/cgroup/memory.max", std::to_string(300 * kMiB));
+  Write("sys/fs/cgroup/memory.current", std::to_string(250 * kMiB));
+  Write("sys/fs/cgroup/memory.stat", "anon 1\ninactive_file " + std::to_string(150 * kMiB) + "\n");
+  EXPECT_EQ(Read().available_bytes, 200 * kMiB);
+}
+
+TEST_F(MemoryLimitsTest, AGroupThatIsFullLeavesNothing) {
+  Write("proc/self/cgroup", "0::/\n");
+  Write("sys/fs/cgroup/memory.max", std::to_string(10 * kMiB));
+  Write("sys/fs/cgroup/memory.current", std::to_string(11 * kMiB));
+  EXPECT_EQ(Read().available_bytes, 0u);
+}
+
+TEST_F(MemoryLimitsTest, AGroupAboveWhatTheMachineHasDoesNotCount) {
+  Write("proc/self/cgroup", "0::/\n");
+  Write("sys/fs/cgroup/memory.max", std::to_string(4096 * kMiB));
+  EXPECT_EQ(Read().available_bytes, 512 * kMiB);
+}
+
+TEST_F(MemoryLimitsTest, Version1InAContainerIsReadFromTheMountPoint) {
+  Write("proc/self/cgroup", "5:cpu,cpuacct:/docker/1\n4:memory:/docker/1\n1:name=systemd:/x\n");
+  Write("sys/fs/cgroup/memory/memory.limit_in_bytes", std::to_string(64 * kMiB));
+  Write("sys/fs/cgroup/memory/memory.usage_in_bytes", std::to_string(32 * kMiB));
+  Write("sys/fs/cgroup/memory/memory.stat", "total_inactive_file " + std::to_string(8 * kMiB));
+  EXPECT_EQ(Read().available_bytes, 40 * kMiB);
+}
+
+TEST_F(MemoryLimitsTest, Version1HasANumberForUnlimited) {
+  Write("proc/self/cgroup", "4:memory:/\n");
+  Write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  EXPECT_FALSE(Read().cgroup.has_value());
+}
+
+TEST_F(MemoryLimitsTest, WithoutMeminfoThereIsAnError) {
+  std::filesystem::remove(std::filesystem::path(root_) / "proc/meminfo");
+  const auto limits = ReadMemoryLimits(root_);
+  EXPECT_EQ(limits.status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(MemoryLimitsOfThisMachineTest, AgreeWithTheSystem) {
+  const auto limits = ReadMemoryLimits();
+  ASSERT_TRUE(limits.ok()) << limits.status();
+  EXPECT_GT(limits->available_bytes, 0u);
+  EXPECT_LE(limits->available_bytes, limits->total_bytes);
+  rlimit memlock;
+  ASSERT_EQ(getrlimit(RLIMIT_MEMLOCK, &memlock), 0);
+  if (memlock.rlim_cur == RLIM_INFINITY) {
+    EXPECT_EQ(limits->memlock_bytes, std::nullopt);
+  } else {
+    EXPECT_EQ(limits->memlock_bytes, memlock.rlim_cur);
+  }
+}
+
+}  // namespace
+}  // namespace sluice::numa

@@ -1,0 +1,81 @@
+#include "numa/topology.h"
+
+#include <sched.h>
+
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace sluice::numa {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(TopologyTest, ReadsTwoNodesFromADescription) {
+  const auto topology = TopologyFromSynthetic("numa:2 core:4 pu:1");
+  ASSERT_TRUE(topology.ok()) << topology.status();
+  ASSERT_EQ(topology->nodes.size(), 2u);
+  EXPECT_EQ(topology->nodes[0].index, 0);
+  EXPECT_THAT(topology->nodes[0].cpus, ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(topology->nodes[1].index, 1);
+  EXPECT_THAT(topology->nodes[1].cpus, ElementsAre(4, 5, 6, 7));
+  EXPECT_EQ(topology->cores, 8);
+  EXPECT_THAT(topology->cpus, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+  EXPECT_EQ(topology->FindNode(1), &topology->nodes[1]);
+  EXPECT_EQ(topology->FindNode(2), nullptr);
+}
+
+TEST(TopologyTest, ReadsPackagesCachesThreadsAndMemory) {
+  const auto topology =
+      TopologyFromSynthetic("pack:2 [numa(memory=4GB)] l3:1(size=32MB) core:2 pu:2");
+  ASSERT_TRUE(topology.ok()) << topology.status();
+  EXPECT_EQ(topology->packages, 2);
+  EXPECT_EQ(topology->cores, 4);
+  EXPECT_EQ(topology->cpus.size(), 8u);
+  ASSERT_EQ(topology->nodes.size(), 2u);
+  EXPECT_EQ(topology->nodes[1].memory_bytes, 4'000'000'000u);
+  ASSERT_EQ(topology->caches.size(), 2u);
+  EXPECT_EQ(topology->caches[0].level, 3);
+  EXPECT_EQ(topology->caches[0].bytes, 32'000'000u);
+  EXPECT_THAT(topology->caches[1].cpus, ElementsAre(4, 5, 6, 7));
+}
+
+TEST(TopologyTest, AMemoryNodeBesideThoseOfThePackagesHasNoCpus) {
+  const auto topology =
+      TopologyFromSynthetic("[numa(memory=8GB)] pack:2 [numa(memory=1GB)] core:2 pu:1");
+  ASSERT_TRUE(topology.ok()) << topology.status();
+  ASSERT_EQ(topology->nodes.size(), 3u);
+  EXPECT_THAT(topology->nodes[0].cpus, ElementsAre(0, 1));
+  EXPECT_THAT(topology->nodes[1].cpus, ElementsAre(2, 3));
+  EXPECT_TRUE(topology->nodes[2].cpu_less());
+  EXPECT_EQ(topology->nodes[2].memory_bytes, 8'000'000'000u);
+  EXPECT_THAT(topology->nodes[2].near_cpus, ElementsAre(0, 1, 2, 3));
+}
+
+TEST(TopologyTest, OfTwoNodesWithTheSameCpusTheFirstHasThem) {
+  const auto topology = TopologyFromSynthetic("pack:1 [numa] [numa] core:2 pu:1");
+  ASSERT_TRUE(topology.ok()) << topology.status();
+  ASSERT_EQ(topology->nodes.size(), 2u);
+  EXPECT_THAT(topology->nodes[0].cpus, ElementsAre(0, 1));
+  EXPECT_THAT(topology->nodes[1].cpus, IsEmpty());
+}
+
+TEST(TopologyTest, QuotesADescriptionThatMakesNoSense) {
+  const auto topology = TopologyFromSynthetic("nodes of gold");
+  EXPECT_EQ(topology.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(topology.status().message().find("nodes of gold"), absl::string_view::npos);
+}
+
+TEST(TopologyTest, ThisMachineHasANodeWithMemoryAndThisProcessor) {
+  const auto topology = DiscoverTopology();
+  ASSERT_TRUE(topology.ok()) << topology.status();
+  ASSERT_FALSE(topology->nodes.empty());
+  EXPECT_GT(topology->nodes[0].memory_bytes, 0u);
+  EXPECT_GE(topology->cores, 1);
+  EXPECT_THAT(topology->cpus, ::testing::Contains(sched_getcpu()));
+}
+
+}  // namespace
+}  // namespace sluice::numa

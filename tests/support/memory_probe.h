@@ -1,0 +1,21 @@
+#pragma once
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+
+namespace sluice::testing {
+
+/// True when the byte can be read; finds out without a fault, by letting the kernel read it.
+inline bool IsReadable(const std::byte* address) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  const ssize_t written = write(ends[1], address, 1);
+  close(ends[0]);
+  close(ends[1]);
+  return written == 1;
+}
+
+}  // namespace sluice::testing
