@@ -1,0 +1,82 @@
+#include "tools/train/corpus.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/tools/temporary_directory.h"
+
+namespace sluice::tools {
+namespace {
+
+using ::testing::HasSubstr;
+
+absl::Status ErrorOf(const CorpusOptions& options) {
+  const absl::StatusOr<Corpus> corpus = LoadCorpus(options);
+  EXPECT_FALSE(corpus.ok());
+  return corpus.status();
+}
+
+TEST(CorpusTest, JoinsNamedFilesInOrderWhateverTheirBytes) {
+  const TemporaryDirectory directory;
+  const std::string binary("\x00\xff\r\n\x1a", 5);
+  const std::string first = directory.Write("z", binary);
+  const std::string second = directory.Write("a", "tail");
+  const absl::StatusOr<Corpus> corpus = LoadCorpus({.files = {first, second}});
+  ASSERT_TRUE(corpus.ok()) << corpus.status();
+  EXPECT_EQ(std::string(corpus->bytes.begin(), corpus->bytes.end()), binary + "tail");
+  EXPECT_EQ(corpus->files, 2u);
+}
+
+TEST(CorpusTest, HashIsXxh3) {
+  const TemporaryDirectory directory;
+  const absl::StatusOr<Corpus> corpus = LoadCorpus({.files = {directory.Write("f", "abc")}});
+  ASSERT_TRUE(corpus.ok());
+  EXPECT_EQ(corpus->hash, "78af5f94892f3950");  // the published value of XXH3_64bits("abc")
+}
+
+/// A tree that looks like the project's.
+void MakeProject(const TemporaryDirectory& directory) {
+  std::filesystem::create_directories(directory / "include/sluice");
+  for (const char* name : {"build/x", ".git", "configs"}) {
+    std::filesystem::create_directories(directory / name);
+  }
+  directory.Write("CMakeLists.txt", "1");
+  directory.Write("include/sluice/runtime.h", "3");
+  directory.Write("README.md", "2");
+  directory.Write("empty.md", "");
+  directory.Write("configs/a.toml", "0");
+  directory.Write("build/x/generated.cc", "no");
+  directory.Write(".git/HEAD.txt", "no");
+  directory.Write("picture.png", "no");
+  std::filesystem::create_symlink(directory / "README.md", directory / "link.md");
+}
+
+TEST(CorpusTest, DefaultIsTheProjectAboveTheStartInSortedOrder) {
+  const TemporaryDirectory directory;
+  MakeProject(directory);
+  const absl::StatusOr<Corpus> corpus = LoadCorpus({.start_directory = directory / "configs"});
+  ASSERT_TRUE(corpus.ok()) << corpus.status();
+  EXPECT_EQ(std::string(corpus->bytes.begin(), corpus->bytes.end()), "1203");
+}
+
+TEST(CorpusTest, WithoutAProjectTheErrorSaysWhatToDo) {
+  const TemporaryDirectory directory;
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(directory.path());
+  const absl::Status status = ErrorOf({.start_directory = directory.path()});
+  std::filesystem::current_path(before);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--text"));
+}
+
+TEST(CorpusTest, UnusableFilesAreNamed) {
+  const TemporaryDirectory directory;
+  const std::string empty = directory.Write("empty.txt", "");
+  EXPECT_THAT(std::string(ErrorOf({.files = {empty}}).message()), HasSubstr("empty.txt is empty"));
+  const absl::Status missing = ErrorOf({.files = {directory / "missing.txt"}});
+  EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(missing.message()), HasSubstr("missing.txt"));
+  EXPECT_THAT(std::string(ErrorOf({.files = {directory.path()}}).message()),
+              HasSubstr("is a directory"));
+}
+
+}  // namespace
+}  // namespace sluice::tools

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace sluice::tools {
+
+enum class FlagShape {
+  kSwitch,    ///< --json
+  kValue,     ///< --config FILE, the last one counts
+  kRepeated,  ///< --set KEY=VALUE, as often as wanted
+  kList,      ///< --text FILE ..., every word up to the next flag
+};
+
+struct FlagSpec {
+  std::string name;  ///< with its dashes: "--json"
+  FlagShape shape = FlagShape::kSwitch;
+  std::string value_name;  ///< as help shows it: "FILE"
+  std::string help;        ///< one line
+};
+
+/// The flags of one sub-command, read from its words. "--flag=value" means "--flag value". Every
+/// word belongs to a flag.
+class Arguments {
+ public:
+  /// Errors: InvalidArgument for an unknown flag (names the nearest), a stray word, a missing
+  /// value.
+  static absl::StatusOr<Arguments> Parse(std::span<const std::string> words,
+                                         std::span<const FlagSpec> specs);
+
+  bool Has(const std::string& name) const { return values_.contains(name); }
+  /// The value of a kValue flag, or `otherwise`.
+  std::string Value(const std::string& name, std::string otherwise = "") const;
+  /// All values of a kRepeated or kList flag, in order.
+  std::vector<std::string> Values(const std::string& name) const;
+
+ private:
+  std::map<std::string, std::vector<std::string>> values_;
+};
+
+/// The "Flags:" part of a help text, one line per flag.
+std::string DescribeFlags(std::span<const FlagSpec> specs);
+
+}  // namespace sluice::tools

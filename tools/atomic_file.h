@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace sluice::tools {
+
+/// A file that appears under its name only when it is complete: written under a temporary name in
+/// the same directory, then synced and renamed. Without Commit nothing is left behind. Threads:
+/// externally synchronised.
+class AtomicFile {
+ public:
+  /// Errors: as open(2): NotFound (no such directory), PermissionDenied, ResourceExhausted.
+  static absl::StatusOr<std::unique_ptr<AtomicFile>> Create(const std::string& path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  /// Appends through a buffer of 1 MiB. The first error stays: later calls return it again.
+  absl::Status Append(std::string_view bytes);
+  /// Writes what is buffered, syncs file and directory, and gives the file its name.
+  absl::Status Commit();
+
+ private:
+  AtomicFile(std::string path, std::string temporary, int descriptor);
+  absl::Status Flush();
+  absl::Status Publish();
+
+  const std::string path_;
+  const std::string temporary_;
+  int descriptor_;
+  bool published_ = false;
+  std::string buffer_;
+  absl::Status status_;
+};
+
+}  // namespace sluice::tools

@@ -1,0 +1,32 @@
+#include "tools/exit_code.h"
+
+#include <cstdio>
+#include <string>
+
+#include "base/strings.h"
+#include "fmt/format.h"
+
+namespace sluice::tools {
+
+int ExitCodeOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return kExitDone;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kFailedPrecondition:
+      return kExitUserError;
+    default:
+      return kExitDeviceFailure;
+  }
+}
+
+int Fail(const absl::Status& status) {
+  fmt::print(stderr, "sluice: {}\n", base::ToStd(status.message()));
+  return ExitCodeOf(status);
+}
+
+}  // namespace sluice::tools

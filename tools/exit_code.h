@@ -1,0 +1,21 @@
+#pragma once
+
+#include "absl/status/status.h"
+
+namespace sluice::tools {
+
+/// What every sub-command answers to its caller.
+inline constexpr int kExitDone = 0;
+inline constexpr int kExitDiffers = 1;        ///< a verification found a difference
+inline constexpr int kExitUserError = 2;      ///< flags, configuration, files, budgets
+inline constexpr int kExitDeviceFailure = 3;  ///< I/O or a device failed
+inline constexpr int kExitInterrupted = 130;  ///< Ctrl-C
+
+/// Which of them an error is: what the user can change (arguments, budgets, permissions, missing
+/// files) is a user error, everything else a failure.
+int ExitCodeOf(const absl::Status& status);
+
+/// Prints "sluice: <message>" to standard error; the exit code.
+int Fail(const absl::Status& status);
+
+}  // namespace sluice::tools

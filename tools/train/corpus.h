@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace sluice::tools {
+
+/// The text that is trained on: bytes, whatever they mean.
+struct Corpus {
+  std::vector<std::uint8_t> bytes;
+  std::size_t files = 0;
+  /// XXH3 (64 bits) of the bytes, in hexadecimal.
+  std::string hash;
+};
+
+struct CorpusOptions {
+  /// Files in the order given; none: the project's own sources and documents.
+  std::vector<std::string> files;
+  /// Where the search for the project's tree begins (then the working directory), upwards.
+  std::string start_directory;
+};
+
+/// Errors: NotFound, PermissionDenied, InvalidArgument (a directory, an empty file, no project tree
+/// to fall back to). Each names the file.
+absl::StatusOr<Corpus> LoadCorpus(const CorpusOptions& options);
+
+}  // namespace sluice::tools

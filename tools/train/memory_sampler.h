@@ -1,0 +1,41 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+#include "base/mutex.h"
+
+namespace sluice::tools {
+
+/// The memory that this process holds: RssAnon of /proc/self/status, plus the allocated bytes
+/// (st_blocks x 512) of every memfd named "sluice-*" among its open files, each inode once. Pages
+/// of a memfd count whether or not they are mapped, and once however often they are.
+std::uint64_t ResidentBytes();
+
+/// Samples ResidentBytes from a thread of its own, until destruction.
+/// Threads: Sample and peak_bytes from any thread.
+class MemorySampler {
+ public:
+  explicit MemorySampler(std::chrono::milliseconds interval = std::chrono::milliseconds(20));
+  ~MemorySampler();
+  MemorySampler(const MemorySampler&) = delete;
+  MemorySampler& operator=(const MemorySampler&) = delete;
+
+  /// Takes one sample now; the largest one so far.
+  std::uint64_t Sample();
+  std::uint64_t peak_bytes() const { return peak_bytes_.load(); }
+
+ private:
+  void Run();
+
+  const std::chrono::milliseconds interval_;
+  std::atomic<std::uint64_t> peak_bytes_ = 0;
+  base::Mutex mutex_;
+  base::CondVar stop_changed_;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace sluice::tools

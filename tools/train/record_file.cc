@@ -1,0 +1,118 @@
+#include "tools/train/record_file.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/status.h"
+#include "nlohmann/json.hpp"
+#include "tools/atomic_file.h"
+
+namespace sluice::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+bool IsWhole(const ScheduleTensor& tensor, ByteRange range) {
+  return range.offset == 0 && range.bytes >= tensor.bytes;
+}
+
+/// A tensor that is discarded as a whole after its last use lives within the iteration; any other
+/// exists from one to the next.
+std::vector<bool> FindPersistent(const Schedule& schedule) {
+  std::vector<bool> persistent(schedule.tensors.size(), true);
+  for (const ScheduleOp& op : schedule.ops) {
+    for (const ScheduleAccess& access : op.accesses) persistent[access.tensor] = true;
+    for (const ScheduleAccess& discard : op.discards) {
+      if (IsWhole(schedule.tensors[discard.tensor], discard.range)) {
+        persistent[discard.tensor] = false;
+      }
+    }
+  }
+  return persistent;
+}
+
+/// An id, or [id, first byte, bytes] for a part.
+Json Element(const Schedule& schedule, const ScheduleAccess& access) {
+  const ScheduleTensor& tensor = schedule.tensors[access.tensor];
+  if (IsWhole(tensor, access.range)) return access.tensor;
+  const std::uint64_t bytes = std::min(access.range.bytes, tensor.bytes - access.range.offset);
+  return Json::array({access.tensor, access.range.offset, bytes});
+}
+
+Json TensorLine(std::size_t index, const ScheduleTensor& tensor, bool persistent) {
+  return {{"tensor", index},
+          {"bytes", tensor.bytes},
+          {"persistent", persistent},
+          {"name", tensor.name},
+          {"kind", ToString(tensor.kind)},
+          {"segment", tensor.segment},
+          {"home", "store"}};
+}
+
+Json OpLine(const Schedule& schedule, std::size_t index) {
+  const ScheduleOp& op = schedule.ops[index];
+  Json reads = Json::array();
+  Json writes = Json::array();
+  TierKind tier = TierKind::kHbm;
+  for (const ScheduleAccess& access : op.accesses) {
+    // A page whose content stays in part is read too: what is only in "writes" needs no old
+    // content.
+    if (access.mode != AccessMode::kOverwrite) reads.push_back(Element(schedule, access));
+    if (access.mode != AccessMode::kRead) writes.push_back(Element(schedule, access));
+    tier = access.tier.kind;
+  }
+  Json line = {{"op", index}, {"name", op.name}, {"seconds", op.seconds}};
+  if (op.lane != "gpu") line["lane"] = op.lane;
+  if (tier != TierKind::kHbm) line["tier"] = ToString(tier);
+  line["reads"] = std::move(reads);
+  line["writes"] = std::move(writes);
+  return line;
+}
+
+std::string Line(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+/// The format knows one tier per op.
+absl::Status CheckTiers(const Schedule& schedule) {
+  for (const ScheduleOp& op : schedule.ops) {
+    for (const ScheduleAccess& access : op.accesses) {
+      if (access.tier.kind == op.accesses.front().tier.kind) continue;
+      return absl::InvalidArgumentError(
+          "op " + op.name + " uses several tiers; the schedule format knows one per op");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string FormatSchedule(const std::string& name, const Schedule& schedule) {
+  std::string text = Line({{"schedule", name},
+                           {"version", 1},
+                           {"key", schedule.key},
+                           {"ops", schedule.ops.size()},
+                           {"tensors", schedule.tensors.size()},
+                           {"page_bytes", schedule.page_bytes}});
+  const std::vector<bool> persistent = FindPersistent(schedule);
+  for (std::size_t i = 0; i < schedule.tensors.size(); ++i) {
+    text += Line(TensorLine(i, schedule.tensors[i], persistent[i]));
+  }
+  for (std::size_t i = 0; i < schedule.ops.size(); ++i) text += Line(OpLine(schedule, i));
+  return text;
+}
+
+absl::Status WriteScheduleFile(const std::string& path,
+                               const std::string& name,
+                               std::span<const Schedule> schedules) {
+  SLUICE_ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFile> file, AtomicFile::Create(path));
+  for (const Schedule& schedule : schedules) {
+    SLUICE_RETURN_IF_ERROR(CheckTiers(schedule));
+    SLUICE_RETURN_IF_ERROR(file->Append(FormatSchedule(name, schedule)));
+  }
+  return file->Commit();
+}
+
+}  // namespace sluice::tools

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/mutex.h"
+#include "sluice/events.h"
+#include "tools/atomic_file.h"
+
+namespace sluice::tools {
+
+/// A timeline in the Chrome trace event format (Perfetto and chrome://tracing read it): one track
+/// per name, written as the intervals arrive, so that it needs no memory. Threads: Add and
+/// AddCounters from any thread.
+class TraceFile {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  /// Times count from now. Errors: as AtomicFile.
+  static absl::StatusOr<std::unique_ptr<TraceFile>> Create(const std::string& path);
+
+  void Add(const TraceSpan& span);
+  /// Values of one counter track at `time`, by series.
+  void AddCounters(std::string_view track,
+                   Time time,
+                   const std::map<std::string, std::uint64_t>& values);
+  /// Completes the file and gives it its name. Errors: of every write so far.
+  absl::Status Finish();
+
+ private:
+  explicit TraceFile(std::unique_ptr<AtomicFile> file);
+  double Microseconds(Time time) const;
+  int TrackNumber(const std::string& track) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Append(std::string_view event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Time begin_;
+  base::Mutex mutex_;
+  std::unique_ptr<AtomicFile> file_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, int> tracks_ ABSL_GUARDED_BY(mutex_);
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace sluice::tools
