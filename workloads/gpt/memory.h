@@ -1,0 +1,72 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "sluice/op.h"
+#include "sluice/tensor.h"
+#include "sluice/units.h"
+
+namespace sluice::gpt {
+
+/// The bytes of one op, in the order of its accesses. Valid during its compute function only.
+class OpBuffers {
+ public:
+  virtual ~OpBuffers() = default;
+  /// The access's range as one piece. REQUIRES: Access::contiguous.
+  virtual std::span<std::byte> Contiguous(std::size_t access) const = 0;
+  /// The range in pieces.
+  virtual std::span<const std::span<std::byte>> Spans(std::size_t access) const = 0;
+
+  float* Floats(std::size_t access) const {
+    return reinterpret_cast<float*>(Contiguous(access).data());
+  }
+};
+
+/// One step of work: what it touches, what it does, and what is dead afterwards.
+struct OpSpec {
+  std::string name;
+  std::string lane = "gpu";
+  std::vector<Access> accesses;
+  /// May run later than Run returns, but before that of any later op: it reads host state (loss,
+  /// gradient norm) when it runs, not when it is built.
+  std::function<void(const OpBuffers&)> compute;
+  /// Ranges whose content nobody needs after this op.
+  std::vector<std::pair<TensorId, ByteRange>> discards;
+};
+
+/// An op as it ran, stalls excluded.
+struct OpTiming {
+  std::string name;
+  std::chrono::steady_clock::time_point begin;
+  std::chrono::steady_clock::time_point end;
+};
+using OpObserver = std::function<void(const OpTiming&)>;
+
+/// Where the tensors of the workload live. Threads: externally synchronised.
+class Memory {
+ public:
+  virtual ~Memory() = default;
+
+  /// Creates tensors that share a segment.
+  virtual absl::StatusOr<std::vector<TensorId>> CreateTensors(
+      std::span<const TensorSpec> specs) = 0;
+  virtual absl::Status BeginIteration(std::string_view key) = 0;
+  virtual absl::Status EndIteration() = 0;
+  /// Runs an op, or asks for what it needs and runs it while the next one is being asked for.
+  virtual absl::Status Run(OpSpec op) = 0;
+  /// Runs what is left.
+  virtual absl::Status Flush() = 0;
+  /// Called after every op. Lifetime: until replaced.
+  virtual void SetObserver(OpObserver observer) = 0;
+};
+
+}  // namespace sluice::gpt

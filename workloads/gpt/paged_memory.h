@@ -1,0 +1,37 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "sluice/runtime.h"
+#include "workloads/gpt/memory.h"
+
+namespace sluice::gpt {
+
+/// Tensors paged by a Runtime. The next op's pages are asked for before the current one computes.
+/// Lifetime: the runtime outlives it.
+class PagedMemory : public Memory {
+ public:
+  explicit PagedMemory(Runtime& runtime) : runtime_(runtime) {}
+
+  absl::StatusOr<std::vector<TensorId>> CreateTensors(std::span<const TensorSpec> specs) override;
+  absl::Status BeginIteration(std::string_view key) override;
+  absl::Status EndIteration() override;
+  absl::Status Run(OpSpec op) override;
+  absl::Status Flush() override;
+  void SetObserver(OpObserver observer) override;
+
+ private:
+  struct Asked {
+    OpSpec spec;
+    Op op;
+    Ticket ticket;
+  };
+  absl::Status Execute(Asked asked);
+
+  Runtime& runtime_;
+  std::optional<Asked> asked_;
+  OpObserver observer_;
+};
+
+}  // namespace sluice::gpt

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "sluice/tensor.h"
+#include "workloads/gpt/config.h"
+#include "workloads/gpt/dataset.h"
+#include "workloads/gpt/memory.h"
+
+namespace sluice::gpt {
+
+struct StepResult {
+  float loss = 0;
+  float grad_norm = 0;
+  double learning_rate = 0;
+};
+
+/// One matrix product as the model asks for it, row-major: C[m,n] = op(A) op(B), `count` per step.
+struct GemmShape {
+  int m = 0;
+  int n = 0;
+  int k = 0;
+  bool transpose_a = false;
+  bool transpose_b = false;
+  std::int64_t count = 0;
+};
+
+/// Receives a piece of a tensor: its name, the piece's offset in bytes, and the bytes.
+using StateVisitor = std::function<absl::Status(
+    const std::string& tensor, std::uint64_t offset, std::span<const std::byte> bytes)>;
+
+/// Trains a byte-level GPT whose every tensor lives in a Memory. Parameters are read in hbm; weight
+/// gradients, AdamW moments and the update live in dram; activations are stashed in hbm after each
+/// layer's forward and read in reverse order by its backward.
+/// Results are bit-identical for the same configs, data and thread count, whatever the Memory.
+/// Threads: externally synchronised. Lifetime: `memory` and `data` outlive it.
+class Trainer {
+ public:
+  /// Creates and initialises every tensor. Errors: InvalidArgument (config), those of Memory.
+  static absl::StatusOr<std::unique_ptr<Trainer>> Create(const ModelConfig& model,
+                                                         const TrainConfig& train,
+                                                         const Dataset& data,
+                                                         Memory& memory);
+  ~Trainer();
+
+  /// One training step, iteration key "train".
+  absl::StatusOr<StepResult> Step();
+  /// Mean loss over the validation batches, iteration key "validate".
+  absl::StatusOr<float> Validate();
+
+  /// Streams parameters and both moments, tensor by tensor in a fixed order, piece by piece.
+  absl::Status ForEachState(const StateVisitor& visit);
+  /// Only the parameters.
+  absl::Status ForEachParameter(const StateVisitor& visit);
+  std::vector<TensorSpec> ParameterSpecs() const;
+
+  /// Floating-point operations of the matrix products of one step.
+  double FlopsPerStep() const;
+  std::vector<GemmShape> GemmShapes() const;
+  /// Steps done.
+  int step() const;
+
+ private:
+  class Impl;
+  explicit Trainer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sluice::gpt
