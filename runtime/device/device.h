@@ -36,9 +36,9 @@ class Stream {
   virtual void Synchronize() = 0;
 };
 
-/// One HBM tier: frames, mappings of frames under stable addresses, and one copy engine per direction.
-/// Copies of one direction complete in the order of submission; the two directions run beside each
-/// other. The memory of a frame is device memory: it is never an alias of a host frame.
+/// One HBM tier: frames, mappings of frames under stable addresses, and one copy engine per
+/// direction. Copies of one direction complete in the order of submission; the two directions run
+/// beside each other. The memory of a frame is device memory: it is never an alias of a host frame.
 /// Threads: all methods from any thread.
 class Device {
  public:

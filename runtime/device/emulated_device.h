@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "numa/arena.h"
 #include "runtime/device/device.h"
 
 namespace sluice::device {
@@ -22,17 +23,23 @@ struct EmulatedDeviceOptions {
   std::uint32_t frames = 0;
   EmulatedRates rates;
   bool huge_pages = true;
-  /// Processors for the copy threads; empty: any.
+  /// NUMA node of the frames; -1: any.
+  int node = -1;
+  /// Processors for the copy threads and streams; empty: any.
   std::vector<int> cpus;
 };
 
-/// Host memory that stands for HBM: frames of a memfd of its own, mapped under stable ranges, filled
-/// and emptied by real copies on one thread per direction.
+/// Host memory that stands for HBM: frames of a memfd of its own, mapped under stable ranges,
+/// filled and emptied by real copies on one thread per direction.
 class EmulatedDevice : public Device {
  public:
-  static absl::StatusOr<std::unique_ptr<EmulatedDevice>> Create(const EmulatedDeviceOptions& options);
-  /// Takes effect for copies that have not started.
+  /// Errors: InvalidArgument, ResourceExhausted (memory).
+  static absl::StatusOr<std::unique_ptr<EmulatedDevice>> Create(
+      const EmulatedDeviceOptions& options);
+  /// Takes effect for copies that have not started. REQUIRES: none is negative.
   virtual void SetRates(const EmulatedRates& rates) = 0;
+  /// How its memory was obtained: fallbacks to announce.
+  virtual const numa::ArenaInfo& arena_info() const = 0;
 };
 
 }  // namespace sluice::device

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/mutex.h"
+#include "runtime/device/device.h"
+
+namespace sluice::device {
+
+/// One direction of a modelled link. Pure: the caller brings the time. A copy occupies the link
+/// from when it is free (or from its submission, if that is later) for bytes / rate, and is
+/// complete `latency` after that; the latency does not occupy the link.
+class LinkTimeline {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  struct Slot {
+    TimePoint start;     ///< when the bytes begin to move
+    TimePoint complete;  ///< when the copy is done
+  };
+
+  /// A rate of 0 takes no time.
+  void SetRate(double bytes_per_second, double latency_seconds);
+  /// When a copy submitted at `submitted` may start.
+  TimePoint StartOf(TimePoint submitted) const { return std::max(submitted, next_free_); }
+  /// Occupies the link for the copy.
+  Slot Take(TimePoint submitted, std::uint64_t bytes);
+
+ private:
+  double bytes_per_second_ = 0;
+  std::chrono::steady_clock::duration latency_{};
+  TimePoint next_free_{};
+};
+
+/// Copies bytes on one thread, in order of submission, paced by a timeline. The time a copy takes
+/// counts from its submission, so that a thread that wakes late makes up for it and a busy link
+/// keeps its rate. Threads: any.
+class CopyEngine {
+ public:
+  struct Options {
+    std::string thread_name;
+    std::vector<int> cpus;
+  };
+
+  explicit CopyEngine(const Options& options);
+  ~CopyEngine();  ///< drains, at the modelled pace
+  CopyEngine(const CopyEngine&) = delete;
+  CopyEngine& operator=(const CopyEngine&) = delete;
+
+  /// Holds for copies that have not started.
+  void SetRate(double bytes_per_second, double latency_seconds);
+
+  /// REQUIRES: equal sizes, no overlap; both stay valid until `done`, which runs on the thread.
+  void Submit(std::span<const std::byte> source, std::span<std::byte> target, DoneFn done);
+
+ private:
+  using TimePoint = LinkTimeline::TimePoint;
+  struct Copy {
+    std::span<const std::byte> source;
+    std::span<std::byte> target;
+    DoneFn done;
+    TimePoint submitted;
+    TimePoint complete;
+  };
+
+  void Run();
+  /// Waits for the next thing to do; false when there is nothing left and never will be.
+  bool Next(std::deque<Copy>* completed, std::deque<Copy>* started);
+  bool TakeDue(TimePoint now, std::deque<Copy>* completed, std::deque<Copy>* started)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WaitForWork() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  base::Mutex mutex_;
+  base::CondVar changed_;
+  LinkTimeline timeline_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Copy> queued_ ABSL_GUARDED_BY(mutex_);   ///< not copied yet
+  std::deque<Copy> landing_ ABSL_GUARDED_BY(mutex_);  ///< copied, not complete by the model
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace sluice::device

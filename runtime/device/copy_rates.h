@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/device/device.h"
+
+namespace sluice::device {
+
+/// Bytes per second.
+struct CopyRates {
+  double in = 0;
+  double out = 0;
+  /// Both directions at once, both counted.
+  double both = 0;
+};
+
+struct PlainCopyOptions {
+  std::uint64_t page_bytes = 256 << 10;
+  /// Pages on each side; more than the caches hold, so that memory is measured.
+  std::uint32_t pages = 256;
+  std::uint32_t milliseconds = 200;  ///< of each of the three measurements
+  std::vector<int> cpus;             ///< processors for the threads; empty: any
+};
+
+/// What this host's memory gives to a plain loop that copies pages between two arenas on huge
+/// pages: one thread per direction. Nothing of the device is in it, so that the device can be held
+/// against it. Takes memory for 4 x pages while it runs. Errors: those of numa::Arena::Create.
+absl::StatusOr<CopyRates> MeasurePlainCopyRates(const PlainCopyOptions& options);
+
+struct DeviceCopyOptions {
+  /// Frames of the device that the copies may overwrite: at least two. One half takes the copies
+  /// in, the other gives those out.
+  std::vector<std::uint32_t> frames;
+  /// Host pages of page_bytes each, at least two, likewise.
+  std::vector<std::span<std::byte>> host;
+  std::uint32_t milliseconds = 200;  ///< of each of the three measurements
+  std::uint32_t depth = 4;           ///< copies in flight per direction
+};
+
+/// What the device gives through its own interface, modelled rates and all. Blocks. Errors:
+/// InvalidArgument, and the first that a copy reports.
+absl::StatusOr<CopyRates> MeasureCopyRates(Device& device, const DeviceCopyOptions& options);
+
+}  // namespace sluice::device

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/device/device.h"
+
+namespace sluice::device {
+
+/// A stream of the emulated device: one thread that runs what it is given, in order. Its work may
+/// enqueue more, but not Synchronize. Destruction drains.
+std::unique_ptr<Stream> MakeEmulatedStream(const std::vector<int>& cpus);
+
+}  // namespace sluice::device

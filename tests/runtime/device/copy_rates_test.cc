@@ -1,0 +1,84 @@
+#include "runtime/device/copy_rates.h"
+
+#include <memory>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "numa/arena.h"
+#include "runtime/device/emulated_device.h"
+
+namespace sluice::device {
+namespace {
+
+constexpr std::uint64_t kPageBytes = 64 << 10;
+
+struct Bench {
+  std::unique_ptr<EmulatedDevice> device;
+  std::unique_ptr<numa::Arena> host;
+  DeviceCopyOptions options;
+};
+
+Bench MakeBench(const EmulatedRates& rates) {
+  Bench bench;
+  auto device = EmulatedDevice::Create({.page_bytes = kPageBytes, .frames = 8, .rates = rates});
+  EXPECT_TRUE(device.ok()) << device.status();
+  bench.device = *std::move(device);
+  auto host = numa::Arena::Create({.name = "test", .page_bytes = kPageBytes, .frames = 8});
+  EXPECT_TRUE(host.ok()) << host.status();
+  bench.host = *std::move(host);
+  bench.options.frames.resize(8);
+  std::iota(bench.options.frames.begin(), bench.options.frames.end(), 0u);
+  for (std::uint32_t page = 0; page < 8; ++page) {
+    bench.options.host.push_back(bench.host->Frame(page));
+  }
+  bench.options.milliseconds = 50;
+  return bench;
+}
+
+TEST(CopyRatesTest, ADeviceIsNotFasterThanItsModel) {
+  Bench bench = MakeBench({.in_bytes_per_second = 20e6, .out_bytes_per_second = 10e6});
+  const auto rates = MeasureCopyRates(*bench.device, bench.options);
+  ASSERT_TRUE(rates.ok()) << rates.status();
+  EXPECT_GT(rates->in, 0);
+  EXPECT_LE(rates->in, 20e6 * 1.001);
+  EXPECT_GT(rates->out, 0);
+  EXPECT_LE(rates->out, 10e6 * 1.001);
+  EXPECT_GT(rates->both, 0);
+  EXPECT_LE(rates->both, 30e6 * 1.001);
+}
+
+TEST(CopyRatesTest, ALinkSlowerThanTheTimeGivenHasARateStill) {
+  Bench bench = MakeBench({.in_bytes_per_second = 1e6, .out_bytes_per_second = 1e6});
+  bench.options.milliseconds = 1;  // a page takes 65
+  bench.options.depth = 1;
+  const auto rates = MeasureCopyRates(*bench.device, bench.options);
+  ASSERT_TRUE(rates.ok()) << rates.status();
+  EXPECT_GT(rates->in, 0);
+  EXPECT_LE(rates->in, 1e6);
+}
+
+TEST(CopyRatesTest, RefusesTooLittle) {
+  Bench bench = MakeBench({});
+  DeviceCopyOptions few = bench.options;
+  few.frames.resize(1);
+  EXPECT_FALSE(MeasureCopyRates(*bench.device, few).ok());
+  few = bench.options;
+  few.host[3] = few.host[3].first(100);
+  EXPECT_EQ(MeasureCopyRates(*bench.device, few).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(CopyRatesTest, ThePlainLoopMovesBytesBothWays) {
+  const auto rates =
+      MeasurePlainCopyRates({.page_bytes = kPageBytes, .pages = 32, .milliseconds = 20});
+  ASSERT_TRUE(rates.ok()) << rates.status();
+  EXPECT_GT(rates->in, 0);
+  EXPECT_GT(rates->out, 0);
+  EXPECT_GT(rates->both, 0);
+  EXPECT_FALSE(MeasurePlainCopyRates({.milliseconds = 0}).ok());
+}
+
+}  // namespace
+}  // namespace sluice::device
