@@ -4,7 +4,7 @@ add_library(sluice_warnings INTERFACE)
 # Options structs are filled with designated initialisers; what they leave out has its default.
 target_compile_options(sluice_warnings INTERFACE -Wall -Wextra -Wconversion -Wshadow -Werror
                        -Wno-missing-field-initializers
-                       $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
+                       $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety$<SEMICOLON>-Wno-sign-conversion>)
 if(SLUICE_SANITIZE)
   add_compile_options(-fsanitize=${SLUICE_SANITIZE} -fno-omit-frame-pointer
                       -fno-sanitize-recover=all)
