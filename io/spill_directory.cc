@@ -20,14 +20,6 @@ std::string WithoutTrailingSlashes(std::string path) {
   return path;
 }
 
-absl::StatusOr<std::string> MakeDefaultDirectory() {
-  std::string path = fmt::format("/var/tmp/sluice-{}", geteuid());
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-    return base::StatusFromErrno(errno, fmt::format("spill directory {}: mkdir", path));
-  }
-  return path;
-}
-
 bool IsSymbolicLink(const std::string& path) {
   struct stat info {};
   return lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode);
@@ -72,10 +64,18 @@ absl::Status CheckOwnerAndMode(int fd, const std::string& path) {
 
 }  // namespace
 
+absl::StatusOr<std::string> MakeDefaultSpillDirectory(const std::string& parent) {
+  std::string path = fmt::format("{}/sluice-{}", parent, geteuid());
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    return base::StatusFromErrno(errno, fmt::format("spill directory {}: mkdir", path));
+  }
+  return path;
+}
+
 absl::StatusOr<SpillDirectory> OpenSpillDirectory(const std::string& path) {
   std::string name = WithoutTrailingSlashes(path);
   if (name.empty()) {
-    SLUICE_ASSIGN_OR_RETURN(name, MakeDefaultDirectory());
+    SLUICE_ASSIGN_OR_RETURN(name, MakeDefaultSpillDirectory("/var/tmp"));
   }
   FileDescriptor fd(open(name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.valid()) return DescribeOpenFailure(name, errno);

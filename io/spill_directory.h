@@ -20,4 +20,8 @@ struct SpillDirectory {
 /// and what to do.
 absl::StatusOr<SpillDirectory> OpenSpillDirectory(const std::string& path);
 
+/// The path PARENT/sluice-<uid>, made 0700 unless something has that name; OpenSpillDirectory then
+/// judges what it is.
+absl::StatusOr<std::string> MakeDefaultSpillDirectory(const std::string& parent);
+
 }  // namespace sluice::io

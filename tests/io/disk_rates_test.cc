@@ -1,0 +1,71 @@
+#include "io/disk_rates.h"
+
+#include "gtest/gtest.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_directory.h"
+
+namespace sluice::io {
+namespace {
+
+using testing::IsOk;
+using testing::IsStatus;
+using Code = absl::StatusCode;
+
+DiskRatesOptions Small(const testing::TempDirectory& temp) {
+  return {.directory = temp.path(),
+          .file_bytes = std::uint64_t{8} << 20,
+          .block_bytes = std::uint64_t{256} << 10,
+          .queue_depth = 4,
+          .milliseconds = 20};
+}
+
+TEST(DiskRatesTest, MeasuresAllThreeAndLeavesNothing) {
+  const testing::TempDirectory temp;
+  for (const bool disable : {false, true}) {
+    DiskRatesOptions options = Small(temp);
+    options.disable_io_uring = disable;
+    const absl::StatusOr<DiskRates> rates = MeasureDiskRates(options);
+    ASSERT_THAT(rates, IsOk());
+    // At least one block of each, and no disk moves a tebibyte a second.
+    for (const double rate : {rates->read, rates->write, rates->mixed}) {
+      EXPECT_GT(rate, 1e5);
+      EXPECT_LT(rate, 1e12);
+    }
+    EXPECT_EQ(rates->engine_reason.empty(), rates->engine == "io_uring");
+    EXPECT_EQ(rates->direct_reason.empty(), rates->direct);
+    if (disable) {
+      EXPECT_EQ(rates->engine, "threads");
+    }
+    EXPECT_EQ(temp.entries(), 0);
+  }
+}
+
+TEST(DiskRatesTest, BadOptionsAreRefused) {
+  const testing::TempDirectory temp;
+  const auto expect_invalid = [](const DiskRatesOptions& options) {
+    EXPECT_THAT(MeasureDiskRates(options), IsStatus(Code::kInvalidArgument, "measuring the disk"));
+  };
+  DiskRatesOptions options = Small(temp);
+  options.block_bytes = 512;
+  expect_invalid(options);
+  options.block_bytes = options.file_bytes * 2;
+  expect_invalid(options);
+  options.block_bytes = 3 * 4096;
+  expect_invalid(options);
+  options = Small(temp);
+  options.queue_depth = 0;
+  expect_invalid(options);
+  options = Small(temp);
+  options.milliseconds = 0;
+  expect_invalid(options);
+}
+
+TEST(DiskRatesTest, DirectoryIsJudgedLikeAStores) {
+  const testing::TempDirectory temp;
+  DiskRatesOptions options = Small(temp);
+  options.directory += "/missing";
+  EXPECT_THAT(MeasureDiskRates(options), IsStatus(Code::kNotFound, "does not exist"));
+}
+
+}  // namespace
+}  // namespace sluice::io

@@ -1,0 +1,272 @@
+// What every page store promises, for each engine.
+#include <atomic>
+#include <future>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "io/slot_table.h"
+#include "tests/support/page_buffer.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/store_under_test.h"
+
+namespace sluice::io {
+namespace {
+
+using testing::HasCode;
+using testing::IsOk;
+using testing::IsStatus;
+using testing::PageBuffer;
+using testing::StoreKind;
+using testing::StoreUnderTest;
+
+constexpr std::uint64_t kPage = 16384;
+constexpr SlotIndex kSlots = 16;
+
+class PageStoreContract : public ::testing::TestWithParam<StoreKind> {
+ protected:
+  void SetUp() override { Open({.page_bytes = kPage, .slots = kSlots}); }
+
+  void Open(const PageStoreOptions& options) {
+    store_ = std::make_unique<StoreUnderTest>(
+        testing::StoreSpec{.kind = GetParam(), .options = options, .wrap = nullptr});
+    if (!store_->unavailable().empty()) GTEST_SKIP() << store_->unavailable();
+  }
+  StoreUnderTest& store() { return *store_; }
+
+  void WritePage(SlotIndex slot, const PageIdentity& identity, std::uint64_t seed) {
+    PageBuffer page(kPage);
+    page.Fill(seed);
+    ASSERT_THAT(store().Write(slot, identity, page.span()), IsOk());
+  }
+  absl::Status ReadPage(SlotIndex slot, const PageIdentity& identity) {
+    PageBuffer page(kPage);
+    return store().Read(slot, identity, page.span());
+  }
+  void ExpectPage(SlotIndex slot, const PageIdentity& identity, std::uint64_t seed) {
+    PageBuffer page(kPage);
+    ASSERT_THAT(store().Read(slot, identity, page.span()), IsOk());
+    EXPECT_TRUE(page.Holds(seed)) << "slot " << slot;
+  }
+
+ private:
+  std::unique_ptr<StoreUnderTest> store_;
+};
+
+TEST_P(PageStoreContract, ReadReturnsWhatWasWrittenInEverySlot) {
+  for (SlotIndex slot = 0; slot < kSlots; ++slot) WritePage(slot, {1, slot, 1}, slot);
+  for (SlotIndex slot = 0; slot < kSlots; ++slot) ExpectPage(slot, {1, slot, 1}, slot);
+  EXPECT_EQ(store()->stats().writes, kSlots);
+  EXPECT_EQ(store()->stats().reads, kSlots);
+}
+
+TEST_P(PageStoreContract, OverwriteReplacesThePage) {
+  WritePage(3, {1, 2, 1}, 10);
+  WritePage(3, {1, 2, 2}, 11);
+  ExpectPage(3, {1, 2, 2}, 11);
+}
+
+TEST_P(PageStoreContract, EmptySlotIsNotFound) {
+  EXPECT_THAT(ReadPage(5, {1, 2, 3}), IsStatus(absl::StatusCode::kNotFound, "slot 5"));
+}
+
+TEST_P(PageStoreContract, ForgottenSlotIsNotFound) {
+  WritePage(5, {1, 2, 3}, 1);
+  store()->Forget(5);
+  EXPECT_THAT(ReadPage(5, {1, 2, 3}), HasCode(absl::StatusCode::kNotFound));
+}
+
+TEST_P(PageStoreContract, AnotherIdentityIsDataLossThatNamesBoth) {
+  WritePage(5, {7, 8, 9}, 1);
+  for (const PageIdentity& other : {PageIdentity{6, 8, 9}, {7, 7, 9}, {7, 8, 10}, {7, 8, 8}}) {
+    const absl::Status status = ReadPage(5, other);
+    EXPECT_THAT(status, IsStatus(absl::StatusCode::kDataLoss, "slot 5"));
+    EXPECT_THAT(status, IsStatus(absl::StatusCode::kDataLoss, ToString(other)));
+    EXPECT_THAT(status,
+                IsStatus(absl::StatusCode::kDataLoss, "holds segment 7 page 8 generation 9"));
+  }
+  ExpectPage(5, {7, 8, 9}, 1);
+}
+
+TEST_P(PageStoreContract, FlippedByteIsDataLossAfterOneMoreRead) {
+  for (const std::size_t at : {std::size_t{0}, kPage / 2, kPage - 1}) {
+    const std::uint64_t failures = store()->stats().checksum_failures;
+    WritePage(2, {1, 2, 3}, 1);
+    store().FlipByte(2, at);
+    const absl::Status status = ReadPage(2, {1, 2, 3});
+    EXPECT_THAT(status,
+                IsStatus(absl::StatusCode::kDataLoss, "slot 2: segment 1 page 2 generation 3"));
+    EXPECT_THAT(status, IsStatus(absl::StatusCode::kDataLoss, "checksum"));
+    EXPECT_EQ(store()->stats().checksum_failures, failures + 2);
+    store().FlipByte(2, at);
+    ExpectPage(2, {1, 2, 3}, 1);
+  }
+}
+
+TEST_P(PageStoreContract, SwappedSlotsAreDataLoss) {
+  WritePage(2, {1, 2, 3}, 1);
+  WritePage(4, {1, 4, 3}, 2);
+  store().SwapSlots(2, 4);
+  EXPECT_THAT(ReadPage(2, {1, 2, 3}), HasCode(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(ReadPage(4, {1, 4, 3}), HasCode(absl::StatusCode::kDataLoss));
+}
+
+TEST_P(PageStoreContract, StaleBytesOfAnEarlierGenerationAreDataLoss) {
+  WritePage(2, {1, 2, 1}, 1);
+  WritePage(3, {1, 2, 2}, 2);
+  // As if the write to slot 3 had been lost and the slot still held the generation before.
+  store().SwapSlots(2, 3);
+  EXPECT_THAT(ReadPage(3, {1, 2, 2}), HasCode(absl::StatusCode::kDataLoss));
+}
+
+TEST_P(PageStoreContract, TruncatedFileIsDataLossForWhatItHeldOnly) {
+  WritePage(2, {1, 2, 3}, 1);
+  WritePage(9, {1, 9, 3}, 2);
+  WritePage(15, {1, 15, 3}, 3);
+  store().Truncate(9 * kPage + 4700);
+  EXPECT_THAT(ReadPage(15, {1, 15, 3}), IsStatus(absl::StatusCode::kDataLoss, "truncated"));
+  EXPECT_THAT(ReadPage(9, {1, 9, 3}), IsStatus(absl::StatusCode::kDataLoss, "truncated"));
+  ExpectPage(2, {1, 2, 3}, 1);
+}
+
+TEST_P(PageStoreContract, ADamagedSlotCanBeWrittenAgain) {
+  WritePage(2, {1, 2, 3}, 1);
+  store().FlipByte(2, 100);
+  EXPECT_THAT(ReadPage(2, {1, 2, 3}), HasCode(absl::StatusCode::kDataLoss));
+  WritePage(2, {1, 2, 4}, 5);
+  ExpectPage(2, {1, 2, 4}, 5);
+}
+
+TEST_P(PageStoreContract, WrongSlotSizeAndAlignmentAreInvalid) {
+  PageBuffer page(2 * kPage);
+  const auto whole = page.span();
+  const auto invalid = [](const char* text) {
+    return IsStatus(absl::StatusCode::kInvalidArgument, text);
+  };
+  EXPECT_THAT(store().Write(kSlots, {}, whole.first(kPage)), invalid("16 slots"));
+  EXPECT_THAT(store().Read(kSlots, {}, whole.first(kPage)), invalid("16 slots"));
+  EXPECT_THAT(store().Write(0, {}, whole.first(kPage - 4096)), invalid("12288 bytes"));
+  EXPECT_THAT(store().Read(0, {}, whole), invalid("32768 bytes"));
+  EXPECT_THAT(store().Write(0, {}, whole.subspan(512, kPage)), invalid("not aligned"));
+  EXPECT_THAT(store().Read(0, {}, whole.subspan(4, kPage)), invalid("not aligned"));
+  EXPECT_THAT(ReadPage(0, {}), HasCode(absl::StatusCode::kNotFound));
+}
+
+TEST_P(PageStoreContract, CallbacksMaySubmitBeyondTheBoundAndDestructionDrainsThem) {
+  Open({.page_bytes = kPage, .slots = kSlots, .queue_depth = 2, .operations_max = 1});
+  PageStore& live = *store();
+  std::vector<PageBuffer> pages;
+  for (SlotIndex slot = 0; slot < kSlots; ++slot) pages.emplace_back(kPage);
+  std::atomic<int> verified = 0;
+  for (SlotIndex slot = 0; slot < kSlots; ++slot) {
+    pages[slot].Fill(slot);
+    const PageIdentity identity{1, slot, 1};
+    // Write, then read back from the write's callback, then write and read again from the read's.
+    live.Write(slot, identity, pages[slot].span(), [&, slot, identity](absl::Status wrote) {
+      ASSERT_THAT(wrote, IsOk());
+      live.Read(slot, identity, pages[slot].span(), [&, slot](absl::Status read) {
+        ASSERT_THAT(read, IsOk());
+        live.Write(slot, {2, slot, 2}, pages[slot].span(), [&, slot](absl::Status again) {
+          ASSERT_THAT(again, IsOk());
+          if (pages[slot].Holds(slot)) ++verified;
+        });
+      });
+    });
+  }
+  store().Close();
+  EXPECT_EQ(verified, kSlots);
+}
+
+TEST_P(PageStoreContract, RefusalInACallbackIsAnsweredThere) {
+  std::promise<absl::StatusCode> answer;
+  PageBuffer page(kPage);
+  store()->Read(0, {}, page.span(), [&](absl::Status) {
+    store()->Read(
+        99, {}, page.span(), [&](absl::Status status) { answer.set_value(status.code()); });
+  });
+  EXPECT_EQ(answer.get_future().get(), absl::StatusCode::kInvalidArgument);
+  store().Close();
+}
+
+TEST_P(PageStoreContract, AWriteWhileTheSlotIsInUseIsRefused) {
+  PageBuffer first(kPage);
+  PageBuffer second(kPage);
+  first.Fill(1);
+  second.Fill(2);
+  std::promise<absl::Status> inner;
+  // In the callback of a write the slot is at rest; a second write makes it busy for the third.
+  store()->Write(0, {1, 0, 1}, first.span(), [&](absl::Status) {
+    store()->Write(0, {1, 0, 2}, second.span(), [](absl::Status s) { EXPECT_THAT(s, IsOk()); });
+    store()->Write(0, {1, 0, 3}, first.span(), [&](absl::Status s) { inner.set_value(s); });
+  });
+  EXPECT_THAT(inner.get_future().get(),
+              IsStatus(absl::StatusCode::kFailedPrecondition, "slot 0: written while a write"));
+  store().Close();
+}
+
+TEST_P(PageStoreContract, ForgettingAWriteInFlightLeavesTheSlotEmpty) {
+  PageBuffer page(kPage);
+  std::promise<absl::Status> done;
+  store()->Write(0, {1, 0, 1}, page.span(), [](absl::Status) {});
+  store()->Forget(0);
+  // Either the write was acknowledged before and then forgotten, or the other way round.
+  EXPECT_THAT(ReadPage(0, {1, 0, 1}), HasCode(absl::StatusCode::kNotFound));
+  store().Close();
+}
+
+TEST_P(PageStoreContract, ManyOperationsAtOnceMatchAModel) {
+  const std::uint32_t seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  Open({.page_bytes = kPage, .slots = kSlots, .queue_depth = 4, .operations_max = 9});
+  std::vector<std::uint64_t> generation(kSlots, 0);
+  for (int round = 0; round < 30; ++round) {
+    std::vector<std::unique_ptr<PageBuffer>> pages;
+    std::vector<std::future<absl::Status>> done;
+    std::vector<SlotIndex> read;
+    for (SlotIndex slot = 0; slot < kSlots; ++slot) {
+      auto promise = std::make_shared<std::promise<absl::Status>>();
+      done.push_back(promise->get_future());
+      auto answer = [promise](absl::Status status) { promise->set_value(std::move(status)); };
+      pages.push_back(std::make_unique<PageBuffer>(kPage));
+      if (generation[slot] > 0 && random() % 2 == 0) {
+        read.push_back(slot);
+        store()->Read(slot, {1, slot, generation[slot]}, pages.back()->span(), answer);
+      } else {
+        pages.back()->Fill(slot * 1000 + ++generation[slot]);
+        store()->Write(slot, {1, slot, generation[slot]}, pages.back()->span(), answer);
+      }
+    }
+    for (auto& status : done) ASSERT_THAT(status.get(), IsOk());
+    for (SlotIndex slot : read) ASSERT_TRUE(pages[slot]->Holds(slot * 1000 + generation[slot]));
+  }
+}
+
+TEST_P(PageStoreContract, StatsNameTheEngine) {
+  const PageStoreStats stats = store()->stats();
+  const StoreKind kind = GetParam();
+  EXPECT_EQ(stats.direct, kind == StoreKind::kUring || kind == StoreKind::kThreads);
+  EXPECT_EQ(stats.direct_reason.empty(), stats.direct);
+  EXPECT_EQ(stats.engine_reason.empty(), stats.engine == "io_uring");
+  if (kind == StoreKind::kThreads) {
+    EXPECT_EQ(stats.engine, "threads");
+  }
+  if (kind == StoreKind::kMemory) {
+    EXPECT_EQ(stats.engine, "memory");
+  }
+  if (kind == StoreKind::kUring) {
+    EXPECT_EQ(stats.engine, "io_uring");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines,
+                         PageStoreContract,
+                         ::testing::Values(StoreKind::kUring,
+                                           StoreKind::kThreads,
+                                           StoreKind::kBuffered,
+                                           StoreKind::kMemory),
+                         [](const auto& test) { return testing::ToString(test.param); });
+
+}  // namespace
+}  // namespace sluice::io

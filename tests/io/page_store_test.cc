@@ -1,0 +1,107 @@
+// Create: options, directories, and what is left behind.
+#include "io/page_store.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gtest/gtest.h"
+#include "tests/support/page_buffer.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_directory.h"
+
+namespace sluice::io {
+namespace {
+
+using testing::HasCode;
+using testing::IsOk;
+using testing::IsStatus;
+using Code = absl::StatusCode;
+
+class PageStoreCreateTest : public ::testing::Test {
+ protected:
+  PageStoreOptions Options() const {
+    return {.directory = temp_.path(), .page_bytes = 4096, .slots = 8};
+  }
+  absl::Status Create(const PageStoreOptions& options) {
+    return PageStore::Create(options, workers_).status();
+  }
+  void ExpectInvalid(const PageStoreOptions& options, const char* text) {
+    EXPECT_THAT(Create(options), IsStatus(Code::kInvalidArgument, text));
+  }
+
+  testing::TempDirectory temp_;
+  base::WorkerPool workers_{{.threads = 1, .name = "test-worker", .cpus = {}}};
+};
+
+TEST_F(PageStoreCreateTest, LeavesNoNameBehindWhileOpenAndAfter) {
+  auto store = PageStore::Create(Options(), workers_);
+  ASSERT_THAT(store, IsOk());
+  EXPECT_EQ(temp_.entries(), 0);
+  store->reset();
+  EXPECT_EQ(temp_.entries(), 0);
+}
+
+TEST_F(PageStoreCreateTest, DestructionWaitsForWhatIsInFlight) {
+  testing::PageBuffer page(4096);
+  for (int round = 0; round < 50; ++round) {
+    auto store = PageStore::Create(Options(), workers_);
+    ASSERT_THAT(store, IsOk());
+    int done = 0;
+    const int writes = round % 8 + 1;
+    std::atomic<int> finished = 0;
+    for (; done < writes; ++done) {
+      const auto slot = static_cast<SlotIndex>(done);
+      (*store)->Write(slot, {1, slot, 1}, page.span(), [&](absl::Status s) {
+        EXPECT_THAT(s, IsOk());
+        ++finished;
+      });
+    }
+    store->reset();
+    EXPECT_EQ(finished, writes);
+  }
+}
+
+TEST_F(PageStoreCreateTest, BadOptionsAreNamed) {
+  PageStoreOptions options = Options();
+  for (const std::uint64_t bytes : {0ULL, 512ULL, 12288ULL, 134217728ULL}) {
+    options.page_bytes = bytes;
+    ExpectInvalid(options, "page_bytes");
+  }
+  options = Options();
+  options.slots = 0;
+  ExpectInvalid(options, "slots");
+  options = Options();
+  options.queue_depth = 0;
+  ExpectInvalid(options, "queue_depth");
+  options.queue_depth = 1025;
+  ExpectInvalid(options, "queue_depth");
+  options = Options();
+  options.operations_max = 0;
+  ExpectInvalid(options, "operations_max");
+  options = Options();
+  options.attempts_max = 0;
+  ExpectInvalid(options, "attempts_max");
+}
+
+TEST_F(PageStoreCreateTest, UnsafeDirectoryIsRefused) {
+  PageStoreOptions options = Options();
+  options.directory = temp_.path() + "/missing";
+  EXPECT_THAT(Create(options), HasCode(Code::kNotFound));
+  ASSERT_EQ(chmod(temp_.path().c_str(), 0777), 0);
+  EXPECT_THAT(Create(Options()), HasCode(Code::kPermissionDenied));
+}
+
+TEST_F(PageStoreCreateTest, ForbiddenFallbacksAreRefused) {
+  PageStoreOptions options = Options();
+  options.require_io_uring = true;
+  options.disable_io_uring = true;
+  EXPECT_THAT(Create(options), IsStatus(Code::kFailedPrecondition, "io_uring is required"));
+  options = Options();
+  options.require_direct = true;
+  options.disable_direct = true;
+  EXPECT_THAT(Create(options), IsStatus(Code::kFailedPrecondition, "O_DIRECT is required"));
+  EXPECT_EQ(temp_.entries(), 0);
+}
+
+}  // namespace
+}  // namespace sluice::io

@@ -1,0 +1,194 @@
+// Kernels that refuse io_uring or its requests, and limits of the process: real ones, in a child.
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <future>
+
+#include "fmt/format.h"
+#include "gtest/gtest.h"
+#include "io/page_store.h"
+#include "tests/support/child_process.h"
+#include "tests/support/page_buffer.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_directory.h"
+
+namespace sluice::io {
+namespace {
+
+using testing::PageBuffer;
+using testing::Refuse;
+using testing::RefuseSystemCall;
+using testing::RunInChild;
+
+constexpr std::uint64_t kPage = 65536;
+constexpr SlotIndex kSlots = 8;
+
+PageStoreOptions OptionsIn(const testing::TempDirectory& temp) {
+  return {.directory = temp.path(), .page_bytes = kPage, .slots = kSlots};
+}
+
+absl::Status WriteSlot(PageStore& store, SlotIndex slot) {
+  PageBuffer page(kPage);
+  page.Fill(slot);
+  auto done = std::make_shared<std::promise<absl::Status>>();
+  store.Write(slot, {1, slot, 1}, page.span(), [done](absl::Status s) { done->set_value(s); });
+  return done->get_future().get();
+}
+
+/// "ok", or what went wrong.
+std::string ReadSlot(PageStore& store, SlotIndex slot) {
+  PageBuffer page(kPage);
+  auto done = std::make_shared<std::promise<absl::Status>>();
+  store.Read(slot, {1, slot, 1}, page.span(), [done](absl::Status s) { done->set_value(s); });
+  const absl::Status status = done->get_future().get();
+  if (!status.ok()) return status.ToString();
+  return page.Holds(slot) ? "ok" : "wrong bytes";
+}
+
+/// Engine, reason, and whether a page survives the way there and back.
+std::string TryStore(const PageStoreOptions& options) {
+  base::WorkerPool workers({.threads = 1, .name = "test-worker", .cpus = {}});
+  const auto store = PageStore::Create(options, workers);
+  if (!store.ok()) return store.status().ToString();
+  const absl::Status wrote = WriteSlot(**store, 3);
+  const PageStoreStats stats = (*store)->stats();
+  return fmt::format(
+      "{} [{}] {} {}", stats.engine, stats.engine_reason, wrote.ToString(), ReadSlot(**store, 3));
+}
+
+class RefusedSetup : public ::testing::TestWithParam<int> {};
+
+TEST_P(RefusedSetup, FallsBackToThreadsAndSaysWhy) {
+  const testing::TempDirectory temp;
+  const std::string text = RunInChild([&] {
+    const std::string failed = RefuseSystemCall(SYS_io_uring_setup, GetParam(), Refuse::kAlways);
+    return failed.empty() ? TryStore(OptionsIn(temp)) : failed;
+  });
+  EXPECT_EQ(text,
+            fmt::format("threads [io_uring_queue_init: {} ({})] OK ok",
+                        strerrorname_np(GetParam()),
+                        strerrordesc_np(GetParam())));
+}
+
+TEST_P(RefusedSetup, IsAnErrorWhenRequired) {
+  const testing::TempDirectory temp;
+  const std::string text = RunInChild([&] {
+    const std::string failed = RefuseSystemCall(SYS_io_uring_setup, GetParam(), Refuse::kAlways);
+    PageStoreOptions options = OptionsIn(temp);
+    options.require_io_uring = true;
+    return failed.empty() ? TryStore(options) : failed;
+  });
+  EXPECT_EQ(text,
+            fmt::format("FAILED_PRECONDITION: io_uring is required but refused: "
+                        "io_uring_queue_init: {} ({})",
+                        strerrorname_np(GetParam()),
+                        strerrordesc_np(GetParam())));
+}
+
+INSTANTIATE_TEST_SUITE_P(Errnos,
+                         RefusedSetup,
+                         ::testing::Values(EPERM, ENOSYS, ENOMEM),
+                         [](const auto& test) { return strerrorname_np(test.param); });
+
+TEST(RefusedIoUringTest, LockedMemoryUsedUpFallsBackToThreads) {
+  const testing::TempDirectory temp;
+  if (geteuid() == 0) {
+    ASSERT_EQ(chown(temp.path().c_str(), 65534, 65534), 0);
+  }
+  const std::string text = RunInChild([&]() -> std::string {
+    // Root is exempt from the limit by a capability, which goes with the uid.
+    if (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0) return "setresuid";
+    const rlimit none{0, 0};
+    if (setrlimit(RLIMIT_MEMLOCK, &none) != 0) return "setrlimit";
+    return TryStore(OptionsIn(temp));
+  });
+  EXPECT_EQ(text, "threads [io_uring_queue_init: ENOMEM (Cannot allocate memory)] OK ok");
+}
+
+/// A store whose ring stops taking requests after its first page, then takes them again never.
+std::string StopSubmissions(const PageStoreOptions& options, int error_number) {
+  base::WorkerPool workers({.threads = 1, .name = "test-worker", .cpus = {}});
+  auto store = PageStore::Create(options, workers);
+  if (!store.ok()) return store.status().ToString();
+  if (const absl::Status first = WriteSlot(**store, 1); !first.ok()) return first.ToString();
+  const std::string failed =
+      RefuseSystemCall(SYS_io_uring_enter, error_number, Refuse::kWhenSecondArgument);
+  if (!failed.empty()) return failed;
+  const absl::Status write = WriteSlot(**store, 2);
+  const std::string read = ReadSlot(**store, 1);
+  store->reset();
+  return fmt::format("{} / {} / closed", write.ToString(), read);
+}
+
+TEST(RefusedIoUringTest, SubmissionsThatTheKernelKeepsRefusingFailAndTheStoreCloses) {
+  const testing::TempDirectory temp;
+  PageStoreOptions options = OptionsIn(temp);
+  options.require_io_uring = true;
+  const std::string text = RunInChild([&] { return StopSubmissions(options, EAGAIN); });
+  if (text.starts_with("FAILED_PRECONDITION: io_uring is required")) GTEST_SKIP() << text;
+  EXPECT_EQ(text,
+            "UNAVAILABLE: slot 2: segment 1 page 2 generation 1: write failed after 4 attempts: "
+            "EAGAIN (Resource temporarily unavailable) / "
+            "UNAVAILABLE: slot 1: segment 1 page 1 generation 1: read failed after 4 attempts: "
+            "EAGAIN (Resource temporarily unavailable) / closed");
+}
+
+/// A limit in the middle of slot 4 of a file that is there already.
+std::string WritePastFileSizeLimit(const PageStoreOptions& options) {
+  base::WorkerPool workers({.threads = 1, .name = "test-worker", .cpus = {}});
+  auto store = PageStore::Create(options, workers);
+  if (!store.ok()) return store.status().ToString();
+  const rlimit limit{4 * kPage + kPage / 2, RLIM_INFINITY};
+  if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return "setrlimit";
+  const absl::Status inside = WriteSlot(**store, 3);
+  const absl::Status across = WriteSlot(**store, 4);
+  const absl::Status beyond = WriteSlot(**store, 5);
+  return fmt::format("{} / {} {} / {} {} / {} / short {}",
+                     inside.ToString(),
+                     absl::StatusCodeToString(across.code()),
+                     across.message().find("EFBIG") != absl::string_view::npos,
+                     absl::StatusCodeToString(beyond.code()),
+                     beyond.message().find("EFBIG") != absl::string_view::npos,
+                     ReadSlot(**store, 3),
+                     (*store)->stats().short_io);
+}
+
+class FileSizeLimit : public ::testing::TestWithParam<std::pair<bool, bool>> {};
+
+TEST_P(FileSizeLimit, FailsTheWriteAndNothingElse) {
+  const testing::TempDirectory temp;
+  PageStoreOptions options = OptionsIn(temp);
+  options.disable_io_uring = GetParam().first;
+  options.disable_direct = GetParam().second;
+  EXPECT_EQ(RunInChild([&] { return WritePastFileSizeLimit(options); }),
+            "OK / RESOURCE_EXHAUSTED true / RESOURCE_EXHAUSTED true / ok / short 1");
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines,
+                         FileSizeLimit,
+                         ::testing::Values(std::pair(false, false),
+                                           std::pair(false, true),
+                                           std::pair(true, false),
+                                           std::pair(true, true)),
+                         [](const auto& test) {
+                           return fmt::format("{}{}",
+                                              test.param.first ? "Threads" : "Default",
+                                              test.param.second ? "Buffered" : "Direct");
+                         });
+
+TEST(RefusedIoUringTest, FileSizeLimitBelowTheFileIsExhaustedBeforeAnySignal) {
+  const testing::TempDirectory temp;
+  const std::string text = RunInChild([&]() -> std::string {
+    const rlimit limit{kPage, RLIM_INFINITY};
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return "setrlimit";
+    return TryStore(OptionsIn(temp));
+  });
+  EXPECT_EQ(text,
+            "RESOURCE_EXHAUSTED: spill directory " + temp.path() +
+                ": cannot reserve 0.5 MiB: the limit of file sizes is 0.1 MiB (see ulimit -f)");
+}
+
+}  // namespace
+}  // namespace sluice::io

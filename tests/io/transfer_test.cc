@@ -1,0 +1,133 @@
+#include "io/transfer.h"
+
+#include <cerrno>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/support/page_buffer.h"
+
+namespace sluice::io {
+namespace {
+
+using Kind = TransferResult::Kind;
+
+/// Answers attempt after attempt from a list, and remembers what was asked.
+class ScriptedEngine final : public IoEngine {
+ public:
+  explicit ScriptedEngine(std::vector<std::int64_t> results) : results_(std::move(results)) {}
+
+  std::string_view name() const override { return "scripted"; }
+  void RunAll() {
+    while (!waiting_.empty()) {
+      IoRequest* request = waiting_.front();
+      waiting_.pop_front();
+      request->Complete(results_.at(asked.size() - 1));
+    }
+  }
+
+  std::vector<IoCommand> asked;
+
+ protected:
+  void SubmitChecked(IoRequest* request) override {
+    asked.push_back(request->command);
+    waiting_.push_back(request);
+  }
+
+ private:
+  const std::vector<std::int64_t> results_;
+  std::deque<IoRequest*> waiting_;
+};
+
+class RecordedTransfer final : public Transfer {
+ public:
+  using Transfer::Transfer;
+  std::optional<TransferResult> result;
+
+ private:
+  void OnTransferred(const TransferResult& outcome) override { result = outcome; }
+};
+
+class TransferTest : public ::testing::Test {
+ protected:
+  TransferResult Run(IoDirection direction, const std::vector<std::int64_t>& results) {
+    ScriptedEngine engine(results);
+    RecordedTransfer transfer(engine, counters_, 3);
+    transfer.StartTransfer({.direction = direction,
+                            .file = &file_,
+                            .offset = 8192,
+                            .data = page_.span().data(),
+                            .bytes = 16384});
+    engine.RunAll();
+    asked_ = engine.asked;
+    EXPECT_EQ(asked_.size(), results.size()) << "attempts";
+    return transfer.result.value();
+  }
+  void ExpectAsked(std::size_t attempt, std::uint64_t done) {
+    EXPECT_EQ(asked_.at(attempt).offset, 8192 + done);
+    EXPECT_EQ(asked_.at(attempt).bytes, 16384 - done);
+    EXPECT_EQ(asked_.at(attempt).data, page_.span().data() + done);
+  }
+
+  const IoFile file_{.fd = -1, .bytes = 65536};
+  testing::PageBuffer page_{16384};
+  TransferCounters counters_;
+  std::vector<IoCommand> asked_;
+};
+
+TEST_F(TransferTest, OneAttemptMovesAll) {
+  EXPECT_EQ(Run(IoDirection::kRead, {16384}).kind, Kind::kDone);
+  EXPECT_EQ(counters_.short_io, 0U);
+  EXPECT_EQ(counters_.retries, 0U);
+}
+
+TEST_F(TransferTest, AShortCountGoesOnFromItsLastAlignedByte) {
+  for (const IoDirection direction : {IoDirection::kRead, IoDirection::kWrite}) {
+    EXPECT_EQ(Run(direction, {4700, 4096, 8191, 4096}).kind, Kind::kDone);
+    ExpectAsked(0, 0);
+    ExpectAsked(1, 4096);
+    ExpectAsked(2, 8192);
+    ExpectAsked(3, 12288);
+  }
+  EXPECT_EQ(counters_.short_io, 6U);
+  EXPECT_EQ(counters_.retries, 0U);
+}
+
+TEST_F(TransferTest, ShortCountsWithoutABlockAreBounded) {
+  EXPECT_EQ(Run(IoDirection::kRead, {4095, 1, 512}).kind, Kind::kTruncated);
+  EXPECT_EQ(counters_.retries, 2U);
+}
+
+TEST_F(TransferTest, NothingBeforeTheEndIsTruncatedAtOnce) {
+  EXPECT_EQ(Run(IoDirection::kRead, {0}).kind, Kind::kTruncated);
+  EXPECT_EQ(Run(IoDirection::kRead, {8192, 0}).kind, Kind::kTruncated);
+  EXPECT_EQ(Run(IoDirection::kWrite, {0}).kind, Kind::kTruncated);
+}
+
+TEST_F(TransferTest, TransientErrorsAreTriedAgainFromWhereTheyCame) {
+  EXPECT_EQ(Run(IoDirection::kRead, {4096, -EAGAIN, -EINTR, 12288}).kind, Kind::kDone);
+  ExpectAsked(2, 4096);
+  EXPECT_EQ(Run(IoDirection::kRead, {-EIO, -ENOMEM, 16384}).kind, Kind::kDone);
+  EXPECT_EQ(Run(IoDirection::kWrite, {-EAGAIN, -ENOMEM, 16384}).kind, Kind::kDone);
+  EXPECT_EQ(counters_.retries, 6U);
+}
+
+TEST_F(TransferTest, TransientErrorsAreFinalAtTheBound) {
+  const TransferResult result = Run(IoDirection::kRead, {-EAGAIN, -EINTR, -EAGAIN});
+  EXPECT_EQ(result.kind, Kind::kFailed);
+  EXPECT_EQ(result.error_number, EAGAIN);
+  EXPECT_EQ(result.attempts, 3);
+}
+
+TEST_F(TransferTest, OtherErrorsAreFinalAtOnce) {
+  for (const int error : {EIO, ENOSPC, EDQUOT, EFBIG, EBADF}) {
+    const TransferResult result = Run(IoDirection::kWrite, {-error});
+    EXPECT_EQ(result.kind, Kind::kFailed);
+    EXPECT_EQ(result.error_number, error);
+    EXPECT_EQ(result.attempts, 1);
+  }
+}
+
+}  // namespace
+}  // namespace sluice::io

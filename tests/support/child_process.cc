@@ -1,0 +1,76 @@
+#include "tests/support/child_process.h"
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+namespace sluice::testing {
+namespace {
+
+std::string ReadAll(int fd) {
+  std::string text;
+  std::array<char, 512> part{};
+  for (ssize_t got = read(fd, part.data(), part.size()); got > 0;
+       got = read(fd, part.data(), part.size())) {
+    text.append(part.data(), static_cast<std::size_t>(got));
+  }
+  return text;
+}
+
+[[noreturn]] void RunBody(const std::function<std::string()>& body, int fd) {
+  const std::string text = body();
+  const ssize_t written = write(fd, text.data(), text.size());
+  _exit(written == static_cast<ssize_t>(text.size()) ? 0 : 1);
+}
+
+}  // namespace
+
+std::string RunInChild(const std::function<std::string()>& body) {
+  std::array<int, 2> ends{};
+  if (pipe(ends.data()) != 0) return std::string("pipe: ") + std::strerror(errno);
+  const pid_t child = fork();
+  if (child < 0) return std::string("fork: ") + std::strerror(errno);
+  if (child == 0) {
+    close(ends[0]);
+    RunBody(body, ends[1]);
+  }
+  close(ends[1]);
+  std::string text = ReadAll(ends[0]);
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (status != 0) text += " (child died, wait status " + std::to_string(status) + ")";
+  return text;
+}
+
+std::string RefuseSystemCall(long number, int error_number, Refuse when) {
+  constexpr auto kArgument = static_cast<std::uint32_t>(offsetof(seccomp_data, args) + 8);
+  const std::uint8_t skip_if_zero = when == Refuse::kWhenSecondArgument ? 1 : 0;
+  const auto refused = static_cast<std::uint32_t>(SECCOMP_RET_ERRNO) |
+                       (static_cast<std::uint32_t>(error_number) & SECCOMP_RET_DATA);
+  // Low half of the second argument; without a condition it is compared with nothing.
+  std::array<sock_filter, 6> program = {{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(number), 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kArgument),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, skip_if_zero, 0),
+      BPF_STMT(BPF_RET | BPF_K, refused),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }};
+  sock_fprog filter{.len = program.size(), .filter = program.data()};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return "no_new_privs refused";
+  if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) != 0) {
+    return std::string("seccomp: ") + std::strerror(errno);
+  }
+  return {};
+}
+
+}  // namespace sluice::testing

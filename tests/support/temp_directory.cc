@@ -1,0 +1,36 @@
+#include "tests/support/temp_directory.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+
+#include "base/check.h"
+
+namespace sluice::testing {
+
+namespace {
+
+std::string DefaultParent() {
+  const char* parent = std::getenv("TMPDIR");
+  return parent == nullptr ? "/var/tmp" : parent;
+}
+
+}  // namespace
+
+TempDirectory::TempDirectory() : TempDirectory(DefaultParent()) {}
+
+TempDirectory::TempDirectory(const std::string& parent) : path_(parent + "/sluice-test-XXXXXX") {
+  SLUICE_CHECK(mkdtemp(path_.data()) != nullptr, "a test can make a temporary directory");
+}
+
+TempDirectory::~TempDirectory() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+int TempDirectory::entries() const {
+  const auto all = std::filesystem::directory_iterator(path_);
+  return static_cast<int>(std::distance(begin(all), end(all)));
+}
+
+}  // namespace sluice::testing
