@@ -237,16 +237,12 @@ def _link_problems(match, layer, folder_of):
 
 
 def check_orphans(tree):
-    """Every source is named in a CMakeLists.txt of its folder or above, relative to it."""
-    named = {}
-    for path, text in _cmake_lists(tree):
-        named[str(pathlib.PurePosixPath(path).parent)] = set(re.findall(r"[\w./-]+\.(?:cc|cu)\b", text))
+    """Every source is named in some CMakeLists.txt, relative to the folder of that file."""
+    named = {os.path.normpath(os.path.join(os.path.dirname(path), name))
+             for path, text in _cmake_lists(tree)
+             for name in re.findall(r"[\w./-]+\.(?:cc|cu)\b", text)}
     for path, _ in tree.sources():
-        pure = pathlib.PurePosixPath(path)
-        if pure.suffix in {".h", ".cuh"}:
-            continue
-        if not any(str(pure.relative_to(parent)) in named.get(str(parent), ())
-                   for parent in pure.parents):
+        if not path.endswith((".h", ".cuh")) and path not in named:
             yield Finding(path, 1, "orphan-source", "named in no CMakeLists.txt")
 
 

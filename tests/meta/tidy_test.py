@@ -139,9 +139,15 @@ class OrphansTest(TidyTestCase):
         self.expect("orphan-source", {"io/lost.cc": "int x;\n",
                                       "io/CMakeLists.txt": "# lost.cc\n"}, path="io/lost.cc")
 
-    def test_named_in_its_folder_or_above(self):
+    def test_named_for_another_folder(self):
+        self.expect("orphan-source", {"io/a.cc": "int x;\n",
+                                      "numa/CMakeLists.txt": "add_library(x a.cc)\n"})
+
+    def test_named_in_its_folder_above_or_beside(self):
         self.expect_clean({"io/a.cc": "int x;\n", "io/deep/b.cc": "int x;\n",
-                           "io/CMakeLists.txt": "add_library(x a.cc deep/b.cc)\n"})
+                           "io/CMakeLists.txt": "add_library(x a.cc deep/b.cc)\n",
+                           "tests/support/c.cc": "int x;\n",
+                           "tests/io/CMakeLists.txt": "add_library(y ../support/c.cc)\n"})
 
 
 def function_of(lines, head="void F() {"):
