@@ -103,14 +103,12 @@ absl::Status UringEngine::ProbeOperations() {
 }
 
 void UringEngine::SubmitChecked(IoRequest* request) {
-  bool wake = false;
-  {
-    base::MutexLock lock(mutex_);
-    queue_.Push(request);
-    // From a completion: the thread looks at the queue before it sleeps.
-    if (std::this_thread::get_id() != thread_.get_id()) wake = std::exchange(may_sleep_, false);
-  }
-  if (wake) Wake();
+  base::MutexLock lock(mutex_);
+  queue_.Push(request);
+  // From a completion: the thread looks at the queue before it sleeps.
+  if (std::this_thread::get_id() == thread_.get_id()) return;
+  // Under the lock: once it is free the request may complete and this engine be destroyed.
+  if (std::exchange(may_sleep_, false)) Wake();
 }
 
 void UringEngine::Wake() {

@@ -121,14 +121,14 @@ TEST_P(IoEngineTest, RequestsOutsideOfTheFileAreRefused) {
 TEST_P(IoEngineTest, TenThousandRequestsPassThroughAQueueOfFour) {
   constexpr std::size_t kRequests = 10000;
   constexpr std::size_t kBlocks = kFileBytes / kBlock;
-  PageBuffer memory(kFileBytes);
+  PageBuffer memory(kRequests * kBlock);
   std::vector<CallbackRequest> requests(kRequests);
   std::latch done(kRequests);
   std::atomic<std::size_t> whole = 0;
   for (std::size_t i = 0; i < kRequests; ++i) {
     const std::uint64_t offset = i % kBlocks * kBlock;
     const IoDirection direction = i % 3 == 0 ? IoDirection::kWrite : IoDirection::kRead;
-    requests[i].command = Command(direction, offset, memory.span().subspan(offset, kBlock));
+    requests[i].command = Command(direction, offset, memory.span().subspan(i * kBlock, kBlock));
     requests[i].on_complete = [&](std::int64_t result) {
       if (result == kBlock) ++whole;
       done.count_down();

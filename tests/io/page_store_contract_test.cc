@@ -198,7 +198,8 @@ TEST_P(PageStoreContract, AWriteWhileTheSlotIsInUseIsRefused) {
   // In the callback of a write the slot is at rest; a second write makes it busy for the third.
   store()->Write(0, {1, 0, 1}, first.span(), [&](absl::Status) {
     store()->Write(0, {1, 0, 2}, second.span(), [](absl::Status s) { EXPECT_THAT(s, IsOk()); });
-    store()->Write(0, {1, 0, 3}, first.span(), [&](absl::Status s) { inner.set_value(s); });
+    store()->Write(
+        0, {1, 0, 3}, first.span(), [&](absl::Status s) { inner.set_value(std::move(s)); });
   });
   EXPECT_THAT(inner.get_future().get(),
               IsStatus(absl::StatusCode::kFailedPrecondition, "slot 0: written while a write"));

@@ -33,7 +33,8 @@ absl::Status WriteSlot(PageStore& store, SlotIndex slot) {
   PageBuffer page(kPage);
   page.Fill(slot);
   auto done = std::make_shared<std::promise<absl::Status>>();
-  store.Write(slot, {1, slot, 1}, page.span(), [done](absl::Status s) { done->set_value(s); });
+  store.Write(
+      slot, {1, slot, 1}, page.span(), [done](absl::Status s) { done->set_value(std::move(s)); });
   return done->get_future().get();
 }
 
@@ -41,7 +42,8 @@ absl::Status WriteSlot(PageStore& store, SlotIndex slot) {
 std::string ReadSlot(PageStore& store, SlotIndex slot) {
   PageBuffer page(kPage);
   auto done = std::make_shared<std::promise<absl::Status>>();
-  store.Read(slot, {1, slot, 1}, page.span(), [done](absl::Status s) { done->set_value(s); });
+  store.Read(
+      slot, {1, slot, 1}, page.span(), [done](absl::Status s) { done->set_value(std::move(s)); });
   const absl::Status status = done->get_future().get();
   if (!status.ok()) return status.ToString();
   return page.Holds(slot) ? "ok" : "wrong bytes";
