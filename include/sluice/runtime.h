@@ -22,6 +22,7 @@
 namespace sluice {
 
 namespace internal {
+class RuntimeAccess;
 class RuntimeState;
 class ReservationState;
 }  // namespace internal
@@ -114,6 +115,7 @@ class Runtime {
   absl::StatusOr<Schedule> RecordedSchedule(std::string_view key) const;
 
  private:
+  friend class internal::RuntimeAccess;
   explicit Runtime(std::shared_ptr<internal::RuntimeState> state);
   std::shared_ptr<internal::RuntimeState> state_;
 };

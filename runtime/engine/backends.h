@@ -1,0 +1,72 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/worker_pool.h"
+#include "io/page_store.h"
+#include "numa/arena.h"
+#include "runtime/device/emulated_device.h"
+#include "runtime/engine/tier_set.h"
+#include "sluice/events.h"
+#include "sluice/options.h"
+
+namespace sluice::engine {
+
+/// Lets a test put something between the engine and what it stands on.
+struct BackendHooks {
+  std::function<std::unique_ptr<io::PageStore>(std::unique_ptr<io::PageStore>)> wrap_store;
+  std::function<std::unique_ptr<device::Device>(std::unique_ptr<device::Device>)> wrap_device;
+};
+
+/// The frames of each tier: the budgets, divided among the processes of the host and rounded down
+/// to whole pages. 0: no such tier.
+struct FrameCounts {
+  core::FrameIndex hbm = 0;
+  core::FrameIndex dram = 0;
+  core::FrameIndex nvme = 0;
+};
+
+/// Errors: InvalidArgument that names the option.
+absl::StatusOr<FrameCounts> CountFrames(const RuntimeOptions& options);
+
+/// What a Runtime stands on. Destroyed in the order: tiers, device, store, workers, arena.
+/// Threads: see the parts.
+class Backends {
+ public:
+  /// Checks the options against each other and the machine, and sets everything up. Errors: as
+  /// Runtime::Create.
+  static absl::StatusOr<std::unique_ptr<Backends>> Create(const RuntimeOptions& options,
+                                                          const BackendHooks& hooks);
+
+  const TierSet& tiers() const { return *tiers_; }
+  base::WorkerPool& workers() { return *workers_; }
+  /// Null when the device is no emulated one, or there is none.
+  device::EmulatedDevice* emulated() const { return emulated_; }
+  /// What is in use instead of something better.
+  const std::vector<FallbackEvent>& fallbacks() const { return fallbacks_; }
+
+ private:
+  Backends() = default;
+
+  absl::Status MakeArena(const RuntimeOptions& options, core::FrameIndex frames);
+  absl::Status MakeDevice(const RuntimeOptions& options,
+                          core::FrameIndex frames,
+                          const BackendHooks& hooks);
+  absl::Status MakeStore(const RuntimeOptions& options,
+                         core::FrameIndex frames,
+                         const BackendHooks& hooks);
+  void MakeTiers(const RuntimeOptions& options, const FrameCounts& frames);
+
+  std::vector<FallbackEvent> fallbacks_;
+  std::unique_ptr<numa::Arena> arena_;
+  std::unique_ptr<base::WorkerPool> workers_;
+  std::unique_ptr<io::PageStore> store_;
+  std::unique_ptr<device::Device> device_;
+  device::EmulatedDevice* emulated_ = nullptr;
+  std::unique_ptr<TierSet> tiers_;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,245 @@
+#include "runtime/engine/core_thread.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/strings.h"
+#include "base/worker_pool.h"
+#include "fmt/format.h"
+
+namespace sluice::engine {
+
+// The loop and the messages; actions are in core_actions.cc.
+
+CoreThread::CoreThread(Parts parts) : parts_(std::move(parts)), tasks_(parts_.stall_seconds) {}
+
+void CoreThread::Start() {
+  thread_ = std::thread([this] { Run(); });
+}
+
+CoreSnapshot CoreThread::Snapshot() const {
+  CoreSnapshot snapshot;
+  snapshot.counters = parts_.core->counters();
+  for (core::TierIndex tier = 0; tier < parts_.tiers->size(); ++tier) {
+    snapshot.tiers.push_back(parts_.core->tier(tier));
+  }
+  return snapshot;
+}
+
+void CoreThread::DumpHistory(void* self, const char* message) {
+  auto* thread = static_cast<CoreThread*>(self);
+  thread->history_.Dump(*thread->parts_.logger, message);
+}
+
+void CoreThread::Run() {
+  base::SetUpThread("sluice-core", parts_.cpus);
+  base::SetCheckObserver(&CoreThread::DumpHistory, this);
+  AnnounceFallbacks();
+  std::vector<Message> batch;
+  while (!stopping_ || !tasks_.empty()) {
+    batch.clear();
+    parts_.mailbox->PopAll(&batch, next_look_);
+    for (Message& message : batch) {
+      std::visit([this](auto& each) { On(each); }, message);
+    }
+    ReportStalled();
+  }
+  base::SetCheckObserver(nullptr, nullptr);
+  parts_.mailbox->Close();
+}
+
+void CoreThread::AnnounceFallbacks() {
+  for (const FallbackEvent& fallback : parts_.fallbacks) {
+    parts_.logger->Warning(fmt::format(
+        "{} is not in use ({}); {} instead", fallback.what, fallback.reason, fallback.chosen));
+    if (parts_.listener != nullptr) parts_.listener->OnFallback(fallback);
+  }
+}
+
+void CoreThread::ReportStalled() {
+  const Clock::time_point now = Clock::now();
+  if (next_look_ == Clock::time_point::max()) {
+    next_look_ = tasks_.NextLook(now);
+    return;
+  }
+  if (now < next_look_) return;
+  next_look_ = tasks_.NextLook(now);
+  for (const TaskBook::Task& task : tasks_.TakeStalled(now)) {
+    TransferStalledEvent event;
+    event.tensor = owners_.Owner(task.page)->NameAt(task.page);
+    event.target = parts_.tiers->id(task.target);
+    event.source = task.source == core::kNoTier ? event.target : parts_.tiers->id(task.source);
+    event.seconds = std::chrono::duration<double>(now - task.begun).count();
+    parts_.logger->Warning(fmt::format("a transfer of tensor '{}' from {} to {} takes {:.1f} s",
+                                       event.tensor,
+                                       ToString(event.source),
+                                       ToString(event.target),
+                                       event.seconds));
+    parts_.health->NoteStalled(event);
+    if (parts_.listener != nullptr) parts_.listener->OnTransferStalled(event);
+  }
+}
+
+void CoreThread::On(AcquireRequest& request) {
+  if (const AccessPlan* gone = owners_.FirstUnusable(request.ticket->plan())) {
+    request.ticket->Fail(
+        absl::InvalidArgumentError(fmt::format("tensor '{}' was freed", gone->tensor->spec.name)));
+    return;
+  }
+  tickets_.Add(request.ticket);
+  Feed(std::move(request.event));
+}
+
+void CoreThread::On(CreateRequest& request) {
+  const Segment::Parts& parts = request.segment->parts();
+  core::CreateSegment event;
+  event.segment = parts.index;
+  event.first_page = parts.first_page;
+  event.pages = parts.pages;
+  event.lowest = parts.lowest;
+  event.kind = request.segment->kind();
+  event.file_home = parts.file != nullptr;
+  event.reproducible = request.segment->reproducible();
+  creates_.emplace(parts.index, std::move(request));
+  Feed(event);
+}
+
+void CoreThread::On(FreeRequest& request) {
+  for (const PageRun& run : request.runs) {
+    SLUICE_CHECK(owners_.Usable(request.segment, run), "a page is freed once");
+    owners_.MarkDying(run);
+    Feed(core::FreePages{run.first, run.pages});
+  }
+}
+
+void CoreThread::On(DiscardRequest& request) {
+  for (const PageRun& run : request.runs) {
+    // Freed by another thread meanwhile: dead anyway.
+    if (owners_.Usable(request.segment, run)) Feed(core::DiscardPages{run.first, run.pages});
+  }
+}
+
+void CoreThread::On(PrefetchRequest& request) {
+  if (owners_.FirstUnusable(request.plan) != nullptr) return;
+  Feed(core::PrefetchPages{std::move(request.plan.requests)});
+}
+
+void CoreThread::On(ReserveRequest& request) {
+  const core::ReservationNumber number = next_reservation_++;
+  const core::ReserveFrames event{number, request.tier, request.frames};
+  reservations_.emplace(number, std::move(request));
+  Feed(event);
+}
+
+void CoreThread::On(BudgetRequest& request) {
+  const core::SetBudget event{request.tier, request.frames};
+  const bool added = budgets_.emplace(request.tier, std::move(request)).second;
+  SLUICE_CHECK(added, "one budget change of a tier at a time");
+  Feed(event);
+}
+
+void CoreThread::On(EventRequest& request) { Feed(std::move(request.event)); }
+
+void CoreThread::On(CallRequest& request) { std::move(request.call)(); }
+
+void CoreThread::On(Completion& completion) {
+  const TaskBook::Task task = tasks_.End(completion.task);
+  if (stopping_) return;  // nothing is to follow from it any more
+  if (!completion.failure) {
+    Feed(core::TaskDone{completion.task});
+    return;
+  }
+  NoteFailure(completion, task);
+  Feed(core::TaskFailed{completion.task, *completion.failure});
+}
+
+void CoreThread::NoteFailure(const Completion& completion, const TaskBook::Task& task) {
+  const bool fill = task.source == core::kNoTier;
+  parts_.logger->Warning(fmt::format("a transfer of tensor '{}' to {} failed: {}",
+                                     owners_.Owner(task.page)->NameAt(task.page),
+                                     ToString(parts_.tiers->id(task.target)),
+                                     base::ToStd(completion.status.message())));
+  if (completion.failure != core::FailureKind::kSourceLost) {
+    faults_.NoteTier(task.target, completion.status);
+    return;
+  }
+  const PageFault before = faults_.OfPage(task.page);
+  if (fill && !before.cause.ok()) {  // a refill after a loss: both causes matter
+    const std::string text = fmt::format("{}; then {}",
+                                         base::ToStd(before.cause.message()),
+                                         base::ToStd(completion.status.message()));
+    faults_.NotePage(task.page, {before.tier, absl::DataLossError(text)});
+    return;
+  }
+  faults_.NotePage(task.page, {fill ? core::kNoTier : task.source, completion.status});
+}
+
+void CoreThread::On(ReleaseNotice& notice) {
+  if (stopping_) return;
+  if (auto event = tickets_.Release(notice.ticket, notice.access)) Feed(std::move(*event));
+}
+
+void CoreThread::On(CancelNotice& notice) {
+  const TicketBook::Entry* entry = tickets_.Find(notice.ticket);
+  if (stopping_ || entry == nullptr) return;
+  if (entry->granted) {
+    Feed(tickets_.ReleaseAll(notice.ticket));
+  } else {
+    Feed(core::Cancel{notice.ticket});
+  }
+}
+
+void CoreThread::On(ReleaseFramesNotice& notice) {
+  if (!stopping_) Feed(core::ReleaseFrames{notice.reservation});
+}
+
+void CoreThread::On(StopNotice&) {
+  stopping_ = true;
+  tickets_.ForEach([this](const TicketBook::Entry& entry) {
+    if (entry.ticket->Revoke()) NameLeakedLeases(entry);
+  });
+  tickets_.Clear();
+  FailReplies();
+}
+
+void CoreThread::FailReplies() {
+  const absl::Status cancelled = absl::CancelledError("the runtime has shut down");
+  for (auto& [segment, request] : creates_) request.reply.set_value(cancelled);
+  for (auto& [number, request] : reservations_) request.reply.set_value(cancelled);
+  for (auto& [tier, request] : budgets_) request.reply.set_value(cancelled);
+  creates_.clear();
+  reservations_.clear();
+  budgets_.clear();
+}
+
+void CoreThread::NameLeakedLeases(const TicketBook::Entry& entry) {
+  const internal::TicketState& ticket = *entry.ticket;
+  for (std::size_t i = 0; i < entry.released.size(); ++i) {
+    if (entry.released[i]) continue;
+    parts_.logger->Warning(
+        fmt::format("a lease of tensor '{}' taken by op '{}' outlives its runtime",
+                    ticket.plan().accesses[i].tensor->spec.name,
+                    ticket.op().identity().name));
+  }
+}
+
+void CoreThread::Feed(core::Event event) {
+  waiting_.push_back(std::move(event));
+  if (feeding_) return;
+  feeding_ = true;
+  while (!waiting_.empty()) {
+    const core::Event& next = history_.Add(std::move(waiting_.front()));
+    waiting_.pop_front();
+    actions_.clear();
+    parts_.core->Handle(next, &actions_);
+    if (parts_.log != nullptr) parts_.log->Add(next, actions_);
+    for (core::Action& action : actions_) {
+      std::visit([this](auto& each) { Perform(each); }, action);
+    }
+  }
+  feeding_ = false;
+  if (std::exchange(dump_wanted_, false)) history_.Dump(*parts_.logger, "content was lost");
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/core/core.h"
+#include "runtime/engine/data_mover.h"
+#include "runtime/engine/event_history.h"
+#include "runtime/engine/event_log.h"
+#include "runtime/engine/fault_log.h"
+#include "runtime/engine/health_monitor.h"
+#include "runtime/engine/mailbox.h"
+#include "runtime/engine/page_owners.h"
+#include "runtime/engine/task_book.h"
+#include "runtime/engine/tensor_table.h"
+#include "runtime/engine/ticket_book.h"
+
+namespace sluice::engine {
+
+/// What the core counts, at one moment.
+struct CoreSnapshot {
+  core::CoreCounters counters;
+  std::vector<core::TierCounters> tiers;
+};
+
+/// The only caller of the core: takes messages, feeds events, carries out actions. It never touches
+/// page bytes and never waits for I/O.
+/// Threads: Start and Join from the owner; Snapshot from the core thread, or after Join.
+class CoreThread {
+ public:
+  struct Parts {
+    std::unique_ptr<core::Core> core;
+    Mailbox* mailbox = nullptr;
+    TensorTable* table = nullptr;
+    const TierSet* tiers = nullptr;
+    DataMover* mover = nullptr;
+    Logger* logger = nullptr;
+    HealthMonitor* health = nullptr;
+    EventListener* listener = nullptr;  ///< may be null
+    EventLog* log = nullptr;            ///< null unless events are recorded
+    double stall_seconds = 10;
+    std::vector<int> cpus;
+    std::vector<FallbackEvent> fallbacks;  ///< announced when the thread starts
+  };
+
+  explicit CoreThread(Parts parts);
+
+  void Start();
+  /// Waits for the thread, which returns after a StopNotice once no task is in flight.
+  void Join() { thread_.join(); }
+  CoreSnapshot Snapshot() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void Run();
+  void AnnounceFallbacks();
+  void ReportStalled();
+  static void DumpHistory(void* self, const char* message);
+
+  // Messages.
+  void On(AcquireRequest& request);
+  void On(CreateRequest& request);
+  void On(FreeRequest& request);
+  void On(DiscardRequest& request);
+  void On(PrefetchRequest& request);
+  void On(ReserveRequest& request);
+  void On(BudgetRequest& request);
+  void On(EventRequest& request);
+  void On(CallRequest& request);
+  void On(Completion& completion);
+  void On(ReleaseNotice& notice);
+  void On(CancelNotice& notice);
+  void On(ReleaseFramesNotice& notice);
+  void On(StopNotice& notice);
+  void NoteFailure(const Completion& completion, const TaskBook::Task& task);
+  void FailReplies();
+  void NameLeakedLeases(const TicketBook::Entry& entry);
+
+  // Events and actions.
+  void Feed(core::Event event);
+  void Perform(const core::StartCopy& action);
+  void Perform(const core::StartFill& action);
+  void Perform(const core::StartMap& action);
+  void Perform(const core::DropFrame& action);
+  void Perform(core::GrantTicket& action);
+  void Perform(const core::FailTicket& action);
+  void Perform(const core::LosePage& action);
+  void Perform(const core::FenceTier& action);
+  void Perform(const core::SegmentCreated& action);
+  void Perform(const core::SegmentRefused& action);
+  void Perform(const core::PagesFreed& action);
+  void Perform(core::FramesReserved& action);
+  void Perform(const core::ReservationRefused& action);
+  void Perform(const core::BudgetSet& action);
+  void Perform(const core::BudgetRefused& action);
+
+  const Parts parts_;
+  std::thread thread_;
+  bool stopping_ = false;
+  PageOwners owners_;
+  TicketBook tickets_;
+  TaskBook tasks_;
+  Clock::time_point next_look_ = Clock::time_point::max();  ///< for tasks that take too long
+  FaultLog faults_;
+  EventHistory history_;
+  std::deque<core::Event> waiting_;  ///< events that actions gave rise to
+  bool feeding_ = false;
+  bool dump_wanted_ = false;
+  std::vector<core::Action> actions_;
+  std::unordered_map<core::SegmentIndex, CreateRequest> creates_;
+  std::unordered_map<core::ReservationNumber, ReserveRequest> reservations_;
+  core::ReservationNumber next_reservation_ = 1;
+  std::unordered_map<core::TierIndex, BudgetRequest> budgets_;
+};
+
+}  // namespace sluice::engine

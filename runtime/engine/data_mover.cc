@@ -1,0 +1,177 @@
+#include "runtime/engine/data_mover.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+#include "base/strings.h"
+#include "fmt/format.h"
+#include "runtime/engine/page_filler.h"
+
+namespace sluice::engine {
+namespace {
+
+core::Direction DirectionOf(const core::StartCopy& order) {
+  return order.target < order.source ? core::Direction::kIn : core::Direction::kOut;
+}
+
+core::TierIndex LinkOf(const core::StartCopy& order) {
+  return std::min(order.source, order.target);
+}
+
+/// What a failed copy means for the core. A failed read leaves the slot unreadable, whatever the
+/// cause; a failed write, or a failed copy between memories, leaves the source as it was.
+core::FailureKind KindOf(bool read_from_store, const absl::Status& status) {
+  if (read_from_store) return core::FailureKind::kSourceLost;
+  return status.code() == absl::StatusCode::kResourceExhausted ? core::FailureKind::kTargetFull
+                                                               : core::FailureKind::kTargetFailed;
+}
+
+}  // namespace
+
+struct DataMover::CopyJob {
+  core::StartCopy order;
+  SegmentPtr segment;
+  LinkMeter::Clock::time_point begun;
+};
+
+DataMover::DataMover(Parts parts) : parts_(std::move(parts)) {
+  for (core::TierIndex link = 0; link + 1 < parts_.tiers->size(); ++link) {
+    const std::string name = parts_.tiers->LinkName(link);
+    tracks_[link] = {name + " in", name + " out"};
+  }
+}
+
+void DataMover::Report(core::TaskNumber task) { parts_.mailbox->Post(Completion{.task = task}); }
+
+void DataMover::ReportFailure(core::TaskNumber task, core::FailureKind kind, absl::Status cause) {
+  parts_.mailbox->Post(Completion{task, kind, std::move(cause)});
+}
+
+void DataMover::Copy(const core::StartCopy& order, const SegmentPtr& segment) {
+  CopyJob job{order, segment, parts_.meters->Of(LinkOf(order), DirectionOf(order)).Begin()};
+  Submit(order, *segment, [this, job = std::move(job)](const absl::Status& status) {
+    FinishCopy(job, status);
+  });
+}
+
+void DataMover::Submit(const core::StartCopy& order, const Segment& segment, io::DoneFn done) {
+  const TierSet& tiers = *parts_.tiers;
+  const io::PageIdentity identity{order.segment, segment.PageWithin(order.page), order.generation};
+  if (tiers.is_store(order.source)) {
+    const auto frame = tiers.memory(order.target)->Frame(order.target_frame);
+    tiers.store()->Read(order.source_frame, identity, frame, std::move(done));
+  } else if (tiers.is_store(order.target)) {
+    const auto frame = tiers.memory(order.source)->Frame(order.source_frame);
+    tiers.store()->Write(order.target_frame, identity, frame, std::move(done));
+  } else if (DirectionOf(order) == core::Direction::kIn) {
+    const auto frame = tiers.memory(order.source)->Frame(order.source_frame);
+    tiers.device()->CopyIn(frame, order.target_frame, std::move(done));
+  } else {
+    const auto frame = tiers.memory(order.target)->Frame(order.target_frame);
+    tiers.device()->CopyOut(order.source_frame, frame, std::move(done));
+  }
+}
+
+void DataMover::FinishCopy(const CopyJob& job, const absl::Status& status) {
+  const core::StartCopy& order = job.order;
+  LinkMeter& meter = parts_.meters->Of(LinkOf(order), DirectionOf(order));
+  if (!status.ok()) {
+    meter.Failed(job.begun);
+    const bool read = parts_.tiers->is_store(order.source);
+    ReportFailure(order.task, KindOf(read, status), status);
+    return;
+  }
+  const auto end = meter.Succeeded(job.begun, parts_.tiers->page_bytes());
+  Trace(job, end);
+  Arrived(order.task, Place{job.segment, order.page, order.target, order.target_frame}, order.map);
+}
+
+void DataMover::Trace(const CopyJob& job, LinkMeter::Clock::time_point end) {
+  if (!parts_.trace) return;
+  const auto direction = static_cast<std::size_t>(DirectionOf(job.order));
+  parts_.trace(TraceSpan{
+      tracks_[LinkOf(job.order)][direction], job.segment->NameAt(job.order.page), job.begun, end});
+}
+
+void DataMover::Arrived(core::TaskNumber task, const Place& place, bool map) {
+  if (map) {
+    PostMap(task, place);
+  } else {
+    Report(task);
+  }
+}
+
+void DataMover::PostMap(core::TaskNumber task, const Place& place) {
+  parts_.mapper->Post([this, task, place] {
+    if (absl::Status status = MapNow(place); !status.ok()) {
+      ReportFailure(task, core::FailureKind::kTargetFailed, std::move(status));
+    } else {
+      Report(task);
+    }
+  });
+}
+
+absl::Status DataMover::MapNow(const Place& place) {
+  MemoryTier& memory = *parts_.tiers->memory(place.tier);
+  // A plan may ask for a mapping before any request for this segment did.
+  SLUICE_RETURN_IF_ERROR(place.segment->EnsureRange(place.tier, memory).status());
+  return memory.Map(
+      place.segment->range(place.tier), place.segment->PageWithin(place.page), place.frame);
+}
+
+void DataMover::UnmapNow(const Place& place) {
+  MemoryTier& memory = *parts_.tiers->memory(place.tier);
+  const absl::Status status =
+      memory.Unmap(place.segment->range(place.tier), place.segment->PageWithin(place.page));
+  if (status.ok()) return;
+  parts_.logger->Warning(fmt::format("a page of tensor '{}' stays mapped after its eviction: {}",
+                                     place.segment->NameAt(place.page),
+                                     base::ToStd(status.message())));
+}
+
+bool DataMover::Fill(const core::StartFill& order, const SegmentPtr& segment) {
+  const Place place{segment, order.page, order.tier, order.frame};
+  if (order.kind == core::FillKind::kUndefined) {
+    if (!order.map) return true;
+    PostMap(order.task, place);
+    return false;
+  }
+  parts_.workers->Submit([this, order, place] {
+    const auto frame = parts_.tiers->memory(place.tier)->Frame(place.frame);
+    absl::Status status = FillPage(order.kind, *place.segment, place.page, frame);
+    if (!status.ok()) {
+      ReportFailure(order.task, core::FailureKind::kSourceLost, std::move(status));
+    } else {
+      Arrived(order.task, place, order.map);
+    }
+  });
+  return false;
+}
+
+void DataMover::Map(const core::StartMap& order, const SegmentPtr& segment) {
+  PostMap(order.task, Place{segment, order.page, order.tier, order.frame});
+}
+
+void DataMover::Drop(const core::DropFrame& order, const SegmentPtr& segment) {
+  if (parts_.tiers->is_store(order.tier)) {
+    parts_.tiers->store()->Forget(order.frame);
+  } else if (order.mapped) {
+    parts_.mapper->Post(
+        [this, place = Place{segment, order.page, order.tier, order.frame}] { UnmapNow(place); });
+  }
+}
+
+void DataMover::Resize(core::TierIndex tier,
+                       core::FrameIndex frames,
+                       absl::AnyInvocable<void(absl::Status)> done) {
+  parts_.mapper->Post([this, tier, frames, done = std::move(done)]() mutable {
+    done(parts_.tiers->memory(tier)->Resize(frames));
+  });
+}
+
+void DataMover::Retire(SegmentPtr segment) {
+  parts_.mapper->Post([segment = std::move(segment)]() mutable { segment.reset(); });
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "base/worker_pool.h"
+#include "runtime/core/actions.h"
+#include "runtime/engine/link_meters.h"
+#include "runtime/engine/logger.h"
+#include "runtime/engine/mailbox.h"
+#include "runtime/engine/segment.h"
+#include "runtime/engine/serial_executor.h"
+#include "runtime/engine/tier_set.h"
+#include "sluice/events.h"
+
+namespace sluice::engine {
+
+/// Turns the core's orders into copies, fills and mappings, and posts a Completion for each task.
+/// Mappings and unmappings run on the mapper thread in the order in which they were asked for, so
+/// that a page that comes back is never unmapped by its own past. Threads: orders from the core
+/// thread; nothing here blocks it or touches bytes on it.
+class DataMover {
+ public:
+  struct Parts {
+    const TierSet* tiers = nullptr;
+    SerialExecutor* mapper = nullptr;
+    base::WorkerPool* workers = nullptr;
+    Mailbox* mailbox = nullptr;
+    LinkMeters* meters = nullptr;
+    Logger* logger = nullptr;
+    TraceSink trace;
+  };
+  using SegmentPtr = std::shared_ptr<Segment>;
+
+  /// Everything in `parts` outlives the mover and its last completion.
+  explicit DataMover(Parts parts);
+
+  void Copy(const core::StartCopy& order, const SegmentPtr& segment);
+  /// True when the task is complete already: nothing was to be done, and no Completion follows.
+  bool Fill(const core::StartFill& order, const SegmentPtr& segment);
+  void Map(const core::StartMap& order, const SegmentPtr& segment);
+  void Drop(const core::DropFrame& order, const SegmentPtr& segment);
+  /// Gives a tier's frames from `frames` on back to the system (or takes them again) once every
+  /// mapping change asked for before is done, then calls `done` on the mapper thread.
+  void Resize(core::TierIndex tier,
+              core::FrameIndex frames,
+              absl::AnyInvocable<void(absl::Status)> done);
+  /// Lets the segment's addresses go once nothing is mapped under them.
+  void Retire(SegmentPtr segment);
+
+ private:
+  struct CopyJob;
+  struct Place {
+    SegmentPtr segment;
+    PageIndex page = 0;
+    core::TierIndex tier = 0;
+    core::FrameIndex frame = 0;
+  };
+
+  void Submit(const core::StartCopy& order, const Segment& segment, io::DoneFn done);
+  void FinishCopy(const CopyJob& job, const absl::Status& status);
+  void Trace(const CopyJob& job, LinkMeter::Clock::time_point end);
+  void Arrived(core::TaskNumber task, const Place& place, bool map);
+  void PostMap(core::TaskNumber task, const Place& place);
+  absl::Status MapNow(const Place& place);
+  void UnmapNow(const Place& place);
+  void Report(core::TaskNumber task);
+  void ReportFailure(core::TaskNumber task, core::FailureKind kind, absl::Status cause);
+
+  const Parts parts_;
+  std::array<std::array<std::string, 2>, core::kTiersMax - 1> tracks_;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,102 @@
+#include "runtime/engine/failure_text.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "base/strings.h"
+#include "fmt/format.h"
+
+namespace sluice::engine {
+namespace {
+
+std::string CauseText(const absl::Status& cause) {
+  return cause.ok() ? std::string("cause unknown") : std::string(base::ToStd(cause.message()));
+}
+
+absl::Status TooLarge(const core::FailTicket& failure,
+                      const internal::TicketState& ticket,
+                      const TierSet& tiers) {
+  const TierId tier = tiers.id(failure.tier);
+  return absl::ResourceExhaustedError(fmt::format(
+      "op '{}' needs {} in {} ({} pages), the budget allows {}: raise tiers.{}.bytes or "
+      "split the op",
+      ticket.op().identity().name,
+      ToString(tiers.PagesToBytes(failure.pages)),
+      ToString(tier),
+      failure.pages,
+      ToString(tiers.PagesToBytes(failure.limit)),
+      ToString(tier.kind)));
+}
+
+/// "tensor 'w', bytes 4096 to 8191": the part of the page that the ticket asked for.
+std::string RangeText(const internal::TicketState& ticket, PageIndex page, const TierSet& tiers) {
+  for (const AccessPlan& access : ticket.plan().accesses) {
+    if (page < access.first_page || page >= access.first_page + access.pages) continue;
+    const std::uint64_t page_bytes = tiers.page_bytes();
+    const std::uint64_t before = (page - access.first_page) * page_bytes;
+    const std::uint64_t begin =
+        access.range.offset + (before > access.first_offset ? before - access.first_offset : 0);
+    const std::uint64_t end =
+        std::min(access.range.offset + access.range.bytes,
+                 access.range.offset + before + page_bytes - access.first_offset);
+    return fmt::format("tensor '{}', bytes {} to {}", access.tensor->spec.name, begin, end - 1);
+  }
+  return fmt::format("page {}", page);
+}
+
+absl::Status PageLost(const core::FailTicket& failure,
+                      const internal::TicketState& ticket,
+                      const TierSet& tiers,
+                      const FaultLog& faults) {
+  const PageFault fault = faults.OfPage(failure.page);
+  const core::TierIndex tier = fault.tier == core::kNoTier ? failure.tier : fault.tier;
+  const std::string where =
+      tier == core::kNoTier ? std::string() : fmt::format(" in {}", ToString(tiers.id(tier)));
+  return absl::DataLossError(fmt::format("op '{}': {}: the only copy{} is lost: {}",
+                                         ticket.op().identity().name,
+                                         RangeText(ticket, failure.page, tiers),
+                                         where,
+                                         CauseText(fault.cause)));
+}
+
+/// The core names the tier that has no room; the reason is the nearest tier below it that failed.
+absl::Status TierFull(const core::FailTicket& failure,
+                      const internal::TicketState& ticket,
+                      const TierSet& tiers,
+                      const FaultLog& faults) {
+  core::TierIndex tier = std::min<core::TierIndex>(failure.tier, tiers.size() - 1);
+  const core::TierIndex named = tier;
+  while (faults.OfTier(tier).ok() && tier + 1 < tiers.size()) ++tier;
+  return absl::ResourceExhaustedError(
+      fmt::format("op '{}': no room can be made in {}, because {} takes no pages: {}",
+                  ticket.op().identity().name,
+                  ToString(tiers.id(named)),
+                  ToString(tiers.id(tier)),
+                  CauseText(faults.OfTier(tier))));
+}
+
+}  // namespace
+
+absl::Status TicketFailureStatus(const core::FailTicket& failure,
+                                 const internal::TicketState& ticket,
+                                 const TierSet& tiers,
+                                 const FaultLog& faults) {
+  switch (failure.reason) {
+    case core::TicketFailure::kTooLarge:
+      return TooLarge(failure, ticket, tiers);
+    case core::TicketFailure::kWouldDeadlock:
+      return absl::AbortedError(
+          fmt::format("op '{}' would deadlock: other ops hold what it needs and wait themselves",
+                      ticket.op().identity().name));
+    case core::TicketFailure::kPageLost:
+      return PageLost(failure, ticket, tiers, faults);
+    case core::TicketFailure::kTierFull:
+      return TierFull(failure, ticket, tiers, faults);
+    case core::TicketFailure::kCancelled:
+      return absl::CancelledError("the ticket was cancelled");
+  }
+  return absl::InternalError("an unknown failure");
+}
+
+}  // namespace sluice::engine

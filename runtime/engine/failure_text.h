@@ -1,0 +1,17 @@
+#pragma once
+
+#include "absl/status/status.h"
+#include "runtime/core/actions.h"
+#include "runtime/engine/fault_log.h"
+#include "runtime/engine/ticket_state.h"
+#include "runtime/engine/tier_set.h"
+
+namespace sluice::engine {
+
+/// What a failed ticket's owner is told; see Ticket::Take for the codes.
+absl::Status TicketFailureStatus(const core::FailTicket& failure,
+                                 const internal::TicketState& ticket,
+                                 const TierSet& tiers,
+                                 const FaultLog& faults);
+
+}  // namespace sluice::engine

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <unordered_map>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "runtime/core/types.h"
+
+namespace sluice::engine {
+
+/// Why a page could not be read, and where.
+struct PageFault {
+  core::TierIndex tier = core::kNoTier;
+  absl::Status cause;
+};
+
+/// Remembers why pages and tiers failed, so that a failed ticket can say it: the core only knows
+/// that they did. Threads: the core thread only.
+class FaultLog {
+ public:
+  void NotePage(PageIndex page, PageFault fault) { pages_[page] = std::move(fault); }
+  void NoteTier(core::TierIndex tier, absl::Status cause) { tiers_[tier] = std::move(cause); }
+  void ForgetPage(PageIndex page) { pages_.erase(page); }
+
+  /// Empty when nothing is known.
+  PageFault OfPage(PageIndex page) const {
+    const auto found = pages_.find(page);
+    return found == pages_.end() ? PageFault{} : found->second;
+  }
+  /// OK when nothing is known.
+  absl::Status OfTier(core::TierIndex tier) const {
+    const auto found = tiers_.find(tier);
+    return found == tiers_.end() ? absl::OkStatus() : found->second;
+  }
+
+ private:
+  std::unordered_map<PageIndex, PageFault> pages_;
+  std::unordered_map<core::TierIndex, absl::Status> tiers_;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "sluice/events.h"
+#include "sluice/runtime.h"
+
+namespace sluice::engine {
+
+/// What is wrong with a Runtime, as sentences. Threads: any.
+class HealthMonitor {
+ public:
+  void NoteFallback(const FallbackEvent& event);
+  void NoteFenced(const TierFencedEvent& event);
+  void NoteLostPage(const PageLostEvent& event);
+  void NoteStalled(const TransferStalledEvent& event);
+  void NoteDead(std::string reason);
+
+  HealthReport Report() const;
+  std::vector<FallbackEvent> fallbacks() const;
+
+ private:
+  mutable base::Mutex mutex_;
+  std::vector<FallbackEvent> fallbacks_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> reasons_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t pages_lost_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t transfers_stalled_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::string last_lost_ ABSL_GUARDED_BY(mutex_);
+  bool dead_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace sluice::engine

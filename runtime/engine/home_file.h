@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "sluice/tensor.h"
+
+namespace sluice::engine {
+
+/// The read-only extent of a file in which a tensor's bytes are at first. Threads: any.
+class HomeFile {
+ public:
+  /// Opens the file and checks that `bytes` follow the home's offset. Errors: NotFound,
+  /// PermissionDenied, InvalidArgument (no regular file, or too short: names both sizes).
+  static absl::StatusOr<std::shared_ptr<HomeFile>> Open(const FileHome& home, std::uint64_t bytes);
+  ~HomeFile();
+  HomeFile(const HomeFile&) = delete;
+  HomeFile& operator=(const HomeFile&) = delete;
+
+  /// Fills `out` with the tensor's bytes from `offset` on. Blocks. Errors: DataLoss (the file
+  /// became shorter), or the errno's status.
+  absl::Status Read(std::uint64_t offset, std::span<std::byte> out) const;
+
+ private:
+  HomeFile(int descriptor, FileHome home);
+
+  const int descriptor_;
+  const FileHome home_;
+};
+
+}  // namespace sluice::engine

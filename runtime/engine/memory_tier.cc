@@ -1,0 +1,101 @@
+#include "runtime/engine/memory_tier.h"
+
+#include <utility>
+
+#include "base/status.h"
+
+namespace sluice::engine {
+namespace {
+
+class HostRange : public MappedRange {
+ public:
+  explicit HostRange(std::unique_ptr<numa::AddressRange> range) : range_(std::move(range)) {}
+  std::byte* base() const override { return range_->base(); }
+  const numa::AddressRange& range() const { return *range_; }
+
+ private:
+  std::unique_ptr<numa::AddressRange> range_;
+};
+
+class HostTier : public MemoryTier {
+ public:
+  explicit HostTier(numa::Arena& arena) : arena_(arena), frames_(arena.frame_count()) {}
+
+  std::span<std::byte> Frame(core::FrameIndex frame) const override { return arena_.Frame(frame); }
+
+  absl::StatusOr<std::unique_ptr<MappedRange>> ReserveRange(std::uint64_t bytes) override {
+    SLUICE_ASSIGN_OR_RETURN(auto range, numa::AddressRange::Reserve(bytes));
+    return std::make_unique<HostRange>(std::move(range));
+  }
+
+  absl::Status Map(MappedRange& range, std::uint64_t page, core::FrameIndex frame) override {
+    return arena_.MapAt(frame, range.base() + page * arena_.page_bytes());
+  }
+
+  absl::Status Unmap(MappedRange& range, std::uint64_t page) override {
+    const std::uint64_t bytes = arena_.page_bytes();
+    return static_cast<HostRange&>(range).range().Unmap(page * bytes, bytes);
+  }
+
+  absl::Status Resize(core::FrameIndex frames) override {
+    SLUICE_ASSIGN_OR_RETURN(frames_,
+                            frames < frames_ ? arena_.Shrink(frames) : arena_.Grow(frames));
+    return absl::OkStatus();
+  }
+
+  std::uint64_t allocated_bytes() const override { return arena_.allocated_bytes(); }
+  double huge_page_share() const override { return arena_.huge_page_share(); }
+
+ private:
+  numa::Arena& arena_;
+  core::FrameIndex frames_;
+};
+
+class DeviceTierRange : public MappedRange {
+ public:
+  explicit DeviceTierRange(std::unique_ptr<device::DeviceRange> range) : range_(std::move(range)) {}
+  std::byte* base() const override { return range_->base(); }
+  device::DeviceRange& range() { return *range_; }
+
+ private:
+  std::unique_ptr<device::DeviceRange> range_;
+};
+
+class DeviceTier : public MemoryTier {
+ public:
+  explicit DeviceTier(device::Device& device) : device_(device) {}
+
+  std::span<std::byte> Frame(core::FrameIndex frame) const override { return device_.Frame(frame); }
+
+  absl::StatusOr<std::unique_ptr<MappedRange>> ReserveRange(std::uint64_t bytes) override {
+    SLUICE_ASSIGN_OR_RETURN(auto range, device_.ReserveRange(bytes));
+    return std::make_unique<DeviceTierRange>(std::move(range));
+  }
+
+  absl::Status Map(MappedRange& range, std::uint64_t page, core::FrameIndex frame) override {
+    return device_.Map(static_cast<DeviceTierRange&>(range).range(), page, frame);
+  }
+
+  absl::Status Unmap(MappedRange& range, std::uint64_t page) override {
+    return device_.Unmap(static_cast<DeviceTierRange&>(range).range(), page);
+  }
+
+  absl::Status Resize(core::FrameIndex frames) override { return device_.Resize(frames).status(); }
+  std::uint64_t allocated_bytes() const override { return device_.allocated_bytes(); }
+  double huge_page_share() const override { return device_.huge_page_share(); }
+
+ private:
+  device::Device& device_;
+};
+
+}  // namespace
+
+std::unique_ptr<MemoryTier> MakeHostTier(numa::Arena& arena) {
+  return std::make_unique<HostTier>(arena);
+}
+
+std::unique_ptr<MemoryTier> MakeDeviceTier(device::Device& device) {
+  return std::make_unique<DeviceTier>(device);
+}
+
+}  // namespace sluice::engine

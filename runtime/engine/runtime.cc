@@ -1,0 +1,93 @@
+#include "sluice/runtime.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "runtime/engine/runtime_state.h"
+
+namespace sluice {
+
+Reservation::Reservation() = default;
+Reservation::Reservation(std::shared_ptr<internal::ReservationState> state)
+    : state_(std::move(state)) {}
+Reservation::Reservation(Reservation&&) noexcept = default;
+Reservation& Reservation::operator=(Reservation&&) noexcept = default;
+Reservation::~Reservation() = default;
+
+const std::vector<std::span<std::byte>>& Reservation::Spans() const {
+  SLUICE_CHECK(state_ != nullptr, "Reservation::Spans needs a reservation that holds frames");
+  return state_->spans();
+}
+
+Runtime::Runtime(std::shared_ptr<internal::RuntimeState> state) : state_(std::move(state)) {}
+Runtime::~Runtime() { state_->Shutdown(); }
+
+absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Create(RuntimeOptions options) {
+  return internal::RuntimeAccess::Create(std::move(options), {});
+}
+
+absl::StatusOr<std::vector<TensorId>> Runtime::CreateTensors(std::span<const TensorSpec> specs) {
+  return state_->CreateTensors(specs);
+}
+
+absl::StatusOr<TensorId> Runtime::CreateTensor(const TensorSpec& spec) {
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<TensorId> ids, state_->CreateTensors({&spec, 1}));
+  return ids.front();
+}
+
+absl::StatusOr<TensorId> Runtime::Adopt(const TensorSpec& spec,
+                                        std::span<const std::byte> bytes,
+                                        std::function<void()> deleter) {
+  SLUICE_ASSIGN_OR_RETURN(const TensorId tensor, state_->Adopt(spec, bytes));
+  if (deleter) deleter();
+  return tensor;
+}
+
+absl::Status Runtime::Free(TensorId tensor) { return state_->Free(tensor); }
+absl::Status Runtime::Discard(TensorId tensor, ByteRange range) {
+  return state_->Discard(tensor, range);
+}
+absl::StatusOr<Bytes> Runtime::SizeOfTensor(TensorId tensor) const {
+  return state_->SizeOfTensor(tensor);
+}
+absl::StatusOr<std::string> Runtime::NameOfTensor(TensorId tensor) const {
+  return state_->NameOfTensor(tensor);
+}
+
+absl::Status Runtime::BeginIteration(std::string_view key) { return state_->BeginIteration(key); }
+absl::Status Runtime::EndIteration() { return state_->EndIteration(); }
+Op Runtime::BeginOp(OpOptions options) { return Op(state_->BeginOp(std::move(options))); }
+absl::Status Runtime::Prefetch(std::span<const Access> accesses) {
+  return state_->Prefetch(accesses);
+}
+
+absl::StatusOr<Reservation> Runtime::Reserve(TierId tier, Bytes bytes) {
+  SLUICE_ASSIGN_OR_RETURN(auto reservation, state_->Reserve(tier, bytes));
+  return Reservation(std::move(reservation));
+}
+absl::Status Runtime::SetBudget(TierId tier, Bytes bytes) { return state_->SetBudget(tier, bytes); }
+absl::Status Runtime::SetEmulatedRates(double in_bytes_per_second, double out_bytes_per_second) {
+  return state_->SetEmulatedRates(in_bytes_per_second, out_bytes_per_second);
+}
+
+StreamRef Runtime::CreateStream() { return StreamRef(state_->CreateStream()); }
+Fate Runtime::TensorFate(TensorId tensor) const { return state_->TensorFate(tensor); }
+HealthReport Runtime::Health() const { return state_->Health(); }
+Stats Runtime::GetStats() const { return state_->GetStats(); }
+absl::StatusOr<Schedule> Runtime::RecordedSchedule(std::string_view key) const {
+  return state_->RecordedSchedule(key);
+}
+
+namespace internal {
+
+absl::StatusOr<std::unique_ptr<Runtime>> RuntimeAccess::Create(RuntimeOptions options,
+                                                               const engine::BackendHooks& hooks) {
+  SLUICE_ASSIGN_OR_RETURN(auto state, RuntimeState::Create(std::move(options), hooks));
+  return std::unique_ptr<Runtime>(new Runtime(std::move(state)));
+}
+
+RuntimeState& RuntimeAccess::StateOf(Runtime& runtime) { return *runtime.state_; }
+
+}  // namespace internal
+}  // namespace sluice

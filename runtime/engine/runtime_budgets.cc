@@ -1,0 +1,106 @@
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+#include "fmt/format.h"
+#include "runtime/engine/host_stream.h"
+#include "runtime/engine/runtime_state.h"
+
+namespace sluice::internal {
+namespace {
+
+absl::Status ShutDown() { return absl::CancelledError("the runtime has shut down"); }
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<ReservationState>> RuntimeState::Reserve(TierId tier, Bytes bytes) {
+  SLUICE_ASSIGN_OR_RETURN(const core::TierIndex index, tiers_->LeasableIndexOf(tier));
+  const std::uint64_t page_bytes = tiers_->page_bytes();
+  const std::uint64_t frames = bytes.count() / page_bytes + (bytes.count() % page_bytes != 0);
+  if (frames == 0 || frames > tiers_->tier(index).frames) {
+    return absl::InvalidArgumentError(fmt::format("{} cannot be reserved in {}, which has {}",
+                                                  ToString(bytes),
+                                                  ToString(tier),
+                                                  ToString(tiers_->PagesToBytes(BudgetOf(index)))));
+  }
+  engine::ReserveRequest request{.tier = index, .frames = static_cast<std::uint32_t>(frames)};
+  auto reply = request.reply.get_future();
+  if (!mailbox_->Push(std::move(request))) return ShutDown();
+  SLUICE_ASSIGN_OR_RETURN(const engine::FrameGrant grant, reply.get());
+  std::vector<std::span<std::byte>> spans;
+  spans.reserve(grant.frames.size());
+  for (const core::FrameIndex frame : grant.frames) {
+    spans.push_back(tiers_->memory(index)->Frame(frame));
+  }
+  return std::make_shared<ReservationState>(mailbox_, grant.reservation, std::move(spans));
+}
+
+core::FrameIndex RuntimeState::BudgetOf(core::TierIndex tier) const {
+  base::MutexLock lock(budgets_mutex_);
+  return budgets_[tier];
+}
+
+absl::Status RuntimeState::ResizeNow(core::TierIndex tier, core::FrameIndex frames) {
+  std::promise<absl::Status> reply;
+  auto resized = reply.get_future();
+  mover_->Resize(tier, frames, [&reply](absl::Status status) { reply.set_value(status); });
+  return resized.get();
+}
+
+absl::Status RuntimeState::ChangeBudget(core::TierIndex tier, core::FrameIndex frames) {
+  engine::BudgetRequest request{.tier = tier, .frames = frames};
+  auto reply = request.reply.get_future();
+  if (!mailbox_->Push(std::move(request))) return ShutDown();
+  return reply.get();
+}
+
+absl::Status RuntimeState::SetBudget(TierId tier, Bytes bytes) {
+  SLUICE_ASSIGN_OR_RETURN(const core::TierIndex index, tiers_->LeasableIndexOf(tier));
+  const std::uint64_t wanted = bytes.count() / tiers_->page_bytes();
+  if (wanted == 0 || wanted > tiers_->tier(index).frames) {
+    return absl::InvalidArgumentError(fmt::format(
+        "the budget of {} cannot be {}; it is at least one page and at most the {} that "
+        "the runtime was created with",
+        ToString(tier),
+        ToString(bytes),
+        ToString(tiers_->PagesToBytes(tiers_->tier(index).frames))));
+  }
+  const auto frames = static_cast<core::FrameIndex>(wanted);
+  base::MutexLock one_at_a_time(budget_change_mutex_);
+  const core::FrameIndex before = BudgetOf(index);
+  // Frames are there before the core may use them, and go only when it uses them no more.
+  if (frames > before) SLUICE_RETURN_IF_ERROR(ResizeNow(index, frames));
+  if (const absl::Status changed = ChangeBudget(index, frames); !changed.ok()) {
+    if (frames > before) SLUICE_RETURN_IF_ERROR(ResizeNow(index, before));
+    return changed;
+  }
+  base::MutexLock lock(budgets_mutex_);
+  budgets_[index] = frames;
+  return absl::OkStatus();
+}
+
+absl::Status RuntimeState::SetEmulatedRates(double in_bytes_per_second,
+                                            double out_bytes_per_second) {
+  if (backends_->emulated() == nullptr) {
+    return absl::FailedPreconditionError("this runtime has no emulated device");
+  }
+  backends_->emulated()->SetRates(
+      {in_bytes_per_second, out_bytes_per_second, options_.emulated.latency_seconds});
+  return absl::OkStatus();
+}
+
+std::shared_ptr<StreamState> RuntimeState::CreateStream() {
+  std::unique_ptr<device::Stream> stream;
+  if (tiers_->device() != nullptr) {
+    stream = tiers_->device()->CreateStream();
+  } else {
+    stream = std::make_unique<engine::HostStream>(options_.cpus);
+  }
+  auto state = std::make_shared<StreamState>(std::move(stream));
+  base::MutexLock lock(streams_mutex_);
+  std::erase_if(streams_, [](const auto& weak) { return weak.expired(); });
+  streams_.push_back(state);
+  return state;
+}
+
+}  // namespace sluice::internal

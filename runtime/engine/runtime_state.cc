@@ -1,0 +1,101 @@
+#include "runtime/engine/runtime_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+
+namespace sluice::internal {
+
+RuntimeState::RuntimeState(RuntimeOptions options)
+    : options_(std::move(options)),
+      logger_(options_.log),
+      recorder_(options_.page_bytes.count()),
+      table_(options_.page_bytes.count()),
+      mailbox_(std::make_shared<engine::Mailbox>(options_.request_queue_capacity)),
+      waits_(std::make_shared<engine::WaitMeter>(options_.trace)) {}
+
+RuntimeState::~RuntimeState() {
+  SLUICE_CHECK(core_thread_ == nullptr, "a runtime is shut down before it goes away");
+}
+
+absl::StatusOr<std::shared_ptr<RuntimeState>> RuntimeState::Create(
+    RuntimeOptions options, const engine::BackendHooks& hooks) {
+  SLUICE_RETURN_IF_ERROR(engine::CountFrames(options).status());
+  std::shared_ptr<RuntimeState> state(new RuntimeState(std::move(options)));
+  SLUICE_RETURN_IF_ERROR(state->SetUp(hooks));
+  return state;
+}
+
+absl::StatusOr<core::CoreOptions> RuntimeState::MakeCoreOptions() const {
+  core::CoreOptions core;
+  for (core::TierIndex tier = 0; tier < tiers_->size(); ++tier) {
+    core.tiers.push_back({tiers_->tier(tier).frames});
+  }
+  core.prefetch_ops = options_.prefetch_ops;
+  core.policy = options_.custom_policy;
+  if (core.policy == nullptr) {
+    SLUICE_ASSIGN_OR_RETURN(core.policy, core::CreatePolicy(options_.policy));
+  }
+  return core;
+}
+
+absl::Status RuntimeState::SetUp(const engine::BackendHooks& hooks) {
+  if (options_.custom_policy == nullptr) {  // before memory is touched for nothing
+    SLUICE_RETURN_IF_ERROR(core::CreatePolicy(options_.policy).status());
+  }
+  SLUICE_ASSIGN_OR_RETURN(backends_, engine::Backends::Create(options_, hooks));
+  tiers_ = &backends_->tiers();
+  SLUICE_ASSIGN_OR_RETURN(const core::CoreOptions core_options, MakeCoreOptions());
+  SLUICE_ASSIGN_OR_RETURN(auto core, core::Core::Create(core_options));
+  for (const core::TierConfig& tier : core_options.tiers) budgets_.push_back(tier.frames);
+  for (const FallbackEvent& event : backends_->fallbacks()) health_.NoteFallback(event);
+  if (options_.record_events) event_log_ = std::make_unique<engine::EventLog>(core_options);
+  mapper_ = std::make_unique<engine::SerialExecutor>("sluice-mapper", options_.cpus);
+  mover_ =
+      std::make_unique<engine::DataMover>(engine::DataMover::Parts{.tiers = tiers_,
+                                                                   .mapper = mapper_.get(),
+                                                                   .workers = &backends_->workers(),
+                                                                   .mailbox = mailbox_.get(),
+                                                                   .meters = &meters_,
+                                                                   .logger = &logger_,
+                                                                   .trace = options_.trace});
+  core_thread_ = std::make_unique<engine::CoreThread>(
+      engine::CoreThread::Parts{.core = std::move(core),
+                                .mailbox = mailbox_.get(),
+                                .table = &table_,
+                                .tiers = tiers_,
+                                .mover = mover_.get(),
+                                .logger = &logger_,
+                                .health = &health_,
+                                .listener = options_.listener,
+                                .log = event_log_.get(),
+                                .stall_seconds = options_.stall_seconds,
+                                .cpus = options_.cpus,
+                                .fallbacks = backends_->fallbacks()});
+  core_thread_->Start();
+  return absl::OkStatus();
+}
+
+void RuntimeState::Shutdown() {
+  {
+    base::MutexLock lock(streams_mutex_);
+    for (const auto& weak : streams_) {
+      if (const auto stream = weak.lock()) stream->Close();
+    }
+  }
+  table_.Close();
+  for (engine::AcquireRequest& request : mailbox_->CloseRequests()) {
+    request.ticket->Fail(absl::CancelledError("the runtime has shut down"));
+  }
+  mailbox_->Post(engine::StopNotice{});
+  core_thread_->Join();  // no task is in flight any more
+  mapper_.reset();       // mappings that were on their way are made or unmade
+  core_thread_.reset();  // and with it the last segments and their addresses
+  mover_.reset();
+  backends_.reset();
+  health_.NoteDead("the runtime has shut down");
+}
+
+}  // namespace sluice::internal

@@ -1,0 +1,150 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/mutex.h"
+#include "runtime/engine/backends.h"
+#include "runtime/engine/core_thread.h"
+#include "runtime/engine/data_mover.h"
+#include "runtime/engine/event_log.h"
+#include "runtime/engine/health_monitor.h"
+#include "runtime/engine/link_meters.h"
+#include "runtime/engine/logger.h"
+#include "runtime/engine/mailbox.h"
+#include "runtime/engine/name_table.h"
+#include "runtime/engine/op_state.h"
+#include "runtime/engine/schedule_recorder.h"
+#include "runtime/engine/serial_executor.h"
+#include "runtime/engine/stream_state.h"
+#include "runtime/engine/tensor_table.h"
+#include "runtime/engine/ticket_state.h"
+#include "runtime/engine/wait_meter.h"
+#include "sluice/runtime.h"
+
+namespace sluice::internal {
+
+/// Frames that are not paged; see Reservation. Threads: destroyed on any thread.
+class ReservationState {
+ public:
+  ReservationState(std::shared_ptr<engine::Mailbox> mailbox,
+                   core::ReservationNumber number,
+                   std::vector<std::span<std::byte>> spans)
+      : mailbox_(std::move(mailbox)), number_(number), spans_(std::move(spans)) {}
+  ~ReservationState() { mailbox_->Post(engine::ReleaseFramesNotice{number_}); }
+  ReservationState(const ReservationState&) = delete;
+  ReservationState& operator=(const ReservationState&) = delete;
+
+  const std::vector<std::span<std::byte>>& spans() const { return spans_; }
+
+ private:
+  const std::shared_ptr<engine::Mailbox> mailbox_;
+  const core::ReservationNumber number_;
+  const std::vector<std::span<std::byte>> spans_;
+};
+
+/// All of a Runtime. One file per concern:
+///   runtime_state.cc    create, shut down
+///   runtime_tensors.cc  create, adopt, free, discard
+///   runtime_ops.cc      iterations, ops, requests, hints
+///   runtime_budgets.cc  reservations, budgets, rates, streams
+///   runtime_stats.cc    what Runtime reports
+/// Ops hold it weakly, so that it may be gone, or shut down, when they use it.
+/// Threads: all methods from any thread, but for Shutdown, which is called once and last.
+class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
+ public:
+  static absl::StatusOr<std::shared_ptr<RuntimeState>> Create(
+      RuntimeOptions options, const engine::BackendHooks& hooks = {});
+  ~RuntimeState();
+  /// Waits for transfers in flight, names leaked leases, frees everything but what late callers
+  /// need to be told that there is nothing any more.
+  void Shutdown();
+
+  absl::StatusOr<std::vector<TensorId>> CreateTensors(std::span<const TensorSpec> specs);
+  absl::StatusOr<TensorId> Adopt(const TensorSpec& spec, std::span<const std::byte> bytes);
+  absl::Status Free(TensorId tensor);
+  absl::Status Discard(TensorId tensor, ByteRange range);
+  absl::StatusOr<Bytes> SizeOfTensor(TensorId tensor) const;
+  absl::StatusOr<std::string> NameOfTensor(TensorId tensor) const;
+
+  absl::Status BeginIteration(std::string_view key);
+  absl::Status EndIteration();
+  std::shared_ptr<OpState> BeginOp(OpOptions options);
+  std::shared_ptr<TicketState> AcquireAll(const std::shared_ptr<OpState>& op,
+                                          std::span<const Access> accesses);
+  absl::Status Prefetch(std::span<const Access> accesses);
+
+  absl::StatusOr<std::shared_ptr<ReservationState>> Reserve(TierId tier, Bytes bytes);
+  absl::Status SetBudget(TierId tier, Bytes bytes);
+  absl::Status SetEmulatedRates(double in_bytes_per_second, double out_bytes_per_second);
+  std::shared_ptr<StreamState> CreateStream();
+  Fate TensorFate(TensorId tensor) const;
+
+  HealthReport Health() const { return health_.Report(); }
+  Stats GetStats() const;
+  absl::StatusOr<Schedule> RecordedSchedule(std::string_view key) const;
+  /// Null unless RuntimeOptions::record_events is set.
+  const engine::EventLog* event_log() const { return event_log_.get(); }
+
+ private:
+  explicit RuntimeState(RuntimeOptions options);
+
+  absl::Status SetUp(const engine::BackendHooks& hooks);
+  absl::StatusOr<core::CoreOptions> MakeCoreOptions() const;
+  absl::StatusOr<std::shared_ptr<engine::Segment>> CreateSegment(std::span<const TensorSpec> specs);
+  absl::StatusOr<core::TierIndex> LowestTier(std::span<const TensorSpec> specs) const;
+  absl::Status CopyIn(TensorId tensor, core::TierIndex lowest, std::span<const std::byte> bytes);
+  absl::Status CopyInPart(const std::shared_ptr<OpState>& op,
+                          const Access& access,
+                          std::span<const std::byte> bytes);
+  absl::StatusOr<engine::TicketPlan> PlanRequest(std::span<const Access> accesses,
+                                                 engine::OpRecord* record) const;
+  absl::Status ResizeNow(core::TierIndex tier, core::FrameIndex frames);
+  absl::Status ChangeBudget(core::TierIndex tier, core::FrameIndex frames);
+  core::FrameIndex BudgetOf(core::TierIndex tier) const;
+  engine::CoreSnapshot Snapshot() const;
+  TierStats StatsOf(core::TierIndex tier, const core::TierCounters& counters) const;
+
+  const RuntimeOptions options_;
+  engine::Logger logger_;
+  engine::HealthMonitor health_;
+  engine::NameTable op_names_;
+  engine::NameTable lanes_;
+  engine::NameTable keys_;
+  engine::ScheduleRecorder recorder_;
+  engine::TensorTable table_;
+  engine::LinkMeters meters_;
+  const std::shared_ptr<engine::Mailbox> mailbox_;
+  const std::shared_ptr<engine::WaitMeter> waits_;
+  std::atomic<core::OpNumber> next_op_{1};
+  std::atomic<core::TicketNumber> next_ticket_{1};
+
+  std::unique_ptr<engine::Backends> backends_;
+  const engine::TierSet* tiers_ = nullptr;  ///< of the backends; not used once the table is closed
+  std::unique_ptr<engine::SerialExecutor> mapper_;
+  std::unique_ptr<engine::EventLog> event_log_;
+  std::unique_ptr<engine::DataMover> mover_;
+  std::unique_ptr<engine::CoreThread> core_thread_;
+
+  base::Mutex budget_change_mutex_;  ///< held for the whole of a budget change: one at a time
+  mutable base::Mutex budgets_mutex_;
+  std::vector<core::FrameIndex> budgets_ ABSL_GUARDED_BY(budgets_mutex_);
+  base::Mutex streams_mutex_;
+  std::vector<std::weak_ptr<StreamState>> streams_ ABSL_GUARDED_BY(streams_mutex_);
+};
+
+/// Reaches into a Runtime, for tests and tools.
+class RuntimeAccess {
+ public:
+  static absl::StatusOr<std::unique_ptr<Runtime>> Create(RuntimeOptions options,
+                                                         const engine::BackendHooks& hooks);
+  static RuntimeState& StateOf(Runtime& runtime);
+};
+
+}  // namespace sluice::internal

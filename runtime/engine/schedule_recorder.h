@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/mutex.h"
+#include "runtime/engine/tensor_table.h"
+#include "sluice/schedule.h"
+
+namespace sluice::engine {
+
+/// One iteration while it is recorded and after. Threads: any.
+class IterationRecord {
+ public:
+  IterationRecord(std::string key, std::uint64_t page_bytes);
+
+  std::size_t AddOp(const std::string& name, const std::string& lane);
+  void AddAccesses(std::size_t op, std::span<const ResolvedAccess> accesses);
+  void AddDiscard(const TensorInfo& tensor, ByteRange range);
+  void SetSeconds(std::size_t op, double seconds);
+  const std::string& key() const { return key_; }
+  /// What came before the first op belongs behind the last one: the iteration repeats.
+  void Close();
+  Schedule Copy() const;
+
+ private:
+  std::uint32_t TensorIndex(const TensorInfo& tensor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::string key_;
+  mutable base::Mutex mutex_;
+  Schedule schedule_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::uint64_t, std::uint32_t> tensors_ ABSL_GUARDED_BY(mutex_);
+  std::vector<ScheduleAccess> early_discards_ ABSL_GUARDED_BY(mutex_);
+};
+
+/// An op's place in an iteration; empty outside of iterations.
+class OpRecord {
+ public:
+  OpRecord() = default;
+  OpRecord(std::shared_ptr<IterationRecord> iteration, std::size_t op)
+      : iteration_(std::move(iteration)), op_(op) {}
+  void AddAccesses(std::span<const ResolvedAccess> accesses) {
+    if (iteration_ != nullptr) iteration_->AddAccesses(op_, accesses);
+  }
+  void SetSeconds(double seconds) {
+    if (iteration_ != nullptr) iteration_->SetSeconds(op_, seconds);
+  }
+
+ private:
+  std::shared_ptr<IterationRecord> iteration_;
+  std::size_t op_ = 0;
+};
+
+/// Records every iteration as tensors and ops; keeps the last complete one per key. Threads: any.
+class ScheduleRecorder {
+ public:
+  explicit ScheduleRecorder(std::uint64_t page_bytes) : page_bytes_(page_bytes) {}
+
+  void BeginIteration(std::string_view key);
+  /// False when there is none.
+  bool EndIteration();
+  OpRecord BeginOp(const std::string& name, const std::string& lane);
+  void AddDiscard(const TensorInfo& tensor, ByteRange range);
+  /// Errors: NotFound.
+  absl::StatusOr<Schedule> Get(std::string_view key) const;
+
+ private:
+  void EndLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::uint64_t page_bytes_;
+  mutable base::Mutex mutex_;
+  std::shared_ptr<IterationRecord> current_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::shared_ptr<IterationRecord>, std::less<>> complete_
+      ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/core/types.h"
+
+namespace sluice::engine {
+
+/// Tasks in flight, and which of them take too long. Threads: the core thread only.
+class TaskBook {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  struct Task {
+    PageIndex page = 0;
+    core::TierIndex source = core::kNoTier;  ///< kNoTier: not a copy
+    core::TierIndex target = 0;
+    Clock::time_point begun;
+    bool reported = false;
+  };
+
+  /// 0 seconds: nothing ever takes too long.
+  explicit TaskBook(double stall_seconds)
+      : limit_(std::chrono::duration_cast<Clock::duration>(
+            std::chrono::duration<double>(stall_seconds))) {}
+
+  void Add(core::TaskNumber number, Task task) { tasks_.emplace(number, task); }
+  /// REQUIRES: the task was added and did not end.
+  Task End(core::TaskNumber number);
+  bool empty() const { return tasks_.empty(); }
+
+  /// When to look again for tasks that take too long; max when there is no need to.
+  Clock::time_point NextLook(Clock::time_point now) const;
+  /// The tasks that passed their deadline and were not returned before.
+  std::vector<Task> TakeStalled(Clock::time_point now);
+
+ private:
+  const Clock::duration limit_;
+  std::unordered_map<core::TaskNumber, Task> tasks_;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,48 @@
+#include "runtime/engine/tensor_spec_check.h"
+
+#include <cstdint>
+
+#include "base/status.h"
+#include "fmt/format.h"
+
+namespace sluice::engine {
+namespace {
+
+constexpr std::uint64_t kTensorBytesMax = std::uint64_t{1} << 50;
+
+absl::Status CheckShape(const TensorSpec& spec) {
+  std::uint64_t bytes = SizeOf(spec.dtype);
+  for (const std::int64_t extent : spec.shape) {
+    if (extent <= 0) {
+      return absl::InvalidArgumentError(
+          fmt::format("tensor '{}' has an extent of {}; all must be above 0", spec.name, extent));
+    }
+    if (static_cast<std::uint64_t>(extent) > kTensorBytesMax / bytes) {
+      return absl::InvalidArgumentError(fmt::format("tensor '{}' is larger than 1 PiB", spec.name));
+    }
+    bytes *= static_cast<std::uint64_t>(extent);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckTensorSpecs(std::span<const TensorSpec> specs) {
+  if (specs.empty()) return absl::InvalidArgumentError("no tensors to create");
+  for (const TensorSpec& spec : specs) {
+    SLUICE_RETURN_IF_ERROR(CheckShape(spec));
+    if (spec.lowest != specs.front().lowest) {
+      return absl::InvalidArgumentError(
+          fmt::format("tensors '{}' and '{}' share a segment and must have the same lowest tier",
+                      specs.front().name,
+                      spec.name));
+    }
+    if (spec.file && specs.size() > 1) {
+      return absl::InvalidArgumentError(
+          fmt::format("tensor '{}' has a file home and must be created alone", spec.name));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace sluice::engine
