@@ -1,0 +1,99 @@
+#include "tests/runtime/engine/faulty_store.h"
+
+#include <utility>
+
+namespace sluice::testing {
+
+class FaultyStore : public io::PageStore {
+ public:
+  FaultyStore(std::unique_ptr<io::PageStore> store, StoreFaults& faults)
+      : store_(std::move(store)), faults_(faults) {}
+
+  void Write(io::SlotIndex slot,
+             const io::PageIdentity& identity,
+             std::span<const std::byte> data,
+             io::DoneFn done) override {
+    const absl::Status fault = faults_.WriteFault();
+    if (!fault.ok()) return faults_.Finish(std::move(done), fault);
+    store_->Write(
+        slot, identity, data, [this, done = std::move(done)](absl::Status status) mutable {
+          faults_.Finish(std::move(done), status);
+        });
+  }
+
+  void Read(io::SlotIndex slot,
+            const io::PageIdentity& identity,
+            std::span<std::byte> data,
+            io::DoneFn done) override {
+    const absl::Status fault = faults_.ReadFault();
+    if (!fault.ok()) return faults_.Finish(std::move(done), fault);
+    store_->Read(slot, identity, data, [this, done = std::move(done)](absl::Status status) mutable {
+      faults_.Finish(std::move(done), status);
+    });
+  }
+
+  void Forget(io::SlotIndex slot) override { store_->Forget(slot); }
+  io::PageStoreStats stats() const override { return store_->stats(); }
+
+ private:
+  std::unique_ptr<io::PageStore> store_;
+  StoreFaults& faults_;
+};
+
+void StoreFaults::FailReads(absl::Status status) {
+  base::MutexLock lock(mutex_);
+  read_fault_ = std::move(status);
+}
+
+void StoreFaults::FailWrites(absl::Status status) {
+  base::MutexLock lock(mutex_);
+  write_fault_ = std::move(status);
+}
+
+absl::Status StoreFaults::ReadFault() const {
+  base::MutexLock lock(mutex_);
+  return read_fault_;
+}
+
+absl::Status StoreFaults::WriteFault() const {
+  base::MutexLock lock(mutex_);
+  return write_fault_;
+}
+
+void StoreFaults::Hold() {
+  base::MutexLock lock(mutex_);
+  hold_ = true;
+}
+
+void StoreFaults::Release() {
+  std::vector<absl::AnyInvocable<void()>> held;
+  {
+    base::MutexLock lock(mutex_);
+    hold_ = false;
+    held.swap(held_);
+  }
+  for (auto& finish : held) std::move(finish)();
+}
+
+void StoreFaults::WaitForHeld(std::size_t count) {
+  base::MutexLock lock(mutex_);
+  while (held_.size() < count) changed_.Wait(mutex_);
+}
+
+void StoreFaults::Finish(io::DoneFn done, absl::Status status) {
+  {
+    base::MutexLock lock(mutex_);
+    if (hold_) {
+      held_.push_back([done = std::move(done), status]() mutable { done(status); });
+      changed_.NotifyAll();
+      return;
+    }
+  }
+  done(status);
+}
+
+std::unique_ptr<io::PageStore> StoreFaults::Wrap(std::unique_ptr<io::PageStore> store) {
+  return std::make_unique<FaultyStore>(std::move(store), *this);
+}
+
+}  // namespace sluice::testing

@@ -1,0 +1,134 @@
+#include <gtest/gtest.h>
+
+#include "tests/runtime/engine/runtime_fixture.h"
+#include "tests/support/status_matchers.h"
+
+namespace sluice {
+namespace {
+
+using testing::ByteTensor;
+using testing::IsOk;
+using testing::Pattern;
+using testing::RuntimeFixture;
+
+constexpr std::uint64_t kPage = RuntimeFixture::kPage;
+
+/// Tensors of many sizes, four times what hbm and dram hold together, written in one tier and read
+/// in another, twice.
+void RoundTrip(RuntimeFixture& runtime, TierId write_tier, TierId read_tier) {
+  std::vector<TensorId> tensors;
+  std::vector<std::vector<std::byte>> expected;
+  for (std::uint64_t i = 0; i < 48; ++i) {
+    const std::uint64_t bytes = 100 + i * 700 % (7 * kPage);
+    tensors.push_back(runtime.Make("t" + std::to_string(i), bytes));
+    expected.push_back(Pattern(i, bytes));
+    runtime.Write(tensors[i], expected[i], 0, write_tier);
+  }
+  for (int pass = 0; pass < 2; ++pass) {
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      EXPECT_EQ(runtime.Read(tensors[i], read_tier), expected[i]) << "tensor " << i;
+    }
+  }
+}
+
+TEST(RoundTripTest, WrittenInDramReadInHbm) {
+  RuntimeFixture runtime;
+  runtime.Start();
+  RoundTrip(runtime, kDram0, kHbm0);
+}
+
+TEST(RoundTripTest, WrittenInHbmReadInDram) {
+  RuntimeFixture runtime;
+  runtime.Start();
+  RoundTrip(runtime, kHbm0, kDram0);
+  const Stats stats = runtime->GetStats();
+  EXPECT_GT(stats.links.at("dram-nvme").out.bytes, 0u);
+  EXPECT_GT(stats.links.at("hbm-dram").out.bytes, 0u);
+}
+
+TEST(RoundTripTest, WithoutHbm) {
+  RuntimeFixture runtime;
+  runtime.options.hbm_bytes = Bytes();
+  runtime.Start();
+  RoundTrip(runtime, kDram0, kDram0);
+}
+
+TEST(RoundTripTest, WithoutNvme) {
+  RuntimeFixture runtime;
+  runtime.options.nvme_bytes = Bytes();
+  runtime.options.dram_bytes = Bytes(512 * kPage);
+  runtime.Start();
+  RoundTrip(runtime, kHbm0, kHbm0);
+}
+
+TEST(RoundTripTest, WithLruAndManyWorkers) {
+  RuntimeFixture runtime;
+  runtime.options.policy = "lru";
+  runtime.options.worker_threads = 3;
+  runtime.Start();
+  RoundTrip(runtime, kDram0, kHbm0);
+}
+
+TEST(RoundTripTest, AtTheSmallestBudgets) {
+  RuntimeFixture runtime;
+  runtime.options.hbm_bytes = Bytes(kPage);
+  runtime.options.dram_bytes = Bytes(5 * kPage);
+  runtime.Start();
+  RoundTrip(runtime, kDram0, kHbm0);
+}
+
+TEST(RoundTripTest, WithATinyRequestQueue) {
+  RuntimeFixture runtime;
+  runtime.options.request_queue_capacity = 1;
+  runtime.Start();
+  RoundTrip(runtime, kDram0, kDram0);
+}
+
+TEST(RoundTripTest, NewTensorsReadAsZeros) {
+  RuntimeFixture runtime;
+  runtime.Start();
+  const TensorId tensor = runtime.Make("zeros", 3 * kPage + 17);
+  EXPECT_EQ(runtime.Read(tensor, kHbm0), std::vector<std::byte>(3 * kPage + 17));
+}
+
+TEST(RoundTripTest, AddressIsStableThroughEvictions) {
+  RuntimeFixture runtime;
+  runtime.Start();
+  const TensorId tensor = runtime.Make("stable", 2 * kPage);
+  const TensorId other = runtime.Make("other", 300 * kPage);
+  const auto pattern = Pattern(7, 2 * kPage);
+  runtime.Write(tensor, pattern);
+  std::byte* address = nullptr;
+  for (int pass = 0; pass < 3; ++pass) {
+    auto lease = runtime.Acquire({.tensor = tensor, .tier = kHbm0});
+    ASSERT_THAT(lease, IsOk());
+    if (address == nullptr) address = lease->Contiguous().data();
+    EXPECT_EQ(lease->Contiguous().data(), address);
+    EXPECT_TRUE(std::equal(pattern.begin(), pattern.end(), lease->Contiguous().begin()));
+    lease->Release();
+    runtime.Write(other, Pattern(static_cast<std::uint64_t>(pass), 300 * kPage), 0, kHbm0);
+  }
+}
+
+TEST(RoundTripTest, ContiguousAndSpansAreTheSameBytes) {
+  RuntimeFixture runtime;
+  runtime.Start();
+  const TensorId tensor = runtime.Make("both", 3 * kPage);
+  auto lease = runtime.Acquire(
+      {.tensor = tensor, .range = {100, 2 * kPage}, .mode = AccessMode::kReadWrite, .tier = kHbm0});
+  ASSERT_THAT(lease, IsOk());
+  ASSERT_EQ(lease->Spans().size(), 3u);
+  EXPECT_EQ(lease->Spans()[0].size(), kPage - 100);
+  EXPECT_EQ(lease->Spans()[1].size(), kPage);
+  EXPECT_EQ(lease->Spans()[2].size(), 100u);
+  const std::span<std::byte> whole = lease->Contiguous();
+  ASSERT_EQ(whole.size(), 2 * kPage);
+  for (std::size_t i = 0; i < whole.size(); ++i) whole[i] = static_cast<std::byte>(i * 7);
+  std::size_t at = 0;
+  for (const std::span<std::byte> span : lease->Spans()) {
+    for (const std::byte byte : span) ASSERT_EQ(byte, static_cast<std::byte>(at++ * 7));
+  }
+}
+
+}  // namespace
+}  // namespace sluice
