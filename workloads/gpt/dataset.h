@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -15,23 +16,36 @@ struct Batch {
   std::vector<std::uint8_t> targets;
 };
 
-/// Bytes of text, split into a training and a validation part. Deterministic by (seed, step).
+/// Bytes of text, split into a training part and a validation part at its end. A model with a
+/// vocabulary smaller than 256 sees each byte modulo it. Threads: const methods from any.
 class Dataset {
  public:
-  /// Errors: InvalidArgument when the text is too short (names bytes needed and given) .
+  /// Errors: InvalidArgument for text in which one of the parts is shorter than context + 1 bytes
+  /// (names bytes needed and given).
   static absl::StatusOr<Dataset> FromBytes(std::string text,
                                            const TrainConfig& train,
                                            const ModelConfig& model);
+
+  /// Random windows of the training part, by (seed, step) only.
   Batch TrainBatch(int step) const;
+  /// Windows of the validation part, the same ones in every call.
   Batch ValidationBatch(int index) const;
 
  private:
-  Batch BatchAt(std::uint64_t stream, std::size_t begin, std::size_t end) const;
+  /// A range of text_.
+  struct Part {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+  };
+  Dataset(std::string text, std::size_t split, const TrainConfig& train, const ModelConfig& model);
+  Batch BatchOf(std::uint64_t stream, Part part) const;
 
   std::string text_;
-  std::size_t split_ = 0;  ///< first byte of the validation part
-  TrainConfig train_;
-  ModelConfig model_;
+  std::size_t split_;  ///< first byte of the validation part
+  std::size_t sequences_;
+  std::size_t context_;
+  std::size_t vocab_;
+  std::uint64_t seed_;
 };
 
 }  // namespace sluice::gpt

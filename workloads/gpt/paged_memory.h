@@ -1,6 +1,8 @@
 #pragma once
 
 #include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "sluice/runtime.h"
@@ -9,6 +11,7 @@
 namespace sluice::gpt {
 
 /// Tensors paged by a Runtime. The next op's pages are asked for before the current one computes.
+/// Errors: those of Runtime and Ticket; after one the op is lost and the rest is undefined.
 /// Lifetime: the runtime outlives it.
 class PagedMemory : public Memory {
  public:
@@ -27,6 +30,7 @@ class PagedMemory : public Memory {
     Op op;
     Ticket ticket;
   };
+  absl::StatusOr<Asked> Ask(OpSpec spec);
   absl::Status Execute(Asked asked);
 
   Runtime& runtime_;

@@ -17,7 +17,7 @@
 namespace sluice::gpt {
 
 struct StepResult {
-  float loss = 0;
+  float loss = 0;  ///< mean cross-entropy before the update, in nats per byte
   float grad_norm = 0;
   double learning_rate = 0;
 };
@@ -32,7 +32,8 @@ struct GemmShape {
   std::int64_t count = 0;
 };
 
-/// Receives a piece of a tensor: its name, the piece's offset in bytes, and the bytes.
+/// Receives a piece of a tensor: its name, the piece's offset in bytes, and the bytes (only valid
+/// during the call). An error ends the stream and is returned.
 using StateVisitor = std::function<absl::Status(
     const std::string& tensor, std::uint64_t offset, std::span<const std::byte> bytes)>;
 
@@ -43,19 +44,24 @@ using StateVisitor = std::function<absl::Status(
 /// Threads: externally synchronised. Lifetime: `memory` and `data` outlive it.
 class Trainer {
  public:
-  /// Creates and initialises every tensor. Errors: InvalidArgument (config), those of Memory.
+  /// Creates and initialises every tensor. Sets the process's number of OpenBLAS threads.
+  /// Errors: InvalidArgument (config), those of Memory.
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(const ModelConfig& model,
                                                          const TrainConfig& train,
                                                          const Dataset& data,
                                                          Memory& memory);
   ~Trainer();
 
-  /// One training step, iteration key "train".
+  /// One training step, iteration key "train". Errors: those of Memory.
   absl::StatusOr<StepResult> Step();
-  /// Mean loss over the validation batches, iteration key "validate".
+  /// Mean loss over the validation batches, iteration key "validate". Errors: those of Memory.
   absl::StatusOr<float> Validate();
+  /// The logits after each of `tokens`, [tokens][vocab], outside of any iteration.
+  /// Errors: InvalidArgument (no tokens, more than the context, or beyond the vocabulary).
+  absl::StatusOr<std::vector<float>> Logits(std::span<const std::uint8_t> tokens);
 
-  /// Streams parameters and both moments, tensor by tensor in a fixed order, piece by piece.
+  /// Streams parameters, then first moments ("NAME.m"), then second ones ("NAME.v"), each in the
+  /// order of ParameterSpecs, piece by piece through leases, outside of any iteration.
   absl::Status ForEachState(const StateVisitor& visit);
   /// Only the parameters.
   absl::Status ForEachParameter(const StateVisitor& visit);

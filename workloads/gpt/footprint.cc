@@ -1,0 +1,136 @@
+#include "workloads/gpt/footprint.h"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "workloads/gpt/dataset.h"
+#include "workloads/gpt/memory.h"
+#include "workloads/gpt/status.h"
+#include "workloads/gpt/trainer.h"
+
+namespace sluice::gpt {
+namespace {
+
+constexpr std::uint64_t kAlignment = 64;  // of tensors in a segment, as Runtime::CreateTensors says
+
+/// Places tensors as a Runtime would, but holds no bytes and runs no compute function.
+class CountingMemory : public Memory {
+ public:
+  explicit CountingMemory(std::uint64_t page_bytes) : page_bytes_(page_bytes) {}
+
+  absl::StatusOr<std::vector<TensorId>> CreateTensors(std::span<const TensorSpec> specs) override {
+    std::vector<TensorId> ids;
+    std::uint64_t offset = 0;
+    for (const TensorSpec& spec : specs) {
+      offset = (offset + kAlignment - 1) / kAlignment * kAlignment;
+      const std::uint64_t bytes = SizeOf(spec).count();
+      tensors_.push_back({.first_byte = next_page_ * page_bytes_ + offset, .bytes = bytes});
+      ids.push_back(TensorId{tensors_.size()});
+      offset += bytes;
+      tensor_bytes_ += bytes;
+    }
+    next_page_ += (offset + page_bytes_ - 1) / page_bytes_;
+    return ids;
+  }
+  absl::Status BeginIteration(std::string_view) override {
+    ops_ = 0;
+    return absl::OkStatus();
+  }
+  absl::Status EndIteration() override { return absl::OkStatus(); }
+  absl::Status Flush() override { return absl::OkStatus(); }
+  void SetObserver(OpObserver) override {}
+
+  absl::Status Run(OpSpec op) override {
+    ++ops_;
+    std::set<std::uint64_t> pages;
+    for (const Access& access : op.accesses) {
+      AddPages(access, pages);
+      SetLive(access.tensor, access.mode != AccessMode::kRead);
+    }
+    live_max_ = std::max(live_max_, live_);
+    for (const auto& [tensor, range] : op.discards) SetDead(tensor);
+    if (pages.size() > op_pages_max_) {
+      op_pages_max_ = pages.size();
+      largest_op_ = op.name;
+    }
+    return absl::OkStatus();
+  }
+
+  Footprint Result() const {
+    return {.op_working_set_max = Bytes(op_pages_max_ * page_bytes_),
+            .op_working_set_max_name = largest_op_,
+            .live_max = Bytes(live_max_),
+            .tensors = Bytes(tensor_bytes_),
+            .padding = Bytes(next_page_ * page_bytes_ - tensor_bytes_)};
+  }
+  std::int64_t ops() const { return ops_; }
+
+ private:
+  struct Placed {
+    std::uint64_t first_byte = 0;
+    std::uint64_t bytes = 0;
+    bool live = false;
+  };
+
+  void AddPages(const Access& access, std::set<std::uint64_t>& pages) const {
+    const Placed& tensor = tensors_[access.tensor.value - 1];
+    const ByteRange range =
+        access.range == kWholeTensor ? ByteRange{0, tensor.bytes} : access.range;
+    const std::uint64_t begin = tensor.first_byte + range.offset;
+    for (std::uint64_t page = begin / page_bytes_; page * page_bytes_ < begin + range.bytes;
+         ++page) {
+      pages.insert(page);
+    }
+  }
+  void SetLive(TensorId id, bool writes) {
+    Placed& tensor = tensors_[id.value - 1];
+    if (!writes || tensor.live) return;
+    tensor.live = true;
+    live_ += tensor.bytes;
+  }
+  void SetDead(TensorId id) {
+    Placed& tensor = tensors_[id.value - 1];
+    if (std::exchange(tensor.live, false)) live_ -= tensor.bytes;
+  }
+
+  const std::uint64_t page_bytes_;
+  std::vector<Placed> tensors_;
+  std::uint64_t next_page_ = 0;
+  std::uint64_t tensor_bytes_ = 0;
+  std::uint64_t live_ = 0;
+  std::uint64_t live_max_ = 0;
+  std::uint64_t op_pages_max_ = 0;
+  std::string largest_op_;
+  std::int64_t ops_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<Footprint> MeasureFootprint(const ModelConfig& model,
+                                           const TrainConfig& train,
+                                           Bytes page_bytes) {
+  GPT_RETURN_IF_ERROR(Check(model, train));
+  const auto window = static_cast<std::size_t>(model.context) + 1;
+  const auto text_bytes = static_cast<std::size_t>(
+      static_cast<double>(2 * window) / std::min(train.val_fraction, 1 - train.val_fraction));
+  GPT_ASSIGN_OR_RETURN(const Dataset data,
+                       Dataset::FromBytes(std::string(text_bytes, ' '), train, model));
+  CountingMemory memory(page_bytes.count());
+  GPT_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer,
+                       Trainer::Create(model, train, data, memory));
+  GPT_RETURN_IF_ERROR(trainer->Validate().status());
+  // Twice: the moments live from the end of the first step on.
+  GPT_RETURN_IF_ERROR(trainer->Step().status());
+  GPT_RETURN_IF_ERROR(trainer->Step().status());
+  Footprint footprint = memory.Result();
+  footprint.ops_per_step = memory.ops();
+  return footprint;
+}
+
+}  // namespace sluice::gpt

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "sluice/units.h"
+#include "workloads/gpt/config.h"
+
+namespace sluice::gpt {
+
+/// What a training step and a validation ask of the memory, found without computing anything.
+struct Footprint {
+  /// The largest op: the sum of its accesses in all tiers, rounded to pages, each page once.
+  Bytes op_working_set_max;
+  std::string op_working_set_max_name;
+  /// The largest sum of live tensors (written, not yet discarded) within a step, without padding.
+  Bytes live_max;
+  /// All tensors, and what rounding their segments to pages adds.
+  Bytes tensors;
+  Bytes padding;
+  std::int64_t ops_per_step = 0;
+};
+
+/// Errors: InvalidArgument (config).
+absl::StatusOr<Footprint> MeasureFootprint(const ModelConfig& model,
+                                           const TrainConfig& train,
+                                           Bytes page_bytes);
+
+}  // namespace sluice::gpt

@@ -1,0 +1,143 @@
+#include <cmath>
+
+#include "fmt/format.h"
+#include "workloads/gpt/gemm.h"
+#include "workloads/gpt/model_ops.h"
+
+namespace sluice::gpt {
+
+OpSpec ModelOps::EmbedForward(const BatchPointer& batch, int group) const {
+  OpDraft op(fmt::format("embed.forward.g{}", group));
+  const std::size_t tokens = Value(op, parameters_.tokens);
+  const std::size_t positions = Value(op, parameters_.positions);
+  const std::size_t x = op.Overwrite(Stash({0, group}).input);
+  return op.Finish([=, this](const OpBuffers& b) {
+    Embed(Rows(model_.width),
+          static_cast<std::size_t>(model_.context),
+          OfGroup(batch->inputs, group),
+          b.Floats(tokens),
+          b.Floats(positions),
+          b.Floats(x));
+  });
+}
+
+OpSpec ModelOps::QkvForward(Place place, Pass pass) const {
+  const LayerActivations& stash = Stash(place);
+  const LayerParameters& weights = Weights(place);
+  OpDraft op(Name(place, "qkv.forward"));
+  const std::size_t x = op.Read(stash.input);
+  const std::size_t gain = Value(op, weights.ln1_gain);
+  const std::size_t shift = Value(op, weights.ln1_bias);
+  const std::size_t weight = Value(op, weights.qkv_weight);
+  const std::size_t bias = Value(op, weights.qkv_bias);
+  const std::size_t ln1 = op.Overwrite(stash.ln1);
+  const std::size_t qkv = op.Overwrite(stash.qkv);
+  if (pass == Pass::kEvaluate) op.Discard(stash.ln1);
+  return op.Finish([=, this](const OpBuffers& b) {
+    const int d = model_.width;
+    LayerNorm(Rows(d), b.Floats(x), b.Floats(gain), b.Floats(shift), b.Floats(ln1));
+    Gemm(gemms_.qkv,
+         1.0f,
+         {b.Floats(ln1), d},
+         {b.Floats(weight), 3 * d},
+         Accumulate::kNo,
+         {b.Floats(qkv), 3 * d});
+    AddBias(Rows(3 * d), b.Floats(bias), b.Floats(qkv));
+  });
+}
+
+/// Queries, keys and values of head h are columns [h * size, (h + 1) * size) of each third of qkv.
+void ModelOps::AttendSequence(const float* qkv, float* probabilities, float* attention) const {
+  const int d = model_.width;
+  const int size = d / model_.heads;
+  const int t = model_.context;
+  const auto scale = 1.0f / std::sqrt(static_cast<float>(size));
+  for (int head = 0; head < model_.heads; ++head) {
+    const float* query = qkv + head * size;
+    const float* key = query + d;
+    const float* value = query + 2 * d;
+    Gemm(gemms_.scores, 1.0f, {query, 3 * d}, {key, 3 * d}, Accumulate::kNo, {probabilities, t});
+    CausalSoftmax(static_cast<std::size_t>(t), scale, probabilities);
+    Gemm(gemms_.context,
+         1.0f,
+         {probabilities, t},
+         {value, 3 * d},
+         Accumulate::kNo,
+         {attention + head * size, d});
+    probabilities += std::ptrdiff_t{t} * t;
+  }
+}
+
+OpSpec ModelOps::AttentionForward(Place place, Pass pass) const {
+  const LayerActivations& stash = Stash(place);
+  const LayerParameters& weights = Weights(place);
+  OpDraft op(Name(place, "attention.forward"));
+  const std::size_t x = op.Read(stash.input);
+  const std::size_t qkv = op.Read(stash.qkv);
+  const std::size_t weight = Value(op, weights.out_weight);
+  const std::size_t bias = Value(op, weights.out_bias);
+  const std::size_t probabilities = op.Overwrite(stash.probabilities);
+  const std::size_t attention = op.Overwrite(stash.attention);
+  const std::size_t middle = op.Overwrite(stash.middle);
+  if (pass == Pass::kEvaluate) {
+    for (const TensorId dead : {stash.input, stash.qkv, stash.probabilities, stash.attention}) {
+      op.Discard(dead);
+    }
+  }
+  return op.Finish([=, this](const OpBuffers& b) {
+    const int d = model_.width;
+    const std::ptrdiff_t t = model_.context;
+    for (std::ptrdiff_t sequence = 0; sequence < train_.group_sequences; ++sequence) {
+      AttendSequence(b.Floats(qkv) + sequence * t * 3 * d,
+                     b.Floats(probabilities) + sequence * model_.heads * t * t,
+                     b.Floats(attention) + sequence * t * d);
+    }
+    StartResidual(Rows(d), b.Floats(x), b.Floats(bias), b.Floats(middle));
+    Gemm(gemms_.out,
+         1.0f,
+         {b.Floats(attention), d},
+         {b.Floats(weight), d},
+         Accumulate::kYes,
+         {b.Floats(middle), d});
+  });
+}
+
+OpSpec ModelOps::MlpForward(Place place, Pass pass) const {
+  const LayerActivations& stash = Stash(place);
+  const LayerParameters& weights = Weights(place);
+  OpDraft op(Name(place, "mlp.forward"));
+  const std::size_t middle = op.Read(stash.middle);
+  const std::size_t gain = Value(op, weights.ln2_gain);
+  const std::size_t shift = Value(op, weights.ln2_bias);
+  const std::size_t fc_weight = Value(op, weights.fc_weight);
+  const std::size_t fc_bias = Value(op, weights.fc_bias);
+  const std::size_t proj_weight = Value(op, weights.proj_weight);
+  const std::size_t proj_bias = Value(op, weights.proj_bias);
+  const std::size_t ln2 = op.Overwrite(stash.ln2);
+  const std::size_t fc = op.Overwrite(stash.fc);
+  const std::size_t gelu = op.Overwrite(stash.gelu);
+  const std::size_t out = op.Overwrite(StreamAfter(place));
+  if (pass == Pass::kEvaluate) {
+    for (const TensorId dead : {stash.middle, stash.ln2, stash.fc, stash.gelu}) op.Discard(dead);
+  }
+  return op.Finish([=, this](const OpBuffers& b) {
+    const int d = model_.width;
+    LayerNorm(Rows(d), b.Floats(middle), b.Floats(gain), b.Floats(shift), b.Floats(ln2));
+    Gemm(gemms_.fc,
+         1.0f,
+         {b.Floats(ln2), d},
+         {b.Floats(fc_weight), 4 * d},
+         Accumulate::kNo,
+         {b.Floats(fc), 4 * d});
+    BiasGelu(Rows(4 * d), b.Floats(fc_bias), b.Floats(fc), b.Floats(gelu));
+    StartResidual(Rows(d), b.Floats(middle), b.Floats(proj_bias), b.Floats(out));
+    Gemm(gemms_.proj,
+         1.0f,
+         {b.Floats(gelu), 4 * d},
+         {b.Floats(proj_weight), d},
+         Accumulate::kYes,
+         {b.Floats(out), d});
+  });
+}
+
+}  // namespace sluice::gpt

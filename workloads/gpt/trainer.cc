@@ -1,0 +1,51 @@
+#include "workloads/gpt/trainer.h"
+
+#include <utility>
+
+#include "workloads/gpt/status.h"
+#include "workloads/gpt/trainer_impl.h"
+
+namespace sluice::gpt {
+
+absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(const ModelConfig& model,
+                                                         const TrainConfig& train,
+                                                         const Dataset& data,
+                                                         Memory& memory) {
+  GPT_RETURN_IF_ERROR(Check(model, train));
+  auto impl = std::make_unique<Impl>(model, train, data, memory);
+  GPT_RETURN_IF_ERROR(impl->SetUp());
+  return std::unique_ptr<Trainer>(new Trainer(std::move(impl)));
+}
+
+Trainer::Trainer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Trainer::~Trainer() = default;
+
+absl::StatusOr<StepResult> Trainer::Step() { return impl_->Step(); }
+absl::StatusOr<float> Trainer::Validate() { return impl_->Validate(); }
+
+absl::StatusOr<std::vector<float>> Trainer::Logits(std::span<const std::uint8_t> tokens) {
+  return impl_->Logits(tokens);
+}
+
+absl::Status Trainer::ForEachState(const StateVisitor& visit) {
+  GPT_RETURN_IF_ERROR(impl_->VisitParameters(visit));
+  return impl_->VisitMoments(visit);
+}
+
+absl::Status Trainer::ForEachParameter(const StateVisitor& visit) {
+  return impl_->VisitParameters(visit);
+}
+
+std::vector<TensorSpec> Trainer::ParameterSpecs() const {
+  std::vector<TensorSpec> specs;
+  for (const Parameter& parameter : impl_->parameters().all) {
+    specs.push_back(SpecOf(parameter, "", TensorKind::kParameter));
+  }
+  return specs;
+}
+
+double Trainer::FlopsPerStep() const { return impl_->gemms().Flops(); }
+std::vector<GemmShape> Trainer::GemmShapes() const { return impl_->gemms().All(); }
+int Trainer::step() const { return impl_->step(); }
+
+}  // namespace sluice::gpt

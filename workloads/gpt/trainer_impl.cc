@@ -1,0 +1,206 @@
+#include "workloads/gpt/trainer_impl.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fmt/format.h"
+#include "workloads/gpt/gemm.h"
+#include "workloads/gpt/op_draft.h"
+#include "workloads/gpt/random.h"
+#include "workloads/gpt/status.h"
+
+namespace sluice::gpt {
+
+Trainer::Impl::Impl(const ModelConfig& model,
+                    const TrainConfig& train,
+                    const Dataset& data,
+                    Memory& memory)
+    : model_(model),
+      train_(train),
+      data_(data),
+      memory_(memory),
+      parameters_(model),
+      ops_(model_, train_, parameters_, tensors_, state_),
+      update_(train_, parameters_, tensors_, state_) {
+  state_.gradient_squares.resize(parameters_.all.size());
+}
+
+absl::Status Trainer::Impl::SetUp() {
+  SetGemmThreads(train_.compute_threads);
+  GPT_ASSIGN_OR_RETURN(tensors_, Tensors::Create(model_, train_, parameters_, memory_));
+  for (std::size_t i = 0; i < parameters_.all.size(); ++i) {
+    GPT_RETURN_IF_ERROR(memory_.Run(Initialise(i)));
+  }
+  return memory_.Flush();
+}
+
+OpSpec Trainer::Impl::Initialise(std::size_t index) const {
+  const Parameter& parameter = parameters_.all[index];
+  OpDraft op("initialise." + parameter.name);
+  op.SetLane("cpu");
+  op.Add({.tensor = tensors_.values[index],
+          .mode = AccessMode::kOverwrite,
+          .tier = kDram0,
+          .contiguous = false});
+  return op.Finish([this, &parameter, index](const OpBuffers& b) {
+    const std::uint64_t stream = RandomBits(train_.seed, index);
+    std::uint64_t element = 0;
+    for (const std::span<std::byte> piece : b.Spans(0)) {
+      auto* values = reinterpret_cast<float*>(piece.data());
+      for (std::size_t i = 0; i < piece.size() / sizeof(float); ++i, ++element) {
+        values[i] = parameter.initial_mean;
+        if (parameter.initial_deviation != 0) {
+          values[i] += parameter.initial_deviation * RandomNormal(stream, element);
+        }
+      }
+    }
+  });
+}
+
+absl::Status Trainer::Impl::RunGroupForward(int layer, int group, Pass pass) {
+  GPT_RETURN_IF_ERROR(memory_.Run(ops_.QkvForward({layer, group}, pass)));
+  GPT_RETURN_IF_ERROR(memory_.Run(ops_.AttentionForward({layer, group}, pass)));
+  return memory_.Run(ops_.MlpForward({layer, group}, pass));
+}
+
+absl::Status Trainer::Impl::RunForward(const BatchPointer& batch, Pass pass) {
+  for (int group = 0; group < ops_.groups(); ++group) {
+    GPT_RETURN_IF_ERROR(memory_.Run(ops_.EmbedForward(batch, group)));
+  }
+  for (int layer = 0; layer < model_.layers; ++layer) {
+    for (int group = 0; group < ops_.groups(); ++group) {
+      GPT_RETURN_IF_ERROR(RunGroupForward(layer, group, pass));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::Impl::RunGroupBackward(int layer, int group) {
+  GPT_RETURN_IF_ERROR(memory_.Run(ops_.ProjBackward({layer, group})));
+  GPT_RETURN_IF_ERROR(memory_.Run(ops_.FcBackward({layer, group})));
+  GPT_RETURN_IF_ERROR(memory_.Run(ops_.AttentionBackward({layer, group})));
+  return memory_.Run(ops_.QkvBackward({layer, group}));
+}
+
+absl::Status Trainer::Impl::RunBackward(const BatchPointer& batch) {
+  for (int group = 0; group < ops_.groups(); ++group) {
+    GPT_RETURN_IF_ERROR(memory_.Run(ops_.HeadTrain(batch, group)));
+  }
+  for (int layer = model_.layers - 1; layer >= 0; --layer) {
+    for (int group = 0; group < ops_.groups(); ++group) {
+      GPT_RETURN_IF_ERROR(RunGroupBackward(layer, group));
+    }
+  }
+  for (int group = 0; group < ops_.groups(); ++group) {
+    GPT_RETURN_IF_ERROR(memory_.Run(ops_.EmbedBackward(batch, group)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::Impl::RunUpdate(double rate) {
+  for (OpSpec& op : update_.Make(step_ + 1, rate)) {
+    GPT_RETURN_IF_ERROR(memory_.Run(std::move(op)));
+  }
+  return absl::OkStatus();
+}
+
+/// Linear warm-up, then constant.
+double Trainer::Impl::LearningRate() const {
+  if (step_ >= train_.warmup_steps) return train_.learning_rate;
+  return train_.learning_rate * (step_ + 1) / train_.warmup_steps;
+}
+
+absl::StatusOr<StepResult> Trainer::Impl::Step() {
+  GPT_RETURN_IF_ERROR(memory_.BeginIteration("train"));
+  state_.loss_sum = 0;
+  const auto batch = std::make_shared<const Batch>(data_.TrainBatch(step_));
+  const double rate = LearningRate();
+  GPT_RETURN_IF_ERROR(RunForward(batch, Pass::kTrain));
+  GPT_RETURN_IF_ERROR(RunBackward(batch));
+  GPT_RETURN_IF_ERROR(RunUpdate(rate));
+  GPT_RETURN_IF_ERROR(memory_.Flush());
+  ++step_;
+  const double rows = double(train_.batch) * model_.context;
+  return StepResult{.loss = static_cast<float>(state_.loss_sum / rows),
+                    .grad_norm = static_cast<float>(update_.GradientNorm()),
+                    .learning_rate = rate};
+}
+
+absl::StatusOr<float> Trainer::Impl::Validate() {
+  GPT_RETURN_IF_ERROR(memory_.BeginIteration("validate"));
+  state_.loss_sum = 0;
+  for (int index = 0; index < train_.val_batches; ++index) {
+    const auto batch = std::make_shared<const Batch>(data_.ValidationBatch(index));
+    GPT_RETURN_IF_ERROR(RunForward(batch, Pass::kEvaluate));
+    for (int group = 0; group < ops_.groups(); ++group) {
+      GPT_RETURN_IF_ERROR(memory_.Run(ops_.HeadEvaluate(batch, group)));
+    }
+  }
+  GPT_RETURN_IF_ERROR(memory_.Flush());
+  const double rows = double(train_.val_batches) * train_.batch * model_.context;
+  return static_cast<float>(state_.loss_sum / rows);
+}
+
+absl::StatusOr<std::vector<float>> Trainer::Impl::Logits(std::span<const std::uint8_t> tokens) {
+  const auto context = static_cast<std::size_t>(model_.context);
+  if (tokens.empty() || tokens.size() > context) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} tokens, allowed are 1 to {}", tokens.size(), context));
+  }
+  if (*std::max_element(tokens.begin(), tokens.end()) >= model_.vocab) {
+    return absl::InvalidArgumentError(
+        fmt::format("a token is beyond the vocabulary of {}", model_.vocab));
+  }
+  // The group's other rows hold zeros; causal attention lets none of them reach these.
+  Batch batch;
+  batch.inputs.resize(context * static_cast<std::size_t>(train_.group_sequences));
+  std::copy(tokens.begin(), tokens.end(), batch.inputs.begin());
+  const auto shared = std::make_shared<const Batch>(std::move(batch));
+  std::vector<float> logits(tokens.size() * static_cast<std::size_t>(model_.vocab));
+  GPT_RETURN_IF_ERROR(memory_.EndIteration());
+  GPT_RETURN_IF_ERROR(memory_.Run(ops_.EmbedForward(shared, 0)));
+  for (int layer = 0; layer < model_.layers; ++layer) {
+    GPT_RETURN_IF_ERROR(RunGroupForward(layer, 0, Pass::kEvaluate));
+  }
+  GPT_RETURN_IF_ERROR(memory_.Run(ops_.HeadLogits(0, &logits)));
+  GPT_RETURN_IF_ERROR(memory_.Flush());
+  return logits;
+}
+
+absl::Status Trainer::Impl::VisitParameters(const StateVisitor& visit) {
+  return Visit("", tensors_.values, visit);
+}
+
+absl::Status Trainer::Impl::VisitMoments(const StateVisitor& visit) {
+  GPT_RETURN_IF_ERROR(Visit(".m", tensors_.moments1, visit));
+  return Visit(".v", tensors_.moments2, visit);
+}
+
+absl::Status Trainer::Impl::Visit(const std::string& suffix,
+                                  const std::vector<TensorId>& tensors,
+                                  const StateVisitor& visit) {
+  GPT_RETURN_IF_ERROR(memory_.EndIteration());
+  absl::Status visited;
+  for (std::size_t i = 0; i < parameters_.all.size() && visited.ok(); ++i) {
+    const Parameter& parameter = parameters_.all[i];
+    const std::string name = parameter.name + suffix;
+    const std::uint64_t end = parameter.count() * sizeof(float);
+    for (std::uint64_t begin = 0; begin < end; begin += UpdateOps::kRangeBytes) {
+      const ByteRange range{begin, std::min(UpdateOps::kRangeBytes, end - begin)};
+      OpDraft op("read." + name);
+      op.SetLane("cpu");
+      op.Add({.tensor = tensors[i], .range = range, .tier = kDram0, .contiguous = false});
+      GPT_RETURN_IF_ERROR(memory_.Run(op.Finish([&, name, begin](const OpBuffers& b) {
+        std::uint64_t offset = begin;
+        for (const std::span<std::byte> piece : b.Spans(0)) {
+          if (visited.ok()) visited = visit(name, offset, piece);
+          offset += piece.size();
+        }
+      })));
+    }
+  }
+  GPT_RETURN_IF_ERROR(memory_.Flush());
+  return visited;
+}
+
+}  // namespace sluice::gpt

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "workloads/gpt/model_ops.h"
+#include "workloads/gpt/parameters.h"
+#include "workloads/gpt/tensors.h"
+#include "workloads/gpt/trainer.h"
+#include "workloads/gpt/update_ops.h"
+
+namespace sluice::gpt {
+
+/// The order of the ops: forward layer by layer, backward in reverse, each group by group.
+class Trainer::Impl {
+ public:
+  Impl(const ModelConfig& model, const TrainConfig& train, const Dataset& data, Memory& memory);
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  /// Creates the tensors and fills the parameters.
+  absl::Status SetUp();
+
+  absl::StatusOr<StepResult> Step();
+  absl::StatusOr<float> Validate();
+  absl::StatusOr<std::vector<float>> Logits(std::span<const std::uint8_t> tokens);
+  absl::Status VisitParameters(const StateVisitor& visit);
+  absl::Status VisitMoments(const StateVisitor& visit);
+
+  const ParameterList& parameters() const { return parameters_; }
+  const GemmPlan& gemms() const { return ops_.gemms(); }
+  int step() const { return step_; }
+
+ private:
+  using BatchPointer = ModelOps::BatchPointer;
+
+  absl::Status RunForward(const BatchPointer& batch, Pass pass);
+  absl::Status RunGroupForward(int layer, int group, Pass pass);
+  absl::Status RunBackward(const BatchPointer& batch);
+  absl::Status RunGroupBackward(int layer, int group);
+  absl::Status RunUpdate(double rate);
+  double LearningRate() const;
+  OpSpec Initialise(std::size_t parameter) const;
+  absl::Status Visit(const std::string& suffix,
+                     const std::vector<TensorId>& tensors,
+                     const StateVisitor& visit);
+
+  const ModelConfig model_;
+  const TrainConfig train_;
+  const Dataset& data_;
+  Memory& memory_;
+  const ParameterList parameters_;
+  Tensors tensors_;
+  StepState state_;
+  const ModelOps ops_;
+  const UpdateOps update_;
+  int step_ = 0;
+};
+
+}  // namespace sluice::gpt

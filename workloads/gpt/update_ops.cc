@@ -1,0 +1,121 @@
+#include "workloads/gpt/update_ops.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <utility>
+
+#include "fmt/format.h"
+#include "workloads/gpt/op_draft.h"
+
+namespace sluice::gpt {
+namespace {
+
+using Pieces = std::span<const std::span<std::byte>>;
+
+/// Walks the pieces of one access.
+class Cursor {
+ public:
+  explicit Cursor(Pieces pieces) : pieces_(pieces) { SkipEmpty(); }
+  /// What is left of the current piece, in elements; 0 at the end.
+  std::size_t left() const { return pieces_.empty() ? 0 : pieces_[0].size() / sizeof(float) - at_; }
+  std::span<float> Take(std::size_t count) {
+    auto* values = reinterpret_cast<float*>(pieces_[0].data()) + at_;
+    at_ += count;
+    SkipEmpty();
+    return {values, count};
+  }
+
+ private:
+  void SkipEmpty() {
+    while (!pieces_.empty() && at_ * sizeof(float) == pieces_[0].size()) {
+      pieces_ = pieces_.subspan(1);
+      at_ = 0;
+    }
+  }
+  Pieces pieces_;
+  std::size_t at_ = 0;
+};
+
+/// Cuts the four accesses where any of them has a border. Elementwise, so the cuts change no bit.
+void UpdatePieces(const optim::AdamWParams& params, const OpBuffers& b, std::size_t first) {
+  Cursor p(b.Spans(first));
+  Cursor g(b.Spans(first + 1));
+  Cursor m(b.Spans(first + 2));
+  Cursor v(b.Spans(first + 3));
+  while (p.left() > 0) {
+    const std::size_t count = std::min({p.left(), g.left(), m.left(), v.left()});
+    optim::AdamWStep(params, p.Take(count), g.Take(count), m.Take(count), v.Take(count));
+  }
+}
+
+}  // namespace
+
+double UpdateOps::GradientNorm() const {
+  double sum = 0;
+  for (const double squares : state_.gradient_squares) sum += squares;
+  return std::sqrt(sum);
+}
+
+double UpdateOps::GradientScale() const {
+  const double norm = GradientNorm();
+  if (train_.clip_norm <= 0 || norm <= train_.clip_norm) return 1.0;
+  return train_.clip_norm / norm;
+}
+
+OpSpec UpdateOps::MakeOp(std::string name,
+                         std::vector<Part> parts,
+                         std::int64_t update,
+                         double rate) const {
+  OpDraft op(std::move(name));
+  op.SetLane("cpu");
+  for (const Part& part : parts) {
+    const auto add = [&](const std::vector<TensorId>& tensors, AccessMode mode) {
+      op.Add({.tensor = tensors[part.parameter],
+              .range = part.range,
+              .mode = mode,
+              .tier = kDram0,
+              .contiguous = false});
+    };
+    add(tensors_.values, AccessMode::kReadWrite);
+    add(tensors_.gradients, AccessMode::kRead);
+    add(tensors_.moments1, AccessMode::kReadWrite);
+    add(tensors_.moments2, AccessMode::kReadWrite);
+    const Parameter& parameter = parameters_.all[part.parameter];
+    const std::uint64_t end = parameter.count() * sizeof(float);
+    // Vectors share pages, and a discard acts on whole pages only.
+    if (!parameter.is_vector() && part.range.offset + part.range.bytes == end) {
+      op.Discard(tensors_.gradients[part.parameter]);
+    }
+  }
+  return op.Finish([=, this](const OpBuffers& b) {
+    const optim::AdamWOptions options{train_.beta1, train_.beta2, train_.eps};
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const bool decays = !parameters_.all[parts[i].parameter].is_vector();
+      const double decay = decays ? train_.weight_decay : 0.0;
+      UpdatePieces(optim::MakeAdamWParams(options, update, rate, decay, GradientScale()), b, 4 * i);
+    }
+  });
+}
+
+std::vector<OpSpec> UpdateOps::Make(std::int64_t update, double learning_rate) const {
+  std::vector<OpSpec> ops;
+  std::vector<Part> vectors;
+  for (std::size_t i = 0; i < parameters_.all.size(); ++i) {
+    const Parameter& parameter = parameters_.all[i];
+    const std::uint64_t bytes = parameter.count() * sizeof(float);
+    if (parameter.is_vector()) {
+      vectors.push_back({i, {0, bytes}});
+      continue;
+    }
+    for (std::uint64_t offset = 0; offset < bytes; offset += kRangeBytes) {
+      const ByteRange range{offset, std::min(kRangeBytes, bytes - offset)};
+      std::string name = fmt::format("update.{}.{}", parameter.name, offset / kRangeBytes);
+      ops.push_back(MakeOp(std::move(name), {{i, range}}, update, learning_rate));
+    }
+  }
+  ops.push_back(MakeOp("update.vectors", std::move(vectors), update, learning_rate));
+  return ops;
+}
+
+}  // namespace sluice::gpt
