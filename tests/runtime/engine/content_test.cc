@@ -1,0 +1,294 @@
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "tests/runtime/engine/faulty_store.h"
+#include "tests/runtime/engine/runtime_fixture.h"
+#include "tests/support/status_matchers.h"
+
+namespace sluice {
+namespace {
+
+using testing::ByteTensor;
+using testing::HasCode;
+using testing::IsOk;
+using testing::IsStatus;
+using testing::Pattern;
+using testing::RuntimeFixture;
+using testing::StoreFaults;
+using testing::TempDirectory;
+
+constexpr std::uint64_t kPage = RuntimeFixture::kPage;
+
+class ContentTest : public ::testing::Test {
+ protected:
+  /// Fills hbm and dram with something else, so that what was there sits in nvme alone.
+  void PushOut() {
+    const TensorId filler = runtime_.Make("filler", 64 * kPage);
+    runtime_.Write(filler, Pattern(99, 64 * kPage));
+    ASSERT_THAT(runtime_->Free(filler), IsOk());
+  }
+
+  RuntimeFixture runtime_;
+};
+
+TEST_F(ContentTest, DiscardedContentReadsAsZeros) {
+  runtime_.Start();
+  const TensorId tensor = runtime_.Make("t", 3 * kPage + 5);
+  runtime_.Write(tensor, Pattern(1, 3 * kPage + 5));
+  ASSERT_THAT(runtime_->Discard(tensor), IsOk());
+  EXPECT_EQ(runtime_.Read(tensor), std::vector<std::byte>(3 * kPage + 5));
+}
+
+TEST_F(ContentTest, DiscardOfARangeActsOnWholePagesInside) {
+  runtime_.Start();
+  const TensorId tensor = runtime_.Make("t", 4 * kPage);
+  auto expected = Pattern(2, 4 * kPage);
+  runtime_.Write(tensor, expected);
+  ASSERT_THAT(runtime_->Discard(tensor, {kPage / 2, 2 * kPage}), IsOk());
+  std::fill_n(expected.begin() + kPage, kPage, std::byte{});
+  EXPECT_EQ(runtime_.Read(tensor), expected);
+}
+
+TEST_F(ContentTest, DiscardSparesAPageThatATensorShares) {
+  runtime_.Start();
+  const std::vector<TensorSpec> specs = {ByteTensor("a", 100), ByteTensor("b", kPage)};
+  const auto tensors = runtime_->CreateTensors(specs);
+  ASSERT_THAT(tensors, IsOk());
+  runtime_.Write((*tensors)[0], Pattern(3, 100));
+  runtime_.Write((*tensors)[1], Pattern(4, kPage));
+  ASSERT_THAT(runtime_->Discard((*tensors)[1]), IsOk());
+  EXPECT_EQ(runtime_.Read((*tensors)[0]), Pattern(3, 100));
+  ASSERT_THAT(runtime_->Discard((*tensors)[0]), IsOk());
+  EXPECT_EQ(runtime_.Read((*tensors)[0]), Pattern(3, 100)) << "b is still there";
+}
+
+TEST_F(ContentTest, DiscardWaitsForLeasesTakenBefore) {
+  runtime_.Start();
+  const TensorId tensor = runtime_.Make("t", kPage);
+  runtime_.Write(tensor, Pattern(5, kPage));
+  auto lease = runtime_.Acquire({.tensor = tensor, .tier = kDram0});
+  ASSERT_THAT(lease, IsOk());
+  ASSERT_THAT(runtime_->Discard(tensor), IsOk());
+  static_cast<void>(runtime_->GetStats());  // the discard has arrived by now
+  const auto expected = Pattern(5, kPage);
+  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), lease->Contiguous().begin()));
+}
+
+TEST_F(ContentTest, PartialOverwriteKeepsTheRestOfThePage) {
+  runtime_.Start();
+  const std::vector<TensorSpec> specs = {
+      ByteTensor("a", 1000), ByteTensor("b", 1000), ByteTensor("c", 3000)};
+  const auto tensors = runtime_->CreateTensors(specs);
+  ASSERT_THAT(tensors, IsOk());
+  runtime_.Write((*tensors)[0], Pattern(1, 1000));
+  runtime_.Write((*tensors)[1], Pattern(2, 1000));
+  runtime_.Write((*tensors)[2], Pattern(3, 3000));
+  PushOut();
+  runtime_.Write((*tensors)[1], Pattern(4, 500), 250);
+  EXPECT_EQ(runtime_.Read((*tensors)[0]), Pattern(1, 1000));
+  EXPECT_EQ(runtime_.Read((*tensors)[2]), Pattern(3, 3000));
+  auto expected = Pattern(2, 1000);
+  const auto middle = Pattern(4, 500);
+  std::copy(middle.begin(), middle.end(), expected.begin() + 250);
+  EXPECT_EQ(runtime_.Read((*tensors)[1]), expected);
+}
+
+TEST_F(ContentTest, OverwriteOfWholePagesReadsNothing) {
+  runtime_.Start();
+  const TensorId tensor = runtime_.Make("t", 4 * kPage);
+  runtime_.Write(tensor, Pattern(1, 4 * kPage));
+  PushOut();
+  const std::uint64_t before = runtime_->GetStats().links.at("dram-nvme").in.bytes;
+  runtime_.Write(tensor, Pattern(2, 4 * kPage));
+  EXPECT_EQ(runtime_->GetStats().links.at("dram-nvme").in.bytes, before);
+  EXPECT_EQ(runtime_.Read(tensor), Pattern(2, 4 * kPage));
+}
+
+TEST_F(ContentTest, OverwriteLeasesAreFilledWithNanOnRequest) {
+  runtime_.options.fill_overwrite_with_nan = true;
+  runtime_.Start();
+  const TensorId tensor = runtime_.Make("t", 2 * kPage);
+  auto lease = runtime_.Acquire({.tensor = tensor, .mode = AccessMode::kOverwrite, .tier = kHbm0});
+  ASSERT_THAT(lease, IsOk());
+  for (const float value : lease->As<float>()) ASSERT_TRUE(value != value);
+}
+
+TEST_F(ContentTest, AdoptedBytesAreThereAndTheDeleterRuns) {
+  runtime_.Start();
+  const auto bytes = Pattern(8, 100 * kPage + 3);
+  bool deleted = false;
+  const auto tensor =
+      runtime_->Adopt(ByteTensor("adopted", bytes.size()), bytes, [&] { deleted = true; });
+  ASSERT_THAT(tensor, IsOk());
+  EXPECT_TRUE(deleted);
+  EXPECT_EQ(runtime_.Read(*tensor, kHbm0), bytes);
+  EXPECT_EQ(runtime_->GetStats().live_bytes, bytes.size());
+}
+
+TEST_F(ContentTest, AdoptOfAnotherSizeIsRefused) {
+  runtime_.Start();
+  bool deleted = false;
+  EXPECT_THAT(runtime_->Adopt(ByteTensor("t", 10), Pattern(1, 11), [&] { deleted = true; }),
+              IsStatus(absl::StatusCode::kInvalidArgument, "'t' has 10 bytes, 11 were given"));
+  EXPECT_FALSE(deleted);
+}
+
+TEST_F(ContentTest, FreedCapacityIsUsedAgain) {
+  runtime_.Start();
+  for (int i = 0; i < 8; ++i) {
+    const TensorId tensor = runtime_.Make("big", 600 * kPage);
+    runtime_.Write(tensor, Pattern(1, 40 * kPage));
+    ASSERT_THAT(runtime_->Free(tensor), IsOk());
+    EXPECT_THAT(runtime_->Free(tensor), HasCode(absl::StatusCode::kNotFound));
+    EXPECT_THAT(runtime_->NameOfTensor(tensor), HasCode(absl::StatusCode::kNotFound));
+  }
+  EXPECT_EQ(runtime_->GetStats().padding_bytes, 0u);
+}
+
+TEST_F(ContentTest, FreeOfOneTensorSparesItsNeighbours) {
+  runtime_.Start();
+  const std::vector<TensorSpec> specs = {
+      ByteTensor("a", kPage + 100), ByteTensor("b", 3 * kPage), ByteTensor("c", 100)};
+  const auto tensors = runtime_->CreateTensors(specs);
+  ASSERT_THAT(tensors, IsOk());
+  runtime_.Write((*tensors)[0], Pattern(1, kPage + 100));
+  runtime_.Write((*tensors)[2], Pattern(3, 100));
+  ASSERT_THAT(runtime_->Free((*tensors)[1]), IsOk());
+  EXPECT_EQ(runtime_.Read((*tensors)[0]), Pattern(1, kPage + 100));
+  EXPECT_EQ(runtime_.Read((*tensors)[2]), Pattern(3, 100));
+  ASSERT_THAT(runtime_->Free((*tensors)[0]), IsOk());
+  EXPECT_EQ(runtime_.Read((*tensors)[2]), Pattern(3, 100));
+  ASSERT_THAT(runtime_->Free((*tensors)[2]), IsOk());
+  EXPECT_EQ(runtime_->GetStats().padding_bytes, 0u);
+}
+
+TEST_F(ContentTest, FileHomeIsReadFromItsOffsetAndNeverWritten) {
+  const TempDirectory directory;
+  const std::string path = directory.path() + "/weights";
+  const auto content = Pattern(12, 1001 + 5 * kPage + 77);
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(content.data()),
+             static_cast<std::streamsize>(content.size()));
+  runtime_.Start();
+  TensorSpec spec = ByteTensor("weights", 5 * kPage + 77);
+  spec.file = FileHome{path, 1001};
+  const auto tensor = runtime_->CreateTensor(spec);
+  ASSERT_THAT(tensor, IsOk());
+  EXPECT_EQ(runtime_->GetStats().live_bytes, 5 * kPage + 77);
+  std::vector<std::byte> expected(content.begin() + 1001, content.end());
+  EXPECT_EQ(runtime_.Read(*tensor, kHbm0), expected);
+  PushOut();
+  EXPECT_EQ(runtime_.Read(*tensor), expected);
+  runtime_.Write(*tensor, Pattern(13, 10), kPage);  // from now on the page has a slot of its own
+  const auto written = Pattern(13, 10);
+  std::copy(written.begin(), written.end(), expected.begin() + kPage);
+  PushOut();
+  EXPECT_EQ(runtime_.Read(*tensor), expected);
+  std::ifstream file(path, std::ios::binary);
+  const std::string after((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  EXPECT_TRUE(std::equal(after.begin(), after.end(), content.begin(), [](char a, std::byte b) {
+    return static_cast<std::byte>(a) == b;
+  }));
+}
+
+TEST_F(ContentTest, FileHomeThatIsTooShortOrMissingIsRefused) {
+  const TempDirectory directory;
+  const std::string path = directory.path() + "/short";
+  std::ofstream(path) << "0123456789";
+  runtime_.Start();
+  TensorSpec spec = ByteTensor("weights", 8);
+  spec.file = FileHome{path, 3};
+  EXPECT_THAT(runtime_->CreateTensor(spec),
+              IsStatus(absl::StatusCode::kInvalidArgument, "has 10 bytes; 8 from offset 3"));
+  spec.file->path = directory.path() + "/missing";
+  EXPECT_THAT(runtime_->CreateTensor(spec), HasCode(absl::StatusCode::kNotFound));
+}
+
+TEST_F(ContentTest, FileThatShrinksLosesThePagesBehindItsEnd) {
+  const TempDirectory directory;
+  const std::string path = directory.path() + "/shrinking";
+  std::ofstream(path) << std::string(2 * kPage, 'x');
+  runtime_.Start();
+  TensorSpec spec = ByteTensor("weights", 2 * kPage);
+  spec.file = FileHome{path, 0};
+  const auto tensor = runtime_->CreateTensor(spec);
+  ASSERT_THAT(tensor, IsOk());
+  ASSERT_EQ(truncate(path.c_str(), static_cast<off_t>(kPage + 1)), 0);
+  EXPECT_THAT(runtime_.Acquire({.tensor = *tensor, .range = {0, kPage}, .tier = kDram0}), IsOk());
+  EXPECT_THAT(runtime_.Acquire({.tensor = *tensor, .range = {kPage, kPage}, .tier = kDram0}),
+              IsStatus(absl::StatusCode::kDataLoss, "ends at offset 4097"));
+}
+
+TEST_F(ContentTest, LostPageIsReproducedByItsCallback) {
+  StoreFaults faults;
+  runtime_.hooks.wrap_store = [&](auto store) { return faults.Wrap(std::move(store)); };
+  runtime_.Start();
+  const auto content = Pattern(21, 3 * kPage + 10);
+  TensorSpec spec = ByteTensor("derived", content.size());
+  spec.reproduce = [&](ByteRange range, std::span<std::byte> out) {
+    std::copy_n(
+        content.begin() + static_cast<std::ptrdiff_t>(range.offset), out.size(), out.begin());
+    return absl::OkStatus();
+  };
+  const auto tensor = runtime_->CreateTensor(spec);
+  ASSERT_THAT(tensor, IsOk());
+  runtime_.Write(*tensor, content);
+  PushOut();
+  faults.FailReads(absl::DataLossError("checksum mismatch"));
+  EXPECT_EQ(runtime_.Read(*tensor), content);
+  EXPECT_GT(runtime_->GetStats().links.at("dram-nvme").in.failed, 0u);
+  EXPECT_EQ(runtime_->GetStats().pages_lost, 0u);
+}
+
+TEST_F(ContentTest, LostPageIsATypedErrorAndOtherTensorsGoOn) {
+  StoreFaults faults;
+  runtime_.hooks.wrap_store = [&](auto store) { return faults.Wrap(std::move(store)); };
+  runtime_.Start();
+  const TensorId lost = runtime_.Make("lost", 4 * kPage);
+  const TensorId safe = runtime_.Make("safe", 4 * kPage);
+  runtime_.Write(lost, Pattern(1, 4 * kPage));
+  runtime_.Write(safe, Pattern(2, 4 * kPage));
+  PushOut();
+  faults.FailReads(absl::DataLossError("checksum mismatch"));
+  const Access second{.tensor = lost, .range = {kPage + 8, 100}, .tier = kDram0};
+  EXPECT_THAT(
+      runtime_.Acquire(second),
+      IsStatus(absl::StatusCode::kDataLoss,
+               "tensor 'lost', bytes 4104 to 4203: the only copy in nvme0 is lost: checksum"));
+  faults.FailReads(absl::OkStatus());
+  EXPECT_THAT(runtime_.Acquire(second), HasCode(absl::StatusCode::kDataLoss)) << "it stays lost";
+  EXPECT_EQ(runtime_.Read(safe), Pattern(2, 4 * kPage));
+  ASSERT_EQ(runtime_.listener.lost().size(), 1u);
+  EXPECT_EQ(runtime_.listener.lost()[0].tensor, "lost");
+  EXPECT_EQ(runtime_.listener.lost()[0].range, (ByteRange{kPage, kPage}));
+  EXPECT_EQ(runtime_->GetStats().pages_lost, 1u);
+  EXPECT_EQ(runtime_->Health().state, HealthState::kDegraded);
+  EXPECT_EQ(runtime_.log.Count("core events follow"), 1);
+  EXPECT_GT(runtime_.log.Count("acquire ticket"), 0);
+  runtime_.Write(lost, Pattern(3, kPage), kPage);  // new content heals the page
+  EXPECT_THAT(runtime_.Acquire(second), IsOk());
+}
+
+TEST_F(ContentTest, FailedReproductionNamesBothCauses) {
+  StoreFaults faults;
+  runtime_.hooks.wrap_store = [&](auto store) { return faults.Wrap(std::move(store)); };
+  runtime_.Start();
+  TensorSpec spec = ByteTensor("derived", kPage);
+  spec.reproduce = [](ByteRange, std::span<std::byte>) {
+    return absl::UnavailableError("no recipe");
+  };
+  const auto tensor = runtime_->CreateTensor(spec);
+  ASSERT_THAT(tensor, IsOk());
+  runtime_.Write(*tensor, Pattern(1, kPage));
+  PushOut();
+  faults.FailReads(absl::DataLossError("checksum mismatch"));
+  EXPECT_THAT(
+      runtime_.Acquire({.tensor = *tensor, .tier = kDram0}),
+      IsStatus(absl::StatusCode::kDataLoss,
+               "checksum mismatch; then the reproduce callback of tensor 'derived': no recipe"));
+}
+
+}  // namespace
+}  // namespace sluice
