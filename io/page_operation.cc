@@ -90,21 +90,38 @@ class WriteOperation final : public PageOperation {
                  DoneFn done)
       : PageOperation(context, address, std::move(done)), data_(data) {}
 
-  void HashAndSubmit() {
-    checksum_ = PageChecksum(address_.identity, data_);
+  /// The disk writes while a worker hashes; whoever is last ends the operation.
+  static void Start(WriteOperation* operation) {
+    StoreContext& context = operation->context_;
     // The engine only reads what it writes.
-    TransferPage(IoDirection::kWrite, const_cast<std::byte*>(data_.data()));
+    operation->TransferPage(IoDirection::kWrite, const_cast<std::byte*>(operation->data_.data()));
+    // Still there: the hash is missing.
+    RunOnWorker(context, [operation] { operation->Hash(); });
   }
 
  private:
+  void Hash() {
+    checksum_ = PageChecksum(address_.identity, data_);
+    EndPart(ThreadRole::kWorker);
+  }
+
   void OnTransferred(const TransferResult& result) override {
-    if (result.kind != TransferResult::Kind::kDone) {
+    result_ = result;
+    EndPart(ThreadRole::kIoThread);
+  }
+
+  void EndPart(ThreadRole role) {
+    if (parts_.fetch_sub(1, std::memory_order_acq_rel) == 1) End(role);
+  }
+
+  void End(ThreadRole role) {
+    if (result_.kind != TransferResult::Kind::kDone) {
       context_.slots.AbandonWrite(address_.slot);
-      return Finish(DescribeStop(result), ThreadRole::kIoThread);
+      return Finish(DescribeStop(result_), role);
     }
     context_.slots.EndWrite(address_.slot, address_.identity, checksum_);
     context_.counters.writes.fetch_add(1, std::memory_order_relaxed);
-    Finish(absl::OkStatus(), ThreadRole::kIoThread);
+    Finish(absl::OkStatus(), role);
   }
 
   absl::Status DescribeStop(const TransferResult& result) const {
@@ -117,6 +134,8 @@ class WriteOperation final : public PageOperation {
 
   const std::span<const std::byte> data_;
   std::uint64_t checksum_ = 0;
+  TransferResult result_;
+  std::atomic<int> parts_{2};
 };
 
 class ReadOperation final : public PageOperation {
@@ -184,8 +203,7 @@ void StartWrite(StoreContext& context,
                 const PageAddress& address,
                 std::span<const std::byte> data,
                 DoneFn done) {
-  auto* operation = new WriteOperation(context, address, data, std::move(done));
-  RunOnWorker(context, [operation] { operation->HashAndSubmit(); });
+  WriteOperation::Start(new WriteOperation(context, address, data, std::move(done)));
 }
 
 void StartRead(StoreContext& context,

@@ -37,7 +37,8 @@ struct PageAddress {
   PageIdentity identity;
 };
 
-/// Hash on a worker, write, record the checksum, `done`. REQUIRES: BeginWrite and Enter succeeded.
+/// Write, hash on a worker meanwhile, record the checksum once both are done, `done`. REQUIRES:
+/// BeginWrite and Enter succeeded.
 void StartWrite(StoreContext& context,
                 const PageAddress& address,
                 std::span<const std::byte> data,

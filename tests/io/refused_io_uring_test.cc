@@ -115,7 +115,7 @@ std::string StopSubmissions(const PageStoreOptions& options, int error_number) {
   auto store = PageStore::Create(options, workers);
   if (!store.ok()) return store.status().ToString();
   if (const absl::Status first = WriteSlot(**store, 1); !first.ok()) return first.ToString();
-  const std::string failed =
+  std::string failed =
       RefuseSystemCall(SYS_io_uring_enter, error_number, Refuse::kWhenSecondArgument);
   if (!failed.empty()) return failed;
   const absl::Status write = WriteSlot(**store, 2);
