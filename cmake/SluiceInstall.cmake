@@ -2,13 +2,6 @@
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
-foreach(part engine core device io numa base)
-  if(NOT TARGET sluice_${part})
-    message(STATUS "No package is installed: there is no sluice_${part} yet")
-    return()
-  endif()
-endforeach()
-
 # What an application links: every installed library. The name `sluice` itself stays free for the
 # command.
 add_library(sluice_umbrella INTERFACE)
@@ -33,6 +26,6 @@ write_basic_package_version_file(
 install(FILES ${CMAKE_BINARY_DIR}/sluiceConfig.cmake ${CMAKE_BINARY_DIR}/sluiceConfigVersion.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/sluice)
 
-if(TARGET sluice_tool)
-  install(TARGETS sluice_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(TARGET sluice_command)
+  install(TARGETS sluice_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
