@@ -1,0 +1,293 @@
+#include "tools/doctor/doctor.h"
+
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/tools/temporary_directory.h"
+#include "tools/doctor/directory_keeper.h"
+#include "tools/doctor/facts.h"
+#include "tools/doctor/probe_file.h"
+
+namespace sluice::tools {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+struct Answer {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+Answer Doctor(std::vector<std::string> args) {
+  std::ostringstream out;
+  std::ostringstream err;
+  Answer answer;
+  answer.code = RunDoctor(args, {.out = out, .err = err});
+  answer.out = out.str();
+  answer.err = err.str();
+  return answer;
+}
+
+std::vector<Json> Lines(const std::string& text) {
+  std::vector<Json> objects;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    objects.push_back(Json::parse(line, nullptr, false));
+    EXPECT_TRUE(objects.back().is_object()) << line;
+  }
+  return objects;
+}
+
+std::vector<std::string> SectionNames(const std::vector<Json>& objects) {
+  std::vector<std::string> names;
+  for (const Json& object : objects) names.push_back(object.value("section", "?"));
+  return names;
+}
+
+Json Parsed(const Section& section) { return Json::parse(section.ToJson()); }
+
+TEST(DoctorTest, PrintsOneJsonObjectPerSection) {
+  const TemporaryDirectory directory;
+  const Answer answer = Doctor({"--json", "--directory", directory.path()});
+  EXPECT_EQ(answer.code, 0) << answer.err;
+  EXPECT_THAT(
+      SectionNames(Lines(answer.out)),
+      ElementsAre(
+          "cpu", "numa", "memory", "limits", "huge_pages", "io_uring", "spill", "gpu", "choices"));
+  EXPECT_THAT(directory.Names(), IsEmpty()) << "nothing is left behind";
+}
+
+TEST(DoctorTest, TextNamesEverySectionAndNoJson) {
+  const TemporaryDirectory directory;
+  const Answer answer = Doctor({"--directory", directory.path()});
+  EXPECT_EQ(answer.code, 0) << answer.err;
+  for (const char* name : {"cpu\n", "numa\n", "io_uring\n", "spill\n", "gpu\n", "choices\n"}) {
+    EXPECT_THAT(answer.out, HasSubstr(name));
+  }
+  EXPECT_THAT(answer.out, HasSubstr(directory.path()));
+  EXPECT_THAT(answer.out, ::testing::Not(HasSubstr("{")));
+}
+
+TEST(DoctorTest, MeasuresBothLinks) {
+  const TemporaryDirectory directory;
+  const Answer answer = Doctor({"--json", "--measure", "--directory", directory.path()});
+  ASSERT_EQ(answer.code, 0) << answer.err;
+  const std::vector<Json> objects = Lines(answer.out);
+  ASSERT_EQ(objects.back().value("section", ""), "measure");
+  for (const char* link : {"hbm-dram", "dram-nvme"}) {
+    ASSERT_TRUE(objects.back().contains(link)) << objects.back();
+    for (const char* rate :
+         {"in_bytes_per_second", "out_bytes_per_second", "both_bytes_per_second"}) {
+      EXPECT_GT(objects.back()[link].value(rate, 0.0), 0.0) << link << " " << rate;
+    }
+  }
+  EXPECT_THAT(directory.Names(), IsEmpty()) << "nothing is left behind";
+}
+
+TEST(DoctorTest, AnUnknownFlagIsNamedWithTheNearest) {
+  const Answer answer = Doctor({"--jason"});
+  EXPECT_EQ(answer.code, 2);
+  EXPECT_THAT(answer.err, HasSubstr("--jason"));
+  EXPECT_THAT(answer.err, HasSubstr("--json"));
+  EXPECT_EQ(answer.out, "");
+  EXPECT_EQ(Doctor({"stray"}).code, 2);
+}
+
+TEST(DoctorTest, HelpListsTheFlags) {
+  for (const char* flag : {"-h", "--help"}) {
+    const Answer answer = Doctor({flag});
+    EXPECT_EQ(answer.code, 0);
+    EXPECT_THAT(answer.out, HasSubstr("Usage: sluice doctor"));
+    EXPECT_THAT(answer.out, HasSubstr("--measure"));
+    EXPECT_EQ(answer.err, "");
+  }
+}
+
+TEST(DoctorTest, AMissingDirectoryIsSaidAndDoesNotStopTheReport) {
+  const TemporaryDirectory directory;
+  const Answer answer = Doctor({"--json", "--directory", directory / "missing"});
+  EXPECT_EQ(answer.code, 0);
+  const std::vector<Json> objects = Lines(answer.out);
+  ASSERT_EQ(objects.size(), 9u);
+  EXPECT_EQ(objects[6].value("usable", true), false);
+  EXPECT_THAT(objects[6]["warnings"].dump(), HasSubstr("does not exist"));
+  EXPECT_EQ(objects[8]["file_mode"].value("chosen", ""), "none");
+
+  const Answer measured = Doctor({"--measure", "--directory", directory / "missing"});
+  EXPECT_EQ(measured.code, 2);
+  EXPECT_THAT(measured.err, HasSubstr("does not exist"));
+}
+
+TEST(DirectoryKeeperTest, RemovesWhatWasNotThereUnlessItIsInUse) {
+  const TemporaryDirectory directory;
+  std::filesystem::create_directory(directory / "before");
+  for (const char* name : {"before", "new", "used"}) {
+    const DirectoryKeeper keeper(directory / name);
+    std::filesystem::create_directory(directory / name);
+    if (std::string(name) == "used") directory.Write("used/file", "x");
+  }
+  EXPECT_THAT(directory.Names(), ElementsAre("before", "used"));
+}
+
+TEST(DoctorSectionTest, FieldsThatDoNotApplyAreAbsent) {
+  Section section("name");
+  EXPECT_EQ(section.ToJson(), R"({"section":"name"})");
+  section.Add("count", 3, "three");
+  section.Warn("take care");
+  EXPECT_EQ(section.ToJson(), R"({"section":"name","count":3,"warnings":["take care"]})");
+  EXPECT_EQ(section.ToText(), "name\n  count              three\n  ! take care\n");
+}
+
+TEST(DoctorSectionTest, BytesThatAreNoTextAreReplaced) {
+  Section section("name");
+  section.Add("path", std::string("a\xff") + "b");
+  EXPECT_FALSE(Json::parse(section.ToJson(), nullptr, false).is_discarded());
+}
+
+TEST(DoctorNumaTest, DescribesNodesWithAndWithoutProcessors) {
+  const Json json = Parsed(DescribeNuma(
+      numa::TopologyFromSynthetic("[numa(memory=8GB)] pack:2 [numa(memory=1GB)] core:2 pu:1")));
+  EXPECT_EQ(json["packages"], 2);
+  ASSERT_EQ(json["nodes"].size(), 3u);
+  EXPECT_EQ(json["nodes"][1]["cpus"], Json({2, 3}));
+  EXPECT_THAT(json["nodes"][2]["cpus"], IsEmpty());
+  EXPECT_EQ(json["nodes"][2]["memory_bytes"], 8'000'000'000u);
+}
+
+TEST(DoctorMemoryTest, AGroupAppearsOnlyWhereThereIsOne) {
+  numa::MemoryLimits limits{.total_bytes = 100, .system_available_bytes = 50};
+  limits.available_bytes = 50;
+  EXPECT_FALSE(Parsed(DescribeMemory(limits)).contains("cgroup"));
+  limits.cgroup = numa::CgroupMemory{.path = "/g", .limit_bytes = 40, .used_bytes = 10};
+  limits.available_bytes = 30;
+  const Json json = Parsed(DescribeMemory(limits));
+  EXPECT_EQ(json["cgroup"]["limit_bytes"], 40);
+  EXPECT_EQ(json["available_bytes"], 30);
+  EXPECT_THAT(Parsed(DescribeMemory(absl::NotFoundError("no proc")))["warnings"].dump(),
+              HasSubstr("no proc"));
+}
+
+TEST(DoctorLimitsTest, WarnsOfAMemlockThatHolds) {
+  numa::MemoryLimits limits{.memlock_bytes = 8 << 20, .max_map_count = 65530};
+  EXPECT_THAT(Parsed(DescribeLimits(limits))["warnings"].dump(), HasSubstr("8 MiB"));
+  limits.memlock_exempt = true;
+  EXPECT_FALSE(Parsed(DescribeLimits(limits)).contains("warnings"));
+  limits.memlock_bytes.reset();
+  const Json json = Parsed(DescribeLimits(limits));
+  EXPECT_FALSE(json.contains("memlock_bytes"));
+  EXPECT_EQ(json["memlock_unlimited"], true);
+}
+
+TEST(DoctorLimitsTest, MappingsBoundThePages) {
+  EXPECT_EQ(MappableBytes(65530, 4096), (65530u - 4096u) * 4096u);
+  EXPECT_EQ(MappableBytes(100, 4096), 0u);
+}
+
+TEST(DoctorHugePagesTest, ReadsTheSettingsOfTheKernel) {
+  EXPECT_EQ(Bracketed("always [madvise] never"), "madvise");
+  EXPECT_EQ(Bracketed("plain"), "plain");
+  EXPECT_EQ(Bracketed("]["), "][");
+}
+
+TEST(DoctorHugePagesTest, WarnsWhenAnArenaGotLess) {
+  const HugePageFacts facts{
+      .enabled = "never", .arena_share = 0, .reason = "MADV_COLLAPSE refused"};
+  const Json json = Parsed(DescribeHugePages(facts));
+  EXPECT_EQ(json["transparent"], "never");
+  EXPECT_THAT(json["warnings"].dump(), HasSubstr("MADV_COLLAPSE refused"));
+  EXPECT_FALSE(json.contains("shared_memory"));
+}
+
+/// A root directory with the files that tell of a GPU.
+class DoctorGpuTest : public ::testing::Test {
+ protected:
+  void Write(const std::string& path, const std::string& text) {
+    std::filesystem::create_directories(std::filesystem::path(root_ / path).parent_path());
+    root_.Write(path, text);
+  }
+  TemporaryDirectory root_;
+};
+
+TEST_F(DoctorGpuTest, SaysThatThereIsNone) {
+  const GpuFacts facts = ReadGpu(root_.path());
+  EXPECT_EQ(facts.reason, "no NVIDIA device on the PCI bus, and no driver");
+  const Json json = Parsed(DescribeGpu(facts));
+  EXPECT_EQ(json["usable"], false);
+  EXPECT_FALSE(json.contains("driver"));
+  EXPECT_FALSE(json.contains("devices"));
+}
+
+TEST_F(DoctorGpuTest, FindsDevicesWithoutADriver) {
+  Write("sys/bus/pci/devices/0000:41:00.0/vendor", "0x10de\n");
+  Write("sys/bus/pci/devices/0000:41:00.0/class", "0x030200\n");
+  Write("sys/bus/pci/devices/0000:42:00.0/vendor", "0x10de\n");
+  Write("sys/bus/pci/devices/0000:42:00.0/class", "0x068000\n");  // a bridge
+  Write("sys/bus/pci/devices/0000:43:00.0/vendor", "0x1af4\n");
+  Write("sys/bus/pci/devices/0000:43:00.0/class", "0x030000\n");
+  const GpuFacts facts = ReadGpu(root_.path());
+  EXPECT_THAT(facts.pci, ElementsAre("0000:41:00.0"));
+  EXPECT_THAT(facts.reason, HasSubstr("its driver is not loaded"));
+}
+
+TEST(DoctorGpuDescriptionTest, ListsTheDevices) {
+  const GpuFacts facts{.driver = "NVRM 1", .devices = {{.name = "A", .memory_bytes = 42}}};
+  const Json json = Parsed(DescribeGpu(facts));
+  EXPECT_EQ(json["usable"], true);
+  EXPECT_EQ(json["devices"][0]["name"], "A");
+  EXPECT_FALSE(json.contains("reason"));
+}
+
+/// A machine on which nothing falls back.
+Facts GoodMachine() {
+  Facts facts;
+  facts.cpu = {.model = "m", .allowed = 2, .simd = {"AVX2", "SSE4"}};
+  facts.topology = numa::TopologyFromSynthetic("numa:2 core:4 pu:1");
+  numa::MemoryLimits limits;
+  limits.available_bytes = limits.system_available_bytes = 1 << 30;
+  facts.limits = limits;
+  facts.huge_pages.arena_share = 1;
+  facts.io_uring = {.available = true, .single_issuer = true, .operations = {"read", "write"}};
+  facts.gpu.reason = "no device";
+  return facts;
+}
+
+TEST(DoctorChoicesTest, AGoodMachineHasNoFallback) {
+  const Json json = Parsed(DescribeChoices(GoodMachine()));
+  EXPECT_EQ(json["io_engine"]["chosen"], "io_uring");
+  EXPECT_EQ(json["file_mode"]["chosen"], "direct");
+  EXPECT_EQ(json["arena_pages"]["chosen"], "2 MiB");
+  EXPECT_EQ(json["arena_node"]["why"], "the first of 2");
+  EXPECT_EQ(json["simd"]["chosen"], "AVX2");
+  EXPECT_EQ(json["device"]["chosen"], "emulated");
+  EXPECT_EQ(json["device"]["why"], "no device");
+  EXPECT_EQ(json["budget_bytes_max"], 1 << 30);
+}
+
+TEST(DoctorChoicesTest, EachFallbackSaysWhy) {
+  Facts facts = GoodMachine();
+  facts.io_uring = {.available = false, .reason = "io_uring_setup: EPERM"};
+  facts.spill.direct_reason = "the file system is memory (tmpfs)";
+  facts.huge_pages = {.arena_share = 0.5, .reason = "refused"};
+  const Json json = Parsed(DescribeChoices(facts));
+  EXPECT_EQ(json["io_engine"]["chosen"], "threads");
+  EXPECT_EQ(json["io_engine"]["why"], "io_uring_setup: EPERM");
+  EXPECT_EQ(json["file_mode"]["chosen"], "buffered");
+  EXPECT_EQ(json["file_mode"]["why"], "the file system is memory (tmpfs)");
+  EXPECT_EQ(json["arena_pages"]["chosen"], "4 KiB");
+  EXPECT_EQ(json["arena_pages"]["why"], "refused");
+  facts = GoodMachine();
+  facts.io_uring.operations = {"read"};
+  EXPECT_EQ(Parsed(DescribeChoices(facts))["io_engine"]["chosen"], "threads");
+}
+
+}  // namespace
+}  // namespace sluice::tools

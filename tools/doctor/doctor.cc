@@ -1,0 +1,105 @@
+#include "tools/doctor/doctor.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <iostream>
+
+#include "base/strings.h"
+#include "fmt/format.h"
+#include "tools/arguments.h"
+#include "tools/doctor/directory_keeper.h"
+#include "tools/doctor/facts.h"
+#include "tools/exit_code.h"
+
+namespace sluice::tools {
+namespace {
+
+const std::array<FlagSpec, 3>& Flags() {
+  static const std::array<FlagSpec, 3> flags = {
+      FlagSpec{.name = "--json", .help = "one JSON object per section, one per line"},
+      FlagSpec{.name = "--measure", .help = "measure the links, too: about two seconds"},
+      FlagSpec{.name = "--directory",
+               .shape = FlagShape::kValue,
+               .value_name = "DIR",
+               .help = "the spill directory to look at (default: /var/tmp/sluice-<uid>)"}};
+  return flags;
+}
+
+std::string HelpText() {
+  return "Usage: sluice doctor [--json] [--measure] [--directory DIR]\n\n"
+         "Reports what this machine offers, what sluice will use, and why not more.\n\n" +
+         DescribeFlags(Flags());
+}
+
+bool AsksForHelp(std::span<const std::string> args) {
+  return std::any_of(args.begin(), args.end(), [](const std::string& word) {
+    return word == "-h" || word == "--help";
+  });
+}
+
+enum class Format { kText, kJson };
+
+class Report {
+ public:
+  Report(std::ostream& out, Format format) : out_(out), format_(format) {}
+  void Print(const Section& section) {
+    out_ << (format_ == Format::kJson ? section.ToJson() : section.ToText()) << "\n" << std::flush;
+  }
+
+ private:
+  std::ostream& out_;
+  const Format format_;
+};
+
+void PrintFacts(const std::string& directory, Report& report) {
+  Facts facts;
+  facts.cpu = ReadCpu();
+  report.Print(DescribeCpu(facts.cpu));
+  facts.topology = numa::DiscoverTopology();
+  report.Print(DescribeNuma(facts.topology));
+  facts.limits = numa::ReadMemoryLimits();
+  report.Print(DescribeMemory(facts.limits));
+  report.Print(DescribeLimits(facts.limits));
+  facts.huge_pages = ReadHugePages();
+  report.Print(DescribeHugePages(facts.huge_pages));
+  facts.io_uring = ReadIoUring();
+  report.Print(DescribeIoUring(facts.io_uring));
+  facts.spill = ReadSpill(directory);
+  report.Print(DescribeSpill(facts.spill));
+  facts.gpu = ReadGpu();
+  report.Print(DescribeGpu(facts.gpu));
+  report.Print(DescribeChoices(facts));
+}
+
+int FailTo(std::ostream& err, const absl::Status& status) {
+  err << "sluice: " << status.message() << "\n";
+  return ExitCodeOf(status);
+}
+
+}  // namespace
+
+int RunDoctor(std::span<const std::string> args, DoctorStreams streams) {
+  if (AsksForHelp(args)) {
+    streams.out << HelpText();
+    return kExitDone;
+  }
+  const auto arguments = Arguments::Parse(args, Flags());
+  if (!arguments.ok()) return FailTo(streams.err, arguments.status());
+  const std::string directory = arguments->Value("--directory");
+  const DirectoryKeeper keeper(fmt::format("/var/tmp/sluice-{}", geteuid()));
+  Report report(streams.out, arguments->Has("--json") ? Format::kJson : Format::kText);
+  PrintFacts(directory, report);
+  if (!arguments->Has("--measure")) return kExitDone;
+  const auto measured = MeasureLinks(directory);
+  if (!measured.ok()) return FailTo(streams.err, measured.status());
+  report.Print(*measured);
+  return kExitDone;
+}
+
+int RunDoctor(std::span<const std::string> args) {
+  return RunDoctor(args, {.out = std::cout, .err = std::cerr});
+}
+
+}  // namespace sluice::tools

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "numa/memory_limits.h"
+#include "numa/topology.h"
+#include "tools/doctor/section.h"
+
+/// What doctor finds out: per section the facts, how to read them, and how to put them. Reading has
+/// no effect that outlasts it; describing is pure. `root` replaces "/" in tests.
+
+namespace sluice::tools {
+
+struct CpuFacts {
+  std::string model;
+  int allowed = 0;                ///< processors that this process may run on
+  std::vector<std::string> simd;  ///< instruction sets, best first
+};
+CpuFacts ReadCpu(const std::string& root = "");
+Section DescribeCpu(const CpuFacts& facts);
+
+Section DescribeNuma(const absl::StatusOr<numa::Topology>& topology);
+
+Section DescribeMemory(const absl::StatusOr<numa::MemoryLimits>& limits);
+Section DescribeLimits(const absl::StatusOr<numa::MemoryLimits>& limits);
+/// The most bytes of hbm and dram frames that vm.max_map_count lets be mapped, page by page.
+std::uint64_t MappableBytes(std::uint64_t max_map_count, std::uint64_t page_bytes);
+
+struct HugePageFacts {
+  std::string enabled;         ///< transparent_hugepage/enabled
+  std::string shmem_enabled;   ///< transparent_hugepage/shmem_enabled
+  std::uint64_t reserved = 0;  ///< nr_hugepages
+  double arena_share = 0;      ///< what a small arena got
+  std::string reason;          ///< why not all; empty when all
+};
+HugePageFacts ReadHugePages(const std::string& root = "");
+Section DescribeHugePages(const HugePageFacts& facts);
+
+struct IoUringFacts {
+  bool available = false;
+  std::string reason;          ///< why not
+  bool single_issuer = false;  ///< SINGLE_ISSUER with DEFER_TASKRUN
+  std::vector<std::string> features;
+  std::vector<std::string> operations;  ///< those of the page store that the kernel has
+};
+IoUringFacts ReadIoUring();
+Section DescribeIoUring(const IoUringFacts& facts);
+
+struct SpillFacts {
+  std::string directory;
+  absl::Status status;  ///< why no spill file can be made; the rest is then empty
+  std::string file_system;
+  std::uint64_t free_bytes = 0;
+  std::uint64_t total_bytes = 0;
+  std::string direct_reason;                  ///< why not O_DIRECT; empty when it works
+  std::optional<std::uint32_t> memory_align;  ///< as statx tells; none: it does not tell
+  std::optional<std::uint32_t> offset_align;
+};
+/// `directory` as in io.directory.
+SpillFacts ReadSpill(const std::string& directory);
+Section DescribeSpill(const SpillFacts& facts);
+
+struct GpuDevice {
+  std::string name;
+  std::uint64_t memory_bytes = 0;
+};
+struct GpuFacts {
+  std::vector<std::string> pci;  ///< addresses of NVIDIA display and 3D controllers
+  std::string driver;            ///< version of the kernel driver; empty: not loaded
+  std::vector<GpuDevice> devices;
+  std::string reason;  ///< why no device can be used; empty when one can
+};
+GpuFacts ReadGpu(const std::string& root = "");
+Section DescribeGpu(const GpuFacts& facts);
+
+struct Facts {
+  CpuFacts cpu;
+  absl::StatusOr<numa::Topology> topology = absl::UnknownError("not read");
+  absl::StatusOr<numa::MemoryLimits> limits = absl::UnknownError("not read");
+  HugePageFacts huge_pages;
+  IoUringFacts io_uring;
+  SpillFacts spill;
+  GpuFacts gpu;
+};
+/// What a Runtime made on this machine will use, and why.
+Section DescribeChoices(const Facts& facts);
+
+/// Rates of the links. Takes about two seconds, 256 MiB of the spill directory's space, and 256 MiB
+/// of memory. Errors: those of the measurements.
+absl::StatusOr<Section> MeasureLinks(const std::string& directory);
+
+}  // namespace sluice::tools

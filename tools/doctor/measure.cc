@@ -1,0 +1,67 @@
+#include <numeric>
+
+#include "base/status.h"
+#include "fmt/format.h"
+#include "io/disk_rates.h"
+#include "numa/arena.h"
+#include "runtime/device/copy_rates.h"
+#include "runtime/device/emulated_device.h"
+#include "tools/doctor/facts.h"
+
+namespace sluice::tools {
+namespace {
+
+constexpr std::uint64_t kPageBytes = std::uint64_t{256} << 10;
+/// More than the caches of most processors hold, on either side.
+constexpr std::uint32_t kPages = 256;
+
+struct Rates {
+  double in = 0;
+  double out = 0;
+  double both = 0;
+};
+
+void AddLink(const std::string& name, const Rates& rates, Section& section) {
+  section.Add(name,
+              {{"in_bytes_per_second", rates.in},
+               {"out_bytes_per_second", rates.out},
+               {"both_bytes_per_second", rates.both}},
+              fmt::format("in {:.2f} GB/s, out {:.2f} GB/s, both at once {:.2f} GB/s",
+                          rates.in / 1e9,
+                          rates.out / 1e9,
+                          rates.both / 1e9));
+}
+
+absl::StatusOr<Rates> MeasureEmulatedDevice() {
+  SLUICE_ASSIGN_OR_RETURN(
+      const auto device,
+      device::EmulatedDevice::Create({.page_bytes = kPageBytes, .frames = kPages}));
+  SLUICE_ASSIGN_OR_RETURN(
+      const auto host,
+      numa::Arena::Create(
+          {.name = "doctor", .page_bytes = kPageBytes, .frames = kPages, .node = -1}));
+  device::DeviceCopyOptions options;
+  options.frames.resize(kPages);
+  std::iota(options.frames.begin(), options.frames.end(), 0U);
+  for (const std::uint32_t frame : options.frames) options.host.push_back(host->Frame(frame));
+  SLUICE_ASSIGN_OR_RETURN(const device::CopyRates rates,
+                          device::MeasureCopyRates(*device, options));
+  return Rates{rates.in, rates.out, rates.both};
+}
+
+}  // namespace
+
+absl::StatusOr<Section> MeasureLinks(const std::string& directory) {
+  Section section("measure");
+  SLUICE_ASSIGN_OR_RETURN(const Rates copies, MeasureEmulatedDevice());
+  AddLink("hbm-dram", copies, section);
+  SLUICE_ASSIGN_OR_RETURN(const io::DiskRates disk, io::MeasureDiskRates({.directory = directory}));
+  AddLink("dram-nvme", {disk.read, disk.write, disk.mixed}, section);
+  section.Add("disk_engine", disk.engine);
+  if (!disk.direct) {
+    section.Warn("the page cache was measured, not the disk: " + disk.direct_reason);
+  }
+  return section;
+}
+
+}  // namespace sluice::tools

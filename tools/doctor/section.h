@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nlohmann/json.hpp"
+
+namespace sluice::tools {
+
+/// One part of the report, for people and for programs.
+class Section {
+ public:
+  explicit Section(std::string name) : name_(std::move(name)) {}
+
+  const std::string& name() const { return name_; }
+  /// `text` is how people see `value`. A field that does not apply is not added.
+  void Add(const std::string& key, nlohmann::ordered_json value, std::string text);
+  /// For values that read the same for both.
+  void Add(const std::string& key, const std::string& value) { Add(key, value, value); }
+  /// What is less than it could be, and what to do about it.
+  void Warn(std::string warning) { warnings_.push_back(std::move(warning)); }
+
+  /// One line: {"section": name, field: value, ..., "warnings": [...]}.
+  std::string ToJson() const;
+  /// The name, then an indented line per field and warning.
+  std::string ToText() const;
+
+ private:
+  struct Field {
+    std::string key;
+    nlohmann::ordered_json value;
+    std::string text;
+  };
+
+  std::string name_;
+  std::vector<Field> fields_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace sluice::tools

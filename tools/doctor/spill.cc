@@ -1,0 +1,124 @@
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "base/status.h"
+#include "fmt/format.h"
+#include "io/direct_io.h"
+#include "io/file_descriptor.h"
+#include "io/spill_directory.h"
+#include "sluice/units.h"
+#include "tools/doctor/facts.h"
+
+namespace sluice::tools {
+namespace {
+
+struct FileSystemName {
+  long magic;
+  const char* name;
+};
+
+constexpr long kXfsMagic = 0x58465342;
+constexpr long kZfsMagic = 0x2fc12fc1;
+constexpr std::array kFileSystems = {FileSystemName{EXT4_SUPER_MAGIC, "ext4"},
+                                     FileSystemName{kXfsMagic, "xfs"},
+                                     FileSystemName{BTRFS_SUPER_MAGIC, "btrfs"},
+                                     FileSystemName{F2FS_SUPER_MAGIC, "f2fs"},
+                                     FileSystemName{kZfsMagic, "zfs"},
+                                     FileSystemName{TMPFS_MAGIC, "tmpfs"},
+                                     FileSystemName{RAMFS_MAGIC, "ramfs"},
+                                     FileSystemName{OVERLAYFS_SUPER_MAGIC, "overlayfs"},
+                                     FileSystemName{NFS_SUPER_MAGIC, "nfs"},
+                                     FileSystemName{FUSE_SUPER_MAGIC, "fuse"}};
+
+constexpr off_t kProbeBytes = 1 << 20;
+constexpr std::uint64_t kLittleSpace = std::uint64_t{1} << 30;
+
+std::string FileSystemOf(int fd) {
+  struct statfs info {};
+  if (fstatfs(fd, &info) != 0) return "unknown";
+  for (const FileSystemName& known : kFileSystems) {
+    if (known.magic == static_cast<long>(info.f_type)) return known.name;
+  }
+  return fmt::format("type {:#x}", static_cast<unsigned long>(info.f_type));
+}
+
+void ReadSpace(int fd, SpillFacts& facts) {
+  struct statvfs info {};
+  if (fstatvfs(fd, &info) != 0) return;
+  facts.free_bytes = std::uint64_t{info.f_bavail} * info.f_frsize;
+  facts.total_bytes = std::uint64_t{info.f_blocks} * info.f_frsize;
+}
+
+void ReadAlignment(int fd, SpillFacts& facts) {
+  struct statx info {};
+  if (statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &info) != 0) return;
+  if ((info.stx_mask & STATX_DIOALIGN) == 0) return;
+  facts.memory_align = info.stx_dio_mem_align;
+  facts.offset_align = info.stx_dio_offset_align;
+}
+
+/// Makes a nameless file as the page store does, and tries direct I/O on it.
+absl::Status ProbeFile(int directory, SpillFacts& facts) {
+  const io::FileDescriptor file(openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (file.get() < 0) return base::StatusFromErrno(errno, "open a nameless file (O_TMPFILE)");
+  if (fallocate(file.get(), 0, 0, kProbeBytes) != 0) {
+    return base::StatusFromErrno(errno, "fallocate 1 MiB");
+  }
+  ReadAlignment(file.get(), facts);
+  facts.direct_reason = io::TurnOnDirect(file.get());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+SpillFacts ReadSpill(const std::string& directory) {
+  SpillFacts facts;
+  facts.directory = directory;
+  const auto opened = io::OpenSpillDirectory(directory);
+  if (!opened.ok()) {
+    facts.status = opened.status();
+    return facts;
+  }
+  facts.directory = opened->path;
+  facts.file_system = FileSystemOf(opened->fd.get());
+  ReadSpace(opened->fd.get(), facts);
+  facts.status = ProbeFile(opened->fd.get(), facts);
+  return facts;
+}
+
+Section DescribeSpill(const SpillFacts& facts) {
+  Section section("spill");
+  if (!facts.directory.empty()) section.Add("directory", facts.directory);
+  if (!facts.file_system.empty()) {
+    section.Add("file_system", facts.file_system);
+    section.Add(
+        "free_bytes",
+        facts.free_bytes,
+        fmt::format(
+            "{} of {}", ToString(Bytes(facts.free_bytes)), ToString(Bytes(facts.total_bytes))));
+  }
+  section.Add("usable", facts.status.ok(), facts.status.ok() ? "yes" : "no");
+  if (!facts.status.ok()) {
+    section.Warn(std::string(facts.status.message()));
+    return section;
+  }
+  const bool direct = facts.direct_reason.empty();
+  section.Add("direct", direct, direct ? "yes" : "no: " + facts.direct_reason);
+  if (facts.memory_align && facts.offset_align) {
+    section.Add("direct_alignment",
+                {{"memory_bytes", *facts.memory_align}, {"offset_bytes", *facts.offset_align}},
+                fmt::format("memory {}, offsets {}", *facts.memory_align, *facts.offset_align));
+  }
+  if (!direct) section.Warn("pages go through the page cache, which takes memory of its own");
+  if (facts.free_bytes < kLittleSpace) section.Warn("less than 1 GiB of space is free");
+  return section;
+}
+
+}  // namespace sluice::tools
