@@ -35,10 +35,9 @@ void Core::Impl::WorkOnReservations() {
     const Claim claim{Purpose::kDemand, UINT64_MAX - 1, 0, kNoPage};
     TierState& state = tiers_[reservation.tier];
     while (reservation.frames.size() < reservation.frames_wanted) {
-      const FrameIndex kept = TransitReserve(reservation.tier);
       const bool overtakes = state.starved && claim.arrival > state.starved_arrival;
       if (overtakes) return false;
-      if (state.pool.free_count() <= kept && !MakeRoom(reservation.tier, claim)) {
+      if (!EnsureRoom(reservation.tier, claim)) {
         state.starved = true;
         state.starved_arrival = std::min(state.starved_arrival, claim.arrival);
         return false;

@@ -136,6 +136,7 @@ class Core::Impl {
   std::optional<FrameIndex> TakeTransit(TierIndex tier, Direction direction, PageIndex index);
   FrameIndex TransitReserve(TierIndex tier) const;
   void GiveFrame(TierIndex tier, FrameIndex frame, const Page& p);
+  bool EnsureRoom(TierIndex tier, const Claim& claim);
   bool MakeRoom(TierIndex tier, const Claim& claim);
   bool MayEvict(TierIndex tier, PageIndex index, const Claim& claim) const;
   bool StartEviction(TierIndex tier, PageIndex index, const Claim& claim);

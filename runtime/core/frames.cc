@@ -16,12 +16,9 @@ FrameIndex Core::Impl::TransitReserve(TierIndex tier) const {
 std::optional<FrameIndex> Core::Impl::TakeFrame(TierIndex tier, const Claim& claim) {
   TierState& state = tiers_[tier];
   const bool overtakes = state.starved && claim.arrival > state.starved_arrival;
-  if (!overtakes) {
-    const bool room = state.pool.free_count() > TransitReserve(tier) || MakeRoom(tier, claim);
-    if (room && state.pool.free_count() > TransitReserve(tier)) {
-      ++state.by_kind[static_cast<std::size_t>(page(claim.page).kind)];
-      return state.pool.Take(claim.page);
-    }
+  if (!overtakes && EnsureRoom(tier, claim)) {
+    ++state.by_kind[static_cast<std::size_t>(page(claim.page).kind)];
+    return state.pool.Take(claim.page);
   }
   state.starved = true;
   state.starved_arrival = std::min(state.starved_arrival, claim.arrival);
@@ -53,13 +50,21 @@ void Core::Impl::GiveFrame(TierIndex tier, FrameIndex frame, const Page& p) {
 /// Turns a transit copy into a resident one.
 bool Core::Impl::Settle(PageIndex index, TierIndex tier, const Claim& claim) {
   TierState& state = tiers_[tier];
-  if (state.pool.free_count() <= TransitReserve(tier)) MakeRoom(tier, claim);
-  if (state.pool.free_count() <= TransitReserve(tier)) return false;
+  if (!EnsureRoom(tier, claim)) return false;
   PageCopy& copy = page(index).copies[tier];
   --state.transit_used[static_cast<std::size_t>(copy.transit_direction)];
   copy.transit = false;
   std::erase(transits_, index);
   UpdateFacts(index);
+  return true;
+}
+
+/// Whether a frame beyond the transit reserve is free, after victims have left if need be. One that
+/// sat above a lowered budget gives no frame that may be used, so there may have to be several.
+bool Core::Impl::EnsureRoom(TierIndex tier, const Claim& claim) {
+  while (tiers_[tier].pool.free_count() <= TransitReserve(tier)) {
+    if (!MakeRoom(tier, claim)) return false;
+  }
   return true;
 }
 
