@@ -1,12 +1,16 @@
 // What every page store promises, for each engine.
 #include <atomic>
+#include <chrono>
 #include <future>
+#include <latch>
 #include <memory>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "io/slot_table.h"
+#include "tests/support/gated_engine.h"
 #include "tests/support/page_buffer.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/store_under_test.h"
@@ -14,6 +18,7 @@
 namespace sluice::io {
 namespace {
 
+using testing::GatedEngine;
 using testing::HasCode;
 using testing::IsOk;
 using testing::IsStatus;
@@ -28,12 +33,32 @@ class PageStoreContract : public ::testing::TestWithParam<StoreKind> {
  protected:
   void SetUp() override { Open({.page_bytes = kPage, .slots = kSlots}); }
 
-  void Open(const PageStoreOptions& options) {
-    store_ = std::make_unique<StoreUnderTest>(
-        testing::StoreSpec{.kind = GetParam(), .options = options, .wrap = nullptr});
+  void Open(const PageStoreOptions& options) { OpenSpec({.options = options, .wrap = nullptr}); }
+  /// No I/O happens until gate().Open().
+  void OpenGated(const PageStoreOptions& options) {
+    OpenSpec({.options = options, .wrap = [this](std::unique_ptr<IoEngine> engine) {
+                auto gated = std::make_unique<GatedEngine>(std::move(engine));
+                gate_ = gated.get();
+                return gated;
+              }});
+  }
+  void OpenSpec(testing::StoreSpec spec) {
+    spec.kind = GetParam();
+    store_ = std::make_unique<StoreUnderTest>(spec);
     if (!store_->unavailable().empty()) GTEST_SKIP() << store_->unavailable();
   }
   StoreUnderTest& store() { return *store_; }
+  GatedEngine& gate() { return *gate_; }
+
+  std::future<absl::Status> StartWrite(SlotIndex slot,
+                                       const PageIdentity& identity,
+                                       const PageBuffer& page) {
+    auto done = std::make_shared<std::promise<absl::Status>>();
+    store()->Write(slot, identity, page.span(), [done](absl::Status status) {
+      done->set_value(std::move(status));
+    });
+    return done->get_future();
+  }
 
   void WritePage(SlotIndex slot, const PageIdentity& identity, std::uint64_t seed) {
     PageBuffer page(kPage);
@@ -52,6 +77,7 @@ class PageStoreContract : public ::testing::TestWithParam<StoreKind> {
 
  private:
   std::unique_ptr<StoreUnderTest> store_;
+  GatedEngine* gate_ = nullptr;
 };
 
 TEST_P(PageStoreContract, ReadReturnsWhatWasWrittenInEverySlot) {
@@ -189,31 +215,70 @@ TEST_P(PageStoreContract, RefusalInACallbackIsAnsweredThere) {
   store().Close();
 }
 
-TEST_P(PageStoreContract, AWriteWhileTheSlotIsInUseIsRefused) {
+TEST_P(PageStoreContract, ASlotInUseIsNotWritten) {
+  OpenGated({.page_bytes = kPage, .slots = kSlots});
   PageBuffer first(kPage);
   PageBuffer second(kPage);
   first.Fill(1);
   second.Fill(2);
-  std::promise<absl::Status> inner;
-  // In the callback of a write the slot is at rest; a second write makes it busy for the third.
-  store()->Write(0, {1, 0, 1}, first.span(), [&](absl::Status) {
-    store()->Write(0, {1, 0, 2}, second.span(), [](absl::Status s) { EXPECT_THAT(s, IsOk()); });
-    store()->Write(
-        0, {1, 0, 3}, first.span(), [&](absl::Status s) { inner.set_value(std::move(s)); });
-  });
-  EXPECT_THAT(inner.get_future().get(),
+  std::future<absl::Status> writing = StartWrite(0, {1, 0, 1}, first);
+  EXPECT_THAT(store().Write(0, {1, 0, 2}, second.span()),
               IsStatus(absl::StatusCode::kFailedPrecondition, "slot 0: written while a write"));
-  store().Close();
+  EXPECT_THAT(ReadPage(0, {1, 0, 1}), HasCode(absl::StatusCode::kNotFound));
+  gate().Open();
+  EXPECT_THAT(writing.get(), IsOk());
+  ExpectPage(0, {1, 0, 1}, 1);
 }
 
 TEST_P(PageStoreContract, ForgettingAWriteInFlightLeavesTheSlotEmpty) {
+  OpenGated({.page_bytes = kPage, .slots = kSlots});
   PageBuffer page(kPage);
-  std::promise<absl::Status> done;
-  store()->Write(0, {1, 0, 1}, page.span(), [](absl::Status) {});
+  std::future<absl::Status> writing = StartWrite(0, {1, 0, 1}, page);
   store()->Forget(0);
-  // Either the write was acknowledged before and then forgotten, or the other way round.
+  gate().Open();
+  EXPECT_THAT(writing.get(), IsOk());
   EXPECT_THAT(ReadPage(0, {1, 0, 1}), HasCode(absl::StatusCode::kNotFound));
+}
+
+TEST_P(PageStoreContract, CallsBeyondTheBoundWaitForRoom) {
+  OpenGated({.page_bytes = kPage, .slots = kSlots, .operations_max = 2});
+  PageBuffer page(kPage);
+  std::vector<std::future<absl::Status>> writing;
+  for (SlotIndex slot = 0; slot < 2; ++slot) {
+    writing.push_back(StartWrite(slot, {1, slot, 1}, page));
+  }
+  gate().WaitForHeld(2);
+  std::atomic<bool> opened = false;
+  std::latch started(1);
+  std::thread third([&] {
+    started.count_down();
+    std::future<absl::Status> late = StartWrite(2, {1, 2, 1}, page);
+    EXPECT_TRUE(opened) << "a third operation was admitted";
+    EXPECT_THAT(late.get(), IsOk());
+  });
+  started.wait();
+  opened = true;
+  gate().Open();
+  third.join();
+  for (auto& status : writing) EXPECT_THAT(status.get(), IsOk());
+}
+
+TEST_P(PageStoreContract, DestructionWaitsForWhatIsInFlight) {
+  OpenGated({.page_bytes = kPage, .slots = kSlots});
+  PageBuffer page(kPage);
+  std::vector<std::future<absl::Status>> writing;
+  for (SlotIndex slot = 0; slot < kSlots; ++slot) {
+    writing.push_back(StartWrite(slot, {1, slot, 1}, page));
+  }
+  gate().WaitForHeld(kSlots);
+  GatedEngine& engine = gate();
+  std::thread opener([&] { engine.Open(); });
   store().Close();
+  for (auto& status : writing) {
+    EXPECT_EQ(status.wait_for(std::chrono::seconds(0)), std::future_status::ready);
+    EXPECT_THAT(status.get(), IsOk());
+  }
+  opener.join();
 }
 
 TEST_P(PageStoreContract, ManyOperationsAtOnceMatchAModel) {

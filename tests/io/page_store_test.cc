@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+
 #include "gtest/gtest.h"
 #include "tests/support/page_buffer.h"
 #include "tests/support/status_matchers.h"
@@ -41,18 +43,16 @@ TEST_F(PageStoreCreateTest, LeavesNoNameBehindWhileOpenAndAfter) {
   EXPECT_EQ(temp_.entries(), 0);
 }
 
-TEST_F(PageStoreCreateTest, DestructionWaitsForWhatIsInFlight) {
+TEST_F(PageStoreCreateTest, EveryWriteIsDoneOnceTheStoreIsGone) {
   testing::PageBuffer page(4096);
   for (int round = 0; round < 50; ++round) {
     auto store = PageStore::Create(Options(), workers_);
     ASSERT_THAT(store, IsOk());
-    int done = 0;
-    const int writes = round % 8 + 1;
-    std::atomic<int> finished = 0;
-    for (; done < writes; ++done) {
-      const auto slot = static_cast<SlotIndex>(done);
-      (*store)->Write(slot, {1, slot, 1}, page.span(), [&](absl::Status s) {
-        EXPECT_THAT(s, IsOk());
+    const auto writes = static_cast<SlotIndex>(round % 8 + 1);
+    std::atomic<SlotIndex> finished = 0;
+    for (SlotIndex slot = 0; slot < writes; ++slot) {
+      (*store)->Write(slot, {1, slot, 1}, page.span(), [&](absl::Status status) {
+        EXPECT_THAT(status, IsOk());
         ++finished;
       });
     }

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/mutex.h"
+#include "io/io_engine.h"
+
+namespace sluice::testing {
+
+/// An engine over another that holds every request back until Open: whatever must happen while I/O
+/// is in flight happens before that. Threads: as every engine.
+class GatedEngine final : public io::IoEngine {
+ public:
+  explicit GatedEngine(std::unique_ptr<io::IoEngine> upstream) : upstream_(std::move(upstream)) {}
+
+  std::string_view name() const override { return upstream_->name(); }
+
+  /// Lets everything pass from now on.
+  void Open() {
+    std::vector<io::IoRequest*> held;
+    {
+      base::MutexLock lock(mutex_);
+      open_ = true;
+      held = std::move(held_);
+    }
+    for (io::IoRequest* request : held) Forward(request);
+  }
+
+  /// Waits until `count` requests are held back.
+  void WaitForHeld(std::size_t count) {
+    base::MutexLock lock(mutex_);
+    while (held_.size() < count) changed_.Wait(mutex_);
+  }
+
+ protected:
+  void SubmitChecked(io::IoRequest* request) override {
+    {
+      base::MutexLock lock(mutex_);
+      if (!open_) {
+        held_.push_back(request);
+        changed_.NotifyAll();
+        return;
+      }
+    }
+    Forward(request);
+  }
+
+ private:
+  void Forward(io::IoRequest* request) {
+    SLUICE_CHECK(upstream_->Submit(request).ok(), "upstream has the same rules");
+  }
+
+  const std::unique_ptr<io::IoEngine> upstream_;
+  base::Mutex mutex_;
+  base::CondVar changed_;
+  std::vector<io::IoRequest*> held_ ABSL_GUARDED_BY(mutex_);
+  bool open_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace sluice::testing
