@@ -1,0 +1,158 @@
+#include "workloads/gpt/trainer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/workloads/gpt_fixture.h"
+#include "workloads/gpt/ram_memory.h"
+
+namespace sluice::gpt {
+namespace {
+
+using testing::HasSubstr;
+
+struct Training {
+  std::vector<float> losses;
+  float val_loss_first = 0;
+  float val_loss = 0;
+  State state;
+};
+
+Training TrainInRam(const TrainConfig& train, int steps) {
+  RamMemory memory;
+  const Dataset data = TinyDataset(train);
+  const absl::StatusOr<std::unique_ptr<Trainer>> trainer =
+      Trainer::Create(TinyModel(), train, data, memory);
+  EXPECT_TRUE(trainer.ok()) << trainer.status();
+  Training run;
+  run.val_loss_first = (*trainer)->Validate().value_or(-1);
+  for (int i = 0; i < steps; ++i) {
+    const absl::StatusOr<StepResult> step = (*trainer)->Step();
+    EXPECT_TRUE(step.ok()) << step.status();
+    run.losses.push_back(step->loss);
+  }
+  EXPECT_EQ((*trainer)->step(), steps);
+  run.val_loss = (*trainer)->Validate().value_or(-1);
+  run.state = StateOf(**trainer);
+  return run;
+}
+
+TEST(Trainer, LearnsTheText) {
+  const Training run = TrainInRam(TinyTrain(), 80);
+  EXPECT_NEAR(run.losses.front(), std::log(64.0), 0.3);
+  EXPECT_LT(run.losses.back(), 0.5 * run.losses.front());
+  EXPECT_LT(run.val_loss, 0.6 * run.val_loss_first);
+}
+
+TEST(Trainer, TwoRunsAreBitIdenticalAndSeedsDiffer) {
+  const Training a = TrainInRam(TinyTrain(), 5), b = TrainInRam(TinyTrain(), 5);
+  EXPECT_EQ(a.losses, b.losses);
+  EXPECT_EQ(a.val_loss, b.val_loss);
+  EXPECT_EQ(a.state, b.state);
+  TrainConfig other = TinyTrain();
+  other.seed = 6;
+  EXPECT_NE(a.losses, TrainInRam(other, 5).losses);
+}
+
+TEST(Trainer, GroupsChangeTheOrderOfSumsOnly) {
+  TrainConfig one_group = TinyTrain();
+  one_group.group_sequences = one_group.batch;
+  const Training a = TrainInRam(TinyTrain(), 1), b = TrainInRam(one_group, 1);
+  EXPECT_NEAR(a.losses[0], b.losses[0], 1e-5);
+  // The first moment after one step is the gradient.
+  for (const auto& [name, values] : a.state) {
+    if (!name.ends_with(".m")) continue;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      EXPECT_NEAR(values[i], b.state.at(name)[i], 1e-6) << name << i;
+    }
+  }
+}
+
+TEST(Trainer, StreamsParametersThenBothMoments) {
+  RamMemory memory;
+  const Dataset data = TinyDataset();
+  const absl::StatusOr<std::unique_ptr<Trainer>> trainer =
+      Trainer::Create(TinyModel(), TinyTrain(), data, memory);
+  ASSERT_TRUE(trainer.ok()) << trainer.status();
+  std::vector<std::string> names, expected;
+  const auto note = [&](const std::string& name, std::uint64_t, std::span<const std::byte>) {
+    if (names.empty() || names.back() != name) names.push_back(name);
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE((*trainer)->ForEachState(note).ok());
+  for (const char* suffix : {"", ".m", ".v"}) {
+    for (const TensorSpec& spec : (*trainer)->ParameterSpecs()) {
+      expected.push_back(spec.name + suffix);
+    }
+  }
+  EXPECT_EQ(names, expected);
+}
+
+TEST(Trainer, VisitorsErrorEndsTheStream) {
+  RamMemory memory;
+  const Dataset data = TinyDataset();
+  const absl::StatusOr<std::unique_ptr<Trainer>> trainer =
+      Trainer::Create(TinyModel(), TinyTrain(), data, memory);
+  ASSERT_TRUE(trainer.ok()) << trainer.status();
+  int calls = 0;
+  const absl::Status status =
+      (*trainer)->ForEachState([&](const std::string&, std::uint64_t, std::span<const std::byte>) {
+        return ++calls == 3 ? absl::CancelledError("enough") : absl::OkStatus();
+      });
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(calls, 3);
+}
+
+TEST(Trainer, RefusesConfigsThatDoNotFit) {
+  const Dataset data = TinyDataset();
+  const auto refusal = [&](const ModelConfig& model, const TrainConfig& train) {
+    RamMemory memory;
+    const absl::Status status = Trainer::Create(model, train, data, memory).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    return std::string(status.message());
+  };
+  ModelConfig model = TinyModel();
+  model.heads = 3;
+  EXPECT_THAT(refusal(model, TinyTrain()), HasSubstr("model.heads"));
+  TrainConfig train = TinyTrain();
+  train.group_sequences = 3;
+  EXPECT_THAT(refusal(TinyModel(), train), HasSubstr("train.group_sequences"));
+  train = TinyTrain();
+  train.learning_rate = -1;
+  EXPECT_THAT(refusal(TinyModel(), train), HasSubstr("train.learning_rate"));
+}
+
+TEST(Trainer, LogitsRefusesWhatItCannotAnswer) {
+  RamMemory memory;
+  const Dataset data = TinyDataset();
+  const absl::StatusOr<std::unique_ptr<Trainer>> trainer =
+      Trainer::Create(TinyModel(), TinyTrain(), data, memory);
+  ASSERT_TRUE(trainer.ok()) << trainer.status();
+  const std::vector<std::uint8_t> too_many(10), foreign{64};
+  EXPECT_EQ((*trainer)->Logits({}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ((*trainer)->Logits(too_many).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ((*trainer)->Logits(foreign).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Trainer, CountsTheFlopsOfItsProducts) {
+  RamMemory memory;
+  const Dataset data = TinyDataset();
+  const absl::StatusOr<std::unique_ptr<Trainer>> trainer =
+      Trainer::Create(TinyModel(), TinyTrain(), data, memory);
+  ASSERT_TRUE(trainer.ok()) << trainer.status();
+  // Per token: 6 per weight of every matrix that is multiplied, and 12 * context * width per layer
+  // for the scores and their use, forward and backward.
+  const double d = 20, tokens = 4 * 9;
+  const double weights = 2 * 12 * d * d + 64 * d;
+  EXPECT_DOUBLE_EQ((*trainer)->FlopsPerStep(), tokens * (6 * weights + 2 * 12 * 9 * d));
+  double sum = 0;
+  for (const GemmShape& shape : (*trainer)->GemmShapes()) {
+    sum += 2.0 * shape.m * shape.n * shape.k * double(shape.count);
+  }
+  EXPECT_DOUBLE_EQ(sum, (*trainer)->FlopsPerStep());
+}
+
+}  // namespace
+}  // namespace sluice::gpt
