@@ -6,6 +6,7 @@
 #include <functional>
 #include <latch>
 #include <memory>
+#include <ostream>
 #include <span>
 #include <string>
 #include <thread>
@@ -27,6 +28,7 @@ struct DeviceFactory {
                                                         std::uint32_t frames)>
       make;
 };
+inline void PrintTo(const DeviceFactory& factory, std::ostream* out) { *out << factory.name; }
 
 /// Lets a test wait for a number of completions and keeps the first error.
 class Completions {
