@@ -1,0 +1,196 @@
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "tests/runtime/engine/faulty_store.h"
+#include "tests/runtime/engine/runtime_fixture.h"
+#include "tests/support/status_matchers.h"
+
+namespace sluice {
+namespace {
+
+using testing::HasCode;
+using testing::IsOk;
+using testing::IsStatus;
+using testing::Pattern;
+using testing::RuntimeFixture;
+using testing::StoreFaults;
+
+constexpr std::uint64_t kPage = RuntimeFixture::kPage;
+
+TEST(LifetimeTest, EverythingIsHarmlessAfterTheRuntime) {
+  RuntimeFixture runtime;
+  runtime.Start();
+  const TensorId tensor = runtime.Make("t", 2 * kPage);
+  Op op = runtime->BeginOp({.name = "late"});
+  Op unused = runtime->BeginOp({.name = "unused"});
+  const Access access{.tensor = tensor, .tier = kHbm0};
+  Ticket taken = op.AcquireAll({&access, 1});
+  auto leases = taken.Take();
+  ASSERT_THAT(leases, IsOk());
+  auto reservation = runtime->Reserve(kDram0, Bytes(kPage));
+  ASSERT_THAT(reservation, IsOk());
+  StreamRef stream = runtime->CreateStream();
+  Ticket granted = op.AcquireAll({&access, 1});
+  ASSERT_THAT(granted.Wait(), IsOk());
+  runtime.Stop();
+  EXPECT_THAT(granted.Take(), HasCode(absl::StatusCode::kCancelled));
+  EXPECT_THAT(op.AcquireAll({&access, 1}).Take(), HasCode(absl::StatusCode::kCancelled));
+  EXPECT_EQ((*leases)[0].tensor(), tensor);
+  stream.Enqueue([] { FAIL() << "nothing runs any more"; });
+  stream.ReleaseAfter(std::move((*leases)[0]));
+  stream.Synchronize();
+  unused.EndAfter(stream);
+}
+
+TEST(LifetimeTest, LeakedLeasesAreNamedOnce) {
+  RuntimeFixture runtime;
+  runtime.Start();
+  const TensorId leaked = runtime.Make("leaked", kPage);
+  const TensorId kept = runtime.Make("kept", kPage);
+  const std::vector<Access> accesses = {{.tensor = leaked}, {.tensor = kept}};
+  Op op = runtime->BeginOp({.name = "careless"});
+  auto leases = op.AcquireAll(accesses).Take();
+  ASSERT_THAT(leases, IsOk());
+  (*leases)[1].Release();
+  runtime.Stop();
+  EXPECT_EQ(runtime.log.Count("a lease of tensor 'leaked' taken by op 'careless' outlives"), 1);
+  EXPECT_EQ(runtime.log.Count("outlives"), 1) << runtime.log.All();
+}
+
+TEST(LifetimeTest, NothingIsNamedWhenAllWasGivenBack) {
+  RuntimeFixture runtime;
+  runtime.Start();
+  const TensorId tensor = runtime.Make("t", kPage);
+  Op op = runtime->BeginOp({.name = "tidy"});
+  const Access access{.tensor = tensor};
+  { const auto leases = op.AcquireAll({&access, 1}).Take(); }
+  { const Ticket dropped = op.AcquireAll({&access, 1}); }
+  runtime.Stop();
+  EXPECT_EQ(runtime.log.Count("outlives"), 0) << runtime.log.All();
+}
+
+TEST(LifetimeTest, ShutdownWaitsForTransfersInFlight) {
+  StoreFaults faults;
+  RuntimeFixture runtime;
+  runtime.hooks.wrap_store = [&](auto store) { return faults.Wrap(std::move(store)); };
+  runtime.Start();
+  const TensorId tensor = runtime.Make("t", 80 * kPage);
+  runtime.Write(tensor, Pattern(1, 80 * kPage));
+  faults.Hold();
+  Op op = runtime->BeginOp({.name = "reader"});
+  const Access access{.tensor = tensor, .range = {0, 8 * kPage}, .tier = kHbm0};
+  Ticket ticket = op.AcquireAll({&access, 1});
+  faults.WaitForHeld(1);
+  std::thread waiter([&] {
+    EXPECT_THAT(ticket.Take(), IsStatus(absl::StatusCode::kCancelled, "shut down"));
+    faults.Release();  // only once the shutdown has failed the ticket
+  });
+  runtime.Stop();
+  waiter.join();
+}
+
+TEST(LifetimeTest, CancelGivesBackWhatWasGranted) {
+  RuntimeFixture runtime;
+  runtime.Start();
+  const TensorId tensor = runtime.Make("t", kPage);
+  const Access write{.tensor = tensor, .mode = AccessMode::kWrite, .tier = kDram0};
+  Op op = runtime->BeginOp({.name = "op"});
+  Ticket granted = op.AcquireAll({&write, 1});
+  ASSERT_THAT(granted.Wait(), IsOk());
+  Op second = runtime->BeginOp({.name = "second", .lane = "second"});
+  Ticket waiting = second.AcquireAll({&write, 1});
+  Op third = runtime->BeginOp({.name = "third", .lane = "third"});
+  Ticket behind = third.AcquireAll({&write, 1});
+  EXPECT_FALSE(waiting.Ready());
+  waiting.Cancel();
+  EXPECT_TRUE(waiting.Ready());
+  EXPECT_THAT(waiting.Take(), HasCode(absl::StatusCode::kCancelled));
+  granted.Cancel();
+  EXPECT_THAT(granted.Take(), HasCode(absl::StatusCode::kCancelled));
+  EXPECT_THAT(behind.Take(), IsOk());
+}
+
+TEST(LifetimeTest, WaitReturnsAtItsDeadlineAndTheTicketLivesOn) {
+  RuntimeFixture runtime;
+  runtime.Start();
+  const TensorId tensor = runtime.Make("t", kPage);
+  const Access write{.tensor = tensor, .mode = AccessMode::kWrite, .tier = kDram0};
+  Op op = runtime->BeginOp({.name = "op"});
+  Op other = runtime->BeginOp({.name = "other", .lane = "other"});
+  auto held = op.AcquireAll({&write, 1}).Take();
+  ASSERT_THAT(held, IsOk());
+  Ticket waiting = other.AcquireAll({&write, 1});
+  EXPECT_THAT(waiting.Wait(std::chrono::steady_clock::now() + std::chrono::milliseconds(2)),
+              HasCode(absl::StatusCode::kDeadlineExceeded));
+  held->clear();
+  EXPECT_THAT(waiting.Wait(), IsOk());
+  EXPECT_THAT(waiting.Take(), IsOk());
+  EXPECT_THAT(waiting.Take(), HasCode(absl::StatusCode::kFailedPrecondition));
+  EXPECT_GT(runtime->GetStats().stall_seconds, 0.001);
+}
+
+TEST(LifetimeTest, TicketsBeyondTheQueueAreUnreadyAndCancelled) {
+  RuntimeFixture runtime;
+  runtime.options.request_queue_capacity = 1;
+  runtime.Start();
+  const TensorId tensor = runtime.Make("t", kPage);
+  const Access write{.tensor = tensor, .mode = AccessMode::kWrite, .tier = kDram0};
+  Op op = runtime->BeginOp({.name = "op"});
+  auto held = op.AcquireAll({&write, 1}).Take();
+  ASSERT_THAT(held, IsOk());
+  std::vector<Ticket> tickets;
+  for (int i = 0; i < 2000; ++i) {
+    Op other = runtime->BeginOp({.name = "op" + std::to_string(i)});
+    tickets.push_back(other.AcquireAll({&write, 1}));
+    EXPECT_FALSE(tickets.back().Ready());
+  }
+  for (std::size_t i = 0; i < tickets.size(); i += 2) tickets[i].Cancel();
+  held->clear();
+  for (std::size_t i = 1; i < tickets.size(); i += 2) ASSERT_THAT(tickets[i].Take(), IsOk());
+}
+
+TEST(LifetimeTest, LeasesMoveBetweenThreads) {
+  RuntimeFixture runtime;
+  runtime.Start();
+  const TensorId tensor = runtime.Make("t", kPage);
+  const Access write{.tensor = tensor, .mode = AccessMode::kWrite, .tier = kDram0};
+  for (int i = 0; i < 20; ++i) {
+    auto lease = runtime.Acquire(write);
+    ASSERT_THAT(lease, IsOk());
+    std::thread([moved = std::move(*lease)]() mutable { moved.Release(); }).join();
+  }
+}
+
+TEST(LifetimeTest, StreamsRunInOrderAndReleaseAfterTheirWork) {
+  for (const bool with_device : {true, false}) {
+    RuntimeFixture runtime;
+    if (!with_device) runtime.options.hbm_bytes = Bytes();
+    runtime.Start();
+    const TierId tier = with_device ? kHbm0 : kDram0;
+    const TensorId tensor = runtime.Make("t", kPage);
+    StreamRef stream = runtime->CreateStream();
+    Op op = runtime->BeginOp({.name = "step"});
+    const Access write{.tensor = tensor, .mode = AccessMode::kWrite, .tier = tier};
+    Ticket ticket = op.AcquireAll({&write, 1});
+    ASSERT_THAT(stream.WaitOn(ticket), IsOk());
+    auto leases = ticket.Take();
+    ASSERT_THAT(leases, IsOk());
+    std::byte* bytes = (*leases)[0].Contiguous().data();
+    for (int i = 0; i < 3; ++i) {
+      stream.Enqueue([bytes, i] {
+        if (bytes[0] == static_cast<std::byte>(i)) bytes[0] = static_cast<std::byte>(i + 1);
+      });
+    }
+    stream.ReleaseAfter(std::move((*leases)[0]));
+    op.EndAfter(stream);
+    const auto read = runtime.Acquire({.tensor = tensor, .tier = tier});  // waits for the release
+    ASSERT_THAT(read, IsOk());
+    EXPECT_EQ(read->Contiguous()[0], std::byte{3});
+    stream.Synchronize();
+  }
+}
+
+}  // namespace
+}  // namespace sluice
