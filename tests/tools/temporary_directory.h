@@ -17,7 +17,7 @@ namespace sluice::tools {
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {
-    const char* const parent = getenv("TEST_TMPDIR");
+    const char* const parent = getenv("TMPDIR");
     std::string pattern = std::string(parent != nullptr ? parent : "/var/tmp") + "/sluice-XXXXXX";
     const char* const made = mkdtemp(pattern.data());
     EXPECT_NE(made, nullptr) << pattern;

@@ -1,13 +1,9 @@
 #include "tools/train/record_file.h"
 
 #include <algorithm>
-#include <map>
-#include <memory>
 #include <vector>
 
-#include "base/status.h"
 #include "nlohmann/json.hpp"
-#include "tools/atomic_file.h"
 
 namespace sluice::tools {
 namespace {
@@ -51,21 +47,39 @@ Json TensorLine(std::size_t index, const ScheduleTensor& tensor, bool persistent
           {"home", "store"}};
 }
 
+/// The fastest tier that the op uses; hbm for an op without tensors.
+TierKind FastestTier(const ScheduleOp& op) {
+  TierKind fastest = op.accesses.empty() ? TierKind::kHbm : TierKind::kNvme;
+  for (const ScheduleAccess& access : op.accesses) fastest = std::min(fastest, access.tier.kind);
+  return fastest;
+}
+
+/// Tensors that must be in another tier than the op's own, by id.
+Json OtherTiers(const ScheduleOp& op, TierKind own) {
+  Json others = Json::object();
+  for (const ScheduleAccess& access : op.accesses) {
+    if (access.tier.kind == own) continue;
+    others[std::to_string(access.tensor)] = ToString(access.tier.kind);
+  }
+  return others;
+}
+
 Json OpLine(const Schedule& schedule, std::size_t index) {
   const ScheduleOp& op = schedule.ops[index];
   Json reads = Json::array();
   Json writes = Json::array();
-  TierKind tier = TierKind::kHbm;
   for (const ScheduleAccess& access : op.accesses) {
     // A page whose content stays in part is read too: what is only in "writes" needs no old
     // content.
     if (access.mode != AccessMode::kOverwrite) reads.push_back(Element(schedule, access));
     if (access.mode != AccessMode::kRead) writes.push_back(Element(schedule, access));
-    tier = access.tier.kind;
   }
   Json line = {{"op", index}, {"name", op.name}, {"seconds", op.seconds}};
   if (op.lane != "gpu") line["lane"] = op.lane;
+  const TierKind tier = FastestTier(op);
   if (tier != TierKind::kHbm) line["tier"] = ToString(tier);
+  Json others = OtherTiers(op, tier);
+  if (!others.empty()) line["tiers"] = std::move(others);
   line["reads"] = std::move(reads);
   line["writes"] = std::move(writes);
   return line;
@@ -73,18 +87,6 @@ Json OpLine(const Schedule& schedule, std::size_t index) {
 
 std::string Line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-/// The format knows one tier per op.
-absl::Status CheckTiers(const Schedule& schedule) {
-  for (const ScheduleOp& op : schedule.ops) {
-    for (const ScheduleAccess& access : op.accesses) {
-      if (access.tier.kind == op.accesses.front().tier.kind) continue;
-      return absl::InvalidArgumentError(
-          "op " + op.name + " uses several tiers; the schedule format knows one per op");
-    }
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -104,15 +106,8 @@ std::string FormatSchedule(const std::string& name, const Schedule& schedule) {
   return text;
 }
 
-absl::Status WriteScheduleFile(const std::string& path,
-                               const std::string& name,
-                               std::span<const Schedule> schedules) {
-  SLUICE_ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFile> file, AtomicFile::Create(path));
-  for (const Schedule& schedule : schedules) {
-    SLUICE_RETURN_IF_ERROR(CheckTiers(schedule));
-    SLUICE_RETURN_IF_ERROR(file->Append(FormatSchedule(name, schedule)));
-  }
-  return file->Commit();
+absl::Status AppendSchedule(const std::string& name, const Schedule& schedule, AtomicFile* file) {
+  return file->Append(FormatSchedule(name, schedule));
 }
 
 }  // namespace sluice::tools

@@ -1,18 +1,16 @@
 #pragma once
 
-#include <span>
 #include <string>
 
 #include "absl/status/status.h"
 #include "sluice/schedule.h"
+#include "tools/atomic_file.h"
 
 namespace sluice::tools {
 
-/// Writes schedules as JSON lines: per schedule a header, its tensors, its ops (docs/ describes the
-/// format). Errors: as AtomicFile; nothing is left behind then.
-absl::Status WriteScheduleFile(const std::string& path,
-                               const std::string& name,
-                               std::span<const Schedule> schedules);
+/// Appends a schedule as JSON lines: a header, its tensors, its ops. A file may hold several, one
+/// per iteration key. Errors: InvalidArgument (an op that uses several tiers), as AtomicFile.
+absl::Status AppendSchedule(const std::string& name, const Schedule& schedule, AtomicFile* file);
 
 /// The lines of one schedule.
 std::string FormatSchedule(const std::string& name, const Schedule& schedule);

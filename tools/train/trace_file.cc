@@ -30,7 +30,8 @@ double TraceFile::Microseconds(Time time) const {
 }
 
 void TraceFile::Append(std::string_view event) {
-  if (status_.ok()) status_ = file_->Append(event);
+  // Transfers may end after the file is complete.
+  if (status_.ok() && !finished_) status_ = file_->Append(event);
 }
 
 int TraceFile::TrackNumber(const std::string& track) {
@@ -76,6 +77,7 @@ absl::Status TraceFile::Finish() {
   base::MutexLock lock(mutex_);
   Append("\n],\"displayTimeUnit\":\"ms\"}\n");
   if (status_.ok()) status_ = file_->Commit();
+  finished_ = true;
   return status_;
 }
 

@@ -43,6 +43,7 @@ class TraceFile {
   base::Mutex mutex_;
   std::unique_ptr<AtomicFile> file_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int> tracks_ ABSL_GUARDED_BY(mutex_);
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,0 +1,93 @@
+#include "tests/tools/command.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "gtest/gtest.h"
+
+namespace sluice::tools {
+namespace {
+
+std::vector<char*> Pointers(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+}  // namespace
+
+Command::Command(const std::vector<std::string>& words,
+                 const std::vector<std::string>& environment) {
+  std::vector<std::string> arguments = {SLUICE_COMMAND};
+  arguments.insert(arguments.end(), words.begin(), words.end());
+  std::vector<std::string> variables = environment;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    variables.emplace_back(*variable);
+  }
+  std::array<int, 2> ends;
+  EXPECT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+  const std::string errors_path = directory_ / "errors";
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  posix_spawn_file_actions_addopen(
+      &actions, STDERR_FILENO, errors_path.c_str(), O_WRONLY | O_CREAT, 0600);
+  EXPECT_EQ(posix_spawn(&process_,
+                        SLUICE_COMMAND,
+                        &actions,
+                        nullptr,
+                        Pointers(arguments).data(),
+                        Pointers(variables).data()),
+            0);
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  descriptor_ = ends[0];
+}
+
+Command::~Command() {
+  if (process_ > 0) {
+    Signal(SIGKILL);
+    Wait();
+  }
+  close(descriptor_);
+}
+
+bool Command::ReadMore() {
+  std::array<char, 4096> buffer;
+  ssize_t count = -1;
+  do {
+    count = read(descriptor_, buffer.data(), buffer.size());
+  } while (count < 0 && errno == EINTR);
+  if (count <= 0) return false;
+  output_.append(buffer.data(), static_cast<std::size_t>(count));
+  return true;
+}
+
+bool Command::ReadUntil(const std::string& text) {
+  while (output_.find(text) == std::string::npos) {
+    if (!ReadMore()) return false;
+  }
+  return true;
+}
+
+void Command::Signal(int number) const { kill(process_, number); }
+
+int Command::Wait() {
+  while (ReadMore()) {
+  }
+  int status = 0;
+  while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+  }
+  process_ = -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace sluice::tools

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/tools/temporary_directory.h"
+
+namespace sluice::tools {
+
+/// The sluice command, run as a user would run it.
+class Command {
+ public:
+  /// Starts it. `environment` holds additions ("NAME=value").
+  explicit Command(const std::vector<std::string>& words,
+                   const std::vector<std::string>& environment = {});
+  /// Kills it when it still runs.
+  ~Command();
+  Command(const Command&) = delete;
+  Command& operator=(const Command&) = delete;
+
+  /// Reads standard output until it holds `text`; false when it ended before.
+  bool ReadUntil(const std::string& text);
+  void Signal(int number) const;
+  /// Reads everything and waits: the exit code, or 128 + the signal that ended it.
+  int Wait();
+
+  const std::string& output() const { return output_; }
+  /// Standard error. REQUIRES: Wait has returned.
+  std::string errors() const { return ReadWhole(directory_ / "errors"); }
+
+ private:
+  bool ReadMore();
+
+  TemporaryDirectory directory_;
+  pid_t process_ = -1;
+  int descriptor_ = -1;
+  std::string output_;
+};
+
+}  // namespace sluice::tools

@@ -1,0 +1,178 @@
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tools/median.h"
+#include "tools/train/link_rates.h"
+#include "tools/train/run_report.h"
+
+namespace sluice::tools {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+/// Three steps of 1.0, 2.0 and 4.0 s, the first not judged.
+RunReport ThreeSteps() {
+  RunReport report;
+  for (const double seconds : {1.0, 2.0, 4.0}) {
+    const int step = static_cast<int>(report.steps.size()) + 1;
+    report.steps.push_back({.step = step,
+                            .loss = 5.0 - step,
+                            .seconds = seconds,
+                            .stall_seconds = seconds / 4,
+                            .transfer_seconds = seconds / 2,
+                            .links = {{"hbm-dram", {100, 10}}},
+                            .judged = step > 1});
+  }
+  report.val_loss_first = 5.5;
+  report.val_loss = 3.5;
+  report.links["hbm-dram"] = {350, 30};
+  report.tiers["hbm"] = {.budget_bytes = 64, .peak_bytes = 60, .by_kind = {1, 0, 0, 2, 0, 0}};
+  report.bounds["hbm-dram"] = {.bytes = {.in_bytes = 90, .out_bytes = 9}, .seconds = 0.5};
+  report.bounds["dram-nvme"] = {.bytes = {.in_bytes = 50, .out_bytes = 5}, .seconds = 2.9};
+  report.peak_rss_bytes = 1000;
+  report.live_bytes = 900;
+  report.padding_bytes = 9;
+  return report;
+}
+
+TEST(RunReportTest, FiguresCountJudgedStepsOnly) {
+  const RunReport report = ThreeSteps();
+  EXPECT_DOUBLE_EQ(StepSecondsMedian(report), 3.0);
+  EXPECT_DOUBLE_EQ(StallFraction(report), 0.25);
+  // compute 4.5, transfer 3, wall 6: 1.5 of the 3 are hidden.
+  EXPECT_DOUBLE_EQ(OverlapEfficiency(report), 0.5);
+  EXPECT_EQ(BytesPerStep(report, "hbm-dram").in, 100u);
+  EXPECT_EQ(BytesPerStep(report, "none").in, 0u);
+  EXPECT_DOUBLE_EQ(BoundSeconds(report), 2.9);
+}
+
+TEST(RunReportTest, SaysWhatBinds) {
+  RunReport report = ThreeSteps();
+  EXPECT_THAT(WhatBinds(report), HasSubstr("bound by dram-nvme"));
+  report.bounds["dram-nvme"].seconds = 0.1;
+  EXPECT_THAT(WhatBinds(report), HasSubstr("bound by waiting: 25 %"));
+  for (StepRecord& step : report.steps) step.stall_seconds = 0;
+  EXPECT_THAT(WhatBinds(report), HasSubstr("bound by compute"));
+}
+
+std::vector<std::string> KeysOf(const Json& json) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : json.items()) keys.push_back(key);
+  return keys;
+}
+
+TEST(ReportJsonTest, IsOneLineWithExactlyTheDocumentedFields) {
+  RunReport report = ThreeSteps();
+  report.verify = VerifyReport{.identical = true, .slowdown = 1.25};
+  report.fallbacks.push_back({"io_uring", "refused", "threads"});
+  const std::string text = FormatJson(report);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
+  const Json json = Json::parse(text);
+  EXPECT_THAT(KeysOf(json),
+              UnorderedElementsAre("steps",
+                                   "loss_first",
+                                   "loss_last",
+                                   "val_loss_first",
+                                   "val_loss",
+                                   "step_ms_median",
+                                   "bound_ms",
+                                   "stall_fraction",
+                                   "overlap_efficiency",
+                                   "links",
+                                   "tiers",
+                                   "bound",
+                                   "peak_rss_bytes",
+                                   "live_bytes",
+                                   "padding_bytes",
+                                   "fallbacks",
+                                   "verify"));
+  EXPECT_EQ(json["steps"], 3);
+  EXPECT_EQ(json["loss_first"], 4.0);
+  EXPECT_EQ(json["loss_last"], 2.0);
+  EXPECT_EQ(json["step_ms_median"], 3000.0);
+  EXPECT_EQ(json["bound_ms"], 2900.0);
+  EXPECT_EQ(json["links"]["hbm-dram"]["in_bytes"], 350);
+  EXPECT_EQ(json["links"]["hbm-dram"]["out_bytes_per_step"], 10);
+  EXPECT_EQ(json["tiers"]["hbm"], Json::parse(R"({"budget_bytes":64,"peak_bytes":60})"));
+  EXPECT_EQ(json["bound"]["hbm-dram"],
+            Json::parse(R"({"in_bytes":90.0,"out_bytes":9.0,"ms":500.0})"));
+  EXPECT_EQ(json["fallbacks"][0]["chosen"], "threads");
+  EXPECT_THAT(KeysOf(json["verify"]),
+              UnorderedElementsAre(
+                  "identical", "ram_step_ms_median", "slowdown", "ram_gflops", "sgemm_gflops"));
+}
+
+TEST(ReportJsonTest, WhatDoesNotApplyIsAbsent) {
+  const Json json = Json::parse(FormatJson(RunReport()));
+  for (const char* key : {"loss_first", "val_loss", "bound_ms", "verify"}) {
+    EXPECT_FALSE(json.contains(key)) << key;
+  }
+  EXPECT_EQ(json["steps"], 0);
+  EXPECT_TRUE(json["fallbacks"].is_array());
+}
+
+TEST(ReportTextTest, NamesLossesTiersLinksAndFallbacks) {
+  RunReport report = ThreeSteps();
+  report.verify = VerifyReport{.identical = false, .difference = "tensor x differs at offset 7"};
+  const std::string text = FormatSummary(report);
+  for (const char* part : {"4.0000 -> 2.0000",
+                           "5.5000 -> 3.5000",
+                           "3000.0 ms median of 2 of 3",
+                           "25.0 % of the time",
+                           "100 B in, 10 B out per step",
+                           "peak 60 B of 64 B",
+                           "parameter 1 B, activation 2 B",
+                           "fallbacks          none",
+                           "DIFFERENT: tensor x differs at offset 7",
+                           "bound by dram-nvme"}) {
+    EXPECT_THAT(text, HasSubstr(part));
+  }
+  EXPECT_EQ(FormatSummary(RunReport()), "no step was made\n");
+}
+
+TEST(MedianTest, TakesTheMiddle) {
+  EXPECT_EQ(Median({}), 0);
+  EXPECT_EQ(Median({3, 1, 2}), 2);
+  EXPECT_EQ(Median({4, 1, 2, 3}), 2.5);
+}
+
+TEST(LinkBoundsTest, TimeIsTheLargestOfTheThreeLimits) {
+  const core::BoundBytes bytes{.in_bytes = 100, .out_bytes = 50};
+  EXPECT_DOUBLE_EQ(BoundSeconds(bytes, {.in = 10, .out = 100, .both = 100}), 10);
+  EXPECT_DOUBLE_EQ(BoundSeconds(bytes, {.in = 100, .out = 2, .both = 100}), 25);
+  EXPECT_DOUBLE_EQ(BoundSeconds(bytes, {.in = 100, .out = 100, .both = 5}), 30);
+  const double rate = RateForSeconds(bytes, 4);
+  EXPECT_DOUBLE_EQ(BoundSeconds(bytes, {.in = rate, .out = rate, .both = 2 * rate}), 4);
+}
+
+TEST(LinkBoundsTest, BudgetsAreWholePagesAndTheDiskSeesBoth) {
+  Schedule schedule{.key = "train", .page_bytes = 4096};
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    schedule.tensors.push_back({.bytes = 4096, .segment = i});
+    schedule.ops.push_back(
+        {.accesses = {
+             {.tensor = i, .range = kWholeTensor, .mode = AccessMode::kReadWrite, .tier = kHbm0}}});
+  }
+  RuntimeOptions options{.page_bytes = 4_KiB,
+                         .hbm_bytes = Bytes(2 * 4096 + 4000),
+                         .dram_bytes = Bytes(2 * 4096 + 200)};
+  const LinkBounds bounds = ComputeLinkBounds(schedule, options);
+  // The page of the op and what stays of the other frames: out is what does not fit beside it.
+  EXPECT_DOUBLE_EQ(bounds.at("hbm-dram").bytes.out_bytes, (6 - 2) * 4096);
+  EXPECT_DOUBLE_EQ(bounds.at("dram-nvme").bytes.out_bytes, (6 - 4) * 4096);
+}
+
+TEST(LinkRatesTest, AModelledRateLimitsALink) {
+  const LinkRates plain{.in = 10, .out = 8, .both = 12};
+  EXPECT_DOUBLE_EQ(LimitRates(plain, 0, 0).both, 12);
+  const LinkRates slow = LimitRates(plain, 3, 0);
+  EXPECT_DOUBLE_EQ(slow.in, 3);
+  EXPECT_DOUBLE_EQ(slow.out, 8);
+  EXPECT_DOUBLE_EQ(slow.both, 11);
+  EXPECT_DOUBLE_EQ(LimitRates(plain, 3, 20).out, 8);
+}
+
+}  // namespace
+}  // namespace sluice::tools

@@ -1,0 +1,161 @@
+#include <filesystem>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/tools/temporary_directory.h"
+#include "tools/train/train_flags.h"
+#include "tools/train/train_settings.h"
+
+namespace sluice::tools {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const std::string kConfigs = SLUICE_CONFIG_DIRECTORY;
+
+class ShippedConfigTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  std::string path() const { return kConfigs + "/" + GetParam(); }
+};
+
+TEST_P(ShippedConfigTest, Loads) {
+  absl::StatusOr<Config> config = Config::Load(path());
+  ASSERT_TRUE(config.ok()) << config.status();
+  const absl::StatusOr<TrainSettings> settings = ReadTrainSettings(*config);
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_GT(settings->runtime.hbm_bytes, Bytes(0));
+  EXPECT_TRUE(settings->texts.empty());
+}
+
+/// A comment stands directly above each key, or above the keys that directly precede it.
+TEST_P(ShippedConfigTest, DocumentsEveryKeyThatItSets) {
+  std::istringstream lines(ReadWhole(path()));
+  bool documented = false;
+  int keys = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || line.starts_with('[')) {
+      documented = false;
+    } else if (line.starts_with('#')) {
+      documented = true;
+    } else {
+      ++keys;
+      EXPECT_TRUE(documented) << line;
+    }
+  }
+  EXPECT_GE(keys, 40);
+}
+
+INSTANTIATE_TEST_SUITE_P(All,
+                         ShippedConfigTest,
+                         ::testing::Values("train-gpt.toml",
+                                           "train-gpt-linkbound.toml",
+                                           "train-gpt-tiny.toml",
+                                           "train-gpt-large.toml"));
+
+TEST(ShippedConfigsTest, NoneIsForgottenHere) {
+  for (const auto& entry : std::filesystem::directory_iterator(kConfigs)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("train-") || entry.path().extension() != ".toml") continue;
+    EXPECT_THAT((std::vector<std::string>{"train-gpt.toml",
+                                          "train-gpt-linkbound.toml",
+                                          "train-gpt-tiny.toml",
+                                          "train-gpt-large.toml"}),
+                ::testing::Contains(name));
+  }
+}
+
+absl::StatusOr<TrainSettings> Settings(const std::vector<std::string>& assignments) {
+  absl::StatusOr<Config> config = Config::Load(kConfigs + "/train-gpt.toml");
+  EXPECT_TRUE(config.ok()) << config.status();
+  for (const std::string& assignment : assignments) {
+    EXPECT_TRUE(config->Set(assignment).ok()) << assignment;
+  }
+  return ReadTrainSettings(*config);
+}
+
+TEST(TrainSettingsTest, ReadsEveryKeyOfTheWorkload) {
+  const absl::StatusOr<TrainSettings> settings =
+      Settings({"model.layers=3",          "model.heads=4",           "model.width=64",
+                "model.context=32",        "train.batch=6",           "train.steps=7",
+                "train.learning_rate=0.5", "train.warmup_steps=9",    "train.weight_decay=0.25",
+                "train.beta1=0.5",         "train.beta2=0.75",        "train.eps=0.125",
+                "train.clip_norm=2",       "train.group_sequences=3", "train.seed=11",
+                "train.val_every=13",      "train.val_batches=14",    "train.val_fraction=0.25",
+                "train.compute_threads=2", "train.texts=['a', 'b']",  "device.emulated.load=0.5"});
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_THAT((std::vector<int>{settings->model.layers,
+                                settings->model.heads,
+                                settings->model.width,
+                                settings->model.context}),
+              ElementsAre(3, 4, 64, 32));
+  const gpt::TrainConfig& train = settings->train;
+  EXPECT_THAT((std::vector<int>{train.batch,
+                                train.steps,
+                                train.warmup_steps,
+                                train.group_sequences,
+                                train.val_every,
+                                train.val_batches,
+                                train.compute_threads}),
+              ElementsAre(6, 7, 9, 3, 13, 14, 2));
+  EXPECT_THAT((std::vector<double>{train.learning_rate,
+                                   train.weight_decay,
+                                   train.beta1,
+                                   train.beta2,
+                                   train.eps,
+                                   train.clip_norm,
+                                   train.val_fraction}),
+              ElementsAre(0.5, 0.25, 0.5, 0.75, 0.125, 2, 0.25));
+  EXPECT_EQ(train.seed, 11u);
+  EXPECT_THAT(settings->texts, ElementsAre("a", "b"));
+  EXPECT_EQ(settings->emulated_load, 0.5);
+}
+
+TEST(TrainSettingsTest, ErrorsNameTheKey) {
+  const std::map<std::string, std::string> cases = {
+      {"train.steps=0", "\"train.steps\" is 0; it must be at least 1"},
+      {"train.val_fraction=0.9", "\"train.val_fraction\" is 0.9"},
+      {"device.emulated.load=2", "\"device.emulated.load\" is 2; allowed are 0 to 1"},
+      {"train.lerning_rate=1",
+       "unknown key \"train.lerning_rate\"; did you mean "
+       "\"train.learning_rate\"?"},
+      {"tiers.drum.bytes=1", "did you mean \"tiers.dram.bytes\"?"},
+      {"model.heads=7", "heads"},
+      {"train.group_sequences=3", "group_sequences"}};
+  for (const auto& [assignment, message] : cases) {
+    const absl::StatusOr<TrainSettings> settings = Settings({assignment});
+    ASSERT_FALSE(settings.ok()) << assignment;
+    EXPECT_EQ(settings.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(settings.status().message()), HasSubstr(message)) << assignment;
+  }
+}
+
+TEST(TrainFlagsTest, TextsOfTheFlagsReplaceThoseOfTheConfiguration) {
+  const std::vector<std::string> words = {"--config",
+                                          kConfigs + "/train-gpt.toml",
+                                          "--set",
+                                          "train.texts=['a']",
+                                          "--text",
+                                          "b",
+                                          "c",
+                                          "--verify",
+                                          "--json",
+                                          "--record",
+                                          "r",
+                                          "--trace",
+                                          "t",
+                                          "--save",
+                                          "s"};
+  const absl::StatusOr<TrainFlags> flags = ReadTrainFlags(words);
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EXPECT_THAT(flags->settings.texts, ElementsAre("b", "c"));
+  EXPECT_TRUE(flags->verify && flags->json);
+  EXPECT_EQ(flags->record_path + flags->trace_path + flags->save_path, "rts");
+}
+
+}  // namespace
+}  // namespace sluice::tools

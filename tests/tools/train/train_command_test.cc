@@ -1,0 +1,269 @@
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/tools/command.h"
+
+namespace sluice::tools {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
+using ::testing::UnorderedElementsAre;
+
+const std::string kTinyConfig = std::string(SLUICE_CONFIG_DIRECTORY) + "/train-gpt-tiny.toml";
+
+/// A text with something to learn in it, and a spill directory.
+class TrainCommandTest : public ::testing::Test {
+ protected:
+  TrainCommandTest() {
+    std::string text;
+    for (int line = 0; line < 600; ++line) {
+      text += "line " + std::to_string(line) + ": the quick brown fox and its page\n";
+    }
+    text_path_ = files_.Write("text", text);
+  }
+
+  /// `sluice train` on the tiny configuration, and what is added.
+  std::vector<std::string> Words(const std::vector<std::string>& more) const {
+    return WordsOn(text_path_, more);
+  }
+  std::vector<std::string> WordsOn(const std::string& text,
+                                   const std::vector<std::string>& more) const {
+    std::vector<std::string> words = {"train",
+                                      "--config",
+                                      kTinyConfig,
+                                      "--text",
+                                      text,
+                                      "--set",
+                                      "tiers.nvme.directory=" + spill_.path()};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+
+  /// Runs into a user error: its text. Nothing is left behind.
+  std::string UserError(const std::vector<std::string>& words) {
+    Command command(words);
+    EXPECT_EQ(command.Wait(), 2) << command.errors();
+    EXPECT_THAT(spill_.Names(), IsEmpty());
+    return command.errors();
+  }
+
+  TemporaryDirectory files_;
+  TemporaryDirectory spill_;
+  std::string text_path_;
+};
+
+TEST_F(TrainCommandTest, VerifiesBitForBitAndReportsEveryField) {
+  Command command(Words({"--verify", "--json"}));
+  ASSERT_EQ(command.Wait(), 0) << command.errors();
+  const Json json = Json::parse(command.output());
+  EXPECT_EQ(std::count(command.output().begin(), command.output().end(), '\n'), 1);
+  EXPECT_EQ(json["steps"], 6);
+  EXPECT_EQ(json["verify"]["identical"], true);
+  EXPECT_LT(json["val_loss"], json["val_loss_first"]);
+  EXPECT_GT(json["verify"]["slowdown"], 0);
+  EXPECT_GT(json["verify"]["ram_gflops"], 0);
+  EXPECT_GT(json["verify"]["sgemm_gflops"], 0);
+  EXPECT_GT(json["bound_ms"], 0);
+  for (const char* link : {"hbm-dram", "dram-nvme"}) {
+    EXPECT_GT(json["links"][link]["in_bytes"], 0) << link;
+    EXPECT_GT(json["links"][link]["out_bytes"], 0) << link;
+    EXPECT_TRUE(json["bound"].contains(link));
+  }
+  for (const char* tier : {"hbm", "dram", "nvme"}) {
+    EXPECT_GT(json["tiers"][tier]["peak_bytes"], 0) << tier;
+    EXPECT_LE(json["tiers"][tier]["peak_bytes"], json["tiers"][tier]["budget_bytes"]) << tier;
+  }
+  EXPECT_GT(json["peak_rss_bytes"], json["live_bytes"]);
+  EXPECT_THAT(spill_.Names(), IsEmpty());
+}
+
+TEST_F(TrainCommandTest, AFlippedBitIsFoundAndNamed) {
+  Command command(Words({"--verify", "--json"}), {"SLUICE_TEST_VERIFY_FLIP=layer1.mlp_up.w"});
+  EXPECT_EQ(command.Wait(), 1) << command.errors();
+  EXPECT_EQ(Json::parse(command.output())["verify"]["identical"], false);
+  EXPECT_THAT(command.errors(), HasSubstr("tensor layer1.mlp_up.w differs at offset 0"));
+}
+
+TEST_F(TrainCommandTest, TextReportHasALinePerStepAndASummary) {
+  Command command(Words({}));
+  ASSERT_EQ(command.Wait(), 0) << command.errors();
+  EXPECT_THAT(command.output(),
+              AllOf(HasSubstr("xxh3 "),
+                    HasSubstr("step    1/6"),
+                    HasSubstr("step    6/6"),
+                    HasSubstr("validation loss"),
+                    HasSubstr("peak memory"),
+                    HasSubstr("bound by")));
+  EXPECT_EQ(command.output().find('\r'), std::string::npos) << "progress in a pipe";
+}
+
+std::vector<Json> ParseLines(const std::string& text) {
+  std::vector<Json> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(Json::parse(line));
+  return lines;
+}
+
+TEST_F(TrainCommandTest, RecordsTheSchedulesOfBothKeys) {
+  Command command(Words({"--record", files_ / "schedule.jsonl"}));
+  ASSERT_EQ(command.Wait(), 0) << command.errors();
+  std::vector<std::string> keys;
+  std::size_t tensors = 0, ops = 0, expected_tensors = 0, expected_ops = 0;
+  for (const Json& line : ParseLines(ReadWhole(files_ / "schedule.jsonl"))) {
+    if (line.contains("schedule")) {
+      keys.push_back(line["key"]);
+      expected_tensors += line["tensors"].get<std::size_t>();
+      expected_ops += line["ops"].get<std::size_t>();
+    }
+    tensors += line.contains("tensor") && line.contains("bytes");
+    ops += line.contains("op") && line.contains("reads") && line.contains("writes");
+  }
+  EXPECT_THAT(keys, ElementsAre("train", "validate"));
+  EXPECT_EQ(tensors, expected_tensors);
+  EXPECT_EQ(ops, expected_ops);
+  EXPECT_GT(ops, 20u);
+}
+
+TEST_F(TrainCommandTest, TracesLinksComputeAndResidentBytes) {
+  Command command(Words({"--trace", files_ / "trace.json"}));
+  ASSERT_EQ(command.Wait(), 0) << command.errors();
+  const Json trace = Json::parse(ReadWhole(files_ / "trace.json"));
+  std::vector<std::string> tracks;
+  std::size_t intervals = 0;
+  for (const Json& event : trace["traceEvents"]) {
+    if (event["ph"] == "M") tracks.push_back(event["args"]["name"]);
+    intervals += event["ph"] == "X";
+  }
+  EXPECT_THAT(tracks,
+              IsSupersetOf({"hbm-dram in",
+                            "hbm-dram out",
+                            "dram-nvme in",
+                            "dram-nvme out",
+                            "compute",
+                            "stall",
+                            "resident bytes"}));
+  EXPECT_GT(intervals, 100u);
+}
+
+TEST_F(TrainCommandTest, SavesTheModel) {
+  Command command(Words({"--save", files_ / "model.safetensors"}));
+  ASSERT_EQ(command.Wait(), 0) << command.errors();
+  const std::string content = ReadWhole(files_ / "model.safetensors");
+  ASSERT_GT(content.size(), 8u);
+  std::uint64_t header_bytes = 0;
+  for (int i = 7; i >= 0; --i)
+    header_bytes =
+        header_bytes << 8 | static_cast<unsigned char>(content[static_cast<std::size_t>(i)]);
+  const Json header = Json::parse(content.substr(8, header_bytes));
+  EXPECT_EQ(header["__metadata__"]["steps"], "6");
+  std::uint64_t end = 0;
+  for (const auto& [name, tensor] : header.items()) {
+    if (name == "__metadata__") continue;
+    end = std::max(end, tensor["data_offsets"][1].get<std::uint64_t>());
+  }
+  EXPECT_EQ(content.size(), 8 + header_bytes + end);
+  EXPECT_THAT(files_.Names(), ElementsAre("model.safetensors", "text"));
+}
+
+TEST_F(TrainCommandTest, APacedLinkIsJudgedAfterItsPaceIsSet) {
+  Command command(
+      Words({"--verify", "--set", "device.emulated.load=0.5", "--set", "train.steps=8"}));
+  ASSERT_EQ(command.Wait(), 0) << command.errors();
+  EXPECT_THAT(command.output(),
+              AllOf(HasSubstr("hbm-dram paced at"), HasSubstr("median of 3 of 8")));
+}
+
+TEST_F(TrainCommandTest, CtrlCFinishesTheStepAndPrintsTheSummary) {
+  Command command(Words({"--set", "train.steps=100000", "--save", files_ / "model.safetensors"}));
+  ASSERT_TRUE(command.ReadUntil("step    1/")) << command.errors();
+  command.Signal(SIGINT);
+  EXPECT_EQ(command.Wait(), 130) << command.errors();
+  EXPECT_THAT(command.output(), HasSubstr("peak memory"));
+  EXPECT_THAT(spill_.Names(), IsEmpty());
+  EXPECT_THAT(files_.Names(), ElementsAre("model.safetensors", "text"));
+}
+
+TEST_F(TrainCommandTest, CtrlCWorksWhileVerifying) {
+  Command command(Words({"--verify", "--set", "train.steps=100000"}));
+  ASSERT_TRUE(command.ReadUntil("step    6/")) << command.errors();
+  command.Signal(SIGINT);
+  EXPECT_EQ(command.Wait(), 130) << command.errors();
+}
+
+TEST_F(TrainCommandTest, FlagsAndKeysThatDoNotExistNameTheNearest) {
+  EXPECT_THAT(UserError({"train"}), HasSubstr("--config FILE is required"));
+  EXPECT_THAT(UserError(Words({"--verfy"})), HasSubstr("did you mean \"--verify\"?"));
+  EXPECT_THAT(UserError(Words({"--set", "tiers.drm.bytes=1MiB"})),
+              HasSubstr("did you mean \"tiers.dram.bytes\"?"));
+}
+
+TEST_F(TrainCommandTest, ConfigurationErrorsNameThePlace) {
+  const std::string malformed = files_.Write("malformed.toml", "page_bytes = 4096\n[model\n");
+  EXPECT_THAT(UserError({"train", "--config", malformed}), HasSubstr("malformed.toml:2:"));
+  const std::string misspelt = files_.Write("misspelt.toml", "[model]\nlayer = 2\n");
+  EXPECT_THAT(UserError({"train", "--config", misspelt}),
+              AllOf(HasSubstr("misspelt.toml:2:"), HasSubstr("\"model.layers\"")));
+  EXPECT_THAT(UserError({"train", "--config", files_ / "none.toml"}), HasSubstr("none.toml"));
+}
+
+TEST_F(TrainCommandTest, TextErrorsNameTheFile) {
+  EXPECT_THAT(UserError(WordsOn(files_.Write("empty", ""), {})), HasSubstr("empty is empty"));
+  EXPECT_THAT(UserError(WordsOn(files_ / "none", {})), HasSubstr("none"));
+  EXPECT_THAT(UserError(WordsOn(files_.Write("short", "abc"), {})), HasSubstr("bytes"));
+}
+
+TEST_F(TrainCommandTest, ABudgetBelowTheLargestOpNamesOpAndBytes) {
+  const std::string message = UserError(Words({"--set", "tiers.hbm.bytes=192KiB"}));
+  EXPECT_THAT(message, AllOf(HasSubstr("hbm"), HasSubstr("KiB")));
+}
+
+TEST_F(TrainCommandTest, ATooSmallSpillFileNamesTheTier) {
+  EXPECT_THAT(UserError(Words({"--set", "tiers.nvme.bytes=256KiB"})), HasSubstr("nvme"));
+}
+
+TEST_F(TrainCommandTest, SpillDirectoriesThatCannotBeTrustedAreRefused) {
+  const auto with = [this](const std::string& directory) {
+    return UserError(Words({"--set", "tiers.nvme.directory=" + directory}));
+  };
+  EXPECT_THAT(with(files_ / "missing"), HasSubstr("missing"));
+  const std::string shared = files_ / "shared";
+  ASSERT_EQ(mkdir(shared.c_str(), 0700), 0);
+  ASSERT_EQ(chmod(shared.c_str(), 0777), 0);
+  EXPECT_THAT(with(shared), HasSubstr("shared"));
+  if (geteuid() != 0) GTEST_SKIP() << "a foreign directory needs root to be made";
+  ASSERT_EQ(chmod(shared.c_str(), 0700), 0);
+  ASSERT_EQ(chown(shared.c_str(), 65534, 65534), 0);
+  EXPECT_THAT(with(shared), HasSubstr("shared"));
+}
+
+TEST_F(TrainCommandTest, OutputsThatCannotBeWrittenAreFoundBeforeTheWork) {
+  for (const char* flag : {"--record", "--trace", "--save"}) {
+    Command command(Words({flag, files_ / "no/such"}));
+    EXPECT_EQ(command.Wait(), 2) << flag;
+    EXPECT_EQ(command.output().find("step"), std::string::npos);
+  }
+  EXPECT_THAT(files_.Names(), ElementsAre("text"));
+}
+
+TEST_F(TrainCommandTest, APaceNeedsStepsToJudge) {
+  EXPECT_THAT(
+      UserError(Words({"--verify", "--set", "device.emulated.load=0.5", "--set", "train.steps=5"})),
+      HasSubstr("must be more than 5"));
+}
+
+}  // namespace
+}  // namespace sluice::tools

@@ -1,0 +1,72 @@
+#include <array>
+#include <cstdio>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/strings.h"
+#include "fmt/format.h"
+#include "tools/doctor/doctor.h"
+#include "tools/exit_code.h"
+#include "tools/train/train.h"
+
+namespace sluice::tools {
+namespace {
+
+struct SubCommand {
+  const char* name;
+  const char* help;
+  int (*run)(std::span<const std::string> words);
+};
+
+constexpr std::array kSubCommands = {
+    SubCommand{"train", "train the byte-level GPT on any text under given budgets", RunTrain},
+    SubCommand{"doctor", "what this machine offers and what sluice will use", RunDoctor},
+};
+
+std::string Usage() {
+  std::string text = "Usage: sluice SUB-COMMAND [FLAG ...]\n\nSub-commands:\n";
+  for (const SubCommand& command : kSubCommands) {
+    text += fmt::format("  {:<8} {}\n", command.name, command.help);
+  }
+  return text +
+         "\nsluice SUB-COMMAND --help lists its flags; sluice --version prints the version.\n";
+}
+
+int Unknown(const std::string& name) {
+  std::vector<std::string> names;
+  for (const SubCommand& command : kSubCommands) names.emplace_back(command.name);
+  fmt::print(stderr,
+             "sluice: unknown sub-command \"{}\"; did you mean \"{}\"?\n",
+             name,
+             base::NearestName(name, names));
+  return kExitUserError;
+}
+
+int Run(std::span<const std::string> words) {
+  if (words.empty()) {
+    fmt::print(stderr, "{}", Usage());
+    return kExitUserError;
+  }
+  const std::string& name = words.front();
+  for (const SubCommand& command : kSubCommands) {
+    if (name == command.name) return command.run(words.subspan(1));
+  }
+  if (name == "--version") {
+    fmt::print("sluice {}\n", SLUICE_VERSION);
+    return kExitDone;
+  }
+  if (name == "--help" || name == "-h" || name == "help") {
+    fmt::print("{}", Usage());
+    return kExitDone;
+  }
+  return Unknown(name);
+}
+
+}  // namespace
+}  // namespace sluice::tools
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  return sluice::tools::Run(words);
+}

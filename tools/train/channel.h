@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace sluice::tools {
+
+/// What the two processes of --verify say to each other.
+enum class MessageType : std::uint32_t {
+  kText,         ///< to the child: the bytes to train on
+  kRunSteps,     ///< to the child: how many; it answers kSteps
+  kSteps,        ///< losses and seconds of each step
+  kMeasureGemm,  ///< to the child; it answers kGemm
+  kGemm,         ///< the rates of the compute kernels
+  kSendState,    ///< to the child; it answers with kTensor and kChunk messages, then kEnd
+  kTensor,       ///< the name of the tensor whose chunks follow
+  kChunk,        ///< bytes of it, in order
+  kEnd,
+  kError,  ///< the child failed; the text says why
+};
+
+struct Message {
+  MessageType type = MessageType::kEnd;
+  std::string payload;
+};
+
+/// One end of a connected pair of local sockets that carries whole messages.
+/// Threads: externally synchronised.
+class Channel {
+ public:
+  /// Takes the descriptor over.
+  explicit Channel(int descriptor) : descriptor_(descriptor) {}
+  Channel(Channel&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  Channel& operator=(Channel&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+  ~Channel() { Close(); }
+
+  /// Errors: Unavailable when the other end is gone.
+  absl::Status Send(MessageType type, std::string_view payload = {});
+  /// Blocks for the next message. Errors: Unavailable when the other end is gone.
+  absl::StatusOr<Message> Receive();
+  /// As Receive, for a message that must be of `type`. Errors: also what a kError says.
+  absl::StatusOr<std::string> Expect(MessageType type);
+
+  /// The other end receives no more than what was sent.
+  void Close();
+
+ private:
+  int descriptor_;
+};
+
+/// Two connected ends. Errors: as socketpair(2).
+absl::StatusOr<std::pair<Channel, int>> MakeChannel();
+
+}  // namespace sluice::tools

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "runtime/core/bound.h"
+#include "sluice/options.h"
+#include "sluice/schedule.h"
+
+namespace sluice::tools {
+
+/// What a link gives to a plain loop, in bytes per second; `both` counts both directions.
+struct LinkRates {
+  double in = 0;
+  double out = 0;
+  double both = 0;
+};
+
+/// Per iteration of the key: what must cross a link at least, and how long that takes.
+struct LinkBound {
+  core::BoundBytes bytes;
+  double seconds = 0;
+};
+
+/// By the names of Stats::links.
+using LinkBounds = std::map<std::string, LinkBound>;
+
+inline constexpr const char* kDeviceLink = "hbm-dram";
+inline constexpr const char* kDiskLink = "dram-nvme";
+
+/// The bytes only; seconds are 0. Budgets are those of `options`.
+LinkBounds ComputeLinkBounds(const Schedule& schedule, const RuntimeOptions& options);
+
+/// max(in / R, out / W, (in + out) / X).
+double BoundSeconds(const core::BoundBytes& bytes, const LinkRates& rates);
+
+/// The rate of both directions at which the bytes take `seconds`; 0 when there are none to move.
+double RateForSeconds(const core::BoundBytes& bytes, double seconds);
+
+}  // namespace sluice::tools

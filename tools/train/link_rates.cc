@@ -1,0 +1,59 @@
+#include "tools/train/link_rates.h"
+
+#include <algorithm>
+
+#include "base/status.h"
+#include "io/disk_rates.h"
+#include "runtime/device/copy_rates.h"
+
+namespace sluice::tools {
+namespace {
+
+constexpr std::uint64_t kDiskFileBytes = std::uint64_t{256} << 20;
+/// Per side of the copy; the loop takes four times as much.
+constexpr std::uint64_t kCopyBytes = std::uint64_t{32} << 20;
+
+absl::StatusOr<LinkRates> MeasureDisk(const RuntimeOptions& options) {
+  const std::uint64_t page = options.page_bytes.count();
+  const std::uint64_t budget = options.nvme_bytes.count() / page * page;
+  const io::DiskRatesOptions disk{.directory = options.io.directory,
+                                  .file_bytes = std::max(page, std::min(kDiskFileBytes, budget)),
+                                  .block_bytes = page,
+                                  .queue_depth = options.io.queue_depth,
+                                  .disable_io_uring = options.io.disable_io_uring};
+  SLUICE_ASSIGN_OR_RETURN(const io::DiskRates rates, io::MeasureDiskRates(disk));
+  return LinkRates{rates.read, rates.write, rates.mixed};
+}
+
+absl::StatusOr<LinkRates> MeasureCopies(const RuntimeOptions& options) {
+  const std::uint64_t page = options.page_bytes.count();
+  const device::PlainCopyOptions copies{
+      .page_bytes = page,
+      .pages = static_cast<std::uint32_t>(std::max<std::uint64_t>(2, kCopyBytes / page)),
+      .cpus = options.cpus};
+  SLUICE_ASSIGN_OR_RETURN(const device::CopyRates rates, device::MeasurePlainCopyRates(copies));
+  return LimitRates(LinkRates{rates.in, rates.out, rates.both},
+                    options.emulated.in_bytes_per_second,
+                    options.emulated.out_bytes_per_second);
+}
+
+double Limit(double rate, double limit) { return limit > 0 ? std::min(rate, limit) : rate; }
+
+}  // namespace
+
+LinkRates LimitRates(const LinkRates& rates,
+                     double in_bytes_per_second,
+                     double out_bytes_per_second) {
+  const LinkRates limited{
+      Limit(rates.in, in_bytes_per_second), Limit(rates.out, out_bytes_per_second), rates.both};
+  return {limited.in, limited.out, std::min(rates.both, limited.in + limited.out)};
+}
+
+absl::StatusOr<std::map<std::string, LinkRates>> MeasureLinkRates(const RuntimeOptions& options) {
+  std::map<std::string, LinkRates> rates;
+  SLUICE_ASSIGN_OR_RETURN(rates[kDiskLink], MeasureDisk(options));
+  SLUICE_ASSIGN_OR_RETURN(rates[kDeviceLink], MeasureCopies(options));
+  return rates;
+}
+
+}  // namespace sluice::tools

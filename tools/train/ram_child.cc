@@ -1,0 +1,135 @@
+#include "tools/train/ram_child.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "base/strings.h"
+#include "tools/exit_code.h"
+#include "tools/train/channel.h"
+#include "tools/train/child_process.h"
+#include "tools/train/gemm_rate.h"
+#include "tools/train/steps.h"
+#include "tools/train/train_flags.h"
+#include "workloads/gpt/ram_memory.h"
+#include "workloads/gpt/trainer.h"
+
+namespace sluice::tools {
+namespace {
+
+/// For the test of --verify only: "TENSOR" has the lowest bit of its first byte flipped on the way.
+constexpr const char* kFlipVariable = "SLUICE_TEST_VERIFY_FLIP";
+
+class RamChild {
+ public:
+  RamChild(TrainSettings settings, Channel& channel)
+      : settings_(std::move(settings)), channel_(channel) {}
+
+  /// Until the other end closes the channel.
+  absl::Status Serve() {
+    for (;;) {
+      absl::StatusOr<Message> message = channel_.Receive();
+      if (absl::IsUnavailable(message.status())) return absl::OkStatus();
+      if (!message.ok()) return message.status();
+      SLUICE_RETURN_IF_ERROR(Answer(*std::move(message)));
+    }
+  }
+
+ private:
+  absl::Status Answer(Message message) {
+    if (message.type == MessageType::kText) return SetUp(std::move(message.payload));
+    if (trainer_ == nullptr) return absl::InternalError("the RAM run has no text yet");
+    switch (message.type) {
+      case MessageType::kRunSteps:
+        return RunSteps(message.payload);
+      case MessageType::kMeasureGemm:
+        return MeasureGemm();
+      case MessageType::kSendState:
+        return SendState();
+      default:
+        return absl::InternalError("the RAM run was sent what it does not know");
+    }
+  }
+
+  absl::Status SetUp(std::string text) {
+    SLUICE_ASSIGN_OR_RETURN(
+        data_, gpt::Dataset::FromBytes(std::move(text), settings_.train, settings_.model));
+    SLUICE_ASSIGN_OR_RETURN(
+        trainer_, gpt::Trainer::Create(settings_.model, settings_.train, *data_, memory_));
+    // What the paged run does before its first step.
+    SLUICE_ASSIGN_OR_RETURN(const float val_loss, trainer_->Validate());
+    std::string payload(sizeof(val_loss), '\0');
+    std::memcpy(payload.data(), &val_loss, sizeof(val_loss));
+    return channel_.Send(MessageType::kEnd, payload);
+  }
+
+  absl::Status RunSteps(const std::string& payload) {
+    std::int32_t count = 0;
+    if (payload.size() != sizeof(count)) return absl::InternalError("kRunSteps has a wrong size");
+    std::memcpy(&count, payload.data(), sizeof(count));
+    std::string outcomes;
+    for (std::int32_t i = 0; i < count; ++i) {
+      StepOutcome outcome;
+      SLUICE_RETURN_IF_ERROR(TrainOnce(*trainer_, &outcome));
+      SLUICE_RETURN_IF_ERROR(ValidateIfDue(*trainer_, settings_.train, &outcome));
+      outcomes.append(reinterpret_cast<const char*>(&outcome), sizeof(outcome));
+    }
+    return channel_.Send(MessageType::kSteps, outcomes);
+  }
+
+  absl::Status MeasureGemm() {
+    const double gflops = MeasureGemmGflops(trainer_->GemmShapes());
+    std::string payload(sizeof(gflops), '\0');
+    std::memcpy(payload.data(), &gflops, sizeof(gflops));
+    return channel_.Send(MessageType::kGemm, payload);
+  }
+
+  absl::Status SendState() {
+    const absl::Status sent = trainer_->ForEachState(
+        [this](const std::string& tensor, std::uint64_t offset, std::span<const std::byte> bytes) {
+          return SendPiece(tensor, offset, bytes);
+        });
+    SLUICE_RETURN_IF_ERROR(sent);
+    return channel_.Send(MessageType::kEnd);
+  }
+
+  absl::Status SendPiece(const std::string& tensor,
+                         std::uint64_t offset,
+                         std::span<const std::byte> bytes) {
+    std::string chunk(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const char* const flip = std::getenv(kFlipVariable);
+    if (flip != nullptr && tensor == flip && offset == 0) chunk[0] ^= 1;
+    if (offset == 0) SLUICE_RETURN_IF_ERROR(channel_.Send(MessageType::kTensor, tensor));
+    return channel_.Send(MessageType::kChunk, chunk);
+  }
+
+  const TrainSettings settings_;
+  Channel& channel_;
+  gpt::RamMemory memory_;
+  std::optional<gpt::Dataset> data_;
+  std::unique_ptr<gpt::Trainer> trainer_;
+};
+
+absl::Status Run(std::span<const std::string> words, Channel& channel) {
+  SLUICE_ASSIGN_OR_RETURN(TrainFlags flags, ReadTrainFlags(words));
+  return RamChild(std::move(flags.settings), channel).Serve();
+}
+
+}  // namespace
+
+int RunRamChild(std::span<const std::string> words) {
+  BecomeChild();
+  Channel channel(STDIN_FILENO);
+  const absl::Status status = Run(words, channel);
+  if (status.ok()) return kExitDone;
+  const absl::Status sent = channel.Send(MessageType::kError, base::ToStd(status.message()));
+  return sent.ok() ? ExitCodeOf(status) : Fail(status);
+}
+
+}  // namespace sluice::tools

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tools/train/child_process.h"
+#include "tools/train/steps.h"
+#include "workloads/gpt/trainer.h"
+
+namespace sluice::tools {
+
+/// The same training entirely in RAM, in a process of its own: what --verify compares with. It
+/// computes only inside the calls below; between them it waits for a message.
+/// Threads: externally synchronised.
+class RamRun {
+ public:
+  /// Starts it with the words of the train command, on the same text, up to the validation before
+  /// the first step.
+  static absl::StatusOr<RamRun> Start(std::span<const std::string> words, const std::string& text);
+
+  float first_val_loss() const { return first_val_loss_; }
+  absl::StatusOr<std::vector<StepOutcome>> RunSteps(int count);
+  /// See MeasureGemmGflops.
+  absl::StatusOr<double> MeasureGemm();
+  /// Compares every parameter and optimizer state bit for bit: empty when all are the same, else a
+  /// sentence that names the first tensor that differs and the offset in it.
+  absl::StatusOr<std::string> CompareState(gpt::Trainer& trainer);
+
+ private:
+  RamRun(ChildProcess child, float first_val_loss)
+      : child_(std::move(child)), first_val_loss_(first_val_loss) {}
+
+  ChildProcess child_;
+  float first_val_loss_;
+};
+
+}  // namespace sluice::tools

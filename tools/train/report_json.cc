@@ -1,0 +1,84 @@
+#include "nlohmann/json.hpp"
+#include "tools/train/run_report.h"
+
+namespace sluice::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json LinksJson(const RunReport& report) {
+  Json links = Json::object();
+  for (const auto& [name, total] : report.links) {
+    const LinkBytes step = BytesPerStep(report, name);
+    links[name] = {{"in_bytes", total.in},
+                   {"out_bytes", total.out},
+                   {"in_bytes_per_step", step.in},
+                   {"out_bytes_per_step", step.out}};
+  }
+  return links;
+}
+
+Json TiersJson(const RunReport& report) {
+  Json tiers = Json::object();
+  for (const auto& [name, tier] : report.tiers) {
+    tiers[name] = {{"budget_bytes", tier.budget_bytes}, {"peak_bytes", tier.peak_bytes}};
+  }
+  return tiers;
+}
+
+Json BoundJson(const RunReport& report) {
+  Json bound = Json::object();
+  for (const auto& [name, link] : report.bounds) {
+    bound[name] = {{"in_bytes", link.bytes.in_bytes},
+                   {"out_bytes", link.bytes.out_bytes},
+                   {"ms", link.seconds * 1e3}};
+  }
+  return bound;
+}
+
+Json FallbacksJson(const RunReport& report) {
+  Json fallbacks = Json::array();
+  for (const FallbackEvent& fallback : report.fallbacks) {
+    fallbacks.push_back(
+        {{"what", fallback.what}, {"reason", fallback.reason}, {"chosen", fallback.chosen}});
+  }
+  return fallbacks;
+}
+
+Json VerifyJson(const VerifyReport& verify) {
+  return {{"identical", verify.identical},
+          {"ram_step_ms_median", verify.ram_step_ms_median},
+          {"slowdown", verify.slowdown},
+          {"ram_gflops", verify.ram_gflops},
+          {"sgemm_gflops", verify.sgemm_gflops}};
+}
+
+}  // namespace
+
+std::string FormatJson(const RunReport& report) {
+  Json json;
+  json["steps"] = report.steps.size();
+  if (!report.steps.empty()) {
+    json["loss_first"] = report.steps.front().loss;
+    json["loss_last"] = report.steps.back().loss;
+    json["step_ms_median"] = StepSecondsMedian(report) * 1e3;
+    json["stall_fraction"] = StallFraction(report);
+    json["overlap_efficiency"] = OverlapEfficiency(report);
+  }
+  if (report.val_loss_first.has_value()) json["val_loss_first"] = *report.val_loss_first;
+  if (report.val_loss.has_value()) json["val_loss"] = *report.val_loss;
+  if (!report.bounds.empty()) {
+    json["bound_ms"] = BoundSeconds(report) * 1e3;
+    json["bound"] = BoundJson(report);
+  }
+  json["links"] = LinksJson(report);
+  json["tiers"] = TiersJson(report);
+  json["peak_rss_bytes"] = report.peak_rss_bytes;
+  json["live_bytes"] = report.live_bytes;
+  json["padding_bytes"] = report.padding_bytes;
+  json["fallbacks"] = FallbacksJson(report);
+  if (report.verify.has_value()) json["verify"] = VerifyJson(*report.verify);
+  return json.dump() + "\n";
+}
+
+}  // namespace sluice::tools

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "sluice/runtime.h"
+#include "tools/train/busy_time.h"
+#include "tools/train/memory_sampler.h"
+#include "tools/train/run_report.h"
+#include "tools/train/steps.h"
+#include "tools/train/trace_file.h"
+#include "workloads/gpt/memory.h"
+
+namespace sluice::tools {
+
+/// Receives the intervals of a run as they end: the busy time of its links, and the trace file
+/// where one is wanted. Made before the Runtime, which is given its sink. Threads: any.
+class SpanCollector {
+ public:
+  /// `trace` may be null; otherwise it outlives the collector's sink.
+  explicit SpanCollector(TraceFile* trace) : trace_(trace) {}
+
+  void Add(const TraceSpan& span);
+  TraceFile* trace() const { return trace_; }
+  BusyTime& busy() { return busy_; }
+
+ private:
+  TraceFile* const trace_;
+  BusyTime busy_;
+};
+
+/// Watches a Runtime step by step: differences of its counters, its peaks against their budgets (a
+/// tier above its budget stops the program), memory, and counters for the trace.
+/// Threads: externally synchronised.
+class RunMonitor {
+ public:
+  RunMonitor(const Runtime& runtime, SpanCollector& spans, MemorySampler& memory);
+
+  /// Around one training step.
+  void BeginStep();
+  StepRecord EndStep(int step, const StepOutcome& outcome);
+
+  /// Bytes per link since the Runtime was made.
+  std::map<std::string, LinkBytes> LinkTotals() const;
+  /// For gpt::Memory::SetObserver.
+  void OnOp(const gpt::OpTiming& timing);
+  /// Fills what the Runtime and the samples know at the end.
+  void Fill(RunReport* report);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void CheckBudgets(const Stats& stats);
+
+  const Runtime& runtime_;
+  SpanCollector& spans_;
+  MemorySampler& memory_;
+  Stats before_;
+  Clock::time_point step_begin_;
+  Clock::time_point counters_at_;
+  std::map<std::string, TierReport> tiers_;
+};
+
+}  // namespace sluice::tools

@@ -1,0 +1,99 @@
+#include "tools/train/run_report.h"
+
+#include <algorithm>
+
+#include "fmt/format.h"
+#include "tools/median.h"
+
+namespace sluice::tools {
+namespace {
+
+/// Sums one figure over the judged steps.
+template <typename Figure>
+double SumJudged(const RunReport& report, const Figure& figure) {
+  double sum = 0;
+  for (const StepRecord& step : report.steps) {
+    if (step.judged) sum += figure(step);
+  }
+  return sum;
+}
+
+double WallSeconds(const RunReport& report) {
+  return SumJudged(report, [](const StepRecord& step) { return step.seconds; });
+}
+
+double StallSeconds(const RunReport& report) {
+  return SumJudged(report, [](const StepRecord& step) { return step.stall_seconds; });
+}
+
+/// The link with the largest bound; end when there is none.
+LinkBounds::const_iterator TightestLink(const LinkBounds& bounds) {
+  return std::max_element(bounds.begin(), bounds.end(), [](const auto& a, const auto& b) {
+    return a.second.seconds < b.second.seconds;
+  });
+}
+
+/// Below this share of stalls a step is as good as compute.
+constexpr double kStallFractionSmall = 0.05;
+
+}  // namespace
+
+double StepSecondsMedian(const RunReport& report) {
+  std::vector<double> seconds;
+  for (const StepRecord& step : report.steps) {
+    if (step.judged) seconds.push_back(step.seconds);
+  }
+  return Median(std::move(seconds));
+}
+
+double StallFraction(const RunReport& report) {
+  const double wall = WallSeconds(report);
+  return wall > 0 ? StallSeconds(report) / wall : 0;
+}
+
+double OverlapEfficiency(const RunReport& report) {
+  const double wall = WallSeconds(report);
+  const double compute = wall - StallSeconds(report);
+  const double transfer =
+      SumJudged(report, [](const StepRecord& step) { return step.transfer_seconds; });
+  const double shorter = std::min(compute, transfer);
+  return shorter > 0 ? std::clamp((compute + transfer - wall) / shorter, 0.0, 1.0) : 1.0;
+}
+
+LinkBytes BytesPerStep(const RunReport& report, const std::string& link) {
+  LinkBytes bytes;
+  std::uint64_t steps = 0;
+  for (const StepRecord& step : report.steps) {
+    const auto found = step.links.find(link);
+    if (!step.judged || found == step.links.end()) continue;
+    bytes.in += found->second.in;
+    bytes.out += found->second.out;
+    ++steps;
+  }
+  return steps == 0 ? LinkBytes() : LinkBytes{bytes.in / steps, bytes.out / steps};
+}
+
+double BoundSeconds(const RunReport& report) {
+  const auto tightest = TightestLink(report.bounds);
+  return tightest == report.bounds.end() ? 0 : tightest->second.seconds;
+}
+
+std::string WhatBinds(const RunReport& report) {
+  const double stall = StallFraction(report);
+  const auto tightest = TightestLink(report.bounds);
+  if (stall < kStallFractionSmall || tightest == report.bounds.end()) {
+    return fmt::format("bound by compute; pages cost {:.1f} % of the step", 100 * stall);
+  }
+  const double share = tightest->second.seconds / StepSecondsMedian(report);
+  if (share > 0.8) {
+    return fmt::format(
+        "bound by {}: what must cross it takes {:.0f} % of the step", tightest->first, 100 * share);
+  }
+  return fmt::format(
+      "bound by waiting: {:.0f} % of the step is stalls, though {} needs only {:.0f} % of it",
+      100 * stall,
+      tightest->first,
+      100 * share);
+}
+
+}  // namespace sluice::tools

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sluice/events.h"
+#include "sluice/stats.h"
+#include "tools/train/link_bounds.h"
+
+namespace sluice::tools {
+
+/// Bytes that crossed a link.
+struct LinkBytes {
+  std::uint64_t in = 0;
+  std::uint64_t out = 0;
+};
+
+/// One training step, validation excluded.
+struct StepRecord {
+  int step = 0;  ///< from 1
+  double loss = 0;
+  double seconds = 0;
+  double stall_seconds = 0;
+  double transfer_seconds = 0;  ///< at least one link was busy
+  std::map<std::string, LinkBytes> links;
+  /// False for steps that no median counts: those before a link got its pace.
+  bool judged = true;
+};
+
+/// What --verify found.
+struct VerifyReport {
+  bool identical = false;
+  double ram_step_ms_median = 0;
+  double slowdown = 0;
+  double ram_gflops = 0;
+  double sgemm_gflops = 0;
+  /// The first difference, as a sentence; empty when there is none.
+  std::string difference;
+};
+
+struct TierReport {
+  std::uint64_t budget_bytes = 0;
+  std::uint64_t peak_bytes = 0;
+  /// The most bytes of each tensor kind at the end of a step.
+  std::array<std::uint64_t, kTensorKindCount> by_kind{};
+};
+
+/// Everything that a run has to say at its end.
+struct RunReport {
+  std::vector<StepRecord> steps;
+  std::optional<double> val_loss_first;
+  std::optional<double> val_loss;
+  std::map<std::string, LinkBytes> links;
+  std::map<std::string, TierReport> tiers;
+  LinkBounds bounds;
+  std::uint64_t peak_rss_bytes = 0;
+  std::uint64_t live_bytes = 0;
+  std::uint64_t padding_bytes = 0;
+  std::vector<FallbackEvent> fallbacks;
+  std::optional<VerifyReport> verify;
+  PrefetchStats prefetch;
+};
+
+/// Over the judged steps.
+double StepSecondsMedian(const RunReport& report);
+double StallFraction(const RunReport& report);
+/// (compute + transfer - wall) / the smaller of compute and transfer; 1 hides the shorter one
+/// fully.
+double OverlapEfficiency(const RunReport& report);
+/// Mean bytes of a judged step.
+LinkBytes BytesPerStep(const RunReport& report, const std::string& link);
+/// The largest of the links' bounds.
+double BoundSeconds(const RunReport& report);
+/// What a step waits for, as one sentence.
+std::string WhatBinds(const RunReport& report);
+
+/// One object of JSON, on one line, with a newline.
+std::string FormatJson(const RunReport& report);
+/// The same for people.
+std::string FormatSummary(const RunReport& report);
+
+}  // namespace sluice::tools

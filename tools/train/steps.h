@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "workloads/gpt/config.h"
+#include "workloads/gpt/trainer.h"
+
+namespace sluice::tools {
+
+/// Steps that the paged run and the run in RAM make in turn.
+inline constexpr int kBlockSteps = 5;
+
+/// One step as it came out. Sent between the processes as it is in memory.
+struct StepOutcome {
+  float loss = 0;
+  /// Only where `validated`: the mean loss over the validation batches after the step.
+  float val_loss = 0;
+  std::uint64_t validated = 0;
+  /// Of the training step alone.
+  double seconds = 0;
+};
+
+/// Every val_every steps, and after the last one.
+bool ValidatesAfter(int step, const gpt::TrainConfig& train);
+
+/// Makes the next step and times it. Errors: those of Trainer::Step.
+absl::Status TrainOnce(gpt::Trainer& trainer, StepOutcome* outcome);
+
+/// Makes the validation that is due after the trainer's last step, if one is.
+absl::Status ValidateIfDue(gpt::Trainer& trainer,
+                           const gpt::TrainConfig& train,
+                           StepOutcome* outcome);
+
+}  // namespace sluice::tools

@@ -1,0 +1,106 @@
+#include "tools/train/train.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/status.h"
+#include "fmt/format.h"
+#include "sluice/units.h"
+#include "tools/exit_code.h"
+#include "tools/train/console.h"
+#include "tools/train/corpus.h"
+#include "tools/train/interrupt.h"
+#include "tools/train/ram_child.h"
+#include "tools/train/run_report.h"
+#include "tools/train/train_flags.h"
+#include "tools/train/train_run.h"
+#include "tools/train/train_session.h"
+#include "tools/train/verifier.h"
+
+namespace sluice::tools {
+namespace {
+
+void PrintHelp() {
+  fmt::print(
+      "Usage: sluice train --config FILE [FLAG ...]\n\n"
+      "Trains a byte-level GPT whose tensors live in hbm, dram and nvme under the configured\n"
+      "budgets, and says how close to the bound that was.\n\n{}",
+      DescribeFlags(TrainFlagSpecs()));
+}
+
+absl::StatusOr<std::string> LoadText(const TrainFlags& flags, Console& console) {
+  SLUICE_ASSIGN_OR_RETURN(
+      const Corpus corpus,
+      LoadCorpus(
+          {.files = flags.settings.texts,
+           .start_directory = std::filesystem::path(flags.config_path).parent_path().string()}));
+  console.Print(fmt::format("text: {} in {} files, xxh3 {}\n",
+                            ToString(Bytes(corpus.bytes.size())),
+                            corpus.files,
+                            corpus.hash));
+  return std::string(corpus.bytes.begin(), corpus.bytes.end());
+}
+
+/// The paced steps are judged, so there must be some after the pace is set.
+absl::Status CheckPacedSteps(const TrainFlags& flags) {
+  const int unpaced = flags.verify ? kBlockSteps : 2;
+  if (flags.settings.emulated_load == 0 || flags.settings.train.steps > unpaced) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      fmt::format("\"train.steps\" is {}; with \"device.emulated.load\" it must be more than {}, "
+                  "which are made before the pace is set",
+                  flags.settings.train.steps,
+                  unpaced));
+}
+
+int ExitCode(const TrainRun& run) {
+  if (run.interrupted()) return kExitInterrupted;
+  const std::optional<VerifyReport>& verify = run.report().verify;
+  if (!verify.has_value() || verify->identical) return kExitDone;
+  fmt::print(stderr, "sluice: the run differs from the run in RAM: {}\n", verify->difference);
+  return kExitDiffers;
+}
+
+absl::StatusOr<int> TrainWith(const TrainFlags& flags, std::span<const std::string> words) {
+  Console console(flags.json ? Console::Mode::kJson : Console::Mode::kText);
+  const InterruptWatch watch;
+  SLUICE_RETURN_IF_ERROR(CheckPacedSteps(flags));
+  SLUICE_ASSIGN_OR_RETURN(std::string text, LoadText(flags, console));
+  SLUICE_ASSIGN_OR_RETURN(
+      const gpt::Dataset data,
+      gpt::Dataset::FromBytes(text, flags.settings.train, flags.settings.model));
+  SLUICE_ASSIGN_OR_RETURN(const std::unique_ptr<TrainSession> session,
+                          TrainSession::Create(flags, data, console));
+  std::unique_ptr<Verifier> verifier;
+  if (flags.verify) {
+    console.ShowProgress("starting the run in RAM");
+    SLUICE_ASSIGN_OR_RETURN(verifier, Verifier::Start(words, text));
+  }
+  TrainRun run(
+      {.session = *session, .verifier = verifier.get(), .console = console, .watch = watch});
+  SLUICE_RETURN_IF_ERROR(run.Run());
+  SLUICE_RETURN_IF_ERROR(session->WriteOutputs());
+  console.Print(FormatSummary(run.report()));
+  console.PrintJson(FormatJson(run.report()));
+  return ExitCode(run);
+}
+
+}  // namespace
+
+int RunTrain(std::span<const std::string> words) {
+  if (!words.empty() && words.front() == kRamChildWord) return RunRamChild(words.subspan(1));
+  if (std::find(words.begin(), words.end(), "--help") != words.end()) {
+    PrintHelp();
+    return kExitDone;
+  }
+  const absl::StatusOr<TrainFlags> flags = ReadTrainFlags(words);
+  if (!flags.ok()) return Fail(flags.status());
+  const absl::StatusOr<int> exit_code = TrainWith(*flags, words);
+  return exit_code.ok() ? *exit_code : Fail(exit_code.status());
+}
+
+}  // namespace sluice::tools

@@ -1,0 +1,45 @@
+#include "tools/train/train_flags.h"
+
+#include <utility>
+
+#include "base/status.h"
+
+namespace sluice::tools {
+
+const std::vector<FlagSpec>& TrainFlagSpecs() {
+  static const std::vector<FlagSpec> specs = {
+      {"--config", FlagShape::kValue, "FILE", "the configuration (see configs/); required"},
+      {"--text", FlagShape::kList, "FILE", "what to train on; default: this project's own files"},
+      {"--set", FlagShape::kRepeated, "KEY=VALUE", "overrides a key of the configuration"},
+      {"--verify", FlagShape::kSwitch, "", "compares with the same run in RAM, bit for bit"},
+      {"--record", FlagShape::kValue, "FILE", "writes the recorded schedules (JSON lines)"},
+      {"--trace", FlagShape::kValue, "FILE", "writes a timeline for Perfetto"},
+      {"--save", FlagShape::kValue, "FILE", "writes the model (safetensors)"},
+      {"--json", FlagShape::kSwitch, "", "standard output is one JSON object"},
+      {"--help", FlagShape::kSwitch, "", "prints this"}};
+  return specs;
+}
+
+absl::StatusOr<TrainFlags> ReadTrainFlags(std::span<const std::string> words) {
+  SLUICE_ASSIGN_OR_RETURN(const Arguments arguments, Arguments::Parse(words, TrainFlagSpecs()));
+  if (!arguments.Has("--config")) {
+    return absl::InvalidArgumentError(
+        "--config FILE is required, for example configs/train-gpt.toml");
+  }
+  TrainFlags flags;
+  flags.config_path = arguments.Value("--config");
+  SLUICE_ASSIGN_OR_RETURN(Config config, Config::Load(flags.config_path));
+  for (const std::string& assignment : arguments.Values("--set")) {
+    SLUICE_RETURN_IF_ERROR(config.Set(assignment));
+  }
+  SLUICE_ASSIGN_OR_RETURN(flags.settings, ReadTrainSettings(config));
+  if (arguments.Has("--text")) flags.settings.texts = arguments.Values("--text");
+  flags.verify = arguments.Has("--verify");
+  flags.json = arguments.Has("--json");
+  flags.record_path = arguments.Value("--record");
+  flags.trace_path = arguments.Value("--trace");
+  flags.save_path = arguments.Value("--save");
+  return flags;
+}
+
+}  // namespace sluice::tools

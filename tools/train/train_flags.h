@@ -1,0 +1,29 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tools/arguments.h"
+#include "tools/train/train_settings.h"
+
+namespace sluice::tools {
+
+/// The words of `sluice train`, understood.
+struct TrainFlags {
+  TrainSettings settings;  ///< texts of --text replace those of the configuration
+  std::string config_path;
+  bool verify = false;
+  bool json = false;
+  std::string record_path;  ///< empty: none; likewise below
+  std::string trace_path;
+  std::string save_path;
+};
+
+const std::vector<FlagSpec>& TrainFlagSpecs();
+
+/// Errors: InvalidArgument for flags and configuration; those of Config::Load.
+absl::StatusOr<TrainFlags> ReadTrainFlags(std::span<const std::string> words);
+
+}  // namespace sluice::tools

@@ -1,0 +1,165 @@
+#include "tools/train/train_run.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "fmt/format.h"
+#include "sluice/units.h"
+
+namespace sluice::tools {
+namespace {
+
+double GiB(std::uint64_t bytes) {
+  return static_cast<double>(bytes) / static_cast<double>(1 << 30);
+}
+
+/// "1:05"
+std::string Duration(double seconds) {
+  const auto whole = static_cast<int>(seconds + 0.5);
+  return fmt::format("{}:{:02}", whole / 60, whole % 60);
+}
+
+}  // namespace
+
+TrainRun::TrainRun(const Parts& parts)
+    : parts_(parts),
+      steps_(parts.session.settings().train.steps),
+      pacer_(parts.session.settings().emulated_load) {}
+
+bool TrainRun::Done() const {
+  if (parts_.verifier != nullptr && !parts_.verifier->difference().empty()) return true;
+  return static_cast<int>(report_.steps.size()) >= steps_ || interrupted();
+}
+
+absl::Status TrainRun::Run() {
+  SLUICE_RETURN_IF_ERROR(Begin());
+  while (!Done()) SLUICE_RETURN_IF_ERROR(MakeBlock());
+  return Finish();
+}
+
+absl::Status TrainRun::Begin() {
+  parts_.console.ShowProgress("validating");
+  SLUICE_ASSIGN_OR_RETURN(const float val_loss, parts_.session.trainer().Validate());
+  report_.val_loss_first = report_.val_loss = val_loss;
+  if (parts_.verifier != nullptr) parts_.verifier->CompareFirstValidation(val_loss);
+  return absl::OkStatus();
+}
+
+absl::Status TrainRun::MakeBlock() {
+  block_.clear();
+  const std::size_t limit = parts_.verifier != nullptr ? kBlockSteps : 1;
+  const int made = static_cast<int>(report_.steps.size());
+  const std::size_t count = std::min(limit, static_cast<std::size_t>(steps_ - made));
+  while (block_.size() < count && !interrupted()) SLUICE_RETURN_IF_ERROR(MakeStep());
+  if (interrupted()) return absl::OkStatus();
+  if (parts_.verifier == nullptr) return PaceAlone();
+  parts_.console.ShowProgress("the same steps in RAM");
+  SLUICE_ASSIGN_OR_RETURN(const double ram_step_seconds, parts_.verifier->RunBlock(block_));
+  return PaceAfterBlock(ram_step_seconds);
+}
+
+absl::Status TrainRun::MakeStep() {
+  TrainSession& session = parts_.session;
+  StepOutcome outcome;
+  session.monitor().BeginStep();
+  SLUICE_RETURN_IF_ERROR(TrainOnce(session.trainer(), &outcome));
+  const int step = static_cast<int>(report_.steps.size()) + 1;
+  report_.steps.push_back(session.monitor().EndStep(step, outcome));
+  if (step == 1) links_after_first_ = session.monitor().LinkTotals();
+  SLUICE_RETURN_IF_ERROR(ValidateIfDue(session.trainer(), session.settings().train, &outcome));
+  if (outcome.validated != 0) report_.val_loss = outcome.val_loss;
+  block_.push_back(outcome);
+  PrintStep(report_.steps.back(), outcome);
+  return absl::OkStatus();
+}
+
+absl::Status TrainRun::PaceAfterBlock(double ram_step_seconds) {
+  if (!pacer_.pending()) return absl::OkStatus();
+  parts_.verifier->ForgetRatios();
+  return SetPace(ram_step_seconds);
+}
+
+/// Without a run in RAM its step is taken to last as long as the compute of the second, planned
+/// one.
+absl::Status TrainRun::PaceAlone() {
+  if (!pacer_.pending() || report_.steps.size() < 2) return absl::OkStatus();
+  const StepRecord& step = report_.steps.back();
+  return SetPace(step.seconds - step.stall_seconds);
+}
+
+absl::Status TrainRun::SetPace(double ram_step_seconds) {
+  SLUICE_RETURN_IF_ERROR(pacer_.SetPace(ram_step_seconds, parts_.session, &report_));
+  parts_.console.Print(
+      fmt::format("{} paced at {:.3f} GiB/s each way: its bound takes {:.0f} % of a step in RAM of "
+                  "{:.1f} ms; the {} steps so far are not judged\n",
+                  kDeviceLink,
+                  pacer_.rate() / static_cast<double>(1 << 30),
+                  100 * parts_.session.settings().emulated_load,
+                  ram_step_seconds * 1e3,
+                  report_.steps.size()));
+  return absl::OkStatus();
+}
+
+absl::Status TrainRun::Finish() {
+  if (!report_.steps.empty()) SLUICE_RETURN_IF_ERROR(FillBounds());
+  parts_.session.monitor().Fill(&report_);
+  if (!report_.bounds.empty()) CheckBounds();
+  if (interrupted()) return absl::OkStatus();
+  if (parts_.verifier != nullptr) {
+    parts_.console.ShowProgress("comparing every parameter and optimizer state");
+    SLUICE_ASSIGN_OR_RETURN(report_.verify, parts_.verifier->Finish(parts_.session.trainer()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TrainRun::FillBounds() {
+  SLUICE_ASSIGN_OR_RETURN(const Schedule schedule,
+                          parts_.session.runtime().RecordedSchedule("train"));
+  report_.bounds = ComputeLinkBounds(schedule, parts_.session.settings().runtime);
+  for (auto& [name, bound] : report_.bounds) {
+    bound.seconds = BoundSeconds(bound.bytes, parts_.session.rates().at(name));
+  }
+  return absl::OkStatus();
+}
+
+/// A run that moved less than the bound proves the bound wrong. Validations in between only add.
+void TrainRun::CheckBounds() const {
+  const int planned = static_cast<int>(report_.steps.size()) - 1;
+  for (const auto& [name, bound] : report_.bounds) {
+    const LinkBytes& end = report_.links.at(name);
+    const LinkBytes& begin = links_after_first_.at(name);
+    const auto in = static_cast<double>(end.in - begin.in);
+    const auto out = static_cast<double>(end.out - begin.out);
+    const std::string text = fmt::format(
+        "a bound is a lower limit: {} moved {:.0f} bytes in and {:.0f} out in {} steps, less than "
+        "the bound's {:.0f} and {:.0f}",
+        name,
+        in,
+        out,
+        planned,
+        bound.bytes.LeastIn(planned),
+        bound.bytes.LeastOut(planned));
+    SLUICE_CHECK(in >= bound.bytes.LeastIn(planned) && out >= bound.bytes.LeastOut(planned),
+                 text.c_str());
+  }
+}
+
+void TrainRun::PrintStep(const StepRecord& step, const StepOutcome& outcome) {
+  std::string line = fmt::format("step {:>4}/{}  loss {:.4f}  {:.1f} ms  stall {:.1f} ms",
+                                 step.step,
+                                 steps_,
+                                 step.loss,
+                                 step.seconds * 1e3,
+                                 step.stall_seconds * 1e3);
+  for (const auto& [name, bytes] : step.links) {
+    line += fmt::format("  {} {:.3f} in {:.3f} out GiB", name, GiB(bytes.in), GiB(bytes.out));
+  }
+  if (outcome.validated != 0) line += fmt::format("  validation loss {:.4f}", outcome.val_loss);
+  parts_.console.Print(line + "\n");
+  const int left = steps_ - step.step;
+  parts_.console.ShowProgress(fmt::format(
+      "step {}/{}, about {} left", step.step, steps_, Duration(left * StepSecondsMedian(report_))));
+}
+
+}  // namespace sluice::tools

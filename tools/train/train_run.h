@@ -1,0 +1,58 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tools/train/console.h"
+#include "tools/train/interrupt.h"
+#include "tools/train/link_pacer.h"
+#include "tools/train/run_report.h"
+#include "tools/train/steps.h"
+#include "tools/train/train_session.h"
+#include "tools/train/verifier.h"
+
+namespace sluice::tools {
+
+/// The loop of `sluice train`: steps in blocks, each followed by the same block in RAM where a
+/// verifier is given, until all are made or the watch saw an interrupt.
+/// Threads: externally synchronised.
+class TrainRun {
+ public:
+  struct Parts {
+    TrainSession& session;
+    Verifier* verifier = nullptr;  ///< may be null
+    Console& console;
+    const InterruptWatch& watch;
+  };
+  explicit TrainRun(const Parts& parts);
+
+  /// Errors: those of the trainer and of the run in RAM.
+  absl::Status Run();
+  const RunReport& report() const { return report_; }
+  bool interrupted() const { return parts_.watch.interrupted(); }
+
+ private:
+  absl::Status Begin();
+  absl::Status MakeBlock();
+  absl::Status MakeStep();
+  absl::Status PaceAfterBlock(double ram_step_seconds);
+  absl::Status PaceAlone();
+  absl::Status SetPace(double ram_step_seconds);
+  absl::Status Finish();
+  /// A finished link-bound computation, held against what crossed the links.
+  absl::Status FillBounds();
+  void CheckBounds() const;
+  void PrintStep(const StepRecord& step, const StepOutcome& outcome);
+  bool Done() const;
+
+  const Parts parts_;
+  const int steps_;
+  LinkPacer pacer_;
+  RunReport report_;
+  std::vector<StepOutcome> block_;
+  /// Links at the end of the first, recorded iteration.
+  std::map<std::string, LinkBytes> links_after_first_;
+};
+
+}  // namespace sluice::tools

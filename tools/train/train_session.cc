@@ -1,0 +1,94 @@
+#include "tools/train/train_session.h"
+
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "fmt/format.h"
+#include "tools/train/record_file.h"
+
+namespace sluice::tools {
+namespace {
+
+/// The iteration keys of the workload.
+constexpr const char* kKeys[] = {"train", "validate"};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TrainSession>> TrainSession::Create(const TrainFlags& flags,
+                                                                   const gpt::Dataset& data,
+                                                                   Console& console) {
+  std::unique_ptr<TrainSession> session(new TrainSession(flags, console));
+  SLUICE_RETURN_IF_ERROR(session->OpenOutputs());
+  console.ShowProgress("measuring the links");
+  SLUICE_ASSIGN_OR_RETURN(session->rates_, MeasureLinkRates(flags.settings.runtime));
+  SLUICE_RETURN_IF_ERROR(session->MakeRuntime());
+  SLUICE_RETURN_IF_ERROR(session->MakeTrainer(data));
+  return session;
+}
+
+absl::Status TrainSession::OpenOutputs() {
+  if (!flags_.trace_path.empty()) {
+    SLUICE_ASSIGN_OR_RETURN(trace_, TraceFile::Create(flags_.trace_path));
+  }
+  if (!flags_.save_path.empty()) {
+    SLUICE_ASSIGN_OR_RETURN(model_, SafetensorsFile::Create(flags_.save_path));
+  }
+  if (!flags_.record_path.empty()) {
+    SLUICE_ASSIGN_OR_RETURN(record_, AtomicFile::Create(flags_.record_path));
+  }
+  spans_ = std::make_unique<SpanCollector>(trace_.get());
+  return absl::OkStatus();
+}
+
+absl::Status TrainSession::MakeRuntime() {
+  RuntimeOptions options = flags_.settings.runtime;
+  options.log = [this](LogLevel level, std::string_view line) { console_.Log(level, line); };
+  options.trace = [this](const TraceSpan& span) { spans_->Add(span); };
+  SLUICE_ASSIGN_OR_RETURN(runtime_, Runtime::Create(std::move(options)));
+  monitor_ = std::make_unique<RunMonitor>(*runtime_, *spans_, memory_);
+  return absl::OkStatus();
+}
+
+absl::Status TrainSession::MakeTrainer(const gpt::Dataset& data) {
+  console_.ShowProgress("creating the model");
+  paged_ = std::make_unique<gpt::PagedMemory>(*runtime_);
+  paged_->SetObserver([this](const gpt::OpTiming& timing) { monitor_->OnOp(timing); });
+  SLUICE_ASSIGN_OR_RETURN(
+      trainer_, gpt::Trainer::Create(flags_.settings.model, flags_.settings.train, data, *paged_));
+  return absl::OkStatus();
+}
+
+absl::Status TrainSession::WriteOutputs() {
+  if (record_ != nullptr) SLUICE_RETURN_IF_ERROR(WriteRecord());
+  if (model_ != nullptr) SLUICE_RETURN_IF_ERROR(WriteModel());
+  return trace_ != nullptr ? trace_->Finish() : absl::OkStatus();
+}
+
+absl::Status TrainSession::WriteRecord() {
+  for (const char* const key : kKeys) {
+    const absl::StatusOr<Schedule> schedule = runtime_->RecordedSchedule(key);
+    // An interrupted run may not have validated.
+    if (absl::IsNotFound(schedule.status())) continue;
+    if (!schedule.ok()) return schedule.status();
+    SLUICE_RETURN_IF_ERROR(AppendSchedule("train-gpt", *schedule, record_.get()));
+  }
+  return record_->Commit();
+}
+
+absl::Status TrainSession::WriteModel() {
+  const gpt::ModelConfig& model = flags_.settings.model;
+  SLUICE_RETURN_IF_ERROR(model_->Begin(trainer_->ParameterSpecs(),
+                                       {{"layers", std::to_string(model.layers)},
+                                        {"heads", std::to_string(model.heads)},
+                                        {"width", std::to_string(model.width)},
+                                        {"context", std::to_string(model.context)},
+                                        {"steps", std::to_string(trainer_->step())}}));
+  SLUICE_RETURN_IF_ERROR(trainer_->ForEachParameter(
+      [this](const std::string& tensor, std::uint64_t offset, std::span<const std::byte> bytes) {
+        return model_->Append(tensor, offset, bytes);
+      }));
+  return model_->Commit();
+}
+
+}  // namespace sluice::tools

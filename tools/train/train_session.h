@@ -1,0 +1,65 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "sluice/runtime.h"
+#include "tools/train/console.h"
+#include "tools/train/link_rates.h"
+#include "tools/train/memory_sampler.h"
+#include "tools/train/run_monitor.h"
+#include "tools/train/safetensors_file.h"
+#include "tools/train/trace_file.h"
+#include "tools/train/train_flags.h"
+#include "workloads/gpt/dataset.h"
+#include "workloads/gpt/paged_memory.h"
+#include "workloads/gpt/trainer.h"
+
+namespace sluice::tools {
+
+/// Everything that a paged training run needs, made in order and taken down in the opposite one.
+/// Threads: externally synchronised.
+class TrainSession {
+ public:
+  /// Opens the output files (so that a bad path is found before the work), measures the links,
+  /// makes Runtime and Trainer. `flags`, `data` and `console` outlive the session. Errors: those of
+  /// each part.
+  static absl::StatusOr<std::unique_ptr<TrainSession>> Create(const TrainFlags& flags,
+                                                              const gpt::Dataset& data,
+                                                              Console& console);
+
+  const TrainSettings& settings() const { return flags_.settings; }
+  Runtime& runtime() { return *runtime_; }
+  gpt::Trainer& trainer() { return *trainer_; }
+  RunMonitor& monitor() { return *monitor_; }
+  /// What the links give; the paced link's entry changes with its pace.
+  std::map<std::string, LinkRates>& rates() { return rates_; }
+
+  /// Writes the files that the flags ask for.
+  absl::Status WriteOutputs();
+
+ private:
+  TrainSession(const TrainFlags& flags, Console& console) : flags_(flags), console_(console) {}
+  absl::Status OpenOutputs();
+  absl::Status MakeRuntime();
+  absl::Status MakeTrainer(const gpt::Dataset& data);
+  absl::Status WriteRecord();
+  absl::Status WriteModel();
+
+  const TrainFlags& flags_;
+  Console& console_;
+  MemorySampler memory_;
+  std::unique_ptr<TraceFile> trace_;
+  std::unique_ptr<SafetensorsFile> model_;
+  std::unique_ptr<AtomicFile> record_;
+  std::map<std::string, LinkRates> rates_;
+  std::unique_ptr<SpanCollector> spans_;
+  std::unique_ptr<Runtime> runtime_;
+  std::unique_ptr<RunMonitor> monitor_;
+  std::unique_ptr<gpt::PagedMemory> paged_;
+  std::unique_ptr<gpt::Trainer> trainer_;
+};
+
+}  // namespace sluice::tools

@@ -1,0 +1,84 @@
+#include "tools/train/train_settings.h"
+
+#include <limits>
+#include <string_view>
+
+#include "base/status.h"
+#include "fmt/format.h"
+
+namespace sluice::tools {
+namespace {
+
+absl::Status ReadInt(Config& config, std::string_view key, int min, int* value) {
+  std::int64_t number = *value;
+  SLUICE_RETURN_IF_ERROR(config.Read(key, &number));
+  if (number < min || number > std::numeric_limits<int>::max()) {
+    return absl::InvalidArgumentError(
+        fmt::format("\"{}\" is {}; it must be at least {}", key, number, min));
+  }
+  *value = static_cast<int>(number);
+  return absl::OkStatus();
+}
+
+struct Range {
+  double min = 0;
+  double max = 0;
+};
+
+absl::Status ReadDouble(Config& config, std::string_view key, const Range& range, double* value) {
+  SLUICE_RETURN_IF_ERROR(config.Read(key, value));
+  if (*value >= range.min && *value <= range.max) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("\"{}\" is {}; allowed are {} to {}", key, *value, range.min, range.max));
+}
+
+absl::Status ReadModel(Config& config, gpt::ModelConfig* model) {
+  SLUICE_RETURN_IF_ERROR(ReadInt(config, "model.layers", 1, &model->layers));
+  SLUICE_RETURN_IF_ERROR(ReadInt(config, "model.heads", 1, &model->heads));
+  SLUICE_RETURN_IF_ERROR(ReadInt(config, "model.width", 1, &model->width));
+  return ReadInt(config, "model.context", 1, &model->context);
+}
+
+absl::Status ReadOptimizer(Config& config, gpt::TrainConfig* train) {
+  constexpr Range kShare{0, 1};
+  SLUICE_RETURN_IF_ERROR(ReadDouble(config, "train.learning_rate", kShare, &train->learning_rate));
+  SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.warmup_steps", 0, &train->warmup_steps));
+  SLUICE_RETURN_IF_ERROR(ReadDouble(config, "train.weight_decay", kShare, &train->weight_decay));
+  SLUICE_RETURN_IF_ERROR(ReadDouble(config, "train.beta1", kShare, &train->beta1));
+  SLUICE_RETURN_IF_ERROR(ReadDouble(config, "train.beta2", kShare, &train->beta2));
+  SLUICE_RETURN_IF_ERROR(ReadDouble(config, "train.eps", {1e-30, 1}, &train->eps));
+  return ReadDouble(config, "train.clip_norm", {0, 1e30}, &train->clip_norm);
+}
+
+absl::Status ReadLoop(Config& config, gpt::TrainConfig* train) {
+  SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.steps", 1, &train->steps));
+  SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.batch", 1, &train->batch));
+  SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.group_sequences", 1, &train->group_sequences));
+  SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.compute_threads", 1, &train->compute_threads));
+  SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.val_every", 1, &train->val_every));
+  SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.val_batches", 1, &train->val_batches));
+  SLUICE_RETURN_IF_ERROR(
+      ReadDouble(config, "train.val_fraction", {0.001, 0.5}, &train->val_fraction));
+  auto seed = static_cast<std::int64_t>(train->seed);
+  SLUICE_RETURN_IF_ERROR(config.Read("train.seed", &seed));
+  train->seed = static_cast<std::uint64_t>(seed);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<TrainSettings> ReadTrainSettings(Config& config) {
+  TrainSettings settings;
+  SLUICE_RETURN_IF_ERROR(ReadModel(config, &settings.model));
+  SLUICE_RETURN_IF_ERROR(ReadOptimizer(config, &settings.train));
+  SLUICE_RETURN_IF_ERROR(ReadLoop(config, &settings.train));
+  SLUICE_RETURN_IF_ERROR(config.Read("train.texts", &settings.texts));
+  SLUICE_RETURN_IF_ERROR(
+      ReadDouble(config, "device.emulated.load", {0, 1}, &settings.emulated_load));
+  SLUICE_ASSIGN_OR_RETURN(settings.runtime, ReadRuntimeOptions(config));
+  SLUICE_RETURN_IF_ERROR(config.Finish());
+  SLUICE_RETURN_IF_ERROR(gpt::Check(settings.model, settings.train));
+  return settings;
+}
+
+}  // namespace sluice::tools

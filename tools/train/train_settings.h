@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "sluice/config.h"
+#include "sluice/options.h"
+#include "workloads/gpt/config.h"
+
+namespace sluice::tools {
+
+/// A whole configuration of the train command.
+struct TrainSettings {
+  gpt::ModelConfig model;  ///< the keys model.*
+  gpt::TrainConfig train;  ///< the keys train.*
+  /// Files to train on; none: the project's own sources and documents.
+  std::vector<std::string> texts;
+  /// device.emulated.load: the emulated link's bound as a share of the RAM step; 0 leaves it
+  /// unpaced.
+  double emulated_load = 0;
+  RuntimeOptions runtime;
+};
+
+/// Reads all keys and refuses any other. Errors: InvalidArgument that names key, value and what is
+/// allowed.
+absl::StatusOr<TrainSettings> ReadTrainSettings(Config& config);
+
+}  // namespace sluice::tools

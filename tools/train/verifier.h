@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tools/train/ram_run.h"
+#include "tools/train/run_report.h"
+#include "tools/train/steps.h"
+#include "workloads/gpt/trainer.h"
+
+namespace sluice::tools {
+
+/// Holds a training run against the same run in RAM: block by block, then state by state.
+/// Threads: externally synchronised.
+class Verifier {
+ public:
+  /// See RamRun::Start.
+  static absl::StatusOr<std::unique_ptr<Verifier>> Start(std::span<const std::string> words,
+                                                         const std::string& text);
+
+  /// The validation before the first step.
+  void CompareFirstValidation(float val_loss);
+  /// Lets the run in RAM make the same steps; their losses are compared. Median seconds of a step.
+  absl::StatusOr<double> RunBlock(std::span<const StepOutcome> paged);
+  /// Block ratios so far no longer count.
+  void ForgetRatios() { ratios_.clear(); }
+  /// Why the runs are known to differ; empty while they are not.
+  const std::string& difference() const { return difference_; }
+
+  /// Compares the states and measures the kernels.
+  absl::StatusOr<VerifyReport> Finish(gpt::Trainer& trainer);
+
+ private:
+  explicit Verifier(RamRun ram) : ram_(std::move(ram)) {}
+  void Compare(int step, const StepOutcome& paged, const StepOutcome& ram);
+
+  RamRun ram_;
+  int steps_ = 0;
+  std::vector<double> ram_seconds_;
+  std::vector<double> ratios_;
+  std::string difference_;
+};
+
+}  // namespace sluice::tools
