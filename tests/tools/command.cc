@@ -40,13 +40,14 @@ Command::Command(const std::vector<std::string>& words,
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
   posix_spawn_file_actions_addopen(
       &actions, STDERR_FILENO, errors_path.c_str(), O_WRONLY | O_CREAT, 0600);
-  EXPECT_EQ(posix_spawn(&process_,
-                        SLUICE_COMMAND,
-                        &actions,
-                        nullptr,
-                        Pointers(arguments).data(),
-                        Pointers(variables).data()),
-            0);
+  const int error = posix_spawn(&process_,
+                                SLUICE_COMMAND,
+                                &actions,
+                                nullptr,
+                                Pointers(arguments).data(),
+                                Pointers(variables).data());
+  EXPECT_EQ(error, 0);
+  if (error != 0) process_ = -1;
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
   descriptor_ = ends[0];
@@ -78,11 +79,15 @@ bool Command::ReadUntil(const std::string& text) {
   return true;
 }
 
-void Command::Signal(int number) const { kill(process_, number); }
+void Command::Signal(int number) const {
+  // A process number of -1 would mean every process.
+  if (process_ > 0) kill(process_, number);
+}
 
 int Command::Wait() {
   while (ReadMore()) {
   }
+  if (process_ <= 0) return -1;
   int status = 0;
   while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {
   }

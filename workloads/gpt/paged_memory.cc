@@ -30,12 +30,13 @@ absl::StatusOr<std::vector<TensorId>> PagedMemory::CreateTensors(
 
 absl::Status PagedMemory::BeginIteration(std::string_view key) {
   GPT_RETURN_IF_ERROR(Flush());
+  in_iteration_ = true;
   return runtime_.BeginIteration(key);
 }
 
 absl::Status PagedMemory::EndIteration() {
   GPT_RETURN_IF_ERROR(Flush());
-  return runtime_.EndIteration();
+  return std::exchange(in_iteration_, false) ? runtime_.EndIteration() : absl::OkStatus();
 }
 
 /// A discard acts after the requests made before it and before those made after it, so it is issued

@@ -35,6 +35,7 @@ class PagedMemory : public Memory {
 
   Runtime& runtime_;
   std::optional<Asked> asked_;
+  bool in_iteration_ = false;
   OpObserver observer_;
 };
 
