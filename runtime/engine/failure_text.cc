@@ -60,20 +60,21 @@ absl::Status PageLost(const core::FailTicket& failure,
                                          CauseText(fault.cause)));
 }
 
-/// The core names the tier that has no room; the reason is the nearest tier below it that failed.
+/// The core names the tier that refuses pages, or else the one that has no room.
 absl::Status TierFull(const core::FailTicket& failure,
                       const internal::TicketState& ticket,
                       const TierSet& tiers,
                       const FaultLog& faults) {
-  core::TierIndex tier = std::min<core::TierIndex>(failure.tier, tiers.size() - 1);
-  const core::TierIndex named = tier;
-  while (faults.OfTier(tier).ok() && tier + 1 < tiers.size()) ++tier;
-  return absl::ResourceExhaustedError(
-      fmt::format("op '{}': no room can be made in {}, because {} takes no pages: {}",
-                  ticket.op().identity().name,
-                  ToString(tiers.id(named)),
-                  ToString(tiers.id(tier)),
-                  CauseText(faults.OfTier(tier))));
+  const auto tier = std::min<core::TierIndex>(failure.tier, tiers.size() - 1);
+  const std::string& op = ticket.op().identity().name;
+  const std::string name = ToString(tiers.id(tier));
+  const absl::Status cause = faults.OfTier(tier);
+  if (cause.ok()) {
+    return absl::ResourceExhaustedError(
+        fmt::format("op '{}': no room can be made in {}", op, name));
+  }
+  return absl::ResourceExhaustedError(fmt::format(
+      "op '{}': no room can be made, because {} takes no pages: {}", op, name, CauseText(cause)));
 }
 
 }  // namespace
