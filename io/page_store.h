@@ -65,9 +65,12 @@ struct PageStoreStats {
 ///
 /// Threads: all methods from any thread but, outside of `done`, those of `workers`. `done` runs on
 /// an internal thread (an I/O thread or one of `workers`), exactly once; it must not block, may
-/// call Read, Write and Forget, and must not destroy the store. Blocks: Read and Write wait while
-/// `operations_max` operations are outstanding, except in `done`. Align: buffers at 4096 bytes,
-/// checked.
+/// call Read, Write and Forget, and must not destroy the store.
+///
+/// Blocks: Read and Write wait while `operations_max` operations are outstanding, except in
+/// `done`; Write waits while the queue of `workers` is full.
+///
+/// Align: buffers at 4096 bytes, checked.
 class PageStore {
  public:
   /// `workers` outlives the store. Errors: InvalidArgument (options), NotFound, PermissionDenied
