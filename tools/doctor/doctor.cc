@@ -17,14 +17,14 @@ namespace sluice::tools {
 namespace {
 
 const std::array<FlagSpec, 3>& Flags() {
-  static const std::array<FlagSpec, 3> flags = {
+  static const std::array<FlagSpec, 3> kFlags = {
       FlagSpec{.name = "--json", .help = "one JSON object per section, one per line"},
       FlagSpec{.name = "--measure", .help = "measure the links, too: about two seconds"},
       FlagSpec{.name = "--directory",
                .shape = FlagShape::kValue,
                .value_name = "DIR",
                .help = "the spill directory to look at (default: /var/tmp/sluice-<uid>)"}};
-  return flags;
+  return kFlags;
 }
 
 std::string HelpText() {
