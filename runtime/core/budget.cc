@@ -80,8 +80,26 @@ void Core::Impl::On(const SetBudget& event) {
     Emit(BudgetRefused{event.tier});
     return;
   }
+  state.budget_before = state.pool.limit();
   state.pool.SetLimit(event.frames);
   state.budget_target = event.frames;
+}
+
+void Core::Impl::Vacate(TierIndex tier, FrameIndex frame) {
+  const PageIndex index = tiers_[tier].pool.owner(frame);
+  if (index == kNoPage) return;
+  if (page(index).held_tier == tier && page(index).held_frame == frame) {
+    if (!WantedUpTo(page(index), tier, UINT64_MAX)) DropHeld(index);
+    return;
+  }
+  if (page(index).copies[tier].frame != frame) return;
+  if (!page(index).copies[tier].candidate) return;
+  const Claim claim{Purpose::kDemand, UINT64_MAX, 0, kNoPage};
+  if (FreeToLeave(page(index), tier)) {
+    EvictFree(tier, index, claim);
+  } else if (page(index).lowest > tier && !tiers_[tier + 1].fenced) {
+    StartEviction(tier, index, claim);
+  }
 }
 
 /// Empties the frames above a lowered budget.
@@ -91,17 +109,8 @@ void Core::Impl::VacateBudgets() {
     if (!state.budget_target.has_value()) continue;
     bool empty = true;
     for (FrameIndex frame = *state.budget_target; frame < state.pool.frames_max(); ++frame) {
-      if (!state.pool.in_use(frame)) continue;
-      empty = false;
-      const PageIndex index = state.pool.owner(frame);
-      if (index == kNoPage || page(index).copies[t].frame != frame) continue;
-      if (!page(index).copies[t].candidate) continue;
-      const Claim claim{Purpose::kDemand, UINT64_MAX, 0, kNoPage};
-      if (FreeToLeave(page(index), t)) {
-        EvictFree(t, index, claim);
-      } else if (page(index).lowest > t && !tiers_[t + 1].fenced) {
-        StartEviction(t, index, claim);
-      }
+      if (state.pool.in_use(frame)) Vacate(t, frame);
+      empty = empty && !state.pool.in_use(frame);
     }
     if (!empty) continue;
     Emit(BudgetSet{t, *state.budget_target});

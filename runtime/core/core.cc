@@ -62,7 +62,7 @@ void Core::Impl::On(const CreateSegment& event) {
   const bool last = event.lowest == last_tier();
   // Spare slots for new generations that are being written while the old ones still count (I6).
   const std::uint64_t spare =
-      last ? options_.copies_in_flight_max : TransitReserve(event.lowest) + lowest.reserved;
+      last ? options_.copies_in_flight_max : TransitFrames(event.lowest) + lowest.reserved;
   const std::uint64_t usable = lowest.pool.limit() > spare ? lowest.pool.limit() - spare : 0;
   const std::uint64_t available = usable > lowest.committed ? usable - lowest.committed : 0;
   if (event.pages > available) {
@@ -106,7 +106,7 @@ FrameIndex Core::Impl::OpFramesMax(TierIndex tier) const {
   const TierState& state = tiers_[tier];
   const FrameIndex limit =
       state.budget_target.has_value() ? *state.budget_target : state.pool.limit();
-  const FrameIndex kept = TransitReserve(tier) + state.reserved;
+  const FrameIndex kept = TransitFrames(tier) + state.reserved;
   return limit > kept ? limit - kept : 0;
 }
 

@@ -62,7 +62,8 @@ class Core::Impl {
     bool ahead_blocked = false;  ///< a goal waits: later ones must not overtake it
     std::uint32_t deficit = 0;   ///< frames wanted in vain
     bool no_victim = false;
-    std::optional<FrameIndex> budget_target;
+    std::optional<FrameIndex> budget_target;  ///< of a SetBudget that is not answered
+    FrameIndex budget_before = 0;
   };
   struct Reservation {
     ReservationNumber number = 0;
@@ -134,23 +135,28 @@ class Core::Impl {
   // frames.cc
   std::optional<FrameIndex> TakeFrame(TierIndex tier, const Claim& claim);
   std::optional<FrameIndex> TakeTransit(TierIndex tier, Direction direction, PageIndex index);
+  FrameIndex TransitFrames(TierIndex tier) const;
   FrameIndex TransitReserve(TierIndex tier) const;
   void GiveFrame(TierIndex tier, FrameIndex frame, const Page& p);
   bool EnsureRoom(TierIndex tier, const Claim& claim);
   bool MakeRoom(TierIndex tier, const Claim& claim);
+  bool MakeRoomByDeeperVictim(TierIndex tier, const Claim& claim);
   bool MayEvict(TierIndex tier, PageIndex index, const Claim& claim) const;
   bool StartEviction(TierIndex tier, PageIndex index, const Claim& claim);
   std::optional<FrameIndex> TakeForEviction(TierIndex tier, PageIndex index, const Claim& claim);
+  bool MoverMakesWay(TierIndex tier, const Claim& claim) const;
   void EvictFree(TierIndex tier, PageIndex index, const Claim& claim);
   void DropCopy(PageIndex index, TierIndex tier);
   void DropStale(PageIndex index);
   void DropHeld(PageIndex index);
+  bool RevokeHeld(TierIndex tier, const Claim& claim);
   bool WantedUpTo(const Page& p, TierIndex tier, std::uint64_t arrival) const;
   bool Settle(PageIndex index, TierIndex tier, const Claim& claim);
   bool PinnedAt(const Page& p, TierIndex tier) const;
   void UpdateFacts(PageIndex index);
   void TellPolicy(PageIndex index, TierIndex tier);
   bool IsCandidate(const Page& p, TierIndex tier) const;
+  static bool Dies(const Page& p);
   bool FreeToLeave(const Page& p, TierIndex tier) const;
   Position UseAt(const Page& p, TierIndex tier) const;
 
@@ -178,12 +184,15 @@ class Core::Impl {
   void WorkOnReservations();
   void FailStuckTickets();
   bool FailStuckTicket();
+  FailTicket WhyStuck(const Ticket& ticket, TierIndex tier) const;
+  bool RefuseStuckChange();
 
   // budget.cc
   void On(const ReserveFrames& event);
   void On(const ReleaseFrames& event);
   void On(const SetBudget& event);
   void VacateBudgets();
+  void Vacate(TierIndex tier, FrameIndex frame);
   std::uint32_t PinnedFrames(TierIndex tier) const;
 
   CoreOptions options_;
@@ -197,6 +206,7 @@ class Core::Impl {
   std::vector<std::unique_ptr<Ticket>> kills_;
   std::uint64_t next_arrival_ = 1;
   std::vector<PageIndex> transits_;  ///< pages that wait in a transit frame to go on
+  std::vector<PageIndex> holding_;   ///< pages with a held frame, in the order of taking
   std::set<std::pair<Position, PageIndex>> goals_;
   absl::flat_hash_map<ReservationNumber, Reservation> reservations_;
   std::vector<ReservationNumber> pending_reservations_;

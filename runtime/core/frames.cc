@@ -5,10 +5,15 @@
 
 namespace sluice::core {
 
+/// Frames that residency never gets.
+FrameIndex Core::Impl::TransitFrames(TierIndex tier) const {
+  return tier == 0 || tier == last_tier() ? 0 : 2 * options_.transit_frames;
+}
+
+/// Those of them that are not in use.
 FrameIndex Core::Impl::TransitReserve(TierIndex tier) const {
-  if (tier == 0 || tier == last_tier()) return 0;
   const TierState& state = tiers_[tier];
-  return 2 * options_.transit_frames - state.transit_used[0] - state.transit_used[1];
+  return TransitFrames(tier) - state.transit_used[0] - state.transit_used[1];
 }
 
 /// A frame for residency, making room if need be. Nobody overtakes an earlier claim that went away
@@ -76,6 +81,7 @@ bool Core::Impl::MakeRoom(TierIndex tier, const Claim& claim) {
   const std::optional<PageIndex> victim = options_.policy->Victim(
       tier, [&](PageIndex candidate) { return MayEvict(tier, candidate, claim); });
   if (!victim.has_value()) {
+    if (RevokeHeld(tier, claim)) return true;
     state.no_victim = true;
     return false;
   }
@@ -88,13 +94,29 @@ bool Core::Impl::MakeRoom(TierIndex tier, const Claim& claim) {
   const std::uint32_t most =
       demand ? state.deficit : std::max(1u, options_.copies_in_flight_max / 2);
   if (state.leaving >= most) return false;
-  if (!StartEviction(tier, *victim, claim)) state.no_victim = true;
+  if (StartEviction(tier, *victim, claim)) return false;
+  return MakeRoomByDeeperVictim(tier, claim);
+}
+
+/// The policy's choice has no place in the next tier, which is its lowest; a page that may go
+/// further down can pass through.
+bool Core::Impl::MakeRoomByDeeperVictim(TierIndex tier, const Claim& claim) {
+  const std::optional<PageIndex> victim = options_.policy->Victim(tier, [&](PageIndex candidate) {
+    return pages_[candidate].lowest > tier + 1 && MayEvict(tier, candidate, claim);
+  });
+  if (victim.has_value() && FreeToLeave(page(*victim), tier)) {
+    EvictFree(tier, *victim, claim);
+    return true;
+  }
+  const bool leaves = victim.has_value() && StartEviction(tier, *victim, claim);
+  if (!leaves) tiers_[tier].no_victim = true;
   return false;
 }
 
 bool Core::Impl::MayEvict(TierIndex tier, PageIndex index, const Claim& claim) const {
   const Page& p = pages_[index];
-  if (index == claim.page || WantedUpTo(p, tier, claim.arrival)) return false;
+  if (index == claim.page || index == claim.mover) return false;
+  if (WantedUpTo(p, tier, claim.arrival)) return false;
   if (claim.purpose != Purpose::kDemand &&
       !options_.policy->MayDisplace(claim.position, UseAt(p, tier))) {
     return false;
@@ -158,7 +180,17 @@ std::optional<FrameIndex> Core::Impl::TakeForEviction(TierIndex tier,
     if (auto frame = TakeTransit(tier, Direction::kOut, index)) return frame;
   }
   if (auto frame = TakeFrame(tier, own)) return frame;
-  return passes ? TakeTransit(tier, Direction::kOut, index) : std::nullopt;
+  return passes || MoverMakesWay(tier, claim) ? TakeTransit(tier, Direction::kOut, index)
+                                              : std::nullopt;
+}
+
+/// Whether the page that the room is for leaves a frame of `tier` itself: the two change places,
+/// one of them through a transit frame.
+bool Core::Impl::MoverMakesWay(TierIndex tier, const Claim& claim) const {
+  if (claim.mover == kNoPage || claim.purpose != Purpose::kDemand) return false;
+  const Page& mover = pages_[claim.mover];
+  const PageCopy& copy = mover.copies[tier];
+  return copy.state == CopyState::kValid && !copy.transit && !PinnedAt(mover, tier);
 }
 
 void Core::Impl::EvictFree(TierIndex tier, PageIndex index, const Claim& claim) {
@@ -208,6 +240,21 @@ void Core::Impl::DropHeld(PageIndex index) {
   GiveFrame(p.held_tier, p.held_frame, p);
   p.held_tier = kNoTier;
   p.held_frame = kNoFrame;
+  std::erase(holding_, index);
+}
+
+/// Takes a frame back that is held for a page on its way up, when no ticket up to the claim's waits
+/// for that page: lookahead never keeps a ticket from what it needs (I8).
+bool Core::Impl::RevokeHeld(TierIndex tier, const Claim& claim) {
+  if (claim.purpose != Purpose::kDemand) return false;
+  for (const PageIndex index : holding_) {
+    const Page& p = pages_[index];
+    if (p.held_tier != tier || WantedUpTo(p, tier, claim.arrival)) continue;
+    if (index == claim.page || index == claim.mover) continue;
+    DropHeld(index);
+    return true;
+  }
+  return false;
 }
 
 bool Core::Impl::PinnedAt(const Page& p, TierIndex tier) const {
@@ -219,7 +266,13 @@ bool Core::Impl::PinnedAt(const Page& p, TierIndex tier) const {
 bool Core::Impl::IsCandidate(const Page& p, TierIndex tier) const {
   const PageCopy& copy = p.copies[tier];
   const bool there = copy.state == CopyState::kValid || copy.state == CopyState::kPlaced;
+  if (Dies(p)) return false;
   return there && copy.readers == 0 && !copy.mapping && !copy.transit && !PinnedAt(p, tier);
+}
+
+/// A discard or free waits only for tasks of the page: all of its frames are given back soon.
+bool Core::Impl::Dies(const Page& p) {
+  return !p.queue.empty() && p.queue.front()->ticket->kind != TicketKind::kAcquire;
 }
 
 bool Core::Impl::FreeToLeave(const Page& p, TierIndex tier) const {

@@ -101,7 +101,8 @@ void Core::Impl::ContinueGoals() {
       p.goal_queued = false;  // taken up again when the queue has moved on
       continue;
     }
-    if (state.ahead_blocked) continue;
+    const bool on_its_way = p.held_tier != kNoTier;  // it must not stay in a transit frame (I9)
+    if (state.ahead_blocked && !on_its_way) continue;
     const Claim claim{Purpose::kAhead, UINT64_MAX, p.goal.position, index};
     const Progress progress = Advance(index, p.goal, claim);
     if (progress == Progress::kBlocked) {

@@ -37,6 +37,10 @@ Core::Impl::Progress Core::Impl::AdvanceResident(PageIndex index,
   Page& p = page(index);
   PageCopy& copy = p.copies[want.tier];
   if (copy.transit && !Settle(index, want.tier, claim)) return Progress::kBlocked;
+  const TierState& state = tiers_[want.tier];
+  if (copy.leaving && state.starved && state.starved_arrival < claim.arrival) {
+    return Progress::kInFlight;  // it makes room for an earlier ticket (I8)
+  }
   copy.leaving = false;  // wanted again: its page-out only cleans it
   if (want.map && !copy.mapped) {
     if (!copy.mapping) {
@@ -94,7 +98,9 @@ Core::Impl::Progress Core::Impl::StartHop(PageIndex index,
   }
   if (LinkFull(source, hop, claim.purpose)) return Progress::kBlocked;
   const Direction direction = in ? Direction::kIn : Direction::kOut;
-  const std::optional<FrameIndex> frame = TakeHopFrame(index, hop, direction, want, claim);
+  Claim moving = claim;
+  moving.mover = index;
+  const std::optional<FrameIndex> frame = TakeHopFrame(index, hop, direction, want, moving);
   if (!frame.has_value()) return Progress::kBlocked;
   Task task{.kind = TaskKind::kCopy, .page = index, .source = source, .target = hop};
   task.target_frame = *frame;
@@ -112,6 +118,7 @@ std::optional<FrameIndex> Core::Impl::TakeHopFrame(
   Page& p = page(index);
   if (p.held_tier == hop) {
     p.held_tier = kNoTier;
+    std::erase(holding_, index);
     return std::exchange(p.held_frame, kNoFrame);
   }
   if (std::optional<FrameIndex> frame = TakeFrame(hop, claim)) return frame;
@@ -121,6 +128,7 @@ std::optional<FrameIndex> Core::Impl::TakeHopFrame(
     if (!held.has_value()) return std::nullopt;
     p.held_tier = want.tier;
     p.held_frame = *held;
+    holding_.push_back(index);
   }
   std::optional<FrameIndex> transit = TakeTransit(hop, direction, index);
   if (!transit.has_value()) DropHeld(index);
@@ -135,9 +143,9 @@ Core::Impl::Progress Core::Impl::StartFillAt(
     if (copy.readers > 0 || copy.mapping) return Progress::kInFlight;
     DropCopy(index, tier);
   }
-  const std::optional<FrameIndex> frame =
-      tier == want.tier ? TakeFrame(tier, claim)
-                        : TakeHopFrame(index, tier, Direction::kIn, want, claim);
+  Claim moving = claim;
+  moving.mover = index;
+  const std::optional<FrameIndex> frame = TakeHopFrame(index, tier, Direction::kIn, want, moving);
   if (!frame.has_value()) return Progress::kBlocked;
   Task task{.kind = TaskKind::kFill, .page = index, .target = tier, .target_frame = *frame};
   task.fill = kind;
@@ -268,9 +276,10 @@ void Core::Impl::On(const TaskFailed& event) {
   --p.tasks;
   AbandonTarget(task);
   const bool restores = task.fill == FillKind::kFile || task.fill == FillKind::kReproduce;
-  if (task.kind == TaskKind::kFill && restores) {
+  if (task.kind == TaskKind::kFill && restores && event.kind == FailureKind::kSourceLost) {
     LoseContent(task.page, task.target);
-  } else if (task.kind == TaskKind::kCopy && event.kind == FailureKind::kSourceLost) {
+  } else if (task.kind == TaskKind::kCopy && (event.kind == FailureKind::kSourceLost ||
+                                              p.copies[task.source].state != CopyState::kValid)) {
     LoseSource(task.page, task.source);
   } else {
     NoteWriteFailure(task, event.kind);
@@ -305,21 +314,29 @@ void Core::Impl::AbandonTarget(const Task& task) {
 void Core::Impl::LoseSource(PageIndex index, TierIndex source) {
   Page& p = page(index);
   PageCopy& copy = p.copies[source];
-  const bool idle = copy.readers == 0 && !copy.mapping && !PinnedAt(p, source);
-  if (copy.state == CopyState::kValid && idle) {
-    DropCopy(index, source);
+  if (copy.state == CopyState::kValid && !PinnedAt(p, source)) {
+    if (copy.readers == 0 && !copy.mapping) {
+      DropCopy(index, source);
+    } else {
+      copy.state = CopyState::kPlaced;  // another task uses the frame: it stays, without content
+    }
   }
   for (TierIndex t = 0; t < tiers_.size(); ++t) {
-    const CopyState state = p.copies[t].state;
-    if (state == CopyState::kValid || state == CopyState::kFilling) return;
+    if (p.copies[t].state == CopyState::kValid) return;
+  }
+  for (const auto& [number, task] : tasks_) {
+    const bool brings = task.kind == TaskKind::kCopy ||
+                        (task.kind == TaskKind::kFill && task.fill != FillKind::kUndefined);
+    if (task.page == index && brings) return;
   }
   if (!p.file_home && !p.reproducible) LoseContent(index, source);
 }
 
 void Core::Impl::LoseContent(PageIndex index, TierIndex tier) {
   Page& p = page(index);
-  DropStale(index);
   p.content = false;
+  if (Dies(p)) return;  // a discard has killed what is lost
+  DropStale(index);
   p.lost = true;
   ++counters_.pages_lost;
   Emit(LosePage{index, tier});
@@ -331,7 +348,8 @@ void Core::Impl::LoseContent(PageIndex index, TierIndex tier) {
 void Core::Impl::FailWaiting(PageIndex index, TicketFailure reason, TierIndex tier) {
   std::vector<TicketNumber> numbers;
   for (const Need* need : page(index).queue) {
-    const bool waits = need->ticket->kind == TicketKind::kAcquire && !need->ticket->granted;
+    if (need->ticket->kind != TicketKind::kAcquire) break;  // what comes after it reads zeros
+    const bool waits = !need->ticket->granted;
     const bool reads = need->request.mode != PageMode::kOverwrite;
     if (waits && (reads || reason != TicketFailure::kPageLost)) {
       numbers.push_back(need->ticket->number);

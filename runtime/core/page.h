@@ -108,6 +108,9 @@ struct Claim {
   std::uint64_t arrival = UINT64_MAX;  ///< pages wanted by tickets up to this one are protected
   Position position = 0;               ///< kAhead: the op that the frame is for
   PageIndex page = kNoPage;
+  /// The page that moves once there is room: every copy of it may be the source, so none is
+  /// displaced, by the victims of victims neither.
+  PageIndex mover = kNoPage;
 };
 
 enum class TaskKind : std::uint8_t { kCopy, kFill, kMap };

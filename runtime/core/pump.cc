@@ -82,8 +82,11 @@ void Core::Impl::ContinueTransits() {
 void Core::Impl::ContinueTransit(PageIndex index, TierIndex tier) {
   Page& p = page(index);
   const PageCopy& copy = p.copies[tier];
-  const bool wanted = p.held_tier != kNoTier || WantedUpTo(p, tier, UINT64_MAX);
+  if (Dies(p)) return;
+  const bool wanted =
+      (p.held_tier != kNoTier && p.goal.tier != kNoTier) || WantedUpTo(p, tier, UINT64_MAX);
   if (copy.transit_direction == Direction::kIn && wanted) return;  // its ticket or goal moves it
+  DropHeld(index);
   if (FreeToLeave(p, tier)) {
     DropCopy(index, tier);
     Recheck(index);
@@ -105,10 +108,49 @@ void Core::Impl::ContinueTransit(PageIndex index, TierIndex tier) {
   StartCopyTask(index, task);
 }
 
+/// The op's pages do not fit any more beside what cannot leave (since a budget was lowered, frames
+/// were reserved, or by pages that may not go below the tier); else no room can be made in `tier`.
+FailTicket Core::Impl::WhyStuck(const Ticket& ticket, TierIndex tier) const {
+  for (TierIndex t = 0; t < last_tier(); ++t) {
+    std::uint32_t own = 0;
+    std::uint64_t others = tiers_[t].committed;
+    for (const Need& need : ticket.needs) {
+      if (need.request.tier != t) continue;
+      ++own;
+      if (pages_[need.request.page].lowest == t) --others;
+    }
+    const std::uint64_t limit = OpFramesMax(t) - std::min<std::uint64_t>(others, OpFramesMax(t));
+    if (own <= limit) continue;
+    const auto room = static_cast<std::uint32_t>(limit);
+    return {ticket.number, TicketFailure::kTooLarge, kNoPage, t, own, room};
+  }
+  return {ticket.number, TicketFailure::kTierFull, kNoPage, tier};
+}
+
+/// Called when nothing is in flight, leased or waited for by tickets: a reservation or a budget
+/// that lacks frames even so, because a tier below takes no page, is refused. True when one was.
+bool Core::Impl::RefuseStuckChange() {
+  if (!pending_reservations_.empty()) {
+    const ReservationNumber number = pending_reservations_.front();
+    On(ReleaseFrames{number});
+    Emit(ReservationRefused{number});
+    return true;
+  }
+  for (TierIndex t = 0; t < last_tier(); ++t) {
+    TierState& state = tiers_[t];
+    if (!state.budget_target.has_value()) continue;
+    state.pool.SetLimit(state.budget_before);
+    state.budget_target.reset();
+    Emit(BudgetRefused{t});
+    return true;
+  }
+  return false;
+}
+
 /// Called when nothing is in flight: the head ticket waits for pages that only other ops can give
 /// back, or for room that no tier below gives. True when a ticket was failed.
 bool Core::Impl::FailStuckTicket() {
-  if (pending_.empty()) return false;
+  if (pending_.empty()) return pinned_pages_ == 0 && RefuseStuckChange();
   std::set<OpNumber> holders;
   for (const auto& [number, ticket] : tickets_) {
     if (ticket->granted && ticket->pinned > 0) holders.insert(ticket->op);
@@ -129,7 +171,7 @@ bool Core::Impl::FailStuckTicket() {
       state.fenced = false;  // the next ticket tries again
       state.write_failures = 0;
     }
-    FailTicketWith(head, FailTicket{head.number, TicketFailure::kTierFull, kNoPage, tier});
+    FailTicketWith(head, WhyStuck(head, tier));
     return true;
   }
   for (auto ticket = pending_.rbegin(); ticket != pending_.rend(); ++ticket) {

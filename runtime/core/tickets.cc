@@ -42,7 +42,12 @@ bool Core::Impl::RefuseTooLarge(const Acquire& event) {
 
 bool Core::Impl::RefuseLost(const Acquire& event) {
   for (const PageRequest& request : event.requests) {
-    if (!pages_[request.page].lost || request.mode == PageMode::kOverwrite) continue;
+    const Page& p = pages_[request.page];
+    if (!p.lost || request.mode == PageMode::kOverwrite) continue;
+    const bool dies = std::any_of(p.queue.begin(), p.queue.end(), [](const Need* need) {
+      return need->ticket->kind != TicketKind::kAcquire;
+    });
+    if (dies) continue;  // a discard comes first
     Emit(FailTicket{event.ticket, TicketFailure::kPageLost, request.page});
     return true;
   }
