@@ -22,13 +22,18 @@ std::vector<char*> Pointers(std::vector<std::string>& words) {
   return pointers;
 }
 
+/// The command's own words; a shell that enters the cgroup first where there is one.
+std::vector<std::string> Program(const std::string& cgroup_processes) {
+  if (cgroup_processes.empty()) return {SLUICE_COMMAND};
+  return {"/bin/sh", "-c", "echo $$ > \"$0\" && exec \"$@\"", cgroup_processes, SLUICE_COMMAND};
+}
+
 }  // namespace
 
-Command::Command(const std::vector<std::string>& words,
-                 const std::vector<std::string>& environment) {
-  std::vector<std::string> arguments = {SLUICE_COMMAND};
+Command::Command(const std::vector<std::string>& words, const Surroundings& surroundings) {
+  std::vector<std::string> arguments = Program(surroundings.cgroup_processes);
   arguments.insert(arguments.end(), words.begin(), words.end());
-  std::vector<std::string> variables = environment;
+  std::vector<std::string> variables = surroundings.variables;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     variables.emplace_back(*variable);
   }
@@ -41,7 +46,7 @@ Command::Command(const std::vector<std::string>& words,
   posix_spawn_file_actions_addopen(
       &actions, STDERR_FILENO, errors_path.c_str(), O_WRONLY | O_CREAT, 0600);
   const int error = posix_spawn(&process_,
-                                SLUICE_COMMAND,
+                                arguments.front().c_str(),
                                 &actions,
                                 nullptr,
                                 Pointers(arguments).data(),

@@ -12,9 +12,13 @@ namespace sluice::tools {
 /// The sluice command, run as a user would run it.
 class Command {
  public:
-  /// Starts it. `environment` holds additions ("NAME=value").
-  explicit Command(const std::vector<std::string>& words,
-                   const std::vector<std::string>& environment = {});
+  struct Surroundings {
+    /// Added to the environment: "NAME=value".
+    std::vector<std::string> variables;
+    /// The file of a cgroup that takes its processes; empty: the test's own cgroup.
+    std::string cgroup_processes;
+  };
+  explicit Command(const std::vector<std::string>& words, const Surroundings& surroundings = {});
   /// Kills it when it still runs.
   ~Command();
   Command(const Command&) = delete;

@@ -92,10 +92,11 @@ TEST_F(TrainCommandTest, VerifiesBitForBitAndReportsEveryField) {
 }
 
 TEST_F(TrainCommandTest, AFlippedBitIsFoundAndNamed) {
-  Command command(Words({"--verify", "--json"}), {"SLUICE_TEST_VERIFY_FLIP=layer1.mlp_up.w"});
+  Command command(Words({"--verify", "--json"}),
+                  {.variables = {"SLUICE_TEST_VERIFY_FLIP=l1.fc.weight"}});
   EXPECT_EQ(command.Wait(), 1) << command.errors();
   EXPECT_EQ(Json::parse(command.output())["verify"]["identical"], false);
-  EXPECT_THAT(command.errors(), HasSubstr("tensor layer1.mlp_up.w differs at offset 0"));
+  EXPECT_THAT(command.errors(), HasSubstr("tensor l1.fc.weight differs at offset 0"));
 }
 
 TEST_F(TrainCommandTest, TextReportHasALinePerStepAndASummary) {
