@@ -2,13 +2,22 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <utility>
 
 namespace sluice::base {
+namespace {
 
-void SetUpThread(const std::string& name, const std::vector<int>& cpus) {
+constexpr int kBulkNice = 5;
+
+}  // namespace
+
+void SetUpThread(const std::string& name, const std::vector<int>& cpus, ThreadRole role) {
   pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
+  // Linux keeps nice values by thread; raising one needs no privilege and cannot fail.
+  if (role == ThreadRole::kBulk) setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kBulkNice);
   if (cpus.empty()) return;
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -19,7 +28,7 @@ void SetUpThread(const std::string& name, const std::vector<int>& cpus) {
 WorkerPool::WorkerPool(const WorkerPoolOptions& options) : queue_(options.queue_capacity) {
   for (int i = 0; i < options.threads; ++i) {
     threads_.emplace_back([this, name = options.name, cpus = options.cpus] {
-      SetUpThread(name, cpus);
+      SetUpThread(name, cpus, ThreadRole::kBulk);
       Run();
     });
   }

@@ -42,8 +42,15 @@ class WorkerPool {
   std::vector<std::thread> threads_;
 };
 
-/// Names the calling thread and binds it to `cpus` (empty: leaves its affinity as it is). Failure
-/// to bind is ignored by design: a CPU set is a wish, results do not depend on it.
-void SetUpThread(const std::string& name, const std::vector<int>& cpus);
+/// Which threads give way when processors are short. kBulk: threads that move or hash bytes run at
+/// a nice value of 5, so that the threads which decide and compute are never kept waiting by them.
+enum class ThreadRole { kPrompt, kBulk };
+
+/// Names the calling thread, binds it to `cpus` (empty: leaves its affinity as it is) and sets its
+/// priority. Failure to bind is ignored by design: a CPU set is a wish, results do not depend on
+/// it.
+void SetUpThread(const std::string& name,
+                 const std::vector<int>& cpus,
+                 ThreadRole role = ThreadRole::kPrompt);
 
 }  // namespace sluice::base

@@ -38,7 +38,7 @@ LinkTimeline::Slot LinkTimeline::Take(TimePoint submitted, std::uint64_t bytes) 
 
 CopyEngine::CopyEngine(const Options& options)
     : thread_([this, options] {
-        base::SetUpThread(options.thread_name, options.cpus);
+        base::SetUpThread(options.thread_name, options.cpus, base::ThreadRole::kBulk);
         // Wakes at the time asked for and not up to 50 us later, as the kernel groups timers by
         // default: a copy of 256 KiB at 2.5 GB/s takes no more than twice that.
         prctl(PR_SET_TIMERSLACK, 1);

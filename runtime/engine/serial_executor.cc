@@ -8,7 +8,7 @@ namespace sluice::engine {
 
 SerialExecutor::SerialExecutor(const std::string& name, const std::vector<int>& cpus)
     : thread_([this, name, cpus] {
-        base::SetUpThread(name, cpus);
+        base::SetUpThread(name, cpus, base::ThreadRole::kBulk);
         Run();
       }) {}
 
