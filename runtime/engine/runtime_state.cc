@@ -79,11 +79,13 @@ absl::Status RuntimeState::SetUp(const engine::BackendHooks& hooks) {
 }
 
 void RuntimeState::Shutdown() {
+  std::vector<std::weak_ptr<StreamState>> streams;
   {
     base::MutexLock lock(streams_mutex_);
-    for (const auto& weak : streams_) {
-      if (const auto stream = weak.lock()) stream->Close();
-    }
+    streams.swap(streams_);
+  }
+  for (const auto& weak : streams) {
+    if (const auto stream = weak.lock()) stream->Close();
   }
   table_.Close();
   for (engine::AcquireRequest& request : mailbox_->CloseRequests()) {

@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "runtime/engine/event_history.h"
 #include "runtime/engine/latency_histogram.h"
 #include "runtime/engine/link_meter.h"
 #include "runtime/engine/page_allocator.h"
@@ -65,6 +66,23 @@ TEST(LinkMeterTest, OverlappingCopiesCountTheirTimeOnce) {
   EXPECT_EQ(stats.queue_depth, 0u);
   EXPECT_EQ(stats.queue_depth_max, 2u);
   EXPECT_DOUBLE_EQ(stats.busy_seconds, std::chrono::duration<double>(end - first).count());
+}
+
+TEST(EventHistoryTest, KeepsTheLast4096AndWritesEachOnce) {
+  testing::LogCollector log;
+  Logger logger(log.sink());
+  EventHistory history;
+  for (core::TaskNumber i = 0; i < 5000; ++i) history.Add(core::TaskDone{i});
+  history.Dump(logger, "why");
+  EXPECT_EQ(log.Count("why; the last 4096 core events follow"), 1);
+  EXPECT_EQ(log.Count("event "), 4096);
+  EXPECT_EQ(log.Count("event 903: "), 0);
+  EXPECT_EQ(log.Count("event 904: task 904 done"), 1);
+  history.Add(core::TaskDone{7777});
+  history.Dump(logger, "again");
+  EXPECT_EQ(log.Count("again; the last 1 core events follow"), 1);
+  EXPECT_EQ(log.Count("event 5000: task 7777 done"), 1);
+  EXPECT_EQ(log.Count("event "), 4097);
 }
 
 class RequestBuilderTest : public ::testing::Test {
