@@ -48,15 +48,18 @@ class CountingMemory : public Memory {
 
   absl::Status Run(OpSpec op) override {
     ++ops_;
-    std::set<std::uint64_t> pages;
+    std::set<std::uint64_t> hbm;
+    std::set<std::uint64_t> dram;
     for (const Access& access : op.accesses) {
-      AddPages(access, pages);
+      AddPages(access, access.tier.kind == TierKind::kHbm ? hbm : dram);
       SetLive(access.tensor, access.mode != AccessMode::kRead);
     }
+    hbm_pages_max_ = std::max(hbm_pages_max_, hbm.size());
+    dram_pages_max_ = std::max(dram_pages_max_, dram.size());
     live_max_ = std::max(live_max_, live_);
     for (const auto& [tensor, range] : op.discards) SetDead(tensor);
-    if (pages.size() > op_pages_max_) {
-      op_pages_max_ = pages.size();
+    if (hbm.size() + dram.size() > op_pages_max_) {
+      op_pages_max_ = hbm.size() + dram.size();
       largest_op_ = op.name;
     }
     return absl::OkStatus();
@@ -65,6 +68,8 @@ class CountingMemory : public Memory {
   Footprint Result() const {
     return {.op_working_set_max = Bytes(op_pages_max_ * page_bytes_),
             .op_working_set_max_name = largest_op_,
+            .op_hbm_max = Bytes(hbm_pages_max_ * page_bytes_),
+            .op_dram_max = Bytes(dram_pages_max_ * page_bytes_),
             .live_max = Bytes(live_max_),
             .tensors = Bytes(tensor_bytes_),
             .padding = Bytes(next_page_ * page_bytes_ - tensor_bytes_)};
@@ -106,6 +111,8 @@ class CountingMemory : public Memory {
   std::uint64_t live_ = 0;
   std::uint64_t live_max_ = 0;
   std::uint64_t op_pages_max_ = 0;
+  std::uint64_t hbm_pages_max_ = 0;
+  std::uint64_t dram_pages_max_ = 0;
   std::string largest_op_;
   std::int64_t ops_ = 0;
 };

@@ -14,6 +14,9 @@ struct Footprint {
   /// The largest op: the sum of its accesses in all tiers, rounded to pages, each page once.
   Bytes op_working_set_max;
   std::string op_working_set_max_name;
+  /// The largest part of an op in one tier (largest ops of the two tiers may differ).
+  Bytes op_hbm_max;
+  Bytes op_dram_max;
   /// The largest sum of live tensors (written, not yet discarded) within a step, without padding.
   Bytes live_max;
   /// All tensors, and what rounding their segments to pages adds.

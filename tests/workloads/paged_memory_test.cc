@@ -1,0 +1,186 @@
+#include "workloads/gpt/paged_memory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sluice/runtime.h"
+#include "tests/support/temp_directory.h"
+#include "tests/workloads/gpt_fixture.h"
+#include "workloads/gpt/footprint.h"
+#include "workloads/gpt/trainer.h"
+
+namespace sluice::gpt {
+namespace {
+
+using sluice::testing::TempDirectory;
+using ::testing::HasSubstr;
+
+constexpr Bytes kPage = 4_KiB;
+constexpr int kSteps = 6;
+
+/// Deeper than the tiny model, so that most of it does not fit.
+ModelConfig DeepModel() {
+  ModelConfig model = TinyModel();
+  model.layers = 8;
+  return model;
+}
+
+/// Everything that a run computes.
+struct Results {
+  std::vector<float> losses;
+  std::vector<float> norms;
+  std::vector<float> val_losses;
+  State state;
+  friend bool operator==(const Results&, const Results&) = default;
+};
+
+/// Trains with validations in between, so that two keys alternate. Errors: those of the trainer.
+absl::StatusOr<Results> TrainIn(Memory& memory) {
+  const Dataset data = TinyDataset();
+  absl::StatusOr<std::unique_ptr<Trainer>> trainer =
+      Trainer::Create(DeepModel(), TinyTrain(), data, memory);
+  if (!trainer.ok()) return trainer.status();
+  Results results;
+  for (int i = 0; i < kSteps; ++i) {
+    if (i % 2 == 0) {
+      const absl::StatusOr<float> loss = (*trainer)->Validate();
+      if (!loss.ok()) return loss.status();
+      results.val_losses.push_back(*loss);
+    }
+    const absl::StatusOr<StepResult> step = (*trainer)->Step();
+    if (!step.ok()) return step.status();
+    results.losses.push_back(step->loss);
+    results.norms.push_back(step->grad_norm);
+  }
+  results.state = StateOf(**trainer);
+  return results;
+}
+
+Results TrainInRam() {
+  RamMemory memory;
+  absl::StatusOr<Results> results = TrainIn(memory);
+  EXPECT_TRUE(results.ok()) << results.status();
+  return *std::move(results);
+}
+
+class PagedMemoryTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const absl::StatusOr<Footprint> footprint = MeasureFootprint(DeepModel(), TinyTrain(), kPage);
+    ASSERT_TRUE(footprint.ok()) << footprint.status();
+    footprint_ = *footprint;
+  }
+
+  /// Budgets that hold the largest op and `spare` pages in each tier.
+  RuntimeOptions Options(std::uint64_t spare) const {
+    RuntimeOptions options{.page_bytes = kPage};
+    options.hbm_bytes = footprint_.op_hbm_max + kPage * spare;
+    options.dram_bytes = footprint_.op_dram_max + kPage * spare;
+    options.nvme_bytes = footprint_.tensors + footprint_.padding + kPage * 256;
+    options.io.directory = directory_.path();
+    // What an op declares as overwrite it must not read, and what it discards it must not need.
+    options.fill_overwrite_with_nan = true;
+    return options;
+  }
+
+  absl::StatusOr<Results> TrainPaged(RuntimeOptions options, Stats* stats = nullptr) {
+    absl::StatusOr<std::unique_ptr<Runtime>> runtime = Runtime::Create(std::move(options));
+    if (!runtime.ok()) return runtime.status();
+    PagedMemory memory(**runtime);
+    absl::StatusOr<Results> results = TrainIn(memory);
+    if (stats != nullptr) *stats = (*runtime)->GetStats();
+    return results;
+  }
+
+  void ExpectIdentical(RuntimeOptions options) {
+    const absl::StatusOr<Results> paged = TrainPaged(std::move(options));
+    ASSERT_TRUE(paged.ok()) << paged.status();
+    const Results ram = TrainInRam();
+    EXPECT_EQ(paged->losses, ram.losses);
+    EXPECT_EQ(paged->norms, ram.norms);
+    EXPECT_EQ(paged->val_losses, ram.val_losses);
+    for (const auto& [name, values] : ram.state) {
+      EXPECT_EQ(paged->state.at(name), values) << name;
+    }
+  }
+
+  TempDirectory directory_;
+  Footprint footprint_;
+};
+
+TEST_F(PagedMemoryTest, MatchesRamBitForBitWhereAThirdFits) {
+  const RuntimeOptions options = Options(12);
+  EXPECT_LT((options.hbm_bytes + options.dram_bytes).count() * 3, footprint_.live_max.count());
+  ExpectIdentical(options);
+}
+
+TEST_F(PagedMemoryTest, MatchesRamUnderEveryPolicyAndLookahead) {
+  for (const char* policy : {"min", "lru"}) {
+    for (const std::uint32_t ahead : {0u, 3u, 40u}) {
+      SCOPED_TRACE(::testing::Message() << policy << ", " << ahead << " ops ahead");
+      RuntimeOptions options = Options(16);
+      options.policy = policy;
+      options.prefetch_ops = ahead;
+      ExpectIdentical(options);
+    }
+  }
+}
+
+TEST_F(PagedMemoryTest, MatchesRamAtTheSmallestBudgetsThatAreNotRefused) {
+  for (std::uint64_t spare = 0; spare < 10; ++spare) {
+    const absl::StatusOr<Results> paged = TrainPaged(Options(spare));
+    if (!paged.ok()) {
+      ASSERT_EQ(paged.status().code(), absl::StatusCode::kResourceExhausted) << paged.status();
+      continue;
+    }
+    EXPECT_EQ(*paged, TrainInRam()) << spare;
+    return;
+  }
+  FAIL() << "10 pages more than the largest op are too few";
+}
+
+TEST_F(PagedMemoryTest, BudgetBelowTheLargestOpNamesItAndTheBytes) {
+  RuntimeOptions options = Options(16);
+  options.hbm_bytes = footprint_.op_hbm_max - kPage;
+  const absl::Status status = TrainPaged(options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("l0.mlp.forward.g0"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("hbm"));
+}
+
+TEST_F(PagedMemoryTest, RepeatsItselfAndKeepsWithinBudgets) {
+  const RuntimeOptions options = Options(16);
+  Stats stats;
+  const absl::StatusOr<Results> paged = TrainPaged(options, &stats);
+  ASSERT_TRUE(paged.ok()) << paged.status();
+  EXPECT_EQ(stats.schedule_divergences, 0u);
+  EXPECT_GT(stats.prefetch.hit, 0u);
+  EXPECT_GT(stats.links.at("dram-nvme").in.bytes, 0u);
+  EXPECT_LE(stats.tiers.at("hbm").peak_bytes, options.hbm_bytes.count());
+  EXPECT_LE(stats.tiers.at("dram").peak_bytes, options.dram_bytes.count());
+  EXPECT_EQ(stats.pages_lost, 0u);
+}
+
+TEST_F(PagedMemoryTest, ObserverSeesOpsOneAfterAnother) {
+  absl::StatusOr<std::unique_ptr<Runtime>> runtime = Runtime::Create(Options(16));
+  ASSERT_TRUE(runtime.ok()) << runtime.status();
+  PagedMemory memory(**runtime);
+  const Dataset data = TinyDataset();
+  const absl::StatusOr<std::unique_ptr<Trainer>> trainer =
+      Trainer::Create(DeepModel(), TinyTrain(), data, memory);
+  ASSERT_TRUE(trainer.ok()) << trainer.status();
+  std::vector<OpTiming> seen;
+  memory.SetObserver([&](const OpTiming& timing) { seen.push_back(timing); });
+  ASSERT_TRUE((*trainer)->Step().ok());
+  ASSERT_EQ(seen.size(), static_cast<std::size_t>(footprint_.ops_per_step));
+  for (std::size_t i = 1; i < seen.size(); ++i) EXPECT_LE(seen[i - 1].end, seen[i].begin);
+  EXPECT_EQ(seen.front().name, "embed.forward.g0");
+  EXPECT_EQ(seen.back().name, "update.vectors");
+}
+
+}  // namespace
+}  // namespace sluice::gpt
