@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -163,6 +164,42 @@ TEST_F(PagedMemoryTest, RepeatsItselfAndKeepsWithinBudgets) {
   EXPECT_LE(stats.tiers.at("hbm").peak_bytes, options.hbm_bytes.count());
   EXPECT_LE(stats.tiers.at("dram").peak_bytes, options.dram_bytes.count());
   EXPECT_EQ(stats.pages_lost, 0u);
+}
+
+TEST_F(PagedMemoryTest, DiscardActsAfterItsOpAndBeforeTheNext) {
+  absl::StatusOr<std::unique_ptr<Runtime>> runtime = Runtime::Create(Options(16));
+  ASSERT_TRUE(runtime.ok()) << runtime.status();
+  PagedMemory memory(**runtime);
+  const TensorSpec spec{.name = "t", .shape = {1024}};
+  const absl::StatusOr<std::vector<TensorId>> ids = memory.CreateTensors({&spec, 1});
+  ASSERT_TRUE(ids.ok()) << ids.status();
+  const Access write{.tensor = ids->front(), .mode = AccessMode::kOverwrite};
+  const Access read{.tensor = ids->front()};
+  const auto fill = [](float value) {
+    return [=](const OpBuffers& b) { std::fill_n(b.Floats(0), 1024, value); };
+  };
+  float seen_before = 0, seen_after = 0;
+  ASSERT_TRUE(memory
+                  .Run({.name = "first",
+                        .accesses = {write},
+                        .compute = fill(1),
+                        .discards = {{ids->front(), kWholeTensor}}})
+                  .ok());
+  ASSERT_TRUE(memory.Run({.name = "second", .accesses = {write}, .compute = fill(2)}).ok());
+  ASSERT_TRUE(memory
+                  .Run({.name = "third",
+                        .accesses = {read},
+                        .compute = [&](const OpBuffers& b) { seen_before = b.Floats(0)[7]; },
+                        .discards = {{ids->front(), kWholeTensor}}})
+                  .ok());
+  ASSERT_TRUE(memory
+                  .Run({.name = "fourth",
+                        .accesses = {read},
+                        .compute = [&](const OpBuffers& b) { seen_after = b.Floats(0)[7]; }})
+                  .ok());
+  ASSERT_TRUE(memory.Flush().ok());
+  EXPECT_EQ(seen_before, 2.0f);
+  EXPECT_EQ(seen_after, 0.0f);  // discarded content reads as zeros
 }
 
 TEST_F(PagedMemoryTest, ObserverSeesOpsOneAfterAnother) {
