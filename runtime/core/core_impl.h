@@ -140,6 +140,7 @@ class Core::Impl {
   void GiveFrame(TierIndex tier, FrameIndex frame, const Page& p);
   bool EnsureRoom(TierIndex tier, const Claim& claim);
   bool MakeRoom(TierIndex tier, const Claim& claim);
+  std::optional<PageIndex> VictimOnItsWay(TierIndex tier, const Claim& claim) const;
   bool MakeRoomByDeeperVictim(TierIndex tier, const Claim& claim);
   bool MayEvict(TierIndex tier, PageIndex index, const Claim& claim) const;
   bool StartEviction(TierIndex tier, PageIndex index, const Claim& claim);

@@ -78,10 +78,11 @@ bool Core::Impl::EnsureRoom(TierIndex tier, const Claim& claim) {
 bool Core::Impl::MakeRoom(TierIndex tier, const Claim& claim) {
   TierState& state = tiers_[tier];
   if (state.no_victim || tier == last_tier()) return false;
-  const std::optional<PageIndex> victim = options_.policy->Victim(
+  std::optional<PageIndex> victim = options_.policy->Victim(
       tier, [&](PageIndex candidate) { return MayEvict(tier, candidate, claim); });
+  if (!victim.has_value() && RevokeHeld(tier, claim)) return true;
+  if (!victim.has_value()) victim = VictimOnItsWay(tier, claim);
   if (!victim.has_value()) {
-    if (RevokeHeld(tier, claim)) return true;
     state.no_victim = true;
     return false;
   }
@@ -96,6 +97,22 @@ bool Core::Impl::MakeRoom(TierIndex tier, const Claim& claim) {
   if (state.leaving >= most) return false;
   if (StartEviction(tier, *victim, claim)) return false;
   return MakeRoomByDeeperVictim(tier, claim);
+}
+
+/// When nothing moves: two pages of one ticket may each sit where the other is wanted. The one that
+/// arrives displaces the other, which comes back by another way.
+std::optional<PageIndex> Core::Impl::VictimOnItsWay(TierIndex tier, const Claim& claim) const {
+  if (claim.purpose != Purpose::kDemand || !claim.arrives || !tasks_.empty()) return std::nullopt;
+  return options_.policy->Victim(tier, [&](PageIndex index) {
+    const Page& p = pages_[index];
+    if (index == claim.page || index == claim.mover) return false;
+    if (WantedUpTo(p, tier, claim.arrival - 1)) return false;
+    const bool wanted_here = std::any_of(p.queue.begin(), p.queue.end(), [&](const Need* need) {
+      return need->request.tier == tier && need->ticket->arrival <= claim.arrival;
+    });
+    if (wanted_here) return false;
+    return FreeToLeave(p, tier) || (p.lowest > tier && !tiers_[tier + 1].fenced);
+  });
 }
 
 /// The policy's choice has no place in the next tier, which is its lowest; a page that may go
@@ -117,6 +134,9 @@ bool Core::Impl::MayEvict(TierIndex tier, PageIndex index, const Claim& claim) c
   const Page& p = pages_[index];
   if (index == claim.page || index == claim.mover) return false;
   if (WantedUpTo(p, tier, claim.arrival)) return false;
+  const bool foreseen = p.goal.tier != kNoTier && p.goal.position <= claim.position;
+  // What is fetched ahead does not displace what is fetched ahead for no later an op.
+  if (claim.purpose == Purpose::kAhead && foreseen) return false;
   if (claim.purpose != Purpose::kDemand &&
       !options_.policy->MayDisplace(claim.position, UseAt(p, tier))) {
     return false;
@@ -125,13 +145,15 @@ bool Core::Impl::MayEvict(TierIndex tier, PageIndex index, const Claim& claim) c
   return p.lowest > tier && !tiers_[tier + 1].fenced;
 }
 
-/// Whether a waiting ticket up to `arrival` needs the page's copy in `tier`: until the page is
-/// where that ticket wants it, every copy may be the way there.
+/// Whether a waiting ticket up to `arrival` needs the page's copy in `tier`: it is where the ticket
+/// wants it, or the one that the way there starts from.
 bool Core::Impl::WantedUpTo(const Page& p, TierIndex tier, std::uint64_t arrival) const {
   return std::any_of(p.queue.begin(), p.queue.end(), [&](const Need* need) {
     const bool waits = need->ticket->kind == TicketKind::kAcquire && !need->ticket->granted &&
                        need->ticket->arrival <= arrival;
-    return waits && (need->request.tier == tier || !need->ready);
+    if (!waits || need->ready) return waits && need->request.tier == tier;
+    const std::optional<TierIndex> source = BestSource(p, need->request.tier);
+    return need->request.tier == tier || !source.has_value() || *source == tier;
   });
 }
 
@@ -168,6 +190,7 @@ std::optional<FrameIndex> Core::Impl::TakeForEviction(TierIndex tier,
   TierState& state = tiers_[tier];
   Claim own = claim;
   own.page = index;
+  own.arrives = false;
   if (state.pool.free_count() > TransitReserve(tier)) return TakeFrame(tier, own);
   if (tier == last_tier() || claim.purpose == Purpose::kClean) return std::nullopt;
   const bool passes = page(index).lowest > tier && !tiers_[tier + 1].fenced;

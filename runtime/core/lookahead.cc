@@ -91,9 +91,11 @@ bool Core::Impl::BlockedByQueue(const Page& p) const {
 }
 
 void Core::Impl::ContinueGoals() {
-  for (auto it = goals_.begin(); it != goals_.end();) {
-    const PageIndex index = it->second;
-    ++it;  // the goal may be removed below
+  // Moving one page may end or renew the goals of others, so the place is kept by value.
+  std::pair<Position, PageIndex> place;
+  for (auto it = goals_.begin(); it != goals_.end(); it = goals_.upper_bound(place)) {
+    place = *it;
+    const PageIndex index = place.second;
     Page& p = page(index);
     TierState& state = tiers_[p.goal.tier];
     if (BlockedByQueue(p)) {

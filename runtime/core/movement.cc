@@ -100,6 +100,7 @@ Core::Impl::Progress Core::Impl::StartHop(PageIndex index,
   const Direction direction = in ? Direction::kIn : Direction::kOut;
   Claim moving = claim;
   moving.mover = index;
+  moving.arrives = hop == want.tier;
   const std::optional<FrameIndex> frame = TakeHopFrame(index, hop, direction, want, moving);
   if (!frame.has_value()) return Progress::kBlocked;
   Task task{.kind = TaskKind::kCopy, .page = index, .source = source, .target = hop};
@@ -145,6 +146,7 @@ Core::Impl::Progress Core::Impl::StartFillAt(
   }
   Claim moving = claim;
   moving.mover = index;
+  moving.arrives = tier == want.tier;
   const std::optional<FrameIndex> frame = TakeHopFrame(index, tier, Direction::kIn, want, moving);
   if (!frame.has_value()) return Progress::kBlocked;
   Task task{.kind = TaskKind::kFill, .page = index, .target = tier, .target_frame = *frame};

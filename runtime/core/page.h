@@ -111,6 +111,8 @@ struct Claim {
   /// The page that moves once there is room: every copy of it may be the source, so none is
   /// displaced, by the victims of victims neither.
   PageIndex mover = kNoPage;
+  /// The frame is where the mover's ticket wants it.
+  bool arrives = false;
 };
 
 enum class TaskKind : std::uint8_t { kCopy, kFill, kMap };

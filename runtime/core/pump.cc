@@ -83,10 +83,12 @@ void Core::Impl::ContinueTransit(PageIndex index, TierIndex tier) {
   Page& p = page(index);
   const PageCopy& copy = p.copies[tier];
   if (Dies(p)) return;
-  const bool wanted =
-      (p.held_tier != kNoTier && p.goal.tier != kNoTier) || WantedUpTo(p, tier, UINT64_MAX);
-  if (copy.transit_direction == Direction::kIn && wanted) return;  // its ticket or goal moves it
-  DropHeld(index);
+  const bool held = p.held_tier != kNoTier;
+  const bool wanted = (held && p.goal.tier != kNoTier) || WantedUpTo(p, tier, UINT64_MAX);
+  const bool goes_down = held && p.held_tier > tier;
+  const bool comes = copy.transit_direction == Direction::kIn;
+  if (wanted && (comes || goes_down)) return;  // its ticket or goal moves it
+  if (!wanted) DropHeld(index);
   if (FreeToLeave(p, tier)) {
     DropCopy(index, tier);
     Recheck(index);
