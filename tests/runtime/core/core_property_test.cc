@@ -1,0 +1,110 @@
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "base/check.h"
+#include "gtest/gtest.h"
+#include "tests/runtime/core/random_workload.h"
+
+/// Random programs against the core in virtual time. A failure names its seed:
+///   SLUICE_TEST_SEED=17 core_property_test      runs that seed only
+///   SLUICE_TEST_SEEDS=5000 core_property_test   runs more of them
+
+namespace sluice::core {
+namespace {
+
+constexpr std::uint64_t kSeeds = 400;
+
+std::uint64_t FromEnvironment(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+/// A check that fails inside the core stops the program: say first which seed it was.
+class SeedOnAbort {
+ public:
+  explicit SeedOnAbort(RandomWorkload* workload, const Scenario& scenario)
+      : workload_(workload), text_(ToString(scenario)) {
+    base::SetCheckObserver(&SeedOnAbort::Print, this);
+  }
+  ~SeedOnAbort() { base::SetCheckObserver(nullptr, nullptr); }
+
+ private:
+  static void Print(void* self, const char*) {
+    const auto* that = static_cast<SeedOnAbort*>(self);
+    std::fprintf(stderr, "%s\n%s", that->text_.c_str(), that->workload_->driver().Report().c_str());
+  }
+
+  RandomWorkload* workload_;
+  std::string text_;
+};
+
+struct Totals {
+  std::uint64_t events = 0;
+  std::uint64_t grants = 0;
+  std::uint64_t copies = 0;
+  std::uint64_t deadlocks = 0;
+  std::uint64_t too_large = 0;
+  std::uint64_t lost = 0;
+  std::uint64_t full = 0;
+  std::uint64_t cancelled = 0;
+  std::uint64_t prefetch_hits = 0;
+};
+
+void Add(VirtualDriver& driver, Totals* totals) {
+  totals->events += driver.event_count();
+  totals->grants += driver.grant_count();
+  totals->copies += driver.frames().copies_started();
+  totals->deadlocks += driver.failure_count(TicketFailure::kWouldDeadlock);
+  totals->too_large += driver.failure_count(TicketFailure::kTooLarge);
+  totals->lost += driver.failure_count(TicketFailure::kPageLost);
+  totals->full += driver.failure_count(TicketFailure::kTierFull);
+  totals->cancelled += driver.failure_count(TicketFailure::kCancelled);
+  totals->prefetch_hits += driver.core().counters().prefetch_hit;
+}
+
+bool RunSeed(std::uint64_t seed, Totals* totals) {
+  const Scenario scenario = RandomScenario(seed);
+  RandomWorkload workload(scenario);
+  const SeedOnAbort announce(&workload, scenario);
+  workload.Run();
+  Add(workload.driver(), totals);
+  EXPECT_TRUE(workload.driver().verdict().ok()) << "repeat with SLUICE_TEST_SEED=" << seed << "\n"
+                                                << ToString(scenario) << "\n"
+                                                << workload.driver().Report();
+  return workload.driver().verdict().ok();
+}
+
+TEST(CorePropertyTest, RandomProgramsLoseNoByteAndNeverHang) {
+  const std::uint64_t only = FromEnvironment("SLUICE_TEST_SEED", 0);
+  const std::uint64_t last = only != 0 ? only : FromEnvironment("SLUICE_TEST_SEEDS", kSeeds);
+  Totals totals;
+  for (std::uint64_t seed = only != 0 ? only : 1; seed <= last; ++seed) {
+    if (!RunSeed(seed, &totals)) return;
+  }
+  std::printf(
+      "%llu events, %llu grants, %llu copies, %llu deadlocks, %llu too large, %llu lost, "
+      "%llu full, %llu cancelled, %llu prefetch hits\n",
+      static_cast<unsigned long long>(totals.events),
+      static_cast<unsigned long long>(totals.grants),
+      static_cast<unsigned long long>(totals.copies),
+      static_cast<unsigned long long>(totals.deadlocks),
+      static_cast<unsigned long long>(totals.too_large),
+      static_cast<unsigned long long>(totals.lost),
+      static_cast<unsigned long long>(totals.full),
+      static_cast<unsigned long long>(totals.cancelled),
+      static_cast<unsigned long long>(totals.prefetch_hits));
+  if (only != 0) return;
+  // The programs reach what they are there to reach.
+  EXPECT_GT(totals.grants, 10 * last);
+  EXPECT_GT(totals.copies, 10 * last);
+  EXPECT_GT(totals.deadlocks, 0u);
+  EXPECT_GT(totals.too_large, 0u);
+  EXPECT_GT(totals.lost, 0u);
+  EXPECT_GT(totals.full, 0u);
+  EXPECT_GT(totals.cancelled, 0u);
+  EXPECT_GT(totals.prefetch_hits, 0u);
+}
+
+}  // namespace
+}  // namespace sluice::core

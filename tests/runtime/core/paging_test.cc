@@ -1,0 +1,254 @@
+#include "tests/runtime/core/core_fixture.h"
+
+namespace sluice::core {
+namespace {
+
+/// What one op does to pages, and what it costs in copies.
+class PagingTest : public CoreFixture {
+ protected:
+  void StartTwoTiers(FrameIndex fast, FrameIndex slow) {
+    Start({.frames = {fast, slow}, .policy = "lru"});
+  }
+};
+
+TEST_F(PagingTest, ReadOfANeverWrittenPageIsZeroFilled) {
+  StartTwoTiers(2, 16);
+  Create(1, 1);
+  const TicketNumber ticket = Acquire({Read(0)});
+  const auto fills = Select<StartFill>(actions());
+  ASSERT_EQ(fills.size(), 1u);
+  EXPECT_EQ(fills[0].page, 0u);
+  EXPECT_EQ(fills[0].tier, 0);
+  EXPECT_EQ(fills[0].kind, FillKind::kZero);
+  EXPECT_FALSE(Granted(ticket));
+  const auto done = driver().Done(fills[0].task);
+  ASSERT_EQ(Select<GrantTicket>(done).size(), 1u);
+  EXPECT_EQ(Select<GrantTicket>(done)[0].frames, std::vector<FrameIndex>{fills[0].frame});
+}
+
+TEST_F(PagingTest, ReadOfAFileHomeFillsFromTheFile) {
+  StartTwoTiers(2, 16);
+  Create({.segment = 9, .first_page = 0, .pages = 1, .lowest = 1, .file_home = true});
+  const auto fills = Select<StartFill>(RunOp({Read(0)}));
+  ASSERT_EQ(fills.size(), 1u);
+  EXPECT_EQ(fills[0].kind, FillKind::kFile);
+}
+
+TEST_F(PagingTest, CleanPageIsDroppedWithoutACopy) {
+  StartTwoTiers(1, 16);
+  Create(2, 1);
+  RunOp({Write(0)});
+  RunOp({Read(1)});  // page 0 goes down
+  RunOp({Read(0)});  // and comes back, clean now
+  const auto actions = RunOp({Read(1)});
+  EXPECT_EQ(CopiesOut(actions), 0u);
+  const auto drops = Select<DropFrame>(actions);
+  ASSERT_EQ(drops.size(), 1u);
+  EXPECT_EQ(drops[0].page, 0u);
+  EXPECT_EQ(drops[0].tier, 0);
+}
+
+TEST_F(PagingTest, FilePageIsDroppedAndReadAgain) {
+  StartTwoTiers(1, 16);
+  Create({.segment = 9, .first_page = 0, .pages = 2, .lowest = 1, .file_home = true});
+  RunOp({Read(0)});
+  EXPECT_EQ(CopiesOut(RunOp({Read(1)})), 0u);
+  const auto fills = Select<StartFill>(RunOp({Read(0)}));
+  ASSERT_EQ(fills.size(), 1u);
+  EXPECT_EQ(fills[0].kind, FillKind::kFile);
+}
+
+TEST_F(PagingTest, WrittenFilePageLivesInAStoreSlot) {
+  StartTwoTiers(1, 16);
+  Create({.segment = 9, .first_page = 0, .pages = 2, .lowest = 1, .file_home = true});
+  RunOp({Write(0)});
+  EXPECT_EQ(CopiesOut(RunOp({Read(1)})), 1u);
+  const auto back = RunOp({Read(0)});
+  EXPECT_EQ(CopiesIn(back), 1u);
+  EXPECT_TRUE(Select<StartFill>(back).empty());
+}
+
+TEST_F(PagingTest, DirtyVictimIsPagedOutOnce) {
+  StartTwoTiers(1, 16);
+  Create(3, 1);
+  RunOp({Write(0)});
+  EXPECT_EQ(CopiesOut(RunOp({Read(1)})), 1u);
+  RunOp({Read(0)});
+  EXPECT_EQ(CopiesOut(RunOp({Read(2)})), 0u) << "it has a copy below";
+}
+
+TEST_F(PagingTest, SlotOfAnOlderGenerationOutlivesTheNewWrite) {
+  StartTwoTiers(1, 16);
+  Create(2, 1);
+  RunOp({Write(0)});
+  const auto first = Select<StartCopy>(RunOp({Read(1)}));
+  ASSERT_EQ(first.size(), 1u);
+  RunOp({Write(0)});
+  Acquire({Read(1)});
+  const auto second = Select<StartCopy>(actions());
+  ASSERT_EQ(second.size(), 1u);
+  EXPECT_NE(second[0].target_frame, first[0].target_frame);
+  EXPECT_GT(second[0].generation, first[0].generation);
+  EXPECT_TRUE(Select<DropFrame>(actions()).empty()) << "not acknowledged yet";
+  bool freed = false;
+  for (const DropFrame& drop : Select<DropFrame>(driver().Done(second[0].task))) {
+    freed |= drop.tier == 1 && drop.frame == first[0].target_frame;
+  }
+  EXPECT_TRUE(freed);
+}
+
+TEST_F(PagingTest, OlderSlotStaysWhenTheNewWriteFails) {
+  StartTwoTiers(1, 16);
+  Create(2, 1);
+  RunOp({Write(0)});
+  const auto first = Select<StartCopy>(RunOp({Read(1)}));
+  ASSERT_EQ(first.size(), 1u);
+  RunOp({Write(0)});
+  Acquire({Read(1)});
+  const auto second = Select<StartCopy>(actions());
+  ASSERT_EQ(second.size(), 1u);
+  const auto failed = driver().Failed(second[0].task, FailureKind::kTargetFailed);
+  for (const DropFrame& drop : Select<DropFrame>(failed)) {
+    EXPECT_NE(drop.tier, 0) << "the source is the only valid copy";
+  }
+  EXPECT_TRUE(Resident(0, 0));
+}
+
+TEST_F(PagingTest, OverwritePagesInNothing) {
+  StartTwoTiers(1, 16);
+  Create(2, 1);
+  RunOp({Write(0)});
+  RunOp({Write(1)});
+  const auto actions = RunOp({Overwrite(0)});
+  EXPECT_EQ(CopiesIn(actions), 0u);
+  for (const StartFill& fill : Select<StartFill>(actions)) {
+    EXPECT_EQ(fill.kind, FillKind::kUndefined);
+  }
+}
+
+TEST_F(PagingTest, DiscardedPageReadsAsZerosAndLeavesForFree) {
+  StartTwoTiers(1, 16);
+  Create(2, 1);
+  RunOp({Write(0)});
+  driver().Send(DiscardPages{0, 1});
+  EXPECT_EQ(CopiesOut(RunOp({Read(1)})), 0u);
+  const auto fills = Select<StartFill>(RunOp({Read(0)}));
+  ASSERT_EQ(fills.size(), 1u);
+  EXPECT_EQ(fills[0].kind, FillKind::kZero);
+}
+
+TEST_F(PagingTest, DiscardWaitsForLeasesAndEarlierRequests) {
+  StartTwoTiers(2, 16);
+  Create(1, 1);
+  RunOp({Write(0)});
+  const TicketNumber reader = Acquire({Read(0)});
+  ASSERT_TRUE(Granted(reader));
+  driver().Send(DiscardPages{0, 1});
+  EXPECT_TRUE(Resident(0, 0));
+  const TicketNumber later = Acquire({Read(0)});
+  EXPECT_FALSE(Granted(later));
+  Release(reader);
+  driver().Drain();
+  EXPECT_TRUE(Granted(later));  // the driver compared the bytes with zeros
+}
+
+TEST_F(PagingTest, FreeWaitsForPins) {
+  StartTwoTiers(2, 16);
+  Create(2, 1);
+  const TicketNumber holder = Acquire({Write(0)});
+  driver().Drain();
+  ASSERT_TRUE(Granted(holder));
+  EXPECT_TRUE(Select<PagesFreed>(driver().Send(FreePages{0, 2})).empty());
+  Release(holder);
+  EXPECT_EQ(Select<PagesFreed>(actions()).size(), 1u);
+  EXPECT_EQ(driver().frames().used(0), 0u);
+  Create(2, 1);  // the indices may be used again, and nothing of the old bytes is seen
+  RunOp({Read(0), Read(1)});
+}
+
+TEST_F(PagingTest, FreedPagesGiveTheirCapacityBack) {
+  StartTwoTiers(2, 16);
+  const auto refused = Select<SegmentRefused>(
+      driver().Send(CreateSegment{.segment = 7, .pages = 1000, .lowest = 1}));
+  ASSERT_EQ(refused.size(), 1u);
+  const std::uint32_t available = refused[0].pages_available;
+  ASSERT_GT(available, 0u);
+  Create(available, 1);
+  const auto none = Select<SegmentRefused>(
+      driver().Send(CreateSegment{.segment = 8, .first_page = available, .pages = 1, .lowest = 1}));
+  ASSERT_EQ(none.size(), 1u);
+  EXPECT_EQ(none[0].pages_available, 0u);
+  EXPECT_EQ(Select<PagesFreed>(driver().Send(FreePages{0, available})).size(), 1u);
+  Create(available, 1);
+}
+
+TEST_F(PagingTest, MappedRequestIsMappedBeforeTheGrant) {
+  StartTwoTiers(2, 16);
+  Create(2, 1);
+  RunOp({Read(0)});
+  const TicketNumber resident = Acquire({Mapped(Read(0))});
+  ASSERT_EQ(Select<StartMap>(actions()).size(), 1u);
+  EXPECT_FALSE(Granted(resident));
+  driver().Drain();
+  EXPECT_TRUE(Granted(resident));
+  const TicketNumber absent = Acquire({Mapped(Read(1))});
+  ASSERT_EQ(Select<StartFill>(actions()).size(), 1u);
+  EXPECT_TRUE(Select<StartFill>(actions())[0].map);
+  driver().Drain();
+  EXPECT_TRUE(Granted(absent));
+}
+
+TEST_F(PagingTest, PagesBelowTheMiddleNeverLeaveTheirLowestTier) {
+  Start({.frames = {1, 8, 64}, .policy = "lru"});
+  Create(2, 1);
+  for (int i = 0; i < 4; ++i) {
+    for (const StartCopy& copy : Select<StartCopy>(RunOp({Write(i % 2u)}))) {
+      EXPECT_LE(copy.target, 1);
+    }
+  }
+}
+
+TEST_F(PagingTest, TwoLeasesOfOneRequestBothPin) {
+  StartTwoTiers(1, 16);
+  Create(2, 1);
+  const TicketNumber ticket = Acquire({{.page = 0, .mode = PageMode::kWrite, .leases = 2}});
+  driver().Drain();
+  driver().Send(core::Release{ticket, {0}});
+  const TicketNumber other = Acquire({Read(1)});
+  driver().Drain();
+  EXPECT_FALSE(Granted(other));
+  driver().Send(core::Release{ticket, {0}});
+  driver().Drain();
+  EXPECT_TRUE(Granted(other));
+}
+
+TEST_F(PagingTest, ReleaseOfUnknownAndReleasedLeasesIsIgnored) {
+  StartTwoTiers(1, 16);
+  Create(2, 1);
+  EXPECT_TRUE(driver().Send(core::Release{77, {0}}).empty());
+  const TicketNumber ticket = Acquire({Write(0)});
+  driver().Drain();
+  Release(ticket);
+  const TicketNumber again = Acquire({Write(0)});
+  driver().Drain();
+  ASSERT_TRUE(Granted(again));
+  driver().Send(core::Release{ticket, {0}});
+  EXPECT_EQ(driver().core().pinned_pages(), 1u) << "the other ticket's lease stays";
+  driver().Send(core::Release{again, {1}});
+  EXPECT_EQ(driver().core().pinned_pages(), 1u) << "it holds no such page";
+}
+
+TEST_F(PagingTest, CancelOfGrantedAndUnknownTicketsIsIgnored) {
+  StartTwoTiers(1, 16);
+  Create(2, 1);
+  EXPECT_TRUE(driver().Send(Cancel{77}).empty());
+  const TicketNumber ticket = Acquire({Write(0)});
+  driver().Drain();
+  EXPECT_TRUE(driver().Send(Cancel{ticket}).empty());
+  const TicketNumber waiting = Acquire({Read(1)});
+  driver().Send(Cancel{waiting});
+  EXPECT_EQ(FailureOf(waiting).reason, TicketFailure::kCancelled);
+}
+
+}  // namespace
+}  // namespace sluice::core

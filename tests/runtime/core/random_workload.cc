@@ -1,0 +1,465 @@
+#include "tests/runtime/core/random_workload.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fmt/format.h"
+
+namespace sluice::core {
+namespace {
+
+constexpr std::uint64_t kDisturbTimer = 1'000'000;
+constexpr std::uint64_t kHoldMax = 150;
+constexpr std::size_t kBlocksMax = 12;
+
+PageMode RandomMode(std::uint64_t dice) {
+  if (dice < 5) return PageMode::kRead;
+  return dice < 8 ? PageMode::kWrite : PageMode::kOverwrite;
+}
+
+}  // namespace
+
+RandomWorkload::RandomWorkload(const Scenario& scenario)
+    : scenario_(scenario), random_(scenario.driver.seed), driver_(scenario.driver) {
+  if (scenario.faults_per_mille > 0) {
+    driver_.set_fault([this](TaskNumber, const SimTask& task) { return Fault(task); });
+  }
+  workers_.resize(scenario.threads);
+}
+
+void RandomWorkload::Run() {
+  CreateBlocks();
+  if (scenario_.iterations) MakeScripts();
+  for (std::uint32_t i = 0; i < workers_.size(); ++i) driver_.SetTimer(1 + Below(20), i);
+  driver_.SetTimer(30, kDisturbTimer);
+  while (driver_.verdict().ok() && driver_.event_count() < scenario_.events) {
+    if (driver_.frames().tasks().empty()) driver_.CheckProgress();
+    const auto moment = driver_.Step();
+    if (!moment) break;
+    TakeAnswers();
+    if (moment->is_timer) OnTimer(moment->id);
+    TakeAnswers();
+  }
+  WindDown();
+  ReadEverything();
+  if (driver_.verdict().ok()) driver_.CheckReplay();
+}
+
+// --- segments ---------------------------------------------------------------------------------
+
+void RandomWorkload::CreateBlocks() {
+  const auto last = static_cast<TierIndex>(scenario_.driver.frames.size() - 1);
+  std::uint32_t left = scenario_.pages;
+  while (left > 0) {
+    const auto pages = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, 1 + Below(6)));
+    const bool high = last > 1 && Chance(150);
+    const auto lowest = high ? static_cast<TierIndex>(1 + Below(last - 1u)) : last;
+    CreateBlock(pages, lowest, scenario_.segments ? Chance(600) : true);
+    left -= pages;
+  }
+}
+
+bool RandomWorkload::CreateBlock(std::uint32_t pages, TierIndex lowest, bool permanent) {
+  const PageIndex first = FindRoom(pages);
+  const SegmentIndex segment = next_segment_++;
+  const auto actions = driver_.Send(CreateSegment{.segment = segment,
+                                                  .first_page = first,
+                                                  .pages = pages,
+                                                  .lowest = lowest,
+                                                  .kind = TensorKind::kParameter,
+                                                  .file_home = Chance(150),
+                                                  .reproducible = Chance(200)});
+  if (Select<SegmentCreated>(actions).empty()) return false;
+  blocks_.push_back({segment, first, pages, lowest, permanent});
+  return true;
+}
+
+PageIndex RandomWorkload::FindRoom(std::uint32_t pages) const {
+  for (PageIndex first = 0;; ++first) {
+    bool room = true;
+    for (PageIndex page = first; page < first + pages; ++page) {
+      room = room && !driver_.shadow().page(page).exists;
+    }
+    if (room) return first;
+  }
+}
+
+// --- ops --------------------------------------------------------------------------------------
+
+std::optional<PageRequest> RandomWorkload::RandomRequest(bool permanent) {
+  if (blocks_.empty()) return std::nullopt;
+  const Block& block = blocks_[Below(blocks_.size())];
+  if (permanent && !block.permanent) return std::nullopt;
+  const auto page = static_cast<PageIndex>(block.first_page + Below(block.pages));
+  if (!driver_.shadow().page(page).exists || driver_.shadow().page(page).freeing()) {
+    return std::nullopt;
+  }
+  // The last tier only holds pages; leases are taken above it.
+  const auto tiers = static_cast<TierIndex>(
+      std::min<std::size_t>(block.lowest + 1u, scenario_.driver.frames.size() - 1));
+  const auto tier = static_cast<TierIndex>(Chance(700) ? 0 : Below(tiers));
+  return PageRequest{.page = page,
+                     .tier = tier,
+                     .mode = RandomMode(Below(10)),
+                     .map = Chance(300),
+                     .leases = static_cast<std::uint16_t>(1 + Below(2))};
+}
+
+RandomWorkload::OpPlan RandomWorkload::RandomOp(bool permanent) {
+  OpPlan plan{.name = static_cast<NameIndex>(Below(100)), .discard = Chance(100)};
+  const std::uint64_t count = 1 + Below(scenario_.op_pages_max);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto request = RandomRequest(permanent);
+    if (!request) continue;
+    const bool there = std::any_of(plan.requests.begin(),
+                                   plan.requests.end(),
+                                   [&](const auto& other) { return other.page == request->page; });
+    if (there) continue;
+    plan.requests.push_back(*request);
+    if (!Fits(plan.requests) && !Chance(30)) plan.requests.pop_back();
+  }
+  return plan;
+}
+
+bool RandomWorkload::Fits(const std::vector<PageRequest>& requests) {
+  std::vector<FrameIndex> counts(scenario_.driver.frames.size());
+  for (const PageRequest& request : requests) ++counts[request.tier];
+  for (TierIndex tier = 0; tier < counts.size(); ++tier) {
+    if (counts[tier] > driver_.core().op_frames_max(tier)) return false;
+  }
+  return true;
+}
+
+void RandomWorkload::MakeScripts() {
+  scripts_.resize(1 + Below(3));
+  for (auto& lanes : scripts_) {
+    lanes.resize(workers_.size());
+    for (auto& script : lanes) {
+      const std::uint64_t steps = 3 + Below(10);
+      for (std::uint64_t i = 0; i < steps; ++i) script.push_back(RandomOp(true));
+    }
+  }
+}
+
+void RandomWorkload::OnTimer(std::uint64_t id) {
+  if (id == kDisturbTimer) {
+    Disturb();
+    driver_.SetTimer(1 + Below(60), kDisturbTimer);
+    return;
+  }
+  Advance(static_cast<std::uint32_t>(id));
+}
+
+void RandomWorkload::Advance(std::uint32_t index) {
+  Worker& worker = workers_[index];
+  if (worker.state == State::kIdle) return StartOp(index);
+  if (worker.state == State::kHolding) return Hold(index);
+  if (worker.state == State::kWaiting && Chance(20)) driver_.Send(Cancel{worker.waiting});
+}
+
+void RandomWorkload::StartOp(std::uint32_t index) {
+  Worker& worker = workers_[index];
+  if (winding_down_) {
+    worker.state = State::kStopped;
+    return;
+  }
+  if (!NextPlan(&worker, index)) return;
+  worker.op = next_op_++;
+  AcquireFor(index, worker.plan);
+}
+
+bool RandomWorkload::NextPlan(Worker* worker, std::uint32_t lane) {
+  if (!scenario_.iterations) {
+    worker->plan = RandomOp(false);
+    return true;
+  }
+  if (!in_iteration_) BeginNextIteration();
+  const auto& script = scripts_[key_][lane];
+  if (worker->next_step == script.size()) {
+    const bool all = std::all_of(workers_.begin(), workers_.end(), [this](const Worker& other) {
+      return other.state == State::kIdle &&
+             other.next_step ==
+                 scripts_[key_][static_cast<std::size_t>(&other - workers_.data())].size();
+    });
+    if (!all) {
+      driver_.SetTimer(10 + Below(20), lane);
+      return false;
+    }
+    driver_.Send(EndIteration{});
+    in_iteration_ = false;
+    BeginNextIteration();
+  }
+  worker->plan = Chance(15) ? RandomOp(true) : scripts_[key_][lane][worker->next_step];
+  ++worker->next_step;
+  return true;
+}
+
+void RandomWorkload::BeginNextIteration() {
+  if (Chance(200)) key_ = static_cast<KeyIndex>(Below(scripts_.size()));
+  driver_.Send(BeginIteration{key_});
+  in_iteration_ = true;
+  for (Worker& worker : workers_) worker.next_step = 0;
+}
+
+void RandomWorkload::AcquireFor(std::uint32_t index, const OpPlan& plan) {
+  Worker& worker = workers_[index];
+  worker.state = State::kWaiting;
+  worker.waiting = next_ticket_++;
+  driver_.Send(Acquire{.ticket = worker.waiting,
+                       .op = worker.op,
+                       .lane = index,
+                       .name = plan.name,
+                       .requests = plan.requests});
+  if (Chance(100)) driver_.SetTimer(1 + Below(kHoldMax), index);
+}
+
+void RandomWorkload::Hold(std::uint32_t index) {
+  Worker& worker = workers_[index];
+  if (!scenario_.iterations && !winding_down_ && worker.held.size() < 3 && Chance(150)) {
+    return AcquireFor(index, RandomOp(false));
+  }
+  ReleaseSome(index);
+  if (worker.held.empty()) return EndOp(index);
+  driver_.SetTimer(1 + Below(kHoldMax), index);
+}
+
+void RandomWorkload::ReleaseSome(std::uint32_t index) {
+  Worker& worker = workers_[index];
+  const std::vector<TicketNumber> held = worker.held;
+  for (const TicketNumber ticket : held) {
+    if (Chance(600)) ReleaseTicket(ticket, Chance(600));
+  }
+  std::erase_if(worker.held, [this](TicketNumber ticket) {
+    const auto& left = driver_.ticket(ticket).leases_left;
+    return std::all_of(left.begin(), left.end(), [](auto count) { return count == 0; });
+  });
+}
+
+void RandomWorkload::ReleaseTicket(TicketNumber number, bool all) {
+  const SimTicket& ticket = driver_.ticket(number);
+  Release release{.ticket = number};
+  for (std::size_t i = 0; i < ticket.leases_left.size(); ++i) {
+    for (std::uint32_t k = 0; k < ticket.leases_left[i]; ++k) {
+      if (all || Chance(500)) release.pages.push_back(ticket.acquire.requests[i].page);
+    }
+  }
+  std::shuffle(release.pages.begin(), release.pages.end(), random_);
+  driver_.Send(release);
+}
+
+void RandomWorkload::EndOp(std::uint32_t index) {
+  Worker& worker = workers_[index];
+  worker.state = State::kIdle;
+  if (worker.plan.discard) {
+    for (const PageRequest& request : worker.plan.requests) {
+      const ShadowPage& page = driver_.shadow().page(request.page);
+      if (page.exists && !page.freeing()) driver_.Send(DiscardPages{request.page, 1});
+    }
+  }
+  driver_.SetTimer(1 + Below(20), index);
+}
+
+// --- whoever else calls -----------------------------------------------------------------------
+
+void RandomWorkload::Disturb() {
+  switch (Below(9)) {
+    case 0:
+    case 1:
+      return Prefetch();
+    case 2:
+      return DiscardOne();
+    case 3:
+      return scenario_.segments ? FreeOne() : void();
+    case 4:
+      if (!scenario_.segments || blocks_.size() >= kBlocksMax) return;
+      CreateBlock(static_cast<std::uint32_t>(1 + Below(5)),
+                  static_cast<TierIndex>(scenario_.driver.frames.size() - 1),
+                  false);
+      return;
+    case 5:
+    case 6:
+      return scenario_.budgets ? ReserveOne() : void();
+    case 7:
+      return scenario_.budgets ? ChangeBudget() : void();
+    default:
+      return Misuse();
+  }
+}
+
+void RandomWorkload::Prefetch() { driver_.Send(PrefetchPages{RandomOp(false).requests}); }
+
+void RandomWorkload::DiscardOne() {
+  const auto request = RandomRequest(false);
+  if (request) driver_.Send(DiscardPages{request->page, 1});
+}
+
+void RandomWorkload::FreeOne() {
+  if (blocks_.empty()) return;
+  const std::size_t chosen = Below(blocks_.size());
+  const Block block = blocks_[chosen];
+  if (block.permanent) return;
+  blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(chosen));
+  driver_.Send(FreePages{block.first_page, block.pages});
+}
+
+void RandomWorkload::ReserveOne() {
+  if (!reservations_.empty()) {
+    driver_.Send(ReleaseFrames{reservations_.back()});
+    reservations_.pop_back();
+    return;
+  }
+  if (reservation_pending_) return;
+  reservation_pending_ = true;
+  const auto tier = static_cast<TierIndex>(Below(scenario_.driver.frames.size() - 1));
+  driver_.Send(ReserveFrames{.reservation = next_reservation_++,
+                             .tier = tier,
+                             .frames = static_cast<std::uint32_t>(1 + Below(3))});
+}
+
+void RandomWorkload::ChangeBudget() {
+  if (budget_pending_) return;
+  const auto tier = static_cast<TierIndex>(Below(scenario_.driver.frames.size()));
+  const FrameIndex most = scenario_.driver.frames[tier];
+  const auto cut = static_cast<FrameIndex>(Below(most / 2 + 1));
+  if (most - cut == driver_.frames().limit(tier)) return;
+  budget_pending_ = true;
+  driver_.Send(SetBudget{.tier = tier, .frames = most - cut});
+}
+
+/// What a buggy user does; nothing may come of it.
+void RandomWorkload::Misuse() {
+  if (next_ticket_ == 1) return;
+  const TicketNumber number = 1 + Below(next_ticket_);
+  const auto found = driver_.tickets().find(number);
+  if (found == driver_.tickets().end() || found->second.open()) {
+    driver_.Send(Release{.ticket = next_ticket_ + 5, .pages = {0}});
+    return;
+  }
+  const auto& left = found->second.leases_left;
+  const bool over = std::all_of(left.begin(), left.end(), [](auto count) { return count == 0; });
+  if (over && !left.empty()) {
+    driver_.Send(Release{.ticket = number, .pages = {found->second.acquire.requests[0].page}});
+  }
+  driver_.Send(Cancel{number});
+}
+
+// --- answers ----------------------------------------------------------------------------------
+
+void RandomWorkload::TakeAnswers() {
+  while (!driver_.answers().empty()) {
+    const Action answer = std::move(driver_.answers().front());
+    driver_.answers().pop_front();
+    if (const auto* grant = std::get_if<GrantTicket>(&answer)) {
+      for (std::uint32_t i = 0; i < workers_.size(); ++i) {
+        Worker& worker = workers_[i];
+        if (worker.state != State::kWaiting || worker.waiting != grant->ticket) continue;
+        worker.state = State::kHolding;
+        worker.held.push_back(grant->ticket);
+        driver_.SetTimer(1 + Below(kHoldMax), i);
+      }
+    } else if (const auto* fail = std::get_if<FailTicket>(&answer)) {
+      OnFailed(*fail);
+    } else if (const auto* reserved = std::get_if<FramesReserved>(&answer)) {
+      reservations_.push_back(reserved->reservation);
+      reservation_pending_ = false;
+    } else if (std::holds_alternative<ReservationRefused>(answer)) {
+      reservation_pending_ = false;
+    } else if (std::holds_alternative<BudgetSet>(answer) ||
+               std::holds_alternative<BudgetRefused>(answer)) {
+      budget_pending_ = false;
+    }
+  }
+}
+
+void RandomWorkload::OnFailed(const FailTicket& fail) {
+  for (std::uint32_t i = 0; i < workers_.size(); ++i) {
+    Worker& worker = workers_[i];
+    if (worker.state != State::kWaiting || worker.waiting != fail.ticket) continue;
+    for (const TicketNumber ticket : worker.held) ReleaseTicket(ticket, true);
+    worker.held.clear();
+    worker.state = State::kIdle;
+    driver_.SetTimer(1 + Below(20), i);
+  }
+}
+
+// --- faults -----------------------------------------------------------------------------------
+
+bool RandomWorkload::MayLoseSource(const SimTask& task) const {
+  if (task.fill() != nullptr) {
+    return task.fill()->kind == FillKind::kFile || task.fill()->kind == FillKind::kReproduce;
+  }
+  const StartCopy* copy = task.copy();
+  if (copy == nullptr) return false;
+  // Nobody else looks at the frame, who would have to see the loss too.
+  const SimFrame& source = driver_.frames().frame(copy->source, copy->source_frame);
+  return source.pins == 0 && source.readers == 1;
+}
+
+std::optional<FailureKind> RandomWorkload::Fault(const SimTask& task) {
+  if (winding_down_) return std::nullopt;
+  if (driver_.now() < full_until_ && task.target == full_tier_ && task.copy() != nullptr) {
+    return FailureKind::kTargetFull;
+  }
+  if (!Chance(scenario_.faults_per_mille)) return std::nullopt;
+  const std::uint64_t dice = Below(3);
+  if (dice == 0 && MayLoseSource(task)) return FailureKind::kSourceLost;
+  if (task.copy() == nullptr || dice == 2) return FailureKind::kTargetFailed;
+  if (scenario_.long_faults) {
+    full_tier_ = task.target;
+    full_until_ = driver_.now() + 1000;
+  }
+  return FailureKind::kTargetFull;
+}
+
+// --- the end ----------------------------------------------------------------------------------
+
+void RandomWorkload::WindDown() {
+  winding_down_ = true;
+  for (int i = 0; i < 20000 && driver_.verdict().ok(); ++i) {
+    if (driver_.frames().tasks().empty()) driver_.CheckProgress();
+    const bool done = std::all_of(workers_.begin(), workers_.end(), [](const Worker& worker) {
+      return worker.state == State::kStopped;
+    });
+    if (done && driver_.frames().tasks().empty()) break;
+    const auto moment = driver_.Step();
+    if (!moment) break;
+    TakeAnswers();
+    if (moment->is_timer && moment->id != kDisturbTimer) OnTimer(moment->id);
+    TakeAnswers();
+  }
+  for (const ReservationNumber reservation : reservations_) {
+    driver_.Send(ReleaseFrames{reservation});
+  }
+  for (TierIndex tier = 0; tier < scenario_.driver.frames.size(); ++tier) {
+    driver_.Send(SetBudget{.tier = tier, .frames = scenario_.driver.frames[tier]});
+  }
+  driver_.Drain();
+  driver_.CheckProgress();
+}
+
+/// What is not lost is there, byte for byte (the driver compares at the grant).
+void RandomWorkload::ReadEverything() {
+  for (PageIndex page = 0; page < driver_.shadow().page_count(); ++page) {
+    const ShadowPage& shadow = driver_.shadow().page(page);
+    if (!shadow.exists || !driver_.verdict().ok()) continue;
+    for (int attempt = 0;; ++attempt) {
+      const TicketNumber ticket = next_ticket_++;
+      driver_.Send(Acquire{.ticket = ticket,
+                           .op = next_op_++,
+                           .requests = {{.page = page, .tier = 0, .mode = PageMode::kRead}}});
+      driver_.Drain();
+      driver_.CheckProgress();
+      if (!driver_.verdict().ok()) return;
+      if (driver_.ticket(ticket).granted) {
+        driver_.Send(Release{ticket, {page}});
+        break;
+      }
+      if (shadow.lost) break;
+      if (attempt < 20 && driver_.fault_count() > 0) continue;  // a fenced tier is being tried
+      driver_.verdict().Fail(fmt::format("page {} cannot be read at the end", page));
+      return;
+    }
+  }
+}
+
+}  // namespace sluice::core

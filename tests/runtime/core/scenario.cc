@@ -1,0 +1,85 @@
+#include <algorithm>
+
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "tests/runtime/core/random_workload.h"
+
+namespace sluice::core {
+namespace {
+
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : random_(seed) {}
+  std::uint64_t Below(std::uint64_t limit) { return random_() % limit; }
+  std::uint32_t Between(std::uint32_t least, std::uint32_t most) {
+    return static_cast<std::uint32_t>(least + Below(most - least + 1));
+  }
+  bool Chance(std::uint32_t percent) { return Below(100) < percent; }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+/// Tiers that hold one op's pages and what is under way, in half of the seeds not a frame more.
+std::vector<FrameIndex> RandomFrames(const Scenario& scenario, Dice* dice) {
+  const std::uint32_t tiers = dice->Between(2, 4);
+  const bool smallest = dice->Chance(50);
+  std::vector<FrameIndex> frames;
+  for (std::uint32_t tier = 0; tier + 1 < tiers; ++tier) {
+    FrameIndex count = scenario.op_pages_max + (smallest ? 0 : dice->Between(0, 12));
+    if (tier > 0) count += 2 * scenario.driver.transit_frames + 1;
+    frames.push_back(count);
+  }
+  const std::uint32_t spare = scenario.driver.copies_in_flight_max + dice->Between(1, 8);
+  frames.push_back(scenario.pages + 3 + spare);
+  return frames;
+}
+
+}  // namespace
+
+Scenario RandomScenario(std::uint64_t seed) {
+  Dice dice(seed * 7919 + 1);
+  Scenario scenario;
+  scenario.driver.seed = seed;
+  scenario.driver.policy = dice.Chance(50) ? "lru" : "min";
+  scenario.driver.copies_in_flight_max = dice.Between(1, 6);
+  scenario.driver.transit_frames = dice.Between(1, 2);
+  scenario.driver.prefetch_ops = dice.Chance(30) ? 0 : dice.Between(1, 12);
+  scenario.driver.clean_share = dice.Chance(50) ? 0 : 0.25;
+  scenario.driver.latency_max = dice.Chance(50) ? 100 : 8;
+  scenario.driver.events_per_check = 4;
+  scenario.op_pages_max = dice.Between(1, 5);
+  scenario.threads = dice.Between(1, 4);
+  scenario.pages = dice.Between(6, 40);
+  scenario.iterations = dice.Chance(50);
+  scenario.budgets = dice.Chance(30);
+  scenario.segments = dice.Chance(40);
+  scenario.faults_per_mille = dice.Chance(40) ? dice.Between(1, 100) : 0;
+  scenario.long_faults = dice.Chance(30);
+  scenario.driver.frames = RandomFrames(scenario, &dice);
+  return scenario;
+}
+
+std::string ToString(const Scenario& scenario) {
+  return fmt::format(
+      "seed {} policy {} frames {} threads {} op pages {} pages {} copies {} transit {} prefetch "
+      "{} "
+      "clean {} iterations {} budgets {} segments {} faults {}{}",
+      scenario.driver.seed,
+      scenario.driver.policy,
+      fmt::join(scenario.driver.frames, "/"),
+      scenario.threads,
+      scenario.op_pages_max,
+      scenario.pages,
+      scenario.driver.copies_in_flight_max,
+      scenario.driver.transit_frames,
+      scenario.driver.prefetch_ops,
+      scenario.driver.clean_share,
+      scenario.iterations,
+      scenario.budgets,
+      scenario.segments,
+      scenario.faults_per_mille,
+      scenario.long_faults ? " long" : "");
+}
+
+}  // namespace sluice::core
