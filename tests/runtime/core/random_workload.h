@@ -42,6 +42,8 @@ class RandomWorkload {
   /// Runs, lets everything end, reads every page, replays. driver().verdict() says the rest.
   void Run();
   VirtualDriver& driver() { return driver_; }
+  /// The program is over and only what it left behind is finished.
+  bool winding_down() const { return winding_down_; }
 
  private:
   enum class State : std::uint8_t { kIdle, kWaiting, kHolding, kStopped };

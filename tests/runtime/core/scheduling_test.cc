@@ -1,0 +1,257 @@
+#include "tests/runtime/core/core_fixture.h"
+
+namespace sluice::core {
+namespace {
+
+/// Who is served when, whom it costs its frame, and what the recorded iteration is good for.
+class SchedulingTest : public CoreFixture {
+ protected:
+  void StartTwoTiers(FrameIndex fast, const std::string& policy, std::uint32_t prefetch_ops = 0) {
+    Start({.frames = {fast, 64}, .policy = policy, .prefetch_ops = prefetch_ops});
+  }
+
+  /// Writes every page once, so that later reads have something to fetch.
+  void WriteAll(PageIndex pages) {
+    for (PageIndex page = 0; page < pages; ++page) RunOp({Write(page)});
+  }
+
+  /// One iteration that reads the pages in order; returns the copies in.
+  std::size_t ReadInOrder(const std::vector<PageIndex>& pages, KeyIndex key = 0) {
+    std::size_t copies = 0;
+    copies += CopiesIn(driver().Send(BeginIteration{key}));
+    for (std::size_t i = 0; i < pages.size(); ++i) {
+      copies += CopiesIn(RunOp({Read(pages[i])}, 0, static_cast<NameIndex>(i)));
+    }
+    driver().Send(EndIteration{});
+    return copies;
+  }
+};
+
+TEST_F(SchedulingTest, LruEvictsTheLeastRecentlyUsed) {
+  StartTwoTiers(3, "lru");
+  Create(4, 1);
+  WriteAll(4);
+  for (const PageIndex page : {0, 1, 2, 0}) RunOp({Read(page)});
+  RunOp({Read(3)});
+  EXPECT_TRUE(Resident(0, 0));
+  EXPECT_FALSE(Resident(1, 0));
+  EXPECT_TRUE(Resident(2, 0));
+  EXPECT_TRUE(Resident(3, 0));
+}
+
+TEST_F(SchedulingTest, MinEvictsTheFurthestNextUse) {
+  StartTwoTiers(3, "min");
+  Create(4, 1);
+  WriteAll(4);
+  const std::vector<PageIndex> order = {0, 1, 2, 3, 0, 1, 2, 2};
+  ReadInOrder(order);
+  ReadInOrder(order);
+  driver().Send(BeginIteration{0});
+  for (std::size_t i = 0; i < 3; ++i) RunOp({Read(order[i])}, 0, static_cast<NameIndex>(i));
+  ASSERT_TRUE(Resident(0, 0) && Resident(1, 0) && Resident(2, 0));
+  RunOp({Read(3)}, 0, 3);  // 0 comes next, then 1; 2 is furthest
+  EXPECT_TRUE(Resident(0, 0));
+  EXPECT_TRUE(Resident(1, 0));
+  EXPECT_FALSE(Resident(2, 0));
+}
+
+TEST_F(SchedulingTest, MinFetchesWhatMinFetches) {
+  // 5 pages in turn in 4 frames: one fetch for every three uses (bound_test.cc), lru fetches all.
+  const std::vector<PageIndex> order = {0, 1, 2, 3, 4};
+  std::size_t copies[2] = {0, 0};
+  for (int k = 0; k < 2; ++k) {
+    StartTwoTiers(4, k == 0 ? "min" : "lru");
+    Create(5, 1);
+    WriteAll(5);
+    for (int i = 0; i < 4; ++i) ReadInOrder(order);
+    for (int i = 0; i < 12; ++i) copies[k] += ReadInOrder(order);
+    EXPECT_TRUE(driver().verdict().ok()) << driver().Report();
+  }
+  EXPECT_LE(copies[0], 12u * 5 / 3 + 1);
+  EXPECT_EQ(copies[1], 12u * 5);
+}
+
+TEST_F(SchedulingTest, RecordedIterationTurnsMissesIntoHits) {
+  StartTwoTiers(4, "min", 2);
+  Create(8, 1);
+  WriteAll(8);
+  const std::vector<PageIndex> order = {0, 1, 2, 3, 4, 5, 6, 7};
+  ReadInOrder(order);
+  ReadInOrder(order);
+  const CoreCounters before = driver().core().counters();
+  driver().Send(BeginIteration{0});
+  driver().Drain();
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const TicketNumber ticket = Acquire({Read(order[i])}, 0, 0, static_cast<NameIndex>(i));
+    EXPECT_TRUE(Granted(ticket)) << "op " << i << " waits though its page was known";
+    driver().Drain();
+    Release(ticket);
+    driver().Drain();
+  }
+  const CoreCounters& after = driver().core().counters();
+  EXPECT_GT(after.prefetch_hit, before.prefetch_hit);
+  EXPECT_EQ(after.prefetch_late, before.prefetch_late);
+}
+
+TEST_F(SchedulingTest, KeysHaveSchedulesOfTheirOwn) {
+  StartTwoTiers(4, "min", 2);
+  Create(8, 1);
+  WriteAll(8);
+  for (int i = 0; i < 3; ++i) {
+    ReadInOrder({0, 1, 2, 3, 4, 5, 6, 7}, 0);
+    ReadInOrder({7, 5, 3, 1}, 1);
+  }
+  EXPECT_EQ(driver().core().counters().divergences, 0u);
+  ReadInOrder({0, 1, 6}, 0);
+  EXPECT_EQ(driver().core().counters().divergences, 1u);
+}
+
+TEST_F(SchedulingTest, DeadPagesLeaveBeforeAnyCopyIsMade) {
+  StartTwoTiers(2, "min");
+  Create(4, 1);
+  RunOp({Write(0)});
+  RunOp({Write(1)});
+  driver().Send(DiscardPages{0, 1});
+  EXPECT_EQ(CopiesOut(RunOp({Write(2)})), 0u);
+  EXPECT_TRUE(Resident(1, 0));
+}
+
+TEST_F(SchedulingTest, ConflictingRequestsAreServedInTheOrderOfArrival) {
+  StartTwoTiers(2, "lru");
+  Create(1, 1);
+  RunOp({Write(0)});
+  const TicketNumber first = Acquire({Read(0)});
+  const TicketNumber second = Acquire({Read(0)});
+  EXPECT_TRUE(Granted(first));
+  EXPECT_TRUE(Granted(second)) << "readers share";
+  const TicketNumber writer = Acquire({Write(0)});
+  const TicketNumber reader = Acquire({Read(0)});
+  EXPECT_TRUE(Open(writer));
+  EXPECT_TRUE(Open(reader)) << "a reader does not overtake a writer";
+  Release(first);
+  EXPECT_TRUE(Open(writer));
+  Release(second);
+  EXPECT_TRUE(Granted(writer));
+  EXPECT_TRUE(Open(reader));
+  Release(writer);
+  EXPECT_TRUE(Granted(reader));
+}
+
+TEST_F(SchedulingTest, CancelledWriterLetsReadersPass) {
+  StartTwoTiers(2, "lru");
+  Create(1, 1);
+  RunOp({Write(0)});
+  const TicketNumber holder = Acquire({Read(0)});
+  const TicketNumber writer = Acquire({Write(0)});
+  const TicketNumber reader = Acquire({Read(0)});
+  EXPECT_TRUE(Open(reader));
+  driver().Send(Cancel{writer});
+  EXPECT_EQ(FailureOf(writer).reason, TicketFailure::kCancelled);
+  EXPECT_TRUE(Granted(reader));
+  Release(holder);
+}
+
+TEST_F(SchedulingTest, WriteWaitsForACopyInFlight) {
+  Start({.frames = {2, 64}, .policy = "lru", .clean_share = 1});
+  Create(1, 1);
+  const TicketNumber ticket = Acquire({Write(0)});
+  driver().Drain();
+  Release(ticket);  // nothing else to do: it is cleaned
+  const auto copies = Select<StartCopy>(actions());
+  ASSERT_EQ(copies.size(), 1u);
+  const TicketNumber writer = Acquire({Write(0)});
+  const TicketNumber reader = Acquire({Read(0)});
+  EXPECT_TRUE(Open(writer));
+  EXPECT_TRUE(Open(reader));
+  driver().Done(copies[0].task);
+  EXPECT_TRUE(Granted(writer));
+}
+
+TEST_F(SchedulingTest, HeadTicketIsServedFirstAndWhole) {
+  // Every later op would fit at once, one page each; none may take a frame before the head has all.
+  StartTwoTiers(4, "lru");
+  Create(12, 1);
+  WriteAll(12);
+  const TicketNumber holder = Acquire({Read(0), Read(1), Read(2)});
+  driver().Drain();
+  ASSERT_TRUE(Granted(holder));
+  const TicketNumber head = Acquire({Read(4), Read(5), Read(6), Read(7)});
+  std::vector<TicketNumber> later;
+  for (const PageIndex page : {8, 9, 10, 11}) later.push_back(Acquire({Read(page)}));
+  driver().Drain();
+  for (const TicketNumber ticket : later) EXPECT_TRUE(Open(ticket)) << ticket;
+  Release(holder);
+  driver().Drain();
+  EXPECT_TRUE(Granted(head));
+  for (const TicketNumber ticket : later) EXPECT_TRUE(Open(ticket)) << ticket;
+  Release(head);
+  driver().Drain();
+  for (const TicketNumber ticket : later) EXPECT_TRUE(Granted(ticket)) << ticket;
+}
+
+TEST_F(SchedulingTest, HintsNeverKeepATicketFromItsFrames) {
+  Start({.frames = {2, 7, 64}, .policy = "lru", .prefetch_ops = 4});
+  Create(10, 2);
+  WriteAll(10);
+  const TicketNumber holder = Acquire({Write(0), Write(1)});
+  driver().Drain();
+  PrefetchPages hints;
+  for (PageIndex page = 2; page < 8; ++page) hints.requests.push_back(Read(page));
+  driver().Send(hints);
+  driver().Drain();
+  const TicketNumber waiting = Acquire({Read(8), Read(9)});
+  Release(holder);
+  driver().Drain();
+  EXPECT_TRUE(Granted(waiting));
+}
+
+TEST_F(SchedulingTest, TwoHopPageInPassesATierWhoseFramesAreAllPinned) {
+  Start({.frames = {2, 7, 64}, .policy = "lru", .transit_frames = 2});
+  Create(12, 2);
+  WriteAll(12);
+  ASSERT_EQ(driver().core().op_frames_max(1), 3u);
+  const TicketNumber middle = Acquire({Read(0, 1), Read(1, 1), Read(2, 1)});
+  driver().Drain();
+  ASSERT_TRUE(Granted(middle));
+  for (PageIndex page = 3; page < 12; ++page) {
+    // A write, so that the next one has to page it out through the same tier.
+    const auto actions = RunOp({Write(page)});
+    EXPECT_GE(CopiesIn(actions), 1u) << page;
+  }
+  for (FrameIndex i = 0; i < 7; ++i) {
+    const SimFrame& frame = driver().frames().frame(1, i);
+    EXPECT_TRUE(frame.owner == kNoPage || frame.pins > 0) << "transit frames are given back";
+  }
+}
+
+TEST_F(SchedulingTest, TransitFramesStayOutOfResidency) {
+  Start({.frames = {2, 7, 64}, .policy = "lru", .transit_frames = 2});
+  Create(12, 2);
+  WriteAll(12);
+  for (PageIndex page = 0; page < 12; ++page) {
+    RunOp({Read(page, 1)});
+    EXPECT_LE(driver().frames().used(1), 3u);
+  }
+}
+
+TEST_F(SchedulingTest, CopiesPerLinkAndDirectionAreBounded) {
+  Start({.frames = {8, 64}, .policy = "lru", .copies_in_flight_max = 2});
+  Create(16, 1);
+  WriteAll(16);
+  const TicketNumber ticket = Acquire({Read(0), Read(1), Read(2), Read(3), Read(4), Read(5)});
+  EXPECT_LE(driver().frames().tasks().size(), 4u);  // two in, two out
+  driver().Drain();
+  EXPECT_TRUE(Granted(ticket));
+}
+
+TEST_F(SchedulingTest, CleaningMakesLaterEvictionsFree) {
+  Start({.frames = {4, 64}, .policy = "lru", .clean_share = 1});
+  Create(8, 1);
+  for (PageIndex page = 0; page < 4; ++page) RunOp({Write(page)});
+  const std::uint64_t copies = driver().frames().copies_started();
+  EXPECT_EQ(copies, 4u) << "all were cleaned while the link was idle";
+  for (PageIndex page = 4; page < 8; ++page) EXPECT_EQ(CopiesOut(RunOp({Read(page)})), 0u);
+}
+
+}  // namespace
+}  // namespace sluice::core
