@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "tests/runtime/engine/runtime_fixture.h"
 #include "tests/support/status_matchers.h"
@@ -107,6 +108,34 @@ TEST(RoundTripTest, AddressIsStableThroughEvictions) {
     EXPECT_TRUE(std::equal(pattern.begin(), pattern.end(), lease->Contiguous().begin()));
     lease->Release();
     runtime.Write(other, Pattern(static_cast<std::uint64_t>(pass), 300 * kPage), 0, kHbm0);
+  }
+}
+
+/// Whether the address may be read, as the kernel sees it.
+bool Accessible(const std::byte* address) {
+  int ends[2];
+  EXPECT_EQ(pipe(ends), 0);
+  const bool accessible = write(ends[1], address, 1) == 1;
+  close(ends[0]);
+  close(ends[1]);
+  return accessible;
+}
+
+TEST(RoundTripTest, AddressesOfEvictedPagesAreInaccessible) {
+  RuntimeFixture runtime;
+  runtime.Start();
+  const TensorId tensor = runtime.Make("evicted", kPage);
+  const TensorId other = runtime.Make("other", 300 * kPage);
+  for (const TierId tier : {kHbm0, kDram0}) {
+    auto lease = runtime.Acquire({.tensor = tensor, .tier = tier});
+    ASSERT_THAT(lease, IsOk());
+    const std::byte* address = lease->Contiguous().data();
+    EXPECT_TRUE(Accessible(address));
+    lease->Release();
+    runtime.Write(other, Pattern(1, 300 * kPage), 0, tier);
+    // One more mapping: when it is there, the unmappings before it have been made too.
+    ASSERT_THAT(runtime.Acquire({.tensor = other, .range = {0, kPage}, .tier = tier}), IsOk());
+    EXPECT_FALSE(Accessible(address)) << ToString(tier);
   }
 }
 
