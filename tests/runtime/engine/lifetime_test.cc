@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -83,11 +84,15 @@ TEST(LifetimeTest, ShutdownWaitsForTransfersInFlight) {
   const Access access{.tensor = tensor, .range = {0, 8 * kPage}, .tier = kHbm0};
   Ticket ticket = op.AcquireAll({&access, 1});
   faults.WaitForHeld(1);
+  std::atomic<bool> released = false;
   std::thread waiter([&] {
     EXPECT_THAT(ticket.Take(), IsStatus(absl::StatusCode::kCancelled, "shut down"));
-    faults.Release();  // only once the shutdown has failed the ticket
+    for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // a shutdown that does not wait ends
+    released = true;
+    faults.Release();
   });
   runtime.Stop();
+  EXPECT_TRUE(released) << "the shutdown waits for the transfer";
   waiter.join();
 }
 

@@ -6,6 +6,7 @@
 #include "runtime/engine/latency_histogram.h"
 #include "runtime/engine/link_meter.h"
 #include "runtime/engine/page_allocator.h"
+#include "runtime/engine/page_owners.h"
 #include "runtime/engine/request_builder.h"
 #include "tests/runtime/engine/runtime_fixture.h"
 #include "tests/support/status_matchers.h"
@@ -122,6 +123,25 @@ class RequestBuilderTest : public ::testing::Test {
 
 using enum core::PageMode;
 using Modes = std::vector<core::PageMode>;
+
+TEST_F(RequestBuilderTest, PagesThatAreBeingFreedAreNotUsable) {
+  PageOwners owners;
+  owners.Add(segment_);
+  const core::SegmentIndex index = segment_->parts().index;
+  EXPECT_TRUE(owners.Usable(index, {0, 4}));
+  EXPECT_FALSE(owners.Usable(index, {0, 5})) << "there is no fifth page";
+  EXPECT_FALSE(owners.Usable(index + 1, {0, 4})) << "another segment's";
+  const auto plan =
+      BuildTicketPlan(std::vector<ResolvedAccess>{Resolved(0, AccessMode::kRead)}).value();
+  EXPECT_EQ(owners.FirstUnusable(plan), nullptr);
+  owners.MarkDying({1, 1});
+  EXPECT_FALSE(owners.Usable(index, {0, 4}));
+  EXPECT_TRUE(owners.Usable(index, {2, 2}));
+  ASSERT_NE(owners.FirstUnusable(plan), nullptr);
+  EXPECT_EQ(owners.FirstUnusable(plan)->tensor->spec.name, "a");
+  EXPECT_EQ(owners.Remove({0, 4}), segment_);
+  EXPECT_FALSE(owners.Usable(index, {2, 2}));
+}
 
 // Layout: a at [0, 5000), b at [5056, 6056), c at [6080, 14272); 4 pages.
 
