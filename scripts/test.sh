@@ -116,7 +116,7 @@ short_stages() {
 }
 
 # What has threads, raw memory or a state machine of its own.
-sanitized="base_test numa_test io_test device_test bound_test core_paging_test core_property_test engine_runtime_test"
+sanitized="base_test numa_test io_test device_test bound_test core_cases_test core_property_test engine_runtime_test"
 
 long_stages() {
   stage "build release" build release || return 0
