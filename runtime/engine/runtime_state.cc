@@ -49,7 +49,10 @@ absl::Status RuntimeState::SetUp(const engine::BackendHooks& hooks) {
   tiers_ = &backends_->tiers();
   SLUICE_ASSIGN_OR_RETURN(const core::CoreOptions core_options, MakeCoreOptions());
   SLUICE_ASSIGN_OR_RETURN(auto core, core::Core::Create(core_options));
-  for (const core::TierConfig& tier : core_options.tiers) budgets_.push_back(tier.frames);
+  {
+    base::MutexLock lock(budgets_mutex_);
+    for (const core::TierConfig& tier : core_options.tiers) budgets_.push_back(tier.frames);
+  }
   for (const FallbackEvent& event : backends_->fallbacks()) health_.NoteFallback(event);
   if (options_.record_events) event_log_ = std::make_unique<engine::EventLog>(core_options);
   mapper_ = std::make_unique<engine::SerialExecutor>("sluice-mapper", options_.cpus);
