@@ -57,19 +57,10 @@ OpSpec Trainer::Impl::Initialise(std::size_t index) const {
   });
 }
 
-/// The groups [begin, end) in turns: no op needs what the one before it makes, so the memory can
-/// hand the next op its pages while the current one computes.
-absl::Status Trainer::Impl::RunLayerForward(int layer, int begin, int end, Pass pass) {
-  for (int group = begin; group < end; ++group) {
-    GPT_RETURN_IF_ERROR(memory_.Run(ops_.QkvForward({layer, group}, pass)));
-  }
-  for (int group = begin; group < end; ++group) {
-    GPT_RETURN_IF_ERROR(memory_.Run(ops_.AttentionForward({layer, group}, pass)));
-  }
-  for (int group = begin; group < end; ++group) {
-    GPT_RETURN_IF_ERROR(memory_.Run(ops_.MlpForward({layer, group}, pass)));
-  }
-  return absl::OkStatus();
+absl::Status Trainer::Impl::RunGroupForward(int layer, int group, Pass pass) {
+  GPT_RETURN_IF_ERROR(memory_.Run(ops_.QkvForward({layer, group}, pass)));
+  GPT_RETURN_IF_ERROR(memory_.Run(ops_.AttentionForward({layer, group}, pass)));
+  return memory_.Run(ops_.MlpForward({layer, group}, pass));
 }
 
 absl::Status Trainer::Impl::RunForward(const BatchPointer& batch, Pass pass) {
@@ -77,8 +68,8 @@ absl::Status Trainer::Impl::RunForward(const BatchPointer& batch, Pass pass) {
     GPT_RETURN_IF_ERROR(memory_.Run(ops_.EmbedForward(batch, group)));
   }
   for (int layer = 0; layer < model_.layers; ++layer) {
-    for (int group = 0; group < ops_.groups(); group += 2) {
-      GPT_RETURN_IF_ERROR(RunLayerForward(layer, group, std::min(group + 2, ops_.groups()), pass));
+    for (int group = 0; group < ops_.groups(); ++group) {
+      GPT_RETURN_IF_ERROR(RunGroupForward(layer, group, pass));
     }
   }
   return absl::OkStatus();
@@ -169,7 +160,7 @@ absl::StatusOr<std::vector<float>> Trainer::Impl::Logits(std::span<const std::ui
   GPT_RETURN_IF_ERROR(memory_.EndIteration());
   GPT_RETURN_IF_ERROR(memory_.Run(ops_.EmbedForward(shared, 0)));
   for (int layer = 0; layer < model_.layers; ++layer) {
-    GPT_RETURN_IF_ERROR(RunLayerForward(layer, 0, 1, Pass::kEvaluate));
+    GPT_RETURN_IF_ERROR(RunGroupForward(layer, 0, Pass::kEvaluate));
   }
   GPT_RETURN_IF_ERROR(memory_.Run(ops_.HeadLogits(0, &logits)));
   GPT_RETURN_IF_ERROR(memory_.Flush());

@@ -37,7 +37,7 @@ class Trainer::Impl {
   using BatchPointer = ModelOps::BatchPointer;
 
   absl::Status RunForward(const BatchPointer& batch, Pass pass);
-  absl::Status RunLayerForward(int layer, int begin, int end, Pass pass);
+  absl::Status RunGroupForward(int layer, int group, Pass pass);
   absl::Status RunBackward(const BatchPointer& batch);
   absl::Status RunGroupBackward(int layer, int group);
   absl::Status RunUpdate(double rate);
