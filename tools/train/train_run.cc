@@ -102,6 +102,7 @@ absl::Status TrainRun::SetPace(double ram_step_seconds) {
 }
 
 absl::Status TrainRun::Finish() {
+  SLUICE_RETURN_IF_ERROR(parts_.session.EndIteration());
   if (!report_.steps.empty()) SLUICE_RETURN_IF_ERROR(FillBounds());
   parts_.session.monitor().Fill(&report_);
   if (!report_.bounds.empty()) CheckBounds();

@@ -37,6 +37,9 @@ class TrainSession {
   /// What the links give; the paced link's entry changes with its pace.
   std::map<std::string, LinkRates>& rates() { return rates_; }
 
+  /// Ends the iteration of the last step, so that its schedule is known even when it was the first.
+  absl::Status EndIteration() { return paged_->EndIteration(); }
+
   /// Writes the files that the flags ask for.
   absl::Status WriteOutputs();
 
