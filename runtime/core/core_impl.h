@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "runtime/core/core.h"
 #include "runtime/core/frame_pool.h"
 #include "runtime/core/page.h"
@@ -70,6 +71,12 @@ class Core::Impl {
     TierIndex tier = 0;
     std::uint32_t frames_wanted = 0;
     std::vector<FrameIndex> frames;
+  };
+
+  /// An op with leases out.
+  struct Holder {
+    LaneIndex lane = 0;
+    std::uint32_t tickets = 0;
   };
 
   // core.cc
@@ -141,8 +148,10 @@ class Core::Impl {
   bool EnsureRoom(TierIndex tier, const Claim& claim);
   bool MakeRoom(TierIndex tier, const Claim& claim);
   std::optional<PageIndex> VictimOnItsWay(TierIndex tier, const Claim& claim) const;
-  bool MakeRoomByDeeperVictim(TierIndex tier, const Claim& claim);
+  bool MakeRoomByOtherVictim(TierIndex tier, const Claim& claim);
   bool MayEvict(TierIndex tier, PageIndex index, const Claim& claim) const;
+  bool Moves(PageIndex index, TierIndex tier, const Claim& claim) const;
+  std::optional<FrameIndex> TakeBelow(TierIndex tier, PageIndex index, const Claim& claim);
   bool StartEviction(TierIndex tier, PageIndex index, const Claim& claim);
   std::optional<FrameIndex> TakeForEviction(TierIndex tier, PageIndex index, const Claim& claim);
   bool MoverMakesWay(TierIndex tier, const Claim& claim) const;
@@ -182,6 +191,8 @@ class Core::Impl {
   void ContinueTransits();
   void ContinueTransit(PageIndex index, TierIndex tier);
   void WorkOn(Ticket& ticket);
+  bool InTurn(const Ticket& ticket) const;
+  static bool WaitsFor(OpNumber op, const Holder& holder, const Ticket& ticket);
   void WorkOnReservations();
   void FailStuckTickets();
   bool FailStuckTicket();
@@ -204,6 +215,8 @@ class Core::Impl {
   TaskNumber next_task_ = 1;
   absl::flat_hash_map<TicketNumber, std::unique_ptr<Ticket>> tickets_;
   std::vector<Ticket*> pending_;  ///< acquires not granted, in order of arrival
+  absl::flat_hash_map<OpNumber, Holder> holders_;
+  absl::flat_hash_set<LaneIndex> lanes_waiting_;  ///< per pump: an earlier ticket is pending
   std::vector<std::unique_ptr<Ticket>> kills_;
   std::uint64_t next_arrival_ = 1;
   std::vector<PageIndex> transits_;  ///< pages that wait in a transit frame to go on

@@ -96,7 +96,7 @@ bool Core::Impl::MakeRoom(TierIndex tier, const Claim& claim) {
       demand ? state.deficit : std::max(1u, options_.copies_in_flight_max / 2);
   if (state.leaving >= most) return false;
   if (StartEviction(tier, *victim, claim)) return false;
-  return MakeRoomByDeeperVictim(tier, claim);
+  return MakeRoomByOtherVictim(tier, claim);
 }
 
 /// When nothing moves: two pages of one ticket may each sit where the other is wanted. The one that
@@ -105,8 +105,7 @@ std::optional<PageIndex> Core::Impl::VictimOnItsWay(TierIndex tier, const Claim&
   if (claim.purpose != Purpose::kDemand || !claim.arrives || !tasks_.empty()) return std::nullopt;
   return options_.policy->Victim(tier, [&](PageIndex index) {
     const Page& p = pages_[index];
-    if (index == claim.page || index == claim.mover) return false;
-    if (WantedUpTo(p, tier, claim.arrival - 1)) return false;
+    if (Moves(index, tier, claim) || WantedUpTo(p, tier, claim.arrival - 1)) return false;
     const bool wanted_here = std::any_of(p.queue.begin(), p.queue.end(), [&](const Need* need) {
       return need->request.tier == tier && need->ticket->arrival <= claim.arrival;
     });
@@ -115,16 +114,19 @@ std::optional<PageIndex> Core::Impl::VictimOnItsWay(TierIndex tier, const Claim&
   });
 }
 
-/// The policy's choice has no place in the next tier, which is its lowest; a page that may go
-/// further down can pass through.
-bool Core::Impl::MakeRoomByDeeperVictim(TierIndex tier, const Claim& claim) {
-  const std::optional<PageIndex> victim = options_.policy->Victim(tier, [&](PageIndex candidate) {
-    return pages_[candidate].lowest > tier + 1 && MayEvict(tier, candidate, claim);
+/// The policy's choice has no place in the next tier. One may leave for nothing, or, when that tier
+/// is the choice's lowest, go further down and pass through.
+bool Core::Impl::MakeRoomByOtherVictim(TierIndex tier, const Claim& claim) {
+  std::optional<PageIndex> victim = options_.policy->Victim(tier, [&](PageIndex candidate) {
+    return FreeToLeave(pages_[candidate], tier) && MayEvict(tier, candidate, claim);
   });
-  if (victim.has_value() && FreeToLeave(page(*victim), tier)) {
+  if (victim.has_value()) {
     EvictFree(tier, *victim, claim);
     return true;
   }
+  victim = options_.policy->Victim(tier, [&](PageIndex candidate) {
+    return pages_[candidate].lowest > tier + 1 && MayEvict(tier, candidate, claim);
+  });
   const bool leaves = victim.has_value() && StartEviction(tier, *victim, claim);
   if (!leaves) tiers_[tier].no_victim = true;
   return false;
@@ -132,8 +134,7 @@ bool Core::Impl::MakeRoomByDeeperVictim(TierIndex tier, const Claim& claim) {
 
 bool Core::Impl::MayEvict(TierIndex tier, PageIndex index, const Claim& claim) const {
   const Page& p = pages_[index];
-  if (index == claim.page || index == claim.mover) return false;
-  if (WantedUpTo(p, tier, claim.arrival)) return false;
+  if (Moves(index, tier, claim) || WantedUpTo(p, tier, claim.arrival)) return false;
   const bool foreseen = p.goal.tier != kNoTier && p.goal.position <= claim.position;
   // What is fetched ahead does not displace what is fetched ahead for no later an op.
   if (claim.purpose == Purpose::kAhead && foreseen) return false;
@@ -145,6 +146,12 @@ bool Core::Impl::MayEvict(TierIndex tier, PageIndex index, const Claim& claim) c
   return p.lowest > tier && !tiers_[tier + 1].fenced;
 }
 
+/// Whether the page's copy in `tier` is needed for the very move that the claim is for.
+bool Core::Impl::Moves(PageIndex index, TierIndex tier, const Claim& claim) const {
+  return index == claim.page ||
+         (index == claim.mover && pages_[index].copies[tier].state == CopyState::kValid);
+}
+
 /// Whether a waiting ticket up to `arrival` needs the page's copy in `tier`: it is where the ticket
 /// wants it, or the one that the way there starts from.
 bool Core::Impl::WantedUpTo(const Page& p, TierIndex tier, std::uint64_t arrival) const {
@@ -152,8 +159,7 @@ bool Core::Impl::WantedUpTo(const Page& p, TierIndex tier, std::uint64_t arrival
     const bool waits = need->ticket->kind == TicketKind::kAcquire && !need->ticket->granted &&
                        need->ticket->arrival <= arrival;
     if (!waits || need->ready) return waits && need->request.tier == tier;
-    const std::optional<TierIndex> source = BestSource(p, need->request.tier);
-    return need->request.tier == tier || !source.has_value() || *source == tier;
+    return need->request.tier == tier || BestSource(p, need->request.tier) == tier;
   });
 }
 
@@ -161,12 +167,7 @@ bool Core::Impl::StartEviction(TierIndex tier, PageIndex index, const Claim& cla
   const auto target = static_cast<TierIndex>(tier + 1);
   Page& p = page(index);
   if (LinkFull(tier, target, claim.purpose)) return false;
-  if (p.copies[target].state == CopyState::kPlaced) {
-    if (p.copies[target].readers > 0 || p.copies[target].mapping) return false;
-    DropCopy(index, target);
-  }
-  if (p.copies[target].state != CopyState::kNone) return false;
-  const std::optional<FrameIndex> frame = TakeForEviction(target, index, claim);
+  const std::optional<FrameIndex> frame = TakeBelow(target, index, claim);
   if (!frame.has_value()) return false;
   const bool clean = claim.purpose == Purpose::kClean;
   Task task{.kind = TaskKind::kCopy, .page = index, .source = tier, .target = target};
@@ -180,6 +181,26 @@ bool Core::Impl::StartEviction(TierIndex tier, PageIndex index, const Claim& cla
   if (claim.purpose == Purpose::kDemand) ++counters_.written_demand;
   if (claim.purpose == Purpose::kAhead) ++counters_.written_ahead;
   return true;
+}
+
+/// A frame for the page's content one tier down: the one that was placed there for an overwrite of
+/// it (who waits for that then waits for the content), else another.
+std::optional<FrameIndex> Core::Impl::TakeBelow(TierIndex tier,
+                                                PageIndex index,
+                                                const Claim& claim) {
+  const PageCopy& copy = page(index).copies[tier];
+  TierState& state = tiers_[tier];
+  if (copy.state == CopyState::kPlaced) {
+    if (copy.readers > 0 || copy.mapping) return std::nullopt;
+    DropCopy(index, tier);
+    Recheck(index);
+    if (state.pool.free_count() > TransitReserve(tier)) {
+      ++state.by_kind[static_cast<std::size_t>(page(index).kind)];
+      return state.pool.Take(index);
+    }
+  }
+  if (copy.state != CopyState::kNone) return std::nullopt;
+  return TakeForEviction(tier, index, claim);
 }
 
 /// Where an evicted page goes: a free frame; the transit way further down when it will be used no

@@ -95,6 +95,7 @@ Core::Impl::Progress Core::Impl::StartHop(PageIndex index,
   if (p.copies[hop].state == CopyState::kPlaced) {
     if (p.copies[hop].readers > 0 || p.copies[hop].mapping) return Progress::kInFlight;
     DropCopy(index, hop);
+    Recheck(index);
   }
   if (LinkFull(source, hop, claim.purpose)) return Progress::kBlocked;
   const Direction direction = in ? Direction::kIn : Direction::kOut;

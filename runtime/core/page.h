@@ -51,6 +51,7 @@ struct Ticket {
   TicketKind kind = TicketKind::kAcquire;
   TicketNumber number = 0;
   OpNumber op = 0;
+  LaneIndex lane = 0;
   std::uint64_t arrival = 0;
   bool granted = false;
   std::uint32_t unready = 0;
@@ -111,7 +112,7 @@ struct Claim {
   /// The page that moves once there is room: every copy of it may be the source, so none is
   /// displaced, by the victims of victims neither.
   PageIndex mover = kNoPage;
-  /// The frame is where the mover's ticket wants it.
+  /// The frame is where the mover's ticket wants it, or where a page in transit must stay.
   bool arrives = false;
 };
 

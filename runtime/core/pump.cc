@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <set>
 
 #include "base/check.h"
 #include "runtime/core/core_impl.h"
@@ -30,10 +29,13 @@ void Core::Impl::ResetPumpState() {
 void Core::Impl::PumpOnce() {
   ResetPumpState();
   ContinueTransits();
+  lanes_waiting_.clear();
   for (std::size_t i = 0; i < pending_.size();) {
     Ticket* ticket = pending_[i];
     WorkOn(*ticket);
-    if (i < pending_.size() && pending_[i] == ticket) ++i;
+    if (i >= pending_.size() || pending_[i] != ticket) continue;
+    lanes_waiting_.insert(ticket->lane);
+    ++i;
   }
   WorkOnReservations();
   VacateBudgets();
@@ -60,11 +62,18 @@ void Core::Impl::WorkOn(Ticket& ticket) {
     }
     if (progress == Progress::kReady) MarkReady(need, IsReady(need));
   }
-  if (ticket.unready > 0) return;
+  if (ticket.unready > 0 || !InTurn(ticket)) return;
   for (Need& need : ticket.needs) {
     if (!IsReady(need)) MarkReady(need, false);
   }
   if (ticket.unready == 0) Grant(ticket);
+}
+
+/// Ops of a lane run one after another, so they get their pages in that order (I10): one that is
+/// asked for ahead never pins what the op before it, on the same thread, still waits for. An op
+/// that holds pages has begun, and the rest of the lane waits for it.
+bool Core::Impl::InTurn(const Ticket& ticket) const {
+  return !lanes_waiting_.contains(ticket.lane) || holders_.contains(ticket.op);
 }
 
 void Core::Impl::ContinueTransits() {
@@ -95,15 +104,17 @@ void Core::Impl::ContinueTransit(PageIndex index, TierIndex tier) {
     UpdateFacts(index);
     return;
   }
-  const Claim claim{Purpose::kDemand, UINT64_MAX, 0, index};
+  // The transit frame is needed back by whoever comes first: what only later tickets want gives
+  // way.
+  const std::uint64_t arrival = pending_.empty() ? UINT64_MAX : pending_.front()->arrival;
+  const Claim claim{.arrival = arrival, .page = index, .arrives = holders_.empty()};
   const auto target = static_cast<TierIndex>(tier + 1);
   if (p.write_pinned || tiers_[target].fenced || p.lowest <= tier) {
     Settle(index, tier, claim);
     return;
   }
-  if (p.copies[target].state != CopyState::kNone) return;
   if (LinkFull(tier, target, Purpose::kDemand)) return;
-  const std::optional<FrameIndex> frame = TakeForEviction(target, index, claim);
+  const std::optional<FrameIndex> frame = TakeBelow(target, index, claim);
   if (!frame.has_value()) return;
   Task task{.kind = TaskKind::kCopy, .page = index, .source = tier, .target = target};
   task.target_frame = *frame;
@@ -149,20 +160,23 @@ bool Core::Impl::RefuseStuckChange() {
   return false;
 }
 
+/// Whether the op, which holds pages, goes on only after the ticket: it is its own, or one of an
+/// earlier op of its lane.
+bool Core::Impl::WaitsFor(OpNumber op, const Holder& holder, const Ticket& ticket) {
+  return ticket.op == op || (ticket.lane == holder.lane && ticket.op < op);
+}
+
 /// Called when nothing is in flight: the head ticket waits for pages that only other ops can give
 /// back, or for room that no tier below gives. True when a ticket was failed.
 bool Core::Impl::FailStuckTicket() {
   if (pending_.empty()) return pinned_pages_ == 0 && RefuseStuckChange();
-  std::set<OpNumber> holders;
-  for (const auto& [number, ticket] : tickets_) {
-    if (ticket->granted && ticket->pinned > 0) holders.insert(ticket->op);
-  }
-  std::set<OpNumber> waiting;
-  for (const Ticket* ticket : pending_) waiting.insert(ticket->op);
-  if (!std::includes(waiting.begin(), waiting.end(), holders.begin(), holders.end())) {
-    return false;  // somebody runs and will release
-  }
-  if (holders.empty()) {
+  const auto runs = [this](const auto& holder) {
+    return std::none_of(pending_.begin(), pending_.end(), [&](const Ticket* ticket) {
+      return WaitsFor(holder.first, holder.second, *ticket);
+    });
+  };
+  if (std::any_of(holders_.begin(), holders_.end(), runs)) return false;  // it will release
+  if (holders_.empty()) {
     Ticket& head = *pending_.front();
     TierIndex tier = 0;
     for (TierIndex t = 0; t < tiers_.size(); ++t) {
@@ -177,7 +191,10 @@ bool Core::Impl::FailStuckTicket() {
     return true;
   }
   for (auto ticket = pending_.rbegin(); ticket != pending_.rend(); ++ticket) {
-    if (!holders.contains((*ticket)->op)) continue;
+    const bool blocks = std::any_of(holders_.begin(), holders_.end(), [&](const auto& holder) {
+      return WaitsFor(holder.first, holder.second, **ticket);
+    });
+    if (!blocks) continue;
     FailTicketWith(**ticket, FailTicket{(*ticket)->number, TicketFailure::kWouldDeadlock});
     return true;
   }

@@ -17,6 +17,7 @@ void Core::Impl::On(const Acquire& event) {
   auto ticket = std::make_unique<Ticket>();
   ticket->number = event.ticket;
   ticket->op = event.op;
+  ticket->lane = event.lane;
   ticket->needs.reserve(event.requests.size());
   for (const PageRequest& request : event.requests) {
     SLUICE_CHECK(
@@ -136,6 +137,8 @@ void Core::Impl::Recheck(PageIndex index) {
 void Core::Impl::Grant(Ticket& ticket) {
   ticket.granted = true;
   std::erase(pending_, &ticket);
+  if (!ticket.needs.empty())
+    ++holders_.try_emplace(ticket.op, Holder{ticket.lane}).first->second.tickets;
   GrantTicket grant{ticket.number, {}};
   grant.frames.reserve(ticket.needs.size());
   for (Need& need : ticket.needs) {
@@ -195,7 +198,9 @@ void Core::Impl::On(const Release& event) {
     RefreshLocks(index);
     UpdateFacts(index);
   }
-  if (ticket.pinned == 0) Forget(ticket.number);
+  if (ticket.pinned > 0) return;
+  if (--holders_.at(ticket.op).tickets == 0) holders_.erase(ticket.op);
+  Forget(ticket.number);
 }
 
 void Core::Impl::On(const Cancel& event) {

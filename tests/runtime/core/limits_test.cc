@@ -50,14 +50,14 @@ TEST_F(LimitsTest, TooLargeAnOpFailsWithPagesAndLimit) {
 
 TEST_F(LimitsTest, OpsThatHoldAndWaitForEachOtherAreTold) {
   Create(8, 1);
-  const TicketNumber first = Acquire(Writes(0, 2), 1);
-  const TicketNumber second = Acquire(Writes(2, 2), 2);
+  const TicketNumber first = Acquire(Writes(0, 2), 1, 1);
+  const TicketNumber second = Acquire(Writes(2, 2), 2, 2);
   driver().Drain();
   ASSERT_TRUE(Granted(first) && Granted(second));
-  const TicketNumber more = Acquire(Writes(4, 2), 1);
+  const TicketNumber more = Acquire(Writes(4, 2), 1, 1);
   driver().Drain();
   EXPECT_TRUE(Open(more)) << "op 2 runs and will release";
-  const TicketNumber too = Acquire(Writes(6, 2), 2);
+  const TicketNumber too = Acquire(Writes(6, 2), 2, 2);
   driver().Drain();
   EXPECT_EQ(driver().failure_count(TicketFailure::kWouldDeadlock), 1u);
   const TicketNumber failed = Open(more) ? too : more;
@@ -85,6 +85,31 @@ TEST_F(LimitsTest, OpThatWaitsForItselfIsTold) {
   ASSERT_TRUE(Granted(reads));
   const TicketNumber writes = Acquire({Write(0)}, 1);
   EXPECT_EQ(FailureOf(writes).reason, TicketFailure::kWouldDeadlock);
+}
+
+TEST_F(LimitsTest, OpsOfOneLaneAreGrantedInOrder) {
+  Create(8, 1);
+  const TicketNumber holder = Acquire(Writes(0, 1), 1, 1);
+  driver().Drain();
+  const TicketNumber waiting = Acquire({Read(0)}, 2, 2);
+  const TicketNumber next = Acquire({Write(1)}, 3, 2);
+  const TicketNumber elsewhere = Acquire({Write(2)}, 4, 3);
+  driver().Drain();
+  EXPECT_TRUE(Open(waiting) && Open(next)) << "its pages are there, its turn has not come";
+  EXPECT_TRUE(Granted(elsewhere)) << "other lanes go on";
+  Release(holder);
+  driver().Drain();
+  EXPECT_TRUE(Granted(waiting) && Granted(next));
+}
+
+TEST_F(LimitsTest, OpThatAsksAgainAfterTheNextOfItsLaneHoldsItsPagesIsTold) {
+  Create(8, 1);
+  const TicketNumber runs = Acquire(Writes(0, 2), 1, 1);
+  const TicketNumber next = Acquire(Writes(2, 2), 2, 1);
+  driver().Drain();
+  ASSERT_TRUE(Granted(runs) && Granted(next));
+  const TicketNumber more = Acquire(Writes(4, 1), 1, 1);
+  EXPECT_EQ(FailureOf(more).reason, TicketFailure::kWouldDeadlock);
 }
 
 TEST_F(LimitsTest, WaitingOpThatHoldsNothingIsNoDeadlock) {

@@ -166,6 +166,7 @@ void RandomWorkload::StartOp(std::uint32_t index) {
   if (!NextPlan(&worker, index)) return;
   worker.op = next_op_++;
   AcquireFor(index, worker.plan);
+  if (scenario_.ask_ahead) AskAhead(index);
 }
 
 bool RandomWorkload::NextPlan(Worker* worker, std::uint32_t lane) {
@@ -204,13 +205,43 @@ void RandomWorkload::BeginNextIteration() {
 void RandomWorkload::AcquireFor(std::uint32_t index, const OpPlan& plan) {
   Worker& worker = workers_[index];
   worker.state = State::kWaiting;
-  worker.waiting = next_ticket_++;
-  driver_.Send(Acquire{.ticket = worker.waiting,
-                       .op = worker.op,
-                       .lane = index,
-                       .name = plan.name,
-                       .requests = plan.requests});
+  worker.waiting = Ask(index, worker.op, plan);
   if (Chance(100)) driver_.SetTimer(1 + Below(kHoldMax), index);
+}
+
+TicketNumber RandomWorkload::Ask(std::uint32_t lane, OpNumber op, const OpPlan& plan) {
+  const TicketNumber ticket = next_ticket_++;
+  driver_.Send(Acquire{
+      .ticket = ticket, .op = op, .lane = lane, .name = plan.name, .requests = plan.requests});
+  return ticket;
+}
+
+/// As a thread that hides the hand-over between its ops: asks for the next before it waits.
+void RandomWorkload::AskAhead(std::uint32_t index) {
+  Worker& worker = workers_[index];
+  if (winding_down_ || worker.ahead.has_value()) return;
+  AskedAhead ahead{.op = next_op_++};
+  if (scenario_.iterations) {
+    const auto& script = scripts_[key_][index];
+    if (worker.next_step == script.size()) return;
+    ahead.plan = script[worker.next_step++];
+  } else {
+    ahead.plan = RandomOp(false);
+  }
+  ahead.ticket = next_ticket_;
+  worker.ahead = ahead;  // before the answer comes
+  Ask(index, ahead.op, ahead.plan);
+}
+
+void RandomWorkload::TakeUpAhead(std::uint32_t index) {
+  Worker& worker = workers_[index];
+  const AskedAhead ahead = *std::exchange(worker.ahead, std::nullopt);
+  worker.op = ahead.op;
+  worker.plan = ahead.plan;
+  worker.waiting = ahead.ticket;
+  worker.state = ahead.granted ? State::kHolding : State::kWaiting;
+  if (ahead.granted) worker.held.push_back(ahead.ticket);
+  if (ahead.granted) driver_.SetTimer(1 + Below(kHoldMax), index);
 }
 
 void RandomWorkload::Hold(std::uint32_t index) {
@@ -255,6 +286,11 @@ void RandomWorkload::EndOp(std::uint32_t index) {
       const ShadowPage& page = driver_.shadow().page(request.page);
       if (page.exists && !page.freeing()) driver_.Send(DiscardPages{request.page, 1});
     }
+  }
+  if (worker.ahead.has_value()) {
+    TakeUpAhead(index);
+    AskAhead(index);
+    return;
   }
   driver_.SetTimer(1 + Below(20), index);
 }
@@ -350,13 +386,7 @@ void RandomWorkload::TakeAnswers() {
     const Action answer = std::move(driver_.answers().front());
     driver_.answers().pop_front();
     if (const auto* grant = std::get_if<GrantTicket>(&answer)) {
-      for (std::uint32_t i = 0; i < workers_.size(); ++i) {
-        Worker& worker = workers_[i];
-        if (worker.state != State::kWaiting || worker.waiting != grant->ticket) continue;
-        worker.state = State::kHolding;
-        worker.held.push_back(grant->ticket);
-        driver_.SetTimer(1 + Below(kHoldMax), i);
-      }
+      OnGranted(grant->ticket);
     } else if (const auto* fail = std::get_if<FailTicket>(&answer)) {
       OnFailed(*fail);
     } else if (const auto* reserved = std::get_if<FramesReserved>(&answer)) {
@@ -371,14 +401,29 @@ void RandomWorkload::TakeAnswers() {
   }
 }
 
+void RandomWorkload::OnGranted(TicketNumber ticket) {
+  for (std::uint32_t i = 0; i < workers_.size(); ++i) {
+    Worker& worker = workers_[i];
+    if (worker.ahead.has_value() && worker.ahead->ticket == ticket) {
+      worker.ahead->granted = true;
+      if (worker.held.empty()) driver_.verdict().Fail("an op is granted before the one before it");
+    }
+    if (worker.state != State::kWaiting || worker.waiting != ticket) continue;
+    worker.state = State::kHolding;
+    worker.held.push_back(ticket);
+    driver_.SetTimer(1 + Below(kHoldMax), i);
+  }
+}
+
 void RandomWorkload::OnFailed(const FailTicket& fail) {
   for (std::uint32_t i = 0; i < workers_.size(); ++i) {
     Worker& worker = workers_[i];
+    if (worker.ahead.has_value() && worker.ahead->ticket == fail.ticket) worker.ahead.reset();
     if (worker.state != State::kWaiting || worker.waiting != fail.ticket) continue;
     for (const TicketNumber ticket : worker.held) ReleaseTicket(ticket, true);
     worker.held.clear();
     worker.state = State::kIdle;
-    driver_.SetTimer(1 + Below(20), i);
+    worker.ahead.has_value() ? TakeUpAhead(i) : driver_.SetTimer(1 + Below(20), i);
   }
 }
 

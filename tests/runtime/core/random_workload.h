@@ -19,6 +19,8 @@ struct Scenario {
   std::uint64_t events = 2000;
   /// Iterations of repeating ops under keys; else every op is random.
   bool iterations = false;
+  /// Threads ask for their next op before they wait for the current one.
+  bool ask_ahead = false;
   /// Reservations and budget changes happen.
   bool budgets = false;
   /// Segments are created and freed.
@@ -54,6 +56,14 @@ class RandomWorkload {
     bool discard = false;  ///< the pages die with the op
   };
 
+  /// An op that is asked for while the one before it waits or runs.
+  struct AskedAhead {
+    OpNumber op = 0;
+    OpPlan plan;
+    TicketNumber ticket = 0;
+    bool granted = false;
+  };
+
   struct Worker {
     State state = State::kIdle;
     OpNumber op = 0;
@@ -61,6 +71,7 @@ class RandomWorkload {
     OpPlan plan;
     std::vector<TicketNumber> held;
     TicketNumber waiting = 0;
+    std::optional<AskedAhead> ahead;
   };
 
   struct Block {
@@ -88,6 +99,10 @@ class RandomWorkload {
   bool NextPlan(Worker* worker, std::uint32_t lane);
   void Hold(std::uint32_t worker);
   void AcquireFor(std::uint32_t worker, const OpPlan& plan);
+  TicketNumber Ask(std::uint32_t lane, OpNumber op, const OpPlan& plan);
+  void AskAhead(std::uint32_t worker);
+  void TakeUpAhead(std::uint32_t worker);
+  void OnGranted(TicketNumber ticket);
   void ReleaseSome(std::uint32_t worker);
   void ReleaseTicket(TicketNumber ticket, bool all);
   void EndOp(std::uint32_t worker);

@@ -56,6 +56,7 @@ Scenario RandomScenario(std::uint64_t seed) {
   scenario.segments = dice.Chance(40);
   scenario.faults_per_mille = dice.Chance(40) ? dice.Between(1, 100) : 0;
   scenario.long_faults = dice.Chance(30);
+  scenario.ask_ahead = dice.Chance(50);
   scenario.driver.frames = RandomFrames(scenario, &dice);
   return scenario;
 }
@@ -64,7 +65,7 @@ std::string ToString(const Scenario& scenario) {
   return fmt::format(
       "seed {} policy {} frames {} threads {} op pages {} pages {} copies {} transit {} prefetch "
       "{} "
-      "clean {} iterations {} budgets {} segments {} faults {}{}",
+      "clean {} iterations {} ahead {} budgets {} segments {} faults {}{}",
       scenario.driver.seed,
       scenario.driver.policy,
       fmt::join(scenario.driver.frames, "/"),
@@ -76,6 +77,7 @@ std::string ToString(const Scenario& scenario) {
       scenario.driver.prefetch_ops,
       scenario.driver.clean_share,
       scenario.iterations,
+      scenario.ask_ahead,
       scenario.budgets,
       scenario.segments,
       scenario.faults_per_mille,

@@ -75,6 +75,7 @@ void VirtualDriver::Before(const Event& event) {
             shadow_.Request(acquire);
             tickets_[acquire.ticket] = {.acquire = acquire};
             waiting_[acquire.op].insert(acquire.ticket);
+            lanes_[acquire.op] = acquire.lane;
           },
           [&](const Cancel& cancel) {
             const auto found = tickets_.find(cancel.ticket);
@@ -327,8 +328,10 @@ std::vector<Action> VirtualDriver::Drain() {
 // --- checks -----------------------------------------------------------------------------------
 
 bool VirtualDriver::Waiting(OpNumber op) const {
-  const auto found = waiting_.find(op);
-  return found != waiting_.end() && !found->second.empty();
+  const LaneIndex lane = lanes_.at(op);
+  return std::any_of(waiting_.begin(), waiting_.upper_bound(op), [&](const auto& other) {
+    return !other.second.empty() && (other.first == op || lanes_.at(other.first) == lane);
+  });
 }
 
 bool VirtualDriver::Holds(OpNumber op) const {

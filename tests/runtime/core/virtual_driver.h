@@ -84,6 +84,7 @@ class VirtualDriver {
   const std::map<TicketNumber, SimTicket>& tickets() const { return tickets_; }
   const SimTicket& ticket(TicketNumber ticket) const { return tickets_.at(ticket); }
   std::set<PageIndex> PagesHeld(OpNumber op, TierIndex tier) const;
+  /// The op waits for a ticket, or for an earlier op of its lane that does.
   bool Waiting(OpNumber op) const;
 
   Core& core() { return *core_; }
@@ -141,6 +142,7 @@ class VirtualDriver {
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
   std::map<TicketNumber, SimTicket> tickets_;
   /// Tickets neither granted nor failed, and granted ones with leases, by op.
+  std::map<OpNumber, LaneIndex> lanes_;
   std::map<OpNumber, std::set<TicketNumber>> waiting_;
   std::map<OpNumber, std::set<TicketNumber>> holding_;
   std::map<SegmentIndex, CreateSegment> creating_;
