@@ -141,6 +141,7 @@ class Core::Impl {
 
   // frames.cc
   std::optional<FrameIndex> TakeFrame(TierIndex tier, const Claim& claim);
+  bool NeededByHead(TierIndex tier, const Claim& claim) const;
   std::optional<FrameIndex> TakeTransit(TierIndex tier, Direction direction, PageIndex index);
   FrameIndex TransitFrames(TierIndex tier) const;
   FrameIndex TransitReserve(TierIndex tier) const;

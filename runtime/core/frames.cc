@@ -21,13 +21,32 @@ FrameIndex Core::Impl::TransitReserve(TierIndex tier) const {
 std::optional<FrameIndex> Core::Impl::TakeFrame(TierIndex tier, const Claim& claim) {
   TierState& state = tiers_[tier];
   const bool overtakes = state.starved && claim.arrival > state.starved_arrival;
-  if (!overtakes && EnsureRoom(tier, claim)) {
+  if (!overtakes && EnsureRoom(tier, claim) && !NeededByHead(tier, claim)) {
     ++state.by_kind[static_cast<std::size_t>(page(claim.page).kind)];
     return state.pool.Take(claim.page);
   }
   state.starved = true;
   state.starved_arrival = std::min(state.starved_arrival, claim.arrival);
   return std::nullopt;
+}
+
+/// While nobody runs, the frames that the head ticket's pages have yet to pass are kept for them: a
+/// later ticket that took one would have to give it back, and so on for ever (I8).
+bool Core::Impl::NeededByHead(TierIndex tier, const Claim& claim) const {
+  if (!holders_.empty() || pending_.empty() || pending_.front()->arrival >= claim.arrival) {
+    return false;
+  }
+  const auto passes = [&](const Need& need) {
+    const Page& p = pages_[need.request.page];
+    if (need.ready || need.request.tier > tier || p.copies[tier].state != CopyState::kNone) {
+      return false;
+    }
+    const std::optional<TierIndex> source = BestSource(p, need.request.tier);
+    return source.has_value() && *source > tier;
+  };
+  const std::vector<Need>& needs = pending_.front()->needs;
+  return tiers_[tier].pool.free_count() <=
+         TransitReserve(tier) + std::count_if(needs.begin(), needs.end(), passes);
 }
 
 std::optional<FrameIndex> Core::Impl::TakeTransit(TierIndex tier,
@@ -296,6 +315,7 @@ bool Core::Impl::RevokeHeld(TierIndex tier, const Claim& claim) {
     if (p.held_tier != tier || WantedUpTo(p, tier, claim.arrival)) continue;
     if (index == claim.page || index == claim.mover) continue;
     DropHeld(index);
+    pump_again_ = true;  // it may sit in a transit frame, which it must leave now
     return true;
   }
   return false;
