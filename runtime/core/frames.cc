@@ -178,7 +178,8 @@ bool Core::Impl::WantedUpTo(const Page& p, TierIndex tier, std::uint64_t arrival
     const bool waits = need->ticket->kind == TicketKind::kAcquire && !need->ticket->granted &&
                        need->ticket->arrival <= arrival;
     if (!waits || need->ready) return waits && need->request.tier == tier;
-    return need->request.tier == tier || BestSource(p, need->request.tier) == tier;
+    const bool brings = need->request.mode != PageMode::kOverwrite;
+    return need->request.tier == tier || (brings && BestSource(p, need->request.tier) == tier);
   });
 }
 
