@@ -33,4 +33,14 @@ int TempDirectory::entries() const {
   return static_cast<int>(std::distance(begin(all), end(all)));
 }
 
+ScopedEnvironment::ScopedEnvironment(const std::string& name, const std::string& value)
+    : name_(name) {
+  if (const char* before = std::getenv(name.c_str())) before_ = before;
+  setenv(name.c_str(), value.c_str(), 1);
+}
+
+ScopedEnvironment::~ScopedEnvironment() {
+  before_.has_value() ? setenv(name_.c_str(), before_->c_str(), 1) : unsetenv(name_.c_str());
+}
+
 }  // namespace sluice::testing

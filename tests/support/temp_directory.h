@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 namespace sluice::testing {
@@ -20,6 +21,20 @@ class TempDirectory {
 
  private:
   std::string path_;
+};
+
+/// Sets an environment variable of this process, and of those it starts, while it lives.
+/// Threads: none that reads the environment may run.
+class ScopedEnvironment {
+ public:
+  ScopedEnvironment(const std::string& name, const std::string& value);
+  ~ScopedEnvironment();
+  ScopedEnvironment(const ScopedEnvironment&) = delete;
+  ScopedEnvironment& operator=(const ScopedEnvironment&) = delete;
+
+ private:
+  std::string name_;
+  std::optional<std::string> before_;
 };
 
 }  // namespace sluice::testing

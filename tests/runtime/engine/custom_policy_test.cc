@@ -68,6 +68,9 @@ TEST(CustomPolicyTest, AnotherVersionIsRefused) {
 
 TEST(CustomPolicyDeathTest, ABrokenInvariantHandsTheEventHistoryToTheLog) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
+  // What the dying process leaves behind goes with this directory.
+  const testing::TempDirectory parent;
+  const testing::ScopedEnvironment inherited("TMPDIR", parent.path());
   const auto break_it = [] {
     RuntimeFixture runtime;
     const auto policy = std::make_shared<TestPolicy>();
