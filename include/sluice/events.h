@@ -28,7 +28,7 @@ struct PageLostEvent {
 
 /// The runtime works, but with less than the machine or the options promise.
 struct FallbackEvent {
-  std::string what;    ///< "io_uring", "o_direct", "huge_pages", "device"
+  std::string what;    ///< "io_uring", "o_direct", "huge_pages", "numa_binding"
   std::string reason;  ///< why, as a sentence
   std::string chosen;  ///< what is used in its place
 };

@@ -67,7 +67,9 @@ class Ticket {
 struct OpOptions {
   /// Names the op in schedules, traces and messages.
   std::string name;
-  /// Ops of one lane run one after another; lanes run beside each other.
+  /// Ops of one lane run one after another and get their pages in the order of AcquireAll, so a
+  /// thread may ask for its next op before the current one has its pages. Lanes run beside each
+  /// other: threads that run ops at the same time give each thread a lane of its own.
   std::string lane = "gpu";
 };
 
@@ -82,7 +84,8 @@ class Op {
 
   /// Asks for everything at once; never blocks inside the call (a full request queue gives an
   /// unready ticket). Asking twice in one op is allowed; holding one set while waiting for another
-  /// can fail with Aborted ("would deadlock").
+  /// can fail with Aborted ("would deadlock"), also when the next op of the lane, asked for before,
+  /// already holds the pages.
   Ticket AcquireAll(std::span<const Access> accesses);
 
   /// The op ends when everything enqueued on `stream` so far is done.

@@ -48,9 +48,9 @@ class Policy {
   virtual int version() const { return kPolicyVersion; }
   virtual std::string_view name() const = 0;
 
-  /// A page took a frame of `tier`; was touched by a lease; changed its facts; left the tier.
+  /// A page in `tier` may be evicted from now on (it arrived, or its last lease there ended);
+  /// changed its facts; may not be evicted any more (it is leased, in motion or gone).
   virtual void OnInsert(int tier, const PageFacts& facts) = 0;
-  virtual void OnAccess(int tier, const PageFacts& facts) = 0;
   virtual void OnChange(int tier, const PageFacts& facts) = 0;
   virtual void OnRemove(int tier, PageIndex page) = 0;
 
@@ -58,7 +58,9 @@ class Policy {
   virtual std::optional<PageIndex> Victim(int tier,
                                           const std::function<bool(PageIndex)>& evictable) = 0;
 
-  /// The tier a dirty victim goes to.
+  /// The tier a dirty victim goes to; what is not between `tier` + 1 and the page's lowest counts
+  /// as the nearer of the two. Further than one tier it passes through a transit frame, if one is
+  /// free.
   virtual int EvictTo(int tier, PageIndex page) {
     (void)page;
     return tier + 1;
@@ -67,7 +69,11 @@ class Policy {
   /// Whether `fetch`, next used at `use`, may push out `victim`, next used at `victim_use`.
   virtual bool MayDisplace(Position use, Position victim_use) const { return use < victim_use; }
 
-  /// What to page in ahead of need into `tier`; none leaves the choice to the recorded order.
+  /// What to page in ahead of need into `tier`, where it goes as soon as a frame is to be had, but
+  /// not before the position given. Asked after every event until it returns none, then the
+  /// recorded order goes on (RuntimeOptions::prefetch_ops = 0 switches that off). A page that is
+  /// advised again replaces the earlier advice. At most as many as a link's queue is deep are taken
+  /// at once.
   virtual std::optional<FetchAdvice> NextFetch(int tier, Position now) {
     (void)tier;
     (void)now;

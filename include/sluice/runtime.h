@@ -107,7 +107,10 @@ class Runtime {
   absl::Status SetEmulatedRates(double in_bytes_per_second, double out_bytes_per_second);
 
   StreamRef CreateStream();
-  Fate TensorFate(TensorId tensor) const;
+  /// What the policy wants done with the tensor's content between its uses; kOffload from the named
+  /// policies. Ask at the start of an iteration: the fates at its BeginIteration are part of the
+  /// key, so a changed one is another schedule, not divergence.
+  sluice::Fate Fate(TensorId tensor) const;
 
   HealthReport Health() const;
   Stats GetStats() const;

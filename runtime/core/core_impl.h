@@ -141,7 +141,9 @@ class Core::Impl {
 
   // frames.cc
   std::optional<FrameIndex> TakeFrame(TierIndex tier, const Claim& claim);
+  static bool InTransit(const Page& p);
   bool NeededByHead(TierIndex tier, const Claim& claim) const;
+  bool TransitFree(TierIndex tier, Direction direction) const;
   std::optional<FrameIndex> TakeTransit(TierIndex tier, Direction direction, PageIndex index);
   FrameIndex TransitFrames(TierIndex tier) const;
   FrameIndex TransitReserve(TierIndex tier) const;
@@ -160,6 +162,7 @@ class Core::Impl {
   void DropCopy(PageIndex index, TierIndex tier);
   void DropStale(PageIndex index);
   void DropHeld(PageIndex index);
+  void LeaveTransit(PageIndex index);
   bool RevokeHeld(TierIndex tier, const Claim& claim);
   bool WantedUpTo(const Page& p, TierIndex tier, std::uint64_t arrival) const;
   bool Settle(PageIndex index, TierIndex tier, const Claim& claim);
@@ -173,6 +176,8 @@ class Core::Impl {
 
   // lookahead.cc
   void On(const PrefetchPages& event);
+  void Hint(PageIndex index, const Goal& goal);
+  bool FollowAdvice(TierIndex tier);
   void RefreshNextUses();
   void RefreshNextUse(PageIndex index, Position from);
   void AddGoal(PageIndex index, const Goal& goal);

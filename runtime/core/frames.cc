@@ -30,12 +30,18 @@ std::optional<FrameIndex> Core::Impl::TakeFrame(TierIndex tier, const Claim& cla
   return std::nullopt;
 }
 
+bool Core::Impl::InTransit(const Page& p) {
+  return std::any_of(
+      p.copies.begin(), p.copies.end(), [](const PageCopy& copy) { return copy.transit; });
+}
+
 /// While nobody runs, the frames that the head ticket's pages have yet to pass are kept for them: a
 /// later ticket that took one would have to give it back, and so on for ever (I8).
 bool Core::Impl::NeededByHead(TierIndex tier, const Claim& claim) const {
   if (!holders_.empty() || pending_.empty() || pending_.front()->arrival >= claim.arrival) {
     return false;
   }
+  if (claim.mover != kNoPage && InTransit(pages_[claim.mover])) return false;  // must go on (I9)
   const auto passes = [&](const Need& need) {
     const Page& p = pages_[need.request.page];
     if (need.ready || need.request.tier > tier || p.copies[tier].state != CopyState::kNone) {
@@ -49,14 +55,19 @@ bool Core::Impl::NeededByHead(TierIndex tier, const Claim& claim) const {
          TransitReserve(tier) + std::count_if(needs.begin(), needs.end(), passes);
 }
 
+bool Core::Impl::TransitFree(TierIndex tier, Direction direction) const {
+  const TierState& state = tiers_[tier];
+  const bool middle = tier > 0 && tier < last_tier();
+  return middle && state.pool.free_count() > 0 &&
+         state.transit_used[static_cast<std::size_t>(direction)] < options_.transit_frames;
+}
+
 std::optional<FrameIndex> Core::Impl::TakeTransit(TierIndex tier,
                                                   Direction direction,
                                                   PageIndex index) {
   TierState& state = tiers_[tier];
-  std::uint32_t& used = state.transit_used[static_cast<std::size_t>(direction)];
-  if (tier == 0 || tier == last_tier() || used >= options_.transit_frames) return std::nullopt;
-  if (state.pool.free_count() == 0) return std::nullopt;
-  ++used;
+  if (!TransitFree(tier, direction)) return std::nullopt;
+  ++state.transit_used[static_cast<std::size_t>(direction)];
   PageCopy& copy = page(index).copies[tier];
   copy.transit = true;
   copy.transit_direction = direction;
@@ -232,9 +243,15 @@ std::optional<FrameIndex> Core::Impl::TakeForEviction(TierIndex tier,
   Claim own = claim;
   own.page = index;
   own.arrives = false;
-  if (state.pool.free_count() > TransitReserve(tier)) return TakeFrame(tier, own);
-  if (tier == last_tier() || claim.purpose == Purpose::kClean) return std::nullopt;
+  const bool room = state.pool.free_count() > TransitReserve(tier);
+  if (claim.purpose == Purpose::kClean || tier == last_tier()) {
+    return room ? TakeFrame(tier, own) : std::nullopt;
+  }
   const bool passes = page(index).lowest > tier && !tiers_[tier + 1].fenced;
+  if (passes && options_.policy->EvictTo(tier - 1, index) > tier) {
+    if (auto frame = TakeTransit(tier, Direction::kOut, index)) return frame;
+  }
+  if (room) return TakeFrame(tier, own);
   const std::optional<PageIndex> victim = options_.policy->Victim(
       tier, [&](PageIndex candidate) { return MayEvict(tier, candidate, own); });
   const bool further =
@@ -307,6 +324,19 @@ void Core::Impl::DropHeld(PageIndex index) {
   std::erase(holding_, index);
 }
 
+/// A page on its way up that has lost the frame it was to have waits where it came from (I9).
+void Core::Impl::LeaveTransit(PageIndex index) {
+  const Page& p = pages_[index];
+  for (TierIndex t = 0; t < last_tier(); ++t) {
+    const PageCopy& copy = p.copies[t];
+    const bool idle = copy.state == CopyState::kValid && copy.readers == 0 && !copy.mapping;
+    if (!copy.transit || !idle || !FreeToLeave(p, t)) continue;
+    DropCopy(index, t);
+    Recheck(index);
+    UpdateFacts(index);
+  }
+}
+
 /// Takes a frame back that is held for a page on its way up, when no ticket up to the claim's waits
 /// for that page: lookahead never keeps a ticket from what it needs (I8).
 bool Core::Impl::RevokeHeld(TierIndex tier, const Claim& claim) {
@@ -316,7 +346,7 @@ bool Core::Impl::RevokeHeld(TierIndex tier, const Claim& claim) {
     if (p.held_tier != tier || WantedUpTo(p, tier, claim.arrival)) continue;
     if (index == claim.page || index == claim.mover) continue;
     DropHeld(index);
-    pump_again_ = true;  // it may sit in a transit frame, which it must leave now
+    LeaveTransit(index);
     return true;
   }
   return false;
@@ -350,6 +380,7 @@ bool Core::Impl::FreeToLeave(const Page& p, TierIndex tier) const {
 
 /// When the page's copy in this very tier is needed next.
 Position Core::Impl::UseAt(const Page& p, TierIndex tier) const {
+  if (p.next_use == kNever && p.hint_tier == tier) return p.hinted;
   if (p.next_use == kNever || p.next_tier == tier) return p.next_use;
   if (p.next_tier > tier) return kNever;  // needed below: the sooner it leaves the better
   for (TierIndex t = 0; t < tier; ++t) {

@@ -14,14 +14,43 @@ void Core::Impl::On(const PrefetchPages& event) {
   for (const PageRequest& request : event.requests) {
     const Page& p = page(request.page);
     if (!p.exists || p.lost || (!p.content && request.mode != PageMode::kOverwrite)) continue;
-    AddGoal(request.page, Goal{request.tier, request.mode, request.map, book_.now()});
+    Hint(request.page, Goal{request.tier, request.mode, request.map, book_.now()});
   }
+}
+
+/// A page that is wanted soon for another reason than its recorded use: until it is used, or the
+/// iteration ends, other hints do not displace it.
+void Core::Impl::Hint(PageIndex index, const Goal& goal) {
+  Page& p = page(index);
+  p.hint_tier = goal.tier;
+  p.hinted = goal.position;
+  AddGoal(index, goal);
+  if (p.goal_queued) ++counters_.prefetch_issued;
+  UpdateFacts(index);
+}
+
+/// Takes the policy's own advice; false when it has none.
+bool Core::Impl::FollowAdvice(TierIndex tier) {
+  bool advised = false;
+  for (std::uint32_t i = 0; i < options_.copies_in_flight_max; ++i) {
+    const std::optional<FetchAdvice> advice = options_.policy->NextFetch(tier, book_.now());
+    if (!advice.has_value()) break;
+    advised = true;
+    if (advice->page >= pages_.size()) continue;
+    const Page& p = page(advice->page);
+    if (!p.exists || p.dying || p.lost || !p.content) continue;
+    Goal goal{tier, PageMode::kRead, p.next_tier == tier && p.next_map, book_.now()};
+    goal.not_before = advice->not_before;
+    Hint(advice->page, goal);
+  }
+  return advised;
 }
 
 void Core::Impl::RefreshNextUses() {
   for (PageIndex i = 0; i < pages_.size(); ++i) {
     if (!pages_[i].exists) continue;
     RemoveGoal(i);
+    pages_[i].hint_tier = kNoTier;
     RefreshNextUse(i, book_.now());
   }
   for (TierState& state : tiers_) {
@@ -45,6 +74,7 @@ void Core::Impl::RefreshNextUse(PageIndex index, Position from) {
 void Core::Impl::AddGoal(PageIndex index, const Goal& goal) {
   Page& p = page(index);
   RemoveGoal(index);
+  if (p.held_tier != goal.tier && !WantedUpTo(p, p.held_tier, UINT64_MAX)) DropHeld(index);
   p.goal = goal;
   if (GoalReached(p)) {
     p.goal = Goal{};
@@ -98,6 +128,7 @@ void Core::Impl::ContinueGoals() {
     const PageIndex index = place.second;
     Page& p = page(index);
     TierState& state = tiers_[p.goal.tier];
+    if (p.goal.not_before > book_.now()) continue;
     if (BlockedByQueue(p)) {
       goals_.erase({p.goal.position, index});
       p.goal_queued = false;  // taken up again when the queue has moved on
@@ -124,6 +155,7 @@ void Core::Impl::ContinueGoals() {
 /// faster tiers, stages what sits below it), until frames or the window run out.
 void Core::Impl::PrefetchInto(TierIndex tier) {
   TierState& state = tiers_[tier];
+  if (FollowAdvice(tier)) pump_again_ = true;  // its goals are taken up
   if (options_.prefetch_ops == 0 || !book_.following() || book_.empty()) return;
   if (state.ahead_blocked) return;
   if (state.cursor < book_.now()) {

@@ -108,6 +108,7 @@ Core::Impl::Progress Core::Impl::StartHop(PageIndex index,
   task.target_frame = *frame;
   task.map = want.map && hop == want.tier;
   task.purpose = claim.purpose;
+  if (claim.purpose == Purpose::kAhead) p.coming_tier = want.tier;
   StartCopyTask(index, task);
   return Progress::kInFlight;
 }
@@ -124,7 +125,7 @@ std::optional<FrameIndex> Core::Impl::TakeHopFrame(
     return std::exchange(p.held_frame, kNoFrame);
   }
   if (std::optional<FrameIndex> frame = TakeFrame(hop, claim)) return frame;
-  if (hop == want.tier) return std::nullopt;
+  if (hop == want.tier || !TransitFree(hop, direction)) return std::nullopt;
   if (p.held_tier == kNoTier) {
     const std::optional<FrameIndex> held = TakeFrame(want.tier, claim);
     if (!held.has_value()) return std::nullopt;
@@ -154,6 +155,7 @@ Core::Impl::Progress Core::Impl::StartFillAt(
   task.fill = kind;
   task.map = want.map && tier == want.tier;
   task.purpose = claim.purpose;
+  if (claim.purpose == Purpose::kAhead) p.coming_tier = want.tier;
   copy.frame = *frame;
   copy.state = CopyState::kFilling;
   const TaskNumber number = AddTask(task);
@@ -262,8 +264,9 @@ void Core::Impl::Arrive(PageIndex index, const Task& task, CopyState state) {
   Page& p = page(index);
   p.copies[task.target].state = state;
   if (p.copies[task.target].transit) transits_.push_back(index);
-  if (task.purpose == Purpose::kAhead && p.goal.tier == task.target) {
+  if (p.coming_tier == task.target) {
     p.prefetched_tier = task.target;
+    p.coming_tier = kNoTier;
   }
   Recheck(index);
   ReconsiderGoal(index);
@@ -295,6 +298,7 @@ void Core::Impl::On(const TaskFailed& event) {
 void Core::Impl::AbandonTarget(const Task& task) {
   Page& p = page(task.page);
   PageCopy& target = p.copies[task.target];
+  p.coming_tier = kNoTier;
   if (task.kind == TaskKind::kMap) {
     target.mapping = false;
     return;

@@ -68,6 +68,7 @@ struct Goal {
   PageMode mode = PageMode::kRead;
   bool map = false;
   Position position = kNever;
+  Position not_before = 0;
 };
 
 struct Page {
@@ -98,7 +99,10 @@ struct Page {
   bool next_map = false;
   Goal goal;
   bool goal_queued = false;
+  TierIndex coming_tier = kNoTier;      ///< being fetched ahead to there
   TierIndex prefetched_tier = kNoTier;  ///< fetched ahead and not used yet
+  TierIndex hint_tier = kNoTier;        ///< a hint says it will be used there,
+  Position hinted = kNever;             ///< after this position
 };
 
 enum class Purpose : std::uint8_t { kDemand, kAhead, kClean };

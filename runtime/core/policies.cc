@@ -14,12 +14,6 @@ void LruPolicy::OnInsert(int tier, const PageFacts& facts) {
   t.where[facts.page] = t.order.insert(t.order.end(), facts.page);
 }
 
-void LruPolicy::OnAccess(int tier, const PageFacts& facts) {
-  Tier& t = tiers_[static_cast<std::size_t>(tier)];
-  const auto found = t.where.find(facts.page);
-  if (found != t.where.end()) t.order.splice(t.order.end(), t.order, found->second);
-}
-
 void LruPolicy::OnChange(int, const PageFacts&) {}
 
 void LruPolicy::OnRemove(int tier, PageIndex page) {
@@ -43,11 +37,6 @@ void MinPolicy::OnInsert(int tier, const PageFacts& facts) {
   const Rank rank{facts.next_use, facts.free_to_leave, NextAge(), facts.page};
   t.where[facts.page] = rank;
   t.order.insert(rank);
-}
-
-void MinPolicy::OnAccess(int tier, const PageFacts& facts) {
-  OnRemove(tier, facts.page);
-  OnInsert(tier, facts);
 }
 
 void MinPolicy::OnChange(int tier, const PageFacts& facts) {

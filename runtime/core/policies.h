@@ -20,7 +20,6 @@ class LruPolicy : public Policy {
  public:
   std::string_view name() const override { return "lru"; }
   void OnInsert(int tier, const PageFacts& facts) override;
-  void OnAccess(int tier, const PageFacts& facts) override;
   void OnChange(int tier, const PageFacts& facts) override;
   void OnRemove(int tier, PageIndex page) override;
   std::optional<PageIndex> Victim(int tier,
@@ -42,7 +41,6 @@ class MinPolicy : public Policy {
  public:
   std::string_view name() const override { return "min"; }
   void OnInsert(int tier, const PageFacts& facts) override;
-  void OnAccess(int tier, const PageFacts& facts) override;
   void OnChange(int tier, const PageFacts& facts) override;
   void OnRemove(int tier, PageIndex page) override;
   std::optional<PageIndex> Victim(int tier,

@@ -4,11 +4,19 @@
 #include "runtime/core/core_impl.h"
 
 namespace sluice::core {
+namespace {
+
+/// Every round that asks for another has freed a frame or ended a ticket: far fewer than this.
+constexpr std::uint32_t kPumpRoundsMax = 1'000'000;
+
+}  // namespace
 
 /// After every event: whoever can go on does, in the order of arrival; then what is only foreseen.
 void Core::Impl::Pump() {
+  std::uint32_t rounds = 0;
   do {
     do {
+      SLUICE_CHECK(++rounds < kPumpRoundsMax, "I8: an event is handled in a bounded time");
       pump_again_ = false;
       PumpOnce();
     } while (pump_again_);

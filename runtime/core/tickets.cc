@@ -73,9 +73,14 @@ void Core::Impl::QueueNeeds(std::unique_ptr<Ticket> owned) {
 }
 
 void Core::Impl::CountPrefetch(Page& p, TierIndex tier, bool ready) {
-  if (p.prefetched_tier != tier) return;
+  if (p.prefetched_tier == tier) {
+    ++(ready ? counters_.prefetch_hit : counters_.prefetch_late);
+  } else if (p.coming_tier == tier) {
+    ++counters_.prefetch_late;
+  }
   p.prefetched_tier = kNoTier;
-  ++(ready ? counters_.prefetch_hit : counters_.prefetch_late);
+  p.coming_tier = kNoTier;
+  p.hint_tier = kNoTier;
 }
 
 /// A need is locked when no earlier one of its page conflicts: any number of readers, or one
@@ -295,6 +300,8 @@ void Core::Impl::KillContent(PageIndex index) {
   p.content = false;
   p.file_home = false;
   p.lost = false;
+  p.coming_tier = kNoTier;
+  p.hint_tier = kNoTier;
 }
 
 }  // namespace sluice::core

@@ -60,6 +60,9 @@ absl::Status Backends::MakeArena(const RuntimeOptions& options, core::FrameIndex
   arena.frames = frames;
   arena.touch_cpus = options.cpus;
   SLUICE_ASSIGN_OR_RETURN(arena_, numa::Arena::Create(arena));
+  if (const std::string& reason = arena_->info().binding_reason; !reason.empty()) {
+    fallbacks_.push_back({"numa_binding", reason, "memory of any node"});
+  }
   const double share = arena_->huge_page_share();
   if (!AllHuge(share, frames * arena.page_bytes)) {
     fallbacks_.push_back(HugePageFallback("dram", share, arena_->info().huge_page_reason));
@@ -83,7 +86,8 @@ absl::Status Backends::MakeDevice(const RuntimeOptions& options,
   if (hooks.wrap_device) device_ = hooks.wrap_device(std::move(device_));
   const double share = device_->huge_page_share();
   if (!AllHuge(share, frames * emulated.page_bytes)) {
-    fallbacks_.push_back(HugePageFallback("the emulated hbm", share, ""));
+    fallbacks_.push_back(
+        HugePageFallback("the emulated hbm", share, emulated_->arena_info().huge_page_reason));
   }
   return absl::OkStatus();
 }

@@ -72,7 +72,7 @@ absl::Status Runtime::SetEmulatedRates(double in_bytes_per_second, double out_by
 }
 
 StreamRef Runtime::CreateStream() { return StreamRef(state_->CreateStream()); }
-Fate Runtime::TensorFate(TensorId tensor) const { return state_->TensorFate(tensor); }
+Fate Runtime::Fate(TensorId tensor) const { return state_->TensorFate(tensor); }
 HealthReport Runtime::Health() const { return state_->Health(); }
 Stats Runtime::GetStats() const { return state_->GetStats(); }
 absl::StatusOr<Schedule> Runtime::RecordedSchedule(std::string_view key) const {

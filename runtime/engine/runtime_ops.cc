@@ -12,7 +12,7 @@ absl::Status ShutDown() { return absl::CancelledError("the runtime has shut down
 
 absl::Status RuntimeState::BeginIteration(std::string_view key) {
   recorder_.BeginIteration(key);
-  const core::BeginIteration event{keys_.IndexOf(key)};
+  const core::BeginIteration event{keys_.IndexOf(KeyWithFates(key))};
   return mailbox_->Push(engine::EventRequest{event}) ? absl::OkStatus() : ShutDown();
 }
 

@@ -85,6 +85,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   absl::Status SetEmulatedRates(double in_bytes_per_second, double out_bytes_per_second);
   std::shared_ptr<StreamState> CreateStream();
   Fate TensorFate(TensorId tensor) const;
+  std::string KeyWithFates(std::string_view key) const;
 
   HealthReport Health() const { return health_.Report(); }
   Stats GetStats() const;

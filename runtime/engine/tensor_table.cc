@@ -100,6 +100,18 @@ std::shared_ptr<TensorInfo> TensorTable::Find(TensorId id) const {
   return found == entries_.end() ? nullptr : found->second.tensor;
 }
 
+std::vector<TensorId> TensorTable::Tensors() const {
+  std::vector<TensorId> tensors;
+  {
+    base::MutexLock lock(mutex_);
+    tensors.reserve(entries_.size());
+    for (const auto& [id, entry] : entries_) tensors.push_back(TensorId{id});
+  }
+  std::sort(
+      tensors.begin(), tensors.end(), [](TensorId a, TensorId b) { return a.value < b.value; });
+  return tensors;
+}
+
 absl::StatusOr<ResolvedAccess> TensorTable::ResolveOne(const Access& access,
                                                        const TierSet& tiers) const {
   const auto found = entries_.find(access.tensor.value);

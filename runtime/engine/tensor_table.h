@@ -63,6 +63,8 @@ class TensorTable {
 
   /// Null when there is no such tensor.
   std::shared_ptr<TensorInfo> Find(TensorId id) const;
+  /// All there are now, in the order of their creation.
+  std::vector<TensorId> Tensors() const;
   /// Errors: InvalidArgument (unknown tensor, bad range, a tier that does not exist or that the
   /// tensor may not be leased in), ResourceExhausted (no address range), Cancelled (closed).
   absl::StatusOr<std::vector<ResolvedAccess>> Resolve(std::span<const Access> accesses,

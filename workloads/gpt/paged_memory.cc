@@ -61,10 +61,7 @@ absl::Status PagedMemory::Execute(Asked asked) {
   return absl::OkStatus();
 }
 
-/// The next op is asked for once the current one has its pages: asked for earlier, it could be
-/// granted first and hold frames that the current one waits for, on this same thread.
 absl::Status PagedMemory::Run(OpSpec op) {
-  if (asked_) GPT_RETURN_IF_ERROR(asked_->ticket.Wait());
   GPT_ASSIGN_OR_RETURN(Asked next, Ask(std::move(op)));
   std::optional<Asked> current = std::exchange(asked_, std::move(next));
   return current ? Execute(*std::move(current)) : absl::OkStatus();

@@ -1,9 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdio>
+#include <thread>
 
 #include "base/check.h"
 #include "runtime/core/core.h"
+#include "runtime/engine/runtime_state.h"
 #include "tests/runtime/engine/runtime_fixture.h"
 #include "tests/support/status_matchers.h"
 
@@ -23,7 +27,6 @@ class TestPolicy : public Policy {
   int version() const override { return version_; }
   std::string_view name() const override { return "test"; }
   void OnInsert(int tier, const PageFacts& facts) override { lru_->OnInsert(tier, facts); }
-  void OnAccess(int tier, const PageFacts& facts) override { lru_->OnAccess(tier, facts); }
   void OnChange(int tier, const PageFacts& facts) override { lru_->OnChange(tier, facts); }
   void OnRemove(int tier, PageIndex page) override { lru_->OnRemove(tier, page); }
   std::optional<PageIndex> Victim(int tier,
@@ -32,13 +35,25 @@ class TestPolicy : public Policy {
     ++victims_;
     return lru_->Victim(tier, evictable);
   }
+  int EvictTo(int tier, PageIndex) override { return tier + evict_by_; }
+  std::optional<FetchAdvice> NextFetch(int tier, Position) override {
+    if (tier != 1 || advised_ >= advice_until_.load()) return std::nullopt;
+    return FetchAdvice{.page = advised_++, .not_before = not_before_};
+  }
   Fate TensorFate(TensorId tensor) override {
+    if (all_keep_.load()) return Fate::kKeep;
     return tensor.value % 2 == 0 ? Fate::kKeep : Fate::kRecompute;
   }
 
   int version_ = kPolicyVersion;
   bool breaks_ = false;
   int victims_ = 0;  ///< read after the runtime is gone
+  int evict_by_ = 1;
+  /// Pages 0 and up to here are to be fetched into dram.
+  std::atomic<PageIndex> advice_until_ = 0;
+  Position not_before_ = 0;
+  PageIndex advised_ = 0;
+  std::atomic<bool> all_keep_ = false;
 
  private:
   std::shared_ptr<Policy> lru_ = core::CreatePolicy("lru").value();
@@ -52,10 +67,97 @@ TEST(CustomPolicyTest, ItChoosesTheVictims) {
   const TensorId tensor = runtime.Make("t", 60 * kPage);
   runtime.Write(tensor, Pattern(1, 60 * kPage));
   EXPECT_EQ(runtime.Read(tensor, kHbm0), Pattern(1, 60 * kPage));
-  EXPECT_EQ(runtime->TensorFate(TensorId{2}), Fate::kKeep);
-  EXPECT_EQ(runtime->TensorFate(TensorId{3}), Fate::kRecompute);
+  EXPECT_EQ(runtime->Fate(TensorId{2}), Fate::kKeep);
+  EXPECT_EQ(runtime->Fate(TensorId{3}), Fate::kRecompute);
   runtime.Stop();
   EXPECT_GT(policy->victims_, 0);
+}
+
+std::uint32_t QueueDepth(const Runtime& runtime) {
+  std::uint32_t depth = 0;
+  for (const auto& [name, link] : runtime.GetStats().links) {
+    depth += link.in.queue_depth + link.out.queue_depth;
+  }
+  return depth;
+}
+
+std::vector<std::byte> ReadPage(RuntimeFixture& runtime, TensorId tensor, std::uint64_t page) {
+  const auto lease = runtime.Acquire({.tensor = tensor, .range = {page * kPage, kPage}});
+  EXPECT_THAT(lease, IsOk());
+  const std::span<std::byte> bytes = lease->Contiguous();
+  return {bytes.begin(), bytes.end()};
+}
+
+/// The most bytes that dram held while 40 pages were written through hbm.
+std::uint64_t DramPeakWhenEvictingBy(int tiers) {
+  RuntimeFixture runtime;
+  const auto policy = std::make_shared<TestPolicy>();
+  policy->evict_by_ = tiers;
+  runtime.options.custom_policy = policy;
+  runtime.Start();
+  const TensorId tensor = runtime.Make("t", 40 * kPage);
+  for (std::uint64_t page = 0; page < 40; ++page) {  // each with the transit frames to itself
+    runtime.Write(tensor, Pattern(page, kPage), page * kPage, kHbm0);
+    while (QueueDepth(*runtime) > 0) std::this_thread::yield();
+  }
+  const std::uint64_t peak = runtime->GetStats().tiers.at("dram").peak_bytes;
+  for (std::uint64_t page = 0; page < 40; ++page) {
+    EXPECT_EQ(ReadPage(runtime, tensor, page), Pattern(page, kPage));
+  }
+  return peak;
+}
+
+TEST(CustomPolicyTest, ItChoosesWhereVictimsGo) {
+  EXPECT_GE(DramPeakWhenEvictingBy(1), 20 * kPage);
+  EXPECT_LE(DramPeakWhenEvictingBy(2), 12 * kPage) << "they only pass through";
+}
+
+TEST(CustomPolicyTest, ItChoosesWhatIsFetchedAndWhen) {
+  for (const Position not_before : {Position{0}, kNever}) {
+    RuntimeFixture runtime;
+    const auto policy = std::make_shared<TestPolicy>();
+    policy->not_before_ = not_before;
+    runtime.options.custom_policy = policy;
+    runtime.Start();
+    const TensorId tensor = runtime.Make("t", 60 * kPage);
+    runtime.Write(tensor, Pattern(1, 60 * kPage));
+    const auto read = [&] { return runtime->GetStats().links.at("dram-nvme").in.copies; };
+    const std::uint64_t before = read();
+    policy->advice_until_ = 4;
+    const Access last{.tensor = tensor, .range = {59 * kPage, kPage}, .tier = kDram0};
+    EXPECT_THAT(runtime.Acquire(last), IsOk());  // the advice is taken after any event
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (not_before == 0 && read() < before + 4) {
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+    }
+    const Access first{.tensor = tensor, .range = {0, 4 * kPage}, .tier = kDram0};
+    EXPECT_EQ(read(), before + (not_before == 0 ? 4 : 0));
+    EXPECT_THAT(runtime.Acquire(first), IsOk());
+    EXPECT_EQ(read(), before + 4) << "fetched once";
+  }
+}
+
+TEST(CustomPolicyTest, FatesArePartOfTheIterationKey) {
+  RuntimeFixture runtime;
+  const auto policy = std::make_shared<TestPolicy>();
+  runtime.options.custom_policy = policy;
+  runtime.options.record_events = true;
+  runtime.Start();
+  runtime.Make("t", 8 * kPage);
+  for (const bool keep : {false, false, true}) {
+    policy->all_keep_ = keep;
+    ASSERT_THAT(runtime->BeginIteration("train"), IsOk());
+    ASSERT_THAT(runtime->EndIteration(), IsOk());
+  }
+  EXPECT_EQ(runtime->Fate(TensorId{1}), Fate::kKeep);  // and everything before has been handled
+  std::vector<core::KeyIndex> keys;
+  for (const auto& entry : internal::RuntimeAccess::StateOf(*runtime).event_log()->Copy()) {
+    const auto* begin = std::get_if<core::BeginIteration>(&entry.event);
+    if (begin != nullptr) keys.push_back(begin->key);
+  }
+  ASSERT_EQ(keys.size(), 3u);
+  EXPECT_EQ(keys[0], keys[1]);
+  EXPECT_NE(keys[1], keys[2]) << "other fates, another schedule";
 }
 
 TEST(CustomPolicyTest, AnotherVersionIsRefused) {

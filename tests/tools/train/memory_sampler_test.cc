@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/support/sanitizers.h"
 
 namespace sluice::tools {
 namespace {
@@ -41,6 +42,7 @@ class MemfdMapping {
 };
 
 TEST(MemorySamplerTest, CountsAnonymousMemoryWhenTouched) {
+  SLUICE_SKIP_UNDER_SANITIZERS();
   void* const memory =
       mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   const std::uint64_t before = ResidentBytes();
@@ -52,6 +54,7 @@ TEST(MemorySamplerTest, CountsAnonymousMemoryWhenTouched) {
 }
 
 TEST(MemorySamplerTest, CountsAMemfdOnceHoweverOftenItIsMappedAndOpen) {
+  SLUICE_SKIP_UNDER_SANITIZERS();
   MemfdMapping mapping("sluice-test");
   const int duplicate = dup(mapping.descriptor());
   const std::uint64_t before = ResidentBytes();
@@ -63,6 +66,7 @@ TEST(MemorySamplerTest, CountsAMemfdOnceHoweverOftenItIsMappedAndOpen) {
 }
 
 TEST(MemorySamplerTest, IgnoresOthersMemfds) {
+  SLUICE_SKIP_UNDER_SANITIZERS();
   MemfdMapping mapping("other");
   const std::uint64_t before = ResidentBytes();
   mapping.Touch();

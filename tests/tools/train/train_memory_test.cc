@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/sanitizers.h"
 #include "tests/tools/command.h"
 
 namespace sluice::tools {
@@ -64,9 +65,7 @@ class LimitedCgroup {
 };
 
 TEST(TrainMemoryTest, TheMainJobRunsWithinItsBudgetsAnd160MiB) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer's own memory does not fit in the limit";
-#endif
+  SLUICE_SKIP_UNDER_SANITIZERS();
   constexpr std::uint64_t kLimit = (64 + 128 + 160) * kMiB;
   const LimitedCgroup cgroup(kLimit);
   if (!cgroup.limited()) GTEST_SKIP() << "no memory cgroup can be made here (needs root)";
