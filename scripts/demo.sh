@@ -10,6 +10,6 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 "$root/scripts/setup.sh" build
 cd "$root"
 [ -f build/release/build.ninja ] || cmake --preset release -Wno-dev >/dev/null
-echo "demo: building build/release/bin/sluice"
-ninja --quiet -C build/release bin/sluice
+echo "demo: building build/release/bin/sluice; the first time takes 5 to 10 minutes on 2 cores"
+ninja -C build/release bin/sluice
 exec build/release/bin/sluice train --config configs/train-gpt.toml "$@"

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "nlohmann/json.hpp"
 #include "tools/train/run_report.h"
 
@@ -29,8 +31,8 @@ Json TiersJson(const RunReport& report) {
 Json BoundJson(const RunReport& report) {
   Json bound = Json::object();
   for (const auto& [name, link] : report.bounds) {
-    bound[name] = {{"in_bytes", link.bytes.in_bytes},
-                   {"out_bytes", link.bytes.out_bytes},
+    bound[name] = {{"in_bytes", std::llround(link.bytes.in_bytes)},
+                   {"out_bytes", std::llround(link.bytes.out_bytes)},
                    {"ms", link.seconds * 1e3}};
   }
   return bound;

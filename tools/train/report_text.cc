@@ -58,10 +58,14 @@ std::string Tiers(const RunReport& report) {
   for (const auto& [name, tier] : report.tiers) {
     text +=
         fmt::format("{:<18} peak {} of {}", name, Size(tier.peak_bytes), Size(tier.budget_bytes));
+    text += "; each kind at its own peak:";
+    const char* separator = " ";
     for (int kind = 0; kind < kTensorKindCount; ++kind) {
       const std::uint64_t bytes = tier.by_kind[static_cast<std::size_t>(kind)];
       if (bytes == 0) continue;
-      text += fmt::format(", {} {}", ToString(static_cast<TensorKind>(kind)), Size(bytes));
+      text +=
+          fmt::format("{}{} {}", separator, ToString(static_cast<TensorKind>(kind)), Size(bytes));
+      separator = ", ";
     }
     text += "\n";
   }

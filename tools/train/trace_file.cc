@@ -1,5 +1,6 @@
 #include "tools/train/trace_file.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/status.h"
@@ -48,9 +49,22 @@ int TraceFile::TrackNumber(const std::string& track) {
   return entry->second;
 }
 
+int TraceFile::IdleTrack(const std::string& name, Time begin, Time end) {
+  std::vector<Time>& idle_from = idle_from_[name];
+  const auto idle =
+      std::find_if(idle_from.begin(), idle_from.end(), [&](Time from) { return from <= begin; });
+  const auto index = idle - idle_from.begin();
+  if (idle == idle_from.end()) {
+    idle_from.push_back(end);
+  } else {
+    *idle = end;
+  }
+  return TrackNumber(index == 0 ? name : fmt::format("{} ({})", name, index + 1));
+}
+
 void TraceFile::Add(const TraceSpan& span) {
   base::MutexLock lock(mutex_);
-  const int track = TrackNumber(span.track);
+  const int track = IdleTrack(span.track, span.begin, span.end);
   const double begin = Microseconds(span.begin);
   Append(fmt::format(
       ",\n{{\"ph\":\"X\",\"pid\":1,\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f},\"name\":{}}}",

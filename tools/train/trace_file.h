@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -16,8 +17,9 @@
 namespace sluice::tools {
 
 /// A timeline in the Chrome trace event format (Perfetto and chrome://tracing read it): one track
-/// per name, written as the intervals arrive, so that it needs no memory. Threads: Add and
-/// AddCounters from any thread.
+/// per name, and more ("NAME (2)") where its intervals overlap, because those of one track must
+/// not. Written as the intervals arrive, so that it needs no memory. Threads: Add and AddCounters
+/// from any thread.
 class TraceFile {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -37,12 +39,17 @@ class TraceFile {
   explicit TraceFile(std::unique_ptr<AtomicFile> file);
   double Microseconds(Time time) const;
   int TrackNumber(const std::string& track) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// The number of the first of the name's tracks that is idle at `begin`; busy until `end` then.
+  int IdleTrack(const std::string& name, Time begin, Time end)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Append(std::string_view event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Time begin_;
   base::Mutex mutex_;
   std::unique_ptr<AtomicFile> file_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int> tracks_ ABSL_GUARDED_BY(mutex_);
+  /// By name: when each of its tracks is idle again.
+  std::map<std::string, std::vector<Time>> idle_from_ ABSL_GUARDED_BY(mutex_);
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
 };

@@ -108,6 +108,33 @@ TEST(TraceFileTest, HasATrackPerNameIntervalsAndCounters) {
   EXPECT_EQ(events[6]["args"]["hbm"], 7);
 }
 
+TEST(TraceFileTest, IntervalsThatOverlapAreOnTracksOfTheirOwn) {
+  const TemporaryDirectory directory;
+  auto trace = TraceFile::Create(directory / "t.json");
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  const auto zero = std::chrono::steady_clock::now();
+  const auto add = [&](int begin, int end) {
+    (*trace)->Add({.track = "hbm-dram in",
+                   .name = "x",
+                   .begin = zero + std::chrono::milliseconds(begin),
+                   .end = zero + std::chrono::milliseconds(end)});
+  };
+  add(0, 10);
+  add(5, 15);   // beside the first
+  add(10, 20);  // after the first
+  add(4, 12);   // reported late, beside both
+  ASSERT_TRUE((*trace)->Finish().ok());
+  std::vector<std::string> tracks;
+  std::vector<int> numbers;
+  const Json events = Json::parse(ReadWhole(directory / "t.json"))["traceEvents"];
+  for (const Json& event : events) {
+    if (event["ph"] == "M") tracks.push_back(event["args"]["name"]);
+    if (event["ph"] == "X") numbers.push_back(event["tid"]);
+  }
+  EXPECT_THAT(tracks, ElementsAre("hbm-dram in", "hbm-dram in (2)", "hbm-dram in (3)"));
+  EXPECT_THAT(numbers, ElementsAre(1, 2, 1, 3));
+}
+
 TEST(BusyTimeTest, CountsTheUnionWithinTheWindow) {
   const auto zero = std::chrono::steady_clock::time_point();
   const auto at = [&](int milliseconds) { return zero + std::chrono::milliseconds(milliseconds); };
