@@ -26,6 +26,11 @@ bool IsSymbolicLink(const std::string& path) {
 }
 
 absl::Status DescribeOpenFailure(const std::string& path, int error_number) {
+  if (error_number == ENOENT && path.starts_with("~")) {
+    return absl::NotFoundError(base::ToAbsl(fmt::format(
+        "spill directory {} does not exist: only a shell expands '~'; write the whole path",
+        path)));
+  }
   if (error_number == ENOENT) {
     return absl::NotFoundError(base::ToAbsl(
         fmt::format("spill directory {0} does not exist; make it: mkdir -m 700 {0}", path)));
@@ -54,10 +59,16 @@ absl::Status CheckOwnerAndMode(int fd, const std::string& path) {
         geteuid())));
   }
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return absl::PermissionDeniedError(base::ToAbsl(
-        fmt::format("spill directory {0} is writable by others (mode {1:04o}); run: chmod go-w {0}",
-                    path,
-                    info.st_mode & 07777U)));
+    // A directory that is shared on purpose (/tmp) must stay as it is.
+    const std::string fix =
+        (info.st_mode & S_ISVTX) != 0
+            ? fmt::format("use one of your own in it: mkdir -m 700 {}/sluice", path)
+            : fmt::format("run: chmod go-w {}", path);
+    return absl::PermissionDeniedError(
+        base::ToAbsl(fmt::format("spill directory {} is writable by others (mode {:04o}); {}",
+                                 path,
+                                 info.st_mode & 07777U,
+                                 fix)));
   }
   return absl::OkStatus();
 }

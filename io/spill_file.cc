@@ -94,6 +94,10 @@ absl::Status DescribeReserveFailure(const SpillDirectory& directory,
   const std::string what = Describe(
       directory,
       fmt::format("cannot reserve {} ({} free)", InMiB(bytes), FreeSpace(directory.fd.get())));
+  if (error_number == ENOSPC || error_number == EDQUOT) {
+    return base::StatusFromErrno(error_number,
+                                 what + "; make room there or use a directory elsewhere");
+  }
   if (error_number != EOPNOTSUPP) return base::StatusFromErrno(error_number, what);
   return absl::FailedPreconditionError(
       base::ToAbsl(what + ": its file system cannot preallocate; use another"));
@@ -107,10 +111,10 @@ absl::Status Reserve(int fd, const SpillDirectory& directory, std::uint64_t byte
     error = fallocate(fd, 0, 0, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
   }
   if (error == 0) return absl::OkStatus();
-  absl::Status status = DescribeReserveFailure(directory, bytes, error);
   // A fallocate that fails may keep what it got (ext4 does).
-  if (ftruncate(fd, 0) != 0) return base::Annotate(status, "space not given back");
-  return status;
+  const bool given_back = ftruncate(fd, 0) == 0;
+  absl::Status status = DescribeReserveFailure(directory, bytes, error);
+  return given_back ? status : base::Annotate(status, "space not given back");
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ TEST_F(SpillDirectoryTest, MissingDirectoryNamesTheCommandThatMakesIt) {
 }
 
 TEST_F(SpillDirectoryTest, DirectoryThatOthersMayWriteIsRefused) {
-  for (const mode_t mode : {0777U, 0770U, 0702U, 01777U}) {
+  for (const mode_t mode : {0777U, 0770U, 0702U}) {
     const std::string path = Make("mode" + std::to_string(mode), mode);
     EXPECT_THAT(
         OpenSpillDirectory(path),
@@ -60,6 +60,22 @@ TEST_F(SpillDirectoryTest, DirectoryThatOthersMayWriteIsRefused) {
                 path,
                 mode)));
   }
+}
+
+TEST_F(SpillDirectoryTest, DirectoryThatIsSharedOnPurposeStaysSo) {
+  const std::string path = Make("shared", 01777);
+  EXPECT_THAT(OpenSpillDirectory(path),
+              IsStatus(Code::kPermissionDenied,
+                       fmt::format("spill directory {0} is writable by others (mode 1777); use one "
+                                   "of your own in it: mkdir -m 700 {0}/sluice",
+                                   path)));
+}
+
+TEST_F(SpillDirectoryTest, TildeIsNotExpanded) {
+  EXPECT_THAT(OpenSpillDirectory("~/spill"),
+              IsStatus(Code::kNotFound,
+                       "spill directory ~/spill does not exist: only a shell expands '~'; write "
+                       "the whole path"));
 }
 
 TEST_F(SpillDirectoryTest, SymbolicLinkIsRefusedHoweverItIsWritten) {
