@@ -32,25 +32,30 @@ absl::Status SyncDirectory(const std::string& path) {
 
 }  // namespace
 
-AtomicFile::AtomicFile(std::string path, std::string temporary, int descriptor)
-    : path_(std::move(path)), temporary_(std::move(temporary)), descriptor_(descriptor) {
+AtomicFile::AtomicFile(OutputPath output, std::string temporary, int descriptor)
+    : path_(std::move(output.path)),
+      kind_(output.kind),
+      temporary_(std::move(temporary)),
+      descriptor_(descriptor) {
   buffer_.reserve(kBufferBytes);
 }
 
 absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(const std::string& path) {
-  std::error_code error;
-  if (path.empty() || std::filesystem::is_directory(path, error)) {
-    return absl::InvalidArgumentError(fmt::format("\"{}\" is not a file name", path));
-  }
-  std::string temporary = fmt::format("{}.partial-{}", path, getpid());
-  const int descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (descriptor < 0) return base::StatusFromErrno(errno, "create " + temporary);
-  return std::unique_ptr<AtomicFile>(new AtomicFile(path, std::move(temporary), descriptor));
+  SLUICE_ASSIGN_OR_RETURN(OutputPath output, ResolveOutput(path));
+  const bool is_stream = output.kind == OutputPath::Kind::kStream;
+  std::string temporary;
+  if (!is_stream) temporary = fmt::format("{}.partial-{}", output.path, getpid());
+  const char* const opened = is_stream ? output.path.c_str() : temporary.c_str();
+  const int flags = is_stream ? O_WRONLY | O_NOCTTY : O_WRONLY | O_CREAT | O_EXCL;
+  const int descriptor = open(opened, flags | O_CLOEXEC, 0666);
+  if (descriptor < 0) return base::StatusFromErrno(errno, fmt::format("create {}", opened));
+  return std::unique_ptr<AtomicFile>(
+      new AtomicFile(std::move(output), std::move(temporary), descriptor));
 }
 
 AtomicFile::~AtomicFile() {
   if (descriptor_ >= 0) close(descriptor_);
-  if (!published_) unlink(temporary_.c_str());
+  if (!temporary_.empty() && !published_) unlink(temporary_.c_str());
 }
 
 absl::Status AtomicFile::Append(std::string_view bytes) {
@@ -79,9 +84,12 @@ absl::Status AtomicFile::Commit() {
 }
 
 absl::Status AtomicFile::Publish() {
-  if (fsync(descriptor_) != 0) return base::StatusFromErrno(errno, "sync " + path_);
+  // A stream has nothing to sync, and no name to be given.
+  const bool is_stream = kind_ == OutputPath::Kind::kStream;
+  if (!is_stream && fsync(descriptor_) != 0) return base::StatusFromErrno(errno, "sync " + path_);
   const int closed = close(std::exchange(descriptor_, -1));
   if (closed != 0) return base::StatusFromErrno(errno, "close " + path_);
+  if (is_stream) return absl::OkStatus();
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
     return base::StatusFromErrno(errno, "rename to " + path_);
   }

@@ -6,15 +6,18 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "tools/output_path.h"
 
 namespace sluice::tools {
 
 /// A file that appears under its name only when it is complete: written under a temporary name in
-/// the same directory, then synced and renamed. Without Commit nothing is left behind. Threads:
-/// externally synchronised.
+/// the same directory, then synced and renamed. Without Commit nothing is left behind. Symbolic
+/// links stay: the file that they lead to is replaced. A character device or a FIFO is written to
+/// as the bytes come. Threads: externally synchronised.
 class AtomicFile {
  public:
-  /// Errors: as open(2): NotFound (no such directory), PermissionDenied, ResourceExhausted.
+  /// Waits for a FIFO's reader. Errors: those of ResolveOutput; as open(2): PermissionDenied,
+  /// ResourceExhausted.
   static absl::StatusOr<std::unique_ptr<AtomicFile>> Create(const std::string& path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
@@ -26,11 +29,12 @@ class AtomicFile {
   absl::Status Commit();
 
  private:
-  AtomicFile(std::string path, std::string temporary, int descriptor);
+  AtomicFile(OutputPath output, std::string temporary, int descriptor);
   absl::Status Flush();
   absl::Status Publish();
 
   const std::string path_;
+  const OutputPath::Kind kind_;
   const std::string temporary_;
   int descriptor_;
   bool published_ = false;
