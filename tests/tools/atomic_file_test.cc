@@ -21,6 +21,13 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+absl::Status WriteTo(const std::string& path, const std::string& content) {
+  auto file = AtomicFile::Create(path);
+  if (!file.ok()) return file.status();
+  absl::Status status = (*file)->Append(content);
+  return status.ok() ? (*file)->Commit() : status;
+}
+
 TEST(AtomicFileTest, AppearsOnlyOnCommit) {
   const TemporaryDirectory directory;
   const std::string path = directory.Write("file", "old");
@@ -39,15 +46,50 @@ TEST(AtomicFileTest, AppearsOnlyOnCommit) {
   EXPECT_THAT(directory.Names(), ElementsAre("file"));
 }
 
+TEST(AtomicFileTest, BeforeCommitNothingIsThere) {
+  const TemporaryDirectory directory;
+  auto file = AtomicFile::Create(directory / "file");
+  ASSERT_TRUE(file.ok());
+  ASSERT_TRUE((*file)->Append("content").ok());
+  EXPECT_THAT(directory.Names(), IsEmpty());
+}
+
 TEST(AtomicFileTest, WithoutCommitNothingIsLeft) {
   const TemporaryDirectory directory;
-  {
-    auto file = AtomicFile::Create(directory / "file");
+  for (const auto temporary : {AtomicFile::Temporary::kNameless, AtomicFile::Temporary::kNamed}) {
+    auto file = AtomicFile::Create(directory / "file", temporary);
     ASSERT_TRUE(file.ok());
     ASSERT_TRUE((*file)->Append("content").ok());
-    EXPECT_EQ(directory.Names().size(), 1u);
   }
   EXPECT_THAT(directory.Names(), IsEmpty());
+}
+
+TEST(AtomicFileTest, WhereNoFileIsNamelessAnotherNameServes) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.Write("file", "old");
+  auto file = AtomicFile::Create(path, AtomicFile::Temporary::kNamed);
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_TRUE((*file)->Append("content").ok());
+  EXPECT_EQ(directory.Names().size(), 2u);
+  EXPECT_EQ(ReadWhole(path), "old");
+  ASSERT_TRUE((*file)->Commit().ok());
+  EXPECT_EQ(ReadWhole(path), "content");
+  EXPECT_THAT(directory.Names(), ElementsAre("file"));
+}
+
+TEST(AtomicFileTest, ALeftoverIsNotInTheWay) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "file";
+  directory.Write("file.partial-" + std::to_string(getpid()), "of a process with the same number");
+  EXPECT_TRUE(WriteTo(path, "content").ok());
+  EXPECT_EQ(ReadWhole(path), "content");
+}
+
+TEST(AtomicFileTest, ANameOfAnyLengthWillDo) {
+  const TemporaryDirectory directory;
+  const std::string longest = directory / std::string(255, 'x');
+  EXPECT_TRUE(WriteTo(longest, "content").ok());
+  EXPECT_FALSE(AtomicFile::Create(longest + "x").ok()) << "found before the work";
 }
 
 TEST(AtomicFileTest, ErrorsAreTyped) {
@@ -56,13 +98,6 @@ TEST(AtomicFileTest, ErrorsAreTyped) {
   EXPECT_EQ(AtomicFile::Create(directory.path()).status().code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(AtomicFile::Create("").status().code(), absl::StatusCode::kInvalidArgument);
-}
-
-absl::Status WriteTo(const std::string& path, const std::string& content) {
-  auto file = AtomicFile::Create(path);
-  if (!file.ok()) return file.status();
-  absl::Status status = (*file)->Append(content);
-  return status.ok() ? (*file)->Commit() : status;
 }
 
 TEST(AtomicFileTest, SymbolicLinksStayAndLeadToTheFile) {
