@@ -1,10 +1,30 @@
 #include "tools/train/train_flags.h"
 
+#include <map>
 #include <utility>
 
 #include "base/status.h"
+#include "fmt/format.h"
+#include "tools/output_path.h"
 
 namespace sluice::tools {
+namespace {
+
+/// Two outputs in one file would each destroy the other.
+absl::Status CheckOutputsDiffer(const Arguments& arguments) {
+  std::map<std::string, std::string> flags;
+  for (const char* const flag : {"--record", "--trace", "--save"}) {
+    if (!arguments.Has(flag)) continue;
+    SLUICE_ASSIGN_OR_RETURN(const OutputPath output, ResolveOutput(arguments.Value(flag)));
+    const auto [other, inserted] = flags.try_emplace(output.path, flag);
+    if (inserted) continue;
+    return absl::InvalidArgumentError(
+        fmt::format("{} and {} name the same file, {}", other->second, flag, output.path));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 const std::vector<FlagSpec>& TrainFlagSpecs() {
   static const std::vector<FlagSpec> specs = {
@@ -34,6 +54,7 @@ absl::StatusOr<TrainFlags> ReadTrainFlags(std::span<const std::string> words) {
   }
   SLUICE_ASSIGN_OR_RETURN(flags.settings, ReadTrainSettings(config));
   if (arguments.Has("--text")) flags.settings.texts = arguments.Values("--text");
+  SLUICE_RETURN_IF_ERROR(CheckOutputsDiffer(arguments));
   flags.verify = arguments.Has("--verify");
   flags.json = arguments.Has("--json");
   flags.record_path = arguments.Value("--record");

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -258,6 +259,15 @@ TEST_F(TrainCommandTest, OutputsThatCannotBeWrittenAreFoundBeforeTheWork) {
     EXPECT_EQ(command.output().find("step"), std::string::npos);
   }
   EXPECT_THAT(files_.Names(), ElementsAre("text"));
+}
+
+TEST_F(TrainCommandTest, OneFileForTwoOutputsIsFoundBeforeTheWork) {
+  std::filesystem::create_symlink("out", files_ / "link");
+  EXPECT_THAT(UserError(Words({"--save", files_ / "out", "--trace", files_ / "link"})),
+              AllOf(HasSubstr("--save"), HasSubstr("--trace"), HasSubstr("same file")));
+  EXPECT_THAT(UserError(Words({"--save", files_ / "out", "--record", files_ / "./out"})),
+              AllOf(HasSubstr("--save"), HasSubstr("--record")));
+  EXPECT_THAT(files_.Names(), ElementsAre("link", "text"));
 }
 
 TEST_F(TrainCommandTest, APaceNeedsStepsToJudge) {
