@@ -57,8 +57,8 @@ absl::Status CheckPacedSteps(const TrainFlags& flags) {
                   unpaced));
 }
 
-int ExitCode(const TrainRun& run) {
-  if (run.interrupted()) return kExitInterrupted;
+int ExitCode(const TrainRun& run, const InterruptWatch& watch) {
+  if (watch.interrupted()) return kExitSignal + watch.signal();
   const std::optional<VerifyReport>& verify = run.report().verify;
   if (!verify.has_value() || verify->identical) return kExitDone;
   fmt::print(stderr, "sluice: the run differs from the run in RAM: {}\n", verify->difference);
@@ -86,7 +86,7 @@ absl::StatusOr<int> TrainWith(const TrainFlags& flags, std::span<const std::stri
   SLUICE_RETURN_IF_ERROR(session->WriteOutputs());
   console.Print(FormatSummary(run.report()));
   console.PrintJson(FormatJson(run.report()));
-  return ExitCode(run);
+  return ExitCode(run, watch);
 }
 
 }  // namespace

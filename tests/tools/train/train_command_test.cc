@@ -189,14 +189,32 @@ TEST_F(TrainCommandTest, APacedLinkIsJudgedAfterItsPaceIsSet) {
               AllOf(HasSubstr("hbm-dram paced at"), HasSubstr("median of 3 of 8")));
 }
 
-TEST_F(TrainCommandTest, CtrlCFinishesTheStepAndPrintsTheSummary) {
+class TrainInterruptTest : public TrainCommandTest, public ::testing::WithParamInterface<int> {};
+
+TEST_P(TrainInterruptTest, FinishesTheStepAndPrintsTheSummary) {
   Command command(Words({"--set", "train.steps=100000", "--save", files_ / "model.safetensors"}));
   ASSERT_TRUE(command.ReadUntil("step    1/")) << command.errors();
-  command.Signal(SIGINT);
-  EXPECT_EQ(command.Wait(), 130) << command.errors();
+  command.Signal(GetParam());
+  EXPECT_EQ(command.Wait(), 128 + GetParam()) << command.errors();
   EXPECT_THAT(command.output(), HasSubstr("peak memory"));
   EXPECT_THAT(spill_.Names(), IsEmpty());
   EXPECT_THAT(files_.Names(), ElementsAre("model.safetensors", "text"));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TrainInterruptTest, ::testing::Values(SIGINT, SIGTERM, SIGHUP));
+
+TEST_F(TrainCommandTest, AKilledRunLeavesNothing) {
+  Command command(Words({"--set",
+                         "train.steps=100000",
+                         "--save",
+                         files_ / "model.safetensors",
+                         "--trace",
+                         files_ / "trace.json"}));
+  ASSERT_TRUE(command.ReadUntil("step    1/")) << command.errors();
+  command.Signal(SIGKILL);
+  EXPECT_EQ(command.Wait(), 128 + SIGKILL);
+  EXPECT_THAT(spill_.Names(), IsEmpty());
+  EXPECT_THAT(files_.Names(), ElementsAre("text"));
 }
 
 TEST_F(TrainCommandTest, CtrlCWorksWhileVerifying) {
