@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 #include "absl/status/status.h"
 
 namespace sluice::tools {
@@ -15,7 +17,10 @@ inline constexpr int kExitSignal = 128;       ///< plus the signal that interrup
 /// files) is a user error, everything else a failure.
 int ExitCodeOf(const absl::Status& status);
 
-/// Prints "sluice: <message>" to standard error; the exit code.
+/// Prints "sluice: <message>" to standard error, which may be closed or full.
+void PrintError(std::string_view message);
+
+/// Prints the status's message so to standard error; the exit code.
 int Fail(const absl::Status& status);
 
 }  // namespace sluice::tools

@@ -61,7 +61,7 @@ int ExitCode(const TrainRun& run, const InterruptWatch& watch) {
   if (watch.interrupted()) return kExitSignal + watch.signal();
   const std::optional<VerifyReport>& verify = run.report().verify;
   if (!verify.has_value() || verify->identical) return kExitDone;
-  fmt::print(stderr, "sluice: the run differs from the run in RAM: {}\n", verify->difference);
+  PrintError("the run differs from the run in RAM: " + verify->difference);
   return kExitDiffers;
 }
 
@@ -86,6 +86,7 @@ absl::StatusOr<int> TrainWith(const TrainFlags& flags, std::span<const std::stri
   SLUICE_RETURN_IF_ERROR(session->WriteOutputs());
   console.Print(FormatSummary(run.report()));
   console.PrintJson(FormatJson(run.report()));
+  if (!watch.interrupted()) SLUICE_RETURN_IF_ERROR(console.status());
   return ExitCode(run, watch);
 }
 

@@ -10,16 +10,17 @@
 namespace sluice::tools {
 namespace {
 
-/// Two outputs in one file would each destroy the other.
-absl::Status CheckOutputsDiffer(const Arguments& arguments) {
+/// Every output needs a file, and one of its own: two would destroy each other.
+absl::Status CheckOutputs(const Arguments& arguments) {
   std::map<std::string, std::string> flags;
   for (const char* const flag : {"--record", "--trace", "--save"}) {
     if (!arguments.Has(flag)) continue;
-    SLUICE_ASSIGN_OR_RETURN(const OutputPath output, ResolveOutput(arguments.Value(flag)));
-    const auto [other, inserted] = flags.try_emplace(output.path, flag);
+    const absl::StatusOr<OutputPath> output = ResolveOutput(arguments.Value(flag));
+    if (!output.ok()) return base::Annotate(output.status(), flag);
+    const auto [other, inserted] = flags.try_emplace(output->path, flag);
     if (inserted) continue;
     return absl::InvalidArgumentError(
-        fmt::format("{} and {} name the same file, {}", other->second, flag, output.path));
+        fmt::format("{} and {} name the same file, {}", other->second, flag, output->path));
   }
   return absl::OkStatus();
 }
@@ -54,7 +55,7 @@ absl::StatusOr<TrainFlags> ReadTrainFlags(std::span<const std::string> words) {
   }
   SLUICE_ASSIGN_OR_RETURN(flags.settings, ReadTrainSettings(config));
   if (arguments.Has("--text")) flags.settings.texts = arguments.Values("--text");
-  SLUICE_RETURN_IF_ERROR(CheckOutputsDiffer(arguments));
+  SLUICE_RETURN_IF_ERROR(CheckOutputs(arguments));
   flags.verify = arguments.Has("--verify");
   flags.json = arguments.Has("--json");
   flags.record_path = arguments.Value("--record");

@@ -279,6 +279,28 @@ TEST_F(TrainCommandTest, OutputsThatCannotBeWrittenAreFoundBeforeTheWork) {
   EXPECT_THAT(files_.Names(), ElementsAre("text"));
 }
 
+TEST_F(TrainCommandTest, AnOutputWithoutANameIsRefusedByItsFlag) {
+  EXPECT_THAT(UserError(Words({"--save", ""})), HasSubstr("--save"));
+  EXPECT_THAT(UserError(Words({"--record="})), HasSubstr("--record"));
+  EXPECT_THAT(UserError(Words({"--trace", ""})), HasSubstr("--trace"));
+}
+
+TEST_F(TrainCommandTest, ResultsThatAreLostAreNoSuccess) {
+  for (const char* flag : {"--json", "--verify"}) {
+    Command command(Words({flag}), {.output_path = "/dev/full"});
+    EXPECT_EQ(command.Wait(), 3) << flag;
+    EXPECT_THAT(command.errors(), AllOf(HasSubstr("standard output"), HasSubstr("ENOSPC")));
+  }
+}
+
+TEST_F(TrainCommandTest, AClosedPipeIsNoSuccess) {
+  Command command(Words({"--set", "train.steps=100000", "--save", files_ / "model.safetensors"}));
+  ASSERT_TRUE(command.ReadUntil("step    1/")) << command.errors();
+  command.CloseOutput();
+  EXPECT_EQ(command.Wait(), 128 + SIGPIPE);
+  EXPECT_THAT(files_.Names(), ElementsAre("text"));
+}
+
 TEST_F(TrainCommandTest, OneFileForTwoOutputsIsFoundBeforeTheWork) {
   std::filesystem::create_symlink("out", files_ / "link");
   EXPECT_THAT(UserError(Words({"--save", files_ / "out", "--trace", files_ / "link"})),
