@@ -271,12 +271,19 @@ TEST_F(TrainCommandTest, SpillDirectoriesThatCannotBeTrustedAreRefused) {
 }
 
 TEST_F(TrainCommandTest, OutputsThatCannotBeWrittenAreFoundBeforeTheWork) {
+  std::filesystem::create_symlink("loop", files_ / "loop");
   for (const char* flag : {"--record", "--trace", "--save"}) {
-    Command command(Words({flag, files_ / "no/such"}));
-    EXPECT_EQ(command.Wait(), 2) << flag;
-    EXPECT_EQ(command.output().find("step"), std::string::npos);
+    for (const std::string& name : {std::string("no/such"),
+                                    std::string("text/x"),
+                                    std::string("loop"),
+                                    std::string(256, 'x')}) {
+      Command command(Words({flag, files_ / name}));
+      EXPECT_EQ(command.Wait(), 2) << flag << " " << name;
+      EXPECT_THAT(command.errors(), HasSubstr(flag));
+      EXPECT_EQ(command.output().find("step"), std::string::npos);
+    }
   }
-  EXPECT_THAT(files_.Names(), ElementsAre("text"));
+  EXPECT_THAT(files_.Names(), ElementsAre("loop", "text"));
 }
 
 TEST_F(TrainCommandTest, AnOutputWithoutANameIsRefusedByItsFlag) {
