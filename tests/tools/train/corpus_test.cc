@@ -48,6 +48,8 @@ void MakeProject(const TemporaryDirectory& directory) {
   directory.Write(".git/HEAD.txt", "no");
   directory.Write("picture.png", "no");
   std::filesystem::create_symlink(directory / "README.md", directory / "link.md");
+  std::filesystem::create_symlink("loop.md", directory / "loop.md");
+  std::filesystem::create_directory_symlink("..", directory / "configs/up");
 }
 
 TEST(CorpusTest, DefaultIsTheProjectAboveTheStartInSortedOrder) {
@@ -76,6 +78,14 @@ TEST(CorpusTest, UnusableFilesAreNamed) {
   EXPECT_THAT(std::string(missing.message()), HasSubstr("missing.txt"));
   EXPECT_THAT(std::string(ErrorOf({.files = {directory.path()}}).message()),
               HasSubstr("is a directory"));
+}
+
+TEST(CorpusTest, AFailedReadIsTheUsersError) {
+  // There is nothing at address 0.
+  const absl::Status status = ErrorOf({.files = {"/proc/self/mem"}});
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/proc/self/mem"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("EIO"));
 }
 
 }  // namespace
