@@ -12,7 +12,8 @@ namespace sluice::tools {
 
 /// What the two processes of --verify say to each other.
 enum class MessageType : std::uint32_t {
-  kText,         ///< to the child: the bytes to train on
+  kText,         ///< to the child: bytes to train on, in pieces
+  kStart,        ///< to the child: that was all the text; it answers kEnd and its first validation
   kRunSteps,     ///< to the child: how many; it answers kSteps
   kSteps,        ///< losses and seconds of each step
   kMeasureGemm,  ///< to the child; it answers kGemm

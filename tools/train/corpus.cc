@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -84,18 +85,24 @@ absl::StatusOr<std::vector<std::string>> ProjectFiles(const std::string& start) 
 
 enum class EmptyFile { kIsAnError, kIsSkipped };
 
-absl::Status AppendFile(const std::string& path,
-                        EmptyFile empty,
-                        std::vector<std::uint8_t>* bytes) {
-  const std::size_t before = bytes->size();
-  const absl::Status read = ReadFile(path, [bytes](std::string_view piece) {
-    bytes->insert(bytes->end(), piece.begin(), piece.end());
-  });
+absl::Status AppendFile(const std::string& path, EmptyFile empty, gpt::Text* text) {
+  const std::size_t before = text->size();
+  const absl::Status read = ReadFile(path, [text](std::string_view piece) { text->Append(piece); });
   if (!read.ok()) return base::Annotate(read, "text");
-  if (bytes->size() == before && empty == EmptyFile::kIsAnError) {
+  if (text->size() == before && empty == EmptyFile::kIsAnError) {
     return absl::InvalidArgumentError(fmt::format("text {} is empty", path));
   }
   return absl::OkStatus();
+}
+
+std::string HashOf(const gpt::Text& text) {
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
+                                                                       XXH3_freeState);
+  XXH3_64bits_reset(state.get());
+  for (const gpt::Text::Chunk& chunk : text.chunks()) {
+    XXH3_64bits_update(state.get(), chunk.data(), chunk.size());
+  }
+  return fmt::format("{:016x}", XXH3_64bits_digest(state.get()));
 }
 
 }  // namespace
@@ -109,10 +116,10 @@ absl::StatusOr<Corpus> LoadCorpus(const CorpusOptions& options) {
   Corpus corpus{.files = files.size()};
   const EmptyFile empty = own ? EmptyFile::kIsSkipped : EmptyFile::kIsAnError;
   for (const std::string& file : files) {
-    SLUICE_RETURN_IF_ERROR(AppendFile(file, empty, &corpus.bytes));
+    SLUICE_RETURN_IF_ERROR(AppendFile(file, empty, &corpus.text));
   }
-  if (corpus.bytes.empty()) return absl::InvalidArgumentError("the text is empty");
-  corpus.hash = fmt::format("{:016x}", XXH3_64bits(corpus.bytes.data(), corpus.bytes.size()));
+  if (corpus.text.empty()) return absl::InvalidArgumentError("the text is empty");
+  corpus.hash = HashOf(corpus.text);
   return corpus;
 }
 

@@ -43,7 +43,11 @@ class RamChild {
 
  private:
   absl::Status Answer(Message message) {
-    if (message.type == MessageType::kText) return SetUp(std::move(message.payload));
+    if (message.type == MessageType::kText) {
+      text_.Append(message.payload);
+      return absl::OkStatus();
+    }
+    if (message.type == MessageType::kStart) return SetUp();
     if (trainer_ == nullptr) return absl::InternalError("the RAM run has no text yet");
     switch (message.type) {
       case MessageType::kRunSteps:
@@ -57,9 +61,9 @@ class RamChild {
     }
   }
 
-  absl::Status SetUp(std::string text) {
+  absl::Status SetUp() {
     SLUICE_ASSIGN_OR_RETURN(
-        data_, gpt::Dataset::FromBytes(std::move(text), settings_.train, settings_.model));
+        data_, gpt::Dataset::FromText(std::move(text_), settings_.train, settings_.model));
     SLUICE_ASSIGN_OR_RETURN(
         trainer_, gpt::Trainer::Create(settings_.model, settings_.train, *data_, memory_));
     // What the paged run does before its first step.
@@ -112,6 +116,7 @@ class RamChild {
   const TrainSettings settings_;
   Channel& channel_;
   gpt::RamMemory memory_;
+  gpt::Text text_;
   std::optional<gpt::Dataset> data_;
   std::unique_ptr<gpt::Trainer> trainer_;
 };

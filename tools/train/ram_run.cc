@@ -71,11 +71,15 @@ std::string Difference(const std::string& tensor,
 
 }  // namespace
 
-absl::StatusOr<RamRun> RamRun::Start(std::span<const std::string> words, const std::string& text) {
+absl::StatusOr<RamRun> RamRun::Start(std::span<const std::string> words, const gpt::Text& text) {
   std::vector<std::string> child_words = {"train", kRamChildWord};
   child_words.insert(child_words.end(), words.begin(), words.end());
   SLUICE_ASSIGN_OR_RETURN(ChildProcess child, ChildProcess::Start(child_words));
-  SLUICE_RETURN_IF_ERROR(child.channel().Send(MessageType::kText, text));
+  for (const gpt::Text::Chunk& chunk : text.chunks()) {
+    const std::string_view bytes(reinterpret_cast<const char*>(chunk.data()), chunk.size());
+    SLUICE_RETURN_IF_ERROR(child.channel().Send(MessageType::kText, bytes));
+  }
+  SLUICE_RETURN_IF_ERROR(child.channel().Send(MessageType::kStart));
   SLUICE_ASSIGN_OR_RETURN(const std::string answer, child.channel().Expect(MessageType::kEnd));
   SLUICE_ASSIGN_OR_RETURN(const float val_loss, FromBytes<float>(answer));
   return RamRun(std::move(child), val_loss);

@@ -31,17 +31,17 @@ void PrintHelp() {
       DescribeFlags(TrainFlagSpecs()));
 }
 
-absl::StatusOr<std::string> LoadText(const TrainFlags& flags, Console& console) {
+absl::StatusOr<gpt::Text> LoadText(const TrainFlags& flags, Console& console) {
   SLUICE_ASSIGN_OR_RETURN(
-      const Corpus corpus,
+      Corpus corpus,
       LoadCorpus(
           {.files = flags.settings.texts,
            .start_directory = std::filesystem::path(flags.config_path).parent_path().string()}));
   console.Print(fmt::format("text: {} in {} files, xxh3 {}\n",
-                            ToString(Bytes(corpus.bytes.size())),
+                            ToString(Bytes(corpus.text.size())),
                             corpus.files,
                             corpus.hash));
-  return std::string(corpus.bytes.begin(), corpus.bytes.end());
+  return std::move(corpus.text);
 }
 
 /// The paced steps are judged, so there must be some after the pace is set.
@@ -69,16 +69,16 @@ absl::StatusOr<int> TrainWith(const TrainFlags& flags, std::span<const std::stri
   Console console(flags.json ? Console::Mode::kJson : Console::Mode::kText);
   const InterruptWatch watch;
   SLUICE_RETURN_IF_ERROR(CheckPacedSteps(flags));
-  SLUICE_ASSIGN_OR_RETURN(std::string text, LoadText(flags, console));
+  SLUICE_ASSIGN_OR_RETURN(gpt::Text text, LoadText(flags, console));
   SLUICE_ASSIGN_OR_RETURN(
       const gpt::Dataset data,
-      gpt::Dataset::FromBytes(text, flags.settings.train, flags.settings.model));
+      gpt::Dataset::FromText(std::move(text), flags.settings.train, flags.settings.model));
   SLUICE_ASSIGN_OR_RETURN(const std::unique_ptr<TrainSession> session,
                           TrainSession::Create(flags, data, console));
   std::unique_ptr<Verifier> verifier;
   if (flags.verify) {
     console.ShowProgress("starting the run in RAM");
-    SLUICE_ASSIGN_OR_RETURN(verifier, Verifier::Start(words, text));
+    SLUICE_ASSIGN_OR_RETURN(verifier, Verifier::Start(words, data.text()));
   }
   TrainRun run(
       {.session = *session, .verifier = verifier.get(), .console = console, .watch = watch});

@@ -23,7 +23,7 @@ double SumSeconds(std::span<const StepOutcome> outcomes) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Verifier>> Verifier::Start(std::span<const std::string> words,
-                                                          const std::string& text) {
+                                                          const gpt::Text& text) {
   auto ram = RamRun::Start(words, text);
   if (!ram.ok()) return base::Annotate(ram.status(), "the run in RAM");
   return std::unique_ptr<Verifier>(new Verifier(*std::move(ram)));

@@ -19,7 +19,7 @@ class Verifier {
  public:
   /// See RamRun::Start.
   static absl::StatusOr<std::unique_ptr<Verifier>> Start(std::span<const std::string> words,
-                                                         const std::string& text);
+                                                         const gpt::Text& text);
 
   /// The validation before the first step.
   void CompareFirstValidation(float val_loss);
