@@ -16,7 +16,7 @@
 #include "tools/train/child_process.h"
 #include "tools/train/gemm_rate.h"
 #include "tools/train/steps.h"
-#include "tools/train/train_flags.h"
+#include "tools/train/train_settings.h"
 #include "workloads/gpt/ram_memory.h"
 #include "workloads/gpt/trainer.h"
 
@@ -28,8 +28,7 @@ constexpr const char* kFlipVariable = "SLUICE_TEST_VERIFY_FLIP";
 
 class RamChild {
  public:
-  RamChild(TrainSettings settings, Channel& channel)
-      : settings_(std::move(settings)), channel_(channel) {}
+  explicit RamChild(Channel& channel) : channel_(channel) {}
 
   /// Until the other end closes the channel.
   absl::Status Serve() {
@@ -43,12 +42,7 @@ class RamChild {
 
  private:
   absl::Status Answer(Message message) {
-    if (message.type == MessageType::kText) {
-      text_.Append(message.payload);
-      return absl::OkStatus();
-    }
-    if (message.type == MessageType::kStart) return SetUp();
-    if (trainer_ == nullptr) return absl::InternalError("the RAM run has no text yet");
+    if (trainer_ == nullptr) return Prepare(std::move(message));
     switch (message.type) {
       case MessageType::kRunSteps:
         return RunSteps(message.payload);
@@ -61,7 +55,29 @@ class RamChild {
     }
   }
 
+  absl::Status Prepare(Message message) {
+    switch (message.type) {
+      case MessageType::kSource:
+        config_.source = std::move(message.payload);
+        return absl::OkStatus();
+      case MessageType::kConfig:
+        config_.text = std::move(message.payload);
+        return absl::OkStatus();
+      case MessageType::kSet:
+        config_.assignments.push_back(std::move(message.payload));
+        return absl::OkStatus();
+      case MessageType::kText:
+        text_.Append(message.payload);
+        return absl::OkStatus();
+      case MessageType::kStart:
+        return SetUp();
+      default:
+        return absl::InternalError("the RAM run has not been started yet");
+    }
+  }
+
   absl::Status SetUp() {
+    SLUICE_ASSIGN_OR_RETURN(settings_, ReadTrainSettings(config_));
     SLUICE_ASSIGN_OR_RETURN(
         data_, gpt::Dataset::FromText(std::move(text_), settings_.train, settings_.model));
     SLUICE_ASSIGN_OR_RETURN(
@@ -113,25 +129,21 @@ class RamChild {
     return channel_.Send(MessageType::kChunk, chunk);
   }
 
-  const TrainSettings settings_;
   Channel& channel_;
+  ConfigText config_;
+  TrainSettings settings_;
   gpt::RamMemory memory_;
   gpt::Text text_;
   std::optional<gpt::Dataset> data_;
   std::unique_ptr<gpt::Trainer> trainer_;
 };
 
-absl::Status Run(std::span<const std::string> words, Channel& channel) {
-  SLUICE_ASSIGN_OR_RETURN(TrainFlags flags, ReadTrainFlags(words));
-  return RamChild(std::move(flags.settings), channel).Serve();
-}
-
 }  // namespace
 
-int RunRamChild(std::span<const std::string> words) {
+int RunRamChild() {
   BecomeChild();
   Channel channel(STDIN_FILENO);
-  const absl::Status status = Run(words, channel);
+  const absl::Status status = RamChild(channel).Serve();
   if (status.ok()) return kExitDone;
   const absl::Status sent = channel.Send(MessageType::kError, base::ToStd(status.message()));
   return sent.ok() ? ExitCodeOf(status) : Fail(status);

@@ -69,16 +69,30 @@ std::string Difference(const std::string& tensor,
                      std::to_integer<int>(theirs[at]));
 }
 
-}  // namespace
+absl::Status SendConfig(const ConfigText& config, Channel& channel) {
+  SLUICE_RETURN_IF_ERROR(channel.Send(MessageType::kSource, config.source));
+  SLUICE_RETURN_IF_ERROR(channel.Send(MessageType::kConfig, config.text));
+  for (const std::string& assignment : config.assignments) {
+    SLUICE_RETURN_IF_ERROR(channel.Send(MessageType::kSet, assignment));
+  }
+  return absl::OkStatus();
+}
 
-absl::StatusOr<RamRun> RamRun::Start(std::span<const std::string> words, const gpt::Text& text) {
-  std::vector<std::string> child_words = {"train", kRamChildWord};
-  child_words.insert(child_words.end(), words.begin(), words.end());
-  SLUICE_ASSIGN_OR_RETURN(ChildProcess child, ChildProcess::Start(child_words));
+absl::Status SendText(const gpt::Text& text, Channel& channel) {
   for (const gpt::Text::Chunk& chunk : text.chunks()) {
     const std::string_view bytes(reinterpret_cast<const char*>(chunk.data()), chunk.size());
-    SLUICE_RETURN_IF_ERROR(child.channel().Send(MessageType::kText, bytes));
+    SLUICE_RETURN_IF_ERROR(channel.Send(MessageType::kText, bytes));
   }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<RamRun> RamRun::Start(const ConfigText& config, const gpt::Text& text) {
+  const std::vector<std::string> words = {"train", kRamChildWord};
+  SLUICE_ASSIGN_OR_RETURN(ChildProcess child, ChildProcess::Start(words));
+  SLUICE_RETURN_IF_ERROR(SendConfig(config, child.channel()));
+  SLUICE_RETURN_IF_ERROR(SendText(text, child.channel()));
   SLUICE_RETURN_IF_ERROR(child.channel().Send(MessageType::kStart));
   SLUICE_ASSIGN_OR_RETURN(const std::string answer, child.channel().Expect(MessageType::kEnd));
   SLUICE_ASSIGN_OR_RETURN(const float val_loss, FromBytes<float>(answer));

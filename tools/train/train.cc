@@ -36,7 +36,7 @@ absl::StatusOr<gpt::Text> LoadText(const TrainFlags& flags, Console& console) {
       Corpus corpus,
       LoadCorpus(
           {.files = flags.settings.texts,
-           .start_directory = std::filesystem::path(flags.config_path).parent_path().string()}));
+           .start_directory = std::filesystem::path(flags.config.source).parent_path().string()}));
   console.Print(fmt::format("text: {} in {} files, xxh3 {}\n",
                             ToString(Bytes(corpus.text.size())),
                             corpus.files,
@@ -65,7 +65,7 @@ int ExitCode(const TrainRun& run, const InterruptWatch& watch) {
   return kExitDiffers;
 }
 
-absl::StatusOr<int> TrainWith(const TrainFlags& flags, std::span<const std::string> words) {
+absl::StatusOr<int> TrainWith(const TrainFlags& flags) {
   Console console(flags.json ? Console::Mode::kJson : Console::Mode::kText);
   const InterruptWatch watch;
   SLUICE_RETURN_IF_ERROR(CheckPacedSteps(flags));
@@ -78,7 +78,7 @@ absl::StatusOr<int> TrainWith(const TrainFlags& flags, std::span<const std::stri
   std::unique_ptr<Verifier> verifier;
   if (flags.verify) {
     console.ShowProgress("starting the run in RAM");
-    SLUICE_ASSIGN_OR_RETURN(verifier, Verifier::Start(words, data.text()));
+    SLUICE_ASSIGN_OR_RETURN(verifier, Verifier::Start(flags.config, data.text()));
   }
   TrainRun run(
       {.session = *session, .verifier = verifier.get(), .console = console, .watch = watch});
@@ -93,14 +93,14 @@ absl::StatusOr<int> TrainWith(const TrainFlags& flags, std::span<const std::stri
 }  // namespace
 
 int RunTrain(std::span<const std::string> words) {
-  if (!words.empty() && words.front() == kRamChildWord) return RunRamChild(words.subspan(1));
+  if (!words.empty() && words.front() == kRamChildWord) return RunRamChild();
   if (std::find(words.begin(), words.end(), "--help") != words.end()) {
     PrintHelp();
     return kExitDone;
   }
   const absl::StatusOr<TrainFlags> flags = ReadTrainFlags(words);
   if (!flags.ok()) return Fail(flags.status());
-  const absl::StatusOr<int> exit_code = TrainWith(*flags, words);
+  const absl::StatusOr<int> exit_code = TrainWith(*flags);
   return exit_code.ok() ? *exit_code : Fail(exit_code.status());
 }
 

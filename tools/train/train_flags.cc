@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "fmt/format.h"
 #include "tools/output_path.h"
+#include "tools/read_file.h"
 
 namespace sluice::tools {
 namespace {
@@ -48,12 +49,12 @@ absl::StatusOr<TrainFlags> ReadTrainFlags(std::span<const std::string> words) {
         "--config FILE is required, for example configs/train-gpt.toml");
   }
   TrainFlags flags;
-  flags.config_path = arguments.Value("--config");
-  SLUICE_ASSIGN_OR_RETURN(Config config, Config::Load(flags.config_path));
-  for (const std::string& assignment : arguments.Values("--set")) {
-    SLUICE_RETURN_IF_ERROR(config.Set(assignment));
-  }
-  SLUICE_ASSIGN_OR_RETURN(flags.settings, ReadTrainSettings(config));
+  flags.config = {.source = arguments.Value("--config"), .assignments = arguments.Values("--set")};
+  std::string& text = flags.config.text;
+  // Once only: it may be a pipe.
+  SLUICE_RETURN_IF_ERROR(
+      ReadFile(flags.config.source, [&text](std::string_view piece) { text += piece; }));
+  SLUICE_ASSIGN_OR_RETURN(flags.settings, ReadTrainSettings(flags.config));
   if (arguments.Has("--text")) flags.settings.texts = arguments.Values("--text");
   SLUICE_RETURN_IF_ERROR(CheckOutputs(arguments));
   flags.verify = arguments.Has("--verify");

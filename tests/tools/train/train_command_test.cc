@@ -2,6 +2,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -90,6 +92,20 @@ TEST_F(TrainCommandTest, VerifiesBitForBitAndReportsEveryField) {
   }
   EXPECT_GT(json["peak_rss_bytes"], json["live_bytes"]);
   EXPECT_THAT(spill_.Names(), IsEmpty());
+}
+
+/// As `--config <(cat FILE)` has it.
+TEST_F(TrainCommandTest, VerifiesAConfigurationThatCanBeReadOnlyOnce) {
+  const std::string config = ReadWhole(kTinyConfig);
+  std::array<int, 2> ends;
+  ASSERT_EQ(pipe(ends.data()), 0);
+  ASSERT_EQ(write(ends[1], config.data(), config.size()), static_cast<ssize_t>(config.size()));
+  close(ends[1]);
+  std::vector<std::string> words = Words({"--verify", "--set", "train.seed=7"});
+  std::replace(words.begin(), words.end(), kTinyConfig, "/dev/fd/" + std::to_string(ends[0]));
+  Command command(words);
+  close(ends[0]);
+  EXPECT_EQ(command.Wait(), 0) << command.errors();
 }
 
 TEST_F(TrainCommandTest, AFlippedBitIsFoundAndNamed) {
