@@ -16,7 +16,7 @@
 namespace sluice::tools {
 namespace {
 
-constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
+constexpr std::size_t kBufferBytes = std::size_t{256} << 10;
 
 absl::Status SyncDirectory(const std::string& path) {
   std::filesystem::path directory = std::filesystem::path(path).parent_path();
@@ -106,8 +106,12 @@ absl::Status AtomicFile::OpenTemporary(Temporary temporary) {
 
 absl::Status AtomicFile::Append(std::string_view bytes) {
   SLUICE_RETURN_IF_ERROR(status_);
-  if (buffer_.size() + bytes.size() > kBufferBytes) SLUICE_RETURN_IF_ERROR(Flush());
-  buffer_.append(bytes);
+  while (!bytes.empty()) {
+    const std::string_view piece = bytes.substr(0, kBufferBytes - buffer_.size());
+    buffer_.append(piece);
+    bytes.remove_prefix(piece.size());
+    if (buffer_.size() == kBufferBytes) SLUICE_RETURN_IF_ERROR(Flush());
+  }
   return absl::OkStatus();
 }
 

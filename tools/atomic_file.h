@@ -29,7 +29,7 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  /// Appends through a buffer of 1 MiB. The first error stays: later calls return it again.
+  /// Appends through a buffer of 256 KiB. The first error stays: later calls return it again.
   absl::Status Append(std::string_view bytes);
   /// Writes what is buffered, syncs file and directory, and gives the file its name.
   absl::Status Commit();

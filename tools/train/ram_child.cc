@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -25,6 +26,9 @@ namespace {
 
 /// For the test of --verify only: "TENSOR" has the lowest bit of its first byte flipped on the way.
 constexpr const char* kFlipVariable = "SLUICE_TEST_VERIFY_FLIP";
+
+/// The paged run holds one chunk at a time, outside of its budgets.
+constexpr std::size_t kChunkBytesMax = std::size_t{256} << 10;
 
 class RamChild {
  public:
@@ -122,11 +126,16 @@ class RamChild {
   absl::Status SendPiece(const std::string& tensor,
                          std::uint64_t offset,
                          std::span<const std::byte> bytes) {
-    std::string chunk(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    const char* const flip = std::getenv(kFlipVariable);
-    if (flip != nullptr && tensor == flip && offset == 0) chunk[0] ^= 1;
     if (offset == 0) SLUICE_RETURN_IF_ERROR(channel_.Send(MessageType::kTensor, tensor));
-    return channel_.Send(MessageType::kChunk, chunk);
+    const char* const flip = std::getenv(kFlipVariable);
+    const bool flips = flip != nullptr && tensor == flip && offset == 0;
+    for (std::size_t begin = 0; begin < bytes.size(); begin += kChunkBytesMax) {
+      const auto piece = bytes.subspan(begin, std::min(kChunkBytesMax, bytes.size() - begin));
+      std::string chunk(reinterpret_cast<const char*>(piece.data()), piece.size());
+      if (flips && begin == 0) chunk[0] ^= 1;
+      SLUICE_RETURN_IF_ERROR(channel_.Send(MessageType::kChunk, chunk));
+    }
+    return absl::OkStatus();
   }
 
   Channel& channel_;
