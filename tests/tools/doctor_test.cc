@@ -129,6 +129,16 @@ TEST(DoctorTest, AMissingDirectoryIsSaidAndDoesNotStopTheReport) {
   EXPECT_THAT(measured.err, HasSubstr("does not exist"));
 }
 
+TEST(DoctorTest, ADirectoryWithoutFilesSaysWhatToDo) {
+  if (geteuid() != 0) GTEST_SKIP() << "/proc is a directory of one's own for root only";
+  const SpillFacts facts = ReadSpill("/proc");
+  EXPECT_FALSE(facts.status.ok());
+  EXPECT_THAT(std::string(facts.status.message()),
+              ::testing::AllOf(HasSubstr("/proc"),
+                               HasSubstr("no spill file can be made there"),
+                               HasSubstr("tiers.nvme.directory")));
+}
+
 TEST(SpillPlaceTest, StandInsComeAndGoBesideTheDefaultDirectory) {
   const TemporaryDirectory parent;
   const std::string name = "sluice-" + std::to_string(geteuid());
