@@ -14,6 +14,11 @@ namespace {
 /// Every output needs a file, and one of its own: two would destroy each other.
 absl::Status CheckOutputs(const Arguments& arguments) {
   std::map<std::string, std::string> flags;
+  // A file that standard output goes to would be replaced under it.
+  const absl::StatusOr<OutputPath> standard = ResolveOutput("/dev/stdout");
+  if (standard.ok() && standard->kind == OutputPath::Kind::kFile) {
+    flags.emplace(standard->path, "standard output");
+  }
   for (const char* const flag : {"--record", "--trace", "--save"}) {
     if (!arguments.Has(flag)) continue;
     const absl::StatusOr<OutputPath> output = ResolveOutput(arguments.Value(flag));

@@ -333,6 +333,13 @@ TEST_F(TrainCommandTest, OneFileForTwoOutputsIsFoundBeforeTheWork) {
   EXPECT_THAT(files_.Names(), ElementsAre("link", "text"));
 }
 
+TEST_F(TrainCommandTest, StandardOutputsFileIsNotReplaced) {
+  const std::string log = files_.Write("log", "");
+  Command command(Words({"--record", "/dev/stdout"}), {.output_path = log});
+  EXPECT_EQ(command.Wait(), 2);
+  EXPECT_THAT(command.errors(), AllOf(HasSubstr("--record"), HasSubstr("standard output")));
+}
+
 TEST_F(TrainCommandTest, APaceNeedsStepsToJudge) {
   EXPECT_THAT(
       UserError(Words({"--verify", "--set", "device.emulated.load=0.5", "--set", "train.steps=5"})),
