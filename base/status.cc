@@ -22,7 +22,15 @@ absl::StatusCode CodeFromErrno(int error_number) {
       return absl::StatusCode::kPermissionDenied;
     case ENOENT:
       return absl::StatusCode::kNotFound;
+    case EEXIST:
+      return absl::StatusCode::kAlreadyExists;
+    case EROFS:
+      return absl::StatusCode::kFailedPrecondition;
     case EINVAL:
+    case ENOTDIR:
+    case EISDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
       return absl::StatusCode::kInvalidArgument;
     case ETIMEDOUT:
       return absl::StatusCode::kDeadlineExceeded;

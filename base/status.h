@@ -11,7 +11,8 @@ namespace sluice::base {
 
 /// The status for a failed system call. `what` names the call and its object ("open /var/tmp/x").
 /// ENOSPC, EDQUOT, EFBIG and ENOMEM become ResourceExhausted, EPERM and EACCES PermissionDenied,
-/// ENOENT NotFound, EINVAL InvalidArgument, ETIMEDOUT DeadlineExceeded, EAGAIN and EINTR
+/// ENOENT NotFound, EEXIST AlreadyExists, EROFS FailedPrecondition, EINVAL, ENOTDIR, EISDIR, ELOOP
+/// and ENAMETOOLONG InvalidArgument, ETIMEDOUT DeadlineExceeded, EAGAIN and EINTR
 /// Unavailable, everything else Internal. The message ends with the errno's name and text.
 absl::Status StatusFromErrno(int error_number, std::string_view what);
 

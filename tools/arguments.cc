@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <utility>
 
 #include "base/status.h"
 #include "base/strings.h"
@@ -73,7 +72,8 @@ absl::StatusOr<Arguments> Arguments::Parse(std::span<const std::string> words,
 
 std::string Arguments::Value(const std::string& name, std::string otherwise) const {
   const auto found = values_.find(name);
-  return found == values_.end() ? std::move(otherwise) : found->second.back();
+  if (found == values_.end()) return otherwise;
+  return found->second.back();
 }
 
 std::vector<std::string> Arguments::Values(const std::string& name) const {

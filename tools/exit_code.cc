@@ -24,8 +24,14 @@ int ExitCodeOf(const absl::Status& status) {
   }
 }
 
+void PrintError(std::string_view message) {
+  // fmt::print would throw where standard error takes nothing.
+  const std::string line = fmt::format("sluice: {}\n", message);
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
 int Fail(const absl::Status& status) {
-  fmt::print(stderr, "sluice: {}\n", base::ToStd(status.message()));
+  PrintError(base::ToStd(status.message()));
   return ExitCodeOf(status);
 }
 

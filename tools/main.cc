@@ -36,16 +36,14 @@ std::string Usage() {
 int Unknown(const std::string& name) {
   std::vector<std::string> names;
   for (const SubCommand& command : kSubCommands) names.emplace_back(command.name);
-  fmt::print(stderr,
-             "sluice: unknown sub-command \"{}\"; did you mean \"{}\"?\n",
-             name,
-             base::NearestName(name, names));
+  PrintError(fmt::format(
+      "unknown sub-command \"{}\"; did you mean \"{}\"?", name, base::NearestName(name, names)));
   return kExitUserError;
 }
 
 int Run(std::span<const std::string> words) {
   if (words.empty()) {
-    fmt::print(stderr, "{}", Usage());
+    std::fputs(Usage().c_str(), stderr);
     return kExitUserError;
   }
   const std::string& name = words.front();
@@ -63,10 +61,18 @@ int Run(std::span<const std::string> words) {
   return Unknown(name);
 }
 
+/// What did not reach standard output is lost, which "done" would hide.
+int CheckOutput(int exit_code) {
+  const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
+  if (!lost || exit_code != kExitDone) return exit_code;
+  PrintError("standard output could not be written");
+  return kExitDeviceFailure;
+}
+
 }  // namespace
 }  // namespace sluice::tools
 
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
-  return sluice::tools::Run(words);
+  return sluice::tools::CheckOutput(sluice::tools::Run(words));
 }

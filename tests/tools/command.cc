@@ -22,6 +22,16 @@ std::vector<char*> Pointers(std::vector<std::string>& words) {
   return pointers;
 }
 
+/// The signals act on the command as on one that a user starts, even where the tests run under
+/// nohup.
+void SetDefaultSignals(posix_spawnattr_t* attributes) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) sigaddset(&signals, number);
+  posix_spawnattr_setsigdefault(attributes, &signals);
+  posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGDEF);
+}
+
 /// The command's own words; a shell that enters the cgroup first where there is one.
 std::vector<std::string> Program(const std::string& cgroup_processes) {
   if (cgroup_processes.empty()) return {SLUICE_COMMAND};
@@ -39,20 +49,29 @@ Command::Command(const std::vector<std::string>& words, const Surroundings& surr
   }
   std::array<int, 2> ends;
   EXPECT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
-  const std::string errors_path = directory_ / "errors";
+  const std::string errors_path =
+      surroundings.errors_path.empty() ? directory_ / "errors" : surroundings.errors_path;
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  if (!surroundings.output_path.empty()) {
+    posix_spawn_file_actions_addopen(
+        &actions, STDOUT_FILENO, surroundings.output_path.c_str(), O_WRONLY, 0);
+  }
   posix_spawn_file_actions_addopen(
       &actions, STDERR_FILENO, errors_path.c_str(), O_WRONLY | O_CREAT, 0600);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  SetDefaultSignals(&attributes);
   const int error = posix_spawn(&process_,
                                 arguments.front().c_str(),
                                 &actions,
-                                nullptr,
+                                &attributes,
                                 Pointers(arguments).data(),
                                 Pointers(variables).data());
   EXPECT_EQ(error, 0);
   if (error != 0) process_ = -1;
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
   descriptor_ = ends[0];
@@ -63,7 +82,7 @@ Command::~Command() {
     Signal(SIGKILL);
     Wait();
   }
-  close(descriptor_);
+  CloseOutput();
 }
 
 bool Command::ReadMore() {
@@ -87,6 +106,10 @@ bool Command::ReadUntil(const std::string& text) {
 void Command::Signal(int number) const {
   // A process number of -1 would mean every process.
   if (process_ > 0) kill(process_, number);
+}
+
+void Command::CloseOutput() {
+  if (descriptor_ >= 0) close(std::exchange(descriptor_, -1));
 }
 
 int Command::Wait() {

@@ -17,6 +17,9 @@ class Command {
     std::vector<std::string> variables;
     /// The file of a cgroup that takes its processes; empty: the test's own cgroup.
     std::string cgroup_processes;
+    /// Where standard output goes instead of to output(); likewise errors.
+    std::string output_path;
+    std::string errors_path;
   };
   explicit Command(const std::vector<std::string>& words, const Surroundings& surroundings = {});
   /// Kills it when it still runs.
@@ -27,6 +30,8 @@ class Command {
   /// Reads standard output until it holds `text`; false when it ended before.
   bool ReadUntil(const std::string& text);
   void Signal(int number) const;
+  /// Nobody reads standard output any more.
+  void CloseOutput();
   /// Reads everything and waits: the exit code, or 128 + the signal that ended it.
   int Wait();
 

@@ -1,5 +1,7 @@
 #include "tools/doctor/doctor.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -9,9 +11,9 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/tools/temporary_directory.h"
-#include "tools/doctor/directory_keeper.h"
 #include "tools/doctor/facts.h"
 #include "tools/doctor/probe_file.h"
+#include "tools/doctor/spill_place.h"
 
 namespace sluice::tools {
 namespace {
@@ -127,15 +129,41 @@ TEST(DoctorTest, AMissingDirectoryIsSaidAndDoesNotStopTheReport) {
   EXPECT_THAT(measured.err, HasSubstr("does not exist"));
 }
 
-TEST(DirectoryKeeperTest, RemovesWhatWasNotThereUnlessItIsInUse) {
-  const TemporaryDirectory directory;
-  std::filesystem::create_directory(directory / "before");
-  for (const char* name : {"before", "new", "used"}) {
-    const DirectoryKeeper keeper(directory / name);
-    std::filesystem::create_directory(directory / name);
-    if (std::string(name) == "used") directory.Write("used/file", "x");
+TEST(DoctorTest, ADirectoryWithoutFilesSaysWhatToDo) {
+  if (geteuid() != 0) GTEST_SKIP() << "/proc is a directory of one's own for root only";
+  const SpillFacts facts = ReadSpill("/proc");
+  EXPECT_FALSE(facts.status.ok());
+  EXPECT_THAT(std::string(facts.status.message()),
+              ::testing::AllOf(HasSubstr("/proc"),
+                               HasSubstr("no spill file can be made there"),
+                               HasSubstr("tiers.nvme.directory")));
+}
+
+TEST(SpillPlaceTest, StandInsComeAndGoBesideTheDefaultDirectory) {
+  const TemporaryDirectory parent;
+  const std::string name = "sluice-" + std::to_string(geteuid());
+  {
+    const SpillPlace first("", parent.path());
+    const SpillPlace second("", parent.path());
+    EXPECT_EQ(first.used(), parent / name);
+    EXPECT_EQ(parent.Names().size(), 2u);
+    EXPECT_THAT(parent.Names(), ::testing::Not(::testing::Contains(name)));
+    EXPECT_TRUE(ReadSpill(first.path()).status.ok());
+    // A run begins meanwhile, and finds its directory again when doctor has gone.
+    std::filesystem::create_directory(parent / name);
   }
-  EXPECT_THAT(directory.Names(), ElementsAre("before", "used"));
+  EXPECT_THAT(parent.Names(), ElementsAre(name));
+}
+
+TEST(SpillPlaceTest, WhatExistsOrIsNamedIsLookedAtItself) {
+  const TemporaryDirectory parent;
+  const std::string name = "sluice-" + std::to_string(geteuid());
+  std::filesystem::create_directory(parent / name);
+  {
+    EXPECT_EQ(SpillPlace("", parent.path()).path(), parent / name);
+    EXPECT_EQ(SpillPlace(parent / "missing", parent.path()).path(), parent / "missing");
+  }
+  EXPECT_THAT(parent.Names(), ElementsAre(name));
 }
 
 TEST(DoctorSectionTest, FieldsThatDoNotApplyAreAbsent) {

@@ -30,6 +30,21 @@ TEST(MainTest, UnknownSubCommandNamesTheNearest) {
               HasSubstr("unknown sub-command \"trian\"; did you mean \"train\"?"));
 }
 
+TEST(MainTest, OutputThatIsLostIsNoSuccess) {
+  const std::vector<std::vector<std::string>> all = {
+      {"--version"}, {"train", "--help"}, {"doctor", "--json"}};
+  for (const std::vector<std::string>& words : all) {
+    Command command(words, {.output_path = "/dev/full"});
+    EXPECT_EQ(command.Wait(), 3) << words.front();
+    EXPECT_THAT(command.errors(), HasSubstr("standard output"));
+  }
+}
+
+TEST(MainTest, ErrorsThatAreLostKeepTheExitCode) {
+  Command command({"trian"}, {.errors_path = "/dev/full"});
+  EXPECT_EQ(command.Wait(), 2);
+}
+
 TEST(MainTest, NothingIsAUserError) {
   Command command({});
   EXPECT_EQ(command.Wait(), 2);

@@ -1,7 +1,5 @@
 #include "tools/doctor/doctor.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <iostream>
@@ -9,8 +7,8 @@
 #include "base/strings.h"
 #include "fmt/format.h"
 #include "tools/arguments.h"
-#include "tools/doctor/directory_keeper.h"
 #include "tools/doctor/facts.h"
+#include "tools/doctor/spill_place.h"
 #include "tools/exit_code.h"
 
 namespace sluice::tools {
@@ -53,7 +51,7 @@ class Report {
   const Format format_;
 };
 
-void PrintFacts(const std::string& directory, Report& report) {
+void PrintFacts(const SpillPlace& spill, Report& report) {
   Facts facts;
   facts.cpu = ReadCpu();
   report.Print(DescribeCpu(facts.cpu));
@@ -66,7 +64,8 @@ void PrintFacts(const std::string& directory, Report& report) {
   report.Print(DescribeHugePages(facts.huge_pages));
   facts.io_uring = ReadIoUring();
   report.Print(DescribeIoUring(facts.io_uring));
-  facts.spill = ReadSpill(directory);
+  facts.spill = ReadSpill(spill.path());
+  facts.spill.directory = spill.used();
   report.Print(DescribeSpill(facts.spill));
   facts.gpu = ReadGpu();
   report.Print(DescribeGpu(facts.gpu));
@@ -87,12 +86,11 @@ int RunDoctor(std::span<const std::string> args, DoctorStreams streams) {
   }
   const auto arguments = Arguments::Parse(args, Flags());
   if (!arguments.ok()) return FailTo(streams.err, arguments.status());
-  const std::string directory = arguments->Value("--directory");
-  const DirectoryKeeper keeper(fmt::format("/var/tmp/sluice-{}", geteuid()));
+  const SpillPlace spill(arguments->Value("--directory"));
   Report report(streams.out, arguments->Has("--json") ? Format::kJson : Format::kText);
-  PrintFacts(directory, report);
+  PrintFacts(spill, report);
   if (!arguments->Has("--measure")) return kExitDone;
-  const auto measured = MeasureLinks(directory);
+  const auto measured = MeasureLinks(spill.path());
   if (!measured.ok()) return FailTo(streams.err, measured.status());
   report.Print(*measured);
   return kExitDone;

@@ -61,7 +61,7 @@ struct SpillFacts {
   std::optional<std::uint32_t> memory_align;  ///< as statx tells; none: it does not tell
   std::optional<std::uint32_t> offset_align;
 };
-/// `directory` as in io.directory.
+/// `directory` as in tiers.nvme.directory.
 SpillFacts ReadSpill(const std::string& directory);
 Section DescribeSpill(const SpillFacts& facts);
 

@@ -6,13 +6,12 @@
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 
 #include "base/status.h"
+#include "base/strings.h"
 #include "fmt/format.h"
-#include "io/direct_io.h"
-#include "io/file_descriptor.h"
 #include "io/spill_directory.h"
+#include "io/spill_file.h"
 #include "sluice/units.h"
 #include "tools/doctor/facts.h"
 
@@ -37,7 +36,7 @@ constexpr std::array kFileSystems = {FileSystemName{EXT4_SUPER_MAGIC, "ext4"},
                                      FileSystemName{NFS_SUPER_MAGIC, "nfs"},
                                      FileSystemName{FUSE_SUPER_MAGIC, "fuse"}};
 
-constexpr off_t kProbeBytes = 1 << 20;
+constexpr std::uint64_t kProbeBytes = 1 << 20;
 constexpr std::uint64_t kLittleSpace = std::uint64_t{1} << 30;
 
 std::string FileSystemOf(int fd) {
@@ -64,15 +63,18 @@ void ReadAlignment(int fd, SpillFacts& facts) {
   facts.offset_align = info.stx_dio_offset_align;
 }
 
-/// Makes a nameless file as the page store does, and tries direct I/O on it.
-absl::Status ProbeFile(int directory, SpillFacts& facts) {
-  const io::FileDescriptor file(openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  if (file.get() < 0) return base::StatusFromErrno(errno, "open a nameless file (O_TMPFILE)");
-  if (fallocate(file.get(), 0, 0, kProbeBytes) != 0) {
-    return base::StatusFromErrno(errno, "fallocate 1 MiB");
+/// Makes a small spill file as a Runtime makes its own.
+absl::Status ProbeFile(const io::SpillDirectory& directory, SpillFacts& facts) {
+  const auto file = io::SpillFile::Create(directory, {.bytes = kProbeBytes});
+  if (!file.ok()) {
+    const std::string message = fmt::format(
+        "{}; no spill file can be made there: name a directory on a disk, with space, in "
+        "tiers.nvme.directory",
+        base::ToStd(file.status().message()));
+    return absl::Status(file.status().code(), base::ToAbsl(message));
   }
-  ReadAlignment(file.get(), facts);
-  facts.direct_reason = io::TurnOnDirect(file.get());
+  ReadAlignment((*file)->file().fd, facts);
+  facts.direct_reason = (*file)->direct_reason();
   return absl::OkStatus();
 }
 
@@ -89,7 +91,7 @@ SpillFacts ReadSpill(const std::string& directory) {
   facts.directory = opened->path;
   facts.file_system = FileSystemOf(opened->fd.get());
   ReadSpace(opened->fd.get(), facts);
-  facts.status = ProbeFile(opened->fd.get(), facts);
+  facts.status = ProbeFile(*opened, facts);
   return facts;
 }
 

@@ -10,7 +10,17 @@ void BusyTime::Add(const TimeSpan& span) {
   spans_.push_back(span);
   if (spans_.size() < merge_at_) return;
   Merge();
-  merge_at_ = std::max<std::size_t>(1 << 16, 2 * spans_.size());
+  merge_at_ = std::max(kMergeAtMin, 2 * spans_.size());
+}
+
+void BusyTime::ForgetBefore(std::chrono::steady_clock::time_point time) {
+  base::MutexLock lock(mutex_);
+  std::erase_if(spans_, [time](const TimeSpan& span) { return span.end < time; });
+}
+
+std::size_t BusyTime::spans() {
+  base::MutexLock lock(mutex_);
+  return spans_.size();
 }
 
 void BusyTime::Merge() {

@@ -12,7 +12,11 @@ namespace sluice::tools {
 
 /// What the two processes of --verify say to each other.
 enum class MessageType : std::uint32_t {
-  kText,         ///< to the child: the bytes to train on
+  kSource,       ///< to the child: what the configuration is called
+  kConfig,       ///< to the child: its text
+  kSet,          ///< to the child: an assignment that overrides a key
+  kText,         ///< to the child: bytes to train on, in pieces
+  kStart,        ///< to the child: that was all of these; it answers kEnd and its first validation
   kRunSteps,     ///< to the child: how many; it answers kSteps
   kSteps,        ///< losses and seconds of each step
   kMeasureGemm,  ///< to the child; it answers kGemm

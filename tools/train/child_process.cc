@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tools/train/interrupt.h"
 
 namespace sluice::tools {
 namespace {
@@ -68,7 +69,7 @@ ChildProcess::~ChildProcess() {
 
 void BecomeChild() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  signal(SIGINT, SIG_IGN);
+  for (const int interrupt : kInterrupts) signal(interrupt, SIG_IGN);
 }
 
 }  // namespace sluice::tools

@@ -32,7 +32,7 @@ class ChildProcess {
   pid_t process_;
 };
 
-/// What a child does first: it dies with its parent, and leaves Ctrl-C to it.
+/// What a child does first: it dies with its parent, and leaves interrupts to it.
 void BecomeChild();
 
 }  // namespace sluice::tools

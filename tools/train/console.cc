@@ -2,7 +2,11 @@
 
 #include <unistd.h>
 
+#include <cerrno>
+
+#include "base/status.h"
 #include "fmt/format.h"
+#include "tools/exit_code.h"
 
 namespace sluice::tools {
 
@@ -16,17 +20,19 @@ Console::~Console() {
 void Console::Print(std::string_view text) {
   base::MutexLock lock(mutex_);
   WipeProgress();
-  std::FILE* const out = mode_ == Mode::kJson ? stderr : stdout;
-  std::fwrite(text.data(), 1, text.size(), out);
-  std::fflush(out);
+  Write(mode_ == Mode::kJson ? stderr : stdout, text);
 }
 
 void Console::PrintJson(std::string_view json) {
   if (mode_ != Mode::kJson) return;
   base::MutexLock lock(mutex_);
   WipeProgress();
-  std::fwrite(json.data(), 1, json.size(), stdout);
-  std::fflush(stdout);
+  Write(stdout, json);
+}
+
+absl::Status Console::status() {
+  base::MutexLock lock(mutex_);
+  return status_;
 }
 
 void Console::ShowProgress(const std::string& line) {
@@ -34,21 +40,28 @@ void Console::ShowProgress(const std::string& line) {
   base::MutexLock lock(mutex_);
   WipeProgress();
   progress_ = line;
-  fmt::print(stderr, "{}", progress_);
-  std::fflush(stderr);
+  Write(stderr, progress_);
 }
 
 void Console::Log(LogLevel level, std::string_view line) {
   if (level == LogLevel::kInfo) return;
   base::MutexLock lock(mutex_);
   WipeProgress();
-  fmt::print(stderr, "sluice: {}{}\n", level == LogLevel::kWarning ? "warning: " : "", line);
+  PrintError(fmt::format("{}{}", level == LogLevel::kWarning ? "warning: " : "", line));
+}
+
+void Console::Write(std::FILE* out, std::string_view text) {
+  const bool whole =
+      std::fwrite(text.data(), 1, text.size(), out) == text.size() && std::fflush(out) == 0;
+  if (whole || out != stdout || !status_.ok()) return;
+  // Not by the errno: a full disk is no fault of the flags here.
+  status_ = absl::DataLossError(
+      fmt::format("results are lost: write to standard output: {}", base::ErrnoName(errno)));
 }
 
 void Console::WipeProgress() {
   if (progress_.empty()) return;
-  fmt::print(stderr, "\r\x1b[K");
-  std::fflush(stderr);
+  Write(stderr, "\r\x1b[K");
   progress_.clear();
 }
 

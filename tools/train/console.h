@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/status/status.h"
 #include "base/mutex.h"
 #include "sluice/events.h"
 
@@ -30,13 +31,18 @@ class Console {
   /// What the library has to say, to standard error: warnings and errors.
   void Log(LogLevel level, std::string_view line);
 
+  /// DataLoss once something did not reach standard output.
+  absl::Status status();
+
  private:
+  void Write(std::FILE* out, std::string_view text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WipeProgress() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Mode mode_;
   const bool terminal_;
   base::Mutex mutex_;
   std::string progress_ ABSL_GUARDED_BY(mutex_);
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace sluice::tools

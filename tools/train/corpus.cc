@@ -2,15 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <filesystem>
-#include <fstream>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <system_error>
 
 #include "base/status.h"
 #include "fmt/format.h"
+#include "tools/read_file.h"
 #include "xxhash.h"
 
 namespace sluice::tools {
@@ -49,8 +49,29 @@ bool IsText(const fs::path& path) {
   return std::find(kTextSuffixes.begin(), kTextSuffixes.end(), suffix) != kTextSuffixes.end();
 }
 
-/// The project's texts, sorted by the bytes of their paths, so that the corpus is the same
+/// The texts under `root`, sorted by the bytes of their paths, so that the corpus is the same
 /// everywhere.
+absl::StatusOr<std::vector<std::string>> ListTexts(const fs::path& root) {
+  std::vector<std::string> files;
+  fs::path last = root;
+  std::error_code error;
+  for (auto entry = fs::recursive_directory_iterator(root, error);
+       !error && entry != fs::recursive_directory_iterator();
+       entry.increment(error)) {
+    last = entry->path();
+    // Of the entry itself: a symbolic link may lead anywhere, even to itself. What has vanished
+    // meanwhile is no text.
+    std::error_code vanished;
+    const fs::file_status status = entry->symlink_status(vanished);
+    if (fs::is_directory(status) && IsSkippedDirectory(last)) entry.disable_recursion_pending();
+    if (fs::is_regular_file(status) && IsText(last)) files.push_back(last.string());
+  }
+  if (error) return base::StatusFromErrno(error.value(), "list " + last.string());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+/// The project's texts.
 absl::StatusOr<std::vector<std::string>> ProjectFiles(const std::string& start) {
   const std::optional<fs::path> root = FindProjectRoot(start);
   if (!root.has_value()) {
@@ -59,40 +80,29 @@ absl::StatusOr<std::vector<std::string>> ProjectFiles(const std::string& start) 
         "tree; name files with --text",
         start));
   }
-  std::vector<std::string> files;
-  std::error_code error;
-  for (auto entry = fs::recursive_directory_iterator(*root, error);
-       !error && entry != fs::recursive_directory_iterator();
-       entry.increment(error)) {
-    if (entry->is_directory() && IsSkippedDirectory(entry->path()))
-      entry.disable_recursion_pending();
-    if (!entry->is_symlink() && entry->is_regular_file() && IsText(entry->path())) {
-      files.push_back(entry->path().string());
-    }
-  }
-  if (error) return base::StatusFromErrno(error.value(), "list " + root->string());
-  std::sort(files.begin(), files.end());
-  return files;
+  return ListTexts(*root);
 }
 
 enum class EmptyFile { kIsAnError, kIsSkipped };
 
-absl::Status AppendFile(const std::string& path,
-                        EmptyFile empty,
-                        std::vector<std::uint8_t>* bytes) {
-  std::error_code error;
-  if (fs::is_directory(path, error)) {
-    return absl::InvalidArgumentError(fmt::format("text {} is a directory; name files", path));
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return base::StatusFromErrno(errno, fmt::format("open text {}", path));
-  const std::size_t before = bytes->size();
-  bytes->insert(bytes->end(), std::istreambuf_iterator<char>(file), {});
-  if (file.bad()) return absl::InvalidArgumentError(fmt::format("text {} cannot be read", path));
-  if (bytes->size() == before && empty == EmptyFile::kIsAnError) {
+absl::Status AppendFile(const std::string& path, EmptyFile empty, gpt::Text* text) {
+  const std::size_t before = text->size();
+  const absl::Status read = ReadFile(path, [text](std::string_view piece) { text->Append(piece); });
+  if (!read.ok()) return base::Annotate(read, "text");
+  if (text->size() == before && empty == EmptyFile::kIsAnError) {
     return absl::InvalidArgumentError(fmt::format("text {} is empty", path));
   }
   return absl::OkStatus();
+}
+
+std::string HashOf(const gpt::Text& text) {
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
+                                                                       XXH3_freeState);
+  XXH3_64bits_reset(state.get());
+  for (const gpt::Text::Chunk& chunk : text.chunks()) {
+    XXH3_64bits_update(state.get(), chunk.data(), chunk.size());
+  }
+  return fmt::format("{:016x}", XXH3_64bits_digest(state.get()));
 }
 
 }  // namespace
@@ -106,10 +116,10 @@ absl::StatusOr<Corpus> LoadCorpus(const CorpusOptions& options) {
   Corpus corpus{.files = files.size()};
   const EmptyFile empty = own ? EmptyFile::kIsSkipped : EmptyFile::kIsAnError;
   for (const std::string& file : files) {
-    SLUICE_RETURN_IF_ERROR(AppendFile(file, empty, &corpus.bytes));
+    SLUICE_RETURN_IF_ERROR(AppendFile(file, empty, &corpus.text));
   }
-  if (corpus.bytes.empty()) return absl::InvalidArgumentError("the text is empty");
-  corpus.hash = fmt::format("{:016x}", XXH3_64bits(corpus.bytes.data(), corpus.bytes.size()));
+  if (corpus.text.empty()) return absl::InvalidArgumentError("the text is empty");
+  corpus.hash = HashOf(corpus.text);
   return corpus;
 }
 

@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "workloads/gpt/text.h"
 
 namespace sluice::tools {
 
 /// The text that is trained on: bytes, whatever they mean.
 struct Corpus {
-  std::vector<std::uint8_t> bytes;
+  gpt::Text text;
   std::size_t files = 0;
   /// XXH3 (64 bits) of the bytes, in hexadecimal.
   std::string hash;

@@ -1,9 +1,16 @@
 #pragma once
 
+#include <signal.h>
+
+#include <array>
+
 namespace sluice::tools {
 
-/// While it lives, the first SIGINT is only noted; the second one ends the process, as without it.
-/// At most one at a time.
+/// The signals that ask for an end: Ctrl-C, kill(1) and a terminal that goes away.
+inline constexpr std::array kInterrupts = {SIGINT, SIGTERM, SIGHUP};
+
+/// While it lives, the first of kInterrupts is only noted; the second one ends the process, as
+/// without it. A SIGHUP that is ignored stays so. At most one at a time.
 class InterruptWatch {
  public:
   InterruptWatch();
@@ -11,7 +18,12 @@ class InterruptWatch {
   InterruptWatch(const InterruptWatch&) = delete;
   InterruptWatch& operator=(const InterruptWatch&) = delete;
 
-  bool interrupted() const;
+  bool interrupted() const { return signal() != 0; }
+  /// The one that was noted; 0: none.
+  int signal() const;
+
+ private:
+  std::array<struct sigaction, kInterrupts.size()> before_;
 };
 
 }  // namespace sluice::tools

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -16,7 +17,7 @@
 #include "tools/train/child_process.h"
 #include "tools/train/gemm_rate.h"
 #include "tools/train/steps.h"
-#include "tools/train/train_flags.h"
+#include "tools/train/train_settings.h"
 #include "workloads/gpt/ram_memory.h"
 #include "workloads/gpt/trainer.h"
 
@@ -26,10 +27,12 @@ namespace {
 /// For the test of --verify only: "TENSOR" has the lowest bit of its first byte flipped on the way.
 constexpr const char* kFlipVariable = "SLUICE_TEST_VERIFY_FLIP";
 
+/// The paged run holds one chunk at a time, outside of its budgets.
+constexpr std::size_t kChunkBytesMax = std::size_t{256} << 10;
+
 class RamChild {
  public:
-  RamChild(TrainSettings settings, Channel& channel)
-      : settings_(std::move(settings)), channel_(channel) {}
+  explicit RamChild(Channel& channel) : channel_(channel) {}
 
   /// Until the other end closes the channel.
   absl::Status Serve() {
@@ -43,8 +46,7 @@ class RamChild {
 
  private:
   absl::Status Answer(Message message) {
-    if (message.type == MessageType::kText) return SetUp(std::move(message.payload));
-    if (trainer_ == nullptr) return absl::InternalError("the RAM run has no text yet");
+    if (trainer_ == nullptr) return Prepare(std::move(message));
     switch (message.type) {
       case MessageType::kRunSteps:
         return RunSteps(message.payload);
@@ -57,9 +59,31 @@ class RamChild {
     }
   }
 
-  absl::Status SetUp(std::string text) {
+  absl::Status Prepare(Message message) {
+    switch (message.type) {
+      case MessageType::kSource:
+        config_.source = std::move(message.payload);
+        return absl::OkStatus();
+      case MessageType::kConfig:
+        config_.text = std::move(message.payload);
+        return absl::OkStatus();
+      case MessageType::kSet:
+        config_.assignments.push_back(std::move(message.payload));
+        return absl::OkStatus();
+      case MessageType::kText:
+        text_.Append(message.payload);
+        return absl::OkStatus();
+      case MessageType::kStart:
+        return SetUp();
+      default:
+        return absl::InternalError("the RAM run has not been started yet");
+    }
+  }
+
+  absl::Status SetUp() {
+    SLUICE_ASSIGN_OR_RETURN(settings_, ReadTrainSettings(config_));
     SLUICE_ASSIGN_OR_RETURN(
-        data_, gpt::Dataset::FromBytes(std::move(text), settings_.train, settings_.model));
+        data_, gpt::Dataset::FromText(std::move(text_), settings_.train, settings_.model));
     SLUICE_ASSIGN_OR_RETURN(
         trainer_, gpt::Trainer::Create(settings_.model, settings_.train, *data_, memory_));
     // What the paged run does before its first step.
@@ -102,31 +126,33 @@ class RamChild {
   absl::Status SendPiece(const std::string& tensor,
                          std::uint64_t offset,
                          std::span<const std::byte> bytes) {
-    std::string chunk(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    const char* const flip = std::getenv(kFlipVariable);
-    if (flip != nullptr && tensor == flip && offset == 0) chunk[0] ^= 1;
     if (offset == 0) SLUICE_RETURN_IF_ERROR(channel_.Send(MessageType::kTensor, tensor));
-    return channel_.Send(MessageType::kChunk, chunk);
+    const char* const flip = std::getenv(kFlipVariable);
+    const bool flips = flip != nullptr && tensor == flip && offset == 0;
+    for (std::size_t begin = 0; begin < bytes.size(); begin += kChunkBytesMax) {
+      const auto piece = bytes.subspan(begin, std::min(kChunkBytesMax, bytes.size() - begin));
+      std::string chunk(reinterpret_cast<const char*>(piece.data()), piece.size());
+      if (flips && begin == 0) chunk[0] ^= 1;
+      SLUICE_RETURN_IF_ERROR(channel_.Send(MessageType::kChunk, chunk));
+    }
+    return absl::OkStatus();
   }
 
-  const TrainSettings settings_;
   Channel& channel_;
+  ConfigText config_;
+  TrainSettings settings_;
   gpt::RamMemory memory_;
+  gpt::Text text_;
   std::optional<gpt::Dataset> data_;
   std::unique_ptr<gpt::Trainer> trainer_;
 };
 
-absl::Status Run(std::span<const std::string> words, Channel& channel) {
-  SLUICE_ASSIGN_OR_RETURN(TrainFlags flags, ReadTrainFlags(words));
-  return RamChild(std::move(flags.settings), channel).Serve();
-}
-
 }  // namespace
 
-int RunRamChild(std::span<const std::string> words) {
+int RunRamChild() {
   BecomeChild();
   Channel channel(STDIN_FILENO);
-  const absl::Status status = Run(words, channel);
+  const absl::Status status = RamChild(channel).Serve();
   if (status.ok()) return kExitDone;
   const absl::Status sent = channel.Send(MessageType::kError, base::ToStd(status.message()));
   return sent.ok() ? ExitCodeOf(status) : Fail(status);

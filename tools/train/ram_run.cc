@@ -20,44 +20,11 @@ absl::StatusOr<T> FromBytes(const std::string& bytes) {
   return value;
 }
 
-/// The other side's state as a stream that is consumed in pieces of any size.
-class StateStream {
- public:
-  explicit StateStream(Channel& channel) : channel_(channel) {}
-
-  /// The bytes that the other side has for this piece. Empty when it has another tensor here, or
-  /// fewer bytes.
-  absl::StatusOr<std::string> Next(const std::string& tensor,
-                                   std::uint64_t offset,
-                                   std::size_t bytes) {
-    if (offset == 0) {
-      SLUICE_ASSIGN_OR_RETURN(const Message message, channel_.Receive());
-      if (message.type != MessageType::kTensor || message.payload != tensor) return std::string();
-      rest_.clear();
-    }
-    while (rest_.size() < bytes) {
-      SLUICE_ASSIGN_OR_RETURN(const Message message, channel_.Receive());
-      if (message.type != MessageType::kChunk) return std::string();
-      rest_ += message.payload;
-    }
-    std::string piece = rest_.substr(0, bytes);
-    rest_.erase(0, bytes);
-    return piece;
-  }
-
- private:
-  Channel& channel_;
-  std::string rest_;
-};
-
-/// Where the piece differs from the other side's, as a sentence; empty when it does not.
+/// Where the pieces differ, as a sentence; empty when they do not. `mine` begins at `offset`.
 std::string Difference(const std::string& tensor,
                        std::uint64_t offset,
                        std::span<const std::byte> mine,
-                       const std::string& other) {
-  if (other.size() != mine.size()) {
-    return fmt::format("tensor {} at offset {} has no counterpart in the RAM run", tensor, offset);
-  }
+                       std::string_view other) {
   const auto* const theirs = reinterpret_cast<const std::byte*>(other.data());
   const auto [mismatch, unused] = std::mismatch(mine.begin(), mine.end(), theirs);
   if (mismatch == mine.end()) return "";
@@ -69,13 +36,82 @@ std::string Difference(const std::string& tensor,
                      std::to_integer<int>(theirs[at]));
 }
 
+/// The other side's state as a stream, compared with pieces of any size.
+class StateStream {
+ public:
+  explicit StateStream(Channel& channel) : channel_(channel) {}
+
+  /// See Difference; says also that the other side has another tensor here, or fewer bytes.
+  absl::StatusOr<std::string> Compare(const std::string& tensor,
+                                      std::uint64_t offset,
+                                      std::span<const std::byte> mine) {
+    if (offset == 0) {
+      SLUICE_ASSIGN_OR_RETURN(const Message message, channel_.Receive());
+      if (message.type != MessageType::kTensor || message.payload != tensor) {
+        return NoCounterpart(tensor, offset);
+      }
+      chunk_.clear();
+      used_ = 0;
+    }
+    while (!mine.empty()) {
+      SLUICE_ASSIGN_OR_RETURN(const std::string_view theirs, Next(mine.size()));
+      if (theirs.empty()) return NoCounterpart(tensor, offset);
+      std::string difference = Difference(tensor, offset, mine.first(theirs.size()), theirs);
+      if (!difference.empty()) return difference;
+      mine = mine.subspan(theirs.size());
+      offset += theirs.size();
+    }
+    return std::string();
+  }
+
+ private:
+  static std::string NoCounterpart(const std::string& tensor, std::uint64_t offset) {
+    return fmt::format("tensor {} at offset {} has no counterpart in the RAM run", tensor, offset);
+  }
+
+  /// At most `limit` of the bytes that come next; empty when the tensor has no more.
+  absl::StatusOr<std::string_view> Next(std::size_t limit) {
+    if (used_ == chunk_.size()) {
+      SLUICE_ASSIGN_OR_RETURN(Message message, channel_.Receive());
+      if (message.type != MessageType::kChunk) return std::string_view();
+      chunk_ = std::move(message.payload);
+      used_ = 0;
+    }
+    const std::string_view bytes = std::string_view(chunk_).substr(used_, limit);
+    used_ += bytes.size();
+    return bytes;
+  }
+
+  Channel& channel_;
+  std::string chunk_;
+  std::size_t used_ = 0;
+};
+
+absl::Status SendConfig(const ConfigText& config, Channel& channel) {
+  SLUICE_RETURN_IF_ERROR(channel.Send(MessageType::kSource, config.source));
+  SLUICE_RETURN_IF_ERROR(channel.Send(MessageType::kConfig, config.text));
+  for (const std::string& assignment : config.assignments) {
+    SLUICE_RETURN_IF_ERROR(channel.Send(MessageType::kSet, assignment));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SendText(const gpt::Text& text, Channel& channel) {
+  for (const gpt::Text::Chunk& chunk : text.chunks()) {
+    const std::string_view bytes(reinterpret_cast<const char*>(chunk.data()), chunk.size());
+    SLUICE_RETURN_IF_ERROR(channel.Send(MessageType::kText, bytes));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
-absl::StatusOr<RamRun> RamRun::Start(std::span<const std::string> words, const std::string& text) {
-  std::vector<std::string> child_words = {"train", kRamChildWord};
-  child_words.insert(child_words.end(), words.begin(), words.end());
-  SLUICE_ASSIGN_OR_RETURN(ChildProcess child, ChildProcess::Start(child_words));
-  SLUICE_RETURN_IF_ERROR(child.channel().Send(MessageType::kText, text));
+absl::StatusOr<RamRun> RamRun::Start(const ConfigText& config, const gpt::Text& text) {
+  const std::vector<std::string> words = {"train", kRamChildWord};
+  SLUICE_ASSIGN_OR_RETURN(ChildProcess child, ChildProcess::Start(words));
+  SLUICE_RETURN_IF_ERROR(SendConfig(config, child.channel()));
+  SLUICE_RETURN_IF_ERROR(SendText(text, child.channel()));
+  SLUICE_RETURN_IF_ERROR(child.channel().Send(MessageType::kStart));
   SLUICE_ASSIGN_OR_RETURN(const std::string answer, child.channel().Expect(MessageType::kEnd));
   SLUICE_ASSIGN_OR_RETURN(const float val_loss, FromBytes<float>(answer));
   return RamRun(std::move(child), val_loss);
@@ -107,10 +143,9 @@ absl::StatusOr<std::string> RamRun::CompareState(gpt::Trainer& trainer) {
   SLUICE_RETURN_IF_ERROR(trainer.ForEachState(
       [&](const std::string& tensor, std::uint64_t offset, std::span<const std::byte> bytes) {
         if (!difference.empty()) return absl::OkStatus();
-        const absl::StatusOr<std::string> other = stream.Next(tensor, offset, bytes.size());
-        if (!other.ok()) return other.status();
-        difference = Difference(tensor, offset, bytes, *other);
-        return absl::OkStatus();
+        absl::StatusOr<std::string> found = stream.Compare(tensor, offset, bytes);
+        if (found.ok()) difference = *std::move(found);
+        return found.status();
       }));
   if (!difference.empty()) return difference;
   const absl::StatusOr<std::string> end = child_.channel().Expect(MessageType::kEnd);

@@ -7,6 +7,8 @@
 #include "absl/status/statusor.h"
 #include "tools/train/child_process.h"
 #include "tools/train/steps.h"
+#include "tools/train/train_settings.h"
+#include "workloads/gpt/text.h"
 #include "workloads/gpt/trainer.h"
 
 namespace sluice::tools {
@@ -16,9 +18,9 @@ namespace sluice::tools {
 /// Threads: externally synchronised.
 class RamRun {
  public:
-  /// Starts it with the words of the train command, on the same text, up to the validation before
+  /// Starts it with the same configuration, on the same text, up to the validation before
   /// the first step.
-  static absl::StatusOr<RamRun> Start(std::span<const std::string> words, const std::string& text);
+  static absl::StatusOr<RamRun> Start(const ConfigText& config, const gpt::Text& text);
 
   float first_val_loss() const { return first_val_loss_; }
   absl::StatusOr<std::vector<StepOutcome>> RunSteps(int count);

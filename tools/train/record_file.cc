@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/status.h"
 #include "nlohmann/json.hpp"
 
 namespace sluice::tools {
@@ -91,23 +92,28 @@ std::string Line(const Json& json) {
 
 }  // namespace
 
-std::string FormatSchedule(const std::string& name, const Schedule& schedule) {
-  std::string text = Line({{"schedule", name},
-                           {"version", 1},
-                           {"key", schedule.key},
-                           {"ops", schedule.ops.size()},
-                           {"tensors", schedule.tensors.size()},
-                           {"page_bytes", schedule.page_bytes}});
+absl::Status WriteSchedule(const std::string& name,
+                           const Schedule& schedule,
+                           const LineSink& sink) {
+  SLUICE_RETURN_IF_ERROR(sink(Line({{"schedule", name},
+                                    {"version", 1},
+                                    {"key", schedule.key},
+                                    {"ops", schedule.ops.size()},
+                                    {"tensors", schedule.tensors.size()},
+                                    {"page_bytes", schedule.page_bytes}})));
   const std::vector<bool> persistent = FindPersistent(schedule);
   for (std::size_t i = 0; i < schedule.tensors.size(); ++i) {
-    text += Line(TensorLine(i, schedule.tensors[i], persistent[i]));
+    SLUICE_RETURN_IF_ERROR(sink(Line(TensorLine(i, schedule.tensors[i], persistent[i]))));
   }
-  for (std::size_t i = 0; i < schedule.ops.size(); ++i) text += Line(OpLine(schedule, i));
-  return text;
+  for (std::size_t i = 0; i < schedule.ops.size(); ++i) {
+    SLUICE_RETURN_IF_ERROR(sink(Line(OpLine(schedule, i))));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status AppendSchedule(const std::string& name, const Schedule& schedule, AtomicFile* file) {
-  return file->Append(FormatSchedule(name, schedule));
+  return WriteSchedule(
+      name, schedule, [file](std::string_view line) { return file->Append(line); });
 }
 
 }  // namespace sluice::tools

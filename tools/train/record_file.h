@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "sluice/schedule.h"
@@ -12,7 +14,10 @@ namespace sluice::tools {
 /// per iteration key. Errors: InvalidArgument (an op that uses several tiers), as AtomicFile.
 absl::Status AppendSchedule(const std::string& name, const Schedule& schedule, AtomicFile* file);
 
-/// The lines of one schedule.
-std::string FormatSchedule(const std::string& name, const Schedule& schedule);
+/// Receives one line with its newline. An error ends the writing and is returned.
+using LineSink = std::function<absl::Status(std::string_view line)>;
+
+/// The lines of one schedule, one by one, as all together may be large.
+absl::Status WriteSchedule(const std::string& name, const Schedule& schedule, const LineSink& sink);
 
 }  // namespace sluice::tools

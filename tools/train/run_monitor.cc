@@ -30,6 +30,7 @@ RunMonitor::RunMonitor(const Runtime& runtime, SpanCollector& spans, MemorySampl
 void RunMonitor::BeginStep() {
   before_ = runtime_.GetStats();
   step_begin_ = Clock::now();
+  spans_.busy().ForgetBefore(step_begin_);
 }
 
 StepRecord RunMonitor::EndStep(int step, const StepOutcome& outcome) {

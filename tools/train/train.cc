@@ -31,17 +31,17 @@ void PrintHelp() {
       DescribeFlags(TrainFlagSpecs()));
 }
 
-absl::StatusOr<std::string> LoadText(const TrainFlags& flags, Console& console) {
+absl::StatusOr<gpt::Text> LoadText(const TrainFlags& flags, Console& console) {
   SLUICE_ASSIGN_OR_RETURN(
-      const Corpus corpus,
+      Corpus corpus,
       LoadCorpus(
           {.files = flags.settings.texts,
-           .start_directory = std::filesystem::path(flags.config_path).parent_path().string()}));
+           .start_directory = std::filesystem::path(flags.config.source).parent_path().string()}));
   console.Print(fmt::format("text: {} in {} files, xxh3 {}\n",
-                            ToString(Bytes(corpus.bytes.size())),
+                            ToString(Bytes(corpus.text.size())),
                             corpus.files,
                             corpus.hash));
-  return std::string(corpus.bytes.begin(), corpus.bytes.end());
+  return std::move(corpus.text);
 }
 
 /// The paced steps are judged, so there must be some after the pace is set.
@@ -57,28 +57,28 @@ absl::Status CheckPacedSteps(const TrainFlags& flags) {
                   unpaced));
 }
 
-int ExitCode(const TrainRun& run) {
-  if (run.interrupted()) return kExitInterrupted;
+int ExitCode(const TrainRun& run, const InterruptWatch& watch) {
+  if (watch.interrupted()) return kExitSignal + watch.signal();
   const std::optional<VerifyReport>& verify = run.report().verify;
   if (!verify.has_value() || verify->identical) return kExitDone;
-  fmt::print(stderr, "sluice: the run differs from the run in RAM: {}\n", verify->difference);
+  PrintError("the run differs from the run in RAM: " + verify->difference);
   return kExitDiffers;
 }
 
-absl::StatusOr<int> TrainWith(const TrainFlags& flags, std::span<const std::string> words) {
+absl::StatusOr<int> TrainWith(const TrainFlags& flags) {
   Console console(flags.json ? Console::Mode::kJson : Console::Mode::kText);
   const InterruptWatch watch;
   SLUICE_RETURN_IF_ERROR(CheckPacedSteps(flags));
-  SLUICE_ASSIGN_OR_RETURN(std::string text, LoadText(flags, console));
+  SLUICE_ASSIGN_OR_RETURN(gpt::Text text, LoadText(flags, console));
   SLUICE_ASSIGN_OR_RETURN(
       const gpt::Dataset data,
-      gpt::Dataset::FromBytes(text, flags.settings.train, flags.settings.model));
+      gpt::Dataset::FromText(std::move(text), flags.settings.train, flags.settings.model));
   SLUICE_ASSIGN_OR_RETURN(const std::unique_ptr<TrainSession> session,
                           TrainSession::Create(flags, data, console));
   std::unique_ptr<Verifier> verifier;
   if (flags.verify) {
     console.ShowProgress("starting the run in RAM");
-    SLUICE_ASSIGN_OR_RETURN(verifier, Verifier::Start(words, text));
+    SLUICE_ASSIGN_OR_RETURN(verifier, Verifier::Start(flags.config, data.text()));
   }
   TrainRun run(
       {.session = *session, .verifier = verifier.get(), .console = console, .watch = watch});
@@ -86,20 +86,21 @@ absl::StatusOr<int> TrainWith(const TrainFlags& flags, std::span<const std::stri
   SLUICE_RETURN_IF_ERROR(session->WriteOutputs());
   console.Print(FormatSummary(run.report()));
   console.PrintJson(FormatJson(run.report()));
-  return ExitCode(run);
+  if (!watch.interrupted()) SLUICE_RETURN_IF_ERROR(console.status());
+  return ExitCode(run, watch);
 }
 
 }  // namespace
 
 int RunTrain(std::span<const std::string> words) {
-  if (!words.empty() && words.front() == kRamChildWord) return RunRamChild(words.subspan(1));
+  if (!words.empty() && words.front() == kRamChildWord) return RunRamChild();
   if (std::find(words.begin(), words.end(), "--help") != words.end()) {
     PrintHelp();
     return kExitDone;
   }
   const absl::StatusOr<TrainFlags> flags = ReadTrainFlags(words);
   if (!flags.ok()) return Fail(flags.status());
-  const absl::StatusOr<int> exit_code = TrainWith(*flags, words);
+  const absl::StatusOr<int> exit_code = TrainWith(*flags);
   return exit_code.ok() ? *exit_code : Fail(exit_code.status());
 }
 

@@ -1,10 +1,37 @@
 #include "tools/train/train_flags.h"
 
+#include <map>
 #include <utility>
 
 #include "base/status.h"
+#include "fmt/format.h"
+#include "tools/output_path.h"
+#include "tools/read_file.h"
 
 namespace sluice::tools {
+namespace {
+
+/// Every output needs a file, and one of its own: two would destroy each other.
+absl::Status CheckOutputs(const Arguments& arguments) {
+  std::map<std::string, std::string> flags;
+  // A file that standard output goes to would be replaced under it.
+  const absl::StatusOr<OutputPath> standard = ResolveOutput("/dev/stdout");
+  if (standard.ok() && standard->kind == OutputPath::Kind::kFile) {
+    flags.emplace(standard->path, "standard output");
+  }
+  for (const char* const flag : {"--record", "--trace", "--save"}) {
+    if (!arguments.Has(flag)) continue;
+    const absl::StatusOr<OutputPath> output = ResolveOutput(arguments.Value(flag));
+    if (!output.ok()) return base::Annotate(output.status(), flag);
+    const auto [other, inserted] = flags.try_emplace(output->path, flag);
+    if (inserted) continue;
+    return absl::InvalidArgumentError(
+        fmt::format("{} and {} name the same file, {}", other->second, flag, output->path));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 const std::vector<FlagSpec>& TrainFlagSpecs() {
   static const std::vector<FlagSpec> specs = {
@@ -27,13 +54,14 @@ absl::StatusOr<TrainFlags> ReadTrainFlags(std::span<const std::string> words) {
         "--config FILE is required, for example configs/train-gpt.toml");
   }
   TrainFlags flags;
-  flags.config_path = arguments.Value("--config");
-  SLUICE_ASSIGN_OR_RETURN(Config config, Config::Load(flags.config_path));
-  for (const std::string& assignment : arguments.Values("--set")) {
-    SLUICE_RETURN_IF_ERROR(config.Set(assignment));
-  }
-  SLUICE_ASSIGN_OR_RETURN(flags.settings, ReadTrainSettings(config));
+  flags.config = {.source = arguments.Value("--config"), .assignments = arguments.Values("--set")};
+  std::string& text = flags.config.text;
+  // Once only: it may be a pipe.
+  SLUICE_RETURN_IF_ERROR(
+      ReadFile(flags.config.source, [&text](std::string_view piece) { text += piece; }));
+  SLUICE_ASSIGN_OR_RETURN(flags.settings, ReadTrainSettings(flags.config));
   if (arguments.Has("--text")) flags.settings.texts = arguments.Values("--text");
+  SLUICE_RETURN_IF_ERROR(CheckOutputs(arguments));
   flags.verify = arguments.Has("--verify");
   flags.json = arguments.Has("--json");
   flags.record_path = arguments.Value("--record");

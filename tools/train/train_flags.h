@@ -13,7 +13,7 @@ namespace sluice::tools {
 /// The words of `sluice train`, understood.
 struct TrainFlags {
   TrainSettings settings;  ///< texts of --text replace those of the configuration
-  std::string config_path;
+  ConfigText config;       ///< its source is the path of --config
   bool verify = false;
   bool json = false;
   std::string record_path;  ///< empty: none; likewise below

@@ -67,6 +67,14 @@ absl::Status ReadLoop(Config& config, gpt::TrainConfig* train) {
 
 }  // namespace
 
+absl::StatusOr<TrainSettings> ReadTrainSettings(const ConfigText& config) {
+  SLUICE_ASSIGN_OR_RETURN(Config parsed, Config::Parse(config.text, config.source));
+  for (const std::string& assignment : config.assignments) {
+    SLUICE_RETURN_IF_ERROR(parsed.Set(assignment));
+  }
+  return ReadTrainSettings(parsed);
+}
+
 absl::StatusOr<TrainSettings> ReadTrainSettings(Config& config) {
   TrainSettings settings;
   SLUICE_RETURN_IF_ERROR(ReadModel(config, &settings.model));

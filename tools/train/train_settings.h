@@ -22,6 +22,16 @@ struct TrainSettings {
   RuntimeOptions runtime;
 };
 
+/// A configuration as it was given: what the run in RAM is made of, too.
+struct ConfigText {
+  std::string text;
+  std::string source;                    ///< names it in messages
+  std::vector<std::string> assignments;  ///< of --set, in order
+};
+
+/// Errors: those of Config, and of the other ReadTrainSettings.
+absl::StatusOr<TrainSettings> ReadTrainSettings(const ConfigText& config);
+
 /// Reads all keys and refuses any other. Errors: InvalidArgument that names key, value and what is
 /// allowed.
 absl::StatusOr<TrainSettings> ReadTrainSettings(Config& config);

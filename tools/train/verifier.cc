@@ -22,9 +22,9 @@ double SumSeconds(std::span<const StepOutcome> outcomes) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Verifier>> Verifier::Start(std::span<const std::string> words,
-                                                          const std::string& text) {
-  auto ram = RamRun::Start(words, text);
+absl::StatusOr<std::unique_ptr<Verifier>> Verifier::Start(const ConfigText& config,
+                                                          const gpt::Text& text) {
+  auto ram = RamRun::Start(config, text);
   if (!ram.ok()) return base::Annotate(ram.status(), "the run in RAM");
   return std::unique_ptr<Verifier>(new Verifier(*std::move(ram)));
 }

@@ -18,8 +18,8 @@ namespace sluice::tools {
 class Verifier {
  public:
   /// See RamRun::Start.
-  static absl::StatusOr<std::unique_ptr<Verifier>> Start(std::span<const std::string> words,
-                                                         const std::string& text);
+  static absl::StatusOr<std::unique_ptr<Verifier>> Start(const ConfigText& config,
+                                                         const gpt::Text& text);
 
   /// The validation before the first step.
   void CompareFirstValidation(float val_loss);

@@ -14,10 +14,7 @@ constexpr std::uint64_t kValidationStream = std::uint64_t{1} << 40;
 
 }  // namespace
 
-Dataset::Dataset(std::string text,
-                 std::size_t split,
-                 const TrainConfig& train,
-                 const ModelConfig& model)
+Dataset::Dataset(Text text, std::size_t split, const TrainConfig& train, const ModelConfig& model)
     : text_(std::move(text)),
       split_(split),
       sequences_(static_cast<std::size_t>(train.batch)),
@@ -25,9 +22,17 @@ Dataset::Dataset(std::string text,
       vocab_(static_cast<std::size_t>(model.vocab)),
       seed_(train.seed) {}
 
-absl::StatusOr<Dataset> Dataset::FromBytes(std::string text,
+absl::StatusOr<Dataset> Dataset::FromBytes(std::string_view bytes,
                                            const TrainConfig& train,
                                            const ModelConfig& model) {
+  Text text;
+  text.Append(bytes);
+  return FromText(std::move(text), train, model);
+}
+
+absl::StatusOr<Dataset> Dataset::FromText(Text text,
+                                          const TrainConfig& train,
+                                          const ModelConfig& model) {
   if (absl::Status status = Check(model, train); !status.ok()) return status;
   const std::size_t window = static_cast<std::size_t>(model.context) + 1;
   // At least one window for validation, however small its share is; the rest must hold one too.
@@ -53,16 +58,14 @@ Batch Dataset::BatchOf(std::uint64_t stream, Part part) const {
   Batch batch;
   batch.inputs.reserve(sequences_ * context_);
   batch.targets.reserve(sequences_ * context_);
+  std::vector<std::uint8_t> window(context_ + 1);
   for (std::size_t sequence = 0; sequence < sequences_; ++sequence) {
     const std::uint64_t counter = (stream << 16) + sequence;
     const std::size_t start = part.begin + RandomBits(seed_, counter) % starts;
-    for (std::size_t i = start; i < start + context_; ++i) {
-      const auto id = [&](std::size_t at) {
-        return static_cast<std::uint8_t>(static_cast<std::uint8_t>(text_[at]) % vocab_);
-      };
-      batch.inputs.push_back(id(i));
-      batch.targets.push_back(id(i + 1));
-    }
+    text_.CopyTo(start, window);
+    for (std::uint8_t& id : window) id = static_cast<std::uint8_t>(id % vocab_);
+    batch.inputs.insert(batch.inputs.end(), window.begin(), window.end() - 1);
+    batch.targets.insert(batch.targets.end(), window.begin() + 1, window.end());
   }
   return batch;
 }

@@ -2,11 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "workloads/gpt/config.h"
+#include "workloads/gpt/text.h"
 
 namespace sluice::gpt {
 
@@ -22,7 +23,10 @@ class Dataset {
  public:
   /// Errors: InvalidArgument for text in which one of the parts is shorter than context + 1 bytes
   /// (names bytes needed and given).
-  static absl::StatusOr<Dataset> FromBytes(std::string text,
+  static absl::StatusOr<Dataset> FromText(Text text,
+                                          const TrainConfig& train,
+                                          const ModelConfig& model);
+  static absl::StatusOr<Dataset> FromBytes(std::string_view bytes,
                                            const TrainConfig& train,
                                            const ModelConfig& model);
 
@@ -31,16 +35,18 @@ class Dataset {
   /// Windows of the validation part, the same ones in every call.
   Batch ValidationBatch(int index) const;
 
+  const Text& text() const { return text_; }
+
  private:
   /// A range of text_.
   struct Part {
     std::size_t begin = 0;
     std::size_t end = 0;
   };
-  Dataset(std::string text, std::size_t split, const TrainConfig& train, const ModelConfig& model);
+  Dataset(Text text, std::size_t split, const TrainConfig& train, const ModelConfig& model);
   Batch BatchOf(std::uint64_t stream, Part part) const;
 
-  std::string text_;
+  Text text_;
   std::size_t split_;  ///< first byte of the validation part
   std::size_t sequences_;
   std::size_t context_;

@@ -1,13 +1,24 @@
 #include "tools/train/corpus.h"
 
+#include <array>
+#include <string>
+
+#include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/tools/temporary_directory.h"
+#include "xxhash.h"
 
 namespace sluice::tools {
 namespace {
 
 using ::testing::HasSubstr;
+
+std::string Whole(const gpt::Text& text) {
+  std::string whole(text.size(), '\0');
+  text.CopyTo(0, {reinterpret_cast<std::uint8_t*>(whole.data()), whole.size()});
+  return whole;
+}
 
 absl::Status ErrorOf(const CorpusOptions& options) {
   const absl::StatusOr<Corpus> corpus = LoadCorpus(options);
@@ -22,7 +33,7 @@ TEST(CorpusTest, JoinsNamedFilesInOrderWhateverTheirBytes) {
   const std::string second = directory.Write("a", "tail");
   const absl::StatusOr<Corpus> corpus = LoadCorpus({.files = {first, second}});
   ASSERT_TRUE(corpus.ok()) << corpus.status();
-  EXPECT_EQ(std::string(corpus->bytes.begin(), corpus->bytes.end()), binary + "tail");
+  EXPECT_EQ(Whole(corpus->text), binary + "tail");
   EXPECT_EQ(corpus->files, 2u);
 }
 
@@ -31,6 +42,26 @@ TEST(CorpusTest, HashIsXxh3) {
   const absl::StatusOr<Corpus> corpus = LoadCorpus({.files = {directory.Write("f", "abc")}});
   ASSERT_TRUE(corpus.ok());
   EXPECT_EQ(corpus->hash, "78af5f94892f3950");  // the published value of XXH3_64bits("abc")
+}
+
+TEST(CorpusTest, NoPieceOfALargeTextIsLarge) {
+  const TemporaryDirectory directory;
+  std::string large;
+  for (int line = 0; large.size() < (3 << 20); ++line) large += std::to_string(line) + "\n";
+  const absl::StatusOr<Corpus> corpus =
+      LoadCorpus({.files = {directory.Write("a", large), directory.Write("b", "tail")}});
+  ASSERT_TRUE(corpus.ok()) << corpus.status();
+  for (const gpt::Text::Chunk& chunk : corpus->text.chunks()) {
+    EXPECT_LE(chunk.capacity(), std::size_t{256} << 10);
+  }
+  large += "tail";
+  EXPECT_TRUE(Whole(corpus->text) == large);
+  EXPECT_EQ(corpus->text.At(large.size() - 1), 'l');
+  EXPECT_EQ(corpus->hash, fmt::format("{:016x}", XXH3_64bits(large.data(), large.size())));
+  std::array<std::uint8_t, 10> across;
+  corpus->text.CopyTo(gpt::Text::kChunkBytes - 4, across);
+  EXPECT_EQ(std::string(across.begin(), across.end()),
+            large.substr(gpt::Text::kChunkBytes - 4, across.size()));
 }
 
 /// A tree that looks like the project's.
@@ -48,6 +79,8 @@ void MakeProject(const TemporaryDirectory& directory) {
   directory.Write(".git/HEAD.txt", "no");
   directory.Write("picture.png", "no");
   std::filesystem::create_symlink(directory / "README.md", directory / "link.md");
+  std::filesystem::create_symlink("loop.md", directory / "loop.md");
+  std::filesystem::create_directory_symlink("..", directory / "configs/up");
 }
 
 TEST(CorpusTest, DefaultIsTheProjectAboveTheStartInSortedOrder) {
@@ -55,7 +88,7 @@ TEST(CorpusTest, DefaultIsTheProjectAboveTheStartInSortedOrder) {
   MakeProject(directory);
   const absl::StatusOr<Corpus> corpus = LoadCorpus({.start_directory = directory / "configs"});
   ASSERT_TRUE(corpus.ok()) << corpus.status();
-  EXPECT_EQ(std::string(corpus->bytes.begin(), corpus->bytes.end()), "1203");
+  EXPECT_EQ(Whole(corpus->text), "1203");
 }
 
 TEST(CorpusTest, WithoutAProjectTheErrorSaysWhatToDo) {
@@ -76,6 +109,14 @@ TEST(CorpusTest, UnusableFilesAreNamed) {
   EXPECT_THAT(std::string(missing.message()), HasSubstr("missing.txt"));
   EXPECT_THAT(std::string(ErrorOf({.files = {directory.path()}}).message()),
               HasSubstr("is a directory"));
+}
+
+TEST(CorpusTest, AFailedReadIsTheUsersError) {
+  // There is nothing at address 0.
+  const absl::Status status = ErrorOf({.files = {"/proc/self/mem"}});
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/proc/self/mem"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("EIO"));
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <sstream>
 #include <string>
@@ -16,6 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 std::vector<Json> ParseLines(const std::string& text) {
   std::vector<Json> lines;
@@ -45,6 +47,16 @@ Schedule TwoOps() {
                      .tier = kDram0}},
        .discards = {stash}}};
   return schedule;
+}
+
+std::string FormatSchedule(const std::string& name, const Schedule& schedule) {
+  std::string text;
+  EXPECT_TRUE(WriteSchedule(name, schedule, [&text](std::string_view line) {
+                EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 1);
+                text += line;
+                return absl::OkStatus();
+              }).ok());
+  return text;
 }
 
 TEST(RecordFileTest, WritesHeaderTensorsAndOps) {
@@ -94,7 +106,7 @@ TEST(TraceFileTest, HasATrackPerNameIntervalsAndCounters) {
   (*trace)->Add({.track = "stall", .name = "forward", .begin = now, .end = now});
   (*trace)->Add({.track = "hbm-dram in", .name = "other", .begin = later, .end = later});
   (*trace)->AddCounters("resident", later, {{"hbm", 7}, {"dram", 9}});
-  EXPECT_THAT(directory.Names().size(), 1);
+  EXPECT_THAT(directory.Names(), IsEmpty());
   ASSERT_TRUE((*trace)->Finish().ok());
   EXPECT_THAT(directory.Names(), ElementsAre("t.json"));
   const Json events = Json::parse(ReadWhole(directory / "t.json"))["traceEvents"];
@@ -148,6 +160,20 @@ TEST(BusyTimeTest, CountsTheUnionWithinTheWindow) {
   EXPECT_NEAR(busy.SecondsWithin({at(25), at(55)}), 0.010, 1e-12);
   for (int i = 0; i < 200'000; ++i) busy.Add({at(200 + i % 7), at(210)});
   EXPECT_NEAR(busy.SecondsWithin({at(0), at(1000)}), 0.040, 1e-12);
+  busy.ForgetBefore(at(55));
+  EXPECT_NEAR(busy.SecondsWithin({at(0), at(1000)}), 0.020, 1e-12);
+}
+
+TEST(BusyTimeTest, ALongRunDoesNotCollect) {
+  const auto at = [](int step) {
+    return std::chrono::steady_clock::time_point() + std::chrono::milliseconds(step);
+  };
+  BusyTime busy;
+  for (int step = 0; step < 1'000'000; ++step) {
+    if (step % 100 == 0) busy.ForgetBefore(at(2 * step));
+    busy.Add({at(2 * step), at(2 * step + 1)});
+  }
+  EXPECT_LE(busy.spans(), 100u);
 }
 
 }  // namespace

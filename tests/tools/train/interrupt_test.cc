@@ -7,17 +7,37 @@
 namespace sluice::tools {
 namespace {
 
-TEST(InterruptWatchTest, NotesTheFirstSignal) {
+class InterruptWatchTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(InterruptWatchTest, NotesTheFirstSignal) {
   const InterruptWatch watch;
   EXPECT_FALSE(watch.interrupted());
-  raise(SIGINT);
+  raise(GetParam());
+  EXPECT_TRUE(watch.interrupted());
+  EXPECT_EQ(watch.signal(), GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, InterruptWatchTest, ::testing::ValuesIn(kInterrupts));
+
+TEST(InterruptWatchTwiceTest, StartsFresh) {
+  {
+    const InterruptWatch watch;
+    raise(SIGTERM);
+  }
+  const InterruptWatch watch;
+  EXPECT_FALSE(watch.interrupted());
+  raise(SIGTERM);
   EXPECT_TRUE(watch.interrupted());
 }
 
-TEST(InterruptWatchTest, StartsFresh) {
-  { const InterruptWatch watch; }
-  const InterruptWatch watch;
-  EXPECT_FALSE(watch.interrupted());
+TEST(InterruptWatchNohupTest, AnIgnoredHangUpStaysIgnored) {
+  const auto before = signal(SIGHUP, SIG_IGN);
+  {
+    const InterruptWatch watch;
+    raise(SIGHUP);
+    EXPECT_FALSE(watch.interrupted());
+  }
+  EXPECT_EQ(signal(SIGHUP, before), SIG_IGN);
 }
 
 TEST(InterruptWatchDeathTest, TheSecondSignalKills) {
@@ -25,9 +45,9 @@ TEST(InterruptWatchDeathTest, TheSecondSignalKills) {
       {
         const InterruptWatch watch;
         raise(SIGINT);
-        raise(SIGINT);
+        raise(SIGTERM);
       },
-      ::testing::KilledBySignal(SIGINT),
+      ::testing::KilledBySignal(SIGTERM),
       "");
 }
 

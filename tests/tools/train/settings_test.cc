@@ -1,5 +1,6 @@
 #include <filesystem>
 #include <map>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -56,6 +57,18 @@ INSTANTIATE_TEST_SUITE_P(All,
                                            "train-gpt-linkbound.toml",
                                            "train-gpt-tiny.toml",
                                            "train-gpt-large.toml"));
+
+TEST(ReadmeTest, NamesKeysThatExist) {
+  const std::string readme = ReadWhole(kConfigs + "/../README.md");
+  const absl::StatusOr<Config> config = Config::Load(kConfigs + "/train-gpt.toml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const std::regex key("`((?:io|tiers|scheduler|train|model|device)[.][a-z_.]+)`");
+  int keys = 0;
+  for (std::sregex_iterator at(readme.begin(), readme.end(), key), end; at != end; ++at, ++keys) {
+    EXPECT_TRUE(config->Has((*at)[1].str())) << (*at)[1];
+  }
+  EXPECT_GE(keys, 3);
+}
 
 TEST(ShippedConfigsTest, NoneIsForgottenHere) {
   for (const auto& entry : std::filesystem::directory_iterator(kConfigs)) {

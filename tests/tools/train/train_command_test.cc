@@ -2,6 +2,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <filesystem>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -89,6 +92,20 @@ TEST_F(TrainCommandTest, VerifiesBitForBitAndReportsEveryField) {
   }
   EXPECT_GT(json["peak_rss_bytes"], json["live_bytes"]);
   EXPECT_THAT(spill_.Names(), IsEmpty());
+}
+
+/// As `--config <(cat FILE)` has it.
+TEST_F(TrainCommandTest, VerifiesAConfigurationThatCanBeReadOnlyOnce) {
+  const std::string config = ReadWhole(kTinyConfig);
+  std::array<int, 2> ends;
+  ASSERT_EQ(pipe(ends.data()), 0);
+  ASSERT_EQ(write(ends[1], config.data(), config.size()), static_cast<ssize_t>(config.size()));
+  close(ends[1]);
+  std::vector<std::string> words = Words({"--verify", "--set", "train.seed=7"});
+  std::replace(words.begin(), words.end(), kTinyConfig, "/dev/fd/" + std::to_string(ends[0]));
+  Command command(words);
+  close(ends[0]);
+  EXPECT_EQ(command.Wait(), 0) << command.errors();
 }
 
 TEST_F(TrainCommandTest, AFlippedBitIsFoundAndNamed) {
@@ -188,14 +205,32 @@ TEST_F(TrainCommandTest, APacedLinkIsJudgedAfterItsPaceIsSet) {
               AllOf(HasSubstr("hbm-dram paced at"), HasSubstr("median of 3 of 8")));
 }
 
-TEST_F(TrainCommandTest, CtrlCFinishesTheStepAndPrintsTheSummary) {
+class TrainInterruptTest : public TrainCommandTest, public ::testing::WithParamInterface<int> {};
+
+TEST_P(TrainInterruptTest, FinishesTheStepAndPrintsTheSummary) {
   Command command(Words({"--set", "train.steps=100000", "--save", files_ / "model.safetensors"}));
   ASSERT_TRUE(command.ReadUntil("step    1/")) << command.errors();
-  command.Signal(SIGINT);
-  EXPECT_EQ(command.Wait(), 130) << command.errors();
+  command.Signal(GetParam());
+  EXPECT_EQ(command.Wait(), 128 + GetParam()) << command.errors();
   EXPECT_THAT(command.output(), HasSubstr("peak memory"));
   EXPECT_THAT(spill_.Names(), IsEmpty());
   EXPECT_THAT(files_.Names(), ElementsAre("model.safetensors", "text"));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TrainInterruptTest, ::testing::Values(SIGINT, SIGTERM, SIGHUP));
+
+TEST_F(TrainCommandTest, AKilledRunLeavesNothing) {
+  Command command(Words({"--set",
+                         "train.steps=100000",
+                         "--save",
+                         files_ / "model.safetensors",
+                         "--trace",
+                         files_ / "trace.json"}));
+  ASSERT_TRUE(command.ReadUntil("step    1/")) << command.errors();
+  command.Signal(SIGKILL);
+  EXPECT_EQ(command.Wait(), 128 + SIGKILL);
+  EXPECT_THAT(spill_.Names(), IsEmpty());
+  EXPECT_THAT(files_.Names(), ElementsAre("text"));
 }
 
 TEST_F(TrainCommandTest, CtrlCWorksWhileVerifying) {
@@ -252,12 +287,57 @@ TEST_F(TrainCommandTest, SpillDirectoriesThatCannotBeTrustedAreRefused) {
 }
 
 TEST_F(TrainCommandTest, OutputsThatCannotBeWrittenAreFoundBeforeTheWork) {
+  std::filesystem::create_symlink("loop", files_ / "loop");
   for (const char* flag : {"--record", "--trace", "--save"}) {
-    Command command(Words({flag, files_ / "no/such"}));
-    EXPECT_EQ(command.Wait(), 2) << flag;
-    EXPECT_EQ(command.output().find("step"), std::string::npos);
+    for (const std::string& name : {std::string("no/such"),
+                                    std::string("text/x"),
+                                    std::string("loop"),
+                                    std::string(256, 'x')}) {
+      Command command(Words({flag, files_ / name}));
+      EXPECT_EQ(command.Wait(), 2) << flag << " " << name;
+      EXPECT_THAT(command.errors(), HasSubstr(flag));
+      EXPECT_EQ(command.output().find("step"), std::string::npos);
+    }
   }
+  EXPECT_THAT(files_.Names(), ElementsAre("loop", "text"));
+}
+
+TEST_F(TrainCommandTest, AnOutputWithoutANameIsRefusedByItsFlag) {
+  EXPECT_THAT(UserError(Words({"--save", ""})), HasSubstr("--save"));
+  EXPECT_THAT(UserError(Words({"--record="})), HasSubstr("--record"));
+  EXPECT_THAT(UserError(Words({"--trace", ""})), HasSubstr("--trace"));
+}
+
+TEST_F(TrainCommandTest, ResultsThatAreLostAreNoSuccess) {
+  for (const char* flag : {"--json", "--verify"}) {
+    Command command(Words({flag}), {.output_path = "/dev/full"});
+    EXPECT_EQ(command.Wait(), 3) << flag;
+    EXPECT_THAT(command.errors(), AllOf(HasSubstr("standard output"), HasSubstr("ENOSPC")));
+  }
+}
+
+TEST_F(TrainCommandTest, AClosedPipeIsNoSuccess) {
+  Command command(Words({"--set", "train.steps=100000", "--save", files_ / "model.safetensors"}));
+  ASSERT_TRUE(command.ReadUntil("step    1/")) << command.errors();
+  command.CloseOutput();
+  EXPECT_EQ(command.Wait(), 128 + SIGPIPE);
   EXPECT_THAT(files_.Names(), ElementsAre("text"));
+}
+
+TEST_F(TrainCommandTest, OneFileForTwoOutputsIsFoundBeforeTheWork) {
+  std::filesystem::create_symlink("out", files_ / "link");
+  EXPECT_THAT(UserError(Words({"--save", files_ / "out", "--trace", files_ / "link"})),
+              AllOf(HasSubstr("--save"), HasSubstr("--trace"), HasSubstr("same file")));
+  EXPECT_THAT(UserError(Words({"--save", files_ / "out", "--record", files_ / "./out"})),
+              AllOf(HasSubstr("--save"), HasSubstr("--record")));
+  EXPECT_THAT(files_.Names(), ElementsAre("link", "text"));
+}
+
+TEST_F(TrainCommandTest, StandardOutputsFileIsNotReplaced) {
+  const std::string log = files_.Write("log", "");
+  Command command(Words({"--record", "/dev/stdout"}), {.output_path = log});
+  EXPECT_EQ(command.Wait(), 2);
+  EXPECT_THAT(command.errors(), AllOf(HasSubstr("--record"), HasSubstr("standard output")));
 }
 
 TEST_F(TrainCommandTest, APaceNeedsStepsToJudge) {
