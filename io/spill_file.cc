@@ -42,7 +42,10 @@ absl::StatusOr<FileDescriptor> OpenNamed(const SpillDirectory& directory) {
   SLUICE_ASSIGN_OR_RETURN(const std::string name, RandomName());
   const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   FileDescriptor fd(openat(directory.fd.get(), name.c_str(), flags, kOwnerOnly));
-  if (!fd.valid()) return base::StatusFromErrno(errno, Describe(directory, "open"));
+  if (!fd.valid()) {
+    return base::StatusFromErrno(
+        errno, Describe(directory, "no file can be made there, use another directory: open"));
+  }
   if (unlinkat(directory.fd.get(), name.c_str(), 0) != 0) {
     return base::StatusFromErrno(errno, Describe(directory, "unlink"));
   }
