@@ -23,20 +23,21 @@ struct Backoff {
 };
 
 /// Runs jobs later, on one thread that starts with the first job: what is used for errors alone
-/// costs nothing without them. Threads: any. Lifetime: every job has run before destruction.
+/// costs nothing without them. Tests put another in its place. Threads: any. Lifetime: every job
+/// has run before destruction.
 class Timer {
  public:
   using Job = absl::AnyInvocable<void()>;
 
   /// `name` is that of the thread, at most 15 characters.
   explicit Timer(std::string name) : name_(std::move(name)) {}
-  ~Timer();
+  virtual ~Timer();
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
   /// Runs `job`, which must not block, after `pause`. False when there is no thread and none can be
   /// started: the job is not run.
-  bool After(std::chrono::microseconds pause, Job job);
+  virtual bool After(std::chrono::microseconds pause, Job job);
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -54,7 +54,10 @@ absl::Status CheckPageStoreOptions(const PageStoreOptions& options) {
     return InvalidOption("queue_depth", options.queue_depth, "from 1 to 1024");
   }
   if (options.operations_max == 0) return InvalidOption("operations_max", 0, "at least 1");
-  if (options.attempts_max < 1) return InvalidOption("attempts_max", 0, "at least 1");
+  if (options.backoff.attempts_max < 1) return InvalidOption("attempts_max", 0, "at least 1");
+  if (options.backoff.first_pause.count() < 0) {
+    return InvalidOption("first_pause", 0, "not negative");
+  }
   return absl::OkStatus();
 }
 

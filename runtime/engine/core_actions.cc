@@ -50,6 +50,7 @@ void CoreThread::Perform(const core::FailTicket& action) {
 
 void CoreThread::Perform(const core::LosePage& action) {
   PageFault fault = faults_.OfPage(action.page);
+  if (fault.cause.ok()) fault.cause = faults_.AttemptOf(action.page).cause;
   if (fault.tier == core::kNoTier) fault.tier = action.tier;
   faults_.NotePage(action.page, fault);
   owners_.Owner(action.page)

@@ -147,6 +147,7 @@ void CoreThread::On(Completion& completion) {
   const TaskBook::Task task = tasks_.End(completion.task);
   if (stopping_) return;  // nothing is to follow from it any more
   if (!completion.failure) {
+    faults_.ForgetAttempt(task.page);
     Feed(core::TaskDone{completion.task});
     return;
   }
@@ -155,15 +156,21 @@ void CoreThread::On(Completion& completion) {
 }
 
 void CoreThread::NoteFailure(const Completion& completion, const TaskBook::Task& task) {
-  const bool fill = task.source == core::kNoTier;
   parts_.logger->Warning(fmt::format("a transfer of tensor '{}' to {} failed: {}",
                                      owners_.Owner(task.page)->NameAt(task.page),
                                      ToString(parts_.tiers->id(task.target)),
                                      base::ToStd(completion.status.message())));
-  if (completion.failure != core::FailureKind::kSourceLost) {
-    faults_.NoteTier(task.target, completion.status);
-    return;
+  if (completion.failure == core::FailureKind::kSourceLost) {
+    NoteLostSource(completion, task);
+  } else if (task.source < task.target) {
+    faults_.NoteTier(task.target, completion.status);  // it takes no page
+  } else {
+    faults_.NoteAttempt(task.page, {task.target, completion.status});
   }
+}
+
+void CoreThread::NoteLostSource(const Completion& completion, const TaskBook::Task& task) {
+  const bool fill = task.source == core::kNoTier;
   const PageFault before = faults_.OfPage(task.page);
   if (fill && !before.cause.ok()) {  // a refill after a loss: both causes matter
     const std::string text = fmt::format("{}; then {}",

@@ -78,6 +78,7 @@ class CoreThread {
   void On(ReleaseFramesNotice& notice);
   void On(StopNotice& notice);
   void NoteFailure(const Completion& completion, const TaskBook::Task& task);
+  void NoteLostSource(const Completion& completion, const TaskBook::Task& task);
   void FailReplies();
   void NameLeakedLeases(const TicketBook::Entry& entry);
 

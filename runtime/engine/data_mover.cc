@@ -19,10 +19,18 @@ core::TierIndex LinkOf(const core::StartCopy& order) {
   return std::min(order.source, order.target);
 }
 
-/// What a failed copy means for the core. A failed read leaves the slot unreadable, whatever the
-/// cause; a failed write, or a failed copy between memories, leaves the source as it was.
+/// Whether a failed read says that the bytes are gone: they are not what was written (DataLoss), or
+/// nothing was (NotFound). Every other cause may pass, and the source stays what it was.
+bool SourceIsLost(const absl::Status& status) {
+  return absl::IsDataLoss(status) || absl::IsNotFound(status);
+}
+
+/// What a failed copy means for the core. A failed write, or a failed copy between memories, leaves
+/// the source as it was.
 core::FailureKind KindOf(bool read_from_store, const absl::Status& status) {
-  if (read_from_store) return core::FailureKind::kSourceLost;
+  if (read_from_store) {
+    return SourceIsLost(status) ? core::FailureKind::kSourceLost : core::FailureKind::kTargetFailed;
+  }
   return status.code() == absl::StatusCode::kResourceExhausted ? core::FailureKind::kTargetFull
                                                                : core::FailureKind::kTargetFailed;
 }
