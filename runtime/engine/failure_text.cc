@@ -50,13 +50,14 @@ absl::Status PageLost(const core::FailTicket& failure,
                       const TierSet& tiers,
                       const FaultLog& faults) {
   const PageFault fault = faults.OfPage(failure.page);
-  const core::TierIndex tier = fault.tier == core::kNoTier ? failure.tier : fault.tier;
-  const std::string where =
-      tier == core::kNoTier ? std::string() : fmt::format(" in {}", ToString(tiers.id(tier)));
-  return absl::DataLossError(fmt::format("op '{}': {}: the only copy{} is lost: {}",
+  // Without a tier it was not a copy that could not be read, but a file or a callback.
+  const std::string what = fault.tier == core::kNoTier
+                               ? std::string("the content")
+                               : fmt::format("the only copy in {}", ToString(tiers.id(fault.tier)));
+  return absl::DataLossError(fmt::format("op '{}': {}: {} is lost: {}",
                                          ticket.op().identity().name,
                                          RangeText(ticket, failure.page, tiers),
-                                         where,
+                                         what,
                                          CauseText(fault.cause)));
 }
 
