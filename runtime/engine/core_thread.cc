@@ -147,12 +147,22 @@ void CoreThread::On(Completion& completion) {
   const TaskBook::Task task = tasks_.End(completion.task);
   if (stopping_) return;  // nothing is to follow from it any more
   if (!completion.failure) {
-    faults_.ForgetAttempt(task.page);
+    NoteSuccess(task);
     Feed(core::TaskDone{completion.task});
     return;
   }
   NoteFailure(completion, task);
   Feed(core::TaskFailed{completion.task, *completion.failure});
+}
+
+void CoreThread::NoteSuccess(const TaskBook::Task& task) {
+  faults_.ForgetAttempt(task.page);
+  if (task.source >= task.target || faults_.OfTier(task.target).ok()) return;
+  faults_.ForgetTier(task.target);
+  const TierId tier = parts_.tiers->id(task.target);
+  if (parts_.health->NoteTakesPages(tier)) {
+    parts_.logger->Info(fmt::format("{} takes pages again", ToString(tier)));
+  }
 }
 
 void CoreThread::NoteFailure(const Completion& completion, const TaskBook::Task& task) {

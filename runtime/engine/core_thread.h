@@ -77,6 +77,7 @@ class CoreThread {
   void On(CancelNotice& notice);
   void On(ReleaseFramesNotice& notice);
   void On(StopNotice& notice);
+  void NoteSuccess(const TaskBook::Task& task);
   void NoteFailure(const Completion& completion, const TaskBook::Task& task);
   void NoteLostSource(const Completion& completion, const TaskBook::Task& task);
   void FailReplies();

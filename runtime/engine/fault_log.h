@@ -20,6 +20,7 @@ class FaultLog {
  public:
   void NotePage(PageIndex page, PageFault fault) { pages_[page] = std::move(fault); }
   void NoteTier(core::TierIndex tier, absl::Status cause) { tiers_[tier] = std::move(cause); }
+  void ForgetTier(core::TierIndex tier) { tiers_.erase(tier); }
   /// The page could not be brought to a tier, but nothing is lost.
   void NoteAttempt(PageIndex page, PageFault fault) { attempts_[page] = std::move(fault); }
   void ForgetAttempt(PageIndex page) { attempts_.erase(page); }
