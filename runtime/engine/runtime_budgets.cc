@@ -3,7 +3,7 @@
 
 #include "base/status.h"
 #include "fmt/format.h"
-#include "runtime/engine/host_stream.h"
+#include "runtime/device/emulated_stream.h"
 #include "runtime/engine/runtime_state.h"
 
 namespace sluice::internal {
@@ -90,13 +90,10 @@ absl::Status RuntimeState::SetEmulatedRates(double in_bytes_per_second,
 }
 
 std::shared_ptr<StreamState> RuntimeState::CreateStream() {
-  std::unique_ptr<device::Stream> stream;
-  if (tiers_->device() != nullptr) {
-    stream = tiers_->device()->CreateStream();
-  } else {
-    stream = std::make_unique<engine::HostStream>(options_.cpus);
-  }
-  auto state = std::make_shared<StreamState>(std::move(stream));
+  std::unique_ptr<device::Stream> stream = tiers_->device() != nullptr
+                                               ? tiers_->device()->CreateStream()
+                                               : device::MakeEmulatedStream(options_.cpus);
+  auto state = std::make_shared<StreamState>(std::move(stream), stream_count_);
   base::MutexLock lock(streams_mutex_);
   std::erase_if(streams_, [](const auto& weak) { return weak.expired(); });
   streams_.push_back(state);

@@ -14,7 +14,8 @@ RuntimeState::RuntimeState(RuntimeOptions options)
       recorder_(options_.page_bytes.count()),
       table_(options_.page_bytes.count()),
       mailbox_(std::make_shared<engine::Mailbox>(options_.request_queue_capacity)),
-      waits_(std::make_shared<engine::WaitMeter>(options_.trace)) {}
+      waits_(std::make_shared<engine::WaitMeter>(options_.trace)),
+      stream_count_(std::make_shared<engine::StreamCount>()) {}
 
 RuntimeState::~RuntimeState() {
   SLUICE_CHECK(core_thread_ == nullptr, "a runtime is shut down before it goes away");
@@ -90,6 +91,7 @@ void RuntimeState::Shutdown() {
   for (const auto& weak : streams) {
     if (const auto stream = weak.lock()) stream->Close();
   }
+  stream_count_->WaitForNone();  // those that were let go and have work left
   table_.Close();
   for (engine::AcquireRequest& request : mailbox_->CloseRequests()) {
     request.ticket->Fail(absl::CancelledError("the runtime has shut down"));

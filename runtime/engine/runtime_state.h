@@ -138,6 +138,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   std::vector<core::FrameIndex> budgets_ ABSL_GUARDED_BY(budgets_mutex_);
   base::Mutex streams_mutex_;
   std::vector<std::weak_ptr<StreamState>> streams_ ABSL_GUARDED_BY(streams_mutex_);
+  const std::shared_ptr<engine::StreamCount> stream_count_;
 };
 
 /// Reaches into a Runtime, for tests and tools.

@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <latch>
+#include <memory>
 #include <thread>
 
 #include "tests/runtime/engine/faulty_store.h"
@@ -43,6 +45,46 @@ TEST(LifetimeTest, EverythingIsHarmlessAfterTheRuntime) {
   stream.ReleaseAfter(std::move((*leases)[0]));
   stream.Synchronize();
   unused.EndAfter(stream);
+}
+
+TEST(LifetimeTest, AStreamMayBeLetGoByItsOwnWork) {
+  for (const bool with_device : {true, false}) {
+    RuntimeFixture runtime;
+    if (!with_device) runtime.options.hbm_bytes = Bytes();
+    runtime.Start();
+    std::latch held(1);
+    std::latch let_go(1);
+    std::atomic<int> ran = 0;
+    auto stream = std::make_unique<StreamRef>(runtime->CreateStream());
+    stream->Enqueue([&, own = *stream]() mutable {
+      held.wait();
+      own = StreamRef();  // the last one
+      let_go.count_down();
+      ++ran;
+    });
+    stream->Enqueue([&ran] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      ++ran;
+    });
+    stream.reset();
+    held.count_down();
+    let_go.wait();
+    runtime.Stop();
+    EXPECT_EQ(ran, 2) << "the runtime waits for what was enqueued";
+  }
+}
+
+TEST(LifetimeDeathTest, AStreamsOwnWorkCannotWaitForTheStream) {
+  EXPECT_DEATH(
+      {
+        RuntimeFixture runtime;
+        runtime.options.hbm_bytes = Bytes();
+        runtime.Start();
+        StreamRef own = runtime->CreateStream();
+        own.Enqueue([&own] { own.Synchronize(); });
+        own.Synchronize();
+      },
+      "a stream's own work does not wait for the stream");
 }
 
 TEST(LifetimeTest, LeakedLeasesAreNamedOnce) {
