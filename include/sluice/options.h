@@ -19,10 +19,10 @@ enum class DeviceKind { kEmulated, kCuda };
 
 /// The emulated device: host memory that stands for HBM, reached by real copies.
 struct EmulatedDeviceOptions {
-  /// Modelled rate per direction in bytes per second; 0 copies as fast as the host can.
+  /// Modelled rate per direction in bytes per second, at least 1; 0 copies as fast as the host can.
   double in_bytes_per_second = 0;
   double out_bytes_per_second = 0;
-  /// Added to the completion of every copy; does not occupy the link.
+  /// Added to the completion of every copy, at most 1e6; does not occupy the link.
   double latency_seconds = 0;
 };
 
@@ -72,7 +72,7 @@ struct RuntimeOptions {
   std::vector<int> cpus;
   /// Requests that may wait for the core thread; beyond it tickets are simply not ready yet.
   std::uint32_t request_queue_capacity = 4096;
-  /// A transfer that takes longer is reported as stalled.
+  /// A transfer that takes longer is reported as stalled; at most 1e6, 0: none is.
   double stall_seconds = 10.0;
 
   /// Debug aids: overwrite leases are filled with NaN, and the event stream is kept for replay.

@@ -103,7 +103,9 @@ class Runtime {
   /// Shrinks or grows hbm or dram, up to the budget at creation. Shrinking returns when the memory
   /// is back with the system. Errors: ResourceExhausted (leases or reservations hold more).
   absl::Status SetBudget(TierId tier, Bytes bytes);
-  /// Replaces the emulated device's modelled rates. Errors: FailedPrecondition for another device.
+  /// Replaces the emulated device's modelled rates, in bytes per second: 0 (as fast as the host
+  /// copies), or at least 1. Errors: FailedPrecondition for another device, InvalidArgument
+  /// (negative, between 0 and 1, not finite): the rates stay as they are.
   absl::Status SetEmulatedRates(double in_bytes_per_second, double out_bytes_per_second);
 
   StreamRef CreateStream();

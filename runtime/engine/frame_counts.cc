@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "fmt/format.h"
 #include "runtime/engine/backends.h"
+#include "runtime/engine/option_limits.h"
 
 namespace sluice::engine {
 namespace {
@@ -34,10 +35,13 @@ absl::Status CheckScalars(const RuntimeOptions& options) {
   if (options.request_queue_capacity < 1) {
     return absl::InvalidArgumentError("request_queue_capacity is 0; at least 1 is needed");
   }
-  if (!(options.stall_seconds >= 0)) {
-    return absl::InvalidArgumentError("stall_seconds must not be negative");
-  }
-  return absl::OkStatus();
+  SLUICE_RETURN_IF_ERROR(CheckSeconds("stall_seconds", options.stall_seconds));
+  const EmulatedDeviceOptions& emulated = options.emulated;
+  SLUICE_RETURN_IF_ERROR(
+      CheckSeconds("device.emulated.latency_seconds", emulated.latency_seconds));
+  SLUICE_RETURN_IF_ERROR(
+      CheckRate("device.emulated.in_bytes_per_second", emulated.in_bytes_per_second));
+  return CheckRate("device.emulated.out_bytes_per_second", emulated.out_bytes_per_second);
 }
 
 absl::StatusOr<core::FrameIndex> FramesOf(std::string_view name,

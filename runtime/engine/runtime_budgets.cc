@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "fmt/format.h"
 #include "runtime/device/emulated_stream.h"
+#include "runtime/engine/option_limits.h"
 #include "runtime/engine/runtime_state.h"
 
 namespace sluice::internal {
@@ -84,6 +85,8 @@ absl::Status RuntimeState::SetEmulatedRates(double in_bytes_per_second,
   if (backends_->emulated() == nullptr) {
     return absl::FailedPreconditionError("this runtime has no emulated device");
   }
+  SLUICE_RETURN_IF_ERROR(engine::CheckRate("in_bytes_per_second", in_bytes_per_second));
+  SLUICE_RETURN_IF_ERROR(engine::CheckRate("out_bytes_per_second", out_bytes_per_second));
   backends_->emulated()->SetRates(
       {in_bytes_per_second, out_bytes_per_second, options_.emulated.latency_seconds});
   return absl::OkStatus();
