@@ -102,6 +102,7 @@ void RuntimeState::Shutdown() {
   core_thread_.reset();  // and with it the last segments and their addresses
   mover_.reset();
   backends_.reset();
+  waits_->CloseSink();  // threads that waited for tickets may still be on their way out
   health_.NoteDead("the runtime has shut down");
 }
 

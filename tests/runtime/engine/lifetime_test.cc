@@ -47,6 +47,35 @@ TEST(LifetimeTest, EverythingIsHarmlessAfterTheRuntime) {
   unused.EndAfter(stream);
 }
 
+TEST(LifetimeTest, TheTraceSinkIsNotCalledAfterTheRuntime) {
+  std::atomic<bool> gone = false;
+  std::atomic<int> late = 0;
+  RuntimeFixture runtime;
+  runtime.options.trace = [&](const TraceSpan& span) {
+    if (span.track != "stall") return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    if (gone) ++late;
+  };
+  runtime.Start();
+  const TensorId tensor = runtime.Make("t", kPage);
+  const Access write{.tensor = tensor, .mode = AccessMode::kWrite, .tier = kDram0};
+  auto held = runtime.Acquire(write);
+  ASSERT_THAT(held, IsOk());
+  Op op = runtime->BeginOp({.name = "waits", .lane = "another"});
+  Ticket ticket = op.AcquireAll({&write, 1});
+  std::latch begun(1);
+  std::thread waiter([&] {
+    begun.count_down();
+    EXPECT_THAT(ticket.Wait(), HasCode(absl::StatusCode::kCancelled));
+  });
+  begun.wait();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  runtime.Stop();
+  gone = true;
+  waiter.join();
+  EXPECT_EQ(late, 0);
+}
+
 TEST(LifetimeTest, AStreamMayBeLetGoByItsOwnWork) {
   for (const bool with_device : {true, false}) {
     RuntimeFixture runtime;
