@@ -128,18 +128,23 @@ absl::Status Arena::State::TakeFrames(std::uint32_t first, std::uint32_t last) {
 }
 
 /// Unmaps first: a hole punched under a mapping would be filled again by the next stray access.
+/// When the memory does not go back, frames that the arena had are mapped again and stay its own.
 absl::Status Arena::State::GiveBackFrames(std::uint32_t first, std::uint32_t last) {
   const std::span<std::byte> memory = Bytes(first, last);
   const std::uint64_t offset = first * options.page_bytes;
+  const std::uint32_t before = frame_count;
   SLUICE_RETURN_IF_ERROR(range->Unmap(offset, memory.size()));
   frame_count = first;
   if (fallocate(fd,
                 FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                 static_cast<off_t>(offset),
-                static_cast<off_t>(memory.size())) != 0) {
-    return base::StatusFromErrno(errno, "fallocate PUNCH_HOLE of arena " + options.name);
+                static_cast<off_t>(memory.size())) == 0) {
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
+  const absl::Status refused =
+      base::StatusFromErrno(errno, "fallocate PUNCH_HOLE of arena " + options.name);
+  if (before == last && MapFrames(memory, 0).ok()) frame_count = before;
+  return refused;
 }
 
 void Arena::State::MeasureHugeShare() {

@@ -18,11 +18,12 @@ absl::StatusOr<std::shared_ptr<ReservationState>> RuntimeState::Reserve(TierId t
   SLUICE_ASSIGN_OR_RETURN(const core::TierIndex index, tiers_->LeasableIndexOf(tier));
   const std::uint64_t page_bytes = tiers_->page_bytes();
   const std::uint64_t frames = bytes.count() / page_bytes + (bytes.count() % page_bytes != 0);
-  if (frames == 0 || frames > tiers_->tier(index).frames) {
+  const core::FrameIndex budget = BudgetOf(index);
+  if (frames == 0 || frames > budget) {
     return absl::InvalidArgumentError(fmt::format("{} cannot be reserved in {}, which has {}",
                                                   ToString(bytes),
                                                   ToString(tier),
-                                                  ToString(tiers_->PagesToBytes(BudgetOf(index)))));
+                                                  ToString(tiers_->PagesToBytes(budget))));
   }
   engine::ReserveRequest request{.tier = index, .frames = static_cast<std::uint32_t>(frames)};
   auto reply = request.reply.get_future();
@@ -71,13 +72,20 @@ absl::Status RuntimeState::SetBudget(TierId tier, Bytes bytes) {
   const core::FrameIndex before = BudgetOf(index);
   // Frames are there before the core may use them, and go only when it uses them no more.
   if (frames > before) SLUICE_RETURN_IF_ERROR(ResizeNow(index, frames));
-  if (const absl::Status changed = ChangeBudget(index, frames); !changed.ok()) {
-    if (frames > before) SLUICE_RETURN_IF_ERROR(ResizeNow(index, before));
-    return changed;
-  }
+  const absl::Status changed = ChangeBudget(index, frames);
+  if (absl::IsCancelled(changed)) return changed;
+  if (!changed.ok() && UndoBudgetChange(index, before)) return changed;
   base::MutexLock lock(budgets_mutex_);
   budgets_[index] = frames;
-  return absl::OkStatus();
+  return changed;
+}
+
+bool RuntimeState::UndoBudgetChange(core::TierIndex tier, core::FrameIndex before) {
+  // Nothing is to be done when the core has refused; when it did its part and the system did not,
+  // the frames must be there again before the core may use them.
+  if (!ResizeNow(tier, before).ok()) return false;
+  ChangeBudget(tier, before).IgnoreError();
+  return true;
 }
 
 absl::Status RuntimeState::SetEmulatedRates(double in_bytes_per_second,

@@ -108,6 +108,8 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
                                                  engine::OpRecord* record) const;
   absl::Status ResizeNow(core::TierIndex tier, core::FrameIndex frames);
   absl::Status ChangeBudget(core::TierIndex tier, core::FrameIndex frames);
+  /// After a change that failed. False when the frames could not be had back.
+  bool UndoBudgetChange(core::TierIndex tier, core::FrameIndex before);
   core::FrameIndex BudgetOf(core::TierIndex tier) const;
   engine::CoreSnapshot Snapshot() const;
   TierStats StatsOf(core::TierIndex tier, const core::TierCounters& counters) const;
