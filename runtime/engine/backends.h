@@ -29,6 +29,9 @@ struct FrameCounts {
   core::FrameIndex nvme = 0;
 };
 
+/// The frames that a tier needs at least; one between two others lets pages pass.
+core::FrameIndex FramesMin(bool middle);
+
 /// Errors: InvalidArgument that names the option.
 absl::StatusOr<FrameCounts> CountFrames(const RuntimeOptions& options);
 

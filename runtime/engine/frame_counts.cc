@@ -12,8 +12,6 @@ namespace {
 
 constexpr Bytes kPageBytesMin = 4_KiB;
 constexpr Bytes kPageBytesMax = 64_MiB;
-/// A tier between two others: two transit frames per direction and one to live in (I9).
-constexpr core::FrameIndex kMiddleFramesMin = 5;
 
 absl::Status CheckScalars(const RuntimeOptions& options) {
   const Bytes page = options.page_bytes;
@@ -68,6 +66,9 @@ absl::StatusOr<core::FrameIndex> FramesOf(std::string_view name,
 
 }  // namespace
 
+// A tier between two others: two transit frames per direction and one to live in (I9).
+core::FrameIndex FramesMin(bool middle) { return middle ? 5 : 1; }
+
 absl::StatusOr<FrameCounts> CountFrames(const RuntimeOptions& options) {
   SLUICE_RETURN_IF_ERROR(CheckScalars(options));
   const bool hbm = options.hbm_bytes > Bytes();
@@ -82,7 +83,7 @@ absl::StatusOr<FrameCounts> CountFrames(const RuntimeOptions& options) {
   if (hbm) {
     SLUICE_ASSIGN_OR_RETURN(frames.hbm, FramesOf("hbm", options.hbm_bytes, 1, page, 1));
   }
-  const core::FrameIndex dram_min = hbm && nvme ? kMiddleFramesMin : 1;
+  const core::FrameIndex dram_min = FramesMin(hbm && nvme);
   SLUICE_ASSIGN_OR_RETURN(frames.dram, FramesOf("dram", options.dram_bytes, share, page, dram_min));
   if (nvme) {
     SLUICE_ASSIGN_OR_RETURN(frames.nvme, FramesOf("nvme", options.nvme_bytes, share, page, 1));

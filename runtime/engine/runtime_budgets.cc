@@ -59,12 +59,14 @@ absl::Status RuntimeState::ChangeBudget(core::TierIndex tier, core::FrameIndex f
 absl::Status RuntimeState::SetBudget(TierId tier, Bytes bytes) {
   SLUICE_ASSIGN_OR_RETURN(const core::TierIndex index, tiers_->LeasableIndexOf(tier));
   const std::uint64_t wanted = bytes.count() / tiers_->page_bytes();
-  if (wanted == 0 || wanted > tiers_->tier(index).frames) {
+  const core::FrameIndex least = engine::FramesMin(/*middle=*/index > 0);
+  if (wanted < least || wanted > tiers_->tier(index).frames) {
     return absl::InvalidArgumentError(fmt::format(
-        "the budget of {} cannot be {}; it is at least one page and at most the {} that "
-        "the runtime was created with",
+        "the budget of {} cannot be {}; it is at least {} and at most the {} that the runtime was "
+        "created with",
         ToString(tier),
         ToString(bytes),
+        ToString(tiers_->PagesToBytes(least)),
         ToString(tiers_->PagesToBytes(tiers_->tier(index).frames))));
   }
   const auto frames = static_cast<core::FrameIndex>(wanted);

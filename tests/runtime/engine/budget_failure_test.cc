@@ -61,15 +61,6 @@ TEST(BudgetFailureTest, ABudgetBelowTheLeastNamesIt) {
   EXPECT_THAT(runtime->SetBudget(kDram0, Bytes(5 * kPage)), IsOk());
 }
 
-TEST(BudgetFailureTest, TheLowestTiersBudgetCannotChange) {
-  RuntimeFixture runtime;
-  runtime.options.nvme_bytes = Bytes();
-  runtime.Start();
-  EXPECT_THAT(runtime->SetBudget(kDram0, Bytes(16 * kPage)),
-              IsStatus(absl::StatusCode::kInvalidArgument,
-                       "the budget of dram0 cannot change: it is the lowest tier"));
-}
-
 TEST(BudgetFailureTest, AReservationIsComparedWithTheBudgetOfNow) {
   RuntimeFixture runtime;
   runtime.Start();
