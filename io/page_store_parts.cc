@@ -38,7 +38,7 @@ absl::Status ChooseEngine(const PageStoreOptions& options, PageStoreParts* parts
     parts->engine_reason = std::string(base::ToStd(ring.status().message()));
   }
   if (options.require_io_uring) return RequiredButRefused(parts->engine_reason);
-  parts->engine = MakeThreadEngine(engine_options);
+  SLUICE_ASSIGN_OR_RETURN(parts->engine, MakeThreadEngine(engine_options));
   return absl::OkStatus();
 }
 

@@ -65,7 +65,8 @@ class Device {
   virtual void CopyIn(std::span<const std::byte> host, std::uint32_t frame, DoneFn done) = 0;
   virtual void CopyOut(std::uint32_t frame, std::span<std::byte> host, DoneFn done) = 0;
 
-  virtual std::unique_ptr<Stream> CreateStream() = 0;
+  /// Errors: ResourceExhausted (threads).
+  virtual absl::StatusOr<std::unique_ptr<Stream>> CreateStream() = 0;
 
   /// See numa::Arena: gives frames back, or takes them again; the frames that there are afterwards.
   virtual absl::StatusOr<std::uint32_t> Resize(std::uint32_t frames) = 0;

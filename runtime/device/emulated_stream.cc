@@ -7,6 +7,8 @@
 
 #include "base/check.h"
 #include "base/mutex.h"
+#include "base/status.h"
+#include "base/thread.h"
 #include "base/worker_pool.h"
 
 namespace sluice::device {
@@ -57,11 +59,8 @@ class WorkQueue {
 
 class EmulatedStream : public Stream {
  public:
-  explicit EmulatedStream(const std::vector<int>& cpus)
-      : queue_(std::make_shared<WorkQueue>()), thread_([queue = queue_, cpus] {
-          base::SetUpThread("sluice-stream", cpus);
-          queue->Run();
-        }) {}
+  EmulatedStream(std::shared_ptr<WorkQueue> queue, std::thread thread)
+      : queue_(std::move(queue)), thread_(std::move(thread)) {}
 
   ~EmulatedStream() override {
     queue_->Close();
@@ -95,8 +94,13 @@ class EmulatedStream : public Stream {
 
 }  // namespace
 
-std::unique_ptr<Stream> MakeEmulatedStream(const std::vector<int>& cpus) {
-  return std::make_unique<EmulatedStream>(cpus);
+absl::StatusOr<std::unique_ptr<Stream>> MakeEmulatedStream(const std::vector<int>& cpus) {
+  auto queue = std::make_shared<WorkQueue>();
+  SLUICE_ASSIGN_OR_RETURN(std::thread thread, base::StartThread([queue, cpus] {
+                            base::SetUpThread("sluice-stream", cpus);
+                            queue->Run();
+                          }));
+  return std::make_unique<EmulatedStream>(std::move(queue), std::move(thread));
 }
 
 }  // namespace sluice::device

@@ -136,11 +136,13 @@ absl::StatusOr<std::unique_ptr<Backends>> Backends::Create(const RuntimeOptions&
   SLUICE_ASSIGN_OR_RETURN(const FrameCounts frames, CountFrames(options));
   SLUICE_RETURN_IF_ERROR(CheckMemory(options, frames));
   std::unique_ptr<Backends> backends(new Backends());
-  backends->workers_ = std::make_unique<base::WorkerPool>(base::WorkerPoolOptions{
-      .threads = options.worker_threads,
-      // Bounded in truth by tasks in flight; the core thread must not block.
-      .queue_capacity = std::size_t{1} << 20,
-      .cpus = options.cpus});
+  SLUICE_ASSIGN_OR_RETURN(
+      backends->workers_,
+      base::WorkerPool::Create(
+          {.threads = options.worker_threads,
+           // Bounded in truth by tasks in flight; the core thread must not block.
+           .queue_capacity = std::size_t{1} << 20,
+           .cpus = options.cpus}));
   if (frames.nvme > 0) {  // first: a refused spill directory should not cost the touching of arenas
     SLUICE_RETURN_IF_ERROR(backends->MakeStore(options, frames.nvme, hooks));
   }

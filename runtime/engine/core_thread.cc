@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/status.h"
 #include "base/strings.h"
+#include "base/thread.h"
 #include "base/worker_pool.h"
 #include "fmt/format.h"
 
@@ -14,8 +16,9 @@ namespace sluice::engine {
 
 CoreThread::CoreThread(Parts parts) : parts_(std::move(parts)), tasks_(parts_.stall_seconds) {}
 
-void CoreThread::Start() {
-  thread_ = std::thread([this] { Run(); });
+absl::Status CoreThread::Start() {
+  SLUICE_ASSIGN_OR_RETURN(thread_, base::StartThread([this] { Run(); }));
+  return absl::OkStatus();
 }
 
 CoreSnapshot CoreThread::Snapshot() const {

@@ -49,7 +49,8 @@ class CoreThread {
 
   explicit CoreThread(Parts parts);
 
-  void Start();
+  /// Errors: ResourceExhausted (the thread cannot be started); there is nothing to join then.
+  absl::Status Start();
   /// Waits for the thread, which returns after a StopNotice once no task is in flight.
   void Join() { thread_.join(); }
   CoreSnapshot Snapshot() const;

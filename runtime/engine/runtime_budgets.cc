@@ -102,10 +102,10 @@ absl::Status RuntimeState::SetEmulatedRates(double in_bytes_per_second,
   return absl::OkStatus();
 }
 
-std::shared_ptr<StreamState> RuntimeState::CreateStream() {
-  std::unique_ptr<device::Stream> stream = tiers_->device() != nullptr
-                                               ? tiers_->device()->CreateStream()
-                                               : device::MakeEmulatedStream(options_.cpus);
+absl::StatusOr<std::shared_ptr<StreamState>> RuntimeState::CreateStream() {
+  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<device::Stream> stream,
+                          tiers_->device() != nullptr ? tiers_->device()->CreateStream()
+                                                      : device::MakeEmulatedStream(options_.cpus));
   auto state = std::make_shared<StreamState>(std::move(stream), stream_count_);
   base::MutexLock lock(streams_mutex_);
   std::erase_if(streams_, [](const auto& weak) { return weak.expired(); });

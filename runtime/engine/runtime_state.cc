@@ -25,7 +25,10 @@ absl::StatusOr<std::shared_ptr<RuntimeState>> RuntimeState::Create(
     RuntimeOptions options, const engine::BackendHooks& hooks) {
   SLUICE_RETURN_IF_ERROR(engine::CountFrames(options).status());
   std::shared_ptr<RuntimeState> state(new RuntimeState(std::move(options)));
-  SLUICE_RETURN_IF_ERROR(state->SetUp(hooks));
+  if (absl::Status set_up = state->SetUp(hooks); !set_up.ok()) {
+    state->core_thread_.reset();  // it never ran
+    return set_up;
+  }
   return state;
 }
 
@@ -56,7 +59,8 @@ absl::Status RuntimeState::SetUp(const engine::BackendHooks& hooks) {
   }
   for (const FallbackEvent& event : backends_->fallbacks()) health_.NoteFallback(event);
   if (options_.record_events) event_log_ = std::make_unique<engine::EventLog>(core_options);
-  mapper_ = std::make_unique<engine::SerialExecutor>("sluice-mapper", options_.cpus);
+  mapper_ = std::make_unique<engine::SerialExecutor>();
+  SLUICE_RETURN_IF_ERROR(mapper_->Start("sluice-mapper", options_.cpus));
   mover_ =
       std::make_unique<engine::DataMover>(engine::DataMover::Parts{.tiers = tiers_,
                                                                    .mapper = mapper_.get(),
@@ -78,8 +82,7 @@ absl::Status RuntimeState::SetUp(const engine::BackendHooks& hooks) {
                                 .stall_seconds = options_.stall_seconds,
                                 .cpus = options_.cpus,
                                 .fallbacks = backends_->fallbacks()});
-  core_thread_->Start();
-  return absl::OkStatus();
+  return core_thread_->Start();
 }
 
 void RuntimeState::Shutdown() {

@@ -83,7 +83,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   absl::StatusOr<std::shared_ptr<ReservationState>> Reserve(TierId tier, Bytes bytes);
   absl::Status SetBudget(TierId tier, Bytes bytes);
   absl::Status SetEmulatedRates(double in_bytes_per_second, double out_bytes_per_second);
-  std::shared_ptr<StreamState> CreateStream();
+  absl::StatusOr<std::shared_ptr<StreamState>> CreateStream();
   Fate TensorFate(TensorId tensor) const;
   std::string KeyWithFates(std::string_view key) const;
 

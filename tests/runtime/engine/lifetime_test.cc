@@ -34,7 +34,7 @@ TEST(LifetimeTest, EverythingIsHarmlessAfterTheRuntime) {
   ASSERT_THAT(leases, IsOk());
   auto reservation = runtime->Reserve(kDram0, Bytes(kPage));
   ASSERT_THAT(reservation, IsOk());
-  StreamRef stream = runtime->CreateStream();
+  StreamRef stream = runtime->CreateStream().value();
   Ticket granted = op.AcquireAll({&access, 1});
   ASSERT_THAT(granted.Wait(), IsOk());
   runtime.Stop();
@@ -84,7 +84,7 @@ TEST(LifetimeTest, AStreamMayBeLetGoByItsOwnWork) {
     std::latch held(1);
     std::latch let_go(1);
     std::atomic<int> ran = 0;
-    auto stream = std::make_unique<StreamRef>(runtime->CreateStream());
+    auto stream = std::make_unique<StreamRef>(runtime->CreateStream().value());
     stream->Enqueue([&, own = *stream]() mutable {
       held.wait();
       own = StreamRef();  // the last one
@@ -109,7 +109,7 @@ TEST(LifetimeDeathTest, AStreamsOwnWorkCannotWaitForTheStream) {
         RuntimeFixture runtime;
         runtime.options.hbm_bytes = Bytes();
         runtime.Start();
-        StreamRef own = runtime->CreateStream();
+        StreamRef own = runtime->CreateStream().value();
         own.Enqueue([&own] { own.Synchronize(); });
         own.Synchronize();
       },
@@ -246,7 +246,7 @@ TEST(LifetimeTest, StreamsRunInOrderAndReleaseAfterTheirWork) {
     runtime.Start();
     const TierId tier = with_device ? kHbm0 : kDram0;
     const TensorId tensor = runtime.Make("t", kPage);
-    StreamRef stream = runtime->CreateStream();
+    StreamRef stream = runtime->CreateStream().value();
     Op op = runtime->BeginOp({.name = "step"});
     const Access write{.tensor = tensor, .mode = AccessMode::kWrite, .tier = tier};
     Ticket ticket = op.AcquireAll({&write, 1});
