@@ -30,7 +30,8 @@ struct IoOptions {
   /// Directory of the spill file; empty means /var/tmp/sluice-<uid>, which is made 0700. One that
   /// is named must exist, belong to the user and not be writable by group or others.
   std::string directory;
-  /// Requests in flight per ring.
+  /// Requests in flight per ring, 1 to 1024. Half of it is what each direction of a link has in
+  /// flight at most (less where an eighth of nvme would be kept free for that).
   std::uint32_t queue_depth = 32;
   /// Create fails instead of falling back to pread/pwrite threads.
   bool require_io_uring = false;
@@ -67,7 +68,8 @@ struct RuntimeOptions {
   /// How many recorded ops ahead page-ins are started; 0 turns prefetching off.
   std::uint32_t prefetch_ops = 12;
 
-  /// Threads that hash and copy, and the processors that all internal threads may use (empty: any).
+  /// Threads that hash and copy, and the processors that all internal threads may use (empty:
+  /// any); each is one that this process may run on.
   int worker_threads = 1;
   std::vector<int> cpus;
   /// Requests that may wait for the core thread; beyond it tickets are simply not ready yet.

@@ -25,12 +25,16 @@ absl::Status CheckMemory(const RuntimeOptions& options, const FrameCounts& frame
         ToString(Bytes(limits.available_bytes)),
         limits.cgroup ? fmt::format(" (control group {})", limits.cgroup->path) : std::string()));
   }
-  if (host_frames + kMappingsKept > limits.max_map_count) {
+  // A page mapped at its stable address, and the part of the reserved range that it cuts off.
+  const std::uint64_t mappings = 2 * host_frames;
+  if (mappings + kMappingsKept > limits.max_map_count) {
     return absl::ResourceExhaustedError(fmt::format(
-        "{} pages of {} may need as many mappings, vm.max_map_count allows {}: raise it "
-        "or use larger pages",
+        "{} pages of {} may need {} mappings and the process {}, vm.max_map_count allows {}: raise "
+        "it or use larger pages",
         host_frames,
         ToString(options.page_bytes),
+        mappings,
+        kMappingsKept,
         limits.max_map_count));
   }
   return absl::OkStatus();

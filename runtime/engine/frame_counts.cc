@@ -33,10 +33,10 @@ absl::Status CheckScalars(const RuntimeOptions& options) {
   if (options.request_queue_capacity < 1) {
     return absl::InvalidArgumentError("request_queue_capacity is 0; at least 1 is needed");
   }
+  SLUICE_RETURN_IF_ERROR(CheckCpus(options.cpus));
   SLUICE_RETURN_IF_ERROR(CheckSeconds("stall_seconds", options.stall_seconds));
   const EmulatedDeviceOptions& emulated = options.emulated;
-  SLUICE_RETURN_IF_ERROR(
-      CheckSeconds("device.emulated.latency_seconds", emulated.latency_seconds));
+  SLUICE_RETURN_IF_ERROR(CheckSeconds("device.emulated.latency_seconds", emulated.latency_seconds));
   SLUICE_RETURN_IF_ERROR(
       CheckRate("device.emulated.in_bytes_per_second", emulated.in_bytes_per_second));
   return CheckRate("device.emulated.out_bytes_per_second", emulated.out_bytes_per_second);

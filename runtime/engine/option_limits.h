@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 
@@ -13,5 +14,9 @@ absl::Status CheckSeconds(std::string_view key, double seconds);
 /// A modelled rate in bytes per second: 0 (as fast as the host copies), or at least 1 and finite.
 /// Errors: InvalidArgument that names key and value.
 absl::Status CheckRate(std::string_view key, double bytes_per_second);
+
+/// Processors that threads can be bound to. Errors: InvalidArgument that names workers.cpus and
+/// those which the machine does not have or this process may not use.
+absl::Status CheckCpus(const std::vector<int>& cpus);
 
 }  // namespace sluice::engine

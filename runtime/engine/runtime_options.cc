@@ -84,7 +84,7 @@ absl::Status ReadDevice(Config& config, RuntimeOptions* options) {
 }
 
 absl::Status ReadIo(Config& config, IoOptions* io) {
-  SLUICE_RETURN_IF_ERROR(ReadInteger(config, "io.queue_depth", 1, 4096, &io->queue_depth));
+  SLUICE_RETURN_IF_ERROR(ReadInteger(config, "io.queue_depth", 1, 1024, &io->queue_depth));
   SLUICE_RETURN_IF_ERROR(config.Read("io.require_io_uring", &io->require_io_uring));
   SLUICE_RETURN_IF_ERROR(config.Read("io.require_direct", &io->require_direct));
   SLUICE_RETURN_IF_ERROR(config.Read("io.disable_io_uring", &io->disable_io_uring));

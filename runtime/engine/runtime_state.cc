@@ -32,8 +32,17 @@ absl::StatusOr<std::shared_ptr<RuntimeState>> RuntimeState::Create(
   return state;
 }
 
+std::uint32_t RuntimeState::CopiesInFlightMax() const {
+  const std::uint32_t usual = core::CoreOptions().copies_in_flight_max;
+  if (tiers_->store() == nullptr) return usual;
+  // The two directions share a ring. The core keeps as many slots of the lowest tier free.
+  const std::uint32_t spare = tiers_->tier(tiers_->size() - 1).frames / 8;
+  return std::clamp(options_.io.queue_depth / 2, 1u, std::max(usual, spare));
+}
+
 absl::StatusOr<core::CoreOptions> RuntimeState::MakeCoreOptions() const {
   core::CoreOptions core;
+  core.copies_in_flight_max = CopiesInFlightMax();
   for (core::TierIndex tier = 0; tier < tiers_->size(); ++tier) {
     core.tiers.push_back({tiers_->tier(tier).frames});
   }

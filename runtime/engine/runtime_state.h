@@ -98,6 +98,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
 
   absl::Status SetUp(const engine::BackendHooks& hooks);
   absl::StatusOr<core::CoreOptions> MakeCoreOptions() const;
+  std::uint32_t CopiesInFlightMax() const;
   absl::StatusOr<std::shared_ptr<engine::Segment>> CreateSegment(std::span<const TensorSpec> specs);
   absl::StatusOr<core::TierIndex> LowestTier(std::span<const TensorSpec> specs) const;
   absl::Status CopyIn(TensorId tensor, core::TierIndex lowest, std::span<const std::byte> bytes);
