@@ -9,6 +9,7 @@
 #include <atomic>
 #include <bit>
 #include <cerrno>
+#include <string>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -118,11 +119,12 @@ absl::Status Arena::State::TakeFrames(std::uint32_t first, std::uint32_t last) {
     info.bound = binding.bound;
     info.binding_reason = std::move(binding.reason);
   }
-  SLUICE_ASSIGN_OR_RETURN(info.huge_page_reason,
+  SLUICE_ASSIGN_OR_RETURN(std::string reason,
                           PopulateMemory(memory,
                                          {.huge_pages = options.huge_pages,
                                           .threads = options.touch_threads,
                                           .cpus = options.touch_cpus}));
+  if (info.huge_page_reason.empty()) info.huge_page_reason = std::move(reason);
   frame_count = last;
   return absl::OkStatus();
 }
@@ -233,6 +235,7 @@ absl::StatusOr<std::uint32_t> Arena::Grow(std::uint32_t frames) {
                         state_->options.frames));
   }
   const std::uint32_t target = state_->RoundUpToChunk(frames);
+  if (state_->frame_count < target) state_->info.huge_page_reason.clear();
   while (state_->frame_count < target) {
     const std::uint32_t first = state_->frame_count;
     const std::uint32_t last = std::min(target, first + state_->frames_per_chunk);

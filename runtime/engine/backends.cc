@@ -67,10 +67,7 @@ absl::Status Backends::MakeArena(const RuntimeOptions& options, core::FrameIndex
   if (const std::string& reason = arena_->info().binding_reason; !reason.empty()) {
     fallbacks_.push_back({"numa_binding", reason, "memory of any node"});
   }
-  const double share = arena_->huge_page_share();
-  if (!AllHuge(share, frames * arena.page_bytes)) {
-    fallbacks_.push_back(HugePageFallback("dram", share, arena_->info().huge_page_reason));
-  }
+  if (auto small = TakeSmallPagesFallback(kDram0)) fallbacks_.push_back(*std::move(small));
   return absl::OkStatus();
 }
 
@@ -88,12 +85,18 @@ absl::Status Backends::MakeDevice(const RuntimeOptions& options,
   emulated_ = device.get();
   device_ = std::move(device);
   if (hooks.wrap_device) device_ = hooks.wrap_device(std::move(device_));
-  const double share = device_->huge_page_share();
-  if (!AllHuge(share, frames * emulated.page_bytes)) {
-    fallbacks_.push_back(
-        HugePageFallback("the emulated hbm", share, emulated_->arena_info().huge_page_reason));
-  }
+  if (auto small = TakeSmallPagesFallback(kHbm0)) fallbacks_.push_back(*std::move(small));
   return absl::OkStatus();
+}
+
+std::optional<FallbackEvent> Backends::TakeSmallPagesFallback(TierId tier) {
+  const bool hbm = tier == kHbm0;
+  const double share = hbm ? device_->huge_page_share() : arena_->huge_page_share();
+  const std::uint64_t bytes = hbm ? device_->frame_count() * device_->page_bytes()
+                                  : arena_->frame_count() * arena_->page_bytes();
+  if (AllHuge(share, bytes) || !small_pages_announced_.insert(tier).second) return std::nullopt;
+  const numa::ArenaInfo& info = hbm ? emulated_->arena_info() : arena_->info();
+  return HugePageFallback(hbm ? "the emulated hbm" : "dram", share, info.huge_page_reason);
 }
 
 absl::Status Backends::MakeStore(const RuntimeOptions& options,

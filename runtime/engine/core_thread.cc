@@ -53,11 +53,13 @@ void CoreThread::Run() {
 }
 
 void CoreThread::AnnounceFallbacks() {
-  for (const FallbackEvent& fallback : parts_.fallbacks) {
-    parts_.logger->Warning(fmt::format(
-        "{} is not in use ({}); {} instead", fallback.what, fallback.reason, fallback.chosen));
-    if (parts_.listener != nullptr) parts_.listener->OnFallback(fallback);
-  }
+  for (const FallbackEvent& fallback : parts_.fallbacks) Announce(fallback);
+}
+
+void CoreThread::Announce(const FallbackEvent& fallback) {
+  parts_.logger->Warning(fmt::format(
+      "{} is not in use ({}); {} instead", fallback.what, fallback.reason, fallback.chosen));
+  if (parts_.listener != nullptr) parts_.listener->OnFallback(fallback);
 }
 
 void CoreThread::ReportStalled() {

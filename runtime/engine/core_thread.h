@@ -54,6 +54,8 @@ class CoreThread {
   /// Waits for the thread, which returns after a StopNotice once no task is in flight.
   void Join() { thread_.join(); }
   CoreSnapshot Snapshot() const;
+  /// Tells the log and the listener. Core thread only.
+  void Announce(const FallbackEvent& fallback);
 
  private:
   using Clock = std::chrono::steady_clock;

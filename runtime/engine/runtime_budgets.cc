@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/status.h"
@@ -77,9 +78,17 @@ absl::Status RuntimeState::SetBudget(TierId tier, Bytes bytes) {
   const absl::Status changed = ChangeBudget(index, frames);
   if (absl::IsCancelled(changed)) return changed;
   if (!changed.ok() && UndoBudgetChange(index, before)) return changed;
+  if (changed.ok() && frames > before) AnnounceSmallPages(tier);
   base::MutexLock lock(budgets_mutex_);
   budgets_[index] = frames;
   return changed;
+}
+
+void RuntimeState::AnnounceSmallPages(TierId tier) {
+  const std::optional<FallbackEvent> small = backends_->TakeSmallPagesFallback(tier);
+  if (!small.has_value()) return;
+  health_.NoteFallback(*small);
+  mailbox_->Push(engine::CallRequest{[this, event = *small] { core_thread_->Announce(event); }});
 }
 
 bool RuntimeState::UndoBudgetChange(core::TierIndex tier, core::FrameIndex before) {

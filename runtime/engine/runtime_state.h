@@ -111,6 +111,8 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   absl::Status ChangeBudget(core::TierIndex tier, core::FrameIndex frames);
   /// After a change that failed. False when the frames could not be had back.
   bool UndoBudgetChange(core::TierIndex tier, core::FrameIndex before);
+  /// Once for a tier: memory that was taken for a larger budget may not be on huge pages.
+  void AnnounceSmallPages(TierId tier);
   core::FrameIndex BudgetOf(core::TierIndex tier) const;
   engine::CoreSnapshot Snapshot() const;
   TierStats StatsOf(core::TierIndex tier, const core::TierCounters& counters) const;

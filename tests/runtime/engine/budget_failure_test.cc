@@ -1,5 +1,6 @@
 // Budget changes that the system or the core refuses: an error, and all is as it was.
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include <cerrno>
@@ -49,6 +50,37 @@ TEST(BudgetFailureTest, MemoryThatTheSystemDoesNotTakeBackStaysInUse) {
             "ok, all is there");
 }
 
+/// Grows onto small pages, twice; what the listener is told of it.
+std::string GrowWithoutHugePages() {
+  RuntimeFixture runtime;
+  runtime.options.page_bytes = 2_MiB;
+  runtime.options.hbm_bytes = Bytes();
+  runtime.options.dram_bytes = 32_MiB;
+  runtime.options.nvme_bytes = 32_MiB;
+  runtime.Start();
+  static_cast<void>(runtime->GetStats());  // what is announced at the start has been by now
+  if (!runtime.listener.fallbacks().empty()) return "lacks something from the start";
+  if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0) return "prctl refused";
+  for (const Bytes budget : {8_MiB, 32_MiB, 8_MiB, 32_MiB}) {
+    EXPECT_THAT(runtime->SetBudget(kDram0, budget), IsOk());
+  }
+  static_cast<void>(runtime->GetStats());
+  std::string text;
+  for (const FallbackEvent& event : runtime.listener.fallbacks()) {
+    text += event.what + ": " + event.reason + "; ";
+  }
+  return text + std::to_string(runtime->Health().reasons.size());
+}
+
+TEST(BudgetFailureTest, GrowthOntoSmallPagesIsAnnouncedOnce) {
+  const std::string text = testing::RunInChild(GrowWithoutHugePages);
+  if (text.starts_with("lacks")) GTEST_SKIP() << text;
+  EXPECT_TRUE(text.starts_with("huge_pages: ")) << text;
+  EXPECT_NE(text.find("of dram is on 2 MiB pages: MADV_COLLAPSE refused for"), std::string::npos)
+      << text;
+  EXPECT_TRUE(text.ends_with("; 1")) << text;
+}
+
 TEST(BudgetFailureTest, ABudgetBelowTheLeastNamesIt) {
   RuntimeFixture runtime;
   runtime.Start();
@@ -56,8 +88,9 @@ TEST(BudgetFailureTest, ABudgetBelowTheLeastNamesIt) {
               IsStatus(absl::StatusCode::kInvalidArgument,
                        "the budget of dram0 cannot be 16 KiB; it is at least 20 KiB and at most "
                        "the 128 KiB that the runtime was created with"));
-  EXPECT_THAT(runtime->SetBudget(kHbm0, Bytes()),
-              IsStatus(absl::StatusCode::kInvalidArgument, "at least 4 KiB and at most the 64 KiB"));
+  EXPECT_THAT(
+      runtime->SetBudget(kHbm0, Bytes()),
+      IsStatus(absl::StatusCode::kInvalidArgument, "at least 4 KiB and at most the 64 KiB"));
   EXPECT_THAT(runtime->SetBudget(kDram0, Bytes(5 * kPage)), IsOk());
 }
 
