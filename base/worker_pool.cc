@@ -7,6 +7,10 @@
 
 #include <utility>
 
+#include "absl/memory/memory.h"
+#include "base/status.h"
+#include "base/thread.h"
+
 namespace sluice::base {
 namespace {
 
@@ -25,13 +29,26 @@ void SetUpThread(const std::string& name, const std::vector<int>& cpus, ThreadRo
   pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
 }
 
-WorkerPool::WorkerPool(const WorkerPoolOptions& options) : queue_(options.queue_capacity) {
+WorkerPool::WorkerPool(const WorkerPoolOptions& options) : WorkerPool(options, Unstarted()) {
+  SLUICE_CHECK(Start(options).ok(), "the system has a thread left");
+}
+
+absl::StatusOr<std::unique_ptr<WorkerPool>> WorkerPool::Create(const WorkerPoolOptions& options) {
+  auto pool = absl::WrapUnique(new WorkerPool(options, Unstarted()));
+  SLUICE_RETURN_IF_ERROR(pool->Start(options));
+  return pool;
+}
+
+absl::Status WorkerPool::Start(const WorkerPoolOptions& options) {
   for (int i = 0; i < options.threads; ++i) {
-    threads_.emplace_back([this, name = options.name, cpus = options.cpus] {
-      SetUpThread(name, cpus, ThreadRole::kBulk);
-      Run();
-    });
+    SLUICE_ASSIGN_OR_RETURN(std::thread thread,
+                            StartThread([this, name = options.name, cpus = options.cpus] {
+                              SetUpThread(name, cpus, ThreadRole::kBulk);
+                              Run();
+                            }));
+    threads_.push_back(std::move(thread));
   }
+  return absl::OkStatus();
 }
 
 WorkerPool::~WorkerPool() {

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/bounded_queue.h"
 
 namespace sluice::base {
@@ -26,6 +29,9 @@ class WorkerPool {
  public:
   using Job = absl::AnyInvocable<void()>;
 
+  /// Errors: ResourceExhausted (a thread cannot be started; those that were are joined).
+  static absl::StatusOr<std::unique_ptr<WorkerPool>> Create(const WorkerPoolOptions& options);
+  /// As Create, for tests: a thread that cannot be started ends the program.
   explicit WorkerPool(const WorkerPoolOptions& options);
   /// Runs every submitted job, then joins.
   ~WorkerPool();
@@ -36,6 +42,9 @@ class WorkerPool {
   void Submit(Job job);
 
  private:
+  struct Unstarted {};
+  WorkerPool(const WorkerPoolOptions& options, Unstarted) : queue_(options.queue_capacity) {}
+  absl::Status Start(const WorkerPoolOptions& options);
   void Run();
 
   BoundedQueue<Job> queue_;

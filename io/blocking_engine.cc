@@ -2,21 +2,32 @@
 
 #include <utility>
 
+#include "absl/memory/memory.h"
 #include "base/check.h"
+#include "base/status.h"
+#include "base/thread.h"
 #include "base/worker_pool.h"
 #include "io/signals.h"
 
 namespace sluice::io {
 
-BlockingEngine::BlockingEngine(const Options& options, PerformFn perform)
-    : name_(options.name), perform_(std::move(perform)) {
+absl::StatusOr<std::unique_ptr<BlockingEngine>> BlockingEngine::Create(const Options& options,
+                                                                       PerformFn perform) {
+  auto engine = absl::WrapUnique(new BlockingEngine(options.name, std::move(perform)));
+  SLUICE_RETURN_IF_ERROR(engine->Start(options));
+  return engine;
+}
+
+absl::Status BlockingEngine::Start(const Options& options) {
   for (std::uint32_t i = 0; i < options.threads; ++i) {
-    threads_.emplace_back([this, cpus = options.cpus] {
-      BlockAllSignals();
-      base::SetUpThread("sluice-io", cpus);
-      Run();
-    });
+    SLUICE_ASSIGN_OR_RETURN(std::thread thread, base::StartThread([this, cpus = options.cpus] {
+                              BlockAllSignals();
+                              base::SetUpThread("sluice-io", cpus);
+                              Run();
+                            }));
+    threads_.push_back(std::move(thread));
   }
+  return absl::OkStatus();
 }
 
 BlockingEngine::~BlockingEngine() {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -22,7 +24,9 @@ class BlockingEngine final : public IoEngine {
     std::vector<int> cpus;
   };
 
-  BlockingEngine(const Options& options, PerformFn perform);
+  /// Errors: ResourceExhausted (a thread cannot be started; those that were are joined).
+  static absl::StatusOr<std::unique_ptr<BlockingEngine>> Create(const Options& options,
+                                                                PerformFn perform);
   ~BlockingEngine() override;
 
   std::string_view name() const override { return name_; }
@@ -31,6 +35,9 @@ class BlockingEngine final : public IoEngine {
   void SubmitChecked(IoRequest* request) override;
 
  private:
+  BlockingEngine(std::string_view name, PerformFn perform)
+      : name_(name), perform_(std::move(perform)) {}
+  absl::Status Start(const Options& options);
   void Run();
   IoRequest* WaitForRequest();
 

@@ -86,11 +86,11 @@ struct IoEngineOptions {
 };
 
 /// One I/O thread that owns a ring. Errors: those of io_uring_queue_init (PermissionDenied,
-/// ResourceExhausted, Internal ...): the message is the reason for a fallback.
-/// Source: io_uring_setup(2), io_uring_enter(2).
+/// ResourceExhausted, Internal ...) and of a thread that cannot be started: the message is the
+/// reason for a fallback. Source: io_uring_setup(2), io_uring_enter(2).
 absl::StatusOr<std::unique_ptr<IoEngine>> MakeUringEngine(const IoEngineOptions& options);
 
-/// pread and pwrite on min(queue_depth, 16) threads.
-std::unique_ptr<IoEngine> MakeThreadEngine(const IoEngineOptions& options);
+/// pread and pwrite on min(queue_depth, 16) threads. Errors: ResourceExhausted (no threads).
+absl::StatusOr<std::unique_ptr<IoEngine>> MakeThreadEngine(const IoEngineOptions& options);
 
 }  // namespace sluice::io

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/check.h"
 #include "io/blocking_engine.h"
 
 namespace sluice::io {
@@ -40,9 +41,11 @@ void MemoryFile::Swap(std::size_t offset_a, std::size_t offset_b, std::size_t by
 }
 
 std::unique_ptr<IoEngine> MakeMemoryEngine(std::shared_ptr<MemoryFile> file) {
-  return std::make_unique<BlockingEngine>(
-      BlockingEngine::Options{.name = "memory", .threads = 1, .cpus = {}},
+  auto engine = BlockingEngine::Create(
+      {.name = "memory", .threads = 1, .cpus = {}},
       [file = std::move(file)](const IoCommand& command) { return file->Perform(command); });
+  SLUICE_CHECK(engine.ok(), "the system has a thread left");
+  return *std::move(engine);
 }
 
 }  // namespace sluice::io

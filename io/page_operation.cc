@@ -12,8 +12,14 @@
 namespace sluice::io {
 namespace {
 
-absl::StatusCode CodeOf(int error_number) {
+absl::StatusCode CodeOf(IoDirection direction, int error_number) {
   switch (error_number) {
+    case EIO:
+    case ENODATA:
+    case EILSEQ:
+      // Of a read: the medium does not give the bytes back, however often it is asked.
+      return direction == IoDirection::kRead ? absl::StatusCode::kDataLoss
+                                             : absl::StatusCode::kInternal;
     case ENOSPC:
     case EDQUOT:
     case EFBIG:
@@ -41,14 +47,15 @@ absl::Status DescribeFailure(const PageAddress& address,
                                        result.attempts == 1 ? "" : "s",
                                        base::ErrnoName(result.error_number),
                                        strerrordesc_np(result.error_number));
-  return absl::Status(CodeOf(result.error_number), base::ToAbsl(Describe(address, what)));
+  return absl::Status(CodeOf(direction, result.error_number),
+                      base::ToAbsl(Describe(address, what)));
 }
 
 /// One page on its way. Owns itself: deleted once `done` has returned.
 class PageOperation : public Transfer {
  public:
   PageOperation(StoreContext& context, const PageAddress& address, DoneFn done)
-      : Transfer(context.engine, context.counters.transfer, context.attempts_max),
+      : Transfer(context.engine, context.counters.transfer, context.backoff, context.timer),
         context_(context),
         address_(address),
         done_(std::move(done)) {}

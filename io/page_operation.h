@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/timer.h"
 #include "base/worker_pool.h"
 #include "io/admission.h"
 #include "io/io_engine.h"
@@ -26,10 +27,11 @@ struct StoreContext {
   const IoFile& file;
   base::WorkerPool& workers;
   const std::uint64_t page_bytes;
-  const int attempts_max;
+  const base::Backoff backoff;
   SlotTable slots;
   Admission admission;
   StoreCounters counters{};
+  base::Timer timer{"sluice-io-retry"};
 };
 
 struct PageAddress {

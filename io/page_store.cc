@@ -53,7 +53,7 @@ FilePageStore::FilePageStore(const PageStoreOptions& options,
                .file = spill_file_ ? spill_file_->file() : memory_file_,
                .workers = workers,
                .page_bytes = options.page_bytes,
-               .attempts_max = options.attempts_max,
+               .backoff = options.backoff,
                .slots = SlotTable(options.slots),
                .admission = Admission(options.operations_max)} {}
 

@@ -10,6 +10,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/timer.h"
 #include "base/worker_pool.h"
 
 namespace sluice::io {
@@ -40,9 +41,9 @@ struct PageStoreOptions {
   bool require_direct = false;
   bool disable_io_uring = false;
   bool disable_direct = false;
-  /// Attempts per request before a transient error (EINTR, EAGAIN, ENOMEM, EIO on read) becomes
-  /// final. Attempts that move bytes do not count.
-  int attempts_max = 4;
+  /// Attempts per request, and the pauses between them, before an error that may pass (EINTR,
+  /// EAGAIN, ENOMEM, any of a read) becomes final. Attempts that move bytes do not count.
+  base::Backoff backoff;
   /// Processors for the I/O thread; empty: any.
   std::vector<int> cpus;
 };
@@ -93,8 +94,9 @@ class PageStore {
                      DoneFn done) = 0;
   /// Reads a slot and verifies it against `identity`: one re-read on mismatch, then DataLoss. On
   /// error the content of `data` is undefined.
-  /// Errors: InvalidArgument (as Write), DataLoss (other page, checksum, file truncated), NotFound
-  /// (nothing acknowledged in the slot), Unavailable, Internal.
+  /// Errors: InvalidArgument (as Write), DataLoss (other page, checksum, file truncated, or the
+  /// medium refused every attempt: EIO, ENODATA, EILSEQ), NotFound (nothing acknowledged in the
+  /// slot); Unavailable and Internal leave the slot as it is, so that a later read may succeed.
   virtual void Read(SlotIndex slot,
                     const PageIdentity& identity,
                     std::span<std::byte> data,

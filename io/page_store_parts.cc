@@ -38,7 +38,7 @@ absl::Status ChooseEngine(const PageStoreOptions& options, PageStoreParts* parts
     parts->engine_reason = std::string(base::ToStd(ring.status().message()));
   }
   if (options.require_io_uring) return RequiredButRefused(parts->engine_reason);
-  parts->engine = MakeThreadEngine(engine_options);
+  SLUICE_ASSIGN_OR_RETURN(parts->engine, MakeThreadEngine(engine_options));
   return absl::OkStatus();
 }
 
@@ -54,7 +54,10 @@ absl::Status CheckPageStoreOptions(const PageStoreOptions& options) {
     return InvalidOption("queue_depth", options.queue_depth, "from 1 to 1024");
   }
   if (options.operations_max == 0) return InvalidOption("operations_max", 0, "at least 1");
-  if (options.attempts_max < 1) return InvalidOption("attempts_max", 0, "at least 1");
+  if (options.backoff.attempts_max < 1) return InvalidOption("attempts_max", 0, "at least 1");
+  if (options.backoff.first_pause.count() < 0) {
+    return InvalidOption("first_pause", 0, "not negative");
+  }
   return absl::OkStatus();
 }
 

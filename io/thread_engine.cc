@@ -22,8 +22,8 @@ std::int64_t PreadOrPwrite(const IoCommand& command) {
 
 }  // namespace
 
-std::unique_ptr<IoEngine> MakeThreadEngine(const IoEngineOptions& options) {
-  return std::make_unique<BlockingEngine>(
+absl::StatusOr<std::unique_ptr<IoEngine>> MakeThreadEngine(const IoEngineOptions& options) {
+  return BlockingEngine::Create(
       BlockingEngine::Options{.name = "threads",
                               .threads = std::min(options.queue_depth, kThreadsMax),
                               .cpus = options.cpus},

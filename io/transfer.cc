@@ -44,26 +44,19 @@ void Transfer::Fail(int error_number) {
 }
 
 bool Transfer::IsTransient(int error_number) const {
-  switch (error_number) {
-    case EINTR:
-    case EAGAIN:
-    case ENOMEM:
-      return true;
-    case EIO:
-      return command.direction == IoDirection::kRead;
-    default:
-      return false;
-  }
+  if (command.direction == IoDirection::kRead) return true;
+  return error_number == EINTR || error_number == EAGAIN || error_number == ENOMEM;
 }
 
 void Transfer::Retry(const TransferResult& otherwise) {
-  if (++attempts_ >= attempts_max_) {
+  if (++attempts_ >= backoff_.attempts_max) {
     TransferResult result = otherwise;
     result.attempts = attempts_;
     return OnTransferred(result);
   }
   counters_.retries.fetch_add(1, std::memory_order_relaxed);
-  SubmitRest();
+  const bool later = timer_.After(backoff_.PauseAfter(attempts_), [this] { SubmitRest(); });
+  if (!later) SubmitRest();
 }
 
 }  // namespace sluice::io

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/timer.h"
 #include "io/io_engine.h"
 
 namespace sluice::io {
@@ -29,14 +30,19 @@ struct TransferCounters {
 /// short counts and transient errors are dealt with.
 ///
 /// - A short count goes on from its last aligned byte (O_DIRECT refuses any other remainder).
-/// - EINTR, EAGAIN, ENOMEM, and EIO of a read, are tried again: at most `attempts_max` attempts
-///   that move nothing, in all.
+/// - EINTR, EAGAIN and ENOMEM, and every error of a read, which changes nothing, are tried again
+///   after a pause: at most `backoff.attempts_max` attempts that move nothing, in all. The pauses
+///   are the timer's: other requests go on meanwhile.
 /// - 0 bytes before the end: the file was truncated.
 /// - Everything else is final.
 class Transfer : private IoRequest {
  public:
-  Transfer(IoEngine& engine, TransferCounters& counters, int attempts_max)
-      : engine_(engine), counters_(counters), attempts_max_(attempts_max) {}
+  /// `timer` outlives the transfer.
+  Transfer(IoEngine& engine,
+           TransferCounters& counters,
+           const base::Backoff& backoff,
+           base::Timer& timer)
+      : engine_(engine), counters_(counters), backoff_(backoff), timer_(timer) {}
 
   /// May be called again from OnTransferred. REQUIRES: aligned and inside of the file.
   void StartTransfer(const IoCommand& whole);
@@ -57,7 +63,8 @@ class Transfer : private IoRequest {
 
   IoEngine& engine_;
   TransferCounters& counters_;
-  const int attempts_max_;
+  const base::Backoff backoff_;
+  base::Timer& timer_;
   int attempts_ = 0;
 };
 

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "base/worker_pool.h"
 #include "io/signals.h"
 
@@ -59,7 +60,7 @@ absl::Status UringEngine::Start() {
   RingStart start;
   std::future<absl::Status> status = start.status.get_future();
   // A ring with SINGLE_ISSUER belongs to the thread that makes it.
-  thread_ = std::thread([this, &start] { Run(start); });
+  SLUICE_ASSIGN_OR_RETURN(thread_, base::StartThread([this, &start] { Run(start); }));
   absl::Status started = status.get();
   if (!started.ok()) thread_.join();
   return started;
@@ -193,6 +194,7 @@ void UringEngine::FailUnsubmitted(int error_number) {
     }
   }
   unsubmitted_.clear();
+  refusals_in_a_row_ = 0;  // what comes next has its own patience
 }
 
 void UringEngine::Reap() {

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <bit>
 #include <cerrno>
+#include <string>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -118,28 +119,34 @@ absl::Status Arena::State::TakeFrames(std::uint32_t first, std::uint32_t last) {
     info.bound = binding.bound;
     info.binding_reason = std::move(binding.reason);
   }
-  SLUICE_ASSIGN_OR_RETURN(info.huge_page_reason,
+  SLUICE_ASSIGN_OR_RETURN(std::string reason,
                           PopulateMemory(memory,
                                          {.huge_pages = options.huge_pages,
                                           .threads = options.touch_threads,
                                           .cpus = options.touch_cpus}));
+  if (info.huge_page_reason.empty()) info.huge_page_reason = std::move(reason);
   frame_count = last;
   return absl::OkStatus();
 }
 
 /// Unmaps first: a hole punched under a mapping would be filled again by the next stray access.
+/// When the memory does not go back, frames that the arena had are mapped again and stay its own.
 absl::Status Arena::State::GiveBackFrames(std::uint32_t first, std::uint32_t last) {
   const std::span<std::byte> memory = Bytes(first, last);
   const std::uint64_t offset = first * options.page_bytes;
+  const std::uint32_t before = frame_count;
   SLUICE_RETURN_IF_ERROR(range->Unmap(offset, memory.size()));
   frame_count = first;
   if (fallocate(fd,
                 FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                 static_cast<off_t>(offset),
-                static_cast<off_t>(memory.size())) != 0) {
-    return base::StatusFromErrno(errno, "fallocate PUNCH_HOLE of arena " + options.name);
+                static_cast<off_t>(memory.size())) == 0) {
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
+  const absl::Status refused =
+      base::StatusFromErrno(errno, "fallocate PUNCH_HOLE of arena " + options.name);
+  if (before == last && MapFrames(memory, 0).ok()) frame_count = before;
+  return refused;
 }
 
 void Arena::State::MeasureHugeShare() {
@@ -228,6 +235,7 @@ absl::StatusOr<std::uint32_t> Arena::Grow(std::uint32_t frames) {
                         state_->options.frames));
   }
   const std::uint32_t target = state_->RoundUpToChunk(frames);
+  if (state_->frame_count < target) state_->info.huge_page_reason.clear();
   while (state_->frame_count < target) {
     const std::uint32_t first = state_->frame_count;
     const std::uint32_t last = std::min(target, first + state_->frames_per_chunk);

@@ -66,7 +66,8 @@ class Arena {
 
   /// Gives the memory of frames [frames, frame_count()) back to the system, chunk by chunk; rounds
   /// `frames` up to a whole chunk and returns the frames that stay. REQUIRES: nobody uses them, nor
-  /// has them mapped elsewhere.
+  /// has them mapped elsewhere. Errors: those of fallocate; the frames stay the arena's then,
+  /// unless they cannot be mapped again, which frame_count() tells.
   absl::StatusOr<std::uint32_t> Shrink(std::uint32_t frames);
   /// Takes them again: at least `frames`, up to the count at creation. Errors: InvalidArgument
   /// (more than that), ResourceExhausted; the chunks taken before the error stay taken.

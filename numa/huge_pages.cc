@@ -10,11 +10,14 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "base/strings.h"
+#include "base/thread.h"
 #include "base/worker_pool.h"
 
 namespace sluice::numa {
@@ -97,6 +100,21 @@ class Populator {
   std::atomic<int> collapse_error_ = 0;
 };
 
+absl::Status RunOnThreads(Populator& populator, const PopulateOptions& options) {
+  std::vector<std::thread> threads;
+  absl::Status started;
+  for (int i = 0; started.ok() && i < std::max(1, options.threads); ++i) {
+    absl::StatusOr<std::thread> thread = base::StartThread([&] {
+      base::SetUpThread("sluice-touch", options.cpus);
+      populator.Run();
+    });
+    started = thread.status();
+    if (thread.ok()) threads.push_back(*std::move(thread));
+  }
+  for (std::thread& thread : threads) thread.join();
+  return started;
+}
+
 bool StartsWith(const std::string& line, const char* key) { return line.rfind(key, 0) == 0; }
 
 }  // namespace
@@ -104,14 +122,7 @@ bool StartsWith(const std::string& line, const char* key) { return line.rfind(ke
 absl::StatusOr<std::string> PopulateMemory(std::span<std::byte> memory,
                                            const PopulateOptions& options) {
   Populator populator(memory, options.huge_pages);
-  std::vector<std::thread> threads;
-  for (int i = 0; i < std::max(1, options.threads); ++i) {
-    threads.emplace_back([&] {
-      base::SetUpThread("sluice-touch", options.cpus);
-      populator.Run();
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  SLUICE_RETURN_IF_ERROR(RunOnThreads(populator, options));
   if (populator.first_error() != 0) {
     return base::StatusFromErrno(populator.first_error(), "first touch of an arena");
   }

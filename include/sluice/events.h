@@ -67,7 +67,8 @@ struct TraceSpan {
   std::chrono::steady_clock::time_point end;
 };
 
-/// Receives every interval as it ends. Threads: called from internal and waiting threads at once.
+/// Receives every interval as it ends. Threads: called from internal and waiting threads at once;
+/// not called any more once the Runtime's destructor has returned.
 using TraceSink = std::function<void(const TraceSpan&)>;
 
 }  // namespace sluice

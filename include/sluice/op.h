@@ -53,8 +53,10 @@ class Ticket {
   /// Waits, then hands out one lease per access, in the order of the request.
   /// Errors: InvalidArgument (unknown tensor, bad range, one page asked for in two tiers),
   /// ResourceExhausted (the op can never fit: names op, bytes needed, tier and budget),
-  /// DataLoss (names tensor, range, tier and cause), Aborted ("would deadlock": other ops hold what
-  /// this one needs and wait themselves), Cancelled (cancelled, or the Runtime shut down).
+  /// DataLoss (names tensor, range, tier and cause), Unavailable (the pages are where they were,
+  /// but cannot be read or brought now: names tensor, range, tier and cause; a later request tries
+  /// again), Aborted ("would deadlock": other ops hold what this one needs and wait themselves),
+  /// Cancelled (cancelled, or the Runtime shut down).
   absl::StatusOr<std::vector<Lease>> Take();
 
  private:

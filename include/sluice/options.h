@@ -19,10 +19,10 @@ enum class DeviceKind { kEmulated, kCuda };
 
 /// The emulated device: host memory that stands for HBM, reached by real copies.
 struct EmulatedDeviceOptions {
-  /// Modelled rate per direction in bytes per second; 0 copies as fast as the host can.
+  /// Modelled rate per direction in bytes per second, at least 1; 0 copies as fast as the host can.
   double in_bytes_per_second = 0;
   double out_bytes_per_second = 0;
-  /// Added to the completion of every copy; does not occupy the link.
+  /// Added to the completion of every copy, at most 1e6; does not occupy the link.
   double latency_seconds = 0;
 };
 
@@ -30,7 +30,8 @@ struct IoOptions {
   /// Directory of the spill file; empty means /var/tmp/sluice-<uid>, which is made 0700. One that
   /// is named must exist, belong to the user and not be writable by group or others.
   std::string directory;
-  /// Requests in flight per ring.
+  /// Requests in flight per ring, 1 to 1024. Half of it is what each direction of a link has in
+  /// flight at most (less where an eighth of nvme would be kept free for that).
   std::uint32_t queue_depth = 32;
   /// Create fails instead of falling back to pread/pwrite threads.
   bool require_io_uring = false;
@@ -67,12 +68,13 @@ struct RuntimeOptions {
   /// How many recorded ops ahead page-ins are started; 0 turns prefetching off.
   std::uint32_t prefetch_ops = 12;
 
-  /// Threads that hash and copy, and the processors that all internal threads may use (empty: any).
+  /// Threads that hash and copy, and the processors that all internal threads may use (empty:
+  /// any); each is one that this process may run on.
   int worker_threads = 1;
   std::vector<int> cpus;
   /// Requests that may wait for the core thread; beyond it tickets are simply not ready yet.
   std::uint32_t request_queue_capacity = 4096;
-  /// A transfer that takes longer is reported as stalled.
+  /// A transfer that takes longer is reported as stalled; at most 1e6, 0: none is.
   double stall_seconds = 10.0;
 
   /// Debug aids: overwrite leases are filled with NaN, and the event stream is kept for replay.

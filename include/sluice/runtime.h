@@ -57,7 +57,8 @@ struct HealthReport {
 class Runtime {
  public:
   /// Sets up arenas, device, spill file and threads. Errors: InvalidArgument (names the option),
-  /// ResourceExhausted (a budget above what the machine or its cgroup has, a full spill directory),
+  /// ResourceExhausted (a budget above what the machine or its cgroup has, a full spill directory,
+  /// a thread that cannot be started),
   /// PermissionDenied (spill directory foreign or writable by others), FailedPrecondition (a
   /// fallback that the options forbid).
   static absl::StatusOr<std::unique_ptr<Runtime>> Create(RuntimeOptions options);
@@ -101,12 +102,17 @@ class Runtime {
   /// Errors: ResourceExhausted, InvalidArgument.
   absl::StatusOr<Reservation> Reserve(TierId tier, Bytes bytes);
   /// Shrinks or grows hbm or dram, up to the budget at creation. Shrinking returns when the memory
-  /// is back with the system. Errors: ResourceExhausted (leases or reservations hold more).
+  /// is back with the system. Errors: InvalidArgument (below the least that paging needs, above the
+  /// budget at creation, no tier with leases), ResourceExhausted (leases or reservations hold
+  /// more), or that of the system; the budget stays what it was then.
   absl::Status SetBudget(TierId tier, Bytes bytes);
-  /// Replaces the emulated device's modelled rates. Errors: FailedPrecondition for another device.
+  /// Replaces the emulated device's modelled rates, in bytes per second: 0 (as fast as the host
+  /// copies), or at least 1. Errors: FailedPrecondition for another device, InvalidArgument
+  /// (negative, between 0 and 1, not finite): the rates stay as they are.
   absl::Status SetEmulatedRates(double in_bytes_per_second, double out_bytes_per_second);
 
-  StreamRef CreateStream();
+  /// Errors: ResourceExhausted (the stream's thread cannot be started).
+  absl::StatusOr<StreamRef> CreateStream();
   /// What the policy wants done with the tensor's content between its uses; kOffload from the named
   /// policies. Ask at the start of an iteration: the fates at its BeginIteration are part of the
   /// key, so a changed one is another schedule, not divergence.

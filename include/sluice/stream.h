@@ -15,8 +15,9 @@ class StreamState;
 }
 
 /// An ordered queue of device work: a CUDA stream, or a thread of the emulated device.
-/// Threads: any. Lifetime: shared; the queue drains when the last reference and the Runtime are
-/// gone.
+/// Threads: any. Lifetime: shared; the last reference to go waits until the queue is drained, and
+/// so does the Runtime. The last reference may go in the stream's own work: what is enqueued then
+/// still runs, and the Runtime alone waits for it.
 class StreamRef {
  public:
   StreamRef();
@@ -36,7 +37,8 @@ class StreamRef {
   void ReleaseAfter(Lease lease);
   /// Runs `work` on the stream, in order. Emulated device only.
   void Enqueue(std::function<void()> work);
-  /// Blocks until everything enqueued so far is done.
+  /// Blocks until everything enqueued so far is done. REQUIRES: not called by the stream's own
+  /// work.
   void Synchronize();
 
  private:

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/status.h"
+#include "base/thread.h"
 #include "base/worker_pool.h"
 
 namespace sluice::device {
@@ -36,14 +38,18 @@ LinkTimeline::Slot LinkTimeline::Take(TimePoint submitted, std::uint64_t bytes) 
   return {.start = start, .complete = next_free_ + latency_};
 }
 
-CopyEngine::CopyEngine(const Options& options)
-    : thread_([this, options] {
-        base::SetUpThread(options.thread_name, options.cpus, base::ThreadRole::kBulk);
-        // Wakes at the time asked for and not up to 50 us later, as the kernel groups timers by
-        // default: a copy of 256 KiB at 2.5 GB/s takes no more than twice that.
-        prctl(PR_SET_TIMERSLACK, 1);
-        Run();
-      }) {}
+absl::Status CopyEngine::Start(const Options& options) {
+  SLUICE_ASSIGN_OR_RETURN(thread_, base::StartThread([this, options] {
+                            base::SetUpThread(
+                                options.thread_name, options.cpus, base::ThreadRole::kBulk);
+                            // Wakes at the time asked for and not up to 50 us later, as the kernel
+                            // groups timers by default: a copy of 256 KiB at 2.5 GB/s takes no more
+                            // than twice that.
+                            prctl(PR_SET_TIMERSLACK, 1);
+                            Run();
+                          }));
+  return absl::OkStatus();
+}
 
 CopyEngine::~CopyEngine() {
   {
@@ -51,7 +57,7 @@ CopyEngine::~CopyEngine() {
     closing_ = true;
     changed_.NotifyAll();
   }
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void CopyEngine::SetRate(double bytes_per_second, double latency_seconds) {

@@ -48,10 +48,13 @@ class CopyEngine {
     std::vector<int> cpus;
   };
 
-  explicit CopyEngine(const Options& options);
+  CopyEngine() = default;
   ~CopyEngine();  ///< drains, at the modelled pace
   CopyEngine(const CopyEngine&) = delete;
   CopyEngine& operator=(const CopyEngine&) = delete;
+
+  /// Once, before anything else. Errors: ResourceExhausted (the thread cannot be started).
+  absl::Status Start(const Options& options);
 
   /// Holds for copies that have not started.
   void SetRate(double bytes_per_second, double latency_seconds);

@@ -27,13 +27,17 @@ class DeviceRange {
 /// Threads: any.
 class Stream {
  public:
-  virtual ~Stream() = default;  ///< drains
+  /// Drains; in the stream's own work it returns at once, and the rest of the work still runs.
+  virtual ~Stream() = default;
   /// Runs `work` after everything enqueued before. On a GPU, only the host side of what a caller
   /// enqueues; the emulated device runs it.
   virtual void Enqueue(absl::AnyInvocable<void()> work) = 0;
   /// Calls `done` when everything enqueued so far is done.
   virtual void Notify(DoneFn done) = 0;
+  /// REQUIRES: not called by the stream's own work.
   virtual void Synchronize() = 0;
+  /// Whether the caller is work of this stream.
+  virtual bool InOwnWork() const = 0;
 };
 
 /// One HBM tier: frames, mappings of frames under stable addresses, and one copy engine per
@@ -61,7 +65,8 @@ class Device {
   virtual void CopyIn(std::span<const std::byte> host, std::uint32_t frame, DoneFn done) = 0;
   virtual void CopyOut(std::uint32_t frame, std::span<std::byte> host, DoneFn done) = 0;
 
-  virtual std::unique_ptr<Stream> CreateStream() = 0;
+  /// Errors: ResourceExhausted (threads).
+  virtual absl::StatusOr<std::unique_ptr<Stream>> CreateStream() = 0;
 
   /// See numa::Arena: gives frames back, or takes them again; the frames that there are afterwards.
   virtual absl::StatusOr<std::uint32_t> Resize(std::uint32_t frames) = 0;

@@ -28,11 +28,13 @@ class EmulatedRange : public DeviceRange {
 class EmulatedDeviceImpl : public EmulatedDevice {
  public:
   EmulatedDeviceImpl(const EmulatedDeviceOptions& options, std::unique_ptr<numa::Arena> arena)
-      : cpus_(options.cpus),
-        arena_(std::move(arena)),
-        in_({.thread_name = "sluice-copy-in", .cpus = options.cpus}),
-        out_({.thread_name = "sluice-copy-out", .cpus = options.cpus}) {
+      : cpus_(options.cpus), arena_(std::move(arena)) {
     SetRates(options.rates);
+  }
+
+  absl::Status Start() {
+    SLUICE_RETURN_IF_ERROR(in_.Start({.thread_name = "sluice-copy-in", .cpus = cpus_}));
+    return out_.Start({.thread_name = "sluice-copy-out", .cpus = cpus_});
   }
 
   std::string_view name() const override { return "emulated"; }
@@ -58,7 +60,9 @@ class EmulatedDeviceImpl : public EmulatedDevice {
     out_.Submit(Frame(frame), host, std::move(done));
   }
 
-  std::unique_ptr<Stream> CreateStream() override { return MakeEmulatedStream(cpus_); }
+  absl::StatusOr<std::unique_ptr<Stream>> CreateStream() override {
+    return MakeEmulatedStream(cpus_);
+  }
 
   absl::StatusOr<std::uint32_t> Resize(std::uint32_t frames) override {
     base::MutexLock lock(resize_mutex_);
@@ -105,7 +109,9 @@ absl::StatusOr<std::unique_ptr<EmulatedDevice>> EmulatedDevice::Create(
                                                .node = options.node,
                                                .touch_cpus = options.cpus,
                                                .huge_pages = options.huge_pages}));
-  return std::make_unique<EmulatedDeviceImpl>(options, std::move(arena));
+  auto device = std::make_unique<EmulatedDeviceImpl>(options, std::move(arena));
+  SLUICE_RETURN_IF_ERROR(device->Start());
+  return device;
 }
 
 }  // namespace sluice::device

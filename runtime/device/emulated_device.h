@@ -33,7 +33,7 @@ struct EmulatedDeviceOptions {
 /// filled and emptied by real copies on one thread per direction.
 class EmulatedDevice : public Device {
  public:
-  /// Errors: InvalidArgument, ResourceExhausted (memory).
+  /// Errors: InvalidArgument, ResourceExhausted (memory, threads).
   static absl::StatusOr<std::unique_ptr<EmulatedDevice>> Create(
       const EmulatedDeviceOptions& options);
   /// Takes effect for copies that have not started. REQUIRES: none is negative.

@@ -25,12 +25,16 @@ absl::Status CheckMemory(const RuntimeOptions& options, const FrameCounts& frame
         ToString(Bytes(limits.available_bytes)),
         limits.cgroup ? fmt::format(" (control group {})", limits.cgroup->path) : std::string()));
   }
-  if (host_frames + kMappingsKept > limits.max_map_count) {
+  // A page mapped at its stable address, and the part of the reserved range that it cuts off.
+  const std::uint64_t mappings = 2 * host_frames;
+  if (mappings + kMappingsKept > limits.max_map_count) {
     return absl::ResourceExhaustedError(fmt::format(
-        "{} pages of {} may need as many mappings, vm.max_map_count allows {}: raise it "
-        "or use larger pages",
+        "{} pages of {} may need {} mappings and the process {}, vm.max_map_count allows {}: raise "
+        "it or use larger pages",
         host_frames,
         ToString(options.page_bytes),
+        mappings,
+        kMappingsKept,
         limits.max_map_count));
   }
   return absl::OkStatus();
@@ -63,10 +67,7 @@ absl::Status Backends::MakeArena(const RuntimeOptions& options, core::FrameIndex
   if (const std::string& reason = arena_->info().binding_reason; !reason.empty()) {
     fallbacks_.push_back({"numa_binding", reason, "memory of any node"});
   }
-  const double share = arena_->huge_page_share();
-  if (!AllHuge(share, frames * arena.page_bytes)) {
-    fallbacks_.push_back(HugePageFallback("dram", share, arena_->info().huge_page_reason));
-  }
+  if (auto small = TakeSmallPagesFallback(kDram0)) fallbacks_.push_back(*std::move(small));
   return absl::OkStatus();
 }
 
@@ -84,12 +85,18 @@ absl::Status Backends::MakeDevice(const RuntimeOptions& options,
   emulated_ = device.get();
   device_ = std::move(device);
   if (hooks.wrap_device) device_ = hooks.wrap_device(std::move(device_));
-  const double share = device_->huge_page_share();
-  if (!AllHuge(share, frames * emulated.page_bytes)) {
-    fallbacks_.push_back(
-        HugePageFallback("the emulated hbm", share, emulated_->arena_info().huge_page_reason));
-  }
+  if (auto small = TakeSmallPagesFallback(kHbm0)) fallbacks_.push_back(*std::move(small));
   return absl::OkStatus();
+}
+
+std::optional<FallbackEvent> Backends::TakeSmallPagesFallback(TierId tier) {
+  const bool hbm = tier == kHbm0;
+  const double share = hbm ? device_->huge_page_share() : arena_->huge_page_share();
+  const std::uint64_t bytes = hbm ? device_->frame_count() * device_->page_bytes()
+                                  : arena_->frame_count() * arena_->page_bytes();
+  if (AllHuge(share, bytes) || !small_pages_announced_.insert(tier).second) return std::nullopt;
+  const numa::ArenaInfo& info = hbm ? emulated_->arena_info() : arena_->info();
+  return HugePageFallback(hbm ? "the emulated hbm" : "dram", share, info.huge_page_reason);
 }
 
 absl::Status Backends::MakeStore(const RuntimeOptions& options,
@@ -136,11 +143,13 @@ absl::StatusOr<std::unique_ptr<Backends>> Backends::Create(const RuntimeOptions&
   SLUICE_ASSIGN_OR_RETURN(const FrameCounts frames, CountFrames(options));
   SLUICE_RETURN_IF_ERROR(CheckMemory(options, frames));
   std::unique_ptr<Backends> backends(new Backends());
-  backends->workers_ = std::make_unique<base::WorkerPool>(base::WorkerPoolOptions{
-      .threads = options.worker_threads,
-      // Bounded in truth by tasks in flight; the core thread must not block.
-      .queue_capacity = std::size_t{1} << 20,
-      .cpus = options.cpus});
+  SLUICE_ASSIGN_OR_RETURN(
+      backends->workers_,
+      base::WorkerPool::Create(
+          {.threads = options.worker_threads,
+           // Bounded in truth by tasks in flight; the core thread must not block.
+           .queue_capacity = std::size_t{1} << 20,
+           .cpus = options.cpus}));
   if (frames.nvme > 0) {  // first: a refused spill directory should not cost the touching of arenas
     SLUICE_RETURN_IF_ERROR(backends->MakeStore(options, frames.nvme, hooks));
   }

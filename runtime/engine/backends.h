@@ -2,6 +2,8 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -29,6 +31,9 @@ struct FrameCounts {
   core::FrameIndex nvme = 0;
 };
 
+/// The frames that a tier needs at least; one between two others lets pages pass.
+core::FrameIndex FramesMin(bool middle);
+
 /// Errors: InvalidArgument that names the option.
 absl::StatusOr<FrameCounts> CountFrames(const RuntimeOptions& options);
 
@@ -45,7 +50,10 @@ class Backends {
   base::WorkerPool& workers() { return *workers_; }
   /// Null when the device is no emulated one, or there is none.
   device::EmulatedDevice* emulated() const { return emulated_; }
-  /// What is in use instead of something better.
+  /// Why not all of a tier's memory is on huge pages; nullopt when it is, or when it was announced
+  /// before. Threads: one at a time, after a change of the tier's frames.
+  std::optional<FallbackEvent> TakeSmallPagesFallback(TierId tier);
+  /// What is in use instead of something better, from the start.
   const std::vector<FallbackEvent>& fallbacks() const { return fallbacks_; }
 
  private:
@@ -61,6 +69,7 @@ class Backends {
   void MakeTiers(const RuntimeOptions& options, const FrameCounts& frames);
 
   std::vector<FallbackEvent> fallbacks_;
+  std::set<TierId> small_pages_announced_;
   std::unique_ptr<numa::Arena> arena_;
   std::unique_ptr<base::WorkerPool> workers_;
   std::unique_ptr<io::PageStore> store_;

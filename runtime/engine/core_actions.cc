@@ -50,7 +50,7 @@ void CoreThread::Perform(const core::FailTicket& action) {
 
 void CoreThread::Perform(const core::LosePage& action) {
   PageFault fault = faults_.OfPage(action.page);
-  if (fault.tier == core::kNoTier) fault.tier = action.tier;
+  if (fault.cause.ok()) fault = {action.tier, faults_.AttemptOf(action.page).cause};
   faults_.NotePage(action.page, fault);
   owners_.Owner(action.page)
       ->ForEachTensorIn(action.page, [&](const TensorInfo& tensor, ByteRange range) {

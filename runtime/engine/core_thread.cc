@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/status.h"
 #include "base/strings.h"
+#include "base/thread.h"
 #include "base/worker_pool.h"
 #include "fmt/format.h"
 
@@ -14,8 +16,9 @@ namespace sluice::engine {
 
 CoreThread::CoreThread(Parts parts) : parts_(std::move(parts)), tasks_(parts_.stall_seconds) {}
 
-void CoreThread::Start() {
-  thread_ = std::thread([this] { Run(); });
+absl::Status CoreThread::Start() {
+  SLUICE_ASSIGN_OR_RETURN(thread_, base::StartThread([this] { Run(); }));
+  return absl::OkStatus();
 }
 
 CoreSnapshot CoreThread::Snapshot() const {
@@ -50,11 +53,13 @@ void CoreThread::Run() {
 }
 
 void CoreThread::AnnounceFallbacks() {
-  for (const FallbackEvent& fallback : parts_.fallbacks) {
-    parts_.logger->Warning(fmt::format(
-        "{} is not in use ({}); {} instead", fallback.what, fallback.reason, fallback.chosen));
-    if (parts_.listener != nullptr) parts_.listener->OnFallback(fallback);
-  }
+  for (const FallbackEvent& fallback : parts_.fallbacks) Announce(fallback);
+}
+
+void CoreThread::Announce(const FallbackEvent& fallback) {
+  parts_.logger->Warning(fmt::format(
+      "{} is not in use ({}); {} instead", fallback.what, fallback.reason, fallback.chosen));
+  if (parts_.listener != nullptr) parts_.listener->OnFallback(fallback);
 }
 
 void CoreThread::ReportStalled() {
@@ -147,6 +152,7 @@ void CoreThread::On(Completion& completion) {
   const TaskBook::Task task = tasks_.End(completion.task);
   if (stopping_) return;  // nothing is to follow from it any more
   if (!completion.failure) {
+    NoteSuccess(task);
     Feed(core::TaskDone{completion.task});
     return;
   }
@@ -154,16 +160,32 @@ void CoreThread::On(Completion& completion) {
   Feed(core::TaskFailed{completion.task, *completion.failure});
 }
 
+void CoreThread::NoteSuccess(const TaskBook::Task& task) {
+  faults_.ForgetAttempt(task.page);
+  if (task.source >= task.target || faults_.OfTier(task.target).ok()) return;
+  faults_.ForgetTier(task.target);
+  const TierId tier = parts_.tiers->id(task.target);
+  if (parts_.health->NoteTakesPages(tier)) {
+    parts_.logger->Info(fmt::format("{} takes pages again", ToString(tier)));
+  }
+}
+
 void CoreThread::NoteFailure(const Completion& completion, const TaskBook::Task& task) {
-  const bool fill = task.source == core::kNoTier;
   parts_.logger->Warning(fmt::format("a transfer of tensor '{}' to {} failed: {}",
                                      owners_.Owner(task.page)->NameAt(task.page),
                                      ToString(parts_.tiers->id(task.target)),
                                      base::ToStd(completion.status.message())));
-  if (completion.failure != core::FailureKind::kSourceLost) {
-    faults_.NoteTier(task.target, completion.status);
-    return;
+  if (completion.failure == core::FailureKind::kSourceLost) {
+    NoteLostSource(completion, task);
+  } else if (task.source < task.target) {
+    faults_.NoteTier(task.target, completion.status);  // it takes no page
+  } else {
+    faults_.NoteAttempt(task.page, {task.target, completion.status});
   }
+}
+
+void CoreThread::NoteLostSource(const Completion& completion, const TaskBook::Task& task) {
+  const bool fill = task.source == core::kNoTier;
   const PageFault before = faults_.OfPage(task.page);
   if (fill && !before.cause.ok()) {  // a refill after a loss: both causes matter
     const std::string text = fmt::format("{}; then {}",

@@ -49,10 +49,13 @@ class CoreThread {
 
   explicit CoreThread(Parts parts);
 
-  void Start();
+  /// Errors: ResourceExhausted (the thread cannot be started); there is nothing to join then.
+  absl::Status Start();
   /// Waits for the thread, which returns after a StopNotice once no task is in flight.
   void Join() { thread_.join(); }
   CoreSnapshot Snapshot() const;
+  /// Tells the log and the listener. Core thread only.
+  void Announce(const FallbackEvent& fallback);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -77,7 +80,9 @@ class CoreThread {
   void On(CancelNotice& notice);
   void On(ReleaseFramesNotice& notice);
   void On(StopNotice& notice);
+  void NoteSuccess(const TaskBook::Task& task);
   void NoteFailure(const Completion& completion, const TaskBook::Task& task);
+  void NoteLostSource(const Completion& completion, const TaskBook::Task& task);
   void FailReplies();
   void NameLeakedLeases(const TicketBook::Entry& entry);
 

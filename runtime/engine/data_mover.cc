@@ -19,15 +19,29 @@ core::TierIndex LinkOf(const core::StartCopy& order) {
   return std::min(order.source, order.target);
 }
 
-/// What a failed copy means for the core. A failed read leaves the slot unreadable, whatever the
-/// cause; a failed write, or a failed copy between memories, leaves the source as it was.
+/// Whether a failed read says that the bytes are gone: they are not what was written (DataLoss), or
+/// nothing was (NotFound). Every other cause may pass, and the source stays what it was.
+bool SourceIsLost(const absl::Status& status) {
+  return absl::IsDataLoss(status) || absl::IsNotFound(status);
+}
+
+/// What a failed copy means for the core. A failed write, or a failed copy between memories, leaves
+/// the source as it was.
 core::FailureKind KindOf(bool read_from_store, const absl::Status& status) {
-  if (read_from_store) return core::FailureKind::kSourceLost;
+  if (read_from_store) {
+    return SourceIsLost(status) ? core::FailureKind::kSourceLost : core::FailureKind::kTargetFailed;
+  }
   return status.code() == absl::StatusCode::kResourceExhausted ? core::FailureKind::kTargetFull
                                                                : core::FailureKind::kTargetFailed;
 }
 
 }  // namespace
+
+struct DataMover::FillJob {
+  core::StartFill order;
+  Place place;
+  int attempts = 0;  ///< that failed
+};
 
 struct DataMover::CopyJob {
   core::StartCopy order;
@@ -137,16 +151,30 @@ bool DataMover::Fill(const core::StartFill& order, const SegmentPtr& segment) {
     PostMap(order.task, place);
     return false;
   }
-  parts_.workers->Submit([this, order, place] {
-    const auto frame = parts_.tiers->memory(place.tier)->Frame(place.frame);
-    absl::Status status = FillPage(order.kind, *place.segment, place.page, frame);
-    if (!status.ok()) {
-      ReportFailure(order.task, core::FailureKind::kSourceLost, std::move(status));
-    } else {
-      Arrived(order.task, place, order.map);
-    }
-  });
+  PostFill({order, place});
   return false;
+}
+
+void DataMover::PostFill(FillJob job) {
+  parts_.workers->Submit([this, job = std::move(job)]() mutable { FillNow(std::move(job)); });
+}
+
+void DataMover::FillNow(FillJob job) {
+  const Place& place = job.place;
+  const auto frame = parts_.tiers->memory(place.tier)->Frame(place.frame);
+  const core::FillKind kind = job.order.kind;
+  absl::Status status = FillPage(kind, *place.segment, place.page, frame);
+  if (status.ok()) return Arrived(job.order.task, place, job.order.map);
+  // What a file cannot give now it still has, unless it became shorter.
+  const core::TaskNumber task = job.order.task;
+  if (kind != core::FillKind::kFile || SourceIsLost(status)) {
+    return ReportFailure(task, core::FailureKind::kSourceLost, std::move(status));
+  }
+  if (++job.attempts < backoff_.attempts_max) {
+    const auto pause = backoff_.PauseAfter(job.attempts);
+    if (timer_.After(pause, [this, job] { PostFill(job); })) return;
+  }
+  ReportFailure(task, core::FailureKind::kTargetFailed, std::move(status));
 }
 
 void DataMover::Map(const core::StartMap& order, const SegmentPtr& segment) {

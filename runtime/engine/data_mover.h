@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "base/timer.h"
 #include "base/worker_pool.h"
 #include "runtime/core/actions.h"
 #include "runtime/engine/link_meters.h"
@@ -53,6 +54,7 @@ class DataMover {
 
  private:
   struct CopyJob;
+  struct FillJob;
   struct Place {
     SegmentPtr segment;
     PageIndex page = 0;
@@ -63,6 +65,8 @@ class DataMover {
   void Submit(const core::StartCopy& order, const Segment& segment, io::DoneFn done);
   void FinishCopy(const CopyJob& job, const absl::Status& status);
   void Trace(const CopyJob& job, LinkMeter::Clock::time_point end);
+  void PostFill(FillJob job);
+  void FillNow(FillJob job);
   void Arrived(core::TaskNumber task, const Place& place, bool map);
   void PostMap(core::TaskNumber task, const Place& place);
   absl::Status MapNow(const Place& place);
@@ -72,6 +76,8 @@ class DataMover {
 
   const Parts parts_;
   std::array<std::array<std::string, 2>, core::kTiersMax - 1> tracks_;
+  const base::Backoff backoff_;
+  base::Timer timer_{"sluice-retry"};
 };
 
 }  // namespace sluice::engine

@@ -50,14 +50,30 @@ absl::Status PageLost(const core::FailTicket& failure,
                       const TierSet& tiers,
                       const FaultLog& faults) {
   const PageFault fault = faults.OfPage(failure.page);
-  const core::TierIndex tier = fault.tier == core::kNoTier ? failure.tier : fault.tier;
-  const std::string where =
-      tier == core::kNoTier ? std::string() : fmt::format(" in {}", ToString(tiers.id(tier)));
-  return absl::DataLossError(fmt::format("op '{}': {}: the only copy{} is lost: {}",
+  // Without a tier it was not a copy that could not be read, but a file or a callback.
+  const std::string what = fault.tier == core::kNoTier
+                               ? std::string("the content")
+                               : fmt::format("the only copy in {}", ToString(tiers.id(fault.tier)));
+  return absl::DataLossError(fmt::format("op '{}': {}: {} is lost: {}",
                                          ticket.op().identity().name,
                                          RangeText(ticket, failure.page, tiers),
-                                         where,
+                                         what,
                                          CauseText(fault.cause)));
+}
+
+/// The page is where it was, but every attempt to bring it failed.
+absl::Status NotBrought(const core::FailTicket& failure,
+                        const internal::TicketState& ticket,
+                        const TierSet& tiers,
+                        const PageFault& fault) {
+  const bool exhausted = absl::IsResourceExhausted(fault.cause);
+  return absl::Status(
+      exhausted ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kUnavailable,
+      fmt::format("op '{}': {} cannot be brought to {} now: {}",
+                  ticket.op().identity().name,
+                  RangeText(ticket, failure.page, tiers),
+                  ToString(tiers.id(fault.tier)),
+                  CauseText(fault.cause)));
 }
 
 /// The core names the tier that refuses pages, or else the one that has no room.
@@ -65,6 +81,9 @@ absl::Status TierFull(const core::FailTicket& failure,
                       const internal::TicketState& ticket,
                       const TierSet& tiers,
                       const FaultLog& faults) {
+  if (const PageFault fault = faults.AttemptOf(failure.page); !fault.cause.ok()) {
+    return NotBrought(failure, ticket, tiers, fault);
+  }
   const auto tier = std::min<core::TierIndex>(failure.tier, tiers.size() - 1);
   const std::string& op = ticket.op().identity().name;
   const std::string name = ToString(tiers.id(tier));

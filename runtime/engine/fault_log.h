@@ -8,7 +8,7 @@
 
 namespace sluice::engine {
 
-/// Why a page could not be read, and where.
+/// Why a page could not be read, or be brought somewhere, and where.
 struct PageFault {
   core::TierIndex tier = core::kNoTier;
   absl::Status cause;
@@ -20,12 +20,24 @@ class FaultLog {
  public:
   void NotePage(PageIndex page, PageFault fault) { pages_[page] = std::move(fault); }
   void NoteTier(core::TierIndex tier, absl::Status cause) { tiers_[tier] = std::move(cause); }
-  void ForgetPage(PageIndex page) { pages_.erase(page); }
+  void ForgetTier(core::TierIndex tier) { tiers_.erase(tier); }
+  /// The page could not be brought to a tier, but nothing is lost.
+  void NoteAttempt(PageIndex page, PageFault fault) { attempts_[page] = std::move(fault); }
+  void ForgetAttempt(PageIndex page) { attempts_.erase(page); }
+  void ForgetPage(PageIndex page) {
+    pages_.erase(page);
+    attempts_.erase(page);
+  }
 
   /// Empty when nothing is known.
   PageFault OfPage(PageIndex page) const {
     const auto found = pages_.find(page);
     return found == pages_.end() ? PageFault{} : found->second;
+  }
+  /// The last attempt to bring the page, if it failed; empty when nothing is known.
+  PageFault AttemptOf(PageIndex page) const {
+    const auto found = attempts_.find(page);
+    return found == attempts_.end() ? PageFault{} : found->second;
   }
   /// OK when nothing is known.
   absl::Status OfTier(core::TierIndex tier) const {
@@ -35,6 +47,7 @@ class FaultLog {
 
  private:
   std::unordered_map<PageIndex, PageFault> pages_;
+  std::unordered_map<PageIndex, PageFault> attempts_;
   std::unordered_map<core::TierIndex, absl::Status> tiers_;
 };
 

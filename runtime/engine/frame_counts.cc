@@ -5,14 +5,13 @@
 #include "base/status.h"
 #include "fmt/format.h"
 #include "runtime/engine/backends.h"
+#include "runtime/engine/option_limits.h"
 
 namespace sluice::engine {
 namespace {
 
 constexpr Bytes kPageBytesMin = 4_KiB;
 constexpr Bytes kPageBytesMax = 64_MiB;
-/// A tier between two others: two transit frames per direction and one to live in (I9).
-constexpr core::FrameIndex kMiddleFramesMin = 5;
 
 absl::Status CheckScalars(const RuntimeOptions& options) {
   const Bytes page = options.page_bytes;
@@ -34,10 +33,13 @@ absl::Status CheckScalars(const RuntimeOptions& options) {
   if (options.request_queue_capacity < 1) {
     return absl::InvalidArgumentError("request_queue_capacity is 0; at least 1 is needed");
   }
-  if (!(options.stall_seconds >= 0)) {
-    return absl::InvalidArgumentError("stall_seconds must not be negative");
-  }
-  return absl::OkStatus();
+  SLUICE_RETURN_IF_ERROR(CheckCpus(options.cpus));
+  SLUICE_RETURN_IF_ERROR(CheckSeconds("stall_seconds", options.stall_seconds));
+  const EmulatedDeviceOptions& emulated = options.emulated;
+  SLUICE_RETURN_IF_ERROR(CheckSeconds("device.emulated.latency_seconds", emulated.latency_seconds));
+  SLUICE_RETURN_IF_ERROR(
+      CheckRate("device.emulated.in_bytes_per_second", emulated.in_bytes_per_second));
+  return CheckRate("device.emulated.out_bytes_per_second", emulated.out_bytes_per_second);
 }
 
 absl::StatusOr<core::FrameIndex> FramesOf(std::string_view name,
@@ -64,6 +66,9 @@ absl::StatusOr<core::FrameIndex> FramesOf(std::string_view name,
 
 }  // namespace
 
+// A tier between two others: two transit frames per direction and one to live in (I9).
+core::FrameIndex FramesMin(bool middle) { return middle ? 5 : 1; }
+
 absl::StatusOr<FrameCounts> CountFrames(const RuntimeOptions& options) {
   SLUICE_RETURN_IF_ERROR(CheckScalars(options));
   const bool hbm = options.hbm_bytes > Bytes();
@@ -78,7 +83,7 @@ absl::StatusOr<FrameCounts> CountFrames(const RuntimeOptions& options) {
   if (hbm) {
     SLUICE_ASSIGN_OR_RETURN(frames.hbm, FramesOf("hbm", options.hbm_bytes, 1, page, 1));
   }
-  const core::FrameIndex dram_min = hbm && nvme ? kMiddleFramesMin : 1;
+  const core::FrameIndex dram_min = FramesMin(hbm && nvme);
   SLUICE_ASSIGN_OR_RETURN(frames.dram, FramesOf("dram", options.dram_bytes, share, page, dram_min));
   if (nvme) {
     SLUICE_ASSIGN_OR_RETURN(frames.nvme, FramesOf("nvme", options.nvme_bytes, share, page, 1));

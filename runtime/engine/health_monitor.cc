@@ -21,8 +21,13 @@ void HealthMonitor::NoteFallback(const FallbackEvent& event) {
 
 void HealthMonitor::NoteFenced(const TierFencedEvent& event) {
   base::MutexLock lock(mutex_);
-  reasons_.push_back(
-      fmt::format("{} takes no pages: {}", ToString(event.tier), Message(event.cause)));
+  fenced_[event.tier] =
+      fmt::format("{} takes no pages: {}", ToString(event.tier), Message(event.cause));
+}
+
+bool HealthMonitor::NoteTakesPages(TierId tier) {
+  base::MutexLock lock(mutex_);
+  return fenced_.erase(tier) > 0;
 }
 
 void HealthMonitor::NoteLostPage(const PageLostEvent& event) {
@@ -47,6 +52,7 @@ HealthReport HealthMonitor::Report() const {
   base::MutexLock lock(mutex_);
   HealthReport report;
   report.reasons = reasons_;
+  for (const auto& [tier, reason] : fenced_) report.reasons.push_back(reason);
   if (pages_lost_ > 0) {
     report.reasons.push_back(
         fmt::format("content was lost {} times, last {}", pages_lost_, last_lost_));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ class HealthMonitor {
  public:
   void NoteFallback(const FallbackEvent& event);
   void NoteFenced(const TierFencedEvent& event);
+  /// The tier has taken a page. True when it had been noted as fenced.
+  bool NoteTakesPages(TierId tier);
   void NoteLostPage(const PageLostEvent& event);
   void NoteStalled(const TransferStalledEvent& event);
   void NoteDead(std::string reason);
@@ -25,6 +28,7 @@ class HealthMonitor {
   mutable base::Mutex mutex_;
   std::vector<FallbackEvent> fallbacks_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> reasons_ ABSL_GUARDED_BY(mutex_);
+  std::map<TierId, std::string> fenced_ ABSL_GUARDED_BY(mutex_);  ///< why, while they are
   std::uint64_t pages_lost_ ABSL_GUARDED_BY(mutex_) = 0;
   std::uint64_t transfers_stalled_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string last_lost_ ABSL_GUARDED_BY(mutex_);

@@ -71,7 +71,10 @@ absl::Status Runtime::SetEmulatedRates(double in_bytes_per_second, double out_by
   return state_->SetEmulatedRates(in_bytes_per_second, out_bytes_per_second);
 }
 
-StreamRef Runtime::CreateStream() { return StreamRef(state_->CreateStream()); }
+absl::StatusOr<StreamRef> Runtime::CreateStream() {
+  SLUICE_ASSIGN_OR_RETURN(auto stream, state_->CreateStream());
+  return StreamRef(std::move(stream));
+}
 Fate Runtime::Fate(TensorId tensor) const { return state_->TensorFate(tensor); }
 HealthReport Runtime::Health() const { return state_->Health(); }
 Stats Runtime::GetStats() const { return state_->GetStats(); }

@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/status.h"
 #include "fmt/format.h"
-#include "runtime/engine/host_stream.h"
+#include "runtime/device/emulated_stream.h"
+#include "runtime/engine/option_limits.h"
 #include "runtime/engine/runtime_state.h"
 
 namespace sluice::internal {
@@ -17,11 +19,12 @@ absl::StatusOr<std::shared_ptr<ReservationState>> RuntimeState::Reserve(TierId t
   SLUICE_ASSIGN_OR_RETURN(const core::TierIndex index, tiers_->LeasableIndexOf(tier));
   const std::uint64_t page_bytes = tiers_->page_bytes();
   const std::uint64_t frames = bytes.count() / page_bytes + (bytes.count() % page_bytes != 0);
-  if (frames == 0 || frames > tiers_->tier(index).frames) {
+  const core::FrameIndex budget = BudgetOf(index);
+  if (frames == 0 || frames > budget) {
     return absl::InvalidArgumentError(fmt::format("{} cannot be reserved in {}, which has {}",
                                                   ToString(bytes),
                                                   ToString(tier),
-                                                  ToString(tiers_->PagesToBytes(BudgetOf(index)))));
+                                                  ToString(tiers_->PagesToBytes(budget))));
   }
   engine::ReserveRequest request{.tier = index, .frames = static_cast<std::uint32_t>(frames)};
   auto reply = request.reply.get_future();
@@ -57,12 +60,14 @@ absl::Status RuntimeState::ChangeBudget(core::TierIndex tier, core::FrameIndex f
 absl::Status RuntimeState::SetBudget(TierId tier, Bytes bytes) {
   SLUICE_ASSIGN_OR_RETURN(const core::TierIndex index, tiers_->LeasableIndexOf(tier));
   const std::uint64_t wanted = bytes.count() / tiers_->page_bytes();
-  if (wanted == 0 || wanted > tiers_->tier(index).frames) {
+  const core::FrameIndex least = engine::FramesMin(/*middle=*/index > 0);
+  if (wanted < least || wanted > tiers_->tier(index).frames) {
     return absl::InvalidArgumentError(fmt::format(
-        "the budget of {} cannot be {}; it is at least one page and at most the {} that "
-        "the runtime was created with",
+        "the budget of {} cannot be {}; it is at least {} and at most the {} that the runtime was "
+        "created with",
         ToString(tier),
         ToString(bytes),
+        ToString(tiers_->PagesToBytes(least)),
         ToString(tiers_->PagesToBytes(tiers_->tier(index).frames))));
   }
   const auto frames = static_cast<core::FrameIndex>(wanted);
@@ -70,13 +75,28 @@ absl::Status RuntimeState::SetBudget(TierId tier, Bytes bytes) {
   const core::FrameIndex before = BudgetOf(index);
   // Frames are there before the core may use them, and go only when it uses them no more.
   if (frames > before) SLUICE_RETURN_IF_ERROR(ResizeNow(index, frames));
-  if (const absl::Status changed = ChangeBudget(index, frames); !changed.ok()) {
-    if (frames > before) SLUICE_RETURN_IF_ERROR(ResizeNow(index, before));
-    return changed;
-  }
+  const absl::Status changed = ChangeBudget(index, frames);
+  if (absl::IsCancelled(changed)) return changed;
+  if (!changed.ok() && UndoBudgetChange(index, before)) return changed;
+  if (changed.ok() && frames > before) AnnounceSmallPages(tier);
   base::MutexLock lock(budgets_mutex_);
   budgets_[index] = frames;
-  return absl::OkStatus();
+  return changed;
+}
+
+void RuntimeState::AnnounceSmallPages(TierId tier) {
+  const std::optional<FallbackEvent> small = backends_->TakeSmallPagesFallback(tier);
+  if (!small.has_value()) return;
+  health_.NoteFallback(*small);
+  mailbox_->Push(engine::CallRequest{[this, event = *small] { core_thread_->Announce(event); }});
+}
+
+bool RuntimeState::UndoBudgetChange(core::TierIndex tier, core::FrameIndex before) {
+  // Nothing is to be done when the core has refused; when it did its part and the system did not,
+  // the frames must be there again before the core may use them.
+  if (!ResizeNow(tier, before).ok()) return false;
+  ChangeBudget(tier, before).IgnoreError();
+  return true;
 }
 
 absl::Status RuntimeState::SetEmulatedRates(double in_bytes_per_second,
@@ -84,19 +104,18 @@ absl::Status RuntimeState::SetEmulatedRates(double in_bytes_per_second,
   if (backends_->emulated() == nullptr) {
     return absl::FailedPreconditionError("this runtime has no emulated device");
   }
+  SLUICE_RETURN_IF_ERROR(engine::CheckRate("in_bytes_per_second", in_bytes_per_second));
+  SLUICE_RETURN_IF_ERROR(engine::CheckRate("out_bytes_per_second", out_bytes_per_second));
   backends_->emulated()->SetRates(
       {in_bytes_per_second, out_bytes_per_second, options_.emulated.latency_seconds});
   return absl::OkStatus();
 }
 
-std::shared_ptr<StreamState> RuntimeState::CreateStream() {
-  std::unique_ptr<device::Stream> stream;
-  if (tiers_->device() != nullptr) {
-    stream = tiers_->device()->CreateStream();
-  } else {
-    stream = std::make_unique<engine::HostStream>(options_.cpus);
-  }
-  auto state = std::make_shared<StreamState>(std::move(stream));
+absl::StatusOr<std::shared_ptr<StreamState>> RuntimeState::CreateStream() {
+  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<device::Stream> stream,
+                          tiers_->device() != nullptr ? tiers_->device()->CreateStream()
+                                                      : device::MakeEmulatedStream(options_.cpus));
+  auto state = std::make_shared<StreamState>(std::move(stream), stream_count_);
   base::MutexLock lock(streams_mutex_);
   std::erase_if(streams_, [](const auto& weak) { return weak.expired(); });
   streams_.push_back(state);

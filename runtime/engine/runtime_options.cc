@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "fmt/format.h"
+#include "runtime/engine/option_limits.h"
 #include "sluice/options.h"
 
 namespace sluice {
@@ -26,11 +27,9 @@ absl::Status ReadInteger(
   return absl::OkStatus();
 }
 
-absl::Status ReadNotNegative(Config& config, std::string_view key, double* value) {
+absl::Status ReadSeconds(Config& config, std::string_view key, double* value) {
   SLUICE_RETURN_IF_ERROR(config.Read(key, value));
-  if (*value >= 0 && *value < std::numeric_limits<double>::infinity()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      fmt::format("\"{}\" is {}; it must be finite and not negative", key, *value));
+  return engine::CheckSeconds(key, *value);
 }
 
 /// A rate is written like a size: "8GiB" means 8 GiB/s.
@@ -81,11 +80,11 @@ absl::Status ReadDevice(Config& config, RuntimeOptions* options) {
       ReadRate(config, "device.emulated.in_bytes_per_second", &emulated.in_bytes_per_second));
   SLUICE_RETURN_IF_ERROR(
       ReadRate(config, "device.emulated.out_bytes_per_second", &emulated.out_bytes_per_second));
-  return ReadNotNegative(config, "device.emulated.latency_seconds", &emulated.latency_seconds);
+  return ReadSeconds(config, "device.emulated.latency_seconds", &emulated.latency_seconds);
 }
 
 absl::Status ReadIo(Config& config, IoOptions* io) {
-  SLUICE_RETURN_IF_ERROR(ReadInteger(config, "io.queue_depth", 1, 4096, &io->queue_depth));
+  SLUICE_RETURN_IF_ERROR(ReadInteger(config, "io.queue_depth", 1, 1024, &io->queue_depth));
   SLUICE_RETURN_IF_ERROR(config.Read("io.require_io_uring", &io->require_io_uring));
   SLUICE_RETURN_IF_ERROR(config.Read("io.require_direct", &io->require_direct));
   SLUICE_RETURN_IF_ERROR(config.Read("io.disable_io_uring", &io->disable_io_uring));
@@ -128,7 +127,7 @@ absl::Status ReadScheduling(Config& config, RuntimeOptions* options) {
   SLUICE_RETURN_IF_ERROR(ReadCpus(config, options));
   SLUICE_RETURN_IF_ERROR(
       ReadInteger(config, "request_queue_capacity", 1, 1 << 24, &options->request_queue_capacity));
-  return ReadNotNegative(config, "stall_seconds", &options->stall_seconds);
+  return ReadSeconds(config, "stall_seconds", &options->stall_seconds);
 }
 
 }  // namespace

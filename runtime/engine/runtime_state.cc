@@ -14,7 +14,8 @@ RuntimeState::RuntimeState(RuntimeOptions options)
       recorder_(options_.page_bytes.count()),
       table_(options_.page_bytes.count()),
       mailbox_(std::make_shared<engine::Mailbox>(options_.request_queue_capacity)),
-      waits_(std::make_shared<engine::WaitMeter>(options_.trace)) {}
+      waits_(std::make_shared<engine::WaitMeter>(options_.trace)),
+      stream_count_(std::make_shared<engine::StreamCount>()) {}
 
 RuntimeState::~RuntimeState() {
   SLUICE_CHECK(core_thread_ == nullptr, "a runtime is shut down before it goes away");
@@ -24,12 +25,24 @@ absl::StatusOr<std::shared_ptr<RuntimeState>> RuntimeState::Create(
     RuntimeOptions options, const engine::BackendHooks& hooks) {
   SLUICE_RETURN_IF_ERROR(engine::CountFrames(options).status());
   std::shared_ptr<RuntimeState> state(new RuntimeState(std::move(options)));
-  SLUICE_RETURN_IF_ERROR(state->SetUp(hooks));
+  if (absl::Status set_up = state->SetUp(hooks); !set_up.ok()) {
+    state->core_thread_.reset();  // it never ran
+    return set_up;
+  }
   return state;
+}
+
+std::uint32_t RuntimeState::CopiesInFlightMax() const {
+  const std::uint32_t usual = core::CoreOptions().copies_in_flight_max;
+  if (tiers_->store() == nullptr) return usual;
+  // The two directions share a ring. The core keeps as many slots of the lowest tier free.
+  const std::uint32_t spare = tiers_->tier(tiers_->size() - 1).frames / 8;
+  return std::clamp(options_.io.queue_depth / 2, 1u, std::max(usual, spare));
 }
 
 absl::StatusOr<core::CoreOptions> RuntimeState::MakeCoreOptions() const {
   core::CoreOptions core;
+  core.copies_in_flight_max = CopiesInFlightMax();
   for (core::TierIndex tier = 0; tier < tiers_->size(); ++tier) {
     core.tiers.push_back({tiers_->tier(tier).frames});
   }
@@ -55,7 +68,8 @@ absl::Status RuntimeState::SetUp(const engine::BackendHooks& hooks) {
   }
   for (const FallbackEvent& event : backends_->fallbacks()) health_.NoteFallback(event);
   if (options_.record_events) event_log_ = std::make_unique<engine::EventLog>(core_options);
-  mapper_ = std::make_unique<engine::SerialExecutor>("sluice-mapper", options_.cpus);
+  mapper_ = std::make_unique<engine::SerialExecutor>();
+  SLUICE_RETURN_IF_ERROR(mapper_->Start("sluice-mapper", options_.cpus));
   mover_ =
       std::make_unique<engine::DataMover>(engine::DataMover::Parts{.tiers = tiers_,
                                                                    .mapper = mapper_.get(),
@@ -77,8 +91,7 @@ absl::Status RuntimeState::SetUp(const engine::BackendHooks& hooks) {
                                 .stall_seconds = options_.stall_seconds,
                                 .cpus = options_.cpus,
                                 .fallbacks = backends_->fallbacks()});
-  core_thread_->Start();
-  return absl::OkStatus();
+  return core_thread_->Start();
 }
 
 void RuntimeState::Shutdown() {
@@ -90,6 +103,7 @@ void RuntimeState::Shutdown() {
   for (const auto& weak : streams) {
     if (const auto stream = weak.lock()) stream->Close();
   }
+  stream_count_->WaitForNone();  // those that were let go and have work left
   table_.Close();
   for (engine::AcquireRequest& request : mailbox_->CloseRequests()) {
     request.ticket->Fail(absl::CancelledError("the runtime has shut down"));
@@ -100,6 +114,7 @@ void RuntimeState::Shutdown() {
   core_thread_.reset();  // and with it the last segments and their addresses
   mover_.reset();
   backends_.reset();
+  waits_->CloseSink();  // threads that waited for tickets may still be on their way out
   health_.NoteDead("the runtime has shut down");
 }
 

@@ -83,7 +83,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   absl::StatusOr<std::shared_ptr<ReservationState>> Reserve(TierId tier, Bytes bytes);
   absl::Status SetBudget(TierId tier, Bytes bytes);
   absl::Status SetEmulatedRates(double in_bytes_per_second, double out_bytes_per_second);
-  std::shared_ptr<StreamState> CreateStream();
+  absl::StatusOr<std::shared_ptr<StreamState>> CreateStream();
   Fate TensorFate(TensorId tensor) const;
   std::string KeyWithFates(std::string_view key) const;
 
@@ -98,6 +98,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
 
   absl::Status SetUp(const engine::BackendHooks& hooks);
   absl::StatusOr<core::CoreOptions> MakeCoreOptions() const;
+  std::uint32_t CopiesInFlightMax() const;
   absl::StatusOr<std::shared_ptr<engine::Segment>> CreateSegment(std::span<const TensorSpec> specs);
   absl::StatusOr<core::TierIndex> LowestTier(std::span<const TensorSpec> specs) const;
   absl::Status CopyIn(TensorId tensor, core::TierIndex lowest, std::span<const std::byte> bytes);
@@ -108,6 +109,10 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
                                                  engine::OpRecord* record) const;
   absl::Status ResizeNow(core::TierIndex tier, core::FrameIndex frames);
   absl::Status ChangeBudget(core::TierIndex tier, core::FrameIndex frames);
+  /// After a change that failed. False when the frames could not be had back.
+  bool UndoBudgetChange(core::TierIndex tier, core::FrameIndex before);
+  /// Once for a tier: memory that was taken for a larger budget may not be on huge pages.
+  void AnnounceSmallPages(TierId tier);
   core::FrameIndex BudgetOf(core::TierIndex tier) const;
   engine::CoreSnapshot Snapshot() const;
   TierStats StatsOf(core::TierIndex tier, const core::TierCounters& counters) const;
@@ -138,6 +143,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   std::vector<core::FrameIndex> budgets_ ABSL_GUARDED_BY(budgets_mutex_);
   base::Mutex streams_mutex_;
   std::vector<std::weak_ptr<StreamState>> streams_ ABSL_GUARDED_BY(streams_mutex_);
+  const std::shared_ptr<engine::StreamCount> stream_count_;
 };
 
 /// Reaches into a Runtime, for tests and tools.

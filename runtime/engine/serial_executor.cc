@@ -2,15 +2,19 @@
 
 #include <utility>
 
+#include "base/status.h"
+#include "base/thread.h"
 #include "base/worker_pool.h"
 
 namespace sluice::engine {
 
-SerialExecutor::SerialExecutor(const std::string& name, const std::vector<int>& cpus)
-    : thread_([this, name, cpus] {
-        base::SetUpThread(name, cpus, base::ThreadRole::kBulk);
-        Run();
-      }) {}
+absl::Status SerialExecutor::Start(const std::string& name, const std::vector<int>& cpus) {
+  SLUICE_ASSIGN_OR_RETURN(thread_, base::StartThread([this, name, cpus] {
+                            base::SetUpThread(name, cpus, base::ThreadRole::kBulk);
+                            Run();
+                          }));
+  return absl::OkStatus();
+}
 
 SerialExecutor::~SerialExecutor() {
   {
@@ -18,7 +22,7 @@ SerialExecutor::~SerialExecutor() {
     closed_ = true;
     changed_.NotifyAll();
   }
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void SerialExecutor::Post(Job job) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
 #include "base/mutex.h"
 
 namespace sluice::engine {
@@ -17,12 +18,14 @@ class SerialExecutor {
  public:
   using Job = absl::AnyInvocable<void()>;
 
-  SerialExecutor(const std::string& name, const std::vector<int>& cpus);
+  SerialExecutor() = default;
   /// Runs every posted job, then joins.
   ~SerialExecutor();
   SerialExecutor(const SerialExecutor&) = delete;
   SerialExecutor& operator=(const SerialExecutor&) = delete;
 
+  /// Once, before anything else. Errors: ResourceExhausted (the thread cannot be started).
+  absl::Status Start(const std::string& name, const std::vector<int>& cpus);
   /// Never blocks.
   void Post(Job job);
 

@@ -5,13 +5,32 @@
 
 #include "base/mutex.h"
 #include "runtime/device/device.h"
+#include "runtime/engine/stream_count.h"
 
 namespace sluice::internal {
 
-/// A stream that the user may hold longer than the Runtime. Threads: any.
+/// A stream that the user may hold longer than the Runtime, and let go anywhere, in the stream's
+/// own work too. Threads: any.
 class StreamState {
  public:
-  explicit StreamState(std::unique_ptr<device::Stream> stream) : stream_(std::move(stream)) {}
+  /// `count` counts the stream until it is drained.
+  StreamState(std::unique_ptr<device::Stream> stream, std::shared_ptr<engine::StreamCount> count)
+      : stream_(std::move(stream)), count_(std::move(count)) {
+    count_->Add();
+  }
+
+  ~StreamState() {
+    base::MutexLock lock(mutex_);
+    if (stream_ == nullptr) return;
+    if (stream_->InOwnWork()) {
+      stream_->Notify([count = count_](const absl::Status&) { count->Remove(); });
+      return;
+    }
+    stream_.reset();  // drains
+    count_->Remove();
+  }
+  StreamState(const StreamState&) = delete;
+  StreamState& operator=(const StreamState&) = delete;
 
   /// Null after Close.
   std::shared_ptr<device::Stream> Get() const {
@@ -26,12 +45,16 @@ class StreamState {
       base::MutexLock lock(mutex_);
       stream.swap(stream_);
     }
-    if (stream != nullptr) stream->Synchronize();
+    if (stream == nullptr) return;
+    stream->Synchronize();
+    stream.reset();
+    count_->Remove();
   }
 
  private:
   mutable base::Mutex mutex_;
   std::shared_ptr<device::Stream> stream_ ABSL_GUARDED_BY(mutex_);
+  const std::shared_ptr<engine::StreamCount> count_;
 };
 
 }  // namespace sluice::internal

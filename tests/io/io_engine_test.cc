@@ -43,7 +43,7 @@ class IoEngineTest : public ::testing::TestWithParam<std::string> {
     ASSERT_THAT(file, IsOk());
     file_ = *std::move(file);
     const IoEngineOptions options{.queue_depth = queue_depth, .cpus = {}};
-    if (GetParam() == "threads") engine_ = MakeThreadEngine(options);
+    if (GetParam() == "threads") engine_ = MakeThreadEngine(options).value();
     if (GetParam() == "memory")
       engine_ = MakeMemoryEngine(std::make_shared<MemoryFile>(kFileBytes));
     if (GetParam() == "io_uring") OpenUring(options);

@@ -2,6 +2,8 @@
 // Every time: whatever was not hit is exact to the byte, and whatever was hit gives its typed
 // error.
 #include <cerrno>
+#include <chrono>
+#include <future>
 #include <map>
 #include <optional>
 #include <random>
@@ -68,8 +70,10 @@ std::vector<FaultCase> ErrorCases() {
       {"ReadEintrStays", Error(kRead, EINTR, kAlways), Code::kUnavailable, kRetries},
       {"ReadEagainStays", Error(kRead, EAGAIN, kAlways), Code::kUnavailable, kRetries},
       {"ReadEagainAtTheBound", Error(kRead, EAGAIN, kAttemptsMax), Code::kUnavailable, kRetries},
-      {"ReadEioStays", Error(kRead, EIO, kAlways), Code::kInternal, kRetries},
-      {"ReadEbadfOnce", Error(kRead, EBADF, 1), Code::kInternal},
+      {"ReadEioStays", Error(kRead, EIO, kAlways), Code::kDataLoss, kRetries},
+      {"ReadEnodataStays", Error(kRead, ENODATA, kAlways), Code::kDataLoss, kRetries},
+      {"ReadEbadfPasses", Error(kRead, EBADF, kBelowTheBound), {}, kRetries},
+      {"ReadEbadfStays", Error(kRead, EBADF, kAlways), Code::kInternal, kRetries},
       {"WriteEintrPasses", Error(kWrite, EINTR, kBelowTheBound), {}, kRetries},
       {"WriteEagainPasses", Error(kWrite, EAGAIN, kBelowTheBound), {}, kRetries},
       {"WriteEagainStays", Error(kWrite, EAGAIN, kAlways), Code::kUnavailable, kRetries},
@@ -205,7 +209,8 @@ class CounterLoop : public ::testing::TestWithParam<FaultCase> {
     StoreUnderTest store({.kind = kind,
                           .options = {.page_bytes = GetParam().page_bytes,
                                       .slots = kSlots,
-                                      .attempts_max = kAttemptsMax},
+                                      .backoff = {.attempts_max = kAttemptsMax,
+                                                  .first_pause = std::chrono::microseconds(1)}},
                           .wrap = [&](std::unique_ptr<IoEngine> upstream) {
                             auto faulty = std::make_unique<FaultyEngine>(
                                 std::move(upstream), plan, GetParam().page_bytes);
@@ -256,6 +261,27 @@ class CounterLoop : public ::testing::TestWithParam<FaultCase> {
  private:
   std::uint64_t seen_ = 0;
 };
+
+TEST(RetryTest, OtherRequestsPassOneThatWaitsToBeTriedAgain) {
+  FaultPlan plan = Error(IoDirection::kRead, EAGAIN, 1);
+  plan.operation = 0;
+  StoreUnderTest store({.options = {.page_bytes = 4096,
+                                    .slots = 2,
+                                    .backoff = {.first_pause = std::chrono::milliseconds(300)}},
+                        .wrap = [&](std::unique_ptr<IoEngine> upstream) {
+                          return std::make_unique<FaultyEngine>(std::move(upstream), plan, 4096);
+                        }});
+  PageBuffer first(4096);
+  PageBuffer second(4096);
+  ASSERT_THAT(store.Write(0, {1, 0, 1}, first.span()), testing::IsOk());
+  ASSERT_THAT(store.Write(1, {1, 1, 1}, second.span()), testing::IsOk());
+  std::promise<absl::Status> done;
+  std::future<absl::Status> read = done.get_future();
+  store->Read(0, {1, 0, 1}, first.span(), [&](absl::Status status) { done.set_value(status); });
+  EXPECT_THAT(store.Read(1, {1, 1, 1}, second.span()), testing::IsOk());
+  EXPECT_EQ(read.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  EXPECT_THAT(read.get(), testing::IsOk());
+}
 
 TEST_P(CounterLoop, OnMemoryAtEveryAttempt) { RunLoop(StoreKind::kMemory, 1); }
 TEST_P(CounterLoop, OnIoUringAtSomeAttempts) { RunLoop(StoreKind::kUring, 11); }

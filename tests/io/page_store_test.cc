@@ -79,8 +79,11 @@ TEST_F(PageStoreCreateTest, BadOptionsAreNamed) {
   options.operations_max = 0;
   ExpectInvalid(options, "operations_max");
   options = Options();
-  options.attempts_max = 0;
+  options.backoff.attempts_max = 0;
   ExpectInvalid(options, "attempts_max");
+  options = Options();
+  options.backoff.first_pause = std::chrono::microseconds(-1);
+  ExpectInvalid(options, "first_pause");
 }
 
 TEST_F(PageStoreCreateTest, UnsafeDirectoryIsRefused) {

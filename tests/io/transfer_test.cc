@@ -1,8 +1,10 @@
 #include "io/transfer.h"
 
 #include <cerrno>
+#include <chrono>
 #include <deque>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -40,6 +42,18 @@ class ScriptedEngine final : public IoEngine {
   std::deque<IoRequest*> waiting_;
 };
 
+/// Runs jobs at once, and remembers after which pause they were wanted.
+class RecordedTimer final : public base::Timer {
+ public:
+  RecordedTimer() : base::Timer("unused") {}
+  bool After(std::chrono::microseconds pause, Job job) override {
+    pauses.push_back(pause);
+    std::move(job)();
+    return true;
+  }
+  std::vector<std::chrono::microseconds> pauses;
+};
+
 class RecordedTransfer final : public Transfer {
  public:
   using Transfer::Transfer;
@@ -53,7 +67,9 @@ class TransferTest : public ::testing::Test {
  protected:
   TransferResult Run(IoDirection direction, const std::vector<std::int64_t>& results) {
     ScriptedEngine engine(results);
-    RecordedTransfer transfer(engine, counters_, 3);
+    RecordedTimer timer;
+    RecordedTransfer transfer(
+        engine, counters_, {.attempts_max = 3, .first_pause = std::chrono::milliseconds(1)}, timer);
     transfer.StartTransfer({.direction = direction,
                             .file = &file_,
                             .offset = 8192,
@@ -61,6 +77,7 @@ class TransferTest : public ::testing::Test {
                             .bytes = 16384});
     engine.RunAll();
     asked_ = engine.asked;
+    pauses_ = timer.pauses;
     EXPECT_EQ(asked_.size(), results.size()) << "attempts";
     return transfer.result.value();
   }
@@ -74,6 +91,7 @@ class TransferTest : public ::testing::Test {
   testing::PageBuffer page_{16384};
   TransferCounters counters_;
   std::vector<IoCommand> asked_;
+  std::vector<std::chrono::microseconds> pauses_;
 };
 
 TEST_F(TransferTest, OneAttemptMovesAll) {
@@ -111,6 +129,18 @@ TEST_F(TransferTest, TransientErrorsAreTriedAgainFromWhereTheyCame) {
   EXPECT_EQ(Run(IoDirection::kRead, {-EIO, -ENOMEM, 16384}).kind, Kind::kDone);
   EXPECT_EQ(Run(IoDirection::kWrite, {-EAGAIN, -ENOMEM, 16384}).kind, Kind::kDone);
   EXPECT_EQ(counters_.retries, 6U);
+}
+
+TEST_F(TransferTest, AttemptsAreApartByPausesThatGrow) {
+  Run(IoDirection::kWrite, {-EAGAIN, 8192, -ENOMEM, 8192});
+  EXPECT_EQ(pauses_,
+            (std::vector<std::chrono::microseconds>{std::chrono::milliseconds(1),
+                                                    std::chrono::milliseconds(4)}));
+}
+
+TEST_F(TransferTest, EveryErrorOfAReadIsTriedAgain) {
+  EXPECT_EQ(Run(IoDirection::kRead, {-EIO, -EBADF, 16384}).kind, Kind::kDone);
+  EXPECT_EQ(Run(IoDirection::kRead, {-ENODEV, -ETIMEDOUT, -EIO}).error_number, EIO);
 }
 
 TEST_F(TransferTest, TransientErrorsAreFinalAtTheBound) {

@@ -1,9 +1,11 @@
 #include "numa/arena.h"
 
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/support/child_process.h"
 #include "tests/support/memory_probe.h"
 
 namespace sluice::numa {
@@ -173,6 +176,23 @@ TEST(ArenaTest, ShrinkGivesWholeChunksBackAndGrowTakesThemAgain) {
   EXPECT_TRUE(AllAre(arena->Frame(32), 0)) << "what was given back is gone";
   Fill(arena->Frame(99), 5);
   EXPECT_TRUE(AllAre(arena->Frame(99), 5));
+}
+
+TEST(ArenaTest, FramesThatTheSystemDoesNotTakeBackStay) {
+  const std::string text = testing::RunInChild([]() -> std::string {
+    auto arena = Arena::Create({.page_bytes = 2 * kMiB, .frames = 8, .touch_threads = 1});
+    if (!arena.ok()) return arena.status().ToString();
+    Fill((*arena)->Frame(7), 7);
+    const std::string failed =
+        testing::RefuseSystemCall(SYS_fallocate, EOPNOTSUPP, testing::Refuse::kAlways);
+    if (!failed.empty()) return failed;
+    const absl::Status refused = (*arena)->Shrink(2).status();
+    const bool kept = (*arena)->frame_count() == 8 && AllAre((*arena)->Frame(7), 7);
+    return refused.ToString() + (kept ? ", kept" : ", lost");
+  });
+  EXPECT_EQ(text,
+            "INTERNAL: fallocate PUNCH_HOLE of arena dram: EOPNOTSUPP (Operation not supported), "
+            "kept");
 }
 
 TEST(ArenaTest, ShrinkToNothingAndBack) {

@@ -61,7 +61,8 @@ TEST(LinkTimelineTest, ANewRateHoldsForLaterCopies) {
 TEST(CopyEngineTest, LaterCopiesMoveWhileEarlierOnesWaitForTheirLatency) {
   // If the latency occupied the link, the second source would still be untouched when the first is
   // done; here both have been copied long before.
-  CopyEngine engine({.thread_name = "test-copy", .cpus = {}});
+  CopyEngine engine;
+  ASSERT_TRUE(engine.Start({.thread_name = "test-copy", .cpus = {}}).ok());
   engine.SetRate(0, 0.05);
   std::vector<std::byte> source(4096, std::byte{7});
   std::vector<std::byte> first(4096);
@@ -83,7 +84,8 @@ TEST(CopyEngineTest, DestructionKeepsThePace) {
   int completed = 0;
   const auto start = std::chrono::steady_clock::now();
   {
-    CopyEngine engine({.thread_name = "test-copy", .cpus = {}});
+    CopyEngine engine;
+    ASSERT_TRUE(engine.Start({.thread_name = "test-copy", .cpus = {}}).ok());
     engine.SetRate(100e3, 0);  // 10 ms each
     for (int i = 0; i < 3; ++i) {
       engine.Submit(source, target, [&](const absl::Status& status) { completed += status.ok(); });
@@ -95,7 +97,8 @@ TEST(CopyEngineTest, DestructionKeepsThePace) {
 
 TEST(CopyEngineDeathTest, SizesAreEqual) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  CopyEngine engine({.thread_name = "test-copy", .cpus = {}});
+  CopyEngine engine;
+  ASSERT_TRUE(engine.Start({.thread_name = "test-copy", .cpus = {}}).ok());
   std::vector<std::byte> source(8);
   std::vector<std::byte> target(9);
   EXPECT_DEATH(engine.Submit(source, target, [](const absl::Status&) {}), "fills its target");

@@ -274,7 +274,7 @@ TEST_P(DeviceContractTest, ResizeGivesMemoryBackAndTakesItAgain) {
 }
 
 TEST_P(DeviceContractTest, AStreamRunsItsWorkInOrder) {
-  const auto stream = device_->CreateStream();
+  const auto stream = device_->CreateStream().value();
   std::vector<int> order;
   for (int i = 0; i < 100; ++i) {
     stream->Enqueue([&order, i] { order.push_back(i); });
@@ -285,7 +285,7 @@ TEST_P(DeviceContractTest, AStreamRunsItsWorkInOrder) {
 }
 
 TEST_P(DeviceContractTest, ANotificationComesAfterTheWorkBefore) {
-  const auto stream = device_->CreateStream();
+  const auto stream = device_->CreateStream().value();
   std::latch go(1);
   std::latch notified(1);
   bool ran = false;
@@ -305,8 +305,8 @@ TEST_P(DeviceContractTest, ANotificationComesAfterTheWorkBefore) {
 }
 
 TEST_P(DeviceContractTest, StreamsAreIndependentOfEachOtherAndOfCopies) {
-  const auto blocked = device_->CreateStream();
-  const auto free = device_->CreateStream();
+  const auto blocked = device_->CreateStream().value();
+  const auto free = device_->CreateStream().value();
   std::latch go(1);
   blocked->Enqueue([&] { go.wait(); });
   int ran = 0;
@@ -319,7 +319,7 @@ TEST_P(DeviceContractTest, StreamsAreIndependentOfEachOtherAndOfCopies) {
 }
 
 TEST_P(DeviceContractTest, WorkOfAStreamMayEnqueueMore) {
-  const auto stream = device_->CreateStream();
+  const auto stream = device_->CreateStream().value();
   std::latch done(1);
   stream->Enqueue([&] { stream->Enqueue([&] { done.count_down(); }); });
   done.wait();
@@ -328,7 +328,7 @@ TEST_P(DeviceContractTest, WorkOfAStreamMayEnqueueMore) {
 
 TEST_P(DeviceContractTest, DestroyingAStreamDrainsIt) {
   int ran = 0;
-  auto stream = device_->CreateStream();
+  auto stream = device_->CreateStream().value();
   for (int i = 0; i < 50; ++i) stream->Enqueue([&] { ++ran; });
   stream.reset();
   EXPECT_EQ(ran, 50);

@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <limits>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "tests/runtime/engine/runtime_fixture.h"
 #include "tests/support/status_matchers.h"
@@ -229,6 +231,28 @@ TEST(BudgetTest, RequestsThatMakeNoSenseNameTheTensor) {
   EXPECT_THAT(status({}), IsOk());
   ASSERT_THAT(runtime->Free(a), IsOk());
   EXPECT_THAT(status({{.tensor = a}}), HasCode(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(BudgetTest, RatesAndTimesThatNoClockCanCountAreRefused) {
+  RuntimeFixture runtime;
+  runtime.Start();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double infinite = std::numeric_limits<double>::infinity();
+  for (const double rate : {-1.0, nan, infinite, 1e-300}) {
+    EXPECT_THAT(runtime->SetEmulatedRates(rate, 0),
+                IsStatus(absl::StatusCode::kInvalidArgument, "\"in_bytes_per_second\" is"));
+    EXPECT_THAT(runtime->SetEmulatedRates(0, rate),
+                IsStatus(absl::StatusCode::kInvalidArgument, "\"out_bytes_per_second\" is"));
+  }
+  EXPECT_THAT(runtime->SetEmulatedRates(0, 1e9), IsOk());
+  runtime.Stop();
+  for (double* seconds :
+       {&runtime.options.stall_seconds, &runtime.options.emulated.latency_seconds}) {
+    const double before = std::exchange(*seconds, 1e18);
+    EXPECT_THAT(Runtime::Create(runtime.options),
+                IsStatus(absl::StatusCode::kInvalidArgument, "is 1e+18; allowed are 0 to 1000000"));
+    *seconds = before;
+  }
 }
 
 TEST(BudgetTest, TensorsThatMayNotGoDownStayUp) {

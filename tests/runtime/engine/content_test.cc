@@ -218,7 +218,8 @@ TEST_F(ContentTest, FileThatShrinksLosesThePagesBehindItsEnd) {
   ASSERT_EQ(truncate(path.c_str(), static_cast<off_t>(kPage + 1)), 0);
   EXPECT_THAT(runtime_.Acquire({.tensor = *tensor, .range = {0, kPage}, .tier = kDram0}), IsOk());
   EXPECT_THAT(runtime_.Acquire({.tensor = *tensor, .range = {kPage, kPage}, .tier = kDram0}),
-              IsStatus(absl::StatusCode::kDataLoss, "ends at offset 4097"));
+              IsStatus(absl::StatusCode::kDataLoss,
+                       "the content is lost: " + path + " ends at offset 4097"));
 }
 
 TEST_F(ContentTest, LostPageIsReproducedByItsCallback) {

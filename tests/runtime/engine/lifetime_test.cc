@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <latch>
+#include <memory>
 #include <thread>
 
 #include "tests/runtime/engine/faulty_store.h"
@@ -32,7 +34,7 @@ TEST(LifetimeTest, EverythingIsHarmlessAfterTheRuntime) {
   ASSERT_THAT(leases, IsOk());
   auto reservation = runtime->Reserve(kDram0, Bytes(kPage));
   ASSERT_THAT(reservation, IsOk());
-  StreamRef stream = runtime->CreateStream();
+  StreamRef stream = runtime->CreateStream().value();
   Ticket granted = op.AcquireAll({&access, 1});
   ASSERT_THAT(granted.Wait(), IsOk());
   runtime.Stop();
@@ -43,6 +45,75 @@ TEST(LifetimeTest, EverythingIsHarmlessAfterTheRuntime) {
   stream.ReleaseAfter(std::move((*leases)[0]));
   stream.Synchronize();
   unused.EndAfter(stream);
+}
+
+TEST(LifetimeTest, TheTraceSinkIsNotCalledAfterTheRuntime) {
+  std::atomic<bool> gone = false;
+  std::atomic<int> late = 0;
+  RuntimeFixture runtime;
+  runtime.options.trace = [&](const TraceSpan& span) {
+    if (span.track != "stall") return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    if (gone) ++late;
+  };
+  runtime.Start();
+  const TensorId tensor = runtime.Make("t", kPage);
+  const Access write{.tensor = tensor, .mode = AccessMode::kWrite, .tier = kDram0};
+  auto held = runtime.Acquire(write);
+  ASSERT_THAT(held, IsOk());
+  Op op = runtime->BeginOp({.name = "waits", .lane = "another"});
+  Ticket ticket = op.AcquireAll({&write, 1});
+  std::latch begun(1);
+  std::thread waiter([&] {
+    begun.count_down();
+    EXPECT_THAT(ticket.Wait(), HasCode(absl::StatusCode::kCancelled));
+  });
+  begun.wait();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  runtime.Stop();
+  gone = true;
+  waiter.join();
+  EXPECT_EQ(late, 0);
+}
+
+TEST(LifetimeTest, AStreamMayBeLetGoByItsOwnWork) {
+  for (const bool with_device : {true, false}) {
+    RuntimeFixture runtime;
+    if (!with_device) runtime.options.hbm_bytes = Bytes();
+    runtime.Start();
+    std::latch held(1);
+    std::latch let_go(1);
+    std::atomic<int> ran = 0;
+    auto stream = std::make_unique<StreamRef>(runtime->CreateStream().value());
+    stream->Enqueue([&, own = *stream]() mutable {
+      held.wait();
+      own = StreamRef();  // the last one
+      let_go.count_down();
+      ++ran;
+    });
+    stream->Enqueue([&ran] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      ++ran;
+    });
+    stream.reset();
+    held.count_down();
+    let_go.wait();
+    runtime.Stop();
+    EXPECT_EQ(ran, 2) << "the runtime waits for what was enqueued";
+  }
+}
+
+TEST(LifetimeDeathTest, AStreamsOwnWorkCannotWaitForTheStream) {
+  EXPECT_DEATH(
+      {
+        RuntimeFixture runtime;
+        runtime.options.hbm_bytes = Bytes();
+        runtime.Start();
+        StreamRef own = runtime->CreateStream().value();
+        own.Enqueue([&own] { own.Synchronize(); });
+        own.Synchronize();
+      },
+      "a stream's own work does not wait for the stream");
 }
 
 TEST(LifetimeTest, LeakedLeasesAreNamedOnce) {
@@ -175,7 +246,7 @@ TEST(LifetimeTest, StreamsRunInOrderAndReleaseAfterTheirWork) {
     runtime.Start();
     const TierId tier = with_device ? kHbm0 : kDram0;
     const TensorId tensor = runtime.Make("t", kPage);
-    StreamRef stream = runtime->CreateStream();
+    StreamRef stream = runtime->CreateStream().value();
     Op op = runtime->BeginOp({.name = "step"});
     const Access write{.tensor = tensor, .mode = AccessMode::kWrite, .tier = tier};
     Ticket ticket = op.AcquireAll({&write, 1});

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/mutex.h"
@@ -158,11 +159,19 @@ TEST(StatsTest, ATierThatTakesNoPagesIsFencedAndOpsAreTold) {
                        "no room can be made, because nvme0 takes no pages: write spill: ENOSPC"));
   ASSERT_GE(runtime.listener.fenced().size(), 1u);
   EXPECT_EQ(runtime.listener.fenced()[0].tier, kNvme0);
-  EXPECT_EQ(runtime->Health().state, HealthState::kDegraded);
+  const HealthReport degraded = runtime->Health();
+  EXPECT_EQ(degraded.state, HealthState::kDegraded);
+  const auto takes_no_pages = [](const std::string& reason) {
+    return reason.starts_with("nvme0 takes no pages: write spill: ENOSPC");
+  };
+  EXPECT_EQ(std::count_if(degraded.reasons.begin(), degraded.reasons.end(), takes_no_pages), 1);
   faults.FailWrites(absl::OkStatus());
   EXPECT_EQ(runtime.Read(first), pattern) << "nothing was lost";
   runtime.Write(second, Pattern(2, 60 * kPage));
   EXPECT_EQ(runtime.Read(second), Pattern(2, 60 * kPage)) << "and it goes on";
+  const HealthReport healed = runtime->Health();
+  EXPECT_TRUE(std::none_of(healed.reasons.begin(), healed.reasons.end(), takes_no_pages));
+  EXPECT_EQ(runtime.log.Count("nvme0 takes pages again"), 1);
 }
 
 TEST(StatsTest, ATransferThatTakesTooLongIsReportedOnce) {

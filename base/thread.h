@@ -1,0 +1,16 @@
+#pragma once
+
+#include <thread>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+
+namespace sluice::base {
+
+/// Starts a thread that runs `body`: the only way in which threads come to be. Whoever gets the
+/// thread joins it.
+/// Errors: ResourceExhausted when the system refuses another thread; the message names the limits
+/// to raise (ulimit -u, pids.max of the control group, threads-max). `body` is destroyed then.
+absl::StatusOr<std::thread> StartThread(absl::AnyInvocable<void()> body);
+
+}  // namespace sluice::base

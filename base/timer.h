@@ -1,0 +1,57 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/functional/any_invocable.h"
+#include "base/mutex.h"
+
+namespace sluice::base {
+
+/// How often, and after which pauses, something that failed is tried again: 1, 4, 16, 64, 256 ms
+/// make a third of a second, which most shortages of memory or of the kernel's queues do not last.
+struct Backoff {
+  int attempts_max = 6;
+  std::chrono::microseconds first_pause{1000};  ///< each one after it is four times as long
+
+  /// The pause after attempt number `failed`, counted from 1.
+  std::chrono::microseconds PauseAfter(int failed) const;
+};
+
+/// Runs jobs later, on one thread that starts with the first job: what is used for errors alone
+/// costs nothing without them. Tests put another in its place. Threads: any. Lifetime: every job
+/// has run before destruction.
+class Timer {
+ public:
+  using Job = absl::AnyInvocable<void()>;
+
+  /// `name` is that of the thread, at most 15 characters.
+  explicit Timer(std::string name) : name_(std::move(name)) {}
+  virtual ~Timer();
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+  /// Runs `job`, which must not block, after `pause`. False when there is no thread and none can be
+  /// started: the job is not run.
+  virtual bool After(std::chrono::microseconds pause, Job job);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  bool EnsureThread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Run();
+  bool Next(Job* job);
+
+  const std::string name_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::multimap<Clock::time_point, Job> jobs_ ABSL_GUARDED_BY(mutex_);
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace sluice::base

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace sluice::engine {
+
+/// A time in seconds, from 0 to a million: what the clocks can count with room to spare. Errors:
+/// InvalidArgument that names key and value.
+absl::Status CheckSeconds(std::string_view key, double seconds);
+
+/// A modelled rate in bytes per second: 0 (as fast as the host copies), or at least 1 and finite.
+/// Errors: InvalidArgument that names key and value.
+absl::Status CheckRate(std::string_view key, double bytes_per_second);
+
+/// Processors that threads can be bound to. Errors: InvalidArgument that names workers.cpus and
+/// those which the machine does not have or this process may not use.
+absl::Status CheckCpus(const std::vector<int>& cpus);
+
+}  // namespace sluice::engine

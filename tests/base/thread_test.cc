@@ -1,0 +1,35 @@
+#include "base/thread.h"
+
+#include <sys/syscall.h>
+
+#include <cerrno>
+
+#include "gtest/gtest.h"
+#include "tests/support/child_process.h"
+
+namespace sluice::base {
+namespace {
+
+TEST(StartThreadTest, RunsTheBody) {
+  bool ran = false;
+  absl::StatusOr<std::thread> thread = StartThread([&ran] { ran = true; });
+  ASSERT_TRUE(thread.ok());
+  thread->join();
+  EXPECT_TRUE(ran);
+}
+
+TEST(StartThreadTest, AThreadThatIsRefusedIsAnErrorThatNamesTheLimits) {
+  const std::string text = testing::RunInChild([]() -> std::string {
+    const std::string failed =
+        testing::RefuseSystemCall(SYS_clone3, EAGAIN, testing::Refuse::kAlways);
+    if (!failed.empty()) return failed;
+    const absl::StatusOr<std::thread> thread = StartThread([] {});
+    return thread.status().ToString();
+  });
+  EXPECT_EQ(text,
+            "RESOURCE_EXHAUSTED: a thread cannot be started: EAGAIN; see ulimit -u, pids.max of "
+            "the control group and kernel.threads-max");
+}
+
+}  // namespace
+}  // namespace sluice::base

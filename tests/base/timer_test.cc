@@ -1,0 +1,66 @@
+#include "base/timer.h"
+
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <future>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/support/child_process.h"
+
+namespace sluice::base {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+TEST(BackoffTest, EachPauseIsFourTimesTheOneBefore) {
+  const Backoff backoff;
+  std::vector<microseconds> pauses;
+  for (int failed = 1; failed < backoff.attempts_max; ++failed) {
+    pauses.push_back(backoff.PauseAfter(failed));
+  }
+  EXPECT_EQ(pauses,
+            (std::vector<microseconds>{milliseconds(1),
+                                       milliseconds(4),
+                                       milliseconds(16),
+                                       milliseconds(64),
+                                       milliseconds(256)}));
+}
+
+TEST(TimerTest, RunsJobsInTheOrderOfTheirTimesAndNotBefore) {
+  std::vector<int> order;
+  std::promise<void> last;
+  const auto begin = std::chrono::steady_clock::now();
+  Timer timer("test-timer");
+  ASSERT_TRUE(timer.After(milliseconds(40), [&] {
+    order.push_back(2);
+    last.set_value();
+  }));
+  ASSERT_TRUE(timer.After(milliseconds(5), [&] { order.push_back(1); }));
+  last.get_future().wait();
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(40));
+  EXPECT_EQ(order, (std::vector<int>{1, 2}));
+}
+
+TEST(TimerTest, AJobMayAskForAnother) {
+  std::promise<void> last;
+  Timer timer("test-timer");
+  timer.After(microseconds(1), [&] { timer.After(microseconds(1), [&] { last.set_value(); }); });
+  last.get_future().wait();
+}
+
+TEST(TimerTest, WithoutAThreadTheJobIsRefused) {
+  EXPECT_EQ(testing::RunInChild([]() -> std::string {
+              const std::string failed =
+                  testing::RefuseSystemCall(SYS_clone3, EAGAIN, testing::Refuse::kAlways);
+              if (!failed.empty()) return failed;
+              Timer timer("test-timer");
+              return timer.After(microseconds(1), [] {}) ? "taken" : "refused";
+            }),
+            "refused");
+}
+
+}  // namespace
+}  // namespace sluice::base

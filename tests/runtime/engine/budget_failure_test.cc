@@ -1,0 +1,107 @@
+// Budget changes that the system or the core refuses: an error, and all is as it was.
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+
+#include "base/strings.h"
+#include "tests/runtime/engine/runtime_fixture.h"
+#include "tests/support/child_process.h"
+#include "tests/support/status_matchers.h"
+
+namespace sluice {
+namespace {
+
+using testing::IsOk;
+using testing::IsStatus;
+using testing::Pattern;
+using testing::RuntimeFixture;
+
+constexpr std::uint64_t kPage = RuntimeFixture::kPage;
+
+/// Budget changes for which the system takes no memory back, then a use of all there is.
+std::string ShrinkInVain() {
+  constexpr std::uint64_t kBytes = 12u << 20;
+  RuntimeFixture runtime;
+  runtime.options.page_bytes = 256_KiB;
+  runtime.options.hbm_bytes = Bytes();
+  runtime.options.dram_bytes = 16_MiB;
+  runtime.options.nvme_bytes = 32_MiB;
+  runtime.Start();
+  std::string failed =
+      testing::RefuseSystemCall(SYS_fallocate, EOPNOTSUPP, testing::Refuse::kAlways);
+  if (!failed.empty()) return failed;
+  std::string text;
+  for (const Bytes budget : {8_MiB, 12_MiB, 16_MiB}) {
+    const absl::Status set = runtime->SetBudget(kDram0, budget);
+    text += set.ok() ? "ok, " : std::string(base::ToStd(set.message())) + ", ";
+  }
+  const TensorId tensor = runtime.Make("t", kBytes);
+  const auto lease =
+      runtime.Acquire({.tensor = tensor, .mode = AccessMode::kOverwrite, .tier = kDram0});
+  return text + (lease.ok() ? "all is there" : lease.status().ToString());
+}
+
+TEST(BudgetFailureTest, MemoryThatTheSystemDoesNotTakeBackStaysInUse) {
+  EXPECT_EQ(testing::RunInChild(ShrinkInVain),
+            "fallocate PUNCH_HOLE of arena dram: EOPNOTSUPP (Operation not supported), "
+            "fallocate PUNCH_HOLE of arena dram: EOPNOTSUPP (Operation not supported), "
+            "ok, all is there");
+}
+
+/// Grows onto small pages, twice; what the listener is told of it.
+std::string GrowWithoutHugePages() {
+  RuntimeFixture runtime;
+  runtime.options.page_bytes = 2_MiB;
+  runtime.options.hbm_bytes = Bytes();
+  runtime.options.dram_bytes = 32_MiB;
+  runtime.options.nvme_bytes = 32_MiB;
+  runtime.Start();
+  static_cast<void>(runtime->GetStats());  // what is announced at the start has been by now
+  if (!runtime.listener.fallbacks().empty()) return "lacks something from the start";
+  if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0) return "prctl refused";
+  for (const Bytes budget : {8_MiB, 32_MiB, 8_MiB, 32_MiB}) {
+    EXPECT_THAT(runtime->SetBudget(kDram0, budget), IsOk());
+  }
+  static_cast<void>(runtime->GetStats());
+  std::string text;
+  for (const FallbackEvent& event : runtime.listener.fallbacks()) {
+    text += event.what + ": " + event.reason + "; ";
+  }
+  return text + std::to_string(runtime->Health().reasons.size());
+}
+
+TEST(BudgetFailureTest, GrowthOntoSmallPagesIsAnnouncedOnce) {
+  const std::string text = testing::RunInChild(GrowWithoutHugePages);
+  if (text.starts_with("lacks")) GTEST_SKIP() << text;
+  EXPECT_TRUE(text.starts_with("huge_pages: ")) << text;
+  EXPECT_NE(text.find("of dram is on 2 MiB pages: MADV_COLLAPSE refused for"), std::string::npos)
+      << text;
+  EXPECT_TRUE(text.ends_with("; 1")) << text;
+}
+
+TEST(BudgetFailureTest, ABudgetBelowTheLeastNamesIt) {
+  RuntimeFixture runtime;
+  runtime.Start();
+  EXPECT_THAT(runtime->SetBudget(kDram0, Bytes(4 * kPage)),
+              IsStatus(absl::StatusCode::kInvalidArgument,
+                       "the budget of dram0 cannot be 16 KiB; it is at least 20 KiB and at most "
+                       "the 128 KiB that the runtime was created with"));
+  EXPECT_THAT(
+      runtime->SetBudget(kHbm0, Bytes()),
+      IsStatus(absl::StatusCode::kInvalidArgument, "at least 4 KiB and at most the 64 KiB"));
+  EXPECT_THAT(runtime->SetBudget(kDram0, Bytes(5 * kPage)), IsOk());
+}
+
+TEST(BudgetFailureTest, AReservationIsComparedWithTheBudgetOfNow) {
+  RuntimeFixture runtime;
+  runtime.Start();
+  ASSERT_THAT(runtime->SetBudget(kHbm0, Bytes(8 * kPage)), IsOk());
+  EXPECT_THAT(runtime->Reserve(kHbm0, Bytes(12 * kPage)),
+              IsStatus(absl::StatusCode::kInvalidArgument,
+                       "48 KiB cannot be reserved in hbm0, which has 32 KiB"));
+}
+
+}  // namespace
+}  // namespace sluice

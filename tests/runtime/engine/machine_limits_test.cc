@@ -1,0 +1,62 @@
+// Options that meet the limits of the machine.
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <cstdint>
+#include <fstream>
+
+#include "runtime/engine/runtime_state.h"
+#include "tests/runtime/engine/runtime_fixture.h"
+#include "tests/support/status_matchers.h"
+
+namespace sluice {
+namespace {
+
+using testing::IsOk;
+using testing::IsStatus;
+using testing::RuntimeFixture;
+
+TEST(MachineLimitsTest, EveryPageMayNeedTwoMappings) {
+  std::uint64_t mappings_max = 0;
+  std::ifstream("/proc/sys/vm/max_map_count") >> mappings_max;
+  if (mappings_max == 0 || mappings_max > (1u << 18)) GTEST_SKIP() << "so many need much memory";
+  RuntimeFixture runtime;
+  runtime.options.hbm_bytes = Bytes();
+  runtime.options.dram_bytes = Bytes(mappings_max / 4 * 3 * RuntimeFixture::kPage);
+  EXPECT_THAT(internal::RuntimeAccess::Create(runtime.options, {}),
+              IsStatus(absl::StatusCode::kResourceExhausted, "vm.max_map_count allows"));
+}
+
+TEST(MachineLimitsTest, ProcessorsThatCannotBeUsedAreNamed) {
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  int usable = 0;
+  while (!CPU_ISSET(static_cast<std::size_t>(usable), &allowed)) ++usable;
+  RuntimeFixture runtime;
+  runtime.options.cpus = {usable, 1023, 100'000};
+  EXPECT_THAT(internal::RuntimeAccess::Create(runtime.options, {}),
+              IsStatus(absl::StatusCode::kInvalidArgument,
+                       "\"workers.cpus\" holds 1023, 100000: no processors that this process"));
+  runtime.options.cpus = {usable};
+  EXPECT_THAT(internal::RuntimeAccess::Create(runtime.options, {}), IsOk());
+}
+
+std::uint32_t CopiesInFlightMax(std::uint32_t queue_depth) {
+  RuntimeFixture runtime;
+  runtime.options.record_events = true;
+  runtime.options.io.queue_depth = queue_depth;
+  runtime.Start();
+  const auto* log = internal::RuntimeAccess::StateOf(*runtime).event_log();
+  return log->options().copies_in_flight_max;
+}
+
+TEST(MachineLimitsTest, TheQueueDepthBoundsTheCopiesInFlight) {
+  EXPECT_EQ(CopiesInFlightMax(1), 1u);
+  EXPECT_EQ(CopiesInFlightMax(8), 4u);
+  EXPECT_EQ(CopiesInFlightMax(RuntimeOptions().io.queue_depth), 16u) << "as measured";
+  EXPECT_EQ(CopiesInFlightMax(128), 64u);
+  EXPECT_EQ(CopiesInFlightMax(1024), 128u) << "an eighth of nvme";
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,116 @@
+// Errors that pass: they fail the requests that wait, and nothing is lost or closed for good.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/runtime/engine/faulty_store.h"
+#include "tests/runtime/engine/runtime_fixture.h"
+#include "tests/support/status_matchers.h"
+
+namespace sluice {
+namespace {
+
+using testing::ByteTensor;
+using testing::IsOk;
+using testing::IsStatus;
+using testing::Pattern;
+using testing::RuntimeFixture;
+using testing::StoreFaults;
+using testing::TempDirectory;
+
+constexpr std::uint64_t kPage = RuntimeFixture::kPage;
+
+/// The descriptor under which this process has `path` open.
+int DescriptorOf(const std::string& path) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    if (std::filesystem::read_symlink(entry.path(), error) != path) continue;
+    return std::stoi(entry.path().filename().string());
+  }
+  return -1;
+}
+
+/// While it lives, reads of the open file fail with EIO: its descriptor is that of the process's
+/// memory, which has nothing at low addresses.
+class UnreadableFile {
+ public:
+  explicit UnreadableFile(const std::string& path) : descriptor_(DescriptorOf(path)) {
+    kept_ = dup(descriptor_);
+    const int memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+    EXPECT_EQ(dup2(memory, descriptor_), descriptor_);
+    close(memory);
+  }
+  ~UnreadableFile() {
+    EXPECT_EQ(dup2(kept_, descriptor_), descriptor_);
+    close(kept_);
+  }
+
+ private:
+  const int descriptor_;
+  int kept_ = -1;
+};
+
+class TransientFaultTest : public ::testing::Test {
+ protected:
+  TransientFaultTest() {
+    runtime_.hooks.wrap_store = [this](auto store) { return faults_.Wrap(std::move(store)); };
+    runtime_.Start();
+  }
+
+  /// Fills hbm and dram with something else, so that what was there sits in nvme alone.
+  void PushOut() {
+    const TensorId filler = runtime_.Make("filler", 64 * kPage);
+    runtime_.Write(filler, Pattern(99, 64 * kPage));
+    ASSERT_THAT(runtime_->Free(filler), IsOk());
+  }
+
+  StoreFaults faults_;
+  RuntimeFixture runtime_;
+};
+
+TEST_F(TransientFaultTest, AReadThatFailsForNowLosesNothing) {
+  const TensorId tensor = runtime_.Make("t", 4 * kPage);
+  runtime_.Write(tensor, Pattern(1, 4 * kPage));
+  PushOut();
+  const Access second{.tensor = tensor, .range = {kPage + 8, 100}, .tier = kDram0};
+  for (const absl::Status& fault :
+       {absl::UnavailableError("slot 7: EAGAIN"), absl::InternalError("slot 7: EBADF")}) {
+    faults_.FailReads(fault);
+    EXPECT_THAT(runtime_.Acquire(second),
+                IsStatus(absl::StatusCode::kUnavailable,
+                         "tensor 't', bytes 4104 to 4203 cannot be brought to dram0 now: slot 7"));
+    faults_.FailReads(absl::OkStatus());
+    EXPECT_THAT(runtime_.Acquire(second), IsOk());
+    PushOut();
+  }
+  EXPECT_EQ(runtime_.Read(tensor), Pattern(1, 4 * kPage));
+  EXPECT_EQ(runtime_->GetStats().pages_lost, 0u);
+  EXPECT_TRUE(runtime_.listener.lost().empty());
+  EXPECT_TRUE(runtime_.listener.fenced().empty());
+}
+
+TEST_F(TransientFaultTest, AFileThatCannotBeReadNowLosesNothing) {
+  const TempDirectory directory;
+  const std::string path = std::filesystem::canonical(directory.path()).string() + "/weights";
+  std::ofstream(path) << std::string(2 * kPage, 'x');
+  TensorSpec spec = ByteTensor("weights", 2 * kPage);
+  spec.file = FileHome{path, 0};
+  const auto tensor = runtime_->CreateTensor(spec);
+  ASSERT_THAT(tensor, IsOk());
+  const Access first{.tensor = *tensor, .range = {0, kPage}, .tier = kDram0};
+  {
+    const UnreadableFile unreadable(path);
+    EXPECT_THAT(runtime_.Acquire(first),
+                IsStatus(absl::StatusCode::kUnavailable,
+                         "tensor 'weights', bytes 0 to 4095 cannot be brought to dram0 now: read " +
+                             path + " at offset 0: EIO (Input/output error)"));
+  }
+  EXPECT_EQ(runtime_->GetStats().pages_lost, 0u);
+  EXPECT_EQ(runtime_.Read(*tensor), std::vector<std::byte>(2 * kPage, std::byte{'x'}));
+}
+
+}  // namespace
+}  // namespace sluice
