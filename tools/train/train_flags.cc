@@ -34,7 +34,7 @@ absl::Status CheckOutputs(const Arguments& arguments) {
 }  // namespace
 
 const std::vector<FlagSpec>& TrainFlagSpecs() {
-  static const std::vector<FlagSpec> specs = {
+  static const std::vector<FlagSpec> kSpecs = {
       {"--config", FlagShape::kValue, "FILE", "the configuration (see configs/); required"},
       {"--text", FlagShape::kList, "FILE", "what to train on; default: this project's own files"},
       {"--set", FlagShape::kRepeated, "KEY=VALUE", "overrides a key of the configuration"},
@@ -44,7 +44,7 @@ const std::vector<FlagSpec>& TrainFlagSpecs() {
       {"--save", FlagShape::kValue, "FILE", "writes the model (safetensors)"},
       {"--json", FlagShape::kSwitch, "", "standard output is one JSON object"},
       {"--help", FlagShape::kSwitch, "", "prints this"}};
-  return specs;
+  return kSpecs;
 }
 
 absl::StatusOr<TrainFlags> ReadTrainFlags(std::span<const std::string> words) {
