@@ -95,7 +95,7 @@ void Core::Impl::Vacate(TierIndex tier, FrameIndex frame) {
   if (page(index).copies[tier].frame != frame) return;
   if (!page(index).copies[tier].candidate) return;
   const Claim claim{Purpose::kDemand, UINT64_MAX, 0, kNoPage};
-  if (FreeToLeave(page(index), tier)) {
+  if (MayDrop(page(index), tier)) {
     EvictFree(tier, index, claim);
   } else if (page(index).lowest > tier && !tiers_[tier + 1].fenced) {
     StartEviction(tier, index, claim);

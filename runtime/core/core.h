@@ -29,7 +29,7 @@ struct CoreOptions {
   /// Recorded ops ahead of the current one whose pages are fetched; 0: demand paging only.
   std::uint32_t prefetch_ops = 12;
   /// Keep at least this share of a tier free or free to leave, by writing pages ahead of need.
-  double clean_share = 1.0 / 16;
+  double clean_share = 1.0 / 8;
 };
 
 /// Counters, from the core's creation on.

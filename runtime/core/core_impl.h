@@ -172,6 +172,7 @@ class Core::Impl {
   bool IsCandidate(const Page& p, TierIndex tier) const;
   static bool Dies(const Page& p);
   bool FreeToLeave(const Page& p, TierIndex tier) const;
+  bool MayDrop(const Page& p, TierIndex tier) const;
   Position UseAt(const Page& p, TierIndex tier) const;
 
   // lookahead.cc

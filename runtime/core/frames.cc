@@ -116,7 +116,8 @@ bool Core::Impl::MakeRoom(TierIndex tier, const Claim& claim) {
     state.no_victim = true;
     return false;
   }
-  if (FreeToLeave(page(*victim), tier)) {
+  const bool stays = page(*victim).lowest <= tier || tiers_[tier + 1].fenced;
+  if (FreeToLeave(page(*victim), tier) || (stays && MayDrop(page(*victim), tier))) {
     EvictFree(tier, *victim, claim);
     return true;
   }
@@ -140,15 +141,18 @@ std::optional<PageIndex> Core::Impl::VictimOnItsWay(TierIndex tier, const Claim&
       return need->request.tier == tier && need->ticket->arrival <= claim.arrival;
     });
     if (wanted_here) return false;
-    return FreeToLeave(p, tier) || (p.lowest > tier && !tiers_[tier + 1].fenced);
+    return MayDrop(p, tier) || (p.lowest > tier && !tiers_[tier + 1].fenced);
   });
 }
 
 /// The policy's choice has no place in the next tier. One may leave for nothing, or, when that tier
 /// is the choice's lowest, go further down and pass through.
 bool Core::Impl::MakeRoomByOtherVictim(TierIndex tier, const Claim& claim) {
+  const bool demand = claim.purpose == Purpose::kDemand;
   std::optional<PageIndex> victim = options_.policy->Victim(tier, [&](PageIndex candidate) {
-    return FreeToLeave(pages_[candidate], tier) && MayEvict(tier, candidate, claim);
+    const Page& p = pages_[candidate];
+    const bool drops = demand ? MayDrop(p, tier) : FreeToLeave(p, tier);
+    return drops && MayEvict(tier, candidate, claim);
   });
   if (victim.has_value()) {
     EvictFree(tier, *victim, claim);
@@ -172,8 +176,7 @@ bool Core::Impl::MayEvict(TierIndex tier, PageIndex index, const Claim& claim) c
       !options_.policy->MayDisplace(claim.position, UseAt(p, tier))) {
     return false;
   }
-  if (FreeToLeave(p, tier)) return true;
-  return p.lowest > tier && !tiers_[tier + 1].fenced;
+  return MayDrop(p, tier) || (p.lowest > tier && !tiers_[tier + 1].fenced);
 }
 
 /// Whether the page's copy in `tier` is needed for the very move that the claim is for.
@@ -370,12 +373,21 @@ bool Core::Impl::Dies(const Page& p) {
   return !p.queue.empty() && p.queue.front()->ticket->kind != TicketKind::kAcquire;
 }
 
+/// Nothing is written for it, now or later: it is dead, or valid further down.
 bool Core::Impl::FreeToLeave(const Page& p, TierIndex tier) const {
   if (p.copies[tier].state == CopyState::kPlaced || !p.content || p.file_home) return true;
-  for (TierIndex t = 0; t < tiers_.size(); ++t) {
-    if (t != tier && p.copies[t].state == CopyState::kValid) return true;
-  }
-  return false;
+  return std::any_of(p.copies.begin() + tier + 1, p.copies.end(), [](const PageCopy& copy) {
+    return copy.state == CopyState::kValid;
+  });
+}
+
+/// Nothing is lost with it. When the only other copy is further up, that one has to come back
+/// later, over a link that may be the slower one, so this is the last resort.
+bool Core::Impl::MayDrop(const Page& p, TierIndex tier) const {
+  if (FreeToLeave(p, tier)) return true;
+  return std::any_of(p.copies.begin(), p.copies.begin() + tier, [](const PageCopy& copy) {
+    return copy.state == CopyState::kValid;
+  });
 }
 
 /// When the page's copy in this very tier is needed next.
