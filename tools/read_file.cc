@@ -46,7 +46,7 @@ absl::Status ReadAll(int descriptor, const std::string& path, const PieceSink& s
 absl::Status ReadFile(const std::string& path, const PieceSink& sink) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_NOCTTY | O_CLOEXEC);
   if (descriptor < 0) return UserError("open " + path);
-  const absl::Status status = ReadAll(descriptor, path, sink);
+  absl::Status status = ReadAll(descriptor, path, sink);
   close(descriptor);
   return status;
 }

@@ -143,9 +143,8 @@ absl::StatusOr<std::string> RamRun::CompareState(gpt::Trainer& trainer) {
   SLUICE_RETURN_IF_ERROR(trainer.ForEachState(
       [&](const std::string& tensor, std::uint64_t offset, std::span<const std::byte> bytes) {
         if (!difference.empty()) return absl::OkStatus();
-        absl::StatusOr<std::string> found = stream.Compare(tensor, offset, bytes);
-        if (found.ok()) difference = *std::move(found);
-        return found.status();
+        SLUICE_ASSIGN_OR_RETURN(difference, stream.Compare(tensor, offset, bytes));
+        return absl::OkStatus();
       }));
   if (!difference.empty()) return difference;
   const absl::StatusOr<std::string> end = child_.channel().Expect(MessageType::kEnd);

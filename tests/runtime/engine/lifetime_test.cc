@@ -104,6 +104,10 @@ TEST(LifetimeTest, AStreamMayBeLetGoByItsOwnWork) {
 }
 
 TEST(LifetimeDeathTest, AStreamsOwnWorkCannotWaitForTheStream) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  // What the dying process leaves behind goes with this directory.
+  const testing::TempDirectory parent;
+  const testing::ScopedEnvironment inherited("TMPDIR", parent.path());
   EXPECT_DEATH(
       {
         RuntimeFixture runtime;
