@@ -75,7 +75,7 @@ absl::Status RuntimeState::SetBudget(TierId tier, Bytes bytes) {
   const core::FrameIndex before = BudgetOf(index);
   // Frames are there before the core may use them, and go only when it uses them no more.
   if (frames > before) SLUICE_RETURN_IF_ERROR(ResizeNow(index, frames));
-  const absl::Status changed = ChangeBudget(index, frames);
+  absl::Status changed = ChangeBudget(index, frames);
   if (absl::IsCancelled(changed)) return changed;
   if (!changed.ok() && UndoBudgetChange(index, before)) return changed;
   if (changed.ok() && frames > before) AnnounceSmallPages(tier);

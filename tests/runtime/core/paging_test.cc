@@ -77,6 +77,26 @@ TEST_F(PagingTest, DirtyVictimIsPagedOutOnce) {
   EXPECT_EQ(CopiesOut(RunOp({Read(2)})), 0u) << "it has a copy below";
 }
 
+TEST_F(PagingTest, CopyFurtherUpDoesNotSpareThePageOut) {
+  // Tier 1 has room for two pages beside its transit frames.
+  Start({.frames = {3, 4, 16}, .policy = "lru", .transit_frames = 1});
+  Create(4, 2);
+  RunOp({Write(0, 1)});
+  RunOp({Read(0, 0)});  // now in tiers 0 and 1
+  ASSERT_TRUE(Resident(0, 0) && Resident(0, 1));
+  RunOp({Write(1, 1)});
+  std::vector<Action> actions = RunOp({Write(2, 1)});  // displaces page 0 in tier 1
+  const std::vector<StartCopy> copies = Select<StartCopy>(actions);
+  ASSERT_EQ(copies.size(), 1u);
+  EXPECT_EQ(copies[0].page, 0u);
+  EXPECT_EQ(copies[0].source, 1);
+  EXPECT_TRUE(Resident(0, 0) && Resident(0, 2));
+  // Its copy in tier 0 leaves for nothing.
+  for (const StartCopy& copy : Select<StartCopy>(RunOp({Write(1, 0), Write(2, 0), Write(3, 0)}))) {
+    EXPECT_NE(copy.page, 0u);
+  }
+}
+
 TEST_F(PagingTest, SlotOfAnOlderGenerationOutlivesTheNewWrite) {
   StartTwoTiers(1, 16);
   Create(2, 1);
