@@ -143,7 +143,7 @@ absl::Status Arena::State::GiveBackFrames(std::uint32_t first, std::uint32_t las
                 static_cast<off_t>(memory.size())) == 0) {
     return absl::OkStatus();
   }
-  const absl::Status refused =
+  absl::Status refused =
       base::StatusFromErrno(errno, "fallocate PUNCH_HOLE of arena " + options.name);
   if (before == last && MapFrames(memory, 0).ok()) frame_count = before;
   return refused;
