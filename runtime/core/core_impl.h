@@ -63,6 +63,7 @@ class Core::Impl {
     bool ahead_blocked = false;  ///< a goal waits: later ones must not overtake it
     std::uint32_t deficit = 0;   ///< frames wanted in vain
     bool no_victim = false;
+    bool advised = false;                     ///< per event: the policy's advice has been taken
     std::optional<FrameIndex> budget_target;  ///< of a SetBudget that is not answered
     FrameIndex budget_before = 0;
   };
@@ -201,7 +202,6 @@ class Core::Impl {
   bool InTurn(const Ticket& ticket) const;
   static bool WaitsFor(OpNumber op, const Holder& holder, const Ticket& ticket);
   void WorkOnReservations();
-  void FailStuckTickets();
   bool FailStuckTicket();
   FailTicket WhyStuck(const Ticket& ticket, TierIndex tier) const;
   bool RefuseStuckChange();

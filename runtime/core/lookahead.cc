@@ -18,8 +18,8 @@ void Core::Impl::On(const PrefetchPages& event) {
   }
 }
 
-/// A page that is wanted soon for another reason than its recorded use: until it is used, or the
-/// iteration ends, other hints do not displace it.
+/// A page that is wanted soon for another reason than its recorded use: until it is used, or other
+/// ops are foreseen than before, other hints do not displace it.
 void Core::Impl::Hint(PageIndex index, const Goal& goal) {
   Page& p = page(index);
   p.hint_tier = goal.tier;
@@ -155,7 +155,10 @@ void Core::Impl::ContinueGoals() {
 /// faster tiers, stages what sits below it), until frames or the window run out.
 void Core::Impl::PrefetchInto(TierIndex tier) {
   TierState& state = tiers_[tier];
-  if (FollowAdvice(tier)) pump_again_ = true;  // its goals are taken up
+  if (!state.advised) {  // once per event, so that a policy without an end to its advice ends
+    state.advised = true;
+    if (FollowAdvice(tier)) pump_again_ = true;  // its goals are taken up
+  }
   if (options_.prefetch_ops == 0 || !book_.following() || book_.empty()) return;
   if (state.ahead_blocked) return;
   if (state.cursor < book_.now()) {

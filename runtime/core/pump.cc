@@ -14,6 +14,7 @@ constexpr std::uint32_t kPumpRoundsMax = 1'000'000;
 /// After every event: whoever can go on does, in the order of arrival; then what is only foreseen.
 void Core::Impl::Pump() {
   std::uint32_t rounds = 0;
+  for (TierState& state : tiers_) state.advised = false;
   do {
     do {
       SLUICE_CHECK(++rounds < kPumpRoundsMax, "I8: an event is handled in a bounded time");

@@ -37,6 +37,7 @@ class TestPolicy : public Policy {
   }
   int EvictTo(int tier, PageIndex) override { return tier + evict_by_; }
   std::optional<FetchAdvice> NextFetch(int tier, Position) override {
+    if (tier == 1 && endless_) return FetchAdvice{.page = 0};
     if (tier != 1 || advised_ >= advice_until_.load()) return std::nullopt;
     return FetchAdvice{.page = advised_++, .not_before = not_before_};
   }
@@ -52,6 +53,7 @@ class TestPolicy : public Policy {
   /// Pages 0 and up to here are to be fetched into dram.
   std::atomic<PageIndex> advice_until_ = 0;
   Position not_before_ = 0;
+  bool endless_ = false;  ///< advises the same page for ever
   PageIndex advised_ = 0;
   std::atomic<bool> all_keep_ = false;
 
@@ -121,7 +123,10 @@ TEST(CustomPolicyTest, ItChoosesWhatIsFetchedAndWhen) {
     runtime.Start();
     const TensorId tensor = runtime.Make("t", 60 * kPage);
     runtime.Write(tensor, Pattern(1, 60 * kPage));
-    const auto read = [&] { return runtime->GetStats().links.at("dram-nvme").in.copies; };
+    const auto read = [&] {  // or being read
+      const DirectionStats in = runtime->GetStats().links.at("dram-nvme").in;
+      return in.copies + in.queue_depth;
+    };
     const std::uint64_t before = read();
     policy->advice_until_ = 4;
     const Access last{.tensor = tensor, .range = {59 * kPage, kPage}, .tier = kDram0};
@@ -135,6 +140,17 @@ TEST(CustomPolicyTest, ItChoosesWhatIsFetchedAndWhen) {
     EXPECT_THAT(runtime.Acquire(first), IsOk());
     EXPECT_EQ(read(), before + 4) << "fetched once";
   }
+}
+
+TEST(CustomPolicyTest, AdviceWithoutAnEndHoldsNothingUp) {
+  RuntimeFixture runtime;
+  const auto policy = std::make_shared<TestPolicy>();
+  policy->endless_ = true;
+  runtime.options.custom_policy = policy;
+  runtime.Start();
+  const TensorId tensor = runtime.Make("t", 60 * kPage);
+  runtime.Write(tensor, Pattern(1, 60 * kPage));
+  EXPECT_EQ(runtime.Read(tensor), Pattern(1, 60 * kPage));
 }
 
 TEST(CustomPolicyTest, FatesArePartOfTheIterationKey) {
