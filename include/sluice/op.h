@@ -47,7 +47,8 @@ class Ticket {
   bool Ready() const;
   /// Blocks until granted or failed. Errors: DeadlineExceeded (the ticket lives on); else as Take.
   absl::Status Wait(Deadline deadline = Deadline::max());
-  /// Gives the request up; leases already granted are released. Never blocks.
+  /// Gives the request up; leases already granted are released, which leaves what a kOverwrite
+  /// covers undefined. Never blocks.
   void Cancel();
 
   /// Waits, then hands out one lease per access, in the order of the request.

@@ -40,7 +40,8 @@ struct TensorId {
 };
 
 /// How a lease may touch a tensor. kOverwrite: the old content is not needed, so nothing is paged
-/// in and the bytes are undefined until written; where it covers only part of a page it acts as
+/// in and the bytes are undefined until written: a ticket that is given up after it was granted has
+/// overwritten too, one that fails changed nothing. Where it covers only part of a page it acts as
 /// kReadWrite on that page.
 enum class AccessMode : std::uint8_t { kRead, kWrite, kReadWrite, kOverwrite };
 std::string_view ToString(AccessMode mode);
