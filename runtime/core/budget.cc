@@ -74,8 +74,10 @@ void Core::Impl::On(const SetBudget& event) {
       reserved_above = reserved_above || (reservation.tier == event.tier && frame >= event.frames);
     }
   }
+  // Committed pages never share a frame with a reservation (I6).
   const std::uint64_t least =
-      std::max<std::uint64_t>(PinnedFrames(event.tier), state.committed) + transit + 1;
+      std::max<std::uint64_t>(PinnedFrames(event.tier), state.committed + state.reserved) +
+      transit + 1;
   if (state.budget_target.has_value() || reserved_above || event.frames < least) {
     Emit(BudgetRefused{event.tier});
     return;

@@ -149,23 +149,11 @@ class Core::Impl {
   FrameIndex TransitFrames(TierIndex tier) const;
   FrameIndex TransitReserve(TierIndex tier) const;
   void GiveFrame(TierIndex tier, FrameIndex frame, const Page& p);
-  bool EnsureRoom(TierIndex tier, const Claim& claim);
-  bool MakeRoom(TierIndex tier, const Claim& claim);
-  std::optional<PageIndex> VictimOnItsWay(TierIndex tier, const Claim& claim) const;
-  bool MakeRoomByOtherVictim(TierIndex tier, const Claim& claim);
-  bool MayEvict(TierIndex tier, PageIndex index, const Claim& claim) const;
-  bool Moves(PageIndex index, TierIndex tier, const Claim& claim) const;
-  std::optional<FrameIndex> TakeBelow(TierIndex tier, PageIndex index, const Claim& claim);
-  bool StartEviction(TierIndex tier, PageIndex index, const Claim& claim);
-  std::optional<FrameIndex> TakeForEviction(TierIndex tier, PageIndex index, const Claim& claim);
-  bool MoverMakesWay(TierIndex tier, const Claim& claim) const;
-  void EvictFree(TierIndex tier, PageIndex index, const Claim& claim);
   void DropCopy(PageIndex index, TierIndex tier);
   void DropStale(PageIndex index);
   void DropHeld(PageIndex index);
   void LeaveTransit(PageIndex index);
   bool RevokeHeld(TierIndex tier, const Claim& claim);
-  bool WantedUpTo(const Page& p, TierIndex tier, std::uint64_t arrival) const;
   bool Settle(PageIndex index, TierIndex tier, const Claim& claim);
   bool PinnedAt(const Page& p, TierIndex tier) const;
   void UpdateFacts(PageIndex index);
@@ -175,6 +163,22 @@ class Core::Impl {
   bool FreeToLeave(const Page& p, TierIndex tier) const;
   bool MayDrop(const Page& p, TierIndex tier) const;
   Position UseAt(const Page& p, TierIndex tier) const;
+
+  // eviction.cc
+  bool EnsureRoom(TierIndex tier, const Claim& claim);
+  bool MakeRoom(TierIndex tier, const Claim& claim);
+  std::optional<PageIndex> VictimOnItsWay(TierIndex tier, const Claim& claim) const;
+  bool MakeRoomByOtherVictim(TierIndex tier, const Claim& claim);
+  bool Restless() const;
+  bool GivesWay(const Claim& claim) const;
+  bool MayEvict(TierIndex tier, PageIndex index, const Claim& claim) const;
+  bool Moves(PageIndex index, TierIndex tier, const Claim& claim) const;
+  std::optional<FrameIndex> TakeBelow(TierIndex tier, PageIndex index, const Claim& claim);
+  bool StartEviction(TierIndex tier, PageIndex index, const Claim& claim);
+  std::optional<FrameIndex> TakeForEviction(TierIndex tier, PageIndex index, const Claim& claim);
+  bool MoverMakesWay(TierIndex tier, const Claim& claim) const;
+  void EvictFree(TierIndex tier, PageIndex index, const Claim& claim);
+  bool WantedUpTo(const Page& p, TierIndex tier, std::uint64_t arrival) const;
 
   // lookahead.cc
   void On(const PrefetchPages& event);
@@ -203,6 +207,7 @@ class Core::Impl {
   static bool WaitsFor(OpNumber op, const Holder& holder, const Ticket& ticket);
   void WorkOnReservations();
   bool FailStuckTicket();
+  void FailForRoom();
   FailTicket WhyStuck(const Ticket& ticket, TierIndex tier) const;
   bool RefuseStuckChange();
 
@@ -235,6 +240,7 @@ class Core::Impl {
   CoreCounters counters_;
   std::uint32_t pinned_pages_ = 0;
   bool pump_again_ = false;
+  std::uint64_t tasks_since_progress_ = 0;
   std::vector<Action>* actions_ = nullptr;
 };
 

@@ -213,6 +213,7 @@ void Core::Impl::On(const TaskDone& event) {
   SLUICE_CHECK(found != tasks_.end(), "a task is reported once");
   const Task task = found->second;
   tasks_.erase(found);
+  ++tasks_since_progress_;
   --page(task.page).tasks;
   switch (task.kind) {
     case TaskKind::kCopy:

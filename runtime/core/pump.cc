@@ -175,6 +175,26 @@ bool Core::Impl::WaitsFor(OpNumber op, const Holder& holder, const Ticket& ticke
   return ticket.op == op || (ticket.lane == holder.lane && ticket.op < op);
 }
 
+/// Called when nothing is in flight or leased, so room is all that the tickets lack. One that can
+/// never fit may hold up the head, which then goes on once that one has failed.
+void Core::Impl::FailForRoom() {
+  TierIndex tier = 0;
+  for (TierIndex t = 0; t < tiers_.size(); ++t) {
+    if (tiers_[t].starved) tier = t;
+    if (tiers_[t].fenced) tier = t;
+  }
+  for (Ticket* ticket : pending_) {
+    const FailTicket why = WhyStuck(*ticket, tier);
+    if (why.reason == TicketFailure::kTooLarge) return FailTicketWith(*ticket, why);
+  }
+  for (TierState& state : tiers_) {
+    state.fenced = false;  // the next ticket tries again
+    state.write_failures = 0;
+  }
+  Ticket& head = *pending_.front();
+  FailTicketWith(head, WhyStuck(head, tier));
+}
+
 /// Called when nothing is in flight: the head ticket waits for pages that only other ops can give
 /// back, or for room that no tier below gives. True when a ticket was failed.
 bool Core::Impl::FailStuckTicket() {
@@ -186,17 +206,7 @@ bool Core::Impl::FailStuckTicket() {
   };
   if (std::any_of(holders_.begin(), holders_.end(), runs)) return false;  // it will release
   if (holders_.empty()) {
-    Ticket& head = *pending_.front();
-    TierIndex tier = 0;
-    for (TierIndex t = 0; t < tiers_.size(); ++t) {
-      if (tiers_[t].starved) tier = t;
-      if (tiers_[t].fenced) tier = t;
-    }
-    for (TierState& state : tiers_) {
-      state.fenced = false;  // the next ticket tries again
-      state.write_failures = 0;
-    }
-    FailTicketWith(head, WhyStuck(head, tier));
+    FailForRoom();
     return true;
   }
   for (auto ticket = pending_.rbegin(); ticket != pending_.rend(); ++ticket) {

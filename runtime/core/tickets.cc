@@ -141,6 +141,7 @@ void Core::Impl::Recheck(PageIndex index) {
 
 void Core::Impl::Grant(Ticket& ticket) {
   ticket.granted = true;
+  tasks_since_progress_ = 0;
   std::erase(pending_, &ticket);
   if (!ticket.needs.empty())
     ++holders_.try_emplace(ticket.op, Holder{ticket.lane}).first->second.tickets;
@@ -216,6 +217,7 @@ void Core::Impl::On(const Cancel& event) {
 
 void Core::Impl::FailTicketWith(Ticket& ticket, FailTicket failure) {
   failure.ticket = ticket.number;
+  tasks_since_progress_ = 0;
   std::erase(pending_, &ticket);
   Emit(failure);
   Dequeue(ticket);

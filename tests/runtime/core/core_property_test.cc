@@ -106,5 +106,13 @@ TEST(CorePropertyTest, RandomProgramsLoseNoByteAndNeverHang) {
   EXPECT_GT(totals.prefetch_hits, 0u);
 }
 
+/// Programs that once hung, or were refused what they could have had. Some run on four tiers.
+TEST(CorePropertyTest, SeedsThatOnceFailedPass) {
+  Totals totals;
+  for (const std::uint64_t seed : {8656, 9777, 13768, 14775, 15087}) {
+    if (!RunSeed(seed, &totals)) return;
+  }
+}
+
 }  // namespace
 }  // namespace sluice::core

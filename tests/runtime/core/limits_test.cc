@@ -166,6 +166,21 @@ TEST_F(LimitsTest, BudgetIsLoweredOnceTheFramesAreVacated) {
   RunOp(Writes(4, 4));
 }
 
+TEST_F(LimitsTest, LoweredBudgetLeavesRoomForReservationsAndForWhatMayNotGoLower) {
+  Start({.frames = {4, 16, 64}, .policy = "lru"});
+  Create(2, 1);
+  const FrameIndex frames = driver().frames().limit(1);
+  const FrameIndex transit = frames - driver().core().op_frames_max(1);
+  driver().Send(ReserveFrames{.reservation = 1, .tier = 1, .frames = 2});
+  driver().Drain();
+  const FrameIndex least = 2 + 2 + transit + 1;
+  ASSERT_GT(frames, least) << "the fixture's tier is large enough to be lowered to the least";
+  EXPECT_EQ(Select<BudgetRefused>(driver().Send(SetBudget{.tier = 1, .frames = least - 1})).size(),
+            1u);
+  EXPECT_TRUE(Select<BudgetRefused>(driver().Send(SetBudget{.tier = 1, .frames = least})).empty());
+  driver().Drain();
+}
+
 TEST_F(LimitsTest, LoweredBudgetWaitsForLeases) {
   Create(8, 1);
   const TicketNumber low = Acquire(Writes(0, 2), 1);

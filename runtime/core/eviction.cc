@@ -1,0 +1,222 @@
+#include <algorithm>
+
+#include "runtime/core/core_impl.h"
+
+namespace sluice::core {
+
+/// How often the whole content of the tiers may be exchanged before somebody must have profited.
+constexpr std::uint64_t kExchangesMax = 4;
+
+/// Whether a frame beyond the transit reserve is free, after victims have left if need be. One that
+/// sat above a lowered budget gives no frame that may be used, so there may have to be several.
+bool Core::Impl::EnsureRoom(TierIndex tier, const Claim& claim) {
+  while (tiers_[tier].pool.free_count() <= TransitReserve(tier)) {
+    if (!MakeRoom(tier, claim)) return false;
+  }
+  return true;
+}
+
+/// Frees a frame at once when a victim leaves for nothing; else starts a page-out and returns
+/// false.
+bool Core::Impl::MakeRoom(TierIndex tier, const Claim& claim) {
+  TierState& state = tiers_[tier];
+  if (state.no_victim || tier == last_tier() || GivesWay(claim)) return false;
+  std::optional<PageIndex> victim = options_.policy->Victim(
+      tier, [&](PageIndex candidate) { return MayEvict(tier, candidate, claim); });
+  if (!victim.has_value() && RevokeHeld(tier, claim)) return true;
+  if (!victim.has_value()) victim = VictimOnItsWay(tier, claim);
+  if (!victim.has_value()) {
+    state.no_victim = true;
+    return false;
+  }
+  const bool stays = page(*victim).lowest <= tier || tiers_[tier + 1].fenced;
+  if (FreeToLeave(page(*victim), tier) || (stays && MayDrop(page(*victim), tier))) {
+    EvictFree(tier, *victim, claim);
+    return true;
+  }
+  ++state.deficit;
+  const bool demand = claim.purpose == Purpose::kDemand;
+  const std::uint32_t most =
+      demand ? state.deficit : std::max(1u, options_.copies_in_flight_max / 2);
+  if (state.leaving >= most) return false;
+  if (StartEviction(tier, *victim, claim)) return false;
+  return MakeRoomByOtherVictim(tier, claim);
+}
+
+/// Whether pages move to and fro and nobody gets what is waited for: far more tasks have ended
+/// since a ticket was last granted or failed than it takes to exchange the content of every tier.
+bool Core::Impl::Restless() const {
+  std::uint64_t frames = 0;
+  for (TierIndex t = 0; t < last_tier(); ++t) frames += tiers_[t].pool.limit();
+  return tasks_since_progress_ > kExchangesMax * (frames + last_tier());
+}
+
+/// While the tiers are restless only the ticket at the head displaces anything, so that tasks come
+/// to an end: it is granted, somebody releases, or who is stuck is told (I8).
+bool Core::Impl::GivesWay(const Claim& claim) const {
+  return !pending_.empty() && claim.arrival > pending_.front()->arrival && Restless();
+}
+
+/// When nothing moves: two pages of one ticket may each sit where the other is wanted. The one that
+/// arrives displaces the other, which comes back by another way.
+std::optional<PageIndex> Core::Impl::VictimOnItsWay(TierIndex tier, const Claim& claim) const {
+  if (claim.purpose != Purpose::kDemand || !claim.arrives || !tasks_.empty()) return std::nullopt;
+  return options_.policy->Victim(tier, [&](PageIndex index) {
+    const Page& p = pages_[index];
+    if (Moves(index, tier, claim) || WantedUpTo(p, tier, claim.arrival - 1)) return false;
+    const bool wanted_here = std::any_of(p.queue.begin(), p.queue.end(), [&](const Need* need) {
+      return need->request.tier == tier && need->ticket->arrival <= claim.arrival;
+    });
+    if (wanted_here) return false;
+    return MayDrop(p, tier) || (p.lowest > tier && !tiers_[tier + 1].fenced);
+  });
+}
+
+/// The policy's choice has no place in the next tier. One may leave for nothing, or, when that tier
+/// is the choice's lowest, go further down and pass through.
+bool Core::Impl::MakeRoomByOtherVictim(TierIndex tier, const Claim& claim) {
+  const bool demand = claim.purpose == Purpose::kDemand;
+  std::optional<PageIndex> victim = options_.policy->Victim(tier, [&](PageIndex candidate) {
+    const Page& p = pages_[candidate];
+    const bool drops = demand ? MayDrop(p, tier) : FreeToLeave(p, tier);
+    return drops && MayEvict(tier, candidate, claim);
+  });
+  if (victim.has_value()) {
+    EvictFree(tier, *victim, claim);
+    return true;
+  }
+  victim = options_.policy->Victim(tier, [&](PageIndex candidate) {
+    return pages_[candidate].lowest > tier + 1 && MayEvict(tier, candidate, claim);
+  });
+  const bool leaves = victim.has_value() && StartEviction(tier, *victim, claim);
+  if (!leaves) tiers_[tier].no_victim = true;
+  return false;
+}
+
+bool Core::Impl::MayEvict(TierIndex tier, PageIndex index, const Claim& claim) const {
+  const Page& p = pages_[index];
+  if (Moves(index, tier, claim) || WantedUpTo(p, tier, claim.arrival)) return false;
+  const bool foreseen = p.goal.tier != kNoTier && p.goal.position <= claim.position;
+  // What is fetched ahead does not displace what is fetched ahead for no later an op.
+  if (claim.purpose == Purpose::kAhead && foreseen) return false;
+  if (claim.purpose != Purpose::kDemand &&
+      !options_.policy->MayDisplace(claim.position, UseAt(p, tier))) {
+    return false;
+  }
+  return MayDrop(p, tier) || (p.lowest > tier && !tiers_[tier + 1].fenced);
+}
+
+/// Whether the page's copy in `tier` is needed for the very move that the claim is for.
+bool Core::Impl::Moves(PageIndex index, TierIndex tier, const Claim& claim) const {
+  return index == claim.page ||
+         (index == claim.mover && pages_[index].copies[tier].state == CopyState::kValid);
+}
+
+/// Whether a waiting ticket up to `arrival` needs the page's copy in `tier`: it is where the ticket
+/// wants it, or the one that the way there starts from.
+bool Core::Impl::WantedUpTo(const Page& p, TierIndex tier, std::uint64_t arrival) const {
+  return std::any_of(p.queue.begin(), p.queue.end(), [&](const Need* need) {
+    const bool waits = need->ticket->kind == TicketKind::kAcquire && !need->ticket->granted &&
+                       need->ticket->arrival <= arrival;
+    if (!waits || need->ready) return waits && need->request.tier == tier;
+    const bool brings = need->request.mode != PageMode::kOverwrite;
+    return need->request.tier == tier || (brings && BestSource(p, need->request.tier) == tier);
+  });
+}
+
+bool Core::Impl::StartEviction(TierIndex tier, PageIndex index, const Claim& claim) {
+  const auto target = static_cast<TierIndex>(tier + 1);
+  Page& p = page(index);
+  if (LinkFull(tier, target, claim.purpose)) return false;
+  const std::optional<FrameIndex> frame = TakeBelow(target, index, claim);
+  if (!frame.has_value()) return false;
+  const bool clean = claim.purpose == Purpose::kClean;
+  Task task{.kind = TaskKind::kCopy, .page = index, .source = tier, .target = target};
+  task.target_frame = *frame;
+  task.evict = !clean;
+  task.purpose = claim.purpose;
+  p.copies[tier].leaving = !clean;
+  ++(clean ? tiers_[tier].cleaning : tiers_[tier].leaving);
+  StartCopyTask(index, task);
+  if (clean) ++counters_.cleaned;
+  if (claim.purpose == Purpose::kDemand) ++counters_.written_demand;
+  if (claim.purpose == Purpose::kAhead) ++counters_.written_ahead;
+  return true;
+}
+
+/// A frame for the page's content one tier down: the one that was placed there for an overwrite of
+/// it (who waits for that then waits for the content), else another.
+std::optional<FrameIndex> Core::Impl::TakeBelow(TierIndex tier,
+                                                PageIndex index,
+                                                const Claim& claim) {
+  const PageCopy& copy = page(index).copies[tier];
+  TierState& state = tiers_[tier];
+  if (copy.state == CopyState::kPlaced) {
+    if (copy.readers > 0 || copy.mapping) return std::nullopt;
+    DropCopy(index, tier);
+    Recheck(index);
+    if (state.pool.free_count() > TransitReserve(tier)) {
+      ++state.by_kind[static_cast<std::size_t>(page(index).kind)];
+      return state.pool.Take(index);
+    }
+  }
+  if (copy.state != CopyState::kNone) return std::nullopt;
+  return TakeForEviction(tier, index, claim);
+}
+
+/// Where an evicted page goes: a free frame; the transit way further down when it will be used no
+/// sooner than what it would displace; else the frame of a victim.
+std::optional<FrameIndex> Core::Impl::TakeForEviction(TierIndex tier,
+                                                      PageIndex index,
+                                                      const Claim& claim) {
+  TierState& state = tiers_[tier];
+  Claim own = claim;
+  own.page = index;
+  own.arrives = false;
+  const bool room = state.pool.free_count() > TransitReserve(tier);
+  if (claim.purpose == Purpose::kClean || tier == last_tier()) {
+    return room ? TakeFrame(tier, own) : std::nullopt;
+  }
+  const bool passes = page(index).lowest > tier && !tiers_[tier + 1].fenced;
+  if (passes && options_.policy->EvictTo(tier - 1, index) > tier) {
+    if (auto frame = TakeTransit(tier, Direction::kOut, index)) return frame;
+  }
+  if (room) return TakeFrame(tier, own);
+  const std::optional<PageIndex> victim = options_.policy->Victim(
+      tier, [&](PageIndex candidate) { return MayEvict(tier, candidate, own); });
+  const bool further =
+      !victim.has_value() || (!FreeToLeave(pages_[*victim], tier) &&
+                              UseAt(pages_[*victim], tier) <= UseAt(pages_[index], tier));
+  if (passes && further) {
+    if (auto frame = TakeTransit(tier, Direction::kOut, index)) return frame;
+  }
+  if (auto frame = TakeFrame(tier, own)) return frame;
+  return passes || MoverMakesWay(tier, claim) ? TakeTransit(tier, Direction::kOut, index)
+                                              : std::nullopt;
+}
+
+/// Whether the page that the room is for leaves a frame of `tier` itself: the two change places,
+/// one of them through a transit frame.
+bool Core::Impl::MoverMakesWay(TierIndex tier, const Claim& claim) const {
+  if (claim.mover == kNoPage || claim.purpose != Purpose::kDemand) return false;
+  const Page& mover = pages_[claim.mover];
+  const PageCopy& copy = mover.copies[tier];
+  return copy.state == CopyState::kValid && !copy.transit && !PinnedAt(mover, tier);
+}
+
+void Core::Impl::EvictFree(TierIndex tier, PageIndex index, const Claim& claim) {
+  Page& p = page(index);
+  const bool dead = !p.content || p.copies[tier].state == CopyState::kPlaced;
+  ++(dead ? counters_.dropped_dead : counters_.dropped_clean);
+  if (p.prefetched_tier == tier) {
+    p.prefetched_tier = kNoTier;
+    const bool revoked = claim.purpose == Purpose::kDemand;
+    ++(revoked ? counters_.prefetch_revoked : counters_.prefetch_wasted);
+  }
+  DropCopy(index, tier);
+  Recheck(index);
+  ReconsiderGoal(index);
+  UpdateFacts(index);
+}
+
+}  // namespace sluice::core
