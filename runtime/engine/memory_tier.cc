@@ -32,9 +32,9 @@ class HostTier : public MemoryTier {
     return arena_.MapAt(frame, range.base() + page * arena_.page_bytes());
   }
 
-  absl::Status Unmap(MappedRange& range, std::uint64_t page) override {
+  absl::Status Unmap(MappedRange& range, std::uint64_t page, std::uint64_t pages) override {
     const std::uint64_t bytes = arena_.page_bytes();
-    return static_cast<HostRange&>(range).range().Unmap(page * bytes, bytes);
+    return static_cast<HostRange&>(range).range().Unmap(page * bytes, pages * bytes);
   }
 
   absl::Status Resize(core::FrameIndex frames) override {
@@ -76,8 +76,8 @@ class DeviceTier : public MemoryTier {
     return device_.Map(static_cast<DeviceTierRange&>(range).range(), page, frame);
   }
 
-  absl::Status Unmap(MappedRange& range, std::uint64_t page) override {
-    return device_.Unmap(static_cast<DeviceTierRange&>(range).range(), page);
+  absl::Status Unmap(MappedRange& range, std::uint64_t page, std::uint64_t pages) override {
+    return device_.Unmap(static_cast<DeviceTierRange&>(range).range(), page, pages);
   }
 
   absl::Status Resize(core::FrameIndex frames) override { return device_.Resize(frames).status(); }
