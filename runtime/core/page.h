@@ -86,6 +86,8 @@ struct Page {
   std::uint32_t tasks = 0;  ///< in flight, of any kind
   std::uint64_t generation = 0;
   std::array<PageCopy, kTiersMax> copies;
+  /// Attempts in a row that did not bring it to (or map it in) each tier.
+  std::array<std::uint8_t, kTiersMax> bring_failures{};
   /// The last tier's slot of an older generation, kept until a newer one is acknowledged.
   FrameIndex stale_frame = kNoFrame;
   /// A frame held at `held_tier` for a page-in that passes a transit frame.
