@@ -184,7 +184,8 @@ TEST(BudgetTest, ImpossibleOptionsNameTheOption) {
   EXPECT_THAT(refusal([](RuntimeOptions& o) { o.worker_threads = 0; }),
               IsStatus(absl::StatusCode::kInvalidArgument, "worker_threads"));
   EXPECT_THAT(refusal([](RuntimeOptions& o) { o.device = DeviceKind::kCuda; }),
-              IsStatus(absl::StatusCode::kFailedPrecondition, "this build has no CUDA backend"));
+              IsStatus(absl::StatusCode::kFailedPrecondition,
+                       "this build has no CUDA backend; write device.kind = \"emulated\""));
   EXPECT_THAT(refusal([](RuntimeOptions& o) {
                 o.page_bytes = 2_MiB;
                 o.hbm_bytes = 64_MiB;
