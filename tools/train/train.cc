@@ -10,6 +10,7 @@
 #include "fmt/format.h"
 #include "sluice/units.h"
 #include "tools/exit_code.h"
+#include "tools/train/budget_check.h"
 #include "tools/train/console.h"
 #include "tools/train/corpus.h"
 #include "tools/train/interrupt.h"
@@ -69,6 +70,7 @@ absl::StatusOr<int> TrainWith(const TrainFlags& flags) {
   Console console(flags.json ? Console::Mode::kJson : Console::Mode::kText);
   const InterruptWatch watch;
   SLUICE_RETURN_IF_ERROR(CheckPacedSteps(flags));
+  SLUICE_RETURN_IF_ERROR(CheckBudgets(flags.settings));
   SLUICE_ASSIGN_OR_RETURN(gpt::Text text, LoadText(flags, console));
   SLUICE_ASSIGN_OR_RETURN(
       const gpt::Dataset data,
