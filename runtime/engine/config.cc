@@ -128,7 +128,9 @@ bool ConvertNode(const toml::node& node, std::int64_t* value) {
 
 bool ConvertNode(const toml::node& node, double* value) {
   if (!node.is_number()) return false;
-  *value = *node.value<double>();
+  // value<double>() has none where an integer is not exactly a double.
+  *value = node.is_integer() ? static_cast<double>(node.as_integer()->get())
+                             : node.as_floating_point()->get();
   return true;
 }
 
