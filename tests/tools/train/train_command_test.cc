@@ -255,7 +255,16 @@ TEST_F(TrainCommandTest, ConfigurationErrorsNameThePlace) {
   const std::string misspelt = files_.Write("misspelt.toml", "[model]\nlayer = 2\n");
   EXPECT_THAT(UserError({"train", "--config", misspelt}),
               AllOf(HasSubstr("misspelt.toml:2:"), HasSubstr("\"model.layers\"")));
-  EXPECT_THAT(UserError({"train", "--config", files_ / "none.toml"}), HasSubstr("none.toml"));
+  EXPECT_THAT(UserError({"train", "--config", files_ / "none.toml"}),
+              HasSubstr("none.toml does not exist; name a TOML file"));
+  for (const auto& [path, message] : std::map<std::string, std::string>{
+           {"", "--config is empty; name a TOML file"},
+           {files_.path(), files_.path() + " is a directory"},
+           {"/dev/zero", "/dev/zero is a device"},
+           {files_.Write("large.toml", std::string(2 << 20, '\n')), "large.toml is too large"}}) {
+    EXPECT_THAT(UserError({"train", "--config", path}), HasSubstr(message));
+  }
+  EXPECT_THAT(UserError({"train", "--config"}), HasSubstr("--config needs a value"));
 }
 
 TEST_F(TrainCommandTest, TextErrorsNameTheFile) {
