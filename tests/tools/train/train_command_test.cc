@@ -96,6 +96,12 @@ TEST_F(TrainCommandTest, VerifiesBitForBitAndReportsEveryField) {
   EXPECT_THAT(spill_.Names(), IsEmpty());
 }
 
+TEST_F(TrainCommandTest, VerifiesBitForBitWithTwoComputeThreads) {
+  Command command(Words({"--verify", "--set", "train.compute_threads=2"}));
+  EXPECT_EQ(command.Wait(), 0) << command.errors();
+  EXPECT_THAT(command.output(), HasSubstr("identical to the run in RAM"));
+}
+
 /// As `--config <(cat FILE)` has it.
 TEST_F(TrainCommandTest, VerifiesAConfigurationThatCanBeReadOnlyOnce) {
   const std::string config = ReadWhole(kTinyConfig);
