@@ -386,6 +386,9 @@ void Core::Impl::NoteBringFailure(const Task& task) {
   std::uint8_t& failures = page(task.page).bring_failures[task.target];
   if (++failures < kBringFailuresMax) return;
   failures = 0;
+  RemoveGoal(task.page);
+  page(task.page).hint_tier = kNoTier;
+  page(task.page).given_up = true;
   FailWaiting(task.page, TicketFailure::kTierFull, task.target);
 }
 

@@ -203,6 +203,43 @@ TEST_F(FaultsTest, APageThatCameStartsCountingAnew) {
   }
 }
 
+TEST_F(FaultsTest, AHintThatCannotBeFollowedIsGivenUp) {
+  StartTwoTiers(1);
+  Create(2, 1);
+  WriteDown(0, 1);
+  FailCopiesTo(0, FailureKind::kTargetFailed);
+  driver().Send(PrefetchPages{{Read(0)}});
+  for (int i = 0; i < 100; ++i) driver().Step();
+  EXPECT_EQ(driver().fault_count(), 3u);
+  FailNothing();
+  RunOp({Read(0)});
+}
+
+TEST_F(FaultsTest, ARecordedUseThatCannotBePreparedWaitsForItsTicket) {
+  Start({.frames = {3, 64}, .prefetch_ops = 4});
+  Create(6, 1);
+  for (PageIndex page = 0; page < 6; ++page) RunOp({Write(page)});
+  for (int iteration = 0; iteration < 3; ++iteration) {
+    driver().Send(BeginIteration{0});
+    driver().set_fault([](TaskNumber, const SimTask& task) -> std::optional<FailureKind> {
+      if (task.page != 3 || task.target != 0) return std::nullopt;
+      return FailureKind::kTargetFailed;
+    });
+    if (iteration == 0) FailNothing();
+    for (PageIndex page = 0; page < 6; ++page) {
+      if (page == 3) FailNothing();
+      const TicketNumber ticket = Acquire({Read(page)}, 0, 0, page);
+      for (int i = 0; i < 100; ++i) driver().Step();
+      ASSERT_TRUE(Granted(ticket));
+      Release(ticket);
+      for (int i = 0; i < 100; ++i) driver().Step();
+    }
+    driver().Send(EndIteration{});
+  }
+  EXPECT_GT(driver().fault_count(), 0u);
+  EXPECT_LE(driver().fault_count(), 2u * 3u);
+}
+
 /// A fixed program; its N-th task fails, for every N, once or for good.
 class CounterLoopTest : public ::testing::TestWithParam<std::tuple<FailureKind, bool>> {};
 
