@@ -17,6 +17,7 @@
 
 #include "base/status.h"
 #include "base/strings.h"
+#include "base/thread.h"
 #include "fmt/format.h"
 #include "io/io_engine.h"
 #include "io/signals.h"
@@ -187,13 +188,17 @@ class ThreadLoop final : public Loop {
     std::atomic<std::uint64_t> finished{0};
     std::vector<absl::Status> statuses(plain.queue_depth);
     std::vector<std::thread> threads;
-    for (std::uint32_t i = 0; i < plain.queue_depth; ++i) {
-      threads.emplace_back([&, i] {
+    absl::Status refused;  // those that run then come to the goal, which is near
+    for (std::uint32_t i = 0; i < plain.queue_depth && refused.ok(); ++i) {
+      auto thread = base::StartThread([&, i] {
         BlockAllSignals();
         statuses[i] = RunOne(plain, goal, plain.memory + i * plain.block_bytes, started, finished);
       });
+      refused = thread.status();
+      if (thread.ok()) threads.push_back(*std::move(thread));
     }
     for (std::thread& thread : threads) thread.join();
+    SLUICE_RETURN_IF_ERROR(refused);
     for (const absl::Status& status : statuses) SLUICE_RETURN_IF_ERROR(status);
     return finished.load();
   }

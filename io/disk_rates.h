@@ -33,7 +33,7 @@ struct DiskRates {
 /// order of the file, from memory on huge pages, `queue_depth` at a time, over a temporary file
 /// that was written once in full. It shares no code with the engines, so that it can be held
 /// against them. Blocks for about three times `milliseconds` and one writing of the file. Errors:
-/// those of PageStore::Create, Internal (any request failed or was short).
+/// those of PageStore::Create and base::StartThread, Internal (any request failed or was short).
 absl::StatusOr<DiskRates> MeasureDiskRates(const DiskRatesOptions& options);
 
 }  // namespace sluice::io

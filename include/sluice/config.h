@@ -17,7 +17,11 @@ namespace sluice {
 /// Threads: externally synchronised.
 class Config {
  public:
-  /// Errors: NotFound, or InvalidArgument with line and column for malformed TOML.
+  /// No configuration has more text.
+  static constexpr Bytes kBytesMax{std::uint64_t{1} << 20};
+
+  /// Errors: NotFound, or InvalidArgument with line and column for malformed TOML; not a regular
+  /// file or pipe; more than kBytesMax.
   static absl::StatusOr<Config> Load(const std::string& path);
   static absl::StatusOr<Config> Parse(std::string_view toml, const std::string& source_name);
 

@@ -54,7 +54,7 @@ class Core::Impl {
     std::uint32_t candidates = 0;       ///< evictable pages
     std::uint32_t candidates_free = 0;  ///< evictable pages that leave for free
     std::array<std::uint32_t, kTensorKindCount> by_kind{};
-    std::uint32_t write_failures = 0;  ///< in a row
+    std::uint32_t write_failures = 0;  ///< of copies down to here, in a row
     bool fenced = false;
     Position cursor = 0;  ///< prefetch: steps before it are seen to
     std::size_t cursor_request = 0;
@@ -136,7 +136,8 @@ class Core::Impl {
   void AbandonTarget(const Task& task);
   void LoseSource(PageIndex index, TierIndex source);
   void LoseContent(PageIndex index, TierIndex tier);
-  void NoteWriteFailure(const Task& task, FailureKind kind);
+  void NoteWriteFailure(TierIndex tier);
+  void NoteBringFailure(const Task& task);
   LinkLoad& link(TierIndex a, TierIndex b) { return links_[a < b ? a : b]; }
   bool LinkFull(TierIndex source, TierIndex target, Purpose purpose);
   static int DirectionIndex(TierIndex source, TierIndex target) { return target > source ? 1 : 0; }

@@ -110,6 +110,7 @@ void Core::Impl::ReconsiderGoal(PageIndex index) {
     AddGoal(index, goal);
     return;
   }
+  if (p.given_up) return;
   if (options_.prefetch_ops == 0 || p.next_use == kNever || p.next_tier >= last_tier()) return;
   if (p.next_use >= tiers_[p.next_tier].cursor || p.lost) return;
   if (!p.content && p.next_mode != PageMode::kOverwrite) return;

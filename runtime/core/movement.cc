@@ -6,8 +6,10 @@
 
 namespace sluice::core {
 
-/// Failures in a row after which a tier counts as refusing pages.
+/// Copies down in a row that a tier refused, after which it counts as taking no pages.
 constexpr std::uint32_t kWriteFailuresMax = 3;
+/// Attempts in a row to bring a page to a tier, after which those who wait for it are told.
+constexpr std::uint8_t kBringFailuresMax = 3;
 
 /// Brings a page one step nearer to where it is wanted.
 Core::Impl::Progress Core::Impl::Advance(PageIndex index, const Goal& want, const Claim& claim) {
@@ -229,6 +231,7 @@ void Core::Impl::FinishMap(const Task& task) {
   PageCopy& copy = page(task.page).copies[task.target];
   copy.mapping = false;
   copy.mapped = true;
+  page(task.page).bring_failures[task.target] = 0;
   Recheck(task.page);
   ReconsiderGoal(task.page);
   UpdateFacts(task.page);
@@ -264,6 +267,7 @@ void Core::Impl::FinishCopy(const Task& task) {
 void Core::Impl::Arrive(PageIndex index, const Task& task, CopyState state) {
   Page& p = page(index);
   p.copies[task.target].state = state;
+  p.bring_failures[task.target] = 0;
   if (p.copies[task.target].transit) transits_.push_back(index);
   if (p.coming_tier == task.target) {
     p.prefetched_tier = task.target;
@@ -288,8 +292,10 @@ void Core::Impl::On(const TaskFailed& event) {
   } else if (task.kind == TaskKind::kCopy && (event.kind == FailureKind::kSourceLost ||
                                               p.copies[task.source].state != CopyState::kValid)) {
     LoseSource(task.page, task.source);
+  } else if (task.kind == TaskKind::kCopy && task.target > task.source) {
+    NoteWriteFailure(task.target);
   } else {
-    NoteWriteFailure(task, event.kind);
+    NoteBringFailure(task);
   }
   Recheck(task.page);
   ReconsiderGoal(task.page);
@@ -368,17 +374,23 @@ void Core::Impl::FailWaiting(PageIndex index, TicketFailure reason, TierIndex ti
   }
 }
 
-void Core::Impl::NoteWriteFailure(const Task& task, FailureKind) {
-  TierState& target = tiers_[task.target];
+void Core::Impl::NoteWriteFailure(TierIndex tier) {
+  TierState& target = tiers_[tier];
   if (++target.write_failures < kWriteFailuresMax) return;
   target.write_failures = 0;
-  const bool down = task.kind == TaskKind::kCopy && task.target > task.source;
-  if (!down) {
-    FailWaiting(task.page, TicketFailure::kTierFull, task.target);
-    return;
-  }
-  if (!target.fenced) Emit(FenceTier{task.target});
+  if (!target.fenced) Emit(FenceTier{tier});
   target.fenced = true;
+}
+
+/// Counted per page: what cannot be brought fails those who wait for it, however well others come.
+void Core::Impl::NoteBringFailure(const Task& task) {
+  std::uint8_t& failures = page(task.page).bring_failures[task.target];
+  if (++failures < kBringFailuresMax) return;
+  failures = 0;
+  RemoveGoal(task.page);
+  page(task.page).hint_tier = kNoTier;
+  page(task.page).given_up = true;
+  FailWaiting(task.page, TicketFailure::kTierFull, task.target);
 }
 
 }  // namespace sluice::core

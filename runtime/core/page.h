@@ -86,6 +86,8 @@ struct Page {
   std::uint32_t tasks = 0;  ///< in flight, of any kind
   std::uint64_t generation = 0;
   std::array<PageCopy, kTiersMax> copies;
+  /// Attempts in a row that did not bring it to (or map it in) each tier.
+  std::array<std::uint8_t, kTiersMax> bring_failures{};
   /// The last tier's slot of an older generation, kept until a newer one is acknowledged.
   FrameIndex stale_frame = kNoFrame;
   /// A frame held at `held_tier` for a page-in that passes a transit frame.
@@ -99,6 +101,7 @@ struct Page {
   bool next_map = false;
   Goal goal;
   bool goal_queued = false;
+  bool given_up = false;  ///< could not be brought: not ahead of need again before a ticket asks
   TierIndex coming_tier = kNoTier;      ///< being fetched ahead to there
   TierIndex prefetched_tier = kNoTier;  ///< fetched ahead and not used yet
   TierIndex hint_tier = kNoTier;        ///< a hint says it will be used there,

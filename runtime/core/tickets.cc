@@ -81,6 +81,7 @@ void Core::Impl::CountPrefetch(Page& p, TierIndex tier, bool ready) {
   p.prefetched_tier = kNoTier;
   p.coming_tier = kNoTier;
   p.hint_tier = kNoTier;
+  p.given_up = false;
 }
 
 /// A need is locked when no earlier one of its page conflicts: any number of readers, or one

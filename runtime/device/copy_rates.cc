@@ -12,6 +12,7 @@
 
 #include "base/mutex.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "base/worker_pool.h"
 #include "numa/arena.h"
 
@@ -24,7 +25,7 @@ double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Copies pages round and round until told to stop.
+/// Copies pages round and round until told to stop, one at least, so that there is a rate.
 class PlainLoop {
  public:
   PlainLoop(const numa::Arena& source, const numa::Arena& target)
@@ -33,10 +34,12 @@ class PlainLoop {
   void Run(const std::atomic<bool>& stop) {
     bytes_ = 0;
     const std::uint64_t page_bytes = source_.page_bytes();
-    for (std::uint32_t page = 0; !stop; page = (page + 1) % source_.frame_count()) {
+    std::uint32_t page = 0;
+    do {
       std::memcpy(target_.Frame(page).data(), source_.Frame(page).data(), page_bytes);
       bytes_ += page_bytes;
-    }
+      page = (page + 1) % source_.frame_count();
+    } while (!stop);
   }
   std::uint64_t bytes() const { return bytes_; }
 
@@ -47,22 +50,31 @@ class PlainLoop {
 };
 
 /// Bytes per second of the loops, each on a thread, all at once.
-double RunLoops(const PlainCopyOptions& options, const std::vector<PlainLoop*>& loops) {
+absl::StatusOr<double> RunLoops(const PlainCopyOptions& options,
+                                const std::vector<PlainLoop*>& loops) {
   std::atomic<bool> stop = false;
   std::latch ready(static_cast<std::ptrdiff_t>(loops.size()) + 1);
   std::vector<std::thread> threads;
+  absl::Status status;
   for (PlainLoop* loop : loops) {
-    threads.emplace_back([&, loop] {
+    auto thread = base::StartThread([&, loop] {
       base::SetUpThread("sluice-measure", options.cpus);
       ready.arrive_and_wait();
       loop->Run(stop);
     });
+    status.Update(thread.status());
+    if (thread.ok()) {
+      threads.push_back(*std::move(thread));
+    } else {
+      ready.count_down();  // nobody waits for it
+    }
   }
   ready.arrive_and_wait();
   const Clock::time_point start = Clock::now();
-  std::this_thread::sleep_for(std::chrono::milliseconds(options.milliseconds));
+  if (status.ok()) std::this_thread::sleep_for(std::chrono::milliseconds(options.milliseconds));
   stop = true;
   for (std::thread& thread : threads) thread.join();
+  SLUICE_RETURN_IF_ERROR(status);
   const double seconds = SecondsSince(start);
   std::uint64_t bytes = 0;
   for (const PlainLoop* loop : loops) bytes += loop->bytes();
@@ -150,7 +162,9 @@ absl::StatusOr<double> RunOnDevice(Device& device,
   const Clock::time_point start = Clock::now();
   const Clock::time_point deadline = start + std::chrono::milliseconds(options.milliseconds);
   std::thread other;
-  if (directions.out) other = std::thread([&] { out.Run(deadline); });
+  if (directions.out) {
+    SLUICE_ASSIGN_OR_RETURN(other, base::StartThread([&] { out.Run(deadline); }));
+  }
   if (directions.in) in.Run(deadline);
   if (other.joinable()) other.join();
   SLUICE_RETURN_IF_ERROR(in.status());
@@ -192,9 +206,9 @@ absl::StatusOr<CopyRates> MeasurePlainCopyRates(const PlainCopyOptions& options)
   PlainLoop in(*arenas[0], *arenas[1]);
   PlainLoop out(*arenas[2], *arenas[3]);
   CopyRates rates;
-  rates.in = RunLoops(options, {&in});
-  rates.out = RunLoops(options, {&out});
-  rates.both = RunLoops(options, {&in, &out});
+  SLUICE_ASSIGN_OR_RETURN(rates.in, RunLoops(options, {&in}));
+  SLUICE_ASSIGN_OR_RETURN(rates.out, RunLoops(options, {&out}));
+  SLUICE_ASSIGN_OR_RETURN(rates.both, RunLoops(options, {&in, &out}));
   return rates;
 }
 

@@ -28,7 +28,8 @@ struct PlainCopyOptions {
 
 /// What this host's memory gives to a plain loop that copies pages between two arenas on huge
 /// pages: one thread per direction. Nothing of the device is in it, so that the device can be held
-/// against it. Takes memory for 4 x pages while it runs. Errors: those of numa::Arena::Create.
+/// against it. Takes memory for 4 x pages while it runs. Errors: those of numa::Arena::Create and
+/// base::StartThread.
 absl::StatusOr<CopyRates> MeasurePlainCopyRates(const PlainCopyOptions& options);
 
 struct DeviceCopyOptions {
@@ -42,7 +43,7 @@ struct DeviceCopyOptions {
 };
 
 /// What the device gives through its own interface, modelled rates and all. Blocks. Errors:
-/// InvalidArgument, and the first that a copy reports.
+/// InvalidArgument, those of base::StartThread, and the first that a copy reports.
 absl::StatusOr<CopyRates> MeasureCopyRates(Device& device, const DeviceCopyOptions& options);
 
 }  // namespace sluice::device

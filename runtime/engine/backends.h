@@ -34,6 +34,10 @@ struct FrameCounts {
 /// The frames that a tier needs at least; one between two others lets pages pass.
 core::FrameIndex FramesMin(bool middle);
 
+/// Copies between dram and nvme in flight per direction; the two directions share a ring. As many
+/// pages of nvme are kept free for them.
+std::uint32_t StoreCopiesMax(std::uint32_t queue_depth, core::FrameIndex nvme_frames);
+
 /// Errors: InvalidArgument that names the option.
 absl::StatusOr<FrameCounts> CountFrames(const RuntimeOptions& options);
 

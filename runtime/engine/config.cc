@@ -128,7 +128,9 @@ bool ConvertNode(const toml::node& node, std::int64_t* value) {
 
 bool ConvertNode(const toml::node& node, double* value) {
   if (!node.is_number()) return false;
-  *value = *node.value<double>();
+  // value<double>() has none where an integer is not exactly a double.
+  *value = node.is_integer() ? static_cast<double>(node.as_integer()->get())
+                             : node.as_floating_point()->get();
   return true;
 }
 
@@ -200,18 +202,25 @@ Config::~Config() = default;
 
 absl::StatusOr<Config> Config::Load(const std::string& path) {
   std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
-    return absl::InvalidArgumentError(path + ": is a directory, not a configuration file");
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&
+      !std::filesystem::is_fifo(status)) {
+    return absl::InvalidArgumentError(path + ": is no file, but a directory or device");
   }
   std::ifstream file(path, std::ios::binary);
   if (!file) return base::StatusFromErrno(errno, "open " + path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (file.bad() || text.bad()) return absl::InvalidArgumentError(path + ": cannot be read");
-  return Parse(text.str(), path);
+  std::string text(kBytesMax.count() + 1, '\0');  // one more than Parse takes
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad()) return absl::InvalidArgumentError(path + ": cannot be read");
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return Parse(text, path);
 }
 
 absl::StatusOr<Config> Config::Parse(std::string_view toml, const std::string& source_name) {
+  if (toml.size() > kBytesMax.count()) {
+    return absl::InvalidArgumentError(fmt::format(
+        "{}: is too large; a configuration has at most {}", source_name, ToString(kBytesMax)));
+  }
   toml::parse_result parsed = toml::parse(toml, source_name);
   if (!parsed.succeeded()) return ParseError(source_name, parsed.error());
   auto state = std::make_unique<State>();

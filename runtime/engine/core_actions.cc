@@ -44,7 +44,9 @@ void CoreThread::Perform(core::GrantTicket& action) {
 void CoreThread::Perform(const core::FailTicket& action) {
   TicketBook::Entry* entry = tickets_.Find(action.ticket);
   SLUICE_CHECK(entry != nullptr, "only a known ticket fails");
-  entry->ticket->Fail(TicketFailureStatus(action, *entry->ticket, *parts_.tiers, faults_));
+  const core::FrameIndex budget =
+      action.tier < parts_.tiers->size() ? parts_.core->tier(action.tier).frames : 0;
+  entry->ticket->Fail(TicketFailureStatus(action, *entry->ticket, *parts_.tiers, budget, faults_));
   tickets_.Erase(action.ticket);
 }
 

@@ -25,6 +25,13 @@ bool SourceIsLost(const absl::Status& status) {
   return absl::IsDataLoss(status) || absl::IsNotFound(status);
 }
 
+/// Whether a failed refill may succeed later: what a file cannot give now it still has, unless it
+/// became shorter; a callback says so itself.
+bool MayPass(core::FillKind kind, const absl::Status& status) {
+  if (kind == core::FillKind::kFile) return !SourceIsLost(status);
+  return kind == core::FillKind::kReproduce && absl::IsUnavailable(status);
+}
+
 /// What a failed copy means for the core. A failed write, or a failed copy between memories, leaves
 /// the source as it was.
 core::FailureKind KindOf(bool read_from_store, const absl::Status& status) {
@@ -158,9 +165,8 @@ void DataMover::FillNow(FillJob job) {
   const core::FillKind kind = job.order.kind;
   absl::Status status = FillPage(kind, *place.segment, place.page, frame);
   if (status.ok()) return Arrived(job.order.task, place, job.order.map);
-  // What a file cannot give now it still has, unless it became shorter.
   const core::TaskNumber task = job.order.task;
-  if (kind != core::FillKind::kFile || SourceIsLost(status)) {
+  if (!MayPass(kind, status)) {
     return ReportFailure(task, core::FailureKind::kSourceLost, std::move(status));
   }
   if (++job.attempts < backoff_.attempts_max) {

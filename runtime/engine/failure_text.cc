@@ -16,17 +16,25 @@ std::string CauseText(const absl::Status& cause) {
 
 absl::Status TooLarge(const core::FailTicket& failure,
                       const internal::TicketState& ticket,
-                      const TierSet& tiers) {
+                      const TierSet& tiers,
+                      core::FrameIndex budget) {
   const TierId tier = tiers.id(failure.tier);
+  const core::FrameIndex kept = budget - failure.limit;
+  const std::string less =
+      fmt::format(" less {} for pages in transit, reservations and tensors that stay",
+                  ToString(tiers.PagesToBytes(kept)));
   return absl::ResourceExhaustedError(fmt::format(
-      "op '{}' needs {} in {} ({} pages), the budget allows {}: raise tiers.{}.bytes or "
-      "split the op",
+      "op '{}' needs {} in {} ({} pages), the budget of {}{} allows {}: raise tiers.{}.bytes to "
+      "{}KiB or split the op",
       ticket.op().identity().name,
       ToString(tiers.PagesToBytes(failure.pages)),
       ToString(tier),
       failure.pages,
+      ToString(tiers.PagesToBytes(budget)),
+      kept > 0 ? less : std::string(),
       ToString(tiers.PagesToBytes(failure.limit)),
-      ToString(tier.kind)));
+      ToString(tier.kind),
+      (failure.pages + kept) * (tiers.page_bytes() >> 10)));
 }
 
 /// "tensor 'w', bytes 4096 to 8191": the part of the page that the ticket asked for.
@@ -101,10 +109,11 @@ absl::Status TierFull(const core::FailTicket& failure,
 absl::Status TicketFailureStatus(const core::FailTicket& failure,
                                  const internal::TicketState& ticket,
                                  const TierSet& tiers,
+                                 core::FrameIndex budget,
                                  const FaultLog& faults) {
   switch (failure.reason) {
     case core::TicketFailure::kTooLarge:
-      return TooLarge(failure, ticket, tiers);
+      return TooLarge(failure, ticket, tiers, budget);
     case core::TicketFailure::kWouldDeadlock:
       return absl::AbortedError(
           fmt::format("op '{}' would deadlock: other ops hold what it needs and wait themselves",

@@ -8,10 +8,12 @@
 
 namespace sluice::engine {
 
-/// What a failed ticket's owner is told; see Ticket::Take for the codes.
+/// What a failed ticket's owner is told; see Ticket::Take for the codes. `budget` is that of the
+/// failure's tier, if it names one.
 absl::Status TicketFailureStatus(const core::FailTicket& failure,
                                  const internal::TicketState& ticket,
                                  const TierSet& tiers,
+                                 core::FrameIndex budget,
                                  const FaultLog& faults);
 
 }  // namespace sluice::engine

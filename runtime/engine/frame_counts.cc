@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <bit>
 #include <limits>
 #include <string_view>
 
 #include "base/status.h"
 #include "fmt/format.h"
+#include "runtime/core/core.h"
 #include "runtime/engine/backends.h"
 #include "runtime/engine/option_limits.h"
 
@@ -68,6 +70,11 @@ absl::StatusOr<core::FrameIndex> FramesOf(std::string_view name,
 
 // A tier between two others: two transit frames per direction and one to live in (I9).
 core::FrameIndex FramesMin(bool middle) { return middle ? 5 : 1; }
+
+std::uint32_t StoreCopiesMax(std::uint32_t queue_depth, core::FrameIndex nvme_frames) {
+  const std::uint32_t usual = core::CoreOptions().copies_in_flight_max;
+  return std::clamp(queue_depth / 2, 1u, std::max(usual, nvme_frames / 8));
+}
 
 absl::StatusOr<FrameCounts> CountFrames(const RuntimeOptions& options) {
   SLUICE_RETURN_IF_ERROR(CheckScalars(options));

@@ -33,11 +33,8 @@ absl::StatusOr<std::shared_ptr<RuntimeState>> RuntimeState::Create(
 }
 
 std::uint32_t RuntimeState::CopiesInFlightMax() const {
-  const std::uint32_t usual = core::CoreOptions().copies_in_flight_max;
-  if (tiers_->store() == nullptr) return usual;
-  // The two directions share a ring. The core keeps as many slots of the lowest tier free.
-  const std::uint32_t spare = tiers_->tier(tiers_->size() - 1).frames / 8;
-  return std::clamp(options_.io.queue_depth / 2, 1u, std::max(usual, spare));
+  if (tiers_->store() == nullptr) return core::CoreOptions().copies_in_flight_max;
+  return engine::StoreCopiesMax(options_.io.queue_depth, tiers_->tier(tiers_->size() - 1).frames);
 }
 
 absl::StatusOr<core::CoreOptions> RuntimeState::MakeCoreOptions() const {

@@ -1,6 +1,13 @@
 #include "io/disk_rates.h"
 
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <string>
+
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/child_process.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_directory.h"
 
@@ -38,6 +45,19 @@ TEST(DiskRatesTest, MeasuresAllThreeAndLeavesNothing) {
     }
     EXPECT_EQ(temp.entries(), 0);
   }
+}
+
+TEST(DiskRatesTest, RefusedThreadsAreAStatus) {
+  const testing::TempDirectory temp;
+  const std::string text = testing::RunInChild([&temp] {
+    DiskRatesOptions options = Small(temp);
+    options.disable_io_uring = true;
+    const std::string failed =
+        testing::RefuseSystemCall(SYS_clone3, EAGAIN, testing::Refuse::kAlways);
+    return failed + MeasureDiskRates(options).status().ToString();
+  });
+  EXPECT_THAT(text,
+              ::testing::StartsWith("RESOURCE_EXHAUSTED: a thread cannot be started: EAGAIN"));
 }
 
 TEST(DiskRatesTest, BadOptionsAreRefused) {

@@ -75,10 +75,12 @@ absl::StatusOr<std::vector<std::string>> ListTexts(const fs::path& root) {
 absl::StatusOr<std::vector<std::string>> ProjectFiles(const std::string& start) {
   const std::optional<fs::path> root = FindProjectRoot(start);
   if (!root.has_value()) {
+    std::error_code ignored;
     return absl::InvalidArgumentError(fmt::format(
-        "no text: neither above \"{}\" nor above the working directory lies this project's source "
+        "no text: neither above {} nor above the working directory {} lies this project's source "
         "tree; name files with --text",
-        start));
+        start.empty() ? "the configuration" : start,
+        fs::current_path(ignored).string()));
   }
   return ListTexts(*root);
 }
@@ -86,8 +88,10 @@ absl::StatusOr<std::vector<std::string>> ProjectFiles(const std::string& start) 
 enum class EmptyFile { kIsAnError, kIsSkipped };
 
 absl::Status AppendFile(const std::string& path, EmptyFile empty, gpt::Text* text) {
+  if (path.empty()) return absl::InvalidArgumentError("the name of a text is empty; name a file");
   const std::size_t before = text->size();
-  const absl::Status read = ReadFile(path, [text](std::string_view piece) { text->Append(piece); });
+  const absl::Status read =
+      ReadFile(path, kTextBytesMax - Bytes(before), [text](auto piece) { text->Append(piece); });
   if (!read.ok()) return base::Annotate(read, "text");
   if (text->size() == before && empty == EmptyFile::kIsAnError) {
     return absl::InvalidArgumentError(fmt::format("text {} is empty", path));

@@ -5,9 +5,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "sluice/units.h"
 #include "workloads/gpt/text.h"
 
 namespace sluice::tools {
+
+/// All files together; the text is held in memory, beside the budgets.
+inline constexpr Bytes kTextBytesMax(std::uint64_t{1} << 30);
 
 /// The text that is trained on: bytes, whatever they mean.
 struct Corpus {
@@ -24,8 +28,8 @@ struct CorpusOptions {
   std::string start_directory;
 };
 
-/// Errors: NotFound, PermissionDenied, InvalidArgument (a directory, an empty file, no project tree
-/// to fall back to). Each names the file.
+/// Errors: NotFound, PermissionDenied, InvalidArgument (those of ReadFile, an empty file, more than
+/// kTextBytesMax, no project tree to fall back to). Each names the file.
 absl::StatusOr<Corpus> LoadCorpus(const CorpusOptions& options);
 
 }  // namespace sluice::tools

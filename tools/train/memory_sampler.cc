@@ -12,6 +12,9 @@
 #include <system_error>
 #include <utility>
 
+#include "base/status.h"
+#include "base/thread.h"
+
 namespace sluice::tools {
 namespace {
 
@@ -57,9 +60,13 @@ std::uint64_t MemfdBytes() {
 
 std::uint64_t ResidentBytes() { return AnonymousBytes() + MemfdBytes(); }
 
-MemorySampler::MemorySampler(std::chrono::milliseconds interval) : interval_(interval) {
-  Sample();
-  thread_ = std::thread([this] { Run(); });
+absl::StatusOr<std::unique_ptr<MemorySampler>> MemorySampler::Create(
+    std::chrono::milliseconds interval) {
+  std::unique_ptr<MemorySampler> sampler(new MemorySampler(interval));
+  sampler->Sample();
+  MemorySampler* const self = sampler.get();
+  SLUICE_ASSIGN_OR_RETURN(sampler->thread_, base::StartThread([self] { self->Run(); }));
+  return sampler;
 }
 
 MemorySampler::~MemorySampler() {
@@ -68,7 +75,7 @@ MemorySampler::~MemorySampler() {
     stop_ = true;
     stop_changed_.NotifyAll();
   }
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 std::uint64_t MemorySampler::Sample() {

@@ -3,8 +3,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <thread>
 
+#include "absl/status/statusor.h"
 #include "base/mutex.h"
 
 namespace sluice::tools {
@@ -18,7 +20,9 @@ std::uint64_t ResidentBytes();
 /// Threads: Sample and peak_bytes from any thread.
 class MemorySampler {
  public:
-  explicit MemorySampler(std::chrono::milliseconds interval = std::chrono::milliseconds(20));
+  /// Errors: those of base::StartThread.
+  static absl::StatusOr<std::unique_ptr<MemorySampler>> Create(
+      std::chrono::milliseconds interval = std::chrono::milliseconds(20));
   ~MemorySampler();
   MemorySampler(const MemorySampler&) = delete;
   MemorySampler& operator=(const MemorySampler&) = delete;
@@ -28,6 +32,7 @@ class MemorySampler {
   std::uint64_t peak_bytes() const { return peak_bytes_.load(); }
 
  private:
+  explicit MemorySampler(std::chrono::milliseconds interval) : interval_(interval) {}
   void Run();
 
   const std::chrono::milliseconds interval_;

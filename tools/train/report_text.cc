@@ -58,7 +58,7 @@ std::string Tiers(const RunReport& report) {
   for (const auto& [name, tier] : report.tiers) {
     text +=
         fmt::format("{:<18} peak {} of {}", name, Size(tier.peak_bytes), Size(tier.budget_bytes));
-    text += "; each kind at its own peak:";
+    text += "; at the end of a step at most:";
     const char* separator = " ";
     for (int kind = 0; kind < kTensorKindCount; ++kind) {
       const std::uint64_t bytes = tier.by_kind[static_cast<std::size_t>(kind)];

@@ -10,6 +10,7 @@
 #include "fmt/format.h"
 #include "sluice/units.h"
 #include "tools/exit_code.h"
+#include "tools/train/budget_check.h"
 #include "tools/train/console.h"
 #include "tools/train/corpus.h"
 #include "tools/train/interrupt.h"
@@ -67,9 +68,10 @@ int ExitCode(const TrainRun& run, const InterruptWatch& watch) {
 
 absl::StatusOr<int> TrainWith(const TrainFlags& flags) {
   Console console(flags.json ? Console::Mode::kJson : Console::Mode::kText);
-  const InterruptWatch watch;
   SLUICE_RETURN_IF_ERROR(CheckPacedSteps(flags));
+  SLUICE_RETURN_IF_ERROR(CheckBudgets(flags.settings));
   SLUICE_ASSIGN_OR_RETURN(gpt::Text text, LoadText(flags, console));
+  const InterruptWatch watch;  // from here on: a pipe that gives no text is left at once
   SLUICE_ASSIGN_OR_RETURN(
       const gpt::Dataset data,
       gpt::Dataset::FromText(std::move(text), flags.settings.train, flags.settings.model));

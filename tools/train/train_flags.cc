@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "fmt/format.h"
+#include "sluice/config.h"
 #include "tools/output_path.h"
 #include "tools/read_file.h"
 
@@ -31,6 +32,20 @@ absl::Status CheckOutputs(const Arguments& arguments) {
   return absl::OkStatus();
 }
 
+constexpr char kConfigWanted[] = "name a TOML file, for example configs/train-gpt.toml";
+
+/// Once only: it may be a pipe.
+absl::Status ReadConfigText(ConfigText* config) {
+  if (config->source.empty()) {
+    return absl::InvalidArgumentError(fmt::format("--config is empty; {}", kConfigWanted));
+  }
+  const auto append = [config](std::string_view piece) { config->text += piece; };
+  const absl::Status read = ReadFile(config->source, Config::kBytesMax, append);
+  if (!absl::IsNotFound(read)) return base::Annotate(read, "--config");
+  return absl::NotFoundError(
+      fmt::format("--config: {} does not exist; {}", config->source, kConfigWanted));
+}
+
 }  // namespace
 
 const std::vector<FlagSpec>& TrainFlagSpecs() {
@@ -50,15 +65,11 @@ const std::vector<FlagSpec>& TrainFlagSpecs() {
 absl::StatusOr<TrainFlags> ReadTrainFlags(std::span<const std::string> words) {
   SLUICE_ASSIGN_OR_RETURN(const Arguments arguments, Arguments::Parse(words, TrainFlagSpecs()));
   if (!arguments.Has("--config")) {
-    return absl::InvalidArgumentError(
-        "--config FILE is required, for example configs/train-gpt.toml");
+    return absl::InvalidArgumentError(fmt::format("--config FILE is required; {}", kConfigWanted));
   }
   TrainFlags flags;
   flags.config = {.source = arguments.Value("--config"), .assignments = arguments.Values("--set")};
-  std::string& text = flags.config.text;
-  // Once only: it may be a pipe.
-  SLUICE_RETURN_IF_ERROR(
-      ReadFile(flags.config.source, [&text](std::string_view piece) { text += piece; }));
+  SLUICE_RETURN_IF_ERROR(ReadConfigText(&flags.config));
   SLUICE_ASSIGN_OR_RETURN(flags.settings, ReadTrainSettings(flags.config));
   if (arguments.Has("--text")) flags.settings.texts = arguments.Values("--text");
   SLUICE_RETURN_IF_ERROR(CheckOutputs(arguments));

@@ -19,6 +19,7 @@ absl::StatusOr<std::unique_ptr<TrainSession>> TrainSession::Create(const TrainFl
                                                                    const gpt::Dataset& data,
                                                                    Console& console) {
   std::unique_ptr<TrainSession> session(new TrainSession(flags, console));
+  SLUICE_ASSIGN_OR_RETURN(session->memory_, MemorySampler::Create());
   SLUICE_RETURN_IF_ERROR(session->OpenOutputs());
   console.ShowProgress("measuring the links");
   SLUICE_ASSIGN_OR_RETURN(session->rates_, MeasureLinkRates(flags.settings.runtime));
@@ -46,7 +47,7 @@ absl::Status TrainSession::MakeRuntime() {
   options.log = [this](LogLevel level, std::string_view line) { console_.Log(level, line); };
   options.trace = [this](const TraceSpan& span) { spans_->Add(span); };
   SLUICE_ASSIGN_OR_RETURN(runtime_, Runtime::Create(std::move(options)));
-  monitor_ = std::make_unique<RunMonitor>(*runtime_, *spans_, memory_);
+  monitor_ = std::make_unique<RunMonitor>(*runtime_, *spans_, *memory_);
   return absl::OkStatus();
 }
 

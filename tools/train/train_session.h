@@ -53,7 +53,7 @@ class TrainSession {
 
   const TrainFlags& flags_;
   Console& console_;
-  MemorySampler memory_;
+  std::unique_ptr<MemorySampler> memory_;
   std::unique_ptr<TraceFile> trace_;
   std::unique_ptr<SafetensorsFile> model_;
   std::unique_ptr<AtomicFile> record_;

@@ -13,8 +13,8 @@ absl::Status ReadInt(Config& config, std::string_view key, int min, int* value) 
   std::int64_t number = *value;
   SLUICE_RETURN_IF_ERROR(config.Read(key, &number));
   if (number < min || number > std::numeric_limits<int>::max()) {
-    return absl::InvalidArgumentError(
-        fmt::format("\"{}\" is {}; it must be at least {}", key, number, min));
+    return absl::InvalidArgumentError(fmt::format(
+        "\"{}\" is {}; allowed are {} to {}", key, number, min, std::numeric_limits<int>::max()));
   }
   *value = static_cast<int>(number);
   return absl::OkStatus();

@@ -54,22 +54,21 @@ class CountingMemory : public Memory {
       AddPages(access, access.tier.kind == TierKind::kHbm ? hbm : dram);
       SetLive(access.tensor, access.mode != AccessMode::kRead);
     }
-    hbm_pages_max_ = std::max(hbm_pages_max_, hbm.size());
-    dram_pages_max_ = std::max(dram_pages_max_, dram.size());
+    hbm_.Note(hbm.size(), op.name);
+    dram_.Note(dram.size(), op.name);
+    both_.Note(hbm.size() + dram.size(), op.name);
     live_max_ = std::max(live_max_, live_);
     for (const auto& [tensor, range] : op.discards) SetDead(tensor);
-    if (hbm.size() + dram.size() > op_pages_max_) {
-      op_pages_max_ = hbm.size() + dram.size();
-      largest_op_ = op.name;
-    }
     return absl::OkStatus();
   }
 
   Footprint Result() const {
-    return {.op_working_set_max = Bytes(op_pages_max_ * page_bytes_),
-            .op_working_set_max_name = largest_op_,
-            .op_hbm_max = Bytes(hbm_pages_max_ * page_bytes_),
-            .op_dram_max = Bytes(dram_pages_max_ * page_bytes_),
+    return {.op_working_set_max = Bytes(both_.pages * page_bytes_),
+            .op_working_set_max_name = both_.op,
+            .op_hbm_max = Bytes(hbm_.pages * page_bytes_),
+            .op_hbm_max_name = hbm_.op,
+            .op_dram_max = Bytes(dram_.pages * page_bytes_),
+            .op_dram_max_name = dram_.op,
             .live_max = Bytes(live_max_),
             .tensors = Bytes(tensor_bytes_),
             .padding = Bytes(next_page_ * page_bytes_ - tensor_bytes_)};
@@ -81,6 +80,17 @@ class CountingMemory : public Memory {
     std::uint64_t first_byte = 0;
     std::uint64_t bytes = 0;
     bool live = false;
+  };
+  /// The op with the most pages.
+  struct Largest {
+    std::uint64_t pages = 0;
+    std::string op;
+
+    void Note(std::uint64_t more, const std::string& name) {
+      if (more <= pages) return;
+      pages = more;
+      op = name;
+    }
   };
 
   void AddPages(const Access& access, std::set<std::uint64_t>& pages) const {
@@ -110,10 +120,9 @@ class CountingMemory : public Memory {
   std::uint64_t tensor_bytes_ = 0;
   std::uint64_t live_ = 0;
   std::uint64_t live_max_ = 0;
-  std::uint64_t op_pages_max_ = 0;
-  std::uint64_t hbm_pages_max_ = 0;
-  std::uint64_t dram_pages_max_ = 0;
-  std::string largest_op_;
+  Largest hbm_;
+  Largest dram_;
+  Largest both_;
   std::int64_t ops_ = 0;
 };
 

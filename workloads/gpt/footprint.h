@@ -16,7 +16,9 @@ struct Footprint {
   std::string op_working_set_max_name;
   /// The largest part of an op in one tier (largest ops of the two tiers may differ).
   Bytes op_hbm_max;
+  std::string op_hbm_max_name;
   Bytes op_dram_max;
+  std::string op_dram_max_name;
   /// The largest sum of live tensors (written, not yet discarded) within a step, without padding.
   Bytes live_max;
   /// All tensors, and what rounding their segments to pages adds.

@@ -1,3 +1,6 @@
+#include <functional>
+#include <utility>
+
 #include "tests/runtime/core/core_fixture.h"
 #include "tests/runtime/core/random_workload.h"
 
@@ -164,6 +167,77 @@ TEST_F(FaultsTest, DeviceThatTakesNothingFailsTheTicketAndKeepsThePages) {
   EXPECT_EQ(FailureOf(ticket).tier, 0);
   FailNothing();
   for (const PageIndex page : {0, 1, 2}) RunOp({Read(page)});
+}
+
+/// Fails the next `count` tasks for which `chosen` is true, without touching source or target.
+void FailNext(VirtualDriver& driver, int count, std::function<bool(const SimTask&)> chosen) {
+  driver.set_fault([count, chosen = std::move(chosen)](
+                       TaskNumber, const SimTask& task) mutable -> std::optional<FailureKind> {
+    if (count == 0 || !chosen(task)) return std::nullopt;
+    --count;
+    return FailureKind::kTargetFailed;
+  });
+}
+
+TEST_F(FaultsTest, FailedReadsAreNoRefusedWrites) {
+  Start({.frames = {1, 8, 64}, .policy = "lru"});
+  Create({.segment = 9, .first_page = 5, .pages = 1, .lowest = 2, .file_home = true});
+  Create(2, 2);
+  FailNext(driver(), 2, [](const SimTask& task) { return task.copy() == nullptr; });
+  RunOp({Read(5, 1)});
+  RunOp({Write(0)});
+  FailNext(driver(), 1, [](const SimTask& task) { return task.copy() != nullptr; });
+  EXPECT_TRUE(Select<FenceTier>(RunOp({Write(1)})).empty()) << "one write to tier 1 failed";
+  EXPECT_EQ(driver().fault_count(), 3u);
+}
+
+TEST_F(FaultsTest, APageThatCameStartsCountingAnew) {
+  StartTwoTiers(1);
+  Create(2, 1);
+  WriteDown(0, 1);
+  for (int round = 0; round < 4; ++round) {  // two failures each, never three in a row
+    FailNext(driver(), 2, [](const SimTask& task) { return task.target == 0; });
+    RunOp({Read(0)});
+    FailNothing();
+    RunOp({Read(1)});
+  }
+}
+
+TEST_F(FaultsTest, AHintThatCannotBeFollowedIsGivenUp) {
+  StartTwoTiers(1);
+  Create(2, 1);
+  WriteDown(0, 1);
+  FailCopiesTo(0, FailureKind::kTargetFailed);
+  driver().Send(PrefetchPages{{Read(0)}});
+  for (int i = 0; i < 100; ++i) driver().Step();
+  EXPECT_EQ(driver().fault_count(), 3u);
+  FailNothing();
+  RunOp({Read(0)});
+}
+
+TEST_F(FaultsTest, ARecordedUseThatCannotBePreparedWaitsForItsTicket) {
+  Start({.frames = {3, 64}, .prefetch_ops = 4});
+  Create(6, 1);
+  for (PageIndex page = 0; page < 6; ++page) RunOp({Write(page)});
+  for (int iteration = 0; iteration < 3; ++iteration) {
+    driver().Send(BeginIteration{0});
+    driver().set_fault([](TaskNumber, const SimTask& task) -> std::optional<FailureKind> {
+      if (task.page != 3 || task.target != 0) return std::nullopt;
+      return FailureKind::kTargetFailed;
+    });
+    if (iteration == 0) FailNothing();
+    for (PageIndex page = 0; page < 6; ++page) {
+      if (page == 3) FailNothing();
+      const TicketNumber ticket = Acquire({Read(page)}, 0, 0, page);
+      for (int i = 0; i < 100; ++i) driver().Step();
+      ASSERT_TRUE(Granted(ticket));
+      Release(ticket);
+      for (int i = 0; i < 100; ++i) driver().Step();
+    }
+    driver().Send(EndIteration{});
+  }
+  EXPECT_GT(driver().fault_count(), 0u);
+  EXPECT_LE(driver().fault_count(), 2u * 3u);
 }
 
 /// A fixed program; its N-th task fails, for every N, once or for good.

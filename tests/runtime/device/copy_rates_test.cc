@@ -1,13 +1,19 @@
 #include "runtime/device/copy_rates.h"
 
+#include <sys/syscall.h>
+
+#include <cerrno>
 #include <memory>
 #include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "numa/arena.h"
 #include "runtime/device/emulated_device.h"
+#include "tests/support/child_process.h"
 
 namespace sluice::device {
 namespace {
@@ -57,6 +63,18 @@ TEST(CopyRatesTest, ALinkSlowerThanTheTimeGivenHasARateStill) {
   ASSERT_TRUE(rates.ok()) << rates.status();
   EXPECT_GT(rates->in, 0);
   EXPECT_LE(rates->in, 1e6);
+}
+
+constexpr char kNoThread[] = "RESOURCE_EXHAUSTED: a thread cannot be started: EAGAIN";
+
+TEST(CopyRatesTest, RefusedThreadsAreAStatus) {
+  const std::string text = testing::RunInChild([] {
+    Bench bench = MakeBench({});
+    const std::string failed =
+        testing::RefuseSystemCall(SYS_clone3, EAGAIN, testing::Refuse::kAlways);
+    return failed + MeasureCopyRates(*bench.device, bench.options).status().ToString();
+  });
+  EXPECT_THAT(text, ::testing::StartsWith(kNoThread));
 }
 
 TEST(CopyRatesTest, RefusesTooLittle) {

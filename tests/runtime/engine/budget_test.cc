@@ -27,10 +27,28 @@ TEST(BudgetTest, AnOpThatCanNeverFitIsNamedWithWhatItNeeds) {
   const TensorId tensor = runtime.Make("big", 20 * kPage);
   Op op = runtime->BeginOp({.name = "matmul"});
   const Access access{.tensor = tensor, .tier = kHbm0};
-  EXPECT_THAT(op.AcquireAll({&access, 1}).Take(),
+  EXPECT_THAT(
+      op.AcquireAll({&access, 1}).Take(),
+      IsStatus(absl::StatusCode::kResourceExhausted,
+               "op 'matmul' needs 80 KiB in hbm0 (20 pages), the budget of 64 KiB allows 64 KiB: "
+               "raise tiers.hbm.bytes to 80KiB or split the op"));
+}
+
+TEST(BudgetTest, AnOpThatCanNeverFitIsToldWhatIsKeptBesideIt) {
+  RuntimeFixture runtime;
+  runtime.options.dram_bytes = Bytes(8 * kPage);
+  runtime.Start();
+  const TensorId tensor = runtime.Make("big", 6 * kPage);
+  EXPECT_THAT(runtime.Acquire({.tensor = tensor, .tier = kDram0}),
               IsStatus(absl::StatusCode::kResourceExhausted,
-                       "op 'matmul' needs 80 KiB in hbm0 (20 pages), the budget allows 64 KiB: "
-                       "raise tiers.hbm.bytes or split the op"));
+                       "needs 24 KiB in dram0 (6 pages), the budget of 32 KiB less 16 KiB for "
+                       "pages in transit, reservations and tensors that stay allows 16 KiB: raise "
+                       "tiers.dram.bytes to 40KiB or"));
+  runtime.Stop();
+  runtime.options.dram_bytes = Bytes(10 * kPage);
+  runtime.Start();
+  const TensorId again = runtime.Make("big", 6 * kPage);
+  EXPECT_THAT(runtime.Acquire({.tensor = again, .tier = kDram0}), IsOk());
 }
 
 TEST(BudgetTest, TwoOpsThatHoldAndWaitWouldDeadlock) {
@@ -184,7 +202,8 @@ TEST(BudgetTest, ImpossibleOptionsNameTheOption) {
   EXPECT_THAT(refusal([](RuntimeOptions& o) { o.worker_threads = 0; }),
               IsStatus(absl::StatusCode::kInvalidArgument, "worker_threads"));
   EXPECT_THAT(refusal([](RuntimeOptions& o) { o.device = DeviceKind::kCuda; }),
-              IsStatus(absl::StatusCode::kFailedPrecondition, "this build has no CUDA backend"));
+              IsStatus(absl::StatusCode::kFailedPrecondition,
+                       "this build has no CUDA backend; write device.kind = \"emulated\""));
   EXPECT_THAT(refusal([](RuntimeOptions& o) {
                 o.page_bytes = 2_MiB;
                 o.hbm_bytes = 64_MiB;

@@ -277,9 +277,7 @@ TEST_F(ContentTest, FailedReproductionNamesBothCauses) {
   runtime_.hooks.wrap_store = [&](auto store) { return faults.Wrap(std::move(store)); };
   runtime_.Start();
   TensorSpec spec = ByteTensor("derived", kPage);
-  spec.reproduce = [](ByteRange, std::span<std::byte>) {
-    return absl::UnavailableError("no recipe");
-  };
+  spec.reproduce = [](ByteRange, std::span<std::byte>) { return absl::NotFoundError("no recipe"); };
   const auto tensor = runtime_->CreateTensor(spec);
   ASSERT_THAT(tensor, IsOk());
   runtime_.Write(*tensor, Pattern(1, kPage));

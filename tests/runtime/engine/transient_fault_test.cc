@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 
@@ -110,6 +112,33 @@ TEST_F(TransientFaultTest, AFileThatCannotBeReadNowLosesNothing) {
   }
   EXPECT_EQ(runtime_->GetStats().pages_lost, 0u);
   EXPECT_EQ(runtime_.Read(*tensor), std::vector<std::byte>(2 * kPage, std::byte{'x'}));
+}
+
+TEST_F(TransientFaultTest, ACallbackThatIsUnavailableLosesNothing) {
+  std::atomic<bool> available = false;
+  TensorSpec spec = ByteTensor("derived", 2 * kPage);
+  spec.reproduce = [&](ByteRange range, std::span<std::byte> out) {
+    if (!available) return absl::UnavailableError("no recipe yet");
+    const auto content = Pattern(7, 2 * kPage);
+    std::copy_n(
+        content.begin() + static_cast<std::ptrdiff_t>(range.offset), out.size(), out.begin());
+    return absl::OkStatus();
+  };
+  const auto tensor = runtime_->CreateTensor(spec);
+  ASSERT_THAT(tensor, IsOk());
+  runtime_.Write(*tensor, Pattern(7, 2 * kPage));
+  PushOut();
+  faults_.FailReads(absl::DataLossError("checksum mismatch"));
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    EXPECT_THAT(runtime_.Acquire({.tensor = *tensor, .tier = kDram0}),
+                IsStatus(absl::StatusCode::kUnavailable,
+                         "cannot be brought to dram0 now: the reproduce callback of tensor "
+                         "'derived': no recipe yet"));
+  }
+  EXPECT_EQ(runtime_->GetStats().pages_lost, 0u);
+  available = true;
+  EXPECT_EQ(runtime_.Read(*tensor), Pattern(7, 2 * kPage));
+  EXPECT_TRUE(runtime_.listener.lost().empty());
 }
 
 }  // namespace

@@ -1,6 +1,10 @@
 #include "tools/train/corpus.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <array>
+#include <filesystem>
 #include <string>
 
 #include "fmt/format.h"
@@ -95,9 +99,13 @@ TEST(CorpusTest, WithoutAProjectTheErrorSaysWhatToDo) {
   const TemporaryDirectory directory;
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(directory.path());
-  const absl::Status status = ErrorOf({.start_directory = directory.path()});
+  const std::string of_path(ErrorOf({.start_directory = directory.path()}).message());
+  const std::string of_name(ErrorOf({.start_directory = ""}).message());
   std::filesystem::current_path(before);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("--text"));
+  EXPECT_THAT(of_path, HasSubstr("--text"));
+  EXPECT_THAT(
+      of_name,
+      HasSubstr("above the configuration nor above the working directory " + directory.path()));
 }
 
 TEST(CorpusTest, UnusableFilesAreNamed) {
@@ -109,6 +117,31 @@ TEST(CorpusTest, UnusableFilesAreNamed) {
   EXPECT_THAT(std::string(missing.message()), HasSubstr("missing.txt"));
   EXPECT_THAT(std::string(ErrorOf({.files = {directory.path()}}).message()),
               HasSubstr("is a directory"));
+}
+
+TEST(CorpusTest, WhatHasNoEndIsRefused) {
+  const TemporaryDirectory directory;
+  const std::string pipe = directory / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT(std::string(ErrorOf({.files = {"/dev/zero"}}).message()),
+              HasSubstr("/dev/zero is a device"));
+  EXPECT_THAT(std::string(ErrorOf({.files = {pipe}}).message()), HasSubstr("pipe is empty"));
+  EXPECT_THAT(std::string(ErrorOf({.files = {""}}).message()), HasSubstr("name a file"));
+  const std::string large = directory.Write("large", "");
+  std::filesystem::resize_file(large, kTextBytesMax.count() + 1);
+  EXPECT_THAT(std::string(ErrorOf({.files = {large}}).message()),
+              HasSubstr("large is too large; at most 1 GiB are read"));
+}
+
+TEST(CorpusTest, APipeIsReadToItsEnd) {
+  std::array<int, 2> ends;
+  ASSERT_EQ(pipe(ends.data()), 0);
+  ASSERT_EQ(write(ends[1], "abc", 3), 3);
+  close(ends[1]);
+  const auto corpus = LoadCorpus({.files = {"/dev/fd/" + std::to_string(ends[0])}});
+  close(ends[0]);
+  ASSERT_TRUE(corpus.ok()) << corpus.status();
+  EXPECT_EQ(Whole(corpus->text), "abc");
 }
 
 TEST(CorpusTest, AFailedReadIsTheUsersError) {

@@ -74,7 +74,9 @@ TEST(MemorySamplerTest, IgnoresOthersMemfds) {
 }
 
 TEST(MemorySamplerTest, ThreadSeesAPeakBetweenSamples) {
-  MemorySampler sampler(std::chrono::milliseconds(1));
+  const auto created = MemorySampler::Create(std::chrono::milliseconds(1));
+  ASSERT_TRUE(created.ok()) << created.status();
+  MemorySampler& sampler = **created;
   const std::uint64_t before = sampler.peak_bytes();
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   std::vector<char> memory(kSize, 1);

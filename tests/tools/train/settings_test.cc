@@ -130,7 +130,9 @@ TEST(TrainSettingsTest, ReadsEveryKeyOfTheWorkload) {
 
 TEST(TrainSettingsTest, ErrorsNameTheKey) {
   const std::map<std::string, std::string> cases = {
-      {"train.steps=0", "\"train.steps\" is 0; it must be at least 1"},
+      {"train.steps=0", "\"train.steps\" is 0; allowed are 1 to 2147483647"},
+      {"train.batch=9223372036854775807", "\"train.batch\" is 9223372036854775807; allowed are 1"},
+      {"train.learning_rate=9223372036854775807", "\"train.learning_rate\" is 9.22"},
       {"train.val_fraction=0.9", "\"train.val_fraction\" is 0.9"},
       {"device.emulated.load=2", "\"device.emulated.load\" is 2; allowed are 0 to 1"},
       {"train.lerning_rate=1",

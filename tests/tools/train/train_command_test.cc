@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -92,6 +94,12 @@ TEST_F(TrainCommandTest, VerifiesBitForBitAndReportsEveryField) {
   }
   EXPECT_GT(json["peak_rss_bytes"], json["live_bytes"]);
   EXPECT_THAT(spill_.Names(), IsEmpty());
+}
+
+TEST_F(TrainCommandTest, VerifiesBitForBitWithTwoComputeThreads) {
+  Command command(Words({"--verify", "--set", "train.compute_threads=2"}));
+  EXPECT_EQ(command.Wait(), 0) << command.errors();
+  EXPECT_THAT(command.output(), HasSubstr("identical to the run in RAM"));
 }
 
 /// As `--config <(cat FILE)` has it.
@@ -253,7 +261,16 @@ TEST_F(TrainCommandTest, ConfigurationErrorsNameThePlace) {
   const std::string misspelt = files_.Write("misspelt.toml", "[model]\nlayer = 2\n");
   EXPECT_THAT(UserError({"train", "--config", misspelt}),
               AllOf(HasSubstr("misspelt.toml:2:"), HasSubstr("\"model.layers\"")));
-  EXPECT_THAT(UserError({"train", "--config", files_ / "none.toml"}), HasSubstr("none.toml"));
+  EXPECT_THAT(UserError({"train", "--config", files_ / "none.toml"}),
+              HasSubstr("none.toml does not exist; name a TOML file"));
+  for (const auto& [path, message] : std::map<std::string, std::string>{
+           {"", "--config is empty; name a TOML file"},
+           {files_.path(), files_.path() + " is a directory"},
+           {"/dev/zero", "/dev/zero is a device"},
+           {files_.Write("large.toml", std::string(2 << 20, '\n')), "large.toml is too large"}}) {
+    EXPECT_THAT(UserError({"train", "--config", path}), HasSubstr(message));
+  }
+  EXPECT_THAT(UserError({"train", "--config"}), HasSubstr("--config needs a value"));
 }
 
 TEST_F(TrainCommandTest, TextErrorsNameTheFile) {
@@ -262,13 +279,30 @@ TEST_F(TrainCommandTest, TextErrorsNameTheFile) {
   EXPECT_THAT(UserError(WordsOn(files_.Write("short", "abc"), {})), HasSubstr("bytes"));
 }
 
-TEST_F(TrainCommandTest, ABudgetBelowTheLargestOpNamesOpAndBytes) {
-  const std::string message = UserError(Words({"--set", "tiers.hbm.bytes=192KiB"}));
-  EXPECT_THAT(message, AllOf(HasSubstr("hbm"), HasSubstr("KiB")));
+/// What the message says that `tier` needs at least.
+std::string LeastIn(const std::string& message, const std::string& tier) {
+  const std::regex pattern("tiers[.]" + tier + "[.]bytes is [^,]*, at least ([0-9]+[KM]iB)");
+  std::smatch match;
+  EXPECT_TRUE(std::regex_search(message, match, pattern)) << tier << " in " << message;
+  return match[1].str();
 }
 
-TEST_F(TrainCommandTest, ATooSmallSpillFileNamesTheTier) {
-  EXPECT_THAT(UserError(Words({"--set", "tiers.nvme.bytes=256KiB"})), HasSubstr("nvme"));
+TEST_F(TrainCommandTest, TooSmallBudgetsAreNamedAtOnceWithTheLeastThatWillDo) {
+  std::vector<std::string> none;
+  std::vector<std::string> least;
+  for (const std::string tier : {"hbm", "dram", "nvme"}) {
+    none.insert(none.end(), {"--set", "tiers." + tier + ".bytes=0"});
+  }
+  const std::string message = UserError(Words(none));
+  EXPECT_THAT(message, AllOf(HasSubstr("op '"), HasSubstr("in transit"), HasSubstr("in flight")));
+  for (const std::string tier : {"hbm", "dram", "nvme"}) {
+    const std::string bytes = LeastIn(message, tier);
+    least.insert(least.end(), {"--set", "tiers." + tier + ".bytes=" + bytes});
+    EXPECT_THAT(UserError(Words({"--set", "tiers." + tier + ".bytes=0"})),
+                HasSubstr("tiers." + tier + ".bytes is 0 B, at least"));
+  }
+  Command command(Words(least));
+  EXPECT_EQ(command.Wait(), 0) << command.errors();
 }
 
 TEST_F(TrainCommandTest, SpillDirectoriesThatCannotBeTrustedAreRefused) {

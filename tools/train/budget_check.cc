@@ -1,0 +1,87 @@
+#include "tools/train/budget_check.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+
+#include "base/status.h"
+#include "fmt/format.h"
+#include "runtime/core/core.h"
+#include "runtime/engine/backends.h"
+#include "workloads/gpt/footprint.h"
+
+namespace sluice::tools {
+namespace {
+
+/// Not rounded, so that it can be written as a budget.
+std::string Exact(Bytes pages) {
+  const std::uint64_t kibibytes = pages.count() >> 10;
+  return kibibytes % 1024 == 0 ? fmt::format("{}MiB", kibibytes / 1024)
+                               : fmt::format("{}KiB", kibibytes);
+}
+
+LeastBudget LeastHbm(const gpt::Footprint& footprint) {
+  return {footprint.op_hbm_max,
+          fmt::format("op '{}' works on all of it", footprint.op_hbm_max_name)};
+}
+
+LeastBudget LeastDram(const gpt::Footprint& footprint, Bytes page) {
+  const Bytes transit = page * (2 * core::CoreOptions().transit_frames);
+  const Bytes work = std::max(footprint.op_dram_max, page);
+  return {work + transit,
+          fmt::format("op '{}' works on {}, and {} are kept for pages in transit",
+                      footprint.op_dram_max_name,
+                      ToString(work),
+                      ToString(transit))};
+}
+
+LeastBudget LeastNvme(const gpt::Footprint& footprint, const RuntimeOptions& options) {
+  const Bytes page = options.page_bytes;
+  const Bytes tensors = footprint.tensors + footprint.padding;
+  const auto pages = static_cast<core::FrameIndex>(tensors.count() / page.count());
+  // A larger file has more writes in flight, up to the queue's depth.
+  core::FrameIndex spare = 0;
+  for (core::FrameIndex before = 1; before != spare;) {
+    before = spare;
+    spare = engine::StoreCopiesMax(options.io.queue_depth, pages + spare);
+  }
+  return {tensors + page * spare,
+          fmt::format("all tensors take {}, and {} are kept for writes in flight",
+                      ToString(tensors),
+                      ToString(page * spare))};
+}
+
+/// Nothing when the budget, of whole pages, will do.
+std::string Shortage(std::string_view tier, Bytes budget, Bytes page, const LeastBudget& least) {
+  if (budget.count() / page.count() >= least.bytes.count() / page.count()) return {};
+  return fmt::format("; tiers.{}.bytes is {}, at least {} are needed: {}",
+                     tier,
+                     ToString(budget),
+                     Exact(least.bytes),
+                     least.reason);
+}
+
+}  // namespace
+
+absl::StatusOr<LeastBudgets> FindLeastBudgets(const TrainSettings& settings) {
+  const RuntimeOptions& options = settings.runtime;
+  SLUICE_ASSIGN_OR_RETURN(
+      const gpt::Footprint footprint,
+      gpt::MeasureFootprint(settings.model, settings.train, options.page_bytes));
+  return LeastBudgets{.hbm = LeastHbm(footprint),
+                      .dram = LeastDram(footprint, options.page_bytes),
+                      .nvme = LeastNvme(footprint, options)};
+}
+
+absl::Status CheckBudgets(const TrainSettings& settings) {
+  SLUICE_ASSIGN_OR_RETURN(const LeastBudgets least, FindLeastBudgets(settings));
+  const RuntimeOptions& options = settings.runtime;
+  const Bytes page = options.page_bytes;
+  const std::string shortages = Shortage("hbm", options.hbm_bytes, page, least.hbm) +
+                                Shortage("dram", options.dram_bytes, page, least.dram) +
+                                Shortage("nvme", options.nvme_bytes, page, least.nvme);
+  if (shortages.empty()) return engine::CountFrames(options).status();
+  return absl::ResourceExhaustedError("the model does not fit into its budgets" + shortages);
+}
+
+}  // namespace sluice::tools
