@@ -133,12 +133,13 @@ void Core::Impl::ContinueGoals() {
     Page& p = page(index);
     TierState& state = tiers_[p.goal.tier];
     if (p.goal.not_before > book_.now()) continue;
-    if (BlockedByQueue(p)) {
+    // It must not stay in a transit frame (I9), whoever has come to want it elsewhere.
+    const bool on_its_way = p.held_tier != kNoTier && !p.write_pinned;
+    if (BlockedByQueue(p) && !on_its_way) {
       goals_.erase({p.goal.position, index});
       p.goal_queued = false;  // taken up again when the queue has moved on
       continue;
     }
-    const bool on_its_way = p.held_tier != kNoTier;  // it must not stay in a transit frame (I9)
     if (state.ahead_blocked && !on_its_way) continue;
     const Claim claim{Purpose::kAhead, UINT64_MAX, p.goal.position, index};
     const Progress progress = Advance(index, p.goal, claim);
