@@ -8,8 +8,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/tools/temporary_directory.h"
+#include "tools/train/budget_check.h"
 #include "tools/train/train_flags.h"
 #include "tools/train/train_settings.h"
+#include "workloads/gpt/footprint.h"
 
 namespace sluice::tools {
 namespace {
@@ -49,6 +51,18 @@ TEST_P(ShippedConfigTest, DocumentsEveryKeyThatItSets) {
     }
   }
   EXPECT_GE(keys, 40);
+}
+
+TEST_P(ShippedConfigTest, FitsItsBudgetsAndWastesLittleOnPadding) {
+  absl::StatusOr<Config> config = Config::Load(path());
+  ASSERT_TRUE(config.ok()) << config.status();
+  const absl::StatusOr<TrainSettings> settings = ReadTrainSettings(*config);
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_TRUE(CheckBudgets(*settings).ok());
+  const auto footprint =
+      gpt::MeasureFootprint(settings->model, settings->train, settings->runtime.page_bytes);
+  ASSERT_TRUE(footprint.ok()) << footprint.status();
+  EXPECT_LE(footprint->padding.count(), footprint->live_max.count() / 20);
 }
 
 INSTANTIATE_TEST_SUITE_P(All,
