@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -141,9 +142,14 @@ absl::StatusOr<std::vector<std::uint32_t>> SplitFrames(std::uint32_t frames,
   left = Distribute(left, room, shares);
   if (left == 0) return std::vector<std::uint32_t>(shares.begin(), shares.end());
   return absl::ResourceExhaustedError(
-      absl::StrFormat("%d MiB of dram find no memory: %s, and the other nodes have no more to give",
-                      (left * page_bytes + kMiB - 1) / kMiB,
+      absl::StrFormat("%s of dram find no memory: %s, and the other nodes have no more to give",
+                      SizeText(left * page_bytes),
                       DescribeLack(frames, page_bytes, nodes)));
+}
+
+std::string SizeText(std::uint64_t bytes) {
+  return bytes >= 10 * kMiB ? absl::StrCat(bytes / kMiB, " MiB")
+                            : absl::StrCat(bytes / 1024, " KiB");
 }
 
 std::string DescribeLack(std::uint32_t frames,
@@ -155,11 +161,11 @@ std::string DescribeLack(std::uint32_t frames,
     const std::uint64_t share = EvenShare(frames, i, nodes.size());
     if (FramesIn(nodes[i], page_bytes) >= share) continue;
     absl::StrAppendFormat(&text,
-                          "%snode %d has %d MiB available, an even share is %d MiB",
+                          "%snode %d has %s available, an even share is %s",
                           text.empty() ? "" : "; ",
                           nodes[i].index,
-                          nodes[i].available_bytes.value_or(0) / kMiB,
-                          (share * page_bytes + kMiB - 1) / kMiB);
+                          SizeText(nodes[i].available_bytes.value_or(0)),
+                          SizeText(share * page_bytes));
   }
   return text;
 }

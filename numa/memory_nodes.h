@@ -39,6 +39,9 @@ absl::StatusOr<std::vector<std::uint32_t>> SplitFrames(std::uint32_t frames,
                                                        std::uint64_t page_bytes,
                                                        const std::vector<MemoryNode>& nodes);
 
+/// "12 MiB" from 10 MiB on, else "40 KiB"; rounded down.
+std::string SizeText(std::uint64_t bytes);
+
 /// Which nodes have less memory than an even share of `frames` takes: "node 1 has 3 MiB available,
 /// an even share is 4 MiB". Empty: none.
 std::string DescribeLack(std::uint32_t frames,

@@ -16,7 +16,6 @@ namespace sluice::numa {
 namespace {
 
 constexpr double kAllHuge = 0.999;
-constexpr std::uint64_t kMiB = 1 << 20;
 
 /// The node's processors that are allowed; all allowed ones where none of the node's is.
 std::vector<int> TouchCpus(const std::vector<int>& of_node, const std::vector<int>& allowed) {
@@ -50,9 +49,9 @@ std::string DescribeSplit(const std::vector<ArenaOptions>& arenas) {
   std::string text;
   for (const ArenaOptions& arena : arenas) {
     absl::StrAppendFormat(&text,
-                          "%s%d MiB on node %d",
+                          "%s%s on node %d",
                           text.empty() ? "" : ", ",
-                          arena.frames * arena.page_bytes / kMiB,
+                          SizeText(arena.frames * arena.page_bytes),
                           arena.node);
   }
   return text;

@@ -155,7 +155,8 @@ TEST(SplitFramesTest, OneNodeTakesAllWithoutAQuestion) {
 TEST(SplitFramesTest, WhatANodeLacksGoesToTheOthers) {
   const auto nodes = NodesWith({11, 3, 50, 50});
   EXPECT_THAT(*SplitFrames(40, kMiB, nodes), ElementsAre(11, 3, 13, 13));
-  EXPECT_EQ(DescribeLack(40, kMiB, nodes), "node 1 has 3 MiB available, an even share is 10 MiB");
+  EXPECT_EQ(DescribeLack(40, kMiB, nodes),
+            "node 1 has 3072 KiB available, an even share is 10 MiB");
   EXPECT_THAT(*SplitFrames(114, kMiB, nodes), ElementsAre(11, 3, 50, 50));
 }
 
@@ -164,7 +165,7 @@ TEST(SplitFramesTest, MoreThanAllNodesHaveNamesThem) {
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.status().message()),
               HasSubstr("20 MiB of dram find no memory: node 0 has 17 MiB available, an even share "
-                        "is 20 MiB; node 1 has 3 MiB available, an even share is 20 MiB"));
+                        "is 20 MiB; node 1 has 3072 KiB available, an even share is 20 MiB"));
 }
 
 }  // namespace

@@ -140,8 +140,9 @@ TEST(NodeArenasTest, AnUnevenSplitSaysWhyAndHow) {
   options.nodes = {{.index = 0}, {.index = 1, .available_bytes = 3 * kMiB}};
   const auto arenas = Make(options);
   ASSERT_NE(arenas, nullptr);
-  EXPECT_EQ(arenas->info().split_reason, "node 1 has 3 MiB available, an even share is 4 MiB");
-  EXPECT_EQ(arenas->info().split, "6 MiB on node 0, 3 MiB on node 1");
+  EXPECT_EQ(arenas->info().split_reason,
+            "node 1 has 3072 KiB available, an even share is 4096 KiB");
+  EXPECT_EQ(arenas->info().split, "6144 KiB on node 0, 3072 KiB on node 1");
   ExpectFramesHold(*arenas);
 }
 
