@@ -35,14 +35,14 @@ struct Holdings {
   bool operator==(const Holdings&) const = default;
 };
 
-/// The error of Create, after a look at what it left behind.
+/// The error of Create, and whether it left something behind. What fails in a child shows in what
+/// it returns alone.
 std::string Refusal(const RuntimeFixture& runtime) {
   const Holdings before;
   const auto made = internal::RuntimeAccess::Create(runtime.options, runtime.hooks);
   if (made.ok()) return "made";
-  EXPECT_EQ(EntriesOf(runtime.options.io.directory), 0);
-  EXPECT_TRUE(Holdings() == before) << "threads or files are left";
-  return made.status().ToString();
+  const bool clean = EntriesOf(runtime.options.io.directory) == 0 && Holdings() == before;
+  return made.status().ToString() + (clean ? "" : " (threads or files are left)");
 }
 
 /// What Create says where huge pages are turned off.
@@ -157,8 +157,8 @@ std::string GrowInVain(RuntimeFixture& runtime, const std::function<bool()>& tak
     const std::string name(ToString(tier.kind));
     text += set(tier, 32_MiB) + "\n";
     const TierStats stats = runtime->GetStats().tiers.at(name);
-    EXPECT_EQ(stats.budget_bytes, stats.arena_bytes) << name;
     text += ToString(Bytes(stats.budget_bytes)) + "\n";
+    if (stats.arena_bytes != stats.budget_bytes) text += "of which not all was given back\n";
   }
   for (const FallbackEvent& event : runtime.listener.fallbacks()) text += event.what;
   return text;
