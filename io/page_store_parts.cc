@@ -22,7 +22,9 @@ absl::Status InvalidOption(std::string_view option, std::uint64_t value, std::st
 
 absl::Status RequiredButRefused(std::string_view reason) {
   return absl::FailedPreconditionError(
-      base::ToAbsl(fmt::format("io_uring is required but refused: {}", reason)));
+      base::ToAbsl(fmt::format("io_uring is required but refused: {}; io.require_io_uring = false "
+                               "allows pread and pwrite on threads",
+                               reason)));
 }
 
 absl::Status ChooseEngine(const PageStoreOptions& options, PageStoreParts* parts) {

@@ -135,7 +135,9 @@ absl::StatusOr<std::unique_ptr<SpillFile>> SpillFile::Create(const SpillDirector
   std::string reason = options.disable_direct ? "disabled by option" : TurnOnDirect(fd.get());
   if (!reason.empty() && options.require_direct) {
     return absl::FailedPreconditionError(
-        base::ToAbsl(Describe(directory, "O_DIRECT is required but refused: " + reason)));
+        base::ToAbsl(Describe(directory,
+                              "O_DIRECT is required but refused: " + reason +
+                                  "; io.require_direct = false allows buffered I/O")));
   }
   return std::unique_ptr<SpillFile>(new SpillFile(std::move(fd), options.bytes, std::move(reason)));
 }

@@ -47,7 +47,9 @@ absl::Status CheckOptions(const ArenaOptions& options, int node_count) {
     return absl::InvalidArgumentError(
         absl::StrFormat("arena %s: needs at least one frame", options.name));
   }
-  if (options.node < -1 || options.node >= node_count) {
+  // Numbers may have gaps, so a count that the caller gives says nothing about the highest.
+  const int node_end = options.node_count > 0 ? kNodeIndexEnd : node_count;
+  if (options.node < -1 || options.node >= node_end) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "arena %s: node %d of %d does not exist", options.name, options.node, node_count));
   }
@@ -116,8 +118,8 @@ absl::Status Arena::State::TakeFrames(std::uint32_t first, std::uint32_t last) {
   SLUICE_RETURN_IF_ERROR(MapFrames(memory, 0));
   if (options.node >= 0) {
     BindingResult binding = BindToNode(memory, options.node, node_count);
-    info.bound = binding.bound;
-    info.binding_reason = std::move(binding.reason);
+    if (info.binding_reason.empty()) info.binding_reason = std::move(binding.reason);
+    info.bound = info.binding_reason.empty();
   }
   SLUICE_ASSIGN_OR_RETURN(std::string reason,
                           PopulateMemory(memory,
@@ -235,7 +237,7 @@ absl::StatusOr<std::uint32_t> Arena::Grow(std::uint32_t frames) {
                         state_->options.frames));
   }
   const std::uint32_t target = state_->RoundUpToChunk(frames);
-  if (state_->frame_count < target) state_->info.huge_page_reason.clear();
+  if (state_->frame_count < target) state_->info = {};
   while (state_->frame_count < target) {
     const std::uint32_t first = state_->frame_count;
     const std::uint32_t last = std::min(target, first + state_->frames_per_chunk);

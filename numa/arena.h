@@ -18,14 +18,16 @@ struct ArenaOptions {
   std::string name = "dram";
   std::uint64_t page_bytes = 0;  ///< frame size: a power of two, at least 4 KiB
   std::uint32_t frames = 0;
-  int node = 0;        ///< NUMA node to bind to; -1: no binding
-  int node_count = 0;  ///< nodes of this machine; 0: ask the system. With one there is no binding.
+  int node = 0;  ///< NUMA node to bind to; -1: no binding
+  /// Nodes that memory may come from; 0: ask the system. With one there is no binding.
+  int node_count = 0;
   int touch_threads = 2;        ///< threads for first touch and collapsing
   std::vector<int> touch_cpus;  ///< processors for them, those of the node; empty: any
   bool huge_pages = true;       ///< collapse to 2 MiB pages
 };
 
-/// What the arena got from the system. A reason that is not empty is a fallback to announce.
+/// What the arena got from the system when it took memory last: at creation, or by a Grow that took
+/// any. A reason that is not empty is a fallback to announce.
 struct ArenaInfo {
   /// True when the memory is bound to the node, or can only come from it (there is one node).
   bool bound = false;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace sluice::numa {
 
@@ -14,6 +15,12 @@ struct BindingResult {
 
 /// NUMA nodes that the kernel has configured; at least 1.
 int CountNodes();
+/// Nodes that can be named: indices are below this.
+inline constexpr int kNodeIndexEnd = 1024;
+
+/// The nodes to which the calling thread's memory policy binds it (numactl --membind), ascending;
+/// empty when it binds to none, or the system does not tell.
+std::vector<int> PolicyNodes();
 
 /// Binds the pages of `memory` to `node`, before they are touched. With one node there is nothing
 /// to bind and the answer is "bound". A refusal (seccomp in containers, a node that is not there)

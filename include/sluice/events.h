@@ -26,9 +26,10 @@ struct PageLostEvent {
   absl::Status cause;
 };
 
-/// The runtime works, but with less than the machine or the options promise.
+/// The runtime works, but with less than the machine or the options promise. Each kind can be
+/// forbidden: IoOptions and MemoryOptions, require_*.
 struct FallbackEvent {
-  std::string what;    ///< "io_uring", "o_direct", "huge_pages", "numa_binding"
+  std::string what;    ///< "io_uring", "o_direct", "huge_pages", "numa_binding", "numa_split"
   std::string reason;  ///< why, as a sentence
   std::string chosen;  ///< what is used in its place
 };

@@ -42,6 +42,20 @@ struct IoOptions {
   bool disable_direct = false;
 };
 
+/// What the memory of dram and of the emulated hbm must be. Without these it takes what it gets,
+/// and says so (FallbackEvent). A fallback that is forbidden makes Create fail with
+/// FailedPrecondition; one that shows only when SetBudget takes memory again makes that fail, and
+/// the budget stays.
+struct MemoryOptions {
+  /// All memory on 2 MiB pages, but for a last part of less ("huge_pages").
+  bool require_huge_pages = false;
+  /// Each part of dram bound to its NUMA node ("numa_binding").
+  bool require_numa_binding = false;
+  /// As much of dram on one NUMA node as on another, rather than less on one that has too little
+  /// memory left ("numa_split").
+  bool require_even_split = false;
+};
+
 /// The part of one host that belongs to this process (index of count); host budgets are divided.
 struct Share {
   std::uint32_t index = 0;
@@ -52,6 +66,8 @@ struct RuntimeOptions {
   /// Unit of residency and transfer in every tier: a power of two, 4 KiB to 64 MiB.
   Bytes page_bytes = 2_MiB;
   /// Hard limits per kind, staging and in-flight pages included; rounded down to whole pages.
+  /// dram lies on all NUMA nodes that have processors of this process and that it may allocate from
+  /// (cpuset, numactl --membind), in even shares.
   Bytes hbm_bytes;
   Bytes dram_bytes;
   Bytes nvme_bytes;
@@ -59,6 +75,7 @@ struct RuntimeOptions {
   DeviceKind device = DeviceKind::kEmulated;
   EmulatedDeviceOptions emulated;
   IoOptions io;
+  MemoryOptions memory;
   Share share;
 
   /// "min" (furthest next use, needs a recorded iteration, online lru before that) or "lru".
@@ -87,9 +104,9 @@ struct RuntimeOptions {
   TraceSink trace;
 };
 
-/// Reads the runtime's keys (page_bytes, device, tiers.*, io.*, scheduler.*, workers.*) of
-/// `config`; keys of others are left alone. Errors: InvalidArgument that names key, value and what
-/// is allowed.
+/// Reads the runtime's keys (page_bytes, device, tiers.*, memory.*, io.*, scheduler.*, workers.*)
+/// of `config`; keys of others are left alone. Errors: InvalidArgument that names key, value and
+/// what is allowed.
 absl::StatusOr<RuntimeOptions> ReadRuntimeOptions(Config& config);
 
 }  // namespace sluice

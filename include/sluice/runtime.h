@@ -104,7 +104,8 @@ class Runtime {
   /// Shrinks or grows hbm or dram, up to the budget at creation. Shrinking returns when the memory
   /// is back with the system. Errors: InvalidArgument (below the least that paging needs, above the
   /// budget at creation, no tier with leases), ResourceExhausted (leases or reservations hold
-  /// more), or that of the system; the budget stays what it was then.
+  /// more), FailedPrecondition (memory that is taken again lacks what the options require), or that
+  /// of the system; the budget stays what it was then.
   absl::Status SetBudget(TierId tier, Bytes bytes);
   /// Replaces the emulated device's modelled rates, in bytes per second: 0 (as fast as the host
   /// copies), or at least 1. Errors: FailedPrecondition for another device, InvalidArgument

@@ -1,16 +1,19 @@
 #include "runtime/engine/backends.h"
 
+#include <string>
 #include <utility>
 
 #include "base/status.h"
 #include "fmt/format.h"
+#include "numa/huge_pages.h"
 #include "numa/memory_limits.h"
+#include "numa/topology.h"
+#include "runtime/engine/memory_fallbacks.h"
 
 namespace sluice::engine {
 namespace {
 
 constexpr double kAllHuge = 0.999;
-constexpr std::uint64_t kHugePageBytes = std::uint64_t{2} << 20;
 /// Mappings that the rest of the process may need.
 constexpr std::uint64_t kMappingsKept = 4096;
 
@@ -40,35 +43,32 @@ absl::Status CheckMemory(const RuntimeOptions& options, const FrameCounts& frame
   return absl::OkStatus();
 }
 
-FallbackEvent HugePageFallback(std::string_view tier, double share, std::string_view reason) {
-  return {"huge_pages",
-          fmt::format("{:.0f} % of {} is on 2 MiB pages{}{}",
-                      share * 100,
-                      tier,
-                      reason.empty() ? "" : ": ",
-                      reason),
-          "4 KiB pages for the rest"};
+/// Whether all of the memory that could be is on huge pages.
+bool AllHuge(const device::Device& device) {
+  const std::uint64_t bytes = device.frame_count() * device.page_bytes();
+  const std::uint64_t possible = bytes / numa::kHugePageBytes * numa::kHugePageBytes;
+  return device.huge_page_share() * static_cast<double>(bytes) >=
+         kAllHuge * static_cast<double>(possible);
 }
 
-/// Whether all of the memory that could be is on huge pages.
-bool AllHuge(double share, std::uint64_t bytes) {
-  const std::uint64_t possible = bytes / kHugePageBytes * kHugePageBytes;
-  return share * static_cast<double>(bytes) >= kAllHuge * static_cast<double>(possible);
+absl::StatusOr<std::vector<numa::MemoryNode>> NodesForDram(const BackendHooks& hooks) {
+  if (!hooks.memory_nodes.empty()) return hooks.memory_nodes;
+  SLUICE_ASSIGN_OR_RETURN(const numa::Topology topology, numa::DiscoverTopology());
+  return numa::ListMemoryNodes(topology);
 }
 
 }  // namespace
 
-absl::Status Backends::MakeArena(const RuntimeOptions& options, core::FrameIndex frames) {
-  numa::ArenaOptions arena;
-  arena.page_bytes = options.page_bytes.count();
-  arena.frames = frames;
-  arena.touch_cpus = options.cpus;
-  SLUICE_ASSIGN_OR_RETURN(arena_, numa::Arena::Create(arena));
-  if (const std::string& reason = arena_->info().binding_reason; !reason.empty()) {
-    fallbacks_.push_back({"numa_binding", reason, "memory of any node"});
-  }
-  if (auto small = TakeSmallPagesFallback(kDram0)) fallbacks_.push_back(*std::move(small));
-  return absl::OkStatus();
+absl::Status Backends::MakeArenas(const RuntimeOptions& options,
+                                  core::FrameIndex frames,
+                                  const BackendHooks& hooks) {
+  numa::NodeArenasOptions arenas;
+  arenas.page_bytes = options.page_bytes.count();
+  arenas.frames = frames;
+  arenas.cpus = options.cpus;
+  SLUICE_ASSIGN_OR_RETURN(arenas.nodes, NodesForDram(hooks));
+  SLUICE_ASSIGN_OR_RETURN(arenas_, numa::NodeArenas::Create(arenas));
+  return NoteFallbacks(kDram0);
 }
 
 absl::Status Backends::MakeDevice(const RuntimeOptions& options,
@@ -85,18 +85,48 @@ absl::Status Backends::MakeDevice(const RuntimeOptions& options,
   emulated_ = device.get();
   device_ = std::move(device);
   if (hooks.wrap_device) device_ = hooks.wrap_device(std::move(device_));
-  if (auto small = TakeSmallPagesFallback(kHbm0)) fallbacks_.push_back(*std::move(small));
+  return NoteFallbacks(kHbm0);
+}
+
+std::vector<FallbackEvent> Backends::FallbacksOf(TierId tier) const {
+  std::vector<FallbackEvent> lacking;
+  if (tier == kHbm0) {
+    if (AllHuge(*device_)) return lacking;
+    const std::string& reason = emulated_->arena_info().huge_page_reason;
+    return {SmallPages("the emulated hbm", device_->huge_page_share(), reason)};
+  }
+  const numa::NodeArenasInfo& info = arenas_->info();
+  if (!info.binding_reason.empty()) {
+    lacking.push_back({std::string(kBindingFallback), info.binding_reason, "memory of any node"});
+  }
+  if (!info.split_reason.empty()) {
+    lacking.push_back({std::string(kSplitFallback), info.split_reason, info.split});
+  }
+  if (!arenas_->all_huge()) {
+    lacking.push_back(SmallPages("dram", arenas_->huge_page_share(), info.huge_page_reason));
+  }
+  return lacking;
+}
+
+std::vector<FallbackEvent> Backends::TakeFallbacks(TierId tier) {
+  std::vector<FallbackEvent> lacking = FallbacksOf(tier);
+  std::erase_if(lacking, [&](const FallbackEvent& event) {
+    return !announced_.emplace(tier, event.what).second;
+  });
+  return lacking;
+}
+
+absl::Status Backends::CheckAllowed(TierId tier) const {
+  for (const FallbackEvent& event : FallbacksOf(tier)) {
+    SLUICE_RETURN_IF_ERROR(engine::CheckAllowed(required_, event));
+  }
   return absl::OkStatus();
 }
 
-std::optional<FallbackEvent> Backends::TakeSmallPagesFallback(TierId tier) {
-  const bool hbm = tier == kHbm0;
-  const double share = hbm ? device_->huge_page_share() : arena_->huge_page_share();
-  const std::uint64_t bytes = hbm ? device_->frame_count() * device_->page_bytes()
-                                  : arena_->frame_count() * arena_->page_bytes();
-  if (AllHuge(share, bytes) || !small_pages_announced_.insert(tier).second) return std::nullopt;
-  const numa::ArenaInfo& info = hbm ? emulated_->arena_info() : arena_->info();
-  return HugePageFallback(hbm ? "the emulated hbm" : "dram", share, info.huge_page_reason);
+absl::Status Backends::NoteFallbacks(TierId tier) {
+  SLUICE_RETURN_IF_ERROR(CheckAllowed(tier));
+  for (FallbackEvent& event : TakeFallbacks(tier)) fallbacks_.push_back(std::move(event));
+  return absl::OkStatus();
 }
 
 absl::Status Backends::MakeStore(const RuntimeOptions& options,
@@ -129,7 +159,7 @@ void Backends::MakeTiers(const RuntimeOptions& options, const FrameCounts& frame
   if (device_ != nullptr) {
     tiers.push_back(Tier{kHbm0, frames.hbm, MakeDeviceTier(*device_)});
   }
-  tiers.push_back(Tier{kDram0, frames.dram, MakeHostTier(*arena_)});
+  tiers.push_back(Tier{kDram0, frames.dram, MakeHostTier(*arenas_)});
   if (store_ != nullptr) tiers.push_back(Tier{kNvme0, frames.nvme, nullptr});
   tiers_ = std::make_unique<TierSet>(
       options.page_bytes.count(), std::move(tiers), device_.get(), store_.get());
@@ -144,6 +174,7 @@ absl::StatusOr<std::unique_ptr<Backends>> Backends::Create(const RuntimeOptions&
   SLUICE_ASSIGN_OR_RETURN(const FrameCounts frames, CountFrames(options));
   SLUICE_RETURN_IF_ERROR(CheckMemory(options, frames));
   std::unique_ptr<Backends> backends(new Backends());
+  backends->required_ = options.memory;
   SLUICE_ASSIGN_OR_RETURN(
       backends->workers_,
       base::WorkerPool::Create(
@@ -154,7 +185,7 @@ absl::StatusOr<std::unique_ptr<Backends>> Backends::Create(const RuntimeOptions&
   if (frames.nvme > 0) {  // first: a refused spill directory should not cost the touching of arenas
     SLUICE_RETURN_IF_ERROR(backends->MakeStore(options, frames.nvme, hooks));
   }
-  SLUICE_RETURN_IF_ERROR(backends->MakeArena(options, frames.dram));
+  SLUICE_RETURN_IF_ERROR(backends->MakeArenas(options, frames.dram, hooks));
   if (frames.hbm > 0) {
     SLUICE_RETURN_IF_ERROR(backends->MakeDevice(options, frames.hbm, hooks));
   }

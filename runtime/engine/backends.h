@@ -2,14 +2,15 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/worker_pool.h"
 #include "io/page_store.h"
-#include "numa/arena.h"
+#include "numa/node_arenas.h"
 #include "runtime/device/emulated_device.h"
 #include "runtime/engine/tier_set.h"
 #include "sluice/events.h"
@@ -21,6 +22,8 @@ namespace sluice::engine {
 struct BackendHooks {
   std::function<std::unique_ptr<io::PageStore>(std::unique_ptr<io::PageStore>)> wrap_store;
   std::function<std::unique_ptr<device::Device>(std::unique_ptr<device::Device>)> wrap_device;
+  /// The nodes to lay dram on instead of those of the machine; a node may be named more than once.
+  std::vector<numa::MemoryNode> memory_nodes;
 };
 
 /// The frames of each tier: the budgets, divided among the processes of the host and rounded down
@@ -41,7 +44,7 @@ std::uint32_t StoreCopiesMax(std::uint32_t queue_depth, core::FrameIndex nvme_fr
 /// Errors: InvalidArgument that names the option.
 absl::StatusOr<FrameCounts> CountFrames(const RuntimeOptions& options);
 
-/// What a Runtime stands on. Destroyed in the order: tiers, device, store, workers, arena.
+/// What a Runtime stands on. Destroyed in the order: tiers, device, store, workers, arenas.
 /// Threads: see the parts.
 class Backends {
  public:
@@ -54,27 +57,35 @@ class Backends {
   base::WorkerPool& workers() { return *workers_; }
   /// Null when the device is no emulated one, or there is none.
   device::EmulatedDevice* emulated() const { return emulated_; }
-  /// Why not all of a tier's memory is on huge pages; nullopt when it is, or when it was announced
-  /// before. Threads: one at a time, after a change of the tier's frames.
-  std::optional<FallbackEvent> TakeSmallPagesFallback(TierId tier);
+  /// What the memory of hbm or dram lacks and was not yet told of. Threads: this and CheckAllowed
+  /// one at a time, after a change of the tier's frames.
+  std::vector<FallbackEvent> TakeFallbacks(TierId tier);
+  /// Errors: FailedPrecondition when the memory lacks what the options require.
+  absl::Status CheckAllowed(TierId tier) const;
   /// What is in use instead of something better, from the start.
   const std::vector<FallbackEvent>& fallbacks() const { return fallbacks_; }
 
  private:
   Backends() = default;
 
-  absl::Status MakeArena(const RuntimeOptions& options, core::FrameIndex frames);
+  absl::Status MakeArenas(const RuntimeOptions& options,
+                          core::FrameIndex frames,
+                          const BackendHooks& hooks);
   absl::Status MakeDevice(const RuntimeOptions& options,
                           core::FrameIndex frames,
                           const BackendHooks& hooks);
   absl::Status MakeStore(const RuntimeOptions& options,
                          core::FrameIndex frames,
                          const BackendHooks& hooks);
+  /// Announces what the new memory lacks, where that is allowed.
+  absl::Status NoteFallbacks(TierId tier);
+  std::vector<FallbackEvent> FallbacksOf(TierId tier) const;
   void MakeTiers(const RuntimeOptions& options, const FrameCounts& frames);
 
   std::vector<FallbackEvent> fallbacks_;
-  std::set<TierId> small_pages_announced_;
-  std::unique_ptr<numa::Arena> arena_;
+  MemoryOptions required_;
+  std::set<std::pair<TierId, std::string>> announced_;
+  std::unique_ptr<numa::NodeArenas> arenas_;
   std::unique_ptr<base::WorkerPool> workers_;
   std::unique_ptr<io::PageStore> store_;
   std::unique_ptr<device::Device> device_;

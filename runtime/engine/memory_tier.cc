@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "numa/address_range.h"
 
 namespace sluice::engine {
 namespace {
@@ -19,9 +20,9 @@ class HostRange : public MappedRange {
 
 class HostTier : public MemoryTier {
  public:
-  explicit HostTier(numa::Arena& arena) : arena_(arena), frames_(arena.frame_count()) {}
+  explicit HostTier(numa::NodeArenas& arenas) : arenas_(arenas), frames_(arenas.frame_count()) {}
 
-  std::span<std::byte> Frame(core::FrameIndex frame) const override { return arena_.Frame(frame); }
+  std::span<std::byte> Frame(core::FrameIndex frame) const override { return arenas_.Frame(frame); }
 
   absl::StatusOr<std::unique_ptr<MappedRange>> ReserveRange(std::uint64_t bytes) override {
     SLUICE_ASSIGN_OR_RETURN(auto range, numa::AddressRange::Reserve(bytes));
@@ -29,25 +30,25 @@ class HostTier : public MemoryTier {
   }
 
   absl::Status Map(MappedRange& range, std::uint64_t page, core::FrameIndex frame) override {
-    return arena_.MapAt(frame, range.base() + page * arena_.page_bytes());
+    return arenas_.MapAt(frame, range.base() + page * arenas_.page_bytes());
   }
 
   absl::Status Unmap(MappedRange& range, std::uint64_t page, std::uint64_t pages) override {
-    const std::uint64_t bytes = arena_.page_bytes();
+    const std::uint64_t bytes = arenas_.page_bytes();
     return static_cast<HostRange&>(range).range().Unmap(page * bytes, pages * bytes);
   }
 
   absl::Status Resize(core::FrameIndex frames) override {
     SLUICE_ASSIGN_OR_RETURN(frames_,
-                            frames < frames_ ? arena_.Shrink(frames) : arena_.Grow(frames));
+                            frames < frames_ ? arenas_.Shrink(frames) : arenas_.Grow(frames));
     return absl::OkStatus();
   }
 
-  std::uint64_t allocated_bytes() const override { return arena_.allocated_bytes(); }
-  double huge_page_share() const override { return arena_.huge_page_share(); }
+  std::uint64_t allocated_bytes() const override { return arenas_.allocated_bytes(); }
+  double huge_page_share() const override { return arenas_.huge_page_share(); }
 
  private:
-  numa::Arena& arena_;
+  numa::NodeArenas& arenas_;
   core::FrameIndex frames_;
 };
 
@@ -90,8 +91,8 @@ class DeviceTier : public MemoryTier {
 
 }  // namespace
 
-std::unique_ptr<MemoryTier> MakeHostTier(numa::Arena& arena) {
-  return std::make_unique<HostTier>(arena);
+std::unique_ptr<MemoryTier> MakeHostTier(numa::NodeArenas& arenas) {
+  return std::make_unique<HostTier>(arenas);
 }
 
 std::unique_ptr<MemoryTier> MakeDeviceTier(device::Device& device) {

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "numa/arena.h"
+#include "numa/node_arenas.h"
 #include "runtime/core/types.h"
 #include "runtime/device/device.h"
 
@@ -38,8 +38,8 @@ class MemoryTier {
   virtual double huge_page_share() const = 0;
 };
 
-/// `arena` and `device` outlive the tier and its ranges.
-std::unique_ptr<MemoryTier> MakeHostTier(numa::Arena& arena);
+/// `arenas` and `device` outlive the tier and its ranges.
+std::unique_ptr<MemoryTier> MakeHostTier(numa::NodeArenas& arenas);
 std::unique_ptr<MemoryTier> MakeDeviceTier(device::Device& device);
 
 }  // namespace sluice::engine

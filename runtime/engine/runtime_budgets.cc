@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "base/status.h"
@@ -74,27 +73,38 @@ absl::Status RuntimeState::SetBudget(TierId tier, Bytes bytes) {
   base::MutexLock one_at_a_time(budget_change_mutex_);
   const core::FrameIndex before = BudgetOf(index);
   // Frames are there before the core may use them, and go only when it uses them no more.
-  if (frames > before) SLUICE_RETURN_IF_ERROR(ResizeNow(index, frames));
+  if (frames > before) SLUICE_RETURN_IF_ERROR(TakeMemory(index, frames));
   absl::Status changed = ChangeBudget(index, frames);
   if (absl::IsCancelled(changed)) return changed;
   if (!changed.ok() && UndoBudgetChange(index, before)) return changed;
-  if (changed.ok() && frames > before) AnnounceSmallPages(tier);
+  if (changed.ok() && frames > before) AnnounceFallbacks(tier);
   base::MutexLock lock(budgets_mutex_);
   budgets_[index] = frames;
   return changed;
 }
 
-void RuntimeState::AnnounceSmallPages(TierId tier) {
-  const std::optional<FallbackEvent> small = backends_->TakeSmallPagesFallback(tier);
-  if (!small.has_value()) return;
-  health_.NoteFallback(*small);
-  mailbox_->Push(engine::CallRequest{[this, event = *small] { core_thread_->Announce(event); }});
+absl::Status RuntimeState::TakeMemory(core::TierIndex tier, core::FrameIndex frames) {
+  SLUICE_RETURN_IF_ERROR(ResizeNow(tier, frames));
+  absl::Status allowed = backends_->CheckAllowed(tiers_->id(tier));
+  if (allowed.ok()) return allowed;
+  // The core knows nothing of these frames yet.
+  const absl::Status given_back = ResizeNow(tier, BudgetOf(tier));
+  return given_back.ok() ? allowed : base::Annotate(allowed, "memory was not given back");
+}
+
+void RuntimeState::AnnounceFallbacks(TierId tier) {
+  for (const FallbackEvent& event : backends_->TakeFallbacks(tier)) {
+    health_.NoteFallback(event);
+    mailbox_->Push(engine::CallRequest{[this, event] { core_thread_->Announce(event); }});
+  }
 }
 
 bool RuntimeState::UndoBudgetChange(core::TierIndex tier, core::FrameIndex before) {
   // Nothing is to be done when the core has refused; when it did its part and the system did not,
   // the frames must be there again before the core may use them.
+  // What they lack then is announced even where it is forbidden: pages may lie in them already.
   if (!ResizeNow(tier, before).ok()) return false;
+  AnnounceFallbacks(tiers_->id(tier));
   ChangeBudget(tier, before).IgnoreError();
   return true;
 }

@@ -100,6 +100,12 @@ absl::Status ReadIo(Config& config, IoOptions* io) {
   return absl::OkStatus();
 }
 
+absl::Status ReadMemory(Config& config, MemoryOptions* memory) {
+  SLUICE_RETURN_IF_ERROR(config.Read("memory.require_huge_pages", &memory->require_huge_pages));
+  SLUICE_RETURN_IF_ERROR(config.Read("memory.require_numa_binding", &memory->require_numa_binding));
+  return config.Read("memory.require_even_split", &memory->require_even_split);
+}
+
 absl::Status ReadCpus(Config& config, RuntimeOptions* options) {
   std::vector<std::int64_t> cpus;
   SLUICE_RETURN_IF_ERROR(config.Read("workers.cpus", &cpus));
@@ -137,6 +143,7 @@ absl::StatusOr<RuntimeOptions> ReadRuntimeOptions(Config& config) {
   SLUICE_RETURN_IF_ERROR(ReadPageBytes(config, &options));
   SLUICE_RETURN_IF_ERROR(ReadTiers(config, &options));
   SLUICE_RETURN_IF_ERROR(ReadDevice(config, &options));
+  SLUICE_RETURN_IF_ERROR(ReadMemory(config, &options.memory));
   SLUICE_RETURN_IF_ERROR(ReadIo(config, &options.io));
   SLUICE_RETURN_IF_ERROR(ReadScheduling(config, &options));
   return options;

@@ -111,8 +111,10 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   absl::Status ChangeBudget(core::TierIndex tier, core::FrameIndex frames);
   /// After a change that failed. False when the frames could not be had back.
   bool UndoBudgetChange(core::TierIndex tier, core::FrameIndex before);
-  /// Once for a tier: memory that was taken for a larger budget may not be on huge pages.
-  void AnnounceSmallPages(TierId tier);
+  /// Takes memory for a larger budget, and gives it back where it lacks what the options require.
+  absl::Status TakeMemory(core::TierIndex tier, core::FrameIndex frames);
+  /// Each kind once for a tier: memory that was taken for a larger budget may lack something.
+  void AnnounceFallbacks(TierId tier);
   core::FrameIndex BudgetOf(core::TierIndex tier) const;
   engine::CoreSnapshot Snapshot() const;
   TierStats StatsOf(core::TierIndex tier, const core::TierCounters& counters) const;

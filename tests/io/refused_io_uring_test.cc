@@ -98,7 +98,8 @@ TEST_P(RefusedSetup, IsAnErrorWhenRequired) {
   });
   EXPECT_EQ(text,
             fmt::format("FAILED_PRECONDITION: io_uring is required but refused: "
-                        "io_uring_queue_init: {} ({})",
+                        "io_uring_queue_init: {} ({}); io.require_io_uring = false allows pread "
+                        "and pwrite on threads",
                         strerrorname_np(GetParam()),
                         strerrordesc_np(GetParam())));
 }

@@ -279,6 +279,8 @@ Facts GoodMachine() {
   Facts facts;
   facts.cpu = {.model = "m", .allowed = 2, .simd = {"AVX2", "SSE4"}};
   facts.topology = numa::TopologyFromSynthetic("numa:2 core:4 pu:1");
+  facts.dram_nodes.nodes = {{.index = 0, .available_bytes = 2 << 20},
+                            {.index = 1, .available_bytes = 1 << 20}};
   numa::MemoryLimits limits;
   limits.available_bytes = limits.system_available_bytes = 1 << 30;
   facts.limits = limits;
@@ -293,7 +295,10 @@ TEST(DoctorChoicesTest, AGoodMachineHasNoFallback) {
   EXPECT_EQ(json["io_engine"]["chosen"], "io_uring");
   EXPECT_EQ(json["file_mode"]["chosen"], "direct");
   EXPECT_EQ(json["arena_pages"]["chosen"], "2 MiB");
-  EXPECT_EQ(json["arena_node"]["why"], "the first of 2");
+  EXPECT_EQ(json["arena_nodes"]["chosen"], "nodes 0, 1");
+  EXPECT_EQ(json["arena_nodes"]["why"], "all 2, in even shares");
+  EXPECT_EQ(json["arena_memory_max"][1]["available_bytes"], 1 << 20);
+  EXPECT_THAT(json["fallbacks"], IsEmpty());
   EXPECT_EQ(json["simd"]["chosen"], "AVX2");
   EXPECT_EQ(json["device"]["chosen"], "emulated");
   EXPECT_EQ(json["device"]["why"], "no device");
@@ -305,6 +310,7 @@ TEST(DoctorChoicesTest, EachFallbackSaysWhy) {
   facts.io_uring = {.available = false, .reason = "io_uring_setup: EPERM"};
   facts.spill.direct_reason = "the file system is memory (tmpfs)";
   facts.huge_pages = {.arena_share = 0.5, .reason = "refused"};
+  facts.dram_nodes.binding_reason = "mbind refused";
   const Json json = Parsed(DescribeChoices(facts));
   EXPECT_EQ(json["io_engine"]["chosen"], "threads");
   EXPECT_EQ(json["io_engine"]["why"], "io_uring_setup: EPERM");
@@ -312,9 +318,32 @@ TEST(DoctorChoicesTest, EachFallbackSaysWhy) {
   EXPECT_EQ(json["file_mode"]["why"], "the file system is memory (tmpfs)");
   EXPECT_EQ(json["arena_pages"]["chosen"], "4 KiB");
   EXPECT_EQ(json["arena_pages"]["why"], "refused");
+  EXPECT_EQ(json["arena_nodes"]["chosen"], "any node");
+  EXPECT_EQ(json["arena_nodes"]["why"], "mbind refused");
+  std::string keys;
+  for (const Json& fallback : json["fallbacks"]) keys += fallback.value("forbidden_by", "?") + " ";
+  EXPECT_EQ(keys,
+            "io.require_io_uring io.require_direct memory.require_huge_pages "
+            "memory.require_numa_binding ");
   facts = GoodMachine();
   facts.io_uring.operations = {"read"};
   EXPECT_EQ(Parsed(DescribeChoices(facts))["io_engine"]["chosen"], "threads");
+}
+
+TEST(DoctorChoicesTest, NodesThatAreLeftOutAreSaid) {
+  Facts facts = GoodMachine();
+  facts.dram_nodes.nodes = {{.index = 1}};
+  const Json json = Parsed(DescribeChoices(facts));
+  EXPECT_EQ(json["arena_nodes"]["chosen"], "node 1");
+  EXPECT_THAT(json["arena_nodes"].value("why", ""), HasSubstr("of 2, those that this process may"));
+}
+
+TEST(DoctorChoicesTest, ThisMachineHasNodesForDram) {
+  const DramNodeFacts facts = ReadDramNodes(numa::DiscoverTopology());
+  ASSERT_FALSE(facts.nodes.empty());
+  EXPECT_TRUE(facts.nodes.front().node_count > 1 || facts.binding_reason.empty())
+      << facts.binding_reason;
+  EXPECT_THAT(ReadDramNodes(absl::UnknownError("unread")).nodes, IsEmpty());
 }
 
 }  // namespace

@@ -20,10 +20,14 @@ bool Has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+bool UsesIoUring(const IoUringFacts& facts) {
+  return facts.available && Has(facts.operations, "read") && Has(facts.operations, "write");
+}
+
 /// As the page store chooses: a ring that can be made, and that reads and writes.
 void ChooseIoEngine(const IoUringFacts& facts, Section& section) {
   if (!facts.available) return Choose("io_engine", "threads", facts.reason, section);
-  if (!Has(facts.operations, "read") || !Has(facts.operations, "write")) {
+  if (!UsesIoUring(facts)) {
     return Choose("io_engine", "threads", "this kernel's io_uring cannot read and write", section);
   }
   Choose("io_engine", "io_uring", "rings can be made and have what the page store needs", section);
@@ -46,22 +50,60 @@ void ChooseDevice(const GpuFacts& facts, Section& section) {
          section);
 }
 
-void ChooseMemory(const Facts& facts, Section& section) {
-  const HugePageFacts& huge = facts.huge_pages;
-  if (huge.reason.empty() && huge.arena_share >= kAllHuge) {
+bool AllHuge(const HugePageFacts& facts) {
+  return facts.reason.empty() && facts.arena_share >= kAllHuge;
+}
+
+void ChoosePages(const HugePageFacts& facts, Section& section) {
+  if (AllHuge(facts)) {
     Choose("arena_pages", "2 MiB", "MADV_COLLAPSE gives all of an arena", section);
   } else {
-    Choose("arena_pages", "4 KiB", huge.reason, section);
+    Choose("arena_pages", "4 KiB", facts.reason, section);
   }
-  if (facts.topology.ok()) {
-    const std::size_t nodes = facts.topology->nodes.size();
-    Choose("arena_node",
-           "node 0",
-           nodes == 1 ? "the only one" : fmt::format("the first of {}", nodes),
-           section);
+}
+
+std::string WhyTheseNodes(std::size_t chosen, std::size_t all) {
+  if (all == 1) return "the only one";
+  if (chosen == all) return fmt::format("all {}, in even shares", all);
+  return fmt::format(
+      "of {}, those that this process may allocate from and whose processors it may use", all);
+}
+
+void ChooseNodes(const Facts& facts, Section& section) {
+  const DramNodeFacts& dram = facts.dram_nodes;
+  if (!facts.topology.ok() || dram.nodes.empty()) return;
+  if (!dram.binding_reason.empty()) {
+    return Choose("arena_nodes", "any node", dram.binding_reason, section);
   }
-  if (!facts.limits.ok()) return;
-  const numa::MemoryLimits& limits = *facts.limits;
+  std::string names = dram.nodes.size() == 1 ? "node" : "nodes";
+  const char* separator = " ";
+  for (const numa::MemoryNode& node : dram.nodes) {
+    names += fmt::format("{}{}", separator, node.index);
+    separator = ", ";
+  }
+  const std::size_t all = facts.topology->nodes.size();
+  Choose("arena_nodes", names, WhyTheseNodes(dram.nodes.size(), all), section);
+}
+
+/// One node's memory is what the next line tells.
+void AddNodeMemory(const std::vector<numa::MemoryNode>& nodes, Section& section) {
+  if (nodes.size() < 2) return;
+  auto json = nlohmann::ordered_json::array();
+  std::string text;
+  for (const numa::MemoryNode& node : nodes) {
+    if (!node.available_bytes) continue;
+    json.push_back({{"node", node.index}, {"available_bytes", *node.available_bytes}});
+    text += fmt::format("{}node {}: {}",
+                        text.empty() ? "" : ", ",
+                        node.index,
+                        ToString(Bytes(*node.available_bytes)));
+  }
+  section.Add("arena_memory_max", std::move(json), std::move(text));
+}
+
+void AddBudget(const absl::StatusOr<numa::MemoryLimits>& read, Section& section) {
+  if (!read.ok()) return;
+  const numa::MemoryLimits& limits = *read;
   section.Add("budget_bytes_max",
               limits.available_bytes,
               fmt::format("{} for dram and the emulated hbm together ({})",
@@ -71,6 +113,24 @@ void ChooseMemory(const Facts& facts, Section& section) {
                               : std::string("what the system has available")));
 }
 
+/// What DescribeChoices said that a Runtime announces, and the keys that make it fail instead.
+void AddFallbacks(const Facts& facts, Section& section) {
+  auto json = nlohmann::ordered_json::array();
+  std::string text;
+  const auto add = [&](bool falls_back, const char* what, const char* key) {
+    if (!falls_back) return;
+    json.push_back({{"what", what}, {"forbidden_by", key}});
+    text += fmt::format("{}{} (forbidden by {})", text.empty() ? "" : ", ", what, key);
+  };
+  add(!UsesIoUring(facts.io_uring), "io_uring", "io.require_io_uring");
+  add(facts.spill.status.ok() && !facts.spill.direct_reason.empty(),
+      "o_direct",
+      "io.require_direct");
+  add(!AllHuge(facts.huge_pages), "huge_pages", "memory.require_huge_pages");
+  add(!facts.dram_nodes.binding_reason.empty(), "numa_binding", "memory.require_numa_binding");
+  section.Add("fallbacks", std::move(json), text.empty() ? "none" : std::move(text));
+}
+
 }  // namespace
 
 Section DescribeChoices(const Facts& facts) {
@@ -78,10 +138,14 @@ Section DescribeChoices(const Facts& facts) {
   ChooseDevice(facts.gpu, section);
   ChooseIoEngine(facts.io_uring, section);
   ChooseFileMode(facts.spill, section);
-  ChooseMemory(facts, section);
+  ChoosePages(facts.huge_pages, section);
+  ChooseNodes(facts, section);
+  AddNodeMemory(facts.dram_nodes.nodes, section);
+  AddBudget(facts.limits, section);
   if (!facts.cpu.simd.empty()) {
     Choose("simd", facts.cpu.simd.front(), "the best that this processor has", section);
   }
+  AddFallbacks(facts, section);
   return section;
 }
 

@@ -57,6 +57,7 @@ void PrintFacts(const SpillPlace& spill, Report& report) {
   report.Print(DescribeCpu(facts.cpu));
   facts.topology = numa::DiscoverTopology();
   report.Print(DescribeNuma(facts.topology));
+  facts.dram_nodes = ReadDramNodes(facts.topology);
   facts.limits = numa::ReadMemoryLimits();
   report.Print(DescribeMemory(facts.limits));
   report.Print(DescribeLimits(facts.limits));

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "numa/memory_limits.h"
+#include "numa/memory_nodes.h"
 #include "numa/topology.h"
 #include "tools/doctor/section.h"
 
@@ -23,6 +24,14 @@ struct CpuFacts {
 };
 CpuFacts ReadCpu(const std::string& root = "");
 Section DescribeCpu(const CpuFacts& facts);
+
+/// Where dram goes.
+struct DramNodeFacts {
+  std::vector<numa::MemoryNode> nodes;  ///< empty: not known
+  std::string binding_reason;           ///< why memory is not bound to them; empty when it is
+};
+/// Takes a page on each node for a moment.
+DramNodeFacts ReadDramNodes(const absl::StatusOr<numa::Topology>& topology);
 
 Section DescribeNuma(const absl::StatusOr<numa::Topology>& topology);
 
@@ -82,12 +91,14 @@ struct Facts {
   CpuFacts cpu;
   absl::StatusOr<numa::Topology> topology = absl::UnknownError("not read");
   absl::StatusOr<numa::MemoryLimits> limits = absl::UnknownError("not read");
+  DramNodeFacts dram_nodes;
   HugePageFacts huge_pages;
   IoUringFacts io_uring;
   SpillFacts spill;
   GpuFacts gpu;
 };
-/// What a Runtime made on this machine will use, and why.
+/// What a Runtime made on this machine will use, and why; then what of that is a fallback, and the
+/// key that forbids it.
 Section DescribeChoices(const Facts& facts);
 
 /// Rates of the links. Takes about two seconds, 256 MiB of the spill directory's space, and 256 MiB

@@ -1,4 +1,6 @@
+#include "base/strings.h"
 #include "fmt/format.h"
+#include "numa/node_arenas.h"
 #include "sluice/units.h"
 #include "tools/doctor/facts.h"
 
@@ -6,6 +8,8 @@ namespace sluice::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr std::uint64_t kProbePageBytes = 4096;
 
 void AddNodes(const numa::Topology& topology, Section& section) {
   Json nodes = Json::array();
@@ -41,6 +45,22 @@ void AddCaches(const numa::Topology& topology, Section& section) {
 }
 
 }  // namespace
+
+DramNodeFacts ReadDramNodes(const absl::StatusOr<numa::Topology>& topology) {
+  DramNodeFacts facts;
+  if (!topology.ok()) return facts;
+  auto nodes = numa::ListMemoryNodes(*topology);
+  if (!nodes.ok()) return facts;
+  facts.nodes = *std::move(nodes);
+  const auto arenas =
+      numa::NodeArenas::Create({.name = "doctor",
+                                .page_bytes = kProbePageBytes,
+                                .frames = static_cast<std::uint32_t>(facts.nodes.size()),
+                                .nodes = facts.nodes});
+  facts.binding_reason = arenas.ok() ? (*arenas)->info().binding_reason
+                                     : std::string(base::ToStd(arenas.status().message()));
+  return facts;
+}
 
 Section DescribeNuma(const absl::StatusOr<numa::Topology>& topology) {
   Section section("numa");

@@ -178,6 +178,10 @@ hbm.bytes = "64MiB"
 dram.bytes = "128MiB"
 nvme.bytes = "1GiB"
 nvme.directory = "/some/where"
+[memory]
+require_huge_pages = true
+require_numa_binding = true
+require_even_split = true
 [io]
 queue_depth = 16
 require_io_uring = true
@@ -202,6 +206,8 @@ cpus = [1, 0]
   EXPECT_EQ(options->nvme_bytes, 1_GiB);
   EXPECT_EQ(options->io.directory, "/some/where");
   EXPECT_EQ(options->io.queue_depth, 16u);
+  EXPECT_TRUE(options->memory.require_huge_pages && options->memory.require_numa_binding &&
+              options->memory.require_even_split);
   EXPECT_TRUE(options->io.require_io_uring && options->io.require_direct);
   EXPECT_EQ(options->policy, "lru");
   EXPECT_EQ(options->prefetch_ops, 3u);

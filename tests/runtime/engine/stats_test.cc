@@ -113,14 +113,6 @@ TEST(StatsTest, FallbacksAreAnnouncedOnceAndListed) {
   EXPECT_EQ(runtime->Health().reasons.size(), stats.fallbacks.size());
 }
 
-TEST(StatsTest, ForbiddenFallbacksAreRefused) {
-  RuntimeFixture runtime;
-  runtime.options.io.require_io_uring = true;
-  runtime.options.io.disable_io_uring = true;
-  const auto refused = Runtime::Create(runtime.options);
-  ASSERT_FALSE(refused.ok());
-}
-
 TEST(StatsTest, AHealthyRuntimeSaysSo) {
   RuntimeFixture runtime;
   runtime.options.page_bytes = 256_KiB;

@@ -76,7 +76,7 @@ TEST(ReadmeTest, NamesKeysThatExist) {
   const std::string readme = ReadWhole(kConfigs + "/../README.md");
   const absl::StatusOr<Config> config = Config::Load(kConfigs + "/train-gpt.toml");
   ASSERT_TRUE(config.ok()) << config.status();
-  const std::regex key("`((?:io|tiers|scheduler|train|model|device)[.][a-z_.]+)`");
+  const std::regex key("`((?:io|memory|tiers|scheduler|train|model|device)[.][a-z_.]+)`");
   int keys = 0;
   for (std::sregex_iterator at(readme.begin(), readme.end(), key), end; at != end; ++at, ++keys) {
     EXPECT_TRUE(config->Has((*at)[1].str())) << (*at)[1];

@@ -1,4 +1,5 @@
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -303,6 +304,17 @@ TEST_F(TrainCommandTest, TooSmallBudgetsAreNamedAtOnceWithTheLeastThatWillDo) {
   }
   Command command(Words(least));
   EXPECT_EQ(command.Wait(), 0) << command.errors();
+}
+
+TEST_F(TrainCommandTest, AForbiddenFallbackIsTheUsersError) {
+  ASSERT_EQ(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), 0) << "inherited by the command";
+  const std::string message = UserError(
+      Words({"--set", "memory.require_huge_pages=true", "--set", "tiers.dram.bytes=8MiB"}));
+  prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0);
+  EXPECT_THAT(message,
+              AllOf(HasSubstr("memory on 2 MiB pages is required but refused: "),
+                    HasSubstr("memory.require_huge_pages = false allows")));
+  EXPECT_THAT(spill_.Names(), IsEmpty());
 }
 
 TEST_F(TrainCommandTest, SpillDirectoriesThatCannotBeTrustedAreRefused) {

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "numa/arena.h"
+#include "numa/memory_nodes.h"
+
+namespace sluice::numa {
+
+struct NodeArenasOptions {
+  /// The arenas' name; followed by "-node<N>" where there are several nodes.
+  std::string name = "dram";
+  std::uint64_t page_bytes = 0;   ///< as ArenaOptions
+  std::uint32_t frames = 0;       ///< of all arenas together, at least one
+  std::vector<MemoryNode> nodes;  ///< at least one
+  /// Processors that threads may use; empty: any. A node's memory is touched by those of its own
+  /// processors that are among them, by any of them where none is.
+  std::vector<int> cpus;
+};
+
+/// What the arenas got from the system when they took memory last: at creation, or by a Grow that
+/// took any. A reason that is not empty is a fallback to announce; it names the node where there
+/// are several.
+struct NodeArenasInfo {
+  std::string binding_reason;    ///< as ArenaInfo
+  std::string huge_page_reason;  ///< as ArenaInfo
+  /// Why not every node holds an even share; of the creation alone. `split` is what each holds.
+  std::string split_reason;
+  std::string split;
+};
+
+/// An arena per NUMA node as one sequence of frames: those of the first node, then those of the
+/// next. Nodes for which no frame is left have no arena. All arenas are made at once, each by
+/// threads of its node. Shrink gives frames of the last node back first. Threads: as Arena.
+class NodeArenas {
+ public:
+  /// Errors: InvalidArgument, ResourceExhausted (SplitFrames, and those of Arena::Create).
+  static absl::StatusOr<std::unique_ptr<NodeArenas>> Create(const NodeArenasOptions& options);
+
+  /// Frames that there are now.
+  std::uint32_t frame_count() const;
+  std::uint64_t page_bytes() const { return arenas_.front()->page_bytes(); }
+  std::size_t arena_count() const { return arenas_.size(); }
+
+  /// As those of Arena. Frames of different nodes may be mapped side by side: each has its own
+  /// memory object below, and addresses do not tell.
+  std::span<std::byte> Frame(std::uint32_t frame) const;
+  absl::Status MapAt(std::uint32_t frame, std::byte* address) const;
+
+  /// As those of Arena. After an error some arenas may have given back or taken what they should.
+  absl::StatusOr<std::uint32_t> Shrink(std::uint32_t frames);
+  absl::StatusOr<std::uint32_t> Grow(std::uint32_t frames);
+
+  std::uint64_t allocated_bytes() const;
+  /// Share of all frames' bytes on 2 MiB pages, 0 to 1.
+  double huge_page_share() const;
+  /// Whether all that could be is on 2 MiB pages: all but the last part of each arena.
+  bool all_huge() const;
+  const NodeArenasInfo& info() const { return info_; }
+
+ private:
+  struct Place {
+    std::size_t arena;
+    std::uint32_t frame;
+  };
+
+  NodeArenas() = default;
+  /// The frames of the first `arena` arenas at creation: where those of the next begin.
+  std::uint32_t FirstFrame(std::size_t arena) const { return arena == 0 ? 0 : ends_[arena - 1]; }
+  Place PlaceOf(std::uint32_t frame) const;
+  /// How many frames arena `arena` has when all have `frames`.
+  std::uint32_t PartOf(std::uint32_t frames, std::size_t arena) const;
+  absl::Status MakeArenas(const std::vector<ArenaOptions>& options);
+  void AddInfo(std::size_t arena);
+  double HugeBytes() const;
+
+  std::vector<std::unique_ptr<Arena>> arenas_;
+  std::vector<int> nodes_;           ///< of each arena
+  std::vector<std::uint32_t> ends_;  ///< one past each arena's last frame, at creation
+  NodeArenasInfo info_;
+};
+
+}  // namespace sluice::numa

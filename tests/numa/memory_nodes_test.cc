@@ -1,0 +1,172 @@
+#include "numa/memory_nodes.h"
+
+#include <numa.h>
+#include <numaif.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "numa/binding.h"
+#include "tests/support/child_process.h"
+#include "tests/support/temp_directory.h"
+
+namespace sluice::numa {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+/// A directory that stands for "/".
+class Root {
+ public:
+  void Write(const std::string& path, const std::string& text) {
+    const std::filesystem::path full = directory_.path() + path;
+    std::filesystem::create_directories(full.parent_path());
+    std::ofstream(full) << text;
+  }
+  std::string path() const { return directory_.path(); }
+
+ private:
+  testing::TempDirectory directory_;
+};
+
+std::vector<MemoryNode> NodesOf(const std::string& description, const Root& root) {
+  const auto topology = TopologyFromSynthetic(description);
+  EXPECT_TRUE(topology.ok()) << topology.status();
+  const auto nodes = ListMemoryNodes(*topology, root.path());
+  EXPECT_TRUE(nodes.ok()) << nodes.status();
+  return *nodes;
+}
+
+std::vector<int> IndicesOf(const std::vector<MemoryNode>& nodes) {
+  std::vector<int> indices;
+  for (const MemoryNode& node : nodes) indices.push_back(node.index);
+  return indices;
+}
+
+/// Nodes that have so many MiB left.
+std::vector<MemoryNode> NodesWith(const std::vector<std::uint64_t>& mib) {
+  std::vector<MemoryNode> nodes;
+  for (std::size_t i = 0; i < mib.size(); ++i) {
+    nodes.push_back({.index = static_cast<int>(i),
+                     .node_count = static_cast<int>(mib.size()),
+                     .available_bytes = mib[i] * kMiB});
+  }
+  return nodes;
+}
+
+TEST(MemoryNodesTest, AllNodesWithMemoryAndProcessorsAreTaken) {
+  const auto nodes = NodesOf("numa:3 core:2 pu:1", Root());
+  EXPECT_THAT(IndicesOf(nodes), ElementsAre(0, 1, 2));
+  EXPECT_THAT(nodes[1].cpus, ElementsAre(2, 3));
+  EXPECT_EQ(nodes[1].node_count, 3);
+  EXPECT_EQ(nodes[1].available_bytes, std::nullopt) << "the root has no meminfo";
+}
+
+TEST(MemoryNodesTest, NodesThatTheCpusetForbidsAreLeftOut) {
+  Root root;
+  root.Write("/proc/self/status", "Name:\tx\nMems_allowed_list:\t1-2,7\nThreads:\t1\n");
+  const auto nodes = NodesOf("numa:4 core:1 pu:1", root);
+  EXPECT_THAT(IndicesOf(nodes), ElementsAre(1, 2));
+  EXPECT_EQ(nodes[0].node_count, 2);
+}
+
+TEST(MemoryNodesTest, FarMemoryIsLeftOutButStillMustBeBoundAgainst) {
+  const std::string far_beside_two = "[numa(memory=8GB)] pack:2 [numa(memory=1GB)] core:2 pu:1";
+  const auto nodes = NodesOf(far_beside_two, Root());
+  EXPECT_THAT(IndicesOf(nodes), ElementsAre(0, 1));
+  EXPECT_EQ(nodes[0].node_count, 3) << "memory could come from the far node";
+  Root root;
+  root.Write("/proc/self/status", "Mems_allowed_list:\t2\n");
+  EXPECT_THAT(IndicesOf(NodesOf(far_beside_two, root)), ElementsAre(2)) << "there is no other";
+}
+
+TEST(MemoryNodesTest, AvailableIsWhatTheNodeCanGiveBack) {
+  Root root;
+  root.Write("/sys/devices/system/node/node1/meminfo",
+             "Node 1 MemTotal:       900 kB\n"
+             "Node 1 MemFree:        100 kB\n"
+             "Node 1 Active(anon):   500 kB\n"
+             "Node 1 Active(file):    20 kB\n"
+             "Node 1 Inactive(file):   3 kB\n"
+             "Node 1 SReclaimable:     1 kB\n");
+  const auto nodes = NodesOf("numa:2 core:1 pu:1", root);
+  EXPECT_EQ(nodes[0].available_bytes, std::nullopt);
+  EXPECT_EQ(nodes[1].available_bytes, 124u * 1024);
+}
+
+TEST(MemoryNodesTest, ThisMachineHasOneThatCanGiveMemory) {
+  const auto topology = DiscoverTopology();
+  ASSERT_TRUE(topology.ok()) << topology.status();
+  const auto nodes = ListMemoryNodes(*topology);
+  ASSERT_TRUE(nodes.ok()) << nodes.status();
+  ASSERT_FALSE(nodes->empty());
+  EXPECT_FALSE(nodes->front().cpus.empty());
+  EXPECT_GT(nodes->front().available_bytes.value_or(1), 0u);
+}
+
+/// The nodes of a process that is bound to the first one.
+std::string NodesWhenBound() {
+  bitmask* first = numa_bitmask_alloc(kNodeIndexEnd);
+  numa_bitmask_setbit(first, 0);
+  if (set_mempolicy(MPOL_BIND, first->maskp, first->size + 1) != 0) return "set_mempolicy refused";
+  std::string text;
+  for (const int node : PolicyNodes()) text += std::to_string(node) + " policy, ";
+  const auto topology = TopologyFromSynthetic("numa:2 core:1 pu:1");
+  const auto nodes = ListMemoryNodes(*topology, "/nowhere");
+  for (const MemoryNode& node : nodes.value()) {
+    text += std::to_string(node.index) + " of " + std::to_string(node.node_count);
+  }
+  return text;
+}
+
+TEST(MemoryNodesTest, AMemoryPolicyIsFollowed) {
+  EXPECT_THAT(PolicyNodes(), IsEmpty());
+  const std::string text = testing::RunInChild(NodesWhenBound);
+  if (text == "set_mempolicy refused") GTEST_SKIP() << text;
+  EXPECT_EQ(text, "0 policy, 0 of 2");
+}
+
+TEST(SplitFramesTest, SharesAreEvenAndTheFirstHasTheRemainder) {
+  const auto nodes = NodesWith({100, 100, 100});
+  EXPECT_THAT(*SplitFrames(32, kMiB, nodes), ElementsAre(12, 10, 10));
+  EXPECT_THAT(*SplitFrames(30, kMiB, nodes), ElementsAre(10, 10, 10));
+  EXPECT_THAT(*SplitFrames(2, kMiB, nodes), ElementsAre(2, 0, 0));
+  EXPECT_EQ(DescribeLack(32, kMiB, nodes), "");
+}
+
+TEST(SplitFramesTest, ANodeOfUnknownMemoryTakesItsShare) {
+  auto nodes = NodesWith({100, 1});
+  nodes[1].available_bytes.reset();
+  EXPECT_THAT(*SplitFrames(41, kMiB, nodes), ElementsAre(21, 20));
+}
+
+TEST(SplitFramesTest, OneNodeTakesAllWithoutAQuestion) {
+  EXPECT_THAT(*SplitFrames(100, kMiB, NodesWith({1})), ElementsAre(100));
+  EXPECT_EQ(DescribeLack(100, kMiB, NodesWith({1})), "");
+}
+
+TEST(SplitFramesTest, WhatANodeLacksGoesToTheOthers) {
+  const auto nodes = NodesWith({11, 3, 50, 50});
+  EXPECT_THAT(*SplitFrames(40, kMiB, nodes), ElementsAre(11, 3, 13, 13));
+  EXPECT_EQ(DescribeLack(40, kMiB, nodes),
+            "node 1 has 3072 KiB available, an even share is 10 MiB");
+  EXPECT_THAT(*SplitFrames(114, kMiB, nodes), ElementsAre(11, 3, 50, 50));
+}
+
+TEST(SplitFramesTest, MoreThanAllNodesHaveNamesThem) {
+  const auto refused = SplitFrames(40, kMiB, NodesWith({17, 3}));
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("20 MiB of dram find no memory: node 0 has 17 MiB available, an even share "
+                        "is 20 MiB; node 1 has 3072 KiB available, an even share is 20 MiB"));
+}
+
+}  // namespace
+}  // namespace sluice::numa

@@ -1,0 +1,187 @@
+#include "numa/node_arenas.h"
+
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/child_process.h"
+
+namespace sluice::numa {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+/// So many nodes, all of which are the first of this machine.
+std::vector<MemoryNode> Nodes(std::size_t count) { return std::vector<MemoryNode>(count); }
+
+std::unique_ptr<NodeArenas> Make(const NodeArenasOptions& options) {
+  auto arenas = NodeArenas::Create(options);
+  EXPECT_TRUE(arenas.ok()) << arenas.status();
+  return arenas.ok() ? *std::move(arenas) : nullptr;
+}
+
+std::byte MarkOf(std::uint32_t frame) { return static_cast<std::byte>(frame * 7 + 1); }
+
+bool AllAre(std::span<const std::byte> bytes, std::byte value) {
+  return std::all_of(bytes.begin(), bytes.end(), [&](std::byte byte) { return byte == value; });
+}
+
+/// Marks every frame, then looks at each under its own address and under one beside the others.
+void ExpectFramesHold(const NodeArenas& arenas) {
+  const std::uint64_t page = arenas.page_bytes();
+  const std::uint32_t frames = arenas.frame_count();
+  const auto range = *AddressRange::Reserve(frames * page);
+  for (std::uint32_t i = 0; i < frames; ++i) {
+    const std::span<std::byte> frame = arenas.Frame(i);
+    ASSERT_EQ(frame.size(), page);
+    std::fill(frame.begin(), frame.end(), MarkOf(i));
+    ASSERT_TRUE(arenas.MapAt(i, range->base() + i * page).ok());
+  }
+  for (std::uint32_t i = 0; i < frames; ++i) {
+    EXPECT_TRUE(AllAre(arenas.Frame(i), MarkOf(i))) << i;
+    EXPECT_TRUE(AllAre({range->base() + i * page, page}, MarkOf(i))) << i;
+  }
+}
+
+TEST(NodeArenasTest, FramesOfAllNodesAreOneSequence) {
+  for (const std::size_t nodes : {1u, 2u, 3u}) {
+    SCOPED_TRACE(nodes);
+    const auto arenas = Make({.page_bytes = 64 << 10, .frames = 103, .nodes = Nodes(nodes)});
+    ASSERT_NE(arenas, nullptr);
+    EXPECT_EQ(arenas->arena_count(), nodes);
+    EXPECT_EQ(arenas->frame_count(), 103u);
+    EXPECT_EQ(arenas->allocated_bytes(), 103u * (64 << 10));
+    ExpectFramesHold(*arenas);
+  }
+}
+
+TEST(NodeArenasTest, ANodeWithoutFramesHasNoArena) {
+  const auto arenas = Make({.page_bytes = 4096, .frames = 2, .nodes = Nodes(3)});
+  ASSERT_NE(arenas, nullptr);
+  EXPECT_EQ(arenas->arena_count(), 1u);
+  EXPECT_EQ(arenas->frame_count(), 2u);
+}
+
+TEST(NodeArenasTest, TheLastNodeShrinksFirstAndGrowsLast) {
+  // 7 MiB in three parts: 3, 2 and 2 MiB in chunks of 2 MiB.
+  const auto arenas = Make({.page_bytes = kMiB, .frames = 7, .nodes = Nodes(3)});
+  ASSERT_NE(arenas, nullptr);
+  EXPECT_EQ(*arenas->Shrink(6), 7u) << "a whole chunk stays";
+  EXPECT_EQ(*arenas->Shrink(4), 5u);
+  EXPECT_EQ(arenas->allocated_bytes(), 5 * kMiB);
+  EXPECT_EQ(*arenas->Shrink(1), 2u);
+  EXPECT_EQ(arenas->frame_count(), 2u);
+  EXPECT_EQ(arenas->allocated_bytes(), 2 * kMiB);
+  EXPECT_EQ(*arenas->Grow(4), 5u);
+  ExpectFramesHold(*arenas);
+  EXPECT_EQ(*arenas->Grow(7), 7u);
+  EXPECT_EQ(arenas->Grow(8).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(arenas->allocated_bytes(), 7 * kMiB);
+  ExpectFramesHold(*arenas);
+}
+
+TEST(NodeArenasTest, HugePagesOfAllNodesCount) {
+  const auto arenas = Make({.page_bytes = kMiB, .frames = 9, .nodes = Nodes(2)});
+  ASSERT_NE(arenas, nullptr);
+  if (!arenas->info().huge_page_reason.empty()) GTEST_SKIP() << arenas->info().huge_page_reason;
+  EXPECT_DOUBLE_EQ(arenas->huge_page_share(), 8.0 / 9) << "4 of 5 MiB and 4 of 4";
+  EXPECT_TRUE(arenas->all_huge());
+  EXPECT_EQ(arenas->info().binding_reason, "");
+  EXPECT_EQ(arenas->info().split_reason, "");
+}
+
+std::string WithoutHugePages(std::size_t nodes) {
+  if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0) return "prctl refused";
+  const auto arenas = Make({.page_bytes = 2 * kMiB, .frames = 4, .nodes = Nodes(nodes)});
+  return arenas->info().huge_page_reason + (arenas->all_huge() ? ", all huge" : ", not all huge");
+}
+
+TEST(NodeArenasTest, ANodeOnSmallPagesIsNamed) {
+  EXPECT_EQ(testing::RunInChild([] { return WithoutHugePages(1); }),
+            "MADV_COLLAPSE refused for 4 of 4 units of 2 MiB: EINVAL, not all huge");
+  const std::string two = testing::RunInChild([] { return WithoutHugePages(2); });
+  EXPECT_EQ(two,
+            "node 0: MADV_COLLAPSE refused for 2 of 2 units of 2 MiB: EINVAL; "
+            "node 0: MADV_COLLAPSE refused for 2 of 2 units of 2 MiB: EINVAL, not all huge");
+}
+
+/// Two nodes of 64, of which the second does not exist.
+NodeArenasOptions OneNodeMissing() {
+  NodeArenasOptions options{.page_bytes = 2 * kMiB, .frames = 4};
+  options.nodes = {{.index = 0, .node_count = 64}, {.index = 63, .node_count = 64}};
+  return options;
+}
+
+TEST(NodeArenasTest, ARefusedBindingNamesItsNode) {
+  const auto arenas = Make(OneNodeMissing());
+  ASSERT_NE(arenas, nullptr);
+  EXPECT_THAT(arenas->info().binding_reason, HasSubstr("mbind to node 63 refused: EINVAL"));
+  ASSERT_TRUE(arenas->Shrink(1).ok());
+  ASSERT_TRUE(arenas->Grow(2).ok());
+  EXPECT_THAT(arenas->info().binding_reason, ::testing::Not(HasSubstr("63")))
+      << "that memory was not taken again";
+  ASSERT_TRUE(arenas->Grow(4).ok());
+  EXPECT_THAT(arenas->info().binding_reason, HasSubstr("63"));
+}
+
+TEST(NodeArenasTest, AnUnevenSplitSaysWhyAndHow) {
+  NodeArenasOptions options{.page_bytes = kMiB, .frames = 9};
+  options.nodes = {{.index = 0}, {.index = 1, .available_bytes = 3 * kMiB}};
+  const auto arenas = Make(options);
+  ASSERT_NE(arenas, nullptr);
+  EXPECT_EQ(arenas->info().split_reason,
+            "node 1 has 3072 KiB available, an even share is 4096 KiB");
+  EXPECT_EQ(arenas->info().split, "6144 KiB on node 0, 3072 KiB on node 1");
+  ExpectFramesHold(*arenas);
+}
+
+int MemoryFilesOpen() {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const auto target = std::filesystem::read_symlink(entry, gone).string();
+    count += target.find("memfd:sluice-") != std::string::npos ? 1 : 0;
+  }
+  return count;
+}
+
+TEST(NodeArenasTest, EachNodeHasAMemoryFileThatGoesWithIt) {
+  const auto arenas = Make({.name = "n", .page_bytes = 4096, .frames = 9, .nodes = Nodes(3)});
+  EXPECT_EQ(MemoryFilesOpen(), 3);
+  std::ifstream maps("/proc/self/maps");
+  const std::string text((std::istreambuf_iterator<char>(maps)), std::istreambuf_iterator<char>());
+  EXPECT_THAT(text, HasSubstr("/memfd:sluice-n-node0"));
+}
+
+std::string WithoutMemoryFiles() {
+  std::string failed =
+      testing::RefuseSystemCall(SYS_memfd_create, EMFILE, testing::Refuse::kAlways);
+  if (!failed.empty()) return failed;
+  const auto refused = NodeArenas::Create({.page_bytes = 4096, .frames = 9, .nodes = Nodes(3)});
+  return refused.ok() ? "made" : std::string(refused.status().message());
+}
+
+TEST(NodeArenasTest, AnArenaThatCannotBeMadeIsAnError) {
+  EXPECT_THAT(testing::RunInChild(WithoutMemoryFiles),
+              HasSubstr("memfd_create of arena dram-node0"));
+  for (const NodeArenasOptions& options :
+       {NodeArenasOptions{.page_bytes = 4096, .frames = 1},
+        NodeArenasOptions{.page_bytes = 4096, .frames = 0, .nodes = Nodes(1)},
+        NodeArenasOptions{.page_bytes = 4095, .frames = 8, .nodes = Nodes(2)}}) {
+    EXPECT_EQ(NodeArenas::Create(options).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
+}  // namespace
+}  // namespace sluice::numa

@@ -1,0 +1,211 @@
+// Each fallback is announced, or refused where it is forbidden; nothing is left behind then.
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "base/strings.h"
+#include "runtime/engine/runtime_state.h"
+#include "tests/runtime/engine/runtime_fixture.h"
+#include "tests/support/child_process.h"
+#include "tests/support/status_matchers.h"
+
+namespace sluice {
+namespace {
+
+using testing::IsOk;
+using testing::IsStatus;
+using testing::RuntimeFixture;
+
+constexpr std::uint64_t kPage = RuntimeFixture::kPage;
+
+std::ptrdiff_t EntriesOf(const std::string& directory) {
+  using Iterator = std::filesystem::directory_iterator;
+  return std::distance(Iterator(directory), Iterator());
+}
+
+/// What a program holds that a failed Create could leave behind.
+struct Holdings {
+  std::ptrdiff_t threads = EntriesOf("/proc/self/task");
+  std::ptrdiff_t files = EntriesOf("/proc/self/fd");
+  bool operator==(const Holdings&) const = default;
+};
+
+/// The error of Create, and whether it left something behind. What fails in a child shows in what
+/// it returns alone.
+std::string Refusal(const RuntimeFixture& runtime) {
+  const Holdings before;
+  const auto made = internal::RuntimeAccess::Create(runtime.options, runtime.hooks);
+  if (made.ok()) return "made";
+  const bool clean = EntriesOf(runtime.options.io.directory) == 0 && Holdings() == before;
+  return made.status().ToString() + (clean ? "" : " (threads or files are left)");
+}
+
+/// What Create says where huge pages are turned off.
+std::string WithoutHugePages(const std::function<void(RuntimeOptions&)>& change) {
+  return testing::RunInChild([&]() -> std::string {
+    if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0) return "prctl refused";
+    RuntimeFixture runtime;
+    runtime.options.page_bytes = 256_KiB;
+    runtime.options.hbm_bytes = 1_MiB;  // too small for any
+    runtime.options.dram_bytes = 8_MiB;
+    runtime.options.nvme_bytes = 16_MiB;
+    change(runtime.options);
+    return Refusal(runtime);
+  });
+}
+
+TEST(ForbiddenFallbackTest, SmallPagesOfDram) {
+  EXPECT_EQ(WithoutHugePages([](RuntimeOptions&) {}), "made");
+  EXPECT_EQ(
+      WithoutHugePages([](RuntimeOptions& options) { options.memory.require_huge_pages = true; }),
+      "FAILED_PRECONDITION: memory on 2 MiB pages is required but refused: 0 % of dram is on "
+      "2 MiB pages: MADV_COLLAPSE refused for 4 of 4 units of 2 MiB: EINVAL; "
+      "memory.require_huge_pages = false allows 4 KiB pages for the rest");
+}
+
+TEST(ForbiddenFallbackTest, SmallPagesOfTheEmulatedHbm) {
+  const std::string text = WithoutHugePages([](RuntimeOptions& options) {
+    options.memory.require_huge_pages = true;
+    options.hbm_bytes = 8_MiB;
+    options.dram_bytes = 1536_KiB;
+  });
+  EXPECT_NE(text.find("refused: 0 % of the emulated hbm is on 2 MiB pages"), std::string::npos)
+      << text;
+}
+
+TEST(ForbiddenFallbackTest, MemoryThatIsNotBoundToItsNode) {
+  RuntimeFixture runtime;
+  runtime.hooks.memory_nodes = {{.index = 63, .node_count = 64}};
+  runtime.Start();
+  static_cast<void>(runtime->GetStats());
+  ASSERT_EQ(runtime.listener.fallbacks().size(), 1u);
+  EXPECT_EQ(runtime.listener.fallbacks()[0].what, "numa_binding");
+  EXPECT_EQ(runtime.listener.fallbacks()[0].reason.substr(0, 24), "mbind to node 63 refused");
+  runtime.Stop();
+  runtime.options.memory.require_numa_binding = true;
+  const std::string text = Refusal(runtime);
+  EXPECT_TRUE(
+      text.starts_with("FAILED_PRECONDITION: memory bound to its NUMA node is required but "
+                       "refused: mbind to node 63 refused: E"))
+      << text;
+  EXPECT_TRUE(text.ends_with("; memory.require_numa_binding = false allows memory of any node"))
+      << text;
+}
+
+TEST(ForbiddenFallbackTest, AnUnevenSplit) {
+  RuntimeFixture runtime;
+  runtime.hooks.memory_nodes = {{.index = 0}, {.index = 0, .available_bytes = 10 * kPage}};
+  EXPECT_EQ(Refusal(runtime), "made");
+  runtime.options.memory.require_even_split = true;
+  EXPECT_EQ(
+      Refusal(runtime),
+      "FAILED_PRECONDITION: an even share of dram on every NUMA node is required but refused: "
+      "node 0 has 40 KiB available, an even share is 64 KiB; memory.require_even_split = false "
+      "allows 88 KiB on node 0, 40 KiB on node 0");
+}
+
+TEST(ForbiddenFallbackTest, ThreadsInsteadOfIoUring) {
+  RuntimeFixture runtime;
+  runtime.options.io.disable_io_uring = true;
+  EXPECT_EQ(Refusal(runtime), "made");
+  runtime.options.io.require_io_uring = true;
+  EXPECT_EQ(Refusal(runtime),
+            "FAILED_PRECONDITION: io_uring is required but refused: disabled by option; "
+            "io.require_io_uring = false allows pread and pwrite on threads");
+}
+
+TEST(ForbiddenFallbackTest, BufferedFiles) {
+  RuntimeFixture runtime;
+  runtime.options.io.disable_direct = true;
+  EXPECT_EQ(Refusal(runtime), "made");
+  runtime.options.io.require_direct = true;
+  const std::string text = Refusal(runtime);
+  EXPECT_TRUE(
+      text.ends_with("O_DIRECT is required but refused: disabled by option; "
+                     "io.require_direct = false allows buffered I/O"))
+      << text;
+}
+
+TEST(ForbiddenFallbackTest, AllMayBeForbiddenWhereNoneIsNeeded) {
+  RuntimeFixture runtime;
+  runtime.options.memory = {
+      .require_huge_pages = true, .require_numa_binding = true, .require_even_split = true};
+  runtime.hooks.memory_nodes.resize(3);
+  EXPECT_EQ(Refusal(runtime), "made");
+}
+
+/// Budgets that shrink, and grow again onto memory that lacks something by then.
+std::string GrowInVain(RuntimeFixture& runtime, const std::function<bool()>& take_away) {
+  const auto set = [&](TierId tier, Bytes bytes) {
+    return std::string(base::ToStd(runtime->SetBudget(tier, bytes).message()));
+  };
+  runtime.options.page_bytes = 2_MiB;
+  runtime.options.dram_bytes = 32_MiB;
+  runtime.options.hbm_bytes = 32_MiB;
+  runtime.options.nvme_bytes = 32_MiB;
+  runtime.Start();
+  static_cast<void>(runtime->GetStats());
+  if (!runtime.listener.fallbacks().empty()) return "lacks something from the start";
+  std::string text = set(kDram0, 16_MiB) + set(kHbm0, 16_MiB);
+  if (!take_away()) return "cannot take away";
+  for (const TierId tier : {kDram0, kHbm0}) {
+    const std::string name(ToString(tier.kind));
+    text += set(tier, 32_MiB) + "\n";
+    const TierStats stats = runtime->GetStats().tiers.at(name);
+    text += ToString(Bytes(stats.budget_bytes)) + "\n";
+    if (stats.arena_bytes != stats.budget_bytes) text += "of which not all was given back\n";
+  }
+  for (const FallbackEvent& event : runtime.listener.fallbacks()) text += event.what;
+  return text;
+}
+
+TEST(ForbiddenFallbackTest, AGrowthOntoSmallPagesIsRefusedAndTheBudgetStays) {
+  const std::string text = testing::RunInChild([] {
+    RuntimeFixture runtime;
+    runtime.options.memory.require_huge_pages = true;
+    return GrowInVain(runtime, [] { return prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0; });
+  });
+  if (text.starts_with("lacks")) GTEST_SKIP() << text;
+  EXPECT_TRUE(text.starts_with("memory on 2 MiB pages is required but refused: 50 % of dram is on"))
+      << text;
+  EXPECT_NE(text.find("\n16 MiB\nmemory on 2 MiB pages is required but refused: 50 % of the emul"),
+            std::string::npos)
+      << text;
+  EXPECT_TRUE(text.ends_with("4 KiB pages for the rest\n16 MiB\n")) << text;
+}
+
+std::string GrowUnbound(bool required) {
+  return testing::RunInChild([required] {
+    RuntimeFixture runtime;
+    runtime.options.memory.require_numa_binding = required;
+    runtime.hooks.memory_nodes = {{.index = 0, .node_count = 2}};
+    return GrowInVain(runtime, [] {
+      return testing::RefuseSystemCall(SYS_mbind, EPERM, testing::Refuse::kAlways).empty();
+    });
+  });
+}
+
+TEST(ForbiddenFallbackTest, AGrowthOntoUnboundMemoryIsRefusedAndTheBudgetStays) {
+  const std::string text = GrowUnbound(/*required=*/true);
+  if (text.starts_with("lacks")) GTEST_SKIP() << text;
+  EXPECT_TRUE(
+      text.starts_with("memory bound to its NUMA node is required but refused: mbind to "
+                       "node 0 refused: EPERM; memory.require_numa_binding = false allows "
+                       "memory of any node\n16 MiB\n"))
+      << text;
+  EXPECT_TRUE(text.ends_with("\n\n32 MiB\n")) << "the emulated hbm is bound to no node: " << text;
+}
+
+TEST(ForbiddenFallbackTest, AGrowthOntoUnboundMemoryIsAnnouncedWhereItIsAllowed) {
+  const std::string text = GrowUnbound(/*required=*/false);
+  if (text.starts_with("lacks")) GTEST_SKIP() << text;
+  EXPECT_EQ(text, "\n32 MiB\n\n32 MiB\nnuma_binding");
+}
+
+}  // namespace
+}  // namespace sluice
