@@ -51,7 +51,6 @@ class Core::Impl {
     std::array<std::uint32_t, 2> transit_used{};
     std::uint32_t leaving = 0;          ///< evictions in flight
     std::uint32_t cleaning = 0;         ///< cleaning page-outs in flight
-    std::uint32_t candidates = 0;       ///< evictable pages
     std::uint32_t candidates_free = 0;  ///< evictable pages that leave for free
     std::array<std::uint32_t, kTensorKindCount> by_kind{};
     std::uint32_t write_failures = 0;  ///< of copies down to here, in a row
@@ -196,7 +195,6 @@ class Core::Impl {
   void PrefetchInto(TierIndex tier);
   bool WantAhead(TierIndex tier, const PageRequest& request, Position position);
   bool BlockedByQueue(const Page& p) const;
-  bool SurelyLeaves(const Page& p, TierIndex tier) const;
   void CleanAhead(TierIndex tier);
 
   // pump.cc

@@ -101,7 +101,6 @@ void Core::Impl::DropCopy(PageIndex index, TierIndex tier) {
   SLUICE_CHECK(copy.readers == 0 && !copy.mapping, "I2: a frame in use by a task stays");
   if (copy.candidate) {
     options_.policy->OnRemove(tier, index);
-    --tiers_[tier].candidates;
     if (copy.told_free) --tiers_[tier].candidates_free;
   }
   if (copy.transit) {
@@ -225,7 +224,6 @@ void Core::Impl::TellPolicy(PageIndex index, TierIndex tier) {
   } else if (facts.next_use != copy.told_use || facts.free_to_leave != copy.told_free) {
     options_.policy->OnChange(tier, facts);
   }
-  if (candidate != copy.candidate) state.candidates += candidate ? 1u : -1u;
   copy.candidate = candidate;
   copy.told_free = facts.free_to_leave;
   copy.told_use = facts.next_use;

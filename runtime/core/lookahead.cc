@@ -8,9 +8,6 @@ namespace {
 /// How much further each lower tier looks ahead than the one above it.
 constexpr unsigned kWindowShift = 1;
 
-/// How often a tier's frames change their content before a page that is not used has surely left.
-constexpr std::uint64_t kSureTurnover = 2;
-
 }  // namespace
 
 void Core::Impl::On(const PrefetchPages& event) {
@@ -219,31 +216,17 @@ bool Core::Impl::WantAhead(TierIndex tier, const PageRequest& request, Position 
   return true;
 }
 
-/// Whether the page cannot stay in `tier` until its next use: several times as many pages as fit
-/// come in before.
-bool Core::Impl::SurelyLeaves(const Page& p, TierIndex tier) const {
-  if (!book_.following()) return false;
-  std::uint64_t frames = 0;
-  for (TierIndex t = 0; t <= tier; ++t) frames += tiers_[t].pool.limit();
-  const Position use = UseAt(p, tier);
-  return use != kNever && book_.EntriesBetween(tier, book_.now(), use) >= kSureTurnover * frames;
-}
-
-/// While a link has room, writes the pages that are used last, so that later evictions are free: as
-/// many as the clean share lacks, and whatever has to leave anyway, before frames are short.
+/// While a link has room, writes the pages that are used last, so that later evictions are free.
 void Core::Impl::CleanAhead(TierIndex tier) {
   TierState& state = tiers_[tier];
   const auto target = static_cast<std::uint32_t>(options_.clean_share * state.pool.limit());
   const Position horizon = book_.now() + options_.prefetch_ops;
-  while (target > 0 && state.candidates > state.candidates_free &&
-         !LinkFull(tier, static_cast<TierIndex>(tier + 1), Purpose::kClean)) {
-    const std::uint32_t clean =
-        state.pool.free_count() + state.candidates_free + state.leaving + state.cleaning;
+  while (state.pool.free_count() + state.candidates_free + state.leaving + state.cleaning <
+         target) {
     const std::optional<PageIndex> victim = options_.policy->Victim(tier, [&](PageIndex candidate) {
       const Page& p = pages_[candidate];
       return p.queue.empty() && !FreeToLeave(p, tier) && p.lowest > tier &&
-             !tiers_[tier + 1].fenced && UseAt(p, tier) >= horizon &&
-             (clean < target || SurelyLeaves(p, tier));
+             !tiers_[tier + 1].fenced && UseAt(p, tier) >= horizon;
     });
     if (!victim.has_value()) return;
     const Claim claim{Purpose::kClean, UINT64_MAX, UseAt(pages_[*victim], tier), *victim};
