@@ -58,8 +58,8 @@ class Device {
   virtual absl::StatusOr<std::unique_ptr<DeviceRange>> ReserveRange(std::uint64_t bytes) = 0;
   /// Maps `frame` at page `page` of `range` (replacing what is there); populated before it returns.
   virtual absl::Status Map(DeviceRange& range, std::uint64_t page, std::uint32_t frame) = 0;
-  /// Makes `pages` pages from `page` on inaccessible, mapped or not.
-  virtual absl::Status Unmap(DeviceRange& range, std::uint64_t page, std::uint64_t pages) = 0;
+  /// Makes the page inaccessible.
+  virtual absl::Status Unmap(DeviceRange& range, std::uint64_t page) = 0;
 
   /// Enqueue a copy of one page. `host` must stay valid until `done`. Never blocks for the copy.
   virtual void CopyIn(std::span<const std::byte> host, std::uint32_t frame, DoneFn done) = 0;

@@ -49,8 +49,8 @@ class EmulatedDeviceImpl : public EmulatedDevice {
   absl::Status Map(DeviceRange& range, std::uint64_t page, std::uint32_t frame) override {
     return arena_->MapAt(frame, AddressesOf(range, page).base() + page * page_bytes());
   }
-  absl::Status Unmap(DeviceRange& range, std::uint64_t page, std::uint64_t pages) override {
-    return AddressesOf(range, page).Unmap(page * page_bytes(), pages * page_bytes());
+  absl::Status Unmap(DeviceRange& range, std::uint64_t page) override {
+    return AddressesOf(range, page).Unmap(page * page_bytes(), page_bytes());
   }
 
   void CopyIn(std::span<const std::byte> host, std::uint32_t frame, DoneFn done) override {

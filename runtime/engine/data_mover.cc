@@ -56,8 +56,7 @@ struct DataMover::CopyJob {
   LinkMeter::Clock::time_point begun;
 };
 
-DataMover::DataMover(Parts parts)
-    : parts_(std::move(parts)), stale_(*parts_.tiers, *parts_.logger) {
+DataMover::DataMover(Parts parts) : parts_(std::move(parts)) {
   for (core::TierIndex link = 0; link + 1 < parts_.tiers->size(); ++link) {
     const std::string name = parts_.tiers->LinkName(link);
     tracks_[link] = {name + " in", name + " out"};
@@ -138,10 +137,18 @@ absl::Status DataMover::MapNow(const Place& place) {
   MemoryTier& memory = *parts_.tiers->memory(place.tier);
   // A plan may ask for a mapping before any request for this segment did.
   SLUICE_RETURN_IF_ERROR(place.segment->EnsureRange(place.tier, memory).status());
-  SLUICE_RETURN_IF_ERROR(memory.Map(
-      place.segment->range(place.tier), place.segment->PageWithin(place.page), place.frame));
-  stale_.Replaced(place.tier, place.page);
-  return absl::OkStatus();
+  return memory.Map(
+      place.segment->range(place.tier), place.segment->PageWithin(place.page), place.frame);
+}
+
+void DataMover::UnmapNow(const Place& place) {
+  MemoryTier& memory = *parts_.tiers->memory(place.tier);
+  const absl::Status status =
+      memory.Unmap(place.segment->range(place.tier), place.segment->PageWithin(place.page));
+  if (status.ok()) return;
+  parts_.logger->Warning(fmt::format("a page of tensor '{}' stays mapped after its eviction: {}",
+                                     place.segment->NameAt(place.page),
+                                     base::ToStd(status.message())));
 }
 
 bool DataMover::Fill(const core::StartFill& order, const SegmentPtr& segment) {
@@ -184,9 +191,8 @@ void DataMover::Drop(const core::DropFrame& order, const SegmentPtr& segment) {
   if (parts_.tiers->is_store(order.tier)) {
     parts_.tiers->store()->Forget(order.frame);
   } else if (order.mapped) {
-    parts_.mapper->PostLater([this, tier = order.tier, page = order.page, segment]() mutable {
-      stale_.Add(tier, page, std::move(segment));
-    });
+    parts_.mapper->Post(
+        [this, place = Place{segment, order.page, order.tier, order.frame}] { UnmapNow(place); });
   }
 }
 
@@ -194,16 +200,12 @@ void DataMover::Resize(core::TierIndex tier,
                        core::FrameIndex frames,
                        absl::AnyInvocable<void(absl::Status)> done) {
   parts_.mapper->Post([this, tier, frames, done = std::move(done)]() mutable {
-    stale_.DropAll();  // a stray access would fill the frames again
     done(parts_.tiers->memory(tier)->Resize(frames));
   });
 }
 
 void DataMover::Retire(SegmentPtr segment) {
-  parts_.mapper->Post([this, segment = std::move(segment)]() mutable {
-    stale_.Forget(*segment);
-    segment.reset();
-  });
+  parts_.mapper->Post([segment = std::move(segment)]() mutable { segment.reset(); });
 }
 
 }  // namespace sluice::engine

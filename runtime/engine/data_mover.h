@@ -14,15 +14,14 @@
 #include "runtime/engine/mailbox.h"
 #include "runtime/engine/segment.h"
 #include "runtime/engine/serial_executor.h"
-#include "runtime/engine/stale_mappings.h"
 #include "runtime/engine/tier_set.h"
 #include "sluice/events.h"
 
 namespace sluice::engine {
 
 /// Turns the core's orders into copies, fills and mappings, and posts a Completion for each task.
-/// Mappings change on the mapper thread in the order in which that was asked for, so that a page
-/// that comes back is never unmapped by its own past. Threads: orders from the core
+/// Mappings and unmappings run on the mapper thread in the order in which they were asked for, so
+/// that a page that comes back is never unmapped by its own past. Threads: orders from the core
 /// thread; nothing here blocks it or touches bytes on it.
 class DataMover {
  public:
@@ -71,12 +70,12 @@ class DataMover {
   void Arrived(core::TaskNumber task, const Place& place, bool map);
   void PostMap(core::TaskNumber task, const Place& place);
   absl::Status MapNow(const Place& place);
+  void UnmapNow(const Place& place);
   void Report(core::TaskNumber task);
   void ReportFailure(core::TaskNumber task, core::FailureKind kind, absl::Status cause);
 
   const Parts parts_;
   std::array<std::array<std::string, 2>, core::kTiersMax - 1> tracks_;
-  StaleMappings stale_;  ///< the mapper thread's
   const base::Backoff backoff_;
   base::Timer timer_{"sluice-retry"};
 };

@@ -33,9 +33,9 @@ class HostTier : public MemoryTier {
     return arenas_.MapAt(frame, range.base() + page * arenas_.page_bytes());
   }
 
-  absl::Status Unmap(MappedRange& range, std::uint64_t page, std::uint64_t pages) override {
+  absl::Status Unmap(MappedRange& range, std::uint64_t page) override {
     const std::uint64_t bytes = arenas_.page_bytes();
-    return static_cast<HostRange&>(range).range().Unmap(page * bytes, pages * bytes);
+    return static_cast<HostRange&>(range).range().Unmap(page * bytes, bytes);
   }
 
   absl::Status Resize(core::FrameIndex frames) override {
@@ -77,8 +77,8 @@ class DeviceTier : public MemoryTier {
     return device_.Map(static_cast<DeviceTierRange&>(range).range(), page, frame);
   }
 
-  absl::Status Unmap(MappedRange& range, std::uint64_t page, std::uint64_t pages) override {
-    return device_.Unmap(static_cast<DeviceTierRange&>(range).range(), page, pages);
+  absl::Status Unmap(MappedRange& range, std::uint64_t page) override {
+    return device_.Unmap(static_cast<DeviceTierRange&>(range).range(), page);
   }
 
   absl::Status Resize(core::FrameIndex frames) override { return device_.Resize(frames).status(); }

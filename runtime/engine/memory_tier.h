@@ -31,7 +31,7 @@ class MemoryTier {
   virtual absl::StatusOr<std::unique_ptr<MappedRange>> ReserveRange(std::uint64_t bytes) = 0;
   /// `range` is one that this tier reserved; `page` counts from its start.
   virtual absl::Status Map(MappedRange& range, std::uint64_t page, core::FrameIndex frame) = 0;
-  virtual absl::Status Unmap(MappedRange& range, std::uint64_t page, std::uint64_t pages) = 0;
+  virtual absl::Status Unmap(MappedRange& range, std::uint64_t page) = 0;
   /// Gives frames from `frames` on back to the system, or takes them again.
   virtual absl::Status Resize(core::FrameIndex frames) = 0;
   virtual std::uint64_t allocated_bytes() const = 0;

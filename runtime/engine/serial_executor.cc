@@ -7,12 +7,6 @@
 #include "base/worker_pool.h"
 
 namespace sluice::engine {
-namespace {
-
-/// Jobs of PostLater that may wait for another reason to wake the thread.
-constexpr std::size_t kJobsLaterMax = 64;
-
-}  // namespace
 
 absl::Status SerialExecutor::Start(const std::string& name, const std::vector<int>& cpus) {
   SLUICE_ASSIGN_OR_RETURN(thread_, base::StartThread([this, name, cpus] {
@@ -34,24 +28,12 @@ SerialExecutor::~SerialExecutor() {
 void SerialExecutor::Post(Job job) {
   base::MutexLock lock(mutex_);
   jobs_.push_back(std::move(job));
-  WakeLocked();
-}
-
-void SerialExecutor::PostLater(Job job) {
-  base::MutexLock lock(mutex_);
-  jobs_.push_back(std::move(job));
-  if (jobs_.size() >= kJobsLaterMax) WakeLocked();
-}
-
-void SerialExecutor::WakeLocked() {
-  if (!awake_) changed_.NotifyOne();
-  awake_ = true;
+  changed_.NotifyOne();
 }
 
 bool SerialExecutor::Pop(Job* job) {
   base::MutexLock lock(mutex_);
-  if (jobs_.empty()) awake_ = false;
-  while (!closed_ && !awake_) changed_.Wait(mutex_);
+  while (!closed_ && jobs_.empty()) changed_.Wait(mutex_);
   if (jobs_.empty()) return false;
   *job = std::move(jobs_.front());
   jobs_.pop_front();

@@ -28,19 +28,14 @@ class SerialExecutor {
   absl::Status Start(const std::string& name, const std::vector<int>& cpus);
   /// Never blocks.
   void Post(Job job);
-  /// As Post, without waking the thread: the job runs before what is posted next, or once enough
-  /// of them wait. For work that nobody waits for.
-  void PostLater(Job job);
 
  private:
   void Run();
-  void WakeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Pop(Job* job);
 
   base::Mutex mutex_;
   base::CondVar changed_;
   std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_);
-  bool awake_ ABSL_GUARDED_BY(mutex_) = false;  ///< the thread runs jobs until none is left
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

@@ -239,21 +239,11 @@ TEST_P(DeviceContractTest, AnUnmappedPageIsInaccessibleAndItsFrameKeepsItsBytes)
     Fill(device_->Frame(page), 30 + page);
     ASSERT_TRUE(device_->Map(*range, page, page).ok());
   }
-  ASSERT_TRUE(device_->Unmap(*range, 1, 1).ok());
+  ASSERT_TRUE(device_->Unmap(*range, 1).ok());
   EXPECT_TRUE(AllAre({range->base(), kPageBytes}, 30));
   EXPECT_FALSE(testing::IsReadable(range->base() + kPageBytes));
   EXPECT_TRUE(AllAre({range->base() + 2 * kPageBytes, kPageBytes}, 32));
   EXPECT_TRUE(AllAre(device_->Frame(1), 31));
-}
-
-TEST_P(DeviceContractTest, ARunOfPagesIsUnmappedAtOnceWhetherMappedOrNot) {
-  const auto range = Reserve(4);
-  for (std::uint32_t page : {0, 1, 3}) ASSERT_TRUE(device_->Map(*range, page, page).ok());
-  ASSERT_TRUE(device_->Unmap(*range, 1, 2).ok());
-  EXPECT_TRUE(testing::IsReadable(range->base()));
-  EXPECT_FALSE(testing::IsReadable(range->base() + kPageBytes));
-  EXPECT_FALSE(testing::IsReadable(range->base() + 2 * kPageBytes));
-  EXPECT_TRUE(testing::IsReadable(range->base() + 3 * kPageBytes));
 }
 
 TEST_P(DeviceContractTest, OneFrameUnderTwoAddressesIsOneMemory) {
