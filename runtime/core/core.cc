@@ -52,6 +52,9 @@ Core::Impl::Impl(const CoreOptions& options) : options_(options) {
 
 void Core::Impl::Handle(const Event& event, std::vector<Action>* actions) {
   actions_ = actions;
+  const bool ends_task =
+      std::holds_alternative<TaskDone>(event) || std::holds_alternative<TaskFailed>(event);
+  if (!ends_task) tasks_since_progress_ = 0;  // somebody outside goes on
   std::visit([this](const auto& e) { On(e); }, event);
   Pump();
   actions_ = nullptr;

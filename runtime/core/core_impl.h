@@ -21,7 +21,8 @@ namespace sluice::core {
 ///   core.cc      dispatch, segments, counters
 ///   tickets.cc   acquire, locks, grant, release, cancel, discard
 ///   movement.cc  tasks: start, complete, fail
-///   frames.cc    frames, victims, evictions, transit
+///   frames.cc    frames, transit, what the policy is told
+///   eviction.cc  room: victims, and where they go
 ///   lookahead.cc next uses, goals, prefetch, cleaning
 ///   pump.cc      what runs after every event: who may go on; stuck detection
 ///   budget.cc    reservations and budget changes

@@ -44,7 +44,8 @@ bool Core::Impl::MakeRoom(TierIndex tier, const Claim& claim) {
 }
 
 /// Whether pages move to and fro and nobody gets what is waited for: far more tasks have ended
-/// since a ticket was last granted or failed than it takes to exchange the content of every tier.
+/// since a ticket was last granted or failed, or anything was asked for or released, than it takes
+/// to exchange the content of every tier.
 bool Core::Impl::Restless() const {
   std::uint64_t frames = 0;
   for (TierIndex t = 0; t < last_tier(); ++t) frames += tiers_[t].pool.limit();

@@ -38,7 +38,7 @@ bool Core::Impl::FollowAdvice(TierIndex tier) {
     advised = true;
     if (advice->page >= pages_.size()) continue;
     const Page& p = page(advice->page);
-    if (!p.exists || p.dying || p.lost || !p.content) continue;
+    if (!p.exists || p.dying || p.lost || !p.content || p.given_up) continue;
     Goal goal{tier, PageMode::kRead, p.next_tier == tier && p.next_map, book_.now()};
     goal.not_before = advice->not_before;
     Hint(advice->page, goal);
@@ -182,7 +182,7 @@ void Core::Impl::PrefetchInto(TierIndex tier) {
 bool Core::Impl::WantAhead(TierIndex tier, const PageRequest& request, Position position) {
   if (request.tier > tier || request.page >= pages_.size()) return true;
   Page& p = page(request.page);
-  if (!p.exists || p.dying || p.lost || p.next_use != position) return true;
+  if (!p.exists || p.dying || p.lost || p.given_up || p.next_use != position) return true;
   const bool overwrite = request.mode == PageMode::kOverwrite;
   if (!p.content && !overwrite) return true;  // reads as zeros: nothing to fetch
   Goal goal{request.tier, request.mode, request.map, position};

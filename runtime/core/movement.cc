@@ -294,6 +294,8 @@ void Core::Impl::On(const TaskFailed& event) {
     LoseSource(task.page, task.source);
   } else if (task.kind == TaskKind::kCopy && task.target > task.source) {
     NoteWriteFailure(task.target);
+    const bool wanted = !task.evict && task.purpose != Purpose::kClean;
+    if (wanted) NoteBringFailure(task);
   } else {
     NoteBringFailure(task);
   }

@@ -101,7 +101,7 @@ struct Page {
   bool next_map = false;
   Goal goal;
   bool goal_queued = false;
-  bool given_up = false;  ///< could not be brought: not ahead of need again before a ticket asks
+  bool given_up = false;  ///< could not be brought: only a hint or a ticket tries again
   TierIndex coming_tier = kNoTier;      ///< being fetched ahead to there
   TierIndex prefetched_tier = kNoTier;  ///< fetched ahead and not used yet
   TierIndex hint_tier = kNoTier;        ///< a hint says it will be used there,

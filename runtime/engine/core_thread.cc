@@ -44,8 +44,10 @@ void CoreThread::Run() {
     batch.clear();
     parts_.mailbox->PopAll(&batch, next_look_);
     for (Message& message : batch) {
+      if (!std::holds_alternative<ReleaseNotice>(message)) FeedReleases();
       std::visit([this](auto& each) { On(each); }, message);
     }
+    FeedReleases();
     ReportStalled();
   }
   base::SetCheckObserver(nullptr, nullptr);
@@ -197,9 +199,17 @@ void CoreThread::NoteLostSource(const Completion& completion, const TaskBook::Ta
   faults_.NotePage(task.page, {fill ? core::kNoTier : task.source, completion.status});
 }
 
+/// Leases of one ticket that come back together are one event, so that who waits for their pages
+/// gets on after one round of decisions, not one for each lease.
 void CoreThread::On(ReleaseNotice& notice) {
   if (stopping_) return;
-  if (auto event = tickets_.Release(notice.ticket, notice.access)) Feed(std::move(*event));
+  if (releases_.ticket != notice.ticket) FeedReleases();
+  releases_.ticket = notice.ticket;
+  tickets_.Release(notice, &releases_.pages);
+}
+
+void CoreThread::FeedReleases() {
+  if (!releases_.pages.empty()) Feed(std::exchange(releases_, {}));
 }
 
 void CoreThread::On(CancelNotice& notice) {

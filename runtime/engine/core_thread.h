@@ -83,6 +83,7 @@ class CoreThread {
   void NoteSuccess(const TaskBook::Task& task);
   void NoteFailure(const Completion& completion, const TaskBook::Task& task);
   void NoteLostSource(const Completion& completion, const TaskBook::Task& task);
+  void FeedReleases();
   void FailReplies();
   void NameLeakedLeases(const TicketBook::Entry& entry);
 
@@ -113,6 +114,7 @@ class CoreThread {
   Clock::time_point next_look_ = Clock::time_point::max();  ///< for tasks that take too long
   FaultLog faults_;
   EventHistory history_;
+  core::Release releases_;           ///< gathered, not fed yet
   std::deque<core::Event> waiting_;  ///< events that actions gave rise to
   bool feeding_ = false;
   bool dump_wanted_ = false;

@@ -25,14 +25,12 @@ void TicketBook::AppendPages(const AccessPlan& access, std::vector<PageIndex>* p
   for (std::uint32_t i = 0; i < access.pages; ++i) pages->push_back(access.first_page + i);
 }
 
-std::optional<core::Release> TicketBook::Release(core::TicketNumber number, std::uint32_t access) {
-  Entry* entry = Find(number);
-  if (entry == nullptr || entry->released[access]) return std::nullopt;
-  entry->released[access] = true;
-  core::Release event{number, {}};
-  AppendPages(entry->ticket->plan().accesses[access], &event.pages);
-  if (--entry->leases_left == 0) Erase(number);
-  return event;
+void TicketBook::Release(const ReleaseNotice& notice, std::vector<PageIndex>* pages) {
+  Entry* entry = Find(notice.ticket);
+  if (entry == nullptr || entry->released[notice.access]) return;
+  entry->released[notice.access] = true;
+  AppendPages(entry->ticket->plan().accesses[notice.access], pages);
+  if (--entry->leases_left == 0) Erase(notice.ticket);
 }
 
 core::Release TicketBook::ReleaseAll(core::TicketNumber number) {

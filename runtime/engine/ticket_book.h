@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "runtime/core/events.h"
+#include "runtime/engine/messages.h"
 #include "runtime/engine/ticket_state.h"
 
 namespace sluice::engine {
@@ -28,9 +28,9 @@ class TicketBook {
   Entry* Find(core::TicketNumber number);
   void Erase(core::TicketNumber number) { entries_.erase(number); }
 
-  /// The event for the end of one lease; forgets the ticket with its last one. None when the lease
-  /// or its ticket has ended before.
-  std::optional<core::Release> Release(core::TicketNumber number, std::uint32_t access);
+  /// Adds the pages of one lease that ends; forgets the ticket with its last one. Nothing when the
+  /// lease or its ticket has ended before.
+  void Release(const ReleaseNotice& notice, std::vector<PageIndex>* pages);
   /// The event for the end of all leases that are left; forgets the ticket.
   core::Release ReleaseAll(core::TicketNumber number);
 

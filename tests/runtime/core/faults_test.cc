@@ -240,6 +240,20 @@ TEST_F(FaultsTest, ARecordedUseThatCannotBePreparedWaitsForItsTicket) {
   EXPECT_LE(driver().fault_count(), 2u * 3u);
 }
 
+TEST_F(FaultsTest, AWantedCopyDownThatIsRefusedFailsItsTicket) {
+  Start({.frames = {2, 8, 64}, .policy = "lru"});
+  Create(1, 2);
+  RunOp({Write(0)});
+  ASSERT_TRUE(Resident(0, 0));
+  FailCopiesTo(1, FailureKind::kTargetFailed);
+  const TicketNumber wanted = Acquire({Read(0, 1)});
+  for (int i = 0; i < 100; ++i) driver().Step();
+  EXPECT_EQ(FailureOf(wanted).reason, TicketFailure::kTierFull);
+  EXPECT_EQ(driver().fault_count(), 3u);
+  FailNothing();
+  RunOp({Read(0, 1)});
+}
+
 /// A fixed program; its N-th task fails, for every N, once or for good.
 class CounterLoopTest : public ::testing::TestWithParam<std::tuple<FailureKind, bool>> {};
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <set>
 
 #include "tests/runtime/core/core_fixture.h"
@@ -142,6 +143,38 @@ TEST_F(LimitsTest, ReservationTakesFramesOutOfPaging) {
   RunOp(Writes(0, 2));
   driver().Send(ReleaseFrames{1});
   RunOp(Writes(0, 4));
+}
+
+TEST_F(LimitsTest, AHolderThatGoesOnIsNotHeldUpByWhoWaitsForItsLease) {
+  Start({.frames = {4, 16, 64}, .policy = "lru"});
+  Create(32, 2);
+  for (PageIndex page = 0; page < 32; ++page) RunOp({Write(page)});
+  const TicketNumber holder = Acquire({Write(0)}, 1, 0);
+  driver().Drain();
+  const TicketNumber waiting = Acquire({Read(0)}, 2, 1);
+  for (ReservationNumber round = 1; round <= 100; ++round) {  // hundreds of tasks, no grant
+    driver().Send(ReserveFrames{.reservation = round, .tier = 0, .frames = 3});
+    driver().Drain();
+    const auto answers = driver().answers();
+    ASSERT_TRUE(std::any_of(answers.begin(),
+                            answers.end(),
+                            [round](const Action& answer) {
+                              const auto* reserved = std::get_if<FramesReserved>(&answer);
+                              return reserved != nullptr && reserved->reservation == round;
+                            }))
+        << "round " << round;
+    driver().Send(ReleaseFrames{round});
+    const auto first = static_cast<PageIndex>(1 + 3 * (round % 10));
+    driver().Send(PrefetchPages{{Read(first), Read(first + 1), Read(first + 2)}});
+    driver().Drain();
+  }
+  const TicketNumber second = Acquire({Read(29)}, 1, 0);
+  driver().Drain();
+  EXPECT_TRUE(Granted(second));
+  Release(second);
+  Release(holder);
+  driver().Drain();
+  EXPECT_TRUE(Granted(waiting));
 }
 
 TEST_F(LimitsTest, ReservationOfMoreThanThereIsIsRefused) {
