@@ -114,13 +114,14 @@ absl::StatusOr<std::vector<MemoryNode>> ListMemoryNodes(const Topology& topology
   Narrow(chosen, [](const NodeInfo& node) { return node.memory_bytes > 0; });
   NarrowToList(chosen, AllowedNodes(root));
   const int node_count = static_cast<int>(chosen.size());
+  const bool only = topology.nodes.size() == 1;  // its memory is the system's
   NarrowToList(chosen, PolicyNodes());
   Narrow(chosen, [](const NodeInfo& node) { return !node.cpu_less(); });
   std::vector<MemoryNode> nodes;
   for (const NodeInfo* node : chosen) {
     nodes.push_back({.index = node->index,
                      .node_count = node_count,
-                     .available_bytes = AvailableBytes(root, node->index),
+                     .available_bytes = only ? std::nullopt : AvailableBytes(root, node->index),
                      .cpus = node->cpus});
   }
   return nodes;
@@ -129,8 +130,6 @@ absl::StatusOr<std::vector<MemoryNode>> ListMemoryNodes(const Topology& topology
 absl::StatusOr<std::vector<std::uint32_t>> SplitFrames(std::uint32_t frames,
                                                        std::uint64_t page_bytes,
                                                        const std::vector<MemoryNode>& nodes) {
-  // One node's memory is the system's, which whoever made the budget has looked at.
-  if (nodes.size() == 1) return std::vector<std::uint32_t>{frames};
   std::vector<std::uint64_t> room;
   std::vector<std::uint64_t> shares;
   std::uint64_t left = frames;
@@ -142,7 +141,7 @@ absl::StatusOr<std::vector<std::uint32_t>> SplitFrames(std::uint32_t frames,
   left = Distribute(left, room, shares);
   if (left == 0) return std::vector<std::uint32_t>(shares.begin(), shares.end());
   return absl::ResourceExhaustedError(
-      absl::StrFormat("%s of dram find no memory: %s, and the other nodes have no more to give",
+      absl::StrFormat("%s of dram find no memory: %s, and no other node has more to give",
                       SizeText(left * page_bytes),
                       DescribeLack(frames, page_bytes, nodes)));
 }
@@ -156,7 +155,6 @@ std::string DescribeLack(std::uint32_t frames,
                          std::uint64_t page_bytes,
                          const std::vector<MemoryNode>& nodes) {
   std::string text;
-  if (nodes.size() < 2) return text;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const std::uint64_t share = EvenShare(frames, i, nodes.size());
     if (FramesIn(nodes[i], page_bytes) >= share) continue;

@@ -16,8 +16,8 @@ struct MemoryNode {
   /// Nodes that this process may allocate from, this one included: with one there is nothing to
   /// bind, as memory can come from nowhere else.
   int node_count = 1;
-  /// What the node can still give: free memory, page cache and reclaimable slabs. An estimate, as
-  /// MemAvailable is; none: the system does not tell.
+  /// What the node can still give at most: free memory, page cache and reclaimable slabs. None: the
+  /// system does not tell, or has no other node, so that MemAvailable says it.
   std::optional<std::uint64_t> available_bytes;
   /// Its processors that this process may use; empty: it has none.
   std::vector<int> cpus;

@@ -15,8 +15,6 @@
 namespace sluice::numa {
 namespace {
 
-constexpr double kAllHuge = 0.999;
-
 /// The node's processors that are allowed; all allowed ones where none of the node's is.
 std::vector<int> TouchCpus(const std::vector<int>& of_node, const std::vector<int>& allowed) {
   if (allowed.empty()) return of_node;
@@ -179,7 +177,8 @@ double NodeArenas::HugeBytes() const {
 double NodeArenas::huge_page_share() const {
   std::uint64_t bytes = 0;
   for (const auto& arena : arenas_) bytes += arena->frame_count() * page_bytes();
-  return bytes == 0 ? 0.0 : HugeBytes() / static_cast<double>(bytes);
+  // The arenas may grow between the two sums.
+  return bytes == 0 ? 0.0 : std::min(1.0, HugeBytes() / static_cast<double>(bytes));
 }
 
 bool NodeArenas::all_huge() const {
@@ -187,7 +186,8 @@ bool NodeArenas::all_huge() const {
   for (const auto& arena : arenas_) {
     possible += arena->frame_count() * page_bytes() / kHugePageBytes * kHugePageBytes;
   }
-  return HugeBytes() >= kAllHuge * static_cast<double>(possible);
+  // Huge pages are whole; their sum has passed through shares.
+  return HugeBytes() + kHugePageBytes / 2 >= static_cast<double>(possible);
 }
 
 }  // namespace sluice::numa

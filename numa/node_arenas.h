@@ -41,7 +41,8 @@ struct NodeArenasInfo {
 /// threads of its node. Shrink gives frames of the last node back first. Threads: as Arena.
 class NodeArenas {
  public:
-  /// Errors: InvalidArgument, ResourceExhausted (SplitFrames, and those of Arena::Create).
+  /// Errors: InvalidArgument, ResourceExhausted (memory, as SplitFrames and Arena::Create;
+  /// threads).
   static absl::StatusOr<std::unique_ptr<NodeArenas>> Create(const NodeArenasOptions& options);
 
   /// Frames that there are now.

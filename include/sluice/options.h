@@ -47,7 +47,7 @@ struct IoOptions {
 /// FailedPrecondition; one that shows only when SetBudget takes memory again makes that fail, and
 /// the budget stays.
 struct MemoryOptions {
-  /// All memory on 2 MiB pages, but for a last part of less ("huge_pages").
+  /// All memory on 2 MiB pages, but for a last part of less on each node ("huge_pages").
   bool require_huge_pages = false;
   /// Each part of dram bound to its NUMA node ("numa_binding").
   bool require_numa_binding = false;

@@ -13,7 +13,6 @@
 namespace sluice::engine {
 namespace {
 
-constexpr double kAllHuge = 0.999;
 /// Mappings that the rest of the process may need.
 constexpr std::uint64_t kMappingsKept = 4096;
 
@@ -43,12 +42,12 @@ absl::Status CheckMemory(const RuntimeOptions& options, const FrameCounts& frame
   return absl::OkStatus();
 }
 
-/// Whether all of the memory that could be is on huge pages.
+/// Whether all of the memory that could be is on huge pages, which are whole.
 bool AllHuge(const device::Device& device) {
   const std::uint64_t bytes = device.frame_count() * device.page_bytes();
   const std::uint64_t possible = bytes / numa::kHugePageBytes * numa::kHugePageBytes;
-  return device.huge_page_share() * static_cast<double>(bytes) >=
-         kAllHuge * static_cast<double>(possible);
+  return device.huge_page_share() * static_cast<double>(bytes) + numa::kHugePageBytes / 2 >=
+         static_cast<double>(possible);
 }
 
 absl::StatusOr<std::vector<numa::MemoryNode>> NodesForDram(const BackendHooks& hooks) {

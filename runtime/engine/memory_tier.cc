@@ -39,9 +39,9 @@ class HostTier : public MemoryTier {
   }
 
   absl::Status Resize(core::FrameIndex frames) override {
-    SLUICE_ASSIGN_OR_RETURN(frames_,
-                            frames < frames_ ? arenas_.Shrink(frames) : arenas_.Grow(frames));
-    return absl::OkStatus();
+    const auto resized = frames < frames_ ? arenas_.Shrink(frames) : arenas_.Grow(frames);
+    frames_ = arenas_.frame_count();  // some arenas may have changed though one failed
+    return resized.status();
   }
 
   std::uint64_t allocated_bytes() const override { return arenas_.allocated_bytes(); }

@@ -84,12 +84,12 @@ absl::Status RuntimeState::SetBudget(TierId tier, Bytes bytes) {
 }
 
 absl::Status RuntimeState::TakeMemory(core::TierIndex tier, core::FrameIndex frames) {
-  SLUICE_RETURN_IF_ERROR(ResizeNow(tier, frames));
-  absl::Status allowed = backends_->CheckAllowed(tiers_->id(tier));
-  if (allowed.ok()) return allowed;
+  absl::Status taken = ResizeNow(tier, frames);
+  if (taken.ok()) taken = backends_->CheckAllowed(tiers_->id(tier));
+  if (taken.ok()) return taken;
   // The core knows nothing of these frames yet.
   const absl::Status given_back = ResizeNow(tier, BudgetOf(tier));
-  return given_back.ok() ? allowed : base::Annotate(allowed, "memory was not given back");
+  return given_back.ok() ? taken : base::Annotate(taken, "memory was not given back");
 }
 
 void RuntimeState::AnnounceFallbacks(TierId tier) {

@@ -109,6 +109,7 @@ TEST(MemoryNodesTest, ThisMachineHasOneThatCanGiveMemory) {
   ASSERT_FALSE(nodes->empty());
   EXPECT_FALSE(nodes->front().cpus.empty());
   EXPECT_GT(nodes->front().available_bytes.value_or(1), 0u);
+  EXPECT_EQ(nodes->front().available_bytes.has_value(), topology->nodes.size() > 1);
 }
 
 /// The nodes of a process that is bound to the first one.
@@ -147,9 +148,16 @@ TEST(SplitFramesTest, ANodeOfUnknownMemoryTakesItsShare) {
   EXPECT_THAT(*SplitFrames(41, kMiB, nodes), ElementsAre(21, 20));
 }
 
-TEST(SplitFramesTest, OneNodeTakesAllWithoutAQuestion) {
-  EXPECT_THAT(*SplitFrames(100, kMiB, NodesWith({1})), ElementsAre(100));
-  EXPECT_EQ(DescribeLack(100, kMiB, NodesWith({1})), "");
+TEST(SplitFramesTest, OneNodeTakesAllThatItMayHave) {
+  auto nodes = NodesWith({100});
+  EXPECT_THAT(*SplitFrames(100, kMiB, nodes), ElementsAre(100));
+  const auto refused = SplitFrames(101, kMiB, nodes);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.status().message()),
+              ::testing::HasSubstr("node 0 has 100 MiB available"));
+  nodes[0].available_bytes.reset();
+  EXPECT_THAT(*SplitFrames(101, kMiB, nodes), ElementsAre(101));
+  EXPECT_EQ(DescribeLack(101, kMiB, nodes), "");
 }
 
 TEST(SplitFramesTest, WhatANodeLacksGoesToTheOthers) {

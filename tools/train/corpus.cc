@@ -92,7 +92,9 @@ absl::Status AppendFile(const std::string& path, EmptyFile empty, gpt::Text* tex
   const std::size_t before = text->size();
   const absl::Status read =
       ReadFile(path, kTextBytesMax - Bytes(before), [text](auto piece) { text->Append(piece); });
-  if (!read.ok()) return base::Annotate(read, "text");
+  if (!read.ok()) {
+    return base::Annotate(read, before == 0 ? "text" : "text (all texts together are bounded)");
+  }
   if (text->size() == before && empty == EmptyFile::kIsAnError) {
     return absl::InvalidArgumentError(fmt::format("text {} is empty", path));
   }

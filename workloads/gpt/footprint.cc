@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +17,21 @@ namespace sluice::gpt {
 namespace {
 
 constexpr std::uint64_t kAlignment = 64;  // of tensors in a segment, as Runtime::CreateTensors says
+
+/// Pages [first, second).
+using PageRun = std::pair<std::uint64_t, std::uint64_t>;
+using Runs = std::vector<PageRun>;
+
+std::uint64_t CountOnce(Runs runs) {
+  std::sort(runs.begin(), runs.end());
+  std::uint64_t pages = 0;
+  std::uint64_t reached = 0;
+  for (const auto& [first, end] : runs) {
+    if (end > std::max(first, reached)) pages += end - std::max(first, reached);
+    reached = std::max(reached, end);
+  }
+  return pages;
+}
 
 /// Places tensors as a Runtime would, but holds no bytes and runs no compute function.
 class CountingMemory : public Memory {
@@ -48,15 +62,17 @@ class CountingMemory : public Memory {
 
   absl::Status Run(OpSpec op) override {
     ++ops_;
-    std::set<std::uint64_t> hbm;
-    std::set<std::uint64_t> dram;
+    Runs hbm;
+    Runs dram;
     for (const Access& access : op.accesses) {
-      AddPages(access, access.tier.kind == TierKind::kHbm ? hbm : dram);
+      (access.tier.kind == TierKind::kHbm ? hbm : dram).push_back(PagesOf(access));
       SetLive(access.tensor, access.mode != AccessMode::kRead);
     }
-    hbm_.Note(hbm.size(), op.name);
-    dram_.Note(dram.size(), op.name);
-    both_.Note(hbm.size() + dram.size(), op.name);
+    const std::uint64_t hbm_pages = CountOnce(std::move(hbm));
+    const std::uint64_t dram_pages = CountOnce(std::move(dram));
+    hbm_.Note(hbm_pages, op.name);
+    dram_.Note(dram_pages, op.name);
+    both_.Note(hbm_pages + dram_pages, op.name);
     live_max_ = std::max(live_max_, live_);
     for (const auto& [tensor, range] : op.discards) SetDead(tensor);
     return absl::OkStatus();
@@ -93,15 +109,12 @@ class CountingMemory : public Memory {
     }
   };
 
-  void AddPages(const Access& access, std::set<std::uint64_t>& pages) const {
+  PageRun PagesOf(const Access& access) const {
     const Placed& tensor = tensors_[access.tensor.value - 1];
     const ByteRange range =
         access.range == kWholeTensor ? ByteRange{0, tensor.bytes} : access.range;
     const std::uint64_t begin = tensor.first_byte + range.offset;
-    for (std::uint64_t page = begin / page_bytes_; page * page_bytes_ < begin + range.bytes;
-         ++page) {
-      pages.insert(page);
-    }
+    return {begin / page_bytes_, (begin + range.bytes + page_bytes_ - 1) / page_bytes_};
   }
   void SetLive(TensorId id, bool writes) {
     Placed& tensor = tensors_[id.value - 1];
