@@ -194,6 +194,7 @@ class Core::Impl {
   bool GoalReached(const Page& p) const;
   void ContinueGoals();
   void PrefetchInto(TierIndex tier);
+  bool WindowIsSmall(TierIndex tier, Position end) const;
   bool WantAhead(TierIndex tier, const PageRequest& request, Position position);
   bool BlockedByQueue(const Page& p) const;
   void CleanAhead(TierIndex tier);

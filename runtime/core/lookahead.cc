@@ -8,6 +8,9 @@ namespace {
 /// How much further each lower tier looks ahead than the one above it.
 constexpr unsigned kWindowShift = 1;
 
+/// A lower tier's window covers at least one of so many parts of its frames.
+constexpr std::uint64_t kWindowsPerTier = 2;
+
 }  // namespace
 
 void Core::Impl::On(const PrefetchPages& event) {
@@ -168,7 +171,7 @@ void Core::Impl::PrefetchInto(TierIndex tier) {
     state.cursor_request = 0;
   }
   const Position end = book_.now() + (Position{options_.prefetch_ops} << (kWindowShift * tier));
-  while (state.cursor < end) {
+  while (state.cursor < end || WindowIsSmall(tier, state.cursor)) {
     const std::span<const PageRequest> step = book_.StepAt(state.cursor);
     for (; state.cursor_request < step.size(); ++state.cursor_request) {
       if (!WantAhead(tier, step[state.cursor_request], state.cursor)) return;
@@ -176,6 +179,13 @@ void Core::Impl::PrefetchInto(TierIndex tier) {
     ++state.cursor;
     state.cursor_request = 0;
   }
+}
+
+/// Small ops need so little that the usual number of them leaves the links of a large tier idle:
+/// there the window reaches on until what comes in fills a share of the tier.
+bool Core::Impl::WindowIsSmall(TierIndex tier, Position end) const {
+  if (tier == 0 || end >= book_.now() + book_.length()) return false;
+  return book_.EntriesBetween(tier, book_.now(), end) * kWindowsPerTier < tiers_[tier].pool.limit();
 }
 
 /// False when nothing more can be fetched now.

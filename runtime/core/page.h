@@ -101,8 +101,8 @@ struct Page {
   bool next_map = false;
   Goal goal;
   bool goal_queued = false;
-  bool given_up = false;  ///< could not be brought: only a hint or a ticket tries again
-  TierIndex coming_tier = kNoTier;      ///< being fetched ahead to there
+  bool given_up = false;            ///< could not be brought: only a hint or a ticket tries again
+  TierIndex coming_tier = kNoTier;  ///< being fetched ahead to there
   TierIndex prefetched_tier = kNoTier;  ///< fetched ahead and not used yet
   TierIndex hint_tier = kNoTier;        ///< a hint says it will be used there,
   Position hinted = kNever;             ///< after this position

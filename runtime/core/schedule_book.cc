@@ -6,6 +6,12 @@
 #include "base/check.h"
 
 namespace sluice::core {
+namespace {
+
+/// Steps within which a page that is used again counts as having stayed.
+constexpr std::uint32_t kShortlyBefore = 64;
+
+}  // namespace
 
 bool ScheduleBook::Begin(KeyIndex key) {
   End();
@@ -92,6 +98,37 @@ void ScheduleBook::Index(Recording* recording) {
   }
   recording->first_use = std::move(first);
   recording->uses = std::move(uses);
+  IndexEntries(recording);
+}
+
+void ScheduleBook::IndexEntries(Recording* recording) {
+  recording->entries.assign(1, {});
+  // By page: the step after its last use in that tier or a faster one.
+  std::vector<std::array<std::uint32_t, kTiersMax>> used(recording->first_use.size(),
+                                                         std::array<std::uint32_t, kTiersMax>{});
+  for (std::uint32_t s = 0; s < recording->steps.size(); ++s) {
+    const Step& step = recording->steps[s];
+    auto entries = recording->entries.back();
+    for (std::uint32_t r = step.first; r < step.first + step.count; ++r) {
+      const PageRequest& request = recording->requests[r];
+      for (TierIndex t = request.tier; t < kTiersMax; ++t) {
+        std::uint32_t& last = used[request.page][t];
+        if (last == 0 || s + 1 - last > kShortlyBefore) ++entries[t];
+        last = s + 1;
+      }
+    }
+    recording->entries.push_back(entries);
+  }
+}
+
+std::uint64_t ScheduleBook::EntriesBetween(TierIndex tier, Position from, Position to) const {
+  const auto until = [this, tier](Position position) {
+    const auto& entries = followed_->entries;
+    const Position length = followed_->steps.size();
+    return (position - base_) / length * entries.back()[tier] +
+           entries[(position - base_) % length][tier];
+  };
+  return empty() || to <= from ? 0 : until(to) - until(from);
 }
 
 NextUse ScheduleBook::Describe(const Recording& recording, const Use& use, Position base) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -45,6 +46,11 @@ class ScheduleBook {
   NextUse NextUseFrom(PageIndex page, Position position) const;
   /// The requests of the step at `position` >= the iteration's base. REQUIRES: following().
   std::span<const PageRequest> StepAt(Position position) const;
+  /// How many pages come into `tier` or a faster one for the steps in [`from`, `to`): those that no
+  /// step shortly before has used. REQUIRES: following(), `from` >= the iteration's base.
+  std::uint64_t EntriesBetween(TierIndex tier, Position from, Position to) const;
+  /// Steps of the followed schedule.
+  Position length() const { return followed_ == nullptr ? 0 : followed_->steps.size(); }
   bool empty() const { return followed_ == nullptr || followed_->steps.empty(); }
 
  private:
@@ -65,9 +71,12 @@ class ScheduleBook {
     /// Uses of page p: uses[first_use[p] .. first_use[p + 1]), in order.
     std::vector<std::uint32_t> first_use;
     std::vector<Use> uses;
+    /// Pages that come into each tier or a faster one in the steps before each, and at last in all.
+    std::vector<std::array<std::uint64_t, kTiersMax>> entries;
   };
 
   static void Index(Recording* recording);
+  static void IndexEntries(Recording* recording);
   static bool Same(const Recording& recording, const Step& step, const Acquire& acquire);
   static NextUse Describe(const Recording& recording, const Use& use, Position base);
 
