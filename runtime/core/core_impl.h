@@ -132,6 +132,7 @@ class Core::Impl {
   TaskNumber AddTask(const Task& task);
   void FinishCopy(const Task& task);
   void FinishFill(const Task& task);
+  void NoteComing(Page& p, TierIndex tier);
   void Arrive(PageIndex index, const Task& task, CopyState state);
   void AbandonTarget(const Task& task);
   void LoseSource(PageIndex index, TierIndex source);

@@ -28,7 +28,6 @@ void Core::Impl::Hint(PageIndex index, const Goal& goal) {
   p.hint_tier = goal.tier;
   p.hinted = goal.position;
   AddGoal(index, goal);
-  if (p.goal_queued) ++counters_.prefetch_issued;
   UpdateFacts(index);
 }
 
@@ -218,11 +217,7 @@ bool Core::Impl::WantAhead(TierIndex tier, const PageRequest& request, Position 
     p.goal = Goal{};
     return false;
   }
-  if (progress == Progress::kReady) {
-    p.goal = Goal{};
-  } else {
-    ++counters_.prefetch_issued;
-  }
+  if (progress == Progress::kReady) p.goal = Goal{};
   return true;
 }
 

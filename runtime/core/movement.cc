@@ -110,7 +110,7 @@ Core::Impl::Progress Core::Impl::StartHop(PageIndex index,
   task.target_frame = *frame;
   task.map = want.map && hop == want.tier;
   task.purpose = claim.purpose;
-  if (claim.purpose == Purpose::kAhead) p.coming_tier = want.tier;
+  if (claim.purpose == Purpose::kAhead) NoteComing(p, want.tier);
   StartCopyTask(index, task);
   return Progress::kInFlight;
 }
@@ -157,7 +157,7 @@ Core::Impl::Progress Core::Impl::StartFillAt(
   task.fill = kind;
   task.map = want.map && tier == want.tier;
   task.purpose = claim.purpose;
-  if (claim.purpose == Purpose::kAhead) p.coming_tier = want.tier;
+  if (claim.purpose == Purpose::kAhead) NoteComing(p, want.tier);
   copy.frame = *frame;
   copy.state = CopyState::kFilling;
   const TaskNumber number = AddTask(task);
@@ -208,6 +208,13 @@ bool Core::Impl::LinkFull(TierIndex source, TierIndex target, Purpose purpose) {
       return load >= std::max(1u, most / 2);
   }
   return true;
+}
+
+/// One prefetch, however many hops it takes.
+void Core::Impl::NoteComing(Page& p, TierIndex tier) {
+  if (p.coming_tier == tier) return;
+  p.coming_tier = tier;
+  ++counters_.prefetch_issued;
 }
 
 void Core::Impl::On(const TaskDone& event) {

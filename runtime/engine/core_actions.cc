@@ -114,13 +114,12 @@ void CoreThread::Perform(core::FramesReserved& action) {
 void CoreThread::Perform(const core::ReservationRefused& action) {
   const auto found = reservations_.find(action.reservation);
   const ReserveRequest& request = found->second;
-  const absl::Status refused = absl::ResourceExhaustedError(fmt::format(
+  found->second.reply.set_value(absl::ResourceExhaustedError(fmt::format(
       "{} cannot be reserved in {}: leases, reservations and transfers hold the rest of "
       "its {}",
       ToString(parts_.tiers->PagesToBytes(request.frames)),
       ToString(parts_.tiers->id(request.tier)),
-      ToString(parts_.tiers->PagesToBytes(parts_.core->tier(request.tier).frames))));
-  found->second.reply.set_value(refused);
+      ToString(parts_.tiers->PagesToBytes(parts_.core->tier(request.tier).frames)))));
   reservations_.erase(found);
 }
 

@@ -236,10 +236,10 @@ void CoreThread::On(StopNotice&) {
 }
 
 void CoreThread::FailReplies() {
-  const absl::Status cancelled = absl::CancelledError("the runtime has shut down");
-  for (auto& [segment, request] : creates_) request.reply.set_value(cancelled);
-  for (auto& [number, request] : reservations_) request.reply.set_value(cancelled);
-  for (auto& [tier, request] : budgets_) request.reply.set_value(cancelled);
+  const auto cancelled = [] { return absl::CancelledError("the runtime has shut down"); };
+  for (auto& [segment, request] : creates_) request.reply.set_value(cancelled());
+  for (auto& [number, request] : reservations_) request.reply.set_value(cancelled());
+  for (auto& [tier, request] : budgets_) request.reply.set_value(cancelled());
   creates_.clear();
   reservations_.clear();
   budgets_.clear();
