@@ -93,6 +93,27 @@ TEST_F(SchedulingTest, RecordedIterationTurnsMissesIntoHits) {
   EXPECT_EQ(after.prefetch_late, before.prefetch_late);
 }
 
+TEST_F(SchedulingTest, SmallOpsAreLookedAheadForUntilAShareOfALowerTierIsCovered) {
+  constexpr PageIndex kPages = 40;
+  Start({.frames = {2, 20, 64}, .policy = "lru", .prefetch_ops = 1});
+  Create(kPages, 2);
+  std::vector<PageIndex> order;
+  for (PageIndex page = 0; page < kPages; ++page) {
+    RunOp({Write(page, 1)});
+    order.push_back(page);
+  }
+  for (int iteration = 0; iteration < 2; ++iteration) {
+    driver().Send(BeginIteration{0});
+    for (PageIndex page : order) RunOp({Read(page, 1)}, 0, page);
+    driver().Send(EndIteration{});
+  }
+  driver().Send(BeginIteration{0});
+  for (PageIndex page = 0; page < kPages / 2; ++page) RunOp({Read(page, 1)}, 0, page);
+  // One op ahead, and twice that for tier 1, would be two pages.
+  for (PageIndex page = 20; page < 28; ++page) EXPECT_TRUE(Resident(page, 1)) << page;
+  EXPECT_FALSE(Resident(32, 1));
+}
+
 TEST_F(SchedulingTest, KeysHaveSchedulesOfTheirOwn) {
   StartTwoTiers(4, "min", 2);
   Create(8, 1);
