@@ -39,7 +39,7 @@ struct Results {
   friend bool operator==(const Results&, const Results&) = default;
 };
 
-/// Trains with validations in between, so that two keys alternate. Errors: those of the trainer.
+/// Trains with validations in between and updates at either time, so that several keys alternate. Errors: those of the trainer.
 absl::StatusOr<Results> TrainIn(Memory& memory) {
   const Dataset data = TinyDataset();
   absl::StatusOr<std::unique_ptr<Trainer>> trainer =
@@ -52,7 +52,8 @@ absl::StatusOr<Results> TrainIn(Memory& memory) {
       if (!loss.ok()) return loss.status();
       results.val_losses.push_back(*loss);
     }
-    const absl::StatusOr<StepResult> step = (*trainer)->Step();
+    const UpdateTime update = i % 4 == 3 ? UpdateTime::kNow : UpdateTime::kDeferred;
+    const absl::StatusOr<StepResult> step = (*trainer)->Step(update);
     if (!step.ok()) return step.status();
     results.losses.push_back(step->loss);
     results.norms.push_back(step->grad_norm);
@@ -216,7 +217,7 @@ TEST_F(PagedMemoryTest, ObserverSeesOpsOneAfterAnother) {
   ASSERT_EQ(seen.size(), static_cast<std::size_t>(footprint_.ops_per_step));
   for (std::size_t i = 1; i < seen.size(); ++i) EXPECT_LE(seen[i - 1].end, seen[i].begin);
   EXPECT_EQ(seen.front().name, "embed.forward.g0");
-  EXPECT_EQ(seen.back().name, "update.vectors");
+  EXPECT_EQ(seen.back().name, "update.l7.proj.weight.0");
 }
 
 }  // namespace

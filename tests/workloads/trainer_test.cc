@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/workloads/gpt_fixture.h"
@@ -20,7 +21,9 @@ struct Training {
   State state;
 };
 
-Training TrainInRam(const TrainConfig& train, int steps) {
+Training TrainInRam(const TrainConfig& train,
+                    int steps,
+                    UpdateTime update = UpdateTime::kDeferred) {
   RamMemory memory;
   const Dataset data = TinyDataset(train);
   const absl::StatusOr<std::unique_ptr<Trainer>> trainer =
@@ -29,7 +32,7 @@ Training TrainInRam(const TrainConfig& train, int steps) {
   Training run;
   run.val_loss_first = (*trainer)->Validate().value_or(-1);
   for (int i = 0; i < steps; ++i) {
-    const absl::StatusOr<StepResult> step = (*trainer)->Step();
+    const absl::StatusOr<StepResult> step = (*trainer)->Step(update);
     EXPECT_TRUE(step.ok()) << step.status();
     run.losses.push_back(step->loss);
   }
@@ -54,6 +57,79 @@ TEST(Trainer, TwoRunsAreBitIdenticalAndSeedsDiffer) {
   TrainConfig other = TinyTrain();
   other.seed = 6;
   EXPECT_NE(a.losses, TrainInRam(other, 5).losses);
+}
+
+/// Notes the iteration keys and the ops in order.
+class NamesMemory : public RamMemory {
+ public:
+  absl::Status BeginIteration(std::string_view key) override {
+    keys.emplace_back(key);
+    return RamMemory::BeginIteration(key);
+  }
+  absl::Status Run(OpSpec op) override {
+    names.push_back(op.name);
+    return RamMemory::Run(std::move(op));
+  }
+  std::vector<std::string> keys;
+  std::vector<std::string> names;
+};
+
+TEST(Trainer, DeferredUpdatesGiveTheSameBits) {
+  const Training now = TrainInRam(TinyTrain(), 7, UpdateTime::kNow);
+  const Training deferred = TrainInRam(TinyTrain(), 7, UpdateTime::kDeferred);
+  EXPECT_EQ(now.losses, deferred.losses);
+  EXPECT_EQ(now.val_loss, deferred.val_loss);
+  EXPECT_EQ(now.state, deferred.state);
+}
+
+TEST(Trainer, WhoeverLooksAtParametersCompletesTheUpdate) {
+  const Dataset data = TinyDataset();
+  std::vector<State> states;
+  std::vector<float> val_losses;
+  std::vector<std::vector<float>> logits;
+  for (const UpdateTime update : {UpdateTime::kNow, UpdateTime::kDeferred}) {
+    RamMemory memory;
+    const auto trainer = Trainer::Create(TinyModel(), TinyTrain(), data, memory);
+    ASSERT_TRUE(trainer.ok()) << trainer.status();
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE((*trainer)->Step(update).ok());
+    states.push_back(StateOf(**trainer));
+    ASSERT_TRUE((*trainer)->Step(update).ok());
+    const std::vector<std::uint8_t> tokens{1, 2, 3};
+    const absl::StatusOr<std::vector<float>> step_logits = (*trainer)->Logits(tokens);
+    ASSERT_TRUE(step_logits.ok()) << step_logits.status();
+    logits.push_back(*step_logits);
+    ASSERT_TRUE((*trainer)->Step(update).ok());
+    val_losses.push_back((*trainer)->Validate().value_or(-1));
+  }
+  EXPECT_EQ(states[0], states[1]);
+  EXPECT_EQ(logits[0], logits[1]);
+  EXPECT_EQ(val_losses[0], val_losses[1]);
+}
+
+TEST(Trainer, DeferredUpdatesRunALayerAheadOfTheNextForward) {
+  const Dataset data = TinyDataset();
+  NamesMemory memory;
+  const auto trainer = Trainer::Create(TinyModel(), TinyTrain(), data, memory);
+  ASSERT_TRUE(trainer.ok()) << trainer.status();
+  for (const UpdateTime update : {UpdateTime::kDeferred, UpdateTime::kDeferred, UpdateTime::kNow,
+                                  UpdateTime::kNow}) {
+    memory.names.clear();
+    ASSERT_TRUE((*trainer)->Step(update).ok());
+    if (memory.keys.back() != kTrainKeys[0]) continue;
+    const auto at = [&](const std::string& name) {
+      const auto found = std::find(memory.names.begin(), memory.names.end(), name);
+      EXPECT_NE(found, memory.names.end()) << name;
+      return found - memory.names.begin();
+    };
+    EXPECT_LT(at("update.tokens.0"), at("embed.forward.g0"));
+    EXPECT_LT(at("update.vectors"), at("embed.forward.g0"));
+    EXPECT_LT(at("update.l0.proj.weight.0"), at("l0.qkv.forward.g0"));
+    EXPECT_GT(at("update.l1.qkv.weight.0"), at("embed.forward.g1"));
+    EXPECT_LT(at("update.l1.proj.weight.0"), at("l1.qkv.forward.g0"));
+    EXPECT_FALSE(memory.names.back().starts_with("update.")) << memory.names.back();
+  }
+  EXPECT_THAT(memory.keys, testing::ElementsAre("train.first", "train", "train.last",
+                                                "train.alone"));
 }
 
 TEST(Trainer, GroupsChangeTheOrderOfSumsOnly) {

@@ -33,13 +33,14 @@ void RunMonitor::BeginStep() {
   spans_.busy().ForgetBefore(step_begin_);
 }
 
-StepRecord RunMonitor::EndStep(int step, const StepOutcome& outcome) {
+StepRecord RunMonitor::EndStep(int step, std::string_view key, const StepOutcome& outcome) {
   const Stats stats = runtime_.GetStats();
   memory_.Sample();
   CheckBudgets(stats);
   const auto step_end = step_begin_ + std::chrono::duration_cast<Clock::duration>(
                                           std::chrono::duration<double>(outcome.seconds));
   StepRecord record{.step = step,
+                    .key = key,
                     .loss = outcome.loss,
                     .seconds = outcome.seconds,
                     .stall_seconds = stats.stall_seconds - before_.stall_seconds,

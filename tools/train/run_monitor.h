@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "sluice/runtime.h"
 #include "tools/train/busy_time.h"
@@ -40,7 +41,7 @@ class RunMonitor {
 
   /// Around one training step.
   void BeginStep();
-  StepRecord EndStep(int step, const StepOutcome& outcome);
+  StepRecord EndStep(int step, std::string_view key, const StepOutcome& outcome);
 
   /// Bytes per link since the Runtime was made.
   std::map<std::string, LinkBytes> LinkTotals() const;

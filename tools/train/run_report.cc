@@ -1,9 +1,11 @@
 #include "tools/train/run_report.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "fmt/format.h"
 #include "tools/median.h"
+#include "workloads/gpt/trainer.h"
 
 namespace sluice::tools {
 namespace {
@@ -37,6 +39,31 @@ LinkBounds::const_iterator TightestLink(const LinkBounds& bounds) {
 constexpr double kStallFractionSmall = 0.05;
 
 }  // namespace
+
+std::string_view MainKey(const RunReport& report) {
+  const auto count = [&](std::string_view key) {
+    return std::count_if(report.steps.begin(), report.steps.end(), [&](const StepRecord& step) {
+      return step.key == key;
+    });
+  };
+  return *std::max_element(
+      std::begin(gpt::kTrainKeys),
+      std::end(gpt::kTrainKeys),
+      [&](std::string_view a, std::string_view b) { return count(a) < count(b); });
+}
+
+std::vector<int> MainKeyRuns(const RunReport& report) {
+  const std::string_view key = MainKey(report);
+  std::vector<int> runs;
+  bool continues = false;
+  for (const StepRecord& step : report.steps) {
+    const bool counts = step.step > 1 && step.key == key;
+    if (counts && continues) ++runs.back();
+    if (counts && !continues) runs.push_back(1);
+    continues = counts;
+  }
+  return runs;
+}
 
 double StepSecondsMedian(const RunReport& report) {
   std::vector<double> seconds;

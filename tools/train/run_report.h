@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sluice/events.h"
@@ -22,6 +23,7 @@ struct LinkBytes {
 /// One training step, validation excluded.
 struct StepRecord {
   int step = 0;  ///< from 1
+  std::string_view key;  ///< of gpt::kTrainKeys
   double loss = 0;
   double seconds = 0;
   double stall_seconds = 0;
@@ -65,6 +67,11 @@ struct RunReport {
   PrefetchStats prefetch;
 };
 
+/// The iteration key of most steps; the bounds are those of its schedule.
+std::string_view MainKey(const RunReport& report);
+/// How many steps in a row had the main key, run by run. Without the first step: its moments are
+/// born in it.
+std::vector<int> MainKeyRuns(const RunReport& report);
 /// Over the judged steps.
 double StepSecondsMedian(const RunReport& report);
 double StallFraction(const RunReport& report);

@@ -10,13 +10,18 @@ bool ValidatesAfter(int step, const gpt::TrainConfig& train) {
   return step % train.val_every == 0 || step == train.steps;
 }
 
-absl::Status TrainOnce(gpt::Trainer& trainer, StepOutcome* outcome) {
+absl::StatusOr<gpt::StepResult> TrainOnce(gpt::Trainer& trainer,
+                                          const gpt::TrainConfig& train,
+                                          StepOutcome* outcome) {
+  const bool validates = ValidatesAfter(trainer.step() + 1, train);
   const auto begin = std::chrono::steady_clock::now();
-  SLUICE_ASSIGN_OR_RETURN(const gpt::StepResult result, trainer.Step());
+  SLUICE_ASSIGN_OR_RETURN(
+      const gpt::StepResult result,
+      trainer.Step(validates ? gpt::UpdateTime::kNow : gpt::UpdateTime::kDeferred));
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
   outcome->loss = result.loss;
   outcome->seconds = elapsed.count();
-  return absl::OkStatus();
+  return result;
 }
 
 absl::Status ValidateIfDue(gpt::Trainer& trainer,

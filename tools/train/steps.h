@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "workloads/gpt/config.h"
 #include "workloads/gpt/trainer.h"
 
@@ -24,8 +25,11 @@ struct StepOutcome {
 /// Every val_every steps, and after the last one.
 bool ValidatesAfter(int step, const gpt::TrainConfig& train);
 
-/// Makes the next step and times it. Errors: those of Trainer::Step.
-absl::Status TrainOnce(gpt::Trainer& trainer, StepOutcome* outcome);
+/// Makes the next step, whose update is deferred unless a validation follows, and times it.
+/// Errors: those of Trainer::Step.
+absl::StatusOr<gpt::StepResult> TrainOnce(gpt::Trainer& trainer,
+                                          const gpt::TrainConfig& train,
+                                          StepOutcome* outcome);
 
 /// Makes the validation that is due after the trainer's last step, if one is.
 absl::Status ValidateIfDue(gpt::Trainer& trainer,

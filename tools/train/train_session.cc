@@ -8,13 +8,6 @@
 #include "tools/train/record_file.h"
 
 namespace sluice::tools {
-namespace {
-
-/// The iteration keys of the workload.
-constexpr const char* kKeys[] = {"train", "validate"};
-
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<TrainSession>> TrainSession::Create(const TrainFlags& flags,
                                                                    const gpt::Dataset& data,
                                                                    Console& console) {
@@ -67,14 +60,17 @@ absl::Status TrainSession::WriteOutputs() {
 }
 
 absl::Status TrainSession::WriteRecord() {
-  for (const char* const key : kKeys) {
-    const absl::StatusOr<Schedule> schedule = runtime_->RecordedSchedule(key);
-    // An interrupted run may not have validated.
-    if (absl::IsNotFound(schedule.status())) continue;
-    if (!schedule.ok()) return schedule.status();
-    SLUICE_RETURN_IF_ERROR(AppendSchedule("train-gpt", *schedule, record_.get()));
-  }
+  for (const std::string_view key : gpt::kTrainKeys) SLUICE_RETURN_IF_ERROR(RecordKey(key));
+  SLUICE_RETURN_IF_ERROR(RecordKey(gpt::kValidateKey));
   return record_->Commit();
+}
+
+absl::Status TrainSession::RecordKey(std::string_view key) {
+  const absl::StatusOr<Schedule> schedule = runtime_->RecordedSchedule(key);
+  // Not every run has steps of every key.
+  if (absl::IsNotFound(schedule.status())) return absl::OkStatus();
+  if (!schedule.ok()) return schedule.status();
+  return AppendSchedule("train-gpt", *schedule, record_.get());
 }
 
 absl::Status TrainSession::WriteModel() {

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "sluice/runtime.h"
@@ -49,6 +50,7 @@ class TrainSession {
   absl::Status MakeRuntime();
   absl::Status MakeTrainer(const gpt::Dataset& data);
   absl::Status WriteRecord();
+  absl::Status RecordKey(std::string_view key);
   absl::Status WriteModel();
 
   const TrainFlags& flags_;

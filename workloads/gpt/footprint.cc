@@ -154,9 +154,9 @@ absl::StatusOr<Footprint> MeasureFootprint(const ModelConfig& model,
   GPT_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer,
                        Trainer::Create(model, train, data, memory));
   GPT_RETURN_IF_ERROR(trainer->Validate().status());
-  // Twice: the moments live from the end of the first step on.
-  GPT_RETURN_IF_ERROR(trainer->Step().status());
-  GPT_RETURN_IF_ERROR(trainer->Step().status());
+  // Twice: the moments live from the first update on, and the second step is like all that follow.
+  GPT_RETURN_IF_ERROR(trainer->Step(UpdateTime::kDeferred).status());
+  GPT_RETURN_IF_ERROR(trainer->Step(UpdateTime::kDeferred).status());
   Footprint footprint = memory.Result();
   footprint.ops_per_step = memory.ops();
   return footprint;

@@ -20,7 +20,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(const ModelConfig& mode
 Trainer::Trainer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Trainer::~Trainer() = default;
 
-absl::StatusOr<StepResult> Trainer::Step() { return impl_->Step(); }
+absl::StatusOr<StepResult> Trainer::Step(UpdateTime update) { return impl_->Step(update); }
 absl::StatusOr<float> Trainer::Validate() { return impl_->Validate(); }
 
 absl::StatusOr<std::vector<float>> Trainer::Logits(std::span<const std::uint8_t> tokens) {

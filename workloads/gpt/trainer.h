@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,11 +17,27 @@
 
 namespace sluice::gpt {
 
+/// When a step's update of the parameters runs. Both give the same bits.
+enum class UpdateTime : std::uint8_t {
+  kNow,  ///< at the end of the step
+  /// During the next step's forward, layer by layer, just before the parameters are needed, so that
+  /// what the update moves hides behind compute. Whatever else needs the parameters completes it.
+  kDeferred,
+};
+
 struct StepResult {
   float loss = 0;  ///< mean cross-entropy before the update, in nats per byte
   float grad_norm = 0;
   double learning_rate = 0;
+  /// Of the iteration, one of kTrainKeys.
+  std::string_view key;
 };
+
+/// The iteration keys of steps: an update within the forward and none at the end (the usual one of a
+/// long run), none at all, two, and one at the end.
+inline constexpr std::string_view kTrainKeys[] = {
+    "train", "train.first", "train.last", "train.alone"};
+inline constexpr std::string_view kValidateKey = "validate";
 
 /// One matrix product as the model asks for it, row-major: C[m,n] = op(A) op(B), `count` per step.
 struct GemmShape {
@@ -52,9 +69,9 @@ class Trainer {
                                                          Memory& memory);
   ~Trainer();
 
-  /// One training step, iteration key "train". Errors: those of Memory.
-  absl::StatusOr<StepResult> Step();
-  /// Mean loss over the validation batches, iteration key "validate". Errors: those of Memory.
+  /// One training step. Errors: those of Memory.
+  absl::StatusOr<StepResult> Step(UpdateTime update = UpdateTime::kNow);
+  /// Mean loss over the validation batches, iteration key kValidateKey. Errors: those of Memory.
   absl::StatusOr<float> Validate();
   /// The logits after each of `tokens`, [tokens][vocab], outside of any iteration.
   /// Errors: InvalidArgument (no tokens, more than the context, or beyond the vocabulary).

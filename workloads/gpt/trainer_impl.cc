@@ -64,13 +64,40 @@ absl::Status Trainer::Impl::RunGroupForward(int layer, int group, Pass pass) {
 }
 
 absl::Status Trainer::Impl::RunForward(const BatchPointer& batch, Pass pass) {
+  for (int group = 0; group < ops_.groups(); ++group) GPT_RETURN_IF_ERROR(RunUpdateShare(0, group));
   for (int group = 0; group < ops_.groups(); ++group) {
+    GPT_RETURN_IF_ERROR(RunUpdateShare(1, group));
     GPT_RETURN_IF_ERROR(memory_.Run(ops_.EmbedForward(batch, group)));
   }
   for (int layer = 0; layer < model_.layers; ++layer) {
     for (int group = 0; group < ops_.groups(); ++group) {
+      GPT_RETURN_IF_ERROR(RunUpdateShare(static_cast<std::size_t>(layer) + 2, group));
       GPT_RETURN_IF_ERROR(RunGroupForward(layer, group, pass));
     }
+  }
+  pending_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::Impl::RunUpdateShare(std::size_t stage, int group) {
+  if (stage >= pending_.size()) return absl::OkStatus();
+  std::vector<OpSpec>& ops = pending_[stage];
+  const auto groups = static_cast<std::size_t>(ops_.groups());
+  const auto share = static_cast<std::size_t>(group);
+  for (std::size_t i = ops.size() * share / groups; i < ops.size() * (share + 1) / groups; ++i) {
+    GPT_RETURN_IF_ERROR(memory_.Run(std::move(ops[i])));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::Impl::LeaveIteration() {
+  GPT_RETURN_IF_ERROR(memory_.EndIteration());
+  return CompleteUpdate();
+}
+
+absl::Status Trainer::Impl::CompleteUpdate() {
+  for (std::vector<OpSpec>& ops : std::exchange(pending_, {})) {
+    for (OpSpec& op : ops) GPT_RETURN_IF_ERROR(memory_.Run(std::move(op)));
   }
   return absl::OkStatus();
 }
@@ -97,37 +124,39 @@ absl::Status Trainer::Impl::RunBackward(const BatchPointer& batch) {
   return absl::OkStatus();
 }
 
-absl::Status Trainer::Impl::RunUpdate(double rate) {
-  for (OpSpec& op : update_.Make(step_ + 1, rate)) {
-    GPT_RETURN_IF_ERROR(memory_.Run(std::move(op)));
-  }
-  return absl::OkStatus();
-}
-
 /// Linear warm-up, then constant.
 double Trainer::Impl::LearningRate() const {
   if (step_ >= train_.warmup_steps) return train_.learning_rate;
   return train_.learning_rate * (step_ + 1) / train_.warmup_steps;
 }
 
-absl::StatusOr<StepResult> Trainer::Impl::Step() {
-  GPT_RETURN_IF_ERROR(memory_.BeginIteration("train"));
+std::string_view Trainer::Impl::KeyOf(UpdateTime update) const {
+  if (update == UpdateTime::kNow) return kTrainKeys[pending_.empty() ? 3 : 2];
+  return kTrainKeys[pending_.empty() ? 1 : 0];
+}
+
+absl::StatusOr<StepResult> Trainer::Impl::Step(UpdateTime update) {
+  const std::string_view key = KeyOf(update);
+  GPT_RETURN_IF_ERROR(memory_.BeginIteration(key));
   state_.loss_sum = 0;
   const auto batch = std::make_shared<const Batch>(data_.TrainBatch(step_));
   const double rate = LearningRate();
   GPT_RETURN_IF_ERROR(RunForward(batch, Pass::kTrain));
   GPT_RETURN_IF_ERROR(RunBackward(batch));
-  GPT_RETURN_IF_ERROR(RunUpdate(rate));
+  pending_ = update_.Make(step_ + 1, rate);
+  if (update == UpdateTime::kNow) GPT_RETURN_IF_ERROR(CompleteUpdate());
   GPT_RETURN_IF_ERROR(memory_.Flush());
   ++step_;
   const double rows = double(train_.batch) * model_.context;
   return StepResult{.loss = static_cast<float>(state_.loss_sum / rows),
                     .grad_norm = static_cast<float>(update_.GradientNorm()),
-                    .learning_rate = rate};
+                    .learning_rate = rate,
+                    .key = key};
 }
 
 absl::StatusOr<float> Trainer::Impl::Validate() {
-  GPT_RETURN_IF_ERROR(memory_.BeginIteration("validate"));
+  GPT_RETURN_IF_ERROR(LeaveIteration());
+  GPT_RETURN_IF_ERROR(memory_.BeginIteration(kValidateKey));
   state_.loss_sum = 0;
   for (int index = 0; index < train_.val_batches; ++index) {
     const auto batch = std::make_shared<const Batch>(data_.ValidationBatch(index));
@@ -157,7 +186,7 @@ absl::StatusOr<std::vector<float>> Trainer::Impl::Logits(std::span<const std::ui
   std::copy(tokens.begin(), tokens.end(), batch.inputs.begin());
   const auto shared = std::make_shared<const Batch>(std::move(batch));
   std::vector<float> logits(tokens.size() * static_cast<std::size_t>(model_.vocab));
-  GPT_RETURN_IF_ERROR(memory_.EndIteration());
+  GPT_RETURN_IF_ERROR(LeaveIteration());
   GPT_RETURN_IF_ERROR(memory_.Run(ops_.EmbedForward(shared, 0)));
   for (int layer = 0; layer < model_.layers; ++layer) {
     GPT_RETURN_IF_ERROR(RunGroupForward(layer, 0, Pass::kEvaluate));
@@ -179,7 +208,7 @@ absl::Status Trainer::Impl::VisitMoments(const StateVisitor& visit) {
 absl::Status Trainer::Impl::Visit(const std::string& suffix,
                                   const std::vector<TensorId>& tensors,
                                   const StateVisitor& visit) {
-  GPT_RETURN_IF_ERROR(memory_.EndIteration());
+  GPT_RETURN_IF_ERROR(LeaveIteration());
   absl::Status visited;
   for (std::size_t i = 0; i < parameters_.all.size() && visited.ok(); ++i) {
     const Parameter& parameter = parameters_.all[i];

@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "workloads/gpt/model_ops.h"
@@ -13,7 +14,8 @@
 
 namespace sluice::gpt {
 
-/// The order of the ops: forward layer by layer, backward in reverse, each group by group.
+/// The order of the ops: forward layer by layer, backward in reverse, each group by group. A deferred
+/// update runs within the next forward, one layer ahead of it, spread over the groups.
 class Trainer::Impl {
  public:
   Impl(const ModelConfig& model, const TrainConfig& train, const Dataset& data, Memory& memory);
@@ -23,7 +25,7 @@ class Trainer::Impl {
   /// Creates the tensors and fills the parameters.
   absl::Status SetUp();
 
-  absl::StatusOr<StepResult> Step();
+  absl::StatusOr<StepResult> Step(UpdateTime update);
   absl::StatusOr<float> Validate();
   absl::StatusOr<std::vector<float>> Logits(std::span<const std::uint8_t> tokens);
   absl::Status VisitParameters(const StateVisitor& visit);
@@ -40,7 +42,13 @@ class Trainer::Impl {
   absl::Status RunGroupForward(int layer, int group, Pass pass);
   absl::Status RunBackward(const BatchPointer& batch);
   absl::Status RunGroupBackward(int layer, int group);
-  absl::Status RunUpdate(double rate);
+  /// Runs the group's share of a pending stage; stages that are not pending have nothing to run.
+  absl::Status RunUpdateShare(std::size_t stage, int group);
+  /// Runs all of a pending update.
+  absl::Status CompleteUpdate();
+  /// Ends the iteration, and completes the update for those who look at the parameters.
+  absl::Status LeaveIteration();
+  std::string_view KeyOf(UpdateTime update) const;
   double LearningRate() const;
   OpSpec Initialise(std::size_t parameter) const;
   absl::Status Visit(const std::string& suffix,
@@ -56,6 +64,7 @@ class Trainer::Impl {
   StepState state_;
   const ModelOps ops_;
   const UpdateOps update_;
+  UpdateStages pending_;  ///< of the last step's update; empty when it is done
   int step_ = 0;
 };
 

@@ -63,10 +63,7 @@ double UpdateOps::GradientScale() const {
   return train_.clip_norm / norm;
 }
 
-OpSpec UpdateOps::MakeOp(std::string name,
-                         std::vector<Part> parts,
-                         std::int64_t update,
-                         double rate) const {
+OpSpec UpdateOps::MakeOp(std::string name, std::vector<Part> parts, Moment moment) const {
   OpDraft op(std::move(name));
   op.SetLane("cpu");
   for (const Part& part : parts) {
@@ -93,29 +90,43 @@ OpSpec UpdateOps::MakeOp(std::string name,
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const bool decays = !parameters_.all[parts[i].parameter].is_vector();
       const double decay = decays ? train_.weight_decay : 0.0;
-      UpdatePieces(optim::MakeAdamWParams(options, update, rate, decay, GradientScale()), b, 4 * i);
+      UpdatePieces(optim::MakeAdamWParams(options, moment.update, moment.rate, decay, GradientScale()), b, 4 * i);
     }
   });
 }
 
-std::vector<OpSpec> UpdateOps::Make(std::int64_t update, double learning_rate) const {
-  std::vector<OpSpec> ops;
+void UpdateOps::AppendMatrix(std::size_t parameter, Moment moment, std::vector<OpSpec>* ops) const {
+  const Parameter& matrix = parameters_.all[parameter];
+  const std::uint64_t bytes = matrix.count() * sizeof(float);
+  for (std::uint64_t offset = 0; offset < bytes; offset += kRangeBytes) {
+    const ByteRange range{offset, std::min(kRangeBytes, bytes - offset)};
+    std::string name = fmt::format("update.{}.{}", matrix.name, offset / kRangeBytes);
+    ops->push_back(MakeOp(std::move(name), {{parameter, range}}, moment));
+  }
+}
+
+OpSpec UpdateOps::MakeVectors(Moment moment) const {
   std::vector<Part> vectors;
   for (std::size_t i = 0; i < parameters_.all.size(); ++i) {
     const Parameter& parameter = parameters_.all[i];
-    const std::uint64_t bytes = parameter.count() * sizeof(float);
-    if (parameter.is_vector()) {
-      vectors.push_back({i, {0, bytes}});
-      continue;
-    }
-    for (std::uint64_t offset = 0; offset < bytes; offset += kRangeBytes) {
-      const ByteRange range{offset, std::min(kRangeBytes, bytes - offset)};
-      std::string name = fmt::format("update.{}.{}", parameter.name, offset / kRangeBytes);
-      ops.push_back(MakeOp(std::move(name), {{i, range}}, update, learning_rate));
+    if (parameter.is_vector()) vectors.push_back({i, {0, parameter.count() * sizeof(float)}});
+  }
+  return MakeOp("update.vectors", std::move(vectors), moment);
+}
+
+UpdateStages UpdateOps::Make(std::int64_t update, double learning_rate) const {
+  const Moment moment{update, learning_rate};
+  UpdateStages stages(1 + parameters_.layers.size());
+  AppendMatrix(parameters_.tokens, moment, &stages[0]);
+  AppendMatrix(parameters_.positions, moment, &stages[0]);
+  stages[0].push_back(MakeVectors(moment));
+  for (std::size_t layer = 0; layer < parameters_.layers.size(); ++layer) {
+    const LayerParameters& p = parameters_.layers[layer];
+    for (const std::size_t matrix : {p.qkv_weight, p.out_weight, p.fc_weight, p.proj_weight}) {
+      AppendMatrix(matrix, moment, &stages[layer + 1]);
     }
   }
-  ops.push_back(MakeOp("update.vectors", std::move(vectors), update, learning_rate));
-  return ops;
+  return stages;
 }
 
 }  // namespace sluice::gpt

@@ -9,6 +9,7 @@ namespace sluice::tools {
 namespace {
 
 using Json = nlohmann::json;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
@@ -46,6 +47,25 @@ TEST(RunReportTest, FiguresCountJudgedStepsOnly) {
   EXPECT_EQ(BytesPerStep(report, "hbm-dram").in, 100u);
   EXPECT_EQ(BytesPerStep(report, "none").in, 0u);
   EXPECT_DOUBLE_EQ(BoundSeconds(report), 2.9);
+}
+
+RunReport StepsWithKeys(const std::vector<std::string_view>& keys) {
+  RunReport report;
+  for (const std::string_view key : keys) {
+    report.steps.push_back({.step = static_cast<int>(report.steps.size()) + 1, .key = key});
+  }
+  return report;
+}
+
+TEST(RunReportTest, TheMainKeyIsThatOfMostSteps) {
+  const RunReport usual = StepsWithKeys(
+      {"train.first", "train", "train", "train.last", "train.first", "train", "train.last"});
+  EXPECT_EQ(MainKey(usual), "train");
+  EXPECT_THAT(MainKeyRuns(usual), ElementsAre(2, 1));
+  const RunReport alone = StepsWithKeys({"train.alone", "train.alone", "train.alone"});
+  EXPECT_EQ(MainKey(alone), "train.alone");
+  EXPECT_THAT(MainKeyRuns(alone), ElementsAre(2));
+  EXPECT_THAT(MainKeyRuns(StepsWithKeys({"train.alone"})), ElementsAre());
 }
 
 TEST(RunReportTest, SaysWhatBinds) {

@@ -144,7 +144,7 @@ std::vector<Json> ParseLines(const std::string& text) {
   return lines;
 }
 
-TEST_F(TrainCommandTest, RecordsTheSchedulesOfBothKeys) {
+TEST_F(TrainCommandTest, RecordsTheSchedulesOfAllKeys) {
   Command command(Words({"--record", files_ / "schedule.jsonl"}));
   ASSERT_EQ(command.Wait(), 0) << command.errors();
   std::vector<std::string> keys;
@@ -158,7 +158,7 @@ TEST_F(TrainCommandTest, RecordsTheSchedulesOfBothKeys) {
     tensors += line.contains("tensor") && line.contains("bytes");
     ops += line.contains("op") && line.contains("reads") && line.contains("writes");
   }
-  EXPECT_THAT(keys, ElementsAre("train", "validate"));
+  EXPECT_THAT(keys, ElementsAre("train", "train.first", "train.last", "validate"));
   EXPECT_EQ(tensors, expected_tensors);
   EXPECT_EQ(ops, expected_ops);
   EXPECT_GT(ops, 20u);
