@@ -39,7 +39,8 @@ struct Results {
   friend bool operator==(const Results&, const Results&) = default;
 };
 
-/// Trains with validations in between and updates at either time, so that several keys alternate. Errors: those of the trainer.
+/// Trains with validations in between and updates at either time, so that several keys alternate.
+/// Errors: those of the trainer.
 absl::StatusOr<Results> TrainIn(Memory& memory) {
   const Dataset data = TinyDataset();
   absl::StatusOr<std::unique_ptr<Trainer>> trainer =

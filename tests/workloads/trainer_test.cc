@@ -111,8 +111,8 @@ TEST(Trainer, DeferredUpdatesRunALayerAheadOfTheNextForward) {
   NamesMemory memory;
   const auto trainer = Trainer::Create(TinyModel(), TinyTrain(), data, memory);
   ASSERT_TRUE(trainer.ok()) << trainer.status();
-  for (const UpdateTime update : {UpdateTime::kDeferred, UpdateTime::kDeferred, UpdateTime::kNow,
-                                  UpdateTime::kNow}) {
+  for (const UpdateTime update :
+       {UpdateTime::kDeferred, UpdateTime::kDeferred, UpdateTime::kNow, UpdateTime::kNow}) {
     memory.names.clear();
     ASSERT_TRUE((*trainer)->Step(update).ok());
     if (memory.keys.back() != kTrainKeys[0]) continue;
@@ -128,8 +128,8 @@ TEST(Trainer, DeferredUpdatesRunALayerAheadOfTheNextForward) {
     EXPECT_LT(at("update.l1.proj.weight.0"), at("l1.qkv.forward.g0"));
     EXPECT_FALSE(memory.names.back().starts_with("update.")) << memory.names.back();
   }
-  EXPECT_THAT(memory.keys, testing::ElementsAre("train.first", "train", "train.last",
-                                                "train.alone"));
+  EXPECT_THAT(memory.keys,
+              testing::ElementsAre("train.first", "train", "train.last", "train.alone"));
 }
 
 TEST(Trainer, GroupsChangeTheOrderOfSumsOnly) {

@@ -22,7 +22,7 @@ struct LinkBytes {
 
 /// One training step, validation excluded.
 struct StepRecord {
-  int step = 0;  ///< from 1
+  int step = 0;          ///< from 1
   std::string_view key;  ///< of gpt::kTrainKeys
   double loss = 0;
   double seconds = 0;

@@ -124,8 +124,8 @@ absl::Status TrainRun::FillBounds() {
   return absl::OkStatus();
 }
 
-/// A run that moved less than the bound proves the bound wrong. Whatever is between the steps of the
-/// main key only adds.
+/// A run that moved less than the bound proves the bound wrong. Whatever is between the steps of
+/// the main key only adds.
 void TrainRun::CheckBounds() const {
   for (const auto& [name, bound] : report_.bounds) {
     const LinkBytes& end = report_.links.at(name);

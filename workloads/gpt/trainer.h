@@ -33,8 +33,8 @@ struct StepResult {
   std::string_view key;
 };
 
-/// The iteration keys of steps: an update within the forward and none at the end (the usual one of a
-/// long run), none at all, two, and one at the end.
+/// The iteration keys of steps: an update within the forward and none at the end (the usual one of
+/// a long run), none at all, two, and one at the end.
 inline constexpr std::string_view kTrainKeys[] = {
     "train", "train.first", "train.last", "train.alone"};
 inline constexpr std::string_view kValidateKey = "validate";

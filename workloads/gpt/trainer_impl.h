@@ -14,8 +14,8 @@
 
 namespace sluice::gpt {
 
-/// The order of the ops: forward layer by layer, backward in reverse, each group by group. A deferred
-/// update runs within the next forward, one layer ahead of it, spread over the groups.
+/// The order of the ops: forward layer by layer, backward in reverse, each group by group. A
+/// deferred update runs within the next forward, one layer ahead of it, spread over the groups.
 class Trainer::Impl {
  public:
   Impl(const ModelConfig& model, const TrainConfig& train, const Dataset& data, Memory& memory);

@@ -90,7 +90,10 @@ OpSpec UpdateOps::MakeOp(std::string name, std::vector<Part> parts, Moment momen
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const bool decays = !parameters_.all[parts[i].parameter].is_vector();
       const double decay = decays ? train_.weight_decay : 0.0;
-      UpdatePieces(optim::MakeAdamWParams(options, moment.update, moment.rate, decay, GradientScale()), b, 4 * i);
+      UpdatePieces(
+          optim::MakeAdamWParams(options, moment.update, moment.rate, decay, GradientScale()),
+          b,
+          4 * i);
     }
   });
 }
