@@ -256,7 +256,11 @@ std::uint64_t PagesOut(const PageVisits& pages, std::uint64_t capacity) {
 }  // namespace
 
 double BoundBytes::LeastIn(int count) const {
-  return static_cast<double>(count / iterations) * iterations * in_bytes;
+  double least = 0;
+  for (std::size_t n = 1; n <= least_in.size(); ++n) {
+    least = std::max(least, static_cast<double>(count / static_cast<int>(n)) * least_in[n - 1]);
+  }
+  return least;
 }
 
 double BoundBytes::LeastOut(int count) const { return count > 1 ? (count - 1) * out_bytes : 0; }
@@ -276,9 +280,9 @@ BoundBytes ComputeLinkBound(const Schedule& schedule, const BoundOptions& option
   BoundBytes bound;
   for (int n = 1; n <= options.iterations_max; ++n) {
     const std::uint64_t fetches = CountFetches(steps, capacity, n);
-    if (fetches <= capacity) continue;
-    const double in = static_cast<double>(fetches - capacity) * page_bytes / n;
-    if (in > bound.in_bytes) bound.in_bytes = in, bound.iterations = n;
+    const std::uint64_t moved = fetches - std::min(fetches, capacity);
+    bound.least_in.push_back(static_cast<double>(moved) * page_bytes);
+    bound.in_bytes = std::max(bound.in_bytes, bound.least_in.back() / n);
   }
   bound.out_bytes = static_cast<double>(PagesOut(pages, capacity)) * page_bytes;
   return bound;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "sluice/schedule.h"
 
@@ -49,11 +50,11 @@ struct BoundOptions {
 struct BoundBytes {
   double in_bytes = 0;
   double out_bytes = 0;
-  /// The n that gave in_bytes.
-  int iterations = 1;
+  /// The least bytes in of 1, 2 ... consecutive iterations, as far as was tried.
+  std::vector<double> least_in;
 
-  /// The least bytes that `count` consecutive iterations can move. (Of the first one, what was
-  /// moved before it began is unknown.)
+  /// The least bytes that `count` consecutive iterations can move, whatever is above the link when
+  /// they begin.
   double LeastIn(int count) const;
   double LeastOut(int count) const;
 };

@@ -132,6 +132,37 @@ TEST(Trainer, DeferredUpdatesRunALayerAheadOfTheNextForward) {
               testing::ElementsAre("train.first", "train", "train.last", "train.alone"));
 }
 
+/// Fails one op, and none after it.
+class FailingMemory : public RamMemory {
+ public:
+  absl::Status Run(OpSpec op) override {
+    if (fails_at > 0 && --fails_at == 0) return absl::UnavailableError("the op failed");
+    return RamMemory::Run(std::move(op));
+  }
+  int fails_at = 0;
+};
+
+TEST(Trainer, AfterAFailedOpEveryCallAnswersWithItsError) {
+  const Dataset data = TinyDataset();
+  for (const int fails_at : {1, 3, 9, 30}) {
+    FailingMemory memory;
+    const auto trainer = Trainer::Create(TinyModel(), TinyTrain(), data, memory);
+    ASSERT_TRUE(trainer.ok()) << trainer.status();
+    ASSERT_TRUE((*trainer)->Step(UpdateTime::kDeferred).ok());
+    memory.fails_at = fails_at;
+    const absl::Status failed = (*trainer)->Step(UpdateTime::kDeferred).status();
+    EXPECT_EQ(failed.message(), "the op failed");
+    EXPECT_EQ((*trainer)->Step().status(), failed);
+    EXPECT_EQ((*trainer)->Validate().status(), failed);
+    EXPECT_EQ((*trainer)->Logits(std::vector<std::uint8_t>{1}).status(), failed);
+    const auto ignore = [](const std::string&, std::uint64_t, std::span<const std::byte>) {
+      ADD_FAILURE() << "half updated parameters are shown";
+      return absl::OkStatus();
+    };
+    EXPECT_EQ((*trainer)->ForEachParameter(ignore), failed);
+  }
+}
+
 TEST(Trainer, GroupsChangeTheOrderOfSumsOnly) {
   TrainConfig one_group = TinyTrain();
   one_group.group_sequences = one_group.batch;

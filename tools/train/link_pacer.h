@@ -19,8 +19,9 @@ class LinkPacer {
 
   /// False when no pace is wanted, or it is set.
   bool pending() const { return load_ > 0 && !done_; }
-  /// Sets the pace from the recorded first iteration; the session's rates follow it, and the steps
-  /// so far are judged no more. Errors: those of Runtime::RecordedSchedule and SetEmulatedRates.
+  /// Sets the pace from the recorded schedule of the main key; the session's rates follow it, and
+  /// the steps so far are judged no more. Errors: those of Runtime::RecordedSchedule and
+  /// SetEmulatedRates.
   absl::Status SetPace(double ram_step_seconds, TrainSession& session, RunReport* report);
   /// Bytes per second of each direction, once set.
   double rate() const { return rate_; }

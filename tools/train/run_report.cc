@@ -52,12 +52,21 @@ std::string_view MainKey(const RunReport& report) {
       [&](std::string_view a, std::string_view b) { return count(a) < count(b); });
 }
 
+std::size_t StepsOfBirth(const RunReport& report) {
+  const auto first =
+      std::find_if(report.steps.begin(), report.steps.end(), [](const StepRecord& step) {
+        return step.key != gpt::kTrainKeys[1];
+      });
+  const auto before = static_cast<std::size_t>(first - report.steps.begin());
+  return std::min(before + 1, report.steps.size());
+}
+
 std::vector<int> MainKeyRuns(const RunReport& report) {
   const std::string_view key = MainKey(report);
   std::vector<int> runs;
   bool continues = false;
-  for (const StepRecord& step : report.steps) {
-    const bool counts = step.step > 1 && step.key == key;
+  for (std::size_t i = StepsOfBirth(report); i < report.steps.size(); ++i) {
+    const bool counts = report.steps[i].key == key;
     if (counts && continues) ++runs.back();
     if (counts && !continues) runs.push_back(1);
     continues = counts;

@@ -69,8 +69,10 @@ struct RunReport {
 
 /// The iteration key of most steps; the bounds are those of its schedule.
 std::string_view MainKey(const RunReport& report);
-/// How many steps in a row had the main key, run by run. Without the first step: its moments are
-/// born in it.
+/// The first steps up to the one that runs the first update: the moments are born in it, so no
+/// step before is like its schedule.
+std::size_t StepsOfBirth(const RunReport& report);
+/// How many steps in a row had the main key, run by run, without StepsOfBirth.
 std::vector<int> MainKeyRuns(const RunReport& report);
 /// Over the judged steps.
 double StepSecondsMedian(const RunReport& report);

@@ -12,6 +12,10 @@ namespace sluice::tools {
 /// Steps that the paged run and the run in RAM make in turn.
 inline constexpr int kBlockSteps = 5;
 
+/// Steps before a link gets its pace when there is no run in RAM: the usual step is the second, and
+/// its schedule is known when the third has begun.
+inline constexpr int kUnpacedStepsAlone = 3;
+
 /// One step as it came out. Sent between the processes as it is in memory.
 struct StepOutcome {
   float loss = 0;

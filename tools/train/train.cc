@@ -47,7 +47,7 @@ absl::StatusOr<gpt::Text> LoadText(const TrainFlags& flags, Console& console) {
 
 /// The paced steps are judged, so there must be some after the pace is set.
 absl::Status CheckPacedSteps(const TrainFlags& flags) {
-  const int unpaced = flags.verify ? kBlockSteps : 2;
+  const int unpaced = flags.verify ? kBlockSteps : kUnpacedStepsAlone;
   if (flags.settings.emulated_load == 0 || flags.settings.train.steps > unpaced) {
     return absl::OkStatus();
   }

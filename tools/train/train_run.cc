@@ -67,7 +67,9 @@ absl::Status TrainRun::MakeStep() {
                           TrainOnce(session.trainer(), session.settings().train, &outcome));
   const int step = static_cast<int>(report_.steps.size()) + 1;
   report_.steps.push_back(session.monitor().EndStep(step, result.key, outcome));
-  if (step == 1) links_after_first_ = session.monitor().LinkTotals();
+  if (StepsOfBirth(report_) == report_.steps.size()) {
+    links_after_birth_ = session.monitor().LinkTotals();
+  }
   SLUICE_RETURN_IF_ERROR(ValidateIfDue(session.trainer(), session.settings().train, &outcome));
   if (outcome.validated != 0) report_.val_loss = outcome.val_loss;
   block_.push_back(outcome);
@@ -81,9 +83,9 @@ absl::Status TrainRun::PaceAfterBlock(double ram_step_seconds) {
   return SetPace(ram_step_seconds);
 }
 
-/// Without a run in RAM its step is taken to last as long as the compute of the third, planned one.
+/// Without a run in RAM its step is taken to last as long as the compute of the last one.
 absl::Status TrainRun::PaceAlone() {
-  if (!pacer_.pending() || report_.steps.size() < 3) return absl::OkStatus();
+  if (!pacer_.pending() || report_.steps.size() < kUnpacedStepsAlone) return absl::OkStatus();
   const StepRecord& step = report_.steps.back();
   return SetPace(step.seconds - step.stall_seconds);
 }
@@ -129,7 +131,7 @@ absl::Status TrainRun::FillBounds() {
 void TrainRun::CheckBounds() const {
   for (const auto& [name, bound] : report_.bounds) {
     const LinkBytes& end = report_.links.at(name);
-    const LinkBytes& begin = links_after_first_.at(name);
+    const LinkBytes& begin = links_after_birth_.at(name);
     const auto in = static_cast<double>(end.in - begin.in);
     const auto out = static_cast<double>(end.out - begin.out);
     double least_in = 0, least_out = 0;

@@ -51,8 +51,8 @@ class TrainRun {
   LinkPacer pacer_;
   RunReport report_;
   std::vector<StepOutcome> block_;
-  /// Links at the end of the first, recorded iteration.
-  std::map<std::string, LinkBytes> links_after_first_;
+  /// Links at the end of StepsOfBirth.
+  std::map<std::string, LinkBytes> links_after_birth_;
 };
 
 }  // namespace sluice::tools

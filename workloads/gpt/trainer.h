@@ -58,6 +58,7 @@ using StateVisitor = std::function<absl::Status(
 /// gradients, AdamW moments and the update live in dram; activations are stashed in hbm after each
 /// layer's forward and read in reverse order by its backward.
 /// Results are bit-identical for the same configs, data and thread count, whatever the Memory.
+/// After an error of the Memory a step may be half done: every later call answers with that error.
 /// Threads: externally synchronised. Lifetime: `memory` and `data` outlive it.
 class Trainer {
  public:

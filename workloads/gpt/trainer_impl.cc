@@ -29,9 +29,29 @@ absl::Status Trainer::Impl::SetUp() {
   SetGemmThreads(train_.compute_threads);
   GPT_ASSIGN_OR_RETURN(tensors_, Tensors::Create(model_, train_, parameters_, memory_));
   for (std::size_t i = 0; i < parameters_.all.size(); ++i) {
-    GPT_RETURN_IF_ERROR(memory_.Run(Initialise(i)));
+    GPT_RETURN_IF_ERROR(Run(Initialise(i)));
   }
-  return memory_.Flush();
+  return Flush();
+}
+
+absl::Status Trainer::Impl::Run(OpSpec op) {
+  if (broken_.ok()) broken_ = memory_.Run(std::move(op));
+  return broken_;
+}
+
+absl::Status Trainer::Impl::Flush() {
+  if (broken_.ok()) broken_ = memory_.Flush();
+  return broken_;
+}
+
+absl::Status Trainer::Impl::BeginIteration(std::string_view key) {
+  if (broken_.ok()) broken_ = memory_.BeginIteration(key);
+  return broken_;
+}
+
+absl::Status Trainer::Impl::EndIteration() {
+  if (broken_.ok()) broken_ = memory_.EndIteration();
+  return broken_;
 }
 
 OpSpec Trainer::Impl::Initialise(std::size_t index) const {
@@ -58,16 +78,16 @@ OpSpec Trainer::Impl::Initialise(std::size_t index) const {
 }
 
 absl::Status Trainer::Impl::RunGroupForward(int layer, int group, Pass pass) {
-  GPT_RETURN_IF_ERROR(memory_.Run(ops_.QkvForward({layer, group}, pass)));
-  GPT_RETURN_IF_ERROR(memory_.Run(ops_.AttentionForward({layer, group}, pass)));
-  return memory_.Run(ops_.MlpForward({layer, group}, pass));
+  GPT_RETURN_IF_ERROR(Run(ops_.QkvForward({layer, group}, pass)));
+  GPT_RETURN_IF_ERROR(Run(ops_.AttentionForward({layer, group}, pass)));
+  return Run(ops_.MlpForward({layer, group}, pass));
 }
 
 absl::Status Trainer::Impl::RunForward(const BatchPointer& batch, Pass pass) {
   for (int group = 0; group < ops_.groups(); ++group) GPT_RETURN_IF_ERROR(RunUpdateShare(0, group));
   for (int group = 0; group < ops_.groups(); ++group) {
     GPT_RETURN_IF_ERROR(RunUpdateShare(1, group));
-    GPT_RETURN_IF_ERROR(memory_.Run(ops_.EmbedForward(batch, group)));
+    GPT_RETURN_IF_ERROR(Run(ops_.EmbedForward(batch, group)));
   }
   for (int layer = 0; layer < model_.layers; ++layer) {
     for (int group = 0; group < ops_.groups(); ++group) {
@@ -85,33 +105,33 @@ absl::Status Trainer::Impl::RunUpdateShare(std::size_t stage, int group) {
   const auto groups = static_cast<std::size_t>(ops_.groups());
   const auto share = static_cast<std::size_t>(group);
   for (std::size_t i = ops.size() * share / groups; i < ops.size() * (share + 1) / groups; ++i) {
-    GPT_RETURN_IF_ERROR(memory_.Run(std::move(ops[i])));
+    GPT_RETURN_IF_ERROR(Run(std::move(ops[i])));
   }
   return absl::OkStatus();
 }
 
 absl::Status Trainer::Impl::LeaveIteration() {
-  GPT_RETURN_IF_ERROR(memory_.EndIteration());
+  GPT_RETURN_IF_ERROR(EndIteration());
   return CompleteUpdate();
 }
 
 absl::Status Trainer::Impl::CompleteUpdate() {
   for (std::vector<OpSpec>& ops : std::exchange(pending_, {})) {
-    for (OpSpec& op : ops) GPT_RETURN_IF_ERROR(memory_.Run(std::move(op)));
+    for (OpSpec& op : ops) GPT_RETURN_IF_ERROR(Run(std::move(op)));
   }
   return absl::OkStatus();
 }
 
 absl::Status Trainer::Impl::RunGroupBackward(int layer, int group) {
-  GPT_RETURN_IF_ERROR(memory_.Run(ops_.ProjBackward({layer, group})));
-  GPT_RETURN_IF_ERROR(memory_.Run(ops_.FcBackward({layer, group})));
-  GPT_RETURN_IF_ERROR(memory_.Run(ops_.AttentionBackward({layer, group})));
-  return memory_.Run(ops_.QkvBackward({layer, group}));
+  GPT_RETURN_IF_ERROR(Run(ops_.ProjBackward({layer, group})));
+  GPT_RETURN_IF_ERROR(Run(ops_.FcBackward({layer, group})));
+  GPT_RETURN_IF_ERROR(Run(ops_.AttentionBackward({layer, group})));
+  return Run(ops_.QkvBackward({layer, group}));
 }
 
 absl::Status Trainer::Impl::RunBackward(const BatchPointer& batch) {
   for (int group = 0; group < ops_.groups(); ++group) {
-    GPT_RETURN_IF_ERROR(memory_.Run(ops_.HeadTrain(batch, group)));
+    GPT_RETURN_IF_ERROR(Run(ops_.HeadTrain(batch, group)));
   }
   for (int layer = model_.layers - 1; layer >= 0; --layer) {
     for (int group = 0; group < ops_.groups(); ++group) {
@@ -119,7 +139,7 @@ absl::Status Trainer::Impl::RunBackward(const BatchPointer& batch) {
     }
   }
   for (int group = 0; group < ops_.groups(); ++group) {
-    GPT_RETURN_IF_ERROR(memory_.Run(ops_.EmbedBackward(batch, group)));
+    GPT_RETURN_IF_ERROR(Run(ops_.EmbedBackward(batch, group)));
   }
   return absl::OkStatus();
 }
@@ -137,7 +157,7 @@ std::string_view Trainer::Impl::KeyOf(UpdateTime update) const {
 
 absl::StatusOr<StepResult> Trainer::Impl::Step(UpdateTime update) {
   const std::string_view key = KeyOf(update);
-  GPT_RETURN_IF_ERROR(memory_.BeginIteration(key));
+  GPT_RETURN_IF_ERROR(BeginIteration(key));
   state_.loss_sum = 0;
   const auto batch = std::make_shared<const Batch>(data_.TrainBatch(step_));
   const double rate = LearningRate();
@@ -145,7 +165,7 @@ absl::StatusOr<StepResult> Trainer::Impl::Step(UpdateTime update) {
   GPT_RETURN_IF_ERROR(RunBackward(batch));
   pending_ = update_.Make(step_ + 1, rate);
   if (update == UpdateTime::kNow) GPT_RETURN_IF_ERROR(CompleteUpdate());
-  GPT_RETURN_IF_ERROR(memory_.Flush());
+  GPT_RETURN_IF_ERROR(Flush());
   ++step_;
   const double rows = double(train_.batch) * model_.context;
   return StepResult{.loss = static_cast<float>(state_.loss_sum / rows),
@@ -156,16 +176,16 @@ absl::StatusOr<StepResult> Trainer::Impl::Step(UpdateTime update) {
 
 absl::StatusOr<float> Trainer::Impl::Validate() {
   GPT_RETURN_IF_ERROR(LeaveIteration());
-  GPT_RETURN_IF_ERROR(memory_.BeginIteration(kValidateKey));
+  GPT_RETURN_IF_ERROR(BeginIteration(kValidateKey));
   state_.loss_sum = 0;
   for (int index = 0; index < train_.val_batches; ++index) {
     const auto batch = std::make_shared<const Batch>(data_.ValidationBatch(index));
     GPT_RETURN_IF_ERROR(RunForward(batch, Pass::kEvaluate));
     for (int group = 0; group < ops_.groups(); ++group) {
-      GPT_RETURN_IF_ERROR(memory_.Run(ops_.HeadEvaluate(batch, group)));
+      GPT_RETURN_IF_ERROR(Run(ops_.HeadEvaluate(batch, group)));
     }
   }
-  GPT_RETURN_IF_ERROR(memory_.Flush());
+  GPT_RETURN_IF_ERROR(Flush());
   const double rows = double(train_.val_batches) * train_.batch * model_.context;
   return static_cast<float>(state_.loss_sum / rows);
 }
@@ -187,12 +207,12 @@ absl::StatusOr<std::vector<float>> Trainer::Impl::Logits(std::span<const std::ui
   const auto shared = std::make_shared<const Batch>(std::move(batch));
   std::vector<float> logits(tokens.size() * static_cast<std::size_t>(model_.vocab));
   GPT_RETURN_IF_ERROR(LeaveIteration());
-  GPT_RETURN_IF_ERROR(memory_.Run(ops_.EmbedForward(shared, 0)));
+  GPT_RETURN_IF_ERROR(Run(ops_.EmbedForward(shared, 0)));
   for (int layer = 0; layer < model_.layers; ++layer) {
     GPT_RETURN_IF_ERROR(RunGroupForward(layer, 0, Pass::kEvaluate));
   }
-  GPT_RETURN_IF_ERROR(memory_.Run(ops_.HeadLogits(0, &logits)));
-  GPT_RETURN_IF_ERROR(memory_.Flush());
+  GPT_RETURN_IF_ERROR(Run(ops_.HeadLogits(0, &logits)));
+  GPT_RETURN_IF_ERROR(Flush());
   return logits;
 }
 
@@ -219,7 +239,7 @@ absl::Status Trainer::Impl::Visit(const std::string& suffix,
       OpDraft op("read." + name);
       op.SetLane("cpu");
       op.Add({.tensor = tensors[i], .range = range, .tier = kDram0, .contiguous = false});
-      GPT_RETURN_IF_ERROR(memory_.Run(op.Finish([&, name, begin](const OpBuffers& b) {
+      GPT_RETURN_IF_ERROR(Run(op.Finish([&, name, begin](const OpBuffers& b) {
         std::uint64_t offset = begin;
         for (const std::span<std::byte> piece : b.Spans(0)) {
           if (visited.ok()) visited = visit(name, offset, piece);
@@ -228,7 +248,7 @@ absl::Status Trainer::Impl::Visit(const std::string& suffix,
       })));
     }
   }
-  GPT_RETURN_IF_ERROR(memory_.Flush());
+  GPT_RETURN_IF_ERROR(Flush());
   return visited;
 }
 

@@ -38,6 +38,12 @@ class Trainer::Impl {
  private:
   using BatchPointer = ModelOps::BatchPointer;
 
+  // The Memory's methods, until one of them fails.
+  absl::Status Run(OpSpec op);
+  absl::Status Flush();
+  absl::Status BeginIteration(std::string_view key);
+  absl::Status EndIteration();
+
   absl::Status RunForward(const BatchPointer& batch, Pass pass);
   absl::Status RunGroupForward(int layer, int group, Pass pass);
   absl::Status RunBackward(const BatchPointer& batch);
@@ -64,6 +70,7 @@ class Trainer::Impl {
   StepState state_;
   const ModelOps ops_;
   const UpdateOps update_;
+  absl::Status broken_;
   UpdateStages pending_;  ///< of the last step's update; empty when it is done
   int step_ = 0;
 };

@@ -71,8 +71,10 @@ TEST(BoundTest, StashedActivationsComeBackAndGoOut) {
   const BoundBytes bound = ComputeLinkBound(schedule, Above(2));
   EXPECT_DOUBLE_EQ(bound.out_bytes, 2 * kPage);
   EXPECT_DOUBLE_EQ(bound.in_bytes, (16 - 2) * kPage / 8.0);
-  EXPECT_EQ(bound.iterations, 8);
-  EXPECT_DOUBLE_EQ(bound.LeastIn(7), 0);
+  ASSERT_EQ(bound.least_in.size(), 8u);
+  EXPECT_DOUBLE_EQ(bound.least_in.back(), 8 * bound.in_bytes);
+  EXPECT_DOUBLE_EQ(bound.LeastIn(1), 0);
+  EXPECT_DOUBLE_EQ(bound.LeastIn(7), 12 * kPage);
   EXPECT_DOUBLE_EQ(bound.LeastIn(17), 2 * 14 * kPage);
   EXPECT_DOUBLE_EQ(bound.LeastOut(5), 4 * 2 * kPage);
 }

@@ -61,7 +61,7 @@ TEST(RunReportTest, TheMainKeyIsThatOfMostSteps) {
   const RunReport usual = StepsWithKeys(
       {"train.first", "train", "train", "train.last", "train.first", "train", "train.last"});
   EXPECT_EQ(MainKey(usual), "train");
-  EXPECT_THAT(MainKeyRuns(usual), ElementsAre(2, 1));
+  EXPECT_THAT(MainKeyRuns(usual), ElementsAre(1, 1)) << "the moments are born in step 2";
   const RunReport alone = StepsWithKeys({"train.alone", "train.alone", "train.alone"});
   EXPECT_EQ(MainKey(alone), "train.alone");
   EXPECT_THAT(MainKeyRuns(alone), ElementsAre(2));

@@ -394,6 +394,8 @@ TEST_F(TrainCommandTest, APaceNeedsStepsToJudge) {
   EXPECT_THAT(
       UserError(Words({"--verify", "--set", "device.emulated.load=0.5", "--set", "train.steps=5"})),
       HasSubstr("must be more than 5"));
+  EXPECT_THAT(UserError(Words({"--set", "device.emulated.load=0.5", "--set", "train.steps=3"})),
+              HasSubstr("must be more than 3"));
 }
 
 }  // namespace
