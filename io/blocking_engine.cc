@@ -42,8 +42,13 @@ BlockingEngine::~BlockingEngine() {
 
 void BlockingEngine::SubmitChecked(IoRequest* request) {
   base::MutexLock lock(mutex_);
-  queue_.Push(request);
+  queue_.Push(request, RequestQueue::Clock::now());
   not_empty_.NotifyOne();
+}
+
+void BlockingEngine::Hasten(const IoFile& file, std::uint64_t offset, std::uint64_t bytes) {
+  base::MutexLock lock(mutex_);
+  queue_.Hasten(file, offset, bytes);
 }
 
 void BlockingEngine::Run() {
@@ -55,7 +60,7 @@ void BlockingEngine::Run() {
 IoRequest* BlockingEngine::WaitForRequest() {
   base::MutexLock lock(mutex_);
   while (queue_.empty() && !stopping_) not_empty_.Wait(mutex_);
-  return queue_.Pop();
+  return queue_.Pop(RequestQueue::Clock::now());
 }
 
 }  // namespace sluice::io

@@ -29,6 +29,7 @@ class BlockingEngine final : public IoEngine {
                                                                 PerformFn perform);
   ~BlockingEngine() override;
 
+  void Hasten(const IoFile& file, std::uint64_t offset, std::uint64_t bytes) override;
   std::string_view name() const override { return name_; }
 
  protected:

@@ -60,6 +60,9 @@ std::string SetDirect(int fd, bool on) {
 
 }  // namespace
 
+// An advice: that it is refused (no such file system is known) costs memory, not bytes.
+void TurnOffReadAhead(int fd) { (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); }
+
 std::string TurnOnDirect(int fd) {
   if (IsMemoryFileSystem(fd)) return "the file system is memory (tmpfs)";
   std::string reason = CheckAlignment(fd);

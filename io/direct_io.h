@@ -4,6 +4,9 @@
 
 namespace sluice::io {
 
+/// Makes reads of a buffered file bring no more into the page cache than they are asked for.
+void TurnOffReadAhead(int fd);
+
 /// Turns O_DIRECT on for an open, preallocated file of at least kIoAlignment bytes, and proves by a
 /// read that it works with offsets, lengths and memory aligned to kIoAlignment. Empty when it
 /// does; otherwise the reason, and the file is buffered: one mode per file, never both.

@@ -32,6 +32,7 @@ absl::Status IoEngine::Submit(IoRequest* request) {
   if (!IsInside(command)) {
     return Refuse(command, fmt::format("is outside of its file of {} bytes", command.file->bytes));
   }
+  request->alone_ = false;
   SubmitChecked(request);
   return absl::OkStatus();
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,9 +22,19 @@ struct IoFile {
   int fd = -1;
   std::uint64_t bytes = 0;
   std::uint32_t alignment = kIoAlignment;  ///< of offset, length and memory
+  /// Not O_DIRECT: bytes pass through the page cache.
+  bool buffered = false;
 };
 
-enum class IoDirection : std::uint8_t { kRead, kWrite };
+enum class IoDirection : std::uint8_t {
+  kRead,
+  kWrite,
+  /// No bytes move: what the page cache holds of the range goes to the medium, and the answer (0 or
+  /// a negative errno) comes when it is there. Source: sync_file_range(2).
+  kWriteBack,
+  /// No bytes move: the page cache forgets what is clean of the range. Source: posix_fadvise(2).
+  kDropCache,
+};
 
 /// Bytes between memory and a file. Only a read changes `data`.
 struct IoCommand {
@@ -42,7 +53,8 @@ class IoRequest {
   IoRequest(const IoRequest&) = delete;
   IoRequest& operator=(const IoRequest&) = delete;
 
-  /// `result`: bytes moved (any number up to the command's, aligned or not) or a negative errno.
+  /// `result`: bytes moved (any number up to the command's, aligned or not; 0 where none have to
+  /// move) or a negative errno.
   /// Runs on a thread of the engine, never inside Submit; must not block; may submit or destroy
   /// this request.
   virtual void Complete(std::int64_t result) = 0;
@@ -53,8 +65,12 @@ class IoRequest {
   ~IoRequest() = default;
 
  private:
+  friend class IoEngine;
   friend class RequestQueue;
+  friend class UringEngine;
   IoRequest* next_ = nullptr;
+  std::chrono::steady_clock::time_point queued_at_;
+  bool alone_ = false;  ///< not to be merged with others: a merged attempt of it failed
 };
 
 /// Performs requests. An engine makes one attempt and reports what the kernel said: retries and
@@ -72,15 +88,31 @@ class IoEngine {
   /// Errors: InvalidArgument (nothing queued, Complete is not called).
   absl::Status Submit(IoRequest* request);
 
+  /// Waiting writes that begin in this range of the file go before everything else: somebody waits
+  /// for them. What the kernel already has is not affected.
+  virtual void Hasten(const IoFile& file, std::uint64_t offset, std::uint64_t bytes) = 0;
+
   virtual std::string_view name() const = 0;
+  /// What of its means it got from the kernel, for people; empty: it has none to choose from.
+  virtual std::string features() const { return {}; }
+  /// Requests that reached the kernel as part of another one.
+  virtual std::uint64_t merged() const { return 0; }
 
  protected:
   virtual void SubmitChecked(IoRequest* request) = 0;
 };
 
+/// For sync_file_range: wait for what is on its way, send the rest, wait for that.
+inline constexpr unsigned kWriteBackFlags = 7;
+
 struct IoEngineOptions {
   /// Requests that the kernel holds at a time, 1 to 1024.
   std::uint32_t queue_depth = 32;
+  /// Waiting requests of one direction that are adjacent in one file become one request of the
+  /// kernel, up to this many bytes; 0: none do. Only with io_uring.
+  std::uint64_t merge_bytes_max = 0;
+  /// Files that requests will name, known to the ring by number; the rest work as well.
+  std::vector<int> files;
   /// Processors for the I/O threads; empty: any.
   std::vector<int> cpus;
 };

@@ -10,6 +10,8 @@
 namespace sluice::io {
 
 std::int64_t MemoryFile::Perform(const IoCommand& command) {
+  if (command.direction == IoDirection::kWriteBack) return 0;
+  if (command.direction == IoDirection::kDropCache) return 0;
   base::MutexLock lock(mutex_);
   const bool writes = command.direction == IoDirection::kWrite;
   if (writes) content_.resize(std::max(content_.size(), command.offset + command.bytes));

@@ -1,5 +1,6 @@
 #include "io/page_operation.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <utility>
@@ -32,6 +33,10 @@ absl::StatusCode CodeOf(IoDirection direction, int error_number) {
       return absl::StatusCode::kInternal;
   }
 }
+
+/// The page cache keeps pieces of up to this size, and drops none in part: those that stick out of
+/// a page on either side are dropped with it.
+constexpr std::uint64_t kCachePieceBytesMax = std::uint64_t{4} << 20;
 
 std::string Describe(const PageAddress& address, std::string_view what) {
   return fmt::format("slot {}: {}: {}", address.slot, ToString(address.identity), what);
@@ -68,6 +73,18 @@ class PageOperation : public Transfer {
                    .offset = context_.page_bytes * address_.slot,
                    .data = data,
                    .bytes = context_.page_bytes});
+  }
+
+  void DropFromCache(std::byte* data) {
+    const std::uint64_t begin = context_.page_bytes * address_.slot;
+    const std::uint64_t first = begin - std::min(begin, kCachePieceBytesMax);
+    const std::uint64_t end =
+        std::min(context_.file.bytes, begin + context_.page_bytes + kCachePieceBytesMax);
+    StartTransfer({.direction = IoDirection::kDropCache,
+                   .file = &context_.file,
+                   .offset = first,
+                   .data = data,
+                   .bytes = end - first});
   }
 
   /// REQUIRES: the slot table knows the outcome.
@@ -112,9 +129,21 @@ class WriteOperation final : public PageOperation {
     EndPart(ThreadRole::kWorker);
   }
 
+  /// In a buffered file a page is written when the medium has it, and then leaves the page cache:
+  /// an error of the medium is heard here, and the cache holds no more than what is in flight.
   void OnTransferred(const TransferResult& result) override {
+    if (step_ == IoDirection::kDropCache) return EndPart(ThreadRole::kIoThread);
     result_ = result;
-    EndPart(ThreadRole::kIoThread);
+    if (!context_.file.buffered || result.kind != TransferResult::Kind::kDone) {
+      return EndPart(ThreadRole::kIoThread);
+    }
+    auto* const data = const_cast<std::byte*>(data_.data());
+    if (step_ == IoDirection::kWrite) {
+      step_ = IoDirection::kWriteBack;
+      return TransferPage(step_, data);
+    }
+    step_ = IoDirection::kDropCache;
+    DropFromCache(data);
   }
 
   void EndPart(ThreadRole role) {
@@ -141,6 +170,7 @@ class WriteOperation final : public PageOperation {
 
   const std::span<const std::byte> data_;
   std::uint64_t checksum_ = 0;
+  IoDirection step_ = IoDirection::kWrite;
   TransferResult result_;
   std::atomic<int> parts_{2};
 };
@@ -154,18 +184,29 @@ class ReadOperation final : public PageOperation {
                 DoneFn done)
       : PageOperation(context, address, std::move(done)), data_(data), checksum_(checksum) {}
 
-  void Submit() { TransferPage(IoDirection::kRead, data_.data()); }
+  void Submit() {
+    step_ = IoDirection::kRead;
+    TransferPage(step_, data_.data());
+  }
 
  private:
   void OnTransferred(const TransferResult& result) override {
+    // What stays in the page cache costs memory, not bytes.
+    if (step_ == IoDirection::kDropCache) return VerifyOnWorker();
     switch (result.kind) {
       case TransferResult::Kind::kDone:
-        return RunOnWorker(context_, [this] { Verify(); });
+        if (!context_.file.buffered) return VerifyOnWorker();
+        step_ = IoDirection::kDropCache;
+        return DropFromCache(data_.data());
       case TransferResult::Kind::kTruncated:
         return End(Lost("the file ends before the page (truncated)"), ThreadRole::kIoThread);
       case TransferResult::Kind::kFailed:
         return End(DescribeFailure(address_, IoDirection::kRead, result), ThreadRole::kIoThread);
     }
+  }
+
+  void VerifyOnWorker() {
+    RunOnWorker(context_, [this] { Verify(); });
   }
 
   void Verify() {
@@ -190,6 +231,7 @@ class ReadOperation final : public PageOperation {
 
   const std::span<std::byte> data_;
   const std::uint64_t checksum_;
+  IoDirection step_ = IoDirection::kRead;
   bool read_again_ = false;
 };
 

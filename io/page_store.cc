@@ -26,6 +26,7 @@ class FilePageStore final : public PageStore {
             const PageIdentity& identity,
             std::span<std::byte> data,
             DoneFn done) override;
+  void Hasten(SlotIndex slot) override;
   void Forget(SlotIndex slot) override;
   PageStoreStats stats() const override;
 
@@ -80,6 +81,11 @@ void FilePageStore::Read(SlotIndex slot,
   StartRead(context_, {slot, identity}, *checksum, data, std::move(done));
 }
 
+void FilePageStore::Hasten(SlotIndex slot) {
+  SLUICE_CHECK(slot < options_.slots, "a slot that is hastened is one of the store's");
+  engine_->Hasten(context_.file, options_.page_bytes * slot, options_.page_bytes);
+}
+
 void FilePageStore::Forget(SlotIndex slot) {
   SLUICE_CHECK(slot < options_.slots, "a slot that is forgotten is one of the store's");
   context_.slots.Forget(slot);
@@ -115,6 +121,8 @@ PageStoreStats FilePageStore::stats() const {
   PageStoreStats stats;
   stats.engine = std::string(engine_->name());
   stats.engine_reason = engine_reason_;
+  stats.engine_features = engine_->features();
+  stats.merged = engine_->merged();
   stats.direct = spill_file_ && spill_file_->direct();
   stats.direct_reason = spill_file_ ? spill_file_->direct_reason() : "no file";
   stats.reads = load(context_.counters.reads);

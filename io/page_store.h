@@ -35,6 +35,11 @@ struct PageStoreOptions {
   SlotIndex slots = 0;
   /// Requests that the kernel holds at a time, 1 to 1024.
   std::uint32_t queue_depth = 32;
+  /// Waiting requests of adjacent slots become one of the kernel, up to this many bytes; 0: none
+  /// do. Only with io_uring.
+  std::uint64_t merge_bytes_max = std::uint64_t{1} << 20;
+  /// Free space of the file system that is left alone: Create is refused before it takes that.
+  std::uint64_t keep_free_bytes = 0;
   /// Reads and writes between their call and the return of `done`; a call beyond them waits.
   std::uint32_t operations_max = 1024;
   bool require_io_uring = false;
@@ -49,13 +54,15 @@ struct PageStoreOptions {
 };
 
 struct PageStoreStats {
-  std::string engine;         ///< "io_uring", "threads", "memory"
-  std::string engine_reason;  ///< why not io_uring; empty when it is
+  std::string engine;           ///< "io_uring", "threads", "memory"
+  std::string engine_reason;    ///< why not io_uring; empty when it is
+  std::string engine_features;  ///< what the kernel granted the engine; empty: no choice
   bool direct = false;
   std::string direct_reason;  ///< why not O_DIRECT; empty when it is
   std::uint64_t reads = 0;
   std::uint64_t writes = 0;
   std::uint64_t short_io = 0;           ///< attempts that moved a part
+  std::uint64_t merged = 0;             ///< requests that reached the kernel within another one
   std::uint64_t retries = 0;            ///< attempts repeated because the one before moved nothing
   std::uint64_t checksum_failures = 0;  ///< reads whose bytes did not verify, re-reads included
 };
@@ -101,6 +108,9 @@ class PageStore {
                     const PageIdentity& identity,
                     std::span<std::byte> data,
                     DoneFn done) = 0;
+  /// Somebody waits for the write of this slot that is in flight: it goes before everything that
+  /// the kernel does not have yet. Nothing else changes.
+  virtual void Hasten(SlotIndex slot) = 0;
   /// Forgets a slot's checksum, so that what it held cannot be read again; a read in flight still
   /// finishes, a write in flight leaves the slot empty. No I/O.
   virtual void Forget(SlotIndex slot) = 0;

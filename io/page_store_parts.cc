@@ -28,7 +28,10 @@ absl::Status RequiredButRefused(std::string_view reason) {
 }
 
 absl::Status ChooseEngine(const PageStoreOptions& options, PageStoreParts* parts) {
-  const IoEngineOptions engine_options{.queue_depth = options.queue_depth, .cpus = options.cpus};
+  const IoEngineOptions engine_options{.queue_depth = options.queue_depth,
+                                       .merge_bytes_max = options.merge_bytes_max,
+                                       .files = {parts->spill_file->file().fd},
+                                       .cpus = options.cpus};
   if (options.disable_io_uring) {
     parts->engine_reason = "disabled by option";
   } else {
@@ -66,12 +69,13 @@ absl::Status CheckPageStoreOptions(const PageStoreOptions& options) {
 absl::StatusOr<PageStoreParts> MakePageStoreParts(const PageStoreOptions& options) {
   PageStoreParts parts;
   SLUICE_ASSIGN_OR_RETURN(const SpillDirectory directory, OpenSpillDirectory(options.directory));
-  SLUICE_RETURN_IF_ERROR(ChooseEngine(options, &parts));
   SLUICE_ASSIGN_OR_RETURN(parts.spill_file,
                           SpillFile::Create(directory,
                                             {.bytes = options.page_bytes * options.slots,
+                                             .keep_free_bytes = options.keep_free_bytes,
                                              .require_direct = options.require_direct,
                                              .disable_direct = options.disable_direct}));
+  SLUICE_RETURN_IF_ERROR(ChooseEngine(options, &parts));
   return parts;
 }
 

@@ -1,9 +1,70 @@
 #include "io/request_queue.h"
 
 namespace sluice::io {
+namespace {
 
-void RequestQueue::Push(IoRequest* request) {
-  List& list = request->command.direction == IoDirection::kRead ? reads_ : writes_;
+bool Continues(const IoRequest& next, const IoRequest& before) {
+  const IoCommand& a = before.command;
+  const IoCommand& b = next.command;
+  const bool moves = a.direction == IoDirection::kRead || a.direction == IoDirection::kWrite;
+  return moves && b.direction == a.direction && b.file == a.file && b.offset == a.offset + a.bytes;
+}
+
+bool BeginsWithin(const IoCommand& command,
+                  const IoFile& file,
+                  std::uint64_t offset,
+                  std::uint64_t bytes) {
+  return command.file == &file && command.offset >= offset && command.offset - offset < bytes;
+}
+
+}  // namespace
+
+void RequestQueue::Push(IoRequest* request, Clock::time_point now) {
+  request->queued_at_ = now;
+  PushBack(request->command.direction == IoDirection::kRead ? reads_ : writes_, request);
+}
+
+IoRequest* RequestQueue::Pop(Clock::time_point now) {
+  List* const list = NextList(now);
+  return list == nullptr ? nullptr : PopFrom(*list);
+}
+
+IoRequest* RequestQueue::PopAdjacent(const IoRequest& before, Clock::time_point now) {
+  List* const list = NextList(now);
+  if (list == nullptr || before.alone_ || list->head->alone_) return nullptr;
+  return Continues(*list->head, before) ? PopFrom(*list) : nullptr;
+}
+
+void RequestQueue::Hasten(const IoFile& file, std::uint64_t offset, std::uint64_t bytes) {
+  List rest;
+  while (writes_.head != nullptr) {
+    IoRequest* const request = PopFront(writes_);
+    PushBack(BeginsWithin(request->command, file, offset, bytes) ? hastened_ : rest, request);
+  }
+  writes_ = rest;
+}
+
+RequestQueue::List* RequestQueue::NextList(Clock::time_point now) {
+  if (WriteIsNext(now)) return hastened_.head != nullptr ? &hastened_ : &writes_;
+  return reads_.head != nullptr ? &reads_ : nullptr;
+}
+
+bool RequestQueue::WriteIsNext(Clock::time_point now) const {
+  if (hastened_.head == nullptr && writes_.head == nullptr) return false;
+  if (reads_.head == nullptr) return true;
+  if (writes_in_a_row_ >= kWritesPerRead) return false;
+  const bool overdue = writes_.head != nullptr && now - writes_.head->queued_at_ >= kWriteAgeMax;
+  return hastened_.head != nullptr || overdue || reads_in_a_row_ >= kReadsPerWrite;
+}
+
+IoRequest* RequestQueue::PopFrom(List& list) {
+  const bool read = &list == &reads_;
+  reads_in_a_row_ = read ? reads_in_a_row_ + 1 : 0;
+  writes_in_a_row_ = read ? 0 : writes_in_a_row_ + 1;
+  return PopFront(list);
+}
+
+void RequestQueue::PushBack(List& list, IoRequest* request) {
   request->next_ = nullptr;
   if (list.tail == nullptr) {
     list.head = request;
@@ -11,21 +72,6 @@ void RequestQueue::Push(IoRequest* request) {
     list.tail->next_ = request;
   }
   list.tail = request;
-}
-
-IoRequest* RequestQueue::Pop() {
-  if (WriteIsNext()) {
-    reads_in_a_row_ = 0;
-    return PopFront(writes_);
-  }
-  if (reads_.head == nullptr) return nullptr;
-  ++reads_in_a_row_;
-  return PopFront(reads_);
-}
-
-bool RequestQueue::WriteIsNext() const {
-  if (writes_.head == nullptr) return false;
-  return reads_.head == nullptr || reads_in_a_row_ >= kReadsPerWrite;
 }
 
 IoRequest* RequestQueue::PopFront(List& list) {

@@ -1,20 +1,36 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
+
 #include "io/io_engine.h"
 
 namespace sluice::io {
 
 /// What waits for an engine. Reads go before writes, because a reader is waiting for each of them,
-/// but after kReadsPerWrite reads in a row a waiting write is next: neither side starves.
+/// with three exceptions: a write that somebody waits for (Hasten), one that has waited for
+/// kWriteAgeMax, and one after kReadsPerWrite reads in a row. Writes that overtake reads stop after
+/// kWritesPerRead in a row: neither side starves.
 /// Threads: none of its own, the engine locks.
 class RequestQueue {
  public:
-  static constexpr int kReadsPerWrite = 4;
+  using Clock = std::chrono::steady_clock;
 
-  void Push(IoRequest* request);
+  static constexpr int kReadsPerWrite = 4;
+  static constexpr int kWritesPerRead = 4;
+  static constexpr std::chrono::milliseconds kWriteAgeMax{20};
+
+  void Push(IoRequest* request, Clock::time_point now);
   /// Null when nothing waits.
-  IoRequest* Pop();
-  bool empty() const { return reads_.head == nullptr && writes_.head == nullptr; }
+  IoRequest* Pop(Clock::time_point now);
+  /// What Pop would give next, if it continues `before`: same direction, same file, at its end, and
+  /// both may be merged. Null otherwise.
+  IoRequest* PopAdjacent(const IoRequest& before, Clock::time_point now);
+  /// Waiting writes that begin in the range of the file overtake everything else.
+  void Hasten(const IoFile& file, std::uint64_t offset, std::uint64_t bytes);
+  bool empty() const {
+    return reads_.head == nullptr && writes_.head == nullptr && hastened_.head == nullptr;
+  }
 
  private:
   struct List {
@@ -22,12 +38,17 @@ class RequestQueue {
     IoRequest* tail = nullptr;
   };
 
+  static void PushBack(List& list, IoRequest* request);
   static IoRequest* PopFront(List& list);
-  bool WriteIsNext() const;
+  bool WriteIsNext(Clock::time_point now) const;
+  List* NextList(Clock::time_point now);
+  IoRequest* PopFrom(List& list);
 
   List reads_;
   List writes_;
+  List hastened_;
   int reads_in_a_row_ = 0;
+  int writes_in_a_row_ = 0;
 };
 
 }  // namespace sluice::io

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "base/status.h"
@@ -85,10 +86,33 @@ absl::Status CheckFileSizeLimit(std::uint64_t bytes, const SpillDirectory& direc
                            InMiB(limit.rlim_cur)))));
 }
 
-std::string FreeSpace(int fd) {
+/// f_bavail: what is kept for root alone does not count, even for root.
+std::optional<std::uint64_t> FreeBytes(int fd) {
   struct statvfs info {};
-  if (fstatvfs(fd, &info) != 0) return "unknown";
-  return InMiB(std::uint64_t{info.f_bavail} * info.f_frsize);
+  if (fstatvfs(fd, &info) != 0) return std::nullopt;
+  return std::uint64_t{info.f_bavail} * info.f_frsize;
+}
+
+std::string FreeSpace(int fd) {
+  const std::optional<std::uint64_t> bytes = FreeBytes(fd);
+  return bytes.has_value() ? InMiB(*bytes) : "unknown";
+}
+
+absl::Status CheckKeepsFree(const SpillDirectory& directory, const SpillFileOptions& options) {
+  if (options.keep_free_bytes == 0) return absl::OkStatus();
+  const std::optional<std::uint64_t> bytes = FreeBytes(directory.fd.get());
+  if (!bytes.has_value()) return base::StatusFromErrno(errno, Describe(directory, "fstatvfs"));
+  if (*bytes >= options.keep_free_bytes && *bytes - options.keep_free_bytes >= options.bytes) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(base::ToAbsl(
+      Describe(directory,
+               fmt::format("cannot reserve {}: {} are free, of which {} are to stay free "
+                           "(tiers.nvme.keep_free); make room there, use a directory elsewhere, or "
+                           "lower one of the two",
+                           InMiB(options.bytes),
+                           InMiB(*bytes),
+                           InMiB(options.keep_free_bytes)))));
 }
 
 absl::Status DescribeReserveFailure(const SpillDirectory& directory,
@@ -124,15 +148,17 @@ absl::Status Reserve(int fd, const SpillDirectory& directory, std::uint64_t byte
 
 SpillFile::SpillFile(FileDescriptor fd, std::uint64_t bytes, std::string direct_reason)
     : fd_(std::move(fd)),
-      file_{.fd = fd_.get(), .bytes = bytes},
+      file_{.fd = fd_.get(), .bytes = bytes, .buffered = !direct_reason.empty()},
       direct_reason_(std::move(direct_reason)) {}
 
 absl::StatusOr<std::unique_ptr<SpillFile>> SpillFile::Create(const SpillDirectory& directory,
                                                              const SpillFileOptions& options) {
+  SLUICE_RETURN_IF_ERROR(CheckKeepsFree(directory, options));
   SLUICE_ASSIGN_OR_RETURN(FileDescriptor fd, OpenNameless(directory, options));
   SLUICE_RETURN_IF_ERROR(CheckNameless(fd.get(), directory));
   SLUICE_RETURN_IF_ERROR(Reserve(fd.get(), directory, options.bytes));
   std::string reason = options.disable_direct ? "disabled by option" : TurnOnDirect(fd.get());
+  if (!reason.empty()) TurnOffReadAhead(fd.get());
   if (!reason.empty() && options.require_direct) {
     return absl::FailedPreconditionError(
         base::ToAbsl(Describe(directory,

@@ -13,6 +13,8 @@ namespace sluice::io {
 
 struct SpillFileOptions {
   std::uint64_t bytes = 0;  ///< a multiple of kIoAlignment
+  /// Free space of the file system that must stay, see PageStoreOptions.
+  std::uint64_t keep_free_bytes = 0;
   bool require_direct = false;
   bool disable_direct = false;
   /// As on a file system without O_TMPFILE: make a random name and remove it at once.
@@ -23,7 +25,8 @@ struct SpillFileOptions {
 /// lack of it, and the kernel takes it back when the process ends, however it ends.
 class SpillFile {
  public:
-  /// Errors: ResourceExhausted (no space, quota, RLIMIT_FSIZE: nothing stays reserved),
+  /// Errors: ResourceExhausted (no space beside what must stay free, quota, RLIMIT_FSIZE: nothing
+  /// stays reserved),
   /// FailedPrecondition (O_DIRECT refused but required; no preallocation), and of the open.
   static absl::StatusOr<std::unique_ptr<SpillFile>> Create(const SpillDirectory& directory,
                                                            const SpillFileOptions& options);

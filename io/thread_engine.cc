@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,12 +13,25 @@ namespace {
 
 constexpr std::uint32_t kThreadsMax = 16;
 
-std::int64_t PreadOrPwrite(const IoCommand& command) {
+std::int64_t Perform(const IoCommand& command) {
+  const int fd = command.file->fd;
   const auto offset = static_cast<off_t>(command.offset);
-  const ssize_t moved = command.direction == IoDirection::kRead
-                            ? pread(command.file->fd, command.data, command.bytes, offset)
-                            : pwrite(command.file->fd, command.data, command.bytes, offset);
-  return moved >= 0 ? moved : -errno;
+  const auto bytes = static_cast<off_t>(command.bytes);
+  ssize_t result = 0;
+  switch (command.direction) {
+    case IoDirection::kRead:
+      result = pread(fd, command.data, command.bytes, offset);
+      break;
+    case IoDirection::kWrite:
+      result = pwrite(fd, command.data, command.bytes, offset);
+      break;
+    case IoDirection::kWriteBack:
+      result = sync_file_range(fd, offset, bytes, kWriteBackFlags);
+      break;
+    case IoDirection::kDropCache:
+      return -posix_fadvise(fd, offset, bytes, POSIX_FADV_DONTNEED);
+  }
+  return result >= 0 ? result : -errno;
 }
 
 }  // namespace
@@ -27,7 +41,7 @@ absl::StatusOr<std::unique_ptr<IoEngine>> MakeThreadEngine(const IoEngineOptions
       BlockingEngine::Options{.name = "threads",
                               .threads = std::min(options.queue_depth, kThreadsMax),
                               .cpus = options.cpus},
-      PreadOrPwrite);
+      Perform);
 }
 
 }  // namespace sluice::io

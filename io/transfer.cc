@@ -17,7 +17,12 @@ void Transfer::SubmitRest() {
   SLUICE_CHECK(submitted.ok(), "a transfer is aligned and inside of its file");
 }
 
+bool Transfer::MovesBytes() const {
+  return command.direction == IoDirection::kRead || command.direction == IoDirection::kWrite;
+}
+
 void Transfer::Complete(std::int64_t result) {
+  if (result == 0 && !MovesBytes()) return OnTransferred({.attempts = attempts_});
   if (result > 0) return Advance(static_cast<std::size_t>(result));
   if (result < 0) return Fail(static_cast<int>(-result));
   OnTransferred({.kind = TransferResult::Kind::kTruncated, .attempts = attempts_ + 1});

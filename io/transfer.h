@@ -26,8 +26,8 @@ struct TransferCounters {
   std::atomic<std::uint64_t> retries{0};
 };
 
-/// Moves one range whole, by as many attempts of an engine as that takes: the only place where
-/// short counts and transient errors are dealt with.
+/// Moves one range whole (or has it written back, or dropped), by as many attempts of an engine as
+/// that takes: the only place where short counts and transient errors are dealt with.
 ///
 /// - A short count goes on from its last aligned byte (O_DIRECT refuses any other remainder).
 /// - EINTR, EAGAIN and ENOMEM, and every error of a read, which changes nothing, are tried again
@@ -55,6 +55,7 @@ class Transfer : private IoRequest {
 
  private:
   void Complete(std::int64_t result) final;
+  bool MovesBytes() const;
   void Advance(std::size_t moved);
   void Fail(int error_number);
   bool IsTransient(int error_number) const;

@@ -1,7 +1,9 @@
 #include "io/uring_engine.h"
 
+#include <fcntl.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <future>
@@ -23,10 +25,33 @@ constexpr auto kRefusalPause = std::chrono::milliseconds(1);
 
 std::uint32_t RingEntries(std::uint32_t queue_depth) { return queue_depth + 1; }
 
-int InitRing(std::uint32_t entries, unsigned flags, io_uring* ring) {
-  io_uring_params parameters{};
-  parameters.flags = flags;
-  return io_uring_queue_init_params(entries, ring, &parameters);
+// Of the pieces of one request; the kernel takes 1024.
+constexpr std::size_t kPiecesMax = 64;
+
+void PrepareOne(io_uring_sqe* sqe, const IoCommand& command) {
+  const int fd = command.file->fd;
+  const auto bytes = static_cast<unsigned>(command.bytes);
+  switch (command.direction) {
+    case IoDirection::kRead:
+      return io_uring_prep_read(sqe, fd, command.data, bytes, command.offset);
+    case IoDirection::kWrite:
+      return io_uring_prep_write(sqe, fd, command.data, bytes, command.offset);
+    case IoDirection::kWriteBack:
+      return io_uring_prep_sync_file_range(sqe, fd, bytes, command.offset, kWriteBackFlags);
+    case IoDirection::kDropCache:
+      return io_uring_prep_fadvise(sqe, fd, command.offset, bytes, POSIX_FADV_DONTNEED);
+  }
+}
+
+/// Adjacent commands of one direction, of which `first` is the first.
+void PrepareSeveral(io_uring_sqe* sqe, const IoCommand& first, const std::vector<iovec>& pieces) {
+  const int fd = first.file->fd;
+  const auto count = static_cast<unsigned>(pieces.size());
+  if (first.direction == IoDirection::kRead) {
+    io_uring_prep_readv(sqe, fd, pieces.data(), count, first.offset);
+  } else {
+    io_uring_prep_writev(sqe, fd, pieces.data(), count, first.offset);
+  }
 }
 
 }  // namespace
@@ -38,6 +63,8 @@ class RingStart {
 };
 
 UringEngine::UringEngine(const IoEngineOptions& options) : options_(options) {
+  submissions_.resize(options.queue_depth);
+  for (Submission& submission : submissions_) free_.push_back(&submission);
   unsubmitted_.reserve(options.queue_depth + 1);
   taken_.reserve(options.queue_depth);
   completed_.reserve(options.queue_depth);
@@ -69,9 +96,11 @@ absl::Status UringEngine::Start() {
 void UringEngine::Run(RingStart& start) {
   BlockAllSignals();
   base::SetUpThread("sluice-io", options_.cpus);
-  absl::Status created = CreateRing();
+  const RingOptions options{RingEntries(options_.queue_depth), options_.files};
+  absl::StatusOr<RingInfo> created = CreateRing(options, &ring_);
   const bool usable = created.ok();
-  start.status.set_value(std::move(created));
+  if (usable) info_ = *created;
+  start.status.set_value(created.status());
   if (!usable) return;
   for (FillRing(); !Finished(); FillRing()) {
     SubmitAndWait();
@@ -80,36 +109,18 @@ void UringEngine::Run(RingStart& start) {
   io_uring_queue_exit(&ring_);
 }
 
-absl::Status UringEngine::CreateRing() {
-  const std::uint32_t entries = RingEntries(options_.queue_depth);
-  int error = InitRing(entries, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN, &ring_);
-  // Kernels before 6.1 do not know the flags.
-  if (error == -EINVAL) error = InitRing(entries, 0, &ring_);
-  if (error < 0) return base::StatusFromErrno(-error, "io_uring_queue_init");
-  // Queues as small as these are charged to memlock once; a child process must not share them.
-  io_uring_ring_dontfork(&ring_);
-  absl::Status probed = ProbeOperations();
-  if (!probed.ok()) io_uring_queue_exit(&ring_);
-  return probed;
-}
-
-absl::Status UringEngine::ProbeOperations() {
-  io_uring_probe* probe = io_uring_get_probe_ring(&ring_);
-  if (probe == nullptr) return absl::UnimplementedError("io_uring cannot be probed");
-  const bool supported = io_uring_opcode_supported(probe, IORING_OP_READ) != 0 &&
-                         io_uring_opcode_supported(probe, IORING_OP_WRITE) != 0;
-  io_uring_free_probe(probe);
-  if (!supported) return absl::UnimplementedError("io_uring lacks the read and write operations");
-  return absl::OkStatus();
-}
-
 void UringEngine::SubmitChecked(IoRequest* request) {
   base::MutexLock lock(mutex_);
-  queue_.Push(request);
+  queue_.Push(request, RequestQueue::Clock::now());
   // From a completion: the thread looks at the queue before it sleeps.
   if (std::this_thread::get_id() == thread_.get_id()) return;
   // Under the lock: once it is free the request may complete and this engine be destroyed.
   if (std::exchange(may_sleep_, false)) Wake();
+}
+
+void UringEngine::Hasten(const IoFile& file, std::uint64_t offset, std::uint64_t bytes) {
+  base::MutexLock lock(mutex_);
+  queue_.Hasten(file, offset, bytes);
 }
 
 void UringEngine::Wake() {
@@ -119,18 +130,40 @@ void UringEngine::Wake() {
 
 void UringEngine::FillRing() {
   if (!wake_armed_) ArmWake();
-  for (IoRequest* request : TakeWaiting()) Prepare(request);
+  for (Submission* submission : TakeWaiting()) Prepare(submission);
 }
 
-std::vector<IoRequest*>& UringEngine::TakeWaiting() {
+std::vector<UringEngine::Submission*>& UringEngine::TakeWaiting() {
   taken_.clear();
   base::MutexLock lock(mutex_);
-  while (in_flight_ + taken_.size() < options_.queue_depth && !queue_.empty()) {
-    taken_.push_back(queue_.Pop());
+  const RequestQueue::Clock::time_point now = RequestQueue::Clock::now();
+  while (!free_.empty() && !queue_.empty()) {
+    Submission& submission = *free_.back();
+    free_.pop_back();
+    TakeInto(submission, queue_.Pop(now));
+    while (MayGrow(submission)) {
+      IoRequest* const next = queue_.PopAdjacent(*submission.requests.back(), now);
+      if (next == nullptr) break;
+      TakeInto(submission, next);
+    }
+    taken_.push_back(&submission);
   }
   // With requests left over, a completion wakes the thread.
   may_sleep_ = queue_.empty();
   return taken_;
+}
+
+void UringEngine::TakeInto(Submission& submission, IoRequest* request) {
+  const IoCommand& command = request->command;
+  submission.requests.push_back(request);
+  submission.pieces.push_back({command.data, command.bytes});
+  submission.bytes += command.bytes;
+}
+
+/// Whether one more request of the size of the last fits.
+bool UringEngine::MayGrow(const Submission& submission) const {
+  return submission.requests.size() < kPiecesMax &&
+         submission.bytes + submission.requests.back()->command.bytes <= options_.merge_bytes_max;
 }
 
 void UringEngine::ArmWake() {
@@ -142,19 +175,28 @@ void UringEngine::ArmWake() {
   unsubmitted_.push_back(nullptr);
 }
 
-void UringEngine::Prepare(IoRequest* request) {
+void UringEngine::Prepare(Submission* submission) {
   io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
   SLUICE_CHECK(sqe != nullptr, "never more in flight than the ring has entries");
-  const IoCommand& command = request->command;
-  const auto bytes = static_cast<unsigned>(command.bytes);
-  if (command.direction == IoDirection::kRead) {
-    io_uring_prep_read(sqe, command.file->fd, command.data, bytes, command.offset);
+  const IoCommand& first = submission->requests.front()->command;
+  if (submission->pieces.size() == 1) {
+    PrepareOne(sqe, first);
   } else {
-    io_uring_prep_write(sqe, command.file->fd, command.data, bytes, command.offset);
+    PrepareSeveral(sqe, first, submission->pieces);
+    merged_.fetch_add(submission->pieces.size() - 1, std::memory_order_relaxed);
   }
-  io_uring_sqe_set_data(sqe, request);
+  SetFile(sqe, *first.file);
+  io_uring_sqe_set_data(sqe, submission);
   ++in_flight_;
-  unsubmitted_.push_back(request);
+  unsubmitted_.push_back(submission);
+}
+
+void UringEngine::SetFile(io_uring_sqe* sqe, const IoFile& file) const {
+  if (!info_.files_registered) return;
+  const auto found = std::find(options_.files.begin(), options_.files.end(), file.fd);
+  if (found == options_.files.end()) return;
+  sqe->fd = static_cast<int>(found - options_.files.begin());
+  sqe->flags |= IOSQE_FIXED_FILE;
 }
 
 bool UringEngine::Finished() {
@@ -186,11 +228,11 @@ void UringEngine::FailUnsubmitted(int error_number) {
   ring_.sq.sqe_head = head;
   ring_.sq.sqe_tail = head;
   io_uring_smp_store_release(ring_.sq.ktail, head);
-  for (IoRequest* request : unsubmitted_) {
-    if (request == nullptr) {
+  for (Submission* submission : unsubmitted_) {
+    if (submission == nullptr) {
       wake_armed_ = false;
     } else {
-      completed_.push_back({request, -error_number});
+      completed_.push_back({submission, -error_number});
     }
   }
   unsubmitted_.clear();
@@ -211,9 +253,9 @@ void UringEngine::Reap() {
 }
 
 void UringEngine::TakeCompletion(const io_uring_cqe& cqe) {
-  auto* request = static_cast<IoRequest*>(io_uring_cqe_get_data(&cqe));
-  if (request != nullptr) {
-    completed_.push_back({request, cqe.res});
+  auto* submission = static_cast<Submission*>(io_uring_cqe_get_data(&cqe));
+  if (submission != nullptr) {
+    completed_.push_back({submission, cqe.res});
     return;
   }
   SLUICE_CHECK(cqe.res == static_cast<int>(sizeof(wake_count_)) || cqe.res == -EINTR ||
@@ -224,8 +266,32 @@ void UringEngine::TakeCompletion(const io_uring_cqe& cqe) {
 
 void UringEngine::RunCompletions() {
   in_flight_ -= static_cast<std::uint32_t>(completed_.size());
-  for (const Completed& done : completed_) done.request->Complete(done.result);
+  for (const Completed& done : completed_) {
+    Deliver(*done.submission, done.result);
+    done.submission->requests.clear();
+    done.submission->pieces.clear();
+    done.submission->bytes = 0;
+    free_.push_back(done.submission);
+  }
   completed_.clear();
+}
+
+/// A count is that of the requests from the first on. An error, or the end of a count, says nothing
+/// about those that follow: each of them is tried alone, so that nobody gets what concerns another.
+void UringEngine::Deliver(Submission& submission, std::int64_t result) {
+  if (submission.requests.size() == 1) return submission.requests.front()->Complete(result);
+  for (IoRequest* request : submission.requests) {
+    const std::int64_t moved =
+        std::clamp<std::int64_t>(result, 0, static_cast<std::int64_t>(request->command.bytes));
+    result -= moved;
+    moved > 0 ? request->Complete(moved) : TryAlone(request);
+  }
+}
+
+void UringEngine::TryAlone(IoRequest* request) {
+  request->alone_ = true;
+  base::MutexLock lock(mutex_);
+  queue_.Push(request, RequestQueue::Clock::now());
 }
 
 absl::StatusOr<std::unique_ptr<IoEngine>> MakeUringEngine(const IoEngineOptions& options) {

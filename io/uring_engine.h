@@ -1,9 +1,11 @@
 #pragma once
 
 #include <liburing.h>
+#include <sys/uio.h>
 
-#include <array>
+#include <atomic>
 #include <cstdint>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "io/file_descriptor.h"
 #include "io/io_engine.h"
 #include "io/request_queue.h"
+#include "io/uring_ring.h"
 
 namespace sluice::io {
 
@@ -19,7 +22,8 @@ namespace sluice::io {
 /// eventfd that the ring always has a read armed on.
 ///
 /// Never more in flight than queue_depth plus that read, so the completion queue, twice the size,
-/// cannot overflow.
+/// cannot overflow. Where the kernel can, the ring is restricted to reads and writes, and knows the
+/// files of the options by number.
 class UringEngine final : public IoEngine {
  public:
   explicit UringEngine(const IoEngineOptions& options);
@@ -28,24 +32,33 @@ class UringEngine final : public IoEngine {
   /// Starts the thread and makes the ring on it. Errors: those of io_uring_queue_init.
   absl::Status Start();
 
+  void Hasten(const IoFile& file, std::uint64_t offset, std::uint64_t bytes) override;
   std::string_view name() const override { return "io_uring"; }
+  std::string features() const override { return info_.features; }
+  std::uint64_t merged() const override { return merged_.load(std::memory_order_relaxed); }
 
  protected:
   void SubmitChecked(IoRequest* request) override;
 
  private:
+  /// One request of the kernel: a request of the queue, or several that are adjacent.
+  struct Submission {
+    std::vector<IoRequest*> requests;
+    std::vector<iovec> pieces;
+    std::uint64_t bytes = 0;
+  };
   struct Completed {
-    IoRequest* request;
+    Submission* submission;
     std::int64_t result;
   };
 
   void Run(class RingStart& start);
-  absl::Status CreateRing();
-  absl::Status ProbeOperations();
-
   void FillRing();
-  std::vector<IoRequest*>& TakeWaiting();
-  void Prepare(IoRequest* request);
+  std::vector<Submission*>& TakeWaiting();
+  void TakeInto(Submission& submission, IoRequest* request);
+  bool MayGrow(const Submission& submission) const;
+  void Prepare(Submission* submission);
+  void SetFile(io_uring_sqe* sqe, const IoFile& file) const;
   void ArmWake();
   bool Finished();
   void SubmitAndWait();
@@ -54,11 +67,15 @@ class UringEngine final : public IoEngine {
   void Reap();
   void TakeCompletion(const io_uring_cqe& cqe);
   void RunCompletions();
+  void Deliver(Submission& submission, std::int64_t result);
+  void TryAlone(IoRequest* request);
   void Wake();
 
   const IoEngineOptions options_;
   FileDescriptor wake_fd_;
   std::thread thread_;
+  RingInfo info_;  ///< written before Start returns
+  std::atomic<std::uint64_t> merged_{0};
 
   base::Mutex mutex_;
   RequestQueue queue_ ABSL_GUARDED_BY(mutex_);
@@ -72,9 +89,11 @@ class UringEngine final : public IoEngine {
   std::uint64_t wake_count_ = 0;
   std::uint32_t in_flight_ = 0;
   int refusals_in_a_row_ = 0;
+  std::vector<Submission> submissions_;  ///< queue_depth of them, never moved
+  std::vector<Submission*> free_;
   /// Prepared but not yet taken by the kernel, in order; null is the wake read.
-  std::vector<IoRequest*> unsubmitted_;
-  std::vector<IoRequest*> taken_;
+  std::vector<Submission*> unsubmitted_;
+  std::vector<Submission*> taken_;
   std::vector<Completed> completed_;
 };
 

@@ -30,6 +30,12 @@ struct IoOptions {
   /// Directory of the spill file; empty means /var/tmp/sluice-<uid>, which is made 0700. One that
   /// is named must exist, belong to the user and not be writable by group or others.
   std::string directory;
+  /// Free space of the directory's file system that is left alone: Create fails with
+  /// ResourceExhausted before the spill file takes that.
+  Bytes keep_free = 1_GiB;
+  /// Waiting requests of adjacent pages become one request of the kernel, up to this size; 0 bytes:
+  /// none do. Only with io_uring.
+  Bytes merge = 1_MiB;
   /// Requests in flight per ring, 1 to 1024. Half of it is what each direction of a link has in
   /// flight at most (less where an eighth of nvme would be kept free for that).
   std::uint32_t queue_depth = 32;

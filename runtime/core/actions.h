@@ -12,7 +12,7 @@ namespace sluice::core {
 
 /// Copy one page between the frames of neighbouring tiers. `generation` is that of the content: the
 /// last tier's checksum is bound to it. When `map` is set the target frame is mapped at the page's
-/// stable address before TaskDone.
+/// stable address before TaskDone. `urgent`: a ticket waits for it.
 struct StartCopy {
   TaskNumber task = 0;
   PageIndex page = 0;
@@ -23,6 +23,7 @@ struct StartCopy {
   TierIndex target = 0;
   FrameIndex target_frame = 0;
   bool map = false;
+  bool urgent = false;
   friend bool operator==(const StartCopy&, const StartCopy&) = default;
 };
 

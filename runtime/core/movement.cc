@@ -193,7 +193,8 @@ void Core::Impl::StartCopyTask(PageIndex index, Task task) {
                  source.frame,
                  task.target,
                  task.target_frame,
-                 task.map});
+                 task.map,
+                 task.purpose == Purpose::kDemand});
 }
 
 bool Core::Impl::LinkFull(TierIndex source, TierIndex target, Purpose purpose) {

@@ -48,14 +48,15 @@ std::string Text(const SetBudget& e) {
 }
 
 std::string Text(const StartCopy& a) {
-  return fmt::format("copy task {} page {} generation {} tier {} frame {} -> tier {} frame {}",
+  return fmt::format("copy task {} page {} generation {} tier {} frame {} -> tier {} frame {}{}",
                      a.task,
                      a.page,
                      a.generation,
                      a.source,
                      a.source_frame,
                      a.target,
-                     a.target_frame);
+                     a.target_frame,
+                     a.urgent ? " urgent" : "");
 }
 std::string Text(const StartFill& a) {
   return fmt::format("fill task {} page {} tier {} frame {} kind {}",

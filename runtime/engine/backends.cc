@@ -136,6 +136,8 @@ absl::Status Backends::MakeStore(const RuntimeOptions& options,
   store.page_bytes = options.page_bytes.count();
   store.slots = frames;
   store.queue_depth = options.io.queue_depth;
+  store.merge_bytes_max = options.io.merge.count();
+  store.keep_free_bytes = options.io.keep_free.count();
   store.require_io_uring = options.io.require_io_uring;
   store.require_direct = options.io.require_direct;
   store.disable_io_uring = options.io.disable_io_uring;

@@ -85,6 +85,7 @@ void DataMover::Submit(const core::StartCopy& order, const Segment& segment, io:
   } else if (tiers.is_store(order.target)) {
     const auto frame = tiers.memory(order.source)->Frame(order.source_frame);
     tiers.store()->Write(order.target_frame, identity, frame, std::move(done));
+    if (order.urgent) tiers.store()->Hasten(order.target_frame);
   } else if (DirectionOf(order) == core::Direction::kIn) {
     const auto frame = tiers.memory(order.source)->Frame(order.source_frame);
     tiers.device()->CopyIn(frame, order.target_frame, std::move(done));

@@ -57,6 +57,7 @@ absl::Status ReadTiers(Config& config, RuntimeOptions* options) {
   SLUICE_RETURN_IF_ERROR(config.Read("tiers.hbm.bytes", &options->hbm_bytes));
   SLUICE_RETURN_IF_ERROR(config.Read("tiers.dram.bytes", &options->dram_bytes));
   SLUICE_RETURN_IF_ERROR(config.Read("tiers.nvme.bytes", &options->nvme_bytes));
+  SLUICE_RETURN_IF_ERROR(config.Read("tiers.nvme.keep_free", &options->io.keep_free));
   return config.Read("tiers.nvme.directory", &options->io.directory);
 }
 
@@ -85,6 +86,7 @@ absl::Status ReadDevice(Config& config, RuntimeOptions* options) {
 
 absl::Status ReadIo(Config& config, IoOptions* io) {
   SLUICE_RETURN_IF_ERROR(ReadInteger(config, "io.queue_depth", 1, 1024, &io->queue_depth));
+  SLUICE_RETURN_IF_ERROR(config.Read("io.merge", &io->merge));
   SLUICE_RETURN_IF_ERROR(config.Read("io.require_io_uring", &io->require_io_uring));
   SLUICE_RETURN_IF_ERROR(config.Read("io.require_direct", &io->require_direct));
   SLUICE_RETURN_IF_ERROR(config.Read("io.disable_io_uring", &io->disable_io_uring));

@@ -1,7 +1,11 @@
 // What every engine promises below the store: checks, bounds, completions.
 #include "io/io_engine.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <cerrno>
 #include <functional>
 #include <latch>
 #include <memory>
@@ -42,7 +46,10 @@ class IoEngineTest : public ::testing::TestWithParam<std::string> {
     auto file = SpillFile::Create(*directory, {.bytes = kFileBytes});
     ASSERT_THAT(file, IsOk());
     file_ = *std::move(file);
-    const IoEngineOptions options{.queue_depth = queue_depth, .cpus = {}};
+    const IoEngineOptions options{.queue_depth = queue_depth,
+                                  .merge_bytes_max = 8 * kBlock,
+                                  .files = {file_->file().fd},
+                                  .cpus = {}};
     if (GetParam() == "threads") engine_ = MakeThreadEngine(options).value();
     if (GetParam() == "memory")
       engine_ = MakeMemoryEngine(std::make_shared<MemoryFile>(kFileBytes));
@@ -153,6 +160,81 @@ TEST_P(IoEngineTest, ACompletionMaySubmitTheSameRequestAgain) {
   ASSERT_THAT(engine_->Submit(&request), IsOk());
   done.wait();
   EXPECT_EQ(rounds, 100);
+}
+
+/// Submits `count` adjacent requests of one block from a completion, so that all of them wait at
+/// once; results by block.
+std::vector<std::int64_t> RunAtOnce(IoEngine& engine, const IoCommand& whole, std::size_t count) {
+  std::vector<CallbackRequest> requests(count);
+  std::vector<std::int64_t> results(count, 1);
+  std::latch done(static_cast<std::ptrdiff_t>(count));
+  for (std::size_t i = 0; i < count; ++i) {
+    requests[i].command = whole;
+    requests[i].command.offset += i * kBlock;
+    requests[i].command.data += i * kBlock;
+    requests[i].command.bytes = kBlock;
+    requests[i].on_complete = [&, i](std::int64_t result) {
+      results[i] = result;
+      done.count_down();
+    };
+  }
+  PageBuffer page(kBlock);
+  CallbackRequest first;
+  first.command = whole;
+  first.command.direction = IoDirection::kRead;
+  first.command.offset = 0;
+  first.command.data = page.span().data();
+  first.command.bytes = kBlock;
+  first.on_complete = [&](std::int64_t) {
+    for (CallbackRequest& request : requests) EXPECT_THAT(engine.Submit(&request), IsOk());
+  };
+  EXPECT_THAT(engine.Submit(&first), IsOk());
+  done.wait();
+  return results;
+}
+
+TEST_P(IoEngineTest, AdjacentRequestsThatWaitBecomeOneOfTheKernel) {
+  constexpr std::size_t kCount = 20;
+  PageBuffer pages(kCount * kBlock);
+  pages.Fill(9);
+  const IoCommand write = Command(IoDirection::kWrite, 5 * kBlock, pages.span());
+  for (const std::int64_t result : RunAtOnce(*engine_, write, kCount)) EXPECT_EQ(result, kBlock);
+  pages.Clear();
+  const IoCommand read = Command(IoDirection::kRead, 5 * kBlock, pages.span());
+  for (const std::int64_t result : RunAtOnce(*engine_, read, kCount)) EXPECT_EQ(result, kBlock);
+  EXPECT_TRUE(pages.Holds(9));
+  // Eight blocks at most in one: 8, 8 and 4, both ways.
+  EXPECT_EQ(engine_->merged(), GetParam() == "io_uring" ? 2 * (7 + 7 + 3) : 0);
+}
+
+TEST_P(IoEngineTest, WhatAMergedRequestDidNotReachIsTriedAlone) {
+  if (GetParam() == "memory") GTEST_SKIP() << "its file has no end to cut";
+  constexpr std::size_t kCount = 8;
+  PageBuffer pages(kCount * kBlock);
+  const IoCommand read = Command(IoDirection::kRead, 8 * kBlock, pages.span());
+  ASSERT_EQ(ftruncate(file_->file().fd, 11 * kBlock), 0);
+  const std::vector<std::int64_t> results = RunAtOnce(*engine_, read, kCount);
+  for (std::size_t i = 0; i < kCount; ++i) EXPECT_EQ(results[i], i < 3 ? kBlock : 0) << i;
+}
+
+TEST_P(IoEngineTest, AnErrorOfAMergedRequestIsThatOfTheRequestItBelongsTo) {
+  if (GetParam() == "memory") GTEST_SKIP() << "its memory is not the kernel's to check";
+  constexpr std::size_t kCount = 4;
+  PageBuffer pages(kCount * kBlock);
+  ASSERT_EQ(mprotect(pages.span().data() + 2 * kBlock, kBlock, PROT_READ), 0);
+  const IoCommand read = Command(IoDirection::kRead, 8 * kBlock, pages.span());
+  const std::vector<std::int64_t> results = RunAtOnce(*engine_, read, kCount);
+  ASSERT_EQ(mprotect(pages.span().data() + 2 * kBlock, kBlock, PROT_READ | PROT_WRITE), 0);
+  for (std::size_t i = 0; i < kCount; ++i) EXPECT_EQ(results[i], i == 2 ? -EFAULT : kBlock) << i;
+}
+
+TEST_P(IoEngineTest, WritesBackAndDropsWithoutMovingBytes) {
+  PageBuffer page(kBlock);
+  page.Fill(3);
+  EXPECT_EQ(Run(IoDirection::kWrite, 0, page.span()), kBlock);
+  EXPECT_EQ(Run(IoDirection::kWriteBack, 0, page.span()), 0);
+  EXPECT_EQ(Run(IoDirection::kDropCache, 0, page.span()), 0);
+  EXPECT_TRUE(page.Holds(3));
 }
 
 TEST_P(IoEngineTest, AnIdleEngineStopsAtEveryDepth) {

@@ -1,6 +1,9 @@
 #include "io/request_queue.h"
 
+#include <chrono>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -13,6 +16,9 @@ class IdleRequest final : public IoRequest {
   void Complete(std::int64_t) override {}
 };
 
+constexpr RequestQueue::Clock::time_point kStart{std::chrono::seconds(1)};
+constexpr IoFile kFile{.fd = -1, .bytes = 1 << 20};
+
 char LetterOf(const IoRequest& request) {
   return request.command.direction == IoDirection::kRead ? 'r' : 'w';
 }
@@ -20,17 +26,17 @@ char LetterOf(const IoRequest& request) {
 TEST(RequestQueueTest, EmptyQueuePopsNull) {
   RequestQueue queue;
   EXPECT_TRUE(queue.empty());
-  EXPECT_EQ(queue.Pop(), nullptr);
+  EXPECT_EQ(queue.Pop(kStart), nullptr);
 }
 
 TEST(RequestQueueTest, EachDirectionKeepsItsOrder) {
   RequestQueue queue;
   IdleRequest first(IoDirection::kWrite);
   IdleRequest second(IoDirection::kWrite);
-  queue.Push(&first);
-  queue.Push(&second);
-  EXPECT_EQ(queue.Pop(), &first);
-  EXPECT_EQ(queue.Pop(), &second);
+  queue.Push(&first, kStart);
+  queue.Push(&second, kStart);
+  EXPECT_EQ(queue.Pop(kStart), &first);
+  EXPECT_EQ(queue.Pop(kStart), &second);
   EXPECT_TRUE(queue.empty());
 }
 
@@ -38,10 +44,10 @@ TEST(RequestQueueTest, ReadsOvertakeWrites) {
   RequestQueue queue;
   IdleRequest write(IoDirection::kWrite);
   IdleRequest read(IoDirection::kRead);
-  queue.Push(&write);
-  queue.Push(&read);
-  EXPECT_EQ(queue.Pop(), &read);
-  EXPECT_EQ(queue.Pop(), &write);
+  queue.Push(&write, kStart);
+  queue.Push(&read, kStart);
+  EXPECT_EQ(queue.Pop(kStart), &read);
+  EXPECT_EQ(queue.Pop(kStart), &write);
 }
 
 TEST(RequestQueueTest, AnEndlessStreamOfReadsDoesNotStarveWrites) {
@@ -49,13 +55,13 @@ TEST(RequestQueueTest, AnEndlessStreamOfReadsDoesNotStarveWrites) {
   std::vector<std::unique_ptr<IdleRequest>> requests;
   for (int i = 0; i < 3; ++i) {
     requests.push_back(std::make_unique<IdleRequest>(IoDirection::kWrite));
-    queue.Push(requests.back().get());
+    queue.Push(requests.back().get(), kStart);
   }
   std::string order;
   for (int i = 0; i < 18; ++i) {
     requests.push_back(std::make_unique<IdleRequest>(IoDirection::kRead));
-    queue.Push(requests.back().get());
-    order += LetterOf(*queue.Pop());
+    queue.Push(requests.back().get(), kStart);
+    order += LetterOf(*queue.Pop(kStart));
   }
   EXPECT_EQ(order, "rrrrwrrrrwrrrrwrrr");
 }
@@ -64,13 +70,94 @@ TEST(RequestQueueTest, AnEndlessStreamOfWritesDoesNotDelayReads) {
   RequestQueue queue;
   IdleRequest writes[] = {IdleRequest(IoDirection::kWrite), IdleRequest(IoDirection::kWrite)};
   IdleRequest reads[] = {IdleRequest(IoDirection::kRead), IdleRequest(IoDirection::kRead)};
-  queue.Push(&writes[0]);
-  EXPECT_EQ(queue.Pop(), &writes[0]);
+  queue.Push(&writes[0], kStart);
+  EXPECT_EQ(queue.Pop(kStart), &writes[0]);
   for (int i = 0; i < 2; ++i) {
-    queue.Push(&writes[i]);
-    queue.Push(&reads[i]);
-    EXPECT_EQ(queue.Pop(), &reads[i]);
+    queue.Push(&writes[i], kStart);
+    queue.Push(&reads[i], kStart);
+    EXPECT_EQ(queue.Pop(kStart), &reads[i]);
   }
+}
+
+TEST(RequestQueueTest, AWriteThatWaitedLongOvertakesReads) {
+  RequestQueue queue;
+  IdleRequest write(IoDirection::kWrite);
+  IdleRequest reads[] = {IdleRequest(IoDirection::kRead), IdleRequest(IoDirection::kRead)};
+  queue.Push(&write, kStart);
+  for (IdleRequest& read : reads) queue.Push(&read, kStart);
+  const auto limit = kStart + RequestQueue::kWriteAgeMax;
+  EXPECT_EQ(queue.Pop(limit - std::chrono::microseconds(1)), &reads[0]);
+  EXPECT_EQ(queue.Pop(limit), &write);
+  EXPECT_EQ(queue.Pop(limit), &reads[1]);
+}
+
+TEST(RequestQueueTest, OldWritesDoNotStarveReads) {
+  RequestQueue queue;
+  std::vector<std::unique_ptr<IdleRequest>> requests;
+  for (int i = 0; i < 20; ++i) {
+    const IoDirection direction = i % 2 == 0 ? IoDirection::kWrite : IoDirection::kRead;
+    requests.push_back(std::make_unique<IdleRequest>(direction));
+    queue.Push(requests.back().get(), kStart);
+  }
+  std::string order;
+  const auto late = kStart + std::chrono::seconds(1);
+  while (!queue.empty()) order += LetterOf(*queue.Pop(late));
+  EXPECT_EQ(order, "wwwwrwwwwrwwrrrrrrrr");
+}
+
+TEST(RequestQueueTest, AHastenedWriteGoesFirst) {
+  RequestQueue queue;
+  IdleRequest read(IoDirection::kRead);
+  IdleRequest writes[] = {IdleRequest(IoDirection::kWrite), IdleRequest(IoDirection::kWrite)};
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    writes[i].command.file = &kFile;
+    writes[i].command.offset = 4096 * i;
+    queue.Push(&writes[i], kStart);
+  }
+  queue.Push(&read, kStart);
+  constexpr IoFile kOther{.fd = -1, .bytes = 1 << 20};
+  queue.Hasten(kOther, 4096, 4096);
+  queue.Hasten(kFile, 4096, 4096);
+  EXPECT_EQ(queue.Pop(kStart), &writes[1]);
+  EXPECT_EQ(queue.Pop(kStart), &read);
+  EXPECT_EQ(queue.Pop(kStart), &writes[0]);
+  EXPECT_TRUE(queue.empty());
+}
+
+TEST(RequestQueueTest, HastenedWritesDoNotStarveReads) {
+  RequestQueue queue;
+  std::vector<std::unique_ptr<IdleRequest>> requests;
+  for (int i = 0; i < 7; ++i) {
+    requests.push_back(
+        std::make_unique<IdleRequest>(i == 0 ? IoDirection::kRead : IoDirection::kWrite));
+    requests.back()->command.file = &kFile;
+    queue.Push(requests.back().get(), kStart);
+  }
+  queue.Hasten(kFile, 0, kFile.bytes);
+  std::string order;
+  while (!queue.empty()) order += LetterOf(*queue.Pop(kStart));
+  EXPECT_EQ(order, "wwwwrww");
+}
+
+TEST(RequestQueueTest, OnlyWhatContinuesIsAdjacent) {
+  RequestQueue queue;
+  IdleRequest reads[4] = {IdleRequest(IoDirection::kRead),
+                          IdleRequest(IoDirection::kRead),
+                          IdleRequest(IoDirection::kRead),
+                          IdleRequest(IoDirection::kRead)};
+  constexpr IoFile kOther{.fd = -1, .bytes = 1 << 20};
+  const std::uint64_t offsets[] = {0, 4096, 12288, 16384};
+  for (int i = 0; i < 4; ++i) {
+    reads[i].command.file = i == 3 ? &kOther : &kFile;
+    reads[i].command.offset = offsets[i];
+    reads[i].command.bytes = 4096;
+    queue.Push(&reads[i], kStart);
+  }
+  IoRequest* first = queue.Pop(kStart);
+  EXPECT_EQ(queue.PopAdjacent(*first, kStart), &reads[1]);
+  EXPECT_EQ(queue.PopAdjacent(reads[1], kStart), nullptr) << "a gap";
+  EXPECT_EQ(queue.Pop(kStart), &reads[2]);
+  EXPECT_EQ(queue.PopAdjacent(reads[2], kStart), nullptr) << "another file";
 }
 
 }  // namespace

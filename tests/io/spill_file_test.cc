@@ -109,6 +109,22 @@ TEST(SpillFileTest, MoreThanAnyFileMayHoldIsExhausted) {
   EXPECT_EQ(temp.entries(), 0);
 }
 
+TEST(SpillFileTest, SpaceThatIsToStayFreeIsNotTaken) {
+  const testing::TempDirectory temp;
+  const SpillDirectory directory = Open(temp.path());
+  struct statvfs info {};
+  ASSERT_EQ(fstatvfs(directory.fd.get(), &info), 0);
+  const std::uint64_t free = std::uint64_t{info.f_bavail} * info.f_frsize;
+  const auto refused = SpillFile::Create(directory, {.bytes = kBytes, .keep_free_bytes = free});
+  EXPECT_THAT(refused, IsStatus(Code::kResourceExhausted, "are to stay free"));
+  EXPECT_THAT(refused, IsStatus(Code::kResourceExhausted, "tiers.nvme.keep_free"));
+  EXPECT_THAT(SpillFile::Create(directory, {.bytes = kBytes, .keep_free_bytes = UINT64_MAX}),
+              IsStatus(Code::kResourceExhausted, "are to stay free"));
+  EXPECT_THAT(SpillFile::Create(directory, {.bytes = kBytes, .keep_free_bytes = free / 2}),
+              testing::IsOk());
+  EXPECT_EQ(temp.entries(), 0);
+}
+
 std::string FillSmallFileSystem(const std::string& path) {
   if (unshare(CLONE_NEWNS) != 0) return "skip: unshare";
   if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return "skip: private";

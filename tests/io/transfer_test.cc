@@ -20,6 +20,7 @@ class ScriptedEngine final : public IoEngine {
  public:
   explicit ScriptedEngine(std::vector<std::int64_t> results) : results_(std::move(results)) {}
 
+  void Hasten(const IoFile&, std::uint64_t, std::uint64_t) override {}
   std::string_view name() const override { return "scripted"; }
   void RunAll() {
     while (!waiting_.empty()) {

@@ -39,6 +39,9 @@ class FaultyEngine final : public io::IoEngine {
       : upstream_(std::move(upstream)), plan_(plan), page_bytes_(page_bytes) {}
 
   std::string_view name() const override { return upstream_->name(); }
+  void Hasten(const io::IoFile& file, std::uint64_t offset, std::uint64_t bytes) override {
+    upstream_->Hasten(file, offset, bytes);
+  }
   /// Whether the plan's operation was reached.
   bool struck() const;
 

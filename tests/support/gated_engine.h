@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -17,6 +18,18 @@ class GatedEngine final : public io::IoEngine {
   explicit GatedEngine(std::unique_ptr<io::IoEngine> upstream) : upstream_(std::move(upstream)) {}
 
   std::string_view name() const override { return upstream_->name(); }
+  void Hasten(const io::IoFile& file, std::uint64_t offset, std::uint64_t bytes) override {
+    {
+      base::MutexLock lock(mutex_);
+      hastened_.emplace_back(offset, bytes);
+    }
+    upstream_->Hasten(file, offset, bytes);
+  }
+  /// Offsets and lengths that were hastened.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> hastened() const {
+    base::MutexLock lock(mutex_);
+    return hastened_;
+  }
 
   /// Lets everything pass from now on.
   void Open() {
@@ -54,9 +67,10 @@ class GatedEngine final : public io::IoEngine {
   }
 
   const std::unique_ptr<io::IoEngine> upstream_;
-  base::Mutex mutex_;
+  mutable base::Mutex mutex_;
   base::CondVar changed_;
   std::vector<io::IoRequest*> held_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> hastened_ ABSL_GUARDED_BY(mutex_);
   bool open_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -44,6 +44,8 @@ class StoreUnderTest {
                     std::span<std::byte> data);
 
   // Below the store, at rest only.
+  /// Of its file; -1 where there is none.
+  int fd() const { return fd_; }
   void FlipByte(io::SlotIndex slot, std::size_t at);
   void SwapSlots(io::SlotIndex a, io::SlotIndex b);
   void Truncate(std::size_t bytes);

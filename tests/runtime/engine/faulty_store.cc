@@ -32,6 +32,7 @@ class FaultyStore : public io::PageStore {
     });
   }
 
+  void Hasten(io::SlotIndex slot) override { store_->Hasten(slot); }
   void Forget(io::SlotIndex slot) override { store_->Forget(slot); }
   io::PageStoreStats stats() const override { return store_->stats(); }
 

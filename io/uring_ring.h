@@ -1,0 +1,31 @@
+#pragma once
+
+#include <liburing.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace sluice::io {
+
+struct RingOptions {
+  std::uint32_t entries = 0;
+  /// To be known to the ring by number, their places in this list.
+  std::vector<int> files;
+};
+
+/// What the kernel granted.
+struct RingInfo {
+  bool files_registered = false;
+  std::string features;  ///< for people
+};
+
+/// Makes a ring that belongs to the calling thread, is not inherited by child processes, and does
+/// nothing but read and write; older kernels grant less of that. Errors: those of
+/// io_uring_queue_init, Unimplemented (reading and writing). Source: io_uring_setup(2),
+/// io_uring_register(2).
+absl::StatusOr<RingInfo> CreateRing(const RingOptions& options, io_uring* ring);
+
+}  // namespace sluice::io
