@@ -51,10 +51,12 @@ struct TierStats {
   std::uint64_t arena_bytes = 0;
 };
 
+/// Pages that were moved up ahead of need, each counted once however many links it crosses. What is
+/// neither of the four is on its way, or there and not used yet.
 struct PrefetchStats {
   std::uint64_t issued = 0;
   std::uint64_t hit = 0;      ///< complete before it was needed
-  std::uint64_t late = 0;     ///< still in flight when it was needed
+  std::uint64_t late = 0;     ///< still in flight, or not all the way up, when it was needed
   std::uint64_t revoked = 0;  ///< given up before use because an op needed the frame
   std::uint64_t wasted = 0;   ///< evicted unused
 };

@@ -34,7 +34,10 @@ struct CoreOptions {
 
 /// Counters, from the core's creation on.
 struct CoreCounters {
+  /// A page on its way up ahead of need, however many hops it takes and wherever it rests between
+  /// them: issued = hit + late + revoked + wasted + open.
   std::uint64_t prefetch_issued = 0;
+  std::uint64_t prefetch_open = 0;  ///< on the way, or there and not used yet
   std::uint64_t prefetch_hit = 0;
   std::uint64_t prefetch_late = 0;
   std::uint64_t prefetch_revoked = 0;

@@ -133,6 +133,7 @@ class Core::Impl {
   void FinishCopy(const Task& task);
   void FinishFill(const Task& task);
   void NoteComing(Page& p, TierIndex tier);
+  void EndPrefetch(Page& p, std::uint64_t* counter);
   void Arrive(PageIndex index, const Task& task, CopyState state);
   void AbandonTarget(const Task& task);
   void LoseSource(PageIndex index, TierIndex source);

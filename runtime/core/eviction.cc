@@ -210,9 +210,8 @@ void Core::Impl::EvictFree(TierIndex tier, PageIndex index, const Claim& claim) 
   const bool dead = !p.content || p.copies[tier].state == CopyState::kPlaced;
   ++(dead ? counters_.dropped_dead : counters_.dropped_clean);
   if (p.prefetched_tier == tier) {
-    p.prefetched_tier = kNoTier;
     const bool revoked = claim.purpose == Purpose::kDemand;
-    ++(revoked ? counters_.prefetch_revoked : counters_.prefetch_wasted);
+    EndPrefetch(p, revoked ? &counters_.prefetch_revoked : &counters_.prefetch_wasted);
   }
   DropCopy(index, tier);
   Recheck(index);

@@ -110,6 +110,10 @@ void Core::Impl::DropCopy(PageIndex index, TierIndex tier) {
   Emit(DropFrame{index, tier, copy.frame, copy.mapped});
   GiveFrame(tier, copy.frame, p);
   copy = PageCopy{};
+  // A prefetch that has lost what it brought, or that nobody takes further up.
+  const bool stuck =
+      p.coming_tier < tier && p.tasks == 0 && p.copies[p.coming_tier].state == CopyState::kNone;
+  if (p.prefetched_tier == tier || stuck) EndPrefetch(p, &counters_.prefetch_wasted);
 }
 
 void Core::Impl::DropStale(PageIndex index) {

@@ -213,9 +213,21 @@ bool Core::Impl::LinkFull(TierIndex source, TierIndex target, Purpose purpose) {
 
 /// One prefetch, however many hops it takes.
 void Core::Impl::NoteComing(Page& p, TierIndex tier) {
-  if (p.coming_tier == tier) return;
+  const bool goes_on = p.coming_tier != kNoTier || p.prefetched_tier != kNoTier;
   p.coming_tier = tier;
+  p.prefetched_tier = kNoTier;
+  if (goes_on) return;
   ++counters_.prefetch_issued;
+  ++counters_.prefetch_open;
+}
+
+/// Counts how the page's prefetch came out, if it has one.
+void Core::Impl::EndPrefetch(Page& p, std::uint64_t* counter) {
+  if (p.coming_tier == kNoTier && p.prefetched_tier == kNoTier) return;
+  p.coming_tier = kNoTier;
+  p.prefetched_tier = kNoTier;
+  --counters_.prefetch_open;
+  ++*counter;
 }
 
 void Core::Impl::On(const TaskDone& event) {
@@ -315,7 +327,7 @@ void Core::Impl::On(const TaskFailed& event) {
 void Core::Impl::AbandonTarget(const Task& task) {
   Page& p = page(task.page);
   PageCopy& target = p.copies[task.target];
-  p.coming_tier = kNoTier;
+  if (p.coming_tier != kNoTier) EndPrefetch(p, &counters_.prefetch_wasted);
   if (task.kind == TaskKind::kMap) {
     target.mapping = false;
     return;

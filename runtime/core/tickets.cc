@@ -73,13 +73,8 @@ void Core::Impl::QueueNeeds(std::unique_ptr<Ticket> owned) {
 }
 
 void Core::Impl::CountPrefetch(Page& p, TierIndex tier, bool ready) {
-  if (p.prefetched_tier == tier) {
-    ++(ready ? counters_.prefetch_hit : counters_.prefetch_late);
-  } else if (p.coming_tier == tier) {
-    ++counters_.prefetch_late;
-  }
-  p.prefetched_tier = kNoTier;
-  p.coming_tier = kNoTier;
+  const bool hit = ready && p.prefetched_tier == tier;
+  EndPrefetch(p, hit ? &counters_.prefetch_hit : &counters_.prefetch_late);
   p.hint_tier = kNoTier;
   p.given_up = false;
 }
@@ -303,7 +298,7 @@ void Core::Impl::KillContent(PageIndex index) {
   p.content = false;
   p.file_home = false;
   p.lost = false;
-  p.coming_tier = kNoTier;
+  EndPrefetch(p, &counters_.prefetch_wasted);
   p.hint_tier = kNoTier;
 }
 

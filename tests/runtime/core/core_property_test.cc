@@ -69,6 +69,10 @@ bool RunSeed(std::uint64_t seed, Totals* totals) {
   const SeedOnAbort announce(&workload, scenario);
   workload.Run();
   Add(workload.driver(), totals);
+  const CoreCounters& counters = workload.driver().core().counters();
+  EXPECT_EQ(counters.prefetch_issued,
+            counters.prefetch_hit + counters.prefetch_late + counters.prefetch_revoked +
+                counters.prefetch_wasted + counters.prefetch_open);
   EXPECT_TRUE(workload.driver().verdict().ok()) << "repeat with SLUICE_TEST_SEED=" << seed << "\n"
                                                 << ToString(scenario) << "\n"
                                                 << workload.driver().Report();

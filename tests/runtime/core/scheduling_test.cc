@@ -114,6 +114,33 @@ TEST_F(SchedulingTest, SmallOpsAreLookedAheadForUntilAShareOfALowerTierIsCovered
   EXPECT_FALSE(Resident(32, 1));
 }
 
+TEST_F(SchedulingTest, APrefetchThatCrossesTwoLinksIsOne) {
+  Start({.frames = {4, 6, 64}, .policy = "min", .prefetch_ops = 2});
+  constexpr PageIndex kPages = 12;
+  Create(kPages, 2);
+  for (PageIndex page = 0; page < kPages; ++page) RunOp({Write(page)});
+  const auto read_all = [&] {
+    driver().Send(BeginIteration{0});
+    for (PageIndex page = 0; page < kPages; ++page) RunOp({Read(page)}, 0, page);
+    driver().Send(EndIteration{});
+    driver().Drain();
+  };
+  read_all();
+  read_all();
+  const CoreCounters before = driver().core().counters();
+  read_all();
+  const CoreCounters& after = driver().core().counters();
+  const std::uint64_t issued = after.prefetch_issued - before.prefetch_issued;
+  EXPECT_GT(after.prefetch_hit, before.prefetch_hit);
+  // Every page is used once: a second prefetch of it could not be used.
+  EXPECT_LE(issued, kPages + after.prefetch_revoked + after.prefetch_wasted -
+                        before.prefetch_revoked - before.prefetch_wasted);
+  EXPECT_LE(after.prefetch_open, 6u + 4u);
+  EXPECT_EQ(after.prefetch_issued,
+            after.prefetch_hit + after.prefetch_late + after.prefetch_revoked +
+                after.prefetch_wasted + after.prefetch_open);
+}
+
 TEST_F(SchedulingTest, KeysHaveSchedulesOfTheirOwn) {
   StartTwoTiers(4, "min", 2);
   Create(8, 1);
