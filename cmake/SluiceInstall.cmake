@@ -8,6 +8,7 @@ add_library(sluice_umbrella INTERFACE)
 add_library(sluice::sluice ALIAS sluice_umbrella)
 set_target_properties(sluice_umbrella PROPERTIES EXPORT_NAME sluice)
 target_link_libraries(sluice_umbrella INTERFACE sluice_engine)
+target_compile_features(sluice_umbrella INTERFACE cxx_std_20)
 
 # The umbrella and what it reaches; an export that misses one is an error of CMake.
 install(TARGETS sluice_umbrella sluice_engine sluice_core sluice_device sluice_io sluice_numa
