@@ -135,6 +135,24 @@ PageStoreStats FilePageStore::stats() const {
 
 }  // namespace
 
+void PageStoreStats::Add(const PageStoreStats& other) {
+  if (engine_reason.empty()) {
+    engine = other.engine;
+    engine_reason = other.engine_reason;
+    engine_features = other.engine_features;
+  }
+  if (direct) {
+    direct = other.direct;
+    direct_reason = other.direct_reason;
+  }
+  reads += other.reads;
+  writes += other.writes;
+  short_io += other.short_io;
+  merged += other.merged;
+  retries += other.retries;
+  checksum_failures += other.checksum_failures;
+}
+
 std::unique_ptr<PageStore> AssemblePageStore(const PageStoreOptions& options,
                                              PageStoreParts parts,
                                              base::WorkerPool& workers) {

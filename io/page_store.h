@@ -53,6 +53,15 @@ struct PageStoreOptions {
   std::vector<int> cpus;
 };
 
+/// One of several drives.
+struct DriveStats {
+  std::string directory;
+  std::uint64_t reads = 0;
+  std::uint64_t writes = 0;
+  double bytes_per_second = 0;  ///< while busy, as last seen; 0: not known yet
+  bool fenced = false;          ///< failed: written no more
+};
+
 struct PageStoreStats {
   std::string engine;           ///< "io_uring", "threads", "memory"
   std::string engine_reason;    ///< why not io_uring; empty when it is
@@ -65,6 +74,10 @@ struct PageStoreStats {
   std::uint64_t merged = 0;             ///< requests that reached the kernel within another one
   std::uint64_t retries = 0;            ///< attempts repeated because the one before moved nothing
   std::uint64_t checksum_failures = 0;  ///< reads whose bytes did not verify, re-reads included
+  std::vector<DriveStats> drives;       ///< empty: there is one, and it is `engine` and the rest
+
+  /// Adds the counters of another drive; a fallback of either is one of both.
+  void Add(const PageStoreStats& other);
 };
 
 /// Pages in the slots of one preallocated, nameless file (O_TMPFILE, 0600), scratch by design:

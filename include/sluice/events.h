@@ -40,6 +40,14 @@ struct TierFencedEvent {
   absl::Status cause;
 };
 
+/// One of several drives of nvme failed several times in a row. It is written no more; its pages
+/// that have another copy are written elsewhere when they leave, the others are read from it as
+/// long as it gives them.
+struct DriveFencedEvent {
+  std::string directory;
+  absl::Status cause;
+};
+
 /// A transfer passed its deadline and has not completed; its frame is quarantined until it does.
 struct TransferStalledEvent {
   std::string tensor;
@@ -57,6 +65,7 @@ class EventListener {
   virtual void OnPageLost(const PageLostEvent&) {}
   virtual void OnFallback(const FallbackEvent&) {}
   virtual void OnTierFenced(const TierFencedEvent&) {}
+  virtual void OnDriveFenced(const DriveFencedEvent&) {}
   virtual void OnTransferStalled(const TransferStalledEvent&) {}
 };
 

@@ -30,6 +30,9 @@ struct IoOptions {
   /// Directory of the spill file; empty means /var/tmp/sluice-<uid>, which is made 0700. One that
   /// is named must exist, belong to the user and not be writable by group or others.
   std::string directory;
+  /// Further drives, a directory of each, with the same rules: pages are spread over all of them in
+  /// proportion to the rates that they show, and tiers.nvme.bytes is divided evenly.
+  std::vector<std::string> more_directories;
   /// Free space of the directory's file system that is left alone: Create fails with
   /// ResourceExhausted before the spill file takes that.
   Bytes keep_free = 1_GiB;

@@ -69,12 +69,24 @@ struct EvictionStats {
   std::uint64_t cleaned = 0;         ///< written ahead and kept
 };
 
+/// One of several drives of nvme.
+struct DriveStats {
+  std::string directory;
+  std::uint64_t reads = 0;      ///< pages
+  std::uint64_t writes = 0;     ///< pages
+  double bytes_per_second = 0;  ///< both directions while busy, as last seen; 0: not known yet
+  bool fenced = false;          ///< failed: written no more
+};
+
 struct IoStats {
   std::string engine;  ///< "io_uring" or "threads"
   bool direct = false;
   std::uint64_t short_io = 0;
   std::uint64_t retries = 0;
   std::uint64_t checksum_failures = 0;
+  std::uint64_t merged = 0;        ///< requests that reached the kernel within another one
+  std::string features;            ///< what the kernel granted the engine; empty: no choice
+  std::vector<DriveStats> drives;  ///< empty: there is one
 };
 
 struct Stats {

@@ -220,6 +220,7 @@ class Core::Impl {
   void On(const ReserveFrames& event);
   void On(const ReleaseFrames& event);
   void On(const SetBudget& event);
+  void On(const AbandonCopies& event);
   void VacateBudgets();
   void Vacate(TierIndex tier, FrameIndex frame);
   std::uint32_t PinnedFrames(TierIndex tier) const;

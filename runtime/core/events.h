@@ -107,6 +107,12 @@ struct SetBudget {
   FrameIndex frames = 0;
 };
 
+/// What holds these frames of the last tier may soon be unreadable: pages that have another copy
+/// let go of the one there, so that they are written elsewhere when they leave. The others stay.
+struct AbandonCopies {
+  std::vector<FrameIndex> frames;
+};
+
 using Event = std::variant<CreateSegment,
                            DiscardPages,
                            FreePages,
@@ -120,7 +126,8 @@ using Event = std::variant<CreateSegment,
                            TaskFailed,
                            ReserveFrames,
                            ReleaseFrames,
-                           SetBudget>;
+                           SetBudget,
+                           AbandonCopies>;
 
 /// One line of text, for the event history.
 std::string ToString(const Event& event);

@@ -205,6 +205,25 @@ bool Core::Impl::MoverMakesWay(TierIndex tier, const Claim& claim) const {
   return copy.state == CopyState::kValid && !copy.transit && !PinnedAt(mover, tier);
 }
 
+void Core::Impl::On(const AbandonCopies& event) {
+  const TierIndex tier = last_tier();
+  for (const FrameIndex frame : event.frames) {
+    const PageIndex index = tiers_[tier].pool.owner(frame);
+    if (index == kNoPage) continue;
+    Page& p = page(index);
+    const PageCopy& copy = p.copies[tier];
+    const bool idle = copy.readers == 0 && !copy.mapping && !PinnedAt(p, tier);
+    const bool another = std::any_of(p.copies.begin(), p.copies.begin() + tier, [](const auto& c) {
+      return c.state == CopyState::kValid;
+    });
+    if (copy.frame != frame || copy.state != CopyState::kValid || !idle || !another) continue;
+    DropCopy(index, tier);
+    Recheck(index);
+    ReconsiderGoal(index);
+    UpdateFacts(index);
+  }
+}
+
 void Core::Impl::EvictFree(TierIndex tier, PageIndex index, const Claim& claim) {
   Page& p = page(index);
   const bool dead = !p.content || p.copies[tier].state == CopyState::kPlaced;

@@ -46,6 +46,9 @@ std::string Text(const ReleaseFrames& e) {
 std::string Text(const SetBudget& e) {
   return fmt::format("set budget of tier {} to {} frames", e.tier, e.frames);
 }
+std::string Text(const AbandonCopies& e) {
+  return fmt::format("abandon copies in {} frames", e.frames.size());
+}
 
 std::string Text(const StartCopy& a) {
   return fmt::format("copy task {} page {} generation {} tier {} frame {} -> tier {} frame {}{}",

@@ -50,6 +50,17 @@ bool AllHuge(const device::Device& device) {
          static_cast<double>(possible);
 }
 
+absl::StatusOr<std::unique_ptr<io::PageStore>> CreateStore(const io::PageStoreOptions& store,
+                                                           const IoOptions& io,
+                                                           const BackendHooks& hooks,
+                                                           base::WorkerPool& workers) {
+  if (io.more_directories.empty()) return io::PageStore::Create(store, workers);
+  io::DriveSetOptions drives{
+      .store = store, .directories = {io.directory}, .on_fenced = hooks.on_drive_fenced};
+  for (const std::string& directory : io.more_directories) drives.directories.push_back(directory);
+  return io::CreateDriveSet(drives, workers);
+}
+
 absl::StatusOr<std::vector<numa::MemoryNode>> NodesForDram(const BackendHooks& hooks) {
   if (!hooks.memory_nodes.empty()) return hooks.memory_nodes;
   SLUICE_ASSIGN_OR_RETURN(const numa::Topology topology, numa::DiscoverTopology());
@@ -143,7 +154,7 @@ absl::Status Backends::MakeStore(const RuntimeOptions& options,
   store.disable_io_uring = options.io.disable_io_uring;
   store.disable_direct = options.io.disable_direct;
   store.cpus = options.cpus;
-  SLUICE_ASSIGN_OR_RETURN(store_, io::PageStore::Create(store, *workers_));
+  SLUICE_ASSIGN_OR_RETURN(store_, CreateStore(store, options.io, hooks, *workers_));
   if (hooks.wrap_store) store_ = hooks.wrap_store(std::move(store_));
   const io::PageStoreStats stats = store_->stats();
   if (stats.engine != "io_uring") {

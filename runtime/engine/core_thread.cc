@@ -226,6 +226,18 @@ void CoreThread::On(ReleaseFramesNotice& notice) {
   if (!stopping_) Feed(core::ReleaseFrames{notice.reservation});
 }
 
+void CoreThread::On(DriveFencedNotice& notice) {
+  if (stopping_) return;
+  const DriveFencedEvent event{notice.drive.directory, notice.drive.cause};
+  parts_.logger->Error(fmt::format("drive {} takes no pages any more, {} are on it: {}",
+                                   event.directory,
+                                   notice.drive.slots.size(),
+                                   base::ToStd(event.cause.message())));
+  parts_.health->NoteFenced(event);
+  if (parts_.listener != nullptr) parts_.listener->OnDriveFenced(event);
+  Feed(core::AbandonCopies{std::move(notice.drive.slots)});
+}
+
 void CoreThread::On(StopNotice&) {
   stopping_ = true;
   tickets_.ForEach([this](const TicketBook::Entry& entry) {

@@ -79,6 +79,7 @@ class CoreThread {
   void On(ReleaseNotice& notice);
   void On(CancelNotice& notice);
   void On(ReleaseFramesNotice& notice);
+  void On(DriveFencedNotice& notice);
   void On(StopNotice& notice);
   void NoteSuccess(const TaskBook::Task& task);
   void NoteFailure(const Completion& completion, const TaskBook::Task& task);

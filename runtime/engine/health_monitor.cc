@@ -25,6 +25,12 @@ void HealthMonitor::NoteFenced(const TierFencedEvent& event) {
       fmt::format("{} takes no pages: {}", ToString(event.tier), Message(event.cause));
 }
 
+void HealthMonitor::NoteFenced(const DriveFencedEvent& event) {
+  base::MutexLock lock(mutex_);
+  reasons_.push_back(
+      fmt::format("drive {} takes no pages any more: {}", event.directory, Message(event.cause)));
+}
+
 bool HealthMonitor::NoteTakesPages(TierId tier) {
   base::MutexLock lock(mutex_);
   return fenced_.erase(tier) > 0;

@@ -15,6 +15,7 @@ class HealthMonitor {
  public:
   void NoteFallback(const FallbackEvent& event);
   void NoteFenced(const TierFencedEvent& event);
+  void NoteFenced(const DriveFencedEvent& event);
   /// The tier has taken a page. True when it had been noted as fenced.
   bool NoteTakesPages(TierId tier);
   void NoteLostPage(const PageLostEvent& event);

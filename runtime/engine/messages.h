@@ -10,6 +10,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "io/drive_set.h"
 #include "runtime/core/events.h"
 #include "runtime/engine/request_builder.h"
 #include "runtime/engine/segment.h"
@@ -92,6 +93,10 @@ struct CancelNotice {
 struct ReleaseFramesNotice {
   core::ReservationNumber reservation = 0;
 };
+/// A drive of the store has failed.
+struct DriveFencedNotice {
+  io::FencedDrive drive;
+};
 /// No requests come any more: fail what waits, let tasks in flight end, return.
 struct StopNotice {};
 
@@ -108,6 +113,7 @@ using Message = std::variant<AcquireRequest,
                              ReleaseNotice,
                              CancelNotice,
                              ReleaseFramesNotice,
+                             DriveFencedNotice,
                              StopNotice>;
 
 }  // namespace sluice::engine

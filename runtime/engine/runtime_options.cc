@@ -58,7 +58,8 @@ absl::Status ReadTiers(Config& config, RuntimeOptions* options) {
   SLUICE_RETURN_IF_ERROR(config.Read("tiers.dram.bytes", &options->dram_bytes));
   SLUICE_RETURN_IF_ERROR(config.Read("tiers.nvme.bytes", &options->nvme_bytes));
   SLUICE_RETURN_IF_ERROR(config.Read("tiers.nvme.keep_free", &options->io.keep_free));
-  return config.Read("tiers.nvme.directory", &options->io.directory);
+  SLUICE_RETURN_IF_ERROR(config.Read("tiers.nvme.directory", &options->io.directory));
+  return config.Read("tiers.nvme.more_directories", &options->io.more_directories);
 }
 
 /// `device = "cuda"` alone, or `kind` in a [device] section.

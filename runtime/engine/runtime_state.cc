@@ -55,7 +55,11 @@ absl::Status RuntimeState::SetUp(const engine::BackendHooks& hooks) {
   if (options_.custom_policy == nullptr) {  // before memory is touched for nothing
     SLUICE_RETURN_IF_ERROR(core::CreatePolicy(options_.policy).status());
   }
-  SLUICE_ASSIGN_OR_RETURN(backends_, engine::Backends::Create(options_, hooks));
+  engine::BackendHooks told = hooks;
+  told.on_drive_fenced = [mailbox = mailbox_](const io::FencedDrive& drive) {
+    mailbox->Post(engine::DriveFencedNotice{drive});
+  };
+  SLUICE_ASSIGN_OR_RETURN(backends_, engine::Backends::Create(options_, told));
   tiers_ = &backends_->tiers();
   SLUICE_ASSIGN_OR_RETURN(const core::CoreOptions core_options, MakeCoreOptions());
   SLUICE_ASSIGN_OR_RETURN(auto core, core::Core::Create(core_options));

@@ -13,7 +13,7 @@ constexpr std::size_t kBlocksMax = 12;
 // --- whoever else calls -----------------------------------------------------------------------
 
 void RandomWorkload::Disturb() {
-  switch (Below(9)) {
+  switch (Below(10)) {
     case 0:
     case 1:
       return Prefetch();
@@ -32,6 +32,8 @@ void RandomWorkload::Disturb() {
       return scenario_.budgets ? ReserveOne() : void();
     case 7:
       return scenario_.budgets ? ChangeBudget() : void();
+    case 8:
+      return AbandonSome();
     default:
       return Misuse();
   }
@@ -75,6 +77,15 @@ void RandomWorkload::ChangeBudget() {
   if (most - cut == driver_.frames().limit(tier)) return;
   budget_pending_ = true;
   driver_.Send(SetBudget{.tier = tier, .frames = most - cut});
+}
+
+void RandomWorkload::AbandonSome() {
+  AbandonCopies event;
+  const FrameIndex frames = scenario_.driver.frames.back();
+  for (FrameIndex frame = 0; frame < frames; ++frame) {
+    if (Chance(300)) event.frames.push_back(frame);
+  }
+  driver_.Send(std::move(event));
 }
 
 /// What a buggy user does; nothing may come of it.

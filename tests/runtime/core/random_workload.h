@@ -113,6 +113,7 @@ class RandomWorkload {
   void FreeOne();
   void ReserveOne();
   void ChangeBudget();
+  void AbandonSome();
   void Misuse();
 
   void TakeAnswers();

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace sluice::io {
+
+/// The rate that a drive shows while it is busy, and its turn among the others.
+/// Threads: externally synchronised.
+class DriveMeter {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  void Begin(Clock::time_point now);
+  void End(std::uint64_t bytes, Clock::time_point now);
+
+  /// Bytes per second, smoothed over windows of kWindow operations; 0 while unknown.
+  double rate() const { return rate_; }
+  /// The same, or less where an operation of `bytes` is taking longer than that now.
+  double RateAt(Clock::time_point now, std::uint64_t bytes) const;
+
+  /// Where the drive stands in a fair queue: with bytes / rate added at each write, the drive that
+  /// stands first is the next to be written.
+  double turn() const { return turn_; }
+  /// `first`: where the queue begins, so that a drive that was idle does not catch up.
+  void TakeTurn(double first, double cost);
+
+ private:
+  static constexpr int kWindow = 16;
+  static constexpr double kShareOfNew = 0.3;
+
+  double rate_ = 0;
+  double turn_ = 0;
+  int outstanding_ = 0;
+  Clock::time_point busy_since_;
+  double busy_seconds_ = 0;
+  std::uint64_t bytes_ = 0;
+  int operations_ = 0;
+};
+
+}  // namespace sluice::io
