@@ -19,6 +19,7 @@ namespace {
 
 constexpr int kInheritedAs = 3;
 constexpr int kPollMilliseconds = 50;
+constexpr int kTerminatePolls = 60;
 
 /// What posix_spawn does on the way to the child.
 class SpawnSetUp {
@@ -85,6 +86,18 @@ bool ReadAll(int fd, const InterruptedFn& interrupted, std::string* text) {
   }
 }
 
+/// Asks the program to end, and waits until nobody holds the pipe any more: a child of fio has a
+/// session of its own, which only fio can end. Who does not listen is killed.
+void Terminate(pid_t process, int fd) {
+  kill(-process, SIGTERM);
+  std::string ignored;
+  for (int polls = 0; polls < kTerminatePolls; ++polls) {
+    pollfd readable{.fd = fd, .events = POLLIN, .revents = 0};
+    if (poll(&readable, 1, kPollMilliseconds) > 0 && !ReadMore(fd, &ignored)) return;
+  }
+  kill(-process, SIGKILL);
+}
+
 }  // namespace
 
 absl::StatusOr<ChildOutput> RunChild(const ChildOptions& options) {
@@ -99,8 +112,7 @@ absl::StatusOr<ChildOutput> RunChild(const ChildOptions& options) {
   if (!process.ok()) return process.status();
   ChildOutput output;
   const bool whole = ReadAll(reader.get(), options.interrupted, &output.text);
-  // The group, as a program may have children that hold the files.
-  if (!whole) kill(-*process, SIGKILL);
+  if (!whole) Terminate(*process, reader.get());
   output.exit_code = WaitFor(*process);
   if (!whole) return absl::CancelledError("interrupted");
   return output;

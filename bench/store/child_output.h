@@ -22,7 +22,8 @@ struct ChildOutput {
   std::string text;   ///< standard output and standard error
 };
 
-/// Runs a program to its end, in a process group of its own, which is killed when interrupted.
+/// Runs a program to its end, in a process group of its own, which is terminated when interrupted,
+/// and killed if it has not ended after 3 seconds.
 /// Errors: NotFound (no such program), Cancelled (interrupted), others of posix_spawn(3).
 absl::StatusOr<ChildOutput> RunChild(const ChildOptions& options);
 

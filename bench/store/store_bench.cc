@@ -18,7 +18,7 @@ namespace sluice::bench {
 namespace {
 
 /// What the peers and checksums take of the time, in minutes; they come last.
-constexpr double kMinutesAfter = 1.2;
+constexpr double kMinutesAfter = 0.9;
 
 absl::Status CheckPattern(const std::string& pattern) {
   std::vector<std::string> names = ChecksumRowNames();

@@ -31,6 +31,7 @@ TEST(FioTest, CommandSaysWhatOursDoes) {
                            "--runtime=1000ms",
                            "--time_based",
                            "--output-format=json",
+                           "--scramble_buffers=0",
                            "--rw=randrw",
                            "--bs=1048576",
                            "--size=67108864",
