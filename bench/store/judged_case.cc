@@ -44,6 +44,9 @@ class JudgedRun {
   }
   absl::StatusOr<double> RunCeiling();
   absl::Status RunPlain(const Round& round);
+  Row MakeRow(const std::string& name,
+              const std::vector<Round>& rounds,
+              const std::vector<double>& cpu) const;
 
   const Session& session_;
   const Load load_;
@@ -82,24 +85,30 @@ absl::Status JudgedRun::RunRound(int index) {
 absl::Status JudgedRun::RunPlain(const Round& round) {
   SLUICE_RETURN_IF_ERROR(session_.CheckInterrupted());
   SLUICE_ASSIGN_OR_RETURN(const Sample plain, RunPlainLoop(session_.file(), load_));
+  cpu_.plain_loop.push_back(plain.CpuSecondsPerGiB());
   plain_rounds_.push_back(
       {.first = round.first, .ours = plain.GiBPerSecond(), .second = round.second});
   return absl::OkStatus();
 }
 
-JudgedResult JudgedRun::Result() const {
-  JudgedResult result{.row = MakeJudgedRow(CaseName(load_.which), rounds_)};
-  result.row.huge_pages = side_->huge();
-  result.row.ceiling_of = session_.ceiling_name();
-  result.row.depth = load_.depth;
+Row JudgedRun::MakeRow(const std::string& name,
+                       const std::vector<Round>& rounds,
+                       const std::vector<double>& cpu) const {
+  Row row = MakeJudgedRow(name, rounds);
+  row.huge_pages = side_->huge();
+  row.ceiling_of = session_.ceiling_name();
+  row.depth = load_.depth;
+  row.cpu_per_gib = Median(cpu);
   const double ceiling_cpu = Median(cpu_.ceiling);
-  result.row.cpu_per_gib = Median(cpu_.ours);
-  if (ceiling_cpu > 0) result.row.cpu_ratio = *result.row.cpu_per_gib / ceiling_cpu;
+  if (ceiling_cpu > 0) row.cpu_ratio = *row.cpu_per_gib / ceiling_cpu;
+  return row;
+}
+
+JudgedResult JudgedRun::Result() const {
+  const std::string name = CaseName(load_.which);
+  JudgedResult result{.row = MakeRow(name, rounds_, cpu_.ours)};
   if (!plain_rounds_.empty()) {
-    result.plain_loop = MakeJudgedRow("plain-loop/" + CaseName(load_.which), plain_rounds_);
-    result.plain_loop->huge_pages = true;
-    result.plain_loop->ceiling_of = session_.ceiling_name();
-    result.plain_loop->depth = load_.depth;
+    result.plain_loop = MakeRow("plain-loop/" + name, plain_rounds_, cpu_.plain_loop);
   }
   return result;
 }

@@ -28,6 +28,7 @@ Row MakeJudgedRow(const std::string& name, const std::vector<Round>& rounds);
 struct CpuCosts {
   std::vector<double> ours;
   std::vector<double> ceiling;
+  std::vector<double> plain_loop;
 };
 
 struct JudgedResult {

@@ -114,7 +114,13 @@ absl::Status Session::CheckSpace(const io::SpillDirectory& directory) const {
 void Session::ReserveHugePages() {
   auto reservation =
       HugePageReservation::Create(options_.huge_pages_path, HugePagesWanted(options_));
-  if (reservation.ok()) reservation_ = *std::move(reservation);
+  if (reservation.ok()) {
+    reservation_ = *std::move(reservation);
+  } else if (options_.warn) {
+    options_.warn(fmt::format(
+        "the buffers of fio cannot lie on huge pages ({}); the ceiling is a plain io_uring loop",
+        base::ToStd(reservation.status().message())));
+  }
 }
 
 Load Session::MakeLoad(const Case& which, std::uint32_t depth) const {

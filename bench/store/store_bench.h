@@ -26,6 +26,8 @@ struct StoreBenchOptions {
 
   InterruptedFn interrupted;
   std::function<void(const std::string&)> progress;
+  /// What is less than it could be, and why: once each.
+  std::function<void(const std::string&)> warn;
 };
 
 /// Measures the page store against fio, and against what others would use. Calls `add_row` as rows

@@ -88,10 +88,13 @@ TEST_F(StoreBenchTest, ThePlainLoopIsARowBesideFio) {
 
 TEST_F(StoreBenchTest, ThePlainLoopIsTheCeilingWithoutHugePages) {
   options_.huge_pages_path = programs_ / "missing";
+  std::string warning;
+  options_.warn = [&warning](const std::string& line) { warning += line; };
   options_.pattern = "mix/seq/1MiB";
   RUN_OR_SKIP();
   EXPECT_THAT(Names(), ElementsAre("mix/seq/1MiB/io_uring", "all/geomean"));
   EXPECT_EQ(rows_.front().ceiling_of, "plain-loop");
+  EXPECT_THAT(warning, ::testing::HasSubstr("huge pages"));
   EXPECT_GT(*rows_.front().ratio, 0);
 }
 

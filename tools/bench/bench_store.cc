@@ -8,6 +8,7 @@
 #include "bench/store/store_bench.h"
 #include "bench/store/verdict.h"
 #include "fmt/format.h"
+#include "sluice/events.h"
 #include "sluice/units.h"
 #include "tools/arguments.h"
 #include "tools/bench/bench.h"
@@ -118,6 +119,9 @@ absl::Status Measure(StoreFlags flags, const InterruptWatch& watch) {
   Console console(flags.json ? Console::Mode::kJson : Console::Mode::kText);
   flags.options.interrupted = [&watch] { return watch.interrupted(); };
   flags.options.progress = [&console](const std::string& line) { console.ShowProgress(line); };
+  flags.options.warn = [&console](const std::string& line) {
+    console.Log(LogLevel::kWarning, line);
+  };
   RowPrinter printer(ReadMachineFacts(flags.options.directory), console);
   SLUICE_RETURN_IF_ERROR(
       bench::RunStoreBench(flags.options, [&printer](const bench::Row& row) { printer.Add(row); }));
