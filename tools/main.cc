@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "fmt/format.h"
+#include "tools/bench/bench.h"
 #include "tools/doctor/doctor.h"
 #include "tools/exit_code.h"
 #include "tools/train/train.h"
@@ -22,6 +23,7 @@ struct SubCommand {
 constexpr std::array kSubCommands = {
     SubCommand{"train", "train the byte-level GPT on any text under given budgets", RunTrain},
     SubCommand{"doctor", "what this machine offers and what sluice will use", RunDoctor},
+    SubCommand{"bench", "the project's benchmarks, each against a ceiling", RunBench},
 };
 
 std::string Usage() {

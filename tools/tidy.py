@@ -34,10 +34,10 @@ LAYERS = {
     "examples": {"include"},
 }
 RUNTIME = set(LAYERS) - {"examples"}
-LAYERS["tools"] = RUNTIME
-LAYERS["bench"] = RUNTIME | {"tests/support", "tools"}
+LAYERS["bench"] = RUNTIME
+LAYERS["tools"] = RUNTIME | {"bench"}
 LAYERS["tests/support"] = RUNTIME
-LAYERS["tests"] = RUNTIME | {"tests/support", "tools"}
+LAYERS["tests"] = RUNTIME | {"tests/support", "tools", "bench"}
 
 # Headers that only some folders may include: a pattern of the include, and the folders.
 CONFINED = [

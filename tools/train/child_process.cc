@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tools/train/interrupt.h"
+#include "tools/interrupt.h"
 
 namespace sluice::tools {
 namespace {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "tools/train/console.h"
-#include "tools/train/interrupt.h"
+#include "tools/console.h"
+#include "tools/interrupt.h"
 #include "tools/train/link_pacer.h"
 #include "tools/train/run_report.h"
 #include "tools/train/steps.h"

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "sluice/runtime.h"
-#include "tools/train/console.h"
+#include "tools/console.h"
 #include "tools/train/link_rates.h"
 #include "tools/train/memory_sampler.h"
 #include "tools/train/run_monitor.h"

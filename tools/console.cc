@@ -1,4 +1,4 @@
-#include "tools/train/console.h"
+#include "tools/console.h"
 
 #include <unistd.h>
 

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace sluice::bench {
+
+/// Asked often while something lasts; true: come to an end.
+using InterruptedFn = std::function<bool()>;
+
+struct ChildOptions {
+  std::span<const std::string> words;  ///< the program, looked up in PATH, and its arguments
+  int inherited_fd = -1;               ///< becomes descriptor 3 of the child; -1: none
+  InterruptedFn interrupted;           ///< empty: never
+};
+
+struct ChildOutput {
+  int exit_code = 0;  ///< or 128 + the signal that ended it
+  std::string text;   ///< standard output and standard error
+};
+
+/// Runs a program to its end, in a process group of its own, which is terminated when interrupted,
+/// and killed if it has not ended after 3 seconds.
+/// Errors: NotFound (no such program), Cancelled (interrupted), others of posix_spawn(3).
+absl::StatusOr<ChildOutput> RunChild(const ChildOptions& options);
+
+}  // namespace sluice::bench

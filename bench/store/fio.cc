@@ -1,0 +1,123 @@
+#include "bench/store/fio.h"
+
+#include <algorithm>
+
+#include "base/status.h"
+#include "base/strings.h"
+#include "fmt/format.h"
+#include "nlohmann/json.hpp"
+
+namespace sluice::bench {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string_view PatternWord(const Case& which) {
+  const bool random = which.pattern == Pattern::kRandom;
+  switch (which.direction) {
+    case Direction::kRead:
+      return random ? "randread" : "read";
+    case Direction::kWrite:
+      return random ? "randwrite" : "write";
+    case Direction::kMix:
+      break;
+  }
+  return random ? "randrw" : "rw";
+}
+
+/// 0 when it is missing, which the caller then finds too little.
+double Number(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number() ? found->get<double>() : 0;
+}
+
+absl::Status BadOutput(std::string_view why, std::string_view output) {
+  constexpr std::size_t kTail = 300;
+  const std::size_t from = output.size() > kTail ? output.size() - kTail : 0;
+  return absl::InternalError(base::ToAbsl(fmt::format("fio: {}: {}", why, output.substr(from))));
+}
+
+/// The first job of the report, or null.
+Json FirstJob(std::string_view output) {
+  const std::size_t first = output.find("{\n");
+  const std::size_t last = output.rfind('}');
+  if (first == std::string_view::npos || last == std::string_view::npos || last < first) return {};
+  const Json report = Json::parse(output.substr(first, last - first + 1), nullptr, false);
+  if (!report.is_object()) return {};
+  const auto jobs = report.find("jobs");
+  if (jobs == report.end() || !jobs->is_array() || jobs->empty()) return {};
+  return jobs->front();
+}
+
+}  // namespace
+
+std::vector<std::string> FioCommand(const FioJob& job) {
+  std::vector<std::string> words = {
+      job.program,
+      "--name=sluice-bench",
+      "--filename=/proc/self/fd/3",
+      "--ioengine=" + job.io_engine,
+      "--direct=1",
+      fmt::format("--rw={}", PatternWord(job.load.which)),
+      fmt::format("--bs={}", job.load.which.page_bytes),
+      fmt::format("--size={}", job.load.file_bytes),
+      fmt::format("--iodepth={}", job.load.depth),
+      fmt::format("--runtime={}ms", job.load.milliseconds),
+      "--time_based",
+      "--output-format=json",
+      // Does not change the buffers before each write, which would cost it time and CPU that we do
+      // not spend: the ceiling is what the disk can give.
+      "--scramble_buffers=0",
+      // Neither lays the file out again nor spends time on what is not measured.
+      "--overwrite=1",
+      "--fallocate=none",
+      "--eta=never",
+      "--disk_util=0",
+      "--clocksource=clock_gettime"};
+  if (job.memory == FioMemory::kHuge) {
+    words.insert(words.end(), {"--mem=mmaphuge", "--hugepage-size=2m"});
+  }
+  return words;
+}
+
+absl::StatusOr<Sample> ParseFio(std::string_view output) {
+  const Json job = FirstJob(output);
+  if (!job.is_object()) return BadOutput("its report cannot be read", output);
+  if (Number(job, "error") != 0) return BadOutput("the job failed", output);
+  double bytes = 0;
+  double milliseconds = 0;
+  for (const char* const direction : {"read", "write"}) {
+    const auto found = job.find(direction);
+    if (found == job.end() || !found->is_object()) continue;
+    bytes += Number(*found, "io_bytes");
+    milliseconds = std::max(milliseconds, Number(*found, "runtime"));
+  }
+  if (bytes <= 0 || milliseconds <= 0) return BadOutput("it moved nothing", output);
+  const double cpu_share = (Number(job, "usr_cpu") + Number(job, "sys_cpu")) / 100;
+  return Sample{.bytes = static_cast<std::uint64_t>(bytes),
+                .seconds = milliseconds / 1000,
+                .cpu_seconds = cpu_share * Number(job, "job_runtime") / 1000};
+}
+
+absl::StatusOr<Sample> RunFio(const FioJob& job, const InterruptedFn& interrupted) {
+  const std::vector<std::string> words = FioCommand(job);
+  SLUICE_ASSIGN_OR_RETURN(
+      const ChildOutput output,
+      RunChild({.words = words, .inherited_fd = job.file_fd, .interrupted = interrupted}));
+  if (output.exit_code != 0) {
+    return BadOutput(fmt::format("exit code {}", output.exit_code), output.text);
+  }
+  return ParseFio(output.text);
+}
+
+absl::Status CheckFio(const std::string& program) {
+  const std::vector<std::string> words = {program, "--version"};
+  const absl::StatusOr<ChildOutput> output = RunChild({.words = words});
+  if (output.ok() && output->exit_code == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(base::ToAbsl(
+      fmt::format("{} cannot be run; it measures what the disk can give: install the package fio "
+                  "(apt-get install fio, or scripts/setup.sh test)",
+                  program)));
+}
+
+}  // namespace sluice::bench

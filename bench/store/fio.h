@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "bench/store/child_output.h"
+#include "bench/store/load.h"
+#include "bench/store/sample.h"
+
+namespace sluice::bench {
+
+enum class FioMemory : std::uint8_t { kHuge, kDefault };
+
+/// One run of fio(1).
+struct FioJob {
+  std::string program = "fio";
+  std::string io_engine = "io_uring";
+  FioMemory memory = FioMemory::kHuge;
+  /// Open file that fio works on: it may have no name. A descriptor of this process.
+  int file_fd = -1;
+  Load load;
+};
+
+/// Its words, the program first. The file is /proc/self/fd/3, as RunChild passes it on.
+std::vector<std::string> FioCommand(const FioJob& job);
+
+/// Reads what fio printed with --output-format=json, which may follow notes. Errors: Internal (no
+/// JSON, a field is missing, the job failed, nothing was moved).
+absl::StatusOr<Sample> ParseFio(std::string_view output);
+
+/// Errors: those of ParseFio and RunChild, Internal (fio failed; the message has its last line).
+absl::StatusOr<Sample> RunFio(const FioJob& job, const InterruptedFn& interrupted);
+
+/// Whether there is an fio that runs. Errors: FailedPrecondition that names the package.
+absl::Status CheckFio(const std::string& program);
+
+}  // namespace sluice::bench

@@ -1,0 +1,148 @@
+#include "bench/store/judged_case.h"
+
+#include <memory>
+
+#include "base/status.h"
+#include "bench/store/engine_loop.h"
+#include "bench/store/plain_loop.h"
+#include "bench/store/statistics.h"
+#include "bench/store/store_side.h"
+#include "fmt/format.h"
+
+namespace sluice::bench {
+namespace {
+
+constexpr int kRoundsMin = 3;
+/// The rounds after which the engine runs without checksums, too, for half as long: the cost per
+/// byte hardly depends on the state of the disk.
+constexpr int kCpuEvery = 6;
+
+template <typename Value>
+std::vector<double> Each(const std::vector<Round>& rounds, const Value& value) {
+  std::vector<double> values;
+  for (const Round& round : rounds) values.push_back(value(round));
+  return values;
+}
+
+/// What the rounds of one case share.
+class JudgedRun {
+ public:
+  JudgedRun(const Session& session, const Load& load) : session_(session), load_(load) {}
+
+  absl::Status Start() {
+    SLUICE_ASSIGN_OR_RETURN(side_,
+                            StoreSide::Create(session_.options().directory, load_, Pages::kHuge));
+    return absl::OkStatus();
+  }
+  absl::Status RunRound(int index);
+  JudgedResult Result() const;
+
+ private:
+  bool ComparesLoops() const {
+    return session_.fio_has_huge_pages() && load_.which.engine == StoreEngine::kIoUring &&
+           load_.which.pattern == Pattern::kRandom && load_.which.page_bytes == 2 << 20;
+  }
+  absl::StatusOr<double> RunCeiling();
+  absl::Status RunPlain(const Round& round);
+  Row MakeRow(const std::string& name,
+              const std::vector<Round>& rounds,
+              const std::vector<double>& cpu) const;
+
+  const Session& session_;
+  const Load load_;
+  std::unique_ptr<StoreSide> side_;
+  std::vector<Round> rounds_;
+  std::vector<Round> plain_rounds_;
+  CpuCosts cpu_;
+};
+
+absl::StatusOr<double> JudgedRun::RunCeiling() {
+  SLUICE_ASSIGN_OR_RETURN(const Sample sample, session_.RunCeiling(load_));
+  cpu_.ceiling.push_back(sample.CpuSecondsPerGiB());
+  return sample.GiBPerSecond();
+}
+
+absl::Status JudgedRun::RunRound(int index) {
+  session_.ShowProgress(fmt::format(
+      "{}: round {} of {}", CaseName(load_.which), index + 1, session_.options().rounds));
+  Round round;
+  SLUICE_ASSIGN_OR_RETURN(round.first, RunCeiling());
+  SLUICE_RETURN_IF_ERROR(session_.CheckInterrupted());
+  SLUICE_ASSIGN_OR_RETURN(const Sample ours, side_->Run());
+  round.ours = ours.GiBPerSecond();
+  SLUICE_ASSIGN_OR_RETURN(round.second, RunCeiling());
+  rounds_.push_back(round);
+  if (ComparesLoops()) SLUICE_RETURN_IF_ERROR(RunPlain(round));
+  if (index % kCpuEvery != 0) return absl::OkStatus();
+  // The same engine and Transfer, but nothing that hashes.
+  Load half = load_;
+  half.milliseconds = (load_.milliseconds + 1) / 2;
+  SLUICE_ASSIGN_OR_RETURN(const Sample bare, RunEngineLoop(session_.file(), half));
+  cpu_.ours.push_back(bare.CpuSecondsPerGiB());
+  return session_.CheckInterrupted();
+}
+
+absl::Status JudgedRun::RunPlain(const Round& round) {
+  SLUICE_RETURN_IF_ERROR(session_.CheckInterrupted());
+  SLUICE_ASSIGN_OR_RETURN(const Sample plain, RunPlainLoop(session_.file(), load_));
+  cpu_.plain_loop.push_back(plain.CpuSecondsPerGiB());
+  plain_rounds_.push_back(
+      {.first = round.first, .ours = plain.GiBPerSecond(), .second = round.second});
+  return absl::OkStatus();
+}
+
+Row JudgedRun::MakeRow(const std::string& name,
+                       const std::vector<Round>& rounds,
+                       const std::vector<double>& cpu) const {
+  Row row = MakeJudgedRow(name, rounds);
+  row.huge_pages = side_->huge();
+  row.ceiling_of = session_.ceiling_name();
+  row.depth = load_.depth;
+  row.cpu_per_gib = Median(cpu);
+  const double ceiling_cpu = Median(cpu_.ceiling);
+  if (ceiling_cpu > 0) row.cpu_ratio = *row.cpu_per_gib / ceiling_cpu;
+  return row;
+}
+
+JudgedResult JudgedRun::Result() const {
+  const std::string name = CaseName(load_.which);
+  JudgedResult result{.row = MakeRow(name, rounds_, cpu_.ours)};
+  if (!plain_rounds_.empty()) {
+    result.plain_loop = MakeRow("plain-loop/" + name, plain_rounds_, cpu_.plain_loop);
+  }
+  return result;
+}
+
+}  // namespace
+
+Row MakeJudgedRow(const std::string& name, const std::vector<Round>& rounds) {
+  const auto rates = Each(rounds, [](const Round& round) { return round.ours; });
+  const auto ratios = Each(rounds, [](const Round& round) { return round.Ratio(); });
+  const auto controls = Each(rounds, [](const Round& round) { return round.Control(); });
+  return {.name = name,
+          .value = Median(rates),
+          .unit = "GiB/s",
+          .reps = static_cast<int>(rounds.size()),
+          .spread = Spread(rates),
+          .ceiling = Median(Each(rounds, [](const Round& round) { return round.Ceiling(); })),
+          .ratio = Median(ratios),
+          .ratio_spread = Spread(ratios),
+          .control = Median(controls),
+          .control_low = LowerQuartile(controls)};
+}
+
+absl::StatusOr<JudgedResult> RunJudgedCase(const Session& session,
+                                           const Case& which,
+                                           double minutes_end) {
+  session.ShowProgress(CaseName(which) + ": choosing the depth");
+  SLUICE_ASSIGN_OR_RETURN(const std::uint32_t depth, session.ChooseDepth(which));
+  JudgedRun run(session, session.MakeLoad(which, depth));
+  SLUICE_RETURN_IF_ERROR(run.Start());
+  for (int round = 0; round < session.options().rounds; ++round) {
+    if (round >= kRoundsMin && session.minutes() > minutes_end) break;
+    SLUICE_RETURN_IF_ERROR(run.RunRound(round));
+  }
+  return run.Result();
+}
+
+}  // namespace sluice::bench

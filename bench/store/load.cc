@@ -1,0 +1,74 @@
+#include "bench/store/load.h"
+
+#include <fnmatch.h>
+
+#include <array>
+
+#include "fmt/format.h"
+
+namespace sluice::bench {
+namespace {
+
+constexpr std::uint64_t kKiB = 1024;
+constexpr std::uint64_t kMiB = kKiB * 1024;
+constexpr std::array kDirections = {Direction::kRead, Direction::kWrite, Direction::kMix};
+
+void AddDirections(Pattern pattern,
+                   std::uint64_t page_bytes,
+                   StoreEngine engine,
+                   std::vector<Case>& cases) {
+  for (const Direction direction : kDirections) {
+    cases.push_back({direction, pattern, page_bytes, engine});
+  }
+}
+
+}  // namespace
+
+std::string_view DirectionName(Direction direction) {
+  switch (direction) {
+    case Direction::kRead:
+      return "read";
+    case Direction::kWrite:
+      return "write";
+    case Direction::kMix:
+      break;
+  }
+  return "mix";
+}
+
+std::string SizeName(std::uint64_t bytes) {
+  return bytes % kMiB == 0 ? fmt::format("{}MiB", bytes / kMiB)
+                           : fmt::format("{}KiB", bytes / kKiB);
+}
+
+std::string CaseName(const Case& which) {
+  return fmt::format("{}/{}/{}/{}",
+                     DirectionName(which.direction),
+                     which.pattern == Pattern::kSeq ? "seq" : "random",
+                     SizeName(which.page_bytes),
+                     which.engine == StoreEngine::kIoUring ? "io_uring" : "threads");
+}
+
+std::vector<Case> JudgedCases() {
+  std::vector<Case> cases;
+  for (const std::uint64_t page_bytes : {kMiB, 2 * kMiB, 8 * kMiB}) {
+    AddDirections(Pattern::kSeq, page_bytes, StoreEngine::kIoUring, cases);
+    AddDirections(Pattern::kRandom, page_bytes, StoreEngine::kIoUring, cases);
+  }
+  AddDirections(Pattern::kRandom, 256 * kKiB, StoreEngine::kIoUring, cases);
+  AddDirections(Pattern::kRandom, 2 * kMiB, StoreEngine::kThreads, cases);
+  return cases;
+}
+
+bool CountsForMean(const Case& which) {
+  return which.engine == StoreEngine::kIoUring && which.page_bytes >= kMiB;
+}
+
+bool MatchesPattern(const std::string& pattern, const std::string& name) {
+  if (pattern.find_first_of("*?[") == std::string::npos) {
+    return name.find(pattern) != std::string::npos;
+  }
+  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+}
+
+}  // namespace sluice::bench

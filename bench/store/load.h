@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// What is measured: the cases, their names, and one stretch of load.
+
+namespace sluice::bench {
+
+enum class Direction : std::uint8_t { kRead, kWrite, kMix };
+enum class Pattern : std::uint8_t { kSeq, kRandom };
+enum class StoreEngine : std::uint8_t { kIoUring, kThreads };
+
+struct Case {
+  Direction direction = Direction::kRead;
+  Pattern pattern = Pattern::kSeq;
+  std::uint64_t page_bytes = 0;
+  StoreEngine engine = StoreEngine::kIoUring;
+};
+
+/// "read/seq/2MiB/io_uring".
+std::string CaseName(const Case& which);
+std::string_view DirectionName(Direction direction);
+/// "256KiB", "2MiB".
+std::string SizeName(std::uint64_t bytes);
+
+/// Every case that is judged against a ceiling, in the order in which they run.
+std::vector<Case> JudgedCases();
+/// On io_uring and of 1 MiB or more: those that the geometric mean is taken over.
+bool CountsForMean(const Case& which);
+/// Whether `name` has `pattern` in it, or matches it where it has a *, ? or [. Empty: every name.
+bool MatchesPattern(const std::string& pattern, const std::string& name);
+
+/// What both sides do for `milliseconds`: `depth` pages always outstanding, each page once before
+/// any comes again, in the order of the file or not; a mix is every second page written.
+struct Load {
+  Case which;
+  std::uint32_t depth = 8;
+  std::uint32_t milliseconds = 1000;
+  std::uint64_t file_bytes = 0;
+
+  std::uint32_t pages() const { return static_cast<std::uint32_t>(file_bytes / which.page_bytes); }
+};
+
+}  // namespace sluice::bench

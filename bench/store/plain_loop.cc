@@ -1,0 +1,109 @@
+#include "bench/store/plain_loop.h"
+
+#include <liburing.h>
+
+#include <cerrno>
+#include <memory>
+#include <vector>
+
+#include "base/status.h"
+#include "base/strings.h"
+#include "bench/store/page_buffers.h"
+#include "bench/store/steps.h"
+#include "fmt/format.h"
+
+namespace sluice::bench {
+namespace {
+
+absl::Status CheckMoved(std::int64_t moved, std::uint64_t wanted) {
+  if (moved == static_cast<std::int64_t>(wanted)) return absl::OkStatus();
+  if (moved < 0) return base::StatusFromErrno(static_cast<int>(-moved), "plain loop");
+  return absl::InternalError(
+      base::ToAbsl(fmt::format("plain loop: {} bytes moved instead of {}", moved, wanted)));
+}
+
+class RingLoop {
+ public:
+  RingLoop(const io::IoFile& file, const Load& load, const PageBuffers& buffers)
+      : file_(file), load_(load), buffers_(buffers), in_flight_(load.depth) {}
+  ~RingLoop() {
+    if (usable_) io_uring_queue_exit(&ring_);
+  }
+  RingLoop(const RingLoop&) = delete;
+  RingLoop& operator=(const RingLoop&) = delete;
+
+  absl::Status Start() {
+    const int error = io_uring_queue_init(load_.depth, &ring_, 0);
+    usable_ = error == 0;
+    return usable_ ? absl::OkStatus() : base::StatusFromErrno(-error, "io_uring_queue_init");
+  }
+
+  absl::StatusOr<Sample> Run() {
+    const Stretch stretch;
+    Steps steps(load_);
+    for (std::uint32_t place = 0; place < load_.depth; ++place) Prepare(place, steps);
+    while (outstanding_ > 0) SLUICE_RETURN_IF_ERROR(TakeOne(steps));
+    SLUICE_RETURN_IF_ERROR(steps.status());
+    return stretch.End(steps.bytes());
+  }
+
+ private:
+  void Prepare(std::uint32_t place, Steps& steps) {
+    const std::optional<Step> step = steps.Next();
+    if (!step.has_value()) return;
+    in_flight_[place] = *step;
+    io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
+    void* const data = buffers_[place].data();
+    const auto bytes = static_cast<unsigned>(load_.which.page_bytes);
+    const std::uint64_t offset = step->page * load_.which.page_bytes;
+    if (step->writes) {
+      io_uring_prep_write(sqe, file_.fd, data, bytes, offset);
+    } else {
+      io_uring_prep_read(sqe, file_.fd, data, bytes, offset);
+    }
+    io_uring_sqe_set_data64(sqe, place);
+    ++outstanding_;
+  }
+
+  absl::Status TakeOne(Steps& steps) {
+    io_uring_cqe* cqe = nullptr;
+    int error = -EINTR;
+    while (error == -EINTR) {  // by signals of the program
+      error = io_uring_submit(&ring_);
+      if (error >= 0) error = io_uring_wait_cqe(&ring_, &cqe);
+    }
+    if (error < 0) return base::StatusFromErrno(-error, "io_uring_enter");
+    const auto place = static_cast<std::uint32_t>(io_uring_cqe_get_data64(cqe));
+    steps.Finished(in_flight_[place], CheckMoved(cqe->res, load_.which.page_bytes));
+    io_uring_cqe_seen(&ring_, cqe);
+    --outstanding_;
+    Prepare(place, steps);
+    return absl::OkStatus();
+  }
+
+  const io::IoFile& file_;
+  const Load& load_;
+  const PageBuffers& buffers_;
+  std::vector<Step> in_flight_;
+  io_uring ring_{};
+  bool usable_ = false;
+  std::uint32_t outstanding_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<Sample> RunPlainLoop(const io::IoFile& file, const Load& load) {
+  SLUICE_ASSIGN_OR_RETURN(const auto buffers,
+                          PageBuffers::Create(load.depth, load.which.page_bytes, Pages::kHuge));
+  RingLoop loop(file, load, *buffers);
+  SLUICE_RETURN_IF_ERROR(loop.Start());
+  return loop.Run();
+}
+
+absl::Status WriteOnce(const io::IoFile& file) {
+  const Load load{.which = {.direction = Direction::kWrite, .page_bytes = 1 << 20},
+                  .file_bytes = file.bytes};
+  return RunPlainLoop(file, Steps::OnePass(load)).status();
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace sluice::bench {
+
+/// One line of the result. What does not apply is absent.
+struct Row {
+  std::string name;  ///< "read/seq/2MiB/io_uring"
+  double value = 0;  ///< the median over the repetitions
+  std::string unit;
+  int reps = 0;
+  double spread = 0;  ///< (largest - smallest) / median of the value
+  /// Whether the buffers of both sides lie on huge pages.
+  bool huge_pages = false;
+
+  std::optional<double> ceiling;  ///< median, in `unit`
+  std::string ceiling_of;         ///< "fio", "plain-loop"
+  std::optional<double> ratio;    ///< median of value / ceiling, round by round
+  std::optional<double> ratio_spread;
+  /// The ceiling against itself: its second run over its first, and the lower quartile of that.
+  std::optional<double> control;
+  std::optional<double> control_low;
+  std::optional<std::uint32_t> depth;
+  /// CPU seconds per GiB without checksums, and that over the ceiling's.
+  std::optional<double> cpu_per_gib;
+  std::optional<double> cpu_ratio;
+
+  std::optional<double> cost_ratio;  ///< time over the time of a bare loop
+
+  std::string peer;                        ///< what it is compared with
+  std::optional<double> peer_value;        ///< in `unit`
+  std::optional<double> peer_ratio;        ///< value / peer_value
+  std::optional<double> peer_cpu_per_gib;  ///< beside cpu_per_gib, which has checksums in it here
+};
+
+using RowFn = std::function<void(const Row&)>;
+
+}  // namespace sluice::bench

@@ -1,0 +1,171 @@
+#include "bench/store/session.h"
+
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/status.h"
+#include "base/strings.h"
+#include "bench/store/plain_loop.h"
+#include "fmt/format.h"
+#include "sluice/units.h"
+
+namespace sluice::bench {
+namespace {
+
+constexpr std::uint32_t kDepthLow = 8;
+constexpr std::uint32_t kDepthHigh = 32;
+constexpr std::uint64_t kHugePageBytes = std::uint64_t{2} << 20;
+/// fio adds a page to its buffers.
+constexpr std::uint64_t kHugePagesMore = 4;
+constexpr std::uint64_t kSizeUnit = std::uint64_t{8} << 20;
+
+absl::Status CheckOptions(const StoreBenchOptions& options) {
+  if (options.directory.empty()) {
+    return absl::InvalidArgumentError(
+        "no directory: name one on the disk to measure, for example --dir /var/tmp/bench");
+  }
+  if (options.rounds < 1 || options.milliseconds < 1) {
+    return absl::InvalidArgumentError("rounds and milliseconds are at least 1");
+  }
+  if (options.file_bytes < 2 * kSizeUnit || options.file_bytes % kSizeUnit != 0) {
+    return absl::InvalidArgumentError(base::ToAbsl(
+        fmt::format("a size of {} is no multiple of 8 MiB, or less than 16 MiB; 2 GiB is usual",
+                    ToString(Bytes(options.file_bytes)))));
+  }
+  return absl::OkStatus();
+}
+
+bool HasPages(const StoreBenchOptions& options, const Case& which, std::uint32_t depth) {
+  return options.file_bytes / which.page_bytes >= 2 * depth;
+}
+
+/// A case that is asked for and needs a larger file.
+absl::Status CheckSize(const StoreBenchOptions& options) {
+  for (const Case& which : JudgedCases()) {
+    if (!MatchesPattern(options.pattern, CaseName(which))) continue;
+    if (HasPages(options, which, kDepthLow)) continue;
+    return absl::InvalidArgumentError(
+        base::ToAbsl(fmt::format("a size of {} is too small for {}: at least {} are needed",
+                                 ToString(Bytes(options.file_bytes)),
+                                 CaseName(which),
+                                 ToString(Bytes(2 * kDepthLow * which.page_bytes)))));
+  }
+  return absl::OkStatus();
+}
+
+/// What the case with the largest buffers needs.
+std::uint64_t HugePagesWanted(const StoreBenchOptions& options) {
+  std::uint64_t page_bytes = kHugePageBytes;
+  for (const Case& which : JudgedCases()) {
+    if (MatchesPattern(options.pattern, CaseName(which))) {
+      page_bytes = std::max(page_bytes, which.page_bytes);
+    }
+  }
+  return kDepthHigh * page_bytes / kHugePageBytes + kHugePagesMore;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Create(const StoreBenchOptions& options) {
+  SLUICE_RETURN_IF_ERROR(CheckOptions(options));
+  auto session = std::unique_ptr<Session>(new Session(options));
+  SLUICE_RETURN_IF_ERROR(session->Start());
+  return session;
+}
+
+absl::Status Session::Start() {
+  SLUICE_ASSIGN_OR_RETURN(const io::SpillDirectory directory,
+                          io::OpenSpillDirectory(options_.directory));
+  SLUICE_RETURN_IF_ERROR(CheckSize(options_));
+  SLUICE_RETURN_IF_ERROR(CheckSpace(directory));
+  SLUICE_RETURN_IF_ERROR(CheckFio(options_.fio));
+  ShowProgress("writing the file of the ceiling");
+  SLUICE_ASSIGN_OR_RETURN(
+      file_,
+      io::SpillFile::Create(directory, {.bytes = options_.file_bytes, .require_direct = true}));
+  ReserveHugePages();
+  return WriteOnce(file());
+}
+
+absl::Status Session::CheckSpace(const io::SpillDirectory& directory) const {
+  struct statvfs info {};
+  if (fstatvfs(directory.fd.get(), &info) != 0) {
+    return base::StatusFromErrno(errno, "statvfs " + directory.path);
+  }
+  const std::uint64_t total = std::uint64_t{info.f_blocks} * info.f_frsize;
+  const std::uint64_t free = std::uint64_t{info.f_bavail} * info.f_frsize;
+  // A full file system hurts others, and a nearly full one is slow.
+  const std::uint64_t floor =
+      std::min(std::max(std::uint64_t{1} << 30, total / 20), std::uint64_t{16} << 30);
+  const std::uint64_t wanted = 2 * options_.file_bytes + floor;
+  if (free >= wanted) return absl::OkStatus();
+  return absl::ResourceExhaustedError(base::ToAbsl(fmt::format(
+      "{} has {} free, {} are needed: two files of {}, and {} that stay free; make room or name "
+      "another directory",
+      directory.path,
+      ToString(Bytes(free)),
+      ToString(Bytes(wanted)),
+      ToString(Bytes(options_.file_bytes)),
+      ToString(Bytes(floor)))));
+}
+
+void Session::ReserveHugePages() {
+  auto reservation =
+      HugePageReservation::Create(options_.huge_pages_path, HugePagesWanted(options_));
+  if (reservation.ok()) {
+    reservation_ = *std::move(reservation);
+  } else if (options_.warn) {
+    options_.warn(fmt::format(
+        "the buffers of fio cannot lie on huge pages ({}); the ceiling is a plain io_uring loop",
+        base::ToStd(reservation.status().message())));
+  }
+}
+
+Load Session::MakeLoad(const Case& which, std::uint32_t depth) const {
+  return {.which = which,
+          .depth = depth,
+          .milliseconds = options_.milliseconds,
+          .file_bytes = options_.file_bytes};
+}
+
+absl::StatusOr<Sample> Session::RunCeiling(const Load& load) const {
+  if (fio_has_huge_pages()) return RunFioAs(load, "io_uring", FioMemory::kHuge);
+  SLUICE_RETURN_IF_ERROR(CheckInterrupted());
+  return RunPlainLoop(file(), load);
+}
+
+absl::StatusOr<Sample> Session::RunFioAs(const Load& load,
+                                         const char* io_engine,
+                                         FioMemory memory) const {
+  return RunFio({.program = options_.fio,
+                 .io_engine = io_engine,
+                 .memory = memory,
+                 .file_fd = file().fd,
+                 .load = load},
+                options_.interrupted);
+}
+
+absl::StatusOr<std::uint32_t> Session::ChooseDepth(const Case& which) const {
+  if (!HasPages(options_, which, kDepthHigh)) return kDepthLow;
+  SLUICE_ASSIGN_OR_RETURN(const Sample low, RunCeiling(MakeLoad(which, kDepthLow)));
+  SLUICE_ASSIGN_OR_RETURN(const Sample high, RunCeiling(MakeLoad(which, kDepthHigh)));
+  return low.GiBPerSecond() >= high.GiBPerSecond() ? kDepthLow : kDepthHigh;
+}
+
+absl::Status Session::CheckInterrupted() const {
+  const bool interrupted = options_.interrupted && options_.interrupted();
+  return interrupted ? absl::CancelledError("interrupted") : absl::OkStatus();
+}
+
+void Session::ShowProgress(const std::string& line) const {
+  if (options_.progress) options_.progress(line);
+}
+
+double Session::minutes() const {
+  const auto elapsed = std::chrono::steady_clock::now() - start_;
+  return std::chrono::duration<double, std::ratio<60>>(elapsed).count();
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "bench/store/fio.h"
+#include "bench/store/huge_page_reservation.h"
+#include "bench/store/load.h"
+#include "bench/store/sample.h"
+#include "bench/store/store_bench.h"
+#include "io/spill_directory.h"
+#include "io/spill_file.h"
+
+namespace sluice::bench {
+
+/// What one run of the benchmark holds: the ceiling's file, written once in full, and the huge
+/// pages of fio, where they can be had. Threads: externally synchronised.
+class Session {
+ public:
+  /// Checks everything that the user can put right first. Errors: those of RunStoreBench.
+  static absl::StatusOr<std::unique_ptr<Session>> Create(const StoreBenchOptions& options);
+
+  const StoreBenchOptions& options() const { return options_; }
+  const io::IoFile& file() const { return file_->file(); }
+  /// "fio", or "plain-loop" where fio cannot have huge pages.
+  std::string ceiling_name() const { return fio_has_huge_pages() ? "fio" : "plain-loop"; }
+  bool fio_has_huge_pages() const { return reservation_ != nullptr; }
+  Load MakeLoad(const Case& which, std::uint32_t depth) const;
+
+  /// One run of the ceiling.
+  absl::StatusOr<Sample> RunCeiling(const Load& load) const;
+  absl::StatusOr<Sample> RunFioAs(const Load& load, const char* io_engine, FioMemory memory) const;
+  /// The depth, 8 or 32, at which the ceiling is higher: one run each. 32 is left out where the
+  /// file has less than twice as many pages.
+  absl::StatusOr<std::uint32_t> ChooseDepth(const Case& which) const;
+
+  /// Cancelled when interrupted.
+  absl::Status CheckInterrupted() const;
+  void ShowProgress(const std::string& line) const;
+  double minutes() const;  ///< since Create
+
+ private:
+  explicit Session(const StoreBenchOptions& options) : options_(options) {}
+  absl::Status Start();
+  absl::Status CheckSpace(const io::SpillDirectory& directory) const;
+  void ReserveHugePages();
+
+  const StoreBenchOptions options_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::unique_ptr<io::SpillFile> file_;
+  std::unique_ptr<HugePageReservation> reservation_;
+};
+
+}  // namespace sluice::bench

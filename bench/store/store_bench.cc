@@ -1,0 +1,75 @@
+#include "bench/store/store_bench.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "base/strings.h"
+#include "bench/store/checksum_cost.h"
+#include "bench/store/judged_case.h"
+#include "bench/store/peers.h"
+#include "bench/store/session.h"
+#include "bench/store/verdict.h"
+#include "fmt/format.h"
+
+namespace sluice::bench {
+namespace {
+
+/// What the peers and checksums take of the time, in minutes; they come last.
+constexpr double kMinutesAfter = 0.9;
+
+absl::Status CheckPattern(const std::string& pattern) {
+  std::vector<std::string> names = ChecksumRowNames();
+  for (const Case& which : JudgedCases()) names.push_back(CaseName(which));
+  for (std::string& name : PeerRowNames()) names.push_back(std::move(name));
+  for (const std::string& name : names) {
+    if (MatchesPattern(pattern, name)) return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      base::ToAbsl(fmt::format("\"{}\" matches no case; \"{}\" would be the nearest",
+                               pattern,
+                               base::NearestName(pattern, names))));
+}
+
+std::vector<Case> SelectedCases(const std::string& pattern) {
+  std::vector<Case> cases;
+  for (const Case& which : JudgedCases()) {
+    if (MatchesPattern(pattern, CaseName(which))) cases.push_back(which);
+  }
+  return cases;
+}
+
+absl::Status RunJudgedCases(const Session& session, const RowFn& add_row) {
+  const std::vector<Case> cases = SelectedCases(session.options().pattern);
+  const double minutes = session.options().minutes_max - kMinutesAfter;
+  std::vector<Row> for_mean;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    // An even share of what is left, so that a slow disk costs every case some rounds.
+    const double left = minutes - session.minutes();
+    const double end = session.minutes() + left / static_cast<double>(cases.size() - i);
+    SLUICE_ASSIGN_OR_RETURN(const JudgedResult result, RunJudgedCase(session, cases[i], end));
+    add_row(result.row);
+    if (result.plain_loop.has_value()) add_row(*result.plain_loop);
+    if (CountsForMean(cases[i])) for_mean.push_back(result.row);
+  }
+  if (!for_mean.empty()) add_row(MakeMeanRow(for_mean));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status RunStoreBench(const StoreBenchOptions& options, const RowFn& add_row) {
+  SLUICE_RETURN_IF_ERROR(CheckPattern(options.pattern));
+  SLUICE_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::Create(options));
+  SLUICE_RETURN_IF_ERROR(RunJudgedCases(*session, add_row));
+  session->ShowProgress("checksum");
+  SLUICE_RETURN_IF_ERROR(MeasureChecksumCost({.working_set_bytes = options.checksum_bytes,
+                                              .pattern = options.pattern,
+                                              .interrupted = options.interrupted},
+                                             add_row));
+  return MeasurePeers(*session, add_row);
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "bench/store/child_output.h"
+#include "bench/store/row.h"
+
+namespace sluice::bench {
+
+struct StoreBenchOptions {
+  /// On the disk to measure; as of io::PageStoreOptions, but never empty.
+  std::string directory;
+  std::uint64_t file_bytes = std::uint64_t{2} << 30;  ///< of each side; a multiple of 8 MiB
+  int rounds = 11;                                    ///< of each judged case
+  std::uint32_t milliseconds = 1000;                  ///< of each run
+  int peer_reps = 3;
+  std::uint64_t checksum_bytes = std::uint64_t{512} << 20;  ///< working set of those rows
+  /// A round is left out, but never the third, when the rest would end later than this.
+  double minutes_max = 20;
+  std::string pattern;  ///< which rows, as MatchesPattern; empty: all
+  std::string fio = "fio";
+  std::string huge_pages_path = "/proc/sys/vm/nr_hugepages";
+
+  InterruptedFn interrupted;
+  std::function<void(const std::string&)> progress;
+  /// What is less than it could be, and why: once each.
+  std::function<void(const std::string&)> warn;
+};
+
+/// Measures the page store against fio, and against what others would use. Calls `add_row` as rows
+/// come; nothing is left behind, in the directory (files have no names) or in the system. Blocks
+/// for up to `minutes_max`. Threads: the calling one calls back.
+/// Errors: InvalidArgument, NotFound, PermissionDenied, ResourceExhausted (space), and
+/// FailedPrecondition (no fio; io_uring or O_DIRECT refused) before anything is measured; Cancelled
+/// (interrupted); Internal and others once a read or write of either side failed.
+absl::Status RunStoreBench(const StoreBenchOptions& options, const RowFn& add_row);
+
+}  // namespace sluice::bench

@@ -1,0 +1,99 @@
+#include "bench/store/store_side.h"
+
+#include <utility>
+
+#include "base/status.h"
+#include "base/strings.h"
+#include "base/worker_pool.h"
+#include "bench/store/steps.h"
+#include "fmt/format.h"
+#include "io/page_store.h"
+
+namespace sluice::bench {
+namespace {
+
+class PageStoreSide final : public StoreSide {
+ public:
+  explicit PageStoreSide(const Load& load) : load_(load) {}
+
+  absl::Status Start(const std::string& directory, Pages pages);
+  absl::StatusOr<Sample> Run() override { return Run(load_); }
+  absl::Status ChangeMemory(Pages pages) override {
+    SLUICE_ASSIGN_OR_RETURN(buffers_,
+                            PageBuffers::Create(load_.depth, load_.which.page_bytes, pages));
+    return absl::OkStatus();
+  }
+  bool huge() const override { return buffers_->huge(); }
+
+ private:
+  absl::StatusOr<Sample> Run(const Load& load);
+  void Issue(std::uint32_t place, Steps& steps);
+  void Submit(std::uint32_t place, const Step& step, io::DoneFn done);
+
+  const Load load_;
+  std::unique_ptr<PageBuffers> buffers_;
+  std::unique_ptr<base::WorkerPool> workers_;
+  std::unique_ptr<io::PageStore> store_;
+};
+
+absl::Status PageStoreSide::Start(const std::string& directory, Pages pages) {
+  const bool threads = load_.which.engine == StoreEngine::kThreads;
+  SLUICE_RETURN_IF_ERROR(ChangeMemory(pages));
+  SLUICE_ASSIGN_OR_RETURN(workers_, base::WorkerPool::Create({.threads = 1}));
+  SLUICE_ASSIGN_OR_RETURN(store_,
+                          io::PageStore::Create({.directory = directory,
+                                                 .page_bytes = load_.which.page_bytes,
+                                                 .slots = load_.pages(),
+                                                 .queue_depth = load_.depth,
+                                                 .require_io_uring = !threads,
+                                                 .require_direct = true,
+                                                 .disable_io_uring = threads},
+                                                *workers_));
+  Load layout = Steps::OnePass(load_);
+  layout.which.direction = Direction::kWrite;
+  layout.which.pattern = Pattern::kSeq;
+  return Run(layout).status();
+}
+
+absl::StatusOr<Sample> PageStoreSide::Run(const Load& load) {
+  const Stretch stretch;
+  Steps steps(load);
+  for (std::uint32_t place = 0; place < load.depth; ++place) Issue(place, steps);
+  steps.Wait();
+  const absl::Status status = steps.status();
+  if (status.ok()) return stretch.End(steps.bytes());
+  return absl::InternalError(base::ToAbsl(fmt::format(
+      "{}: the page store failed: {}", CaseName(load.which), base::ToStd(status.message()))));
+}
+
+/// `steps` lives until Next has answered nothing for every place.
+void PageStoreSide::Issue(std::uint32_t place, Steps& steps) {
+  const std::optional<Step> step = steps.Next();
+  if (!step.has_value()) return;
+  Submit(place, *step, [this, place, step = *step, &steps](const absl::Status& status) {
+    steps.Finished(step, status);
+    Issue(place, steps);
+  });
+}
+
+void PageStoreSide::Submit(std::uint32_t place, const Step& step, io::DoneFn done) {
+  const io::PageIdentity identity{.segment = 1, .page = step.page, .generation = 1};
+  const std::span<std::byte> data = (*buffers_)[place];
+  if (step.writes) {
+    store_->Write(step.page, identity, data, std::move(done));
+  } else {
+    store_->Read(step.page, identity, data, std::move(done));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StoreSide>> StoreSide::Create(const std::string& directory,
+                                                             const Load& load,
+                                                             Pages pages) {
+  auto side = std::make_unique<PageStoreSide>(load);
+  SLUICE_RETURN_IF_ERROR(side->Start(directory, pages));
+  return std::unique_ptr<StoreSide>(std::move(side));
+}
+
+}  // namespace sluice::bench

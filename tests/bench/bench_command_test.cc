@@ -1,0 +1,148 @@
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <sstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "io/file_descriptor.h"
+#include "nlohmann/json.hpp"
+#include "tests/bench/fake_fio.h"
+#include "tests/tools/command.h"
+
+namespace sluice::tools {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Json = nlohmann::json;
+
+bool Exists(const std::string& program) {
+  return std::system(("command -v " + program + " >/dev/null").c_str()) == 0;
+}
+
+/// False when nothing came within a minute.
+bool BecomesReadable(const io::FileDescriptor& fifo) {
+  pollfd readable{.fd = fifo.get(), .events = POLLIN, .revents = 0};
+  return poll(&readable, 1, 60'000) == 1;
+}
+
+std::vector<Json> Lines(const std::string& output) {
+  std::vector<Json> lines;
+  std::istringstream stream(output);
+  for (std::string line; std::getline(stream, line);) lines.push_back(Json::parse(line));
+  return lines;
+}
+
+TEST(BenchCommandTest, ATinyRunWithTheRealFio) {
+  if (!Exists("fio")) GTEST_SKIP() << "fio is not installed";
+  const TemporaryDirectory disk;
+  Command command({"bench",
+                   "store",
+                   "--dir",
+                   disk.path(),
+                   "--json",
+                   "--size",
+                   "64MiB",
+                   "--rounds",
+                   "1",
+                   "--milliseconds",
+                   "100",
+                   "--case",
+                   "read/random/2MiB/io_uring"});
+  const int exit_code = command.Wait();
+  if (command.errors().find("refused") != std::string::npos) GTEST_SKIP() << command.errors();
+  ASSERT_EQ(exit_code, 0) << command.errors();
+  EXPECT_THAT(disk.Names(), IsEmpty());
+  const std::vector<Json> rows = Lines(command.output());
+  ASSERT_GE(rows.size(), 2U);
+  EXPECT_EQ(rows.front()["bench"], "store");
+  EXPECT_EQ(rows.front()["case"], "read/random/2MiB/io_uring");
+  EXPECT_GT(rows.front()["ratio"], 0.0);
+  EXPECT_GT(rows.front()["cpu_ratio"], 0.0);
+  EXPECT_EQ(rows.back()["case"], "all/geomean");
+  EXPECT_THAT(command.errors(), HasSubstr("the page store reaches"));
+}
+
+TEST(BenchCommandTest, AnErrorOfFioIsAnIoFailure) {
+  const TemporaryDirectory disk;
+  const TemporaryDirectory programs;
+  const std::string fio = bench::WriteFakeFio(programs, "exit 1\n");
+  Command command({"bench",
+                   "store",
+                   "--dir",
+                   disk.path(),
+                   "--size",
+                   "64MiB",
+                   "--fio",
+                   fio,
+                   "--case",
+                   "peer/read/random/2MiB/fio-libaio",
+                   "--milliseconds",
+                   "20"});
+  const int exit_code = command.Wait();
+  if (command.errors().find("refused") != std::string::npos) GTEST_SKIP() << command.errors();
+  EXPECT_EQ(exit_code, 3) << command.errors();
+  EXPECT_THAT(disk.Names(), IsEmpty());
+}
+
+TEST(BenchCommandTest, AnInterruptEndsFioAndLeavesNothing) {
+  const TemporaryDirectory disk;
+  const TemporaryDirectory programs;
+  const std::string started = programs / "started";
+  ASSERT_EQ(mkfifo(started.c_str(), 0600), 0);
+  const io::FileDescriptor fifo(open(started.c_str(), O_RDWR | O_CLOEXEC));
+  const std::string fio =
+      bench::WriteFakeFio(programs, "echo yes > '" + started + "'\nexec sleep 1000\n");
+  Command command({"bench",
+                   "store",
+                   "--dir",
+                   disk.path(),
+                   "--size",
+                   "64MiB",
+                   "--fio",
+                   fio,
+                   "--case",
+                   "peer/read/random/2MiB/fio-libaio",
+                   "--milliseconds",
+                   "20"});
+  ASSERT_TRUE(BecomesReadable(fifo)) << "fio did not start";
+  command.Signal(SIGINT);
+  EXPECT_EQ(command.Wait(), 130);
+  EXPECT_THAT(disk.Names(), IsEmpty());
+}
+
+TEST(BenchCommandTest, UserErrorsNameTheFix) {
+  const auto errors = [](const std::vector<std::string>& words) {
+    Command command(words);
+    EXPECT_EQ(command.Wait(), 2);
+    EXPECT_EQ(command.output(), "");
+    return command.errors();
+  };
+  EXPECT_THAT(errors({"bench", "stroe"}), HasSubstr("did you mean \"store\"?"));
+  EXPECT_THAT(errors({"bench"}), HasSubstr("Usage"));
+  EXPECT_THAT(errors({"bench", "store"}), HasSubstr("--dir DIR is required"));
+  EXPECT_THAT(errors({"bench", "store", "--dri", "x"}), HasSubstr("did you mean \"--dir\"?"));
+  EXPECT_THAT(errors({"bench", "store", "--dir", "x", "--rounds", "none"}), HasSubstr("--rounds"));
+  EXPECT_THAT(errors({"bench", "store", "--dir", "x", "--size", "big"}), HasSubstr("big"));
+  const TemporaryDirectory disk;
+  EXPECT_THAT(errors({"bench", "store", "--dir", disk.path(), "--fio", "no-such-fio"}),
+              HasSubstr("package fio"));
+  EXPECT_THAT(errors({"bench", "store", "--dir", disk.path(), "--case", "seqq"}),
+              HasSubstr("matches no case"));
+}
+
+TEST(BenchCommandTest, HelpListsTheFlags) {
+  Command list({"bench", "--help"});
+  EXPECT_EQ(list.Wait(), 0);
+  EXPECT_THAT(list.output(), HasSubstr("store"));
+  Command command({"bench", "store", "--help"});
+  EXPECT_EQ(command.Wait(), 0);
+  EXPECT_THAT(command.output(), HasSubstr("--milliseconds"));
+}
+
+}  // namespace
+}  // namespace sluice::tools

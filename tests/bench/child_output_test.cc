@@ -1,0 +1,53 @@
+#include "bench/store/child_output.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "io/file_descriptor.h"
+#include "tests/support/status_matchers.h"
+
+namespace sluice::bench {
+namespace {
+
+std::vector<std::string> Shell(const std::string& script) { return {"sh", "-c", script}; }
+
+TEST(ChildOutputTest, BothStreamsAndTheExitCode) {
+  const auto words = Shell("echo one; echo two >&2; exit 7");
+  const absl::StatusOr<ChildOutput> output = RunChild({.words = words});
+  ASSERT_THAT(output, testing::IsOk());
+  EXPECT_EQ(output->exit_code, 7);
+  EXPECT_EQ(output->text, "one\ntwo\n");
+}
+
+TEST(ChildOutputTest, ASignalIsAnExitCode) {
+  const auto words = Shell("kill -TERM $$");
+  const absl::StatusOr<ChildOutput> output = RunChild({.words = words});
+  ASSERT_THAT(output, testing::IsOk());
+  EXPECT_EQ(output->exit_code, 128 + 15);
+}
+
+TEST(ChildOutputTest, TheDescriptorIsNumberThree) {
+  const io::FileDescriptor file(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const auto words = Shell("readlink /proc/self/fd/3");
+  const auto output = RunChild({.words = words, .inherited_fd = file.get()});
+  ASSERT_THAT(output, testing::IsOk());
+  EXPECT_EQ(output->text, "/dev/null\n");
+}
+
+TEST(ChildOutputTest, NoSuchProgramIsNotFound) {
+  const std::vector<std::string> words = {"program-that-nobody-has"};
+  EXPECT_THAT(RunChild({.words = words}), testing::HasCode(absl::StatusCode::kNotFound));
+}
+
+TEST(ChildOutputTest, AnInterruptEndsTheWholeGroup) {
+  // The shell's child holds the pipe as well: without it the end would come after its time.
+  const auto words = Shell("sleep 1000 & sleep 1000");
+  const auto output = RunChild({.words = words, .interrupted = [] { return true; }});
+  EXPECT_THAT(output, testing::HasCode(absl::StatusCode::kCancelled));
+}
+
+}  // namespace
+}  // namespace sluice::bench

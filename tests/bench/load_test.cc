@@ -1,0 +1,44 @@
+#include "bench/store/load.h"
+
+#include <algorithm>
+#include <set>
+
+#include "gtest/gtest.h"
+
+namespace sluice::bench {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+TEST(LoadTest, CasesAreNamedByDirectionPatternSizeAndEngine) {
+  EXPECT_EQ(CaseName({Direction::kRead, Pattern::kSeq, 2 * kMiB, StoreEngine::kIoUring}),
+            "read/seq/2MiB/io_uring");
+  EXPECT_EQ(CaseName({Direction::kMix, Pattern::kRandom, kMiB / 4, StoreEngine::kThreads}),
+            "mix/random/256KiB/threads");
+}
+
+TEST(LoadTest, EveryCaseIsJudgedOnce) {
+  std::set<std::string> names;
+  for (const Case& which : JudgedCases()) names.insert(CaseName(which));
+  EXPECT_EQ(names.size(), JudgedCases().size());
+  EXPECT_EQ(names.size(), 24U);
+  EXPECT_TRUE(names.contains("write/random/256KiB/io_uring"));
+  EXPECT_TRUE(names.contains("read/random/2MiB/threads"));
+  EXPECT_FALSE(names.contains("read/seq/256KiB/io_uring"));
+}
+
+TEST(LoadTest, TheMeanIsOverLargePagesOnIoUring) {
+  const std::vector<Case> cases = JudgedCases();
+  EXPECT_EQ(std::count_if(cases.begin(), cases.end(), CountsForMean), 18);
+}
+
+TEST(LoadTest, PatternsAreSubstringsOrGlobs) {
+  EXPECT_TRUE(MatchesPattern("", "read/seq/2MiB/io_uring"));
+  EXPECT_TRUE(MatchesPattern("seq/2MiB", "read/seq/2MiB/io_uring"));
+  EXPECT_TRUE(MatchesPattern("read/*/io_uring", "read/seq/2MiB/io_uring"));
+  EXPECT_FALSE(MatchesPattern("read/*", "plain-loop/read/random/2MiB/io_uring"));
+  EXPECT_FALSE(MatchesPattern("threads", "read/seq/2MiB/io_uring"));
+}
+
+}  // namespace
+}  // namespace sluice::bench

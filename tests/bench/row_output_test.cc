@@ -1,0 +1,79 @@
+#include "tools/bench/row_output.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+namespace sluice::tools {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+const MachineFacts kFacts = {.cpu = "Some CPU", .cpus = 2, .kernel = "6.1", .file_system = "ext4"};
+
+TEST(RowOutputTest, AJudgedRowHasItsCeiling) {
+  const bench::Row row{.name = "read/seq/2MiB/io_uring",
+                       .value = 3,
+                       .unit = "GiB/s",
+                       .reps = 11,
+                       .spread = 0.1,
+                       .huge_pages = true,
+                       .ceiling = 3.1,
+                       .ceiling_of = "fio",
+                       .ratio = 0.97,
+                       .control_low = 0.95,
+                       .depth = 32,
+                       .cpu_ratio = 1.2};
+  const std::string line = RowToJson("store", row, kFacts);
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+  const Json json = Json::parse(line);
+  EXPECT_EQ(json["bench"], "store");
+  EXPECT_EQ(json["case"], "read/seq/2MiB/io_uring");
+  EXPECT_EQ(json["value"], 3.0);
+  EXPECT_EQ(json["unit"], "GiB/s");
+  EXPECT_EQ(json["reps"], 11);
+  EXPECT_EQ(json["spread"], 0.1);
+  EXPECT_EQ(json["ceiling"], 3.1);
+  EXPECT_EQ(json["ratio"], 0.97);
+  EXPECT_EQ(json["control_low"], 0.95);
+  EXPECT_EQ(json["depth"], 32);
+  EXPECT_EQ(json["cpu_ratio"], 1.2);
+  EXPECT_EQ(json["cpu"], "Some CPU");
+  EXPECT_EQ(json["cpus"], 2);
+  EXPECT_EQ(json["kernel"], "6.1");
+  EXPECT_EQ(json["file_system"], "ext4");
+  EXPECT_EQ(json["huge_pages"], true);
+  EXPECT_FALSE(json.contains("peer"));
+  EXPECT_FALSE(json.contains("cost_ratio"));
+}
+
+TEST(RowOutputTest, WhatDoesNotApplyIsAbsent) {
+  const Json json = Json::parse(
+      RowToJson("store", {.name = "checksum/1MiB", .unit = "GiB/s", .cost_ratio = 1.1}, {}));
+  EXPECT_EQ(json["cost_ratio"], 1.1);
+  for (const char* key : {"ratio",
+                          "ceiling",
+                          "ceiling_of",
+                          "control_low",
+                          "depth",
+                          "cpu_ratio",
+                          "peer",
+                          "peer_ratio",
+                          "cpu",
+                          "kernel"}) {
+    EXPECT_FALSE(json.contains(key)) << key;
+  }
+}
+
+TEST(RowOutputTest, TextHasColumnsLikeItsHead) {
+  const std::string line = RowToText(
+      {.name = "peer/read/random/2MiB/buffered", .value = 3, .peer_value = 1.5, .peer_ratio = 2});
+  EXPECT_THAT(line, HasSubstr("3.00"));
+  EXPECT_THAT(line, HasSubstr("1.50"));
+  EXPECT_THAT(line, HasSubstr("2.00"));
+  EXPECT_EQ(line.size(), TableHead().size());
+}
+
+}  // namespace
+}  // namespace sluice::tools

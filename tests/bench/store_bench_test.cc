@@ -1,0 +1,161 @@
+#include "bench/store/store_bench.h"
+
+#include <filesystem>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "io/page_store.h"
+#include "tests/bench/fake_fio.h"
+#include "tests/support/status_matchers.h"
+
+namespace sluice::bench {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::HasCode;
+using ::testing::IsEmpty;
+using testing::IsStatus;
+
+/// A tiny benchmark with a fake fio and a fake reservation of huge pages.
+class StoreBenchTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    options_.directory = disk_.path();
+    options_.file_bytes = 64 << 20;
+    options_.pattern = "1MiB";
+    options_.rounds = 1;
+    options_.milliseconds = 20;
+    options_.peer_reps = 1;
+    options_.checksum_bytes = 1 << 20;
+    options_.huge_pages_path = programs_.Write("nr_hugepages", "0\n");
+    options_.fio = WriteFakeFio(programs_, kFakeReport);
+  }
+
+  void TearDown() override {
+    EXPECT_THAT(disk_.Names(), IsEmpty());
+    EXPECT_EQ(tools::ReadWhole(programs_ / "nr_hugepages"), "0\n");
+  }
+
+  absl::Status Run() {
+    return RunStoreBench(options_, [this](const Row& row) { rows_.push_back(row); });
+  }
+
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (const Row& row : rows_) names.push_back(row.name);
+    return names;
+  }
+
+  const tools::TemporaryDirectory disk_;
+  const tools::TemporaryDirectory programs_;
+  StoreBenchOptions options_;
+  std::vector<Row> rows_;
+};
+
+// What the machine refuses is a skip that says why.
+#define RUN_OR_SKIP()                                                          \
+  do {                                                                         \
+    const absl::Status status = Run();                                         \
+    if (absl::IsFailedPrecondition(status)) GTEST_SKIP() << status.ToString(); \
+    ASSERT_THAT(status, testing::IsOk());                                      \
+  } while (false)
+
+TEST_F(StoreBenchTest, ACaseIsJudgedByFio) {
+  options_.pattern = "write/random/1MiB/io_uring";
+  RUN_OR_SKIP();
+  EXPECT_THAT(Names(), ElementsAre("write/random/1MiB/io_uring", "all/geomean"));
+  const Row& row = rows_.front();
+  EXPECT_EQ(row.ceiling_of, "fio");
+  EXPECT_NEAR(*row.ceiling, 1, 1e-9);
+  EXPECT_NEAR(*row.ratio, row.value, 1e-9);
+  EXPECT_DOUBLE_EQ(*row.control_low, 1);
+  EXPECT_EQ(*row.depth, 8U);
+  EXPECT_EQ(row.reps, 1);
+  EXPECT_GT(row.value, 0);
+  EXPECT_NEAR(*row.cpu_ratio, *row.cpu_per_gib / 0.1, 1e-9);
+}
+
+TEST_F(StoreBenchTest, ThePlainLoopIsARowBesideFio) {
+  options_.pattern = "read/random/2MiB/io_uring";
+  options_.file_bytes = 32 << 20;
+  RUN_OR_SKIP();
+  const std::vector<std::string> names = Names();
+  ASSERT_GE(names.size(), 2U);
+  EXPECT_EQ(names[1], "plain-loop/read/random/2MiB/io_uring");
+  EXPECT_NEAR(*rows_[1].ratio, rows_[1].value, 1e-9);
+}
+
+TEST_F(StoreBenchTest, ThePlainLoopIsTheCeilingWithoutHugePages) {
+  options_.huge_pages_path = programs_ / "missing";
+  std::string warning;
+  options_.warn = [&warning](const std::string& line) { warning += line; };
+  options_.pattern = "mix/seq/1MiB";
+  RUN_OR_SKIP();
+  EXPECT_THAT(Names(), ElementsAre("mix/seq/1MiB/io_uring", "all/geomean"));
+  EXPECT_EQ(rows_.front().ceiling_of, "plain-loop");
+  EXPECT_THAT(warning, ::testing::HasSubstr("huge pages"));
+  EXPECT_GT(*rows_.front().ratio, 0);
+}
+
+TEST_F(StoreBenchTest, ThreadsAreMeasuredWithoutIoUring) {
+  options_.pattern = "write/random/2MiB/threads";
+  RUN_OR_SKIP();
+  EXPECT_THAT(Names(), ElementsAre("write/random/2MiB/threads"));
+}
+
+TEST_F(StoreBenchTest, PeersAreComparedNotJudged) {
+  options_.pattern = "peer/";
+  RUN_OR_SKIP();
+  ASSERT_EQ(rows_.size(), 8U);
+  for (const Row& row : rows_) {
+    EXPECT_FALSE(row.ratio.has_value());
+    EXPECT_FALSE(row.peer.empty());
+    EXPECT_GT(*row.peer_ratio, 0) << row.name;
+    EXPECT_GT(*row.peer_value, 0) << row.name;
+  }
+  EXPECT_EQ(rows_[0].name, "peer/read/random/2MiB/buffered");
+}
+
+TEST_F(StoreBenchTest, AnFioThatFailsEndsIt) {
+  options_.fio = WriteFakeFio(programs_, "echo 'fio: out of luck'; exit 1\n");
+  options_.pattern = "read/seq/1MiB";
+  const absl::Status status = Run();
+  if (absl::IsFailedPrecondition(status)) GTEST_SKIP() << status.ToString();
+  EXPECT_THAT(status, IsStatus(absl::StatusCode::kInternal, "out of luck"));
+  EXPECT_THAT(rows_, IsEmpty());
+}
+
+TEST_F(StoreBenchTest, AnInterruptEndsIt) {
+  options_.interrupted = [] { return true; };
+  const absl::Status status = Run();
+  if (absl::IsFailedPrecondition(status)) GTEST_SKIP() << status.ToString();
+  EXPECT_THAT(status, HasCode(absl::StatusCode::kCancelled));
+}
+
+TEST_F(StoreBenchTest, WhatTheUserCanPutRightIsSaidFirst) {
+  const auto with = [this](auto change) {
+    StoreBenchOptions options = options_;
+    change(options);
+    return RunStoreBench(options, [](const Row&) { ADD_FAILURE() << "nothing is measured"; });
+  };
+  EXPECT_THAT(with([](auto& options) { options.directory = ""; }),
+              IsStatus(absl::StatusCode::kInvalidArgument, "name one"));
+  EXPECT_THAT(with([](auto& options) { options.directory += "/missing"; }),
+              IsStatus(absl::StatusCode::kNotFound, "mkdir"));
+  EXPECT_THAT(with([this](auto& options) { options.directory = programs_.Write("file", ""); }),
+              IsStatus(absl::StatusCode::kInvalidArgument, "not a directory"));
+  EXPECT_THAT(with([](auto& options) { options.file_bytes = std::uint64_t{1} << 50; }),
+              IsStatus(absl::StatusCode::kResourceExhausted, "make room"));
+  EXPECT_THAT(with([](auto& options) { options.file_bytes = 24 << 10; }),
+              IsStatus(absl::StatusCode::kInvalidArgument, "8 MiB"));
+  EXPECT_THAT(with([](auto& options) { options.pattern = "read/sek/1MiB/io_uring"; }),
+              IsStatus(absl::StatusCode::kInvalidArgument, "read/seq/1MiB/io_uring"));
+  EXPECT_THAT(with([](auto& options) { options.pattern = "8MiB"; }),
+              IsStatus(absl::StatusCode::kInvalidArgument, "too small"));
+  EXPECT_THAT(with([](auto& options) { options.fio = "fio-that-nobody-has"; }),
+              IsStatus(absl::StatusCode::kFailedPrecondition, "package fio"));
+}
+
+}  // namespace
+}  // namespace sluice::bench

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+namespace sluice::tools {
+
+/// `sluice bench NAME [FLAG ...]`: runs one of the project's benchmarks; the exit code.
+int RunBench(std::span<const std::string> words);
+
+/// `sluice bench store`: the page store against fio.
+int RunBenchStore(std::span<const std::string> words);
+
+}  // namespace sluice::tools

@@ -1,0 +1,148 @@
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <vector>
+
+#include "base/status.h"
+#include "base/strings.h"
+#include "bench/store/store_bench.h"
+#include "bench/store/verdict.h"
+#include "fmt/format.h"
+#include "sluice/events.h"
+#include "sluice/units.h"
+#include "tools/arguments.h"
+#include "tools/bench/bench.h"
+#include "tools/bench/row_output.h"
+#include "tools/console.h"
+#include "tools/exit_code.h"
+#include "tools/interrupt.h"
+
+namespace sluice::tools {
+namespace {
+
+constexpr int kQuickRounds = 3;
+constexpr double kQuickMinutes = 7;
+
+const std::vector<FlagSpec>& Flags() {
+  static const std::vector<FlagSpec> kFlags = {
+      {"--dir", FlagShape::kValue, "DIR", "a directory on the disk to measure; required"},
+      {"--quick", FlagShape::kSwitch, "", "a third of the time: 3 rounds instead of 11"},
+      {"--json", FlagShape::kSwitch, "", "one JSON object per row, one per line"},
+      {"--case",
+       FlagShape::kValue,
+       "PATTERN",
+       "only rows with this in their name; *, ? and [] match"},
+      {"--size", FlagShape::kValue, "BYTES", "of the file of each side (default 2GiB)"},
+      {"--rounds", FlagShape::kValue, "N", "rounds of each case (default 11)"},
+      {"--milliseconds", FlagShape::kValue, "N", "length of each run (default 1000)"},
+      {"--fio", FlagShape::kValue, "PROGRAM", "the fio to run (default: the one in PATH)"},
+      {"--help", FlagShape::kSwitch, "", "prints this"}};
+  return kFlags;
+}
+
+std::string HelpText() {
+  return "Usage: sluice bench store --dir DIR [FLAG ...]\n\n"
+         "Measures the page store, checksums on, against fio: the same directory, size, block "
+         "size\n"
+         "and depth, buffers of both on huge pages (reserved for the time, which takes root; else\n"
+         "a plain io_uring loop takes the place of fio). Takes up to 20 minutes and 4 GiB of disk\n"
+         "on an otherwise idle machine, and leaves nothing behind.\n\n" +
+         DescribeFlags(Flags());
+}
+
+absl::Status ReadCount(const Arguments& arguments, const char* flag, std::uint32_t* count) {
+  if (!arguments.Has(flag)) return absl::OkStatus();
+  const std::string text = arguments.Value(flag);
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  constexpr std::uint32_t kMost = 1'000'000;
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (!whole || value == 0 || value > kMost) {
+    return absl::InvalidArgumentError(
+        base::ToAbsl(fmt::format("{} \"{}\" is no number from 1 to {}", flag, text, kMost)));
+  }
+  *count = value;
+  return absl::OkStatus();
+}
+
+struct StoreFlags {
+  bench::StoreBenchOptions options;
+  bool json = false;
+};
+
+absl::StatusOr<StoreFlags> ReadFlags(std::span<const std::string> words) {
+  SLUICE_ASSIGN_OR_RETURN(const Arguments arguments, Arguments::Parse(words, Flags()));
+  StoreFlags flags;
+  flags.options.directory = arguments.Value("--dir");
+  if (flags.options.directory.empty()) {
+    return absl::InvalidArgumentError(
+        "--dir DIR is required; name a directory of your own on the disk to measure");
+  }
+  flags.json = arguments.Has("--json");
+  auto rounds = static_cast<std::uint32_t>(flags.options.rounds);
+  if (arguments.Has("--quick")) {
+    rounds = kQuickRounds;
+    flags.options.minutes_max = kQuickMinutes;
+  }
+  SLUICE_RETURN_IF_ERROR(ReadCount(arguments, "--rounds", &rounds));
+  flags.options.rounds = static_cast<int>(rounds);
+  SLUICE_RETURN_IF_ERROR(ReadCount(arguments, "--milliseconds", &flags.options.milliseconds));
+  if (arguments.Has("--size")) {
+    SLUICE_ASSIGN_OR_RETURN(const Bytes size, ParseBytes(arguments.Value("--size")));
+    flags.options.file_bytes = size.count();
+  }
+  flags.options.pattern = arguments.Value("--case");
+  flags.options.fio = arguments.Value("--fio", flags.options.fio);
+  return flags;
+}
+
+/// Prints rows as they come, and keeps them.
+class RowPrinter {
+ public:
+  RowPrinter(const MachineFacts& facts, Console& console) : facts_(facts), console_(console) {}
+
+  void Add(const bench::Row& row) {
+    if (rows_.empty()) console_.Print(TableHead() + "\n");
+    console_.PrintJson(RowToJson("store", row, facts_) + "\n");
+    console_.Print(RowToText(row) + "\n");
+    rows_.push_back(row);
+  }
+  const std::vector<bench::Row>& rows() const { return rows_; }
+
+ private:
+  const MachineFacts facts_;
+  Console& console_;
+  std::vector<bench::Row> rows_;
+};
+
+absl::Status Measure(StoreFlags flags, const InterruptWatch& watch) {
+  Console console(flags.json ? Console::Mode::kJson : Console::Mode::kText);
+  flags.options.interrupted = [&watch] { return watch.interrupted(); };
+  flags.options.progress = [&console](const std::string& line) { console.ShowProgress(line); };
+  flags.options.warn = [&console](const std::string& line) {
+    console.Log(LogLevel::kWarning, line);
+  };
+  RowPrinter printer(ReadMachineFacts(flags.options.directory), console);
+  SLUICE_RETURN_IF_ERROR(
+      bench::RunStoreBench(flags.options, [&printer](const bench::Row& row) { printer.Add(row); }));
+  const std::string sentence = bench::ClosingSentence(printer.rows());
+  if (!sentence.empty()) console.Print(sentence + "\n");
+  return console.status();
+}
+
+}  // namespace
+
+int RunBenchStore(std::span<const std::string> words) {
+  if (std::find(words.begin(), words.end(), "--help") != words.end()) {
+    fmt::print("{}", HelpText());
+    return kExitDone;
+  }
+  absl::StatusOr<StoreFlags> flags = ReadFlags(words);
+  if (!flags.ok()) return Fail(flags.status());
+  const InterruptWatch watch;
+  const absl::Status status = Measure(*std::move(flags), watch);
+  if (watch.interrupted()) return kExitSignal + watch.signal();
+  return status.ok() ? kExitDone : Fail(status);
+}
+
+}  // namespace sluice::tools

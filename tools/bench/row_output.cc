@@ -1,0 +1,111 @@
+#include "tools/bench/row_output.h"
+
+#include <sys/utsname.h>
+
+#include "fmt/format.h"
+#include "nlohmann/json.hpp"
+#include "tools/doctor/facts.h"
+
+namespace sluice::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename Value>
+void AddIfAny(const char* key, const std::optional<Value>& value, Json& object) {
+  if (value.has_value()) object[key] = *value;
+}
+
+void AddIfAny(const char* key, const std::string& value, Json& object) {
+  if (!value.empty()) object[key] = value;
+}
+
+void AddJudgement(const bench::Row& row, Json& object) {
+  AddIfAny("ceiling", row.ceiling, object);
+  AddIfAny("ceiling_of", row.ceiling_of, object);
+  AddIfAny("ratio", row.ratio, object);
+  AddIfAny("ratio_spread", row.ratio_spread, object);
+  AddIfAny("control", row.control, object);
+  AddIfAny("control_low", row.control_low, object);
+  AddIfAny("depth", row.depth, object);
+  AddIfAny("cpu_seconds_per_gib", row.cpu_per_gib, object);
+  AddIfAny("cpu_ratio", row.cpu_ratio, object);
+  AddIfAny("cost_ratio", row.cost_ratio, object);
+  AddIfAny("peer", row.peer, object);
+  AddIfAny("peer_value", row.peer_value, object);
+  AddIfAny("peer_ratio", row.peer_ratio, object);
+  AddIfAny("peer_cpu_seconds_per_gib", row.peer_cpu_per_gib, object);
+}
+
+/// Blank when there is none.
+std::string Cell(const std::optional<double>& value, int decimals) {
+  return value.has_value() ? fmt::format("{:.{}f}", *value, decimals) : "";
+}
+
+/// The one that applies: a row has at most one of them.
+std::optional<double> RatioOf(const bench::Row& row) {
+  if (row.ratio.has_value()) return row.ratio;
+  return row.peer_ratio.has_value() ? row.peer_ratio : row.cost_ratio;
+}
+
+std::string Line(const std::string& name,
+                 const std::string& value,
+                 const std::string& against,
+                 const std::string& ratio,
+                 const std::string& control,
+                 const std::string& cpu,
+                 const std::string& depth) {
+  return fmt::format("{:<42} {:>9} {:>9} {:>7} {:>9} {:>9} {:>6}",
+                     name,
+                     value,
+                     against,
+                     ratio,
+                     control,
+                     cpu,
+                     depth);
+}
+
+}  // namespace
+
+MachineFacts ReadMachineFacts(const std::string& directory) {
+  const CpuFacts cpu = ReadCpu();
+  utsname system{};
+  uname(&system);
+  return {.cpu = cpu.model,
+          .cpus = cpu.allowed,
+          .kernel = system.release,
+          .file_system = ReadSpill(directory).file_system};
+}
+
+std::string RowToJson(const std::string& bench, const bench::Row& row, const MachineFacts& facts) {
+  Json object;
+  object["bench"] = bench;
+  object["case"] = row.name;
+  object["value"] = row.value;
+  object["unit"] = row.unit;
+  object["reps"] = row.reps;
+  object["spread"] = row.spread;
+  AddJudgement(row, object);
+  AddIfAny("cpu", facts.cpu, object);
+  object["cpus"] = facts.cpus;
+  AddIfAny("kernel", facts.kernel, object);
+  AddIfAny("file_system", facts.file_system, object);
+  object["huge_pages"] = row.huge_pages;
+  return object.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string TableHead() {
+  return Line("case", "ours", "against", "ratio", "control25", "cpu_ratio", "depth");
+}
+
+std::string RowToText(const bench::Row& row) {
+  return Line(row.name,
+              fmt::format("{:.2f}", row.value),
+              Cell(row.peer_value.has_value() ? row.peer_value : row.ceiling, 2),
+              Cell(RatioOf(row), 2),
+              Cell(row.control_low, 2),
+              Cell(row.cpu_ratio, 2),
+              row.depth.has_value() ? std::to_string(*row.depth) : "");
+}
+
+}  // namespace sluice::tools
