@@ -25,7 +25,9 @@ struct Drive {
   std::unique_ptr<PageStore> store;
   DriveMeter meter;
   std::vector<SlotIndex> free;
-  int errors_in_a_row = 0;
+  /// In a row, of writes and of reads: a drive may take pages and give none back.
+  int write_errors = 0;
+  int read_errors = 0;
   bool fenced = false;
 };
 
@@ -91,8 +93,9 @@ class DriveSet final : public PageStore {
   void WriteAt(const Place& place, WriteJob job);
   void OnWritten(const Place& place, WriteJob job, absl::Status status);
   void OnRead(const Place& place, SlotIndex slot, const absl::Status& status);
-  std::optional<FencedDrive> NoteOutcome(std::uint32_t drive, const absl::Status& status)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<FencedDrive> NoteOutcome(std::uint32_t drive,
+                                         const absl::Status& status,
+                                         int* errors) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   FencedDrive Fence(std::uint32_t drive, const absl::Status& cause)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Tell(const std::optional<FencedDrive>& fenced) const;
@@ -214,7 +217,7 @@ void DriveSet::OnWritten(const Place& place, WriteJob job, absl::Status status) 
   {
     base::MutexLock lock(mutex_);
     drives_[place.drive].meter.End(status.ok() ? options_.store.page_bytes : 0, Clock::now());
-    fenced = NoteOutcome(place.drive, status);
+    fenced = NoteOutcome(place.drive, status, &drives_[place.drive].write_errors);
     elsewhere = Elsewhere(job, place, status);
   }
   Tell(fenced);
@@ -268,17 +271,18 @@ void DriveSet::OnRead(const Place& place, SlotIndex slot, const absl::Status& st
   {
     base::MutexLock lock(mutex_);
     drives_[place.drive].meter.End(status.ok() ? options_.store.page_bytes : 0, Clock::now());
-    fenced = NoteOutcome(place.drive, status);
+    fenced = NoteOutcome(place.drive, status, &drives_[place.drive].read_errors);
     LeavePlace(slot);
   }
   Tell(fenced);
 }
 
-std::optional<FencedDrive> DriveSet::NoteOutcome(std::uint32_t drive, const absl::Status& status) {
-  Drive& noted = drives_[drive];
-  if (status.ok()) noted.errors_in_a_row = 0;
-  if (!SpeaksAgainstDrive(status) || noted.fenced) return std::nullopt;
-  if (++noted.errors_in_a_row < options_.errors_to_fence) return std::nullopt;
+std::optional<FencedDrive> DriveSet::NoteOutcome(std::uint32_t drive,
+                                                 const absl::Status& status,
+                                                 int* errors) {
+  if (status.ok()) *errors = 0;
+  if (!SpeaksAgainstDrive(status) || drives_[drive].fenced) return std::nullopt;
+  if (++*errors < options_.errors_to_fence) return std::nullopt;
   return Fence(drive, status);
 }
 

@@ -24,8 +24,8 @@ struct DriveSetOptions {
   /// of which each gets an equal share.
   PageStoreOptions store;
   std::vector<std::string> directories;  ///< at least one
-  /// Errors in a row, of writes and of reads that lost a page, after which a drive is fenced: it is
-  /// written no more, and read only for what has no other copy.
+  /// Writes in a row that fail, or reads in a row that lose a page, after which a drive is fenced:
+  /// it is written no more.
   int errors_to_fence = 3;
   /// Told of each fenced drive, on an internal thread; must not block, nor call the store.
   std::function<void(const FencedDrive&)> on_fenced;

@@ -276,6 +276,17 @@ TEST_F(DriveSetTest, ADriveThatCannotBeReadIsFenced) {
   EXPECT_EQ(fenced()[0].directory, "/drive1");
 }
 
+TEST_F(DriveSetTest, ADriveThatTakesPagesAndGivesNoneBackIsFenced) {
+  Open(2, 40);
+  for (SlotIndex slot = 0; slot < 10; ++slot) ASSERT_THAT(Write(slot, 1), IsOk());
+  drives_[1]->read_error = EIO;
+  for (SlotIndex slot = 0; slot < 10; ++slot) {
+    (void)Read(slot, 1);
+    ASSERT_THAT(Write(20 + slot, 1), IsOk());
+  }
+  EXPECT_EQ(fenced().size(), 1u);
+}
+
 TEST_F(DriveSetTest, ErrorsWithSuccessesBetweenDoNotFence) {
   Open(1, 8);
   for (int round = 0; round < 5; ++round) {

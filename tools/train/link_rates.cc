@@ -13,16 +13,27 @@ constexpr std::uint64_t kDiskFileBytes = std::uint64_t{256} << 20;
 /// Per side of the copy; the loop takes four times as much.
 constexpr std::uint64_t kCopyBytes = std::uint64_t{32} << 20;
 
-absl::StatusOr<LinkRates> MeasureDisk(const RuntimeOptions& options) {
+absl::StatusOr<LinkRates> MeasureDrive(const RuntimeOptions& options,
+                                       const std::string& directory) {
   const std::uint64_t page = options.page_bytes.count();
   const std::uint64_t budget = options.nvme_bytes.count() / page * page;
-  const io::DiskRatesOptions disk{.directory = options.io.directory,
+  const io::DiskRatesOptions disk{.directory = directory,
                                   .file_bytes = std::max(page, std::min(kDiskFileBytes, budget)),
                                   .block_bytes = page,
                                   .queue_depth = options.io.queue_depth,
                                   .disable_io_uring = options.io.disable_io_uring};
   SLUICE_ASSIGN_OR_RETURN(const io::DiskRates rates, io::MeasureDiskRates(disk));
   return LinkRates{rates.read, rates.write, rates.mixed};
+}
+
+/// All drives together, measured one after another: no spreading of pages is faster than the sum.
+absl::StatusOr<LinkRates> MeasureDisk(const RuntimeOptions& options) {
+  SLUICE_ASSIGN_OR_RETURN(LinkRates sum, MeasureDrive(options, options.io.directory));
+  for (const std::string& directory : options.io.more_directories) {
+    SLUICE_ASSIGN_OR_RETURN(const LinkRates rates, MeasureDrive(options, directory));
+    sum = {sum.in + rates.in, sum.out + rates.out, sum.both + rates.both};
+  }
+  return sum;
 }
 
 absl::StatusOr<LinkRates> MeasureCopies(const RuntimeOptions& options) {

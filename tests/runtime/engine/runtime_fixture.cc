@@ -59,6 +59,14 @@ std::vector<TierFencedEvent> CountingListener::fenced() const {
   base::MutexLock lock(mutex_);
   return fenced_;
 }
+void CountingListener::OnDriveFenced(const DriveFencedEvent& event) {
+  base::MutexLock lock(mutex_);
+  drives_fenced_.push_back(event);
+}
+std::vector<DriveFencedEvent> CountingListener::drives_fenced() const {
+  base::MutexLock lock(mutex_);
+  return drives_fenced_;
+}
 std::vector<TransferStalledEvent> CountingListener::stalled() const {
   base::MutexLock lock(mutex_);
   return stalled_;

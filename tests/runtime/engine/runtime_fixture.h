@@ -33,11 +33,13 @@ class CountingListener : public EventListener {
   void OnPageLost(const PageLostEvent& event) override;
   void OnFallback(const FallbackEvent& event) override;
   void OnTierFenced(const TierFencedEvent& event) override;
+  void OnDriveFenced(const DriveFencedEvent& event) override;
   void OnTransferStalled(const TransferStalledEvent& event) override;
 
   std::vector<PageLostEvent> lost() const;
   std::vector<FallbackEvent> fallbacks() const;
   std::vector<TierFencedEvent> fenced() const;
+  std::vector<DriveFencedEvent> drives_fenced() const;
   std::vector<TransferStalledEvent> stalled() const;
 
  private:
@@ -45,6 +47,7 @@ class CountingListener : public EventListener {
   std::vector<PageLostEvent> lost_ ABSL_GUARDED_BY(mutex_);
   std::vector<FallbackEvent> fallbacks_ ABSL_GUARDED_BY(mutex_);
   std::vector<TierFencedEvent> fenced_ ABSL_GUARDED_BY(mutex_);
+  std::vector<DriveFencedEvent> drives_fenced_ ABSL_GUARDED_BY(mutex_);
   std::vector<TransferStalledEvent> stalled_ ABSL_GUARDED_BY(mutex_);
 };
 
