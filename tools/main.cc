@@ -8,6 +8,7 @@
 #include "fmt/format.h"
 #include "tools/doctor/doctor.h"
 #include "tools/exit_code.h"
+#include "tools/standard_streams.h"
 #include "tools/train/train.h"
 
 namespace sluice::tools {
@@ -73,6 +74,7 @@ int CheckOutput(int exit_code) {
 }  // namespace sluice::tools
 
 int main(int argc, char** argv) {
+  if (!sluice::tools::OpenStandardStreams()) return sluice::tools::kExitDeviceFailure;
   const std::vector<std::string> words(argv + 1, argv + argc);
   return sluice::tools::CheckOutput(sluice::tools::Run(words));
 }

@@ -1,35 +1,25 @@
 #include "tools/train/train_flags.h"
 
-#include <map>
 #include <utility>
 
 #include "base/status.h"
 #include "fmt/format.h"
 #include "sluice/config.h"
-#include "tools/output_path.h"
 #include "tools/read_file.h"
+#include "tools/train/output_check.h"
 
 namespace sluice::tools {
 namespace {
 
-/// Every output needs a file, and one of its own: two would destroy each other.
-absl::Status CheckOutputs(const Arguments& arguments) {
-  std::map<std::string, std::string> flags;
-  // A file that standard output goes to would be replaced under it.
-  const absl::StatusOr<OutputPath> standard = ResolveOutput("/dev/stdout");
-  if (standard.ok() && standard->kind == OutputPath::Kind::kFile) {
-    flags.emplace(standard->path, "standard output");
-  }
+absl::Status CheckPaths(const Arguments& arguments, const TrainFlags& flags) {
+  std::vector<NamedPath> outputs;
   for (const char* const flag : {"--record", "--trace", "--save"}) {
-    if (!arguments.Has(flag)) continue;
-    const absl::StatusOr<OutputPath> output = ResolveOutput(arguments.Value(flag));
-    if (!output.ok()) return base::Annotate(output.status(), flag);
-    const auto [other, inserted] = flags.try_emplace(output->path, flag);
-    if (inserted) continue;
-    return absl::InvalidArgumentError(
-        fmt::format("{} and {} name the same file, {}", other->second, flag, output->path));
+    if (arguments.Has(flag)) outputs.push_back({flag, arguments.Value(flag)});
   }
-  return absl::OkStatus();
+  std::vector<NamedPath> inputs = {{"--config", flags.config.source}};
+  const char* const texts = arguments.Has("--text") ? "--text" : "train.texts";
+  for (const std::string& text : flags.settings.texts) inputs.push_back({texts, text});
+  return CheckOutputs(outputs, inputs);
 }
 
 constexpr char kConfigWanted[] = "name a TOML file, for example configs/train-gpt.toml";
@@ -72,7 +62,7 @@ absl::StatusOr<TrainFlags> ReadTrainFlags(std::span<const std::string> words) {
   SLUICE_RETURN_IF_ERROR(ReadConfigText(&flags.config));
   SLUICE_ASSIGN_OR_RETURN(flags.settings, ReadTrainSettings(flags.config));
   if (arguments.Has("--text")) flags.settings.texts = arguments.Values("--text");
-  SLUICE_RETURN_IF_ERROR(CheckOutputs(arguments));
+  SLUICE_RETURN_IF_ERROR(CheckPaths(arguments, flags));
   flags.verify = arguments.Has("--verify");
   flags.json = arguments.Has("--json");
   flags.record_path = arguments.Value("--record");
