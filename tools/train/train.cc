@@ -5,8 +5,10 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
+#include "base/strings.h"
 #include "fmt/format.h"
 #include "sluice/units.h"
 #include "tools/exit_code.h"
@@ -58,12 +60,25 @@ absl::Status CheckPacedSteps(const TrainFlags& flags) {
                   unpaced));
 }
 
-int ExitCode(const TrainRun& run, const InterruptWatch& watch) {
-  if (watch.interrupted()) return kExitSignal + watch.signal();
-  const std::optional<VerifyReport>& verify = run.report().verify;
+int ExitCode(const RunReport& report, const InterruptWatch& watch) {
+  if (report.interrupted) return kExitSignal + watch.signal();
+  const std::optional<VerifyReport>& verify = report.verify;
   if (!verify.has_value() || verify->identical) return kExitDone;
   PrintError("the run differs from the run in RAM: " + verify->difference);
   return kExitDiffers;
+}
+
+/// Writes and prints what the run has to say: what fails of it keeps back nothing else.
+int Conclude(TrainRun& run, TrainSession& session, Console& console, const InterruptWatch& watch) {
+  std::vector<absl::Status> failures = session.WriteOutputs();
+  const RunReport report = run.TakeReport();
+  console.Print(FormatSummary(report));
+  console.PrintJson(FormatJson(report));
+  // Who interrupts may have left the pipe before.
+  if (!report.interrupted && !console.status().ok()) failures.push_back(console.status());
+  const int exit_code = ExitCode(report, watch);
+  for (const absl::Status& failure : failures) PrintError(base::ToStd(failure.message()));
+  return failures.empty() ? exit_code : kExitDeviceFailure;
 }
 
 absl::StatusOr<int> TrainWith(const TrainFlags& flags) {
@@ -85,11 +100,7 @@ absl::StatusOr<int> TrainWith(const TrainFlags& flags) {
   TrainRun run(
       {.session = *session, .verifier = verifier.get(), .console = console, .watch = watch});
   SLUICE_RETURN_IF_ERROR(run.Run());
-  SLUICE_RETURN_IF_ERROR(session->WriteOutputs());
-  console.Print(FormatSummary(run.report()));
-  console.PrintJson(FormatJson(run.report()));
-  if (!watch.interrupted()) SLUICE_RETURN_IF_ERROR(console.status());
-  return ExitCode(run, watch);
+  return Conclude(run, *session, console, watch);
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ namespace {
 using Json = nlohmann::json;
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -178,7 +179,10 @@ TEST_P(TrainInterruptTest, FinishesTheStepAndPrintsTheSummary) {
   ASSERT_TRUE(command.ReadUntil("step    1/")) << command.errors();
   command.Signal(GetParam());
   EXPECT_EQ(command.Wait(), 128 + GetParam()) << command.errors();
-  EXPECT_THAT(command.output(), HasSubstr("peak memory"));
+  EXPECT_THAT(command.output(),
+              AllOf(HasSubstr("peak memory"),
+                    ContainsRegex("\ninterrupted after [0-9]+ of 100000 steps\n")));
+  EXPECT_EQ(command.errors(), "sluice: finishing the step; once more to stop at once\n");
   EXPECT_THAT(spill_.Names(), IsEmpty());
   EXPECT_THAT(files_.Names(), ElementsAre("model.safetensors", "text"));
 }
@@ -204,6 +208,7 @@ TEST_F(TrainCommandTest, CtrlCWorksWhileVerifying) {
   ASSERT_TRUE(command.ReadUntil("step    6/")) << command.errors();
   command.Signal(SIGINT);
   EXPECT_EQ(command.Wait(), 130) << command.errors();
+  EXPECT_THAT(command.output(), HasSubstr("of 100000 steps; the verification was not made\n"));
 }
 
 TEST_F(TrainCommandTest, FlagsAndKeysThatDoNotExistNameTheNearest) {

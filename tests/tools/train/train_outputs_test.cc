@@ -73,6 +73,42 @@ TEST_F(TrainCommandTest, ClosedStreamsTakeNoFilesNumber) {
   }
 }
 
+TEST_F(TrainCommandTest, AnOutputThatFailsKeepsBackNothingElse) {
+  Command command(Words({"--save",
+                         "/dev/full",
+                         "--record",
+                         files_ / "record",
+                         "--trace",
+                         files_ / "trace",
+                         "--json"}));
+  EXPECT_EQ(command.Wait(), 3);
+  EXPECT_EQ(Json::parse(command.output())["steps"], 6);
+  EXPECT_THAT(command.errors(), HasSubstr("--save /dev/full: write /dev/full: ENOSPC"));
+  EXPECT_THAT(files_.Names(), ElementsAre("record", "text", "trace"));
+}
+
+TEST_F(TrainCommandTest, EveryOutputThatFailsIsReported) {
+  const std::string gone = files_ / "gone";
+  std::filesystem::create_directory(gone);
+  Command command(Words({"--set",
+                         "train.steps=100000",
+                         "--save",
+                         gone + "/model",
+                         "--record",
+                         gone + "/record",
+                         "--trace",
+                         files_ / "trace"}));
+  ASSERT_TRUE(command.ReadUntil("step    1/")) << command.errors();
+  std::filesystem::remove_all(gone);
+  command.Signal(SIGINT);
+  EXPECT_EQ(command.Wait(), 3);
+  EXPECT_THAT(command.output(), HasSubstr("peak memory"));
+  EXPECT_THAT(
+      command.errors(),
+      AllOf(HasSubstr("--save " + gone + "/model: "), HasSubstr("--record " + gone + "/record: ")));
+  EXPECT_THAT(files_.Names(), ElementsAre("text", "trace"));
+}
+
 TEST_F(TrainCommandTest, AClosedPipeIsNoSuccess) {
   Command command(Words({"--set", "train.steps=100000", "--save", files_ / "model.safetensors"}));
   ASSERT_TRUE(command.ReadUntil("step    1/")) << command.errors();
