@@ -37,8 +37,7 @@ std::string Usage() {
 int Unknown(const std::string& name) {
   std::vector<std::string> names;
   for (const SubCommand& command : kSubCommands) names.emplace_back(command.name);
-  PrintError(fmt::format(
-      "unknown sub-command \"{}\"; did you mean \"{}\"?", name, base::NearestName(name, names)));
+  PrintError(fmt::format("unknown sub-command \"{}\"{}", name, base::DidYouMean(name, names)));
   return kExitUserError;
 }
 

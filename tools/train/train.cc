@@ -39,10 +39,12 @@ absl::StatusOr<gpt::Text> LoadText(const TrainFlags& flags, Console& console) {
       Corpus corpus,
       LoadCorpus(
           {.files = flags.settings.texts,
+           .files_name = flags.texts_name,
            .start_directory = std::filesystem::path(flags.config.source).parent_path().string()}));
-  console.Print(fmt::format("text: {} in {} files, xxh3 {}\n",
+  console.Print(fmt::format("text: {} in {} file{}, xxh3 {}\n",
                             ToString(Bytes(corpus.text.size())),
                             corpus.files,
+                            corpus.files == 1 ? "" : "s",
                             corpus.hash));
   return std::move(corpus.text);
 }
@@ -107,7 +109,8 @@ absl::StatusOr<int> TrainWith(const TrainFlags& flags) {
 
 int RunTrain(std::span<const std::string> words) {
   if (!words.empty() && words.front() == kRamChildWord) return RunRamChild();
-  if (std::find(words.begin(), words.end(), "--help") != words.end()) {
+  const auto asks = [](const std::string& word) { return word == "-h" || word == "--help"; };
+  if (std::any_of(words.begin(), words.end(), asks)) {
     PrintHelp();
     return kExitDone;
   }

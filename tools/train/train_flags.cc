@@ -1,5 +1,7 @@
 #include "tools/train/train_flags.h"
 
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "base/status.h"
@@ -17,12 +19,22 @@ absl::Status CheckPaths(const Arguments& arguments, const TrainFlags& flags) {
     if (arguments.Has(flag)) outputs.push_back({flag, arguments.Value(flag)});
   }
   std::vector<NamedPath> inputs = {{"--config", flags.config.source}};
-  const char* const texts = arguments.Has("--text") ? "--text" : "train.texts";
-  for (const std::string& text : flags.settings.texts) inputs.push_back({texts, text});
+  for (const std::string& text : flags.settings.texts) inputs.push_back({flags.texts_name, text});
   return CheckOutputs(outputs, inputs);
 }
 
 constexpr char kConfigWanted[] = "name a TOML file, for example configs/train-gpt.toml";
+
+/// Something that is neither white space nor a comment.
+bool HasContent(std::string_view toml) {
+  while (!toml.empty()) {
+    const std::string_view line = toml.substr(0, toml.find('\n'));
+    const std::size_t first = line.find_first_not_of(" \t\r");
+    if (first != std::string_view::npos && line[first] != '#') return true;
+    toml.remove_prefix(std::min(line.size() + 1, toml.size()));
+  }
+  return false;
+}
 
 /// Once only: it may be a pipe.
 absl::Status ReadConfigText(ConfigText* config) {
@@ -31,9 +43,14 @@ absl::Status ReadConfigText(ConfigText* config) {
   }
   const auto append = [config](std::string_view piece) { config->text += piece; };
   const absl::Status read = ReadFile(config->source, Config::kBytesMax, append);
-  if (!absl::IsNotFound(read)) return base::Annotate(read, "--config");
-  return absl::NotFoundError(
-      fmt::format("--config: {} does not exist; {}", config->source, kConfigWanted));
+  if (absl::IsNotFound(read)) {
+    return absl::NotFoundError(
+        fmt::format("--config: {} does not exist; {}", config->source, kConfigWanted));
+  }
+  SLUICE_RETURN_IF_ERROR(base::Annotate(read, "--config"));
+  if (HasContent(config->text)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("--config: {} is empty; {}", config->source, kConfigWanted));
 }
 
 }  // namespace
@@ -61,6 +78,7 @@ absl::StatusOr<TrainFlags> ReadTrainFlags(std::span<const std::string> words) {
   flags.config = {.source = arguments.Value("--config"), .assignments = arguments.Values("--set")};
   SLUICE_RETURN_IF_ERROR(ReadConfigText(&flags.config));
   SLUICE_ASSIGN_OR_RETURN(flags.settings, ReadTrainSettings(flags.config));
+  flags.texts_name = arguments.Has("--text") ? "--text" : "train.texts";
   if (arguments.Has("--text")) flags.settings.texts = arguments.Values("--text");
   SLUICE_RETURN_IF_ERROR(CheckPaths(arguments, flags));
   flags.verify = arguments.Has("--verify");

@@ -87,7 +87,8 @@ TEST_F(TrainCommandTest, TextReportHasALinePerStepAndASummary) {
   Command command(Words({}));
   ASSERT_EQ(command.Wait(), 0) << command.errors();
   EXPECT_THAT(command.output(),
-              AllOf(HasSubstr("xxh3 "),
+              AllOf(HasSubstr("KiB in 1 file, xxh3 "),
+                    ContainsRegex("hbm-dram [0-9.]+ in [0-9.]+ out MiB"),
                     HasSubstr("step    1/6"),
                     HasSubstr("step    6/6"),
                     HasSubstr("validation loss"),
@@ -228,6 +229,7 @@ TEST_F(TrainCommandTest, ConfigurationErrorsNameThePlace) {
               HasSubstr("none.toml does not exist; name a TOML file"));
   for (const auto& [path, message] : std::map<std::string, std::string>{
            {"", "--config is empty; name a TOML file"},
+           {files_.Write("comment.toml", "# nothing\n\n"), "comment.toml is empty; name a TOML"},
            {files_.path(), files_.path() + " is a directory"},
            {"/dev/zero", "/dev/zero is a device"},
            {files_.Write("large.toml", std::string(2 << 20, '\n')), "large.toml is too large"}}) {

@@ -35,6 +35,14 @@ TEST_F(TrainCommandTest, OutputsThatCannotBeWrittenAreFoundBeforeTheWork) {
   EXPECT_THAT(files_.Names(), ElementsAre("loop", "text"));
 }
 
+TEST_F(TrainCommandTest, AnOutputWithoutADirectoryNamesFlagAndDirectory) {
+  const std::string missing = files_ / "nodir";
+  EXPECT_EQ(UserError(Words({"--save", missing + "/model"})),
+            "sluice: --save: directory " + missing + " does not exist\n");
+  EXPECT_EQ(UserError(Words({"--trace", "/proc/x"})),
+            "sluice: --trace: no file can be made in /proc; name another directory\n");
+}
+
 TEST_F(TrainCommandTest, AnOutputWithoutANameIsRefusedByItsFlag) {
   EXPECT_THAT(UserError(Words({"--save", ""})), HasSubstr("--save"));
   EXPECT_THAT(UserError(Words({"--record="})), HasSubstr("--record"));
