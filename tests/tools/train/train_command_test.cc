@@ -28,6 +28,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
+using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
 TEST_F(TrainCommandTest, VerifiesBitForBitAndReportsEveryField) {
@@ -176,13 +177,19 @@ TEST_F(TrainCommandTest, APacedLinkIsJudgedAfterItsPaceIsSet) {
 class TrainInterruptTest : public TrainCommandTest, public ::testing::WithParamInterface<int> {};
 
 TEST_P(TrainInterruptTest, FinishesTheStepAndPrintsTheSummary) {
-  Command command(Words({"--set", "train.steps=100000", "--save", files_ / "model.safetensors"}));
+  Command command(Words({"--set",
+                         "train.steps=100000",
+                         "--set",
+                         "train.val_every=100000",
+                         "--save",
+                         files_ / "model.safetensors"}));
   ASSERT_TRUE(command.ReadUntil("step    1/")) << command.errors();
   command.Signal(GetParam());
   EXPECT_EQ(command.Wait(), 128 + GetParam()) << command.errors();
   EXPECT_THAT(command.output(),
               AllOf(HasSubstr("peak memory"),
                     ContainsRegex("\ninterrupted after [0-9]+ of 100000 steps\n")));
+  EXPECT_THAT(command.output(), Not(HasSubstr("validation loss"))) << "none followed a step";
   EXPECT_EQ(command.errors(), "sluice: finishing the step; once more to stop at once\n");
   EXPECT_THAT(spill_.Names(), IsEmpty());
   EXPECT_THAT(files_.Names(), ElementsAre("model.safetensors", "text"));
