@@ -90,7 +90,7 @@ enum class EmptyFile { kIsAnError, kIsSkipped };
 absl::Status AppendFile(const std::string& path, EmptyFile empty, gpt::Text* text) {
   if (path.empty()) return absl::InvalidArgumentError("the name is empty; name a file");
   const std::size_t before = text->size();
-  const absl::Status read =
+  absl::Status read =
       ReadFile(path, kTextBytesMax - Bytes(before), [text](auto piece) { text->Append(piece); });
   if (!read.ok() && before == 0) return read;
   SLUICE_RETURN_IF_ERROR(base::Annotate(read, "all texts together are bounded"));
