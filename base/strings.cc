@@ -23,6 +23,11 @@ std::size_t EditDistance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+/// Farther away than about a third of its letters, a name is no slip of the other.
+bool IsNear(std::string_view a, std::string_view b) {
+  return EditDistance(a, b) <= (std::max(a.size(), b.size()) + 2) / 3;
+}
+
 }  // namespace
 
 std::string NearestName(std::string_view name, std::span<const std::string> candidates) {
@@ -30,7 +35,12 @@ std::string NearestName(std::string_view name, std::span<const std::string> cand
       candidates.begin(), candidates.end(), [&](const std::string& a, const std::string& b) {
         return EditDistance(name, a) < EditDistance(name, b);
       });
-  return nearest == candidates.end() ? std::string() : *nearest;
+  return nearest == candidates.end() || !IsNear(name, *nearest) ? std::string() : *nearest;
+}
+
+std::string DidYouMean(std::string_view name, std::span<const std::string> candidates) {
+  const std::string nearest = NearestName(name, candidates);
+  return nearest.empty() ? nearest : "; did you mean \"" + nearest + "\"?";
 }
 
 }  // namespace sluice::base

@@ -13,7 +13,10 @@ namespace sluice::base {
 inline absl::string_view ToAbsl(std::string_view text) { return {text.data(), text.size()}; }
 inline std::string_view ToStd(absl::string_view text) { return {text.data(), text.size()}; }
 
-/// The candidate with the smallest edit distance to `name`; empty when there is none.
+/// The candidate with the smallest edit distance to `name`; empty when none is near.
 std::string NearestName(std::string_view name, std::span<const std::string> candidates);
+
+/// What to add to a message about an unknown name: "; did you mean "NEAREST"?", or nothing.
+std::string DidYouMean(std::string_view name, std::span<const std::string> candidates);
 
 }  // namespace sluice::base

@@ -65,8 +65,9 @@ absl::Status CheckOwnerAndMode(int fd, const std::string& path) {
             ? fmt::format("use one of your own in it: mkdir -m 700 {}/sluice", path)
             : fmt::format("run: chmod go-w {}", path);
     return absl::PermissionDeniedError(
-        base::ToAbsl(fmt::format("spill directory {} is writable by others (mode {:04o}); {}",
+        base::ToAbsl(fmt::format("spill directory {} is writable by {} (mode {:04o}); {}",
                                  path,
+                                 (info.st_mode & S_IWOTH) != 0 ? "others" : "its group",
                                  info.st_mode & 07777U,
                                  fix)));
   }

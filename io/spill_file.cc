@@ -23,8 +23,13 @@ namespace {
 constexpr mode_t kOwnerOnly = 0600;
 constexpr int kReserveAttemptsMax = 100;
 
-std::string InMiB(std::uint64_t bytes) {
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+/// "1.5 MiB", "500 GiB"
+std::string Readable(std::uint64_t bytes) {
+  constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
+  return fmt::format("{:.4g} {}", value, kUnits[unit]);
 }
 
 std::string Describe(const SpillDirectory& directory, std::string_view what) {
@@ -82,8 +87,8 @@ absl::Status CheckFileSizeLimit(std::uint64_t bytes, const SpillDirectory& direc
   return absl::ResourceExhaustedError(base::ToAbsl(
       Describe(directory,
                fmt::format("cannot reserve {}: the limit of file sizes is {} (see ulimit -f)",
-                           InMiB(bytes),
-                           InMiB(limit.rlim_cur)))));
+                           Readable(bytes),
+                           Readable(limit.rlim_cur)))));
 }
 
 /// f_bavail: what is kept for root alone does not count, even for root.
@@ -95,7 +100,7 @@ std::optional<std::uint64_t> FreeBytes(int fd) {
 
 std::string FreeSpace(int fd) {
   const std::optional<std::uint64_t> bytes = FreeBytes(fd);
-  return bytes.has_value() ? InMiB(*bytes) : "unknown";
+  return bytes.has_value() ? Readable(*bytes) : "unknown";
 }
 
 absl::Status CheckKeepsFree(const SpillDirectory& directory, const SpillFileOptions& options) {
@@ -110,9 +115,9 @@ absl::Status CheckKeepsFree(const SpillDirectory& directory, const SpillFileOpti
                fmt::format("cannot reserve {}: {} are free, of which {} are to stay free "
                            "(tiers.nvme.keep_free); make room there, use a directory elsewhere, or "
                            "lower one of the two",
-                           InMiB(options.bytes),
-                           InMiB(*bytes),
-                           InMiB(options.keep_free_bytes)))));
+                           Readable(options.bytes),
+                           Readable(*bytes),
+                           Readable(options.keep_free_bytes)))));
 }
 
 absl::Status DescribeReserveFailure(const SpillDirectory& directory,
@@ -120,7 +125,7 @@ absl::Status DescribeReserveFailure(const SpillDirectory& directory,
                                     int error_number) {
   const std::string what = Describe(
       directory,
-      fmt::format("cannot reserve {} ({} free)", InMiB(bytes), FreeSpace(directory.fd.get())));
+      fmt::format("cannot reserve {} ({} free)", Readable(bytes), FreeSpace(directory.fd.get())));
   if (error_number == ENOSPC || error_number == EDQUOT) {
     return base::StatusFromErrno(error_number,
                                  what + "; make room there or use a directory elsewhere");

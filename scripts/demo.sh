@@ -3,13 +3,18 @@
 #
 #   scripts/demo.sh [options of `sluice train`]
 #
-# A second run neither installs nor builds again. The build goes to build/release.
+# A second run neither installs nor builds again. The build goes to build/release of this tree; paths among the
+# options are relative to the directory that this is run in.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
+build=$root/build/release
 
 "$root/scripts/setup.sh" build
-cd "$root"
-[ -f build/release/build.ninja ] || cmake --preset release -Wno-dev >/dev/null
+[ -f "$build/build.ninja" ] || (cd "$root" && cmake --preset release -Wno-dev >/dev/null)
 echo "demo: building build/release/bin/sluice; the first time takes 5 to 10 minutes on 2 cores"
-ninja -C build/release bin/sluice
-exec build/release/bin/sluice train --config configs/train-gpt.toml "$@"
+ninja -C "$build" bin/sluice
+config=(--config "$root/configs/train-gpt.toml")
+for option in "$@"; do
+  case $option in --config | --config=*) config=() ;; esac
+done
+exec "$build/bin/sluice" train "${config[@]}" "$@"

@@ -18,8 +18,8 @@ absl::StatusOr<const FlagSpec*> FindSpec(const std::string& name, std::span<cons
     if (spec.name == name) return &spec;
     names.push_back(spec.name);
   }
-  return absl::InvalidArgumentError(fmt::format(
-      "unknown flag \"{}\"; did you mean \"{}\"?", name, base::NearestName(name, names)));
+  return absl::InvalidArgumentError(
+      fmt::format("unknown flag \"{}\"{}", name, base::DidYouMean(name, names)));
 }
 
 absl::Status MissingValue(const FlagSpec& spec) {
@@ -54,6 +54,9 @@ absl::StatusOr<Arguments> Arguments::Parse(std::span<const std::string> words,
     }
     const std::size_t equals = word.find('=');
     SLUICE_ASSIGN_OR_RETURN(const FlagSpec* const spec, FindSpec(word.substr(0, equals), specs));
+    if (spec->shape == FlagShape::kValue && arguments.Has(spec->name)) {
+      return absl::InvalidArgumentError(spec->name + " is given twice; once is enough");
+    }
     std::vector<std::string>& values = arguments.values_[spec->name];
     if (equals != std::string::npos) {
       if (spec->shape == FlagShape::kSwitch) {

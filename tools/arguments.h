@@ -12,7 +12,7 @@ namespace sluice::tools {
 
 enum class FlagShape {
   kSwitch,    ///< --json
-  kValue,     ///< --config FILE, the last one counts
+  kValue,     ///< --config FILE, at most once
   kRepeated,  ///< --set KEY=VALUE, as often as wanted
   kList,      ///< --text FILE ..., every word up to the next flag
 };
@@ -29,7 +29,7 @@ struct FlagSpec {
 class Arguments {
  public:
   /// Errors: InvalidArgument for an unknown flag (names the nearest), a stray word, a missing
-  /// value.
+  /// value, a kValue flag given twice.
   static absl::StatusOr<Arguments> Parse(std::span<const std::string> words,
                                          std::span<const FlagSpec> specs);
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/status.h"
@@ -44,6 +45,18 @@ absl::StatusOr<std::string> RandomNameBeside(const std::string& path) {
       .string();
 }
 
+/// As the errno says why no file can be made at `path`.
+absl::Status CreateError(const std::string& path, int error) {
+  if (error != ENOENT) return base::StatusFromErrno(error, "create " + path);
+  const std::filesystem::path directory = std::filesystem::path(path).parent_path();
+  std::error_code ignored;
+  if (!std::filesystem::exists(directory, ignored)) {
+    return absl::NotFoundError(fmt::format("directory {} does not exist", directory.string()));
+  }
+  return absl::InvalidArgumentError(
+      fmt::format("no file can be made in {}; name another directory", directory.string()));
+}
+
 /// Tries random names beside `path` until `take` does not meet one that exists; the name.
 /// `take` answers as a system call does.
 template <typename Take>
@@ -54,7 +67,7 @@ absl::StatusOr<std::string> TakeRandomName(const std::string& path, const Take& 
     if (take(name.c_str()) >= 0) return name;
     if (errno != EEXIST) break;
   }
-  return base::StatusFromErrno(errno, "create " + path);
+  return CreateError(path, errno);
 }
 
 int OpenNameless(const std::string& path) {

@@ -1,12 +1,17 @@
 #include "tools/interrupt.h"
 
+#include <unistd.h>
+
 #include <atomic>
+#include <cerrno>
+#include <string_view>
 
 namespace sluice::tools {
 namespace {
 
 // A signal handler can reach nothing but a global; InterruptWatch owns it.
 std::atomic<int> signal_seen = 0;
+std::atomic<bool> on_terminal = false;
 static_assert(std::atomic<int>::is_always_lock_free);
 
 void SetAction(int signal, void (*handler)(int)) {
@@ -17,16 +22,32 @@ void SetAction(int signal, void (*handler)(int)) {
   sigaction(signal, &action, nullptr);
 }
 
+/// On a terminal the line of progress is wiped first.
+constexpr std::string_view kWipe = "\r\x1b[K";
+constexpr std::string_view kAnswerOnTerminal =
+    "\r\x1b[Ksluice: finishing the step; once more to stop at once\n";
+
+void Answer() {
+  const int before = errno;
+  std::string_view answer = kAnswerOnTerminal;
+  if (!on_terminal.load()) answer.remove_prefix(kWipe.size());
+  // It is lost where standard error takes nothing.
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, answer.data(), answer.size());
+  errno = before;
+}
+
 void NoteSignal(int signal) {
   signal_seen.store(signal);
   // The second signal, whichever it is, meets the default action.
   for (const int each : kInterrupts) SetAction(each, SIG_DFL);
+  Answer();
 }
 
 }  // namespace
 
 InterruptWatch::InterruptWatch() {
   signal_seen.store(0);
+  on_terminal.store(isatty(STDERR_FILENO) == 1);
   for (std::size_t i = 0; i < kInterrupts.size(); ++i) {
     sigaction(kInterrupts[i], nullptr, &before_[i]);
     // nohup(1) has SIGHUP ignored, and means it.

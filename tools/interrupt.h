@@ -9,8 +9,9 @@ namespace sluice::tools {
 /// The signals that ask for an end: Ctrl-C, kill(1) and a terminal that goes away.
 inline constexpr std::array kInterrupts = {SIGINT, SIGTERM, SIGHUP};
 
-/// While it lives, the first of kInterrupts is only noted; the second one ends the process, as
-/// without it. A SIGHUP that is ignored stays so. At most one at a time.
+/// While it lives, the first of kInterrupts is only noted, and answered on standard error; the
+/// second one ends the process, as without it. A SIGHUP that is ignored stays so. At most one at a
+/// time.
 class InterruptWatch {
  public:
   InterruptWatch();

@@ -9,6 +9,7 @@
 #include "tools/bench/bench.h"
 #include "tools/doctor/doctor.h"
 #include "tools/exit_code.h"
+#include "tools/standard_streams.h"
 #include "tools/train/train.h"
 
 namespace sluice::tools {
@@ -38,8 +39,7 @@ std::string Usage() {
 int Unknown(const std::string& name) {
   std::vector<std::string> names;
   for (const SubCommand& command : kSubCommands) names.emplace_back(command.name);
-  PrintError(fmt::format(
-      "unknown sub-command \"{}\"; did you mean \"{}\"?", name, base::NearestName(name, names)));
+  PrintError(fmt::format("unknown sub-command \"{}\"{}", name, base::DidYouMean(name, names)));
   return kExitUserError;
 }
 
@@ -75,6 +75,7 @@ int CheckOutput(int exit_code) {
 }  // namespace sluice::tools
 
 int main(int argc, char** argv) {
+  if (!sluice::tools::OpenStandardStreams()) return sluice::tools::kExitDeviceFailure;
   const std::vector<std::string> words(argv + 1, argv + argc);
   return sluice::tools::CheckOutput(sluice::tools::Run(words));
 }

@@ -45,6 +45,9 @@ absl::StatusOr<OutputPath> New(const std::string& path) {
   if (name.empty() || name == "." || name == "..") return NoFileName(path);
   const fs::path parent = file.has_parent_path() ? file.parent_path() : ".";
   const fs::path directory = fs::canonical(parent, error);
+  if (error.value() == ENOENT) {
+    return absl::NotFoundError(fmt::format("directory {} does not exist", parent.string()));
+  }
   if (error) return base::StatusFromErrno(error.value(), "open directory " + parent.string());
   return OutputPath{.path = (directory / name).string()};
 }

@@ -70,6 +70,7 @@ absl::Status ReadOpen(int descriptor,
 absl::Status ReadFile(const std::string& path, Bytes bytes_max, const PieceSink& sink) {
   // Not blocking, as a named pipe without a writer would hold it up for ever.
   const int descriptor = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (descriptor < 0 && errno == ENOENT) return absl::NotFoundError(path + " does not exist");
   if (descriptor < 0) return UserError("open " + path);
   absl::Status status = ReadOpen(descriptor, path, bytes_max, sink);
   close(descriptor);

@@ -33,14 +33,18 @@ bool CountsForMean(const Case& which);
 /// Whether `name` has `pattern` in it, or matches it where it has a *, ? or [. Empty: every name.
 bool MatchesPattern(const std::string& pattern, const std::string& name);
 
-/// What both sides do for `milliseconds`: `depth` pages always outstanding, each page once before
-/// any comes again, in the order of the file or not; a mix is every second page written.
+/// What both sides do for `milliseconds`: `depth` requests always in the kernel, each page once
+/// before any comes again, in the order of the file or not; a mix is every second page written.
 struct Load {
   Case which;
   std::uint32_t depth = 8;
+  /// Operations outstanding beyond those: a page store's that are being hashed, so that the kernel
+  /// never waits for a worker.
+  std::uint32_t hashing = 0;
   std::uint32_t milliseconds = 1000;
   std::uint64_t file_bytes = 0;
 
+  std::uint32_t outstanding() const { return depth + hashing; }
   std::uint32_t pages() const { return static_cast<std::uint32_t>(file_bytes / which.page_bytes); }
 };
 

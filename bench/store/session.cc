@@ -38,7 +38,7 @@ absl::Status CheckOptions(const StoreBenchOptions& options) {
 }
 
 bool HasPages(const StoreBenchOptions& options, const Case& which, std::uint32_t depth) {
-  return options.file_bytes / which.page_bytes >= 2 * depth;
+  return options.file_bytes / which.page_bytes >= 4 * depth;  // see Load::hashing
 }
 
 /// A case that is asked for and needs a larger file.

@@ -30,8 +30,8 @@ Steps::Steps(const Load& load)
       deadline_(Clock::now() + std::chrono::milliseconds(load.milliseconds)),
       order_(MakeOrder(load)),
       busy_(load.pages()),
-      places_(load.depth) {
-  SLUICE_CHECK(load.pages() >= 2 * load.depth, "a page that is not in flight is found");
+      places_(load.outstanding()) {
+  SLUICE_CHECK(load.pages() >= 2 * load.outstanding(), "a page that is not in flight is found");
   // Two streams, as fio's: reads from the start and writes from the middle.
   if (load.which.direction == Direction::kMix) write_cursor_ = load.pages() / 2;
 }

@@ -21,12 +21,12 @@ struct Step {
 /// went: the part that all our loops share. The first error ends the stretch. Threads: any.
 class Steps {
  public:
-  /// The stretch begins. REQUIRES: load.pages() >= 2 * load.depth.
+  /// The stretch begins. REQUIRES: load.pages() >= 2 * load.outstanding().
   explicit Steps(const Load& load);
   /// One pass over the file, whatever time it takes.
   static Load OnePass(Load load);
 
-  /// Nothing once time is up or a step failed: one of the `depth` places is free for good then.
+  /// Nothing once time is up or a step failed: one of the places is free for good then.
   std::optional<Step> Next();
   /// A step of Next is over.
   void Finished(const Step& step, const absl::Status& status);

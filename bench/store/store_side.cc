@@ -12,15 +12,21 @@
 namespace sluice::bench {
 namespace {
 
+/// As many again as the kernel has.
+Load WithHashing(Load load) {
+  load.hashing = load.depth;
+  return load;
+}
+
 class PageStoreSide final : public StoreSide {
  public:
-  explicit PageStoreSide(const Load& load) : load_(load) {}
+  explicit PageStoreSide(const Load& load) : load_(WithHashing(load)) {}
 
   absl::Status Start(const std::string& directory, Pages pages);
   absl::StatusOr<Sample> Run() override { return Run(load_); }
   absl::Status ChangeMemory(Pages pages) override {
-    SLUICE_ASSIGN_OR_RETURN(buffers_,
-                            PageBuffers::Create(load_.depth, load_.which.page_bytes, pages));
+    SLUICE_ASSIGN_OR_RETURN(
+        buffers_, PageBuffers::Create(load_.outstanding(), load_.which.page_bytes, pages));
     return absl::OkStatus();
   }
   bool huge() const override { return buffers_->huge(); }
@@ -58,7 +64,7 @@ absl::Status PageStoreSide::Start(const std::string& directory, Pages pages) {
 absl::StatusOr<Sample> PageStoreSide::Run(const Load& load) {
   const Stretch stretch;
   Steps steps(load);
-  for (std::uint32_t place = 0; place < load.depth; ++place) Issue(place, steps);
+  for (std::uint32_t place = 0; place < load.outstanding(); ++place) Issue(place, steps);
   steps.Wait();
   const absl::Status status = steps.status();
   if (status.ok()) return stretch.End(steps.bytes());

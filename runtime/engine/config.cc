@@ -263,17 +263,17 @@ absl::Status Config::Finish() const {
     if (earlier) first_key = key, first = &node;
   });
   if (first == nullptr) return absl::OkStatus();
-  return absl::InvalidArgumentError(fmt::format("{}: unknown key \"{}\"; did you mean \"{}\"?",
+  return absl::InvalidArgumentError(fmt::format("{}: unknown key \"{}\"{}",
                                                 state_->PlaceOf(first_key, *first),
                                                 first_key,
-                                                base::NearestName(first_key, state_->known)));
+                                                base::DidYouMean(first_key, state_->known)));
 }
 
 absl::Status Config::Read(std::string_view key, bool* value) {
   return state_->Read(key, "true or false", value);
 }
 absl::Status Config::Read(std::string_view key, std::int64_t* value) {
-  return state_->Read(key, "a whole number", value);
+  return state_->Read(key, "a whole number, at most 9223372036854775807", value);
 }
 absl::Status Config::Read(std::string_view key, double* value) {
   return state_->Read(key, "a number", value);

@@ -22,7 +22,16 @@ TEST(NearestNameTest, CountsInsertionsDeletionsAndReplacements) {
   EXPECT_EQ(NearestName("lr", names), "lru");
   EXPECT_EQ(NearestName("lrux", names), "lru");
   EXPECT_EQ(NearestName("lra", names), "lru");
-  EXPECT_EQ(NearestName("", names), "lru");
+  EXPECT_EQ(NearestName("", names), "");
+}
+
+TEST(NearestNameTest, WhatIsFarIsNoSuggestion) {
+  const std::vector<std::string> names = {"train", "doctor"};
+  EXPECT_EQ(NearestName("trian", names), "train");
+  EXPECT_EQ(NearestName("dctr", names), "doctor");
+  EXPECT_EQ(NearestName("status", names), "");
+  EXPECT_EQ(DidYouMean("trian", names), "; did you mean \"train\"?");
+  EXPECT_EQ(DidYouMean("status", names), "");
 }
 
 TEST(NearestNameTest, TiesGoToTheFirst) {

@@ -206,7 +206,7 @@ TEST(RefusedIoUringTest, FileSizeLimitBelowTheFileIsExhaustedBeforeAnySignal) {
   });
   EXPECT_EQ(text,
             "RESOURCE_EXHAUSTED: spill directory " + temp.path() +
-                ": cannot reserve 0.5 MiB: the limit of file sizes is 0.1 MiB (see ulimit -f)");
+                ": cannot reserve 512 KiB: the limit of file sizes is 64 KiB (see ulimit -f)");
 }
 
 }  // namespace

@@ -53,12 +53,12 @@ TEST_F(SpillDirectoryTest, DirectoryThatOthersMayWriteIsRefused) {
     const std::string path = Make("mode" + std::to_string(mode), mode);
     EXPECT_THAT(
         OpenSpillDirectory(path),
-        IsStatus(
-            Code::kPermissionDenied,
-            fmt::format(
-                "spill directory {0} is writable by others (mode {1:04o}); run: chmod go-w {0}",
-                path,
-                mode)));
+        IsStatus(Code::kPermissionDenied,
+                 fmt::format(
+                     "spill directory {0} is writable by {2} (mode {1:04o}); run: chmod go-w {0}",
+                     path,
+                     mode,
+                     mode == 0770U ? "its group" : "others")));
   }
 }
 

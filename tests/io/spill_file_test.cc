@@ -146,7 +146,7 @@ TEST(SpillFileTest, FullFileSystemIsExhaustedAndKeepsNothing) {
   if (text.starts_with("skip")) GTEST_SKIP() << "needs the right to mount: " << text;
   EXPECT_EQ(text,
             "RESOURCE_EXHAUSTED: spill directory " + temp.path() +
-                ": cannot reserve 4.0 MiB (1.0 MiB free); make room there or use a directory "
+                ": cannot reserve 4 MiB (1 MiB free); make room there or use a directory "
                 "elsewhere: ENOSPC (No space left on device)");
 }
 

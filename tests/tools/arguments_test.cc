@@ -25,18 +25,8 @@ std::string ErrorOf(const std::vector<std::string>& words) {
 }
 
 TEST(ArgumentsTest, ReadsEveryShape) {
-  const absl::StatusOr<Arguments> arguments = Parse({"--text",
-                                                     "a",
-                                                     "b",
-                                                     "--json",
-                                                     "--set",
-                                                     "x=1",
-                                                     "--config",
-                                                     "one",
-                                                     "--set",
-                                                     "y=2",
-                                                     "--config=two=2",
-                                                     "--text=c"});
+  const absl::StatusOr<Arguments> arguments = Parse(
+      {"--text", "a", "b", "--json", "--set", "x=1", "--set", "y=2", "--config=two=2", "--text=c"});
   ASSERT_TRUE(arguments.ok()) << arguments.status();
   EXPECT_TRUE(arguments->Has("--json"));
   EXPECT_EQ(arguments->Value("--config"), "two=2");
@@ -60,6 +50,8 @@ TEST(ArgumentsTest, ErrorsNameTheFlag) {
   EXPECT_THAT(ErrorOf({"--json=1"}), HasSubstr("--json takes no value"));
   EXPECT_THAT(ErrorOf({"stray"}), HasSubstr("\"stray\" belongs to no flag"));
   EXPECT_THAT(ErrorOf({"--config", "a", "b"}), HasSubstr("\"b\" belongs to no flag"));
+  EXPECT_EQ(ErrorOf({"--config", "a", "--config=b"}), "--config is given twice; once is enough");
+  EXPECT_EQ(ErrorOf({"--frobnicate"}), "unknown flag \"--frobnicate\"");
 }
 
 TEST(ArgumentsTest, HelpHasALinePerFlag) {

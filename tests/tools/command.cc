@@ -60,6 +60,9 @@ Command::Command(const std::vector<std::string>& words, const Surroundings& surr
   }
   posix_spawn_file_actions_addopen(
       &actions, STDERR_FILENO, errors_path.c_str(), O_WRONLY | O_CREAT, 0600);
+  for (const int descriptor : surroundings.closed) {
+    posix_spawn_file_actions_addclose(&actions, descriptor);
+  }
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   SetDefaultSignals(&attributes);

@@ -20,6 +20,8 @@ class Command {
     /// Where standard output goes instead of to output(); likewise errors.
     std::string output_path;
     std::string errors_path;
+    /// Descriptors that are closed when it starts, as `>&-` does.
+    std::vector<int> closed;
   };
   explicit Command(const std::vector<std::string>& words, const Surroundings& surroundings = {});
   /// Kills it when it still runs.

@@ -48,7 +48,7 @@ TEST(InterruptWatchDeathTest, TheSecondSignalKills) {
         raise(SIGTERM);
       },
       ::testing::KilledBySignal(SIGTERM),
-      "");
+      "^sluice: finishing the step; once more to stop at once\n$");
 }
 
 }  // namespace

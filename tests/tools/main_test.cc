@@ -52,9 +52,11 @@ TEST(MainTest, NothingIsAUserError) {
 }
 
 TEST(MainTest, SubCommandHelpListsItsFlags) {
-  Command command({"train", "--help"});
-  EXPECT_EQ(command.Wait(), 0);
-  EXPECT_THAT(command.output(), HasSubstr("--verify"));
+  for (const char* help : {"--help", "-h"}) {
+    Command command({"train", help});
+    EXPECT_EQ(command.Wait(), 0);
+    EXPECT_THAT(command.output(), HasSubstr("--verify"));
+  }
 }
 
 }  // namespace

@@ -16,8 +16,8 @@ namespace {
 /// Not rounded, so that it can be written as a budget.
 std::string Exact(Bytes pages) {
   const std::uint64_t kibibytes = pages.count() >> 10;
-  return kibibytes % 1024 == 0 ? fmt::format("{}MiB", kibibytes / 1024)
-                               : fmt::format("{}KiB", kibibytes);
+  return kibibytes % 1024 == 0 ? fmt::format("{} MiB", kibibytes / 1024)
+                               : fmt::format("{} KiB", kibibytes);
 }
 
 LeastBudget LeastHbm(const gpt::Footprint& footprint) {

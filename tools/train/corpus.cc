@@ -88,15 +88,14 @@ absl::StatusOr<std::vector<std::string>> ProjectFiles(const std::string& start) 
 enum class EmptyFile { kIsAnError, kIsSkipped };
 
 absl::Status AppendFile(const std::string& path, EmptyFile empty, gpt::Text* text) {
-  if (path.empty()) return absl::InvalidArgumentError("the name of a text is empty; name a file");
+  if (path.empty()) return absl::InvalidArgumentError("the name is empty; name a file");
   const std::size_t before = text->size();
-  const absl::Status read =
+  absl::Status read =
       ReadFile(path, kTextBytesMax - Bytes(before), [text](auto piece) { text->Append(piece); });
-  if (!read.ok()) {
-    return base::Annotate(read, before == 0 ? "text" : "text (all texts together are bounded)");
-  }
+  if (!read.ok() && before == 0) return read;
+  SLUICE_RETURN_IF_ERROR(base::Annotate(read, "all texts together are bounded"));
   if (text->size() == before && empty == EmptyFile::kIsAnError) {
-    return absl::InvalidArgumentError(fmt::format("text {} is empty", path));
+    return absl::InvalidArgumentError(fmt::format("{} is empty", path));
   }
   return absl::OkStatus();
 }
@@ -122,7 +121,8 @@ absl::StatusOr<Corpus> LoadCorpus(const CorpusOptions& options) {
   Corpus corpus{.files = files.size()};
   const EmptyFile empty = own ? EmptyFile::kIsSkipped : EmptyFile::kIsAnError;
   for (const std::string& file : files) {
-    SLUICE_RETURN_IF_ERROR(AppendFile(file, empty, &corpus.text));
+    const absl::Status appended = AppendFile(file, empty, &corpus.text);
+    if (!appended.ok()) return base::Annotate(appended, own ? "text" : options.files_name);
   }
   if (corpus.text.empty()) return absl::InvalidArgumentError("the text is empty");
   corpus.hash = HashOf(corpus.text);

@@ -24,6 +24,8 @@ struct Corpus {
 struct CorpusOptions {
   /// Files in the order given; none: the project's own sources and documents.
   std::vector<std::string> files;
+  /// Where they are named, for messages: a flag or a key.
+  std::string files_name = "--text";
   /// Where the search for the project's tree begins (then the working directory), upwards.
   std::string start_directory;
 };

@@ -60,6 +60,7 @@ Json VerifyJson(const VerifyReport& verify) {
 std::string FormatJson(const RunReport& report) {
   Json json;
   json["steps"] = report.steps.size();
+  if (report.interrupted) json["interrupted"] = true;
   if (!report.steps.empty()) {
     json["loss_first"] = report.steps.front().loss;
     json["loss_last"] = report.steps.back().loss;

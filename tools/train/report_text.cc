@@ -9,6 +9,15 @@ namespace {
 
 std::string Size(std::uint64_t bytes) { return ToString(Bytes(bytes)); }
 
+std::string Interrupted(const RunReport& report) {
+  if (!report.interrupted) return "";
+  const bool unverified = report.verify_wanted && !report.verify.has_value();
+  return fmt::format("interrupted after {} of {} steps{}\n",
+                     report.steps.size(),
+                     report.steps_wanted,
+                     unverified ? "; the verification was not made" : "");
+}
+
 std::string Losses(const RunReport& report) {
   std::string text = fmt::format(
       "loss               {:.4f} -> {:.4f}\n", report.steps.front().loss, report.steps.back().loss);
@@ -117,8 +126,9 @@ std::string Verify(const VerifyReport& verify) {
 }  // namespace
 
 std::string FormatSummary(const RunReport& report) {
-  if (report.steps.empty()) return "no step was made\n";
-  std::string text = Losses(report) + Times(report) + Links(report) + Tiers(report) +
+  const std::string interrupted = Interrupted(report);
+  if (report.steps.empty()) return interrupted + "no step was made\n";
+  std::string text = interrupted + Losses(report) + Times(report) + Links(report) + Tiers(report) +
                      Memory(report) + Prefetches(report.prefetch) + Fallbacks(report);
   if (report.verify.has_value()) text += Verify(*report.verify);
   return text + WhatBinds(report) + "\n";

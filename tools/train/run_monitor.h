@@ -61,7 +61,7 @@ class RunMonitor {
   Stats before_;
   Clock::time_point step_begin_;
   Clock::time_point counters_at_;
-  std::map<std::string, TierReport> tiers_;
+  TierReports tiers_;
 };
 
 }  // namespace sluice::tools

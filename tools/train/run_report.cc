@@ -1,9 +1,12 @@
 #include "tools/train/run_report.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
+#include <utility>
 
 #include "fmt/format.h"
+#include "sluice/tier.h"
 #include "tools/median.h"
 #include "workloads/gpt/trainer.h"
 
@@ -35,10 +38,21 @@ LinkBounds::const_iterator TightestLink(const LinkBounds& bounds) {
   });
 }
 
-/// Below this share of stalls a step is as good as compute.
-constexpr double kStallFractionSmall = 0.05;
+/// A link that is busy for more of the step than this leaves no room for anything else.
+constexpr double kLinkShareBinding = 0.8;
+
+int Rank(const std::string& tier) {
+  constexpr std::array kTiers = {TierKind::kHbm, TierKind::kDram, TierKind::kNvme};
+  const auto found = std::find_if(
+      kTiers.begin(), kTiers.end(), [&](TierKind kind) { return ToString(kind) == tier; });
+  return static_cast<int>(found - kTiers.begin());
+}
 
 }  // namespace
+
+bool FasterTier::operator()(const std::string& a, const std::string& b) const {
+  return std::pair(Rank(a), a) < std::pair(Rank(b), b);
+}
 
 std::string_view MainKey(const RunReport& report) {
   const auto count = [&](std::string_view key) {
@@ -115,21 +129,23 @@ double BoundSeconds(const RunReport& report) {
 }
 
 std::string WhatBinds(const RunReport& report) {
-  const double stall = StallFraction(report);
+  const double waiting = StallFraction(report);
+  const double compute = 1 - waiting;
   const auto tightest = TightestLink(report.bounds);
-  if (stall < kStallFractionSmall || tightest == report.bounds.end()) {
-    return fmt::format("bound by compute; pages cost {:.1f} % of the step", 100 * stall);
-  }
-  const double share = tightest->second.seconds / StepSecondsMedian(report);
-  if (share > 0.8) {
+  const bool bounded = tightest != report.bounds.end();
+  const double link = bounded ? tightest->second.seconds / StepSecondsMedian(report) : 0;
+  if (link > kLinkShareBinding && link > compute) {
     return fmt::format(
-        "bound by {}: what must cross it takes {:.0f} % of the step", tightest->first, 100 * share);
+        "bound by {}: what must cross it takes {:.0f} % of the step", tightest->first, 100 * link);
   }
-  return fmt::format(
-      "bound by waiting: {:.0f} % of the step is stalls, though {} needs only {:.0f} % of it",
-      100 * stall,
-      tightest->first,
-      100 * share);
+  if (compute >= waiting) {
+    return fmt::format("bound by compute; waiting for pages costs {:.0f} % of the step",
+                       100 * waiting);
+  }
+  const std::string though =
+      bounded ? fmt::format(", though {} needs only {:.0f} % of it", tightest->first, 100 * link)
+              : std::string();
+  return fmt::format("bound by waiting: {:.0f} % of the step is stalls{}", 100 * waiting, though);
 }
 
 }  // namespace sluice::tools

@@ -51,13 +51,24 @@ struct TierReport {
   std::array<std::uint64_t, kTensorKindCount> by_kind{};
 };
 
+/// Orders hbm before dram before nvme.
+struct FasterTier {
+  bool operator()(const std::string& a, const std::string& b) const;
+};
+
+using TierReports = std::map<std::string, TierReport, FasterTier>;
+
 /// Everything that a run has to say at its end.
 struct RunReport {
   std::vector<StepRecord> steps;
+  int steps_wanted = 0;
+  /// A signal ended it: before its last step, or before it was verified.
+  bool interrupted = false;
+  bool verify_wanted = false;
   std::optional<double> val_loss_first;
-  std::optional<double> val_loss;
+  std::optional<double> val_loss;  ///< after the last validation that followed a step
   std::map<std::string, LinkBytes> links;
-  std::map<std::string, TierReport> tiers;
+  TierReports tiers;
   LinkBounds bounds;
   std::uint64_t peak_rss_bytes = 0;
   std::uint64_t live_bytes = 0;
@@ -84,7 +95,7 @@ double OverlapEfficiency(const RunReport& report);
 LinkBytes BytesPerStep(const RunReport& report, const std::string& link);
 /// The largest of the links' bounds.
 double BoundSeconds(const RunReport& report);
-/// What a step waits for, as one sentence.
+/// What most of a step is, as one sentence.
 std::string WhatBinds(const RunReport& report);
 
 /// One object of JSON, on one line, with a newline.

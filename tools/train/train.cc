@@ -5,8 +5,10 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
+#include "base/strings.h"
 #include "fmt/format.h"
 #include "sluice/units.h"
 #include "tools/console.h"
@@ -37,10 +39,12 @@ absl::StatusOr<gpt::Text> LoadText(const TrainFlags& flags, Console& console) {
       Corpus corpus,
       LoadCorpus(
           {.files = flags.settings.texts,
+           .files_name = flags.texts_name,
            .start_directory = std::filesystem::path(flags.config.source).parent_path().string()}));
-  console.Print(fmt::format("text: {} in {} files, xxh3 {}\n",
+  console.Print(fmt::format("text: {} in {} file{}, xxh3 {}\n",
                             ToString(Bytes(corpus.text.size())),
                             corpus.files,
+                            corpus.files == 1 ? "" : "s",
                             corpus.hash));
   return std::move(corpus.text);
 }
@@ -58,12 +62,25 @@ absl::Status CheckPacedSteps(const TrainFlags& flags) {
                   unpaced));
 }
 
-int ExitCode(const TrainRun& run, const InterruptWatch& watch) {
-  if (watch.interrupted()) return kExitSignal + watch.signal();
-  const std::optional<VerifyReport>& verify = run.report().verify;
+int ExitCode(const RunReport& report, const InterruptWatch& watch) {
+  if (report.interrupted) return kExitSignal + watch.signal();
+  const std::optional<VerifyReport>& verify = report.verify;
   if (!verify.has_value() || verify->identical) return kExitDone;
   PrintError("the run differs from the run in RAM: " + verify->difference);
   return kExitDiffers;
+}
+
+/// Writes and prints what the run has to say: what fails of it keeps back nothing else.
+int Conclude(TrainRun& run, TrainSession& session, Console& console, const InterruptWatch& watch) {
+  std::vector<absl::Status> failures = session.WriteOutputs();
+  const RunReport report = run.TakeReport();
+  console.Print(FormatSummary(report));
+  console.PrintJson(FormatJson(report));
+  // Who interrupts may have left the pipe before.
+  if (!report.interrupted && !console.status().ok()) failures.push_back(console.status());
+  const int exit_code = ExitCode(report, watch);
+  for (const absl::Status& failure : failures) PrintError(base::ToStd(failure.message()));
+  return failures.empty() ? exit_code : kExitDeviceFailure;
 }
 
 absl::StatusOr<int> TrainWith(const TrainFlags& flags) {
@@ -85,18 +102,15 @@ absl::StatusOr<int> TrainWith(const TrainFlags& flags) {
   TrainRun run(
       {.session = *session, .verifier = verifier.get(), .console = console, .watch = watch});
   SLUICE_RETURN_IF_ERROR(run.Run());
-  SLUICE_RETURN_IF_ERROR(session->WriteOutputs());
-  console.Print(FormatSummary(run.report()));
-  console.PrintJson(FormatJson(run.report()));
-  if (!watch.interrupted()) SLUICE_RETURN_IF_ERROR(console.status());
-  return ExitCode(run, watch);
+  return Conclude(run, *session, console, watch);
 }
 
 }  // namespace
 
 int RunTrain(std::span<const std::string> words) {
   if (!words.empty() && words.front() == kRamChildWord) return RunRamChild();
-  if (std::find(words.begin(), words.end(), "--help") != words.end()) {
+  const auto asks = [](const std::string& word) { return word == "-h" || word == "--help"; };
+  if (std::any_of(words.begin(), words.end(), asks)) {
     PrintHelp();
     return kExitDone;
   }

@@ -1,38 +1,40 @@
 #include "tools/train/train_flags.h"
 
-#include <map>
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "base/status.h"
 #include "fmt/format.h"
 #include "sluice/config.h"
-#include "tools/output_path.h"
 #include "tools/read_file.h"
+#include "tools/train/output_check.h"
 
 namespace sluice::tools {
 namespace {
 
-/// Every output needs a file, and one of its own: two would destroy each other.
-absl::Status CheckOutputs(const Arguments& arguments) {
-  std::map<std::string, std::string> flags;
-  // A file that standard output goes to would be replaced under it.
-  const absl::StatusOr<OutputPath> standard = ResolveOutput("/dev/stdout");
-  if (standard.ok() && standard->kind == OutputPath::Kind::kFile) {
-    flags.emplace(standard->path, "standard output");
-  }
+absl::Status CheckPaths(const Arguments& arguments, const TrainFlags& flags) {
+  std::vector<NamedPath> outputs;
   for (const char* const flag : {"--record", "--trace", "--save"}) {
-    if (!arguments.Has(flag)) continue;
-    const absl::StatusOr<OutputPath> output = ResolveOutput(arguments.Value(flag));
-    if (!output.ok()) return base::Annotate(output.status(), flag);
-    const auto [other, inserted] = flags.try_emplace(output->path, flag);
-    if (inserted) continue;
-    return absl::InvalidArgumentError(
-        fmt::format("{} and {} name the same file, {}", other->second, flag, output->path));
+    if (arguments.Has(flag)) outputs.push_back({flag, arguments.Value(flag)});
   }
-  return absl::OkStatus();
+  std::vector<NamedPath> inputs = {{"--config", flags.config.source}};
+  for (const std::string& text : flags.settings.texts) inputs.push_back({flags.texts_name, text});
+  return CheckOutputs(outputs, inputs);
 }
 
 constexpr char kConfigWanted[] = "name a TOML file, for example configs/train-gpt.toml";
+
+/// Something that is neither white space nor a comment.
+bool HasContent(std::string_view toml) {
+  while (!toml.empty()) {
+    const std::string_view line = toml.substr(0, toml.find('\n'));
+    const std::size_t first = line.find_first_not_of(" \t\r");
+    if (first != std::string_view::npos && line[first] != '#') return true;
+    toml.remove_prefix(std::min(line.size() + 1, toml.size()));
+  }
+  return false;
+}
 
 /// Once only: it may be a pipe.
 absl::Status ReadConfigText(ConfigText* config) {
@@ -41,9 +43,14 @@ absl::Status ReadConfigText(ConfigText* config) {
   }
   const auto append = [config](std::string_view piece) { config->text += piece; };
   const absl::Status read = ReadFile(config->source, Config::kBytesMax, append);
-  if (!absl::IsNotFound(read)) return base::Annotate(read, "--config");
-  return absl::NotFoundError(
-      fmt::format("--config: {} does not exist; {}", config->source, kConfigWanted));
+  if (absl::IsNotFound(read)) {
+    return absl::NotFoundError(
+        fmt::format("--config: {} does not exist; {}", config->source, kConfigWanted));
+  }
+  SLUICE_RETURN_IF_ERROR(base::Annotate(read, "--config"));
+  if (HasContent(config->text)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("--config: {} is empty; {}", config->source, kConfigWanted));
 }
 
 }  // namespace
@@ -71,8 +78,9 @@ absl::StatusOr<TrainFlags> ReadTrainFlags(std::span<const std::string> words) {
   flags.config = {.source = arguments.Value("--config"), .assignments = arguments.Values("--set")};
   SLUICE_RETURN_IF_ERROR(ReadConfigText(&flags.config));
   SLUICE_ASSIGN_OR_RETURN(flags.settings, ReadTrainSettings(flags.config));
+  flags.texts_name = arguments.Has("--text") ? "--text" : "train.texts";
   if (arguments.Has("--text")) flags.settings.texts = arguments.Values("--text");
-  SLUICE_RETURN_IF_ERROR(CheckOutputs(arguments));
+  SLUICE_RETURN_IF_ERROR(CheckPaths(arguments, flags));
   flags.verify = arguments.Has("--verify");
   flags.json = arguments.Has("--json");
   flags.record_path = arguments.Value("--record");

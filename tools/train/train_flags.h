@@ -13,6 +13,7 @@ namespace sluice::tools {
 /// The words of `sluice train`, understood.
 struct TrainFlags {
   TrainSettings settings;  ///< texts of --text replace those of the configuration
+  std::string texts_name;  ///< where they are named: "--text" or "train.texts"
   ConfigText config;       ///< its source is the path of --config
   bool verify = false;
   bool json = false;

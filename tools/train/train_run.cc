@@ -1,6 +1,7 @@
 #include "tools/train/train_run.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "base/status.h"
@@ -10,8 +11,16 @@
 namespace sluice::tools {
 namespace {
 
-double GiB(std::uint64_t bytes) {
-  return static_cast<double>(bytes) / static_cast<double>(1 << 30);
+/// "0.25 in 0.5 out MiB"
+std::string Crossed(const LinkBytes& bytes) {
+  const auto in = static_cast<double>(bytes.in);
+  const auto out = static_cast<double>(bytes.out);
+  constexpr double kMiB = 1 << 20;
+  constexpr double kGiB = 1 << 30;
+  if (std::max(in, out) < 0.1 * kGiB) {
+    return fmt::format("{:.2f} in {:.2f} out MiB", in / kMiB, out / kMiB);
+  }
+  return fmt::format("{:.3f} in {:.3f} out GiB", in / kGiB, out / kGiB);
 }
 
 /// "1:05"
@@ -25,7 +34,15 @@ std::string Duration(double seconds) {
 TrainRun::TrainRun(const Parts& parts)
     : parts_(parts),
       steps_(parts.session.settings().train.steps),
-      pacer_(parts.session.settings().emulated_load) {}
+      pacer_(parts.session.settings().emulated_load) {
+  report_.steps_wanted = steps_;
+  report_.verify_wanted = parts.verifier != nullptr;
+}
+
+RunReport TrainRun::TakeReport() {
+  report_.interrupted = interrupted();
+  return std::move(report_);
+}
 
 bool TrainRun::Done() const {
   if (parts_.verifier != nullptr && !parts_.verifier->difference().empty()) return true;
@@ -41,7 +58,7 @@ absl::Status TrainRun::Run() {
 absl::Status TrainRun::Begin() {
   parts_.console.ShowProgress("validating");
   SLUICE_ASSIGN_OR_RETURN(const float val_loss, parts_.session.trainer().Validate());
-  report_.val_loss_first = report_.val_loss = val_loss;
+  report_.val_loss_first = val_loss;
   if (parts_.verifier != nullptr) parts_.verifier->CompareFirstValidation(val_loss);
   return absl::OkStatus();
 }
@@ -160,7 +177,7 @@ void TrainRun::PrintStep(const StepRecord& step, const StepOutcome& outcome) {
                                  step.seconds * 1e3,
                                  step.stall_seconds * 1e3);
   for (const auto& [name, bytes] : step.links) {
-    line += fmt::format("  {} {:.3f} in {:.3f} out GiB", name, GiB(bytes.in), GiB(bytes.out));
+    line += fmt::format("  {} {}", name, Crossed(bytes));
   }
   if (outcome.validated != 0) line += fmt::format("  validation loss {:.4f}", outcome.val_loss);
   parts_.console.Print(line + "\n");

@@ -29,7 +29,8 @@ class TrainRun {
 
   /// Errors: those of the trainer and of the run in RAM.
   absl::Status Run();
-  const RunReport& report() const { return report_; }
+  /// What the run has to say, once it has ended.
+  RunReport TakeReport();
   bool interrupted() const { return parts_.watch.interrupted(); }
 
  private:

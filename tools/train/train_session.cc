@@ -8,6 +8,20 @@
 #include "tools/train/record_file.h"
 
 namespace sluice::tools {
+namespace {
+
+/// Nothing when no path is given.
+template <typename File>
+absl::Status OpenOutput(const char* flag, const std::string& path, std::unique_ptr<File>* file) {
+  if (path.empty()) return absl::OkStatus();
+  absl::StatusOr<std::unique_ptr<File>> opened = File::Create(path);
+  if (!opened.ok()) return base::Annotate(opened.status(), flag);
+  *file = *std::move(opened);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<TrainSession>> TrainSession::Create(const TrainFlags& flags,
                                                                    const gpt::Dataset& data,
                                                                    Console& console) {
@@ -22,15 +36,9 @@ absl::StatusOr<std::unique_ptr<TrainSession>> TrainSession::Create(const TrainFl
 }
 
 absl::Status TrainSession::OpenOutputs() {
-  if (!flags_.trace_path.empty()) {
-    SLUICE_ASSIGN_OR_RETURN(trace_, TraceFile::Create(flags_.trace_path));
-  }
-  if (!flags_.save_path.empty()) {
-    SLUICE_ASSIGN_OR_RETURN(model_, SafetensorsFile::Create(flags_.save_path));
-  }
-  if (!flags_.record_path.empty()) {
-    SLUICE_ASSIGN_OR_RETURN(record_, AtomicFile::Create(flags_.record_path));
-  }
+  SLUICE_RETURN_IF_ERROR(OpenOutput<TraceFile>("--trace", flags_.trace_path, &trace_));
+  SLUICE_RETURN_IF_ERROR(OpenOutput<SafetensorsFile>("--save", flags_.save_path, &model_));
+  SLUICE_RETURN_IF_ERROR(OpenOutput<AtomicFile>("--record", flags_.record_path, &record_));
   spans_ = std::make_unique<SpanCollector>(trace_.get());
   return absl::OkStatus();
 }
@@ -53,10 +61,15 @@ absl::Status TrainSession::MakeTrainer(const gpt::Dataset& data) {
   return absl::OkStatus();
 }
 
-absl::Status TrainSession::WriteOutputs() {
-  if (record_ != nullptr) SLUICE_RETURN_IF_ERROR(WriteRecord());
-  if (model_ != nullptr) SLUICE_RETURN_IF_ERROR(WriteModel());
-  return trace_ != nullptr ? trace_->Finish() : absl::OkStatus();
+std::vector<absl::Status> TrainSession::WriteOutputs() {
+  std::vector<absl::Status> failures;
+  const auto note = [&](const char* flag, const std::string& path, const absl::Status& status) {
+    if (!status.ok()) failures.push_back(base::Annotate(status, fmt::format("{} {}", flag, path)));
+  };
+  if (record_ != nullptr) note("--record", flags_.record_path, WriteRecord());
+  if (model_ != nullptr) note("--save", flags_.save_path, WriteModel());
+  if (trace_ != nullptr) note("--trace", flags_.trace_path, trace_->Finish());
+  return failures;
 }
 
 absl::Status TrainSession::WriteRecord() {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "sluice/runtime.h"
@@ -41,8 +42,9 @@ class TrainSession {
   /// Ends the iteration of the last step, so that its schedule is known even when it was the first.
   absl::Status EndIteration() { return paged_->EndIteration(); }
 
-  /// Writes the files that the flags ask for.
-  absl::Status WriteOutputs();
+  /// Writes the files that the flags ask for: each, whatever becomes of the others. What failed,
+  /// by flag and path.
+  std::vector<absl::Status> WriteOutputs();
 
  private:
   TrainSession(const TrainFlags& flags, Console& console) : flags_(flags), console_(console) {}

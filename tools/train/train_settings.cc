@@ -1,5 +1,6 @@
 #include "tools/train/train_settings.h"
 
+#include <cstdint>
 #include <limits>
 #include <string_view>
 
@@ -61,6 +62,10 @@ absl::Status ReadLoop(Config& config, gpt::TrainConfig* train) {
       ReadDouble(config, "train.val_fraction", {0.001, 0.5}, &train->val_fraction));
   auto seed = static_cast<std::int64_t>(train->seed);
   SLUICE_RETURN_IF_ERROR(config.Read("train.seed", &seed));
+  if (seed < 0) {
+    return absl::InvalidArgumentError(
+        fmt::format("\"train.seed\" is {}; allowed are 0 to {}", seed, INT64_MAX));
+  }
   train->seed = static_cast<std::uint64_t>(seed);
   return absl::OkStatus();
 }

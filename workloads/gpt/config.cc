@@ -21,6 +21,11 @@ absl::Status CheckLimit(const Limit& limit) {
       fmt::format("{} is {}, allowed are {} to {}", limit.key, limit.value, limit.min, limit.max));
 }
 
+// Products: each factor may be large, but a step holds all its tokens, and knows all its ops.
+constexpr double kStepTokensMax = 1 << 24;
+constexpr double kLayerGroupsMax = 1 << 14;
+constexpr double kParametersMax = std::int64_t{1} << 36;
+
 absl::Status CheckDivides(const char* part, int divisor, const char* whole, int value) {
   if (value % divisor == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -50,6 +55,15 @@ absl::Status Check(const ModelConfig& model, const TrainConfig& train) {
       Limit{"train.val_batches", double(train.val_batches), 1, 65536},
       Limit{"train.compute_threads", double(train.compute_threads), 1, 1024},
       Limit{"train.val_fraction", train.val_fraction, 0.001, 0.9},
+      Limit{"train.batch x model.context",
+            double(train.batch) * double(model.context),
+            1,
+            kStepTokensMax},
+      Limit{"model.layers x train.batch / train.group_sequences",
+            double(model.layers) * double(train.batch) / double(train.group_sequences),
+            0,
+            kLayerGroupsMax},
+      Limit{"the number of parameters", double(ParameterCount(model)), 1, kParametersMax},
   };
   for (const Limit& limit : limits) {
     if (absl::Status status = CheckLimit(limit); !status.ok()) return status;

@@ -151,8 +151,11 @@ absl::StatusOr<Footprint> MeasureFootprint(const ModelConfig& model,
   GPT_ASSIGN_OR_RETURN(const Dataset data,
                        Dataset::FromBytes(std::string(text_bytes, ' '), train, model));
   CountingMemory memory(page_bytes.count());
+  // All batches of a validation are alike.
+  TrainConfig one_batch = train;
+  one_batch.val_batches = 1;
   GPT_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer,
-                       Trainer::Create(model, train, data, memory));
+                       Trainer::Create(model, one_batch, data, memory));
   GPT_RETURN_IF_ERROR(trainer->Validate().status());
   // Twice: the moments live from the first update on, and the second step is like all that follow.
   GPT_RETURN_IF_ERROR(trainer->Step(UpdateTime::kDeferred).status());

@@ -114,7 +114,9 @@ TEST(CorpusTest, UnusableFilesAreNamed) {
   EXPECT_THAT(std::string(ErrorOf({.files = {empty}}).message()), HasSubstr("empty.txt is empty"));
   const absl::Status missing = ErrorOf({.files = {directory / "missing.txt"}});
   EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(missing.message()), HasSubstr("missing.txt"));
+  EXPECT_THAT(std::string(missing.message()), ::testing::EndsWith("missing.txt does not exist"));
+  EXPECT_THAT(std::string(ErrorOf({.files = {"no"}, .files_name = "train.texts"}).message()),
+              ::testing::StrEq("train.texts: no does not exist"));
   EXPECT_THAT(std::string(ErrorOf({.files = {directory.path()}}).message()),
               HasSubstr("is a directory"));
 }

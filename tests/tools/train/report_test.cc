@@ -11,6 +11,7 @@ namespace {
 using Json = nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using ::testing::UnorderedElementsAre;
 
 /// Three steps of 1.0, 2.0 and 4.0 s, the first not judged.
@@ -68,13 +69,33 @@ TEST(RunReportTest, TheMainKeyIsThatOfMostSteps) {
   EXPECT_THAT(MainKeyRuns(StepsWithKeys({"train.alone"})), ElementsAre());
 }
 
-TEST(RunReportTest, SaysWhatBinds) {
-  RunReport report = ThreeSteps();
-  EXPECT_THAT(WhatBinds(report), HasSubstr("bound by dram-nvme"));
-  report.bounds["dram-nvme"].seconds = 0.1;
-  EXPECT_THAT(WhatBinds(report), HasSubstr("bound by waiting: 25 %"));
-  for (StepRecord& step : report.steps) step.stall_seconds = 0;
-  EXPECT_THAT(WhatBinds(report), HasSubstr("bound by compute"));
+/// What binds a step that waits for one share of its time, and whose link is busy for another.
+std::string WhatBindsAt(double waiting, double link) {
+  RunReport report;
+  report.steps.push_back({.step = 1, .seconds = 1, .stall_seconds = waiting});
+  report.bounds["dram-nvme"] = {.seconds = link};
+  return WhatBinds(report);
+}
+
+TEST(RunReportTest, SaysWhatMostOfTheStepIs) {
+  EXPECT_EQ(WhatBindsAt(0.09, 0.5), "bound by compute; waiting for pages costs 9 % of the step");
+  EXPECT_EQ(WhatBindsAt(0.9, 0.3),
+            "bound by waiting: 90 % of the step is stalls, though dram-nvme needs only 30 % of it");
+  EXPECT_EQ(WhatBindsAt(0.25, 0.97),
+            "bound by dram-nvme: what must cross it takes 97 % of the step");
+}
+
+TEST(RunReportTest, SaysWhatBindsAtTheBorders) {
+  EXPECT_THAT(WhatBindsAt(0.5, 0.3), HasSubstr("bound by compute"));
+  EXPECT_THAT(WhatBindsAt(0.51, 0.3), HasSubstr("bound by waiting"));
+  EXPECT_THAT(WhatBindsAt(0.51, 0.8), HasSubstr("bound by waiting"));
+  EXPECT_THAT(WhatBindsAt(0.51, 0.81), HasSubstr("bound by dram-nvme"));
+  EXPECT_THAT(WhatBindsAt(0.3, 0.8), HasSubstr("bound by compute"));
+  EXPECT_THAT(WhatBindsAt(0.09, 0.9), HasSubstr("bound by compute")) << "compute is more";
+  EXPECT_THAT(WhatBindsAt(0.09, 0.92), HasSubstr("bound by dram-nvme"));
+  RunReport unbounded;
+  unbounded.steps.push_back({.step = 1, .seconds = 1, .stall_seconds = 0.75});
+  EXPECT_EQ(WhatBinds(unbounded), "bound by waiting: 75 % of the step is stalls");
 }
 
 std::vector<std::string> KeysOf(const Json& json) {
@@ -150,6 +171,26 @@ TEST(ReportTextTest, NamesLossesTiersLinksAndFallbacks) {
     EXPECT_THAT(text, HasSubstr(part));
   }
   EXPECT_EQ(FormatSummary(RunReport()), "no step was made\n");
+}
+
+TEST(ReportTextTest, TiersBeginWithTheFastest) {
+  RunReport report = ThreeSteps();
+  report.tiers["nvme"] = report.tiers["dram"] = {};
+  const std::string text = FormatSummary(report);
+  EXPECT_LT(text.find("\nhbm  "), text.find("\ndram  "));
+  EXPECT_LT(text.find("\ndram  "), text.find("\nnvme  "));
+}
+
+TEST(ReportTextTest, AnInterruptedRunSaysWhatIsMissing) {
+  RunReport report = ThreeSteps();
+  EXPECT_FALSE(Json::parse(FormatJson(report)).contains("interrupted"));
+  report.steps_wanted = 30;
+  report.interrupted = true;
+  EXPECT_THAT(FormatSummary(report), StartsWith("interrupted after 3 of 30 steps\n"));
+  report.verify_wanted = true;
+  EXPECT_THAT(FormatSummary(report),
+              StartsWith("interrupted after 3 of 30 steps; the verification was not made\n"));
+  EXPECT_EQ(Json::parse(FormatJson(report))["interrupted"], true);
 }
 
 TEST(MedianTest, TakesTheMiddle) {

@@ -146,6 +146,8 @@ TEST(TrainSettingsTest, ErrorsNameTheKey) {
   const std::map<std::string, std::string> cases = {
       {"train.steps=0", "\"train.steps\" is 0; allowed are 1 to 2147483647"},
       {"train.batch=9223372036854775807", "\"train.batch\" is 9223372036854775807; allowed are 1"},
+      {"train.batch=9223372036854775808", "a whole number, at most 9223372036854775807"},
+      {"train.seed=-1", "\"train.seed\" is -1; allowed are 0 to 9223372036854775807"},
       {"train.learning_rate=9223372036854775807", "\"train.learning_rate\" is 9.22"},
       {"train.val_fraction=0.9", "\"train.val_fraction\" is 0.9"},
       {"device.emulated.load=2", "\"device.emulated.load\" is 2; allowed are 0 to 1"},
@@ -160,6 +162,45 @@ TEST(TrainSettingsTest, ErrorsNameTheKey) {
     ASSERT_FALSE(settings.ok()) << assignment;
     EXPECT_EQ(settings.status().code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(settings.status().message()), HasSubstr(message)) << assignment;
+  }
+}
+
+TEST(TrainSettingsTest, ProductsAreLimitedToo) {
+  const std::map<std::string, std::vector<std::string>> cases = {
+      {"train.batch x model.context is 33554432, allowed are 1 to 16777216",
+       {"train.batch=65536", "model.context=512", "train.group_sequences=65536"}},
+      {"model.layers x train.batch / train.group_sequences is 32768, allowed are 0 to 16384",
+       {"model.layers=8", "train.batch=4096", "train.group_sequences=1"}},
+      {"the number of parameters is", {"model.width=65536", "model.heads=1", "model.layers=2"}}};
+  for (const auto& [message, assignments] : cases) {
+    const absl::StatusOr<TrainSettings> settings = Settings(assignments);
+    ASSERT_FALSE(settings.ok()) << message;
+    EXPECT_THAT(std::string(settings.status().message()), HasSubstr(message));
+  }
+}
+
+/// What is allowed is answered at once: by few ops, whatever a validation makes.
+TEST(TrainSettingsTest, TheLargestStepsHaveFewOps) {
+  for (const std::vector<std::string>& assignments : std::vector<std::vector<std::string>>{
+           {"model.width=65536",
+            "model.heads=1",
+            "model.layers=1",
+            "model.context=65536",
+            "train.batch=256",
+            "train.group_sequences=256"},
+           {"model.layers=1024", "train.batch=16", "train.group_sequences=1"},
+           {"model.layers=1",
+            "model.context=1024",
+            "train.batch=16384",
+            "train.group_sequences=1"}}) {
+    std::vector<std::string> all = {"train.val_batches=65536", "train.val_fraction=0.001"};
+    all.insert(all.end(), assignments.begin(), assignments.end());
+    const absl::StatusOr<TrainSettings> settings = Settings(all);
+    ASSERT_TRUE(settings.ok()) << settings.status();
+    const auto footprint =
+        gpt::MeasureFootprint(settings->model, settings->train, settings->runtime.page_bytes);
+    ASSERT_TRUE(footprint.ok()) << footprint.status();
+    EXPECT_LT(footprint->ops_per_step, 1'000'000);
   }
 }
 

@@ -1,0 +1,165 @@
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/tools/train/train_command.h"
+
+namespace sluice::tools {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST_F(TrainCommandTest, OutputsThatCannotBeWrittenAreFoundBeforeTheWork) {
+  std::filesystem::create_symlink("loop", files_ / "loop");
+  for (const char* flag : {"--record", "--trace", "--save"}) {
+    for (const std::string& name : {std::string("no/such"),
+                                    std::string("text/x"),
+                                    std::string("loop"),
+                                    std::string(256, 'x')}) {
+      Command command(Words({flag, files_ / name}));
+      EXPECT_EQ(command.Wait(), 2) << flag << " " << name;
+      EXPECT_THAT(command.errors(), HasSubstr(flag));
+      EXPECT_EQ(command.output().find("step"), std::string::npos);
+    }
+  }
+  EXPECT_THAT(files_.Names(), ElementsAre("loop", "text"));
+}
+
+TEST_F(TrainCommandTest, AnOutputWithoutADirectoryNamesFlagAndDirectory) {
+  const std::string missing = files_ / "nodir";
+  EXPECT_EQ(UserError(Words({"--save", missing + "/model"})),
+            "sluice: --save: directory " + missing + " does not exist\n");
+  EXPECT_EQ(UserError(Words({"--trace", "/proc/x"})),
+            "sluice: --trace: no file can be made in /proc; name another directory\n");
+}
+
+TEST_F(TrainCommandTest, AnOutputWithoutANameIsRefusedByItsFlag) {
+  EXPECT_THAT(UserError(Words({"--save", ""})), HasSubstr("--save"));
+  EXPECT_THAT(UserError(Words({"--record="})), HasSubstr("--record"));
+  EXPECT_THAT(UserError(Words({"--trace", ""})), HasSubstr("--trace"));
+}
+
+TEST_F(TrainCommandTest, ResultsThatAreLostAreNoSuccess) {
+  for (const char* flag : {"--json", "--verify"}) {
+    Command command(Words({flag}), {.output_path = "/dev/full"});
+    EXPECT_EQ(command.Wait(), 3) << flag;
+    EXPECT_THAT(command.errors(), AllOf(HasSubstr("standard output"), HasSubstr("ENOSPC")));
+  }
+}
+
+struct ClosedStreams {
+  const char* flag;
+  std::vector<int> closed;
+  int exit_code;
+};
+
+TEST_F(TrainCommandTest, ClosedStreamsTakeNoFilesNumber) {
+  const std::vector<std::string> words = Words({"--set", "train.steps=2", "--save"});
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), words.begin(), words.end());
+    return more;
+  };
+  Command plain(with({files_ / "plain"}));
+  ASSERT_EQ(plain.Wait(), 0) << plain.errors();
+  for (const ClosedStreams& streams : {ClosedStreams{"--json", {1}, 3},
+                                       ClosedStreams{"--json", {2}, 0},
+                                       ClosedStreams{"--verify", {0, 1, 2}, 3}}) {
+    Command command(with({files_ / "model", streams.flag}), {.closed = streams.closed});
+    EXPECT_EQ(command.Wait(), streams.exit_code) << streams.flag << command.errors();
+    EXPECT_TRUE(ReadWhole(files_ / "model") == ReadWhole(files_ / "plain")) << streams.flag;
+    std::filesystem::remove(files_ / "model");
+  }
+}
+
+TEST_F(TrainCommandTest, AnOutputThatFailsKeepsBackNothingElse) {
+  Command command(Words({"--save",
+                         "/dev/full",
+                         "--record",
+                         files_ / "record",
+                         "--trace",
+                         files_ / "trace",
+                         "--json"}));
+  EXPECT_EQ(command.Wait(), 3);
+  EXPECT_EQ(Json::parse(command.output())["steps"], 6);
+  EXPECT_THAT(command.errors(), HasSubstr("--save /dev/full: write /dev/full: ENOSPC"));
+  EXPECT_THAT(files_.Names(), ElementsAre("record", "text", "trace"));
+}
+
+TEST_F(TrainCommandTest, EveryOutputThatFailsIsReported) {
+  const std::string gone = files_ / "gone";
+  std::filesystem::create_directory(gone);
+  Command command(Words({"--set",
+                         "train.steps=100000",
+                         "--save",
+                         gone + "/model",
+                         "--record",
+                         gone + "/record",
+                         "--trace",
+                         files_ / "trace"}));
+  ASSERT_TRUE(command.ReadUntil("step    1/")) << command.errors();
+  std::filesystem::remove_all(gone);
+  command.Signal(SIGINT);
+  EXPECT_EQ(command.Wait(), 3);
+  EXPECT_THAT(command.output(), HasSubstr("peak memory"));
+  EXPECT_THAT(
+      command.errors(),
+      AllOf(HasSubstr("--save " + gone + "/model: "), HasSubstr("--record " + gone + "/record: ")));
+  EXPECT_THAT(files_.Names(), ElementsAre("text", "trace"));
+}
+
+TEST_F(TrainCommandTest, AClosedPipeIsNoSuccess) {
+  Command command(Words({"--set", "train.steps=100000", "--save", files_ / "model.safetensors"}));
+  ASSERT_TRUE(command.ReadUntil("step    1/")) << command.errors();
+  command.CloseOutput();
+  EXPECT_EQ(command.Wait(), 128 + SIGPIPE);
+  EXPECT_THAT(files_.Names(), ElementsAre("text"));
+}
+
+TEST_F(TrainCommandTest, OneFileForTwoOutputsIsFoundBeforeTheWork) {
+  std::filesystem::create_symlink("out", files_ / "link");
+  EXPECT_THAT(UserError(Words({"--save", files_ / "out", "--trace", files_ / "link"})),
+              AllOf(HasSubstr("--save"), HasSubstr("--trace"), HasSubstr("same file")));
+  EXPECT_THAT(UserError(Words({"--save", files_ / "out", "--record", files_ / "./out"})),
+              AllOf(HasSubstr("--save"), HasSubstr("--record")));
+  EXPECT_THAT(files_.Names(), ElementsAre("link", "text"));
+}
+
+TEST_F(TrainCommandTest, AnInputIsNotReplaced) {
+  const std::string config = files_.Write("config.toml", ReadWhole(kTinyConfig));
+  std::filesystem::create_hard_link(text_path_, files_ / "hard");
+  std::filesystem::create_symlink("config.toml", files_ / "soft");
+  std::vector<std::string> words = Words({"--save", files_ / "soft"});
+  std::replace(words.begin(), words.end(), kTinyConfig, config);
+  EXPECT_THAT(UserError(words), AllOf(HasSubstr("--save"), HasSubstr("what --config reads")));
+  EXPECT_THAT(UserError(Words({"--record", files_ / "hard"})),
+              AllOf(HasSubstr("--record"), HasSubstr("what --text reads, " + text_path_)));
+  EXPECT_THAT(UserError({"train",
+                         "--config",
+                         kTinyConfig,
+                         "--set",
+                         "train.texts=[\"" + text_path_ + "\"]",
+                         "--trace",
+                         text_path_}),
+              AllOf(HasSubstr("--trace"), HasSubstr("what train.texts reads")));
+  EXPECT_EQ(ReadWhole(config), ReadWhole(kTinyConfig));
+}
+
+TEST_F(TrainCommandTest, StandardOutputsFileIsNotReplaced) {
+  const std::string log = files_.Write("log", "");
+  Command command(Words({"--record", "/dev/stdout"}), {.output_path = log});
+  EXPECT_EQ(command.Wait(), 2);
+  EXPECT_THAT(command.errors(), AllOf(HasSubstr("--record"), HasSubstr("standard output")));
+}
+
+}  // namespace
+}  // namespace sluice::tools
