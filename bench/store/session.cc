@@ -37,8 +37,11 @@ absl::Status CheckOptions(const StoreBenchOptions& options) {
   return absl::OkStatus();
 }
 
+/// As many in the kernel as being hashed, and as many again that are not in flight.
+constexpr std::uint32_t kPagesPerDepth = 4;
+
 bool HasPages(const StoreBenchOptions& options, const Case& which, std::uint32_t depth) {
-  return options.file_bytes / which.page_bytes >= 4 * depth;  // see Load::hashing
+  return options.file_bytes / which.page_bytes >= kPagesPerDepth * depth;
 }
 
 /// A case that is asked for and needs a larger file.
@@ -50,7 +53,7 @@ absl::Status CheckSize(const StoreBenchOptions& options) {
         base::ToAbsl(fmt::format("a size of {} is too small for {}: at least {} are needed",
                                  ToString(Bytes(options.file_bytes)),
                                  CaseName(which),
-                                 ToString(Bytes(2 * kDepthLow * which.page_bytes)))));
+                                 ToString(Bytes(kPagesPerDepth * kDepthLow * which.page_bytes)))));
   }
   return absl::OkStatus();
 }

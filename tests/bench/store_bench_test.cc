@@ -78,7 +78,7 @@ TEST_F(StoreBenchTest, ACaseIsJudgedByFio) {
 
 TEST_F(StoreBenchTest, ThePlainLoopIsARowBesideFio) {
   options_.pattern = "read/random/2MiB/io_uring";
-  options_.file_bytes = 32 << 20;
+  options_.file_bytes = 64 << 20;
   RUN_OR_SKIP();
   const std::vector<std::string> names = Names();
   ASSERT_GE(names.size(), 2U);
