@@ -133,8 +133,9 @@ TEST_F(SchedulingTest, APrefetchThatCrossesTwoLinksIsOne) {
   const std::uint64_t issued = after.prefetch_issued - before.prefetch_issued;
   EXPECT_GT(after.prefetch_hit, before.prefetch_hit);
   // Every page is used once: a second prefetch of it could not be used.
-  EXPECT_LE(issued, kPages + after.prefetch_revoked + after.prefetch_wasted -
-                        before.prefetch_revoked - before.prefetch_wasted);
+  EXPECT_LE(issued,
+            kPages + after.prefetch_revoked + after.prefetch_wasted - before.prefetch_revoked -
+                before.prefetch_wasted);
   EXPECT_LE(after.prefetch_open, 6u + 4u);
   EXPECT_EQ(after.prefetch_issued,
             after.prefetch_hit + after.prefetch_late + after.prefetch_revoked +
