@@ -1,6 +1,7 @@
 #include "io/admission.h"
 
 #include "base/check.h"
+#include "io/mutants.h"
 
 namespace sluice::io {
 namespace {
@@ -16,7 +17,8 @@ ThreadRole ScopedThreadRole::Current() { return current_role; }
 void Admission::Enter() {
   base::MutexLock lock(mutex_);
   if (ScopedThreadRole::Current() == ThreadRole::kCaller) {
-    while (outstanding_ >= operations_max_) changed_.Wait(mutex_);
+    while (outstanding_ >= operations_max_ && !SLUICE_MUTANT("no-back-pressure"))
+      changed_.Wait(mutex_);
   }
   ++outstanding_;
 }
@@ -32,7 +34,7 @@ void Admission::Drain() {
   SLUICE_CHECK(ScopedThreadRole::Current() == ThreadRole::kCaller,
                "a page store is not destroyed by its own callbacks");
   base::MutexLock lock(mutex_);
-  while (outstanding_ > 0) changed_.Wait(mutex_);
+  while (outstanding_ > 0 && !SLUICE_MUTANT("do-not-drain")) changed_.Wait(mutex_);
 }
 
 }  // namespace sluice::io

@@ -11,6 +11,7 @@
 #include "fmt/format.h"
 #include "io/admission.h"
 #include "io/drive_meter.h"
+#include "io/mutants.h"
 
 namespace sluice::io {
 namespace {
@@ -198,7 +199,8 @@ void DriveSet::GiveBack(SlotIndex slot) {
 
 void DriveSet::LeavePlace(SlotIndex slot) {
   Place& place = places_[slot];
-  if (--place.users == 0 && place.forgotten) GiveBack(slot);
+  const bool in_use = --place.users > 0 && !SLUICE_MUTANT("free-early");
+  if (!in_use && place.forgotten) GiveBack(slot);
 }
 
 void DriveSet::WriteAt(const Place& place, WriteJob job) {
@@ -233,7 +235,7 @@ std::optional<Place> DriveSet::Elsewhere(WriteJob& job,
   (status.ok() ? places_[job.slot].holds : places_[job.slot].forgotten) = true;
   LeavePlace(job.slot);
   job.refused[place.drive] = true;
-  return again ? TakePlace(job) : std::nullopt;
+  return again && !SLUICE_MUTANT("no-other-drive") ? TakePlace(job) : std::nullopt;
 }
 
 absl::StatusOr<Place> DriveSet::BeginRead(SlotIndex slot) {
@@ -282,7 +284,7 @@ std::optional<FencedDrive> DriveSet::NoteOutcome(std::uint32_t drive,
                                                  int* errors) {
   if (status.ok()) *errors = 0;
   if (!SpeaksAgainstDrive(status) || drives_[drive].fenced) return std::nullopt;
-  if (++*errors < options_.errors_to_fence) return std::nullopt;
+  if (++*errors < options_.errors_to_fence || SLUICE_MUTANT("never-fence")) return std::nullopt;
   return Fence(drive, status);
 }
 

@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "fmt/format.h"
 #include "io/checksum.h"
+#include "io/mutants.h"
 
 namespace sluice::io {
 namespace {
@@ -22,6 +23,8 @@ absl::StatusCode CodeOf(IoDirection direction, int error_number) {
       return direction == IoDirection::kRead ? absl::StatusCode::kDataLoss
                                              : absl::StatusCode::kInternal;
     case ENOSPC:
+      if (SLUICE_MUTANT("full-is-an-internal-error")) return absl::StatusCode::kInternal;
+      [[fallthrough]];
     case EDQUOT:
     case EFBIG:
       return absl::StatusCode::kResourceExhausted;
@@ -134,7 +137,8 @@ class WriteOperation final : public PageOperation {
   void OnTransferred(const TransferResult& result) override {
     if (step_ == IoDirection::kDropCache) return EndPart(ThreadRole::kIoThread);
     result_ = result;
-    if (!context_.file.buffered || result.kind != TransferResult::Kind::kDone) {
+    if (!context_.file.buffered || SLUICE_MUTANT("leave-it-to-the-page-cache") ||
+        result.kind != TransferResult::Kind::kDone) {
       return EndPart(ThreadRole::kIoThread);
     }
     auto* const data = const_cast<std::byte*>(data_.data());
@@ -151,6 +155,10 @@ class WriteOperation final : public PageOperation {
   }
 
   void End(ThreadRole role) {
+    if (result_.kind != TransferResult::Kind::kDone && SLUICE_MUTANT("keep-a-failed-write")) {
+      context_.slots.EndWrite(address_.slot, address_.identity, checksum_);
+      return Finish(DescribeStop(result_), role);
+    }
     if (result_.kind != TransferResult::Kind::kDone) {
       context_.slots.AbandonWrite(address_.slot);
       return Finish(DescribeStop(result_), role);
@@ -211,10 +219,11 @@ class ReadOperation final : public PageOperation {
 
   void Verify() {
     const std::uint64_t found = PageChecksum(address_.identity, data_);
-    if (found == checksum_) return End(absl::OkStatus(), ThreadRole::kWorker);
+    if (found == checksum_ || SLUICE_MUTANT("skip-the-checksum"))
+      return End(absl::OkStatus(), ThreadRole::kWorker);
     context_.counters.checksum_failures.fetch_add(1, std::memory_order_relaxed);
     // Once more: memory or a bus may have failed on the way, not the medium.
-    if (!std::exchange(read_again_, true)) return Submit();
+    if (!std::exchange(read_again_, true) && !SLUICE_MUTANT("no-second-read")) return Submit();
     End(Lost(fmt::format("checksum {:016x} instead of {:016x}, read twice", found, checksum_)),
         ThreadRole::kWorker);
   }

@@ -1,5 +1,7 @@
 #include "io/request_queue.h"
 
+#include "io/mutants.h"
+
 namespace sluice::io {
 namespace {
 
@@ -52,8 +54,9 @@ RequestQueue::List* RequestQueue::NextList(Clock::time_point now) {
 bool RequestQueue::WriteIsNext(Clock::time_point now) const {
   if (hastened_.head == nullptr && writes_.head == nullptr) return false;
   if (reads_.head == nullptr) return true;
-  if (writes_in_a_row_ >= kWritesPerRead) return false;
-  const bool overdue = writes_.head != nullptr && now - writes_.head->queued_at_ >= kWriteAgeMax;
+  if (writes_in_a_row_ >= kWritesPerRead && !SLUICE_MUTANT("writes-starve-reads")) return false;
+  const bool overdue = writes_.head != nullptr && now - writes_.head->queued_at_ >= kWriteAgeMax &&
+                       !SLUICE_MUTANT("old-writes-wait");
   return hastened_.head != nullptr || overdue || reads_in_a_row_ >= kReadsPerWrite;
 }
 

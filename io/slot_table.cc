@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/strings.h"
 #include "fmt/format.h"
+#include "io/mutants.h"
 
 namespace sluice::io {
 
@@ -17,7 +18,7 @@ absl::Status SlotTable::BeginWrite(SlotIndex slot) {
   base::MutexLock lock(mutex_);
   Entry& entry = entries_[slot];
   const bool writing = entry.state == State::kWriting || entry.state == State::kWritingForgotten;
-  if (writing || entry.readers > 0) {
+  if ((writing || entry.readers > 0) && !SLUICE_MUTANT("write-over-what-is-in-use")) {
     return absl::FailedPreconditionError(base::ToAbsl(fmt::format(
         "slot {}: written while a {} of it is in flight", slot, writing ? "write" : "read")));
   }
@@ -48,7 +49,7 @@ absl::StatusOr<std::uint64_t> SlotTable::BeginRead(SlotIndex slot, const PageIde
     return absl::NotFoundError(base::ToAbsl(
         fmt::format("slot {}: holds no acknowledged page, wanted {}", slot, ToString(identity))));
   }
-  if (entry.identity != identity) {
+  if (entry.identity != identity && !SLUICE_MUTANT("any-page-of-the-slot-will-do")) {
     return absl::DataLossError(base::ToAbsl(fmt::format(
         "slot {}: wanted {}, holds {}", slot, ToString(identity), ToString(entry.identity))));
   }

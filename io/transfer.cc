@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "base/check.h"
+#include "io/mutants.h"
 
 namespace sluice::io {
 
@@ -30,9 +31,13 @@ void Transfer::Complete(std::int64_t result) {
 
 void Transfer::Advance(std::size_t moved) {
   SLUICE_CHECK(moved <= command.bytes, "the kernel moves no more than it was asked to");
-  if (moved == command.bytes) return OnTransferred({.attempts = attempts_});
+  if (moved == command.bytes || SLUICE_MUTANT("accept-short-io"))
+    return OnTransferred({.attempts = attempts_});
   counters_.short_io.fetch_add(1, std::memory_order_relaxed);
-  const std::size_t progress = moved - moved % command.file->alignment;
+  const std::size_t progress = SLUICE_MUTANT("resume-a-block-late")
+                                   ? (moved + command.file->alignment - 1) /
+                                         command.file->alignment * command.file->alignment
+                                   : moved - moved % command.file->alignment;
   if (progress == 0) return Retry({.kind = TransferResult::Kind::kTruncated});
   command.offset += progress;
   command.data += progress;
@@ -49,11 +54,16 @@ void Transfer::Fail(int error_number) {
 }
 
 bool Transfer::IsTransient(int error_number) const {
-  if (command.direction == IoDirection::kRead) return true;
+  if (SLUICE_MUTANT("drop-the-retry")) return false;
+  if (command.direction == IoDirection::kRead) return !SLUICE_MUTANT("one-attempt-for-reads");
   return error_number == EINTR || error_number == EAGAIN || error_number == ENOMEM;
 }
 
 void Transfer::Retry(const TransferResult& otherwise) {
+  if (SLUICE_MUTANT("report-done-when-attempts-are-used-up") &&
+      attempts_ + 1 >= backoff_.attempts_max) {
+    return OnTransferred({});
+  }
   if (++attempts_ >= backoff_.attempts_max) {
     TransferResult result = otherwise;
     result.attempts = attempts_;

@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "base/worker_pool.h"
+#include "io/mutants.h"
 #include "io/signals.h"
 
 namespace sluice::io {
@@ -282,7 +283,10 @@ void UringEngine::Deliver(Submission& submission, std::int64_t result) {
   if (submission.requests.size() == 1) return submission.requests.front()->Complete(result);
   for (IoRequest* request : submission.requests) {
     const std::int64_t moved =
-        std::clamp<std::int64_t>(result, 0, static_cast<std::int64_t>(request->command.bytes));
+        SLUICE_MUTANT("a-merged-request-is-whole")
+            ? static_cast<std::int64_t>(request->command.bytes)
+            : std::clamp<std::int64_t>(
+                  result, 0, static_cast<std::int64_t>(request->command.bytes));
     result -= moved;
     moved > 0 ? request->Complete(moved) : TryAlone(request);
   }
