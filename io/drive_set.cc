@@ -99,7 +99,7 @@ class DriveSet final : public PageStore {
                                          int* errors) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   FencedDrive Fence(std::uint32_t drive, const absl::Status& cause)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Tell(const std::optional<FencedDrive>& fenced) const;
+  void Tell(std::optional<FencedDrive> fenced) const;
   absl::Status OnDrive(const Place& place, const absl::Status& status) const;
   void Refuse(absl::Status status, DoneFn done);
   void Finish(absl::Status status, DoneFn done);
@@ -142,8 +142,8 @@ void DriveSet::Write(SlotIndex slot,
                      DoneFn done) {
   admission_.Enter();
   WriteJob job{slot, identity, data, std::move(done), std::vector<bool>(drives_.size())};
-  const absl::StatusOr<Place> place = BeginWrite(job);
-  if (!place.ok()) return Refuse(place.status(), std::move(job.done));
+  absl::StatusOr<Place> place = BeginWrite(job);
+  if (!place.ok()) return Refuse(std::move(place).status(), std::move(job.done));
   WriteAt(*place, std::move(job));
 }
 
@@ -222,7 +222,7 @@ void DriveSet::OnWritten(const Place& place, WriteJob job, absl::Status status) 
     fenced = NoteOutcome(place.drive, status, &drives_[place.drive].write_errors);
     elsewhere = Elsewhere(job, place, status);
   }
-  Tell(fenced);
+  Tell(std::move(fenced));
   if (elsewhere.has_value()) return WriteAt(*elsewhere, std::move(job));
   Finish(OnDrive(place, status), std::move(job.done));
 }
@@ -256,8 +256,8 @@ void DriveSet::Read(SlotIndex slot,
                     std::span<std::byte> data,
                     DoneFn done) {
   admission_.Enter();
-  const absl::StatusOr<Place> place = BeginRead(slot);
-  if (!place.ok()) return Refuse(place.status(), std::move(done));
+  absl::StatusOr<Place> place = BeginRead(slot);
+  if (!place.ok()) return Refuse(std::move(place).status(), std::move(done));
   drives_[place->drive].store->Read(
       place->slot,
       identity,
@@ -276,7 +276,7 @@ void DriveSet::OnRead(const Place& place, SlotIndex slot, const absl::Status& st
     fenced = NoteOutcome(place.drive, status, &drives_[place.drive].read_errors);
     LeavePlace(slot);
   }
-  Tell(fenced);
+  Tell(std::move(fenced));
 }
 
 std::optional<FencedDrive> DriveSet::NoteOutcome(std::uint32_t drive,
@@ -290,7 +290,9 @@ std::optional<FencedDrive> DriveSet::NoteOutcome(std::uint32_t drive,
 
 FencedDrive DriveSet::Fence(std::uint32_t drive, const absl::Status& cause) {
   drives_[drive].fenced = true;
-  FencedDrive fenced{.directory = drives_[drive].directory, .slots = {}, .cause = cause};
+  const std::string times = fmt::format("{} errors in a row, the last", options_.errors_to_fence);
+  FencedDrive fenced{
+      .directory = drives_[drive].directory, .slots = {}, .cause = base::Annotate(cause, times)};
   for (SlotIndex slot = 0; slot < places_.size(); ++slot) {
     const Place& place = places_[slot];
     if (place.holds && place.drive == drive && !place.forgotten) fenced.slots.push_back(slot);
@@ -298,8 +300,8 @@ FencedDrive DriveSet::Fence(std::uint32_t drive, const absl::Status& cause) {
   return fenced;
 }
 
-void DriveSet::Tell(const std::optional<FencedDrive>& fenced) const {
-  if (fenced.has_value() && options_.on_fenced) options_.on_fenced(*fenced);
+void DriveSet::Tell(std::optional<FencedDrive> fenced) const {
+  if (fenced.has_value() && options_.on_fenced) options_.on_fenced(*std::move(fenced));
 }
 
 /// Names the drive; the slot that the status may name is the drive's own.

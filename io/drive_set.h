@@ -28,7 +28,7 @@ struct DriveSetOptions {
   /// it is written no more.
   int errors_to_fence = 3;
   /// Told of each fenced drive, on an internal thread; must not block, nor call the store.
-  std::function<void(const FencedDrive&)> on_fenced;
+  std::function<void(FencedDrive)> on_fenced;
 };
 
 /// A page store over several drives, each a page store with a file, a ring and an I/O thread of its

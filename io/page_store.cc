@@ -76,8 +76,8 @@ void FilePageStore::Read(SlotIndex slot,
   context_.admission.Enter();
   absl::Status status = CheckPage(slot, data);
   if (!status.ok()) return Refuse(std::move(status), std::move(done));
-  const absl::StatusOr<std::uint64_t> checksum = context_.slots.BeginRead(slot, identity);
-  if (!checksum.ok()) return Refuse(checksum.status(), std::move(done));
+  absl::StatusOr<std::uint64_t> checksum = context_.slots.BeginRead(slot, identity);
+  if (!checksum.ok()) return Refuse(std::move(checksum).status(), std::move(done));
   StartRead(context_, {slot, identity}, *checksum, data, std::move(done));
 }
 

@@ -22,7 +22,7 @@ namespace sluice::engine {
 /// Lets a test put something between the engine and what it stands on.
 struct BackendHooks {
   /// Told of a drive that failed, see io::DriveSetOptions.
-  std::function<void(const io::FencedDrive&)> on_drive_fenced;
+  std::function<void(io::FencedDrive)> on_drive_fenced;
   std::function<std::unique_ptr<io::PageStore>(std::unique_ptr<io::PageStore>)> wrap_store;
   std::function<std::unique_ptr<device::Device>(std::unique_ptr<device::Device>)> wrap_device;
   /// The nodes to lay dram on instead of those of the machine; a node may be named more than once.

@@ -56,8 +56,8 @@ absl::Status RuntimeState::SetUp(const engine::BackendHooks& hooks) {
     SLUICE_RETURN_IF_ERROR(core::CreatePolicy(options_.policy).status());
   }
   engine::BackendHooks told = hooks;
-  told.on_drive_fenced = [mailbox = mailbox_](const io::FencedDrive& drive) {
-    mailbox->Post(engine::DriveFencedNotice{drive});
+  told.on_drive_fenced = [mailbox = mailbox_](io::FencedDrive drive) {
+    mailbox->Post(engine::DriveFencedNotice{std::move(drive)});
   };
   SLUICE_ASSIGN_OR_RETURN(backends_, engine::Backends::Create(options_, told));
   tiers_ = &backends_->tiers();

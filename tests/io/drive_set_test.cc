@@ -60,9 +60,9 @@ class DriveSetTest : public ::testing::Test {
     for (std::uint32_t i = 0; i < drives; ++i) {
       options.directories.push_back("/drive" + std::to_string(i));
     }
-    options.on_fenced = [this](const FencedDrive& fenced) {
+    options.on_fenced = [this](FencedDrive fenced) {
       base::MutexLock lock(mutex_);
-      fenced_.push_back(fenced);
+      fenced_.push_back(std::move(fenced));
     };
     std::vector<std::unique_ptr<PageStore>> stores;
     for (std::uint32_t i = 0; i < drives; ++i) stores.push_back(MakeStore(options));
