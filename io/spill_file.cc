@@ -16,7 +16,6 @@
 #include "base/strings.h"
 #include "fmt/format.h"
 #include "io/direct_io.h"
-#include "io/mutants.h"
 
 namespace sluice::io {
 namespace {
@@ -145,7 +144,7 @@ absl::Status Reserve(int fd, const SpillDirectory& directory, std::uint64_t byte
   }
   if (error == 0) return absl::OkStatus();
   // A fallocate that fails may keep what it got (ext4 does).
-  const bool given_back = SLUICE_MUTANT("keep-what-a-refused-file-got") || ftruncate(fd, 0) == 0;
+  const bool given_back = ftruncate(fd, 0) == 0;
   absl::Status status = DescribeReserveFailure(directory, bytes, error);
   return given_back ? status : base::Annotate(status, "space not given back");
 }

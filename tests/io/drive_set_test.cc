@@ -191,6 +191,22 @@ TEST_F(DriveSetTest, ForgettingAPageOnItsWayLeavesTheSlotEmpty) {
   EXPECT_THAT(Read(1, 1), HasCode(Code::kNotFound));
 }
 
+TEST_F(DriveSetTest, APlaceThatIsReadIsNotGivenToAnother) {
+  Open(1, 2);
+  ASSERT_THAT(Write(0, 1), IsOk());
+  drives_[0]->delay_us = 50000;  // one after the other
+  PageBuffer first(kPage), second(kPage);
+  std::promise<absl::Status> first_done, second_done;
+  set_->Read(
+      0, {1, 0, 1}, first.span(), [&](absl::Status status) { first_done.set_value(status); });
+  set_->Read(
+      0, {1, 0, 1}, second.span(), [&](absl::Status status) { second_done.set_value(status); });
+  set_->Forget(0);
+  EXPECT_THAT(first_done.get_future().get(), IsOk());
+  EXPECT_THAT(Write(1, 1), IsOk());
+  EXPECT_THAT(second_done.get_future().get(), IsOk());
+}
+
 TEST_F(DriveSetTest, DrivesAreWrittenInProportionToWhatTheyShow) {
   // The paces are far apart, so that no load of the machine can bring them together.
   constexpr int kWrites = 200;
