@@ -1,8 +1,8 @@
 #pragma once
 
 /// Planted bugs, to see that the tests find them: SLUICE_MUTANT("name") is false in every build but
-/// that of tests/mutants, where one name at a time is switched on. tests/mutants/run_mutants.py says
-/// which fault each stands for.
+/// that of tests/mutants, where one name at a time is switched on. tests/mutants/run_mutants.py
+/// says which fault each stands for.
 #ifdef SLUICE_MUTANTS
 #include <string_view>
 

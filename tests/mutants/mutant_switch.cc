@@ -5,8 +5,8 @@
 namespace sluice::io {
 
 bool MutantIsActive(std::string_view name) {
-  static const char* const chosen = std::getenv("SLUICE_MUTANT");
-  return chosen != nullptr && name == chosen;
+  static const char* const kChosen = std::getenv("SLUICE_MUTANT");
+  return kChosen != nullptr && name == kChosen;
 }
 
 }  // namespace sluice::io
