@@ -50,6 +50,20 @@ struct FakeDrive {
   std::atomic<int> read_error{0};
 };
 
+/// How an operation ended. Shared with its callback, which may still be inside when the result is
+/// out.
+class Outcome {
+ public:
+  DoneFn Done() {
+    return [promise = promise_](absl::Status status) { promise->set_value(std::move(status)); };
+  }
+  absl::Status Get() { return promise_->get_future().get(); }
+
+ private:
+  std::shared_ptr<std::promise<absl::Status>> promise_ =
+      std::make_shared<std::promise<absl::Status>>();
+};
+
 class DriveSetTest : public ::testing::Test {
  protected:
   void Open(std::uint32_t drives, SlotIndex slots) {
@@ -86,20 +100,16 @@ class DriveSetTest : public ::testing::Test {
   absl::Status Write(SlotIndex slot, std::uint64_t generation) {
     PageBuffer page(kPage);
     page.Fill(slot + 1000 * generation);
-    std::promise<absl::Status> done;
-    set_->Write(slot, {1, slot, generation}, page.span(), [&](absl::Status status) {
-      done.set_value(std::move(status));
-    });
-    return done.get_future().get();
+    Outcome done;
+    set_->Write(slot, {1, slot, generation}, page.span(), done.Done());
+    return done.Get();
   }
 
   absl::Status Read(SlotIndex slot, std::uint64_t generation) {
     PageBuffer page(kPage);
-    std::promise<absl::Status> done;
-    set_->Read(slot, {1, slot, generation}, page.span(), [&](absl::Status status) {
-      done.set_value(std::move(status));
-    });
-    absl::Status status = done.get_future().get();
+    Outcome done;
+    set_->Read(slot, {1, slot, generation}, page.span(), done.Done());
+    absl::Status status = done.Get();
     if (status.ok()) {
       EXPECT_TRUE(page.Holds(slot + 1000 * generation)) << slot;
     }
@@ -169,25 +179,23 @@ TEST_F(DriveSetTest, RefusesWhatAStoreRefuses) {
   EXPECT_THAT(Read(4, 1), HasCode(Code::kInvalidArgument));
   PageBuffer page(kPage);
   drives_[0]->delay_us = drives_[1]->delay_us = 20000;
-  std::promise<absl::Status> first;
-  set_->Write(1, {1, 1, 1}, page.span(), [&](absl::Status status) { first.set_value(status); });
+  Outcome first;
+  set_->Write(1, {1, 1, 1}, page.span(), first.Done());
   EXPECT_THAT(Write(1, 2), IsStatus(Code::kFailedPrecondition, "in flight"));
-  EXPECT_THAT(first.get_future().get(), IsOk());
-  std::promise<absl::Status> small;
-  set_->Write(1, {1, 1, 1}, page.span().first(kPage / 2), [&](absl::Status status) {
-    small.set_value(status);
-  });
-  EXPECT_THAT(small.get_future().get(), IsStatus(Code::kInvalidArgument, "a page has"));
+  EXPECT_THAT(first.Get(), IsOk());
+  Outcome small;
+  set_->Write(1, {1, 1, 1}, page.span().first(kPage / 2), small.Done());
+  EXPECT_THAT(small.Get(), IsStatus(Code::kInvalidArgument, "a page has"));
 }
 
 TEST_F(DriveSetTest, ForgettingAPageOnItsWayLeavesTheSlotEmpty) {
   Open(2, 4);
   drives_[0]->delay_us = drives_[1]->delay_us = 20000;
   PageBuffer page(kPage);
-  std::promise<absl::Status> done;
-  set_->Write(1, {1, 1, 1}, page.span(), [&](absl::Status status) { done.set_value(status); });
+  Outcome done;
+  set_->Write(1, {1, 1, 1}, page.span(), done.Done());
   set_->Forget(1);
-  EXPECT_THAT(done.get_future().get(), IsOk());
+  EXPECT_THAT(done.Get(), IsOk());
   EXPECT_THAT(Read(1, 1), HasCode(Code::kNotFound));
 }
 
@@ -196,15 +204,13 @@ TEST_F(DriveSetTest, APlaceThatIsReadIsNotGivenToAnother) {
   ASSERT_THAT(Write(0, 1), IsOk());
   drives_[0]->delay_us = 50000;  // one after the other
   PageBuffer first(kPage), second(kPage);
-  std::promise<absl::Status> first_done, second_done;
-  set_->Read(
-      0, {1, 0, 1}, first.span(), [&](absl::Status status) { first_done.set_value(status); });
-  set_->Read(
-      0, {1, 0, 1}, second.span(), [&](absl::Status status) { second_done.set_value(status); });
+  Outcome first_done, second_done;
+  set_->Read(0, {1, 0, 1}, first.span(), first_done.Done());
+  set_->Read(0, {1, 0, 1}, second.span(), second_done.Done());
   set_->Forget(0);
-  EXPECT_THAT(first_done.get_future().get(), IsOk());
+  EXPECT_THAT(first_done.Get(), IsOk());
   EXPECT_THAT(Write(1, 1), IsOk());
-  EXPECT_THAT(second_done.get_future().get(), IsOk());
+  EXPECT_THAT(second_done.Get(), IsOk());
 }
 
 TEST_F(DriveSetTest, DrivesAreWrittenInProportionToWhatTheyShow) {
