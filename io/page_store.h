@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "base/timer.h"
 #include "base/worker_pool.h"
+#include "sluice/stats.h"
 
 namespace sluice::io {
 
@@ -51,15 +52,6 @@ struct PageStoreOptions {
   base::Backoff backoff;
   /// Processors for the I/O thread; empty: any.
   std::vector<int> cpus;
-};
-
-/// One of several drives.
-struct DriveStats {
-  std::string directory;
-  std::uint64_t reads = 0;
-  std::uint64_t writes = 0;
-  double bytes_per_second = 0;  ///< while busy, as last seen; 0: not known yet
-  bool fenced = false;          ///< failed: written no more
 };
 
 struct PageStoreStats {

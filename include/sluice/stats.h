@@ -52,7 +52,7 @@ struct TierStats {
 };
 
 /// Pages that were moved up ahead of need, each counted once however many links it crosses. What is
-/// neither of the four is on its way, or there and not used yet.
+/// none of the four is on its way, or there and not used yet.
 struct PrefetchStats {
   std::uint64_t issued = 0;
   std::uint64_t hit = 0;      ///< complete before it was needed

@@ -25,19 +25,14 @@ EvictionStats EvictionsOf(const core::CoreCounters& counters) {
 IoStats IoOf(const io::PageStore* store) {
   if (store == nullptr) return {};
   const io::PageStoreStats stats = store->stats();
-  IoStats io{.engine = stats.engine,
-             .direct = stats.direct,
-             .short_io = stats.short_io,
-             .retries = stats.retries,
-             .checksum_failures = stats.checksum_failures,
-             .merged = stats.merged,
-             .features = stats.engine_features,
-             .drives = {}};
-  for (const io::DriveStats& drive : stats.drives) {
-    io.drives.push_back(
-        {drive.directory, drive.reads, drive.writes, drive.bytes_per_second, drive.fenced});
-  }
-  return io;
+  return {.engine = stats.engine,
+          .direct = stats.direct,
+          .short_io = stats.short_io,
+          .retries = stats.retries,
+          .checksum_failures = stats.checksum_failures,
+          .merged = stats.merged,
+          .features = stats.engine_features,
+          .drives = stats.drives};
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "io/drive_meter.h"
 #include "io/memory_engine.h"
 #include "io/page_store_parts.h"
+#include "tests/support/gated_engine.h"
 #include "tests/support/page_buffer.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_directory.h"
@@ -91,9 +92,12 @@ class DriveSetTest : public ::testing::Test {
     auto engine = BlockingEngine::Create(
         {.name = "fake", .threads = 1, .cpus = {}},
         [drive](const IoCommand& command) { return drive->Perform(command); });
+    auto gate = std::make_unique<testing::GatedEngine>(*std::move(engine));
+    gate->Open();
+    gates_.push_back(gate.get());
     return AssemblePageStore(
         store,
-        {.engine = *std::move(engine), .engine_reason = "in memory", .spill_file = nullptr},
+        {.engine = std::move(gate), .engine_reason = "in memory", .spill_file = nullptr},
         workers_);
   }
 
@@ -143,6 +147,7 @@ class DriveSetTest : public ::testing::Test {
 
   base::WorkerPool workers_{{.threads = 2, .name = "test-worker", .cpus = {}}};
   std::vector<std::shared_ptr<FakeDrive>> drives_;
+  std::vector<testing::GatedEngine*> gates_;
   mutable base::Mutex mutex_;
   std::vector<FencedDrive> fenced_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<PageStore> set_;
@@ -211,6 +216,20 @@ TEST_F(DriveSetTest, APlaceThatIsReadIsNotGivenToAnother) {
   EXPECT_THAT(first_done.Get(), IsOk());
   EXPECT_THAT(Write(1, 1), IsOk());
   EXPECT_THAT(second_done.Get(), IsOk());
+}
+
+TEST_F(DriveSetTest, HastenReachesTheDriveThatHasTheWrite) {
+  Open(2, 8);
+  ASSERT_THAT(Write(0, 1), IsOk());  // to the first: the next goes to the second
+  drives_[1]->delay_us = 50000;
+  PageBuffer page(kPage);
+  Outcome done;
+  set_->Write(5, {1, 5, 1}, page.span(), done.Done());
+  set_->Hasten(5);
+  set_->Hasten(6);  // nothing is on its way
+  EXPECT_THAT(done.Get(), IsOk());
+  EXPECT_TRUE(gates_[0]->hastened().empty());
+  EXPECT_EQ(gates_[1]->hastened().size(), 1u);
 }
 
 TEST_F(DriveSetTest, DrivesAreWrittenInProportionToWhatTheyShow) {

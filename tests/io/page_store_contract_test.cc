@@ -240,6 +240,16 @@ TEST_P(PageStoreContract, ForgettingAWriteInFlightLeavesTheSlotEmpty) {
   EXPECT_THAT(ReadPage(0, {1, 0, 1}), HasCode(absl::StatusCode::kNotFound));
 }
 
+TEST_P(PageStoreContract, HastenReachesTheWriteOfTheSlot) {
+  OpenGated({.page_bytes = kPage, .slots = kSlots});
+  PageBuffer page(kPage);
+  std::future<absl::Status> writing = StartWrite(3, {1, 3, 1}, page);
+  store()->Hasten(3);
+  EXPECT_EQ(gate().hastened(), (std::vector{std::pair{3 * kPage, kPage}}));
+  gate().Open();
+  EXPECT_THAT(writing.get(), IsOk());
+}
+
 TEST_P(PageStoreContract, CallsBeyondTheBoundWaitForRoom) {
   OpenGated({.page_bytes = kPage, .slots = kSlots, .operations_max = 2});
   PageBuffer page(kPage);

@@ -117,6 +117,23 @@ TEST_F(PagingTest, SlotOfAnOlderGenerationOutlivesTheNewWrite) {
   EXPECT_TRUE(freed);
 }
 
+TEST_F(PagingTest, CopiesThatATicketWaitsForAreUrgent) {
+  StartTwoTiers(1, 16);
+  Create(2, 1);
+  RunOp({Write(0)});
+  RunOp({Write(1)});  // page 0 goes down
+  const auto both_ways = Select<StartCopy>(RunOp({Read(0)}));
+  ASSERT_EQ(both_ways.size(), 2u);
+  for (const StartCopy& copy : both_ways) EXPECT_TRUE(copy.urgent) << "to tier " << copy.target;
+  StartTwoTiers(1, 16);
+  Create(2, 1);
+  RunOp({Write(0)});
+  RunOp({Read(1)});
+  const auto ahead = Select<StartCopy>(driver().Send(PrefetchPages{{Read(0)}}));
+  ASSERT_EQ(ahead.size(), 1u);
+  EXPECT_FALSE(ahead[0].urgent) << "nobody waits for it";
+}
+
 TEST_F(PagingTest, OlderSlotStaysWhenTheNewWriteFails) {
   StartTwoTiers(1, 16);
   Create(2, 1);
