@@ -24,7 +24,8 @@ struct WorkerPoolOptions {
 };
 
 /// A fixed set of threads that run jobs: the only place where page bytes are hashed and copied.
-/// Threads: Submit from any thread but the pool's own (a job that submits could block on itself).
+/// Tests put one without threads in its place. Threads: Submit from any thread but the pool's own
+/// (a job that submits could block on itself).
 class WorkerPool {
  public:
   using Job = absl::AnyInvocable<void()>;
@@ -34,12 +35,16 @@ class WorkerPool {
   /// As Create, for tests: a thread that cannot be started ends the program.
   explicit WorkerPool(const WorkerPoolOptions& options);
   /// Runs every submitted job, then joins.
-  ~WorkerPool();
+  virtual ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   /// Blocks while the queue is full.
-  void Submit(Job job);
+  virtual void Submit(Job job);
+
+ protected:
+  /// No threads: whoever derives from it runs the jobs.
+  WorkerPool() : queue_(1) {}
 
  private:
   struct Unstarted {};

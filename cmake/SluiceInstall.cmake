@@ -7,11 +7,11 @@ include(GNUInstallDirs)
 add_library(sluice_umbrella INTERFACE)
 add_library(sluice::sluice ALIAS sluice_umbrella)
 set_target_properties(sluice_umbrella PROPERTIES EXPORT_NAME sluice)
-target_link_libraries(sluice_umbrella INTERFACE sluice_engine)
+target_link_libraries(sluice_umbrella INTERFACE sluice_optim sluice_engine)
 target_compile_features(sluice_umbrella INTERFACE cxx_std_20)
 
 # The umbrella and what it reaches; an export that misses one is an error of CMake.
-install(TARGETS sluice_umbrella sluice_engine sluice_core sluice_device sluice_io sluice_numa
+install(TARGETS sluice_umbrella sluice_optim sluice_engine sluice_core sluice_device sluice_io sluice_numa
                 sluice_base sluice_headers
         EXPORT sluiceTargets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

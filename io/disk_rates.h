@@ -11,6 +11,7 @@ struct DiskRatesOptions {
   /// As of PageStoreOptions.
   std::string directory;
   std::uint64_t file_bytes = std::uint64_t{256} << 20;
+  std::uint64_t keep_free_bytes = 0;                   ///< as of PageStoreOptions
   std::uint64_t block_bytes = std::uint64_t{1} << 20;  ///< a multiple of 4096, divides file_bytes
   std::uint32_t queue_depth = 8;
   std::uint32_t milliseconds = 300;  ///< of each of the three measurements

@@ -11,6 +11,9 @@ class DriveMeter {
  public:
   using Clock = std::chrono::steady_clock;
 
+  /// `rate`: to begin with; 0 where it is unknown.
+  explicit DriveMeter(double rate) : rate_(rate) {}
+
   void Begin(Clock::time_point now);
   void End(std::uint64_t bytes, Clock::time_point now);
 
@@ -29,7 +32,7 @@ class DriveMeter {
   static constexpr int kWindow = 16;
   static constexpr double kShareOfNew = 0.3;
 
-  double rate_ = 0;
+  double rate_;
   double turn_ = 0;
   int outstanding_ = 0;
   Clock::time_point busy_since_;

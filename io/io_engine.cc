@@ -26,6 +26,10 @@ absl::Status Refuse(const IoCommand& command, std::string_view why) {
 
 }  // namespace
 
+RegisteredMemory IoEngine::RegisterMemory(std::span<std::byte> /*memory*/) {
+  return {.reason = fmt::format("the engine \"{}\" registers none", name())};
+}
+
 absl::Status IoEngine::Submit(IoRequest* request) {
   const IoCommand& command = request->command;
   if (!IsAligned(command)) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -70,7 +71,14 @@ class IoRequest {
   friend class UringEngine;
   IoRequest* next_ = nullptr;
   std::chrono::steady_clock::time_point queued_at_;
-  bool alone_ = false;  ///< not to be merged with others: a merged attempt of it failed
+  bool hastened_ = false;  ///< stays so when it is tried again
+  bool alone_ = false;     ///< not to be merged with others: a merged attempt of it failed
+};
+
+/// What became of memory that was to be registered.
+struct RegisteredMemory {
+  std::uint64_t bytes = 0;  ///< of it that are
+  std::string reason;       ///< why not all; empty when all are
 };
 
 /// Performs requests. An engine makes one attempt and reports what the kernel said: retries and
@@ -91,6 +99,15 @@ class IoEngine {
   /// Waiting writes that begin in this range of the file go before everything else: somebody waits
   /// for them. What the kernel already has is not affected.
   virtual void Hasten(const IoFile& file, std::uint64_t offset, std::uint64_t bytes) = 0;
+
+  /// Memory that requests will name again and again: where the engine can it is pinned once, and
+  /// not at every request. What is not works as well. Takes milliseconds per GiB. Not from
+  /// Complete.
+  virtual RegisteredMemory RegisterMemory(std::span<std::byte> memory);
+  /// Before the memory is given back, unmapped or mapped anew. What is in flight goes on as it
+  /// began: REQUIRES that nothing in flight uses memory that goes. Pieces that are in use stay
+  /// counted against the limit of locked memory until they are not.
+  virtual void UnregisterMemory(std::span<std::byte> /*memory*/) {}
 
   virtual std::string_view name() const = 0;
   /// What of its means it got from the kernel, for people; empty: it has none to choose from.

@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "fmt/format.h"
 #include "io/checksum.h"
+#include "io/medium_fault.h"
 #include "io/mutants.h"
 
 namespace sluice::io {
@@ -55,8 +56,9 @@ absl::Status DescribeFailure(const PageAddress& address,
                                        result.attempts == 1 ? "" : "s",
                                        base::ErrnoName(result.error_number),
                                        strerrordesc_np(result.error_number));
-  return absl::Status(CodeOf(direction, result.error_number),
+  absl::Status status(CodeOf(direction, result.error_number),
                       base::ToAbsl(Describe(address, what)));
+  return absl::IsDataLoss(status) ? MarkMediumFault(std::move(status)) : status;
 }
 
 /// One page on its way. Owns itself: deleted once `done` has returned.
@@ -66,25 +68,28 @@ class PageOperation : public Transfer {
       : Transfer(context.engine, context.counters.transfer, context.backoff, context.timer),
         context_(context),
         address_(address),
+        place_(context.files.At(context.page_bytes * address.slot)),
         done_(std::move(done)) {}
   virtual ~PageOperation() = default;
 
  protected:
   void TransferPage(IoDirection direction, std::byte* data) {
     StartTransfer({.direction = direction,
-                   .file = &context_.file,
-                   .offset = context_.page_bytes * address_.slot,
+                   .file = place_.file,
+                   .offset = place_.offset,
                    .data = data,
                    .bytes = context_.page_bytes});
   }
 
+  bool buffered() const { return place_.file->buffered; }
+
   void DropFromCache(std::byte* data) {
-    const std::uint64_t begin = context_.page_bytes * address_.slot;
+    const std::uint64_t begin = place_.offset;
     const std::uint64_t first = begin - std::min(begin, kCachePieceBytesMax);
     const std::uint64_t end =
-        std::min(context_.file.bytes, begin + context_.page_bytes + kCachePieceBytesMax);
+        std::min(place_.file->bytes, begin + context_.page_bytes + kCachePieceBytesMax);
     StartTransfer({.direction = IoDirection::kDropCache,
-                   .file = &context_.file,
+                   .file = place_.file,
                    .offset = first,
                    .data = data,
                    .bytes = end - first});
@@ -106,6 +111,7 @@ class PageOperation : public Transfer {
   const PageAddress address_;
 
  private:
+  const SpillFiles::Place place_;
   DoneFn done_;
 };
 
@@ -137,7 +143,7 @@ class WriteOperation final : public PageOperation {
   void OnTransferred(const TransferResult& result) override {
     if (step_ == IoDirection::kDropCache) return EndPart(ThreadRole::kIoThread);
     result_ = result;
-    if (!context_.file.buffered || SLUICE_MUTANT("leave-it-to-the-page-cache") ||
+    if (!buffered() || SLUICE_MUTANT("leave-it-to-the-page-cache") ||
         result.kind != TransferResult::Kind::kDone) {
       return EndPart(ThreadRole::kIoThread);
     }
@@ -203,7 +209,7 @@ class ReadOperation final : public PageOperation {
     if (step_ == IoDirection::kDropCache) return VerifyOnWorker();
     switch (result.kind) {
       case TransferResult::Kind::kDone:
-        if (!context_.file.buffered) return VerifyOnWorker();
+        if (!buffered()) return VerifyOnWorker();
         step_ = IoDirection::kDropCache;
         return DropFromCache(data_.data());
       case TransferResult::Kind::kTruncated:
@@ -224,7 +230,8 @@ class ReadOperation final : public PageOperation {
     context_.counters.checksum_failures.fetch_add(1, std::memory_order_relaxed);
     // Once more: memory or a bus may have failed on the way, not the medium.
     if (!std::exchange(read_again_, true) && !SLUICE_MUTANT("no-second-read")) return Submit();
-    End(Lost(fmt::format("checksum {:016x} instead of {:016x}, read twice", found, checksum_)),
+    End(MarkMediumFault(
+            Lost(fmt::format("checksum {:016x} instead of {:016x}, read twice", found, checksum_))),
         ThreadRole::kWorker);
   }
 

@@ -10,6 +10,7 @@
 #include "io/io_engine.h"
 #include "io/page_store.h"
 #include "io/slot_table.h"
+#include "io/spill_files.h"
 #include "io/transfer.h"
 
 namespace sluice::io {
@@ -24,14 +25,14 @@ struct StoreCounters {
 /// What the operations of one store share. Threads: any.
 struct StoreContext {
   IoEngine& engine;
-  const IoFile& file;
+  const SpillFiles& files;
   base::WorkerPool& workers;
   const std::uint64_t page_bytes;
   const base::Backoff backoff;
+  base::Timer& timer;  ///< of the pauses between attempts
   SlotTable slots;
   Admission admission;
   StoreCounters counters{};
-  base::Timer timer{"sluice-io-retry"};
 };
 
 struct PageAddress {

@@ -1,17 +1,29 @@
 #include "io/page_store.h"
 
+#include <algorithm>
 #include <atomic>
+#include <map>
+#include <memory>
 #include <utility>
 
 #include "base/check.h"
+#include "base/mutex.h"
+#include "base/owner_process.h"
 #include "base/strings.h"
 #include "fmt/format.h"
 #include "io/admission.h"
+#include "io/mutants.h"
 #include "io/page_operation.h"
 #include "io/page_store_parts.h"
 
 namespace sluice::io {
 namespace {
+
+absl::Status OfAnotherProcess() {
+  return absl::FailedPreconditionError(
+      "a page store works in the process that made it: a child of fork has neither its threads nor "
+      "its memory and makes a store of its own");
+}
 
 class FilePageStore final : public PageStore {
  public:
@@ -28,18 +40,25 @@ class FilePageStore final : public PageStore {
             DoneFn done) override;
   void Hasten(SlotIndex slot) override;
   void Forget(SlotIndex slot) override;
+  void RegisterMemory(std::span<std::byte> memory) override;
+  void UnregisterMemory(std::span<std::byte> memory) override;
   PageStoreStats stats() const override;
 
  private:
   absl::Status CheckPage(SlotIndex slot, std::span<const std::byte> data) const;
+  bool OfThisProcess() const;
   void Refuse(absl::Status status, DoneFn done);
 
+  const base::OwnerProcess owner_;
   const PageStoreOptions options_;
   const std::string engine_reason_;
-  const std::unique_ptr<SpillFile> spill_file_;
-  const IoFile memory_file_;  // stands in where there is no spill file
+  const std::shared_ptr<const SpillFiles> files_;
   const std::unique_ptr<IoEngine> engine_;
+  const std::unique_ptr<base::Timer> timer_;
   StoreContext context_;
+  mutable base::Mutex registered_mutex_;
+  /// What became of each range that is registered, by its address.
+  std::map<const std::byte*, RegisteredMemory> registered_ ABSL_GUARDED_BY(registered_mutex_);
 };
 
 FilePageStore::FilePageStore(const PageStoreOptions& options,
@@ -47,14 +66,18 @@ FilePageStore::FilePageStore(const PageStoreOptions& options,
                              base::WorkerPool& workers)
     : options_(options),
       engine_reason_(std::move(parts.engine_reason)),
-      spill_file_(std::move(parts.spill_file)),
-      memory_file_{.bytes = options.page_bytes * options.slots},
+      files_(parts.files != nullptr ? std::move(parts.files)
+                                    : std::make_shared<const SpillFiles>(SpillFiles::WithoutFile(
+                                          options.page_bytes * options.slots))),
       engine_(std::move(parts.engine)),
+      timer_(parts.timer ? std::move(parts.timer)
+                         : std::make_unique<base::Timer>("sluice-io-retry")),
       context_{.engine = *engine_,
-               .file = spill_file_ ? spill_file_->file() : memory_file_,
+               .files = *files_,
                .workers = workers,
                .page_bytes = options.page_bytes,
                .backoff = options.backoff,
+               .timer = *timer_,
                .slots = SlotTable(options.slots),
                .admission = Admission(options.operations_max)} {}
 
@@ -62,6 +85,7 @@ void FilePageStore::Write(SlotIndex slot,
                           const PageIdentity& identity,
                           std::span<const std::byte> data,
                           DoneFn done) {
+  if (!OfThisProcess()) return std::move(done)(OfAnotherProcess());
   context_.admission.Enter();
   absl::Status status = CheckPage(slot, data);
   if (status.ok()) status = context_.slots.BeginWrite(slot);
@@ -73,6 +97,7 @@ void FilePageStore::Read(SlotIndex slot,
                          const PageIdentity& identity,
                          std::span<std::byte> data,
                          DoneFn done) {
+  if (!OfThisProcess()) return std::move(done)(OfAnotherProcess());
   context_.admission.Enter();
   absl::Status status = CheckPage(slot, data);
   if (!status.ok()) return Refuse(std::move(status), std::move(done));
@@ -81,14 +106,31 @@ void FilePageStore::Read(SlotIndex slot,
   StartRead(context_, {slot, identity}, *checksum, data, std::move(done));
 }
 
+bool FilePageStore::OfThisProcess() const {
+  return owner_.IsThis() || SLUICE_MUTANT("serve-a-child-of-fork");
+}
+
 void FilePageStore::Hasten(SlotIndex slot) {
   SLUICE_CHECK(slot < options_.slots, "a slot that is hastened is one of the store's");
-  engine_->Hasten(context_.file, options_.page_bytes * slot, options_.page_bytes);
+  const SpillFiles::Place place = files_->At(options_.page_bytes * slot);
+  engine_->Hasten(*place.file, place.offset, options_.page_bytes);
 }
 
 void FilePageStore::Forget(SlotIndex slot) {
   SLUICE_CHECK(slot < options_.slots, "a slot that is forgotten is one of the store's");
   context_.slots.Forget(slot);
+}
+
+void FilePageStore::RegisterMemory(std::span<std::byte> memory) {
+  RegisteredMemory registered = engine_->RegisterMemory(memory);
+  base::MutexLock lock(registered_mutex_);
+  registered_[memory.data()] = std::move(registered);
+}
+
+void FilePageStore::UnregisterMemory(std::span<std::byte> memory) {
+  engine_->UnregisterMemory(memory);
+  base::MutexLock lock(registered_mutex_);
+  registered_.erase(memory.data());
 }
 
 absl::Status FilePageStore::CheckPage(SlotIndex slot, std::span<const std::byte> data) const {
@@ -123,13 +165,18 @@ PageStoreStats FilePageStore::stats() const {
   stats.engine_reason = engine_reason_;
   stats.engine_features = engine_->features();
   stats.merged = engine_->merged();
-  stats.direct = spill_file_ && spill_file_->direct();
-  stats.direct_reason = spill_file_ ? spill_file_->direct_reason() : "no file";
+  stats.direct_reason = files_->direct_reason();
+  stats.direct = stats.direct_reason.empty();
   stats.reads = load(context_.counters.reads);
   stats.writes = load(context_.counters.writes);
   stats.short_io = load(context_.counters.transfer.short_io);
   stats.retries = load(context_.counters.transfer.retries);
   stats.checksum_failures = load(context_.counters.checksum_failures);
+  base::MutexLock lock(registered_mutex_);
+  for (const auto& [address, memory] : registered_) {
+    stats.registered_bytes += memory.bytes;
+    if (!memory.reason.empty()) stats.registered_reason = memory.reason;
+  }
   return stats;
 }
 
@@ -145,6 +192,9 @@ void PageStoreStats::Add(const PageStoreStats& other) {
     direct = other.direct;
     direct_reason = other.direct_reason;
   }
+  // Every drive registers the same memory.
+  registered_bytes = std::min(registered_bytes, other.registered_bytes);
+  if (registered_reason.empty()) registered_reason = other.registered_reason;
   reads += other.reads;
   writes += other.writes;
   short_io += other.short_io;

@@ -34,6 +34,8 @@ struct PageStoreOptions {
   std::string directory;
   std::uint64_t page_bytes = 0;  ///< a power of two, 4 KiB to 64 MiB
   SlotIndex slots = 0;
+  /// That the slots lie in, at most 64; 0: one for each GiB, at most 4.
+  std::uint32_t files = 0;
   /// Requests that the kernel holds at a time, 1 to 1024.
   std::uint32_t queue_depth = 32;
   /// Waiting requests of adjacent slots become one of the kernel, up to this many bytes; 0: none
@@ -66,13 +68,16 @@ struct PageStoreStats {
   std::uint64_t merged = 0;             ///< requests that reached the kernel within another one
   std::uint64_t retries = 0;            ///< attempts repeated because the one before moved nothing
   std::uint64_t checksum_failures = 0;  ///< reads whose bytes did not verify, re-reads included
+  std::uint64_t registered_bytes = 0;   ///< of memory that the ring knows, see RegisterMemory
+  std::string registered_reason;        ///< why not all that was asked for; empty when all is
+  std::uint64_t retired = 0;            ///< slots that lost a page and are used no more
   std::vector<DriveStats> drives;       ///< empty: there is one, and it is `engine` and the rest
 
   /// Adds the counters of another drive; a fallback of either is one of both.
   void Add(const PageStoreStats& other);
 };
 
-/// Pages in the slots of one preallocated, nameless file (O_TMPFILE, 0600), scratch by design:
+/// Pages in the slots of a few preallocated, nameless files (O_TMPFILE, 0600), scratch by design:
 /// nothing survives the process. Bytes move on the I/O threads of an engine; hashing runs on
 /// `workers`, never there. A slot is written and read whole. Slots are chosen by the caller.
 ///
@@ -84,6 +89,9 @@ struct PageStoreStats {
 /// `done`; Write waits while the queue of `workers` is full.
 ///
 /// Align: buffers at 4096 bytes, checked.
+///
+/// fork: a child of fork gets FailedPrecondition from Read and Write, through `done` and before
+/// they return; it calls nothing else and destroys nothing.
 class PageStore {
  public:
   /// `workers` outlives the store. Errors: InvalidArgument (options), NotFound, PermissionDenied
@@ -119,6 +127,14 @@ class PageStore {
   /// Forgets a slot's checksum, so that what it held cannot be read again; a read in flight still
   /// finishes, a write in flight leaves the slot empty. No I/O.
   virtual void Forget(SlotIndex slot) = 0;
+
+  /// Memory that pages will be read into and written from for long: pinned once, where the engine
+  /// and the limit of locked memory allow, instead of at every request; stats() tell how much of
+  /// it. Nothing else changes. Takes milliseconds per GiB; not from `done`.
+  virtual void RegisterMemory(std::span<std::byte> memory) = 0;
+  /// Registered memory, all of it as it was registered, before it is given back, unmapped or mapped
+  /// anew: the ring would go on with the old pages. REQUIRES: no operation uses memory that goes.
+  virtual void UnregisterMemory(std::span<std::byte> memory) = 0;
 
   virtual PageStoreStats stats() const = 0;
 };

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "fmt/format.h"
+#include "io/mutants.h"
 #include "io/spill_directory.h"
 
 namespace sluice::io {
@@ -14,6 +15,7 @@ namespace {
 constexpr std::uint64_t kPageBytesMin = kIoAlignment;
 constexpr std::uint64_t kPageBytesMax = std::uint64_t{64} << 20;
 constexpr std::uint32_t kQueueDepthMax = 1024;
+constexpr std::uint32_t kFilesMax = 64;
 
 absl::Status InvalidOption(std::string_view option, std::uint64_t value, std::string_view rule) {
   return absl::InvalidArgumentError(
@@ -28,10 +30,10 @@ absl::Status RequiredButRefused(std::string_view reason) {
 }
 
 absl::Status ChooseEngine(const PageStoreOptions& options, PageStoreParts* parts) {
-  const IoEngineOptions engine_options{.queue_depth = options.queue_depth,
-                                       .merge_bytes_max = options.merge_bytes_max,
-                                       .files = {parts->spill_file->file().fd},
-                                       .cpus = options.cpus};
+  IoEngineOptions engine_options{.queue_depth = options.queue_depth,
+                                 .merge_bytes_max = options.merge_bytes_max,
+                                 .cpus = options.cpus};
+  for (const IoFile& file : parts->files->files()) engine_options.files.push_back(file.fd);
   if (options.disable_io_uring) {
     parts->engine_reason = "disabled by option";
   } else {
@@ -42,7 +44,8 @@ absl::Status ChooseEngine(const PageStoreOptions& options, PageStoreParts* parts
     }
     parts->engine_reason = std::string(base::ToStd(ring.status().message()));
   }
-  if (options.require_io_uring) return RequiredButRefused(parts->engine_reason);
+  if (options.require_io_uring || SLUICE_MUTANT("no-fallback"))
+    return RequiredButRefused(parts->engine_reason);
   SLUICE_ASSIGN_OR_RETURN(parts->engine, MakeThreadEngine(engine_options));
   return absl::OkStatus();
 }
@@ -55,6 +58,7 @@ absl::Status CheckPageStoreOptions(const PageStoreOptions& options) {
     return InvalidOption("page_bytes", page, "a power of two from 4096 to 67108864");
   }
   if (options.slots == 0) return InvalidOption("slots", 0, "at least 1");
+  if (options.files > kFilesMax) return InvalidOption("files", options.files, "at most 64");
   if (options.queue_depth == 0 || options.queue_depth > kQueueDepthMax) {
     return InvalidOption("queue_depth", options.queue_depth, "from 1 to 1024");
   }
@@ -66,17 +70,24 @@ absl::Status CheckPageStoreOptions(const PageStoreOptions& options) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<PageStoreParts> MakePageStoreParts(const PageStoreOptions& options) {
-  PageStoreParts parts;
-  SLUICE_ASSIGN_OR_RETURN(const SpillDirectory directory, OpenSpillDirectory(options.directory));
-  SLUICE_ASSIGN_OR_RETURN(parts.spill_file,
-                          SpillFile::Create(directory,
-                                            {.bytes = options.page_bytes * options.slots,
-                                             .keep_free_bytes = options.keep_free_bytes,
-                                             .require_direct = options.require_direct,
-                                             .disable_direct = options.disable_direct}));
+absl::StatusOr<PageStoreParts> MakePageStoreParts(const PageStoreOptions& options,
+                                                  std::shared_ptr<const SpillFiles> files) {
+  PageStoreParts parts{.files = std::move(files)};
   SLUICE_RETURN_IF_ERROR(ChooseEngine(options, &parts));
   return parts;
+}
+
+absl::StatusOr<PageStoreParts> MakePageStoreParts(const PageStoreOptions& options) {
+  SLUICE_ASSIGN_OR_RETURN(const SpillDirectory directory, OpenSpillDirectory(options.directory));
+  SLUICE_ASSIGN_OR_RETURN(SpillFiles files,
+                          SpillFiles::Create(directory,
+                                             {.bytes = options.page_bytes * options.slots,
+                                              .unit_bytes = options.page_bytes,
+                                              .files = options.files,
+                                              .keep_free_bytes = options.keep_free_bytes,
+                                              .each = {.require_direct = options.require_direct,
+                                                       .disable_direct = options.disable_direct}}));
+  return MakePageStoreParts(options, std::make_shared<const SpillFiles>(std::move(files)));
 }
 
 absl::StatusOr<std::unique_ptr<PageStore>> PageStore::Create(const PageStoreOptions& options,

@@ -23,7 +23,8 @@ bool BeginsWithin(const IoCommand& command,
 
 void RequestQueue::Push(IoRequest* request, Clock::time_point now) {
   request->queued_at_ = now;
-  PushBack(request->command.direction == IoDirection::kRead ? reads_ : writes_, request);
+  List& writes = request->hastened_ ? hastened_ : writes_;
+  PushBack(request->command.direction == IoDirection::kRead ? reads_ : writes, request);
 }
 
 IoRequest* RequestQueue::Pop(Clock::time_point now) {
@@ -41,7 +42,8 @@ void RequestQueue::Hasten(const IoFile& file, std::uint64_t offset, std::uint64_
   List rest;
   while (writes_.head != nullptr) {
     IoRequest* const request = PopFront(writes_);
-    PushBack(BeginsWithin(request->command, file, offset, bytes) ? hastened_ : rest, request);
+    request->hastened_ = BeginsWithin(request->command, file, offset, bytes);
+    PushBack(request->hastened_ ? hastened_ : rest, request);
   }
   writes_ = rest;
 }

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "fmt/format.h"
+#include "io/mutants.h"
 
 namespace sluice::io {
 namespace {
@@ -58,7 +59,7 @@ absl::Status CheckOwnerAndMode(int fd, const std::string& path) {
         info.st_uid,
         geteuid())));
   }
-  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !SLUICE_MUTANT("share-the-directory")) {
     // A directory that is shared on purpose (/tmp) must stay as it is.
     const std::string fix =
         (info.st_mode & S_ISVTX) != 0
@@ -89,7 +90,8 @@ absl::StatusOr<SpillDirectory> OpenSpillDirectory(const std::string& path) {
   if (name.empty()) {
     SLUICE_ASSIGN_OR_RETURN(name, MakeDefaultSpillDirectory("/var/tmp"));
   }
-  FileDescriptor fd(open(name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const int follow = SLUICE_MUTANT("follow-the-link") ? 0 : O_NOFOLLOW;
+  FileDescriptor fd(open(name.c_str(), O_RDONLY | O_DIRECTORY | follow | O_CLOEXEC));
   if (!fd.valid()) return DescribeOpenFailure(name, errno);
   SLUICE_RETURN_IF_ERROR(CheckOwnerAndMode(fd.get(), name));
   return SpillDirectory{.fd = std::move(fd), .path = std::move(name)};

@@ -16,6 +16,7 @@
 #include "base/strings.h"
 #include "fmt/format.h"
 #include "io/direct_io.h"
+#include "io/mutants.h"
 
 namespace sluice::io {
 namespace {
@@ -52,7 +53,7 @@ absl::StatusOr<FileDescriptor> OpenNamed(const SpillDirectory& directory) {
     return base::StatusFromErrno(
         errno, Describe(directory, "no file can be made there, use another directory: open"));
   }
-  if (unlinkat(directory.fd.get(), name.c_str(), 0) != 0) {
+  if (!SLUICE_MUTANT("leave-the-name") && unlinkat(directory.fd.get(), name.c_str(), 0) != 0) {
     return base::StatusFromErrno(errno, Describe(directory, "unlink"));
   }
   return fd;
@@ -103,23 +104,6 @@ std::string FreeSpace(int fd) {
   return bytes.has_value() ? Readable(*bytes) : "unknown";
 }
 
-absl::Status CheckKeepsFree(const SpillDirectory& directory, const SpillFileOptions& options) {
-  if (options.keep_free_bytes == 0) return absl::OkStatus();
-  const std::optional<std::uint64_t> bytes = FreeBytes(directory.fd.get());
-  if (!bytes.has_value()) return base::StatusFromErrno(errno, Describe(directory, "fstatvfs"));
-  if (*bytes >= options.keep_free_bytes && *bytes - options.keep_free_bytes >= options.bytes) {
-    return absl::OkStatus();
-  }
-  return absl::ResourceExhaustedError(base::ToAbsl(
-      Describe(directory,
-               fmt::format("cannot reserve {}: {} are free, of which {} are to stay free "
-                           "(tiers.nvme.keep_free); make room there, use a directory elsewhere, or "
-                           "lower one of the two",
-                           Readable(options.bytes),
-                           Readable(*bytes),
-                           Readable(options.keep_free_bytes)))));
-}
-
 absl::Status DescribeReserveFailure(const SpillDirectory& directory,
                                     std::uint64_t bytes,
                                     int error_number) {
@@ -136,20 +120,41 @@ absl::Status DescribeReserveFailure(const SpillDirectory& directory,
 }
 
 // Mode 0, so that the length is final: writes that extend a file take its lock and serialise.
-absl::Status Reserve(int fd, const SpillDirectory& directory, std::uint64_t bytes) {
-  SLUICE_RETURN_IF_ERROR(CheckFileSizeLimit(bytes, directory));
+int Allocate(int fd, const SpillFileOptions& options) {
+  if (options.allocate) return options.allocate(fd, options.bytes);
+  return fallocate(fd, 0, 0, static_cast<off_t>(options.bytes)) == 0 ? 0 : errno;
+}
+
+absl::Status Reserve(int fd, const SpillDirectory& directory, const SpillFileOptions& options) {
+  SLUICE_RETURN_IF_ERROR(CheckFileSizeLimit(options.bytes, directory));
   int error = EINTR;
-  for (int i = 0; error == EINTR && i < kReserveAttemptsMax; ++i) {
-    error = fallocate(fd, 0, 0, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
-  }
+  for (int i = 0; error == EINTR && i < kReserveAttemptsMax; ++i) error = Allocate(fd, options);
   if (error == 0) return absl::OkStatus();
-  // A fallocate that fails may keep what it got (ext4 does).
-  const bool given_back = ftruncate(fd, 0) == 0;
-  absl::Status status = DescribeReserveFailure(directory, bytes, error);
+  // A fallocate that fails may keep what it got (ext4 does), and a child that was forked meanwhile
+  // may keep the file.
+  const bool given_back = SLUICE_MUTANT("keep-what-fallocate-left") || ftruncate(fd, 0) == 0;
+  absl::Status status = DescribeReserveFailure(directory, options.bytes, error);
   return given_back ? status : base::Annotate(status, "space not given back");
 }
 
 }  // namespace
+
+absl::Status CheckKeepsFree(const SpillDirectory& directory,
+                            std::uint64_t bytes,
+                            std::uint64_t keep_free_bytes) {
+  if (keep_free_bytes == 0) return absl::OkStatus();
+  const std::optional<std::uint64_t> free = FreeBytes(directory.fd.get());
+  if (!free.has_value()) return base::StatusFromErrno(errno, Describe(directory, "fstatvfs"));
+  if (*free >= keep_free_bytes && *free - keep_free_bytes >= bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(base::ToAbsl(
+      Describe(directory,
+               fmt::format("cannot reserve {}: {} are free, of which {} are to stay free "
+                           "(tiers.nvme.keep_free); make room there, use a directory elsewhere, or "
+                           "lower one of the two",
+                           Readable(bytes),
+                           Readable(*free),
+                           Readable(keep_free_bytes)))));
+}
 
 SpillFile::SpillFile(FileDescriptor fd, std::uint64_t bytes, std::string direct_reason)
     : fd_(std::move(fd)),
@@ -158,10 +163,9 @@ SpillFile::SpillFile(FileDescriptor fd, std::uint64_t bytes, std::string direct_
 
 absl::StatusOr<std::unique_ptr<SpillFile>> SpillFile::Create(const SpillDirectory& directory,
                                                              const SpillFileOptions& options) {
-  SLUICE_RETURN_IF_ERROR(CheckKeepsFree(directory, options));
   SLUICE_ASSIGN_OR_RETURN(FileDescriptor fd, OpenNameless(directory, options));
   SLUICE_RETURN_IF_ERROR(CheckNameless(fd.get(), directory));
-  SLUICE_RETURN_IF_ERROR(Reserve(fd.get(), directory, options.bytes));
+  SLUICE_RETURN_IF_ERROR(Reserve(fd.get(), directory, options));
   std::string reason = options.disable_direct ? "disabled by option" : TurnOnDirect(fd.get());
   if (!reason.empty()) TurnOffReadAhead(fd.get());
   if (!reason.empty() && options.require_direct) {

@@ -1,6 +1,5 @@
 #include "io/uring_engine.h"
 
-#include <fcntl.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
@@ -26,35 +25,6 @@ constexpr auto kRefusalPause = std::chrono::milliseconds(1);
 
 std::uint32_t RingEntries(std::uint32_t queue_depth) { return queue_depth + 1; }
 
-// Of the pieces of one request; the kernel takes 1024.
-constexpr std::size_t kPiecesMax = 64;
-
-void PrepareOne(io_uring_sqe* sqe, const IoCommand& command) {
-  const int fd = command.file->fd;
-  const auto bytes = static_cast<unsigned>(command.bytes);
-  switch (command.direction) {
-    case IoDirection::kRead:
-      return io_uring_prep_read(sqe, fd, command.data, bytes, command.offset);
-    case IoDirection::kWrite:
-      return io_uring_prep_write(sqe, fd, command.data, bytes, command.offset);
-    case IoDirection::kWriteBack:
-      return io_uring_prep_sync_file_range(sqe, fd, bytes, command.offset, kWriteBackFlags);
-    case IoDirection::kDropCache:
-      return io_uring_prep_fadvise(sqe, fd, command.offset, bytes, POSIX_FADV_DONTNEED);
-  }
-}
-
-/// Adjacent commands of one direction, of which `first` is the first.
-void PrepareSeveral(io_uring_sqe* sqe, const IoCommand& first, const std::vector<iovec>& pieces) {
-  const int fd = first.file->fd;
-  const auto count = static_cast<unsigned>(pieces.size());
-  if (first.direction == IoDirection::kRead) {
-    io_uring_prep_readv(sqe, fd, pieces.data(), count, first.offset);
-  } else {
-    io_uring_prep_writev(sqe, fd, pieces.data(), count, first.offset);
-  }
-}
-
 }  // namespace
 
 /// How the thread tells Start whether it has a ring.
@@ -64,11 +34,11 @@ class RingStart {
 };
 
 UringEngine::UringEngine(const IoEngineOptions& options) : options_(options) {
-  submissions_.resize(options.queue_depth);
-  for (Submission& submission : submissions_) free_.push_back(&submission);
+  batches_.resize(std::size_t{2} * options.queue_depth);
+  for (UringBatch& batch : batches_) free_.push_back(&batch);
   unsubmitted_.reserve(options.queue_depth + 1);
   taken_.reserve(options.queue_depth);
-  completed_.reserve(options.queue_depth);
+  completed_.reserve(batches_.size());
 }
 
 UringEngine::~UringEngine() {
@@ -103,11 +73,54 @@ void UringEngine::Run(RingStart& start) {
   if (usable) info_ = *created;
   start.status.set_value(created.status());
   if (!usable) return;
+  SetUpNumbers();
   for (FillRing(); !Finished(); FillRing()) {
-    SubmitAndWait();
+    Submit(MaySleep() ? 1 : 0);
     Reap();
   }
   io_uring_queue_exit(&ring_);
+}
+
+void UringEngine::SetUpNumbers() {
+  if (info_.files_registered) numbers_.files = options_.files;
+  if (!info_.buffers_reserved) return;
+  buffers_.emplace(&ring_);
+  numbers_.buffers = &*buffers_;
+}
+
+/// The ring belongs to its thread: what changes it is done there.
+void UringEngine::CallOnThread(absl::AnyInvocable<void()> call) {
+  auto done = std::make_shared<std::promise<void>>();
+  std::future<void> finished = done->get_future();
+  {
+    base::MutexLock lock(mutex_);
+    calls_.emplace_back([call = std::move(call), done]() mutable {
+      call();
+      done->set_value();
+    });
+  }
+  Wake();
+  finished.get();
+}
+
+void UringEngine::RunCalls() {
+  std::vector<absl::AnyInvocable<void()>> calls;
+  {
+    base::MutexLock lock(mutex_);
+    calls.swap(calls_);
+  }
+  for (auto& call : calls) call();
+}
+
+RegisteredMemory UringEngine::RegisterMemory(std::span<std::byte> memory) {
+  if (!info_.buffers_reserved) return {.reason = "the kernel registers no buffers one by one"};
+  RegisteredMemory registered;
+  CallOnThread([&] { registered = buffers_->Add(memory); });
+  return registered;
+}
+
+void UringEngine::UnregisterMemory(std::span<std::byte> memory) {
+  if (info_.buffers_reserved) CallOnThread([&] { buffers_->Remove(memory); });
 }
 
 void UringEngine::SubmitChecked(IoRequest* request) {
@@ -130,41 +143,37 @@ void UringEngine::Wake() {
 }
 
 void UringEngine::FillRing() {
+  // What is prepared may name memory by a number that a call changes.
+  if (unsubmitted_.empty()) RunCalls();
   if (!wake_armed_) ArmWake();
-  for (Submission* submission : TakeWaiting()) Prepare(submission);
+  for (UringBatch* batch : TakeWaiting()) Prepare(batch);
 }
 
-std::vector<UringEngine::Submission*>& UringEngine::TakeWaiting() {
+std::vector<UringBatch*>& UringEngine::TakeWaiting() {
   taken_.clear();
   base::MutexLock lock(mutex_);
   const RequestQueue::Clock::time_point now = RequestQueue::Clock::now();
-  while (!free_.empty() && !queue_.empty()) {
-    Submission& submission = *free_.back();
+  while (in_flight_ + taken_.size() < options_.queue_depth && !free_.empty() && !queue_.empty()) {
+    UringBatch& batch = *free_.back();
     free_.pop_back();
-    TakeInto(submission, queue_.Pop(now));
-    while (MayGrow(submission)) {
-      IoRequest* const next = queue_.PopAdjacent(*submission.requests.back(), now);
+    batch.Take(queue_.Pop(now));
+    while (batch.MayTakeMore(options_.merge_bytes_max)) {
+      IoRequest* const next = queue_.PopAdjacent(batch.last(), now);
       if (next == nullptr) break;
-      TakeInto(submission, next);
+      batch.Take(next);
     }
-    taken_.push_back(&submission);
+    taken_.push_back(&batch);
   }
-  // With requests left over, a completion wakes the thread.
-  may_sleep_ = queue_.empty();
   return taken_;
 }
 
-void UringEngine::TakeInto(Submission& submission, IoRequest* request) {
-  const IoCommand& command = request->command;
-  submission.requests.push_back(request);
-  submission.pieces.push_back({command.data, command.bytes});
-  submission.bytes += command.bytes;
-}
-
-/// Whether one more request of the size of the last fits.
-bool UringEngine::MayGrow(const Submission& submission) const {
-  return submission.requests.size() < kPiecesMax &&
-         submission.bytes + submission.requests.back()->command.bytes <= options_.merge_bytes_max;
+/// False when something waits that the ring has room for, or a call.
+bool UringEngine::MaySleep() {
+  base::MutexLock lock(mutex_);
+  if (!calls_.empty() || (!queue_.empty() && in_flight_ < options_.queue_depth)) return false;
+  // With requests left over, a completion wakes the thread.
+  may_sleep_ = queue_.empty();
+  return true;
 }
 
 void UringEngine::ArmWake() {
@@ -176,28 +185,14 @@ void UringEngine::ArmWake() {
   unsubmitted_.push_back(nullptr);
 }
 
-void UringEngine::Prepare(Submission* submission) {
+void UringEngine::Prepare(UringBatch* batch) {
   io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
   SLUICE_CHECK(sqe != nullptr, "never more in flight than the ring has entries");
-  const IoCommand& first = submission->requests.front()->command;
-  if (submission->pieces.size() == 1) {
-    PrepareOne(sqe, first);
-  } else {
-    PrepareSeveral(sqe, first, submission->pieces);
-    merged_.fetch_add(submission->pieces.size() - 1, std::memory_order_relaxed);
-  }
-  SetFile(sqe, *first.file);
-  io_uring_sqe_set_data(sqe, submission);
+  PrepareEntry(numbers_, batch->first_command(), batch->pieces(), sqe);
+  merged_.fetch_add(batch->pieces().size() - 1, std::memory_order_relaxed);
+  io_uring_sqe_set_data(sqe, batch);
   ++in_flight_;
-  unsubmitted_.push_back(submission);
-}
-
-void UringEngine::SetFile(io_uring_sqe* sqe, const IoFile& file) const {
-  if (!info_.files_registered) return;
-  const auto found = std::find(options_.files.begin(), options_.files.end(), file.fd);
-  if (found == options_.files.end()) return;
-  sqe->fd = static_cast<int>(found - options_.files.begin());
-  sqe->flags |= IOSQE_FIXED_FILE;
+  unsubmitted_.push_back(batch);
 }
 
 bool UringEngine::Finished() {
@@ -205,8 +200,8 @@ bool UringEngine::Finished() {
   return stopping_ && queue_.empty() && in_flight_ == 0;
 }
 
-void UringEngine::SubmitAndWait() {
-  const int submitted = io_uring_submit_and_wait(&ring_, 1);
+void UringEngine::Submit(unsigned completions_wanted) {
+  const int submitted = io_uring_submit_and_wait(&ring_, completions_wanted);
   if (submitted >= 0) {
     unsubmitted_.erase(unsubmitted_.begin(), unsubmitted_.begin() + submitted);
     refusals_in_a_row_ = 0;
@@ -229,11 +224,11 @@ void UringEngine::FailUnsubmitted(int error_number) {
   ring_.sq.sqe_head = head;
   ring_.sq.sqe_tail = head;
   io_uring_smp_store_release(ring_.sq.ktail, head);
-  for (Submission* submission : unsubmitted_) {
-    if (submission == nullptr) {
+  for (UringBatch* batch : unsubmitted_) {
+    if (batch == nullptr) {
       wake_armed_ = false;
     } else {
-      completed_.push_back({submission, -error_number});
+      NoteCompleted(batch, -error_number);
     }
   }
   unsubmitted_.clear();
@@ -248,48 +243,35 @@ void UringEngine::Reap() {
     TakeCompletion(*cqe);
     ++count;
   }
-  // First the queue, then the callbacks: they may take long and may submit.
   io_uring_cq_advance(&ring_, count);
+  if (completed_.empty()) return;
+  // The disk first: callbacks wake workers, which takes long, and meanwhile it has its next
+  // requests.
+  FillRing();
+  if (!unsubmitted_.empty()) Submit(0);
   RunCompletions();
 }
 
 void UringEngine::TakeCompletion(const io_uring_cqe& cqe) {
-  auto* submission = static_cast<Submission*>(io_uring_cqe_get_data(&cqe));
-  if (submission != nullptr) {
-    completed_.push_back({submission, cqe.res});
-    return;
-  }
+  auto* batch = static_cast<UringBatch*>(io_uring_cqe_get_data(&cqe));
+  if (batch != nullptr) return NoteCompleted(batch, cqe.res);
   SLUICE_CHECK(cqe.res == static_cast<int>(sizeof(wake_count_)) || cqe.res == -EINTR ||
                    cqe.res == -EAGAIN || cqe.res == -ECANCELED,
                "the wake read of a ring yields the count");
   wake_armed_ = false;
 }
 
-void UringEngine::RunCompletions() {
-  in_flight_ -= static_cast<std::uint32_t>(completed_.size());
-  for (const Completed& done : completed_) {
-    Deliver(*done.submission, done.result);
-    done.submission->requests.clear();
-    done.submission->pieces.clear();
-    done.submission->bytes = 0;
-    free_.push_back(done.submission);
-  }
-  completed_.clear();
+void UringEngine::NoteCompleted(UringBatch* batch, std::int64_t result) {
+  completed_.push_back({batch, result});
+  --in_flight_;
 }
 
-/// A count is that of the requests from the first on. An error, or the end of a count, says nothing
-/// about those that follow: each of them is tried alone, so that nobody gets what concerns another.
-void UringEngine::Deliver(Submission& submission, std::int64_t result) {
-  if (submission.requests.size() == 1) return submission.requests.front()->Complete(result);
-  for (IoRequest* request : submission.requests) {
-    const std::int64_t moved =
-        SLUICE_MUTANT("a-merged-request-is-whole")
-            ? static_cast<std::int64_t>(request->command.bytes)
-            : std::clamp<std::int64_t>(
-                  result, 0, static_cast<std::int64_t>(request->command.bytes));
-    result -= moved;
-    moved > 0 ? request->Complete(moved) : TryAlone(request);
+void UringEngine::RunCompletions() {
+  for (const Completed& done : completed_) {
+    done.batch->Deliver(done.result, [this](IoRequest* request) { TryAlone(request); });
+    free_.push_back(done.batch);
   }
+  completed_.clear();
 }
 
 void UringEngine::TryAlone(IoRequest* request) {

@@ -5,14 +5,19 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "base/mutex.h"
 #include "io/file_descriptor.h"
 #include "io/io_engine.h"
 #include "io/request_queue.h"
+#include "io/ring_buffers.h"
+#include "io/uring_batch.h"
+#include "io/uring_prepare.h"
 #include "io/uring_ring.h"
 
 namespace sluice::io {
@@ -23,7 +28,7 @@ namespace sluice::io {
 ///
 /// Never more in flight than queue_depth plus that read, so the completion queue, twice the size,
 /// cannot overflow. Where the kernel can, the ring is restricted to reads and writes, and knows the
-/// files of the options by number.
+/// files of the options and registered memory by number.
 class UringEngine final : public IoEngine {
  public:
   explicit UringEngine(const IoEngineOptions& options);
@@ -33,6 +38,8 @@ class UringEngine final : public IoEngine {
   absl::Status Start();
 
   void Hasten(const IoFile& file, std::uint64_t offset, std::uint64_t bytes) override;
+  RegisteredMemory RegisterMemory(std::span<std::byte> memory) override;
+  void UnregisterMemory(std::span<std::byte> memory) override;
   std::string_view name() const override { return "io_uring"; }
   std::string features() const override { return info_.features; }
   std::uint64_t merged() const override { return merged_.load(std::memory_order_relaxed); }
@@ -41,33 +48,28 @@ class UringEngine final : public IoEngine {
   void SubmitChecked(IoRequest* request) override;
 
  private:
-  /// One request of the kernel: a request of the queue, or several that are adjacent.
-  struct Submission {
-    std::vector<IoRequest*> requests;
-    std::vector<iovec> pieces;
-    std::uint64_t bytes = 0;
-  };
   struct Completed {
-    Submission* submission;
+    UringBatch* batch;
     std::int64_t result;
   };
 
   void Run(class RingStart& start);
+  void SetUpNumbers();
+  void CallOnThread(absl::AnyInvocable<void()> call);
+  void RunCalls();
   void FillRing();
-  std::vector<Submission*>& TakeWaiting();
-  void TakeInto(Submission& submission, IoRequest* request);
-  bool MayGrow(const Submission& submission) const;
-  void Prepare(Submission* submission);
-  void SetFile(io_uring_sqe* sqe, const IoFile& file) const;
+  std::vector<UringBatch*>& TakeWaiting();
+  void Prepare(UringBatch* batch);
   void ArmWake();
   bool Finished();
-  void SubmitAndWait();
+  bool MaySleep();
+  void Submit(unsigned completions_wanted);
   void SubmitRefused(int error_number);
   void FailUnsubmitted(int error_number);
   void Reap();
   void TakeCompletion(const io_uring_cqe& cqe);
+  void NoteCompleted(UringBatch* batch, std::int64_t result);
   void RunCompletions();
-  void Deliver(Submission& submission, std::int64_t result);
   void TryAlone(IoRequest* request);
   void Wake();
 
@@ -79,21 +81,26 @@ class UringEngine final : public IoEngine {
 
   base::Mutex mutex_;
   RequestQueue queue_ ABSL_GUARDED_BY(mutex_);
+  std::vector<absl::AnyInvocable<void()>> calls_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   /// The thread has seen an empty queue and may sleep: the next submitter wakes it.
   bool may_sleep_ ABSL_GUARDED_BY(mutex_) = false;
 
   // The rest belongs to the I/O thread.
   io_uring ring_{};
+  std::optional<RingBuffers> buffers_;
+  RingNumbers numbers_;
   bool wake_armed_ = false;
   std::uint64_t wake_count_ = 0;
   std::uint32_t in_flight_ = 0;
   int refusals_in_a_row_ = 0;
-  std::vector<Submission> submissions_;  ///< queue_depth of them, never moved
-  std::vector<Submission*> free_;
+  /// As many as the kernel may have, and as many again whose callbacks are still to run. Never
+  /// moved.
+  std::vector<UringBatch> batches_;
+  std::vector<UringBatch*> free_;
   /// Prepared but not yet taken by the kernel, in order; null is the wake read.
-  std::vector<Submission*> unsubmitted_;
-  std::vector<Submission*> taken_;
+  std::vector<UringBatch*> unsubmitted_;
+  std::vector<UringBatch*> taken_;
   std::vector<Completed> completed_;
 };
 

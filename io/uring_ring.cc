@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "base/status.h"
 #include "io/mutants.h"
+#include "io/ring_buffers.h"
 
 namespace sluice::io {
 namespace {
@@ -30,6 +31,8 @@ constexpr unsigned kOperations[] = {IORING_OP_READ,
                                     IORING_OP_WRITE,
                                     IORING_OP_READV,
                                     IORING_OP_WRITEV,
+                                    IORING_OP_READ_FIXED,
+                                    IORING_OP_WRITE_FIXED,
                                     IORING_OP_SYNC_FILE_RANGE,
                                     IORING_OP_FADVISE};
 
@@ -77,13 +80,19 @@ bool Restrict(io_uring* ring) {
   flags.opcode = IORING_RESTRICTION_SQE_FLAGS_ALLOWED;
   flags.sqe_flags = IOSQE_FIXED_FILE;
   rules.push_back(flags);
+  io_uring_restriction buffers{};
+  buffers.opcode = IORING_RESTRICTION_REGISTER_OP;
+  buffers.register_op = IORING_REGISTER_BUFFERS_UPDATE;
+  rules.push_back(buffers);
   const auto count = static_cast<unsigned>(rules.size());
   return Register(ring, IORING_REGISTER_RESTRICTIONS, rules.data(), count) == 0;
 }
 
 absl::StatusOr<RingInfo> SetUp(const RingOptions& options, const RingKind& kind, io_uring* ring) {
   SLUICE_RETURN_IF_ERROR(ProbeOperations(ring));
-  RingInfo info{.files_registered = RegisterFiles(options.files, ring), .features = kind.features};
+  RingInfo info{.files_registered = RegisterFiles(options.files, ring),
+                .buffers_reserved = RingBuffers::Reserve(ring),
+                .features = kind.features};
   if (info.files_registered) info.features += ", registered files";
   if ((kind.flags & IORING_SETUP_R_DISABLED) == 0) return info;
   if (Restrict(ring)) info.features += ", restricted to reads and writes";

@@ -19,7 +19,8 @@ struct RingOptions {
 /// What the kernel granted.
 struct RingInfo {
   bool files_registered = false;
-  std::string features;  ///< for people
+  bool buffers_reserved = false;  ///< see RingBuffers
+  std::string features;           ///< for people
 };
 
 /// Makes a ring that belongs to the calling thread, is not inherited by child processes, and does

@@ -12,8 +12,6 @@
 namespace sluice::numa {
 namespace {
 
-constexpr std::uint64_t kSmallPageBytes = 4096;
-
 /// Inaccessible pages without memory behind them.
 constexpr int kReservedFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 

@@ -22,7 +22,6 @@
 namespace sluice::numa {
 namespace {
 
-constexpr std::uint64_t kSmallPageBytes = 4096;
 constexpr std::uint64_t kChunkBytesMax = 256ull << 20;
 constexpr std::uint64_t kChunksMin = 8;
 

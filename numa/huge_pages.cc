@@ -26,7 +26,6 @@ namespace {
 // Newer than the libc headers of some systems that the kernel may still serve.
 constexpr int kMadvPopulateWrite = 23;
 constexpr int kMadvCollapse = 25;
-constexpr std::uint64_t kSmallPageBytes = 4096;
 constexpr int kAttemptsMax = 8;
 
 /// madvise that repeats what the kernel calls transient.

@@ -11,6 +11,7 @@
 
 namespace sluice::numa {
 
+inline constexpr std::uint64_t kSmallPageBytes = 4096;
 inline constexpr std::uint64_t kHugePageBytes = 2ull << 20;
 
 struct PopulateOptions {

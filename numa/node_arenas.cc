@@ -159,6 +159,22 @@ absl::StatusOr<std::uint32_t> NodeArenas::Grow(std::uint32_t frames) {
   return frame_count();
 }
 
+std::vector<std::span<std::byte>> NodeArenas::Chunks() const { return ChunksOf(ends_.back()); }
+
+std::vector<std::span<std::byte>> NodeArenas::ChunksOf(std::uint32_t frames) const {
+  std::vector<std::span<std::byte>> chunks;
+  for (std::size_t i = 0; i < arenas_.size(); ++i) {
+    const Arena& arena = *arenas_[i];
+    const std::uint32_t step = arena.frames_per_chunk();
+    for (std::uint32_t first = 0; first < PartOf(frames, i); first += step) {
+      if (first >= arena.frame_count()) break;
+      const std::uint32_t count = std::min(step, arena.frame_count() - first);
+      chunks.emplace_back(arena.Frame(first).data(), count * arena.page_bytes());
+    }
+  }
+  return chunks;
+}
+
 std::uint64_t NodeArenas::allocated_bytes() const {
   std::uint64_t bytes = 0;
   for (const auto& arena : arenas_) bytes += arena->allocated_bytes();

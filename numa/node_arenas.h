@@ -59,6 +59,12 @@ class NodeArenas {
   absl::StatusOr<std::uint32_t> Shrink(std::uint32_t frames);
   absl::StatusOr<std::uint32_t> Grow(std::uint32_t frames);
 
+  /// The memory of the frames that there are, chunk by chunk: what Shrink gives back, and Grow
+  /// takes, is always some of these whole.
+  std::vector<std::span<std::byte>> Chunks() const;
+  /// Those of them that Shrink(`frames`) leaves.
+  std::vector<std::span<std::byte>> ChunksOf(std::uint32_t frames) const;
+
   std::uint64_t allocated_bytes() const;
   /// Share of all frames' bytes on 2 MiB pages, 0 to 1.
   double huge_page_share() const;

@@ -15,6 +15,7 @@ bool IsFlag(std::string_view word) { return word.starts_with("--") && word.size(
 absl::StatusOr<const FlagSpec*> FindSpec(const std::string& name, std::span<const FlagSpec> specs) {
   std::vector<std::string> names;
   for (const FlagSpec& spec : specs) {
+    if (spec.shape == FlagShape::kWord) continue;
     if (spec.name == name) return &spec;
     names.push_back(spec.name);
   }
@@ -35,8 +36,16 @@ std::size_t CountValues(const FlagSpec& spec, std::span<const std::string> rest)
   return spec.shape == FlagShape::kList ? words : std::min<std::size_t>(words, 1);
 }
 
+/// The first word without a flag that is wanted still; null when there is none.
+const FlagSpec* NextWord(const Arguments& arguments, std::span<const FlagSpec> specs) {
+  for (const FlagSpec& spec : specs) {
+    if (spec.shape == FlagShape::kWord && !arguments.Has(spec.name)) return &spec;
+  }
+  return nullptr;
+}
+
 std::string ShapeText(const FlagSpec& spec) {
-  if (spec.shape == FlagShape::kSwitch) return spec.name;
+  if (spec.shape == FlagShape::kSwitch || spec.shape == FlagShape::kWord) return spec.name;
   const std::string_view more = spec.shape == FlagShape::kList ? " ..." : "";
   return fmt::format("{} {}{}", spec.name, spec.value_name, more);
 }
@@ -50,6 +59,10 @@ absl::StatusOr<Arguments> Arguments::Parse(std::span<const std::string> words,
     const std::string& word = words.front();
     words = words.subspan(1);
     if (!IsFlag(word)) {
+      if (const FlagSpec* const wanted = NextWord(arguments, specs)) {
+        arguments.values_[wanted->name] = {word};
+        continue;
+      }
       return absl::InvalidArgumentError(fmt::format("\"{}\" belongs to no flag", word));
     }
     const std::size_t equals = word.find('=');

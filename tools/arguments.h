@@ -15,17 +15,18 @@ enum class FlagShape {
   kValue,     ///< --config FILE, at most once
   kRepeated,  ///< --set KEY=VALUE, as often as wanted
   kList,      ///< --text FILE ..., every word up to the next flag
+  kWord,      ///< SCHEDULE, a word without a flag; several are filled in their order
 };
 
 struct FlagSpec {
-  std::string name;  ///< with its dashes: "--json"
+  std::string name;  ///< with its dashes: "--json"; a kWord's without: "SCHEDULE"
   FlagShape shape = FlagShape::kSwitch;
   std::string value_name;  ///< as help shows it: "FILE"
   std::string help;        ///< one line
 };
 
 /// The flags of one sub-command, read from its words. "--flag=value" means "--flag value". Every
-/// word belongs to a flag.
+/// word belongs to a flag, or is one of the kWord ones.
 class Arguments {
  public:
   /// Errors: InvalidArgument for an unknown flag (names the nearest), a stray word, a missing
@@ -34,7 +35,7 @@ class Arguments {
                                          std::span<const FlagSpec> specs);
 
   bool Has(const std::string& name) const { return values_.contains(name); }
-  /// The value of a kValue flag, or `otherwise`.
+  /// The value of a kValue flag or a kWord, or `otherwise`.
   std::string Value(const std::string& name, std::string otherwise = "") const;
   /// All values of a kRepeated or kList flag, in order.
   std::vector<std::string> Values(const std::string& name) const;

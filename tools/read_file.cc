@@ -51,7 +51,7 @@ absl::Status ReadAll(int descriptor,
           fmt::format("{} is too large; at most {} are read", path, ToString(bytes_max)));
     }
     left -= bytes;
-    sink({buffer.data(), bytes});
+    SLUICE_RETURN_IF_ERROR(sink({buffer.data(), bytes}));
   }
 }
 

@@ -9,12 +9,13 @@
 
 namespace sluice::tools {
 
-/// Receives a file piece by piece, front to back.
-using PieceSink = std::function<void(std::string_view piece)>;
+/// Receives a file piece by piece, front to back; an error ends the reading and is returned.
+using PieceSink = std::function<absl::Status(std::string_view piece)>;
 
 /// Reads a file that the user named, once and to its end, so that a pipe will do; one that nobody
 /// has open for writing is empty. Errors: NotFound, PermissionDenied, InvalidArgument (a directory,
-/// a device, more than `bytes_max`, or anything that cannot be read). Each names the path.
+/// a device, more than `bytes_max`, or anything that cannot be read), each naming the
+/// path; the sink's.
 absl::Status ReadFile(const std::string& path, Bytes bytes_max, const PieceSink& sink);
 
 }  // namespace sluice::tools

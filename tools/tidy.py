@@ -44,6 +44,7 @@ CONFINED = [
     (re.compile(r"liburing\.h|linux/io_uring\.h"), {"io", "tools", "tests", "bench"}),
     (re.compile(r"hwloc(/.*)?\.h|numa(if)?\.h"), {"numa", "tools", "tests", "bench"}),
     (re.compile(r"cuda.*\.h|cublas.*\.h"), {"runtime/device", "runtime/optim", "tools", "tests", "bench"}),
+    (re.compile(r"zlib\.h"), {"runtime/sim", "tools", "tests", "bench"}),
     (re.compile(r"(gtest|gmock)/.*"), {"tests", "tests/support"}),
 ]
 # What the public contract may include beside the standard library and itself.
@@ -388,8 +389,14 @@ def _line_problems(pure, line):
         yield "commented-test", "a test or folder that is commented out"
 
 
+# What is compiled once per SIMD target is included as often: its guard follows the target.
+TARGET_GUARD = re.compile(r"^#if defined\(\w+\) == defined\(HWY_TARGET_TOGGLE\)$", re.M)
+
+
 def check_pragma_once(tree):
     for path, text in tree.sources():
+        if path.endswith("-inl.h") and TARGET_GUARD.search(text):
+            continue
         if path.endswith((".h", ".cuh")) and not re.search(r"^#pragma once$", text, re.M):
             yield Finding(path, 1, "pragma-once", "a header begins with #pragma once")
 

@@ -34,7 +34,8 @@ struct ChecksumCostOptions {
 };
 
 /// Rows "checksum/SIZE": the time of io::PageChecksum over that of the fastest read pass, both over
-/// the same pages in turn, which no cache holds. Errors: ResourceExhausted (memory), Cancelled.
+/// the same pages in turn, which no cache holds. Rows "checksum-crc32c/SIZE", where the processor
+/// has it: that of Crc32c in its place. Errors: ResourceExhausted (memory), Cancelled.
 absl::Status MeasureChecksumCost(const ChecksumCostOptions& options, const RowFn& add_row);
 
 }  // namespace sluice::bench

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <vector>
@@ -17,19 +18,18 @@
 namespace sluice::bench {
 namespace {
 
-constexpr int kInheritedAs = 3;
 constexpr int kPollMilliseconds = 50;
 constexpr int kTerminatePolls = 60;
 
 /// What posix_spawn does on the way to the child.
 class SpawnSetUp {
  public:
-  SpawnSetUp(int output, int inherited) {
+  SpawnSetUp(int output, const std::vector<int>& inherited) {
     posix_spawn_file_actions_init(&actions_);
     posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions_, output, STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions_, output, STDERR_FILENO);
-    if (inherited >= 0) posix_spawn_file_actions_adddup2(&actions_, inherited, kInheritedAs);
+    AddInherited(inherited);
     posix_spawnattr_init(&attributes_);
     posix_spawnattr_setpgroup(&attributes_, 0);
     sigset_t signals;
@@ -43,6 +43,20 @@ class SpawnSetUp {
   }
   SpawnSetUp(const SpawnSetUp&) = delete;
   SpawnSetUp& operator=(const SpawnSetUp&) = delete;
+
+  /// By way of numbers that none of them has: one may be where another is to go.
+  void AddInherited(const std::vector<int>& inherited) {
+    const auto count = static_cast<int>(inherited.size());
+    int high = kFirstInheritedFd + count;
+    for (const int fd : inherited) high = std::max(high, fd + 1);
+    for (int i = 0; i < count; ++i) {
+      posix_spawn_file_actions_adddup2(&actions_, inherited[static_cast<std::size_t>(i)], high + i);
+    }
+    for (int i = 0; i < count; ++i) {
+      posix_spawn_file_actions_adddup2(&actions_, high + i, kFirstInheritedFd + i);
+      posix_spawn_file_actions_addclose(&actions_, high + i);
+    }
+  }
 
   absl::StatusOr<pid_t> Spawn(std::span<const std::string> words) const {
     std::vector<std::string> copies(words.begin(), words.end());
@@ -107,7 +121,7 @@ absl::StatusOr<ChildOutput> RunChild(const ChildOptions& options) {
   absl::StatusOr<pid_t> process = absl::UnknownError("not started");
   {
     const io::FileDescriptor writer(ends[1]);
-    process = SpawnSetUp(writer.get(), options.inherited_fd).Spawn(options.words);
+    process = SpawnSetUp(writer.get(), options.inherited_fds).Spawn(options.words);
   }
   if (!process.ok()) return process.status();
   ChildOutput output;

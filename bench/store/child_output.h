@@ -3,6 +3,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -11,9 +12,12 @@ namespace sluice::bench {
 /// Asked often while something lasts; true: come to an end.
 using InterruptedFn = std::function<bool()>;
 
+/// What the first inherited descriptor becomes.
+inline constexpr int kFirstInheritedFd = 3;
+
 struct ChildOptions {
   std::span<const std::string> words;  ///< the program, looked up in PATH, and its arguments
-  int inherited_fd = -1;               ///< becomes descriptor 3 of the child; -1: none
+  std::vector<int> inherited_fds;      ///< become descriptors 3, 4 ... of the child
   InterruptedFn interrupted;           ///< empty: never
 };
 

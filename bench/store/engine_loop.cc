@@ -17,7 +17,7 @@ namespace {
 
 /// What the places of a run share.
 struct EngineRun {
-  const io::IoFile& file;
+  const io::SpillFiles& files;
   const Load& load;
   io::IoEngine& engine;
   Steps steps;
@@ -34,9 +34,10 @@ class Place final : public io::Transfer {
   void Issue() {
     step_ = run_.steps.Next();
     if (!step_.has_value()) return;
+    const auto place = run_.files.At(step_->page * run_.load.which.page_bytes);
     StartTransfer({.direction = step_->writes ? io::IoDirection::kWrite : io::IoDirection::kRead,
-                   .file = &run_.file,
-                   .offset = step_->page * run_.load.which.page_bytes,
+                   .file = place.file,
+                   .offset = place.offset,
                    .data = data_.data(),
                    .bytes = data_.size()});
   }
@@ -58,20 +59,23 @@ class Place final : public io::Transfer {
   std::optional<Step> step_;
 };
 
-absl::StatusOr<std::unique_ptr<io::IoEngine>> MakeEngine(const Load& load) {
-  const io::IoEngineOptions options{.queue_depth = load.depth};
+absl::StatusOr<std::unique_ptr<io::IoEngine>> MakeEngine(const io::SpillFiles& files,
+                                                         const Load& load) {
+  io::IoEngineOptions options{.queue_depth = load.depth};
+  for (const io::IoFile& file : files.files()) options.files.push_back(file.fd);
   return load.which.engine == StoreEngine::kThreads ? io::MakeThreadEngine(options)
                                                     : io::MakeUringEngine(options);
 }
 
 }  // namespace
 
-absl::StatusOr<Sample> RunEngineLoop(const io::IoFile& file, const Load& load) {
+absl::StatusOr<Sample> RunEngineLoop(const io::SpillFiles& files, const Load& load) {
   SLUICE_ASSIGN_OR_RETURN(const auto buffers,
                           PageBuffers::Create(load.depth, load.which.page_bytes, Pages::kHuge));
-  SLUICE_ASSIGN_OR_RETURN(auto engine, MakeEngine(load));
+  SLUICE_ASSIGN_OR_RETURN(auto engine, MakeEngine(files, load));
+  engine->RegisterMemory(buffers->memory());
   const Stretch stretch;
-  EngineRun run{.file = file, .load = load, .engine = *engine, .steps = Steps(load)};
+  EngineRun run{.files = files, .load = load, .engine = *engine, .steps = Steps(load)};
   std::vector<std::unique_ptr<Place>> places;
   for (std::uint32_t i = 0; i < load.depth; ++i) {
     places.push_back(std::make_unique<Place>(run, (*buffers)[i]));

@@ -1,9 +1,11 @@
 #include "bench/store/fio.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/status.h"
 #include "base/strings.h"
+#include "bench/store/page_buffers.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 
@@ -23,6 +25,22 @@ std::string_view PatternWord(const Case& which) {
       break;
   }
   return random ? "randrw" : "rw";
+}
+
+std::string FileNames(std::size_t files) {
+  std::string names;
+  for (std::size_t i = 0; i < files; ++i) {
+    fmt::format_to(std::back_inserter(names),
+                   "{}/proc/self/fd/{}",
+                   i == 0 ? "" : ":",
+                   i + static_cast<std::size_t>(kFirstInheritedFd));
+  }
+  return names;
+}
+
+/// As our slots lie: one file after the other, or anywhere.
+std::string_view FileOrder(const Case& which) {
+  return which.pattern == Pattern::kRandom ? "random" : "sequential";
 }
 
 /// 0 when it is missing, which the caller then finds too little.
@@ -55,16 +73,18 @@ std::vector<std::string> FioCommand(const FioJob& job) {
   std::vector<std::string> words = {
       job.program,
       "--name=sluice-bench",
-      "--filename=/proc/self/fd/3",
+      "--filename=" + FileNames(job.file_fds.size()),
       "--ioengine=" + job.io_engine,
       "--direct=1",
       fmt::format("--rw={}", PatternWord(job.load.which)),
       fmt::format("--bs={}", job.load.which.page_bytes),
       fmt::format("--size={}", job.load.file_bytes),
+      fmt::format("--file_service_type={}", FileOrder(job.load.which)),
       fmt::format("--iodepth={}", job.load.depth),
       fmt::format("--runtime={}ms", job.load.milliseconds),
       "--time_based",
       "--output-format=json",
+      fmt::format("--buffer_pattern=\"{}\"", kContent),
       // Does not change the buffers before each write, which would cost it time and CPU that we do
       // not spend: the ceiling is what the disk can give.
       "--scramble_buffers=0",
@@ -103,7 +123,7 @@ absl::StatusOr<Sample> RunFio(const FioJob& job, const InterruptedFn& interrupte
   const std::vector<std::string> words = FioCommand(job);
   SLUICE_ASSIGN_OR_RETURN(
       const ChildOutput output,
-      RunChild({.words = words, .inherited_fd = job.file_fd, .interrupted = interrupted}));
+      RunChild({.words = words, .inherited_fds = job.file_fds, .interrupted = interrupted}));
   if (output.exit_code != 0) {
     return BadOutput(fmt::format("exit code {}", output.exit_code), output.text);
   }

@@ -18,12 +18,12 @@ struct FioJob {
   std::string program = "fio";
   std::string io_engine = "io_uring";
   FioMemory memory = FioMemory::kHuge;
-  /// Open file that fio works on: it may have no name. A descriptor of this process.
-  int file_fd = -1;
+  /// Open files of equal size that fio works on: they need no names. Descriptors of this process.
+  std::vector<int> file_fds;
   Load load;
 };
 
-/// Its words, the program first. The file is /proc/self/fd/3, as RunChild passes it on.
+/// Its words, the program first. The files are /proc/self/fd/3 and so on, as RunChild passes them.
 std::vector<std::string> FioCommand(const FioJob& job);
 
 /// Reads what fio printed with --output-format=json, which may follow notes. Errors: Internal (no

@@ -30,8 +30,7 @@ class JudgedRun {
   JudgedRun(const Session& session, const Load& load) : session_(session), load_(load) {}
 
   absl::Status Start() {
-    SLUICE_ASSIGN_OR_RETURN(side_,
-                            StoreSide::Create(session_.options().directory, load_, Pages::kHuge));
+    SLUICE_ASSIGN_OR_RETURN(side_, StoreSide::Create(session_.files(), load_, Pages::kHuge));
     return absl::OkStatus();
   }
   absl::Status RunRound(int index);
@@ -77,14 +76,14 @@ absl::Status JudgedRun::RunRound(int index) {
   // The same engine and Transfer, but nothing that hashes.
   Load half = load_;
   half.milliseconds = (load_.milliseconds + 1) / 2;
-  SLUICE_ASSIGN_OR_RETURN(const Sample bare, RunEngineLoop(session_.file(), half));
+  SLUICE_ASSIGN_OR_RETURN(const Sample bare, RunEngineLoop(*session_.files(), half));
   cpu_.ours.push_back(bare.CpuSecondsPerGiB());
   return session_.CheckInterrupted();
 }
 
 absl::Status JudgedRun::RunPlain(const Round& round) {
   SLUICE_RETURN_IF_ERROR(session_.CheckInterrupted());
-  SLUICE_ASSIGN_OR_RETURN(const Sample plain, RunPlainLoop(session_.file(), load_));
+  SLUICE_ASSIGN_OR_RETURN(const Sample plain, RunPlainLoop(*session_.files(), load_));
   cpu_.plain_loop.push_back(plain.CpuSecondsPerGiB());
   plain_rounds_.push_back(
       {.first = round.first, .ours = plain.GiBPerSecond(), .second = round.second});
@@ -96,6 +95,7 @@ Row JudgedRun::MakeRow(const std::string& name,
                        const std::vector<double>& cpu) const {
   Row row = MakeJudgedRow(name, rounds);
   row.huge_pages = side_->huge();
+  row.registered_bytes = side_->registered_bytes();
   row.ceiling_of = session_.ceiling_name();
   row.depth = load_.depth;
   row.cpu_per_gib = Median(cpu);

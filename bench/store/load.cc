@@ -2,6 +2,7 @@
 
 #include <fnmatch.h>
 
+#include <algorithm>
 #include <array>
 
 #include "fmt/format.h"
@@ -58,6 +59,14 @@ std::vector<Case> JudgedCases() {
   AddDirections(Pattern::kRandom, 256 * kKiB, StoreEngine::kIoUring, cases);
   AddDirections(Pattern::kRandom, 2 * kMiB, StoreEngine::kThreads, cases);
   return cases;
+}
+
+std::uint32_t FilesOf(std::uint64_t file_bytes) {
+  constexpr std::uint64_t kBytesPerFile = std::uint64_t{1} << 30;
+  auto files =
+      static_cast<std::uint32_t>(std::clamp<std::uint64_t>(file_bytes / kBytesPerFile, 1, 4));
+  while (file_bytes % (files * kSizeUnit) != 0) --files;
+  return files;
 }
 
 bool CountsForMean(const Case& which) {

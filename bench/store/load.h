@@ -33,6 +33,13 @@ bool CountsForMean(const Case& which);
 /// Whether `name` has `pattern` in it, or matches it where it has a *, ? or [. Empty: every name.
 bool MatchesPattern(const std::string& pattern, const std::string& name);
 
+/// What the size of the files is a multiple of: the largest page.
+inline constexpr std::uint64_t kSizeUnit = std::uint64_t{8} << 20;
+
+/// How many files of equal size both sides spread `file_bytes` over: as a page store does, one for
+/// each GiB and at most 4, or fewer where that leaves a rest. REQUIRES: a multiple of kSizeUnit.
+std::uint32_t FilesOf(std::uint64_t file_bytes);
+
 /// What both sides do for `milliseconds`: `depth` requests always in the kernel, each page once
 /// before any comes again, in the order of the file or not; a mix is every second page written.
 struct Load {

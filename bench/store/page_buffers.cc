@@ -17,13 +17,9 @@ std::uint64_t RoundUp(std::uint64_t value, std::uint64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-void FillWithNoise(std::span<std::byte> memory) {
-  std::uint64_t state = 1;
-  for (std::size_t at = 0; at < memory.size(); at += sizeof(state)) {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    std::memcpy(memory.data() + at, &state, sizeof(state));
+void Fill(std::span<std::byte> memory) {
+  for (std::size_t at = 0; at < memory.size(); at += kContent.size()) {
+    std::memcpy(memory.data() + at, kContent.data(), kContent.size());
   }
 }
 
@@ -34,7 +30,7 @@ absl::StatusOr<std::unique_ptr<PageBuffers>> PageBuffers::Create(std::uint32_t c
                                                                  Pages pages) {
   auto buffers = std::unique_ptr<PageBuffers>(new PageBuffers(count, bytes_each));
   SLUICE_RETURN_IF_ERROR(buffers->Map(pages));
-  FillWithNoise({buffers->data_, buffers->bytes()});
+  Fill({buffers->data_, buffers->bytes()});
   return buffers;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 
@@ -11,8 +12,14 @@ namespace sluice::bench {
 
 enum class Pages : std::uint8_t { kHuge, kSmall };
 
-/// Anonymous memory, aligned to 2 MiB and filled with noise, as a drive may take a short way with
-/// zeros: buffers of equal size, one after the other.
+/// What every page of the benchmark holds, over and over: no zeros, with which a drive may take a
+/// short way. Both sides write the same, so that they can work on the same files: what fio writes
+/// to a slot is what the slot's checksum was made of. Its length divides every page.
+inline constexpr std::string_view kContent =
+    "QvT7xkWm2Jd9RzLb4Hs0PnYcG6fUaE1oKi8tMqVyXw3SjBhDgF5rNlZpCuAe+/=.";
+
+/// Anonymous memory, aligned to 2 MiB and filled with kContent: buffers of equal size, one after
+/// the other.
 class PageBuffers {
  public:
   /// `pages`: what the memory is made of, MADV_HUGEPAGE or MADV_NOHUGEPAGE. Errors:
@@ -27,6 +34,7 @@ class PageBuffers {
   std::span<std::byte> operator[](std::uint32_t index) const {
     return {data_ + index * bytes_each_, bytes_each_};
   }
+  std::span<std::byte> memory() const { return {data_, bytes()}; }
   std::uint32_t count() const { return count_; }
   /// Whether all of it is huge pages.
   bool huge() const;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
 constexpr std::uint32_t kDepth = 8;
-constexpr std::array kDirections = {Direction::kRead, Direction::kWrite};
+constexpr std::array kPeerDirections = {Direction::kRead, Direction::kWrite};
 
 constexpr char kBuffered[] = "buffered";
 constexpr char kLibaio[] = "fio-libaio";
@@ -85,7 +85,7 @@ class PeerRun {
 
 void PeerRun::AddPeers() {
   Add(kBuffered, "buffered pread and pwrite, one thread", [this] {
-    return RunBuffered(session_.file().fd, load_);
+    return RunBuffered(*session_.files(), load_);
   });
   const FioMemory memory = session_.fio_has_huge_pages() ? FioMemory::kHuge : FioMemory::kDefault;
   Add(kLibaio,
@@ -108,8 +108,7 @@ void PeerRun::Add(const std::string& name,
 
 absl::Status PeerRun::MakeStore() {
   session_.ShowProgress(NameOf("..."));
-  SLUICE_ASSIGN_OR_RETURN(store_,
-                          StoreSide::Create(session_.options().directory, load_, Pages::kHuge));
+  SLUICE_ASSIGN_OR_RETURN(store_, StoreSide::Create(session_.files(), load_, Pages::kHuge));
   return absl::OkStatus();
 }
 
@@ -143,6 +142,7 @@ Row PeerRun::MakeRow(const Peer& peer) const {
           .reps = static_cast<int>(ours.size()),
           .spread = Spread(ours),
           .huge_pages = store_->huge(),
+          .registered_bytes = store_->registered_bytes(),
           .depth = load_.depth,
           .cpu_per_gib = CpuPerGiB(ours_),
           .peer = peer.description,
@@ -155,7 +155,7 @@ Row PeerRun::MakeRow(const Peer& peer) const {
 
 std::vector<std::string> PeerRowNames() {
   std::vector<std::string> names;
-  for (const Direction direction : kDirections) {
+  for (const Direction direction : kPeerDirections) {
     for (const char* const peer : {kBuffered, kLibaio, kDefaultMemory, kSmallPages}) {
       names.push_back(RowName(direction, peer));
     }
@@ -165,8 +165,8 @@ std::vector<std::string> PeerRowNames() {
 
 absl::Status MeasurePeers(const Session& session, const RowFn& add_row) {
   // A file for tests may have too few pages.
-  if (session.options().file_bytes < 2 * kDepth * kPageBytes) return absl::OkStatus();
-  for (const Direction direction : kDirections) {
+  if (!HasPages(session.options(), {.page_bytes = kPageBytes}, kDepth)) return absl::OkStatus();
+  for (const Direction direction : kPeerDirections) {
     const Case which{.direction = direction, .pattern = Pattern::kRandom, .page_bytes = kPageBytes};
     PeerRun run(session, session.MakeLoad(which, kDepth), add_row);
     SLUICE_RETURN_IF_ERROR(run.Run());

@@ -24,8 +24,8 @@ absl::Status CheckMoved(std::int64_t moved, std::uint64_t wanted) {
 
 class RingLoop {
  public:
-  RingLoop(const io::IoFile& file, const Load& load, const PageBuffers& buffers)
-      : file_(file), load_(load), buffers_(buffers), in_flight_(load.depth) {}
+  RingLoop(const io::SpillFiles& files, const Load& load, const PageBuffers& buffers)
+      : files_(files), load_(load), buffers_(buffers), in_flight_(load.depth) {}
   ~RingLoop() {
     if (usable_) io_uring_queue_exit(&ring_);
   }
@@ -55,11 +55,11 @@ class RingLoop {
     io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
     void* const data = buffers_[place].data();
     const auto bytes = static_cast<unsigned>(load_.which.page_bytes);
-    const std::uint64_t offset = step->page * load_.which.page_bytes;
+    const auto where = files_.At(step->page * load_.which.page_bytes);
     if (step->writes) {
-      io_uring_prep_write(sqe, file_.fd, data, bytes, offset);
+      io_uring_prep_write(sqe, where.file->fd, data, bytes, where.offset);
     } else {
-      io_uring_prep_read(sqe, file_.fd, data, bytes, offset);
+      io_uring_prep_read(sqe, where.file->fd, data, bytes, where.offset);
     }
     io_uring_sqe_set_data64(sqe, place);
     ++outstanding_;
@@ -81,7 +81,7 @@ class RingLoop {
     return absl::OkStatus();
   }
 
-  const io::IoFile& file_;
+  const io::SpillFiles& files_;
   const Load& load_;
   const PageBuffers& buffers_;
   std::vector<Step> in_flight_;
@@ -92,18 +92,18 @@ class RingLoop {
 
 }  // namespace
 
-absl::StatusOr<Sample> RunPlainLoop(const io::IoFile& file, const Load& load) {
+absl::StatusOr<Sample> RunPlainLoop(const io::SpillFiles& files, const Load& load) {
   SLUICE_ASSIGN_OR_RETURN(const auto buffers,
                           PageBuffers::Create(load.depth, load.which.page_bytes, Pages::kHuge));
-  RingLoop loop(file, load, *buffers);
+  RingLoop loop(files, load, *buffers);
   SLUICE_RETURN_IF_ERROR(loop.Start());
   return loop.Run();
 }
 
-absl::Status WriteOnce(const io::IoFile& file) {
+absl::Status WriteOnce(const io::SpillFiles& files, std::uint64_t bytes) {
   const Load load{.which = {.direction = Direction::kWrite, .page_bytes = 1 << 20},
-                  .file_bytes = file.bytes};
-  return RunPlainLoop(file, Steps::OnePass(load)).status();
+                  .file_bytes = bytes};
+  return RunPlainLoop(files, Steps::OnePass(load)).status();
 }
 
 }  // namespace sluice::bench

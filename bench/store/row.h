@@ -17,6 +17,9 @@ struct Row {
   /// Whether the buffers of both sides lie on huge pages.
   bool huge_pages = false;
 
+  /// Of our buffers, those that our ring knows by number.
+  std::optional<std::uint64_t> registered_bytes;
+
   std::optional<double> ceiling;  ///< median, in `unit`
   std::string ceiling_of;         ///< "fio", "plain-loop"
   std::optional<double> ratio;    ///< median of value / ceiling, round by round
@@ -28,6 +31,13 @@ struct Row {
   /// CPU seconds per GiB without checksums, and that over the ceiling's.
   std::optional<double> cpu_per_gib;
   std::optional<double> cpu_ratio;
+
+  /// Of an optimizer's kernel: its instructions, and what an update takes.
+  std::string simd;
+  std::optional<double> bar;  ///< the ratio that is asked for
+  std::optional<double> ns_per_parameter;
+  std::optional<double> bytes_per_parameter;  ///< read and written
+  std::optional<double> gib_per_second;
 
   std::optional<double> cost_ratio;  ///< time over the time of a bare loop
 

@@ -4,22 +4,24 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "base/status.h"
 #include "base/strings.h"
 #include "bench/store/plain_loop.h"
 #include "fmt/format.h"
+#include "numa/huge_pages.h"
 #include "sluice/units.h"
 
 namespace sluice::bench {
 namespace {
 
+using numa::kHugePageBytes;
+
 constexpr std::uint32_t kDepthLow = 8;
 constexpr std::uint32_t kDepthHigh = 32;
-constexpr std::uint64_t kHugePageBytes = std::uint64_t{2} << 20;
 /// fio adds a page to its buffers.
 constexpr std::uint64_t kHugePagesMore = 4;
-constexpr std::uint64_t kSizeUnit = std::uint64_t{8} << 20;
 
 absl::Status CheckOptions(const StoreBenchOptions& options) {
   if (options.directory.empty()) {
@@ -39,10 +41,6 @@ absl::Status CheckOptions(const StoreBenchOptions& options) {
 
 /// As many in the kernel as being hashed, and as many again that are not in flight.
 constexpr std::uint32_t kPagesPerDepth = 4;
-
-bool HasPages(const StoreBenchOptions& options, const Case& which, std::uint32_t depth) {
-  return options.file_bytes / which.page_bytes >= kPagesPerDepth * depth;
-}
 
 /// A case that is asked for and needs a larger file.
 absl::Status CheckSize(const StoreBenchOptions& options) {
@@ -71,6 +69,10 @@ std::uint64_t HugePagesWanted(const StoreBenchOptions& options) {
 
 }  // namespace
 
+bool HasPages(const StoreBenchOptions& options, const Case& which, std::uint32_t depth) {
+  return options.file_bytes / which.page_bytes >= kPagesPerDepth * depth;
+}
+
 absl::StatusOr<std::unique_ptr<Session>> Session::Create(const StoreBenchOptions& options) {
   SLUICE_RETURN_IF_ERROR(CheckOptions(options));
   auto session = std::unique_ptr<Session>(new Session(options));
@@ -84,12 +86,16 @@ absl::Status Session::Start() {
   SLUICE_RETURN_IF_ERROR(CheckSize(options_));
   SLUICE_RETURN_IF_ERROR(CheckSpace(directory));
   SLUICE_RETURN_IF_ERROR(CheckFio(options_.fio));
-  ShowProgress("writing the file of the ceiling");
-  SLUICE_ASSIGN_OR_RETURN(
-      file_,
-      io::SpillFile::Create(directory, {.bytes = options_.file_bytes, .require_direct = true}));
+  ShowProgress("writing the files");
+  SLUICE_ASSIGN_OR_RETURN(io::SpillFiles files,
+                          io::SpillFiles::Create(directory,
+                                                 {.bytes = options_.file_bytes,
+                                                  .unit_bytes = kSizeUnit,
+                                                  .files = FilesOf(options_.file_bytes),
+                                                  .each = {.require_direct = true}}));
+  files_ = std::make_shared<const io::SpillFiles>(std::move(files));
   ReserveHugePages();
-  return WriteOnce(file());
+  return WriteOnce(*files_, options_.file_bytes);
 }
 
 absl::Status Session::CheckSpace(const io::SpillDirectory& directory) const {
@@ -102,10 +108,10 @@ absl::Status Session::CheckSpace(const io::SpillDirectory& directory) const {
   // A full file system hurts others, and a nearly full one is slow.
   const std::uint64_t floor =
       std::min(std::max(std::uint64_t{1} << 30, total / 20), std::uint64_t{16} << 30);
-  const std::uint64_t wanted = 2 * options_.file_bytes + floor;
+  const std::uint64_t wanted = options_.file_bytes + floor;
   if (free >= wanted) return absl::OkStatus();
   return absl::ResourceExhaustedError(base::ToAbsl(fmt::format(
-      "{} has {} free, {} are needed: two files of {}, and {} that stay free; make room or name "
+      "{} has {} free, {} are needed: files of {}, and {} that stay free; make room or name "
       "another directory",
       directory.path,
       ToString(Bytes(free)),
@@ -136,18 +142,15 @@ Load Session::MakeLoad(const Case& which, std::uint32_t depth) const {
 absl::StatusOr<Sample> Session::RunCeiling(const Load& load) const {
   if (fio_has_huge_pages()) return RunFioAs(load, "io_uring", FioMemory::kHuge);
   SLUICE_RETURN_IF_ERROR(CheckInterrupted());
-  return RunPlainLoop(file(), load);
+  return RunPlainLoop(*files_, load);
 }
 
 absl::StatusOr<Sample> Session::RunFioAs(const Load& load,
                                          const char* io_engine,
                                          FioMemory memory) const {
-  return RunFio({.program = options_.fio,
-                 .io_engine = io_engine,
-                 .memory = memory,
-                 .file_fd = file().fd,
-                 .load = load},
-                options_.interrupted);
+  FioJob job{.program = options_.fio, .io_engine = io_engine, .memory = memory, .load = load};
+  for (const io::IoFile& file : files_->files()) job.file_fds.push_back(file.fd);
+  return RunFio(job, options_.interrupted);
 }
 
 absl::StatusOr<std::uint32_t> Session::ChooseDepth(const Case& which) const {

@@ -11,11 +11,14 @@
 #include "bench/store/sample.h"
 #include "bench/store/store_bench.h"
 #include "io/spill_directory.h"
-#include "io/spill_file.h"
+#include "io/spill_files.h"
 
 namespace sluice::bench {
 
-/// What one run of the benchmark holds: the ceiling's file, written once in full, and the huge
+/// Whether the files have enough pages for both sides at this depth in the kernel.
+bool HasPages(const StoreBenchOptions& options, const Case& which, std::uint32_t depth);
+
+/// What one run of the benchmark holds: the files of both sides, written once in full, and the huge
 /// pages of fio, where they can be had. Threads: externally synchronised.
 class Session {
  public:
@@ -23,7 +26,8 @@ class Session {
   static absl::StatusOr<std::unique_ptr<Session>> Create(const StoreBenchOptions& options);
 
   const StoreBenchOptions& options() const { return options_; }
-  const io::IoFile& file() const { return file_->file(); }
+  /// Those that both sides work on, in turn.
+  const std::shared_ptr<const io::SpillFiles>& files() const { return files_; }
   /// "fio", or "plain-loop" where fio cannot have huge pages.
   std::string ceiling_name() const { return fio_has_huge_pages() ? "fio" : "plain-loop"; }
   bool fio_has_huge_pages() const { return reservation_ != nullptr; }
@@ -49,7 +53,7 @@ class Session {
 
   const StoreBenchOptions options_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::unique_ptr<io::SpillFile> file_;
+  std::shared_ptr<const io::SpillFiles> files_;
   std::unique_ptr<HugePageReservation> reservation_;
 };
 

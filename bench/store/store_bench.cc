@@ -28,9 +28,10 @@ absl::Status CheckPattern(const std::string& pattern) {
     if (MatchesPattern(pattern, name)) return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      base::ToAbsl(fmt::format("\"{}\" matches no case; \"{}\" would be the nearest",
+      base::ToAbsl(fmt::format("\"{}\" matches no case{}; cases have names like {}",
                                pattern,
-                               base::NearestName(pattern, names))));
+                               base::DidYouMean(pattern, names),
+                               CaseName(JudgedCases().front()))));
 }
 
 std::vector<Case> SelectedCases(const std::string& pattern) {

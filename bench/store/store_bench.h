@@ -13,9 +13,10 @@ namespace sluice::bench {
 struct StoreBenchOptions {
   /// On the disk to measure; as of io::PageStoreOptions, but never empty.
   std::string directory;
-  std::uint64_t file_bytes = std::uint64_t{2} << 30;  ///< of each side; a multiple of 8 MiB
-  int rounds = 11;                                    ///< of each judged case
-  std::uint32_t milliseconds = 1000;                  ///< of each run
+  std::uint64_t file_bytes = std::uint64_t{2}
+                             << 30;   ///< that both sides share; a multiple of 8 MiB
+  int rounds = 11;                    ///< of each judged case
+  std::uint32_t milliseconds = 1000;  ///< of each run
   int peer_reps = 3;
   std::uint64_t checksum_bytes = std::uint64_t{512} << 20;  ///< working set of those rows
   /// A round is left out, but never the third, when the rest would end later than this.

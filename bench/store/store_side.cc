@@ -7,7 +7,7 @@
 #include "base/worker_pool.h"
 #include "bench/store/steps.h"
 #include "fmt/format.h"
-#include "io/page_store.h"
+#include "io/page_store_parts.h"
 
 namespace sluice::bench {
 namespace {
@@ -22,14 +22,17 @@ class PageStoreSide final : public StoreSide {
  public:
   explicit PageStoreSide(const Load& load) : load_(WithHashing(load)) {}
 
-  absl::Status Start(const std::string& directory, Pages pages);
+  absl::Status Start(std::shared_ptr<const io::SpillFiles> files, Pages pages);
   absl::StatusOr<Sample> Run() override { return Run(load_); }
   absl::Status ChangeMemory(Pages pages) override {
+    if (store_ != nullptr) store_->UnregisterMemory(buffers_->memory());
     SLUICE_ASSIGN_OR_RETURN(
         buffers_, PageBuffers::Create(load_.outstanding(), load_.which.page_bytes, pages));
+    if (store_ != nullptr) store_->RegisterMemory(buffers_->memory());
     return absl::OkStatus();
   }
   bool huge() const override { return buffers_->huge(); }
+  std::uint64_t registered_bytes() const override { return store_->stats().registered_bytes; }
 
  private:
   absl::StatusOr<Sample> Run(const Load& load);
@@ -42,19 +45,19 @@ class PageStoreSide final : public StoreSide {
   std::unique_ptr<io::PageStore> store_;
 };
 
-absl::Status PageStoreSide::Start(const std::string& directory, Pages pages) {
+absl::Status PageStoreSide::Start(std::shared_ptr<const io::SpillFiles> files, Pages pages) {
   const bool threads = load_.which.engine == StoreEngine::kThreads;
   SLUICE_RETURN_IF_ERROR(ChangeMemory(pages));
   SLUICE_ASSIGN_OR_RETURN(workers_, base::WorkerPool::Create({.threads = 1}));
-  SLUICE_ASSIGN_OR_RETURN(store_,
-                          io::PageStore::Create({.directory = directory,
-                                                 .page_bytes = load_.which.page_bytes,
-                                                 .slots = load_.pages(),
-                                                 .queue_depth = load_.depth,
-                                                 .require_io_uring = !threads,
-                                                 .require_direct = true,
-                                                 .disable_io_uring = threads},
-                                                *workers_));
+  const io::PageStoreOptions options{.page_bytes = load_.which.page_bytes,
+                                     .slots = load_.pages(),
+                                     .queue_depth = load_.depth,
+                                     .require_io_uring = !threads,
+                                     .disable_io_uring = threads};
+  SLUICE_ASSIGN_OR_RETURN(io::PageStoreParts parts,
+                          io::MakePageStoreParts(options, std::move(files)));
+  store_ = io::AssemblePageStore(options, std::move(parts), *workers_);
+  store_->RegisterMemory(buffers_->memory());
   Load layout = Steps::OnePass(load_);
   layout.which.direction = Direction::kWrite;
   layout.which.pattern = Pattern::kSeq;
@@ -94,11 +97,10 @@ void PageStoreSide::Submit(std::uint32_t place, const Step& step, io::DoneFn don
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<StoreSide>> StoreSide::Create(const std::string& directory,
-                                                             const Load& load,
-                                                             Pages pages) {
+absl::StatusOr<std::unique_ptr<StoreSide>> StoreSide::Create(
+    std::shared_ptr<const io::SpillFiles> files, const Load& load, Pages pages) {
   auto side = std::make_unique<PageStoreSide>(load);
-  SLUICE_RETURN_IF_ERROR(side->Start(directory, pages));
+  SLUICE_RETURN_IF_ERROR(side->Start(std::move(files), pages));
   return std::unique_ptr<StoreSide>(std::move(side));
 }
 

@@ -1,12 +1,12 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "bench/store/load.h"
 #include "bench/store/page_buffers.h"
 #include "bench/store/sample.h"
+#include "io/spill_files.h"
 
 namespace sluice::bench {
 
@@ -14,12 +14,11 @@ namespace sluice::bench {
 /// always outstanding. Threads: externally synchronised.
 class StoreSide {
  public:
-  /// Makes the store in `directory` and writes every slot once. `load` says what Run does. Errors:
-  /// those of PageStore::Create (io_uring, where the case asks for it, and O_DIRECT are required),
-  /// and of Run.
-  static absl::StatusOr<std::unique_ptr<StoreSide>> Create(const std::string& directory,
-                                                           const Load& load,
-                                                           Pages pages);
+  /// Makes the store on `files`, which nobody else uses while it runs, and writes every slot once.
+  /// `load` says what Run does. Errors: those of MakePageStoreParts (io_uring is required where the
+  /// case asks for it), and of Run.
+  static absl::StatusOr<std::unique_ptr<StoreSide>> Create(
+      std::shared_ptr<const io::SpillFiles> files, const Load& load, Pages pages);
   virtual ~StoreSide() = default;
 
   /// Errors: Internal, once any operation failed; the message has its status.
@@ -28,6 +27,8 @@ class StoreSide {
   virtual absl::Status ChangeMemory(Pages pages) = 0;
   /// Whether all buffers lie on huge pages.
   virtual bool huge() const = 0;
+  /// Of the buffers, those that the store's ring knows by number.
+  virtual std::uint64_t registered_bytes() const = 0;
 };
 
 }  // namespace sluice::bench

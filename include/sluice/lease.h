@@ -16,7 +16,8 @@ class LeaseState;
 
 /// An RAII pin of a range of a tensor in one tier. While it lives the bytes stay where they are.
 /// Threads: a lease may be moved to and released from any thread; release never blocks.
-/// Lifetime: harmless after its Runtime is gone (its spans are not: they are unmapped by then).
+/// Lifetime: harmless after its Runtime is gone (its spans are not: they are unmapped by then), and
+/// in a child of fork (nor are they mapped there).
 class Lease {
  public:
   Lease();

@@ -32,7 +32,8 @@ struct Access {
 };
 
 /// The answer to one AcquireAll: all of its leases at once, or none.
-/// Threads: externally synchronised; the ticket may move between threads.
+/// Threads: externally synchronised; the ticket may move between threads. Fork: see Runtime; in a
+/// child it has failed.
 class Ticket {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
@@ -57,7 +58,7 @@ class Ticket {
   /// DataLoss (names tensor, range, tier and cause), Unavailable (the pages are where they were,
   /// but cannot be read or brought now: names tensor, range, tier and cause; a later request tries
   /// again), Aborted ("would deadlock": other ops hold what this one needs and wait themselves),
-  /// Cancelled (cancelled, or the Runtime shut down).
+  /// Cancelled (cancelled, or the Runtime shut down), FailedPrecondition (in a child of fork).
   absl::StatusOr<std::vector<Lease>> Take();
 
  private:

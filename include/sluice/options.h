@@ -30,8 +30,9 @@ struct IoOptions {
   /// Directory of the spill file; empty means /var/tmp/sluice-<uid>, which is made 0700. One that
   /// is named must exist, belong to the user and not be writable by group or others.
   std::string directory;
-  /// Further drives, a directory of each, with the same rules: pages are spread over all of them in
-  /// proportion to the rates that they show, and tiers.nvme.bytes is divided evenly.
+  /// Further drives, a directory of each, with the same rules: tiers.nvme.bytes is divided among
+  /// all in proportion to their rates, which takes about 0.2 s each to measure, and pages are
+  /// written in proportion to the rates that they show.
   std::vector<std::string> more_directories;
   /// Free space of the directory's file system that is left alone: Create fails with
   /// ResourceExhausted before the spill file takes that.
@@ -79,6 +80,7 @@ struct RuntimeOptions {
   /// (cpuset, numactl --membind), in even shares.
   Bytes hbm_bytes;
   Bytes dram_bytes;
+  /// The spill files are 1/512 larger, at least a page each, to make up for slots that lose a page.
   Bytes nvme_bytes;
 
   DeviceKind device = DeviceKind::kEmulated;
@@ -87,11 +89,15 @@ struct RuntimeOptions {
   MemoryOptions memory;
   Share share;
 
-  /// "min" (furthest next use, needs a recorded iteration, online lru before that) or "lru".
-  std::string policy = "min";
+  /// "planned": as soon as an iteration has repeated, pages move by a plan made from the recorded
+  /// schedule, measured times and link speeds. Others only say whom to evict: "min" and
+  /// "next-use-cost" by the recorded schedule (before there is one, what was used longest ago);
+  /// "fifo", "lru", "clock", "lfu", "2q", "arc", "s3fifo", "sieve", "gdsf" and "random" without
+  /// knowing it. docs/policies.md describes them.
+  std::string policy = "planned";
   /// A policy of the user's own instead of a named one. See policy.h.
   std::shared_ptr<Policy> custom_policy;
-  /// How many recorded ops ahead page-ins are started; 0 turns prefetching off.
+  /// How many recorded ops ahead page-ins are started, besides those of a plan; 0: none are.
   std::uint32_t prefetch_ops = 12;
 
   /// Threads that hash and copy, and the processors that all internal threads may use (empty:

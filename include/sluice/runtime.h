@@ -54,6 +54,15 @@ struct HealthReport {
 /// The paging engine: owns the tiers, moves the pages, answers leases.
 /// Threads: every method may be called from any thread. Lifetime: outlives no stream; leases, ops
 /// and tickets may outlive it and are then empty.
+/// Fork: a Runtime, with all that it gave out, belongs to the process that made it. In a child of
+/// that process, whatever its threads were doing, every call returns at once and changes nothing:
+/// FailedPrecondition where there is a status; else Health is kDead, GetStats empty, and streams
+/// drop their work. What the child destroys, the Runtime itself too, is only let go: nothing is
+/// waited for or given back, and the objects stay with the child until it ends. The bytes of leases
+/// and reservations are not there (SIGSEGV). A child that needs a Runtime makes one of its own.
+/// Until it ends or calls exec a child keeps the parent's memory and spill file from being freed,
+/// so one that stays is better forked before the Runtime is made. A child forked in a callback must
+/// not return from it.
 class Runtime {
  public:
   /// Sets up arenas, device, spill file and threads. Errors: InvalidArgument (names the option),
@@ -85,9 +94,12 @@ class Runtime {
   /// Errors: NotFound, InvalidArgument.
   absl::Status Discard(TensorId tensor, ByteRange range = kWholeTensor);
 
-  /// The bytes of the tensor; its name. Errors: NotFound.
+  /// The bytes of the tensor; its name; the type of its elements. Errors: NotFound.
   absl::StatusOr<Bytes> SizeOfTensor(TensorId tensor) const;
   absl::StatusOr<std::string> NameOfTensor(TensorId tensor) const;
+  absl::StatusOr<DType> TypeOfTensor(TensorId tensor) const;
+  /// RuntimeOptions::page_bytes.
+  Bytes PageBytes() const;
 
   /// Starts the next iteration of `key`. The first of a key is recorded, later ones follow it.
   absl::Status BeginIteration(std::string_view key);

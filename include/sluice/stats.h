@@ -69,13 +69,24 @@ struct EvictionStats {
   std::uint64_t cleaned = 0;         ///< written ahead and kept
 };
 
-/// One of several drives of nvme.
+/// Plans made for iterations that repeat (policy "planned"), and the time that took, beside the
+/// program.
+struct PlanStats {
+  std::uint64_t made = 0;
+  double seconds = 0;
+};
+
+/// One drive of nvme.
 struct DriveStats {
   std::string directory;
   std::uint64_t reads = 0;      ///< pages
   std::uint64_t writes = 0;     ///< pages
+  std::uint64_t slots = 0;      ///< room for as many pages, a few to spare included
+  std::uint64_t retired = 0;    ///< slots of these that lost a page, and are used no more
   double bytes_per_second = 0;  ///< both directions while busy, as last seen; 0: not known yet
-  bool fenced = false;          ///< failed: written no more
+  /// As it was measured to divide the slots; 0: it was not.
+  double bytes_per_second_at_start = 0;
+  bool fenced = false;  ///< failed: written no more
 };
 
 struct IoStats {
@@ -84,9 +95,14 @@ struct IoStats {
   std::uint64_t short_io = 0;
   std::uint64_t retries = 0;
   std::uint64_t checksum_failures = 0;
-  std::uint64_t merged = 0;        ///< requests that reached the kernel within another one
-  std::string features;            ///< what the kernel granted the engine; empty: no choice
-  std::vector<DriveStats> drives;  ///< empty: there is one
+  std::uint64_t merged = 0;  ///< requests that reached the kernel within another one
+  std::string features;      ///< what the kernel granted the engine; empty: no choice
+  /// Bytes of dram that the ring knows (pinned once, not at every request), and why not all of
+  /// them; empty when all are.
+  std::uint64_t registered_bytes = 0;
+  std::string registered_reason;
+  std::uint64_t retired = 0;       ///< slots of all drives that lost a page, and are used no more
+  std::vector<DriveStats> drives;  ///< none without nvme
 };
 
 struct Stats {
@@ -94,6 +110,7 @@ struct Stats {
   std::map<std::string, TierStats> tiers;
   PrefetchStats prefetch;
   EvictionStats evictions;
+  PlanStats plans;
   IoStats io;
   std::vector<FallbackEvent> fallbacks;
   /// Time that threads spent blocked in Ticket::Wait and Take, summed.

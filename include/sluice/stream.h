@@ -17,7 +17,7 @@ class StreamState;
 /// An ordered queue of device work: a CUDA stream, or a thread of the emulated device.
 /// Threads: any. Lifetime: shared; the last reference to go waits until the queue is drained, and
 /// so does the Runtime. The last reference may go in the stream's own work: what is enqueued then
-/// still runs, and the Runtime alone waits for it.
+/// still runs, and the Runtime alone waits for it. Fork: see Runtime; in a child it does nothing.
 class StreamRef {
  public:
   StreamRef();

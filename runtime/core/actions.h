@@ -27,6 +27,16 @@ struct StartCopy {
   friend bool operator==(const StartCopy&, const StartCopy&) = default;
 };
 
+/// A ticket has come to wait for a copy away from it that was not urgent: for the room that it
+/// makes in its source tier, or to write the page. At most once per task, and only while it is in
+/// flight.
+struct HastenCopy {
+  TaskNumber task = 0;
+  TierIndex target = 0;
+  FrameIndex target_frame = 0;
+  friend bool operator==(const HastenCopy&, const HastenCopy&) = default;
+};
+
 enum class FillKind : std::uint8_t {
   kUndefined,  ///< about to be overwritten: nothing to do but map
   kZero,
@@ -136,6 +146,7 @@ struct BudgetRefused {
 };
 
 using Action = std::variant<StartCopy,
+                            HastenCopy,
                             StartFill,
                             StartMap,
                             DropFrame,

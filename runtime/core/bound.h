@@ -3,9 +3,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/core/page_uses.h"
+#include "runtime/core/page_visits.h"
 #include "sluice/schedule.h"
 
-/// Lower bounds on the bytes that any schedule of transfers moves over one link.
+/// Lower bounds on the bytes that any schedule of transfers moves over one link. Those on time, and
+/// longer proofs: docs/bounds.md.
 ///
 /// Note [Why these are bounds]
 /// A link has memory above it that holds at most M bytes, that is C whole pages. A page is above as
@@ -62,6 +65,12 @@ struct BoundBytes {
 /// REQUIRES: page_bytes > 0; the accesses of one op are held together; bytes that are read, but
 /// neither written nor discarded in the iteration, were written before it.
 BoundBytes ComputeLinkBound(const Schedule& schedule, const BoundOptions& options);
+
+/// The same of a schedule that has been looked at, for what `uses` holds above.
+BoundBytes ComputeLinkBound(const PageVisits& visits,
+                            const PageUses& uses,
+                            std::uint64_t page_bytes,
+                            int iterations_max);
 
 /// F(n): the page fetches of MIN over `iterations` iterations from an empty tier.
 std::uint64_t FetchesOfMin(const Schedule& schedule, const BoundOptions& options, int iterations);

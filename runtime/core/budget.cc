@@ -25,6 +25,7 @@ void Core::Impl::On(const ReserveFrames& event) {
     return;
   }
   state.reserved += event.frames;
+  TellFrames(event.tier);
   reservations_[event.reservation] = Reservation{event.reservation, event.tier, event.frames, {}};
   pending_reservations_.push_back(event.reservation);
 }
@@ -55,6 +56,7 @@ void Core::Impl::On(const ReleaseFrames& event) {
   TierState& state = tiers_[found->second.tier];
   for (FrameIndex frame : found->second.frames) state.pool.Give(frame);
   state.reserved -= found->second.frames_wanted;
+  TellFrames(found->second.tier);
   std::erase(pending_reservations_, event.reservation);
   reservations_.erase(found);
   pump_again_ = true;
@@ -85,6 +87,7 @@ void Core::Impl::On(const SetBudget& event) {
   state.budget_before = state.pool.limit();
   state.pool.SetLimit(event.frames);
   state.budget_target = event.frames;
+  TellFrames(event.tier);
 }
 
 void Core::Impl::Vacate(TierIndex tier, FrameIndex frame) {
@@ -95,8 +98,8 @@ void Core::Impl::Vacate(TierIndex tier, FrameIndex frame) {
     return;
   }
   if (page(index).copies[tier].frame != frame) return;
-  if (!page(index).copies[tier].candidate) return;
-  const Claim claim{Purpose::kDemand, UINT64_MAX, 0, kNoPage};
+  if (!IsIdle(page(index), tier)) return;  // what a ticket waits for comes back elsewhere
+  const Claim claim{.departure = Departure::kOther};
   if (MayDrop(page(index), tier)) {
     EvictFree(tier, index, claim);
   } else if (page(index).lowest > tier && !tiers_[tier + 1].fenced) {

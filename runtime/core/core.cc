@@ -38,6 +38,11 @@ Core::~Core() = default;
 void Core::Handle(const Event& event, std::vector<Action>* actions) {
   impl_->Handle(event, actions);
 }
+PlanInput Core::RecordedPlan(KeyIndex key) const { return impl_->RecordedPlan(key); }
+std::vector<RecordedStep> Core::RecordedSteps(KeyIndex key) const {
+  return impl_->RecordedSteps(key);
+}
+std::uint64_t Core::RecordingOf(KeyIndex key) const { return impl_->RecordingOf(key); }
 const CoreCounters& Core::counters() const { return impl_->counters(); }
 TierCounters Core::tier(TierIndex tier) const { return impl_->tier_counters(tier); }
 FrameIndex Core::op_frames_max(TierIndex tier) const { return impl_->OpFramesMax(tier); }
@@ -45,9 +50,11 @@ std::uint32_t Core::tasks_in_flight() const { return impl_->tasks_in_flight(); }
 std::uint32_t Core::pinned_pages() const { return impl_->pinned_pages(); }
 void Core::CheckInvariants() const { impl_->CheckInvariants(); }
 
-Core::Impl::Impl(const CoreOptions& options) : options_(options) {
+Core::Impl::Impl(const CoreOptions& options)
+    : options_(options), online_(options.policy->online()) {
   for (const TierConfig& tier : options.tiers) tiers_.emplace_back(tier.frames);
   links_.resize(options.tiers.size() - 1);
+  for (TierIndex t = 0; t < last_tier(); ++t) TellFrames(t);
 }
 
 void Core::Impl::Handle(const Event& event, std::vector<Action>* actions) {
@@ -90,7 +97,10 @@ void Core::Impl::On(const CreateSegment& event) {
 }
 
 void Core::Impl::On(const BeginIteration& event) {
-  if (book_.Begin(event.key)) RefreshNextUses();
+  const bool moved = book_.Begin(event.key);
+  options_.policy->OnStep(book_.now());
+  if (moved) RefreshNextUses();
+  FollowPlan(event.key, moved);
 }
 
 void Core::Impl::On(const EndIteration&) { book_.End(); }

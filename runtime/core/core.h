@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/core/actions.h"
 #include "runtime/core/events.h"
+#include "runtime/core/plan.h"
 #include "runtime/core/types.h"
 #include "sluice/policy.h"
 
@@ -73,6 +74,13 @@ class Core {
   /// Takes one event and appends what follows from it to `actions`.
   void Handle(const Event& event, std::vector<Action>* actions);
 
+  /// What is recorded of `key`, for MakePlan: items, steps and frames; the driver adds the times.
+  /// Empty when nothing is.
+  PlanInput RecordedPlan(KeyIndex key) const;
+  std::vector<RecordedStep> RecordedSteps(KeyIndex key) const;
+  /// PlanInput::recording, for less; 0 without one.
+  std::uint64_t RecordingOf(KeyIndex key) const;
+
   const CoreCounters& counters() const;
   TierCounters tier(TierIndex tier) const;
   /// Frames of `tier` that one op's pages can fill at most.
@@ -90,7 +98,15 @@ class Core {
   std::unique_ptr<Impl> impl_;
 };
 
-/// "lru" or "min". Errors: InvalidArgument that names the known policies.
-absl::StatusOr<std::shared_ptr<Policy>> CreatePolicy(std::string_view name);
+struct PolicyOptions {
+  std::uint64_t random_seed = 1;  ///< of "random"
+};
+
+/// The names that CreatePolicy knows; docs/policies.md describes each.
+std::vector<std::string> PolicyNames();
+
+/// Errors: InvalidArgument that lists the known names.
+absl::StatusOr<std::shared_ptr<Policy>> CreatePolicy(std::string_view name,
+                                                     const PolicyOptions& options = {});
 
 }  // namespace sluice::core

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <set>
@@ -23,6 +24,8 @@ namespace sluice::core {
 ///   movement.cc  tasks: start, complete, fail
 ///   frames.cc    frames, transit, what the policy is told
 ///   eviction.cc  room: victims, and where they go
+///   hasten.cc    page-outs that somebody has come to wait for
+///   planned.cc   follows a plan
 ///   lookahead.cc next uses, goals, prefetch, cleaning
 ///   pump.cc      what runs after every event: who may go on; stuck detection
 ///   budget.cc    reservations and budget changes
@@ -38,11 +41,19 @@ class Core::Impl {
   std::uint32_t tasks_in_flight() const { return static_cast<std::uint32_t>(tasks_.size()); }
   std::uint32_t pinned_pages() const { return pinned_pages_; }
   void CheckInvariants() const;
+  PlanInput RecordedPlan(KeyIndex key) const;
+  std::vector<RecordedStep> RecordedSteps(KeyIndex key) const { return book_.Steps(key); }
+  std::uint64_t RecordingOf(KeyIndex key) const { return book_.FingerprintOf(key); }
 
  private:
   enum class Progress { kReady, kInFlight, kBlocked };
   struct LinkLoad {
     std::array<std::uint32_t, 2> in_flight{};
+  };
+  /// Pages that are to do as planned, unless they are used before.
+  struct DueLeave {
+    PlannedLeave leave;
+    Position next_use = 0;
   };
   struct TierState {
     explicit TierState(FrameIndex frames) : pool(frames) {}
@@ -58,6 +69,9 @@ class Core::Impl {
     bool fenced = false;
     Position cursor = 0;  ///< prefetch: steps before it are seen to
     std::size_t cursor_request = 0;
+    std::uint32_t goals = 0;      ///< of `goals_`, those that are for this tier
+    std::deque<DueLeave> leaves;  ///< due; the first in part perhaps
+    std::deque<DueLeave> cleans;  ///< the same, of what stays
     // Per pump:
     std::uint64_t starved_arrival = UINT64_MAX;  ///< the first that wanted a frame and got none
     bool starved = false;
@@ -67,6 +81,12 @@ class Core::Impl {
     bool advised = false;                     ///< per event: the policy's advice has been taken
     std::optional<FrameIndex> budget_target;  ///< of a SetBudget that is not answered
     FrameIndex budget_before = 0;
+  };
+  /// A frame that a ticket wants and did not get in this pump.
+  struct Shortage {
+    TierIndex tier = 0;
+    Claim claim;
+    bool no_victim = false;  ///< nothing in the tier can be made to leave
   };
   struct Reservation {
     ReservationNumber number = 0;
@@ -110,6 +130,8 @@ class Core::Impl {
   void PinForWrite(PageIndex index, const PageRequest& request);
   void FailTicketWith(Ticket& ticket, FailTicket failure);
   void Dequeue(Ticket& ticket);
+  void NoteHead();
+  void SetHeadWants(const Ticket& ticket, bool wants);
   void Forget(TicketNumber number);
   void CountPrefetch(Page& p, TierIndex tier, bool ready);
   static bool IsWrite(PageMode mode) { return mode != PageMode::kRead; }
@@ -153,7 +175,7 @@ class Core::Impl {
   FrameIndex TransitFrames(TierIndex tier) const;
   FrameIndex TransitReserve(TierIndex tier) const;
   void GiveFrame(TierIndex tier, FrameIndex frame, const Page& p);
-  void DropCopy(PageIndex index, TierIndex tier);
+  void DropCopy(PageIndex index, TierIndex tier, Departure departure = Departure::kOther);
   void DropStale(PageIndex index);
   void DropHeld(PageIndex index);
   void LeaveTransit(PageIndex index);
@@ -161,16 +183,31 @@ class Core::Impl {
   bool Settle(PageIndex index, TierIndex tier, const Claim& claim);
   bool PinnedAt(const Page& p, TierIndex tier) const;
   void UpdateFacts(PageIndex index);
+  PageFacts FactsOf(PageIndex index, TierIndex tier) const;
   void TellPolicy(PageIndex index, TierIndex tier);
+  void TellAccess(PageIndex index, TierIndex tier);
+  void TellDeparture(PageIndex index, TierIndex tier, Departure departure);
+  void TellFreed(PageIndex index);
+  void TellFrames(TierIndex tier);
+  bool IsIdle(const Page& p, TierIndex tier) const;
   bool IsCandidate(const Page& p, TierIndex tier) const;
   static bool Dies(const Page& p);
   bool FreeToLeave(const Page& p, TierIndex tier) const;
   bool MayDrop(const Page& p, TierIndex tier) const;
   Position UseAt(const Page& p, TierIndex tier) const;
+  Position UseKnown(const Page& p, TierIndex tier) const;
 
   // eviction.cc
   bool EnsureRoom(TierIndex tier, const Claim& claim);
   bool MakeRoom(TierIndex tier, const Claim& claim);
+  bool NothingCanLeave(TierIndex tier, const Claim& claim);
+  template <typename Evictable>
+  std::optional<PageIndex> AskVictim(TierIndex tier, PageIndex wanted, Evictable evictable) const {
+    std::optional<PageIndex> page;
+    if (wanted != kNoPage) page = wanted;
+    options_.policy->OnWant(tier, page);
+    return options_.policy->Victim(tier, evictable);
+  }
   std::optional<PageIndex> VictimOnItsWay(TierIndex tier, const Claim& claim) const;
   bool MakeRoomByOtherVictim(TierIndex tier, const Claim& claim);
   bool Restless() const;
@@ -184,6 +221,32 @@ class Core::Impl {
   void EvictFree(TierIndex tier, PageIndex index, const Claim& claim);
   bool WantedUpTo(const Page& p, TierIndex tier, std::uint64_t arrival) const;
 
+  // hasten.cc
+  void NoteShortage(TierIndex tier, const Claim& claim);
+  void HastenForWriter(PageIndex index);
+  void HastenForRoom();
+  void HastenForRoomIn(TierIndex tier);
+  bool MakesRoom(const Task& task, const Shortage& shortage) const;
+  void Hasten(TaskNumber number);
+
+  // planned.cc
+  void On(const AdoptPlan& event);
+  void FollowPlan(KeyIndex key, bool moved);
+  void LeavePlan();
+  std::size_t PlannedStep(Position position) const;
+  void TakePlannedStep(Position position);
+  void EndPlannedStep(Position position);
+  void FetchPlanned(const PlannedFetch& fetch, Position position);
+  void StayPlanned(PageIndex index, TierIndex tier, Position position);
+  static bool IsAbove(const Page& p, TierIndex tier);
+  void AddLeave(const DueLeave& due);
+  void ContinueLeaves();
+  bool ContinueLeaves(std::deque<DueLeave>* due);
+  bool IsDue(const DueLeave& due, PageIndex index) const;
+  bool LeavePlanned(const DueLeave& due);
+  bool IsComing(const Page& p, TierIndex tier) const;
+  bool FollowsPlan() const { return plan_ != nullptr; }
+
   // lookahead.cc
   void On(const PrefetchPages& event);
   void Hint(PageIndex index, const Goal& goal);
@@ -195,10 +258,14 @@ class Core::Impl {
   void ReconsiderGoal(PageIndex index);
   bool GoalReached(const Page& p) const;
   void ContinueGoals();
+  bool GoalsBlocked() const;
+  void ContinueGoal(PageIndex index);
+  void DequeueGoal(Page& p, PageIndex index);
   void PrefetchInto(TierIndex tier);
   bool WindowIsSmall(TierIndex tier, Position end) const;
   bool WantAhead(TierIndex tier, const PageRequest& request, Position position);
   bool BlockedByQueue(const Page& p) const;
+  bool PassesBy(TierIndex tier, PageIndex index) const;
   void CleanAhead(TierIndex tier);
 
   // pump.cc
@@ -207,6 +274,8 @@ class Core::Impl {
   void ResetPumpState();
   void ContinueTransits();
   void ContinueTransit(PageIndex index, TierIndex tier);
+  bool IsDry(TierIndex tier, const Claim& claim);
+  bool NeedsFrameNow(const PageRequest& request) const;
   void WorkOn(Ticket& ticket);
   bool InTurn(const Ticket& ticket) const;
   static bool WaitsFor(OpNumber op, const Holder& holder, const Ticket& ticket);
@@ -226,13 +295,17 @@ class Core::Impl {
   std::uint32_t PinnedFrames(TierIndex tier) const;
 
   CoreOptions options_;
+  bool online_;  ///< the policy is not to know the schedule
   std::vector<TierState> tiers_;
   std::vector<LinkLoad> links_;
   std::vector<Page> pages_;
   absl::flat_hash_map<TaskNumber, Task> tasks_;
   TaskNumber next_task_ = 1;
+  std::set<TaskNumber> unhurried_;   ///< page-outs in flight that nobody is known to wait for
+  std::vector<Shortage> shortages_;  ///< per pump, of tickets
   absl::flat_hash_map<TicketNumber, std::unique_ptr<Ticket>> tickets_;
   std::vector<Ticket*> pending_;  ///< acquires not granted, in order of arrival
+  Ticket* head_ = nullptr;        ///< whose wants its pages know: the first of them
   absl::flat_hash_map<OpNumber, Holder> holders_;
   absl::flat_hash_set<LaneIndex> lanes_waiting_;  ///< per pump: an earlier ticket is pending
   std::vector<std::unique_ptr<Ticket>> kills_;
@@ -243,6 +316,10 @@ class Core::Impl {
   absl::flat_hash_map<ReservationNumber, Reservation> reservations_;
   std::vector<ReservationNumber> pending_reservations_;
   ScheduleBook book_;
+  absl::flat_hash_map<KeyIndex, std::shared_ptr<const Plan>> plans_;
+  std::shared_ptr<const Plan> plan_;  ///< that is followed
+  Position plan_since_ = 0;           ///< where its first step was, in the first iteration of it
+  std::vector<DueLeave> late_;        ///< due, page by page, and not there yet
   CoreCounters counters_;
   std::uint32_t pinned_pages_ = 0;
   bool pump_again_ = false;

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "runtime/core/plan.h"
 #include "runtime/core/types.h"
 #include "sluice/tensor.h"
 
@@ -113,6 +115,13 @@ struct AbandonCopies {
   std::vector<FrameIndex> frames;
 };
 
+/// From now on, in the middle of one or not, iterations of `key` follow the plan, which was made
+/// from what is recorded of it; none: no plan.
+struct AdoptPlan {
+  KeyIndex key = 0;
+  std::shared_ptr<const Plan> plan;
+};
+
 using Event = std::variant<CreateSegment,
                            DiscardPages,
                            FreePages,
@@ -127,7 +136,8 @@ using Event = std::variant<CreateSegment,
                            ReserveFrames,
                            ReleaseFrames,
                            SetBudget,
-                           AbandonCopies>;
+                           AbandonCopies,
+                           AdoptPlan>;
 
 /// One line of text, for the event history.
 std::string ToString(const Event& event);

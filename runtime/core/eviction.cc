@@ -11,7 +11,9 @@ constexpr std::uint64_t kExchangesMax = 4;
 /// sat above a lowered budget gives no frame that may be used, so there may have to be several.
 bool Core::Impl::EnsureRoom(TierIndex tier, const Claim& claim) {
   while (tiers_[tier].pool.free_count() <= TransitReserve(tier)) {
-    if (!MakeRoom(tier, claim)) return false;
+    if (MakeRoom(tier, claim)) continue;
+    NoteShortage(tier, claim);
+    return false;
   }
   return true;
 }
@@ -21,15 +23,20 @@ bool Core::Impl::EnsureRoom(TierIndex tier, const Claim& claim) {
 bool Core::Impl::MakeRoom(TierIndex tier, const Claim& claim) {
   TierState& state = tiers_[tier];
   if (state.no_victim || tier == last_tier() || GivesWay(claim)) return false;
-  std::optional<PageIndex> victim = options_.policy->Victim(
-      tier, [&](PageIndex candidate) { return MayEvict(tier, candidate, claim); });
+  if (FollowsPlan() && claim.purpose == Purpose::kAhead) return false;
+  if (NothingCanLeave(tier, claim)) {
+    ++state.deficit;
+    return false;
+  }
+  std::optional<PageIndex> victim = AskVictim(
+      tier, claim.page, [&](PageIndex candidate) { return MayEvict(tier, candidate, claim); });
   if (!victim.has_value() && RevokeHeld(tier, claim)) return true;
   if (!victim.has_value()) victim = VictimOnItsWay(tier, claim);
   if (!victim.has_value()) {
     state.no_victim = true;
     return false;
   }
-  const bool stays = page(*victim).lowest <= tier || tiers_[tier + 1].fenced;
+  const bool stays = page(*victim).lowest <= tier || tiers_[tier + 1].fenced || FollowsPlan();
   if (FreeToLeave(page(*victim), tier) || (stays && MayDrop(page(*victim), tier))) {
     EvictFree(tier, *victim, claim);
     return true;
@@ -41,6 +48,14 @@ bool Core::Impl::MakeRoom(TierIndex tier, const Claim& claim) {
   if (state.leaving >= most) return false;
   if (StartEviction(tier, *victim, claim)) return false;
   return MakeRoomByOtherVictim(tier, claim);
+}
+
+/// Whether no page can leave now, whichever it is: the way down is full, and none leaves for
+/// nothing.
+bool Core::Impl::NothingCanLeave(TierIndex tier, const Claim& claim) {
+  const bool copies_above = tier > 0;  // one of those may leave in the last resort: see MayDrop
+  return tiers_[tier].candidates_free == 0 && !copies_above && !tiers_[tier + 1].fenced &&
+         holding_.empty() && LinkFull(tier, static_cast<TierIndex>(tier + 1), claim.purpose);
 }
 
 /// Whether pages move to and fro and nobody gets what is waited for: far more tasks have ended
@@ -62,7 +77,7 @@ bool Core::Impl::GivesWay(const Claim& claim) const {
 /// arrives displaces the other, which comes back by another way.
 std::optional<PageIndex> Core::Impl::VictimOnItsWay(TierIndex tier, const Claim& claim) const {
   if (claim.purpose != Purpose::kDemand || !claim.arrives || !tasks_.empty()) return std::nullopt;
-  return options_.policy->Victim(tier, [&](PageIndex index) {
+  return AskVictim(tier, claim.page, [&](PageIndex index) {
     const Page& p = pages_[index];
     if (Moves(index, tier, claim) || WantedUpTo(p, tier, claim.arrival - 1)) return false;
     const bool wanted_here = std::any_of(p.queue.begin(), p.queue.end(), [&](const Need* need) {
@@ -77,7 +92,7 @@ std::optional<PageIndex> Core::Impl::VictimOnItsWay(TierIndex tier, const Claim&
 /// is the choice's lowest, go further down and pass through.
 bool Core::Impl::MakeRoomByOtherVictim(TierIndex tier, const Claim& claim) {
   const bool demand = claim.purpose == Purpose::kDemand;
-  std::optional<PageIndex> victim = options_.policy->Victim(tier, [&](PageIndex candidate) {
+  std::optional<PageIndex> victim = AskVictim(tier, claim.page, [&](PageIndex candidate) {
     const Page& p = pages_[candidate];
     const bool drops = demand ? MayDrop(p, tier) : FreeToLeave(p, tier);
     return drops && MayEvict(tier, candidate, claim);
@@ -86,7 +101,7 @@ bool Core::Impl::MakeRoomByOtherVictim(TierIndex tier, const Claim& claim) {
     EvictFree(tier, *victim, claim);
     return true;
   }
-  victim = options_.policy->Victim(tier, [&](PageIndex candidate) {
+  victim = AskVictim(tier, claim.page, [&](PageIndex candidate) {
     return pages_[candidate].lowest > tier + 1 && MayEvict(tier, candidate, claim);
   });
   const bool leaves = victim.has_value() && StartEviction(tier, *victim, claim);
@@ -139,6 +154,7 @@ bool Core::Impl::StartEviction(TierIndex tier, PageIndex index, const Claim& cla
   p.copies[tier].leaving = !clean;
   ++(clean ? tiers_[tier].cleaning : tiers_[tier].leaving);
   StartCopyTask(index, task);
+  if (!clean) TellDeparture(index, tier, claim.departure);
   if (clean) ++counters_.cleaned;
   if (claim.purpose == Purpose::kDemand) ++counters_.written_demand;
   if (claim.purpose == Purpose::kAhead) ++counters_.written_ahead;
@@ -174,6 +190,8 @@ std::optional<FrameIndex> Core::Impl::TakeForEviction(TierIndex tier,
   Claim own = claim;
   own.page = index;
   own.arrives = false;
+  own.departure = Departure::kVictim;
+  if (FollowsPlan() && claim.purpose == Purpose::kAhead) own.purpose = Purpose::kDemand;
   const bool room = state.pool.free_count() > TransitReserve(tier);
   if (claim.purpose == Purpose::kClean || tier == last_tier()) {
     return room ? TakeFrame(tier, own) : std::nullopt;
@@ -183,11 +201,11 @@ std::optional<FrameIndex> Core::Impl::TakeForEviction(TierIndex tier,
     if (auto frame = TakeTransit(tier, Direction::kOut, index)) return frame;
   }
   if (room) return TakeFrame(tier, own);
-  const std::optional<PageIndex> victim = options_.policy->Victim(
-      tier, [&](PageIndex candidate) { return MayEvict(tier, candidate, own); });
+  const std::optional<PageIndex> victim =
+      AskVictim(tier, index, [&](PageIndex candidate) { return MayEvict(tier, candidate, own); });
   const bool further =
       !victim.has_value() || (!FreeToLeave(pages_[*victim], tier) &&
-                              UseAt(pages_[*victim], tier) <= UseAt(pages_[index], tier));
+                              UseKnown(pages_[*victim], tier) <= UseKnown(pages_[index], tier));
   if (passes && further) {
     if (auto frame = TakeTransit(tier, Direction::kOut, index)) return frame;
   }
@@ -232,7 +250,7 @@ void Core::Impl::EvictFree(TierIndex tier, PageIndex index, const Claim& claim) 
     const bool revoked = claim.purpose == Purpose::kDemand;
     EndPrefetch(p, revoked ? &counters_.prefetch_revoked : &counters_.prefetch_wasted);
   }
-  DropCopy(index, tier);
+  DropCopy(index, tier, claim.departure);
   Recheck(index);
   ReconsiderGoal(index);
   UpdateFacts(index);

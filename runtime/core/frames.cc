@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "runtime/core/core_impl.h"
@@ -21,6 +22,7 @@ FrameIndex Core::Impl::TransitReserve(TierIndex tier) const {
 std::optional<FrameIndex> Core::Impl::TakeFrame(TierIndex tier, const Claim& claim) {
   TierState& state = tiers_[tier];
   const bool overtakes = state.starved && claim.arrival > state.starved_arrival;
+  if (overtakes) NoteShortage(tier, claim);
   if (!overtakes && EnsureRoom(tier, claim) && !NeededByHead(tier, claim)) {
     ++state.by_kind[static_cast<std::size_t>(page(claim.page).kind)];
     return state.pool.Take(claim.page);
@@ -94,7 +96,7 @@ bool Core::Impl::Settle(PageIndex index, TierIndex tier, const Claim& claim) {
   return true;
 }
 
-void Core::Impl::DropCopy(PageIndex index, TierIndex tier) {
+void Core::Impl::DropCopy(PageIndex index, TierIndex tier, Departure departure) {
   Page& p = page(index);
   PageCopy& copy = p.copies[tier];
   SLUICE_CHECK(!PinnedAt(p, tier), "I3: a pinned frame is never dropped");
@@ -103,6 +105,7 @@ void Core::Impl::DropCopy(PageIndex index, TierIndex tier) {
     options_.policy->OnRemove(tier, index);
     if (copy.told_free) --tiers_[tier].candidates_free;
   }
+  TellDeparture(index, tier, departure);
   if (copy.transit) {
     --tiers_[tier].transit_used[static_cast<std::size_t>(copy.transit_direction)];
     std::erase(transits_, index);
@@ -167,11 +170,16 @@ bool Core::Impl::PinnedAt(const Page& p, TierIndex tier) const {
          });
 }
 
-bool Core::Impl::IsCandidate(const Page& p, TierIndex tier) const {
+/// Whether nothing uses the page's frame in `tier`.
+bool Core::Impl::IsIdle(const Page& p, TierIndex tier) const {
   const PageCopy& copy = p.copies[tier];
   const bool there = copy.state == CopyState::kValid || copy.state == CopyState::kPlaced;
   if (Dies(p)) return false;
   return there && copy.readers == 0 && !copy.mapping && !copy.transit && !PinnedAt(p, tier);
+}
+
+bool Core::Impl::IsCandidate(const Page& p, TierIndex tier) const {
+  return ((p.head_wants >> tier) & 1) == 0 && IsIdle(p, tier);
 }
 
 /// A discard or free waits only for tasks of the page: all of its frames are given back soon.
@@ -207,8 +215,24 @@ Position Core::Impl::UseAt(const Page& p, TierIndex tier) const {
   return p.next_use;
 }
 
+/// The same, as far as the policy may know it.
+Position Core::Impl::UseKnown(const Page& p, TierIndex tier) const {
+  return online_ ? kNever : UseAt(p, tier);
+}
+
 void Core::Impl::UpdateFacts(PageIndex index) {
   for (TierIndex t = 0; t < last_tier(); ++t) TellPolicy(index, t);
+}
+
+PageFacts Core::Impl::FactsOf(PageIndex index, TierIndex tier) const {
+  const Page& p = pages_[index];
+  const bool overwritten =
+      UseKnown(p, tier) != kNever && p.next_use != kNever && p.next_mode == PageMode::kOverwrite;
+  return {.page = index,
+          .kind = p.kind,
+          .next_use = UseKnown(p, tier),
+          .free_to_leave = FreeToLeave(p, tier),
+          .free_to_return = !p.content || overwritten};
 }
 
 void Core::Impl::TellPolicy(PageIndex index, TierIndex tier) {
@@ -216,21 +240,46 @@ void Core::Impl::TellPolicy(PageIndex index, TierIndex tier) {
   PageCopy& copy = page(index).copies[tier];
   const bool candidate = IsCandidate(p, tier);
   if (!candidate && !copy.candidate) return;
-  const PageFacts facts{index, p.kind, UseAt(p, tier), FreeToLeave(p, tier)};
+  const PageFacts facts = FactsOf(index, tier);
   TierState& state = tiers_[tier];
   if (copy.candidate && copy.told_free) --state.candidates_free;
   if (candidate && facts.free_to_leave) ++state.candidates_free;
   if (candidate && !copy.candidate) {
+    copy.known = true;
     options_.policy->OnInsert(tier, facts);
     if (state.starved) pump_again_ = true;
   } else if (!candidate) {
     options_.policy->OnRemove(tier, index);
-  } else if (facts.next_use != copy.told_use || facts.free_to_leave != copy.told_free) {
+  } else if (facts.next_use != copy.told_use || facts.free_to_leave != copy.told_free ||
+             facts.free_to_return != copy.told_return) {
     options_.policy->OnChange(tier, facts);
   }
   copy.candidate = candidate;
   copy.told_free = facts.free_to_leave;
+  copy.told_return = facts.free_to_return;
   copy.told_use = facts.next_use;
 }
+
+/// One reference to the page in `tier`: a lease, or the source of a way up.
+void Core::Impl::TellAccess(PageIndex index, TierIndex tier) {
+  PageCopy& copy = page(index).copies[tier];
+  if (tier == last_tier() || copy.transit) return;
+  copy.known = true;
+  options_.policy->OnAccess(tier, index);
+}
+
+void Core::Impl::TellDeparture(PageIndex index, TierIndex tier, Departure departure) {
+  PageCopy& copy = page(index).copies[tier];
+  if (!std::exchange(copy.known, false)) return;
+  options_.policy->OnLeave(tier, index, departure);
+}
+
+void Core::Impl::TellFreed(PageIndex index) {
+  for (TierIndex t = 0; t < last_tier(); ++t) {
+    options_.policy->OnLeave(t, index, Departure::kFreed);
+  }
+}
+
+void Core::Impl::TellFrames(TierIndex tier) { options_.policy->OnFrames(tier, OpFramesMax(tier)); }
 
 }  // namespace sluice::core

@@ -84,12 +84,12 @@ void Core::Impl::AddGoal(PageIndex index, const Goal& goal) {
   }
   p.goal_queued = true;
   goals_.emplace(goal.position, index);
+  ++tiers_[goal.tier].goals;
 }
 
 void Core::Impl::RemoveGoal(PageIndex index) {
   Page& p = page(index);
-  if (p.goal_queued) goals_.erase({p.goal.position, index});
-  p.goal_queued = false;
+  DequeueGoal(p, index);
   p.goal = Goal{};
 }
 
@@ -128,31 +128,49 @@ void Core::Impl::ContinueGoals() {
   std::pair<Position, PageIndex> place;
   for (auto it = goals_.begin(); it != goals_.end(); it = goals_.upper_bound(place)) {
     place = *it;
-    const PageIndex index = place.second;
-    Page& p = page(index);
-    TierState& state = tiers_[p.goal.tier];
-    if (p.goal.not_before > book_.now()) continue;
-    // It must not stay in a transit frame (I9), whoever has come to want it elsewhere.
-    const bool on_its_way = p.held_tier != kNoTier && !p.write_pinned;
-    if (BlockedByQueue(p) && !on_its_way) {
-      goals_.erase({p.goal.position, index});
-      p.goal_queued = false;  // taken up again when the queue has moved on
-      continue;
-    }
-    if (state.ahead_blocked && !on_its_way) continue;
-    const Claim claim{Purpose::kAhead, UINT64_MAX, p.goal.position, index};
-    const Progress progress = Advance(index, p.goal, claim);
-    if (progress == Progress::kBlocked) {
-      state.ahead_blocked = true;
-      continue;
-    }
-    if (progress == Progress::kReady) {
-      RemoveGoal(index);
-    } else if (p.goal_queued) {
-      goals_.erase({p.goal.position, index});
-      p.goal_queued = false;
-    }
+    ContinueGoal(place.second);
+    if (GoalsBlocked()) break;
   }
+  if (holding_.empty()) return;
+  for (const PageIndex index : std::vector<PageIndex>(holding_)) {
+    if (page(index).goal_queued) ContinueGoal(index);
+  }
+}
+
+/// Whether every goal waits, but for those of pages on their way.
+bool Core::Impl::GoalsBlocked() const {
+  return std::all_of(tiers_.begin(), tiers_.end(), [](const TierState& state) {
+    return state.goals == 0 || state.ahead_blocked;
+  });
+}
+
+void Core::Impl::ContinueGoal(PageIndex index) {
+  Page& p = page(index);
+  TierState& state = tiers_[p.goal.tier];
+  if (p.goal.not_before > book_.now()) return;
+  // It must not stay in a transit frame (I9), whoever has come to want it elsewhere.
+  const bool on_its_way = p.held_tier != kNoTier && !p.write_pinned;
+  if (BlockedByQueue(p) && !on_its_way) {
+    DequeueGoal(p, index);  // taken up again when the queue has moved on
+    return;
+  }
+  if (state.ahead_blocked && !on_its_way) return;
+  const Claim claim{Purpose::kAhead, UINT64_MAX, p.goal.position, index};
+  const Progress progress = Advance(index, p.goal, claim);
+  if (progress == Progress::kBlocked) {
+    state.ahead_blocked = true;
+  } else if (progress == Progress::kReady) {
+    RemoveGoal(index);
+  } else {
+    DequeueGoal(p, index);
+  }
+}
+
+void Core::Impl::DequeueGoal(Page& p, PageIndex index) {
+  if (!p.goal_queued) return;
+  goals_.erase({p.goal.position, index});
+  --tiers_[p.goal.tier].goals;
+  p.goal_queued = false;
 }
 
 /// Walks the recorded ops from the cursor on and fetches what they need in `tier` (or, for ops of
@@ -221,17 +239,24 @@ bool Core::Impl::WantAhead(TierIndex tier, const PageRequest& request, Position 
   return true;
 }
 
+/// Whether the policy sends the page past the next tier: then no copy of it is left there.
+bool Core::Impl::PassesBy(TierIndex tier, PageIndex index) const {
+  const TierIndex next = static_cast<TierIndex>(tier + 1);
+  return pages_[index].lowest > next && options_.policy->EvictTo(tier, index) > next;
+}
+
 /// While a link has room, writes the pages that are used last, so that later evictions are free.
 void Core::Impl::CleanAhead(TierIndex tier) {
   TierState& state = tiers_[tier];
   const auto target = static_cast<std::uint32_t>(options_.clean_share * state.pool.limit());
   const Position horizon = book_.now() + options_.prefetch_ops;
+  if (FollowsPlan() || LinkFull(tier, static_cast<TierIndex>(tier + 1), Purpose::kClean)) return;
   while (state.pool.free_count() + state.candidates_free + state.leaving + state.cleaning <
          target) {
-    const std::optional<PageIndex> victim = options_.policy->Victim(tier, [&](PageIndex candidate) {
+    const std::optional<PageIndex> victim = AskVictim(tier, kNoPage, [&](PageIndex candidate) {
       const Page& p = pages_[candidate];
       return p.queue.empty() && !FreeToLeave(p, tier) && p.lowest > tier &&
-             !tiers_[tier + 1].fenced && UseAt(p, tier) >= horizon;
+             !tiers_[tier + 1].fenced && UseAt(p, tier) >= horizon && !PassesBy(tier, candidate);
     });
     if (!victim.has_value()) return;
     const Claim claim{Purpose::kClean, UINT64_MAX, UseAt(pages_[*victim], tier), *victim};

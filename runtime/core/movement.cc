@@ -16,6 +16,7 @@ Core::Impl::Progress Core::Impl::Advance(PageIndex index, const Goal& want, cons
   Page& p = page(index);
   PageCopy& copy = p.copies[want.tier];
   const bool overwrite = want.mode == PageMode::kOverwrite;
+  if (IsWrite(want.mode) && claim.purpose == Purpose::kDemand) HastenForWriter(index);
   if (copy.state == CopyState::kFilling) return Progress::kInFlight;
   if (copy.state == CopyState::kValid || (copy.state == CopyState::kPlaced && overwrite)) {
     return AdvanceResident(index, want, claim);
@@ -179,11 +180,14 @@ void Core::Impl::StartCopyTask(PageIndex index, Task task) {
   PageCopy& target = p.copies[task.target];
   SLUICE_CHECK(source.state == CopyState::kValid && target.state == CopyState::kNone,
                "I2: copies go from a valid frame to an empty one");
+  if (task.target < task.source) TellAccess(index, task.source);
   ++source.readers;
   target.frame = task.target_frame;
   target.state = CopyState::kFilling;
   ++link(task.source, task.target).in_flight[DirectionIndex(task.source, task.target)];
+  task.urgent = task.purpose == Purpose::kDemand;
   const TaskNumber number = AddTask(task);
+  if (!task.urgent && task.target > task.source) unhurried_.insert(number);
   UpdateFacts(index);
   Emit(StartCopy{number,
                  index,
@@ -194,7 +198,7 @@ void Core::Impl::StartCopyTask(PageIndex index, Task task) {
                  task.target,
                  task.target_frame,
                  task.map,
-                 task.purpose == Purpose::kDemand});
+                 task.urgent});
 }
 
 bool Core::Impl::LinkFull(TierIndex source, TierIndex target, Purpose purpose) {
@@ -235,6 +239,7 @@ void Core::Impl::On(const TaskDone& event) {
   SLUICE_CHECK(found != tasks_.end(), "a task is reported once");
   const Task task = found->second;
   tasks_.erase(found);
+  unhurried_.erase(event.task);
   ++tasks_since_progress_;
   --page(task.page).tasks;
   switch (task.kind) {
@@ -303,6 +308,7 @@ void Core::Impl::On(const TaskFailed& event) {
   SLUICE_CHECK(found != tasks_.end(), "a task is reported once");
   const Task task = found->second;
   tasks_.erase(found);
+  unhurried_.erase(event.task);
   Page& p = page(task.page);
   --p.tasks;
   AbandonTarget(task);

@@ -29,9 +29,12 @@ struct PageCopy {
   bool leaving = false;  ///< to be dropped when its page-out is done
   bool transit = false;  ///< sits in a transit frame
   Direction transit_direction = Direction::kIn;
-  bool candidate = false;  ///< the policy knows it as evictable
+  bool known = false;      ///< the policy knows it as being here,
+  bool candidate = false;  ///< and as evictable
   bool told_free = false;  ///< facts as the policy knows them
+  bool told_return = false;
   Position told_use = kNever;
+  Position stays_for = kNever;  ///< what a plan wants here for this use does not leave before it
 };
 
 struct Ticket;
@@ -52,6 +55,7 @@ struct Ticket {
   TicketNumber number = 0;
   OpNumber op = 0;
   LaneIndex lane = 0;
+  Position position = kNever;  ///< the step of the schedule that it is
   std::uint64_t arrival = 0;
   bool granted = false;
   std::uint32_t unready = 0;
@@ -94,6 +98,7 @@ struct Page {
   FrameIndex held_frame = kNoFrame;
   TierIndex held_tier = kNoTier;
   std::vector<Need*> queue;
+  std::uint8_t head_wants = 0;  ///< bit t: the ticket at the head waits to lease it in tier t
 
   Position next_use = kNever;
   TierIndex next_tier = kNoTier;
@@ -121,6 +126,8 @@ struct Claim {
   PageIndex mover = kNoPage;
   /// The frame is where the mover's ticket wants it, or where a page in transit must stay.
   bool arrives = false;
+  /// What the policy is told of the page that leaves.
+  Departure departure = Departure::kVictim;
 };
 
 enum class TaskKind : std::uint8_t { kCopy, kFill, kMap };
@@ -135,6 +142,7 @@ struct Task {
   bool map = false;
   bool evict = false;  ///< the source is to be dropped afterwards
   Purpose purpose = Purpose::kDemand;
+  bool urgent = false;  ///< a ticket is known to wait for it
 };
 
 }  // namespace sluice::core

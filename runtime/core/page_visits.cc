@@ -6,113 +6,19 @@
 #include <utility>
 
 #include "base/check.h"
+#include "runtime/core/page_events.h"
 
 namespace sluice::core {
 namespace {
 
-/// What happens to one run of bytes of a page.
-enum class Effect : std::uint8_t { kNone, kRead, kWrite, kReadWrite, kOverwrite, kDiscard };
-
-/// One access or discard, cut to one page.
-struct Touch {
-  std::uint32_t op = 0;
-  bool is_discard = false;
-  bool above = false;
-  Effect effect = Effect::kNone;
-  std::uint64_t begin = 0;  ///< within the page
-  std::uint64_t end = 0;
-};
-
-/// Touches of one op on one page; a discard after an op is an event of its own.
-struct Event {
-  std::uint32_t op = 0;
-  bool is_discard = false;
-  bool above = false;
-  std::vector<Touch> touches;
-};
-
-bool Reads(Effect effect) {
-  return effect == Effect::kRead || effect == Effect::kWrite || effect == Effect::kReadWrite;
-}
-
-bool Writes(Effect effect) {
-  return effect == Effect::kWrite || effect == Effect::kReadWrite || effect == Effect::kOverwrite;
-}
-
-Effect EffectOf(AccessMode mode) {
-  switch (mode) {
-    case AccessMode::kRead:
-      return Effect::kRead;
-    case AccessMode::kWrite:
-      return Effect::kWrite;
-    case AccessMode::kReadWrite:
-      return Effect::kReadWrite;
-    case AccessMode::kOverwrite:
-      return Effect::kOverwrite;
-  }
-  return Effect::kReadWrite;
-}
-
-/// Numbers the pages that a schedule touches and collects the events of each.
-class EventCollector {
- public:
-  EventCollector(const Schedule& schedule, TierKind lowest_above)
-      : schedule_(schedule), lowest_above_(lowest_above) {
-    for (std::uint32_t op = 0; op < schedule.ops.size(); ++op) {
-      for (const ScheduleAccess& access : schedule.ops[op].accesses) {
-        const bool above = access.tier.kind <= lowest_above_;
-        Add(access, {.op = op, .above = above, .effect = EffectOf(access.mode)});
-      }
-      for (const ScheduleAccess& access : schedule.ops[op].discards) {
-        Add(access, {.op = op, .is_discard = true, .effect = Effect::kDiscard});
-      }
-    }
-  }
-
-  std::vector<std::vector<Event>> Take() { return std::move(events_); }
-
- private:
-  void Add(const ScheduleAccess& access, Touch touch) {
-    const ScheduleTensor& tensor = schedule_.tensors[access.tensor];
-    const std::uint64_t offset = std::min(access.range.offset, tensor.bytes);
-    const std::uint64_t bytes = std::min(access.range.bytes, tensor.bytes - offset);
-    const std::uint64_t begin = tensor.segment_offset + offset;
-    const std::uint64_t end = begin + bytes;
-    const std::uint64_t page_bytes = schedule_.page_bytes;
-    for (std::uint64_t page = begin / page_bytes; page * page_bytes < end; ++page) {
-      touch.begin = std::max(begin, page * page_bytes) - page * page_bytes;
-      touch.end = std::min(end, (page + 1) * page_bytes) - page * page_bytes;
-      AddTouch(PageOf(tensor.segment, page), touch);
-    }
-  }
-
-  std::uint32_t PageOf(std::uint32_t segment, std::uint64_t page) {
-    const auto next = static_cast<std::uint32_t>(events_.size());
-    const auto [entry, inserted] = pages_.try_emplace({segment, page}, next);
-    if (inserted) events_.emplace_back();
-    return entry->second;
-  }
-
-  void AddTouch(std::uint32_t page, const Touch& touch) {
-    std::vector<Event>& events = events_[page];
-    const bool same = !events.empty() && events.back().op == touch.op &&
-                      events.back().is_discard == touch.is_discard;
-    if (!same) events.push_back({.op = touch.op, .is_discard = touch.is_discard});
-    events.back().above |= touch.above;
-    events.back().touches.push_back(touch);
-  }
-
-  const Schedule& schedule_;
-  const TierKind lowest_above_;
-  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> pages_;
-  std::vector<std::vector<Event>> events_;
-};
+/// Of all pages of a schedule: less than a tenth of a second.
+constexpr std::uint64_t kCostMax = std::uint64_t{1} << 26;
 
 /// The effect of an event on the bytes from `begin` to the next cut: a read anywhere in the op
 /// comes before its overwrites.
-Effect EffectAt(const Event& event, std::uint64_t begin) {
+Effect EffectAt(const PageEvent& event, std::uint64_t begin) {
   Effect effect = Effect::kNone;
-  for (const Touch& touch : event.touches) {
+  for (const PageTouch& touch : event.touches) {
     if (begin < touch.begin || begin >= touch.end) continue;
     if (Reads(effect) || Reads(touch.effect)) {
       const bool writes = Writes(effect) || Writes(touch.effect);
@@ -125,10 +31,10 @@ Effect EffectAt(const Event& event, std::uint64_t begin) {
 }
 
 /// The first bytes of the runs into which the touches of a page divide it.
-std::vector<std::uint64_t> CutsOf(const std::vector<Event>& events) {
+std::vector<std::uint64_t> CutsOf(const std::vector<PageEvent>& events) {
   std::vector<std::uint64_t> cuts;
-  for (const Event& event : events) {
-    for (const Touch& touch : event.touches) {
+  for (const PageEvent& event : events) {
+    for (const PageTouch& touch : event.touches) {
       cuts.push_back(touch.begin);
       cuts.push_back(touch.end);
     }
@@ -161,8 +67,9 @@ std::vector<bool> NeededBefore(std::span<const Effect> effects) {
 }
 
 /// Two rounds forwards settle which content there is, who wrote it and who has met it since.
-std::vector<RunState> StatesOf(std::span<const Event> events, std::span<const Effect> effects) {
-  const std::vector<bool> needed = NeededBefore(effects);
+std::vector<RunState> StatesOf(std::span<const PageEvent> events,
+                               std::span<const Effect> effects,
+                               const std::vector<bool>& needed) {
   std::vector<RunState> states(effects.size());
   bool defined = true;
   bool fresh = false;
@@ -181,20 +88,53 @@ std::vector<RunState> StatesOf(std::span<const Event> events, std::span<const Ef
   return states;
 }
 
-std::vector<PageVisit> VisitsOfPage(std::uint32_t page, const std::vector<Event>& events) {
+/// Follows what event `from` wrote above in one run of bytes: see PageVisit::fresh_ops.
+void FollowWrite(std::span<const PageEvent> events,
+                 const std::vector<bool>& needed,
+                 std::size_t from,
+                 std::uint32_t op_count,
+                 PageVisit* visit) {
+  for (std::size_t step = 1; step <= events.size(); ++step) {
+    const std::size_t at = (from + step) % events.size();
+    if (!needed[at]) return;
+    const PageEvent& event = events[at];
+    if (event.is_discard) continue;
+    const bool wraps = from + step >= events.size();
+    const std::uint32_t ops = event.op + (wraps ? op_count : 0) - visit->op;
+    if (ops >= visit->fresh_ops) {
+      visit->fresh_ops = ops;
+      visit->fresh_meets_below = !event.above;
+    }
+    if (!event.above || event.writes) return;
+  }
+}
+
+/// How many touches VisitsOfPage looks at.
+std::uint64_t CostOf(const std::vector<PageEvent>& events, std::span<const std::uint64_t> cuts) {
+  std::uint64_t touches = 0;
+  for (const PageEvent& event : events) touches += event.touches.size();
+  return cuts.size() * touches;
+}
+
+std::vector<PageVisit> VisitsOfPage(const std::vector<PageEvent>& events,
+                                    std::span<const std::uint64_t> cuts,
+                                    std::uint32_t op_count) {
   std::vector<PageVisit> all(events.size());
   for (std::size_t i = 0; i < events.size(); ++i) {
-    all[i] = {.page = page, .op = events[i].op, .above = events[i].above};
+    all[i] = {.op = events[i].op, .above = events[i].above, .writes = events[i].writes};
   }
-  for (const std::uint64_t begin : CutsOf(events)) {
+  for (const std::uint64_t begin : cuts) {
     std::vector<Effect> effects(events.size());
     for (std::size_t i = 0; i < events.size(); ++i) effects[i] = EffectAt(events[i], begin);
-    const std::vector<RunState> states = StatesOf(events, effects);
+    const std::vector<bool> needed = NeededBefore(effects);
+    const std::vector<RunState> states = StatesOf(events, effects, needed);
     for (std::size_t i = 0; i < events.size(); ++i) {
-      all[i].writes |= Writes(effects[i]);
       all[i].alive_before |= states[i].alive_before;
       all[i].fresh_after |= states[i].fresh_after;
       all[i].unmet_after |= states[i].unmet_after;
+      if (events[i].above && Writes(effects[i])) {
+        FollowWrite(events, needed, i, op_count, &all[i]);
+      }
     }
   }
   std::vector<PageVisit> visits;
@@ -208,11 +148,22 @@ std::vector<PageVisit> VisitsOfPage(std::uint32_t page, const std::vector<Event>
 
 PageVisits VisitsOf(const Schedule& schedule, TierKind lowest_above) {
   SLUICE_CHECK(schedule.page_bytes > 0, "a schedule knows its page size");
-  const std::vector<std::vector<Event>> events = EventCollector(schedule, lowest_above).Take();
   PageVisits result{.op_count = static_cast<std::uint32_t>(schedule.ops.size())};
-  result.visits.reserve(events.size());
-  for (std::uint32_t page = 0; page < events.size(); ++page) {
-    result.visits.push_back(VisitsOfPage(page, events[page]));
+  std::map<std::vector<PageVisit>, std::size_t> items;
+  std::uint64_t cost_left = kCostMax;
+  for (const PageRun& run : CollectPageRuns(schedule, lowest_above)) {
+    const std::vector<std::uint64_t> cuts = CutsOf(run.events);
+    const std::uint64_t cost = CostOf(run.events, cuts);
+    if (cost > cost_left) continue;
+    cost_left -= cost;
+    std::vector<PageVisit> visits = VisitsOfPage(run.events, cuts, result.op_count);
+    if (visits.empty()) continue;
+    const auto [item, added] = items.try_emplace(visits, result.visits.size());
+    if (added) {
+      result.visits.push_back(std::move(visits));
+      result.pages.push_back(0);
+    }
+    result.pages[item->second] += run.pages;
   }
   return result;
 }

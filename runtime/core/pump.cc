@@ -22,6 +22,7 @@ void Core::Impl::Pump() {
       PumpOnce();
     } while (pump_again_);
   } while (tasks_.empty() && FailStuckTicket());
+  HastenForRoom();
 }
 
 void Core::Impl::ResetPumpState() {
@@ -32,12 +33,14 @@ void Core::Impl::ResetPumpState() {
     state.deficit = 0;
     state.no_victim = false;
   }
+  shortages_.clear();
   std::erase_if(kills_, [](const auto& kill) { return kill->pages_left == 0; });
 }
 
 void Core::Impl::PumpOnce() {
   ResetPumpState();
   ContinueTransits();
+  shortages_.clear();  // only what tickets lack counts
   lanes_waiting_.clear();
   for (std::size_t i = 0; i < pending_.size();) {
     Ticket* ticket = pending_[i];
@@ -46,28 +49,56 @@ void Core::Impl::PumpOnce() {
     lanes_waiting_.insert(ticket->lane);
     ++i;
   }
+  const std::size_t of_tickets = shortages_.size();
   WorkOnReservations();
   VacateBudgets();
+  ContinueLeaves();
   ContinueGoals();
   for (TierIndex t = 0; t < last_tier(); ++t) PrefetchInto(t);
   for (TierIndex t = 0; t < last_tier(); ++t) CleanAhead(t);
+  shortages_.resize(of_tickets);
+}
+
+/// Whether the claim's ticket gets no further frame in `tier` in this pump, whatever it is for.
+bool Core::Impl::IsDry(TierIndex tier, const Claim& claim) {
+  const TierState& state = tiers_[tier];
+  return state.pool.free_count() <= TransitReserve(tier) &&
+         (state.no_victim || NothingCanLeave(tier, claim));
+}
+
+/// Whether the page's next step is into a frame of the tier where it is wanted.
+bool Core::Impl::NeedsFrameNow(const PageRequest& request) const {
+  const Page& p = pages_[request.page];
+  if (p.copies[request.tier].state != CopyState::kNone || p.held_tier != kNoTier) return false;
+  return !p.content || request.mode == PageMode::kOverwrite ||
+         p.copies[request.tier + 1].state == CopyState::kValid;
 }
 
 /// Moves on every need of the ticket that is not under way; grants it when all are ready.
 void Core::Impl::WorkOn(Ticket& ticket) {
   std::vector<std::uint32_t> work;
   work.swap(ticket.work);
+  TierIndex dry = kNoTier;
   for (std::uint32_t ordinal : work) {
     Need& need = ticket.needs[ordinal];
     need.queued = false;
     if (need.ready || !need.locked) continue;
     const PageRequest& request = need.request;
+    if (request.tier == dry && NeedsFrameNow(request)) {
+      NoteShortage(dry, {.arrival = ticket.arrival, .page = request.page});
+      need.queued = true;
+      ticket.work.push_back(ordinal);
+      continue;
+    }
     const Goal want{request.tier, request.mode, request.map, 0};
     const Claim claim{Purpose::kDemand, ticket.arrival, 0, request.page};
+    const std::size_t others = shortages_.size();
     const Progress progress = Advance(request.page, want, claim);
+    if (progress != Progress::kBlocked) shortages_.resize(others);  // it found another way
     if (progress == Progress::kBlocked && !need.queued) {
       need.queued = true;
       ticket.work.push_back(ordinal);
+      if (IsDry(request.tier, claim)) dry = request.tier;
     }
     if (progress == Progress::kReady) MarkReady(need, IsReady(need));
   }
@@ -163,6 +194,7 @@ bool Core::Impl::RefuseStuckChange() {
     if (!state.budget_target.has_value()) continue;
     state.pool.SetLimit(state.budget_before);
     state.budget_target.reset();
+    TellFrames(t);
     Emit(BudgetRefused{t});
     return true;
   }

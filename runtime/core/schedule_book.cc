@@ -67,7 +67,8 @@ bool ScheduleBook::Advance(const Acquire& acquire) {
     ++now_;
     return false;
   }
-  now_ = std::max<std::uint64_t>(now_, lane->second[next] + 1);
+  last_ = lane->second[next];
+  now_ = std::max<std::uint64_t>(now_, last_ + 1);
   ++next;
   return true;
 }
@@ -98,7 +99,84 @@ void ScheduleBook::Index(Recording* recording) {
   }
   recording->first_use = std::move(first);
   recording->uses = std::move(uses);
+  recording->fingerprint = Fingerprint(*recording);
+  IndexDeaths(recording);
   IndexEntries(recording);
+}
+
+void ScheduleBook::NoteDeath(PageIndex page) {
+  if (!running_) return;
+  recording_.deaths.push_back({page, static_cast<std::uint32_t>(recording_.steps.size())});
+}
+
+/// FNV-1a over all that a plan is made from (Fowler, Noll, Vo; draft-eastlake-fnv).
+std::uint64_t ScheduleBook::Fingerprint(const Recording& recording) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  const auto add = [&hash](std::uint64_t value) { hash = (hash ^ value) * 0x100000001b3; };
+  for (const Step& step : recording.steps) {
+    for (const std::uint64_t value : {step.lane, step.name, step.count}) add(value);
+  }
+  for (const PageRequest& request : recording.requests) {
+    add(request.page);
+    add(request.tier);
+    add(static_cast<std::uint64_t>(request.mode));
+    add(request.map ? 1 : 0);
+  }
+  for (const Death& death : recording.deaths) {
+    add(death.page);
+    add(death.step);
+  }
+  return hash;
+}
+
+std::uint64_t ScheduleBook::FingerprintOf(KeyIndex key) const {
+  const auto found = schedules_.find(key);
+  return found == schedules_.end() ? 0 : found->second.fingerprint;
+}
+
+void ScheduleBook::IndexDeaths(Recording* recording) {
+  for (const Death& death : recording->deaths) {
+    if (death.page + 1 >= recording->first_use.size()) continue;
+    const auto begin = recording->uses.begin() + recording->first_use[death.page];
+    const auto end = recording->uses.begin() + recording->first_use[death.page + 1];
+    const auto after = std::lower_bound(
+        begin, end, death.step, [](const Use& use, std::uint32_t step) { return use.step < step; });
+    if (after != begin) (after - 1)->dies = true;
+  }
+}
+
+std::vector<PlanUse> ScheduleBook::UsesOf(const Recording& recording, PageIndex page) {
+  std::vector<PlanUse> uses;
+  for (std::uint32_t u = recording.first_use[page]; u < recording.first_use[page + 1]; ++u) {
+    const Use& use = recording.uses[u];
+    const PageRequest& request = recording.requests[use.request];
+    uses.push_back({use.step, request.tier, request.mode, request.map, use.dies});
+  }
+  return uses;
+}
+
+std::vector<PlanItem> ScheduleBook::Items(KeyIndex key) const {
+  std::vector<PlanItem> items;
+  const auto found = schedules_.find(key);
+  if (found == schedules_.end()) return items;
+  const Recording& recording = found->second;
+  for (PageIndex page = 0; page + 1 < recording.first_use.size(); ++page) {
+    if (recording.first_use[page] == recording.first_use[page + 1]) continue;
+    std::vector<PlanUse> uses = UsesOf(recording, page);
+    const bool goes_on = !items.empty() && items.back().first_page + items.back().pages == page &&
+                         items.back().uses == uses;
+    if (!goes_on) items.push_back({.first_page = page, .uses = std::move(uses)});
+    ++items.back().pages;
+  }
+  return items;
+}
+
+std::vector<RecordedStep> ScheduleBook::Steps(KeyIndex key) const {
+  std::vector<RecordedStep> steps;
+  const auto found = schedules_.find(key);
+  if (found == schedules_.end()) return steps;
+  for (const Step& step : found->second.steps) steps.push_back({step.lane, step.name});
+  return steps;
 }
 
 void ScheduleBook::IndexEntries(Recording* recording) {

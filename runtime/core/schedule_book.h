@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/core/events.h"
+#include "runtime/core/plan.h"
 #include "runtime/core/types.h"
 #include "sluice/policy.h"
 
@@ -36,11 +37,28 @@ class ScheduleBook {
   /// the step that was expected; false without a schedule, after a divergence, outside iterations.
   bool Advance(const Acquire& acquire);
 
+  /// The content of `page` is dead after the last step so far.
+  void NoteDeath(PageIndex page);
+
+  /// What is recorded of `key`: pages that are used alike, and the lane and name of every step.
+  /// Empty without a recording.
+  std::vector<PlanItem> Items(KeyIndex key) const;
+  std::vector<RecordedStep> Steps(KeyIndex key) const;
+
+  /// Tells recordings apart; 0 without one.
+  std::uint64_t FingerprintOf(KeyIndex key) const;
+
+  /// Whether an iteration of `key` has begun and not ended.
+  bool Running(KeyIndex key) const { return running_ && key_ == key; }
   /// Whether a schedule is being followed.
   bool following() const { return followed_ != nullptr && !diverged_; }
   std::uint64_t divergences() const { return divergences_; }
+  /// The position of the step that Advance was told last, where it was expected.
+  Position last() const { return base_ + last_; }
   /// The position after the last step.
   Position now() const { return base_ + now_; }
+  /// Of the first step of the running iteration.
+  Position base() const { return base_; }
 
   /// The first use of `page` at or after `position`. REQUIRES: following().
   NextUse NextUseFrom(PageIndex page, Position position) const;
@@ -63,10 +81,18 @@ class ScheduleBook {
   struct Use {
     std::uint32_t step = 0;
     std::uint32_t request = 0;
+    bool dies = false;
+  };
+  /// The page's content is dead after the step before `step`.
+  struct Death {
+    PageIndex page = 0;
+    std::uint32_t step = 0;
   };
   struct Recording {
     std::vector<Step> steps;
     std::vector<PageRequest> requests;
+    std::vector<Death> deaths;
+    std::uint64_t fingerprint = 0;
     std::map<LaneIndex, std::vector<std::uint32_t>> lanes;
     /// Uses of page p: uses[first_use[p] .. first_use[p + 1]), in order.
     std::vector<std::uint32_t> first_use;
@@ -76,7 +102,10 @@ class ScheduleBook {
   };
 
   static void Index(Recording* recording);
+  static std::uint64_t Fingerprint(const Recording& recording);
+  static void IndexDeaths(Recording* recording);
   static void IndexEntries(Recording* recording);
+  static std::vector<PlanUse> UsesOf(const Recording& recording, PageIndex page);
   static bool Same(const Recording& recording, const Step& step, const Acquire& acquire);
   static NextUse Describe(const Recording& recording, const Use& use, Position base);
 
@@ -89,6 +118,7 @@ class ScheduleBook {
   bool diverged_ = false;
   Position base_ = 0;
   std::uint64_t now_ = 0;
+  std::uint64_t last_ = 0;
   std::uint64_t divergences_ = 0;
 };
 

@@ -49,6 +49,10 @@ std::string Text(const SetBudget& e) {
 std::string Text(const AbandonCopies& e) {
   return fmt::format("abandon copies in {} frames", e.frames.size());
 }
+std::string Text(const AdoptPlan& e) {
+  return e.plan == nullptr ? fmt::format("no plan for key {}", e.key)
+                           : fmt::format("plan for key {} steps {}", e.key, e.plan->leaves.size());
+}
 
 std::string Text(const StartCopy& a) {
   return fmt::format("copy task {} page {} generation {} tier {} frame {} -> tier {} frame {}{}",
@@ -60,6 +64,9 @@ std::string Text(const StartCopy& a) {
                      a.target,
                      a.target_frame,
                      a.urgent ? " urgent" : "");
+}
+std::string Text(const HastenCopy& a) {
+  return fmt::format("hasten task {} -> tier {} frame {}", a.task, a.target, a.target_frame);
 }
 std::string Text(const StartFill& a) {
   return fmt::format("fill task {} page {} tier {} frame {} kind {}",

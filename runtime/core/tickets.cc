@@ -8,16 +8,20 @@ namespace sluice::core {
 
 void Core::Impl::On(const Acquire& event) {
   const bool followed = book_.following();
-  if (book_.Advance(event)) {
+  const bool expected = book_.Advance(event);
+  options_.policy->OnStep(book_.now());
+  if (expected) {
     for (const PageRequest& request : event.requests) RefreshNextUse(request.page, book_.now());
   } else if (followed && !book_.following()) {
     RefreshNextUses();  // diverged: what was foreseen no longer counts
+    LeavePlan();
   }
   if (RefuseTooLarge(event) || RefuseLost(event)) return;
   auto ticket = std::make_unique<Ticket>();
   ticket->number = event.ticket;
   ticket->op = event.op;
   ticket->lane = event.lane;
+  if (expected) ticket->position = book_.last();
   ticket->needs.reserve(event.requests.size());
   for (const PageRequest& request : event.requests) {
     SLUICE_CHECK(
@@ -28,6 +32,7 @@ void Core::Impl::On(const Acquire& event) {
     ticket->pinned += request.leases;
   }
   QueueNeeds(std::move(ticket));
+  if (expected) TakePlannedStep(book_.last());
 }
 
 bool Core::Impl::RefuseTooLarge(const Acquire& event) {
@@ -62,6 +67,7 @@ void Core::Impl::QueueNeeds(std::unique_ptr<Ticket> owned) {
   pending_.push_back(&ticket);
   SLUICE_CHECK(tickets_.emplace(ticket.number, std::move(owned)).second,
                "ticket numbers are unique");
+  NoteHead();
   for (std::uint32_t i = 0; i < ticket.needs.size(); ++i) {
     Need& need = ticket.needs[i];
     Page& p = page(need.request.page);
@@ -135,6 +141,25 @@ void Core::Impl::Recheck(PageIndex index) {
   }
 }
 
+/// What the ticket at the head waits for where it is nobody may evict (see WantedUpTo): such pages
+/// are no candidates, so that nobody looks at them in vain.
+void Core::Impl::NoteHead() {
+  Ticket* const head = pending_.empty() ? nullptr : pending_.front();
+  if (head == head_) return;
+  head_ = head;
+  if (head_ == nullptr) return;
+  SetHeadWants(*head_, true);
+}
+
+void Core::Impl::SetHeadWants(const Ticket& ticket, bool wants) {
+  for (const Need& need : ticket.needs) {
+    Page& p = page(need.request.page);
+    const unsigned bits = wants ? 1U << need.request.tier : 0;
+    p.head_wants = static_cast<std::uint8_t>(bits);
+    UpdateFacts(need.request.page);
+  }
+}
+
 void Core::Impl::Grant(Ticket& ticket) {
   ticket.granted = true;
   tasks_since_progress_ = 0;
@@ -146,14 +171,17 @@ void Core::Impl::Grant(Ticket& ticket) {
   for (Need& need : ticket.needs) {
     const PageIndex index = need.request.page;
     Page& p = page(index);
+    p.head_wants = 0;
     ++p.pins;
     ++pinned_pages_;
     if (IsWrite(need.request.mode)) PinForWrite(index, need.request);
     grant.frames.push_back(p.copies[need.request.tier].frame);
     p.copies[need.request.tier].leaving = false;
+    TellAccess(index, need.request.tier);
     UpdateFacts(index);
   }
   Emit(std::move(grant));
+  NoteHead();
   if (ticket.needs.empty()) Forget(ticket.number);
 }
 
@@ -202,6 +230,7 @@ void Core::Impl::On(const Release& event) {
   }
   if (ticket.pinned > 0) return;
   if (--holders_.at(ticket.op).tickets == 0) holders_.erase(ticket.op);
+  EndPlannedStep(ticket.position);
   Forget(ticket.number);
 }
 
@@ -215,6 +244,8 @@ void Core::Impl::FailTicketWith(Ticket& ticket, FailTicket failure) {
   failure.ticket = ticket.number;
   tasks_since_progress_ = 0;
   std::erase(pending_, &ticket);
+  if (head_ == &ticket) SetHeadWants(ticket, false);
+  NoteHead();
   Emit(failure);
   Dequeue(ticket);
   Forget(ticket.number);
@@ -253,6 +284,7 @@ void Core::Impl::Kill(TicketKind kind, PageIndex first_page, std::uint32_t pages
   kills_.push_back(std::move(ticket));
   for (PageIndex i = first_page; i < first_page + pages; ++i) {
     SLUICE_CHECK(i < pages_.size() && pages_[i].exists, "only living pages are discarded");
+    book_.NoteDeath(i);
     raw->needs.push_back(Need{raw, PageRequest{.page = i, .mode = PageMode::kOverwrite}});
     if (kind == TicketKind::kFree) page(i).dying = true;
   }
@@ -274,6 +306,7 @@ bool Core::Impl::FinishKill(PageIndex index) {
   if (ticket.kind == TicketKind::kFree) {
     --tiers_[p.lowest].committed;
     RemoveGoal(index);
+    TellFreed(index);
     p = Page{};
   } else {
     ReconsiderGoal(index);

@@ -54,9 +54,10 @@ absl::StatusOr<std::unique_ptr<io::PageStore>> CreateStore(const io::PageStoreOp
                                                            const IoOptions& io,
                                                            const BackendHooks& hooks,
                                                            base::WorkerPool& workers) {
-  if (io.more_directories.empty()) return io::PageStore::Create(store, workers);
-  io::DriveSetOptions drives{
-      .store = store, .directories = {io.directory}, .on_fenced = hooks.on_drive_fenced};
+  io::DriveSetOptions drives{.store = store,
+                             .directories = {io.directory},
+                             .rates = hooks.drive_rates,
+                             .on_fenced = hooks.on_drive_fenced};
   for (const std::string& directory : io.more_directories) drives.directories.push_back(directory);
   return io::CreateDriveSet(drives, workers);
 }
@@ -171,7 +172,7 @@ void Backends::MakeTiers(const RuntimeOptions& options, const FrameCounts& frame
   if (device_ != nullptr) {
     tiers.push_back(Tier{kHbm0, frames.hbm, MakeDeviceTier(*device_)});
   }
-  tiers.push_back(Tier{kDram0, frames.dram, MakeHostTier(*arenas_)});
+  tiers.push_back(Tier{kDram0, frames.dram, MakeHostTier(*arenas_, store_.get())});
   if (store_ != nullptr) tiers.push_back(Tier{kNvme0, frames.nvme, nullptr});
   tiers_ = std::make_unique<TierSet>(
       options.page_bytes.count(), std::move(tiers), device_.get(), store_.get());

@@ -23,6 +23,8 @@ namespace sluice::engine {
 struct BackendHooks {
   /// Told of a drive that failed, see io::DriveSetOptions.
   std::function<void(io::FencedDrive)> on_drive_fenced;
+  /// Instead of measuring the drives, see io::DriveSetOptions.
+  std::vector<double> drive_rates;
   std::function<std::unique_ptr<io::PageStore>(std::unique_ptr<io::PageStore>)> wrap_store;
   std::function<std::unique_ptr<device::Device>(std::unique_ptr<device::Device>)> wrap_device;
   /// The nodes to lay dram on instead of those of the machine; a node may be named more than once.

@@ -14,6 +14,8 @@ void CoreThread::Perform(const core::StartCopy& action) {
   parts_.mover->Copy(action, owners_.Owner(action.page));
 }
 
+void CoreThread::Perform(const core::HastenCopy& action) { parts_.mover->Hasten(action); }
+
 void CoreThread::Perform(const core::StartFill& action) {
   if (parts_.mover->Fill(action, owners_.Owner(action.page))) {
     waiting_.push_back(core::TaskDone{action.task});

@@ -27,6 +27,7 @@ CoreSnapshot CoreThread::Snapshot() const {
   for (core::TierIndex tier = 0; tier < parts_.tiers->size(); ++tier) {
     snapshot.tiers.push_back(parts_.core->tier(tier));
   }
+  if (parts_.planner != nullptr) snapshot.plans = parts_.planner->stats();
   return snapshot;
 }
 
@@ -238,6 +239,11 @@ void CoreThread::On(DriveFencedNotice& notice) {
   Feed(core::AbandonCopies{std::move(notice.drive.slots)});
 }
 
+void CoreThread::On(PlanNotice& notice) {
+  parts_.planner->Note(notice);
+  if (!stopping_) Feed(std::move(notice.event));
+}
+
 void CoreThread::On(StopNotice&) {
   stopping_ = true;
   tickets_.ForEach([this](const TicketBook::Entry& entry) {
@@ -278,6 +284,7 @@ void CoreThread::Feed(core::Event event) {
     actions_.clear();
     parts_.core->Handle(next, &actions_);
     if (parts_.log != nullptr) parts_.log->Add(next, actions_);
+    if (parts_.planner != nullptr) parts_.planner->Observe(*parts_.core, next, actions_);
     for (core::Action& action : actions_) {
       std::visit([this](auto& each) { Perform(each); }, action);
     }

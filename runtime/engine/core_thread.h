@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/core/core.h"
+#include "runtime/engine/background_planner.h"
 #include "runtime/engine/data_mover.h"
 #include "runtime/engine/event_history.h"
 #include "runtime/engine/event_log.h"
@@ -25,6 +26,7 @@ namespace sluice::engine {
 struct CoreSnapshot {
   core::CoreCounters counters;
   std::vector<core::TierCounters> tiers;
+  PlanStats plans;
 };
 
 /// The only caller of the core: takes messages, feeds events, carries out actions. It never touches
@@ -40,8 +42,9 @@ class CoreThread {
     DataMover* mover = nullptr;
     Logger* logger = nullptr;
     HealthMonitor* health = nullptr;
-    EventListener* listener = nullptr;  ///< may be null
-    EventLog* log = nullptr;            ///< null unless events are recorded
+    EventListener* listener = nullptr;     ///< may be null
+    EventLog* log = nullptr;               ///< null unless events are recorded
+    BackgroundPlanner* planner = nullptr;  ///< null unless the policy follows plans
     double stall_seconds = 10;
     std::vector<int> cpus;
     std::vector<FallbackEvent> fallbacks;  ///< announced when the thread starts
@@ -80,6 +83,7 @@ class CoreThread {
   void On(CancelNotice& notice);
   void On(ReleaseFramesNotice& notice);
   void On(DriveFencedNotice& notice);
+  void On(PlanNotice& notice);
   void On(StopNotice& notice);
   void NoteSuccess(const TaskBook::Task& task);
   void NoteFailure(const Completion& completion, const TaskBook::Task& task);
@@ -91,6 +95,7 @@ class CoreThread {
   // Events and actions.
   void Feed(core::Event event);
   void Perform(const core::StartCopy& action);
+  void Perform(const core::HastenCopy& action);
   void Perform(const core::StartFill& action);
   void Perform(const core::StartMap& action);
   void Perform(const core::DropFrame& action);

@@ -95,6 +95,11 @@ void DataMover::Submit(const core::StartCopy& order, const Segment& segment, io:
   }
 }
 
+void DataMover::Hasten(const core::HastenCopy& order) {
+  // Between memories copies are done in their order.
+  if (parts_.tiers->is_store(order.target)) parts_.tiers->store()->Hasten(order.target_frame);
+}
+
 void DataMover::FinishCopy(const CopyJob& job, const absl::Status& status) {
   const core::StartCopy& order = job.order;
   LinkMeter& meter = parts_.meters->Of(LinkOf(order), DirectionOf(order));

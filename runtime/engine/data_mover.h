@@ -40,6 +40,8 @@ class DataMover {
   explicit DataMover(Parts parts);
 
   void Copy(const core::StartCopy& order, const SegmentPtr& segment);
+  /// A copy that was started and did not end has become urgent.
+  void Hasten(const core::HastenCopy& order);
   /// True when the task is complete already: nothing was to be done, and no Completion follows.
   bool Fill(const core::StartFill& order, const SegmentPtr& segment);
   void Map(const core::StartMap& order, const SegmentPtr& segment);

@@ -8,7 +8,7 @@
 namespace sluice::engine {
 namespace {
 
-std::string_view Message(const absl::Status& status) { return base::ToStd(status.message()); }
+std::string_view TextOf(const absl::Status& status) { return base::ToStd(status.message()); }
 
 }  // namespace
 
@@ -22,13 +22,13 @@ void HealthMonitor::NoteFallback(const FallbackEvent& event) {
 void HealthMonitor::NoteFenced(const TierFencedEvent& event) {
   base::MutexLock lock(mutex_);
   fenced_[event.tier] =
-      fmt::format("{} takes no pages: {}", ToString(event.tier), Message(event.cause));
+      fmt::format("{} takes no pages: {}", ToString(event.tier), TextOf(event.cause));
 }
 
 void HealthMonitor::NoteFenced(const DriveFencedEvent& event) {
   base::MutexLock lock(mutex_);
   reasons_.push_back(
-      fmt::format("drive {} takes no pages any more: {}", event.directory, Message(event.cause)));
+      fmt::format("drive {} takes no pages any more: {}", event.directory, TextOf(event.cause)));
 }
 
 bool HealthMonitor::NoteTakesPages(TierId tier) {

@@ -1,6 +1,8 @@
 #include "runtime/engine/memory_tier.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "numa/address_range.h"
@@ -20,7 +22,11 @@ class HostRange : public MappedRange {
 
 class HostTier : public MemoryTier {
  public:
-  explicit HostTier(numa::NodeArenas& arenas) : arenas_(arenas), frames_(arenas.frame_count()) {}
+  HostTier(numa::NodeArenas& arenas, io::PageStore* store)
+      : arenas_(arenas), store_(store), frames_(arenas.frame_count()) {
+    RegisterNew();
+  }
+  ~HostTier() override { UnregisterAllBut({}); }
 
   std::span<std::byte> Frame(core::FrameIndex frame) const override { return arenas_.Frame(frame); }
 
@@ -39,8 +45,11 @@ class HostTier : public MemoryTier {
   }
 
   absl::Status Resize(core::FrameIndex frames) override {
+    // The store must not know memory that goes.
+    UnregisterAllBut(arenas_.ChunksOf(frames));
     const auto resized = frames < frames_ ? arenas_.Shrink(frames) : arenas_.Grow(frames);
     frames_ = arenas_.frame_count();  // some arenas may have changed though one failed
+    RegisterNew();
     return resized.status();
   }
 
@@ -48,7 +57,33 @@ class HostTier : public MemoryTier {
   double huge_page_share() const override { return arenas_.huge_page_share(); }
 
  private:
+  using Chunks = std::vector<std::span<std::byte>>;
+
+  static bool Contains(const Chunks& chunks, std::span<const std::byte> one) {
+    return std::any_of(chunks.begin(), chunks.end(), [&](std::span<const std::byte> other) {
+      return other.data() == one.data() && other.size() == one.size();
+    });
+  }
+
+  void RegisterNew() {
+    if (store_ == nullptr) return;
+    for (const auto chunk : arenas_.Chunks()) {
+      if (Contains(registered_, chunk)) continue;
+      store_->RegisterMemory(chunk);
+      registered_.push_back(chunk);
+    }
+  }
+  void UnregisterAllBut(const Chunks& staying) {
+    std::erase_if(registered_, [&](std::span<std::byte> chunk) {
+      if (Contains(staying, chunk)) return false;
+      store_->UnregisterMemory(chunk);
+      return true;
+    });
+  }
+
   numa::NodeArenas& arenas_;
+  io::PageStore* const store_;
+  Chunks registered_;
   core::FrameIndex frames_;
 };
 
@@ -91,8 +126,8 @@ class DeviceTier : public MemoryTier {
 
 }  // namespace
 
-std::unique_ptr<MemoryTier> MakeHostTier(numa::NodeArenas& arenas) {
-  return std::make_unique<HostTier>(arenas);
+std::unique_ptr<MemoryTier> MakeHostTier(numa::NodeArenas& arenas, io::PageStore* store) {
+  return std::make_unique<HostTier>(arenas, store);
 }
 
 std::unique_ptr<MemoryTier> MakeDeviceTier(device::Device& device) {

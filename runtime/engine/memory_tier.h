@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "io/page_store.h"
 #include "numa/node_arenas.h"
 #include "runtime/core/types.h"
 #include "runtime/device/device.h"
@@ -38,8 +39,9 @@ class MemoryTier {
   virtual double huge_page_share() const = 0;
 };
 
-/// `arenas` and `device` outlive the tier and its ranges.
-std::unique_ptr<MemoryTier> MakeHostTier(numa::NodeArenas& arenas);
+/// `arenas` and `device` outlive the tier and its ranges. `store`, if there is one, has the frames
+/// registered as long as they are the arenas'; it outlives the tier, too.
+std::unique_ptr<MemoryTier> MakeHostTier(numa::NodeArenas& arenas, io::PageStore* store);
 std::unique_ptr<MemoryTier> MakeDeviceTier(device::Device& device);
 
 }  // namespace sluice::engine

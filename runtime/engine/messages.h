@@ -97,6 +97,11 @@ struct ReleaseFramesNotice {
 struct DriveFencedNotice {
   io::FencedDrive drive;
 };
+/// A plan that was asked for; at most one at a time. `seconds`: that it took to make.
+struct PlanNotice {
+  core::AdoptPlan event;
+  double seconds = 0;
+};
 /// No requests come any more: fail what waits, let tasks in flight end, return.
 struct StopNotice {};
 
@@ -114,6 +119,7 @@ using Message = std::variant<AcquireRequest,
                              CancelNotice,
                              ReleaseFramesNotice,
                              DriveFencedNotice,
+                             PlanNotice,
                              StopNotice>;
 
 }  // namespace sluice::engine

@@ -66,6 +66,9 @@ Ticket Op::AcquireAll(std::span<const Access> accesses) {
     return Ticket(std::make_shared<internal::TicketState>(
         state_, absl::CancelledError("the op has ended or its runtime has shut down")));
   }
+  if (absl::Status child = runtime->CheckProcess(); !child.ok()) {
+    return Ticket(std::make_shared<internal::TicketState>(state_, std::move(child)));
+  }
   return Ticket(runtime->AcquireAll(state_, accesses));
 }
 

@@ -13,6 +13,7 @@ void OpState::AddStall(Clock::duration stalled) {
 }
 
 void OpState::End(Clock::time_point now) {
+  if (!owner_.IsThis()) return;
   base::MutexLock lock(mutex_);
   if (ended_) return;
   ended_ = true;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "base/owner_process.h"
 #include "runtime/core/types.h"
 #include "runtime/engine/schedule_recorder.h"
 
@@ -37,10 +38,11 @@ class OpState {
   void Start(Clock::time_point now);
   /// A thread was blocked for a ticket of the op.
   void AddStall(Clock::duration stalled);
-  /// Records the op's seconds; only the first call counts.
+  /// Records the op's seconds; only the first call counts, and none in a child of the process.
   void End(Clock::time_point now);
 
  private:
+  const base::OwnerProcess owner_;
   const std::weak_ptr<RuntimeState> runtime_;
   const Identity identity_;
   engine::OpRecord record_;

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
+#include "base/strings.h"
 #include "runtime/engine/runtime_state.h"
 
 namespace sluice {
@@ -21,64 +22,106 @@ const std::vector<std::span<std::byte>>& Reservation::Spans() const {
 }
 
 Runtime::Runtime(std::shared_ptr<internal::RuntimeState> state) : state_(std::move(state)) {}
-Runtime::~Runtime() { state_->Shutdown(); }
+// In a child nothing is shut down: see Note [Fork].
+Runtime::~Runtime() {
+  if (state_->CheckProcess().ok()) state_->Shutdown();
+}
 
 absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Create(RuntimeOptions options) {
   return internal::RuntimeAccess::Create(std::move(options), {});
 }
 
 absl::StatusOr<std::vector<TensorId>> Runtime::CreateTensors(std::span<const TensorSpec> specs) {
+  SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
   return state_->CreateTensors(specs);
 }
 
 absl::StatusOr<TensorId> Runtime::CreateTensor(const TensorSpec& spec) {
-  SLUICE_ASSIGN_OR_RETURN(const std::vector<TensorId> ids, state_->CreateTensors({&spec, 1}));
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<TensorId> ids, CreateTensors({&spec, 1}));
   return ids.front();
 }
 
 absl::StatusOr<TensorId> Runtime::Adopt(const TensorSpec& spec,
                                         std::span<const std::byte> bytes,
                                         std::function<void()> deleter) {
+  SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
   SLUICE_ASSIGN_OR_RETURN(const TensorId tensor, state_->Adopt(spec, bytes));
   if (deleter) deleter();
   return tensor;
 }
 
-absl::Status Runtime::Free(TensorId tensor) { return state_->Free(tensor); }
+absl::Status Runtime::Free(TensorId tensor) {
+  SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
+  return state_->Free(tensor);
+}
 absl::Status Runtime::Discard(TensorId tensor, ByteRange range) {
+  SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
   return state_->Discard(tensor, range);
 }
 absl::StatusOr<Bytes> Runtime::SizeOfTensor(TensorId tensor) const {
+  SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
   return state_->SizeOfTensor(tensor);
 }
 absl::StatusOr<std::string> Runtime::NameOfTensor(TensorId tensor) const {
+  SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
   return state_->NameOfTensor(tensor);
 }
+absl::StatusOr<DType> Runtime::TypeOfTensor(TensorId tensor) const {
+  SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
+  return state_->TypeOfTensor(tensor);
+}
+Bytes Runtime::PageBytes() const { return state_->PageBytes(); }
 
-absl::Status Runtime::BeginIteration(std::string_view key) { return state_->BeginIteration(key); }
-absl::Status Runtime::EndIteration() { return state_->EndIteration(); }
-Op Runtime::BeginOp(OpOptions options) { return Op(state_->BeginOp(std::move(options))); }
+absl::Status Runtime::BeginIteration(std::string_view key) {
+  SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
+  return state_->BeginIteration(key);
+}
+absl::Status Runtime::EndIteration() {
+  SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
+  return state_->EndIteration();
+}
+Op Runtime::BeginOp(OpOptions options) {
+  if (state_->CheckProcess().ok()) return Op(state_->BeginOp(std::move(options)));
+  return Op(std::make_shared<internal::OpState>(
+      state_, internal::OpState::Identity(), engine::OpRecord()));  // its requests fail
+}
 absl::Status Runtime::Prefetch(std::span<const Access> accesses) {
+  SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
   return state_->Prefetch(accesses);
 }
 
 absl::StatusOr<Reservation> Runtime::Reserve(TierId tier, Bytes bytes) {
+  SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
   SLUICE_ASSIGN_OR_RETURN(auto reservation, state_->Reserve(tier, bytes));
   return Reservation(std::move(reservation));
 }
-absl::Status Runtime::SetBudget(TierId tier, Bytes bytes) { return state_->SetBudget(tier, bytes); }
+absl::Status Runtime::SetBudget(TierId tier, Bytes bytes) {
+  SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
+  return state_->SetBudget(tier, bytes);
+}
 absl::Status Runtime::SetEmulatedRates(double in_bytes_per_second, double out_bytes_per_second) {
+  SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
   return state_->SetEmulatedRates(in_bytes_per_second, out_bytes_per_second);
 }
 
 absl::StatusOr<StreamRef> Runtime::CreateStream() {
+  SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
   SLUICE_ASSIGN_OR_RETURN(auto stream, state_->CreateStream());
   return StreamRef(std::move(stream));
 }
-Fate Runtime::Fate(TensorId tensor) const { return state_->TensorFate(tensor); }
-HealthReport Runtime::Health() const { return state_->Health(); }
-Stats Runtime::GetStats() const { return state_->GetStats(); }
+Fate Runtime::Fate(TensorId tensor) const {
+  return state_->CheckProcess().ok() ? state_->TensorFate(tensor) : Fate::kOffload;
+}
+HealthReport Runtime::Health() const {
+  const absl::Status child = state_->CheckProcess();
+  if (child.ok()) return state_->Health();
+  return {HealthState::kDead, {std::string(base::ToStd(child.message()))}};
+}
+Stats Runtime::GetStats() const {
+  return state_->CheckProcess().ok() ? state_->GetStats() : Stats();
+}
 absl::StatusOr<Schedule> Runtime::RecordedSchedule(std::string_view key) const {
+  SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
   return state_->RecordedSchedule(key);
 }
 

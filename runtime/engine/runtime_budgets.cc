@@ -8,12 +8,6 @@
 #include "runtime/engine/runtime_state.h"
 
 namespace sluice::internal {
-namespace {
-
-absl::Status ShutDown() { return absl::CancelledError("the runtime has shut down"); }
-
-}  // namespace
-
 absl::StatusOr<std::shared_ptr<ReservationState>> RuntimeState::Reserve(TierId tier, Bytes bytes) {
   SLUICE_ASSIGN_OR_RETURN(const core::TierIndex index, tiers_->LeasableIndexOf(tier));
   const std::uint64_t page_bytes = tiers_->page_bytes();
@@ -27,14 +21,14 @@ absl::StatusOr<std::shared_ptr<ReservationState>> RuntimeState::Reserve(TierId t
   }
   engine::ReserveRequest request{.tier = index, .frames = static_cast<std::uint32_t>(frames)};
   auto reply = request.reply.get_future();
-  if (!mailbox_->Push(std::move(request))) return ShutDown();
+  if (!mailbox_->Push(std::move(request))) return ShutDownError();
   SLUICE_ASSIGN_OR_RETURN(const engine::FrameGrant grant, reply.get());
   std::vector<std::span<std::byte>> spans;
   spans.reserve(grant.frames.size());
   for (const core::FrameIndex frame : grant.frames) {
     spans.push_back(tiers_->memory(index)->Frame(frame));
   }
-  return std::make_shared<ReservationState>(mailbox_, grant.reservation, std::move(spans));
+  return engine::MakeOwned<ReservationState>(mailbox_, grant.reservation, std::move(spans));
 }
 
 core::FrameIndex RuntimeState::BudgetOf(core::TierIndex tier) const {
@@ -52,7 +46,7 @@ absl::Status RuntimeState::ResizeNow(core::TierIndex tier, core::FrameIndex fram
 absl::Status RuntimeState::ChangeBudget(core::TierIndex tier, core::FrameIndex frames) {
   engine::BudgetRequest request{.tier = tier, .frames = frames};
   auto reply = request.reply.get_future();
-  if (!mailbox_->Push(std::move(request))) return ShutDown();
+  if (!mailbox_->Push(std::move(request))) return ShutDownError();
   return reply.get();
 }
 
@@ -125,7 +119,7 @@ absl::StatusOr<std::shared_ptr<StreamState>> RuntimeState::CreateStream() {
   SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<device::Stream> stream,
                           tiers_->device() != nullptr ? tiers_->device()->CreateStream()
                                                       : device::MakeEmulatedStream(options_.cpus));
-  auto state = std::make_shared<StreamState>(std::move(stream), stream_count_);
+  auto state = engine::MakeOwned<StreamState>(std::move(stream), stream_count_);
   base::MutexLock lock(streams_mutex_);
   std::erase_if(streams_, [](const auto& weak) { return weak.expired(); });
   streams_.push_back(state);

@@ -4,23 +4,18 @@
 #include "runtime/engine/runtime_state.h"
 
 namespace sluice::internal {
-namespace {
-
-absl::Status ShutDown() { return absl::CancelledError("the runtime has shut down"); }
-
-}  // namespace
-
 absl::Status RuntimeState::BeginIteration(std::string_view key) {
   recorder_.BeginIteration(key);
   const core::BeginIteration event{keys_.IndexOf(KeyWithFates(key))};
-  return mailbox_->Push(engine::EventRequest{event}) ? absl::OkStatus() : ShutDown();
+  return mailbox_->Push(engine::EventRequest{event}) ? absl::OkStatus() : ShutDownError();
 }
 
 absl::Status RuntimeState::EndIteration() {
   if (!recorder_.EndIteration()) {
     return absl::FailedPreconditionError("no iteration has begun");
   }
-  return mailbox_->Push(engine::EventRequest{core::EndIteration{}}) ? absl::OkStatus() : ShutDown();
+  return mailbox_->Push(engine::EventRequest{core::EndIteration{}}) ? absl::OkStatus()
+                                                                    : ShutDownError();
 }
 
 std::shared_ptr<OpState> RuntimeState::BeginOp(OpOptions options) {
@@ -30,7 +25,7 @@ std::shared_ptr<OpState> RuntimeState::BeginOp(OpOptions options) {
   identity.lane_index = lanes_.IndexOf(options.lane);
   engine::OpRecord record = recorder_.BeginOp(options.name, options.lane);
   identity.name = std::move(options.name);
-  return std::make_shared<OpState>(weak_from_this(), std::move(identity), std::move(record));
+  return engine::MakeOwned<OpState>(weak_from_this(), std::move(identity), std::move(record));
 }
 
 absl::StatusOr<engine::TicketPlan> RuntimeState::PlanRequest(std::span<const Access> accesses,
@@ -44,14 +39,14 @@ absl::StatusOr<engine::TicketPlan> RuntimeState::PlanRequest(std::span<const Acc
 std::shared_ptr<TicketState> RuntimeState::AcquireAll(const std::shared_ptr<OpState>& op,
                                                       std::span<const Access> accesses) {
   auto plan = PlanRequest(accesses, &op->record());
-  if (!plan.ok()) return std::make_shared<TicketState>(op, plan.status());
+  if (!plan.ok()) return engine::MakeOwned<TicketState>(op, plan.status());
   core::Acquire event;
   event.ticket = next_ticket_++;
   event.op = op->identity().number;
   event.lane = op->identity().lane_index;
   event.name = op->identity().name_index;
   event.requests = plan->requests;
-  auto ticket = std::make_shared<TicketState>(
+  auto ticket = engine::MakeOwned<TicketState>(
       event.ticket,
       *std::move(plan),
       op,
@@ -59,7 +54,7 @@ std::shared_ptr<TicketState> RuntimeState::AcquireAll(const std::shared_ptr<OpSt
   if (event.requests.empty()) {
     ticket->Grant({});  // an op that needs nothing
   } else if (!mailbox_->Offer({ticket, std::move(event)})) {
-    ticket->Fail(ShutDown());
+    ticket->Fail(ShutDownError());
   }
   return ticket;
 }
@@ -67,7 +62,8 @@ std::shared_ptr<TicketState> RuntimeState::AcquireAll(const std::shared_ptr<OpSt
 absl::Status RuntimeState::Prefetch(std::span<const Access> accesses) {
   SLUICE_ASSIGN_OR_RETURN(engine::TicketPlan plan, PlanRequest(accesses, nullptr));
   if (plan.requests.empty()) return absl::OkStatus();
-  return mailbox_->Push(engine::PrefetchRequest{std::move(plan)}) ? absl::OkStatus() : ShutDown();
+  return mailbox_->Push(engine::PrefetchRequest{std::move(plan)}) ? absl::OkStatus()
+                                                                  : ShutDownError();
 }
 
 }  // namespace sluice::internal

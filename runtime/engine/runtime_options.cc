@@ -1,9 +1,14 @@
+#include <algorithm>
 #include <bit>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
+#include "base/strings.h"
 #include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "runtime/core/core.h"
 #include "runtime/engine/option_limits.h"
 #include "sluice/options.h"
 
@@ -126,9 +131,13 @@ absl::Status ReadCpus(Config& config, RuntimeOptions* options) {
 
 absl::Status ReadScheduling(Config& config, RuntimeOptions* options) {
   SLUICE_RETURN_IF_ERROR(config.Read("scheduler.policy", &options->policy));
-  if (options->policy != "min" && options->policy != "lru") {
+  const std::vector<std::string> names = core::PolicyNames();
+  if (std::find(names.begin(), names.end(), options->policy) == names.end()) {
     return absl::InvalidArgumentError(
-        fmt::format("\"scheduler.policy\" is \"{}\"; allowed are min and lru", options->policy));
+        fmt::format("\"scheduler.policy\" is \"{}\"; allowed are {}{}",
+                    options->policy,
+                    fmt::join(names, ", "),
+                    base::DidYouMean(options->policy, names)));
   }
   SLUICE_RETURN_IF_ERROR(
       ReadInteger(config, "scheduler.prefetch_ops", 0, 1'000'000, &options->prefetch_ops));

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
+#include "fmt/format.h"
 
 namespace sluice::internal {
 
@@ -24,7 +25,7 @@ RuntimeState::~RuntimeState() {
 absl::StatusOr<std::shared_ptr<RuntimeState>> RuntimeState::Create(
     RuntimeOptions options, const engine::BackendHooks& hooks) {
   SLUICE_RETURN_IF_ERROR(engine::CountFrames(options).status());
-  std::shared_ptr<RuntimeState> state(new RuntimeState(std::move(options)));
+  std::shared_ptr<RuntimeState> state(new RuntimeState(std::move(options)), engine::OwnerDelete());
   if (absl::Status set_up = state->SetUp(hooks); !set_up.ok()) {
     state->core_thread_.reset();  // it never ran
     return set_up;
@@ -51,6 +52,12 @@ absl::StatusOr<core::CoreOptions> RuntimeState::MakeCoreOptions() const {
   return core;
 }
 
+absl::Status RuntimeState::StartPlanner() {
+  planner_ = std::make_unique<engine::BackgroundPlanner>(
+      meters_, tiers_->size() - 1, tiers_->page_bytes(), mailbox_.get());
+  return planner_->Start(options_.cpus);
+}
+
 absl::Status RuntimeState::SetUp(const engine::BackendHooks& hooks) {
   if (options_.custom_policy == nullptr) {  // before memory is touched for nothing
     SLUICE_RETURN_IF_ERROR(core::CreatePolicy(options_.policy).status());
@@ -68,6 +75,7 @@ absl::Status RuntimeState::SetUp(const engine::BackendHooks& hooks) {
     for (const core::TierConfig& tier : core_options.tiers) budgets_.push_back(tier.frames);
   }
   for (const FallbackEvent& event : backends_->fallbacks()) health_.NoteFallback(event);
+  if (core_options.policy->planned()) SLUICE_RETURN_IF_ERROR(StartPlanner());
   if (options_.record_events) event_log_ = std::make_unique<engine::EventLog>(core_options);
   mapper_ = std::make_unique<engine::SerialExecutor>();
   SLUICE_RETURN_IF_ERROR(mapper_->Start("sluice-mapper", options_.cpus));
@@ -89,6 +97,7 @@ absl::Status RuntimeState::SetUp(const engine::BackendHooks& hooks) {
                                 .health = &health_,
                                 .listener = options_.listener,
                                 .log = event_log_.get(),
+                                .planner = planner_.get(),
                                 .stall_seconds = options_.stall_seconds,
                                 .cpus = options_.cpus,
                                 .fallbacks = backends_->fallbacks()});
@@ -111,6 +120,7 @@ void RuntimeState::Shutdown() {
   }
   mailbox_->Post(engine::StopNotice{});
   core_thread_->Join();  // no task is in flight any more
+  planner_.reset();      // a plan that is being made is made to its end
   mapper_.reset();       // mappings that were on their way are made or unmade
   core_thread_.reset();  // and with it the last segments and their addresses
   mover_.reset();

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
 #include "runtime/engine/backends.h"
+#include "runtime/engine/background_planner.h"
 #include "runtime/engine/core_thread.h"
 #include "runtime/engine/data_mover.h"
 #include "runtime/engine/event_log.h"
@@ -20,6 +21,7 @@
 #include "runtime/engine/mailbox.h"
 #include "runtime/engine/name_table.h"
 #include "runtime/engine/op_state.h"
+#include "runtime/engine/process_bound.h"
 #include "runtime/engine/schedule_recorder.h"
 #include "runtime/engine/serial_executor.h"
 #include "runtime/engine/stream_state.h"
@@ -49,19 +51,26 @@ class ReservationState {
   const std::vector<std::span<std::byte>> spans_;
 };
 
+/// What late callers get.
+inline absl::Status ShutDownError() { return absl::CancelledError("the runtime has shut down"); }
+
 /// All of a Runtime. One file per concern:
 ///   runtime_state.cc    create, shut down
 ///   runtime_tensors.cc  create, adopt, free, discard
 ///   runtime_ops.cc      iterations, ops, requests, hints
 ///   runtime_budgets.cc  reservations, budgets, rates, streams
 ///   runtime_stats.cc    what Runtime reports
-/// Ops hold it weakly, so that it may be gone, or shut down, when they use it.
+/// Ops hold it weakly, so that it may be gone, or shut down, when they use it. Whoever comes from
+/// outside asks CheckProcess first.
 /// Threads: all methods from any thread, but for Shutdown, which is called once and last.
 class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
  public:
   static absl::StatusOr<std::shared_ptr<RuntimeState>> Create(
       RuntimeOptions options, const engine::BackendHooks& hooks = {});
   ~RuntimeState();
+
+  /// Errors: FailedPrecondition in a child of the process that made the runtime.
+  absl::Status CheckProcess() const { return engine::CheckProcess(owner_); }
   /// Waits for transfers in flight, names leaked leases, frees everything but what late callers
   /// need to be told that there is nothing any more.
   void Shutdown();
@@ -72,6 +81,8 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   absl::Status Discard(TensorId tensor, ByteRange range);
   absl::StatusOr<Bytes> SizeOfTensor(TensorId tensor) const;
   absl::StatusOr<std::string> NameOfTensor(TensorId tensor) const;
+  absl::StatusOr<DType> TypeOfTensor(TensorId tensor) const;
+  Bytes PageBytes() const { return tiers_->PagesToBytes(1); }
 
   absl::Status BeginIteration(std::string_view key);
   absl::Status EndIteration();
@@ -98,9 +109,11 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
 
   absl::Status SetUp(const engine::BackendHooks& hooks);
   absl::StatusOr<core::CoreOptions> MakeCoreOptions() const;
+  absl::Status StartPlanner();
   std::uint32_t CopiesInFlightMax() const;
   absl::StatusOr<std::shared_ptr<engine::Segment>> CreateSegment(std::span<const TensorSpec> specs);
   absl::StatusOr<core::TierIndex> LowestTier(std::span<const TensorSpec> specs) const;
+  absl::StatusOr<std::shared_ptr<engine::TensorInfo>> FindTensor(TensorId tensor) const;
   absl::Status CopyIn(TensorId tensor, core::TierIndex lowest, std::span<const std::byte> bytes);
   absl::Status CopyInPart(const std::shared_ptr<OpState>& op,
                           const Access& access,
@@ -119,6 +132,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   engine::CoreSnapshot Snapshot() const;
   TierStats StatsOf(core::TierIndex tier, const core::TierCounters& counters) const;
 
+  const base::OwnerProcess owner_;
   const RuntimeOptions options_;
   engine::Logger logger_;
   engine::HealthMonitor health_;
@@ -138,6 +152,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   std::unique_ptr<engine::SerialExecutor> mapper_;
   std::unique_ptr<engine::EventLog> event_log_;
   std::unique_ptr<engine::DataMover> mover_;
+  std::unique_ptr<engine::BackgroundPlanner> planner_;  ///< null unless the policy follows plans
   std::unique_ptr<engine::CoreThread> core_thread_;
 
   base::Mutex budget_change_mutex_;  ///< held for the whole of a budget change: one at a time

@@ -32,6 +32,9 @@ IoStats IoOf(const io::PageStore* store) {
           .checksum_failures = stats.checksum_failures,
           .merged = stats.merged,
           .features = stats.engine_features,
+          .registered_bytes = stats.registered_bytes,
+          .registered_reason = stats.registered_reason,
+          .retired = stats.retired,
           .drives = stats.drives};
 }
 
@@ -73,6 +76,7 @@ Stats RuntimeState::GetStats() const {
   }
   stats.prefetch = PrefetchOf(core.counters);
   stats.evictions = EvictionsOf(core.counters);
+  stats.plans = core.plans;
   stats.io = IoOf(tiers_->store());
   stats.fallbacks = health_.fallbacks();
   stats.stall_seconds = waits_->seconds();

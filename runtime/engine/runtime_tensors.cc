@@ -13,8 +13,6 @@ namespace {
 /// Bytes that Adopt copies per request.
 constexpr std::uint64_t kAdoptBytes = std::uint64_t{16} << 20;
 
-absl::Status ShutDown() { return absl::CancelledError("the runtime has shut down"); }
-
 }  // namespace
 
 absl::StatusOr<core::TierIndex> RuntimeState::LowestTier(std::span<const TensorSpec> specs) const {
@@ -39,7 +37,7 @@ absl::StatusOr<std::shared_ptr<engine::Segment>> RuntimeState::CreateSegment(
   SLUICE_ASSIGN_OR_RETURN(auto segment, table_.Prepare(specs, lowest, std::move(file)));
   engine::CreateRequest request{.segment = segment};
   std::future<absl::Status> reply = request.reply.get_future();
-  const absl::Status created = mailbox_->Push(std::move(request)) ? reply.get() : ShutDown();
+  const absl::Status created = mailbox_->Push(std::move(request)) ? reply.get() : ShutDownError();
   if (!created.ok()) {
     table_.Abandon(*segment);
     return created;
@@ -117,7 +115,7 @@ absl::Status RuntimeState::Free(TensorId tensor) {
   if (freed.runs.empty()) return absl::OkStatus();
   return mailbox_->Push(engine::FreeRequest{freed.tensor->segment, std::move(freed.runs)})
              ? absl::OkStatus()
-             : ShutDown();
+             : ShutDownError();
 }
 
 absl::Status RuntimeState::Discard(TensorId tensor, ByteRange range) {
@@ -126,19 +124,29 @@ absl::Status RuntimeState::Discard(TensorId tensor, ByteRange range) {
   if (dead.runs.empty()) return absl::OkStatus();
   return mailbox_->Push(engine::DiscardRequest{dead.tensor->segment, std::move(dead.runs)})
              ? absl::OkStatus()
-             : ShutDown();
+             : ShutDownError();
+}
+
+absl::StatusOr<std::shared_ptr<engine::TensorInfo>> RuntimeState::FindTensor(
+    TensorId tensor) const {
+  std::shared_ptr<engine::TensorInfo> found = table_.Find(tensor);
+  if (found != nullptr) return found;
+  return absl::NotFoundError(fmt::format("there is no tensor with id {}", tensor.value));
 }
 
 absl::StatusOr<Bytes> RuntimeState::SizeOfTensor(TensorId tensor) const {
-  const auto found = table_.Find(tensor);
-  if (found != nullptr) return Bytes(found->bytes);
-  return absl::NotFoundError(fmt::format("there is no tensor with id {}", tensor.value));
+  SLUICE_ASSIGN_OR_RETURN(const auto found, FindTensor(tensor));
+  return Bytes(found->bytes);
 }
 
 absl::StatusOr<std::string> RuntimeState::NameOfTensor(TensorId tensor) const {
-  const auto found = table_.Find(tensor);
-  if (found != nullptr) return found->spec.name;
-  return absl::NotFoundError(fmt::format("there is no tensor with id {}", tensor.value));
+  SLUICE_ASSIGN_OR_RETURN(const auto found, FindTensor(tensor));
+  return found->spec.name;
+}
+
+absl::StatusOr<DType> RuntimeState::TypeOfTensor(TensorId tensor) const {
+  SLUICE_ASSIGN_OR_RETURN(const auto found, FindTensor(tensor));
+  return found->spec.dtype;
 }
 
 }  // namespace sluice::internal

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "base/owner_process.h"
 #include "runtime/device/device.h"
 #include "runtime/engine/stream_count.h"
 
@@ -32,8 +33,9 @@ class StreamState {
   StreamState(const StreamState&) = delete;
   StreamState& operator=(const StreamState&) = delete;
 
-  /// Null after Close.
+  /// Null after Close, and in a child of the process.
   std::shared_ptr<device::Stream> Get() const {
+    if (!owner_.IsThis()) return nullptr;
     base::MutexLock lock(mutex_);
     return stream_;
   }
@@ -52,6 +54,7 @@ class StreamState {
   }
 
  private:
+  const base::OwnerProcess owner_;
   mutable base::Mutex mutex_;
   std::shared_ptr<device::Stream> stream_ ABSL_GUARDED_BY(mutex_);
   const std::shared_ptr<engine::StreamCount> count_;

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/status.h"
+#include "runtime/engine/process_bound.h"
 
 namespace sluice::internal {
 namespace {
@@ -54,6 +56,7 @@ bool TicketState::Revoke() {
 }
 
 bool TicketState::Ready() const {
+  if (!owner_.IsThis()) return true;
   base::MutexLock lock(mutex_);
   return phase_ != Phase::kPending;
 }
@@ -70,6 +73,7 @@ bool TicketState::WaitWhilePending(Clock::time_point deadline) {
 }
 
 absl::Status TicketState::Wait(Clock::time_point deadline) {
+  SLUICE_RETURN_IF_ERROR(engine::CheckProcess(owner_));
   bool in_time = true;
   absl::Status error;
   Clock::time_point begin;
@@ -120,14 +124,14 @@ std::vector<std::shared_ptr<LeaseState>> TicketState::MakeLeases() const {
   leases.reserve(plan_.accesses.size());
   for (std::uint32_t i = 0; i < plan_.accesses.size(); ++i) {
     const engine::AccessPlan& access = plan_.accesses[i];
-    auto lease = std::make_shared<LeaseState>(context_.mailbox,
-                                              engine::ReleaseNotice{number_, i},
-                                              LeaseState::Facts{.tensor = access.tensor->id,
-                                                                .tier = access.tier_id,
-                                                                .mode = access.mode,
-                                                                .address = access.address,
-                                                                .bytes = access.range.bytes,
-                                                                .spans = SpansOf(access)});
+    auto lease = engine::MakeOwned<LeaseState>(context_.mailbox,
+                                               engine::ReleaseNotice{number_, i},
+                                               LeaseState::Facts{.tensor = access.tensor->id,
+                                                                 .tier = access.tier_id,
+                                                                 .mode = access.mode,
+                                                                 .address = access.address,
+                                                                 .bytes = access.range.bytes,
+                                                                 .spans = SpansOf(access)});
     FillWithNan(access, lease->facts().spans);
     leases.push_back(std::move(lease));
   }
@@ -148,6 +152,7 @@ absl::StatusOr<std::vector<std::shared_ptr<LeaseState>>> TicketState::Take() {
 }
 
 void TicketState::Cancel() {
+  if (!owner_.IsThis()) return;
   {
     base::MutexLock lock(mutex_);
     if (phase_ == Phase::kTaken || phase_ == Phase::kFailed) return;

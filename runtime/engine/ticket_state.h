@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
+#include "base/owner_process.h"
 #include "runtime/core/types.h"
 #include "runtime/engine/lease_state.h"
 #include "runtime/engine/mailbox.h"
@@ -51,7 +52,7 @@ class TicketState {
   /// The tiers go away: nothing is handed out from here on. True when the leases had been taken.
   bool Revoke();
 
-  // The user's side.
+  // The user's side. In a child of the process it has failed, with FailedPrecondition.
   bool Ready() const;
   absl::Status Wait(Clock::time_point deadline);
   absl::StatusOr<std::vector<std::shared_ptr<LeaseState>>> Take();
@@ -68,6 +69,7 @@ class TicketState {
   void FillWithNan(const engine::AccessPlan& access,
                    const std::vector<std::span<std::byte>>& spans) const;
 
+  const base::OwnerProcess owner_;
   const core::TicketNumber number_ = 0;
   const engine::TicketPlan plan_;
   const std::shared_ptr<OpState> op_;

@@ -21,7 +21,7 @@ TEST(StartThreadTest, RunsTheBody) {
 TEST(StartThreadTest, AThreadThatIsRefusedIsAnErrorThatNamesTheLimits) {
   const std::string text = testing::RunInChild([]() -> std::string {
     const std::string failed =
-        testing::RefuseSystemCall(SYS_clone3, EAGAIN, testing::Refuse::kAlways);
+        testing::RefuseSystemCall(SYS_clone3, EAGAIN, testing::Refuse::kEveryCall);
     if (!failed.empty()) return failed;
     const absl::StatusOr<std::thread> thread = StartThread([] {});
     return thread.status().ToString();

@@ -115,6 +115,28 @@ TEST(BenchCommandTest, AnInterruptEndsFioAndLeavesNothing) {
   EXPECT_THAT(disk.Names(), IsEmpty());
 }
 
+TEST(BenchCommandTest, OptimizerKernelsAreMeasured) {
+  Command command({"bench",
+                   "optim",
+                   "--json",
+                   "--rounds",
+                   "1",
+                   "--mebiparameters",
+                   "1",
+                   "--case",
+                   "adamw/*/best/all"});
+  ASSERT_EQ(command.Wait(), 0) << command.errors();
+  const std::vector<Json> rows = Lines(command.output());
+  ASSERT_EQ(rows.size(), 6U);
+  EXPECT_EQ(rows.front()["bench"], "optim");
+  EXPECT_EQ(rows.front()["case"], "adamw/fp32/fp32/best/all");
+  EXPECT_EQ(rows.front()["target"], 0.95);
+  EXPECT_GT(rows.front()["ratio"], 0.0);
+  EXPECT_GT(rows.front()["ns_per_parameter"], 0.0);
+  EXPECT_FALSE(rows.front().contains("file_system"));
+  EXPECT_THAT(command.errors(), HasSubstr("reach their bar"));
+}
+
 TEST(BenchCommandTest, UserErrorsNameTheFix) {
   const auto errors = [](const std::vector<std::string>& words) {
     Command command(words);
@@ -123,16 +145,19 @@ TEST(BenchCommandTest, UserErrorsNameTheFix) {
     return command.errors();
   };
   EXPECT_THAT(errors({"bench", "stroe"}), HasSubstr("did you mean \"store\"?"));
+  EXPECT_THAT(errors({"bench", "nothing-like-it"}), HasSubstr("sluice bench --help lists"));
   EXPECT_THAT(errors({"bench"}), HasSubstr("Usage"));
   EXPECT_THAT(errors({"bench", "store"}), HasSubstr("--dir DIR is required"));
   EXPECT_THAT(errors({"bench", "store", "--dri", "x"}), HasSubstr("did you mean \"--dir\"?"));
   EXPECT_THAT(errors({"bench", "store", "--dir", "x", "--rounds", "none"}), HasSubstr("--rounds"));
   EXPECT_THAT(errors({"bench", "store", "--dir", "x", "--size", "big"}), HasSubstr("big"));
+  EXPECT_THAT(errors({"bench", "optim", "--rounds", "0"}), HasSubstr("--rounds"));
+  EXPECT_THAT(errors({"bench", "optim", "--case", "adamx"}), HasSubstr("cases have names like"));
   const TemporaryDirectory disk;
   EXPECT_THAT(errors({"bench", "store", "--dir", disk.path(), "--fio", "no-such-fio"}),
               HasSubstr("package fio"));
   EXPECT_THAT(errors({"bench", "store", "--dir", disk.path(), "--case", "seqq"}),
-              HasSubstr("matches no case"));
+              HasSubstr("matches no case; cases have names like read/seq/1MiB/io_uring"));
 }
 
 TEST(BenchCommandTest, HelpListsTheFlags) {

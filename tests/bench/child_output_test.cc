@@ -32,9 +32,19 @@ TEST(ChildOutputTest, ASignalIsAnExitCode) {
 TEST(ChildOutputTest, TheDescriptorIsNumberThree) {
   const io::FileDescriptor file(open("/dev/null", O_RDONLY | O_CLOEXEC));
   const auto words = Shell("readlink /proc/self/fd/3");
-  const auto output = RunChild({.words = words, .inherited_fd = file.get()});
+  const auto output = RunChild({.words = words, .inherited_fds = {file.get()}});
   ASSERT_THAT(output, testing::IsOk());
   EXPECT_EQ(output->text, "/dev/null\n");
+}
+
+TEST(ChildOutputTest, DescriptorsMayHaveEachOthersNumbers) {
+  const io::FileDescriptor null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const io::FileDescriptor zero(open("/dev/zero", O_RDONLY | O_CLOEXEC));
+  const auto words = Shell("readlink /proc/self/fd/3 /proc/self/fd/4");
+  // Numbers 3 and 4, if nobody has opened anything before.
+  const auto output = RunChild({.words = words, .inherited_fds = {zero.get(), null.get()}});
+  ASSERT_THAT(output, testing::IsOk());
+  EXPECT_EQ(output->text, "/dev/zero\n/dev/null\n");
 }
 
 TEST(ChildOutputTest, NoSuchProgramIsNotFound) {

@@ -15,6 +15,7 @@ using ::testing::Not;
 
 FioJob MakeJob(Direction direction, Pattern pattern, FioMemory memory) {
   return {.memory = memory,
+          .file_fds = {7, 8},
           .load = {.which = {.direction = direction, .pattern = pattern, .page_bytes = 1 << 20},
                    .depth = 32,
                    .milliseconds = 1000,
@@ -35,6 +36,8 @@ TEST(FioTest, CommandSaysWhatOursDoes) {
                            "--rw=randrw",
                            "--bs=1048576",
                            "--size=67108864",
+                           "--filename=/proc/self/fd/3:/proc/self/fd/4",
+                           "--file_service_type=random",
                            "--iodepth=32"}) {
     EXPECT_THAT(words, Contains(word));
   }
@@ -106,6 +109,7 @@ TEST(FioTest, MissingProgramNamesThePackage) {
 TEST(FioTest, FailureOfTheProgramIsAnError) {
   FioJob job = MakeJob(Direction::kRead, Pattern::kSeq, FioMemory::kHuge);
   job.program = "false";
+  job.file_fds.clear();
   EXPECT_THAT(RunFio(job, {}), IsStatus(absl::StatusCode::kInternal, "exit code 1"));
 }
 

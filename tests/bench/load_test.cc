@@ -32,6 +32,14 @@ TEST(LoadTest, TheMeanIsOverLargePagesOnIoUring) {
   EXPECT_EQ(std::count_if(cases.begin(), cases.end(), CountsForMean), 18);
 }
 
+TEST(LoadTest, FilesAreOfEqualSize) {
+  constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+  EXPECT_EQ(FilesOf(16 << 20), 1U);
+  EXPECT_EQ(FilesOf(2 * kGiB), 2U);
+  EXPECT_EQ(FilesOf(9 * kGiB), 4U);
+  EXPECT_EQ(FilesOf(2 * kGiB + kSizeUnit), 1U) << "an odd number of units";
+}
+
 TEST(LoadTest, PatternsAreSubstringsOrGlobs) {
   EXPECT_TRUE(MatchesPattern("", "read/seq/2MiB/io_uring"));
   EXPECT_TRUE(MatchesPattern("seq/2MiB", "read/seq/2MiB/io_uring"));

@@ -19,6 +19,7 @@ TEST(RowOutputTest, AJudgedRowHasItsCeiling) {
                        .reps = 11,
                        .spread = 0.1,
                        .huge_pages = true,
+                       .registered_bytes = 4096,
                        .ceiling = 3.1,
                        .ceiling_of = "fio",
                        .ratio = 0.97,
@@ -44,6 +45,7 @@ TEST(RowOutputTest, AJudgedRowHasItsCeiling) {
   EXPECT_EQ(json["kernel"], "6.1");
   EXPECT_EQ(json["file_system"], "ext4");
   EXPECT_EQ(json["huge_pages"], true);
+  EXPECT_EQ(json["registered_bytes"], 4096);
   EXPECT_FALSE(json.contains("peer"));
   EXPECT_FALSE(json.contains("cost_ratio"));
 }
@@ -64,6 +66,25 @@ TEST(RowOutputTest, WhatDoesNotApplyIsAbsent) {
                           "kernel"}) {
     EXPECT_FALSE(json.contains(key)) << key;
   }
+}
+
+TEST(RowOutputTest, AKernelsRowHasItsUpdate) {
+  const bench::Row row{.name = "adamw/fp32/fp32/best/all",
+                       .ratio = 0.97,
+                       .simd = "avx2",
+                       .bar = 0.95,
+                       .ns_per_parameter = 1.25,
+                       .bytes_per_parameter = 28,
+                       .gib_per_second = 20.9};
+  const Json json = Json::parse(RowToJson("optim", row, {}));
+  EXPECT_EQ(json["simd"], "avx2");
+  EXPECT_EQ(json["target"], 0.95);
+  EXPECT_EQ(json["ns_per_parameter"], 1.25);
+  EXPECT_EQ(json["bytes_per_parameter"], 28);
+  EXPECT_EQ(json["gib_per_second"], 20.9);
+  const std::string line = UpdateRowToText(row);
+  EXPECT_THAT(line, HasSubstr("1.250"));
+  EXPECT_EQ(line.size(), UpdateTableHead().size());
 }
 
 TEST(RowOutputTest, TextHasColumnsLikeItsHead) {

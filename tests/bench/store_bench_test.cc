@@ -117,6 +117,13 @@ TEST_F(StoreBenchTest, PeersAreComparedNotJudged) {
   EXPECT_EQ(rows_[0].name, "peer/read/random/2MiB/buffered");
 }
 
+TEST_F(StoreBenchTest, PeersAreLeftOutWhereTheFilesHaveTooFewPages) {
+  options_.pattern = "peer/";
+  options_.file_bytes = 32 << 20;
+  RUN_OR_SKIP();
+  EXPECT_THAT(rows_, IsEmpty());
+}
+
 TEST_F(StoreBenchTest, AnFioThatFailsEndsIt) {
   options_.fio = WriteFakeFio(programs_, "echo 'fio: out of luck'; exit 1\n");
   options_.pattern = "read/seq/1MiB";

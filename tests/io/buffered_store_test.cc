@@ -22,8 +22,8 @@ using testing::StoreKind;
 using testing::StoreUnderTest;
 using Code = absl::StatusCode;
 
-constexpr std::uint64_t kPage = std::uint64_t{64} << 10;
-constexpr SlotIndex kSlots = 64;
+constexpr std::uint64_t kBufferedPage = std::uint64_t{64} << 10;
+constexpr SlotIndex kBufferedSlots = 64;
 
 /// Bytes of the file that the page cache holds.
 std::uint64_t CachedBytes(int fd, std::uint64_t bytes) {
@@ -40,23 +40,23 @@ std::uint64_t CachedBytes(int fd, std::uint64_t bytes) {
 class BufferedStoreTest : public ::testing::TestWithParam<bool> {
  protected:
   PageStoreOptions Options() const {
-    return {.page_bytes = kPage, .slots = kSlots, .disable_io_uring = GetParam()};
+    return {.page_bytes = kBufferedPage, .slots = kBufferedSlots, .disable_io_uring = GetParam()};
   }
 };
 
 TEST_P(BufferedStoreTest, TheCacheHoldsNothingOfWhatIsDone) {
   StoreUnderTest store({.kind = StoreKind::kBuffered, .options = Options()});
-  PageBuffer page(kPage);
-  for (SlotIndex slot = 0; slot < kSlots; ++slot) {
+  PageBuffer page(kBufferedPage);
+  for (SlotIndex slot = 0; slot < kBufferedSlots; ++slot) {
     page.Fill(slot);
     ASSERT_THAT(store.Write(slot, {1, slot, 1}, page.span()), IsOk());
   }
-  EXPECT_EQ(CachedBytes(store.fd(), kPage * kSlots), 0u);
-  for (SlotIndex slot = 0; slot < kSlots; ++slot) {
+  EXPECT_EQ(CachedBytes(store.fd(), kBufferedPage * kBufferedSlots), 0u);
+  for (SlotIndex slot = 0; slot < kBufferedSlots; ++slot) {
     ASSERT_THAT(store.Read(slot, {1, slot, 1}, page.span()), IsOk());
     EXPECT_TRUE(page.Holds(slot)) << slot;
   }
-  EXPECT_EQ(CachedBytes(store.fd(), kPage * kSlots), 0u);
+  EXPECT_EQ(CachedBytes(store.fd(), kBufferedPage * kBufferedSlots), 0u);
 }
 
 /// What a plain write to the page cache never hears.
@@ -71,9 +71,9 @@ TEST_P(BufferedStoreTest, AnErrorOfTheMediumIsOneOfTheWrite) {
                           .options = Options(),
                           .wrap = [&](std::unique_ptr<IoEngine> upstream) {
                             return std::make_unique<testing::FaultyEngine>(
-                                std::move(upstream), plan, kPage);
+                                std::move(upstream), plan, kBufferedPage);
                           }});
-    PageBuffer page(kPage);
+    PageBuffer page(kBufferedPage);
     ASSERT_THAT(store.Write(0, {1, 0, 1}, page.span()), IsOk());
     EXPECT_THAT(store.Write(1, {1, 1, 1}, page.span()), testing::HasCode(code));
     EXPECT_THAT(store.Read(1, {1, 1, 1}, page.span()), testing::HasCode(Code::kNotFound));

@@ -1,4 +1,6 @@
 // What every page store promises, for each engine.
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -10,8 +12,10 @@
 
 #include "gtest/gtest.h"
 #include "io/slot_table.h"
+#include "tests/support/child_process.h"
 #include "tests/support/gated_engine.h"
 #include "tests/support/page_buffer.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/store_under_test.h"
 
@@ -316,6 +320,43 @@ TEST_P(PageStoreContract, ManyOperationsAtOnceMatchAModel) {
     }
     for (auto& status : done) ASSERT_THAT(status.get(), IsOk());
     for (SlotIndex slot : read) ASSERT_TRUE(pages[slot]->Holds(slot * 1000 + generation[slot]));
+  }
+}
+
+TEST_P(PageStoreContract, SlotsOfSeveralFilesAreAllDifferent) {
+  Open({.page_bytes = kPage, .slots = kSlots, .files = 5});
+  if (IsSkipped()) return;
+  for (SlotIndex slot = 0; slot < kSlots; ++slot) WritePage(slot, {1, slot, 1}, slot);
+  for (SlotIndex slot = 0; slot < kSlots; ++slot) ExpectPage(slot, {1, slot, 1}, slot);
+}
+
+/// What a child of fork hears from a store of its parent; a child that waits for ever is ended.
+std::string AskInChild(PageStore& store, const PageBuffer& given) {
+  return testing::RunInChild([&] {
+    alarm(10);
+    std::string heard;
+    const auto note = [&heard](const absl::Status& status) {
+      heard += absl::StatusCodeToString(status.code()) + " ";
+    };
+    PageBuffer page(kPage);
+    store.Write(3, {1, 3, 9}, given.span(), note);
+    store.Read(0, {1, 0, 1}, page.span(), note);
+    return heard;
+  });
+}
+
+TEST_P(PageStoreContract, AChildOfForkIsRefusedAndChangesNothing) {
+  SLUICE_SKIP_FORK_UNDER_ASAN();
+  std::vector<PageBuffer> pages;
+  for (SlotIndex slot = 0; slot < kSlots; ++slot) pages.emplace_back(kPage).Fill(slot);
+  for (std::uint64_t round = 1; round <= 4; ++round) {
+    std::vector<std::future<absl::Status>> written;
+    for (SlotIndex slot = 0; slot < kSlots; ++slot) {
+      written.push_back(StartWrite(slot, {1, slot, round}, pages[slot]));
+    }
+    EXPECT_EQ(AskInChild(*store(), pages[5]), "FAILED_PRECONDITION FAILED_PRECONDITION ");
+    for (auto& status : written) ASSERT_THAT(status.get(), IsOk());
+    for (SlotIndex slot = 0; slot < kSlots; ++slot) ExpectPage(slot, {1, slot, round}, slot);
   }
 }
 

@@ -20,20 +20,21 @@
 namespace sluice::io {
 namespace {
 
+using testing::DropCapability;
 using testing::PageBuffer;
 using testing::Refuse;
 using testing::RefuseSystemCall;
 using testing::RunInChild;
 
-constexpr std::uint64_t kPage = 65536;
-constexpr SlotIndex kSlots = 8;
+constexpr std::uint64_t kRefusedPage = 65536;
+constexpr SlotIndex kRefusedSlots = 8;
 
 PageStoreOptions OptionsIn(const testing::TempDirectory& temp) {
-  return {.directory = temp.path(), .page_bytes = kPage, .slots = kSlots};
+  return {.directory = temp.path(), .page_bytes = kRefusedPage, .slots = kRefusedSlots};
 }
 
 absl::Status WriteSlot(PageStore& store, SlotIndex slot) {
-  PageBuffer page(kPage);
+  PageBuffer page(kRefusedPage);
   page.Fill(slot);
   auto done = std::make_shared<std::promise<absl::Status>>();
   store.Write(
@@ -43,7 +44,7 @@ absl::Status WriteSlot(PageStore& store, SlotIndex slot) {
 
 /// "ok", or what went wrong.
 std::string ReadSlot(PageStore& store, SlotIndex slot) {
-  PageBuffer page(kPage);
+  PageBuffer page(kRefusedPage);
   auto done = std::make_shared<std::promise<absl::Status>>();
   store.Read(
       slot, {1, slot, 1}, page.span(), [done](absl::Status s) { done->set_value(std::move(s)); });
@@ -63,23 +64,12 @@ std::string TryStore(const PageStoreOptions& options) {
       "{} [{}] {} {}", stats.engine, stats.engine_reason, wrote.ToString(), ReadSlot(**store, 3));
 }
 
-/// Takes one capability from this thread; the C library has no wrapper for it.
-bool DropCapability(unsigned capability) {
-  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
-  if (syscall(SYS_capget, &header, data) != 0) return false;
-  const std::uint32_t mask = ~CAP_TO_MASK(capability);
-  data[CAP_TO_INDEX(capability)].effective &= mask;
-  data[CAP_TO_INDEX(capability)].permitted &= mask;
-  return syscall(SYS_capset, &header, data) == 0;
-}
-
 class RefusedSetup : public ::testing::TestWithParam<int> {};
 
 TEST_P(RefusedSetup, FallsBackToThreadsAndSaysWhy) {
   const testing::TempDirectory temp;
   const std::string text = RunInChild([&] {
-    const std::string failed = RefuseSystemCall(SYS_io_uring_setup, GetParam(), Refuse::kAlways);
+    const std::string failed = RefuseSystemCall(SYS_io_uring_setup, GetParam(), Refuse::kEveryCall);
     return failed.empty() ? TryStore(OptionsIn(temp)) : failed;
   });
   EXPECT_EQ(text,
@@ -91,7 +81,7 @@ TEST_P(RefusedSetup, FallsBackToThreadsAndSaysWhy) {
 TEST_P(RefusedSetup, IsAnErrorWhenRequired) {
   const testing::TempDirectory temp;
   const std::string text = RunInChild([&] {
-    const std::string failed = RefuseSystemCall(SYS_io_uring_setup, GetParam(), Refuse::kAlways);
+    const std::string failed = RefuseSystemCall(SYS_io_uring_setup, GetParam(), Refuse::kEveryCall);
     PageStoreOptions options = OptionsIn(temp);
     options.require_io_uring = true;
     return failed.empty() ? TryStore(options) : failed;
@@ -154,12 +144,42 @@ TEST(RefusedIoUringTest, SubmissionsThatTheKernelKeepsRefusingFailAndTheStoreClo
             "EAGAIN (Resource temporarily unavailable) / patient / closed");
 }
 
+/// Memory is registered while a write is prepared that the kernel does not take.
+std::string RegisterWhileRefused(const PageStoreOptions& options) {
+  alarm(60);
+  base::WorkerPool workers({.threads = 1, .name = "test-worker", .cpus = {}});
+  auto store = PageStore::Create(options, workers);
+  if (!store.ok()) return store.status().ToString();
+  PageBuffer page(kRefusedPage);
+  std::string failed = RefuseSystemCall(SYS_io_uring_enter, EAGAIN, Refuse::kWhenSecondArgument);
+  if (!failed.empty()) return failed;
+  auto done = std::make_shared<std::promise<absl::Status>>();
+  (*store)->Write(
+      2, {1, 2, 1}, page.span(), [done](absl::Status s) { done->set_value(std::move(s)); });
+  for (int i = 0; i < 3; ++i) {
+    (*store)->RegisterMemory(page.span());
+    (*store)->UnregisterMemory(page.span());
+  }
+  const absl::Status write = done->get_future().get();
+  store->reset();
+  return absl::StatusCodeToString(write.code()) + " closed";
+}
+
+TEST(RefusedIoUringTest, MemoryIsRegisteredThoughSubmissionsAreRefused) {
+  const testing::TempDirectory temp;
+  PageStoreOptions options = OptionsIn(temp);
+  options.require_io_uring = true;
+  const std::string text = RunInChild([&] { return RegisterWhileRefused(options); });
+  if (text.starts_with("FAILED_PRECONDITION: io_uring is required")) GTEST_SKIP() << text;
+  EXPECT_EQ(text, "UNAVAILABLE closed");
+}
+
 /// A limit in the middle of slot 4 of a file that is there already.
 std::string WritePastFileSizeLimit(const PageStoreOptions& options) {
   base::WorkerPool workers({.threads = 1, .name = "test-worker", .cpus = {}});
   auto store = PageStore::Create(options, workers);
   if (!store.ok()) return store.status().ToString();
-  const rlimit limit{4 * kPage + kPage / 2, RLIM_INFINITY};
+  const rlimit limit{4 * kRefusedPage + kRefusedPage / 2, RLIM_INFINITY};
   if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return "setrlimit";
   const absl::Status inside = WriteSlot(**store, 3);
   const absl::Status across = WriteSlot(**store, 4);
@@ -200,7 +220,7 @@ INSTANTIATE_TEST_SUITE_P(Engines,
 TEST(RefusedIoUringTest, FileSizeLimitBelowTheFileIsExhaustedBeforeAnySignal) {
   const testing::TempDirectory temp;
   const std::string text = RunInChild([&]() -> std::string {
-    const rlimit limit{kPage, RLIM_INFINITY};
+    const rlimit limit{kRefusedPage, RLIM_INFINITY};
     if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return "setrlimit";
     return TryStore(OptionsIn(temp));
   });

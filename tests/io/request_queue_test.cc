@@ -124,6 +124,21 @@ TEST(RequestQueueTest, AHastenedWriteGoesFirst) {
   EXPECT_TRUE(queue.empty());
 }
 
+TEST(RequestQueueTest, AHastenedWriteThatIsTriedAgainGoesFirstAgain) {
+  RequestQueue queue;
+  IdleRequest hastened(IoDirection::kWrite);
+  IdleRequest read(IoDirection::kRead);
+  hastened.command = {
+      .direction = IoDirection::kWrite, .file = &kFile, .offset = 4096, .bytes = 4096};
+  queue.Push(&hastened, kStart);
+  queue.Hasten(kFile, 4096, 4096);
+  ASSERT_EQ(queue.Pop(kStart), &hastened);
+  queue.Push(&read, kStart);
+  queue.Push(&hastened, kStart);
+  EXPECT_EQ(queue.Pop(kStart), &hastened);
+  EXPECT_EQ(queue.Pop(kStart), &read);
+}
+
 TEST(RequestQueueTest, HastenedWritesDoNotStarveReads) {
   RequestQueue queue;
   std::vector<std::unique_ptr<IdleRequest>> requests;

@@ -10,14 +10,14 @@ using testing::HasCode;
 using testing::IsOk;
 using testing::IsStatus;
 
-constexpr PageIdentity kPage{1, 2, 3};
+constexpr PageIdentity kIdentity{1, 2, 3};
 
 TEST(SlotTableTest, HoldsAPageOnceItsWriteEnds) {
   SlotTable table(2);
   EXPECT_THAT(table.BeginWrite(1), IsOk());
-  EXPECT_THAT(table.BeginRead(1, kPage), HasCode(absl::StatusCode::kNotFound));
-  table.EndWrite(1, kPage, 77);
-  const absl::StatusOr<std::uint64_t> checksum = table.BeginRead(1, kPage);
+  EXPECT_THAT(table.BeginRead(1, kIdentity), HasCode(absl::StatusCode::kNotFound));
+  table.EndWrite(1, kIdentity, 77);
+  const absl::StatusOr<std::uint64_t> checksum = table.BeginRead(1, kIdentity);
   ASSERT_THAT(checksum, IsOk());
   EXPECT_EQ(*checksum, 77U);
 }
@@ -25,10 +25,10 @@ TEST(SlotTableTest, HoldsAPageOnceItsWriteEnds) {
 TEST(SlotTableTest, AnAbandonedWriteLeavesNothing) {
   SlotTable table(1);
   EXPECT_THAT(table.BeginWrite(0), IsOk());
-  table.EndWrite(0, kPage, 77);
+  table.EndWrite(0, kIdentity, 77);
   EXPECT_THAT(table.BeginWrite(0), IsOk());
   table.AbandonWrite(0);
-  EXPECT_THAT(table.BeginRead(0, kPage), HasCode(absl::StatusCode::kNotFound));
+  EXPECT_THAT(table.BeginRead(0, kIdentity), HasCode(absl::StatusCode::kNotFound));
 }
 
 TEST(SlotTableTest, ForgettingDuringAWriteOutlastsItsEnd) {
@@ -36,17 +36,17 @@ TEST(SlotTableTest, ForgettingDuringAWriteOutlastsItsEnd) {
   EXPECT_THAT(table.BeginWrite(0), IsOk());
   table.Forget(0);
   EXPECT_THAT(table.BeginWrite(0), HasCode(absl::StatusCode::kFailedPrecondition));
-  table.EndWrite(0, kPage, 77);
-  EXPECT_THAT(table.BeginRead(0, kPage), HasCode(absl::StatusCode::kNotFound));
+  table.EndWrite(0, kIdentity, 77);
+  EXPECT_THAT(table.BeginRead(0, kIdentity), HasCode(absl::StatusCode::kNotFound));
   EXPECT_THAT(table.BeginWrite(0), IsOk());
 }
 
 TEST(SlotTableTest, ASlotThatIsReadIsNotWritten) {
   SlotTable table(1);
   EXPECT_THAT(table.BeginWrite(0), IsOk());
-  table.EndWrite(0, kPage, 77);
-  EXPECT_THAT(table.BeginRead(0, kPage), IsOk());
-  EXPECT_THAT(table.BeginRead(0, kPage), IsOk());
+  table.EndWrite(0, kIdentity, 77);
+  EXPECT_THAT(table.BeginRead(0, kIdentity), IsOk());
+  EXPECT_THAT(table.BeginRead(0, kIdentity), IsOk());
   EXPECT_THAT(table.BeginWrite(0),
               IsStatus(absl::StatusCode::kFailedPrecondition, "written while a read"));
   table.Forget(0);
@@ -59,7 +59,7 @@ TEST(SlotTableTest, ASlotThatIsReadIsNotWritten) {
 TEST(SlotTableTest, AnotherPageIsDataLossAndCountsNoReader) {
   SlotTable table(1);
   EXPECT_THAT(table.BeginWrite(0), IsOk());
-  table.EndWrite(0, kPage, 77);
+  table.EndWrite(0, kIdentity, 77);
   EXPECT_THAT(table.BeginRead(0, {1, 2, 4}), HasCode(absl::StatusCode::kDataLoss));
   EXPECT_THAT(table.BeginWrite(0), IsOk());
 }

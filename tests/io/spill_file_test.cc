@@ -9,7 +9,9 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
 
 #include "gtest/gtest.h"
 #include "tests/support/child_process.h"
@@ -115,14 +117,29 @@ TEST(SpillFileTest, SpaceThatIsToStayFreeIsNotTaken) {
   struct statvfs info {};
   ASSERT_EQ(fstatvfs(directory.fd.get(), &info), 0);
   const std::uint64_t free = std::uint64_t{info.f_bavail} * info.f_frsize;
-  const auto refused = SpillFile::Create(directory, {.bytes = kBytes, .keep_free_bytes = free});
+  const auto refused = CheckKeepsFree(directory, kBytes, free);
   EXPECT_THAT(refused, IsStatus(Code::kResourceExhausted, "are to stay free"));
   EXPECT_THAT(refused, IsStatus(Code::kResourceExhausted, "tiers.nvme.keep_free"));
-  EXPECT_THAT(SpillFile::Create(directory, {.bytes = kBytes, .keep_free_bytes = UINT64_MAX}),
+  EXPECT_THAT(CheckKeepsFree(directory, kBytes, UINT64_MAX),
               IsStatus(Code::kResourceExhausted, "are to stay free"));
-  EXPECT_THAT(SpillFile::Create(directory, {.bytes = kBytes, .keep_free_bytes = free / 2}),
-              testing::IsOk());
+  EXPECT_THAT(CheckKeepsFree(directory, kBytes, free / 2), testing::IsOk());
   EXPECT_EQ(temp.entries(), 0);
+}
+
+TEST(SpillFileTest, WhatAFailedAllocationLeftIsGivenBackAtOnce) {
+  const testing::TempDirectory temp;
+  FileDescriptor still_open;  // as a child has it that was forked meanwhile
+  const auto fail_half_way = [&still_open](int fd, std::uint64_t bytes) {
+    still_open = FileDescriptor(dup(fd));
+    EXPECT_EQ(fallocate(fd, 0, 0, static_cast<off_t>(bytes / 2)), 0);
+    return ENOSPC;
+  };
+  EXPECT_THAT(SpillFile::Create(Open(temp.path()), {.bytes = kBytes, .allocate = fail_half_way}),
+              IsStatus(Code::kResourceExhausted, "cannot reserve 1 MiB"));
+  struct stat info {};
+  ASSERT_EQ(fstat(still_open.get(), &info), 0);
+  EXPECT_EQ(info.st_size, 0);
+  EXPECT_EQ(info.st_blocks, 0);
 }
 
 std::string FillSmallFileSystem(const std::string& path) {

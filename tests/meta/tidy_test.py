@@ -230,6 +230,10 @@ class LinesTest(TidyTestCase):
 
     def test_pragma_once(self):
         self.expect("pragma-once", {"io/a.h": "int x;\n"})
+        guard = "#if defined(A_INL_H_) == defined(HWY_TARGET_TOGGLE)\n#endif\n"
+        self.expect_clean({"io/a-inl.h": guard})
+        self.expect("pragma-once", {"io/a.h": guard})
+        self.expect("pragma-once", {"io/a-inl.h": "int x;\n"})
 
 
 class CommandTest(unittest.TestCase):

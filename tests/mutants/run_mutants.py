@@ -1,4 +1,5 @@
-"""Runs the io suite once for every planted bug: each must make a test fail, and not the plain one.
+"""Runs the io suite and the short counter loop once for every planted bug: each must make a test
+fail, and not the plain one.
 
 Prints the table fault class x mutant x failing test, and `mutants: caught N of N`. Exit 1 when one
 is not caught, when a plain round trip already finds it, or when the table and the sources differ.
@@ -19,6 +20,7 @@ CLASSES = {
     "drop-the-retry": "EINTR, EAGAIN, ENOMEM",
     "one-attempt-for-reads": "EIO of a read that passes",
     "report-done-when-attempts-are-used-up": "EIO of a read that stays",
+    "reuse-a-lost-slot": "EIO of a read that stays",
     "full-is-an-internal-error": "ENOSPC of a write",
     "keep-a-failed-write": "EIO of a write",
     "skip-the-checksum": "flipped byte, torn write",
@@ -37,8 +39,23 @@ CLASSES = {
     "do-not-drain": "destruction with I/O in flight",
     "never-fence": "a drive that fails",
     "no-other-drive": "a drive refuses a write",
+    "even-shares": "drives of different rates",
     "free-early": "slot given back while in use",
+    "no-fallback": "io_uring refused",
+    "the-end-is-done": "file truncated",
+    "follow-the-link": "symlink in place of the directory",
+    "share-the-directory": "world-writable directory",
+    "leave-the-name": "killed: no file may stay",
+    "claim-what-was-refused": "buffers not registered",
+    "keep-what-is-registered": "memory given back while registered",
+    "serve-a-child-of-fork": "fork",
+    "keep-what-fallocate-left": "file system full",
     "claim-the-restriction": "ring does more than it should",
+}
+# What only such a test finds as the system does not allow everywhere; skipped there, and said.
+NEEDS = {
+    "keep-what-fallocate-left": "FullFileSystemTest.MoreThanIsFreeIsRefusedAndNothingIsKept",
+    "claim-what-was-refused": "RegisteredMemoryTest.WhatTheLimitOfLockedMemoryRefusesWorksAsWell",
 }
 PLAIN = "*PageStoreContract.ReadReturnsWhatWasWrittenInEverySlot/Memory"
 SECONDS = 600
@@ -53,7 +70,7 @@ def planted(sources):
 
 
 def run(suite, mutant, pattern):
-    """The first failing test; None when all pass."""
+    """The first failing test, None when all pass; and what was skipped."""
     command = [suite, "--gtest_brief=1", f"--gtest_filter={pattern}", "--gtest_fail_fast"]
     parent = os.environ.get("TEST_TMPDIR", os.environ.get("TMPDIR", "/var/tmp"))
     # A suite that stops in the middle leaves files behind.
@@ -62,11 +79,12 @@ def run(suite, mutant, pattern):
         try:
             done = subprocess.run(command, env=environment, capture_output=True, timeout=SECONDS)
         except subprocess.TimeoutExpired:
-            return f"no end within {SECONDS} s"
+            return f"no end within {SECONDS} s", set()
+    skipped = set(re.findall(r"\[  SKIPPED \] (\S+)", done.stdout.decode()))
     if done.returncode == 0:
-        return None
-    failed = re.search(rb"\[  FAILED  \] (\S+)", done.stdout)
-    return failed.group(1).decode() if failed else f"the suite ended with {done.returncode}"
+        return None, skipped
+    failed = re.search(r"\[  FAILED  \] (\S+)", done.stdout.decode())
+    return failed.group(1) if failed else f"the suite ended with {done.returncode}", skipped
 
 
 def main():
@@ -78,19 +96,24 @@ def main():
     wrong = sorted(names ^ set(CLASSES))
     if wrong:
         print("in the sources or in the table, but not in both:", *wrong)
-    if run(arguments.suite, "", "*") is not None:
-        sys.exit("the suite fails without a planted bug")
-    caught = 0
+    failed, skipped = run(arguments.suite, "", "*")
+    if failed is not None:
+        sys.exit(f"the suite fails without a planted bug: {failed}")
+    caught = untried = 0
     for mutant, fault in CLASSES.items():
-        plain = run(arguments.suite, mutant, PLAIN)
-        found = run(arguments.suite, mutant, "*")
+        if NEEDS.get(mutant) in skipped:
+            untried += 1
+            print(f"{fault:34} {mutant:38} NOT TRIED, {NEEDS[mutant]} is skipped here")
+            continue
+        plain, _ = run(arguments.suite, mutant, PLAIN)
+        found, _ = run(arguments.suite, mutant, "*")
         good = found is not None and plain is None
         caught += good
         verdict = found or "NOT CAUGHT"
         print(f"{fault:34} {mutant:38} {verdict}{' (and by a plain round trip)' if plain else ''}")
         sys.stdout.flush()
-    print(f"mutants: caught {caught} of {len(CLASSES)}")
-    sys.exit(0 if caught == len(CLASSES) and not wrong else 1)
+    print(f"mutants: caught {caught} of {len(CLASSES)}, {untried} not tried")
+    sys.exit(0 if caught + untried == len(CLASSES) and not wrong else 1)
 
 
 if __name__ == "__main__":

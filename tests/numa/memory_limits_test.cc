@@ -12,7 +12,7 @@
 namespace sluice::numa {
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
+constexpr std::uint64_t kLimitMiB = 1 << 20;
 
 /// A root directory with a machine of 1 GiB, 512 MiB of it available, in it.
 class MemoryLimitsTest : public ::testing::Test {
@@ -46,14 +46,14 @@ class MemoryLimitsTest : public ::testing::Test {
 
 TEST_F(MemoryLimitsTest, WithoutAGroupWhatTheSystemHasIsAvailable) {
   const MemoryLimits limits = Read();
-  EXPECT_EQ(limits.total_bytes, 1024 * kMiB);
-  EXPECT_EQ(limits.system_available_bytes, 512 * kMiB);
-  EXPECT_EQ(limits.available_bytes, 512 * kMiB);
+  EXPECT_EQ(limits.total_bytes, 1024 * kLimitMiB);
+  EXPECT_EQ(limits.system_available_bytes, 512 * kLimitMiB);
+  EXPECT_EQ(limits.available_bytes, 512 * kLimitMiB);
   EXPECT_FALSE(limits.cgroup.has_value());
 }
 
 TEST_F(MemoryLimitsTest, ReadsLimitsOfTheProcess) {
-  EXPECT_EQ(Read().memlock_bytes, 8 * kMiB);
+  EXPECT_EQ(Read().memlock_bytes, 8 * kLimitMiB);
   EXPECT_FALSE(Read().memlock_exempt);
   EXPECT_EQ(Read().max_map_count, 65530u);
   Write("proc/self/limits", "Max locked memory         unlimited            unlimited    bytes\n");
@@ -68,42 +68,43 @@ TEST_F(MemoryLimitsTest, Version2TakesTheTightestOfTheGroupAndThoseAbove) {
   Write("proc/self/cgroup", "0::/a/b\n");
   Write("sys/fs/cgroup/a/b/memory.max", "max\n");
   Write("sys/fs/cgroup/a/b/memory.current", "1\n");
-  Write("sys/fs/cgroup/a/memory.max", std::to_string(300 * kMiB));
-  Write("sys/fs/cgroup/a/memory.current", std::to_string(100 * kMiB));
+  Write("sys/fs/cgroup/a/memory.max", std::to_string(300 * kLimitMiB));
+  Write("sys/fs/cgroup/a/memory.current", std::to_string(100 * kLimitMiB));
   const MemoryLimits limits = Read();
   ASSERT_TRUE(limits.cgroup.has_value());
-  EXPECT_EQ(limits.cgroup->limit_bytes, 300 * kMiB);
+  EXPECT_EQ(limits.cgroup->limit_bytes, 300 * kLimitMiB);
   EXPECT_EQ(limits.cgroup->path, root_ + "/sys/fs/cgroup/a");
-  EXPECT_EQ(limits.available_bytes, 200 * kMiB);
+  EXPECT_EQ(limits.available_bytes, 200 * kLimitMiB);
 }
 
 TEST_F(MemoryLimitsTest, CacheThatCanBeGivenBackIsNotUse) {
   Write("proc/self/cgroup", "0::/\n");
-  Write("sys/fs/cgroup/memory.max", std::to_string(300 * kMiB));
-  Write("sys/fs/cgroup/memory.current", std::to_string(250 * kMiB));
-  Write("sys/fs/cgroup/memory.stat", "anon 1\ninactive_file " + std::to_string(150 * kMiB) + "\n");
-  EXPECT_EQ(Read().available_bytes, 200 * kMiB);
+  Write("sys/fs/cgroup/memory.max", std::to_string(300 * kLimitMiB));
+  Write("sys/fs/cgroup/memory.current", std::to_string(250 * kLimitMiB));
+  Write("sys/fs/cgroup/memory.stat",
+        "anon 1\ninactive_file " + std::to_string(150 * kLimitMiB) + "\n");
+  EXPECT_EQ(Read().available_bytes, 200 * kLimitMiB);
 }
 
 TEST_F(MemoryLimitsTest, AGroupThatIsFullLeavesNothing) {
   Write("proc/self/cgroup", "0::/\n");
-  Write("sys/fs/cgroup/memory.max", std::to_string(10 * kMiB));
-  Write("sys/fs/cgroup/memory.current", std::to_string(11 * kMiB));
+  Write("sys/fs/cgroup/memory.max", std::to_string(10 * kLimitMiB));
+  Write("sys/fs/cgroup/memory.current", std::to_string(11 * kLimitMiB));
   EXPECT_EQ(Read().available_bytes, 0u);
 }
 
 TEST_F(MemoryLimitsTest, AGroupAboveWhatTheMachineHasDoesNotCount) {
   Write("proc/self/cgroup", "0::/\n");
-  Write("sys/fs/cgroup/memory.max", std::to_string(4096 * kMiB));
-  EXPECT_EQ(Read().available_bytes, 512 * kMiB);
+  Write("sys/fs/cgroup/memory.max", std::to_string(4096 * kLimitMiB));
+  EXPECT_EQ(Read().available_bytes, 512 * kLimitMiB);
 }
 
 TEST_F(MemoryLimitsTest, Version1InAContainerIsReadFromTheMountPoint) {
   Write("proc/self/cgroup", "5:cpu,cpuacct:/docker/1\n4:memory:/docker/1\n1:name=systemd:/x\n");
-  Write("sys/fs/cgroup/memory/memory.limit_in_bytes", std::to_string(64 * kMiB));
-  Write("sys/fs/cgroup/memory/memory.usage_in_bytes", std::to_string(32 * kMiB));
-  Write("sys/fs/cgroup/memory/memory.stat", "total_inactive_file " + std::to_string(8 * kMiB));
-  EXPECT_EQ(Read().available_bytes, 40 * kMiB);
+  Write("sys/fs/cgroup/memory/memory.limit_in_bytes", std::to_string(64 * kLimitMiB));
+  Write("sys/fs/cgroup/memory/memory.usage_in_bytes", std::to_string(32 * kLimitMiB));
+  Write("sys/fs/cgroup/memory/memory.stat", "total_inactive_file " + std::to_string(8 * kLimitMiB));
+  EXPECT_EQ(Read().available_bytes, 40 * kLimitMiB);
 }
 
 TEST_F(MemoryLimitsTest, Version1HasANumberForUnlimited) {

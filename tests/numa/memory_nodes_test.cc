@@ -20,7 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr std::uint64_t kMiB = 1 << 20;
+constexpr std::uint64_t kNodesMiB = 1 << 20;
 
 /// A directory that stands for "/".
 class Root {
@@ -56,7 +56,7 @@ std::vector<MemoryNode> NodesWith(const std::vector<std::uint64_t>& mib) {
   for (std::size_t i = 0; i < mib.size(); ++i) {
     nodes.push_back({.index = static_cast<int>(i),
                      .node_count = static_cast<int>(mib.size()),
-                     .available_bytes = mib[i] * kMiB});
+                     .available_bytes = mib[i] * kNodesMiB});
   }
   return nodes;
 }
@@ -136,40 +136,40 @@ TEST(MemoryNodesTest, AMemoryPolicyIsFollowed) {
 
 TEST(SplitFramesTest, SharesAreEvenAndTheFirstHasTheRemainder) {
   const auto nodes = NodesWith({100, 100, 100});
-  EXPECT_THAT(*SplitFrames(32, kMiB, nodes), ElementsAre(12, 10, 10));
-  EXPECT_THAT(*SplitFrames(30, kMiB, nodes), ElementsAre(10, 10, 10));
-  EXPECT_THAT(*SplitFrames(2, kMiB, nodes), ElementsAre(2, 0, 0));
-  EXPECT_EQ(DescribeLack(32, kMiB, nodes), "");
+  EXPECT_THAT(*SplitFrames(32, kNodesMiB, nodes), ElementsAre(12, 10, 10));
+  EXPECT_THAT(*SplitFrames(30, kNodesMiB, nodes), ElementsAre(10, 10, 10));
+  EXPECT_THAT(*SplitFrames(2, kNodesMiB, nodes), ElementsAre(2, 0, 0));
+  EXPECT_EQ(DescribeLack(32, kNodesMiB, nodes), "");
 }
 
 TEST(SplitFramesTest, ANodeOfUnknownMemoryTakesItsShare) {
   auto nodes = NodesWith({100, 1});
   nodes[1].available_bytes.reset();
-  EXPECT_THAT(*SplitFrames(41, kMiB, nodes), ElementsAre(21, 20));
+  EXPECT_THAT(*SplitFrames(41, kNodesMiB, nodes), ElementsAre(21, 20));
 }
 
 TEST(SplitFramesTest, OneNodeTakesAllThatItMayHave) {
   auto nodes = NodesWith({100});
-  EXPECT_THAT(*SplitFrames(100, kMiB, nodes), ElementsAre(100));
-  const auto refused = SplitFrames(101, kMiB, nodes);
+  EXPECT_THAT(*SplitFrames(100, kNodesMiB, nodes), ElementsAre(100));
+  const auto refused = SplitFrames(101, kNodesMiB, nodes);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.status().message()),
               ::testing::HasSubstr("node 0 has 100 MiB available"));
   nodes[0].available_bytes.reset();
-  EXPECT_THAT(*SplitFrames(101, kMiB, nodes), ElementsAre(101));
-  EXPECT_EQ(DescribeLack(101, kMiB, nodes), "");
+  EXPECT_THAT(*SplitFrames(101, kNodesMiB, nodes), ElementsAre(101));
+  EXPECT_EQ(DescribeLack(101, kNodesMiB, nodes), "");
 }
 
 TEST(SplitFramesTest, WhatANodeLacksGoesToTheOthers) {
   const auto nodes = NodesWith({11, 3, 50, 50});
-  EXPECT_THAT(*SplitFrames(40, kMiB, nodes), ElementsAre(11, 3, 13, 13));
-  EXPECT_EQ(DescribeLack(40, kMiB, nodes),
+  EXPECT_THAT(*SplitFrames(40, kNodesMiB, nodes), ElementsAre(11, 3, 13, 13));
+  EXPECT_EQ(DescribeLack(40, kNodesMiB, nodes),
             "node 1 has 3072 KiB available, an even share is 10 MiB");
-  EXPECT_THAT(*SplitFrames(114, kMiB, nodes), ElementsAre(11, 3, 50, 50));
+  EXPECT_THAT(*SplitFrames(114, kNodesMiB, nodes), ElementsAre(11, 3, 50, 50));
 }
 
 TEST(SplitFramesTest, MoreThanAllNodesHaveNamesThem) {
-  const auto refused = SplitFrames(40, kMiB, NodesWith({17, 3}));
+  const auto refused = SplitFrames(40, kNodesMiB, NodesWith({17, 3}));
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.status().message()),
               HasSubstr("20 MiB of dram find no memory: node 0 has 17 MiB available, an even share "

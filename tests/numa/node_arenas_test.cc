@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::uint64_t kMiB = 1 << 20;
+constexpr std::uint64_t kArenasMiB = 1 << 20;
 
 /// So many nodes, all of which are the first of this machine.
 std::vector<MemoryNode> Nodes(std::size_t count) { return std::vector<MemoryNode>(count); }
@@ -75,24 +75,50 @@ TEST(NodeArenasTest, ANodeWithoutFramesHasNoArena) {
 
 TEST(NodeArenasTest, TheLastNodeShrinksFirstAndGrowsLast) {
   // 7 MiB in three parts: 3, 2 and 2 MiB in chunks of 2 MiB.
-  const auto arenas = Make({.page_bytes = kMiB, .frames = 7, .nodes = Nodes(3)});
+  const auto arenas = Make({.page_bytes = kArenasMiB, .frames = 7, .nodes = Nodes(3)});
   ASSERT_NE(arenas, nullptr);
   EXPECT_EQ(*arenas->Shrink(6), 7u) << "a whole chunk stays";
   EXPECT_EQ(*arenas->Shrink(4), 5u);
-  EXPECT_EQ(arenas->allocated_bytes(), 5 * kMiB);
+  EXPECT_EQ(arenas->allocated_bytes(), 5 * kArenasMiB);
   EXPECT_EQ(*arenas->Shrink(1), 2u);
   EXPECT_EQ(arenas->frame_count(), 2u);
-  EXPECT_EQ(arenas->allocated_bytes(), 2 * kMiB);
+  EXPECT_EQ(arenas->allocated_bytes(), 2 * kArenasMiB);
   EXPECT_EQ(*arenas->Grow(4), 5u);
   ExpectFramesHold(*arenas);
   EXPECT_EQ(*arenas->Grow(7), 7u);
   EXPECT_EQ(arenas->Grow(8).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(arenas->allocated_bytes(), 7 * kMiB);
+  EXPECT_EQ(arenas->allocated_bytes(), 7 * kArenasMiB);
   ExpectFramesHold(*arenas);
 }
 
+std::vector<std::pair<std::byte*, std::size_t>> Places(
+    const std::vector<std::span<std::byte>>& chunks) {
+  std::vector<std::pair<std::byte*, std::size_t>> places;
+  for (const auto chunk : chunks) places.emplace_back(chunk.data(), chunk.size());
+  return places;
+}
+
+TEST(NodeArenasTest, ChunksAreWhatShrinkLeavesAndGrowTakes) {
+  // As above: chunks of 2 and 1, 2, and 2 MiB.
+  const auto arenas = Make({.page_bytes = kArenasMiB, .frames = 7, .nodes = Nodes(3)});
+  ASSERT_NE(arenas, nullptr);
+  const auto all = Places(arenas->Chunks());
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_EQ(all[0], std::pair(arenas->Frame(0).data(), std::size_t{2 * kArenasMiB}));
+  EXPECT_EQ(all[1], std::pair(arenas->Frame(2).data(), std::size_t{kArenasMiB}));
+  EXPECT_EQ(all[3], std::pair(arenas->Frame(5).data(), std::size_t{2 * kArenasMiB}));
+  for (const std::uint32_t frames : {6, 4, 1}) {
+    const auto staying = Places(arenas->ChunksOf(frames));
+    ASSERT_TRUE(arenas->Shrink(frames).ok());
+    EXPECT_EQ(Places(arenas->Chunks()), staying) << frames;
+  }
+  EXPECT_EQ(arenas->Chunks().size(), 1u);
+  ASSERT_TRUE(arenas->Grow(7).ok());
+  EXPECT_EQ(Places(arenas->Chunks()), all) << "the same addresses";
+}
+
 TEST(NodeArenasTest, HugePagesOfAllNodesCount) {
-  const auto arenas = Make({.page_bytes = kMiB, .frames = 9, .nodes = Nodes(2)});
+  const auto arenas = Make({.page_bytes = kArenasMiB, .frames = 9, .nodes = Nodes(2)});
   ASSERT_NE(arenas, nullptr);
   if (!arenas->info().huge_page_reason.empty()) GTEST_SKIP() << arenas->info().huge_page_reason;
   EXPECT_DOUBLE_EQ(arenas->huge_page_share(), 8.0 / 9) << "4 of 5 MiB and 4 of 4";
@@ -103,7 +129,7 @@ TEST(NodeArenasTest, HugePagesOfAllNodesCount) {
 
 std::string WithoutHugePages(std::size_t nodes) {
   if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0) return "prctl refused";
-  const auto arenas = Make({.page_bytes = 2 * kMiB, .frames = 4, .nodes = Nodes(nodes)});
+  const auto arenas = Make({.page_bytes = 2 * kArenasMiB, .frames = 4, .nodes = Nodes(nodes)});
   return arenas->info().huge_page_reason + (arenas->all_huge() ? ", all huge" : ", not all huge");
 }
 
@@ -118,7 +144,7 @@ TEST(NodeArenasTest, ANodeOnSmallPagesIsNamed) {
 
 /// Two nodes of 64, of which the second does not exist.
 NodeArenasOptions OneNodeMissing() {
-  NodeArenasOptions options{.page_bytes = 2 * kMiB, .frames = 4};
+  NodeArenasOptions options{.page_bytes = 2 * kArenasMiB, .frames = 4};
   options.nodes = {{.index = 0, .node_count = 64}, {.index = 63, .node_count = 64}};
   return options;
 }
@@ -136,8 +162,8 @@ TEST(NodeArenasTest, ARefusedBindingNamesItsNode) {
 }
 
 TEST(NodeArenasTest, AnUnevenSplitSaysWhyAndHow) {
-  NodeArenasOptions options{.page_bytes = kMiB, .frames = 9};
-  options.nodes = {{.index = 0}, {.index = 1, .available_bytes = 3 * kMiB}};
+  NodeArenasOptions options{.page_bytes = kArenasMiB, .frames = 9};
+  options.nodes = {{.index = 0}, {.index = 1, .available_bytes = 3 * kArenasMiB}};
   const auto arenas = Make(options);
   ASSERT_NE(arenas, nullptr);
   EXPECT_EQ(arenas->info().split_reason,
@@ -166,7 +192,7 @@ TEST(NodeArenasTest, EachNodeHasAMemoryFileThatGoesWithIt) {
 
 std::string WithoutMemoryFiles() {
   std::string failed =
-      testing::RefuseSystemCall(SYS_memfd_create, EMFILE, testing::Refuse::kAlways);
+      testing::RefuseSystemCall(SYS_memfd_create, EMFILE, testing::Refuse::kEveryCall);
   if (!failed.empty()) return failed;
   const auto refused = NodeArenas::Create({.page_bytes = 4096, .frames = 9, .nodes = Nodes(3)});
   return refused.ok() ? "made" : std::string(refused.status().message());

@@ -1,5 +1,6 @@
 #include "tests/support/child_process.h"
 
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -71,6 +72,17 @@ std::string RefuseSystemCall(long number, int error_number, Refuse when) {
     return std::string("seccomp: ") + std::strerror(errno);
   }
   return {};
+}
+
+// The C library has no wrapper for this.
+bool DropCapability(unsigned capability) {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
+  if (syscall(SYS_capget, &header, data) != 0) return false;
+  const std::uint32_t mask = ~CAP_TO_MASK(capability);
+  data[CAP_TO_INDEX(capability)].effective &= mask;
+  data[CAP_TO_INDEX(capability)].permitted &= mask;
+  return syscall(SYS_capset, &header, data) == 0;
 }
 
 }  // namespace sluice::testing

@@ -6,13 +6,16 @@
 namespace sluice::testing {
 
 /// Runs `body` in a child process, for what cannot be undone (limits, seccomp filters, another
-/// user). Returns what it returned, or how the child died. REQUIRES: the caller has no other
-/// threads.
+/// user). Returns what it returned, or how the child died. REQUIRES: where the caller has other
+/// threads, `body` takes no lock that one of them may hold.
 std::string RunInChild(const std::function<std::string()>& body);
 
 /// From now on, for every thread of this process, the system call fails with `error_number`:
 /// always, or only when its second argument is not zero (io_uring_enter: something to submit).
-enum class Refuse { kAlways, kWhenSecondArgument };
+enum class Refuse { kEveryCall, kWhenSecondArgument };
 std::string RefuseSystemCall(long number, int error_number, Refuse when);
+
+/// Takes one capability (of linux/capability.h) from the calling thread.
+bool DropCapability(unsigned capability);
 
 }  // namespace sluice::testing

@@ -1,8 +1,38 @@
 #pragma once
 
+namespace sluice::testing {
+
+/// How many times slower than others this build runs, about.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr int kSlowdown = 30;
+#elif defined(__SANITIZE_ADDRESS__)
+inline constexpr int kSlowdown = 4;
+#else
+inline constexpr int kSlowdown = 1;
+#endif
+
+}  // namespace sluice::testing
+
 /// Ends the test, and says why, in a build whose sanitizer's own memory would be measured.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SLUICE_SKIP_UNDER_SANITIZERS() GTEST_SKIP() << "a sanitizer's own memory would count"
 #else
 #define SLUICE_SKIP_UNDER_SANITIZERS() static_cast<void>(0)
+#endif
+
+/// Ends the test, and says why, where a child of a process with threads may hang in malloc: this
+/// AddressSanitizer does not take its locks before a fork.
+#if defined(__SANITIZE_ADDRESS__)
+#define SLUICE_SKIP_FORK_UNDER_ASAN() \
+  GTEST_SKIP() << "AddressSanitizer's own locks do not survive a fork beside other threads"
+#else
+#define SLUICE_SKIP_FORK_UNDER_ASAN() static_cast<void>(0)
+#endif
+
+/// The same for a child that does more than call and _exit: starts threads, exits, is to crash.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SLUICE_SKIP_FORK_UNDER_SANITIZERS() \
+  GTEST_SKIP() << "a sanitizer's own threads and handlers do not survive this fork"
+#else
+#define SLUICE_SKIP_FORK_UNDER_SANITIZERS() static_cast<void>(0)
 #endif

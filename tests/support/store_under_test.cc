@@ -15,9 +15,7 @@ namespace {
 absl::StatusOr<io::PageStoreParts> MakeParts(const StoreSpec& spec,
                                              const std::shared_ptr<io::MemoryFile>& memory) {
   if (spec.kind == StoreKind::kMemory) {
-    return io::PageStoreParts{.engine = io::MakeMemoryEngine(memory),
-                              .engine_reason = "in memory",
-                              .spill_file = nullptr};
+    return io::PageStoreParts{.engine = io::MakeMemoryEngine(memory), .engine_reason = "in memory"};
   }
   return io::MakePageStoreParts(spec.options);
 }
@@ -60,7 +58,7 @@ void StoreUnderTest::Open(StoreSpec spec) {
     SLUICE_CHECK(absl::IsFailedPrecondition(parts.status()), unavailable_.c_str());
     return;
   }
-  if (parts->spill_file) fd_ = dup(parts->spill_file->file().fd);
+  if (parts->files) fd_ = dup(parts->files->At(0).file->fd);
   if (spec.wrap) parts->engine = spec.wrap(std::move(parts->engine));
   store_ = io::AssemblePageStore(spec.options, *std::move(parts), workers_);
 }

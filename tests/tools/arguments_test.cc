@@ -54,6 +54,23 @@ TEST(ArgumentsTest, ErrorsNameTheFlag) {
   EXPECT_EQ(ErrorOf({"--frobnicate"}), "unknown flag \"--frobnicate\"");
 }
 
+TEST(ArgumentsTest, WordsWithoutAFlagAreTakenInTheirOrder) {
+  const std::vector<FlagSpec> specs = {{"FROM", FlagShape::kWord, "", "where from"},
+                                       {"TO", FlagShape::kWord, "", "where to"},
+                                       {"--key", FlagShape::kValue, "KEY", "a key"}};
+  const std::vector<std::string> words = {"a", "--key", "k", "b"};
+  const absl::StatusOr<Arguments> arguments = Arguments::Parse(words, specs);
+  ASSERT_TRUE(arguments.ok()) << arguments.status();
+  EXPECT_EQ(arguments->Value("FROM"), "a");
+  EXPECT_EQ(arguments->Value("TO"), "b");
+  EXPECT_EQ(arguments->Value("--key"), "k");
+  const std::vector<std::string> more = {"a", "b", "c"};
+  EXPECT_THAT(std::string(Arguments::Parse(more, specs).status().message()),
+              HasSubstr("\"c\" belongs to no flag"));
+  EXPECT_FALSE(Arguments::Parse({}, specs)->Has("FROM"));
+  EXPECT_THAT(DescribeFlags(specs), HasSubstr("  FROM "));
+}
+
 TEST(ArgumentsTest, HelpHasALinePerFlag) {
   const std::string text = DescribeFlags(kSpecs);
   EXPECT_THAT(text, HasSubstr("--json "));

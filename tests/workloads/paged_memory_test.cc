@@ -20,7 +20,7 @@ namespace {
 using sluice::testing::TempDirectory;
 using ::testing::HasSubstr;
 
-constexpr Bytes kPage = 4_KiB;
+constexpr Bytes kPagedPage = 4_KiB;
 constexpr int kSteps = 6;
 
 /// Deeper than the tiny model, so that most of it does not fit.
@@ -73,17 +73,18 @@ Results TrainInRam() {
 class PagedMemoryTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const absl::StatusOr<Footprint> footprint = MeasureFootprint(DeepModel(), TinyTrain(), kPage);
+    const absl::StatusOr<Footprint> footprint =
+        MeasureFootprint(DeepModel(), TinyTrain(), kPagedPage);
     ASSERT_TRUE(footprint.ok()) << footprint.status();
     footprint_ = *footprint;
   }
 
   /// Budgets that hold the largest op and `spare` pages in each tier.
   RuntimeOptions Options(std::uint64_t spare) const {
-    RuntimeOptions options{.page_bytes = kPage};
-    options.hbm_bytes = footprint_.op_hbm_max + kPage * spare;
-    options.dram_bytes = footprint_.op_dram_max + kPage * spare;
-    options.nvme_bytes = footprint_.tensors + footprint_.padding + kPage * 256;
+    RuntimeOptions options{.page_bytes = kPagedPage};
+    options.hbm_bytes = footprint_.op_hbm_max + kPagedPage * spare;
+    options.dram_bytes = footprint_.op_dram_max + kPagedPage * spare;
+    options.nvme_bytes = footprint_.tensors + footprint_.padding + kPagedPage * 256;
     options.io.directory = directory_.path();
     // What an op declares as overwrite it must not read, and what it discards it must not need.
     options.fill_overwrite_with_nan = true;
@@ -121,7 +122,28 @@ TEST_F(PagedMemoryTest, MatchesRamBitForBitWhereAThirdFits) {
   ExpectIdentical(options);
 }
 
-TEST_F(PagedMemoryTest, MatchesRamUnderEveryPolicyAndLookahead) {
+TEST_F(PagedMemoryTest, MatchesRamUnderEveryPolicy) {
+  const Results ram = TrainInRam();
+  for (const char* policy : {"next-use-cost",
+                             "fifo",
+                             "clock",
+                             "lfu",
+                             "2q",
+                             "arc",
+                             "s3fifo",
+                             "sieve",
+                             "gdsf",
+                             "random"}) {
+    SCOPED_TRACE(policy);
+    RuntimeOptions options = Options(12);
+    options.policy = policy;
+    const absl::StatusOr<Results> paged = TrainPaged(std::move(options));
+    ASSERT_TRUE(paged.ok()) << paged.status();
+    EXPECT_EQ(*paged, ram);
+  }
+}
+
+TEST_F(PagedMemoryTest, MatchesRamWithAndWithoutLookahead) {
   for (const char* policy : {"min", "lru"}) {
     for (const std::uint32_t ahead : {0u, 3u, 40u}) {
       SCOPED_TRACE(::testing::Message() << policy << ", " << ahead << " ops ahead");
@@ -148,7 +170,7 @@ TEST_F(PagedMemoryTest, MatchesRamAtTheSmallestBudgetsThatAreNotRefused) {
 
 TEST_F(PagedMemoryTest, BudgetBelowTheLargestOpNamesItAndTheBytes) {
   RuntimeOptions options = Options(16);
-  options.hbm_bytes = footprint_.op_hbm_max - kPage;
+  options.hbm_bytes = footprint_.op_hbm_max - kPagedPage;
   const absl::Status status = TrainPaged(options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()), HasSubstr("l0.mlp.forward.g0"));
@@ -175,8 +197,8 @@ TEST_F(PagedMemoryTest, DiscardActsAfterItsOpAndBeforeTheNext) {
   const TensorSpec spec{.name = "t", .shape = {1024}};
   const absl::StatusOr<std::vector<TensorId>> ids = memory.CreateTensors({&spec, 1});
   ASSERT_TRUE(ids.ok()) << ids.status();
-  const Access write{.tensor = ids->front(), .mode = AccessMode::kOverwrite};
-  const Access read{.tensor = ids->front()};
+  const sluice::Access write{.tensor = ids->front(), .mode = AccessMode::kOverwrite};
+  const sluice::Access read{.tensor = ids->front()};
   const auto fill = [](float value) {
     return [=](const OpBuffers& b) { std::fill_n(b.Floats(0), 1024, value); };
   };

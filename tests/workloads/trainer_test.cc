@@ -12,7 +12,7 @@
 namespace sluice::gpt {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 struct Training {
   std::vector<float> losses;
@@ -129,7 +129,7 @@ TEST(Trainer, DeferredUpdatesRunALayerAheadOfTheNextForward) {
     EXPECT_FALSE(memory.names.back().starts_with("update.")) << memory.names.back();
   }
   EXPECT_THAT(memory.keys,
-              testing::ElementsAre("train.first", "train", "train.last", "train.alone"));
+              ::testing::ElementsAre("train.first", "train", "train.last", "train.alone"));
 }
 
 /// Fails one op, and none after it.

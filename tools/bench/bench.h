@@ -11,4 +11,7 @@ int RunBench(std::span<const std::string> words);
 /// `sluice bench store`: the page store against fio.
 int RunBenchStore(std::span<const std::string> words);
 
+/// `sluice bench optim`: the optimizer kernels against memory.
+int RunBenchOptim(std::span<const std::string> words);
+
 }  // namespace sluice::tools

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <vector>
 
 #include "base/status.h"
@@ -12,6 +11,7 @@
 #include "sluice/units.h"
 #include "tools/arguments.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/bench_count.h"
 #include "tools/bench/row_output.h"
 #include "tools/console.h"
 #include "tools/exit_code.h"
@@ -32,7 +32,7 @@ const std::vector<FlagSpec>& Flags() {
        FlagShape::kValue,
        "PATTERN",
        "only rows with this in their name; *, ? and [] match"},
-      {"--size", FlagShape::kValue, "BYTES", "of the file of each side (default 2GiB)"},
+      {"--size", FlagShape::kValue, "BYTES", "of the files, which both sides share (default 2GiB)"},
       {"--rounds", FlagShape::kValue, "N", "rounds of each case (default 11)"},
       {"--milliseconds", FlagShape::kValue, "N", "length of each run (default 1000)"},
       {"--fio", FlagShape::kValue, "PROGRAM", "the fio to run (default: the one in PATH)"},
@@ -45,24 +45,9 @@ std::string HelpText() {
          "Measures the page store, checksums on, against fio: the same directory, size, block "
          "size\n"
          "and depth, buffers of both on huge pages (reserved for the time, which takes root; else\n"
-         "a plain io_uring loop takes the place of fio). Takes up to 20 minutes and 4 GiB of disk\n"
+         "a plain io_uring loop takes the place of fio). Takes up to 20 minutes and 2 GiB of disk\n"
          "on an otherwise idle machine, and leaves nothing behind.\n\n" +
          DescribeFlags(Flags());
-}
-
-absl::Status ReadCount(const Arguments& arguments, const char* flag, std::uint32_t* count) {
-  if (!arguments.Has(flag)) return absl::OkStatus();
-  const std::string text = arguments.Value(flag);
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  constexpr std::uint32_t kMost = 1'000'000;
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  if (!whole || value == 0 || value > kMost) {
-    return absl::InvalidArgumentError(
-        base::ToAbsl(fmt::format("{} \"{}\" is no number from 1 to {}", flag, text, kMost)));
-  }
-  *count = value;
-  return absl::OkStatus();
 }
 
 struct StoreFlags {

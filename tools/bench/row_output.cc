@@ -25,6 +25,7 @@ void AddJudgement(const bench::Row& row, Json& object) {
   AddIfAny("ceiling_of", row.ceiling_of, object);
   AddIfAny("ratio", row.ratio, object);
   AddIfAny("ratio_spread", row.ratio_spread, object);
+  AddIfAny("target", row.bar, object);
   AddIfAny("control", row.control, object);
   AddIfAny("control_low", row.control_low, object);
   AddIfAny("depth", row.depth, object);
@@ -35,6 +36,13 @@ void AddJudgement(const bench::Row& row, Json& object) {
   AddIfAny("peer_value", row.peer_value, object);
   AddIfAny("peer_ratio", row.peer_ratio, object);
   AddIfAny("peer_cpu_seconds_per_gib", row.peer_cpu_per_gib, object);
+}
+
+void AddUpdate(const bench::Row& row, Json& object) {
+  AddIfAny("simd", row.simd, object);
+  AddIfAny("ns_per_parameter", row.ns_per_parameter, object);
+  AddIfAny("bytes_per_parameter", row.bytes_per_parameter, object);
+  AddIfAny("gib_per_second", row.gib_per_second, object);
 }
 
 /// Blank when there is none.
@@ -67,14 +75,17 @@ std::string Line(const std::string& name,
 
 }  // namespace
 
-MachineFacts ReadMachineFacts(const std::string& directory) {
+MachineFacts ReadMachineFacts() {
   const CpuFacts cpu = ReadCpu();
   utsname system{};
   uname(&system);
-  return {.cpu = cpu.model,
-          .cpus = cpu.allowed,
-          .kernel = system.release,
-          .file_system = ReadSpill(directory).file_system};
+  return {.cpu = cpu.model, .cpus = cpu.allowed, .kernel = system.release};
+}
+
+MachineFacts ReadMachineFacts(const std::string& directory) {
+  MachineFacts facts = ReadMachineFacts();
+  facts.file_system = ReadSpill(directory).file_system;
+  return facts;
 }
 
 std::string RowToJson(const std::string& bench, const bench::Row& row, const MachineFacts& facts) {
@@ -86,12 +97,36 @@ std::string RowToJson(const std::string& bench, const bench::Row& row, const Mac
   object["reps"] = row.reps;
   object["spread"] = row.spread;
   AddJudgement(row, object);
+  AddUpdate(row, object);
   AddIfAny("cpu", facts.cpu, object);
   object["cpus"] = facts.cpus;
   AddIfAny("kernel", facts.kernel, object);
   AddIfAny("file_system", facts.file_system, object);
   object["huge_pages"] = row.huge_pages;
+  if (row.registered_bytes.has_value()) object["registered_bytes"] = *row.registered_bytes;
   return object.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string UpdateTableHead() {
+  return fmt::format("{:<32} {:>7} {:>8} {:>7} {:>7} {:>6} {:>9}",
+                     "case",
+                     "simd",
+                     "ns/param",
+                     "GiB/s",
+                     "ratio",
+                     "target",
+                     "control25");
+}
+
+std::string UpdateRowToText(const bench::Row& row) {
+  return fmt::format("{:<32} {:>7} {:>8} {:>7} {:>7} {:>6} {:>9}",
+                     row.name,
+                     row.simd,
+                     Cell(row.ns_per_parameter, 3),
+                     Cell(row.gib_per_second, 1),
+                     Cell(row.ratio, 2),
+                     Cell(row.bar, 2),
+                     Cell(row.control_low, 2));
 }
 
 std::string TableHead() {

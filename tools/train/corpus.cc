@@ -90,8 +90,11 @@ enum class EmptyFile { kIsAnError, kIsSkipped };
 absl::Status AppendFile(const std::string& path, EmptyFile empty, gpt::Text* text) {
   if (path.empty()) return absl::InvalidArgumentError("the name is empty; name a file");
   const std::size_t before = text->size();
-  absl::Status read =
-      ReadFile(path, kTextBytesMax - Bytes(before), [text](auto piece) { text->Append(piece); });
+  const auto append = [text](std::string_view piece) {
+    text->Append(piece);
+    return absl::OkStatus();
+  };
+  absl::Status read = ReadFile(path, kTextBytesMax - Bytes(before), append);
   if (!read.ok() && before == 0) return read;
   SLUICE_RETURN_IF_ERROR(base::Annotate(read, "all texts together are bounded"));
   if (text->size() == before && empty == EmptyFile::kIsAnError) {

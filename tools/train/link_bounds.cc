@@ -2,11 +2,22 @@
 
 #include <algorithm>
 
+#include "runtime/core/time_bound.h"
+
 namespace sluice::tools {
 namespace {
 
 std::uint64_t WholePages(Bytes bytes, Bytes page) {
   return bytes.count() / page.count() * page.count();
+}
+
+void PutInOneLane(double compute_seconds, Schedule* schedule) {
+  double sum = 0;
+  for (const ScheduleOp& op : schedule->ops) sum += op.seconds;
+  for (ScheduleOp& op : schedule->ops) {
+    op.lane = "train";
+    if (sum > 0) op.seconds *= compute_seconds / sum;
+  }
 }
 
 }  // namespace
@@ -26,6 +37,23 @@ double BoundSeconds(const core::BoundBytes& bytes, const LinkRates& rates) {
   return std::max({bytes.in_bytes / rates.in,
                    bytes.out_bytes / rates.out,
                    (bytes.in_bytes + bytes.out_bytes) / rates.both});
+}
+
+double ScheduleBoundSeconds(Schedule schedule,
+                            const RuntimeOptions& options,
+                            const std::map<std::string, LinkRates>& rates,
+                            double compute_seconds) {
+  PutInOneLane(compute_seconds, &schedule);
+  core::TimeBoundOptions bound{.tiers = {TierKind::kHbm, TierKind::kDram, TierKind::kNvme},
+                               .tier_bytes = {WholePages(options.hbm_bytes, options.page_bytes),
+                                              WholePages(options.dram_bytes, options.page_bytes),
+                                              options.nvme_bytes.count()}};
+  for (const char* const link : {kDeviceLink, kDiskLink}) {
+    const LinkRates& rate = rates.at(link);
+    bound.links.push_back(
+        {.in_bytes_per_s = rate.in, .out_bytes_per_s = rate.out, .both_bytes_per_s = rate.both});
+  }
+  return core::ComputeTimeBound(schedule, bound).bound_s;
 }
 
 double RateForSeconds(const core::BoundBytes& bytes, double seconds) {

@@ -35,6 +35,14 @@ LinkBounds ComputeLinkBounds(const Schedule& schedule, const RuntimeOptions& opt
 /// max(in / R, out / W, (in + out) / X).
 double BoundSeconds(const core::BoundBytes& bytes, const LinkRates& rates);
 
+/// Seconds per iteration that no schedule of transfers stays below for these ops, one after another
+/// and `compute_seconds` together: by windows over all links (docs/bounds.md). `rates`: by the
+/// names of Stats::links.
+double ScheduleBoundSeconds(Schedule schedule,
+                            const RuntimeOptions& options,
+                            const std::map<std::string, LinkRates>& rates,
+                            double compute_seconds);
+
 /// The rate of both directions at which the bytes take `seconds`; 0 when there are none to move.
 double RateForSeconds(const core::BoundBytes& bytes, double seconds);
 

@@ -16,9 +16,11 @@ constexpr std::uint64_t kCopyBytes = std::uint64_t{32} << 20;
 absl::StatusOr<LinkRates> MeasureDrive(const RuntimeOptions& options,
                                        const std::string& directory) {
   const std::uint64_t page = options.page_bytes.count();
-  const std::uint64_t budget = options.nvme_bytes.count() / page * page;
+  const std::uint64_t drives = 1 + options.io.more_directories.size();
+  const std::uint64_t budget = options.nvme_bytes.count() / drives / page * page;
   const io::DiskRatesOptions disk{.directory = directory,
                                   .file_bytes = std::max(page, std::min(kDiskFileBytes, budget)),
+                                  .keep_free_bytes = options.io.keep_free.count(),
                                   .block_bytes = page,
                                   .queue_depth = options.io.queue_depth,
                                   .disable_io_uring = options.io.disable_io_uring};

@@ -82,6 +82,8 @@ class RamChild {
 
   absl::Status SetUp() {
     SLUICE_ASSIGN_OR_RETURN(settings_, ReadTrainSettings(config_));
+    // RAM holds every activation: what recomputing costs is a part of the slowdown.
+    settings_.train.recompute = gpt::Recompute::kNone;
     SLUICE_ASSIGN_OR_RETURN(
         data_, gpt::Dataset::FromText(std::move(text_), settings_.train, settings_.model));
     SLUICE_ASSIGN_OR_RETURN(

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <utility>
 
 #include "nlohmann/json.hpp"
 #include "tools/train/run_report.h"
@@ -47,6 +48,19 @@ Json FallbacksJson(const RunReport& report) {
   return fallbacks;
 }
 
+Json RecomputeJson(const RecomputeReport& recompute) {
+  Json layers = Json::array();
+  for (std::size_t layer = 0; layer < recompute.choice.size(); ++layer) {
+    if (recompute.choice[layer]) layers.push_back(layer);
+  }
+  return {{"layers", std::move(layers)},
+          {"kept", recompute.layers_kept},
+          {"offloaded", recompute.layers_offloaded},
+          {"recomputed", recompute.layers_recomputed},
+          {"step_ms_without", recompute.seconds_without * 1e3},
+          {"step_ms", recompute.seconds * 1e3}};
+}
+
 Json VerifyJson(const VerifyReport& verify) {
   return {{"identical", verify.identical},
           {"ram_step_ms_median", verify.ram_step_ms_median},
@@ -72,6 +86,7 @@ std::string FormatJson(const RunReport& report) {
   if (report.val_loss.has_value()) json["val_loss"] = *report.val_loss;
   if (!report.bounds.empty()) {
     json["bound_ms"] = BoundSeconds(report) * 1e3;
+    json["schedule_bound_ms"] = report.schedule_bound_seconds * 1e3;
     json["bound"] = BoundJson(report);
   }
   json["links"] = LinksJson(report);
@@ -79,7 +94,9 @@ std::string FormatJson(const RunReport& report) {
   json["peak_rss_bytes"] = report.peak_rss_bytes;
   json["live_bytes"] = report.live_bytes;
   json["padding_bytes"] = report.padding_bytes;
+  if (report.retired_slots > 0) json["retired_slots"] = report.retired_slots;
   json["fallbacks"] = FallbacksJson(report);
+  if (report.recompute.has_value()) json["recompute"] = RecomputeJson(*report.recompute);
   if (report.verify.has_value()) json["verify"] = VerifyJson(*report.verify);
   return json.dump() + "\n";
 }

@@ -32,12 +32,15 @@ std::string Times(const RunReport& report) {
   const auto judged = std::count_if(
       report.steps.begin(), report.steps.end(), [](const StepRecord& step) { return step.judged; });
   return fmt::format(
-      "step time          {:.1f} ms median of {} of {} steps\n"
+      "step time          {:.1f} ms median of {} of {} steps{}\n"
       "stalls             {:.1f} % of the time\n"
       "overlap            {:.0f} % of the shorter of compute and transfer is hidden\n",
       StepSecondsMedian(report) * 1e3,
       judged,
       report.steps.size(),
+      report.bounds.empty() ? ""
+                            : fmt::format("; at least {:.1f} ms for these ops in their order",
+                                          report.schedule_bound_seconds * 1e3),
       StallFraction(report) * 100,
       OverlapEfficiency(report) * 100);
 }
@@ -99,6 +102,14 @@ std::string Prefetches(const PrefetchStats& prefetch) {
                      prefetch.issued);
 }
 
+std::string RetiredSlots(const RunReport& report) {
+  if (report.retired_slots == 0) return "";
+  return fmt::format("retired            {} slot{} of nvme lost a page and {} used no more\n",
+                     report.retired_slots,
+                     report.retired_slots == 1 ? "" : "s",
+                     report.retired_slots == 1 ? "is" : "are");
+}
+
 std::string Fallbacks(const RunReport& report) {
   if (report.fallbacks.empty()) return "fallbacks          none\n";
   std::string text;
@@ -107,6 +118,11 @@ std::string Fallbacks(const RunReport& report) {
         "fallback           {}: {} ({})\n", fallback.what, fallback.chosen, fallback.reason);
   }
   return text;
+}
+
+std::string Recomputed(const RunReport& report) {
+  if (!report.recompute.has_value()) return "";
+  return fmt::format("recompute          {}\n", FormatRecompute(*report.recompute));
 }
 
 std::string Verify(const VerifyReport& verify) {
@@ -125,11 +141,34 @@ std::string Verify(const VerifyReport& verify) {
 
 }  // namespace
 
+std::string FormatRecompute(const RecomputeReport& recompute) {
+  const auto busiest = std::max_element(
+      recompute.links.begin(), recompute.links.end(), [](const auto& a, const auto& b) {
+        return a.second.first < b.second.first;
+      });
+  std::string text = fmt::format("{} layers kept, {} offloaded, {} recomputed",
+                                 recompute.layers_kept,
+                                 recompute.layers_offloaded,
+                                 recompute.layers_recomputed);
+  if (busiest == recompute.links.end()) return text;
+  const auto& [link, seconds] = *busiest;
+  text += fmt::format(": of a step that computes {:.1f} ms, {} takes {:.1f} ms",
+                      recompute.compute_seconds * 1e3,
+                      link,
+                      seconds.first * 1e3);
+  if (recompute.layers_recomputed == 0) return text;
+  return text + fmt::format("; so {:.1f} ms, for {:.1f} ms in all instead of {:.1f}",
+                            seconds.second * 1e3,
+                            recompute.seconds * 1e3,
+                            recompute.seconds_without * 1e3);
+}
+
 std::string FormatSummary(const RunReport& report) {
   const std::string interrupted = Interrupted(report);
   if (report.steps.empty()) return interrupted + "no step was made\n";
   std::string text = interrupted + Losses(report) + Times(report) + Links(report) + Tiers(report) +
-                     Memory(report) + Prefetches(report.prefetch) + Fallbacks(report);
+                     Memory(report) + Prefetches(report.prefetch) + Recomputed(report) +
+                     RetiredSlots(report) + Fallbacks(report);
   if (report.verify.has_value()) text += Verify(*report.verify);
   return text + WhatBinds(report) + "\n";
 }

@@ -33,14 +33,17 @@ void RunMonitor::BeginStep() {
   spans_.busy().ForgetBefore(step_begin_);
 }
 
-StepRecord RunMonitor::EndStep(int step, std::string_view key, const StepOutcome& outcome) {
+StepRecord RunMonitor::EndStep(int step,
+                               const gpt::StepResult& result,
+                               const StepOutcome& outcome) {
   const Stats stats = runtime_.GetStats();
   memory_.Sample();
   CheckBudgets(stats);
   const auto step_end = step_begin_ + std::chrono::duration_cast<Clock::duration>(
                                           std::chrono::duration<double>(outcome.seconds));
   StepRecord record{.step = step,
-                    .key = key,
+                    .kind = result.kind,
+                    .key = result.key,
                     .loss = outcome.loss,
                     .seconds = outcome.seconds,
                     .stall_seconds = stats.stall_seconds - before_.stall_seconds,
@@ -93,6 +96,7 @@ void RunMonitor::Fill(RunReport* report) {
   report->peak_rss_bytes = memory_.Sample();
   report->live_bytes = stats.live_bytes_peak;
   report->padding_bytes = stats.padding_bytes;
+  report->retired_slots = stats.io.retired;
   report->fallbacks = stats.fallbacks;
   report->prefetch = stats.prefetch;
 }

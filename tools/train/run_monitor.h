@@ -4,15 +4,15 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <string_view>
 
 #include "sluice/runtime.h"
+#include "tools/trace_file.h"
 #include "tools/train/busy_time.h"
 #include "tools/train/memory_sampler.h"
 #include "tools/train/run_report.h"
 #include "tools/train/steps.h"
-#include "tools/train/trace_file.h"
 #include "workloads/gpt/memory.h"
+#include "workloads/gpt/trainer.h"
 
 namespace sluice::tools {
 
@@ -41,7 +41,7 @@ class RunMonitor {
 
   /// Around one training step.
   void BeginStep();
-  StepRecord EndStep(int step, std::string_view key, const StepOutcome& outcome);
+  StepRecord EndStep(int step, const gpt::StepResult& result, const StepOutcome& outcome);
 
   /// Bytes per link since the Runtime was made.
   std::map<std::string, LinkBytes> LinkTotals() const;

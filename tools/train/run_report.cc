@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <utility>
 
 #include "fmt/format.h"
 #include "sluice/tier.h"
 #include "tools/median.h"
-#include "workloads/gpt/trainer.h"
 
 namespace sluice::tools {
 namespace {
@@ -54,29 +52,31 @@ bool FasterTier::operator()(const std::string& a, const std::string& b) const {
   return std::pair(Rank(a), a) < std::pair(Rank(b), b);
 }
 
-std::string_view MainKey(const RunReport& report) {
-  const auto count = [&](std::string_view key) {
-    return std::count_if(report.steps.begin(), report.steps.end(), [&](const StepRecord& step) {
-      return step.key == key;
-    });
-  };
-  return *std::max_element(
-      std::begin(gpt::kTrainKeys),
-      std::end(gpt::kTrainKeys),
-      [&](std::string_view a, std::string_view b) { return count(a) < count(b); });
+std::string MainKey(const RunReport& report) {
+  const bool none_judged = std::none_of(
+      report.steps.begin(), report.steps.end(), [](const StepRecord& step) { return step.judged; });
+  std::map<std::pair<gpt::StepKind, std::string>, int> counts;
+  for (const StepRecord& step : report.steps) {
+    if (step.judged || none_judged) ++counts[{step.kind, step.key}];
+  }
+  const auto most =
+      std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
+        return a.second < b.second;
+      });
+  return most == counts.end() ? std::string(gpt::kTrainKeys[0]) : most->first.second;
 }
 
 std::size_t StepsOfBirth(const RunReport& report) {
   const auto first =
       std::find_if(report.steps.begin(), report.steps.end(), [](const StepRecord& step) {
-        return step.key != gpt::kTrainKeys[1];
+        return step.kind != gpt::StepKind::kFirst;
       });
   const auto before = static_cast<std::size_t>(first - report.steps.begin());
   return std::min(before + 1, report.steps.size());
 }
 
 std::vector<int> MainKeyRuns(const RunReport& report) {
-  const std::string_view key = MainKey(report);
+  const std::string key = MainKey(report);
   std::vector<int> runs;
   bool continues = false;
   for (std::size_t i = StepsOfBirth(report); i < report.steps.size(); ++i) {

@@ -5,12 +5,13 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sluice/events.h"
 #include "sluice/stats.h"
 #include "tools/train/link_bounds.h"
+#include "workloads/gpt/trainer.h"
 
 namespace sluice::tools {
 
@@ -22,8 +23,9 @@ struct LinkBytes {
 
 /// One training step, validation excluded.
 struct StepRecord {
-  int step = 0;          ///< from 1
-  std::string_view key;  ///< of gpt::kTrainKeys
+  int step = 0;  ///< from 1
+  gpt::StepKind kind = gpt::StepKind::kUsual;
+  std::string key;  ///< of its iteration
   double loss = 0;
   double seconds = 0;
   double stall_seconds = 0;
@@ -58,6 +60,20 @@ struct FasterTier {
 
 using TierReports = std::map<std::string, TierReport, FasterTier>;
 
+/// What `train.recompute = "planned"` decided. Seconds are those of a step as they were reckoned
+/// from the steps before.
+struct RecomputeReport {
+  gpt::RecomputeChoice choice;
+  int layers_kept = 0;       ///< in hbm
+  int layers_offloaded = 0;  ///< moved out and in again
+  int layers_recomputed = 0;
+  double compute_seconds = 0;  ///< without recomputing
+  double seconds_without = 0;  ///< of the step without recomputing
+  double seconds = 0;          ///< of the step as it was decided
+  /// A link's seconds without recomputing, and as it was decided.
+  std::map<std::string, std::pair<double, double>> links;
+};
+
 /// Everything that a run has to say at its end.
 struct RunReport {
   std::vector<StepRecord> steps;
@@ -70,16 +86,20 @@ struct RunReport {
   std::map<std::string, LinkBytes> links;
   TierReports tiers;
   LinkBounds bounds;
+  /// ScheduleBoundSeconds of the main key's ops, as fast as they ran in the fastest judged step.
+  double schedule_bound_seconds = 0;
   std::uint64_t peak_rss_bytes = 0;
   std::uint64_t live_bytes = 0;
   std::uint64_t padding_bytes = 0;
+  std::uint64_t retired_slots = 0;  ///< of nvme: each lost a page
   std::vector<FallbackEvent> fallbacks;
   std::optional<VerifyReport> verify;
+  std::optional<RecomputeReport> recompute;
   PrefetchStats prefetch;
 };
 
-/// The iteration key of most steps; the bounds are those of its schedule.
-std::string_view MainKey(const RunReport& report);
+/// The iteration key of most judged steps; the bounds are those of its schedule.
+std::string MainKey(const RunReport& report);
 /// The first steps up to the one that runs the first update: the moments are born in it, so no
 /// step before is like its schedule.
 std::size_t StepsOfBirth(const RunReport& report);
@@ -98,6 +118,8 @@ double BoundSeconds(const RunReport& report);
 /// What most of a step is, as one sentence.
 std::string WhatBinds(const RunReport& report);
 
+/// One sentence of what was decided, and why.
+std::string FormatRecompute(const RecomputeReport& recompute);
 /// One object of JSON, on one line, with a newline.
 std::string FormatJson(const RunReport& report);
 /// The same for people.

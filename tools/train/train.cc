@@ -49,17 +49,19 @@ absl::StatusOr<gpt::Text> LoadText(const TrainFlags& flags, Console& console) {
   return std::move(corpus.text);
 }
 
-/// The paced steps are judged, so there must be some after the pace is set.
-absl::Status CheckPacedSteps(const TrainFlags& flags) {
-  const int unpaced = flags.verify ? kBlockSteps : kUnpacedStepsAlone;
-  if (flags.settings.emulated_load == 0 || flags.settings.train.steps > unpaced) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      fmt::format("\"train.steps\" is {}; with \"device.emulated.load\" it must be more than {}, "
-                  "which are made before the pace is set",
-                  flags.settings.train.steps,
-                  unpaced));
+/// What is set after some steps is judged by those that follow, so there must be some.
+absl::Status CheckJudgedSteps(const TrainFlags& flags) {
+  const TrainSettings& settings = flags.settings;
+  const int before = flags.verify ? kBlockSteps : kUnpacedStepsAlone;
+  const bool paced = settings.emulated_load != 0;
+  const bool planned = settings.train.recompute == gpt::Recompute::kPlanned;
+  if ((!paced && !planned) || settings.train.steps > before) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format(
+      "\"train.steps\" is {}; with {} it must be more than {}, which are made before {}",
+      settings.train.steps,
+      paced ? "\"device.emulated.load\"" : "\"train.recompute\" = \"planned\"",
+      before,
+      paced ? "the pace is set" : "that is decided"));
 }
 
 int ExitCode(const RunReport& report, const InterruptWatch& watch) {
@@ -85,7 +87,7 @@ int Conclude(TrainRun& run, TrainSession& session, Console& console, const Inter
 
 absl::StatusOr<int> TrainWith(const TrainFlags& flags) {
   Console console(flags.json ? Console::Mode::kJson : Console::Mode::kText);
-  SLUICE_RETURN_IF_ERROR(CheckPacedSteps(flags));
+  SLUICE_RETURN_IF_ERROR(CheckJudgedSteps(flags));
   SLUICE_RETURN_IF_ERROR(CheckBudgets(flags.settings));
   SLUICE_ASSIGN_OR_RETURN(gpt::Text text, LoadText(flags, console));
   const InterruptWatch watch;  // from here on: a pipe that gives no text is left at once

@@ -7,8 +7,8 @@
 #include "base/status.h"
 #include "fmt/format.h"
 #include "sluice/config.h"
+#include "tools/output_check.h"
 #include "tools/read_file.h"
-#include "tools/train/output_check.h"
 
 namespace sluice::tools {
 namespace {
@@ -41,7 +41,10 @@ absl::Status ReadConfigText(ConfigText* config) {
   if (config->source.empty()) {
     return absl::InvalidArgumentError(fmt::format("--config is empty; {}", kConfigWanted));
   }
-  const auto append = [config](std::string_view piece) { config->text += piece; };
+  const auto append = [config](std::string_view piece) {
+    config->text += piece;
+    return absl::OkStatus();
+  };
   const absl::Status read = ReadFile(config->source, Config::kBytesMax, append);
   if (absl::IsNotFound(read)) {
     return absl::NotFoundError(

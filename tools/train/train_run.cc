@@ -23,6 +23,18 @@ std::string Crossed(const LinkBytes& bytes) {
   return fmt::format("{:.3f} in {:.3f} out GiB", in / kGiB, out / kGiB);
 }
 
+/// Of the judged steps of the main key, the least that one did not wait.
+double LeastComputeSeconds(const RunReport& report) {
+  const std::string key = MainKey(report);
+  double least = 0;
+  for (const StepRecord& step : report.steps) {
+    if (!step.judged || step.key != key) continue;
+    const double compute = step.seconds - step.stall_seconds;
+    if (least == 0 || compute < least) least = compute;
+  }
+  return least;
+}
+
 /// "1:05"
 std::string Duration(double seconds) {
   const auto whole = static_cast<int>(seconds + 0.5);
@@ -34,7 +46,8 @@ std::string Duration(double seconds) {
 TrainRun::TrainRun(const Parts& parts)
     : parts_(parts),
       steps_(parts.session.settings().train.steps),
-      pacer_(parts.session.settings().emulated_load) {
+      pacer_(parts.session.settings().emulated_load),
+      recompute_(parts.session.settings().train.recompute) {
   report_.steps_wanted = steps_;
   report_.verify_wanted = parts.verifier != nullptr;
 }
@@ -83,7 +96,7 @@ absl::Status TrainRun::MakeStep() {
   SLUICE_ASSIGN_OR_RETURN(const gpt::StepResult result,
                           TrainOnce(session.trainer(), session.settings().train, &outcome));
   const int step = static_cast<int>(report_.steps.size()) + 1;
-  report_.steps.push_back(session.monitor().EndStep(step, result.key, outcome));
+  report_.steps.push_back(session.monitor().EndStep(step, result, outcome));
   if (StepsOfBirth(report_) == report_.steps.size()) {
     links_after_birth_ = session.monitor().LinkTotals();
   }
@@ -95,16 +108,31 @@ absl::Status TrainRun::MakeStep() {
 }
 
 absl::Status TrainRun::PaceAfterBlock(double ram_step_seconds) {
-  if (!pacer_.pending()) return absl::OkStatus();
-  parts_.verifier->ForgetRatios();
-  return SetPace(ram_step_seconds);
+  if (pacer_.pending()) {
+    parts_.verifier->ForgetRatios();
+    SLUICE_RETURN_IF_ERROR(SetPace(ram_step_seconds));
+  }
+  return PlanRecompute();
 }
 
 /// Without a run in RAM its step is taken to last as long as the compute of the last one.
 absl::Status TrainRun::PaceAlone() {
-  if (!pacer_.pending() || report_.steps.size() < kUnpacedStepsAlone) return absl::OkStatus();
+  if (report_.steps.size() < kUnpacedStepsAlone) return absl::OkStatus();
   const StepRecord& step = report_.steps.back();
-  return SetPace(step.seconds - step.stall_seconds);
+  if (pacer_.pending()) SLUICE_RETURN_IF_ERROR(SetPace(step.seconds - step.stall_seconds));
+  return PlanRecompute();
+}
+
+absl::Status TrainRun::PlanRecompute() {
+  if (!recompute_.pending()) return absl::OkStatus();
+  SLUICE_RETURN_IF_ERROR(recompute_.Decide(parts_.session, &report_));
+  const bool changes = report_.recompute->layers_recomputed > 0;
+  if (changes && parts_.verifier != nullptr) parts_.verifier->ForgetRatios();
+  parts_.console.Print(fmt::format(
+      "recompute: {}{}\n",
+      FormatRecompute(*report_.recompute),
+      changes ? fmt::format("; the {} steps so far are not judged", report_.steps.size()) : ""));
+  return absl::OkStatus();
 }
 
 absl::Status TrainRun::SetPace(double ram_step_seconds) {
@@ -140,6 +168,10 @@ absl::Status TrainRun::FillBounds() {
   for (auto& [name, bound] : report_.bounds) {
     bound.seconds = BoundSeconds(bound.bytes, parts_.session.rates().at(name));
   }
+  report_.schedule_bound_seconds = ScheduleBoundSeconds(schedule,
+                                                        parts_.session.settings().runtime,
+                                                        parts_.session.rates(),
+                                                        LeastComputeSeconds(report_));
   return absl::OkStatus();
 }
 

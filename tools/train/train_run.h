@@ -7,6 +7,7 @@
 #include "tools/console.h"
 #include "tools/interrupt.h"
 #include "tools/train/link_pacer.h"
+#include "tools/train/recompute_planner.h"
 #include "tools/train/run_report.h"
 #include "tools/train/steps.h"
 #include "tools/train/train_session.h"
@@ -40,6 +41,8 @@ class TrainRun {
   absl::Status PaceAfterBlock(double ram_step_seconds);
   absl::Status PaceAlone();
   absl::Status SetPace(double ram_step_seconds);
+  /// What is left to recompute's planner, once the links have their rates.
+  absl::Status PlanRecompute();
   absl::Status Finish();
   /// A finished link-bound computation, held against what crossed the links.
   absl::Status FillBounds();
@@ -50,6 +53,7 @@ class TrainRun {
   const Parts parts_;
   const int steps_;
   LinkPacer pacer_;
+  RecomputePlanner recompute_;
   RunReport report_;
   std::vector<StepOutcome> block_;
   /// Links at the end of StepsOfBirth.

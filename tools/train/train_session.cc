@@ -73,7 +73,7 @@ std::vector<absl::Status> TrainSession::WriteOutputs() {
 }
 
 absl::Status TrainSession::WriteRecord() {
-  for (const std::string_view key : gpt::kTrainKeys) SLUICE_RETURN_IF_ERROR(RecordKey(key));
+  for (const std::string& key : trainer_->step_keys()) SLUICE_RETURN_IF_ERROR(RecordKey(key));
   SLUICE_RETURN_IF_ERROR(RecordKey(gpt::kValidateKey));
   return record_->Commit();
 }

@@ -51,6 +51,13 @@ absl::Status ReadOptimizer(Config& config, gpt::TrainConfig* train) {
   return ReadDouble(config, "train.clip_norm", {0, 1e30}, &train->clip_norm);
 }
 
+absl::Status ReadRecompute(Config& config, gpt::Recompute* recompute) {
+  std::string name = "none";
+  SLUICE_RETURN_IF_ERROR(config.Read("train.recompute", &name));
+  SLUICE_ASSIGN_OR_RETURN(*recompute, gpt::ParseRecompute(name));
+  return absl::OkStatus();
+}
+
 absl::Status ReadLoop(Config& config, gpt::TrainConfig* train) {
   SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.steps", 1, &train->steps));
   SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.batch", 1, &train->batch));
@@ -60,6 +67,7 @@ absl::Status ReadLoop(Config& config, gpt::TrainConfig* train) {
   SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.val_batches", 1, &train->val_batches));
   SLUICE_RETURN_IF_ERROR(
       ReadDouble(config, "train.val_fraction", {0.001, 0.5}, &train->val_fraction));
+  SLUICE_RETURN_IF_ERROR(ReadRecompute(config, &train->recompute));
   auto seed = static_cast<std::int64_t>(train->seed);
   SLUICE_RETURN_IF_ERROR(config.Read("train.seed", &seed));
   if (seed < 0) {
@@ -87,7 +95,7 @@ absl::StatusOr<TrainSettings> ReadTrainSettings(Config& config) {
   SLUICE_RETURN_IF_ERROR(ReadLoop(config, &settings.train));
   SLUICE_RETURN_IF_ERROR(config.Read("train.texts", &settings.texts));
   SLUICE_RETURN_IF_ERROR(
-      ReadDouble(config, "device.emulated.load", {0, 1}, &settings.emulated_load));
+      ReadDouble(config, "device.emulated.load", {0, 10}, &settings.emulated_load));
   SLUICE_ASSIGN_OR_RETURN(settings.runtime, ReadRuntimeOptions(config));
   SLUICE_RETURN_IF_ERROR(config.Finish());
   SLUICE_RETURN_IF_ERROR(gpt::Check(settings.model, settings.train));

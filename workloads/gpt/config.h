@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "workloads/gpt/recompute.h"
 
 namespace sluice::gpt {
 
@@ -32,6 +33,7 @@ struct TrainConfig {
   int val_batches = 2;
   int compute_threads = 1;
   double val_fraction = 0.1;
+  Recompute recompute = Recompute::kNone;
 };
 
 /// Errors: InvalidArgument that names the key and what is allowed.

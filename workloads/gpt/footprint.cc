@@ -160,6 +160,12 @@ absl::StatusOr<Footprint> MeasureFootprint(const ModelConfig& model,
   // Twice: the moments live from the first update on, and the second step is like all that follow.
   GPT_RETURN_IF_ERROR(trainer->Step(UpdateTime::kDeferred).status());
   GPT_RETURN_IF_ERROR(trainer->Step(UpdateTime::kDeferred).status());
+  if (train.recompute == Recompute::kPlanned) {
+    // Whatever is chosen has the ops of these two, and fewer live than in the one before.
+    GPT_RETURN_IF_ERROR(
+        trainer->SetRecompute(RecomputeChoice(static_cast<std::size_t>(model.layers), true)));
+    GPT_RETURN_IF_ERROR(trainer->Step(UpdateTime::kDeferred).status());
+  }
   Footprint footprint = memory.Result();
   footprint.ops_per_step = memory.ops();
   return footprint;

@@ -5,6 +5,12 @@
 #include "workloads/gpt/model_ops.h"
 
 namespace sluice::gpt {
+namespace {
+
+/// Whether what only the layer's own backward needs dies in its forward.
+bool DropsStash(Pass pass) { return pass == Pass::kKeepInput || pass == Pass::kEvaluate; }
+
+}  // namespace
 
 OpSpec ModelOps::EmbedForward(const BatchPointer& batch, int group) const {
   OpDraft op(fmt::format("embed.forward.g{}", group));
@@ -24,7 +30,7 @@ OpSpec ModelOps::EmbedForward(const BatchPointer& batch, int group) const {
 OpSpec ModelOps::QkvForward(Place place, Pass pass) const {
   const LayerActivations& stash = Stash(place);
   const LayerParameters& weights = Weights(place);
-  OpDraft op(Name(place, "qkv.forward"));
+  OpDraft op(ForwardName(place, "qkv", pass));
   const std::size_t x = op.Read(stash.input);
   const std::size_t gain = Value(op, weights.ln1_gain);
   const std::size_t shift = Value(op, weights.ln1_bias);
@@ -32,7 +38,7 @@ OpSpec ModelOps::QkvForward(Place place, Pass pass) const {
   const std::size_t bias = Value(op, weights.qkv_bias);
   const std::size_t ln1 = op.Overwrite(stash.ln1);
   const std::size_t qkv = op.Overwrite(stash.qkv);
-  if (pass == Pass::kEvaluate) op.Discard(stash.ln1);
+  if (DropsStash(pass)) op.Discard(stash.ln1);
   return op.Finish([=, this](const OpBuffers& b) {
     const int d = model_.width;
     LayerNorm(Rows(d), b.Floats(x), b.Floats(gain), b.Floats(shift), b.Floats(ln1));
@@ -71,7 +77,7 @@ void ModelOps::AttendSequence(const float* qkv, float* probabilities, float* att
 OpSpec ModelOps::AttentionForward(Place place, Pass pass) const {
   const LayerActivations& stash = Stash(place);
   const LayerParameters& weights = Weights(place);
-  OpDraft op(Name(place, "attention.forward"));
+  OpDraft op(ForwardName(place, "attention", pass));
   const std::size_t x = op.Read(stash.input);
   const std::size_t qkv = op.Read(stash.qkv);
   const std::size_t weight = Value(op, weights.out_weight);
@@ -79,10 +85,9 @@ OpSpec ModelOps::AttentionForward(Place place, Pass pass) const {
   const std::size_t probabilities = op.Overwrite(stash.probabilities);
   const std::size_t attention = op.Overwrite(stash.attention);
   const std::size_t middle = op.Overwrite(stash.middle);
-  if (pass == Pass::kEvaluate) {
-    for (const TensorId dead : {stash.input, stash.qkv, stash.probabilities, stash.attention}) {
-      op.Discard(dead);
-    }
+  if (pass == Pass::kEvaluate) op.Discard(stash.input);
+  if (DropsStash(pass)) {
+    for (const TensorId dead : {stash.qkv, stash.probabilities, stash.attention}) op.Discard(dead);
   }
   return op.Finish([=, this](const OpBuffers& b) {
     const int d = model_.width;
@@ -102,42 +107,63 @@ OpSpec ModelOps::AttentionForward(Place place, Pass pass) const {
   });
 }
 
+ModelOps::HiddenAccesses ModelOps::AccessHidden(OpDraft& op, Place place) const {
+  const LayerActivations& stash = Stash(place);
+  const LayerParameters& weights = Weights(place);
+  return {.middle = op.Read(stash.middle),
+          .gain = Value(op, weights.ln2_gain),
+          .shift = Value(op, weights.ln2_bias),
+          .fc_weight = Value(op, weights.fc_weight),
+          .fc_bias = Value(op, weights.fc_bias),
+          .ln2 = op.Overwrite(stash.ln2),
+          .fc = op.Overwrite(stash.fc),
+          .gelu = op.Overwrite(stash.gelu)};
+}
+
+void ModelOps::ComputeHidden(const OpBuffers& b, const HiddenAccesses& hidden) const {
+  const int d = model_.width;
+  LayerNorm(Rows(d),
+            b.Floats(hidden.middle),
+            b.Floats(hidden.gain),
+            b.Floats(hidden.shift),
+            b.Floats(hidden.ln2));
+  Gemm(gemms_.fc,
+       1.0f,
+       {b.Floats(hidden.ln2), d},
+       {b.Floats(hidden.fc_weight), 4 * d},
+       Accumulate::kNo,
+       {b.Floats(hidden.fc), 4 * d});
+  BiasGelu(Rows(4 * d), b.Floats(hidden.fc_bias), b.Floats(hidden.fc), b.Floats(hidden.gelu));
+}
+
 OpSpec ModelOps::MlpForward(Place place, Pass pass) const {
   const LayerActivations& stash = Stash(place);
   const LayerParameters& weights = Weights(place);
-  OpDraft op(Name(place, "mlp.forward"));
-  const std::size_t middle = op.Read(stash.middle);
-  const std::size_t gain = Value(op, weights.ln2_gain);
-  const std::size_t shift = Value(op, weights.ln2_bias);
-  const std::size_t fc_weight = Value(op, weights.fc_weight);
-  const std::size_t fc_bias = Value(op, weights.fc_bias);
+  OpDraft op(ForwardName(place, "mlp", pass));
+  const HiddenAccesses hidden = AccessHidden(op, place);
   const std::size_t proj_weight = Value(op, weights.proj_weight);
   const std::size_t proj_bias = Value(op, weights.proj_bias);
-  const std::size_t ln2 = op.Overwrite(stash.ln2);
-  const std::size_t fc = op.Overwrite(stash.fc);
-  const std::size_t gelu = op.Overwrite(stash.gelu);
   const std::size_t out = op.Overwrite(StreamAfter(place));
-  if (pass == Pass::kEvaluate) {
+  if (DropsStash(pass)) {
     for (const TensorId dead : {stash.middle, stash.ln2, stash.fc, stash.gelu}) op.Discard(dead);
   }
   return op.Finish([=, this](const OpBuffers& b) {
     const int d = model_.width;
-    LayerNorm(Rows(d), b.Floats(middle), b.Floats(gain), b.Floats(shift), b.Floats(ln2));
-    Gemm(gemms_.fc,
-         1.0f,
-         {b.Floats(ln2), d},
-         {b.Floats(fc_weight), 4 * d},
-         Accumulate::kNo,
-         {b.Floats(fc), 4 * d});
-    BiasGelu(Rows(4 * d), b.Floats(fc_bias), b.Floats(fc), b.Floats(gelu));
-    StartResidual(Rows(d), b.Floats(middle), b.Floats(proj_bias), b.Floats(out));
+    ComputeHidden(b, hidden);
+    StartResidual(Rows(d), b.Floats(hidden.middle), b.Floats(proj_bias), b.Floats(out));
     Gemm(gemms_.proj,
          1.0f,
-         {b.Floats(gelu), 4 * d},
+         {b.Floats(hidden.gelu), 4 * d},
          {b.Floats(proj_weight), d},
          Accumulate::kYes,
          {b.Floats(out), d});
   });
+}
+
+OpSpec ModelOps::MlpRecompute(Place place) const {
+  OpDraft op(ForwardName(place, "mlp", Pass::kRecompute));
+  const HiddenAccesses hidden = AccessHidden(op, place);
+  return op.Finish([=, this](const OpBuffers& b) { ComputeHidden(b, hidden); });
 }
 
 }  // namespace sluice::gpt

@@ -25,6 +25,12 @@ std::string ModelOps::Name(Place place, const char* what) const {
   return fmt::format("l{}.{}.g{}", place.layer, what, place.group);
 }
 
+std::string ModelOps::ForwardName(Place place, const char* what, Pass pass) const {
+  if (pass != Pass::kRecompute)
+    return fmt::format("l{}.{}.forward.g{}", place.layer, what, place.group);
+  return fmt::format("recompute.l{}.{}.g{}", place.layer, what, place.group);
+}
+
 const LayerActivations& ModelOps::Stash(Place place) const {
   return tensors_
       .layers[static_cast<std::size_t>(place.layer)][static_cast<std::size_t>(place.group)];

@@ -25,8 +25,13 @@ struct StepState {
   std::vector<double> gradient_squares;
 };
 
-/// Whether activations are kept for a backward or die after their last forward use.
-enum class Pass { kTrain, kEvaluate };
+/// What a layer's forward is for, and so which activations outlive their last forward use.
+enum class Pass {
+  kTrain,      ///< all, for the backward
+  kKeepInput,  ///< the layer's input, of which kRecompute makes the others again
+  kRecompute,  ///< all, for the backward that follows at once; makes no output
+  kEvaluate,   ///< none
+};
 
 /// Where an op works.
 struct Place {
@@ -52,6 +57,8 @@ class ModelOps {
   OpSpec QkvForward(Place place, Pass pass) const;
   OpSpec AttentionForward(Place place, Pass pass) const;
   OpSpec MlpForward(Place place, Pass pass) const;
+  /// What MlpForward leaves for the backward, without the layer's output.
+  OpSpec MlpRecompute(Place place) const;
 
   /// Final norm, output head and loss; with gradients.
   OpSpec HeadTrain(const BatchPointer& batch, int group) const;
@@ -81,6 +88,11 @@ class ModelOps {
     bool last = false;
   };
 
+  /// What both forwards of the MLP touch.
+  struct HiddenAccesses {
+    std::size_t middle, gain, shift, fc_weight, fc_bias, ln2, fc, gelu;
+  };
+
   /// What every use of the head touches.
   struct HeadAccesses {
     std::size_t x, gain, shift, tokens, final_ln, logits;
@@ -89,6 +101,7 @@ class ModelOps {
   Extent Rows(int width) const { return {rows_, static_cast<std::size_t>(width)}; }
   Turn TurnOf(int group) const { return {group == 0, group == groups() - 1}; }
   std::string Name(Place place, const char* what) const;
+  std::string ForwardName(Place place, const char* what, Pass pass) const;
   const LayerActivations& Stash(Place place) const;
   const LayerParameters& Weights(Place place) const;
   TensorId StreamAfter(Place place) const;
@@ -103,6 +116,8 @@ class ModelOps {
                    Turn turn,
                    std::initializer_list<Gradient> gradients) const;
 
+  HiddenAccesses AccessHidden(OpDraft& op, Place place) const;
+  void ComputeHidden(const OpBuffers& buffers, const HiddenAccesses& hidden) const;
   HeadAccesses AccessHead(OpDraft& op, int group) const;
   void DiscardHead(OpDraft& op, int group) const;
   void ComputeLogits(const OpBuffers& buffers, const HeadAccesses& head) const;

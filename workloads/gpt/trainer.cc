@@ -20,6 +20,12 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(const ModelConfig& mode
 Trainer::Trainer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Trainer::~Trainer() = default;
 
+absl::Status Trainer::SetRecompute(RecomputeChoice choice) {
+  return impl_->SetRecompute(std::move(choice));
+}
+
+const RecomputeChoice& Trainer::recompute() const { return impl_->recompute(); }
+
 absl::StatusOr<StepResult> Trainer::Step(UpdateTime update) { return impl_->Step(update); }
 absl::StatusOr<float> Trainer::Validate() { return impl_->Validate(); }
 
@@ -47,5 +53,6 @@ std::vector<TensorSpec> Trainer::ParameterSpecs() const {
 double Trainer::FlopsPerStep() const { return impl_->gemms().Flops(); }
 std::vector<GemmShape> Trainer::GemmShapes() const { return impl_->gemms().All(); }
 int Trainer::step() const { return impl_->step(); }
+const std::set<std::string>& Trainer::step_keys() const { return impl_->step_keys(); }
 
 }  // namespace sluice::gpt

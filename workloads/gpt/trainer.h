@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "workloads/gpt/config.h"
 #include "workloads/gpt/dataset.h"
 #include "workloads/gpt/memory.h"
+#include "workloads/gpt/recompute.h"
 
 namespace sluice::gpt {
 
@@ -25,18 +27,27 @@ enum class UpdateTime : std::uint8_t {
   kDeferred,
 };
 
+/// By the updates that run within a step.
+enum class StepKind : std::uint8_t {
+  kUsual,  ///< that of the step before within the forward, none at the end
+  kFirst,  ///< none
+  kLast,   ///< both
+  kAlone,  ///< its own at the end
+};
+
+/// The iteration keys of steps by StepKind, to which a choice of layers to recompute adds its
+/// KeySuffix.
+inline constexpr std::string_view kTrainKeys[] = {
+    "train", "train.first", "train.last", "train.alone"};
+
 struct StepResult {
   float loss = 0;  ///< mean cross-entropy before the update, in nats per byte
   float grad_norm = 0;
   double learning_rate = 0;
-  /// Of the iteration, one of kTrainKeys.
-  std::string_view key;
+  StepKind kind = StepKind::kUsual;
+  std::string key;  ///< of the iteration
 };
 
-/// The iteration keys of steps: an update within the forward and none at the end (the usual one of
-/// a long run), none at all, two, and one at the end.
-inline constexpr std::string_view kTrainKeys[] = {
-    "train", "train.first", "train.last", "train.alone"};
 inline constexpr std::string_view kValidateKey = "validate";
 
 /// One matrix product as the model asks for it, row-major: C[m,n] = op(A) op(B), `count` per step.
@@ -56,8 +67,9 @@ using StateVisitor = std::function<absl::Status(
 
 /// Trains a byte-level GPT whose every tensor lives in a Memory. Parameters are read in hbm; weight
 /// gradients, AdamW moments and the update live in dram; activations are stashed in hbm after each
-/// layer's forward and read in reverse order by its backward.
-/// Results are bit-identical for the same configs, data and thread count, whatever the Memory.
+/// layer's forward and read in reverse order by its backward, or made again there.
+/// Results are bit-identical for the same configs, data and thread count, whatever the Memory and
+/// whichever layers are recomputed.
 /// After an error of the Memory a step may be half done: every later call answers with that error.
 /// Threads: externally synchronised. Lifetime: `memory` and `data` outlive it.
 class Trainer {
@@ -70,6 +82,10 @@ class Trainer {
                                                          Memory& memory);
   ~Trainer();
 
+  /// Which layers later steps recompute; at first, those of TrainConfig::recompute.
+  /// Errors: InvalidArgument (not one element per layer).
+  absl::Status SetRecompute(RecomputeChoice choice);
+  const RecomputeChoice& recompute() const;
   /// One training step. Errors: those of Memory.
   absl::StatusOr<StepResult> Step(UpdateTime update = UpdateTime::kNow);
   /// Mean loss over the validation batches, iteration key kValidateKey. Errors: those of Memory.
@@ -85,11 +101,13 @@ class Trainer {
   absl::Status ForEachParameter(const StateVisitor& visit);
   std::vector<TensorSpec> ParameterSpecs() const;
 
-  /// Floating-point operations of the matrix products of one step.
+  /// Floating-point operations of the matrix products of one step in which no layer is recomputed.
   double FlopsPerStep() const;
   std::vector<GemmShape> GemmShapes() const;
   /// Steps done.
   int step() const;
+  /// Their iteration keys.
+  const std::set<std::string>& step_keys() const;
 
  private:
   class Impl;

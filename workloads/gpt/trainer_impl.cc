@@ -23,6 +23,7 @@ Trainer::Impl::Impl(const ModelConfig& model,
       ops_(model_, train_, parameters_, tensors_, state_),
       update_(train_, parameters_, tensors_, state_) {
   state_.gradient_squares.resize(parameters_.all.size());
+  recompute_.assign(static_cast<std::size_t>(model.layers), train.recompute == Recompute::kAll);
 }
 
 absl::Status Trainer::Impl::SetUp() {
@@ -92,7 +93,7 @@ absl::Status Trainer::Impl::RunForward(const BatchPointer& batch, Pass pass) {
   for (int layer = 0; layer < model_.layers; ++layer) {
     for (int group = 0; group < ops_.groups(); ++group) {
       GPT_RETURN_IF_ERROR(RunUpdateShare(static_cast<std::size_t>(layer) + 2, group));
-      GPT_RETURN_IF_ERROR(RunGroupForward(layer, group, pass));
+      GPT_RETURN_IF_ERROR(RunGroupForward(layer, group, PassOf(layer, pass)));
     }
   }
   pending_.clear();
@@ -122,7 +123,18 @@ absl::Status Trainer::Impl::CompleteUpdate() {
   return absl::OkStatus();
 }
 
+Pass Trainer::Impl::PassOf(int layer, Pass pass) const {
+  return pass == Pass::kTrain && Recomputes(layer) ? Pass::kKeepInput : pass;
+}
+
+absl::Status Trainer::Impl::RunGroupRecompute(int layer, int group) {
+  GPT_RETURN_IF_ERROR(Run(ops_.QkvForward({layer, group}, Pass::kRecompute)));
+  GPT_RETURN_IF_ERROR(Run(ops_.AttentionForward({layer, group}, Pass::kRecompute)));
+  return Run(ops_.MlpRecompute({layer, group}));
+}
+
 absl::Status Trainer::Impl::RunGroupBackward(int layer, int group) {
+  if (Recomputes(layer)) GPT_RETURN_IF_ERROR(RunGroupRecompute(layer, group));
   GPT_RETURN_IF_ERROR(Run(ops_.ProjBackward({layer, group})));
   GPT_RETURN_IF_ERROR(Run(ops_.FcBackward({layer, group})));
   GPT_RETURN_IF_ERROR(Run(ops_.AttentionBackward({layer, group})));
@@ -150,14 +162,26 @@ double Trainer::Impl::LearningRate() const {
   return train_.learning_rate * (step_ + 1) / train_.warmup_steps;
 }
 
-std::string_view Trainer::Impl::KeyOf(UpdateTime update) const {
-  if (update == UpdateTime::kNow) return kTrainKeys[pending_.empty() ? 3 : 2];
-  return kTrainKeys[pending_.empty() ? 1 : 0];
+StepKind Trainer::Impl::KindOf(UpdateTime update) const {
+  if (update == UpdateTime::kNow) return pending_.empty() ? StepKind::kAlone : StepKind::kLast;
+  return pending_.empty() ? StepKind::kFirst : StepKind::kUsual;
+}
+
+absl::Status Trainer::Impl::SetRecompute(RecomputeChoice choice) {
+  if (choice.size() != static_cast<std::size_t>(model_.layers)) {
+    return absl::InvalidArgumentError(
+        fmt::format("a choice for {} layers, the model has {}", choice.size(), model_.layers));
+  }
+  recompute_ = std::move(choice);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<StepResult> Trainer::Impl::Step(UpdateTime update) {
-  const std::string_view key = KeyOf(update);
+  const StepKind kind = KindOf(update);
+  std::string key(kTrainKeys[static_cast<std::size_t>(kind)]);
+  key += KeySuffix(recompute_);
   GPT_RETURN_IF_ERROR(BeginIteration(key));
+  step_keys_.insert(key);
   state_.loss_sum = 0;
   const auto batch = std::make_shared<const Batch>(data_.TrainBatch(step_));
   const double rate = LearningRate();
@@ -171,7 +195,8 @@ absl::StatusOr<StepResult> Trainer::Impl::Step(UpdateTime update) {
   return StepResult{.loss = static_cast<float>(state_.loss_sum / rows),
                     .grad_norm = static_cast<float>(update_.GradientNorm()),
                     .learning_rate = rate,
-                    .key = key};
+                    .kind = kind,
+                    .key = std::move(key)};
 }
 
 absl::StatusOr<float> Trainer::Impl::Validate() {

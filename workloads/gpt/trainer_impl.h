@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,7 @@ class Trainer::Impl {
   /// Creates the tensors and fills the parameters.
   absl::Status SetUp();
 
+  absl::Status SetRecompute(RecomputeChoice choice);
   absl::StatusOr<StepResult> Step(UpdateTime update);
   absl::StatusOr<float> Validate();
   absl::StatusOr<std::vector<float>> Logits(std::span<const std::uint8_t> tokens);
@@ -33,7 +35,9 @@ class Trainer::Impl {
 
   const ParameterList& parameters() const { return parameters_; }
   const GemmPlan& gemms() const { return ops_.gemms(); }
+  const RecomputeChoice& recompute() const { return recompute_; }
   int step() const { return step_; }
+  const std::set<std::string>& step_keys() const { return step_keys_; }
 
  private:
   using BatchPointer = ModelOps::BatchPointer;
@@ -47,6 +51,7 @@ class Trainer::Impl {
   absl::Status RunForward(const BatchPointer& batch, Pass pass);
   absl::Status RunGroupForward(int layer, int group, Pass pass);
   absl::Status RunBackward(const BatchPointer& batch);
+  absl::Status RunGroupRecompute(int layer, int group);
   absl::Status RunGroupBackward(int layer, int group);
   /// Runs the group's share of a pending stage; stages that are not pending have nothing to run.
   absl::Status RunUpdateShare(std::size_t stage, int group);
@@ -54,7 +59,10 @@ class Trainer::Impl {
   absl::Status CompleteUpdate();
   /// Ends the iteration, and completes the update for those who look at the parameters.
   absl::Status LeaveIteration();
-  std::string_view KeyOf(UpdateTime update) const;
+  StepKind KindOf(UpdateTime update) const;
+  bool Recomputes(int layer) const { return recompute_[static_cast<std::size_t>(layer)]; }
+  /// What a layer's forward is for in a pass over all layers.
+  Pass PassOf(int layer, Pass pass) const;
   double LearningRate() const;
   OpSpec Initialise(std::size_t parameter) const;
   absl::Status Visit(const std::string& suffix,
@@ -73,6 +81,8 @@ class Trainer::Impl {
   absl::Status broken_;
   UpdateStages pending_;  ///< of the last step's update; empty when it is done
   int step_ = 0;
+  RecomputeChoice recompute_;
+  std::set<std::string> step_keys_;
 };
 
 }  // namespace sluice::gpt

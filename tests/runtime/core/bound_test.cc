@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "runtime/core/page_walks.h"
 #include "tests/runtime/core/exhaustive_paging.h"
 
 namespace sluice::core {
@@ -115,6 +116,33 @@ TEST(BoundTest, AnOpLargerThanTheTierIsTakenPageByPage) {
   EXPECT_EQ(FetchesOfMin(schedule, Above(2), 2), 4u);
 }
 
+TEST(BoundTest, PagesThatAreVisitedAlikeAreOneItem) {
+  Schedule schedule{.key = "test", .page_bytes = kPage};
+  schedule.tensors = {{.name = "a", .bytes = 1000 * kPage + 1},
+                      {.name = "b", .bytes = 10 * kPage, .segment = 1},
+                      {.name = "c", .bytes = 10 * kPage + 2, .segment = 2}};
+  schedule.ops = {OpOf({Access(0, AccessMode::kRead), Access(1, AccessMode::kRead)}),
+                  OpOf({Access(2, AccessMode::kRead)})};
+  schedule.ops[1].accesses[0].range = {1, 6 * kPage};
+  const PageVisits visits = VisitsOf(schedule, TierKind::kHbm);
+  EXPECT_EQ(visits.pages, (std::vector<std::uint64_t>{1011, 7}))
+      << "c begins and ends within pages";
+  // 1018 pages in 1014 frames: 4 pages of either op have no room beside the other.
+  EXPECT_EQ(FetchesOfMin(schedule, Above(1014), 3), 1018u + 8 + 8);
+  schedule.ops[1].accesses.push_back({2, {6 * kPage, 3}, AccessMode::kOverwrite, kAbove});
+  EXPECT_EQ(VisitsOf(schedule, TierKind::kHbm).pages, (std::vector<std::uint64_t>{1011, 6, 1}));
+}
+
+TEST(PageVisitsTest, APageOfVeryManyPartsIsLeftOut) {
+  Schedule schedule{.key = "test", .page_bytes = 1 << 20};
+  schedule.tensors = {{.bytes = 1 << 20}, {.bytes = 4, .segment = 1}};
+  for (std::uint64_t i = 0; i < 10'000; ++i) {
+    schedule.ops.push_back(OpOf({Access(0, AccessMode::kRead), Access(1, AccessMode::kRead)}));
+    schedule.ops.back().accesses[0].range = {i * 100, 50};
+  }
+  EXPECT_EQ(VisitsOf(schedule, TierKind::kHbm).pages, std::vector<std::uint64_t>{1});
+}
+
 /// Random schedules small enough to search.
 class RandomSchedules {
  public:
@@ -207,6 +235,27 @@ TEST(BoundTest, NoScheduleOfTransfersMovesLessThanTheBound) {
   // The search would prove nothing if the bounds were mostly zero.
   EXPECT_GT(with_in, 300);
   EXPECT_GT(with_out, 200);
+}
+
+TEST(BoundTest, NoScheduleOfTransfersCopiesOutLessThanTheWalk) {
+  std::uint64_t counted = 0, least = 0;
+  for (std::uint32_t seed = 1; seed <= 2000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomSchedules random(seed);
+    const Schedule schedule = random.Next();
+    const ExhaustivePaging paging(schedule);
+    const std::uint64_t capacity = DrawCapacity(random, paging);
+    const PageUses uses(VisitsOf(schedule, TierKind::kHbm), capacity);
+    OutWalk walk(uses);
+    walk.BeginAfter(0);
+    // From the end of the first op to the end of the last of three iterations.
+    for (std::uint32_t step = 1; step < 3 * uses.op_count(); ++step) walk.Step();
+    const std::uint64_t writes = paging.LeastWrites({.capacity = capacity, .iterations = 3});
+    ASSERT_LE(walk.copies(), writes);
+    counted += walk.copies();
+    least += writes;
+  }
+  EXPECT_GT(static_cast<double>(counted), 0.7 * static_cast<double>(least));
 }
 
 }  // namespace

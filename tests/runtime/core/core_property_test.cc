@@ -14,6 +14,8 @@ namespace sluice::core {
 namespace {
 
 constexpr std::uint64_t kSeeds = 400;
+constexpr std::uint64_t kSeedsPerPolicy = 25;
+constexpr std::uint64_t kSeedsWithPlans = 300;
 
 std::uint64_t FromEnvironment(const char* name, std::uint64_t otherwise) {
   const char* text = std::getenv(name);
@@ -49,6 +51,7 @@ struct Totals {
   std::uint64_t full = 0;
   std::uint64_t cancelled = 0;
   std::uint64_t prefetch_hits = 0;
+  std::uint64_t cleaned = 0;
 };
 
 void Add(VirtualDriver& driver, Totals* totals) {
@@ -61,10 +64,11 @@ void Add(VirtualDriver& driver, Totals* totals) {
   totals->full += driver.failure_count(TicketFailure::kTierFull);
   totals->cancelled += driver.failure_count(TicketFailure::kCancelled);
   totals->prefetch_hits += driver.core().counters().prefetch_hit;
+  totals->cleaned += driver.core().counters().cleaned;
 }
 
-bool RunSeed(std::uint64_t seed, Totals* totals) {
-  const Scenario scenario = RandomScenario(seed);
+bool RunScenario(const Scenario& scenario, Totals* totals) {
+  const std::uint64_t seed = scenario.driver.seed;
   RandomWorkload workload(scenario);
   const SeedOnAbort announce(&workload, scenario);
   workload.Run();
@@ -77,6 +81,13 @@ bool RunSeed(std::uint64_t seed, Totals* totals) {
                                                 << ToString(scenario) << "\n"
                                                 << workload.driver().Report();
   return workload.driver().verdict().ok();
+}
+
+/// With the seed's own policy, or with `policy`.
+bool RunSeed(std::uint64_t seed, Totals* totals, const std::string& policy = "") {
+  Scenario scenario = RandomScenario(seed);
+  if (!policy.empty()) scenario.driver.policy = policy;
+  return RunScenario(scenario, totals);
 }
 
 TEST(CorePropertyTest, RandomProgramsLoseNoByteAndNeverHang) {
@@ -108,6 +119,35 @@ TEST(CorePropertyTest, RandomProgramsLoseNoByteAndNeverHang) {
   EXPECT_GT(totals.full, 0u);
   EXPECT_GT(totals.cancelled, 0u);
   EXPECT_GT(totals.prefetch_hits, 0u);
+}
+
+TEST(CorePropertyTest, SoItIsWithEveryPolicy) {
+  const std::uint64_t only = FromEnvironment("SLUICE_TEST_SEED", 0);
+  const std::uint64_t last =
+      only != 0 ? only : FromEnvironment("SLUICE_TEST_SEEDS", kSeedsPerPolicy);
+  for (const std::string& policy : PolicyNames()) {
+    Totals totals;
+    for (std::uint64_t seed = only != 0 ? only : 1; seed <= last; ++seed) {
+      if (!RunSeed(seed, &totals, policy)) return;
+    }
+  }
+}
+
+TEST(CorePropertyTest, SoItIsWithPlans) {
+  const std::uint64_t only = FromEnvironment("SLUICE_TEST_SEED", 0);
+  const std::uint64_t last =
+      only != 0 ? only : FromEnvironment("SLUICE_TEST_SEEDS", kSeedsWithPlans);
+  Totals totals;
+  for (std::uint64_t seed = only != 0 ? only : 1; seed <= last; ++seed) {
+    Scenario scenario = RandomScenario(seed);
+    scenario.driver.policy = "planned";
+    scenario.driver.clean_share = 0;
+    scenario.iterations = true;
+    scenario.plans = true;
+    if (!RunScenario(scenario, &totals)) return;
+  }
+  if (only != 0) return;
+  EXPECT_GT(totals.cleaned, last) << "plans are followed: nothing else cleans";
 }
 
 /// Programs that once hung, or were refused what they could have had. Some run on four tiers.

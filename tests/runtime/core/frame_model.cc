@@ -74,6 +74,21 @@ void FrameModel::Start(const StartFill& fill) {
              .garbage = fill.kind == FillKind::kUndefined});
 }
 
+void FrameModel::Hasten(const HastenCopy& order) {
+  const auto found = tasks_.find(order.task);
+  if (!Check(found != tasks_.end(), fmt::format("hastens task {}, not in flight", order.task))) {
+    return;
+  }
+  const StartCopy* copy = found->second.copy();
+  const std::string task = fmt::format("task {}", order.task);
+  Check(copy != nullptr && copy->target > copy->source, "hastens what is no page-out: " + task);
+  Check(copy == nullptr || !copy->urgent, "hastens what was urgent: " + task);
+  Check(!found->second.hastened, "hastens twice: " + task);
+  Check(order.target == found->second.target && order.target_frame == found->second.target_frame,
+        "hastens another frame: " + task);
+  found->second.hastened = true;
+}
+
 void FrameModel::Start(const StartMap& map) {
   if (!CheckFrame(map.page, map.tier, map.frame)) return;
   SimFrame& frame = At(map.tier, map.frame);

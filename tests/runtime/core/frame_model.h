@@ -39,6 +39,7 @@ struct SimTask {
   PageIndex page = kNoPage;
   TierIndex target = kNoTier;
   FrameIndex target_frame = kNoFrame;
+  bool hastened = false;
   Stamp stamp = kZeros;  ///< of the bytes under way
   bool garbage = false;  ///< nothing readable is under way
 
@@ -57,6 +58,7 @@ class FrameModel {
 
   void Start(const StartCopy& copy);
   void Start(const StartFill& fill);
+  void Hasten(const HastenCopy& order);
   void Start(const StartMap& map);
   void Drop(const DropFrame& drop);
   void Done(TaskNumber task);

@@ -13,6 +13,7 @@ constexpr std::size_t kBlocksMax = 12;
 // --- whoever else calls -----------------------------------------------------------------------
 
 void RandomWorkload::Disturb() {
+  if (scenario_.plans && Chance(100)) AdoptSome();
   switch (Below(10)) {
     case 0:
     case 1:
@@ -86,6 +87,36 @@ void RandomWorkload::AbandonSome() {
     if (Chance(300)) event.frames.push_back(frame);
   }
   driver_.Send(std::move(event));
+}
+
+/// As whoever plans in the background: mostly for what runs, from what is recorded now. Now and
+/// then for another key, late, or by the plan of another one; or there is none any more.
+void RandomWorkload::AdoptSome() {
+  const KeyIndex key = Chance(850) ? key_ : static_cast<KeyIndex>(Below(scripts_.size()));
+  if (Chance(50)) {
+    driver_.Send(AdoptPlan{key, nullptr});
+  } else if (Chance(150) && !plans_.empty()) {
+    driver_.Send(AdoptPlan{key, plans_[Below(plans_.size())]});
+  } else {
+    plans_.push_back(RandomPlan(key));
+    driver_.Send(AdoptPlan{key, plans_.back()});
+  }
+}
+
+/// Of a machine and times that have nothing to do with those that follow.
+std::shared_ptr<const Plan> RandomWorkload::RandomPlan(KeyIndex key) {
+  constexpr double kSlowest = 0.5;
+  PlanInput input = driver_.core().RecordedPlan(key);
+  const auto speed = [this] { return kSlowest / static_cast<double>(1 + Below(20)); };
+  const std::size_t steps = driver_.core().RecordedSteps(key).size();
+  for (std::uint32_t i = 0; i < steps; ++i) {
+    input.step_seconds.push_back(static_cast<double>(Below(4)));
+    input.step_ends.push_back(static_cast<std::uint32_t>(i + 1 + Below(3)));
+  }
+  for (std::size_t i = 0; i + 1 < input.frames.size(); ++i) {
+    input.links.push_back({.in_s = speed(), .out_s = speed(), .both_s = Chance(300) ? speed() : 0});
+  }
+  return std::make_shared<const Plan>(MakePlan(input));
 }
 
 /// What a buggy user does; nothing may come of it.

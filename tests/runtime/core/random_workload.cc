@@ -187,6 +187,7 @@ bool RandomWorkload::NextPlan(Worker* worker, std::uint32_t lane) {
     }
     driver_.Send(EndIteration{});
     in_iteration_ = false;
+    if (scenario_.plans) AdoptSome();
     BeginNextIteration();
   }
   worker->plan = Chance(15) ? RandomOp(true) : scripts_[key_][lane][worker->next_step];

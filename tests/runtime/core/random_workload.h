@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "runtime/core/plan.h"
 #include "tests/runtime/core/virtual_driver.h"
 
 namespace sluice::core {
@@ -25,6 +27,8 @@ struct Scenario {
   bool budgets = false;
   /// Segments are created and freed.
   bool segments = false;
+  /// Plans come, at any time.
+  bool plans = false;
   /// Of 1000 tasks, so many fail.
   std::uint32_t faults_per_mille = 0;
   /// Once a task into this tier failed for want of space, all do for a while.
@@ -36,7 +40,7 @@ std::string ToString(const Scenario& scenario);
 
 /// Simulated threads that run ops against a VirtualDriver: acquire, hold, sometimes acquire more
 /// while holding, release in parts, sometimes cancel; beside them somebody discards, frees,
-/// creates, prefetches, reserves and changes budgets.
+/// creates, prefetches, plans, reserves and changes budgets.
 class RandomWorkload {
  public:
   explicit RandomWorkload(const Scenario& scenario);
@@ -114,6 +118,8 @@ class RandomWorkload {
   void ReserveOne();
   void ChangeBudget();
   void AbandonSome();
+  void AdoptSome();
+  std::shared_ptr<const Plan> RandomPlan(KeyIndex key);
   void Misuse();
 
   void TakeAnswers();
@@ -131,6 +137,7 @@ class RandomWorkload {
   std::vector<Block> blocks_;
   /// scripts_[key][lane]
   std::vector<std::vector<std::vector<OpPlan>>> scripts_;
+  std::vector<std::shared_ptr<const Plan>> plans_;  ///< made so far
   KeyIndex key_ = 0;
   bool in_iteration_ = false;
   bool winding_down_ = false;

@@ -65,7 +65,7 @@ std::string ToString(const Scenario& scenario) {
   return fmt::format(
       "seed {} policy {} frames {} threads {} op pages {} pages {} copies {} transit {} prefetch "
       "{} "
-      "clean {} iterations {} ahead {} budgets {} segments {} faults {}{}",
+      "clean {} iterations {} ahead {} plans {} budgets {} segments {} faults {}{}",
       scenario.driver.seed,
       scenario.driver.policy,
       fmt::join(scenario.driver.frames, "/"),
@@ -78,6 +78,7 @@ std::string ToString(const Scenario& scenario) {
       scenario.driver.clean_share,
       scenario.iterations,
       scenario.ask_ahead,
+      scenario.plans,
       scenario.budgets,
       scenario.segments,
       scenario.faults_per_mille,

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "fmt/format.h"
+#include "tests/runtime/core/checked_policy.h"
 
 namespace sluice::core {
 namespace {
@@ -33,7 +34,8 @@ bool Contains(const Acquire& acquire, PageIndex page) {
 CoreOptions CoreOptionsOf(const DriverOptions& options) {
   CoreOptions core;
   for (const FrameIndex frames : options.frames) core.tiers.push_back({frames});
-  core.policy = CreatePolicy(options.policy).value();
+  core.policy =
+      std::make_shared<CheckedPolicy>(CreatePolicy(options.policy).value(), options.policy_log);
   core.copies_in_flight_max = options.copies_in_flight_max;
   core.transit_frames = options.transit_frames;
   core.prefetch_ops = options.prefetch_ops;
@@ -137,6 +139,7 @@ void VirtualDriver::Carry(const Action& action) {
   };
   std::visit(Overloaded{
                  [&](const StartCopy& copy) { start(copy); },
+                 [&](const HastenCopy& order) { frames_.Hasten(order); },
                  [&](const StartFill& fill) { start(fill); },
                  [&](const StartMap& map) { start(map); },
                  [&](const DropFrame& drop) { frames_.Drop(drop); },
@@ -163,7 +166,8 @@ void VirtualDriver::Carry(const Action& action) {
              action);
   const bool order =
       std::holds_alternative<StartCopy>(action) || std::holds_alternative<StartFill>(action) ||
-      std::holds_alternative<StartMap>(action) || std::holds_alternative<DropFrame>(action);
+      std::holds_alternative<StartMap>(action) || std::holds_alternative<DropFrame>(action) ||
+      std::holds_alternative<HastenCopy>(action);
   if (!order) answers_.push_back(action);
 }
 

@@ -22,6 +22,8 @@ namespace sluice::core {
 struct DriverOptions {
   std::vector<FrameIndex> frames = {4, 16, 64};
   std::string policy = "min";
+  /// What the policy is told, in words; none: not kept.
+  std::vector<std::string>* policy_log = nullptr;
   std::uint32_t copies_in_flight_max = 4;
   std::uint32_t transit_frames = 2;
   std::uint32_t prefetch_ops = 0;

@@ -19,8 +19,6 @@ using testing::IsStatus;
 using testing::Pattern;
 using testing::RuntimeFixture;
 
-constexpr std::uint64_t kPage = RuntimeFixture::kPage;
-
 TEST(BudgetTest, AnOpThatCanNeverFitIsNamedWithWhatItNeeds) {
   RuntimeFixture runtime;
   runtime.Start();
@@ -129,6 +127,20 @@ TEST(BudgetTest, ShrunkMemoryIsBackWithTheSystem) {
   EXPECT_THAT(runtime->SetBudget(kNvme0, 1_MiB), HasCode(absl::StatusCode::kInvalidArgument));
 }
 
+TEST(BudgetTest, RegisteredMemoryFollowsTheBudget) {
+  RuntimeFixture runtime;
+  runtime.options.dram_bytes = 32_MiB;
+  runtime.Start();
+  if (const IoStats io = runtime->GetStats().io; !io.registered_reason.empty()) {
+    GTEST_SKIP() << io.registered_reason;
+  }
+  EXPECT_EQ(runtime->GetStats().io.registered_bytes, (32_MiB).count());
+  ASSERT_THAT(runtime->SetBudget(kDram0, 8_MiB), IsOk());
+  EXPECT_EQ(runtime->GetStats().io.registered_bytes, (8_MiB).count());
+  ASSERT_THAT(runtime->SetBudget(kDram0, 32_MiB), IsOk());
+  EXPECT_EQ(runtime->GetStats().io.registered_bytes, (32_MiB).count());
+}
+
 TEST(BudgetTest, ShrinkBelowWhatLeasesHoldIsRefused) {
   RuntimeFixture runtime;
   runtime.Start();
@@ -193,8 +205,8 @@ TEST(BudgetTest, ImpossibleOptionsNameTheOption) {
               IsStatus(absl::StatusCode::kInvalidArgument, "paging needs two tiers"));
   EXPECT_THAT(refusal([](RuntimeOptions& o) { o.page_bytes = Bytes(5000); }),
               IsStatus(absl::StatusCode::kInvalidArgument, "page_bytes"));
-  EXPECT_THAT(refusal([](RuntimeOptions& o) { o.policy = "fifo"; }),
-              HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(refusal([](RuntimeOptions& o) { o.policy = "filo"; }),
+              IsStatus(absl::StatusCode::kInvalidArgument, "did you mean \"fifo\"?"));
   EXPECT_THAT(refusal([](RuntimeOptions& o) {
                 o.share = {2, 2};
               }),

@@ -215,6 +215,27 @@ cpus = [1, 0]
   EXPECT_THAT(options->cpus, ElementsAre(1, 0));
 }
 
+TEST(RuntimeOptionsTest, EveryPolicyMayBeNamed) {
+  for (const std::string name : {"planned",
+                                 "min",
+                                 "next-use-cost",
+                                 "fifo",
+                                 "lru",
+                                 "clock",
+                                 "lfu",
+                                 "2q",
+                                 "arc",
+                                 "s3fifo",
+                                 "sieve",
+                                 "gdsf",
+                                 "random"}) {
+    const absl::StatusOr<RuntimeOptions> options =
+        OptionsOf("[scheduler]\npolicy = '" + name + "'\n");
+    ASSERT_TRUE(options.ok()) << options.status();
+    EXPECT_EQ(options->policy, name);
+  }
+}
+
 TEST(RuntimeOptionsTest, DeviceMayBeAWordOfItsOwn) {
   const absl::StatusOr<RuntimeOptions> options = OptionsOf("device = 'cuda'\n");
   ASSERT_TRUE(options.ok()) << options.status();
@@ -252,7 +273,8 @@ INSTANTIATE_TEST_SUITE_P(
         std::pair("[io]\nqueue_depth = 1025", "\"io.queue_depth\" is 1025; allowed are 1 to 1024"),
         std::pair("[io]\nrequire_direct = true\ndisable_direct = true", "exclude each other"),
         std::pair("[io]\nrequire_io_uring = true\ndisable_io_uring = true", "exclude each other"),
-        std::pair("[scheduler]\npolicy = 'mni'", "\"mni\"; allowed are min and lru"),
+        std::pair("[scheduler]\npolicy = 'mni'",
+                  "\"mni\"; allowed are min, next-use-cost, planned"),
         std::pair("[scheduler]\nprefetch_ops = -1", "\"scheduler.prefetch_ops\" is -1"),
         std::pair("[workers]\nthreads = 0", "\"workers.threads\" is 0"),
         std::pair("[workers]\ncpus = [-2]", "\"workers.cpus\" holds -2")));

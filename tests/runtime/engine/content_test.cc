@@ -19,8 +19,6 @@ using testing::RuntimeFixture;
 using testing::StoreFaults;
 using testing::TempDirectory;
 
-constexpr std::uint64_t kPage = RuntimeFixture::kPage;
-
 class ContentTest : public ::testing::Test {
  protected:
   /// Fills hbm and dram with something else, so that what was there sits in nvme alone.

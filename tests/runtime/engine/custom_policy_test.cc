@@ -19,8 +19,6 @@ using testing::IsOk;
 using testing::Pattern;
 using testing::RuntimeFixture;
 
-constexpr std::uint64_t kPage = RuntimeFixture::kPage;
-
 /// Least recently used, with a few things that a test may change.
 class TestPolicy : public Policy {
  public:
@@ -29,6 +27,14 @@ class TestPolicy : public Policy {
   void OnInsert(int tier, const PageFacts& facts) override { lru_->OnInsert(tier, facts); }
   void OnChange(int tier, const PageFacts& facts) override { lru_->OnChange(tier, facts); }
   void OnRemove(int tier, PageIndex page) override { lru_->OnRemove(tier, page); }
+  void OnAccess(int tier, PageIndex page) override {
+    lru_->OnAccess(tier, page);
+    ++accesses_;
+  }
+  void OnLeave(int tier, PageIndex page, Departure why) override {
+    lru_->OnLeave(tier, page, why);
+    ++departures_;
+  }
   std::optional<PageIndex> Victim(int tier,
                                   const std::function<bool(PageIndex)>& evictable) override {
     SLUICE_CHECK(!breaks_, "an invariant that this test breaks");
@@ -49,6 +55,8 @@ class TestPolicy : public Policy {
   int version_ = kPolicyVersion;
   bool breaks_ = false;
   int victims_ = 0;  ///< read after the runtime is gone
+  int accesses_ = 0;
+  int departures_ = 0;
   int evict_by_ = 1;
   /// Pages 0 and up to here are to be fetched into dram.
   std::atomic<PageIndex> advice_until_ = 0;
@@ -73,6 +81,8 @@ TEST(CustomPolicyTest, ItChoosesTheVictims) {
   EXPECT_EQ(runtime->Fate(TensorId{3}), Fate::kRecompute);
   runtime.Stop();
   EXPECT_GT(policy->victims_, 0);
+  EXPECT_GE(policy->accesses_, 60);
+  EXPECT_GT(policy->departures_, 0);
 }
 
 std::uint32_t QueueDepth(const Runtime& runtime) {

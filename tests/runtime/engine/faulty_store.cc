@@ -1,5 +1,7 @@
 #include "tests/runtime/engine/faulty_store.h"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace sluice::testing {
@@ -13,6 +15,7 @@ class FaultyStore : public io::PageStore {
              const io::PageIdentity& identity,
              std::span<const std::byte> data,
              io::DoneFn done) override {
+    faults_.NoteWrite(slot, identity);
     const absl::Status fault = faults_.WriteFault();
     if (!fault.ok()) return faults_.Finish(std::move(done), fault);
     store_->Write(
@@ -32,8 +35,13 @@ class FaultyStore : public io::PageStore {
     });
   }
 
-  void Hasten(io::SlotIndex slot) override { store_->Hasten(slot); }
+  void Hasten(io::SlotIndex slot) override {
+    faults_.NoteHastened(slot);
+    store_->Hasten(slot);
+  }
   void Forget(io::SlotIndex slot) override { store_->Forget(slot); }
+  void RegisterMemory(std::span<std::byte> memory) override { store_->RegisterMemory(memory); }
+  void UnregisterMemory(std::span<std::byte> memory) override { store_->UnregisterMemory(memory); }
   io::PageStoreStats stats() const override { return store_->stats(); }
 
  private:
@@ -79,6 +87,40 @@ void StoreFaults::Release() {
 void StoreFaults::WaitForHeld(std::size_t count) {
   base::MutexLock lock(mutex_);
   while (held_.size() < count) changed_.Wait(mutex_);
+}
+
+void StoreFaults::NoteWrite(io::SlotIndex slot, const io::PageIdentity& identity) {
+  base::MutexLock lock(mutex_);
+  slots_[slot] = identity;
+  written_.push_back(identity);
+}
+
+void StoreFaults::NoteHastened(io::SlotIndex slot) {
+  base::MutexLock lock(mutex_);
+  hastened_.push_back(slots_[slot]);
+  changed_.NotifyAll();
+}
+
+std::vector<io::PageIdentity> StoreFaults::written() const {
+  base::MutexLock lock(mutex_);
+  return written_;
+}
+
+std::vector<io::PageIdentity> StoreFaults::hastened() const {
+  base::MutexLock lock(mutex_);
+  return hastened_;
+}
+
+bool StoreFaults::WaitForHastened(const io::PageIdentity& identity) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  base::MutexLock lock(mutex_);
+  const auto there = [&] {
+    return std::find(hastened_.begin(), hastened_.end(), identity) != hastened_.end();
+  };
+  while (!there()) {
+    if (!changed_.WaitUntil(mutex_, deadline)) return there();
+  }
+  return true;
 }
 
 void StoreFaults::Finish(io::DoneFn done, absl::Status status) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -10,7 +11,7 @@
 
 namespace sluice::testing {
 
-/// What to do to a store's requests. Threads: any.
+/// What to do to a store's requests, and what was asked of it. Threads: any.
 class StoreFaults {
  public:
   /// Reads (writes) fail with this status until it is OK again.
@@ -22,6 +23,12 @@ class StoreFaults {
   /// Blocks until `count` completions wait.
   void WaitForHeld(std::size_t count);
 
+  /// The pages that were to be written, in order, and those of them that were hastened.
+  std::vector<io::PageIdentity> written() const;
+  std::vector<io::PageIdentity> hastened() const;
+  /// Blocks until the identity is among the hastened; false when that does not come.
+  bool WaitForHastened(const io::PageIdentity& identity);
+
   /// A store under these faults, which outlive it.
   std::unique_ptr<io::PageStore> Wrap(std::unique_ptr<io::PageStore> store);
 
@@ -29,12 +36,17 @@ class StoreFaults {
   friend class FaultyStore;
   absl::Status ReadFault() const;
   absl::Status WriteFault() const;
+  void NoteWrite(io::SlotIndex slot, const io::PageIdentity& identity);
+  void NoteHastened(io::SlotIndex slot);
   void Finish(io::DoneFn done, absl::Status status);
 
   mutable base::Mutex mutex_;
   base::CondVar changed_;
   absl::Status read_fault_ ABSL_GUARDED_BY(mutex_);
   absl::Status write_fault_ ABSL_GUARDED_BY(mutex_);
+  std::map<io::SlotIndex, io::PageIdentity> slots_ ABSL_GUARDED_BY(mutex_);
+  std::vector<io::PageIdentity> written_ ABSL_GUARDED_BY(mutex_);
+  std::vector<io::PageIdentity> hastened_ ABSL_GUARDED_BY(mutex_);
   bool hold_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<absl::AnyInvocable<void()>> held_ ABSL_GUARDED_BY(mutex_);
 };

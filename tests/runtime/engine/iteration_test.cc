@@ -18,7 +18,6 @@ using testing::Pattern;
 using testing::RuntimeFixture;
 using testing::StoreFaults;
 
-constexpr std::uint64_t kPage = RuntimeFixture::kPage;
 constexpr std::size_t kLayers = 24;
 constexpr std::uint64_t kLayerPages = 4;
 
@@ -115,6 +114,7 @@ TEST_F(IterationTest, ARepeatingLoopIsPrefetched) {
 }
 
 TEST_F(IterationTest, PrefetchingCanBeTurnedOff) {
+  runtime_.options.policy = "min";
   runtime_.options.prefetch_ops = 0;
   Start();
   for (int step = 0; step < 3; ++step) TrainStep();
@@ -197,7 +197,7 @@ TEST_F(IterationTest, TheEventLogReplaysToTheSameActions) {
   const std::vector<engine::EventLog::Entry> entries = log.Copy();
   ASSERT_GT(entries.size(), 500u);
   core::CoreOptions options = log.options();
-  options.policy = core::CreatePolicy("min").value();
+  options.policy = core::CreatePolicy(runtime_.options.policy).value();
   const auto fresh = core::Core::Create(options);
   ASSERT_THAT(fresh, IsOk());
   for (std::size_t i = 0; i < entries.size(); ++i) {

@@ -16,7 +16,6 @@ using testing::IsOk;
 using testing::Pattern;
 using testing::RuntimeFixture;
 
-constexpr std::uint64_t kPage = RuntimeFixture::kPage;
 constexpr int kThreads = 3;
 constexpr int kOps = 150;
 

@@ -20,8 +20,6 @@ using testing::Pattern;
 using testing::RuntimeFixture;
 using testing::StoreFaults;
 
-constexpr std::uint64_t kPage = RuntimeFixture::kPage;
-
 TEST(LifetimeTest, EverythingIsHarmlessAfterTheRuntime) {
   RuntimeFixture runtime;
   runtime.Start();

@@ -12,8 +12,6 @@ using testing::IsOk;
 using testing::Pattern;
 using testing::RuntimeFixture;
 
-constexpr std::uint64_t kPage = RuntimeFixture::kPage;
-
 /// Tensors of many sizes, four times what hbm and dram hold together, written in one tier and read
 /// in another, twice.
 void RoundTrip(RuntimeFixture& runtime, TierId write_tier, TierId read_tier) {

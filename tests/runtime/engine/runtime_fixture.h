@@ -98,3 +98,10 @@ TensorSpec ByteTensor(const std::string& name, std::uint64_t bytes);
 std::vector<std::byte> Pattern(std::uint64_t seed, std::uint64_t bytes);
 
 }  // namespace sluice::testing
+
+namespace sluice {
+
+/// Bytes of a page in the tests on RuntimeFixture.
+inline constexpr std::uint64_t kPage = testing::RuntimeFixture::kPage;
+
+}  // namespace sluice

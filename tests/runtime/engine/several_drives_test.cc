@@ -20,13 +20,13 @@ using ::testing::HasSubstr;
 using testing::Pattern;
 using testing::RuntimeFixture;
 
-constexpr std::uint64_t kPage = RuntimeFixture::kPage;
-constexpr std::uint64_t kBytes = 100 * kPage;
+constexpr std::uint64_t kTensorBytes = 100 * kPage;
 
 class SeveralDrivesTest : public ::testing::Test {
  protected:
   void SetUp() override {
     runtime_.options.io.more_directories = {second_.path()};
+    runtime_.hooks.drive_rates = {1e9, 1e9};
     runtime_.Start();
   }
 
@@ -45,9 +45,9 @@ class SeveralDrivesTest : public ::testing::Test {
   }
 
   TensorId MakeReproducible(const std::string& name) {
-    TensorSpec spec = testing::ByteTensor(name, kBytes);
+    TensorSpec spec = testing::ByteTensor(name, kTensorBytes);
     spec.reproduce = [](ByteRange range, std::span<std::byte> out) {
-      const auto content = Pattern(3, kBytes);
+      const auto content = Pattern(3, kTensorBytes);
       std::copy_n(
           content.begin() + static_cast<std::ptrdiff_t>(range.offset), out.size(), out.begin());
       return absl::OkStatus();
@@ -62,24 +62,43 @@ class SeveralDrivesTest : public ::testing::Test {
 };
 
 TEST_F(SeveralDrivesTest, PagesGoToBothAndComeBack) {
-  const TensorId tensor = runtime_.Make("t", kBytes);
-  runtime_.Write(tensor, Pattern(1, kBytes));
-  EXPECT_EQ(runtime_.Read(tensor), Pattern(1, kBytes));
+  const TensorId tensor = runtime_.Make("t", kTensorBytes);
+  runtime_.Write(tensor, Pattern(1, kTensorBytes));
+  EXPECT_EQ(runtime_.Read(tensor), Pattern(1, kTensorBytes));
   const IoStats io = runtime_->GetStats().io;
   ASSERT_EQ(io.drives.size(), 2u);
   EXPECT_EQ(io.drives[1].directory, second_.path());
   for (const DriveStats& drive : io.drives) {
     EXPECT_GT(drive.writes, 10u) << drive.directory;
+    EXPECT_EQ(drive.slots, RuntimeFixture::kNvmePages / 2 + 1);
     EXPECT_FALSE(drive.fenced);
+  }
+}
+
+TEST_F(SeveralDrivesTest, DrivesThatAreMeasuredShareByWhatTheyGive) {
+  runtime_.hooks.drive_rates.clear();
+  runtime_.Start();
+  const TensorId tensor = runtime_.Make("t", kTensorBytes);
+  runtime_.Write(tensor, Pattern(1, kTensorBytes));
+  EXPECT_EQ(runtime_.Read(tensor), Pattern(1, kTensorBytes));
+  const IoStats io = runtime_->GetStats().io;
+  ASSERT_EQ(io.drives.size(), 2u);
+  const bool first_is_faster =
+      io.drives[0].bytes_per_second_at_start > io.drives[1].bytes_per_second_at_start;
+  EXPECT_GE(io.drives[first_is_faster ? 0 : 1].slots, io.drives[first_is_faster ? 1 : 0].slots);
+  for (const DriveStats& drive : io.drives) {
+    EXPECT_GT(drive.writes, 0u) << drive.directory;
+    EXPECT_GE(drive.slots, RuntimeFixture::kNvmePages / 20) << "a tenth of an even share";
+    EXPECT_EQ(drive.bytes_per_second_at_start > 0, io.direct) << "else it would be the cache's";
   }
 }
 
 TEST_F(SeveralDrivesTest, ADriveThatFailsIsNamedAndWhatCanBeReproducedIs) {
   const TensorId tensor = MakeReproducible("derived");
-  runtime_.Write(tensor, Pattern(3, kBytes));
+  runtime_.Write(tensor, Pattern(3, kTensorBytes));
   EmptySecondDrive();
   for (int round = 0; round < 3; ++round) {
-    EXPECT_EQ(runtime_.Read(tensor), Pattern(3, kBytes));
+    EXPECT_EQ(runtime_.Read(tensor), Pattern(3, kTensorBytes));
   }
   const std::vector<DriveFencedEvent> fenced = runtime_.listener.drives_fenced();
   ASSERT_EQ(fenced.size(), 1u);
@@ -90,20 +109,20 @@ TEST_F(SeveralDrivesTest, ADriveThatFailsIsNamedAndWhatCanBeReproducedIs) {
   EXPECT_THAT(runtime_->Health().reasons,
               ::testing::Contains(HasSubstr("drive " + second_.path() + " takes no pages")));
   // What is written from then on is safe on the other drive.
-  const TensorId after = runtime_.Make("after", kBytes);
-  runtime_.Write(after, Pattern(5, kBytes));
-  EXPECT_EQ(runtime_.Read(after), Pattern(5, kBytes));
+  const TensorId after = runtime_.Make("after", kTensorBytes);
+  runtime_.Write(after, Pattern(5, kTensorBytes));
+  EXPECT_EQ(runtime_.Read(after), Pattern(5, kTensorBytes));
 }
 
 TEST_F(SeveralDrivesTest, SoleCopiesOnAFailedDriveAreLostByName) {
-  const TensorId sole = runtime_.Make("sole", kBytes);
-  runtime_.Write(sole, Pattern(1, kBytes));
+  const TensorId sole = runtime_.Make("sole", kTensorBytes);
+  runtime_.Write(sole, Pattern(1, kTensorBytes));
   EmptySecondDrive();
   std::uint64_t lost = 0, whole = 0;
-  for (std::uint64_t offset = 0; offset < kBytes; offset += kPage) {
+  for (std::uint64_t offset = 0; offset < kTensorBytes; offset += kPage) {
     const auto lease = runtime_.Acquire({.tensor = sole, .range = {offset, kPage}, .tier = kDram0});
     if (lease.ok()) {
-      const auto content = Pattern(1, kBytes);
+      const auto content = Pattern(1, kTensorBytes);
       EXPECT_TRUE(std::equal(lease->Spans()[0].begin(),
                              lease->Spans()[0].end(),
                              content.begin() + static_cast<std::ptrdiff_t>(offset)));
@@ -126,8 +145,8 @@ TEST_F(SeveralDrivesTest, WhatHasAnotherCopyIsWrittenElsewhere) {
   const std::uint64_t warm_bytes = 8 * kPage;
   const TensorId warm = runtime_.Make("warm", warm_bytes);
   runtime_.Write(warm, Pattern(2, warm_bytes));
-  const TensorId cold = runtime_.Make("cold", kBytes);
-  runtime_.Write(cold, Pattern(1, kBytes));                // warm goes down
+  const TensorId cold = runtime_.Make("cold", kTensorBytes);
+  runtime_.Write(cold, Pattern(1, kTensorBytes));          // warm goes down
   EXPECT_EQ(runtime_.Read(warm), Pattern(2, warm_bytes));  // and is clean in dram
   EmptySecondDrive();
   for (std::uint64_t offset = 0; offset < 12 * kPage; offset += kPage) {
@@ -136,10 +155,10 @@ TEST_F(SeveralDrivesTest, WhatHasAnotherCopyIsWrittenElsewhere) {
     if (!runtime_.listener.drives_fenced().empty()) break;
   }
   ASSERT_EQ(runtime_.listener.drives_fenced().size(), 1u);
-  const TensorId more = runtime_.Make("more", kBytes);
-  runtime_.Write(more, Pattern(4, kBytes));  // warm goes down again
+  const TensorId more = runtime_.Make("more", kTensorBytes);
+  runtime_.Write(more, Pattern(4, kTensorBytes));  // warm goes down again
   EXPECT_EQ(runtime_.Read(warm), Pattern(2, warm_bytes));
-  EXPECT_EQ(runtime_.Read(more), Pattern(4, kBytes));
+  EXPECT_EQ(runtime_.Read(more), Pattern(4, kTensorBytes));
 }
 
 }  // namespace

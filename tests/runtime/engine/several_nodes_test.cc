@@ -17,8 +17,6 @@ using testing::IsOk;
 using testing::Pattern;
 using testing::RuntimeFixture;
 
-constexpr std::uint64_t kPage = RuntimeFixture::kPage;
-
 int MemoryFilesOfDram() {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {

@@ -19,8 +19,6 @@ using testing::Pattern;
 using testing::RuntimeFixture;
 using testing::StoreFaults;
 
-constexpr std::uint64_t kPage = RuntimeFixture::kPage;
-
 /// Puts a tensor of 100 pages through every link, both ways.
 TensorId MoveAround(RuntimeFixture& runtime) {
   const TensorId tensor = runtime.Make("t", 100 * kPage);

@@ -23,8 +23,6 @@ using testing::RuntimeFixture;
 using testing::StoreFaults;
 using testing::TempDirectory;
 
-constexpr std::uint64_t kPage = RuntimeFixture::kPage;
-
 /// The descriptor under which this process has `path` open.
 int DescriptorOf(const std::string& path) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {

@@ -11,6 +11,7 @@ namespace {
 using Json = nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 using ::testing::UnorderedElementsAre;
 
@@ -50,10 +51,16 @@ TEST(RunReportTest, FiguresCountJudgedStepsOnly) {
   EXPECT_DOUBLE_EQ(BoundSeconds(report), 2.9);
 }
 
-RunReport StepsWithKeys(const std::vector<std::string_view>& keys) {
+/// Keys are those of gpt::kTrainKeys, with or without a suffix.
+RunReport StepsWithKeys(const std::vector<std::string>& keys) {
   RunReport report;
-  for (const std::string_view key : keys) {
-    report.steps.push_back({.step = static_cast<int>(report.steps.size()) + 1, .key = key});
+  for (const std::string& key : keys) {
+    const std::string kind = key.substr(0, key.find(".recompute"));
+    const auto* const found =
+        std::find(std::begin(gpt::kTrainKeys), std::end(gpt::kTrainKeys), kind);
+    report.steps.push_back({.step = static_cast<int>(report.steps.size()) + 1,
+                            .kind = static_cast<gpt::StepKind>(found - std::begin(gpt::kTrainKeys)),
+                            .key = key});
   }
   return report;
 }
@@ -67,6 +74,24 @@ TEST(RunReportTest, TheMainKeyIsThatOfMostSteps) {
   EXPECT_EQ(MainKey(alone), "train.alone");
   EXPECT_THAT(MainKeyRuns(alone), ElementsAre(2));
   EXPECT_THAT(MainKeyRuns(StepsWithKeys({"train.alone"})), ElementsAre());
+}
+
+TEST(RunReportTest, TheMainKeyIsThatOfJudgedSteps) {
+  RunReport report = StepsWithKeys({"train.first",
+                                    "train",
+                                    "train",
+                                    "train",
+                                    "train.recompute",
+                                    "train.last.recompute",
+                                    "train.first.recompute"});
+  EXPECT_EQ(MainKey(report), "train");
+  EXPECT_EQ(StepsOfBirth(report), 2u);
+  for (std::size_t i = 0; i < 4; ++i) report.steps[i].judged = false;
+  EXPECT_EQ(MainKey(report), "train.recompute") << "the usual kind of three that are as many";
+  EXPECT_THAT(MainKeyRuns(report), ElementsAre(1));
+  for (StepRecord& step : report.steps) step.judged = false;
+  EXPECT_EQ(MainKey(report), "train") << "none is judged";
+  EXPECT_EQ(MainKey({}), "train");
 }
 
 /// What binds a step that waits for one share of its time, and whose link is busy for another.
@@ -119,6 +144,7 @@ TEST(ReportJsonTest, IsOneLineWithExactlyTheDocumentedFields) {
                                    "val_loss",
                                    "step_ms_median",
                                    "bound_ms",
+                                   "schedule_bound_ms",
                                    "stall_fraction",
                                    "overlap_efficiency",
                                    "links",
@@ -179,6 +205,34 @@ TEST(ReportTextTest, TiersBeginWithTheFastest) {
   const std::string text = FormatSummary(report);
   EXPECT_LT(text.find("\nhbm  "), text.find("\ndram  "));
   EXPECT_LT(text.find("\ndram  "), text.find("\nnvme  "));
+}
+
+TEST(ReportTest, RetiredSlotsAreNamedWhereThereAreAny) {
+  RunReport report = ThreeSteps();
+  EXPECT_FALSE(Json::parse(FormatJson(report)).contains("retired_slots"));
+  EXPECT_THAT(FormatSummary(report), Not(HasSubstr("retired")));
+  report.retired_slots = 1;
+  EXPECT_THAT(FormatSummary(report), HasSubstr("1 slot of nvme lost a page and is used no more\n"));
+  report.retired_slots = 2;
+  EXPECT_THAT(FormatSummary(report),
+              HasSubstr("2 slots of nvme lost a page and are used no more\n"));
+  EXPECT_EQ(Json::parse(FormatJson(report))["retired_slots"], 2);
+}
+
+TEST(ReportTest, WhatWasDecidedOfRecomputingIsThereWhereItWas) {
+  RunReport report = ThreeSteps();
+  EXPECT_FALSE(Json::parse(FormatJson(report)).contains("recompute"));
+  EXPECT_THAT(FormatSummary(report), Not(HasSubstr("recompute")));
+  report.recompute = RecomputeReport{.choice = {true, false, true},
+                                     .layers_offloaded = 1,
+                                     .layers_recomputed = 2,
+                                     .seconds_without = 2,
+                                     .seconds = 1.5};
+  EXPECT_EQ(Json::parse(FormatJson(report))["recompute"],
+            Json::parse(R"({"layers": [0, 2], "kept": 0, "offloaded": 1, "recomputed": 2,
+                            "step_ms_without": 2000.0, "step_ms": 1500.0})"));
+  EXPECT_THAT(FormatSummary(report),
+              HasSubstr("\nrecompute          0 layers kept, 1 offloaded, 2 recomputed\n"));
 }
 
 TEST(ReportTextTest, AnInterruptedRunSaysWhatIsMissing) {

@@ -113,7 +113,8 @@ TEST(TrainSettingsTest, ReadsEveryKeyOfTheWorkload) {
                 "train.beta1=0.5",         "train.beta2=0.75",        "train.eps=0.125",
                 "train.clip_norm=2",       "train.group_sequences=3", "train.seed=11",
                 "train.val_every=13",      "train.val_batches=14",    "train.val_fraction=0.25",
-                "train.compute_threads=2", "train.texts=['a', 'b']",  "device.emulated.load=0.5"});
+                "train.compute_threads=2", "train.texts=['a', 'b']",  "device.emulated.load=0.5",
+                "train.recompute=\"all\""});
   ASSERT_TRUE(settings.ok()) << settings.status();
   EXPECT_THAT((std::vector<int>{settings->model.layers,
                                 settings->model.heads,
@@ -138,6 +139,7 @@ TEST(TrainSettingsTest, ReadsEveryKeyOfTheWorkload) {
                                    train.val_fraction}),
               ElementsAre(0.5, 0.25, 0.5, 0.75, 0.125, 2, 0.25));
   EXPECT_EQ(train.seed, 11u);
+  EXPECT_EQ(train.recompute, gpt::Recompute::kAll);
   EXPECT_THAT(settings->texts, ElementsAre("a", "b"));
   EXPECT_EQ(settings->emulated_load, 0.5);
 }
@@ -150,7 +152,10 @@ TEST(TrainSettingsTest, ErrorsNameTheKey) {
       {"train.seed=-1", "\"train.seed\" is -1; allowed are 0 to 9223372036854775807"},
       {"train.learning_rate=9223372036854775807", "\"train.learning_rate\" is 9.22"},
       {"train.val_fraction=0.9", "\"train.val_fraction\" is 0.9"},
-      {"device.emulated.load=2", "\"device.emulated.load\" is 2; allowed are 0 to 1"},
+      {"device.emulated.load=20", "\"device.emulated.load\" is 20; allowed are 0 to 10"},
+      {"train.recompute=\"some\"",
+       "\"train.recompute\" is \"some\"; allowed are \"none\", \"all\", \"planned\""},
+      {"train.recompute=1", "train.recompute"},
       {"train.lerning_rate=1",
        "unknown key \"train.lerning_rate\"; did you mean "
        "\"train.learning_rate\"?"},

@@ -43,6 +43,7 @@ TEST_F(TrainCommandTest, VerifiesBitForBitAndReportsEveryField) {
   EXPECT_GT(json["verify"]["ram_gflops"], 0);
   EXPECT_GT(json["verify"]["sgemm_gflops"], 0);
   EXPECT_GT(json["bound_ms"], 0);
+  EXPECT_GE(json["schedule_bound_ms"], json["bound_ms"]);
   for (const char* link : {"hbm-dram", "dram-nvme"}) {
     EXPECT_GT(json["links"][link]["in_bytes"], 0) << link;
     EXPECT_GT(json["links"][link]["out_bytes"], 0) << link;
@@ -60,6 +61,49 @@ TEST_F(TrainCommandTest, VerifiesBitForBitWithTwoComputeThreads) {
   Command command(Words({"--verify", "--set", "train.compute_threads=2"}));
   EXPECT_EQ(command.Wait(), 0) << command.errors();
   EXPECT_THAT(command.output(), HasSubstr("identical to the run in RAM"));
+}
+
+TEST_F(TrainCommandTest, RecomputesEveryLayerWithTheBitsOfTheRunInRam) {
+  Command command(Words({"--verify",
+                         "--json",
+                         "--set",
+                         "train.recompute=\"all\"",
+                         "--record",
+                         files_ / "schedule.jsonl"}));
+  ASSERT_EQ(command.Wait(), 0) << command.errors();
+  EXPECT_EQ(Json::parse(command.output())["verify"]["identical"], true);
+  const std::string schedules = ReadWhole(files_ / "schedule.jsonl");
+  EXPECT_THAT(schedules,
+              AllOf(HasSubstr("\"train.recompute\""),
+                    HasSubstr("\"train.last.recompute\""),
+                    HasSubstr("recompute.l1.mlp.g1")));
+}
+
+TEST_F(TrainCommandTest, PlansToRecomputeBehindASlowLink) {
+  const std::vector<std::string> planned = {
+      "--verify", "--json", "--set", "train.recompute=\"planned\"", "--set", "train.steps=12"};
+  std::vector<std::string> slow = planned, roomy = planned;
+  for (const char* key : {"device.emulated.in_bytes_per_second=4000000",
+                          "device.emulated.out_bytes_per_second=4000000"}) {
+    slow.insert(slow.end(), {"--set", key});
+  }
+  for (const char* key : {"tiers.hbm.bytes=\"32MiB\"", "tiers.dram.bytes=\"32MiB\""}) {
+    roomy.insert(roomy.end(), {"--set", key});
+  }
+  Command slow_command(Words(slow));
+  ASSERT_EQ(slow_command.Wait(), 0) << slow_command.errors();
+  const Json behind = Json::parse(slow_command.output());
+  EXPECT_EQ(behind["verify"]["identical"], true);
+  EXPECT_GE(behind["recompute"]["recomputed"], 1);
+  EXPECT_EQ(behind["recompute"]["layers"].size(), behind["recompute"]["recomputed"]);
+  EXPECT_LT(behind["recompute"]["step_ms"], behind["recompute"]["step_ms_without"]);
+  EXPECT_THAT(slow_command.errors(), ContainsRegex("\nrecompute: 0 layers kept, [01] offloaded"));
+  EXPECT_THAT(slow_command.errors(), HasSubstr("7 of 12 steps")) << "the others are not judged";
+  Command roomy_command(Words(roomy));
+  ASSERT_EQ(roomy_command.Wait(), 0) << roomy_command.errors();
+  const Json fits = Json::parse(roomy_command.output());
+  EXPECT_EQ(fits["recompute"]["kept"], 2);
+  EXPECT_EQ(fits["recompute"]["recomputed"], 0);
 }
 
 /// As `--config <(cat FILE)` has it.
@@ -123,6 +167,18 @@ TEST_F(TrainCommandTest, RecordsTheSchedulesOfAllKeys) {
   EXPECT_EQ(tensors, expected_tensors);
   EXPECT_EQ(ops, expected_ops);
   EXPECT_GT(ops, 20u);
+  for (const std::string& key : keys) {
+    Command show({"lab", "show", files_ / "schedule.jsonl", "--key", key, "--json"});
+    ASSERT_EQ(show.Wait(), 0) << show.errors();
+    const Json shown = ParseLines(show.output()).front();
+    EXPECT_EQ(shown["key"], key);
+    // The last step also uses gradients of the one before, and discards them.
+    if (key != "train.last") {
+      EXPECT_EQ(shown["unwritten_tensors"], 0) << key;
+    }
+    EXPECT_GT(shown["persistent_bytes"], 100'000) << key;
+    EXPECT_GT(shown["compute_s"], 0) << key;
+  }
 }
 
 TEST_F(TrainCommandTest, TracesLinksComputeAndResidentBytes) {
@@ -306,6 +362,13 @@ TEST_F(TrainCommandTest, SpillDirectoriesThatCannotBeTrustedAreRefused) {
   ASSERT_EQ(chmod(shared.c_str(), 0700), 0);
   ASSERT_EQ(chown(shared.c_str(), 65534, 65534), 0);
   EXPECT_THAT(with(shared), HasSubstr("shared"));
+}
+
+TEST_F(TrainCommandTest, APlanNeedsStepsBeforeAndAfterIt) {
+  EXPECT_THAT(UserError(Words({"--set", "train.recompute=\"planned\"", "--set", "train.steps=3"})),
+              HasSubstr("\"train.steps\" is 3; with \"train.recompute\" = \"planned\" it must be "
+                        "more than 3, which are made before that is decided"));
+  EXPECT_THAT(UserError(Words({"--set", "train.recompute=\"some\""})), HasSubstr("\"planned\""));
 }
 
 TEST_F(TrainCommandTest, APaceNeedsStepsToJudge) {

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <unistd.h>
+
+namespace sluice::base {
+
+/// The process that made something whose threads, rings and memory a child of fork does not have. A
+/// child that clone(2) puts into a PID namespace of its own may have its parent's number there and
+/// is not told apart. Threads: any. Source: fork(2), getpid(2).
+class OwnerProcess {
+ public:
+  bool IsThis() const { return getpid() == pid_; }
+
+ private:
+  pid_t pid_ = getpid();
+};
+
+}  // namespace sluice::base

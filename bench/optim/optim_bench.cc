@@ -1,0 +1,198 @@
+#include "bench/optim/optim_bench.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "base/status.h"
+#include "base/strings.h"
+#include "bench/optim/byte_loop.h"
+#include "bench/optim/optim_case.h"
+#include "bench/optim/update_data.h"
+#include "bench/store/judged_case.h"
+#include "bench/store/load.h"
+#include "bench/store/statistics.h"
+#include "fmt/format.h"
+
+namespace sluice::bench {
+namespace {
+
+/// Tensors are cut between threads at multiples of this.
+constexpr std::uint64_t kUnit = 4096;
+
+std::size_t AllowedProcessors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  return static_cast<std::size_t>(std::max(CPU_COUNT(&set), 1));
+}
+
+using PartFn = std::function<void(std::size_t begin, std::size_t end)>;
+
+/// Nanoseconds per parameter of `work` over the parts of a tensor, one on each thread.
+double MeasureParts(std::size_t parameters, std::size_t threads, const PartFn& work) {
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<std::thread> others;
+  const auto border = [=](std::size_t t) { return parameters / kUnit * t / threads * kUnit; };
+  for (std::size_t t = 1; t < threads; ++t) {
+    others.emplace_back([&work, border, t] { work(border(t), border(t + 1)); });
+  }
+  work(border(0), border(1));
+  for (std::thread& other : others) other.join();
+  const std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - start;
+  return elapsed.count() / static_cast<double>(parameters);
+}
+
+/// One case with its memory.
+class CaseRun {
+ public:
+  static absl::StatusOr<std::unique_ptr<CaseRun>> Create(const OptimCase& which,
+                                                         std::size_t parameters) {
+    SLUICE_ASSIGN_OR_RETURN(const optim::Kernel kernel, FindKernel(which.spec, which.target));
+    SLUICE_ASSIGN_OR_RETURN(const optim::Kernel fp32,
+                            optim::FindKernel({.optimizer = which.spec.optimizer}, which.target));
+    auto run = std::unique_ptr<CaseRun>(new CaseRun(which, kernel, fp32));
+    SLUICE_ASSIGN_OR_RETURN(run->data_, UpdateData::Create(which.spec, parameters));
+    if (which.ceiling() == Ceiling::kFp32Kernel) {
+      SLUICE_ASSIGN_OR_RETURN(run->fp32_data_, UpdateData::Create(fp32.spec(), parameters));
+    }
+    return run;
+  }
+
+  /// Rates in the unit of the row.
+  Round RunRound() const {
+    Round round;
+    round.first = Rate(RunCeiling());
+    round.ours = Rate(RunKernel(kernel_, *data_));
+    round.second = Rate(RunCeiling());
+    return round;
+  }
+
+  Row MakeRow(const std::vector<Round>& rounds) const {
+    Row row = MakeJudgedRow(CaseName(which_), rounds);
+    const bool loop = which_.ceiling() == Ceiling::kLoop;
+    row.unit = loop ? "GiB/s" : "Gparameters/s";
+    row.ceiling_of = loop ? "byte-loop" : "fp32-kernel";
+    row.huge_pages = data_->huge();
+    row.bar = which_.bar();
+    row.simd = std::string(ToString(kernel_.target()));
+    row.bytes_per_parameter = BytesPerElement(which_.spec).Moved();
+    row.ns_per_parameter = Rate(row.value);
+    row.gib_per_second = GiBPerSecond(*row.ns_per_parameter);
+    return row;
+  }
+
+ private:
+  CaseRun(const OptimCase& which, const optim::Kernel& kernel, const optim::Kernel& fp32)
+      : which_(which),
+        kernel_(kernel),
+        fp32_(fp32),
+        threads_(which.all_threads ? AllowedProcessors() : 1) {}
+
+  double GiBPerSecond(double ns) const {
+    return BytesPerElement(which_.spec).Moved() / ns * 1e9 / (1 << 30);
+  }
+  /// From nanoseconds per parameter to the row's unit, and back.
+  double Rate(double ns) const {
+    return which_.ceiling() == Ceiling::kLoop ? GiBPerSecond(ns) : 1 / ns;
+  }
+
+  double RunKernel(const optim::Kernel& kernel, const UpdateData& data) const {
+    return MeasureParts(data.count(), threads_, [&](std::size_t begin, std::size_t end) {
+      kernel(data.Args(begin, end - begin));
+    });
+  }
+
+  double RunCeiling() const {
+    if (which_.ceiling() == Ceiling::kFp32Kernel) return RunKernel(fp32_, *fp32_data_);
+    return MeasureParts(data_->count(), threads_, [&](std::size_t begin, std::size_t end) {
+      volatile unsigned sink = MoveBytes(data_->streams(), begin, end);
+      static_cast<void>(sink);
+    });
+  }
+
+  const OptimCase which_;
+  const optim::Kernel kernel_;
+  const optim::Kernel fp32_;
+  const std::size_t threads_;
+  std::unique_ptr<UpdateData> data_;
+  std::unique_ptr<UpdateData> fp32_data_;
+};
+
+absl::Status CheckOptions(const OptimBenchOptions& options) {
+  if (options.rounds < 1) return absl::InvalidArgumentError("rounds are at least 1");
+  if (options.parameters == 0 || options.parameters % kUnit != 0) {
+    return absl::InvalidArgumentError(base::ToAbsl(fmt::format(
+        "{} parameters are no multiple of {}; 67108864 are usual", options.parameters, kUnit)));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<OptimCase>> SelectCases(const std::string& pattern) {
+  std::vector<OptimCase> cases;
+  std::vector<std::string> names;
+  for (const OptimCase& which : OptimCases()) {
+    names.push_back(CaseName(which));
+    if (MatchesPattern(pattern, names.back())) cases.push_back(which);
+  }
+  if (!cases.empty()) return cases;
+  return absl::InvalidArgumentError(
+      base::ToAbsl(fmt::format("\"{}\" matches no case{}; cases have names like {}",
+                               pattern,
+                               base::DidYouMean(pattern, names),
+                               names.front())));
+}
+
+absl::Status RunCase(const OptimCase& which,
+                     const OptimBenchOptions& options,
+                     const RowFn& add_row) {
+  SLUICE_ASSIGN_OR_RETURN(const std::unique_ptr<CaseRun> run,
+                          CaseRun::Create(which, options.parameters));
+  run->RunRound();  // the memory is touched by its threads once before it counts
+  std::vector<Round> rounds;
+  for (int round = 0; round < options.rounds; ++round) {
+    if (options.interrupted && options.interrupted()) return absl::CancelledError("interrupted");
+    if (options.progress) {
+      options.progress(
+          fmt::format("{}: round {} of {}", CaseName(which), round + 1, options.rounds));
+    }
+    rounds.push_back(run->RunRound());
+  }
+  add_row(run->MakeRow(rounds));
+  return absl::OkStatus();
+}
+
+double Reach(const Row& row) { return row.ratio.value_or(0) / row.bar.value_or(1); }
+
+}  // namespace
+
+absl::Status RunOptimBench(const OptimBenchOptions& options, const RowFn& add_row) {
+  SLUICE_RETURN_IF_ERROR(CheckOptions(options));
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<OptimCase> cases, SelectCases(options.pattern));
+  for (const OptimCase& which : cases) {
+    SLUICE_RETURN_IF_ERROR(RunCase(which, options, add_row));
+  }
+  return absl::OkStatus();
+}
+
+std::string OptimSentence(std::span<const Row> rows) {
+  if (rows.empty()) return {};
+  const auto reached =
+      std::count_if(rows.begin(), rows.end(), [](const Row& row) { return Reach(row) >= 1; });
+  const auto least = std::min_element(
+      rows.begin(), rows.end(), [](const Row& a, const Row& b) { return Reach(a) < Reach(b); });
+  return fmt::format("{} of {} case{} reach {} bar; furthest from it is {} with {:.2f} of {:.2f}",
+                     reached,
+                     rows.size(),
+                     rows.size() == 1 ? "" : "s",
+                     rows.size() == 1 ? "its" : "their",
+                     least->name,
+                     least->ratio.value_or(0),
+                     least->bar.value_or(0));
+}
+
+}  // namespace sluice::bench

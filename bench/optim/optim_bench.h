@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "bench/store/row.h"
+
+namespace sluice::bench {
+
+struct OptimBenchOptions {
+  /// Only cases with this in their name; *, ? and [] match.
+  std::string pattern;
+  int rounds = 11;
+  /// Of a tensor, a multiple of 4096. Its states should be far larger than the caches.
+  std::uint64_t parameters = std::uint64_t{1} << 26;
+  std::function<bool()> interrupted;
+  std::function<void(const std::string&)> progress;
+};
+
+/// Measures the optimizer kernels alone, each case in rounds of ceiling, kernel, ceiling on the
+/// same threads. Errors: InvalidArgument (no case of that name, a size that does not fit),
+/// ResourceExhausted (memory), Cancelled.
+absl::Status RunOptimBench(const OptimBenchOptions& options, const RowFn& add_row);
+
+/// How many of the rows reach their bar, and which is the furthest from it; empty without rows.
+std::string OptimSentence(std::span<const Row> rows);
+
+}  // namespace sluice::bench

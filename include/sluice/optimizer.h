@@ -1,0 +1,258 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "sluice/runtime.h"
+#include "sluice/tensor.h"
+#include "sluice/tier.h"
+
+/// Optimizers whose states are paged. docs/optimizer.md has the formulas, the types, the pipeline,
+/// and how to choose.
+
+namespace sluice {
+
+enum class OptimizerKind : std::uint8_t {
+  kAdam,      ///< weight decay is part of the gradient
+  kAdamW,     ///< weight decay acts on the parameter
+  kSgd,       ///< momentum
+  kNesterov,  ///< SGD with Nesterov momentum
+  kLion,
+  kAdagrad
+};
+enum class StateType : std::uint8_t { kFp32, kBf16, k8Bit };  ///< bf16: rounded stochastically
+
+/// "adamw"; "fp32", "bf16", "8bit".
+std::string_view ToString(OptimizerKind kind);
+std::string_view ToString(StateType type);
+
+/// The order in which a step goes through the parameters.
+enum class SweepOrder : std::uint8_t {
+  /// Forwards in one step, backwards in the next: what is left in dram of one is used first in the
+  /// other. Best for whoever waits for the whole step.
+  kAlternate,
+  /// Always in the order of AddGroup: best for a forward that follows and waits group by group.
+  kForward
+};
+
+struct OptimizerOptions {
+  OptimizerKind kind = OptimizerKind::kAdamW;
+  /// Of every parameter's states.
+  StateType state = StateType::kFp32;
+  /// The lowest tier that states may reach, and that accumulated gradients may.
+  TierKind lowest = TierKind::kNvme;
+  TierKind accumulator_lowest = TierKind::kDram;
+  /// kF32 or kBF16: gradients are added up in dram, micro-batch by micro-batch, in that type (bf16:
+  /// each sum rounded to nearest). None: a step uses the bound gradients as they are.
+  std::optional<DType> accumulate;
+  /// The global norm of the gradients, unscaled, is cut to this; 0: it is not.
+  double clip_norm = 0;
+  /// A step of which any gradient is infinite or NaN changes nothing.
+  bool skip_not_finite = false;
+  /// Of stochastic rounding.
+  std::uint64_t seed = 0;
+  SweepOrder order = SweepOrder::kAlternate;
+  /// Threads that compute, the optimizer's own included, 1 to 256. No bit depends on it.
+  int threads = 1;
+  /// Updates whose pages are asked for ahead of the one that computes, at most 4096; 0: as many as
+  /// the measured latency of reads needs.
+  std::uint32_t depth = 0;
+  /// Of the ops in schedules.
+  std::string lane = "optimizer";
+};
+
+/// What may change from step to step. b1 of SGD is its momentum; what an optimizer does not use is
+/// ignored. All finite; beta1 and beta2 in [0, 1), the others at least 0.
+struct GroupRates {
+  double learning_rate = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;
+};
+
+struct GroupOptions {
+  std::string name;
+  /// fp32 or bf16 tensors of the Runtime, which outlive the optimizer. bf16 ones are rounded
+  /// stochastically.
+  std::vector<TensorId> parameters;
+  GroupRates rates;
+};
+
+struct GroupId {
+  std::uint32_t value = 0;
+  friend constexpr auto operator<=>(const GroupId&, const GroupId&) = default;
+};
+
+/// Where a parameter's gradient is: fp32, bf16 or fp16, as many elements as the parameter. Either
+/// the caller's memory, outside of every budget, which must stay until the step is over (with
+/// `accumulate`: until AddGradient or GradientReady returns), or a tensor of the Runtime.
+struct GradientBinding {
+  DType type = DType::kF32;
+  std::span<const std::byte> bytes;
+  TensorId tensor;
+  /// The tensor's content is dead once the parameter is updated.
+  bool discard = false;
+};
+
+/// Where the bf16 or fp16 copy of an fp32 parameter goes, in the same pass as its update.
+struct CopyBinding {
+  DType type = DType::kBF16;
+  std::span<std::byte> bytes;
+  TensorId tensor;
+};
+
+struct StepOptions {
+  /// Gradients are divided by it.
+  double loss_scale = 1;
+};
+
+struct OptimizerStep {
+  std::int64_t step = 0;  ///< from 1; of a skipped step, the one that is still to come
+  /// A gradient was not finite, and nothing has changed.
+  bool skipped = false;
+  /// Of all gradients, unscaled, before clipping. Only with clip_norm or skip_not_finite.
+  std::optional<double> gradient_norm;
+  /// Time of the optimizer's thread in this step: blocked for pages, and computing.
+  double wait_seconds = 0;
+  double compute_seconds = 0;
+};
+
+namespace internal {
+class StepState;
+}
+
+/// A step that runs. Threads: any. Lifetime: may outlive the optimizer.
+class StepHandle {
+ public:
+  StepHandle();
+  StepHandle(const StepHandle&);
+  StepHandle& operator=(const StepHandle&);
+  StepHandle(StepHandle&&) noexcept;
+  StepHandle& operator=(StepHandle&&) noexcept;
+  ~StepHandle();
+
+  bool Ready() const;
+  /// Blocks until the step is over. Errors: of the first update that failed, naming its parameter
+  /// and elements: all others were done. The next Step does those that are missing, of the same
+  /// step. Cancelled (the optimizer was destroyed).
+  absl::StatusOr<OptimizerStep> Wait();
+  /// Blocks until every parameter of the group is updated, so that it may be used while the others
+  /// are not. Errors: of Wait, as far as they concern the group; InvalidArgument.
+  absl::Status WaitFor(GroupId group);
+
+ private:
+  friend class OffloadedOptimizer;
+  explicit StepHandle(std::shared_ptr<internal::StepState> state);
+  std::shared_ptr<internal::StepState> state_;
+};
+
+/// Elements of a parameter, [begin, begin + count).
+struct ElementRange {
+  std::uint64_t begin = 0;
+  std::uint64_t count = 0;
+};
+
+/// How far a parameter is.
+struct ParameterState {
+  /// Its states in order ("NAME.m", "NAME.v"), and of 8-bit ones the scales (one fp32 per 256).
+  std::vector<TensorId> states;
+  std::vector<TensorId> scales;
+  /// Steps that every element has reached.
+  std::int64_t step = 0;
+  /// Elements that have not reached the optimizer's step, and why.
+  struct Missing {
+    ElementRange elements;
+    absl::Status why;
+  };
+  std::vector<Missing> missing;
+};
+
+/// Updates parameters of a Runtime by gradients, page by page in dram, with its states paged below.
+///
+/// A step: bind gradients once, then for each step call GradientReady for every group, as its
+/// gradients are complete, and Step, which returns at once. Without clip_norm and skip_not_finite a
+/// group's update starts at its GradientReady; else when all are ready and Step is called. Until
+/// the step is over, the parameters of a group belong to the optimizer from GradientReady on.
+///
+/// Results are the same bits for any budget, page size, thread count and order, and with and
+/// without paging. Each parameter is updated in parts, of at most a page of each tensor. A part
+/// whose pages cannot be had stays as it was, whole, and the rest is done; the next Step does what
+/// is missing.
+///
+/// Threads: externally synchronised, handles aside. Lifetime: the runtime outlives it.
+/// Ops run in a lane of their own, in whatever iteration is current.
+class OffloadedOptimizer {
+ public:
+  /// Errors: InvalidArgument (names the option), ResourceExhausted (a thread cannot be started).
+  static absl::StatusOr<std::unique_ptr<OffloadedOptimizer>> Create(
+      Runtime& runtime, const OptimizerOptions& options);
+  /// Waits for the update that computes, gives up the rest, frees states and accumulators.
+  ~OffloadedOptimizer();
+  OffloadedOptimizer(const OffloadedOptimizer&) = delete;
+  OffloadedOptimizer& operator=(const OffloadedOptimizer&) = delete;
+
+  /// Creates the states of the group's parameters, zeros. Errors: InvalidArgument (no parameters,
+  /// one that has a group, neither fp32 nor bf16, a rate out of its range: names tensor and group),
+  /// NotFound, FailedPrecondition (a step is under way), and those of Runtime::CreateTensors.
+  absl::StatusOr<GroupId> AddGroup(const GroupOptions& options);
+  /// From the next GradientReady on. Errors: InvalidArgument, FailedPrecondition (the group's step
+  /// is under way).
+  absl::Status SetRates(GroupId group, const GroupRates& rates);
+  absl::StatusOr<GroupRates> Rates(GroupId group) const;
+
+  /// Replaces an earlier one. Errors: InvalidArgument (unknown parameter, another number of
+  /// elements, not a type of gradients: names the tensor), FailedPrecondition (its step is under
+  /// way).
+  absl::Status BindGradient(TensorId parameter, const GradientBinding& gradient);
+  /// Errors: as BindGradient, and InvalidArgument for a bf16 parameter.
+  absl::Status BindCopy(TensorId parameter, const CopyBinding& copy);
+
+  /// Adds the group's bound gradients to the accumulated ones; returns when that is done. Errors:
+  /// FailedPrecondition (no `accumulate`, a parameter without a gradient, the group's step is under
+  /// way), those of Ticket::Take: what was added by then has been, so repeat from the first
+  /// micro-batch after ResetGradient.
+  absl::Status AddGradient(GroupId group);
+  /// Forgets what was added. Errors: as AddGradient.
+  absl::Status ResetGradient(GroupId group);
+  /// The group's gradients are complete: those that are bound, with `accumulate` added to the sum
+  /// first. Errors: as AddGradient.
+  absl::Status GradientReady(GroupId group);
+
+  /// Starts what is left of the step, or repeats what failed of it; never blocks. Errors:
+  /// FailedPrecondition (names a group that is not ready; a step runs), InvalidArgument (a loss
+  /// scale that is not positive and finite, or is not 1 while updates start early).
+  absl::StatusOr<StepHandle> Step(const StepOptions& options = {});
+  /// Steps done.
+  std::int64_t step() const;
+
+  /// Errors: NotFound.
+  absl::StatusOr<ParameterState> State(TensorId parameter) const;
+
+  /// Writes parameters, states, rates and step to `directory`/optimizer.sluice, which has the name
+  /// only once it is whole and on the disk: after a crash the old or the new one is there. The
+  /// directory must exist. Errors: FailedPrecondition (a step is under way), those of the file
+  /// system, of reading pages.
+  absl::Status Save(const std::string& directory);
+  /// Reads what Save wrote, into an optimizer with the same groups (names, and the parameters'
+  /// names, types and sizes). Nothing is changed unless every checksum is right. Errors: NotFound,
+  /// DataLoss (a damaged file: names the place), InvalidArgument (another optimizer's: names what
+  /// differs), FailedPrecondition (a step is under way), those of reading and writing pages (then a
+  /// part may have been loaded: load again).
+  absl::Status Load(const std::string& directory);
+
+ private:
+  class Impl;
+  explicit OffloadedOptimizer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "absl/status/status.h"
+
+namespace sluice::io {
+
+/// How the operations of a drive end, and whether it counts as failed for that.
+/// Threads: externally synchronised.
+class DriveOutcomes {
+ public:
+  /// `errors_to_fence`: writes in a row that fail, or reads in a row that lose a page.
+  explicit DriveOutcomes(int errors_to_fence) : errors_to_fence_(errors_to_fence) {}
+
+  // True for the outcome, if any, that fences the drive; `may_fence` is false for the last one
+  // left.
+  bool NoteWrite(const absl::Status& status, bool may_fence = true) {
+    return Note(status, may_fence, &write_errors_);
+  }
+  bool NoteRead(const absl::Status& status, bool may_fence = true) {
+    return Note(status, may_fence, &read_errors_);
+  }
+
+  bool fenced() const { return fenced_; }
+  /// Why, of the outcome that did.
+  absl::Status CauseOf(const absl::Status& last) const;
+
+ private:
+  bool Note(const absl::Status& status, bool may_fence, int* errors);
+
+  const int errors_to_fence_;
+  // Two counters: a drive may take pages and give none back.
+  int write_errors_ = 0;
+  int read_errors_ = 0;
+  bool fenced_ = false;
+};
+
+/// Whether an error speaks against the drive, not against the call, the moment or the space.
+bool SpeaksAgainstDrive(const absl::Status& status);
+/// Whether another drive may take what one refused with this.
+bool OthersMayTake(const absl::Status& status);
+
+}  // namespace sluice::io

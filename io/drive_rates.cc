@@ -1,0 +1,49 @@
+#include "io/drive_rates.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/status.h"
+#include "io/disk_rates.h"
+
+namespace sluice::io {
+namespace {
+
+constexpr std::uint64_t kBlockBytes = std::uint64_t{256} << 10;
+constexpr std::uint64_t kFileBytesMin = 8 * kBlockBytes;
+constexpr std::uint64_t kFileBytesMax = std::uint64_t{32} << 20;
+
+/// No more than the drives are to hold together.
+std::uint64_t FileBytes(const PageStoreOptions& store) {
+  const std::uint64_t blocks = store.page_bytes * store.slots / kBlockBytes;
+  return std::clamp(blocks * kBlockBytes, kFileBytesMin, kFileBytesMax);
+}
+
+absl::StatusOr<DiskRates> MeasureDrive(const PageStoreOptions& store,
+                                       const std::string& directory) {
+  const absl::StatusOr<DiskRates> rates =
+      MeasureDiskRates({.directory = directory,
+                        .file_bytes = FileBytes(store),
+                        .keep_free_bytes = store.keep_free_bytes,
+                        .block_bytes = kBlockBytes,
+                        .queue_depth = 8,
+                        .milliseconds = 45,
+                        .disable_io_uring = store.disable_io_uring});
+  if (!rates.ok()) return base::Annotate(rates.status(), "drive " + directory);
+  return rates;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<double>> MeasureDriveRates(const DriveSetOptions& options) {
+  std::vector<double> all;
+  bool direct = true;
+  for (const std::string& directory : options.directories) {
+    SLUICE_ASSIGN_OR_RETURN(const DiskRates rates, MeasureDrive(options.store, directory));
+    all.push_back(std::max(rates.mixed, 1.0));
+    direct = direct && rates.direct;
+  }
+  return direct ? all : std::vector<double>();
+}
+
+}  // namespace sluice::io

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "io/drive_set.h"
+
+namespace sluice::io {
+
+/// What each drive gives to reads and writes in turn, in bytes per second, in the order of the
+/// directories; measured with a file without a name of at most 32 MiB, one drive after another.
+/// Empty where a drive refuses O_DIRECT: the page cache would be measured there.
+/// Blocks for about 0.2 s a drive. Errors: those of MeasureDiskRates, each names the directory.
+absl::StatusOr<std::vector<double>> MeasureDriveRates(const DriveSetOptions& options);
+
+}  // namespace sluice::io

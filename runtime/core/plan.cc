@@ -1,0 +1,103 @@
+#include "runtime/core/plan.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "runtime/core/tier_planner.h"
+
+namespace sluice::core {
+namespace {
+
+/// Of what a link could carry in an iteration, that share is planned with at most.
+constexpr double kLinkShare = 0.9;
+/// So fast that nothing ever waits for a link.
+constexpr double kNoWaiting = 1e12;
+
+Plan EmptyPlan(std::size_t steps) {
+  Plan plan;
+  plan.leaves.resize(steps);
+  plan.fetches.resize(steps);
+  return plan;
+}
+
+/// What leaves may be chosen as if links were that much faster.
+constexpr double kSwift = 2;
+/// It is where the other choice keeps the link busy for that many times as long as is necessary.
+constexpr double kBusyMax = 1.15;
+
+/// One tier's part of a plan.
+struct TierPlan {
+  Plan plan;
+  std::vector<PlanSpan> below;
+  double link_seconds = 0;
+};
+
+TierPlan PlanTier(const PlanInput& input,
+                  TierIndex tier,
+                  const TierPace& pace,
+                  const std::vector<PlanSpan>& above,
+                  Plan plan) {
+  TierPlan result{.plan = std::move(plan)};
+  TierPlanner planner(input, tier, pace);
+  result.below = planner.AddTo(above, &result.plan);
+  result.link_seconds = planner.LinkSeconds();
+  return result;
+}
+
+/// Note [Two choices]
+/// Where links are slow, leaving out what would not be away in time makes others leave that come
+/// back sooner: much more crosses the link, and ops wait for that instead. Then the choice is made
+/// again as if the link were faster, and some ops wait for pages to leave.
+TierPlan BestPlan(const PlanInput& input,
+                  TierIndex tier,
+                  const std::vector<PlanSpan>& above,
+                  const Plan& plan) {
+  const double seconds = std::accumulate(input.step_seconds.begin(), input.step_seconds.end(), 0.0);
+  const std::size_t steps = input.step_seconds.size();
+  const double least =
+      PlanTier(input, tier, {.stretch = kNoWaiting}, above, EmptyPlan(steps)).link_seconds;
+  TierPace pace{.stretch = std::max(1.0, least / kLinkShare / seconds)};
+  TierPlan in_time = PlanTier(input, tier, pace, above, plan);
+  if (in_time.link_seconds <= kBusyMax * least) return in_time;
+  pace.swift = kSwift;
+  return PlanTier(input, tier, pace, above, plan);
+}
+
+}  // namespace
+
+void SetStepTimes(const std::vector<StepTime>& steps, double seconds, PlanInput* input) {
+  std::vector<double> begins;
+  for (const StepTime& step : steps) {
+    begins.push_back(std::max(begins.empty() ? 0 : begins.back(), step.begin_s));
+  }
+  begins.push_back(std::max(begins.empty() ? 0 : begins.back(), seconds));
+  input->step_seconds.clear();
+  input->step_ends.clear();
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    input->step_seconds.push_back(begins[i + 1] - begins[i]);
+    const auto next = begins.begin() + static_cast<std::ptrdiff_t>(i) + 1;
+    const auto after = std::lower_bound(next, begins.end(), steps[i].end_s * (1 - 1e-12));
+    input->step_ends.push_back(static_cast<std::uint32_t>(after - begins.begin()));
+  }
+}
+
+Plan MakePlan(const PlanInput& input) {
+  Plan plan = EmptyPlan(input.step_seconds.size());
+  plan.recording = input.recording;
+  if (input.step_seconds.empty()) return plan;
+  std::vector<PlanSpan> spans;
+  for (TierIndex tier = 0; tier < input.links.size(); ++tier) {
+    TierPlan best = BestPlan(input, tier, spans, plan);
+    plan = std::move(best.plan);
+    spans = std::move(best.below);
+  }
+  for (auto& fetches : plan.fetches) {
+    std::stable_sort(fetches.begin(), fetches.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.distance, a.tier) < std::pair(b.distance, b.tier);
+    });
+  }
+  return plan;
+}
+
+}  // namespace sluice::core

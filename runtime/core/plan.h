@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/core/types.h"
+
+/// What is derived from a recorded schedule: when pages leave a tier and when they come back.
+
+namespace sluice::core {
+
+/// Pages that are always used together and alike, one behind the other.
+struct PlanUse {
+  std::uint32_t step = 0;
+  TierIndex tier = 0;
+  PageMode mode = PageMode::kRead;
+  bool map = false;
+  bool dies = false;  ///< the content is discarded or freed after this use
+  friend bool operator==(const PlanUse&, const PlanUse&) = default;
+};
+struct PlanItem {
+  PageIndex first_page = 0;
+  std::uint32_t pages = 0;
+  std::vector<PlanUse> uses;  ///< in order of steps
+};
+
+/// Seconds that one page takes over a link; `both_s` > 0: the least that two pages take, one in
+/// each direction at the same time, counted per page.
+struct PlanLink {
+  double in_s = 0;
+  double out_s = 0;
+  double both_s = 0;
+};
+
+/// One step of a recording.
+struct RecordedStep {
+  LaneIndex lane = 0;
+  NameIndex name = 0;
+};
+
+/// When one step begins, and when its pages have been given back; seconds from the begin of the
+/// iteration, if no step waited for pages. Infinite: not before the iteration was over.
+struct StepTime {
+  double begin_s = 0;
+  double end_s = 0;
+};
+
+/// One iteration that repeats, and the machine.
+struct PlanInput {
+  /// Which recording it is: equal for equal ones.
+  std::uint64_t recording = 0;
+  /// From the begin of each step to that of the next, if no step waited for pages.
+  std::vector<double> step_seconds;
+  /// By step: the first step that begins after its pages have been given back, counted
+  /// on into the next iteration.
+  std::vector<std::uint32_t> step_ends;
+  /// How much earlier than just in time pages come where there is room, so that a step that begins
+  /// early or a copy that takes long costs nothing.
+  double lead_seconds = 0;
+  std::vector<PlanItem> items;
+  std::vector<FrameIndex> frames;  ///< by tier, that pages may fill
+  std::vector<PlanLink> links;
+};
+
+/// Fills in when the steps of an iteration of `seconds` begin and end. A step that began before its
+/// predecessor counts as having begun with it.
+void SetStepTimes(const std::vector<StepTime>& steps, double seconds, PlanInput* input);
+
+/// Pages that are to leave `tier`, or only to be written, once the step is over that they are
+/// listed with.
+struct PlannedLeave {
+  PageIndex first_page = 0;
+  std::uint32_t pages = 0;
+  TierIndex tier = 0;
+  bool stays = false;
+};
+/// Pages that are to come into `tier` from the step on that they are listed with, for the use
+/// `distance` steps later.
+struct PlannedFetch {
+  PageIndex first_page = 0;
+  std::uint32_t pages = 0;
+  TierIndex tier = 0;
+  std::uint32_t distance = 0;
+  PageMode mode = PageMode::kRead;
+  bool map = false;
+};
+
+/// Lists by step. Wraps: what comes for the first steps is listed with the last ones.
+struct Plan {
+  std::uint64_t recording = 0;  ///< that of the input: what is recorded later does not follow it
+  std::vector<std::vector<PlannedLeave>> leaves;
+  std::vector<std::vector<PlannedFetch>> fetches;  ///< of one step in the order of their uses
+};
+
+/// Plans one iteration. Time: about (gaps between uses) x (steps they last). Deterministic.
+Plan MakePlan(const PlanInput& input);
+
+}  // namespace sluice::core

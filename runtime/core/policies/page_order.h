@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "absl/container/btree_set.h"
+#include "absl/container/flat_hash_map.h"
+#include "base/check.h"
+#include "sluice/policy.h"
+
+namespace sluice::core {
+
+/// The pages of one list of a policy in the order of their keys, the first to leave first. A page
+/// that may not be evicted for a time (it is leased or in motion) is hidden: it is passed over
+/// without being looked at, counts, and comes back to its place. A queue is ordered by growing
+/// numbers. All operations are O(log n).
+template <typename Key>
+class PageOrder {
+ public:
+  using Shown = absl::btree_set<std::pair<Key, PageIndex>>;
+
+  /// REQUIRES: the page is not there.
+  void Add(PageIndex page, const Key& key, bool shown = false) {
+    const bool added = all_.try_emplace(page, Place{key, shown}).second;
+    SLUICE_CHECK(added, "a page has one place in an order");
+    if (shown) shown_.emplace(key, page);
+  }
+
+  /// Gives the page another key. REQUIRES: it is there.
+  void Move(PageIndex page, const Key& key) {
+    Place& place = all_.at(page);
+    if (place.shown) {
+      shown_.erase({place.key, page});
+      shown_.emplace(key, page);
+    }
+    place.key = key;
+  }
+
+  /// No effect on a page that is not there.
+  void Show(PageIndex page, bool shown) {
+    const auto found = all_.find(page);
+    if (found == all_.end() || found->second.shown == shown) return;
+    found->second.shown = shown;
+    if (shown) {
+      shown_.emplace(found->second.key, page);
+    } else {
+      shown_.erase({found->second.key, page});
+    }
+  }
+
+  /// False when the page is not there.
+  bool Remove(PageIndex page) {
+    Show(page, false);
+    return all_.erase(page) > 0;
+  }
+
+  bool Contains(PageIndex page) const { return all_.contains(page); }
+  /// REQUIRES: the page is there.
+  const Key& KeyOf(PageIndex page) const { return all_.at(page).key; }
+  bool IsShown(PageIndex page) const { return all_.at(page).shown; }
+
+  /// Pages, hidden ones included.
+  std::size_t size() const { return all_.size(); }
+  const Shown& shown() const { return shown_; }
+
+  /// The first shown page that `evictable` accepts.
+  template <typename Evictable>
+  std::optional<PageIndex> First(const Evictable& evictable) const {
+    for (const auto& [key, page] : shown_) {
+      if (evictable(page)) return page;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  struct Place {
+    Key key;
+    bool shown = false;
+  };
+
+  absl::flat_hash_map<PageIndex, Place> all_;
+  Shown shown_;
+};
+
+}  // namespace sluice::core

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "runtime/core/types.h"
+#include "sluice/policy.h"
+
+namespace sluice::core {
+
+using Evictable = std::function<bool(PageIndex)>;
+
+/// An online replacement algorithm for one tier, in the words of the literature. OnlinePolicy calls
+/// it; see Note [What is an access] of policy.h.
+class Replacement {
+ public:
+  virtual ~Replacement() = default;
+
+  /// The frames of the tier; at first, and when they change.
+  virtual void Resize(std::uint64_t frames) { (void)frames; }
+  /// The page has arrived. It is hidden at first.
+  virtual void Come(PageIndex page) = 0;
+  /// The page is used; `first`: by what it came for.
+  virtual void Use(PageIndex page, bool first) = 0;
+  /// The page may be evicted from now on, or may not for a time.
+  virtual void Show(PageIndex page, bool shown) = 0;
+  /// Whether the page would have to be written to leave.
+  virtual void SetDirty(PageIndex page, bool dirty) {
+    (void)page;
+    (void)dirty;
+  }
+  /// The page is gone; `victim`: it was evicted, so it may be remembered.
+  virtual void Leave(PageIndex page, bool victim) = 0;
+  /// The page's index will mean another page: nothing may be remembered of it. It has left.
+  virtual void Forget(PageIndex page) { (void)page; }
+  /// Whom to evict for `incoming`. Only a question: what follows from the answer is done in Leave.
+  virtual std::optional<PageIndex> Victim(std::optional<PageIndex> incoming,
+                                          const Evictable& evictable) = 0;
+};
+
+using ReplacementFactory = std::function<std::unique_ptr<Replacement>()>;
+
+/// A policy that decides without the schedule, by one Replacement per tier.
+class OnlinePolicy final : public Policy {
+ public:
+  OnlinePolicy(std::string_view name, const ReplacementFactory& factory);
+
+  std::string_view name() const override { return name_; }
+  bool online() const override { return true; }
+  void OnFrames(int tier, std::uint64_t frames) override;
+  void OnInsert(int tier, const PageFacts& facts) override;
+  void OnChange(int tier, const PageFacts& facts) override;
+  void OnRemove(int tier, PageIndex page) override;
+  void OnAccess(int tier, PageIndex page) override;
+  void OnLeave(int tier, PageIndex page, Departure why) override;
+  void OnWant(int tier, std::optional<PageIndex> page) override;
+  std::optional<PageIndex> Victim(int tier, const Evictable& evictable) override;
+
+ private:
+  struct Tier {
+    std::unique_ptr<Replacement> replacement;
+    /// Pages in the tier: whether each has been used since it came.
+    absl::flat_hash_map<PageIndex, bool> used;
+    std::optional<PageIndex> incoming;
+  };
+
+  Tier& tier(int index) { return tiers_[static_cast<std::size_t>(index)]; }
+  /// The page's entry, which is made when the page has just come.
+  static bool& Resident(Tier& tier, PageIndex page);
+
+  std::string name_;
+  std::vector<Tier> tiers_;
+};
+
+}  // namespace sluice::core

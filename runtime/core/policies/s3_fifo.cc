@@ -1,0 +1,102 @@
+#include "runtime/core/policies/s3_fifo.h"
+
+#include <algorithm>
+
+namespace sluice::core {
+
+void S3Fifo::Resize(std::uint64_t frames) {
+  frames_ = frames;
+  ghost_.Trim(frames_ * options_.ghost_percent / 100);
+}
+
+void S3Fifo::Come(PageIndex page) {
+  (ghost_.Erase(page) ? main_ : small_).Add(page, ++clock_);
+  uses_[page] = 0;
+}
+
+void S3Fifo::Use(PageIndex page, bool first) {
+  std::uint8_t& uses = uses_.at(page);
+  if (!first) uses = std::min<std::uint8_t>(static_cast<std::uint8_t>(uses + 1), options_.uses_max);
+}
+
+void S3Fifo::Show(PageIndex page, bool shown) {
+  small_.Show(page, shown);
+  main_.Show(page, shown);
+}
+
+/// Looks for a victim in the small queue as long as that has its share, or to the end.
+bool S3Fifo::LookInSmall(const Evictable& evictable, bool to_the_end) {
+  std::uint64_t left = small_.size();
+  for (const auto& [place, page] : small_.shown()) {
+    if (!to_the_end && left * 100 < frames_ * options_.small_percent) return false;
+    if (!evictable(page)) continue;
+    if (uses_.at(page) <= options_.uses_to_stay) {
+      plan_.answer = page;
+      return true;
+    }
+    plan_.promoted.push_back(page);
+    --left;
+  }
+  return false;
+}
+
+/// Every round takes one use from each page, so the victim is the first of those with the fewest.
+/// Pages that have just been promoted are at the end, without a use.
+bool S3Fifo::LookInMain(const Evictable& evictable) {
+  plan_.rounds = UINT8_MAX;
+  for (const auto& [place, page] : main_.shown()) {
+    if (!evictable(page)) continue;
+    plan_.looked_at.push_back(page);
+    const std::uint8_t uses = uses_.at(page);
+    if (uses >= plan_.rounds) continue;
+    plan_.rounds = uses;
+    plan_.answer = page;
+    if (uses == 0) return true;
+  }
+  if (!plan_.promoted.empty()) {
+    plan_.rounds = 0;
+    plan_.answer = plan_.promoted.front();
+    plan_.looked_at.push_back(*plan_.answer);
+  }
+  return plan_.answer.has_value();
+}
+
+std::optional<PageIndex> S3Fifo::Victim(std::optional<PageIndex>, const Evictable& evictable) {
+  plan_ = Plan{};
+  if (LookInSmall(evictable, false) || LookInMain(evictable)) return plan_.answer;
+  plan_ = Plan{};
+  if (LookInSmall(evictable, true)) return plan_.answer;
+  if (!plan_.promoted.empty()) plan_.answer = plan_.promoted.front();
+  return plan_.answer;
+}
+
+void S3Fifo::CarryOut() {
+  for (const PageIndex page : plan_.promoted) {
+    if (!small_.Contains(page)) continue;
+    const bool shown = small_.IsShown(page);
+    small_.Remove(page);
+    main_.Add(page, ++clock_, shown);
+    uses_.at(page) = 0;
+  }
+  bool before = true;
+  for (const PageIndex page : plan_.looked_at) {
+    before = before && page != *plan_.answer;
+    if (!main_.Contains(page) || page == *plan_.answer) continue;
+    std::uint8_t& uses = uses_.at(page);
+    uses = static_cast<std::uint8_t>(uses - std::min<int>(uses, plan_.rounds + (before ? 1 : 0)));
+    if (before) main_.Move(page, ++clock_);
+  }
+}
+
+void S3Fifo::Leave(PageIndex page, bool victim) {
+  if (victim && plan_.answer == page) CarryOut();
+  plan_ = Plan{};
+  if (small_.Remove(page) && victim) {
+    ghost_.Push(page);
+    ghost_.Trim(frames_ * options_.ghost_percent / 100);
+  }
+  main_.Remove(page);
+  uses_.erase(page);
+}
+
+}  // namespace sluice::core

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "runtime/core/policies/ghost_list.h"
+#include "runtime/core/policies/page_order.h"
+#include "runtime/core/policies/replacement.h"
+
+namespace sluice::core {
+
+struct S3FifoOptions {
+  std::uint32_t small_percent = 10;
+  std::uint32_t ghost_percent = 90;
+  std::uint8_t uses_max = 3;
+  /// More uses than this take a page from the small queue to the main one.
+  std::uint8_t uses_to_stay = 1;
+};
+
+/// S3-FIFO (Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023): pages come
+/// into a small FIFO; those used more than once there go on to the main one, the others are evicted
+/// and remembered; who comes back while remembered goes to the main queue at once. That one gives
+/// a page as many second chances as it has been used, up to three.
+class S3Fifo : public Replacement {
+ public:
+  explicit S3Fifo(const S3FifoOptions& options) : options_(options) {}
+  void Resize(std::uint64_t frames) override;
+  void Come(PageIndex page) override;
+  void Use(PageIndex page, bool first) override;
+  void Show(PageIndex page, bool shown) override;
+  void Leave(PageIndex page, bool victim) override;
+  void Forget(PageIndex page) override { ghost_.Erase(page); }
+  std::optional<PageIndex> Victim(std::optional<PageIndex>, const Evictable& evictable) override;
+
+ private:
+  /// What is done once the answer to a question is followed.
+  struct Plan {
+    std::optional<PageIndex> answer;
+    std::vector<PageIndex> promoted;  ///< from the small queue to the main one
+    /// Pages of the main queue that are looked at, in order; the victim is one of them. Each loses
+    /// `rounds` uses, those before the victim one more, and these go to the end.
+    std::vector<PageIndex> looked_at;
+    std::uint8_t rounds = 0;
+  };
+
+  bool LookInSmall(const Evictable& evictable, bool to_the_end);
+  bool LookInMain(const Evictable& evictable);
+  void CarryOut();
+
+  S3FifoOptions options_;
+  std::uint64_t frames_ = 1;
+  PageOrder<std::uint64_t> small_;
+  PageOrder<std::uint64_t> main_;
+  GhostList ghost_;
+  absl::flat_hash_map<PageIndex, std::uint8_t> uses_;  ///< since the page came
+  std::uint64_t clock_ = 0;
+  Plan plan_;
+};
+
+}  // namespace sluice::core

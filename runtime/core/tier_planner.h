@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "runtime/core/link_calendar.h"
+#include "runtime/core/plan.h"
+#include "runtime/core/plan_sweep.h"
+
+namespace sluice::core {
+
+/// From when on an item's pages, or some of them, are not needed above a tier, until they are
+/// again: between two uses there, or as the tier above has planned.
+struct PlanSpan {
+  std::uint32_t item = 0;
+  std::uint32_t use = 0;   ///< the one before, of the item's
+  std::uint32_t next = 0;  ///< the one after
+  PageIndex first_page = 0;
+  std::uint32_t pages = 0;
+  /// Steps, as those of a PlanGap; and the step of the use after.
+  std::uint64_t from = 0;
+  std::uint64_t to = 0;
+  std::uint64_t use_at = 0;
+  bool begins_here = false;         ///< the content is in the tier at `from`, else it is below
+  bool ends_here = false;           ///< it has to be there at `to`, else it has to be below
+  bool from_above = false;          ///< the tier above has sent it
+  std::uint64_t since_arrival = 0;  ///< steps before `from` in which a copy is there already
+};
+
+/// How the link below a tier is seen.
+struct TierPace {
+  double stretch = 1;  ///< steps last that many times as long as they would without waiting
+  /// What leaves is chosen as if the link were that many times as fast.
+  double swift = 1;
+};
+
+/// Plans what crosses the link below one tier.
+class TierPlanner {
+ public:
+  TierPlanner(const PlanInput& input, TierIndex tier, const TierPace& pace);
+
+  /// `above`: what the tier above sends here. Adds to the plan, and returns what goes below.
+  std::vector<PlanSpan> AddTo(const std::vector<PlanSpan>& above, Plan* plan);
+  /// How long the link is busy with what AddTo has planned, at least.
+  double LinkSeconds() const;
+
+ private:
+  void AddUses(std::uint32_t item, std::vector<PlanSpan>* spans);
+  void AddSpan(PlanSpan span);
+  void AddGap(const PlanSpan& span);
+  void SendDown(const PlanSpan& span);
+  void FetchUp(const PlanSpan& span);
+  std::uint64_t EndOf(const PlanItem& item, std::uint32_t use) const;
+  void FindWriter(const PlanSpan& span, PlanGap* gap);
+  void Occupy(std::uint64_t from, std::uint64_t to, std::int64_t pages);
+  void BeginInTime(std::vector<PlannedGap>* planned, std::vector<std::int64_t>* resident);
+  std::uint64_t Lead(const PlannedGap& planned, std::vector<std::int64_t>* resident) const;
+  void Emit(const PlannedGap& planned, std::uint64_t begin);
+  void EmitLeave(const PlanSpan& span, PageIndex first, std::uint32_t pages);
+  void EmitFetch(const PlanSpan& span, PageIndex first, std::uint32_t pages, std::uint64_t begin);
+  void PassOn(PlanSpan span);
+
+  const PlanInput& input_;
+  const TierIndex tier_;
+  const std::uint64_t steps_;
+  LinkCalendar calendar_;  ///< as the choice sees it
+  LinkCalendar real_;
+  const bool swift_;
+  std::vector<PlanGap> gaps_;
+  std::vector<PlanSpan> gap_spans_;  ///< by gap
+  std::vector<std::int64_t> resident_;
+  /// By item and use: the number of what it writes.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> versions_;
+  std::vector<std::uint32_t> gone_;  ///< by gap: pages of it that leave
+  std::vector<PlanSpan> below_;
+  std::uint64_t pages_in_ = 0;
+  std::uint64_t pages_out_ = 0;
+  Plan* plan_ = nullptr;
+};
+
+}  // namespace sluice::core

@@ -1,0 +1,99 @@
+#include "runtime/engine/background_planner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+namespace sluice::engine {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+bool Differs(double a, double b, double factor) { return a > b * factor || b > a * factor; }
+
+}  // namespace
+
+bool HasDrifted(const PlanBasis& was, const PlanBasis& is) {
+  if (was.recording != is.recording || was.frames != is.frames) return true;
+  if (Differs(was.seconds, is.seconds, kSecondsDrift)) return true;
+  if (Differs(was.lead_seconds, is.lead_seconds, kLeadDrift)) return true;
+  for (std::size_t i = 0; i < was.links.size(); ++i) {
+    if (Differs(was.links[i].in_s, is.links[i].in_s, kLinkDrift)) return true;
+    if (Differs(was.links[i].out_s, is.links[i].out_s, kLinkDrift)) return true;
+  }
+  return false;
+}
+
+BackgroundPlanner::BackgroundPlanner(const LinkMeters& meters,
+                                     std::size_t links,
+                                     std::uint64_t page_bytes,
+                                     Mailbox* mailbox)
+    : speeds_(meters, links, page_bytes), mailbox_(mailbox) {}
+
+absl::Status BackgroundPlanner::Start(const std::vector<int>& cpus) {
+  return thread_.Start("sluice-planner", cpus);
+}
+
+void BackgroundPlanner::Observe(const core::Core& core,
+                                const core::Event& event,
+                                std::span<const core::Action> actions) {
+  clock_.Observe(event, actions, Clock::now());
+  const auto times = clock_.TakeIteration();
+  if (!times.has_value()) return;
+  speeds_.Look();
+  if (!planning_) PlanFor(core, *times);
+}
+
+void BackgroundPlanner::PlanFor(const core::Core& core, const IterationTimes& as_asked) {
+  // An iteration that was cut short, or that did something else, is none to plan by.
+  const std::optional<IterationTimes> ordered =
+      InRecordedOrder(as_asked, core.RecordedSteps(as_asked.key));
+  if (!ordered.has_value() || ordered->steps.empty()) return;
+  const IterationTimes& times = *ordered;
+  const double lead_seconds = LeadFor(times);
+  PlanBasis basis{.recording = core.RecordingOf(times.key),
+                  .seconds = times.seconds,
+                  .lead_seconds = lead_seconds,
+                  .frames = {},
+                  .links = speeds_.links()};
+  for (core::TierIndex tier = 0; tier <= basis.links.size(); ++tier) {
+    basis.frames.push_back(core.op_frames_max(tier));
+  }
+  const auto [found, first] = known_.try_emplace(times.key);
+  found->second.last = times;
+  if (!first && !HasDrifted(found->second.basis, basis)) return;
+  found->second.basis = basis;
+  core::PlanInput input = core.RecordedPlan(times.key);
+  input.links = std::move(basis.links);
+  input.lead_seconds = lead_seconds;
+  core::SetStepTimes(times.steps, times.seconds, &input);
+  MakeInBackground(times.key, std::move(input));
+}
+
+double BackgroundPlanner::LeadFor(const IterationTimes& times) const {
+  const auto found = known_.find(times.key);
+  const bool comparable =
+      found != known_.end() && found->second.last.steps.size() == times.steps.size();
+  const double jitter = comparable ? JitterBetween(found->second.last, times) : 0;
+  return std::clamp(
+      jitter * kJittersAhead, times.seconds * kLeadShareMin, times.seconds * kLeadShareMax);
+}
+
+void BackgroundPlanner::MakeInBackground(core::KeyIndex key, core::PlanInput input) {
+  planning_ = true;
+  thread_.Post([mailbox = mailbox_, key, input = std::move(input)] {
+    const Clock::time_point begin = Clock::now();
+    auto plan = std::make_shared<const core::Plan>(core::MakePlan(input));
+    const std::chrono::duration<double> spent = Clock::now() - begin;
+    mailbox->Post(PlanNotice{{key, std::move(plan)}, spent.count()});
+  });
+}
+
+void BackgroundPlanner::Note(const PlanNotice& notice) {
+  planning_ = false;
+  ++stats_.made;
+  stats_.seconds += notice.seconds;
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/core/core.h"
+#include "runtime/engine/link_speeds.h"
+#include "runtime/engine/mailbox.h"
+#include "runtime/engine/serial_executor.h"
+#include "runtime/engine/step_clock.h"
+#include "sluice/stats.h"
+
+namespace sluice::engine {
+
+/// What a plan is made for.
+struct PlanBasis {
+  std::uint64_t recording = 0;
+  double seconds = 0;  ///< of an iteration that waits for no pages
+  double lead_seconds = 0;
+  std::vector<core::FrameIndex> frames;
+  std::vector<core::PlanLink> links;
+};
+
+/// Whether a plan made for `was` no longer fits: another schedule or other budgets, or something
+/// that is more than the factor larger or smaller than it was.
+bool HasDrifted(const PlanBasis& was, const PlanBasis& is);
+inline constexpr double kSecondsDrift = 1.15;
+inline constexpr double kLinkDrift = 1.3;
+inline constexpr double kLeadDrift = 3;
+
+/// Pages come earlier than just in time by so many times the jitter from one iteration to the next,
+/// within these shares of an iteration.
+inline constexpr double kJittersAhead = 2;
+inline constexpr double kLeadShareMin = 0.01;
+inline constexpr double kLeadShareMax = 0.1;
+
+/// Plans every key's iteration from the first complete one on, and again when the times or the
+/// links have drifted; on a thread of its own, so that neither the core nor the program waits.
+/// Threads: the core thread only, but for the destructor, which is called when that has returned;
+/// it waits for a plan that is being made.
+class BackgroundPlanner {
+ public:
+  BackgroundPlanner(const LinkMeters& meters,
+                    std::size_t links,
+                    std::uint64_t page_bytes,
+                    Mailbox* mailbox);
+
+  /// Errors: ResourceExhausted (the thread cannot be started).
+  absl::Status Start(const std::vector<int>& cpus);
+  /// What the core was told and has answered.
+  void Observe(const core::Core& core,
+               const core::Event& event,
+               std::span<const core::Action> actions);
+  /// A plan has come back.
+  void Note(const PlanNotice& notice);
+  const PlanStats& stats() const { return stats_; }
+
+ private:
+  /// Of one key.
+  struct Known {
+    PlanBasis basis;      ///< of the last plan
+    IterationTimes last;  ///< iteration
+  };
+
+  void PlanFor(const core::Core& core, const IterationTimes& as_asked);
+  double LeadFor(const IterationTimes& times) const;
+  void MakeInBackground(core::KeyIndex key, core::PlanInput input);
+
+  StepClock clock_;
+  LinkSpeeds speeds_;
+  Mailbox* const mailbox_;
+  std::map<core::KeyIndex, Known> known_;
+  bool planning_ = false;
+  PlanStats stats_;
+  SerialExecutor thread_;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "base/owner_process.h"
+
+/// Note [Fork]: what a child of fork may do with a Runtime of its parent.
+///
+/// The child has a copy of every object, but no thread of the engine, no memory of the arenas, and
+/// perhaps a lock that a thread of the parent held when it forked and that nobody will ever give
+/// back here. So in another process than its own
+///  - every method that a user can reach returns before it takes a lock (CheckProcess), and
+///  - nothing is ever destroyed: destructors would wait for threads that are not there. The one
+///    place for that is OwnerDelete: whatever a user's handle leads to is made by MakeOwned.
+/// What neither is reached nor destroyed (the store, its engines, worker pools, timers) needs no
+/// rule of its own.
+
+namespace sluice::engine {
+
+/// Errors: FailedPrecondition when this is not the process of `owner`.
+inline absl::Status CheckProcess(const base::OwnerProcess& owner) {
+  if (owner.IsThis()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "the runtime belongs to the process that made it, and this is a child of that process: a "
+      "child makes a runtime of its own");
+}
+
+/// Deletes for a shared_ptr, but only in the process in which it was made; see Note [Fork].
+class OwnerDelete {
+ public:
+  template <typename T>
+  void operator()(T* object) const {
+    if (owner_.IsThis()) delete object;
+  }
+
+ private:
+  base::OwnerProcess owner_;
+};
+
+/// As std::make_shared, with OwnerDelete.
+template <typename T, typename... Arguments>
+std::shared_ptr<T> MakeOwned(Arguments&&... arguments) {
+  return std::shared_ptr<T>(new T(std::forward<Arguments>(arguments)...), OwnerDelete());
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,157 @@
+#include "runtime/optim/gradient_passes.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "runtime/optim/gradient_sum.h"
+
+namespace sluice::optim {
+namespace {
+
+/// One block, put together where it is cut.
+class Block {
+ public:
+  Block(const Pieces& pieces, std::size_t begin, std::size_t count) {
+    if (pieces.Together(begin) >= count) {
+      data_ = pieces.At(begin);
+    } else {
+      pieces.CopyOut(begin, count, copy_.data());
+      data_ = copy_.data();
+    }
+  }
+  std::byte* data() { return data_; }
+
+ private:
+  alignas(64) std::array<std::byte, kSumOfSquaresBlock * sizeof(float)> copy_;
+  std::byte* data_ = nullptr;
+};
+
+/// The blocks' own scans, so that their sums can be added up in order.
+std::vector<GradientScan> ScanBlocks(ForkJoin& join,
+                                     GradientType type,
+                                     const Pieces& gradient,
+                                     std::size_t count) {
+  std::vector<GradientScan> blocks((count + kSumOfSquaresBlock - 1) / kSumOfSquaresBlock);
+  join.ForEach(count, kSumOfSquaresBlock, [&](std::size_t begin, std::size_t end) {
+    for (; begin < end; begin += kSumOfSquaresBlock) {
+      const std::size_t size = std::min(kSumOfSquaresBlock, end - begin);
+      Block block(gradient, begin, size);
+      blocks[begin / kSumOfSquaresBlock] = ScanGradients(type, block.data(), size);
+    }
+  });
+  return blocks;
+}
+
+void AddRange(const RangeMemory& memory, GradientSum args, std::size_t begin, std::size_t end) {
+  for (; begin < end; begin += args.count) {
+    args.count =
+        std::min({memory.gradient.Together(begin), memory.sum.Together(begin), end - begin});
+    args.gradients = memory.gradient.At(begin);
+    args.sum = memory.sum.At(begin);
+    AddGradients(args);
+  }
+}
+
+}  // namespace
+
+struct GradientPasses::Pass {
+  const ParameterEntry& entry;
+  const GradientSource& gradient;
+  TensorId sum;  ///< none: only the gradient is read
+  std::size_t sum_bytes = 0;
+  AccessMode sum_mode = AccessMode::kReadWrite;
+  std::string name;
+  std::function<void(const RangeMemory& memory, std::size_t count)> work;
+};
+
+std::vector<Access> GradientPasses::AccessesOf(const Pass& pass, ElementRange range) {
+  std::vector<Access> accesses;
+  const auto add = [&](TensorId tensor, std::size_t bytes, AccessMode mode) {
+    accesses.push_back({.tensor = tensor,
+                        .range = BytesOfElements(range, bytes),
+                        .mode = mode,
+                        .tier = kDram0,
+                        .contiguous = false});
+  };
+  if (pass.gradient.tensor != TensorId()) {
+    add(pass.gradient.tensor, BytesOf(pass.gradient.type), AccessMode::kRead);
+  }
+  if (pass.sum != TensorId()) add(pass.sum, pass.sum_bytes, pass.sum_mode);
+  return accesses;
+}
+
+void GradientPasses::Work(const Pass& pass, ElementRange range, const std::vector<Lease>& leases) {
+  const std::size_t size = BytesOf(pass.gradient.type);
+  RangeMemory memory;
+  std::size_t next = 0;
+  if (pass.gradient.tensor != TensorId()) {
+    memory.gradient = Pieces(leases[next++], size);
+  } else {
+    const ByteRange bytes = BytesOfElements(range, size);
+    auto* own = const_cast<std::byte*>(pass.gradient.bytes.data()) + bytes.offset;  // only read
+    memory.gradient = Pieces(std::span<std::byte>(own, bytes.bytes), size);
+  }
+  if (pass.sum != TensorId()) memory.sum = Pieces(leases[next++], pass.sum_bytes);
+  pass.work(memory, range.count);
+}
+
+absl::Status GradientPasses::Run(const Pass& pass) {
+  OpPipeline pipeline(runtime_, options_.lane);
+  const std::uint64_t step = options_.range_elements;
+  const auto range_at = [&](std::uint64_t begin) {
+    return ElementRange{begin, std::min(step, pass.entry.count - begin)};
+  };
+  const bool needs_pages = !AccessesOf(pass, range_at(0)).empty();
+  std::uint64_t asked = 0;
+  for (std::uint64_t begin = 0; begin < pass.entry.count; begin += step) {
+    if (!needs_pages) {
+      Work(pass, range_at(begin), {});
+      continue;
+    }
+    for (; asked < pass.entry.count && pipeline.asked() <= options_.depth; asked += step) {
+      pipeline.Ask(pass.name, AccessesOf(pass, range_at(asked)));
+    }
+    SLUICE_ASSIGN_OR_RETURN(const RunningOp running, pipeline.Next());
+    Work(pass, range_at(begin), running.leases);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<GradientScan> GradientPasses::Scan(const ParameterEntry& entry,
+                                                  const GradientSource& gradient) {
+  GradientScan total;
+  const auto work = [&](const RangeMemory& memory, std::size_t count) {
+    for (const GradientScan& block : ScanBlocks(join_, gradient.type, memory.gradient, count)) {
+      total.sum_of_squares += block.sum_of_squares;
+      total.finite = total.finite && block.finite;
+    }
+  };
+  SLUICE_RETURN_IF_ERROR(
+      Run({.entry = entry, .gradient = gradient, .name = "norm." + entry.name, .work = work}));
+  return total;
+}
+
+absl::Status GradientPasses::Accumulate(const ParameterEntry& entry,
+                                        const GradientSource& gradient,
+                                        GradientType sum_type,
+                                        bool first) {
+  const auto work = [&](const RangeMemory& memory, std::size_t count) {
+    const GradientSum args{.sum_type = sum_type, .type = gradient.type, .first = first};
+    join_.ForEach(count, kSumOfSquaresBlock, [&](std::size_t begin, std::size_t end) {
+      AddRange(memory, args, begin, end);
+    });
+  };
+  return Run({.entry = entry,
+              .gradient = gradient,
+              .sum = entry.accumulator,
+              .sum_bytes = BytesOf(sum_type),
+              .sum_mode = first ? AccessMode::kOverwrite : AccessMode::kReadWrite,
+              .name = "accumulate." + entry.name,
+              .work = work});
+}
+
+}  // namespace sluice::optim

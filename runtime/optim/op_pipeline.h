@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "sluice/runtime.h"
+
+namespace sluice::optim {
+
+/// An op that has its pages. Goes: releases them, then ends.
+struct RunningOp {
+  Op op;
+  std::vector<Lease> leases;
+};
+
+/// Ops of one lane, one after another, each asked for some time ahead of its turn, so that pages
+/// come and go while earlier ops compute. Threads: externally synchronised. Lifetime: the runtime
+/// outlives it; what was asked for and not had is given up.
+class OpPipeline {
+ public:
+  OpPipeline(Runtime& runtime, std::string lane) : runtime_(runtime), lane_(std::move(lane)) {}
+
+  void Ask(const std::string& name, const std::vector<Access>& accesses);
+  std::size_t asked() const { return asked_.size(); }
+  /// Blocks until the op that was asked for first has its pages. Errors: those of Ticket::Take; the
+  /// op is over then. REQUIRES: asked() > 0.
+  absl::StatusOr<RunningOp> Next();
+  void Clear() { asked_.clear(); }
+  /// That Next has blocked so far.
+  double wait_seconds() const { return wait_seconds_; }
+
+ private:
+  struct Asked {
+    Op op;
+    Ticket ticket;
+  };
+  Runtime& runtime_;
+  const std::string lane_;
+  std::deque<Asked> asked_;
+  double wait_seconds_ = 0;
+};
+
+}  // namespace sluice::optim

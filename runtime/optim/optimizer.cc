@@ -1,0 +1,55 @@
+#include "sluice/optimizer.h"
+
+#include <utility>
+
+#include "base/status.h"
+#include "runtime/optim/optimizer_impl.h"
+
+namespace sluice {
+
+absl::StatusOr<std::unique_ptr<OffloadedOptimizer>> OffloadedOptimizer::Create(
+    Runtime& runtime, const OptimizerOptions& options) {
+  SLUICE_ASSIGN_OR_RETURN(auto impl, Impl::Create(runtime, options));
+  return std::unique_ptr<OffloadedOptimizer>(new OffloadedOptimizer(std::move(impl)));
+}
+
+OffloadedOptimizer::OffloadedOptimizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+OffloadedOptimizer::~OffloadedOptimizer() = default;
+
+absl::StatusOr<GroupId> OffloadedOptimizer::AddGroup(const GroupOptions& options) {
+  return impl_->AddGroup(options);
+}
+absl::Status OffloadedOptimizer::SetRates(GroupId group, const GroupRates& rates) {
+  return impl_->SetRates(group, rates);
+}
+absl::StatusOr<GroupRates> OffloadedOptimizer::Rates(GroupId group) const {
+  return impl_->Rates(group);
+}
+absl::Status OffloadedOptimizer::BindGradient(TensorId parameter, const GradientBinding& gradient) {
+  return impl_->BindGradient(parameter, gradient);
+}
+absl::Status OffloadedOptimizer::BindCopy(TensorId parameter, const CopyBinding& copy) {
+  return impl_->BindCopy(parameter, copy);
+}
+absl::Status OffloadedOptimizer::AddGradient(GroupId group) { return impl_->AddGradient(group); }
+absl::Status OffloadedOptimizer::ResetGradient(GroupId group) {
+  return impl_->ResetGradient(group);
+}
+absl::Status OffloadedOptimizer::GradientReady(GroupId group) {
+  return impl_->GradientReady(group);
+}
+absl::StatusOr<StepHandle> OffloadedOptimizer::Step(const StepOptions& options) {
+  return impl_->Step(options);
+}
+std::int64_t OffloadedOptimizer::step() const { return impl_->step(); }
+absl::StatusOr<ParameterState> OffloadedOptimizer::State(TensorId parameter) const {
+  return impl_->State(parameter);
+}
+absl::Status OffloadedOptimizer::Save(const std::string& directory) {
+  return impl_->Save(directory);
+}
+absl::Status OffloadedOptimizer::Load(const std::string& directory) {
+  return impl_->Load(directory);
+}
+
+}  // namespace sluice

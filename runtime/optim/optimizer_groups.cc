@@ -1,0 +1,331 @@
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "base/status.h"
+#include "base/strings.h"
+#include "fmt/format.h"
+#include "runtime/optim/optimizer_impl.h"
+
+namespace sluice {
+namespace {
+
+using optim::ParameterEntry;
+
+template <typename... Args>
+absl::Status Invalid(fmt::format_string<Args...> format, Args&&... args) {
+  return absl::InvalidArgumentError(base::ToAbsl(fmt::format(format, std::forward<Args>(args)...)));
+}
+
+absl::Status CheckOptions(const OptimizerOptions& options) {
+  if (options.threads < 1 || options.threads > 256) {
+    return Invalid("threads is {}, allowed are 1 to 256", options.threads);
+  }
+  if (options.depth > 4096) return Invalid("depth is {}, allowed are 0 to 4096", options.depth);
+  if (!(options.clip_norm >= 0) || !std::isfinite(options.clip_norm)) {
+    return Invalid("clip_norm is {}, allowed is 0 or more, finite", options.clip_norm);
+  }
+  if (options.accumulate && *options.accumulate != DType::kF32 &&
+      *options.accumulate != DType::kBF16) {
+    return Invalid("accumulate is {}, allowed are f32 and bf16", ToString(*options.accumulate));
+  }
+  if (options.lane.empty()) return Invalid("lane is empty; \"optimizer\" is usual");
+  return absl::OkStatus();
+}
+
+absl::Status CheckRates(const std::string& group, const GroupRates& rates) {
+  const auto check = [&](const char* name, double value, double limit) {
+    if (value >= 0 && value < limit) return absl::OkStatus();
+    return Invalid("group '{}': {} is {}, allowed is 0 to {}{}",
+                   group,
+                   name,
+                   value,
+                   limit,
+                   limit == 1 ? ", 1 itself not" : "");
+  };
+  constexpr double kMax = 1e30;
+  SLUICE_RETURN_IF_ERROR(check("learning_rate", rates.learning_rate, kMax));
+  SLUICE_RETURN_IF_ERROR(check("beta1", rates.beta1, 1));
+  SLUICE_RETURN_IF_ERROR(check("beta2", rates.beta2, 1));
+  SLUICE_RETURN_IF_ERROR(check("eps", rates.eps, kMax));
+  return check("weight_decay", rates.weight_decay, kMax);
+}
+
+DType TypeOf(StateType type) {
+  if (type == StateType::k8Bit) return DType::kU8;
+  return type == StateType::kBf16 ? DType::kBF16 : DType::kF32;
+}
+
+TensorSpec SpecOf(std::string name, std::uint64_t count, DType type, TierKind lowest) {
+  return {.name = std::move(name),
+          .shape = {static_cast<std::int64_t>(count)},
+          .dtype = type,
+          .kind = TensorKind::kOptimizer,
+          .lowest = lowest};
+}
+
+/// Where the tensors of an entry go, in the order of its specs.
+std::vector<TensorId*> PlacesOf(ParameterEntry& entry, std::size_t specs) {
+  std::vector<TensorId*> places;
+  for (TensorId& state : entry.states) places.push_back(&state);
+  for (TensorId& scale : entry.scales) places.push_back(&scale);
+  if (places.size() < specs) places.push_back(&entry.accumulator);
+  return places;
+}
+
+/// Half a page and more: a segment of its own, so that its parts lie in one page each. Smaller ones
+/// share pages, as each would waste most of one.
+bool IsLarge(const TensorSpec& spec, Bytes page) {
+  return 2 * SizeOf(spec).count() >= page.count();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<OffloadedOptimizer::Impl>> OffloadedOptimizer::Impl::Create(
+    Runtime& runtime, const OptimizerOptions& options) {
+  SLUICE_RETURN_IF_ERROR(CheckOptions(options));
+  auto impl = std::unique_ptr<Impl>(new Impl(runtime, options));
+  SLUICE_ASSIGN_OR_RETURN(
+      impl->runner_,
+      optim::StepRunner::Create({.runtime = runtime,
+                                 .optimizer = impl->options_,
+                                 .parts = impl->parts_,
+                                 .entries = impl->entries_,
+                                 .progress = impl->progress_,
+                                 .over = [self = impl.get()](bool failed, bool skipped) {
+                                   self->OnStepOver(failed, skipped);
+                                 }}));
+  return impl;
+}
+
+OffloadedOptimizer::Impl::Impl(Runtime& runtime, const OptimizerOptions& options)
+    : runtime_(runtime),
+      options_(options),
+      parts_{.elements = runtime.PageBytes().count() / sizeof(float)} {}
+
+OffloadedOptimizer::Impl::~Impl() {
+  runner_.reset();
+  // Whatever the thread had come to; a step that is over stays what it is.
+  if (state_ != nullptr && !state_->over()) {
+    state_->Fail(absl::CancelledError("the optimizer was destroyed"));
+  }
+  for (const ParameterEntry& entry : entries_) FreeTensors(entry);
+}
+
+void OffloadedOptimizer::Impl::FreeTensors(const ParameterEntry& entry) {
+  // Those that were not created, and those that the runtime has lost, need no freeing.
+  for (const TensorId state : entry.states) static_cast<void>(runtime_.Free(state));
+  for (const TensorId scale : entry.scales) static_cast<void>(runtime_.Free(scale));
+  if (entry.accumulator != TensorId()) static_cast<void>(runtime_.Free(entry.accumulator));
+}
+
+absl::Status OffloadedOptimizer::Impl::CheckIdle() const {
+  const base::MutexLock lock(mutex_);
+  if (state_ == nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      failed_ ? "the last step failed in part; Step repeats what is missing of it"
+              : "a step is under way; wait for it");
+}
+
+absl::Status OffloadedOptimizer::Impl::CheckNew(const GroupOptions& options) const {
+  SLUICE_RETURN_IF_ERROR(CheckIdle());
+  SLUICE_RETURN_IF_ERROR(CheckRates(options.name, options.rates));
+  if (options.parameters.empty()) return Invalid("group '{}' has no parameters", options.name);
+  for (const Group& group : groups_) {
+    if (group.name == options.name) return Invalid("there is a group '{}' already", options.name);
+  }
+  std::set<std::uint64_t> seen;
+  for (const TensorId parameter : options.parameters) {
+    SLUICE_ASSIGN_OR_RETURN(const std::string name, runtime_.NameOfTensor(parameter));
+    if (entry_of_.contains(parameter.value) || !seen.insert(parameter.value).second) {
+      return Invalid("group '{}': '{}' has a group already", options.name, name);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<OffloadedOptimizer::Impl::NewEntry> OffloadedOptimizer::Impl::MakeEntry(
+    TensorId parameter, std::uint32_t group) const {
+  SLUICE_ASSIGN_OR_RETURN(const std::string name, runtime_.NameOfTensor(parameter));
+  SLUICE_ASSIGN_OR_RETURN(const DType type, runtime_.TypeOfTensor(parameter));
+  SLUICE_ASSIGN_OR_RETURN(const Bytes bytes, runtime_.SizeOfTensor(parameter));
+  if (type != DType::kF32 && type != DType::kBF16) {
+    return Invalid("'{}' is {}; parameters are f32 or bf16", name, ToString(type));
+  }
+  NewEntry made{.entry = {.name = name,
+                          .tensor = parameter,
+                          .group = group,
+                          .type = type == DType::kF32 ? optim::ParameterType::kFp32
+                                                      : optim::ParameterType::kBf16,
+                          .count = bytes.count() / SizeOf(type)}};
+  ParameterEntry& entry = made.entry;
+  const auto add = [&](const std::string& suffix, std::uint64_t count, DType of) {
+    made.specs.push_back(SpecOf(name + suffix, count, of, options_.lowest));
+  };
+  const auto states = static_cast<std::size_t>(optim::StateCount(options_.kind));
+  constexpr const char* kSuffixes[] = {".m", ".v"};
+  entry.states.resize(states);
+  for (std::size_t s = 0; s < states; ++s) {
+    add(kSuffixes[s], entry.count, TypeOf(options_.state));
+  }
+  if (options_.state == StateType::k8Bit) {
+    entry.scales.resize(states);
+    const std::uint64_t blocks = (entry.count + optim::kStateBlock - 1) / optim::kStateBlock;
+    for (std::size_t s = 0; s < states; ++s) {
+      add(std::string(kSuffixes[s]) + ".scale", blocks, DType::kF32);
+    }
+  }
+  if (options_.accumulate) {
+    made.specs.push_back(
+        SpecOf(name + ".sum", entry.count, *options_.accumulate, options_.accumulator_lowest));
+    made.specs.back().kind = TensorKind::kGradient;
+  }
+  return made;
+}
+
+absl::Status OffloadedOptimizer::Impl::CreateTensors(std::vector<NewEntry>* entries) {
+  // One segment for the small ones of each lowest tier.
+  std::map<TierKind, std::pair<std::vector<TensorSpec>, std::vector<TensorId*>>> small;
+  for (NewEntry& made : *entries) {
+    const std::vector<TensorId*> places = PlacesOf(made.entry, made.specs.size());
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      if (IsLarge(made.specs[i], runtime_.PageBytes())) {
+        SLUICE_ASSIGN_OR_RETURN(*places[i], runtime_.CreateTensor(made.specs[i]));
+      } else {
+        small[made.specs[i].lowest].first.push_back(made.specs[i]);
+        small[made.specs[i].lowest].second.push_back(places[i]);
+      }
+    }
+  }
+  for (auto& [lowest, tensors] : small) {
+    SLUICE_ASSIGN_OR_RETURN(const auto ids, runtime_.CreateTensors(tensors.first));
+    for (std::size_t i = 0; i < ids.size(); ++i) *tensors.second[i] = ids[i];
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<GroupId> OffloadedOptimizer::Impl::AddGroup(const GroupOptions& options) {
+  Settle();
+  SLUICE_RETURN_IF_ERROR(CheckNew(options));
+  const auto id = static_cast<std::uint32_t>(groups_.size());
+  std::vector<NewEntry> made;
+  for (const TensorId parameter : options.parameters) {
+    SLUICE_ASSIGN_OR_RETURN(NewEntry entry, MakeEntry(parameter, id));
+    entry.entry.index = entries_.size() + made.size();
+    made.push_back(std::move(entry));
+  }
+  if (absl::Status created = CreateTensors(&made); !created.ok()) {
+    for (const NewEntry& entry : made) FreeTensors(entry.entry);
+    return base::Annotate(created, fmt::format("group '{}'", options.name));
+  }
+  Group group{.name = options.name, .rates = options.rates};
+  for (NewEntry& entry : made) {
+    entry_of_[entry.entry.tensor.value] = static_cast<std::uint32_t>(entries_.size());
+    group.entries.push_back(static_cast<std::uint32_t>(entries_.size()));
+    progress_.Add(parts_.PartsOf(entry.entry), step());
+    entries_.push_back(std::move(entry.entry));
+  }
+  groups_.push_back(std::move(group));
+  return GroupId{id};
+}
+
+absl::StatusOr<OffloadedOptimizer::Impl::Group*> OffloadedOptimizer::Impl::FindGroup(
+    GroupId group) {
+  if (group.value < groups_.size()) return &groups_[group.value];
+  return Invalid("there is no group {}, of {}", group.value, groups_.size());
+}
+
+absl::StatusOr<OffloadedOptimizer::Impl::Group*> OffloadedOptimizer::Impl::FindIdleGroup(
+    GroupId id) {
+  Settle();
+  SLUICE_ASSIGN_OR_RETURN(Group * group, FindGroup(id));
+  if (!group->ready) return group;
+  return absl::FailedPreconditionError(base::ToAbsl(
+      fmt::format("the step of group '{}' is under way; wait for it first", group->name)));
+}
+
+absl::StatusOr<ParameterEntry*> OffloadedOptimizer::Impl::FindIdleEntry(TensorId parameter) {
+  const auto found = entry_of_.find(parameter.value);
+  if (found == entry_of_.end()) {
+    return Invalid("tensor {} is no parameter of this optimizer", parameter.value);
+  }
+  ParameterEntry& entry = entries_[found->second];
+  SLUICE_RETURN_IF_ERROR(FindIdleGroup({entry.group}).status());
+  return &entry;
+}
+
+absl::Status OffloadedOptimizer::Impl::SetRates(GroupId id, const GroupRates& rates) {
+  SLUICE_ASSIGN_OR_RETURN(Group * group, FindIdleGroup(id));
+  SLUICE_RETURN_IF_ERROR(CheckRates(group->name, rates));
+  group->rates = rates;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<GroupRates> OffloadedOptimizer::Impl::Rates(GroupId id) const {
+  if (id.value < groups_.size()) return groups_[id.value].rates;
+  return Invalid("there is no group {}, of {}", id.value, groups_.size());
+}
+
+absl::Status OffloadedOptimizer::Impl::CheckElements(const ParameterEntry& entry,
+                                                     DType type,
+                                                     std::uint64_t bytes,
+                                                     TensorId tensor,
+                                                     const char* what) const {
+  const std::uint64_t wanted = entry.count * SizeOf(type);
+  if (tensor == TensorId()) {
+    if (bytes == wanted) return absl::OkStatus();
+    return Invalid("'{}': a {} of {} bytes, {} elements of {} have {}",
+                   entry.name,
+                   what,
+                   bytes,
+                   entry.count,
+                   ToString(type),
+                   wanted);
+  }
+  if (bytes != 0) return Invalid("'{}': a {} in memory and as a tensor", entry.name, what);
+  SLUICE_ASSIGN_OR_RETURN(const std::string name, runtime_.NameOfTensor(tensor));
+  SLUICE_ASSIGN_OR_RETURN(const DType has, runtime_.TypeOfTensor(tensor));
+  SLUICE_ASSIGN_OR_RETURN(const Bytes size, runtime_.SizeOfTensor(tensor));
+  if (has == type && size.count() == wanted) return absl::OkStatus();
+  return Invalid("'{}': the {} '{}' has {} elements of {}, wanted are {} of {}",
+                 entry.name,
+                 what,
+                 name,
+                 size.count() / SizeOf(has),
+                 ToString(has),
+                 entry.count,
+                 ToString(type));
+}
+
+absl::Status OffloadedOptimizer::Impl::BindGradient(TensorId parameter,
+                                                    const GradientBinding& gradient) {
+  SLUICE_ASSIGN_OR_RETURN(ParameterEntry * entry, FindIdleEntry(parameter));
+  if (!optim::GradientTypeOf(gradient.type)) {
+    return Invalid(
+        "'{}': gradients are f32, bf16 or f16, not {}", entry->name, ToString(gradient.type));
+  }
+  SLUICE_RETURN_IF_ERROR(
+      CheckElements(*entry, gradient.type, gradient.bytes.size(), gradient.tensor, "gradient"));
+  if (gradient.discard && gradient.tensor == TensorId()) {
+    return Invalid("'{}': only a tensor can be discarded", entry->name);
+  }
+  entry->gradient = gradient;
+  return absl::OkStatus();
+}
+
+absl::Status OffloadedOptimizer::Impl::BindCopy(TensorId parameter, const CopyBinding& copy) {
+  SLUICE_ASSIGN_OR_RETURN(ParameterEntry * entry, FindIdleEntry(parameter));
+  if (entry->type != optim::ParameterType::kFp32) {
+    return Invalid("'{}' is bf16, and so its own copy", entry->name);
+  }
+  if (copy.type != DType::kBF16 && copy.type != DType::kF16) {
+    return Invalid("'{}': copies are bf16 or f16, not {}", entry->name, ToString(copy.type));
+  }
+  SLUICE_RETURN_IF_ERROR(CheckElements(*entry, copy.type, copy.bytes.size(), copy.tensor, "copy"));
+  entry->copy = copy;
+  return absl::OkStatus();
+}
+
+}  // namespace sluice

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "runtime/optim/parameter_entry.h"
+#include "runtime/optim/progress.h"
+#include "runtime/optim/step_runner.h"
+#include "sluice/optimizer.h"
+
+namespace sluice {
+
+/// What the user's thread knows. One file per concern:
+///   optimizer.cc         the public class
+///   optimizer_groups.cc  groups, states, bindings
+///   optimizer_steps.cc   gradients and steps
+///   optimizer_save.cc    save and load
+class OffloadedOptimizer::Impl {
+ public:
+  static absl::StatusOr<std::unique_ptr<Impl>> Create(Runtime& runtime,
+                                                      const OptimizerOptions& options);
+  ~Impl();
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  absl::StatusOr<GroupId> AddGroup(const GroupOptions& options);
+  absl::Status SetRates(GroupId group, const GroupRates& rates);
+  absl::StatusOr<GroupRates> Rates(GroupId group) const;
+  absl::Status BindGradient(TensorId parameter, const GradientBinding& gradient);
+  absl::Status BindCopy(TensorId parameter, const CopyBinding& copy);
+
+  absl::Status AddGradient(GroupId group);
+  absl::Status ResetGradient(GroupId group);
+  absl::Status GradientReady(GroupId group);
+  absl::StatusOr<StepHandle> Step(const StepOptions& options);
+  std::int64_t step() const;
+  absl::StatusOr<ParameterState> State(TensorId parameter) const;
+
+  absl::Status Save(const std::string& directory);
+  absl::Status Load(const std::string& directory);
+
+ private:
+  struct Group {
+    std::string name;
+    GroupRates rates;
+    std::vector<std::uint32_t> entries;
+    GroupRates step_rates;     ///< those of the step under way
+    bool ready = false;        ///< its gradients are complete, its step is not over
+    bool accumulated = false;  ///< something has been added to its accumulators
+  };
+  /// Its tensors are to be created: states, scales, accumulator.
+  struct NewEntry {
+    optim::ParameterEntry entry;
+    std::vector<TensorSpec> specs;
+  };
+
+  Impl(Runtime& runtime, const OptimizerOptions& options);
+
+  bool NeedsAllGradients() const { return options_.clip_norm > 0 || options_.skip_not_finite; }
+  /// What a step that is over means for the groups. Every method begins with it.
+  void Settle();
+  /// Errors: FailedPrecondition while a step is under way, or failed and is to be repeated.
+  absl::Status CheckIdle() const;
+  absl::StatusOr<Group*> FindGroup(GroupId group);
+  /// Of a group of which no step is under way.
+  absl::StatusOr<Group*> FindIdleGroup(GroupId group);
+  absl::StatusOr<optim::ParameterEntry*> FindIdleEntry(TensorId parameter);
+
+  absl::StatusOr<NewEntry> MakeEntry(TensorId parameter, std::uint32_t group) const;
+  absl::Status CheckNew(const GroupOptions& options) const;
+  absl::Status CreateTensors(std::vector<NewEntry>* entries);
+  absl::Status CheckElements(const optim::ParameterEntry& entry,
+                             DType type,
+                             std::uint64_t bytes,
+                             TensorId tensor,
+                             const char* what) const;
+  void FreeTensors(const optim::ParameterEntry& entry);
+
+  absl::Status CheckGradients(const Group& group) const;
+  absl::Status Accumulate(Group& group);
+  void BeginStep();
+  /// Those parts of the group that are not at the step yet, in the order of the sweep.
+  std::vector<optim::Part> PartsLeft(const Group& group) const;
+  void Update(std::uint32_t group);
+  /// Groups in the order of the sweep.
+  std::vector<std::uint32_t> GroupOrder() const;
+  std::size_t Depth() const;
+  void OnStepOver(bool failed, bool skipped);
+
+  /// What a save and an optimizer must have in common, as JSON.
+  std::string Layout() const;
+  /// Whether the step under way has ended, and failed.
+  bool CanReplaceStep() const;
+  void OnLoaded(std::int64_t step);
+
+  Runtime& runtime_;
+  const OptimizerOptions options_;
+  const optim::PartSize parts_;
+  std::deque<optim::ParameterEntry> entries_;
+  std::map<std::uint64_t, std::uint32_t> entry_of_;  ///< by tensor
+  std::vector<Group> groups_;
+  optim::Progress progress_;
+
+  mutable base::Mutex mutex_;
+  std::int64_t step_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool running_ ABSL_GUARDED_BY(mutex_) = false;  ///< Step was called and is not over
+  bool failed_ ABSL_GUARDED_BY(mutex_) = false;   ///< the last step is to be repeated
+  bool over_ ABSL_GUARDED_BY(mutex_) = false;     ///< a step is over, and groups do not know yet
+
+  std::shared_ptr<internal::StepState> state_;  ///< of the step under way
+  std::unique_ptr<optim::StepRunner> runner_;   ///< goes first
+};
+
+}  // namespace sluice

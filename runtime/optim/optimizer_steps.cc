@@ -1,0 +1,212 @@
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/status.h"
+#include "base/strings.h"
+#include "fmt/format.h"
+#include "runtime/optim/optimizer_impl.h"
+
+namespace sluice {
+namespace {
+
+using optim::ParameterEntry;
+using optim::Part;
+
+/// Updates that are asked for ahead before anything has been measured.
+constexpr std::size_t kDepthAtFirst = 8;
+/// The share of dram that updates which are asked for ahead may take.
+constexpr std::uint64_t kShareOfDram = 4;
+
+absl::Status NotReady(const std::string& text) {
+  return absl::FailedPreconditionError(base::ToAbsl(text));
+}
+
+}  // namespace
+
+std::int64_t OffloadedOptimizer::Impl::step() const {
+  const base::MutexLock lock(mutex_);
+  return step_;
+}
+
+void OffloadedOptimizer::Impl::OnStepOver(bool failed, bool skipped) {
+  const base::MutexLock lock(mutex_);
+  running_ = false;
+  failed_ = failed;
+  over_ = !failed;
+  if (!failed && !skipped) ++step_;
+}
+
+void OffloadedOptimizer::Impl::Settle() {
+  const base::MutexLock lock(mutex_);
+  if (!std::exchange(over_, false)) return;
+  for (Group& group : groups_) group.ready = group.accumulated = false;
+  state_ = nullptr;
+}
+
+absl::Status OffloadedOptimizer::Impl::CheckGradients(const Group& group) const {
+  for (const std::uint32_t index : group.entries) {
+    if (entries_[index].gradient) continue;
+    return NotReady(fmt::format(
+        "group '{}': '{}' has no gradient; BindGradient first", group.name, entries_[index].name));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OffloadedOptimizer::Impl::Accumulate(Group& group) {
+  const bool first = !std::exchange(group.accumulated, true);
+  for (const std::uint32_t index : group.entries) {
+    SLUICE_RETURN_IF_ERROR(base::Annotate(runner_->Accumulate(index, first),
+                                          fmt::format("gradient of '{}'", entries_[index].name)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OffloadedOptimizer::Impl::AddGradient(GroupId id) {
+  SLUICE_ASSIGN_OR_RETURN(Group * group, FindIdleGroup(id));
+  if (!options_.accumulate) {
+    return NotReady("gradients are not accumulated; set OptimizerOptions::accumulate");
+  }
+  SLUICE_RETURN_IF_ERROR(CheckGradients(*group));
+  return Accumulate(*group);
+}
+
+absl::Status OffloadedOptimizer::Impl::ResetGradient(GroupId id) {
+  SLUICE_ASSIGN_OR_RETURN(Group * group, FindIdleGroup(id));
+  if (!options_.accumulate) {
+    return NotReady("gradients are not accumulated; set OptimizerOptions::accumulate");
+  }
+  group->accumulated = false;
+  return absl::OkStatus();
+}
+
+absl::Status OffloadedOptimizer::Impl::GradientReady(GroupId id) {
+  SLUICE_ASSIGN_OR_RETURN(Group * group, FindIdleGroup(id));
+  SLUICE_RETURN_IF_ERROR(CheckGradients(*group));
+  if (options_.accumulate) SLUICE_RETURN_IF_ERROR(Accumulate(*group));
+  if (state_ == nullptr) BeginStep();
+  group->ready = true;
+  group->step_rates = group->rates;
+  if (!NeedsAllGradients()) {
+    Update(id.value);
+    return absl::OkStatus();
+  }
+  for (const std::uint32_t index : group->entries) runner_->Scan(index);
+  // Their pages come in while the norm completes.
+  const bool all =
+      std::all_of(groups_.begin(), groups_.end(), [](const Group& each) { return each.ready; });
+  if (!all) return absl::OkStatus();
+  for (const std::uint32_t each : GroupOrder()) Update(each);
+  return absl::OkStatus();
+}
+
+void OffloadedOptimizer::Impl::BeginStep() {
+  state_ = std::make_shared<internal::StepState>(groups_.size());
+  runner_->BeginStep({.step = step() + 1,
+                      .state = state_,
+                      .waits = NeedsAllGradients(),
+                      .clip_norm = options_.clip_norm,
+                      .skip_not_finite = options_.skip_not_finite,
+                      .depth = Depth()});
+}
+
+std::vector<std::uint32_t> OffloadedOptimizer::Impl::GroupOrder() const {
+  std::vector<std::uint32_t> order(groups_.size());
+  for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  const bool backwards = options_.order == SweepOrder::kAlternate && step() % 2 != 0;
+  if (backwards) std::reverse(order.begin(), order.end());
+  return order;
+}
+
+std::vector<Part> OffloadedOptimizer::Impl::PartsLeft(const Group& group) const {
+  const std::int64_t target = step() + 1;
+  std::vector<Part> parts;
+  for (const std::uint32_t entry : group.entries) {
+    for (std::uint32_t part = 0; part < parts_.PartsOf(entries_[entry]); ++part) {
+      if (progress_.Of({entry, part}) < target) parts.push_back({entry, part});
+    }
+  }
+  const bool backwards = options_.order == SweepOrder::kAlternate && step() % 2 != 0;
+  if (backwards) std::reverse(parts.begin(), parts.end());
+  return parts;
+}
+
+void OffloadedOptimizer::Impl::Update(std::uint32_t group) {
+  std::vector<Part> parts = PartsLeft(groups_[group]);
+  state_->Expect(group, parts.size());
+  runner_->Update(group, groups_[group].step_rates, std::move(parts));
+}
+
+absl::StatusOr<StepHandle> OffloadedOptimizer::Impl::Step(const StepOptions& options) {
+  Settle();
+  if (!(options.loss_scale > 0) || !std::isfinite(options.loss_scale)) {
+    return absl::InvalidArgumentError(base::ToAbsl(
+        fmt::format("loss_scale is {}, it must be positive and finite", options.loss_scale)));
+  }
+  if (options.loss_scale != 1 && !NeedsAllGradients()) {
+    return absl::InvalidArgumentError(
+        "a loss_scale needs skip_not_finite (or clip_norm): updates start before it is known");
+  }
+  for (const Group& group : groups_) {
+    if (group.ready) continue;
+    return NotReady(
+        fmt::format("the gradients of group '{}' are not complete: GradientReady", group.name));
+  }
+  if (groups_.empty()) return NotReady("there is no group; AddGroup first");
+  bool repeats = false;
+  {
+    const base::MutexLock lock(mutex_);
+    if (running_) return NotReady("a step is under way; wait for it first");
+    running_ = true;
+    repeats = std::exchange(failed_, false);
+  }
+  if (repeats) {
+    BeginStep();
+    for (std::uint32_t entry = 0; NeedsAllGradients() && entry < entries_.size(); ++entry) {
+      runner_->Scan(entry);
+    }
+    for (const std::uint32_t group : GroupOrder()) Update(group);
+  }
+  runner_->Release(options.loss_scale);
+  return StepHandle(state_);
+}
+
+std::size_t OffloadedOptimizer::Impl::Depth() const {
+  if (options_.depth > 0) return options_.depth;
+  const Stats stats = runtime_.GetStats();
+  const std::uint64_t page = runtime_.PageBytes().count();
+  const auto states = static_cast<std::uint64_t>(optim::StateCount(options_.kind));
+  const std::uint64_t pages = 2 + states * (options_.state == StateType::k8Bit ? 2 : 1);
+  const auto dram = stats.tiers.find("dram");
+  const std::uint64_t budget = dram == stats.tiers.end() ? 0 : dram->second.budget_bytes;
+  const std::size_t limit = std::max<std::uint64_t>(budget / kShareOfDram / (pages * page), 1);
+  const auto link = stats.links.find("dram-nvme");
+  if (link == stats.links.end() || !(link->second.in.busy_seconds > 0)) {
+    return std::min(kDepthAtFirst, limit);
+  }
+  // As many bytes as come in while one slow read is under way, twice.
+  const DirectionStats& in = link->second.in;
+  const double rate = static_cast<double>(in.bytes) / in.busy_seconds;
+  const double ahead = 2 * rate * in.latency.p99_us * 1e-6;
+  const auto wanted = static_cast<std::size_t>(ahead / static_cast<double>(pages * page)) + 2;
+  return std::min(wanted, limit);
+}
+
+absl::StatusOr<ParameterState> OffloadedOptimizer::Impl::State(TensorId parameter) const {
+  const auto found = entry_of_.find(parameter.value);
+  if (found == entry_of_.end()) {
+    return absl::NotFoundError(
+        base::ToAbsl(fmt::format("tensor {} is no parameter of this optimizer", parameter.value)));
+  }
+  const ParameterEntry& entry = entries_[found->second];
+  const optim::Progress::Summary summary = progress_.SummaryOf(found->second, step());
+  ParameterState state{.states = entry.states, .scales = entry.scales, .step = summary.least};
+  for (const optim::Progress::Behind& behind : summary.behind) {
+    state.missing.push_back(
+        {.elements = parts_.RangeOf(entry, behind.part),
+         .why = behind.why ? behind.why->ToStatus() : absl::UnavailableError("not updated yet")});
+  }
+  return state;
+}
+
+}  // namespace sluice

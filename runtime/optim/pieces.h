@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sluice/lease.h"
+
+namespace sluice::optim {
+
+/// Elements that lie in memory in several pieces, as the frames of a lease do. No element is cut.
+/// Threads: any. Lifetime: the memory outlives it.
+class Pieces {
+ public:
+  Pieces() = default;
+  Pieces(std::vector<std::span<std::byte>> pieces, std::size_t element_bytes);
+  Pieces(const Lease& lease, std::size_t element_bytes) : Pieces(lease.Spans(), element_bytes) {}
+  Pieces(std::span<std::byte> bytes, std::size_t element_bytes);
+
+  bool empty() const { return pieces_.empty(); }
+  std::size_t element_bytes() const { return element_bytes_; }
+  /// How many elements lie together from `element` on. REQUIRES: it exists.
+  std::size_t Together(std::size_t element) const;
+  std::byte* At(std::size_t element) const;
+  void CopyOut(std::size_t element, std::size_t count, std::byte* to) const;
+  void CopyIn(std::size_t element, std::size_t count, const std::byte* from) const;
+
+ private:
+  struct Place {
+    std::size_t piece = 0;
+    std::size_t offset = 0;
+  };
+  Place Find(std::size_t element) const;
+
+  std::vector<std::span<std::byte>> pieces_;
+  std::size_t element_bytes_ = 1;
+};
+
+}  // namespace sluice::optim

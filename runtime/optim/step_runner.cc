@@ -1,0 +1,288 @@
+#include "runtime/optim/step_runner.h"
+
+#include <chrono>
+#include <cmath>
+#include <future>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "base/thread.h"
+#include "base/worker_pool.h"
+#include "fmt/format.h"
+#include "runtime/optim/part_update.h"
+
+namespace sluice::optim {
+namespace {
+
+/// An update's work is split between threads at multiples of this.
+constexpr std::size_t kSplitElements = 4096;
+
+GradientPasses::Options PassOptions(const StepRunner::Options& options) {
+  const std::uint64_t blocks =
+      std::max<std::uint64_t>(options.parts.elements / kSumOfSquaresBlock, 1);
+  return {.lane = options.optimizer.lane, .range_elements = blocks * kSumOfSquaresBlock};
+}
+
+double SecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StepRunner>> StepRunner::Create(const Options& options) {
+  SLUICE_ASSIGN_OR_RETURN(auto join, ForkJoin::Create(options.optimizer.threads));
+  auto runner = std::unique_ptr<StepRunner>(new StepRunner(options, std::move(join)));
+  SLUICE_ASSIGN_OR_RETURN(runner->thread_, base::StartThread([self = runner.get()] {
+                            base::SetUpThread("sluice-optim", {});
+                            self->Run();
+                          }));
+  return runner;
+}
+
+StepRunner::StepRunner(const Options& options, std::unique_ptr<ForkJoin> join)
+    : options_(options),
+      join_(std::move(join)),
+      pipeline_(options.runtime, options.optimizer.lane),
+      passes_(options.runtime, *join_, PassOptions(options)) {}
+
+StepRunner::~StepRunner() {
+  {
+    const base::MutexLock lock(mutex_);
+    stop_ = true;
+    changed_.NotifyAll();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void StepRunner::Post(Command command) {
+  const base::MutexLock lock(mutex_);
+  commands_.push_back(std::move(command));
+  changed_.NotifyAll();
+}
+
+std::optional<StepRunner::Command> StepRunner::NextCommand() {
+  const base::MutexLock lock(mutex_);
+  while (!stop_ && commands_.empty() && !CanUpdate()) changed_.Wait(mutex_);
+  if (stop_) return std::nullopt;
+  if (commands_.empty()) return Command();
+  Command command = std::move(commands_.front());
+  commands_.pop_front();
+  return command;
+}
+
+void StepRunner::Run() {
+  while (std::optional<Command> command = NextCommand()) {
+    if (*command) {
+      (*command)();
+    } else {
+      UpdateOne();
+    }
+    AskAhead();
+  }
+  pipeline_.Clear();
+}
+
+void StepRunner::BeginStep(const StepPlan& plan) {
+  Post([this, plan] {
+    plan_ = plan;
+    totals_ = {.wait_before = pipeline_.wait_seconds()};
+    released_ = false;
+    gradient_scale_ = 1;
+    scan_status_ = absl::OkStatus();
+    squares_.assign(options_.entries.size(), 0);
+  });
+}
+
+absl::Status StepRunner::Accumulate(std::uint32_t index, bool first) {
+  std::promise<std::shared_ptr<Failure>> promise;
+  std::future<std::shared_ptr<Failure>> failure = promise.get_future();
+  Post([&, this] {
+    const ParameterEntry& entry = options_.entries[index];
+    const GradientSource source{.type = *GradientTypeOf(entry.gradient->type),
+                                .tensor = entry.gradient->tensor,
+                                .bytes = entry.gradient->bytes};
+    const GradientType sum_type = *GradientTypeOf(*options_.optimizer.accumulate);
+    const absl::Status status = passes_.Accumulate(entry, source, sum_type, first);
+    promise.set_value(status.ok() ? nullptr : std::make_shared<Failure>(Failure::From(status)));
+  });
+  const std::shared_ptr<Failure> failed = failure.get();
+  return failed == nullptr ? absl::OkStatus() : failed->ToStatus();
+}
+
+void StepRunner::Scan(std::uint32_t index) {
+  Post([this, index] {
+    if (!scan_status_.ok()) return;
+    const ParameterEntry& entry = options_.entries[index];
+    const absl::StatusOr<GradientScan> scan = passes_.Scan(entry, SourceOf(entry));
+    scan_status_ = scan.status();
+    if (!scan.ok()) return;
+    squares_[index] = scan->sum_of_squares;
+    totals_.finite = totals_.finite && scan->finite;
+  });
+}
+
+void StepRunner::Update(std::uint32_t group, const GroupRates& rates, std::vector<Part> parts) {
+  Post([this, group, rates, parts = std::move(parts)] {
+    if (rates_.size() <= group) rates_.resize(group + 1);
+    rates_[group] = rates;
+    for (const Part part : parts) todo_.push_back({.part = part, .group = group});
+  });
+}
+
+void StepRunner::Release(double loss_scale) {
+  Post([this, loss_scale] {
+    OnRelease(loss_scale);
+    FinishIfDone();
+  });
+}
+
+void StepRunner::OnRelease(double loss_scale) {
+  released_ = true;
+  gradient_scale_ = 1 / loss_scale;
+  if (!plan_.waits) return;
+  if (!scan_status_.ok()) {
+    while (!todo_.empty()) {
+      Fail(todo_.front(), scan_status_);
+      todo_.pop_front();
+    }
+    pipeline_.Clear();
+    return;
+  }
+  // In the order of the parameters, whatever became ready first.
+  double squares = 0;
+  for (const double of_entry : squares_) squares += of_entry;
+  totals_.norm = std::sqrt(squares) / loss_scale;
+  if (!totals_.finite && plan_.skip_not_finite) {
+    pipeline_.Clear();
+    todo_.clear();
+    return EndStep(true);
+  }
+  const bool clips = plan_.clip_norm > 0 && *totals_.norm > plan_.clip_norm;
+  if (clips) gradient_scale_ = plan_.clip_norm / *totals_.norm / loss_scale;
+}
+
+void StepRunner::AskAhead() {
+  while (pipeline_.asked() < todo_.size() && pipeline_.asked() < plan_.depth) {
+    const Part part = todo_[pipeline_.asked()].part;
+    const ParameterEntry& entry = options_.entries[part.entry];
+    const PartAccesses wanted = AccessesOf(
+        entry, SpecOf(entry), SourceOf(entry).tensor, options_.parts.RangeOf(entry, part.index));
+    pipeline_.Ask(fmt::format("update.{}.{}", entry.name, part.index), wanted.accesses);
+  }
+}
+
+void StepRunner::UpdateOne() {
+  AskAhead();
+  const Todo todo = todo_.front();
+  absl::StatusOr<RunningOp> running = pipeline_.Next();
+  todo_.pop_front();
+  if (running.ok()) {
+    RunKernel(todo, *running);
+    options_.progress.Reached(todo.part, plan_.step);
+    running->leases.clear();
+    running->op.End();
+    plan_.state->PartDone(todo.group, std::nullopt);
+  } else {
+    Fail(todo, running.status());
+  }
+  FinishIfDone();
+}
+
+void StepRunner::RunKernel(const Todo& todo, const RunningOp& running) {
+  const auto start = std::chrono::steady_clock::now();
+  const ParameterEntry& entry = options_.entries[todo.part.entry];
+  const KernelSpec spec = SpecOf(entry);
+  const ElementRange range = options_.parts.RangeOf(entry, todo.part.index);
+  const GradientSource source = SourceOf(entry);
+  const PartAccesses accesses = AccessesOf(entry, spec, source.tensor, range);
+  const PartMemory memory = MemoryOf(entry, spec, accesses, running.leases, range);
+  const absl::StatusOr<Kernel> kernel = FindKernel(spec);
+  SLUICE_CHECK(kernel.ok(), "AddGroup and BindCopy allow what there are kernels for");
+  const KernelArgs args{.scalars = ScalarsOf(rates_[todo.group]),
+                        .key = {.seed = options_.optimizer.seed,
+                                .tensor = entry.index,
+                                .step = static_cast<std::uint64_t>(plan_.step)},
+                        .element = range.begin};
+  join_->ForEach(range.count, kSplitElements, [&](std::size_t begin, std::size_t end) {
+    UpdateElements(*kernel, args, memory, begin, end);
+  });
+  totals_.compute_seconds += SecondsSince(start);
+}
+
+void StepRunner::Fail(const Todo& todo, const absl::Status& status) {
+  const ParameterEntry& entry = options_.entries[todo.part.entry];
+  const ElementRange range = options_.parts.RangeOf(entry, todo.part.index);
+  const Failure failure =
+      Failure::From(base::Annotate(status,
+                                   fmt::format("step {}: '{}', elements {} to {}",
+                                               plan_.step,
+                                               entry.name,
+                                               range.begin,
+                                               range.begin + range.count - 1)));
+  options_.progress.Failed(todo.part, failure);
+  plan_.state->PartDone(todo.group, failure);
+}
+
+void StepRunner::FinishIfDone() {
+  if (plan_.state != nullptr && released_ && todo_.empty()) EndStep(false);
+}
+
+void StepRunner::EndStep(bool skipped) {
+  if (plan_.state == nullptr) return;
+  const std::shared_ptr<internal::StepState> state = std::exchange(plan_.state, nullptr);
+  const bool failed = state->failed();
+  if (!failed) DiscardGradients();
+  options_.over(failed, skipped);
+  state->Finish({.step = plan_.step,
+                 .skipped = skipped,
+                 .gradient_norm = totals_.norm,
+                 .wait_seconds = pipeline_.wait_seconds() - totals_.wait_before,
+                 .compute_seconds = totals_.compute_seconds});
+}
+
+void StepRunner::DiscardGradients() {
+  for (const ParameterEntry& entry : options_.entries) {
+    // Of tensors that exist; one that does not has nothing to discard.
+    if (entry.accumulator != TensorId()) {
+      static_cast<void>(options_.runtime.Discard(entry.accumulator));
+    }
+    if (entry.gradient && entry.gradient->discard) {
+      static_cast<void>(options_.runtime.Discard(entry.gradient->tensor));
+    }
+  }
+}
+
+GradientSource StepRunner::SourceOf(const ParameterEntry& entry) const {
+  if (options_.optimizer.accumulate) {
+    return {.type = *GradientTypeOf(*options_.optimizer.accumulate), .tensor = entry.accumulator};
+  }
+  return {.type = *GradientTypeOf(entry.gradient->type),
+          .tensor = entry.gradient->tensor,
+          .bytes = entry.gradient->bytes};
+}
+
+KernelSpec StepRunner::SpecOf(const ParameterEntry& entry) const {
+  KernelSpec spec{.optimizer = options_.optimizer.kind,
+                  .parameter = entry.type,
+                  .state = options_.optimizer.state,
+                  .gradient = SourceOf(entry).type};
+  if (entry.copy) {
+    spec.copy = entry.copy->type == DType::kBF16 ? CopyType::kBf16 : CopyType::kFp16;
+  }
+  return spec;
+}
+
+KernelScalars StepRunner::ScalarsOf(const GroupRates& rates) const {
+  const auto t = static_cast<double>(plan_.step);
+  return {.learning_rate = static_cast<float>(rates.learning_rate),
+          .beta1 = static_cast<float>(rates.beta1),
+          .beta2 = static_cast<float>(rates.beta2),
+          .eps = static_cast<float>(rates.eps),
+          .weight_decay = static_cast<float>(rates.weight_decay),
+          .grad_scale = static_cast<float>(gradient_scale_),
+          .moment1_scale = static_cast<float>(1.0 / (1.0 - std::pow(rates.beta1, t))),
+          .moment2_scale = static_cast<float>(1.0 / (1.0 - std::pow(rates.beta2, t)))};
+}
+
+}  // namespace sluice::optim

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/mutex.h"
+#include "runtime/optim/fork_join.h"
+#include "runtime/optim/gradient_passes.h"
+#include "runtime/optim/op_pipeline.h"
+#include "runtime/optim/parameter_entry.h"
+#include "runtime/optim/progress.h"
+#include "runtime/optim/step_state.h"
+
+namespace sluice::optim {
+
+/// What a step is about. `entries` and all that they hold stay as they are while it runs.
+struct StepPlan {
+  std::int64_t step = 0;
+  std::shared_ptr<internal::StepState> state;
+  /// Updates wait for Release, as what they do depends on all gradients.
+  bool waits = false;
+  double clip_norm = 0;
+  bool skip_not_finite = false;
+  std::size_t depth = 1;
+};
+
+/// The optimizer's thread: does what it is told in order, and between that one part after another.
+/// Threads: all methods from one. Lifetime: what Options refers to outlives it.
+class StepRunner {
+ public:
+  struct Options {
+    Runtime& runtime;
+    const OptimizerOptions& optimizer;
+    PartSize parts;
+    const std::deque<ParameterEntry>& entries;
+    Progress& progress;
+    /// Called on the thread when a step is over, before its StepState says so.
+    std::function<void(bool failed, bool skipped)> over;
+  };
+  /// Errors: ResourceExhausted.
+  static absl::StatusOr<std::unique_ptr<StepRunner>> Create(const Options& options);
+  /// After the part that is being computed; whoever waits for the step is told by the owner.
+  ~StepRunner();
+
+  void BeginStep(const StepPlan& plan);
+  /// Adds the entry's bound gradient to its accumulator. Blocks. Errors: those of Ticket::Take.
+  absl::Status Accumulate(std::uint32_t entry, bool first);
+  /// The entry's gradient is complete and counts for the norm.
+  void Scan(std::uint32_t entry);
+  /// Parts of one group are to be updated.
+  void Update(std::uint32_t group, const GroupRates& rates, std::vector<Part> parts);
+  /// All updates of the step have been given; its gradients are multiplied by `1 / loss_scale`.
+  void Release(double loss_scale);
+
+ private:
+  struct Todo {
+    Part part;
+    std::uint32_t group = 0;
+    bool asked = false;
+  };
+  struct Totals {
+    bool finite = true;
+    double compute_seconds = 0;
+    double wait_before = 0;
+    std::optional<double> norm;
+  };
+  using Command = std::function<void()>;
+
+  StepRunner(const Options& options, std::unique_ptr<ForkJoin> join);
+  void Post(Command command);
+  void Run();
+  /// The next command; one that is empty when there is a part to work on instead; nothing at the
+  /// end.
+  std::optional<Command> NextCommand();
+  bool CanUpdate() const { return !todo_.empty() && (released_ || !plan_.waits); }
+  void AskAhead();
+  void UpdateOne();
+  absl::Status UpdatePart(const Todo& todo);
+  void RunKernel(const Todo& todo, const RunningOp& running);
+  void OnRelease(double loss_scale);
+  void Fail(const Todo& todo, const absl::Status& status);
+  void FinishIfDone();
+  void EndStep(bool skipped);
+  void DiscardGradients();
+  GradientSource SourceOf(const ParameterEntry& entry) const;
+  KernelSpec SpecOf(const ParameterEntry& entry) const;
+  KernelScalars ScalarsOf(const GroupRates& rates) const;
+
+  const Options options_;
+  std::unique_ptr<ForkJoin> join_;
+  OpPipeline pipeline_;
+  GradientPasses passes_;
+
+  // Of the thread alone.
+  StepPlan plan_;
+  std::vector<GroupRates> rates_;
+  std::deque<Todo> todo_;  ///< the first pipeline_.asked() are asked for
+  Totals totals_;
+  bool released_ = false;
+  double gradient_scale_ = 1;
+  absl::Status scan_status_;
+  std::vector<double> squares_;  ///< of each entry's gradient
+
+  base::Mutex mutex_;
+  base::CondVar changed_;
+  std::deque<Command> commands_ ABSL_GUARDED_BY(mutex_);
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace sluice::optim

@@ -1,0 +1,97 @@
+#include "runtime/optim/step_state.h"
+
+#include <utility>
+
+#include "base/strings.h"
+#include "fmt/format.h"
+
+namespace sluice::internal {
+
+void StepState::Expect(std::uint32_t group, std::uint64_t parts) {
+  const base::MutexLock lock(mutex_);
+  groups_[group].left += parts;
+  groups_[group].expected = true;
+}
+
+void StepState::PartDone(std::uint32_t group, const std::optional<optim::Failure>& failure) {
+  const base::MutexLock lock(mutex_);
+  Group& state = groups_[group];
+  if (failure && !state.failure) state.failure = failure;
+  if (failure && !failure_) failure_ = failure;
+  if (--state.left == 0) changed_.NotifyAll();
+}
+
+void StepState::AllExpected() {
+  const base::MutexLock lock(mutex_);
+  for (Group& group : groups_) group.expected = true;
+  changed_.NotifyAll();
+}
+
+void StepState::Finish(const OptimizerStep& result) {
+  const base::MutexLock lock(mutex_);
+  result_ = result;
+  over_ = true;
+  changed_.NotifyAll();
+}
+
+void StepState::Fail(const absl::Status& status) {
+  const base::MutexLock lock(mutex_);
+  if (!failure_) failure_ = optim::Failure::From(status);
+  over_ = true;
+  changed_.NotifyAll();
+}
+
+bool StepState::over() const {
+  const base::MutexLock lock(mutex_);
+  return over_;
+}
+
+bool StepState::failed() const {
+  const base::MutexLock lock(mutex_);
+  return failure_.has_value();
+}
+
+absl::StatusOr<OptimizerStep> StepState::Wait() {
+  const base::MutexLock lock(mutex_);
+  while (!over_) changed_.Wait(mutex_);
+  if (failure_) return failure_->ToStatus();
+  return result_;
+}
+
+absl::Status StepState::WaitFor(GroupId group) {
+  const base::MutexLock lock(mutex_);
+  if (group.value >= groups_.size()) {
+    return absl::InvalidArgumentError(
+        base::ToAbsl(fmt::format("there is no group {} in this step", group.value)));
+  }
+  const Group& state = groups_[group.value];
+  while (!over_ && !(state.expected && state.left == 0)) changed_.Wait(mutex_);
+  if (state.failure) return state.failure->ToStatus();
+  return over_ && failure_ && state.left > 0 ? failure_->ToStatus() : absl::OkStatus();
+}
+
+}  // namespace sluice::internal
+
+namespace sluice {
+
+StepHandle::StepHandle() = default;
+StepHandle::StepHandle(const StepHandle&) = default;
+StepHandle& StepHandle::operator=(const StepHandle&) = default;
+StepHandle::StepHandle(StepHandle&&) noexcept = default;
+StepHandle& StepHandle::operator=(StepHandle&&) noexcept = default;
+StepHandle::~StepHandle() = default;
+StepHandle::StepHandle(std::shared_ptr<internal::StepState> state) : state_(std::move(state)) {}
+
+bool StepHandle::Ready() const { return state_ == nullptr || state_->over(); }
+
+absl::StatusOr<OptimizerStep> StepHandle::Wait() {
+  if (state_ == nullptr) return absl::FailedPreconditionError("no step");
+  return state_->Wait();
+}
+
+absl::Status StepHandle::WaitFor(GroupId group) {
+  if (state_ == nullptr) return absl::FailedPreconditionError("no step");
+  return state_->WaitFor(group);
+}
+
+}  // namespace sluice

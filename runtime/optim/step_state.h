@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/mutex.h"
+#include "base/strings.h"
+#include "sluice/optimizer.h"
+
+namespace sluice::optim {
+
+/// A Status that threads may share.
+struct Failure {
+  absl::StatusCode code = absl::StatusCode::kOk;
+  std::string message;
+
+  static Failure From(const absl::Status& status) {
+    return {status.code(), std::string(base::ToStd(status.message()))};
+  }
+  absl::Status ToStatus() const { return {code, base::ToAbsl(message)}; }
+};
+
+}  // namespace sluice::optim
+
+namespace sluice::internal {
+
+/// What a StepHandle waits for. Threads: any.
+class StepState {
+ public:
+  explicit StepState(std::size_t groups) : groups_(groups) {}
+
+  /// `parts` more of the group are to come.
+  void Expect(std::uint32_t group, std::uint64_t parts);
+  /// One of the expected parts is done, or has failed.
+  void PartDone(std::uint32_t group, const std::optional<optim::Failure>& failure);
+  /// All groups have their parts expected: each is updated once none is left.
+  void AllExpected();
+  /// The step is over. Its first failure counts more than `result`.
+  void Finish(const OptimizerStep& result);
+  void Fail(const absl::Status& status);
+
+  bool over() const;
+  absl::StatusOr<OptimizerStep> Wait();
+  absl::Status WaitFor(GroupId group);
+  bool failed() const;
+
+ private:
+  struct Group {
+    std::uint64_t left = 0;
+    bool expected = false;
+    std::optional<optim::Failure> failure;
+  };
+  mutable base::Mutex mutex_;
+  base::CondVar changed_;
+  std::vector<Group> groups_ ABSL_GUARDED_BY(mutex_);
+  bool over_ ABSL_GUARDED_BY(mutex_) = false;
+  OptimizerStep result_ ABSL_GUARDED_BY(mutex_);
+  std::optional<optim::Failure> failure_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace sluice::internal

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sluice/tensor.h"
+#include "sluice/tier.h"
+#include "sluice/units.h"
+
+namespace sluice::sim {
+
+/// A schedule as a schedule file holds it (docs/lab.md). Tensors and ops are referred to by their
+/// index here; `id` is what the file calls them.
+
+enum class TensorHome : std::uint8_t { kStore, kFile };
+
+struct FileTensor {
+  std::uint64_t id = 0;
+  std::string name;
+  std::uint64_t bytes = 0;
+  /// Exists from iteration to iteration; any other is born at the first op that touches it and dies
+  /// after the last one.
+  bool persistent = false;
+  TensorHome home = TensorHome::kStore;
+  TensorKind kind = TensorKind::kOther;
+  /// Tensors of one segment share pages; none: the tensor has pages of its own.
+  std::optional<std::uint64_t> segment;
+  /// First byte of the tensor within its segment.
+  std::uint64_t segment_offset = 0;
+
+  friend bool operator==(const FileTensor&, const FileTensor&) = default;
+};
+
+/// A part of a tensor, never empty and within it.
+struct FileAccess {
+  std::uint32_t tensor = 0;
+  ByteRange range;
+
+  friend bool operator==(const FileAccess&, const FileAccess&) = default;
+};
+
+/// A tensor that an op needs in another tier than its others.
+struct TierException {
+  std::uint32_t tensor = 0;
+  TierId tier;
+
+  friend bool operator==(const TierException&, const TierException&) = default;
+};
+
+struct FileOp {
+  std::uint64_t id = 0;
+  std::string name;
+  /// Ops of one lane run one after another, lanes beside each other.
+  std::string lane = "gpu";
+  double seconds = 0;
+  /// Where its tensors must be, all at once.
+  TierId tier = kHbm0;
+  /// By rising tensor, each once.
+  std::vector<TierException> exceptions;
+  std::vector<FileAccess> reads;
+  /// What is not in `reads` too needs no old content.
+  std::vector<FileAccess> writes;
+  /// Earlier ops that must end first; none: the previous op of the lane.
+  std::optional<std::vector<std::uint32_t>> after;
+  /// To make each of `writes` again in place of bringing it back; empty when unknown.
+  std::vector<double> recompute_seconds;
+
+  friend bool operator==(const FileOp&, const FileOp&) = default;
+};
+
+/// One iteration of one key: tensors, and ops in execution order.
+struct FileSchedule {
+  std::string name;
+  /// The iteration key; may be empty.
+  std::string key;
+  /// Where the schedule comes from; may be empty.
+  std::string source;
+  /// Of the runtime that recorded it; 0 when unknown.
+  std::uint64_t page_bytes = 0;
+  std::vector<FileTensor> tensors;
+  std::vector<FileOp> ops;
+
+  friend bool operator==(const FileSchedule&, const FileSchedule&) = default;
+};
+
+}  // namespace sluice::sim

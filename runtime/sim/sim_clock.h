@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "runtime/sim/link_model.h"
+#include "runtime/sim/machine.h"
+#include "runtime/sim/sim_observer.h"
+
+namespace sluice::sim {
+
+/// Virtual time: what is under way, on links and elsewhere, and what of it ends next.
+class SimClock {
+ public:
+  /// Something that ended.
+  struct Moment {
+    bool ends_op = false;  ///< else it completes a task
+    std::uint64_t number = 0;
+  };
+
+  /// `observer` may be null; otherwise it outlives the clock.
+  SimClock(const std::vector<MachineLink>& links, SimObserver* observer);
+
+  double now() const { return now_; }
+  void StartOp(std::uint32_t op, double seconds) { Push(now_ + seconds, {true, op}); }
+  void Send(std::size_t link,
+            core::Direction direction,
+            core::TaskNumber task,
+            std::uint64_t bytes);
+  /// Goes to the time at which something ends next, and tells what; none when nothing is under way.
+  std::optional<Moment> Next();
+  /// The links, up to now.
+  const std::vector<LinkModel>& links();
+
+ private:
+  /// What came first in the program comes first at equal times.
+  struct Timed {
+    double seconds = 0;
+    std::uint64_t order = 0;
+    Moment moment;
+    friend bool operator>(const Timed& a, const Timed& b) {
+      return std::pair(a.seconds, a.order) > std::pair(b.seconds, b.order);
+    }
+  };
+
+  void Push(double seconds, Moment moment) { queue_.push({seconds, order_++, moment}); }
+  std::size_t FirstLink() const;
+  void TakeFrom(std::size_t link);
+
+  SimObserver* const observer_;
+  double now_ = 0;
+  std::uint64_t order_ = 0;
+  std::priority_queue<Timed, std::vector<Timed>, std::greater<>> queue_;
+  std::vector<LinkModel> links_;
+};
+
+}  // namespace sluice::sim

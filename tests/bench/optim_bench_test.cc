@@ -1,0 +1,130 @@
+#include "bench/optim/optim_bench.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "bench/optim/byte_loop.h"
+#include "bench/optim/optim_case.h"
+#include "bench/optim/update_data.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace sluice::bench {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+constexpr std::size_t kCount = 1 << 15;
+
+std::vector<std::string> Names() {
+  std::vector<std::string> names;
+  for (const OptimCase& which : OptimCases()) names.push_back(CaseName(which));
+  return names;
+}
+
+TEST(OptimCaseTest, NamesAreThoseOfTheDocumentsAndUnique) {
+  std::vector<std::string> names = Names();
+  EXPECT_THAT(names, Contains("adamw/fp32/fp32/best/all"));
+  EXPECT_THAT(names, Contains("lion/bf16/8bit/best/all"));
+  EXPECT_THAT(names, Contains("adamw/fp32/fp32/best/1"));
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
+}
+
+TEST(OptimCaseTest, BarsFollowTheTypes) {
+  EXPECT_EQ(OptimCase{}.bar(), 0.95);
+  EXPECT_EQ(OptimCase{.spec = {.state = optim::StateType::kBf16}}.bar(), 0.90);
+  const OptimCase bits{.spec = {.state = optim::StateType::k8Bit}};
+  EXPECT_EQ(bits.ceiling(), Ceiling::kFp32Kernel);
+  EXPECT_EQ(bits.bar(), 0.5);
+}
+
+TEST(ByteLoopTest, MovesAllBytesOfAnUpdateAndChangesNone) {
+  for (const OptimCase& which : OptimCases()) {
+    SCOPED_TRACE(CaseName(which));
+    const auto data = UpdateData::Create(which.spec, kCount);
+    ASSERT_TRUE(data.ok()) << data.status();
+    double bytes = 0;
+    std::vector<std::vector<std::byte>> before;
+    for (const ByteStream& stream : (*data)->streams()) {
+      bytes += static_cast<double>(stream.element_bytes * (stream.writes ? 2 : 1));
+      before.emplace_back(stream.data, stream.data + stream.element_bytes * kCount);
+    }
+    EXPECT_NEAR(bytes, BytesPerElement(which.spec).Moved(), 0.07);  // but for the scales
+    MoveBytes((*data)->streams(), 0, kCount);
+    for (std::size_t k = 0; k < before.size(); ++k) {
+      EXPECT_EQ(std::memcmp((*data)->streams()[k].data, before[k].data(), before[k].size()), 0);
+    }
+  }
+}
+
+TEST(ByteLoopTest, ReadsEveryByte) {
+  const auto data = UpdateData::Create({}, kCount);
+  ASSERT_TRUE(data.ok()) << data.status();
+  const unsigned sum = MoveBytes((*data)->streams(), 0, kCount);
+  // The first byte of each 64 goes into the lane that is returned.
+  for (const ByteStream& stream : (*data)->streams()) {
+    const std::size_t last = stream.element_bytes * kCount - 64;
+    stream.data[last] = static_cast<std::byte>(static_cast<unsigned>(stream.data[last]) ^ 0x55);
+    EXPECT_NE(MoveBytes((*data)->streams(), 0, kCount), sum);
+    stream.data[last] = static_cast<std::byte>(static_cast<unsigned>(stream.data[last]) ^ 0x55);
+  }
+}
+
+OptimBenchOptions Tiny(const std::string& pattern) {
+  return {.pattern = pattern, .rounds = 2, .parameters = 1 << 16};
+}
+
+TEST(OptimBenchTest, ARowHasWhatAnUpdateTakes) {
+  std::vector<Row> rows;
+  const auto add = [&](const Row& row) { rows.push_back(row); };
+  const absl::Status status = RunOptimBench(Tiny("adamw/fp32/*/best/all"), add);
+  ASSERT_TRUE(status.ok()) << status;
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[0].name, "adamw/fp32/fp32/best/all");
+  EXPECT_EQ(rows[0].bytes_per_parameter, 28);
+  EXPECT_EQ(rows[0].ceiling_of, "byte-loop");
+  EXPECT_EQ(rows[2].ceiling_of, "fp32-kernel");
+  for (const Row& row : rows) {
+    EXPECT_EQ(row.simd, ToString(optim::BestSimdTarget()));
+    EXPECT_GT(row.ratio.value(), 0);
+    // GiB/s and ns per parameter are two forms of one time.
+    EXPECT_NEAR(*row.gib_per_second * (1 << 30) * *row.ns_per_parameter,
+                *row.bytes_per_parameter * 1e9,
+                1e3);
+  }
+  EXPECT_NEAR(rows[0].value, *rows[0].gib_per_second, 1e-9);
+  EXPECT_NEAR(1 / rows[2].value, *rows[2].ns_per_parameter, 1e-9);
+  EXPECT_THAT(OptimSentence(rows), HasSubstr(" of 3 cases reach their bar; furthest"));
+}
+
+TEST(OptimBenchTest, RefusesWhatItCannotMeasure) {
+  const auto message = [](const OptimBenchOptions& options) {
+    const absl::Status status = RunOptimBench(options, [](const Row&) {});
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    return std::string(status.message());
+  };
+  EXPECT_THAT(message(Tiny("adamx")), HasSubstr("cases have names like adamw/fp32/fp32/best/all"));
+  OptimBenchOptions odd = Tiny("");
+  odd.parameters = 100;
+  EXPECT_THAT(message(odd), HasSubstr("no multiple of 4096"));
+}
+
+TEST(OptimBenchTest, AnInterruptEndsIt) {
+  OptimBenchOptions options = Tiny("");
+  options.interrupted = [] { return true; };
+  EXPECT_EQ(RunOptimBench(options, [](const Row&) {}).code(), absl::StatusCode::kCancelled);
+}
+
+TEST(OptimSentenceTest, NamesTheFurthestFromItsBar) {
+  const std::vector<Row> rows = {{.name = "a", .ratio = 0.94, .bar = 0.95},
+                                 {.name = "b", .ratio = 0.6, .bar = 0.5}};
+  EXPECT_EQ(OptimSentence(rows),
+            "1 of 2 cases reach their bar; furthest from it is a with 0.94 of 0.95");
+  EXPECT_EQ(OptimSentence({}), "");
+}
+
+}  // namespace
+}  // namespace sluice::bench

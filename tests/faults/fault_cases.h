@@ -1,0 +1,60 @@
+#pragma once
+
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "tests/faults/trace_run.h"
+
+namespace sluice::faults {
+
+/// What the user of tensors may notice of a fault.
+enum class Seen : std::uint8_t {
+  kNothing,
+  kLoss,  ///< ops on the page that was harmed fail, by its name
+  kFull,  ///< ops that need room, or the page that cannot be brought, fail; nothing is lost
+};
+
+/// What grows when the fault strikes.
+enum class Counter : std::uint8_t { kNone, kShortIo, kRetries, kChecksumFailures };
+
+/// A fault, and what must come of it whichever attempt it strikes.
+struct FaultCase {
+  std::string name;
+  RunOptions options;
+  /// What a read or write of the store may answer; none: none fails.
+  std::optional<absl::StatusCode> code;
+  Seen seen = Seen::kNothing;
+  /// Every strike makes the store fail, and the user sees it in some runs at least.
+  bool certain = false;
+  Counter counter = Counter::kNone;
+  /// The number is that of a seed, not of an attempt.
+  bool seeds = false;
+  /// Also on io_uring and on threads: one case of each kind, and what virtual time has no part in.
+  bool on_media = false;
+};
+
+std::ostream& operator<<(std::ostream& out, const FaultCase& fault);
+
+// By what goes wrong. The numbers are those of the classes that docs/page-store.md lists.
+std::vector<FaultCase> ShortCountCases();       // 1
+std::vector<FaultCase> PassingErrorCases();     // 2, 3
+std::vector<FaultCase> UnreadablePageCases();   // 4, 5
+std::vector<FaultCase> WriteErrorCases();       // 6
+std::vector<FaultCase> CorruptionCases();       // 7
+std::vector<FaultCase> LostWriteCases();        // 8
+std::vector<FaultCase> RegistrationCases();     // 12
+std::vector<FaultCase> FullRingCases();         // 13
+std::vector<FaultCase> SlowAttemptCases();      // 14
+std::vector<FaultCase> OutOfOrderCases();       // 15
+std::vector<FaultCase> RefusedDirectIoCases();  // 16
+std::vector<FaultCase> DestructionCases();      // 20
+std::vector<FaultCase> ForkCases();             // 21
+/// One of each kind with a tier between the fastest and the store, and pages in transit.
+std::vector<FaultCase> ThreeTierCases();
+
+/// Those that also run on real media.
+std::vector<FaultCase> CasesOnMedia();
+
+}  // namespace sluice::faults

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+
+namespace sluice::faults {
+
+/// Time that passes only when somebody asks for what comes next: jobs run in the order of their
+/// times, and of their arrival where those are equal, so a run is the same every time.
+/// Threads: one.
+class VirtualClock {
+ public:
+  using Job = absl::AnyInvocable<void()>;
+
+  std::chrono::microseconds now() const { return now_; }
+  /// The same as a time of the clock that requests are stamped with.
+  std::chrono::steady_clock::time_point time() const {
+    return std::chrono::steady_clock::time_point(now_);
+  }
+
+  /// Runs `job` when `pause` has passed; never inside of this call.
+  void After(std::chrono::microseconds pause, Job job);
+  /// Lets time pass until the next job and runs it; false when there is none.
+  bool RunNext();
+  /// Nothing is to come.
+  bool idle() const { return events_.empty(); }
+
+ private:
+  struct Event {
+    std::chrono::microseconds time;
+    std::uint64_t sequence;
+    Job job;
+  };
+  static bool ComesLater(const Event& a, const Event& b);
+
+  std::chrono::microseconds now_{0};
+  std::uint64_t sequence_ = 0;
+  std::vector<Event> events_;  ///< a heap, the next one first
+};
+
+}  // namespace sluice::faults

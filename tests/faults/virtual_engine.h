@@ -1,0 +1,80 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <random>
+
+#include "io/io_engine.h"
+#include "io/memory_engine.h"
+#include "io/request_queue.h"
+#include "tests/faults/virtual_clock.h"
+
+namespace sluice::faults {
+
+/// A kernel that takes no submission for a while (io_uring_enter gives EAGAIN or EBUSY).
+struct Refusal {
+  int error_number = 0;
+  /// The number of the submission that is refused first, counted from 0.
+  std::uint64_t submission = UINT64_MAX;
+  std::uint64_t times = 0;
+};
+
+struct VirtualEngineOptions {
+  /// Attempts under way at a time; what else is submitted waits in a queue like that of a ring.
+  std::uint32_t in_flight_max = 8;
+  /// Of the latencies: other seeds, other orders of completion.
+  std::uint64_t seed = 1;
+  std::chrono::microseconds latency_min{40};
+  std::chrono::microseconds latency_max{400};
+  Refusal refusal;
+};
+
+/// A disk in virtual time: attempts on a MemoryFile take seeded latencies, so they complete out of
+/// order, and bytes move at the very end of each, so that memory which is used again too early is
+/// found out. Refused submissions are tried again every millisecond and fail after a hundred times,
+/// as those of a ring do. Threads: that of the clock.
+class VirtualEngine final : public io::IoEngine {
+ public:
+  /// `clock` outlives the engine.
+  VirtualEngine(VirtualClock& clock,
+                std::shared_ptr<io::MemoryFile> file,
+                const VirtualEngineOptions& options)
+      : clock_(clock), file_(std::move(file)), options_(options), random_(options.seed) {}
+  ~VirtualEngine() override;
+
+  void Hasten(const io::IoFile& file, std::uint64_t offset, std::uint64_t bytes) override {
+    queue_.Hasten(file, offset, bytes);
+  }
+  std::string_view name() const override { return "virtual"; }
+  /// From now on no submission is refused.
+  void Heal() { healed_ = true; }
+  /// Submissions that were refused so far.
+  std::uint64_t refusals() const { return refusals_; }
+
+ protected:
+  void SubmitChecked(io::IoRequest* request) override;
+
+ private:
+  void Fill();
+  bool Refused();
+  void WaitOutRefusal();
+  void FailWaiting();
+  void Start(io::IoRequest* request);
+  void Finish(io::IoRequest* request);
+  std::chrono::microseconds Latency();
+
+  VirtualClock& clock_;
+  const std::shared_ptr<io::MemoryFile> file_;
+  const VirtualEngineOptions options_;
+  std::mt19937_64 random_;
+  io::RequestQueue queue_;
+  std::uint32_t in_flight_ = 0;
+  std::uint64_t submissions_ = 0;
+  std::uint64_t refusals_ = 0;
+  int refusals_in_a_row_ = 0;
+  bool healed_ = false;
+  bool waits_ = false;  ///< for the kernel to take submissions again
+};
+
+}  // namespace sluice::faults

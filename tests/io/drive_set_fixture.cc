@@ -1,0 +1,125 @@
+#include "tests/io/drive_set_fixture.h"
+
+#include <cerrno>
+#include <chrono>
+#include <latch>
+#include <semaphore>
+#include <thread>
+
+#include "io/blocking_engine.h"
+#include "io/page_store_parts.h"
+#include "tests/support/page_buffer.h"
+#include "tests/support/status_matchers.h"
+
+namespace sluice::testing {
+
+using io::FencedDrive;
+using io::PageStore;
+using io::SlotIndex;
+
+std::int64_t FakeDrive::Perform(const io::IoCommand& command) {
+  std::this_thread::sleep_for(std::chrono::microseconds(delay_us));
+  const int error = ErrorOf(command);
+  return error != 0 ? -error : file.Perform(command);
+}
+
+int FakeDrive::ErrorOf(const io::IoCommand& command) {
+  const bool writes = command.direction == io::IoDirection::kWrite;
+  if (!writes && reads_to_fail > 0) {
+    --reads_to_fail;
+    return EIO;
+  }
+  base::MutexLock lock(mutex_);
+  const bool broken = (writes ? unwritable_ : unreadable_).contains(command.offset / kPage);
+  return broken ? EIO : (writes ? write_error : read_error).load();
+}
+
+void FakeDrive::Break(std::uint64_t slot) {
+  BreakReads(slot);
+  base::MutexLock lock(mutex_);
+  unwritable_.insert(slot);
+}
+
+void FakeDrive::BreakReads(std::uint64_t slot) {
+  base::MutexLock lock(mutex_);
+  unreadable_.insert(slot);
+}
+
+void DriveSetFixture::Open(std::uint32_t drives, SlotIndex slots) {
+  io::DriveSetOptions options{
+      .store = {.page_bytes = kPage,
+                .slots = slots,
+                .backoff = {.attempts_max = 2, .first_pause = std::chrono::microseconds(1)}}};
+  for (std::uint32_t i = 0; i < drives; ++i) {
+    options.directories.push_back("/drive" + std::to_string(i));
+  }
+  options.rates = rates_;
+  options.on_fenced = [this](FencedDrive fenced) {
+    base::MutexLock lock(mutex_);
+    fenced_.push_back(std::move(fenced));
+  };
+  drives_.clear();
+  gates_.clear();
+  std::vector<std::unique_ptr<PageStore>> stores;
+  for (std::uint32_t i = 0; i < drives; ++i) stores.push_back(MakeStore(options));
+  set_ = io::AssembleDriveSet(options, std::move(stores), workers_);
+}
+
+std::unique_ptr<PageStore> DriveSetFixture::MakeStore(const io::DriveSetOptions& options) {
+  io::PageStoreOptions store = options.store;
+  store.slots = io::SlotsOfDrives(options)[drives_.size()];
+  auto drive = std::make_shared<FakeDrive>(store.slots);
+  drives_.push_back(drive);
+  auto engine = io::BlockingEngine::Create(
+      {.name = "fake", .threads = 1, .cpus = {}},
+      [drive](const io::IoCommand& command) { return drive->Perform(command); });
+  auto gate = std::make_unique<GatedEngine>(*std::move(engine));
+  gate->Open();
+  gates_.push_back(gate.get());
+  return io::AssemblePageStore(
+      store, {.engine = std::move(gate), .engine_reason = "in memory"}, workers_);
+}
+
+absl::Status DriveSetFixture::Write(SlotIndex slot, std::uint64_t generation) {
+  PageBuffer page(kPage);
+  page.Fill(slot + 1000 * generation);
+  Outcome done;
+  set_->Write(slot, {1, slot, generation}, page.span(), done.Done());
+  return done.Get();
+}
+
+absl::Status DriveSetFixture::Read(SlotIndex slot, std::uint64_t generation) {
+  PageBuffer page(kPage);
+  Outcome done;
+  set_->Read(slot, {1, slot, generation}, page.span(), done.Done());
+  absl::Status status = done.Get();
+  if (status.ok()) {
+    EXPECT_TRUE(page.Holds(slot + 1000 * generation)) << slot;
+  }
+  return status;
+}
+
+void DriveSetFixture::WriteMany(int count, std::uint64_t generation) {
+  const auto slots = static_cast<SlotIndex>(count);
+  std::latch done(count);
+  std::vector<std::unique_ptr<PageBuffer>> pages;
+  std::counting_semaphore<8> room(8);
+  for (SlotIndex slot = 0; slot < slots; ++slot) {
+    room.acquire();
+    pages.push_back(std::make_unique<PageBuffer>(kPage));
+    pages.back()->Fill(slot + 1000 * generation);
+    set_->Write(slot, {1, slot, generation}, pages.back()->span(), [&](absl::Status status) {
+      EXPECT_THAT(status, IsOk());
+      room.release();
+      done.count_down();
+    });
+  }
+  done.wait();
+}
+
+std::vector<FencedDrive> DriveSetFixture::fenced() const {
+  base::MutexLock lock(mutex_);
+  return fenced_;
+}
+
+}  // namespace sluice::testing

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/worker_pool.h"
+#include "gtest/gtest.h"
+#include "io/drive_set.h"
+#include "io/memory_engine.h"
+#include "tests/support/gated_engine.h"
+
+namespace sluice::testing {
+
+/// A drive in memory whose errors and pace are set while it runs.
+class FakeDrive {
+ public:
+  static constexpr std::uint64_t kPage = 4096;
+
+  explicit FakeDrive(io::SlotIndex slots) : file(slots * kPage) {}
+
+  std::int64_t Perform(const io::IoCommand& command);
+  /// The slot takes no page and gives none back: EIO.
+  void Break(std::uint64_t slot);
+  /// The slot gives no page back.
+  void BreakReads(std::uint64_t slot);
+
+  io::MemoryFile file;
+  std::atomic<int> delay_us{0};
+  std::atomic<int> write_error{0};
+  std::atomic<int> read_error{0};
+  std::atomic<int> reads_to_fail{0};  ///< the next ones, with EIO
+
+ private:
+  int ErrorOf(const io::IoCommand& command);
+
+  base::Mutex mutex_;
+  std::set<std::uint64_t> unwritable_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::uint64_t> unreadable_ ABSL_GUARDED_BY(mutex_);
+};
+
+/// How an operation ended. Shared with its callback, which may still be inside when the result is
+/// out.
+class Outcome {
+ public:
+  io::DoneFn Done() {
+    return [promise = promise_](absl::Status status) { promise->set_value(std::move(status)); };
+  }
+  absl::Status Get() { return promise_->get_future().get(); }
+
+ private:
+  std::shared_ptr<std::promise<absl::Status>> promise_ =
+      std::make_shared<std::promise<absl::Status>>();
+};
+
+/// A set over fake drives, whose pages follow from their slot and generation.
+class DriveSetFixture : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kPage = FakeDrive::kPage;
+
+  void Open(std::uint32_t drives, io::SlotIndex slots);
+
+  absl::Status Write(io::SlotIndex slot, std::uint64_t generation);
+  /// The test fails when the read gives other bytes.
+  absl::Status Read(io::SlotIndex slot, std::uint64_t generation);
+  /// Keeps eight writes in flight until `count` are done.
+  void WriteMany(int count, std::uint64_t generation);
+
+  std::vector<io::FencedDrive> fenced() const;
+  std::uint64_t writes(std::size_t drive) const { return set_->stats().drives[drive].writes; }
+
+  std::vector<double> rates_;  ///< for Open; empty: even
+  base::WorkerPool workers_{{.threads = 2, .name = "test-worker", .cpus = {}}};
+  std::vector<std::shared_ptr<FakeDrive>> drives_;
+  std::vector<GatedEngine*> gates_;
+  mutable base::Mutex mutex_;
+  std::vector<io::FencedDrive> fenced_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<io::PageStore> set_;
+
+ private:
+  std::unique_ptr<io::PageStore> MakeStore(const io::DriveSetOptions& options);
+};
+
+}  // namespace sluice::testing

@@ -1,0 +1,226 @@
+#include "runtime/core/plan.h"
+
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/runtime/core/plan_cases.h"
+
+namespace sluice::core {
+namespace {
+
+using Leaves = std::vector<PlannedLeave>;
+using Fetches = std::vector<PlannedFetch>;
+
+/// One list of a plan, with the step that each entry is listed with.
+template <typename Entry>
+struct Listed {
+  std::uint32_t step = 0;
+  Entry entry;
+};
+template <typename Entry>
+std::vector<Listed<Entry>> ListedOf(const std::vector<std::vector<Entry>>& steps, TierIndex tier) {
+  std::vector<Listed<Entry>> all;
+  for (std::uint32_t step = 0; step < steps.size(); ++step) {
+    for (const Entry& entry : steps[step]) {
+      if (entry.tier == tier) all.push_back({step, entry});
+    }
+  }
+  return all;
+}
+std::vector<Listed<PlannedLeave>> LeavesOf(const Plan& plan, TierIndex tier = 0) {
+  return ListedOf(plan.leaves, tier);
+}
+std::vector<Listed<PlannedFetch>> FetchesOf(const Plan& plan, TierIndex tier = 0) {
+  return ListedOf(plan.fetches, tier);
+}
+
+TEST(PlanTest, OfNothingIsEmpty) {
+  const Plan plan = MakePlan(PlanInput{});
+  EXPECT_TRUE(plan.leaves.empty());
+  EXPECT_TRUE(plan.fetches.empty());
+}
+
+TEST(PlanTest, NothingLeavesWhenAllFits) {
+  PlanInput input = EvenSteps(8, {5});
+  AddItem(&input, 2, {WriteAt(0), ReadAt(4)});
+  AddItem(&input, 3, {ReadAt(2), WriteAt(6)});
+  const Plan plan = MakePlan(input);
+  ASSERT_EQ(plan.leaves.size(), 8u);
+  ASSERT_EQ(plan.fetches.size(), 8u);
+  EXPECT_TRUE(LeavesOf(plan).empty());
+  EXPECT_TRUE(FetchesOf(plan).empty());
+}
+
+TEST(PlanTest, FurthestNextUseLeaves) {
+  PlanInput input = EvenSteps(6, {2});
+  const PageIndex a = AddItem(&input, 1, {ReadAt(0)});
+  AddItem(&input, 1, {ReadAt(1), ReadAt(3)});
+  const PageIndex c = AddItem(&input, 1, {ReadAt(2), ReadAt(4)});
+  const Plan plan = MakePlan(input);
+  // In step 0 the others are next used in steps 1 and 2: the latter is away from 4 on. From step 1
+  // on, that of step 0 is the furthest. The one in between never leaves.
+  EXPECT_EQ(LeavesOf(plan).size(), 2u);
+  EXPECT_EQ(plan.leaves[0], (Leaves{{a, 1, 0}}));
+  EXPECT_EQ(plan.leaves[4], (Leaves{{c, 1, 0}}));
+  EXPECT_EQ(FetchesOf(plan).size(), 2u);
+  EXPECT_EQ(plan.fetches[5], (Fetches{{a, 1, 0, 1}}));
+  EXPECT_EQ(plan.fetches[1], (Fetches{{c, 1, 0, 1}}));
+}
+
+TEST(PlanTest, OnlyAsManyPagesLeaveAsHaveTo) {
+  PlanInput input = EvenSteps(10, {6});
+  const PageIndex a = AddItem(&input, 4, {ReadAt(0)});
+  AddTemporary(&input, 5, 3, 5);
+  const Plan plan = MakePlan(input);
+  EXPECT_EQ(LeavesOf(plan).size(), 1u);
+  EXPECT_EQ(plan.leaves[0], (Leaves{{a + 1, 3, 0}}));
+}
+
+TEST(PlanTest, DeadAndOverwrittenContentNeverMoves) {
+  PlanInput input = EvenSteps(6, {1});
+  AddItem(&input, 1, {OverwriteAt(0), ReadAt(1)});    // overwritten: dead from 2 to 0
+  AddItem(&input, 1, {WriteAt(2), Last(ReadAt(3))});  // dies: dead from 4 to 2
+  AddItem(&input, 1, {OverwriteAt(4), Last(WriteAt(5))});
+  const Plan plan = MakePlan(input);
+  EXPECT_TRUE(LeavesOf(plan).empty());
+  EXPECT_TRUE(FetchesOf(plan).empty());
+}
+
+TEST(PlanTest, WhatIsOnlyReadAfterItsWriteIsWrittenEarlyAndLeavesForNothing) {
+  // A page takes two steps out: written only when it leaves, it would not be out in step 4.
+  PlanInput input = EvenSteps(8, {1}, {.in_s = 0.5, .out_s = 2});
+  const PageIndex a = AddItem(&input, 1, {WriteAt(0), ReadAt(2), ReadAt(6)});
+  const PageIndex b = AddTemporary(&input, 1, 4, 4);
+  const Plan plan = MakePlan(input);
+  EXPECT_EQ(plan.leaves[0], (Leaves{{a, 1, 0, true}}));
+  EXPECT_EQ(plan.leaves[2], (Leaves{{a, 1, 0}}));
+  EXPECT_EQ(LeavesOf(plan).size(), 2u) << "page " << b << " is dead when it is over";
+  EXPECT_EQ(plan.fetches[5], (Fetches{{a, 1, 0, 1}}));
+  EXPECT_EQ(FetchesOf(plan).size(), 1u);
+}
+
+TEST(PlanTest, WhatLeavesTwiceIsWrittenOnce) {
+  PlanInput input = EvenSteps(12, {2});
+  const PageIndex a = AddItem(&input, 2, {WriteAt(0), ReadAt(5), ReadAt(10)});
+  AddTemporary(&input, 2, 2, 3);
+  AddTemporary(&input, 2, 7, 8);
+  const Plan plan = MakePlan(input);
+  // No entry stays: the first leave, right after the write, writes what the second needs.
+  EXPECT_EQ(plan.leaves[0], (Leaves{{a, 2, 0}}));
+  EXPECT_EQ(plan.leaves[5], (Leaves{{a, 2, 0}}));
+  EXPECT_EQ(LeavesOf(plan).size(), 2u);
+  EXPECT_EQ(FetchesOf(plan).size(), 2u);
+}
+
+TEST(PlanTest, FetchesAreListedEarlyEnoughForTheirLinkTime) {
+  PlanInput input = EvenSteps(20, {12});
+  AddTemporary(&input, 12, 0, 9);
+  const PageIndex a = AddItem(&input, 6, {ReadAt(19)});
+  const PageIndex b = AddItem(&input, 6, {ReadAt(18)});
+  const std::vector<Listed<PlannedFetch>> fetches = FetchesOf(MakePlan(input));
+  // 6 pages take 3 steps: those of step 19 have 16 to 18; so those of step 18 have 13 to 15. Both
+  // may come a step before that, as there is room.
+  ASSERT_EQ(fetches.size(), 2u);
+  EXPECT_EQ(fetches[0].entry.first_page, b);
+  EXPECT_LE(fetches[0].step, 13u);
+  EXPECT_GE(fetches[0].step, 12u);
+  EXPECT_EQ(fetches[0].step + fetches[0].entry.distance, 18u);
+  EXPECT_EQ(fetches[1].entry.first_page, a);
+  EXPECT_LE(fetches[1].step, 16u);
+  EXPECT_GE(fetches[1].step, 15u);
+  EXPECT_EQ(fetches[1].step + fetches[1].entry.distance, 19u);
+}
+
+TEST(PlanTest, OfAStepWhatIsUsedFirstComesFirst) {
+  PlanInput input = EvenSteps(10, {8}, {.in_s = 1e-9, .out_s = 1e-9});
+  // Long steps at the end: everything comes in step 6, whatever it is for.
+  for (std::uint32_t step = 0; step < 6; ++step) input.step_seconds[step] = 1e-6;
+  AddTemporary(&input, 8, 3, 5);
+  AddItem(&input, 4, {ReadAt(9)});
+  AddItem(&input, 4, {ReadAt(8)});
+  for (const Fetches& fetches : MakePlan(input).fetches) {
+    for (std::size_t i = 1; i < fetches.size(); ++i) {
+      EXPECT_LE(fetches[i - 1].distance, fetches[i].distance);
+    }
+  }
+}
+
+TEST(PlanTest, WhatComesForTheFirstStepsIsListedWithTheLast) {
+  PlanInput input = EvenSteps(10, {6});
+  const PageIndex a = AddItem(&input, 6, {ReadAt(0)});
+  AddTemporary(&input, 6, 3, 6);
+  const Plan plan = MakePlan(input);
+  EXPECT_EQ(plan.leaves[0], (Leaves{{a, 6, 0}}));
+  EXPECT_EQ(plan.fetches[7], (Fetches{{a, 6, 0, 3}}));
+}
+
+TEST(PlanTest, APageIsHeldUntilItsStepEnds) {
+  PlanInput input = EvenSteps(10, {2});
+  input.step_ends[8] = 12;  // over when step 2 of the next iteration begins
+  const PageIndex a = AddItem(&input, 2, {ReadAt(8)});
+  AddTemporary(&input, 2, 3, 4);
+  const Plan plan = MakePlan(input);
+  EXPECT_EQ(plan.leaves[8], (Leaves{{a, 2, 0}}));
+  const std::vector<Listed<PlannedFetch>> fetches = FetchesOf(plan);
+  ASSERT_EQ(fetches.size(), 1u);
+  EXPECT_GE(fetches[0].step, 5u);
+  EXPECT_EQ(fetches[0].step + fetches[0].entry.distance, 8u);
+}
+
+TEST(PlanTest, AUseBelowSendsDownAndFetchesUp) {
+  PlanInput input = EvenSteps(10, {100});
+  const PageIndex a = AddItem(&input, 4, {WriteAt(0), ReadAt(5, 1)});
+  const Plan plan = MakePlan(input);
+  EXPECT_EQ(plan.leaves[0], (Leaves{{a, 4, 0}}));
+  EXPECT_EQ(LeavesOf(plan).size(), 1u);
+  EXPECT_EQ(plan.fetches[8], (Fetches{{a, 4, 0, 2, PageMode::kWrite}}));
+  EXPECT_EQ(FetchesOf(plan).size(), 1u);
+}
+
+TEST(PlanTest, PagesUsedOnlyInTheMiddleCountOnceThere) {
+  PlanInput input = EvenSteps(20, {4, 2});
+  AddItem(&input, 2, {WriteAt(0, 1), ReadAt(10, 1)});
+  const Plan plan = MakePlan(input);
+  EXPECT_TRUE(LeavesOf(plan).empty() && FetchesOf(plan).empty());
+  EXPECT_TRUE(LeavesOf(plan, 1).empty() && FetchesOf(plan, 1).empty());
+}
+
+TEST(PlanTest, WhatDoesNotFitIntoTheMiddleIsListedForItToo) {
+  PlanInput input = EvenSteps(20, {4, 2});
+  const PageIndex a = AddItem(&input, 2, {ReadAt(0)});
+  const PageIndex b = AddItem(&input, 2, {ReadAt(2)});
+  AddTemporary(&input, 4, 5, 12);
+  const Plan plan = MakePlan(input);
+  EXPECT_EQ(plan.leaves[0], (Leaves{{a, 2, 0}}));
+  // Of the two, that of step 2 is used later. It leaves the middle as soon as it is there, and is
+  // back when the other has gone up.
+  EXPECT_EQ(plan.leaves[2], (Leaves{{b, 2, 0}, {b, 2, 1}}));
+  EXPECT_EQ(LeavesOf(plan).size(), 2u);
+  EXPECT_EQ(LeavesOf(plan, 1).size(), 1u);
+  const std::vector<Listed<PlannedFetch>> up = FetchesOf(plan);
+  const std::vector<Listed<PlannedFetch>> middle = FetchesOf(plan, 1);
+  ASSERT_EQ(up.size(), 2u);
+  EXPECT_EQ(up[0].entry.first_page, b);
+  EXPECT_EQ(up[0].step + up[0].entry.distance, 2u);
+  EXPECT_EQ(up[1].entry.first_page, a);
+  EXPECT_EQ(up[1].step + up[1].entry.distance, 20u);
+  ASSERT_EQ(middle.size(), 1u);
+  EXPECT_EQ(middle[0].entry.first_page, b);
+  EXPECT_EQ(middle[0].entry.pages, 2u);
+  EXPECT_GE(middle[0].step, up[1].step);
+  EXPECT_LT(middle[0].step, 20 + up[0].step) << "it is there before it goes on";
+  EXPECT_EQ(middle[0].step + middle[0].entry.distance, 22u);
+}
+
+TEST(PlanTest, AllStaysInTheMiddleThatFits) {
+  PlanInput input = EvenSteps(20, {4, 4});
+  AddItem(&input, 4, {ReadAt(0)});
+  AddTemporary(&input, 4, 5, 12);
+  const Plan plan = MakePlan(input);
+  EXPECT_EQ(LeavesOf(plan).size(), 1u);
+  EXPECT_TRUE(LeavesOf(plan, 1).empty());
+  EXPECT_TRUE(FetchesOf(plan, 1).empty());
+}
+
+}  // namespace
+}  // namespace sluice::core

@@ -1,0 +1,89 @@
+// A part that cannot be had stays as it was; the next step does what is missing, and the result is
+// that of a step without faults.
+#include <gtest/gtest.h>
+
+#include "tests/runtime/engine/faulty_store.h"
+#include "tests/runtime/optim/paged_model.h"
+#include "tests/support/status_matchers.h"
+
+namespace sluice::optim {
+namespace {
+
+using sluice::testing::HasCode;
+using sluice::testing::IsOk;
+using sluice::testing::IsStatus;
+using sluice::testing::RuntimeFixture;
+using sluice::testing::StoreFaults;
+
+class OptimizerFaultTest : public ::testing::Test {
+ protected:
+  OptimizerFaultTest() {
+    runtime_.hooks.wrap_store = [this](auto store) { return faults_.Wrap(std::move(store)); };
+    runtime_.Start();
+  }
+
+  StoreFaults faults_;
+  RuntimeFixture runtime_;
+};
+
+std::uint64_t MissingElements(PagedModel& model) {
+  std::uint64_t missing = 0;
+  for (std::size_t i = 0; i < model.parameters(); ++i) {
+    const ParameterState state = model.optimizer().State(model.parameter(i)).value();
+    for (const ParameterState::Missing& part : state.missing) {
+      EXPECT_THAT(part.why, HasCode(absl::StatusCode::kUnavailable));
+      missing += part.elements.count;
+    }
+  }
+  return missing;
+}
+
+TEST_F(OptimizerFaultTest, AStepThatFailsInPartIsCompletedByTheNext) {
+  for (const double clip : {0.0, 1.0}) {
+    PagedModel model(runtime_,
+                     {.spec = {.state = StateType::kBf16},
+                      .groups = {{20000}, {9000, 100}},
+                      .optimizer = {.clip_norm = clip, .depth = 2}});
+    ASSERT_THAT(model.Step(), IsOk());
+    const double norm = model.GradientNorm();
+    const double scale = clip > 0 && norm > clip ? clip / norm : 1;
+    model.ReferenceStep(1, scale);
+
+    faults_.FailReads(absl::UnavailableError("EAGAIN"));
+    const auto failed = model.Step();
+    EXPECT_THAT(failed, IsStatus(absl::StatusCode::kUnavailable, "step 2: 'p"));
+    EXPECT_EQ(model.optimizer().step(), 1);
+    faults_.FailReads(absl::OkStatus());
+
+    // What was in dram has been updated, what was not is missing.
+    std::uint64_t behind = 0;
+    for (std::size_t i = 0; i < model.parameters(); ++i) {
+      if (model.optimizer().State(model.parameter(i))->step < 2) ++behind;
+    }
+    EXPECT_GT(behind, 0u);
+
+    StepHandle again = model.optimizer().Step().value();
+    const auto done = again.Wait();
+    ASSERT_THAT(done, IsOk());
+    EXPECT_EQ(done->step, 2);
+    EXPECT_EQ(model.optimizer().step(), 2);
+    EXPECT_EQ(MissingElements(model), 0u);
+    model.ReferenceStep(2, scale);
+    EXPECT_EQ(model.Paged(), model.Reference());
+  }
+}
+
+TEST_F(OptimizerFaultTest, NothingElseMayHappenBetween) {
+  PagedModel model(runtime_, {.groups = {{30000}}});
+  ASSERT_THAT(model.Step(), IsOk());
+  faults_.FailReads(absl::UnavailableError("EAGAIN"));
+  ASSERT_FALSE(model.Step().ok());
+  faults_.FailReads(absl::OkStatus());
+  EXPECT_THAT(model.optimizer().Save("/tmp"),
+              IsStatus(absl::StatusCode::kFailedPrecondition, "repeats what is missing"));
+  EXPECT_THAT(model.optimizer().GradientReady(model.group(0)),
+              HasCode(absl::StatusCode::kFailedPrecondition));
+}
+
+}  // namespace
+}  // namespace sluice::optim

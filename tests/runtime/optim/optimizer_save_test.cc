@@ -1,0 +1,159 @@
+// What is saved is loaded whole, or refused and nothing has changed.
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "tests/runtime/optim/paged_model.h"
+#include "tests/support/sanitizers.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_directory.h"
+
+namespace sluice::optim {
+namespace {
+
+using sluice::testing::HasCode;
+using sluice::testing::IsOk;
+using sluice::testing::IsStatus;
+using sluice::testing::RuntimeFixture;
+using sluice::testing::TempDirectory;
+
+PagedModel::Options UsualOptions() {
+  return {.spec = {.state = StateType::k8Bit}, .groups = {{20000, 10}, {3000}}};
+}
+
+class OptimizerSaveTest : public ::testing::Test {
+ protected:
+  OptimizerSaveTest() { runtime_.Start(); }
+  /// Loads what is there, which has the bytes of its number of steps.
+  void ExpectAWholeSave() {
+    PagedModel model(runtime_, UsualOptions());
+    ASSERT_THAT(model.optimizer().Load(directory_.path()), IsOk());
+    const std::int64_t steps = model.optimizer().step();
+    ASSERT_GT(steps, 0);
+    for (std::int64_t step = 1; step <= steps; ++step) model.ReferenceStep(step);
+    EXPECT_EQ(model.Paged(), model.Reference()) << steps << " steps";
+  }
+
+  std::string file() const { return directory_.path() + "/optimizer.sluice"; }
+
+  TempDirectory directory_;
+  RuntimeFixture runtime_;
+};
+
+TEST_F(OptimizerSaveTest, ALoadedOptimizerGoesOnAsIfItHadNeverStopped) {
+  PagedModel model(runtime_, UsualOptions());
+  for (int step = 1; step <= 3; ++step) {
+    ASSERT_THAT(model.Step(), IsOk());
+    model.ReferenceStep(step);
+  }
+  GroupRates rates = model.rates();
+  rates.learning_rate = 0.1 + 0.2;
+  ASSERT_THAT(model.optimizer().SetRates(model.group(1), rates), IsOk());
+  ASSERT_THAT(model.optimizer().Save(directory_.path()), IsOk());
+  ASSERT_THAT(model.optimizer().SetRates(model.group(1), model.rates()), IsOk());
+  ASSERT_THAT(model.Step(), IsOk());
+  model.Recreate();
+  ASSERT_THAT(model.optimizer().Load(directory_.path()), IsOk());
+  EXPECT_EQ(model.optimizer().step(), 3);
+  EXPECT_EQ(model.optimizer().Rates(model.group(1))->learning_rate, rates.learning_rate);
+  ASSERT_THAT(model.optimizer().SetRates(model.group(1), model.rates()), IsOk());
+  EXPECT_EQ(model.Paged(), model.Reference());
+  ASSERT_THAT(model.Step(), IsOk());
+  model.ReferenceStep(4);
+  EXPECT_EQ(model.Paged(), model.Reference());
+  // One file, and nothing beside it.
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory_.path()), {}), 1);
+}
+
+TEST_F(OptimizerSaveTest, AFileWithAnyBitWrongIsRefusedAndNothingChanges) {
+  PagedModel model(runtime_, UsualOptions());
+  ASSERT_THAT(model.Step(), IsOk());
+  ASSERT_THAT(model.optimizer().Save(directory_.path()), IsOk());
+  ASSERT_THAT(model.Step(), IsOk());
+  const auto before = model.Paged();
+  const auto size = std::filesystem::file_size(file());
+  for (std::uint64_t at = 0; at < size; at += at < size - 600 ? 4999 : 37) {
+    std::fstream stream(file(), std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekg(static_cast<std::streamoff>(at));
+    const char byte = static_cast<char>(stream.get());
+    const auto put = [&](char value) {
+      stream.seekp(static_cast<std::streamoff>(at));
+      stream.put(value);
+      stream.flush();
+    };
+    put(static_cast<char>(byte ^ 16));
+    EXPECT_THAT(model.optimizer().Load(directory_.path()), HasCode(absl::StatusCode::kDataLoss))
+        << "byte " << at;
+    put(byte);
+  }
+  EXPECT_EQ(model.Paged(), before);
+  EXPECT_EQ(model.optimizer().step(), 2);
+  for (const std::uint64_t cut : {size - 1, size / 2, std::uintmax_t{40}, std::uintmax_t{0}}) {
+    std::filesystem::resize_file(file(), cut);
+    EXPECT_THAT(model.optimizer().Load(directory_.path()), HasCode(absl::StatusCode::kDataLoss));
+  }
+  EXPECT_EQ(model.Paged(), before);
+}
+
+TEST_F(OptimizerSaveTest, AnotherOptimizersFileIsRefusedAndSaysWhatDiffers) {
+  PagedModel model(runtime_, UsualOptions());
+  ASSERT_THAT(model.optimizer().Save(directory_.path()), IsOk());
+  constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+  RuntimeFixture other;
+  other.Start();
+  PagedModel::Options options = UsualOptions();
+  options.groups = {{20000, 11}, {3000}};
+  PagedModel larger(other, options);
+  EXPECT_THAT(larger.optimizer().Load(directory_.path()),
+              IsStatus(kInvalid, "/groups/0/parameters/1/count is 10 in the save and 11 here"));
+  options = UsualOptions();
+  options.spec.optimizer = OptimizerKind::kLion;
+  RuntimeFixture third;
+  third.Start();
+  PagedModel lion(third, options);
+  EXPECT_THAT(lion.optimizer().Load(directory_.path()), IsStatus(kInvalid, "optimizer"));
+  EXPECT_THAT(lion.optimizer().Load("/nowhere"), HasCode(absl::StatusCode::kNotFound));
+  EXPECT_THAT(lion.optimizer().Save("/nowhere"), HasCode(absl::StatusCode::kNotFound));
+}
+
+// A child saves step after step and is killed at some moment.
+TEST_F(OptimizerSaveTest, AfterAKillOneSaveIsThereWhole) {
+  SLUICE_SKIP_FORK_UNDER_SANITIZERS();
+  runtime_.Stop();
+  for (int round = 0; round < 5; ++round) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      RuntimeFixture runtime;
+      runtime.Start();
+      PagedModel model(runtime, UsualOptions());
+      for (;;) {
+        if (!model.Step().ok() || !model.optimizer().Save(directory_.path()).ok()) _exit(1);
+      }
+    }
+    int status = 0;
+    while (!std::filesystem::exists(file())) {
+      ASSERT_EQ(waitpid(child, &status, WNOHANG), 0) << "the child could not save";
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20 + 7 * round));
+    kill(child, SIGKILL);
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status));
+
+    runtime_.Start();
+    ExpectAWholeSave();
+    runtime_.Stop();
+  }
+}
+
+}  // namespace
+}  // namespace sluice::optim

@@ -1,0 +1,193 @@
+#include "tests/runtime/optim/paged_model.h"
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <span>
+
+#include "runtime/optim/gradient_scan.h"
+#include "runtime/optim/parameter_entry.h"
+#include "tests/support/status_matchers.h"
+
+namespace sluice::optim {
+namespace {
+
+using sluice::testing::IsOk;
+
+DType TypeOf(ParameterType type) {
+  return type == ParameterType::kFp32 ? DType::kF32 : DType::kBF16;
+}
+DType TypeOf(GradientType type) {
+  if (type == GradientType::kFp32) return DType::kF32;
+  return type == GradientType::kBf16 ? DType::kBF16 : DType::kF16;
+}
+DType TypeOf(CopyType type) { return type == CopyType::kBf16 ? DType::kBF16 : DType::kF16; }
+
+std::vector<std::byte> BytesOf(const void* data, std::size_t size) {
+  const auto* bytes = static_cast<const std::byte*>(data);
+  return {bytes, bytes + size};
+}
+
+template <typename T>
+std::vector<std::byte> BytesOf(const std::vector<T>& values) {
+  return BytesOf(values.data(), values.size() * sizeof(T));
+}
+
+}  // namespace
+
+PagedModel::PagedModel(sluice::testing::RuntimeFixture& runtime, const Options& options)
+    : runtime_(runtime), options_(options) {
+  for (const auto& group : options.groups) {
+    for (const std::size_t count : group) AddEntry(count);
+  }
+  Recreate();
+  PublishGradients();
+}
+
+void PagedModel::AddEntry(std::size_t count) {
+  const std::string name = "p" + std::to_string(entries_.size());
+  Entry entry{.run = TensorRun(options_.spec, count)};
+  std::mt19937_64 random(options_.seed + entries_.size());
+  std::normal_distribution<float> normal;
+  for (std::size_t i = 0; i < count; ++i) {
+    entry.run.SetParameter(i, normal(random));
+    entry.run.SetGradient(i, 0.1f * normal(random));
+  }
+  const auto create = [&](const std::string& suffix, DType type) {
+    return runtime_
+        ->CreateTensor({.name = name + suffix,
+                        .shape = {static_cast<std::int64_t>(count)},
+                        .dtype = type,
+                        .kind = TensorKind::kParameter})
+        .value();
+  };
+  entry.tensor = create("", TypeOf(options_.spec.parameter));
+  runtime_.Write(entry.tensor, BytesOf(entry.run.parameters));
+  if (options_.gradients == Place::kTensor) {
+    entry.gradient = create(".gradient", TypeOf(options_.spec.gradient));
+  }
+  if (options_.spec.copy != CopyType::kNone && options_.copies == Place::kTensor) {
+    entry.copy = create(".copy", TypeOf(options_.spec.copy));
+  }
+  entry.gradient_bytes.resize(entry.run.gradients.size());
+  entry.copy_bytes.resize(entry.run.copy.size());
+  entries_.push_back(std::move(entry));
+}
+
+void PagedModel::Recreate() {
+  optimizer_.reset();
+  OptimizerOptions options = options_.optimizer;
+  options.kind = options_.spec.optimizer;
+  options.state = options_.spec.state;
+  auto optimizer = OffloadedOptimizer::Create(*runtime_, options);
+  ASSERT_THAT(optimizer, IsOk());
+  optimizer_ = *std::move(optimizer);
+  groups_.clear();
+  std::size_t next = 0;
+  for (const auto& group : options_.groups) {
+    std::vector<TensorId> parameters;
+    for (std::size_t i = 0; i < group.size(); ++i) parameters.push_back(entries_[next++].tensor);
+    const auto id = optimizer_->AddGroup(
+        {.name = "g" + std::to_string(groups_.size()), .parameters = parameters, .rates = rates_});
+    ASSERT_THAT(id, IsOk());
+    groups_.push_back(*id);
+  }
+  for (Entry& entry : entries_) Bind(entry);
+}
+
+void PagedModel::Bind(Entry& entry) {
+  GradientBinding gradient{.type = TypeOf(options_.spec.gradient), .tensor = entry.gradient};
+  if (entry.gradient == TensorId()) gradient.bytes = entry.gradient_bytes;
+  ASSERT_THAT(optimizer_->BindGradient(entry.tensor, gradient), IsOk());
+  if (options_.spec.copy == CopyType::kNone) return;
+  CopyBinding copy{.type = TypeOf(options_.spec.copy), .tensor = entry.copy};
+  if (entry.copy == TensorId()) copy.bytes = entry.copy_bytes;
+  ASSERT_THAT(optimizer_->BindCopy(entry.tensor, copy), IsOk());
+}
+
+void PagedModel::SetGradients(std::uint64_t seed, float size) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<float> normal;
+  for (Entry& entry : entries_) {
+    for (std::size_t i = 0; i < entry.run.count(); ++i) {
+      entry.run.SetGradient(i, size * normal(random));
+    }
+  }
+  PublishGradients();
+}
+
+void PagedModel::PublishGradients() {
+  for (Entry& entry : entries_) {
+    if (entry.gradient != TensorId()) {
+      runtime_.Write(entry.gradient, BytesOf(entry.run.gradients));
+    } else {
+      entry.gradient_bytes = BytesOf(entry.run.gradients);
+      Bind(entry);
+    }
+  }
+}
+
+absl::StatusOr<OptimizerStep> PagedModel::Step(double loss_scale) {
+  for (const GroupId group : groups_) {
+    if (absl::Status status = optimizer_->GradientReady(group); !status.ok()) return status;
+  }
+  absl::StatusOr<StepHandle> step = optimizer_->Step({.loss_scale = loss_scale});
+  if (!step.ok()) return step.status();
+  return step->Wait();
+}
+
+void PagedModel::ReferenceStep(std::int64_t step, double scale) {
+  const auto t = static_cast<double>(step);
+  const KernelScalars scalars{
+      .learning_rate = static_cast<float>(rates_.learning_rate),
+      .beta1 = static_cast<float>(rates_.beta1),
+      .beta2 = static_cast<float>(rates_.beta2),
+      .eps = static_cast<float>(rates_.eps),
+      .weight_decay = static_cast<float>(rates_.weight_decay),
+      .grad_scale = static_cast<float>(scale),
+      .moment1_scale = static_cast<float>(1.0 / (1.0 - std::pow(rates_.beta1, t))),
+      .moment2_scale = static_cast<float>(1.0 / (1.0 - std::pow(rates_.beta2, t)))};
+  const Kernel kernel = FindKernel(options_.spec, SimdTarget::kScalar).value();
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const RoundingKey key{
+        .seed = options_.optimizer.seed, .tensor = i, .step = static_cast<std::uint64_t>(step)};
+    kernel(entries_[i].run.Args(scalars, key, 0, entries_[i].run.count()));
+  }
+}
+
+double PagedModel::GradientNorm() const {
+  double sum = 0;
+  for (const Entry& entry : entries_) {
+    sum += ScanGradients(options_.spec.gradient, entry.run.gradients.data(), entry.run.count())
+               .sum_of_squares;
+  }
+  return std::sqrt(sum);
+}
+
+std::vector<std::vector<std::byte>> PagedModel::Paged() {
+  std::vector<std::vector<std::byte>> all;
+  for (const Entry& entry : entries_) {
+    all.push_back(runtime_.Read(entry.tensor));
+    const ParameterState state = optimizer_->State(entry.tensor).value();
+    for (const TensorId tensor : state.states) all.push_back(runtime_.Read(tensor));
+    for (const TensorId tensor : state.scales) all.push_back(runtime_.Read(tensor));
+    all.push_back(entry.copy != TensorId() ? runtime_.Read(entry.copy) : entry.copy_bytes);
+  }
+  return all;
+}
+
+std::vector<std::vector<std::byte>> PagedModel::Reference() const {
+  std::vector<std::vector<std::byte>> all;
+  const auto states = static_cast<std::size_t>(StateCount(options_.spec.optimizer));
+  for (const Entry& entry : entries_) {
+    all.push_back(BytesOf(entry.run.parameters));
+    for (std::size_t s = 0; s < states; ++s) all.push_back(BytesOf(entry.run.states[s]));
+    if (options_.spec.state == StateType::k8Bit) {
+      for (std::size_t s = 0; s < states; ++s) all.push_back(BytesOf(entry.run.scales[s]));
+    }
+    all.push_back(BytesOf(entry.run.copy));
+  }
+  return all;
+}
+
+}  // namespace sluice::optim

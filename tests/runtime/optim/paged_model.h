@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/optim/kernel.h"
+#include "sluice/optimizer.h"
+#include "tests/runtime/engine/runtime_fixture.h"
+#include "tests/runtime/optim/tensor_run.h"
+
+namespace sluice::optim {
+
+/// Where a gradient or a copy is.
+enum class Place { kMemory, kTensor };
+
+/// Parameters twice: paged, under an optimizer, and in plain memory, updated by one kernel call per
+/// tensor and step. Both must stay the same, byte for byte.
+class PagedModel {
+ public:
+  struct Options {
+    KernelSpec spec;
+    std::vector<std::vector<std::size_t>> groups;  ///< elements of each parameter
+    OptimizerOptions optimizer;
+    Place gradients = Place::kMemory;
+    Place copies = Place::kMemory;
+    std::uint64_t seed = 1;
+  };
+  /// `runtime` has been started and outlives it.
+  PagedModel(sluice::testing::RuntimeFixture& runtime, const Options& options);
+
+  OffloadedOptimizer& optimizer() { return *optimizer_; }
+  GroupId group(std::size_t i) const { return groups_[i]; }
+  std::size_t groups() const { return groups_.size(); }
+  TensorId parameter(std::size_t i) const { return entries_[i].tensor; }
+  std::size_t parameters() const { return entries_.size(); }
+  TensorRun& run(std::size_t i) { return entries_[i].run; }
+  const GroupRates& rates() const { return rates_; }
+
+  /// New gradients of about `size`, on both sides.
+  void SetGradients(std::uint64_t seed, float size = 0.1f);
+  /// Puts the gradients of run() where the optimizer finds them.
+  void PublishGradients();
+  /// A step of the optimizer, for which it is waited.
+  absl::StatusOr<OptimizerStep> Step(double loss_scale = 1);
+  /// That step in plain memory. `scale`: of the gradients.
+  void ReferenceStep(std::int64_t step, double scale = 1);
+  /// The root of the sum of the squares of all gradients.
+  double GradientNorm() const;
+
+  /// Every byte that the optimizer keeps or writes, in the order of the reference's.
+  std::vector<std::vector<std::byte>> Paged();
+  std::vector<std::vector<std::byte>> Reference() const;
+  /// Creates the optimizer anew; its states are zeros then.
+  void Recreate();
+
+ private:
+  struct Entry {
+    TensorRun run;
+    TensorId tensor;
+    TensorId gradient;
+    TensorId copy;
+    std::vector<std::byte> gradient_bytes;
+    std::vector<std::byte> copy_bytes;
+  };
+  void AddEntry(std::size_t count);
+  void Bind(Entry& entry);
+
+  sluice::testing::RuntimeFixture& runtime_;
+  const Options options_;
+  GroupRates rates_{.learning_rate = 1e-2, .beta2 = 0.99, .weight_decay = 0.1};
+  std::vector<Entry> entries_;
+  std::vector<GroupId> groups_;
+  std::unique_ptr<OffloadedOptimizer> optimizer_;
+};
+
+}  // namespace sluice::optim

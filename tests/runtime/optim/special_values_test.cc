@@ -1,0 +1,188 @@
+#include <gtest/gtest.h>
+#include <xmmintrin.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "runtime/optim/kernel.h"
+#include "tests/runtime/optim/reference_update.h"
+#include "tests/runtime/optim/tensor_run.h"
+
+namespace sluice::optim {
+namespace {
+
+constexpr std::size_t kCount = 600;
+constexpr RoundingKey kKey{.seed = 1, .tensor = 2, .step = 3};
+
+Kernel KernelOf(const KernelSpec& spec, SimdTarget target) { return *FindKernel(spec, target); }
+
+void SetBits(std::uint32_t bits, std::vector<std::uint8_t>& bytes, std::size_t i) {
+  std::memcpy(bytes.data() + 4 * i, &bits, 4);
+}
+
+/// What the kernels of all targets leave must be a NaN where the reference's is, and else the same.
+void ExpectLikeReference(const KernelSpec& spec, const TensorRun& start) {
+  const KernelScalars scalars = UsualScalars(spec.optimizer);
+  TensorRun expected = start;
+  const bool finite = ReferenceUpdate(spec, expected.Args(scalars, kKey, 0, start.count()));
+  const auto expect_same = [](float a, float b, std::size_t i) {
+    const bool same = std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
+    ASSERT_TRUE(same || (std::isnan(a) && std::isnan(b))) << i << ": " << a << " and " << b;
+  };
+  for (const SimdTarget target : SupportedSimdTargets()) {
+    SCOPED_TRACE(NameOf(spec) + " " + std::string(ToString(target)));
+    TensorRun run = start;
+    EXPECT_EQ(KernelOf(spec, target)(run.Args(scalars, kKey, 0, start.count())), finite);
+    for (std::size_t i = 0; i < start.count(); ++i) {
+      expect_same(run.parameter(i), expected.parameter(i), i);
+      for (int k = 0; k < StateCount(spec.optimizer); ++k) {
+        expect_same(run.state(k, i), expected.state(k, i), i);
+      }
+    }
+  }
+}
+
+TEST(SpecialValuesTest, GradientsThatAreNoNumbersAreReportedAndStayWithTheirElement) {
+  for (const KernelSpec& spec : AllSpecs()) {
+    for (const float bad : {NAN, INFINITY, -INFINITY}) {
+      for (const std::size_t where : {std::size_t{0}, std::size_t{300}, kCount - 1}) {
+        TensorRun start = TensorRun::Random(spec, kCount, 23);
+        start.SetGradient(where, bad);
+        TensorRun run = start;
+        ASSERT_FALSE((*FindKernel(spec))(run.Args(UsualScalars(spec.optimizer), kKey, 0, kCount)))
+            << NameOf(spec);
+        for (std::size_t i = 0; i < kCount; ++i) {
+          ASSERT_TRUE(i == where || std::isfinite(run.parameter(i))) << NameOf(spec) << " " << i;
+        }
+      }
+    }
+    TensorRun start = TensorRun::Random(spec, kCount, 29);
+    start.SetGradient(17, NAN);
+    start.SetGradient(400, -INFINITY);
+    ExpectLikeReference(spec, start);
+  }
+}
+
+TEST(SpecialValuesTest, AGradientThatOverflowsWhenScaledIsReported) {
+  const KernelSpec spec{.optimizer = OptimizerKind::kSgd};
+  TensorRun run = TensorRun::Random(spec, kCount, 31);
+  run.SetGradient(5, 1e38f);
+  EXPECT_TRUE((*FindKernel(spec))(run.Args({.grad_scale = 1}, kKey, 0, kCount)));
+  EXPECT_FALSE((*FindKernel(spec))(run.Args({.grad_scale = 10}, kKey, 0, kCount)));
+}
+
+/// A NaN whose bits are all ones must not be rounded up to -0.
+TEST(SpecialValuesTest, NanStaysNanWhenItIsRounded) {
+  for (const ParameterType parameter : {ParameterType::kFp32, ParameterType::kBf16}) {
+    for (const std::uint32_t bits : {0x7fffffffu, 0xffffffffu, 0x7f800001u, 0x7fc00000u}) {
+      const KernelSpec spec{
+          .optimizer = OptimizerKind::kSgd,
+          .parameter = parameter,
+          .state = StateType::kBf16,
+          .copy = parameter == ParameterType::kFp32 ? CopyType::kBf16 : CopyType::kNone};
+      for (const SimdTarget target : SupportedSimdTargets()) {
+        TensorRun run = TensorRun::Random(spec, kCount, 37);
+        for (std::size_t i = 0; i < kCount; ++i) SetBits(bits, run.gradients, i);
+        EXPECT_FALSE(KernelOf(spec, target)(run.Args({.learning_rate = 1}, kKey, 0, kCount)));
+        for (std::size_t i = 0; i < kCount; ++i) {
+          ASSERT_TRUE(std::isnan(run.parameter(i)) && std::isnan(run.state(0, i)));
+        }
+      }
+    }
+  }
+}
+
+TEST(SpecialValuesTest, EveryFp16AndBf16GradientIsReadExactly) {
+  constexpr std::size_t kAll = 1 << 16;
+  for (const GradientType type : {GradientType::kFp16, GradientType::kBf16}) {
+    const KernelSpec spec{.optimizer = OptimizerKind::kSgd, .gradient = type};
+    for (const SimdTarget target : SupportedSimdTargets()) {
+      TensorRun run(spec, kAll);
+      for (std::size_t i = 0; i < kAll; ++i) {
+        run.gradients[2 * i] = static_cast<std::uint8_t>(i & 0xff);
+        run.gradients[2 * i + 1] = static_cast<std::uint8_t>(i >> 8);
+      }
+      KernelOf(spec, target)(run.Args({}, kKey, 0, kAll));
+      for (std::size_t i = 0; i < kAll; ++i) {
+        const float value = run.gradient(i);
+        if (std::isnan(value))
+          ASSERT_TRUE(std::isnan(run.state(0, i)));
+        else
+          ASSERT_EQ(run.state(0, i), value) << i;
+      }
+    }
+  }
+}
+
+/// A rate of 0 leaves the parameters: any number, denormals, halfway cases and overflow.
+TEST(SpecialValuesTest, CopiesOfAnyParameterAreRoundedToNearest) {
+  constexpr std::size_t kAll = 1 << 16;
+  std::mt19937_64 random(41);
+  for (const CopyType type : {CopyType::kFp16, CopyType::kBf16}) {
+    const KernelSpec spec{.optimizer = OptimizerKind::kSgd, .copy = type};
+    TensorRun start(spec, kAll);
+    for (std::size_t i = 0; i < kAll; ++i) {
+      // A third near fp16's range, a third with few bits set.
+      std::uint32_t bits = static_cast<std::uint32_t>(random());
+      if (i % 3 == 0)
+        bits = (bits & 0x807fffffu) + 0x33000000u +
+               static_cast<std::uint32_t>(random() % 32) * 0x00800000u;
+      if (i % 3 == 1) bits &= 0xfffff000u;
+      SetBits(bits, start.parameters, i);
+    }
+    for (const SimdTarget target : SupportedSimdTargets()) {
+      TensorRun run = start;
+      KernelOf(spec, target)(run.Args({}, kKey, 0, kAll));
+      for (std::size_t i = 0; i < kAll; ++i) {
+        const float value = run.parameter(i);
+        std::uint16_t copy = 0;
+        std::memcpy(&copy, run.copy.data() + 2 * i, 2);
+        ASSERT_EQ(copy, type == CopyType::kFp16 ? NearestFp16(value) : NearestBf16(value))
+            << value << " " << ToString(target);
+      }
+    }
+  }
+}
+
+/// Tiny numbers everywhere.
+TensorRun Denormals(const KernelSpec& spec) {
+  TensorRun run = TensorRun::Random(spec, kCount, 43);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    run.SetParameter(i, run.parameter(i) * 0x1p-130f);
+    run.SetGradient(i, run.gradient(i) * 0x1p-128f);
+    if (spec.state == StateType::k8Bit) continue;
+    for (int k = 0; k < StateCount(spec.optimizer); ++k) {
+      run.SetState(k, i, run.state(k, i) * 0x1p-127f);
+    }
+  }
+  return run;
+}
+
+TEST(SpecialValuesTest, DenormalsAreNotFlushed) {
+  for (const KernelSpec& spec : AllSpecs()) ExpectLikeReference(spec, Denormals(spec));
+}
+
+TEST(SpecialValuesTest, TheThreadsFloatingPointModeHasNoInfluenceAndIsKept) {
+  constexpr unsigned kFlushAndRoundDown = 0x1f80 | 0x8040 | 0x2000;
+  for (const StateType state : {StateType::kFp32, StateType::kBf16, StateType::k8Bit}) {
+    const KernelSpec spec{.state = state};
+    TensorRun expected = Denormals(spec);
+    TensorRun run = expected;
+    const Kernel kernel = *FindKernel(spec);
+    const KernelArgs args = expected.Args(UsualScalars(spec.optimizer), kKey, 0, kCount);
+    const KernelArgs other = run.Args(UsualScalars(spec.optimizer), kKey, 0, kCount);
+    kernel(args);
+    const unsigned before = _mm_getcsr();
+    _mm_setcsr(kFlushAndRoundDown);
+    kernel(other);
+    const unsigned after = _mm_getcsr();
+    _mm_setcsr(before);
+    EXPECT_EQ(after & ~0x3fu, kFlushAndRoundDown);
+    EXPECT_EQ(run.Difference(expected), "");
+  }
+}
+
+}  // namespace
+}  // namespace sluice::optim

@@ -1,0 +1,136 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "runtime/optim/kernel.h"
+#include "tests/runtime/optim/reference_update.h"
+#include "tests/runtime/optim/tensor_run.h"
+
+namespace sluice::optim {
+namespace {
+
+constexpr std::size_t kCount = 1 << 16;
+constexpr RoundingKey kKey{.seed = 2026, .tensor = 1, .step = 1};
+
+/// SGD without momentum leaves the gradient as its state, and a rate of 0 leaves the parameter.
+constexpr KernelSpec kSpec{
+    .optimizer = OptimizerKind::kSgd, .parameter = ParameterType::kFp32, .state = StateType::kBf16};
+
+/// The states after rounding `value` in every element.
+TensorRun RoundEverywhere(float value, const RoundingKey& key) {
+  TensorRun run(kSpec, kCount);
+  for (std::size_t i = 0; i < kCount; ++i) run.SetGradient(i, value);
+  (*FindKernel(kSpec))(run.Args({}, key, 0, kCount));
+  return run;
+}
+
+double ShareUp(const TensorRun& run, float down) {
+  double up = 0;
+  for (std::size_t i = 0; i < kCount; ++i) up += run.state(0, i) == down ? 0 : 1;
+  return up / kCount;
+}
+
+TEST(StochasticRoundingTest, RoundsUpAsOftenAsTheRestIsLarge) {
+  for (const double rest : {0.0, 0.01, 0.25, 0.5, 0.8, 0.999}) {
+    const auto value = static_cast<float>(1 + rest / 128);  // bf16's neighbours: 1 and 1 + 1/128
+    const double exact = 128 * (double{value} - 1);
+    const double share = ShareUp(RoundEverywhere(value, kKey), 1.0f);
+    // Five standard deviations.
+    EXPECT_NEAR(share, exact, 5 * std::sqrt(exact * (1 - exact) / kCount)) << rest;
+  }
+}
+
+TEST(StochasticRoundingTest, NegativeValuesAreRoundedAlike) {
+  const double share = ShareUp(RoundEverywhere(-1.001953125f, kKey), -1.0f);
+  EXPECT_NEAR(share, 0.25, 5 * std::sqrt(0.25 * 0.75 / kCount));
+}
+
+TEST(StochasticRoundingTest, WhatBf16HoldsStays) {
+  for (const float value : {0.0f, 1.0f, -3.25f, 0x1p-130f}) {
+    EXPECT_EQ(ShareUp(RoundEverywhere(value, kKey), value), 0) << value;
+  }
+}
+
+/// Of a weight that 1000 updates move by a hundredth of bf16's distance: to nearest it would stay.
+TEST(StochasticRoundingTest, SmallStepsAddUp) {
+  const KernelSpec spec{.optimizer = OptimizerKind::kSgd, .parameter = ParameterType::kBf16};
+  constexpr std::size_t kWeights = 4096;
+  constexpr int kSteps = 1000;
+  TensorRun run(spec, kWeights);
+  for (std::size_t i = 0; i < kWeights; ++i) {
+    run.SetParameter(i, 1);
+    run.SetGradient(i, -1);
+  }
+  for (int t = 1; t <= kSteps; ++t) {
+    const KernelScalars scalars{.learning_rate = 0.01f / 128};
+    (*FindKernel(spec))(
+        run.Args(scalars, {.seed = 3, .step = static_cast<std::uint64_t>(t)}, 0, kWeights));
+  }
+  double mean = 0;
+  for (std::size_t i = 0; i < kWeights; ++i) mean += run.parameter(i) / kWeights;
+  // The deviation of one weight is below sqrt(steps * 0.01) / 128.
+  EXPECT_NEAR(
+      mean, 1 + kSteps * 0.01 / 128, 5 * std::sqrt(kSteps * 0.01) / 128 / std::sqrt(kWeights));
+}
+
+TEST(StochasticRoundingTest, TheSameKeyGivesTheSameBitsAndAnyOtherDoesNot) {
+  const TensorRun run = RoundEverywhere(1.00390625f, kKey);
+  EXPECT_EQ(RoundEverywhere(1.00390625f, kKey).Difference(run), "");
+  for (const RoundingKey& key :
+       {RoundingKey{2027, 1, 1}, RoundingKey{2026, 2, 1}, RoundingKey{2026, 1, 2}}) {
+    EXPECT_NE(RoundEverywhere(1.00390625f, key).Difference(run), "");
+  }
+}
+
+/// Of bits that are independent, half agree.
+double Agreement(std::uint32_t bit,
+                 const RoundingKey& a,
+                 const RoundingKey& b,
+                 int which_b,
+                 std::uint64_t shift) {
+  double same = 0;
+  for (std::uint64_t i = 0; i < kCount; ++i) {
+    const std::uint32_t difference = ReferenceWord(a, i, 0) ^ ReferenceWord(b, i + shift, which_b);
+    same += (difference >> bit) % 2 == 0 ? 1 : 0;
+  }
+  return same / kCount;
+}
+
+TEST(StochasticRoundingTest, NeighboursStepsTensorsAndWordsAreIndependent) {
+  const double limit = 5 * 0.5 / std::sqrt(kCount);
+  RoundingKey step = kKey, tensor = kKey, seed = kKey;
+  ++step.step;
+  ++tensor.tensor;
+  ++seed.seed;
+  for (std::uint32_t bit = 0; bit < 32; ++bit) {
+    SCOPED_TRACE(bit);
+    EXPECT_NEAR(Agreement(bit, kKey, kKey, 0, 1), 0.5, limit);
+    EXPECT_NEAR(Agreement(bit, kKey, kKey, 0, 16), 0.5, limit);
+    EXPECT_NEAR(Agreement(bit, kKey, kKey, 0, 1024), 0.5, limit);
+    EXPECT_NEAR(Agreement(bit, kKey, step, 0, 0), 0.5, limit);
+    EXPECT_NEAR(Agreement(bit, kKey, tensor, 0, 0), 0.5, limit);
+    EXPECT_NEAR(Agreement(bit, kKey, seed, 0, 0), 0.5, limit);
+    EXPECT_NEAR(Agreement(bit, kKey, kKey, 1, 0), 0.5, limit);
+  }
+}
+
+/// Both halves of both words: every byte is about as frequent.
+TEST(StochasticRoundingTest, BytesAreUniform) {
+  for (int which = 0; which < 2; ++which) {
+    for (int shift = 0; shift < 32; shift += 8) {
+      double counts[256] = {};
+      for (std::uint64_t i = 0; i < kCount; ++i) {
+        ++counts[(ReferenceWord(kKey, i, which) >> shift) & 0xff];
+      }
+      double chi_square = 0;
+      for (const double count : counts) {
+        chi_square += (count - kCount / 256.0) * (count - kCount / 256.0) / (kCount / 256.0);
+      }
+      // 255 degrees of freedom: mean 255, deviation 22.6.
+      EXPECT_NEAR(chi_square, 255, 5 * 22.6) << which << " " << shift;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sluice::optim

@@ -1,0 +1,108 @@
+#include "tests/support/small_file_system.h"
+
+#include <fcntl.h>
+#include <linux/loop.h>
+#include <sched.h>
+#include <spawn.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "io/file_descriptor.h"
+
+namespace sluice::testing {
+namespace {
+
+using io::FileDescriptor;
+
+constexpr int kLoopAttemptsMax = 20;
+
+std::string Failed(const std::string& what) { return what + ": " + std::strerror(errno); }
+
+/// Nothing is kept for root, so that what is free is free.
+std::string MakeExt4(const std::string& image) {
+  std::string program = "/sbin/mkfs.ext4";
+  std::string path = image;
+  std::vector<char*> arguments = {program.data()};
+  std::string options[] = {"-q", "-F", "-m", "0", "-b", "4096"};
+  for (std::string& option : options) arguments.push_back(option.data());
+  arguments.push_back(path.data());
+  arguments.push_back(nullptr);
+  pid_t child = -1;
+  const int error =
+      posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments.data(), environ);
+  if (error != 0) return program + " (package e2fsprogs): " + std::strerror(error);
+  int status = 0;
+  if (waitpid(child, &status, 0) != child || status != 0) return program + " failed";
+  return {};
+}
+
+/// A loop device over the file, which lets go of it when the last user of the device has gone.
+FileDescriptor AttachLoop(int image, std::string* device) {
+  const FileDescriptor control(open("/dev/loop-control", O_RDWR | O_CLOEXEC));
+  loop_config config{};
+  config.fd = static_cast<std::uint32_t>(image);
+  config.info.lo_flags = LO_FLAGS_AUTOCLEAR;
+  for (int i = 0; control.valid() && i < kLoopAttemptsMax; ++i) {
+    const int number = ioctl(control.get(), LOOP_CTL_GET_FREE);
+    if (number < 0) break;
+    *device = "/dev/loop" + std::to_string(number);
+    FileDescriptor loop(open(device->c_str(), O_RDWR | O_CLOEXEC));
+    if (!loop.valid()) break;
+    if (ioctl(loop.get(), LOOP_CONFIGURE, &config) == 0) return loop;
+    if (errno != EBUSY) break;  // else somebody was faster
+  }
+  return {};
+}
+
+std::string EnterMountNamespace() {
+  if (unshare(CLONE_NEWNS) != 0) return Failed("unshare");
+  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return Failed("private");
+  return {};
+}
+
+}  // namespace
+
+std::string MountSmallExt4(const std::string& path, std::uint64_t bytes) {
+  if (std::string why = EnterMountNamespace(); !why.empty()) return why;
+  const std::string name = path + "/image";
+  const FileDescriptor image(open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!image.valid() || ftruncate(image.get(), static_cast<off_t>(bytes)) != 0) {
+    return Failed("image");
+  }
+  const std::string why = MakeExt4(name);
+  unlink(name.c_str());
+  if (!why.empty()) return why;
+  std::string device = "loop device";
+  const FileDescriptor loop = AttachLoop(image.get(), &device);
+  if (!loop.valid()) return Failed(device);
+  if (mount(device.c_str(), path.c_str(), "ext4", 0, nullptr) != 0) return Failed("mount");
+  return {};
+}
+
+std::uint64_t FreeBytes(const std::string& path) {
+  struct statvfs info {};
+  if (statvfs(path.c_str(), &info) != 0) return 0;
+  return std::uint64_t{info.f_bavail} * info.f_frsize;
+}
+
+bool FillUp(const std::string& path) {
+  const FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  const std::vector<char> block(std::size_t{1} << 20, 'f');
+  // Ever smaller pieces, until not one byte goes in.
+  for (std::size_t piece = block.size(); piece > 0; piece /= 4) {
+    while (write(file.get(), block.data(), piece) > 0) {
+    }
+    if (errno != ENOSPC) return false;
+    fsync(file.get());  // what was only promised is allocated
+  }
+  return true;
+}
+
+}  // namespace sluice::testing

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace sluice::testing {
+
+/// Mounts a new ext4 of `bytes` at `path`, an empty directory: a loop device over a file without a
+/// name, in a mount namespace of the calling process. All of it goes with the process and those it
+/// forks, however they end. Returns why not (the right to mount, loop devices or mkfs.ext4 is
+/// missing), or nothing. REQUIRES: a process of its own (RunInChild), without other threads.
+std::string MountSmallExt4(const std::string& path, std::uint64_t bytes);
+
+/// Bytes that are free at `path`, without those that are kept for root.
+std::uint64_t FreeBytes(const std::string& path);
+
+/// Writes a new file at `path` until its file system has no byte left; false when that never comes.
+bool FillUp(const std::string& path);
+
+}  // namespace sluice::testing

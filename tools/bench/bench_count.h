@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "tools/arguments.h"
+
+namespace sluice::tools {
+
+/// Reads a number from 1 to a million; leaves `count` when the flag is not there. Errors:
+/// InvalidArgument.
+absl::Status ReadCount(const Arguments& arguments, const char* flag, std::uint32_t* count);
+
+}  // namespace sluice::tools

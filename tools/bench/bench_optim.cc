@@ -1,0 +1,92 @@
+#include <algorithm>
+#include <vector>
+
+#include "base/status.h"
+#include "bench/optim/optim_bench.h"
+#include "fmt/format.h"
+#include "tools/arguments.h"
+#include "tools/bench/bench.h"
+#include "tools/bench/bench_count.h"
+#include "tools/bench/row_output.h"
+#include "tools/console.h"
+#include "tools/exit_code.h"
+#include "tools/interrupt.h"
+
+namespace sluice::tools {
+namespace {
+
+const std::vector<FlagSpec>& Flags() {
+  static const std::vector<FlagSpec> kFlags = {
+      {"--json", FlagShape::kSwitch, "", "one JSON object per row, one per line"},
+      {"--case",
+       FlagShape::kValue,
+       "PATTERN",
+       "only rows with this in their name; *, ? and [] match"},
+      {"--rounds", FlagShape::kValue, "N", "rounds of each case (default 11)"},
+      {"--mebiparameters", FlagShape::kValue, "N", "of the tensor, in 2^20 (default 64)"},
+      {"--help", FlagShape::kSwitch, "", "prints this"}};
+  return kFlags;
+}
+
+std::string HelpText() {
+  return "Usage: sluice bench optim [FLAG ...]\n\n"
+         "Measures the optimizer kernels alone, on memory far larger than the caches and on every\n"
+         "processor: OPTIMIZER/PARAMETER/STATE/INSTRUCTIONS/THREADS. In the same rounds and on "
+         "the\n"
+         "same threads a loop moves the same bytes, which is the ceiling; that of 8-bit states is\n"
+         "the fp32 kernel. Takes about 5 minutes and 2 GiB of memory.\n\n" +
+         DescribeFlags(Flags());
+}
+
+struct OptimFlags {
+  bench::OptimBenchOptions options;
+  bool json = false;
+};
+
+absl::StatusOr<OptimFlags> ReadFlags(std::span<const std::string> words) {
+  SLUICE_ASSIGN_OR_RETURN(const Arguments arguments, Arguments::Parse(words, Flags()));
+  OptimFlags flags;
+  flags.json = arguments.Has("--json");
+  flags.options.pattern = arguments.Value("--case");
+  auto rounds = static_cast<std::uint32_t>(flags.options.rounds);
+  SLUICE_RETURN_IF_ERROR(ReadCount(arguments, "--rounds", &rounds));
+  flags.options.rounds = static_cast<int>(rounds);
+  auto mebi = static_cast<std::uint32_t>(flags.options.parameters >> 20);
+  SLUICE_RETURN_IF_ERROR(ReadCount(arguments, "--mebiparameters", &mebi));
+  flags.options.parameters = std::uint64_t{mebi} << 20;
+  return flags;
+}
+
+absl::Status Measure(OptimFlags flags, const InterruptWatch& watch) {
+  Console console(flags.json ? Console::Mode::kJson : Console::Mode::kText);
+  flags.options.interrupted = [&watch] { return watch.interrupted(); };
+  flags.options.progress = [&console](const std::string& line) { console.ShowProgress(line); };
+  const MachineFacts facts = ReadMachineFacts();
+  std::vector<bench::Row> rows;
+  const auto add_row = [&](const bench::Row& row) {
+    if (rows.empty()) console.Print(UpdateTableHead() + "\n");
+    console.PrintJson(RowToJson("optim", row, facts) + "\n");
+    console.Print(UpdateRowToText(row) + "\n");
+    rows.push_back(row);
+  };
+  SLUICE_RETURN_IF_ERROR(bench::RunOptimBench(flags.options, add_row));
+  console.Print(bench::OptimSentence(rows) + "\n");
+  return console.status();
+}
+
+}  // namespace
+
+int RunBenchOptim(std::span<const std::string> words) {
+  if (std::find(words.begin(), words.end(), "--help") != words.end()) {
+    fmt::print("{}", HelpText());
+    return kExitDone;
+  }
+  absl::StatusOr<OptimFlags> flags = ReadFlags(words);
+  if (!flags.ok()) return Fail(flags.status());
+  const InterruptWatch watch;
+  const absl::Status status = Measure(*std::move(flags), watch);
+  if (watch.interrupted()) return kExitSignal + watch.signal();
+  return status.ok() ? kExitDone : Fail(status);
+}
+
+}  // namespace sluice::tools

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+namespace sluice::tools {
+
+/// `sluice lab NAME [FLAG ...]`: works on schedules; the exit code.
+int RunLab(std::span<const std::string> words);
+
+/// `sluice lab show`: what a schedule asks of a machine.
+int RunLabShow(std::span<const std::string> words);
+
+/// `sluice lab run`: a schedule on a simulated machine.
+int RunLabRun(std::span<const std::string> words);
+
+/// `sluice lab validate`: the simulator against `sluice train`.
+int RunLabValidate(std::span<const std::string> words);
+
+}  // namespace sluice::tools

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "runtime/sim/file_schedule.h"
+
+namespace sluice::tools {
+
+/// Reads a schedule file that the user named, or a pipe. Errors: those of ReadFile and
+/// sim::ScheduleReader; each names the file.
+absl::StatusOr<sim::FileSchedule> LoadSchedule(const std::string& path,
+                                               const std::optional<std::string>& key);
+
+}  // namespace sluice::tools

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/sim/machine.h"
+#include "tools/console.h"
+
+namespace sluice::tools {
+
+/// What `sluice lab run` is asked to do.
+struct RunFlags {
+  std::string path;
+  std::optional<std::string> key;
+  sim::Machine machine;
+  std::vector<std::string> policies;
+  std::uint64_t page_bytes = 0;
+  int iterations = 0;
+  std::uint32_t prefetch_ops = 0;
+  bool ask_ahead = false;
+  std::string trace;  ///< empty: none
+  Console::Mode mode = Console::Mode::kText;
+};
+
+/// Errors: InvalidArgument that names the flag and the fix.
+absl::StatusOr<RunFlags> ReadRunFlags(std::span<const std::string> words);
+std::string RunHelpText();
+
+}  // namespace sluice::tools

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/sim/file_schedule.h"
+#include "runtime/sim/machine.h"
+#include "runtime/sim/simulator.h"
+#include "tools/lab/run_bound.h"
+
+namespace sluice::tools {
+
+/// What `sluice lab run` tells of one policy.
+struct PolicyRun {
+  std::string policy;
+  sim::SimReport sim;
+  double wall_s = 0;  ///< that the simulation took
+};
+
+/// What is the same for all of them.
+struct RunSetting {
+  sim::FileSchedule schedule;
+  sim::Machine machine;
+  std::uint64_t page_bytes = 0;
+  RunBound bound;
+};
+
+/// For people. `Head` comes before the policies, `Tail` behind them.
+std::string HeadText(const RunSetting& setting);
+std::string TailText(const RunSetting& setting);
+std::string ToText(const RunSetting& setting, const PolicyRun& report);
+/// For programs: one JSON object; docs/lab.md describes it.
+std::string ToJsonLine(const RunSetting& setting, const PolicyRun& report);
+
+/// Of nothing, nothing.
+inline double Share(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+/// The smallest value that at least `share` of them do not exceed; 0 of none.
+double Quantile(std::vector<double> values, double share);
+
+}  // namespace sluice::tools

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+
+#include "sluice/units.h"
+
+namespace sluice::tools {
+
+/// What `sluice lab validate` tells of one run: what it took, and what the simulator says of the
+/// schedule that it recorded. Seconds of a usual step.
+struct ValidatedRun {
+  int percent = 100;  ///< of the configured hbm and dram
+  Bytes hbm;
+  Bytes dram;
+  std::string policy;
+  std::string key;
+  int steps = 0;  ///< that were measured
+  double measured_step_s = 0;
+  double measured_stall_s = 0;
+  double predicted_step_s = 0;
+  double predicted_stall_s = 0;
+};
+
+/// How close a prediction must be to count as true, and the share of a step below which nobody
+/// cares how long it waits.
+inline constexpr double kStepErrorMax = 0.10;
+inline constexpr double kStallErrorMax = 0.20;
+inline constexpr double kStallShareMin = 0.05;
+
+/// predicted / measured - 1; 0 when there is nothing to predict.
+double StepError(const ValidatedRun& run);
+double StallError(const ValidatedRun& run);
+/// Whether waiting is enough of the measured step for its error to count.
+bool StallCounts(const ValidatedRun& run);
+bool IsTrue(const ValidatedRun& run);
+
+std::string ValidateHeadText();
+std::string ToText(const ValidatedRun& run);
+/// One object, on one line, with a newline.
+std::string ToJsonLine(const ValidatedRun& run);
+
+}  // namespace sluice::tools

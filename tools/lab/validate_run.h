@@ -1,0 +1,31 @@
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "sluice/schedule.h"
+#include "tools/console.h"
+#include "tools/interrupt.h"
+#include "tools/lab/validate_report.h"
+#include "tools/train/run_report.h"
+#include "tools/train/train_flags.h"
+#include "workloads/gpt/dataset.h"
+
+namespace sluice::tools {
+
+/// A training run, as far as the simulator is told of it.
+struct TrainedRun {
+  RunReport report;
+  Schedule schedule;  ///< of the main key
+  std::map<std::string, LinkRates> rates;
+};
+
+/// Trains. Errors: those of the run; Cancelled after a signal.
+absl::StatusOr<TrainedRun> Train(const TrainFlags& flags,
+                                 const gpt::Dataset& data,
+                                 const InterruptWatch& watch);
+
+/// Simulates what was trained. The ops' times are those of the run, scaled so that they and what
+/// lies between them add up to the median of what a step did not wait. Errors: FailedPrecondition
+/// (no step to compare with); those of the simulator.
+absl::StatusOr<ValidatedRun> Compare(const TrainedRun& run, const TrainSettings& settings);
+
+}  // namespace sluice::tools

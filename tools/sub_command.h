@@ -1,0 +1,21 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+namespace sluice::tools {
+
+/// One of the commands below a command: `show` of `sluice lab show`.
+struct SubCommand {
+  const char* name;
+  const char* help;
+  int (*run)(std::span<const std::string> words);
+};
+
+/// Runs the one that the first word names with the words after it, or helps. `command`: "lab".
+/// Returns the exit code.
+int RunSubCommand(const char* command,
+                  std::span<const SubCommand> commands,
+                  std::span<const std::string> words);
+
+}  // namespace sluice::tools

@@ -1,0 +1,135 @@
+#include "tools/train/recompute_planner.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "tools/median.h"
+#include "workloads/gpt/layer_costs.h"
+
+namespace sluice::tools {
+namespace {
+
+/// A plan that saves a smaller share of the step is not worth a change.
+constexpr double kGainMin = 0.02;
+
+constexpr const char* kLinks[] = {kDeviceLink, kDiskLink};
+
+/// Which tensors recomputing layers would discard.
+std::vector<bool> StashOf(const std::vector<gpt::LayerCosts>& layers, std::size_t tensors) {
+  std::vector<bool> stash(tensors);
+  for (const gpt::LayerCosts& layer : layers) {
+    for (const std::uint32_t tensor : layer.tensors) stash[tensor] = true;
+  }
+  return stash;
+}
+
+/// The schedule as if these tensors were not.
+Schedule Without(const std::vector<bool>& tensors, Schedule schedule) {
+  const auto gone = [&](const ScheduleAccess& access) { return bool{tensors[access.tensor]}; };
+  for (ScheduleOp& op : schedule.ops) {
+    std::erase_if(op.accesses, gone);
+    std::erase_if(op.discards, gone);
+  }
+  return schedule;
+}
+
+/// When the last op ends that writes one of these tensors.
+double EndOfWrites(const std::vector<bool>& tensors, const Schedule& schedule) {
+  double now = 0, end = 0;
+  for (const ScheduleOp& op : schedule.ops) {
+    now += op.seconds;
+    for (const ScheduleAccess& access : op.accesses) {
+      if (tensors[access.tensor] && access.mode != AccessMode::kRead) end = now;
+    }
+  }
+  return end;
+}
+
+core::RecomputeLink MakeLink(const LinkRates& rates,
+                             const core::BoundBytes& with_stash,
+                             const core::BoundBytes& without) {
+  // All of the stash that must leave crosses both ways; the directions differ by what it displaces.
+  const double in = with_stash.in_bytes - without.in_bytes;
+  const double out = with_stash.out_bytes - without.out_bytes;
+  return {.in_seconds = 1 / rates.in,
+          .out_seconds = 1 / rates.out,
+          .both_seconds = 1 / rates.both,
+          .in_bytes = without.in_bytes,
+          .out_bytes = without.out_bytes,
+          .excess_bytes = std::max(0.0, (in + out) / 2)};
+}
+
+/// Of the steps that the schedule stands for, in the median.
+double ComputeSeconds(const RunReport& report, const std::string& key) {
+  std::vector<double> seconds;
+  for (const StepRecord& step : report.steps) {
+    if (step.key == key) seconds.push_back(step.seconds - step.stall_seconds);
+  }
+  return Median(std::move(seconds));
+}
+
+}  // namespace
+
+core::RecomputeProblem MakeRecomputeProblem(const TrainSettings& settings,
+                                            const Schedule& schedule,
+                                            double compute_seconds,
+                                            const std::map<std::string, LinkRates>& rates) {
+  const std::vector<gpt::LayerCosts> layers =
+      gpt::FindLayerCosts(settings.model, settings.train, schedule);
+  const std::vector<bool> stash = StashOf(layers, schedule.tensors.size());
+  double recorded = 0;
+  for (const ScheduleOp& op : schedule.ops) recorded += op.seconds;
+  const double scale = recorded > 0 ? compute_seconds / recorded : 0;
+  core::RecomputeProblem problem{.write_seconds = scale * EndOfWrites(stash, schedule)};
+  problem.read_seconds = compute_seconds - problem.write_seconds;
+  for (const gpt::LayerCosts& layer : layers) {
+    problem.candidates.push_back({.bytes = layer.bytes,
+                                  .recompute_seconds = scale * layer.recompute_seconds,
+                                  .idle_seconds = scale * layer.idle_seconds});
+  }
+  const LinkBounds with_stash = ComputeLinkBounds(schedule, settings.runtime);
+  const LinkBounds without = ComputeLinkBounds(Without(stash, schedule), settings.runtime);
+  for (const char* link : kLinks) {
+    problem.links.push_back(
+        MakeLink(rates.at(link), with_stash.at(link).bytes, without.at(link).bytes));
+  }
+  return problem;
+}
+
+RecomputeReport DecideRecompute(const core::RecomputeProblem& problem) {
+  const core::RecomputePlan kept = core::PlanUniform(problem, core::Relief::kOffload);
+  core::RecomputePlan plan = core::PlanRecompute(problem);
+  if (plan.seconds > (1 - kGainMin) * kept.seconds) plan = kept;
+  RecomputeReport report{.compute_seconds = problem.write_seconds + problem.read_seconds,
+                         .seconds_without = kept.seconds,
+                         .seconds = plan.seconds};
+  for (const core::Relief relief : plan.reliefs) {
+    report.choice.push_back(relief == core::Relief::kRecompute);
+    if (relief == core::Relief::kKeep) ++report.layers_kept;
+    if (relief == core::Relief::kOffload) ++report.layers_offloaded;
+    if (relief == core::Relief::kRecompute) ++report.layers_recomputed;
+  }
+  for (std::size_t i = 0; i < problem.links.size(); ++i) {
+    report.links[kLinks[i]] = {kept.link_seconds[i], plan.link_seconds[i]};
+  }
+  return report;
+}
+
+absl::Status RecomputePlanner::Decide(TrainSession& session, RunReport* report) {
+  pending_ = false;
+  const std::string key = MainKey(*report);
+  SLUICE_ASSIGN_OR_RETURN(const Schedule schedule, session.runtime().RecordedSchedule(key));
+  RecomputeReport decided = DecideRecompute(MakeRecomputeProblem(
+      session.settings(), schedule, ComputeSeconds(*report, key), session.rates()));
+  SLUICE_RETURN_IF_ERROR(session.trainer().SetRecompute(decided.choice));
+  if (decided.layers_recomputed > 0) {
+    for (StepRecord& step : report->steps) step.judged = false;
+  }
+  report->recompute = std::move(decided);
+  return absl::OkStatus();
+}
+
+}  // namespace sluice::tools
