@@ -17,8 +17,8 @@ if(SLUICE_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${SLUICE_CCACHE})
 endif()
 
-# Several sources in one compilation (the sanitizer and tidy presets) take half the time. A target
-# whose sources have local names in common is SEPARATE.
+# Several sources in one compilation (every preset but dev) take half the time. A target whose
+# sources have local names in common is SEPARATE.
 if(CMAKE_UNITY_BUILD)
   add_compile_options(-Wno-shadow)
 endif()

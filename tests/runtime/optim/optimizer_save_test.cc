@@ -127,6 +127,9 @@ TEST_F(OptimizerSaveTest, AnotherOptimizersFileIsRefusedAndSaysWhatDiffers) {
 TEST_F(OptimizerSaveTest, AfterAKillOneSaveIsThereWhole) {
   SLUICE_SKIP_FORK_UNDER_SANITIZERS();
   runtime_.Stop();
+  // What the killed children leave behind goes with this directory.
+  const testing::TempDirectory parent;
+  const testing::ScopedEnvironment inherited("TMPDIR", parent.path());
   for (int round = 0; round < 5; ++round) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
