@@ -21,14 +21,13 @@ std::uint64_t FileBytes(const PageStoreOptions& store) {
 
 absl::StatusOr<DiskRates> MeasureDrive(const PageStoreOptions& store,
                                        const std::string& directory) {
-  const absl::StatusOr<DiskRates> rates =
-      MeasureDiskRates({.directory = directory,
-                        .file_bytes = FileBytes(store),
-                        .keep_free_bytes = store.keep_free_bytes,
-                        .block_bytes = kBlockBytes,
-                        .queue_depth = 8,
-                        .milliseconds = 45,
-                        .disable_io_uring = store.disable_io_uring});
+  absl::StatusOr<DiskRates> rates = MeasureDiskRates({.directory = directory,
+                                                      .file_bytes = FileBytes(store),
+                                                      .keep_free_bytes = store.keep_free_bytes,
+                                                      .block_bytes = kBlockBytes,
+                                                      .queue_depth = 8,
+                                                      .milliseconds = 45,
+                                                      .disable_io_uring = store.disable_io_uring});
   if (!rates.ok()) return base::Annotate(rates.status(), "drive " + directory);
   return rates;
 }

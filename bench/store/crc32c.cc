@@ -73,10 +73,10 @@ __attribute__((target("sse4.2"))) std::uint64_t Rest(std::uint64_t crc,
 bool HasCrc32c() { return __builtin_cpu_supports("sse4.2") != 0; }
 
 std::uint32_t Crc32c(std::span<const std::byte> data) {
-  static const ShiftTable table;
+  static const ShiftTable kTable;
   std::uint64_t crc = 0xffffffff;
   for (; data.size() >= 3 * kBlock; data = data.subspan(3 * kBlock)) {
-    crc = ThreeBlocks(crc, data.data(), table);
+    crc = ThreeBlocks(crc, data.data(), kTable);
   }
   return ~static_cast<std::uint32_t>(Rest(crc, data));
 }
