@@ -27,8 +27,8 @@ namespace sluice::io {
 /// eventfd that the ring always has a read armed on.
 ///
 /// Never more in flight than queue_depth plus that read, so the completion queue, twice the size,
-/// cannot overflow. Where the kernel can, the ring is restricted to reads and writes, and knows the
-/// files of the options and registered memory by number.
+/// cannot overflow. Where the kernel can, the ring is restricted to what requests ask for, and
+/// knows the files of the options and registered memory by number.
 class UringEngine final : public IoEngine {
  public:
   explicit UringEngine(const IoEngineOptions& options);

@@ -57,7 +57,8 @@ absl::Status ProbeOperations(io_uring* ring) {
     supported = supported && io_uring_opcode_supported(probe, static_cast<int>(operation)) != 0;
   }
   io_uring_free_probe(probe);
-  if (!supported) return absl::UnimplementedError("io_uring lacks the read and write operations");
+  if (!supported)
+    return absl::UnimplementedError("io_uring lacks reading, writing, sync_file_range or fadvise");
   return absl::OkStatus();
 }
 
@@ -66,7 +67,7 @@ bool RegisterFiles(const std::vector<int>& files, io_uring* ring) {
   return io_uring_register_files(ring, files.data(), static_cast<unsigned>(files.size())) == 0;
 }
 
-/// From then on the ring does nothing but read and write, whoever gets hold of it.
+/// From then on the ring does nothing but kOperations, whoever gets hold of it.
 bool Restrict(io_uring* ring) {
   if (SLUICE_MUTANT("claim-the-restriction")) return true;
   std::vector<io_uring_restriction> rules;
@@ -95,7 +96,7 @@ absl::StatusOr<RingInfo> SetUp(const RingOptions& options, const RingKind& kind,
                 .features = kind.features};
   if (info.files_registered) info.features += ", registered files";
   if ((kind.flags & IORING_SETUP_R_DISABLED) == 0) return info;
-  if (Restrict(ring)) info.features += ", restricted to reads and writes";
+  if (Restrict(ring)) info.features += ", restricted to reads, writes, sync_file_range and fadvise";
   const int error = Register(ring, IORING_REGISTER_ENABLE_RINGS, nullptr, 0);
   if (error != 0) return base::StatusFromErrno(error, "IORING_REGISTER_ENABLE_RINGS");
   return info;

@@ -24,9 +24,9 @@ struct RingInfo {
 };
 
 /// Makes a ring that belongs to the calling thread, is not inherited by child processes, and does
-/// nothing but read and write; older kernels grant less of that. Errors: those of
-/// io_uring_queue_init, Unimplemented (reading and writing). Source: io_uring_setup(2),
-/// io_uring_register(2).
+/// nothing but read and write, write back and drop what the page cache holds (sync_file_range,
+/// fadvise); older kernels grant less of that. Errors: those of io_uring_queue_init, Unimplemented
+/// (one of these operations). Source: io_uring_setup(2), io_uring_register(2).
 absl::StatusOr<RingInfo> CreateRing(const RingOptions& options, io_uring* ring);
 
 }  // namespace sluice::io
