@@ -41,8 +41,8 @@ struct TierFencedEvent {
 };
 
 /// One of several drives of nvme failed several times in a row. It is written no more; its pages
-/// that have another copy are written elsewhere when they leave, the others are read from it as
-/// long as it gives them.
+/// that have another copy are written elsewhere when they leave, the others once they were read
+/// from it, as long as it gives them.
 struct DriveFencedEvent {
   std::string directory;
   absl::Status cause;

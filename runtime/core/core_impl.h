@@ -192,6 +192,7 @@ class Core::Impl {
   bool IsIdle(const Page& p, TierIndex tier) const;
   bool IsCandidate(const Page& p, TierIndex tier) const;
   static bool Dies(const Page& p);
+  static bool HasCopyBelow(const Page& p, TierIndex tier);
   bool FreeToLeave(const Page& p, TierIndex tier) const;
   bool MayDrop(const Page& p, TierIndex tier) const;
   Position UseAt(const Page& p, TierIndex tier) const;
@@ -218,6 +219,8 @@ class Core::Impl {
   bool StartEviction(TierIndex tier, PageIndex index, const Claim& claim);
   std::optional<FrameIndex> TakeForEviction(TierIndex tier, PageIndex index, const Claim& claim);
   bool MoverMakesWay(TierIndex tier, const Claim& claim) const;
+  void SetDoomedAside(PageIndex index);
+  void RestoreDoomed(PageIndex index);
   void EvictFree(TierIndex tier, PageIndex index, const Claim& claim);
   bool WantedUpTo(const Page& p, TierIndex tier, std::uint64_t arrival) const;
 

@@ -109,8 +109,9 @@ struct SetBudget {
   FrameIndex frames = 0;
 };
 
-/// What holds these frames of the last tier may soon be unreadable: pages that have another copy
-/// let go of the one there, so that they are written elsewhere when they leave. The others stay.
+/// What these frames of the last tier hold, or are being given, may soon be unreadable: pages that
+/// have another copy, now or once they were read, are written elsewhere when they leave, if the
+/// tier takes any. Until then they stay.
 struct AbandonCopies {
   std::vector<FrameIndex> frames;
 };

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <utility>
 
+#include "base/check.h"
 #include "runtime/core/core_impl.h"
 
 namespace sluice::core {
@@ -177,8 +179,11 @@ std::optional<FrameIndex> Core::Impl::TakeBelow(TierIndex tier,
       return state.pool.Take(index);
     }
   }
-  if (copy.state != CopyState::kNone) return std::nullopt;
-  return TakeForEviction(tier, index, claim);
+  const bool replaces = copy.state == CopyState::kValid && copy.doomed && copy.readers == 0;
+  if (copy.state != CopyState::kNone && !replaces) return std::nullopt;
+  const std::optional<FrameIndex> frame = TakeForEviction(tier, index, claim);
+  if (frame.has_value() && replaces) SetDoomedAside(index);
+  return frame;
 }
 
 /// Where an evicted page goes: a free frame; the transit way further down when it will be used no
@@ -227,19 +232,30 @@ void Core::Impl::On(const AbandonCopies& event) {
   const TierIndex tier = last_tier();
   for (const FrameIndex frame : event.frames) {
     const PageIndex index = tiers_[tier].pool.owner(frame);
-    if (index == kNoPage) continue;
-    Page& p = page(index);
-    const PageCopy& copy = p.copies[tier];
-    const bool idle = copy.readers == 0 && !copy.mapping && !PinnedAt(p, tier);
-    const bool another = std::any_of(p.copies.begin(), p.copies.begin() + tier, [](const auto& c) {
-      return c.state == CopyState::kValid;
-    });
-    if (copy.frame != frame || copy.state != CopyState::kValid || !idle || !another) continue;
-    DropCopy(index, tier);
-    Recheck(index);
-    ReconsiderGoal(index);
+    if (index == kNoPage || page(index).copies[tier].frame != frame) continue;
+    page(index).copies[tier].doomed = true;
     UpdateFacts(index);
   }
+}
+
+/// The doomed copy's place in the last tier is another frame's, which is about to be written.
+void Core::Impl::SetDoomedAside(PageIndex index) {
+  Page& p = page(index);
+  PageCopy& copy = p.copies[last_tier()];
+  SLUICE_CHECK(p.stale_frame == kNoFrame, "a page has at most one stale slot");
+  p.stale_frame = copy.frame;
+  p.stale_holds = true;
+  copy = PageCopy{};
+}
+
+/// That one was not written: the doomed copy is what there is.
+void Core::Impl::RestoreDoomed(PageIndex index) {
+  Page& p = page(index);
+  if (!std::exchange(p.stale_holds, false)) return;
+  PageCopy& copy = p.copies[last_tier()];
+  copy.frame = std::exchange(p.stale_frame, kNoFrame);
+  copy.state = CopyState::kValid;
+  copy.doomed = true;
 }
 
 void Core::Impl::EvictFree(TierIndex tier, PageIndex index, const Claim& claim) {

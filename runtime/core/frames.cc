@@ -125,6 +125,7 @@ void Core::Impl::DropStale(PageIndex index) {
   Emit(DropFrame{index, last_tier(), p.stale_frame, false});
   GiveFrame(last_tier(), p.stale_frame, p);
   p.stale_frame = kNoFrame;
+  p.stale_holds = false;
 }
 
 void Core::Impl::DropHeld(PageIndex index) {
@@ -142,7 +143,7 @@ void Core::Impl::LeaveTransit(PageIndex index) {
   for (TierIndex t = 0; t < last_tier(); ++t) {
     const PageCopy& copy = p.copies[t];
     const bool idle = copy.state == CopyState::kValid && copy.readers == 0 && !copy.mapping;
-    if (!copy.transit || !idle || !FreeToLeave(p, t)) continue;
+    if (!copy.transit || !idle || !(FreeToLeave(p, t) || HasCopyBelow(p, t))) continue;
     DropCopy(index, t);
     Recheck(index);
     UpdateFacts(index);
@@ -187,11 +188,19 @@ bool Core::Impl::Dies(const Page& p) {
   return !p.queue.empty() && p.queue.front()->ticket->kind != TicketKind::kAcquire;
 }
 
-/// Nothing is written for it, now or later: it is dead, or valid further down.
-bool Core::Impl::FreeToLeave(const Page& p, TierIndex tier) const {
-  if (p.copies[tier].state == CopyState::kPlaced || !p.content || p.file_home) return true;
+bool Core::Impl::HasCopyBelow(const Page& p, TierIndex tier) {
   return std::any_of(p.copies.begin() + tier + 1, p.copies.end(), [](const PageCopy& copy) {
     return copy.state == CopyState::kValid;
+  });
+}
+
+/// Nothing is written for it, now or later: it is dead, or valid further down. A doomed copy counts
+/// only while there is nowhere else to go.
+bool Core::Impl::FreeToLeave(const Page& p, TierIndex tier) const {
+  if (p.copies[tier].state == CopyState::kPlaced || !p.content || p.file_home) return true;
+  const bool fenced = tiers_[last_tier()].fenced;
+  return std::any_of(p.copies.begin() + tier + 1, p.copies.end(), [&](const PageCopy& copy) {
+    return copy.state == CopyState::kValid && (!copy.doomed || fenced);
   });
 }
 

@@ -343,6 +343,7 @@ void Core::Impl::AbandonTarget(const Task& task) {
   }
   GiveFrame(task.target, target.frame, p);
   target = PageCopy{};
+  if (task.target == last_tier()) RestoreDoomed(task.page);
   DropHeld(task.page);
   if (task.kind == TaskKind::kFill) return;
   PageCopy& source = p.copies[task.source];

@@ -28,6 +28,7 @@ struct PageCopy {
   bool mapped = false;
   bool leaving = false;  ///< to be dropped when its page-out is done
   bool transit = false;  ///< sits in a transit frame
+  bool doomed = false;   ///< may soon be unreadable: another is to take its place
   Direction transit_direction = Direction::kIn;
   bool known = false;      ///< the policy knows it as being here,
   bool candidate = false;  ///< and as evictable
@@ -94,6 +95,8 @@ struct Page {
   std::array<std::uint8_t, kTiersMax> bring_failures{};
   /// The last tier's slot of an older generation, kept until a newer one is acknowledged.
   FrameIndex stale_frame = kNoFrame;
+  /// It is of no older one, but of a doomed copy that is being replaced.
+  bool stale_holds = false;
   /// A frame held at `held_tier` for a page-in that passes a transit frame.
   FrameIndex held_frame = kNoFrame;
   TierIndex held_tier = kNoTier;

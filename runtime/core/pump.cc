@@ -138,7 +138,7 @@ void Core::Impl::ContinueTransit(PageIndex index, TierIndex tier) {
   const bool comes = copy.transit_direction == Direction::kIn;
   if (wanted && (comes || goes_down)) return;  // its ticket or goal moves it
   if (!wanted) DropHeld(index);
-  if (MayDrop(p, tier)) {
+  if (MayDrop(p, tier) || (comes && HasCopyBelow(p, tier))) {
     DropCopy(index, tier);
     Recheck(index);
     UpdateFacts(index);

@@ -27,6 +27,12 @@ class FaultsTest : public CoreFixture {
     });
   }
   void FailNothing() { driver().set_fault(nullptr); }
+  /// Of the last of two tiers, every frame.
+  void AbandonAll() {
+    AbandonCopies event;
+    for (FrameIndex frame = 0; frame < 64; ++frame) event.frames.push_back(frame);
+    driver().Send(event);
+  }
 };
 
 TEST_F(FaultsTest, LostPageFailsReadersAndOverwriteHeals) {
@@ -73,6 +79,78 @@ TEST_F(FaultsTest, ReproduciblePageIsReproduced) {
   ASSERT_EQ(Select<StartFill>(actions).size(), 1u);
   EXPECT_EQ(Select<StartFill>(actions)[0].kind, FillKind::kReproduce);
   EXPECT_TRUE(Granted(reader));
+}
+
+TEST_F(FaultsTest, AnAbandonedCopyStaysUntilThereIsAnother) {
+  StartTwoTiers(1);
+  Create(2, 1);
+  WriteDown(0, 1);
+  const FrameIndex first = Select<StartCopy>(RunOp({Read(0)})).front().source_frame;
+  EXPECT_EQ(CopiesOut(RunOp({Read(1)})), 0u) << "it is clean";
+  AbandonAll();
+  EXPECT_TRUE(Resident(0, 1)) << "it is the only one";
+  RunOp({Read(0)});
+  const std::vector<Action> leaves = RunOp({Read(1)});
+  ASSERT_EQ(CopiesOut(leaves), 1u) << "it is written elsewhere";
+  const DropFrame old{.page = 0, .tier = 1, .frame = first};
+  EXPECT_EQ(Select<DropFrame>(leaves).front(), old) << "once the other is there";
+  RunOp({Read(0)});
+  EXPECT_EQ(CopiesOut(RunOp({Read(1)})), 0u) << "where it is safe";
+}
+
+TEST_F(FaultsTest, ACopyOnItsWayToAnAbandonedFrameIsMadeAgainOnceItWasRead) {
+  StartTwoTiers(1);
+  Create(2, 1);
+  RunOp({Write(0)});
+  const TicketNumber other = Acquire({Read(1)});
+  ASSERT_EQ(CopiesOut(actions()), 1u);
+  AbandonAll();
+  driver().Drain();
+  ASSERT_TRUE(Granted(other));
+  Release(other);
+  ASSERT_TRUE(Resident(0, 1));
+  for (const std::size_t copies : {1, 0}) {
+    RunOp({Read(0)});
+    EXPECT_EQ(CopiesOut(RunOp({Read(1)})), copies);
+  }
+}
+
+TEST_F(FaultsTest, ACleanCopyOnItsWayToAnAbandonedFrameIsMadeAgain) {
+  Start({.frames = {2, 64}, .policy = "lru", .clean_share = 1});
+  Create(2, 1);
+  const TicketNumber writer = Acquire({Write(0)});
+  driver().Drain();
+  Release(writer);
+  ASSERT_EQ(CopiesOut(actions()), 1u);
+  AbandonAll();
+  EXPECT_EQ(CopiesOut(driver().Drain()), 1u);
+  EXPECT_TRUE(Resident(0, 0) && Resident(0, 1));
+}
+
+TEST_F(FaultsTest, AnAbandonedCopyIsGoodEnoughWhileNothingIsTaken) {
+  StartTwoTiers(2);
+  Create(4, 1);
+  RunOp({Write(0)});
+  RunOp({Read(1)});
+  RunOp({Read(2)});
+  ASSERT_FALSE(Resident(0, 0));
+  RunOp({Write(1)});
+  FailCopiesTo(1, FailureKind::kTargetFull);
+  const TicketNumber both = Acquire({Read(2), Read(3)});
+  EXPECT_EQ(Select<FenceTier>(driver().Drain()).size(), 1u);
+  EXPECT_EQ(FailureOf(both).reason, TicketFailure::kTierFull);
+  AbandonAll();
+  RunOp({Read(0)});
+  RunOp({Read(2)});
+  EXPECT_TRUE(Resident(0, 1) && !Resident(0, 0)) << "it could not be written elsewhere";
+  FailNothing();
+  Acquire({Read(2), Read(3)});  // fails still, and then the tier is tried again
+  driver().Drain();
+  RunOp({Read(0)});
+  RunOp({Read(1)});
+  EXPECT_GE(CopiesOut(RunOp({Read(2), Read(3)})), 1u) << "it is written elsewhere";
+  RunOp({Read(0), Read(1)});
+  EXPECT_EQ(CopiesOut(RunOp({Read(2), Read(3)})), 0u);
 }
 
 TEST_F(FaultsTest, OtherCopyHealsALostOne) {
