@@ -82,6 +82,7 @@ class PageOperation : public Transfer {
   }
 
   bool buffered() const { return place_.file->buffered; }
+  WriteBackLine& write_backs() { return context_.WriteBacksOf(*place_.file); }
 
   void DropFromCache(std::byte* data) {
     const std::uint64_t begin = place_.offset;
@@ -115,7 +116,7 @@ class PageOperation : public Transfer {
   DoneFn done_;
 };
 
-class WriteOperation final : public PageOperation {
+class WriteOperation final : public PageOperation, private WriteBackLine::Page {
  public:
   WriteOperation(StoreContext& context,
                  const PageAddress& address,
@@ -126,8 +127,8 @@ class WriteOperation final : public PageOperation {
   /// The disk writes while a worker hashes; whoever is last ends the operation.
   static void Start(WriteOperation* operation) {
     StoreContext& context = operation->context_;
-    // The engine only reads what it writes.
-    operation->TransferPage(IoDirection::kWrite, const_cast<std::byte*>(operation->data_.data()));
+    if (operation->buffered()) operation->write_backs().Begin(operation);
+    operation->Move(IoDirection::kWrite);
     // Still there: the hash is missing.
     RunOnWorker(context, [operation] { operation->Hash(); });
   }
@@ -138,22 +139,37 @@ class WriteOperation final : public PageOperation {
     EndPart(ThreadRole::kWorker);
   }
 
+  // The engine only reads what it writes.
+  std::byte* memory() const { return const_cast<std::byte*>(data_.data()); }
+
+  void Move(IoDirection step) {
+    step_ = step;
+    TransferPage(step, memory());
+  }
+
   /// In a buffered file a page is written when the medium has it, and then leaves the page cache:
   /// an error of the medium is heard here, and the cache holds no more than what is in flight.
   void OnTransferred(const TransferResult& result) override {
     if (step_ == IoDirection::kDropCache) return EndPart(ThreadRole::kIoThread);
     result_ = result;
-    if (!buffered() || SLUICE_MUTANT("leave-it-to-the-page-cache") ||
-        result.kind != TransferResult::Kind::kDone) {
+    if (!buffered() || SLUICE_MUTANT("leave-it-to-the-page-cache")) {
       return EndPart(ThreadRole::kIoThread);
     }
-    auto* const data = const_cast<std::byte*>(data_.data());
-    if (step_ == IoDirection::kWrite) {
-      step_ = IoDirection::kWriteBack;
-      return TransferPage(step_, data);
-    }
+    const bool done = result.kind == TransferResult::Kind::kDone;
+    if (!in_turn_) return done ? write_backs().Join(this) : EndPart(ThreadRole::kIoThread);
+    if (done && step_ == IoDirection::kWrite) return Move(IoDirection::kWriteBack);
+    write_backs().Leave(done ? WriteBackLine::Outcome::kDone : WriteBackLine::Outcome::kFailed);
+  }
+
+  void TakeTurn(WriteBackLine::Turn turn) override {
+    in_turn_ = true;
+    Move(turn == WriteBackLine::Turn::kWriteAgain ? IoDirection::kWrite : IoDirection::kWriteBack);
+  }
+
+  void EndTurns() override {
+    if (result_.kind != TransferResult::Kind::kDone) return EndPart(ThreadRole::kIoThread);
     step_ = IoDirection::kDropCache;
-    DropFromCache(data);
+    DropFromCache(memory());
   }
 
   void EndPart(ThreadRole role) {
@@ -161,15 +177,13 @@ class WriteOperation final : public PageOperation {
   }
 
   void End(ThreadRole role) {
-    if (result_.kind != TransferResult::Kind::kDone && SLUICE_MUTANT("keep-a-failed-write")) {
+    const bool done = result_.kind == TransferResult::Kind::kDone;
+    if (done || SLUICE_MUTANT("keep-a-failed-write")) {
       context_.slots.EndWrite(address_.slot, address_.identity, checksum_);
-      return Finish(DescribeStop(result_), role);
-    }
-    if (result_.kind != TransferResult::Kind::kDone) {
+    } else {
       context_.slots.AbandonWrite(address_.slot);
-      return Finish(DescribeStop(result_), role);
     }
-    context_.slots.EndWrite(address_.slot, address_.identity, checksum_);
+    if (!done) return Finish(DescribeStop(result_), role);
     context_.counters.writes.fetch_add(1, std::memory_order_relaxed);
     Finish(absl::OkStatus(), role);
   }
@@ -185,6 +199,7 @@ class WriteOperation final : public PageOperation {
   const std::span<const std::byte> data_;
   std::uint64_t checksum_ = 0;
   IoDirection step_ = IoDirection::kWrite;
+  bool in_turn_ = false;  ///< of the write-backs of its file, once it was written
   TransferResult result_;
   std::atomic<int> parts_{2};
 };

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "base/timer.h"
 #include "base/worker_pool.h"
@@ -12,6 +13,7 @@
 #include "io/slot_table.h"
 #include "io/spill_files.h"
 #include "io/transfer.h"
+#include "io/write_back_line.h"
 
 namespace sluice::io {
 
@@ -24,12 +26,17 @@ struct StoreCounters {
 
 /// What the operations of one store share. Threads: any.
 struct StoreContext {
+  WriteBackLine& WriteBacksOf(const IoFile& file) {
+    return write_backs[static_cast<std::size_t>(&file - files.files().data())];
+  }
+
   IoEngine& engine;
   const SpillFiles& files;
   base::WorkerPool& workers;
   const std::uint64_t page_bytes;
   const base::Backoff backoff;
-  base::Timer& timer;  ///< of the pauses between attempts
+  base::Timer& timer;                      ///< of the pauses between attempts
+  std::vector<WriteBackLine> write_backs;  ///< of each file
   SlotTable slots;
   Admission admission;
   StoreCounters counters{};

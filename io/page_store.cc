@@ -78,6 +78,7 @@ FilePageStore::FilePageStore(const PageStoreOptions& options,
                .page_bytes = options.page_bytes,
                .backoff = options.backoff,
                .timer = *timer_,
+               .write_backs = std::vector<WriteBackLine>(files_->files().size()),
                .slots = SlotTable(options.slots),
                .admission = Admission(options.operations_max)} {}
 

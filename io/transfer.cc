@@ -56,6 +56,7 @@ void Transfer::Fail(int error_number) {
 
 bool Transfer::IsTransient(int error_number) const {
   if (SLUICE_MUTANT("drop-the-retry")) return false;
+  if (command.direction == IoDirection::kWriteBack) return false;
   if (command.direction == IoDirection::kRead) return !SLUICE_MUTANT("one-attempt-for-reads");
   return error_number == EINTR || error_number == EAGAIN || error_number == ENOMEM;
 }

@@ -33,6 +33,7 @@ struct TransferCounters {
 /// - EINTR, EAGAIN and ENOMEM, and every error of a read, which changes nothing, are tried again
 ///   after a pause: at most `backoff.attempts_max` attempts that move nothing, in all. The pauses
 ///   are the timer's: other requests go on meanwhile.
+/// - An error of a write-back is final: the kernel tells it once, so asking again proves nothing.
 /// - 0 bytes before the end: the file was truncated.
 /// - Everything else is final.
 class Transfer : private IoRequest {

@@ -160,5 +160,14 @@ TEST_F(TransferTest, OtherErrorsAreFinalAtOnce) {
   }
 }
 
+/// The kernel tells it once: the next attempt would hear of no error.
+TEST_F(TransferTest, AnyErrorOfAWriteBackIsFinal) {
+  for (const int error : {EIO, ENOSPC, ENOMEM, EAGAIN, EINTR}) {
+    const TransferResult result = Run(IoDirection::kWriteBack, {-error});
+    EXPECT_EQ(result.kind, Kind::kFailed);
+    EXPECT_EQ(result.error_number, error);
+  }
+}
+
 }  // namespace
 }  // namespace sluice::io

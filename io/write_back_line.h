@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "base/mutex.h"
+
+namespace sluice::io {
+
+/// The write-backs of one buffered file, in turns. The kernel tells an error of the medium once, to
+/// whoever asks first about any bytes of the file: so a page is on the medium only if no error was
+/// told to anybody between its write and the end of a turn after it. Else nobody knows whose the
+/// error was, and each page that it may be about is written once more, alone, and then speaks for
+/// itself. Threads: any. Source: sync_file_range(2), errseq_t of the kernel.
+class WriteBackLine {
+ public:
+  enum class Turn : std::uint8_t {
+    kWriteBack,   ///< have the page written back, beside others
+    kWriteAgain,  ///< write it again, then have it written back
+  };
+  enum class Outcome : std::uint8_t { kDone, kFailed };
+
+  class Page {
+   public:
+    /// The page's turn begins. It ends with Leave.
+    virtual void TakeTurn(Turn turn) = 0;
+    /// There are no more turns: what the last one came to holds. May destroy this.
+    virtual void EndTurns() = 0;
+
+   protected:
+    ~Page() = default;
+
+   private:
+    friend class WriteBackLine;
+    std::uint64_t errors_before_ = 0;
+    bool alone_ = false;
+  };
+
+  /// Before the page is written.
+  void Begin(Page* page);
+  /// It was written: it waits for its turn.
+  void Join(Page* page);
+  /// The turn of one page is over.
+  void Leave(Outcome outcome);
+
+ private:
+  std::vector<Page*> NextTurn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<Page*> EndTurn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void Start(const std::vector<Page*>& pages);
+
+  base::Mutex mutex_;
+  std::uint64_t errors_ ABSL_GUARDED_BY(mutex_) = 0;  ///< turns in which one was told
+  std::vector<Page*> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Page*> again_ ABSL_GUARDED_BY(mutex_);  ///< each waits for a turn of its own
+  std::vector<Page*> turn_ ABSL_GUARDED_BY(mutex_);  ///< whose turn it is
+  std::size_t unfinished_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool failed_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace sluice::io
