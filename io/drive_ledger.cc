@@ -106,7 +106,7 @@ DriveLedger::WriteEnd DriveLedger::EndWrite(WriteAttempt* attempt,
   if (status.ok()) {
     places_.Acknowledge(attempt->slot);
   } else {
-    if (SpeaksAgainstDrive(status)) places_.Doubt(attempt->slot);
+    if (WriteSpeaksAgainstDrive(status)) places_.Doubt(attempt->slot);
     places_.Forget(attempt->slot);
   }
   places_.RemoveUser(attempt->slot);

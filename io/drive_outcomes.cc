@@ -2,13 +2,23 @@
 
 #include "base/status.h"
 #include "fmt/format.h"
+#include "io/medium_fault.h"
 #include "io/mutants.h"
 
 namespace sluice::io {
 
-bool DriveOutcomes::Note(const absl::Status& status, bool may_fence, int* errors) {
-  if (status.ok()) *errors = 0;
-  if (!SpeaksAgainstDrive(status) || fenced_) return false;
+bool DriveOutcomes::NoteWrite(const absl::Status& status, bool may_fence) {
+  if (status.ok()) write_errors_ = 0;
+  return WriteSpeaksAgainstDrive(status) && NoteError(&write_errors_, may_fence);
+}
+
+bool DriveOutcomes::NoteRead(const absl::Status& status, bool may_fence) {
+  if (status.ok()) read_errors_ = 0;
+  return ReadSpeaksAgainstDrive(status) && NoteError(&read_errors_, may_fence);
+}
+
+bool DriveOutcomes::NoteError(int* errors, bool may_fence) {
+  if (fenced_) return false;
   fenced_ = ++*errors >= errors_to_fence_ && may_fence && !SLUICE_MUTANT("never-fence");
   return fenced_;
 }
@@ -17,12 +27,14 @@ absl::Status DriveOutcomes::CauseOf(const absl::Status& last) const {
   return base::Annotate(last, fmt::format("{} errors in a row, the last", errors_to_fence_));
 }
 
-bool SpeaksAgainstDrive(const absl::Status& status) {
-  return absl::IsInternal(status) || absl::IsDataLoss(status);
+bool WriteSpeaksAgainstDrive(const absl::Status& status) { return absl::IsInternal(status); }
+
+bool ReadSpeaksAgainstDrive(const absl::Status& status) {
+  return absl::IsDataLoss(status) && !IsWithoutIo(status);
 }
 
 bool OthersMayTake(const absl::Status& status) {
-  return SpeaksAgainstDrive(status) || absl::IsUnavailable(status) ||
+  return WriteSpeaksAgainstDrive(status) || absl::IsUnavailable(status) ||
          absl::IsResourceExhausted(status);
 }
 

@@ -13,19 +13,15 @@ class DriveOutcomes {
 
   // True for the outcome, if any, that fences the drive; `may_fence` is false for the last one
   // left.
-  bool NoteWrite(const absl::Status& status, bool may_fence = true) {
-    return Note(status, may_fence, &write_errors_);
-  }
-  bool NoteRead(const absl::Status& status, bool may_fence = true) {
-    return Note(status, may_fence, &read_errors_);
-  }
+  bool NoteWrite(const absl::Status& status, bool may_fence = true);
+  bool NoteRead(const absl::Status& status, bool may_fence = true);
 
   bool fenced() const { return fenced_; }
   /// Why, of the outcome that did.
   absl::Status CauseOf(const absl::Status& last) const;
 
  private:
-  bool Note(const absl::Status& status, bool may_fence, int* errors);
+  bool NoteError(int* errors, bool may_fence);
 
   const int errors_to_fence_;
   // Two counters: a drive may take pages and give none back.
@@ -34,8 +30,12 @@ class DriveOutcomes {
   bool fenced_ = false;
 };
 
-/// Whether an error speaks against the drive, not against the call, the moment or the space.
-bool SpeaksAgainstDrive(const absl::Status& status);
+/// Whether the error of a write speaks against the drive, not against the call, the moment or the
+/// space.
+bool WriteSpeaksAgainstDrive(const absl::Status& status);
+/// Whether the drive was asked for a page and has lost it. Every other error of a read leaves the
+/// page where it is.
+bool ReadSpeaksAgainstDrive(const absl::Status& status);
 /// Whether another drive may take what one refused with this.
 bool OthersMayTake(const absl::Status& status);
 

@@ -154,7 +154,7 @@ void DriveSet::Tell(std::optional<FencedDrive> fenced) const {
 
 /// Names the drive where there are several; the slot that the status may name is the drive's own.
 absl::Status DriveSet::OnDrive(const Place& place, absl::Status status) const {
-  UnmarkMediumFault(&status);
+  Unmark(&status);
   if (status.ok() || stores_.size() == 1) return status;
   return base::Annotate(status, "drive " + options_.directories[place.drive]);
 }

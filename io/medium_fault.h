@@ -10,7 +10,14 @@ namespace sluice::io {
 
 absl::Status MarkMediumFault(absl::Status status);
 bool IsMediumFault(const absl::Status& status);
-/// For those above, who cannot do anything about the slot.
-void UnmarkMediumFault(absl::Status* status);
+
+// One that was found without asking the drive says nothing about it: the slot holds another page
+// than the one asked for.
+
+absl::Status MarkWithoutIo(absl::Status status);
+bool IsWithoutIo(const absl::Status& status);
+
+/// Takes off either mark, for those above, who cannot do anything about the slot.
+void Unmark(absl::Status* status);
 
 }  // namespace sluice::io

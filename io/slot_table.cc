@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/strings.h"
 #include "fmt/format.h"
+#include "io/medium_fault.h"
 #include "io/mutants.h"
 
 namespace sluice::io {
@@ -50,8 +51,8 @@ absl::StatusOr<std::uint64_t> SlotTable::BeginRead(SlotIndex slot, const PageIde
         fmt::format("slot {}: holds no acknowledged page, wanted {}", slot, ToString(identity))));
   }
   if (entry.identity != identity && !SLUICE_MUTANT("any-page-of-the-slot-will-do")) {
-    return absl::DataLossError(base::ToAbsl(fmt::format(
-        "slot {}: wanted {}, holds {}", slot, ToString(identity), ToString(entry.identity))));
+    return MarkWithoutIo(absl::DataLossError(base::ToAbsl(fmt::format(
+        "slot {}: wanted {}, holds {}", slot, ToString(identity), ToString(entry.identity)))));
   }
   ++entry.readers;
   return entry.checksum;

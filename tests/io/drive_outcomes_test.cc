@@ -1,6 +1,7 @@
 #include "io/drive_outcomes.h"
 
 #include "gtest/gtest.h"
+#include "io/medium_fault.h"
 #include "tests/support/status_matchers.h"
 
 namespace sluice::io {
@@ -34,6 +35,15 @@ TEST(DriveOutcomesTest, TheLastDriveIsNotFenced) {
   EXPECT_FALSE(outcomes.NoteWrite(absl::InternalError("EIO"), /*may_fence=*/false));
   EXPECT_FALSE(outcomes.fenced());
   EXPECT_TRUE(outcomes.NoteWrite(absl::InternalError("EIO"), /*may_fence=*/true));
+}
+
+TEST(DriveOutcomesTest, OfReadsOnlyThoseThatLoseAPageCount) {
+  DriveOutcomes outcomes(1);
+  EXPECT_FALSE(outcomes.NoteRead(absl::InternalError("EBADF")));
+  EXPECT_FALSE(outcomes.NoteRead(absl::UnavailableError("EAGAIN")));
+  EXPECT_FALSE(outcomes.NoteRead(MarkWithoutIo(absl::DataLossError("holds another"))));
+  EXPECT_FALSE(outcomes.fenced());
+  EXPECT_TRUE(outcomes.NoteRead(MarkMediumFault(absl::DataLossError("EIO"))));
 }
 
 TEST(DriveOutcomesTest, WhatSaysNothingAboutTheDriveDoesNotFence) {

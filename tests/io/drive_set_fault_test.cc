@@ -8,6 +8,7 @@
 
 #include "gtest/gtest.h"
 #include "io/drive_set.h"
+#include "io/medium_fault.h"
 #include "tests/io/drive_set_fixture.h"
 #include "tests/support/page_buffer.h"
 #include "tests/support/status_matchers.h"
@@ -98,6 +99,21 @@ TEST_F(DriveSetFaultTest, ADriveThatTakesPagesAndGivesNoneBackIsFenced) {
     ASSERT_THAT(Write(20 + slot, 1), IsOk());
   }
   EXPECT_EQ(fenced().size(), 1u);
+}
+
+TEST_F(DriveSetFaultTest, ReadsThatLoseNoPageFenceNobody) {
+  Open(2, 20);
+  for (SlotIndex slot = 0; slot < 10; ++slot) ASSERT_THAT(Write(slot, 1), IsOk());
+  drives_[0]->read_error = drives_[1]->read_error = EBADF;
+  for (SlotIndex slot = 0; slot < 10; ++slot) EXPECT_THAT(Read(slot, 1), HasCode(Code::kInternal));
+  drives_[0]->read_error = drives_[1]->read_error = 0;
+  for (SlotIndex slot = 0; slot < 10; ++slot) {
+    const absl::Status status = Read(slot, 2);
+    EXPECT_THAT(status, IsStatus(Code::kDataLoss, "generation 2, holds")) << "the drive holds it";
+    EXPECT_FALSE(IsWithoutIo(status)) << "nobody above knows of marks";
+  }
+  EXPECT_TRUE(fenced().empty());
+  for (SlotIndex slot = 0; slot < 10; ++slot) EXPECT_THAT(Read(slot, 1), IsOk());
 }
 
 TEST_F(DriveSetFaultTest, ADriveAloneIsNeverFenced) {
