@@ -98,23 +98,35 @@ DriveLedger::WriteEnd DriveLedger::EndWrite(WriteAttempt* attempt,
                                             const absl::Status& status,
                                             Clock::time_point now) {
   WriteEnd end;
+  const SlotIndex slot = attempt->slot;
   const std::uint32_t drive = attempt->place.drive;
   EndOnMeter(drive, status, now);
-  if (drives_[drive].outcomes.NoteWrite(status, MayFence(drive)))
-    end.fenced = Fenced(drive, status);
-  const bool wanted = places_.FindOnItsWay(attempt->slot).has_value();
-  if (status.ok()) {
-    places_.Acknowledge(attempt->slot);
+  const bool fences = drives_[drive].outcomes.NoteWrite(status, MayFence(drive));
+  end.again = Leaves(*attempt, status) && HasOtherDrive(attempt);
+  if (status.ok() && !end.again) {
+    places_.Acknowledge(slot);
   } else {
-    if (WriteSpeaksAgainstDrive(status)) places_.Doubt(attempt->slot);
-    places_.Forget(attempt->slot);
+    if (WriteSpeaksAgainstDrive(status)) places_.Doubt(slot);
+    places_.Forget(slot);
   }
-  places_.RemoveUser(attempt->slot);
-  if (!wanted || !OthersMayTake(status) || SLUICE_MUTANT("no-other-drive")) return end;
-  attempt->refused.resize(drives_.size());
-  attempt->refused[drive] = true;
-  end.again = Take(attempt, now);
+  places_.RemoveUser(slot);
+  if (end.again) Take(attempt, now);
+  if (fences) end.fenced = Fenced(drive, status);
   return end;
+}
+
+/// Whether the page of an attempt that has ended is wanted still, and better on another drive.
+bool DriveLedger::Leaves(const WriteAttempt& attempt, const absl::Status& status) const {
+  if (!places_.FindOnItsWay(attempt.slot).has_value()) return false;
+  if (status.ok()) return drives_[attempt.place.drive].outcomes.fenced();
+  return OthersMayTake(status) && !SLUICE_MUTANT("no-other-drive");
+}
+
+/// Whether there is one that has not refused the page; the attempt's own has now.
+bool DriveLedger::HasOtherDrive(WriteAttempt* attempt) const {
+  attempt->refused.resize(drives_.size());
+  attempt->refused[attempt->place.drive] = true;
+  return ChooseDrive(attempt->refused).has_value();
 }
 
 absl::StatusOr<Place> DriveLedger::BeginRead(SlotIndex slot, Clock::time_point now) {

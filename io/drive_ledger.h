@@ -37,6 +37,7 @@ class DriveLedger {
     bool again = false;  ///< the attempt has another place, where it begins now
     std::optional<FencedDrive> fenced;
   };
+  /// A page that its drive refused, or took when it had failed already, goes to another with room.
   WriteEnd EndWrite(WriteAttempt* attempt, const absl::Status& status, Clock::time_point now);
 
   /// Where a page is. Errors: InvalidArgument (no such slot), NotFound (nothing acknowledged).
@@ -64,6 +65,8 @@ class DriveLedger {
   absl::Status CheckSlot(SlotIndex slot) const;
   absl::Status NoRoom(SlotIndex slot) const;
   bool Take(WriteAttempt* attempt, Clock::time_point now);
+  bool Leaves(const WriteAttempt& attempt, const absl::Status& status) const;
+  bool HasOtherDrive(WriteAttempt* attempt) const;
   std::optional<std::uint32_t> ChooseDrive(const std::vector<bool>& refused) const;
   void TakeTurn(std::uint32_t chosen, Clock::time_point now);
   void EndOnMeter(std::uint32_t drive, const absl::Status& status, Clock::time_point now);

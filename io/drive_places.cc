@@ -29,8 +29,8 @@ std::optional<Place> DrivePlaces::FindOnItsWay(SlotIndex slot) const {
 std::vector<SlotIndex> DrivePlaces::HeldBy(std::uint32_t drive) const {
   std::vector<SlotIndex> held;
   for (SlotIndex slot = 0; slot < entries_.size(); ++slot) {
-    const std::optional<Place> place = FindAcknowledged(slot);
-    if (place.has_value() && place->drive == drive) held.push_back(slot);
+    const Entry& entry = entries_[slot];
+    if (entry.taken && !entry.forgotten && entry.place.drive == drive) held.push_back(slot);
   }
   return held;
 }

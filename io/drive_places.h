@@ -29,7 +29,7 @@ class DrivePlaces {
   // None of either once it was forgotten.
   std::optional<Place> FindAcknowledged(SlotIndex slot) const;
   std::optional<Place> FindOnItsWay(SlotIndex slot) const;
-  /// Slots whose acknowledged page is on `drive`.
+  /// Slots whose page is on `drive`, acknowledged or on its way there.
   std::vector<SlotIndex> HeldBy(std::uint32_t drive) const;
 
   /// A free slot of `drive` becomes the place, with one user. REQUIRES: HasRoom(drive), the slot

@@ -13,9 +13,11 @@
 
 namespace sluice::io {
 
-/// Slots that a drive which failed still holds, and why it counts as failed.
+/// A drive that has failed, and why it counts as failed.
 struct FencedDrive {
   std::string directory;
+  /// Whose pages it holds, or may come to hold: those on their way to it stay there only where no
+  /// other drive has room.
   std::vector<SlotIndex> slots;
   absl::Status cause;
 };
@@ -39,7 +41,8 @@ struct DriveSetOptions {
 /// A page store over one drive or several, each a page store with a file, a ring and an I/O thread
 /// of its own. A slot's place is chosen anew at each write: drives are written in proportion to the
 /// rates that they show, so that one that slows down gets less. A write that a drive refuses goes
-/// to the next one; `done` hears an error only when all have refused it. A place that loses a page
+/// to the next one, as does one that a drive takes after it was fenced; `done` hears an error only
+/// when all have refused it. A write that is hastened stays so. A place that loses a page
 /// for good is retired: never used again, as each drive has a few to spare. One drive alone is
 /// never fenced.
 ///

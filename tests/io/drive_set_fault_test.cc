@@ -21,6 +21,7 @@ using testing::FakeDrive;
 using testing::HasCode;
 using testing::IsOk;
 using testing::IsStatus;
+using testing::Outcome;
 using testing::PageBuffer;
 using Code = absl::StatusCode;
 
@@ -114,6 +115,33 @@ TEST_F(DriveSetFaultTest, ReadsThatLoseNoPageFenceNobody) {
   }
   EXPECT_TRUE(fenced().empty());
   for (SlotIndex slot = 0; slot < 10; ++slot) EXPECT_THAT(Read(slot, 1), IsOk());
+}
+
+TEST_F(DriveSetFaultTest, AWriteThatEndsWellOnADriveThatHasFailedMovesOn) {
+  Open(2, 20);
+  std::vector<Outcome> outcomes;
+  HoldWritesOfAFailingDrive(&outcomes);
+  gates_[0]->Open();
+  for (const SlotIndex slot : {0, 2, 4, 6}) EXPECT_THAT(outcomes[slot].Get(), IsOk());
+  ASSERT_EQ(fenced().size(), 1u);
+  EXPECT_EQ(writes(0), 1u) << "it took the last";
+  EXPECT_EQ(writes(1), 8u);
+  drives_[0]->read_error = EIO;
+  for (SlotIndex slot = 0; slot < 8; ++slot) EXPECT_THAT(Read(slot, 1), IsOk()) << slot;
+}
+
+TEST_F(DriveSetFaultTest, AWriteThatEndsWellOnADriveThatHasFailedIsNamedWhereNoOtherHasRoom) {
+  Open(2, 8);  // with a spare one each, the second has room for one of the four
+  std::vector<Outcome> outcomes;
+  HoldWritesOfAFailingDrive(&outcomes);
+  gates_[0]->Open();
+  EXPECT_THAT(outcomes[0].Get(), IsOk());
+  EXPECT_THAT(outcomes[2].Get(), HasCode(Code::kInternal));
+  EXPECT_THAT(outcomes[4].Get(), HasCode(Code::kInternal));
+  EXPECT_THAT(outcomes[6].Get(), IsOk());
+  ASSERT_EQ(fenced().size(), 1u);
+  EXPECT_EQ(fenced()[0].slots, std::vector<SlotIndex>{6});
+  for (const SlotIndex slot : {0, 1, 3, 5, 6, 7}) EXPECT_THAT(Read(slot, 1), IsOk()) << slot;
 }
 
 TEST_F(DriveSetFaultTest, ADriveAloneIsNeverFenced) {

@@ -117,6 +117,28 @@ void DriveSetFixture::WriteMany(int count, std::uint64_t generation) {
   done.wait();
 }
 
+void DriveSetFixture::HoldWritesOfAFailingDrive(std::vector<Outcome>* outcomes) {
+  gates_[0]->Close();
+  for (std::uint64_t place = 0; place < 3; ++place) drives_[0]->Break(place);
+  outcomes->resize(8);
+  for (SlotIndex slot = 0; slot < 8; ++slot) {
+    pages_.push_back(std::make_unique<PageBuffer>(kPage));
+    pages_.back()->Fill(slot + 1000);
+    set_->Write(slot, {1, slot, 1}, pages_.back()->span(), (*outcomes)[slot].Done());
+  }
+  gates_[0]->WaitForHeld(4);
+  for (const SlotIndex slot : {1, 3, 5, 7}) EXPECT_THAT((*outcomes)[slot].Get(), IsOk());
+  FinishHashing();
+}
+
+/// Every worker is past what was submitted before.
+void DriveSetFixture::FinishHashing() {
+  // Shared: a worker may still be inside when all have arrived.
+  const auto all = std::make_shared<std::latch>(3);
+  for (int i = 0; i < 2; ++i) workers_.Submit([all] { all->arrive_and_wait(); });
+  all->arrive_and_wait();
+}
+
 std::vector<FencedDrive> DriveSetFixture::fenced() const {
   base::MutexLock lock(mutex_);
   return fenced_;

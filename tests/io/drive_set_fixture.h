@@ -12,6 +12,7 @@
 #include "io/drive_set.h"
 #include "io/memory_engine.h"
 #include "tests/support/gated_engine.h"
+#include "tests/support/page_buffer.h"
 
 namespace sluice::testing {
 
@@ -69,6 +70,10 @@ class DriveSetFixture : public ::testing::Test {
   /// Keeps eight writes in flight until `count` are done.
   void WriteMany(int count, std::uint64_t generation);
 
+  /// Slots 0 to 7 of two drives. Those of the first drive, 0, 2, 4 and 6, are held back, with their
+  /// checksums made, until its gate opens; then three writes fail, which fences it, and that of
+  /// slot 6 ends well.
+  void HoldWritesOfAFailingDrive(std::vector<Outcome>* outcomes);
   std::vector<io::FencedDrive> fenced() const;
   std::uint64_t writes(std::size_t drive) const { return set_->stats().drives[drive].writes; }
 
@@ -78,9 +83,11 @@ class DriveSetFixture : public ::testing::Test {
   std::vector<GatedEngine*> gates_;
   mutable base::Mutex mutex_;
   std::vector<io::FencedDrive> fenced_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<PageBuffer>> pages_;  ///< of writes that are held back
   std::unique_ptr<io::PageStore> set_;
 
  private:
+  void FinishHashing();
   std::unique_ptr<io::PageStore> MakeStore(const io::DriveSetOptions& options);
 };
 

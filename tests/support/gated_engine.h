@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -22,6 +23,7 @@ class GatedEngine final : public io::IoEngine {
     {
       base::MutexLock lock(mutex_);
       hastened_.emplace_back(offset, bytes);
+      changed_.NotifyAll();
     }
     upstream_->Hasten(file, offset, bytes);
   }
@@ -31,6 +33,21 @@ class GatedEngine final : public io::IoEngine {
     return hastened_;
   }
 
+  /// False when there are not so many of them within seconds.
+  bool WaitForHastened(std::size_t count) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    base::MutexLock lock(mutex_);
+    while (hastened_.size() < count) {
+      if (!changed_.WaitUntil(mutex_, deadline)) return hastened_.size() >= count;
+    }
+    return true;
+  }
+
+  /// Holds requests back from now on.
+  void Close() {
+    base::MutexLock lock(mutex_);
+    open_ = false;
+  }
   /// Lets everything pass from now on.
   void Open() {
     std::vector<io::IoRequest*> held;
