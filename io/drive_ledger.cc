@@ -103,6 +103,7 @@ DriveLedger::WriteEnd DriveLedger::EndWrite(WriteAttempt* attempt,
   EndOnMeter(drive, status, now);
   const bool fences = drives_[drive].outcomes.NoteWrite(status, MayFence(drive));
   end.again = Leaves(*attempt, status) && HasOtherDrive(attempt);
+  const bool hastened = places_.FindHastened(slot).has_value();
   if (status.ok() && !end.again) {
     places_.Acknowledge(slot);
   } else {
@@ -111,6 +112,7 @@ DriveLedger::WriteEnd DriveLedger::EndWrite(WriteAttempt* attempt,
   }
   places_.RemoveUser(slot);
   if (end.again) Take(attempt, now);
+  if (end.again && hastened) places_.Hasten(slot);
   if (fences) end.fenced = Fenced(drive, status);
   return end;
 }

@@ -48,8 +48,10 @@ class DriveLedger {
                                      Clock::time_point now);
 
   void Forget(SlotIndex slot) { places_.Forget(slot); }
-  /// Where the page is that is being written; none when none is.
-  std::optional<Place> FindOnItsWay(SlotIndex slot) const { return places_.FindOnItsWay(slot); }
+  /// Somebody waits for the page that is being written, wherever it goes.
+  void Hasten(SlotIndex slot) { places_.Hasten(slot); }
+  /// Where the page is that is being written and waited for; none when none is.
+  std::optional<Place> FindHastened(SlotIndex slot) const { return places_.FindHastened(slot); }
   /// Without what the drive's store counts.
   DriveStats StatsOf(std::uint32_t drive) const;
 

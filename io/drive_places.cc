@@ -35,6 +35,14 @@ std::vector<SlotIndex> DrivePlaces::HeldBy(std::uint32_t drive) const {
   return held;
 }
 
+void DrivePlaces::Hasten(SlotIndex slot) {
+  if (FindOnItsWay(slot).has_value()) entries_[slot].hastened = true;
+}
+
+std::optional<Place> DrivePlaces::FindHastened(SlotIndex slot) const {
+  return entries_[slot].hastened ? FindOnItsWay(slot) : std::nullopt;
+}
+
 Place DrivePlaces::Take(SlotIndex slot, std::uint32_t drive) {
   SLUICE_CHECK(!entries_[slot].taken, "a slot has one place at a time");
   std::deque<SlotIndex>& free = free_[drive];

@@ -37,6 +37,10 @@ class DrivePlaces {
   Place Take(SlotIndex slot, std::uint32_t drive);
   /// REQUIRES: the slot has a place.
   void AddUser(SlotIndex slot) { ++entries_[slot].users; }
+  /// Somebody waits for the page on its way; nothing where there is none.
+  void Hasten(SlotIndex slot);
+  /// As FindOnItsWay, if somebody waits for it.
+  std::optional<Place> FindHastened(SlotIndex slot) const;
   /// The page that is on its way was acknowledged.
   void Acknowledge(SlotIndex slot) { entries_[slot].holds = true; }
 
@@ -57,6 +61,7 @@ class DrivePlaces {
     bool taken = false;
     bool forgotten = false;
     bool holds = false;  ///< its page was acknowledged
+    bool hastened = false;
     bool doubted = false;
     bool retired = false;
   };

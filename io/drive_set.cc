@@ -63,6 +63,7 @@ class DriveSet final : public PageStore {
   void StartWrite(WriteJob job);
   void OnWritten(WriteJob job, absl::Status status);
   void OnRead(const Place& place, SlotIndex slot, const absl::Status& status);
+  void HastenOnItsWay(SlotIndex slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Tell(std::optional<FencedDrive> fenced) const;
   absl::Status OnDrive(const Place& place, absl::Status status) const;
   void Refuse(absl::Status status, DoneFn done);
@@ -95,6 +96,7 @@ void DriveSet::Write(SlotIndex slot,
 }
 
 void DriveSet::StartWrite(WriteJob job) {
+  const SlotIndex slot = job.attempt.slot;
   const Place place = job.attempt.place;
   const PageIdentity identity = job.identity;
   const std::span<const std::byte> data = job.data;
@@ -102,6 +104,9 @@ void DriveSet::StartWrite(WriteJob job) {
       place.slot, identity, data, [this, job = std::move(job)](absl::Status status) mutable {
         OnWritten(std::move(job), std::move(status));
       });
+  // Hastened on another drive, or before this one knew of the write.
+  base::MutexLock lock(mutex_);
+  HastenOnItsWay(slot);
 }
 
 void DriveSet::OnWritten(WriteJob job, absl::Status status) {
@@ -178,7 +183,13 @@ void DriveSet::Finish(absl::Status status, DoneFn done) {
 void DriveSet::Hasten(SlotIndex slot) {
   SLUICE_CHECK(slot < options_.store.slots, "a slot that is hastened is one of the store's");
   base::MutexLock lock(mutex_);
-  const std::optional<Place> place = ledger_.FindOnItsWay(slot);
+  ledger_.Hasten(slot);
+  HastenOnItsWay(slot);
+}
+
+/// The set is there as long as the write is on its way, which it is until somebody has the lock.
+void DriveSet::HastenOnItsWay(SlotIndex slot) {
+  const std::optional<Place> place = ledger_.FindHastened(slot);
   if (place.has_value()) stores_[place->drive]->Hasten(place->slot);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -44,6 +45,9 @@ struct IoCommand {
   std::uint64_t offset = 0;
   std::byte* data = nullptr;
   std::size_t bytes = 0;
+  /// Set from when on somebody waits for it: it then goes first whenever it waits, now or when it
+  /// is tried again. Null: nobody ever does. Outlives the request.
+  const std::atomic<bool>* hastened = nullptr;
 };
 
 /// One attempt of the kernel at a command, owned by the caller and linked into the engine's queue
@@ -96,8 +100,8 @@ class IoEngine {
   /// Errors: InvalidArgument (nothing queued, Complete is not called).
   absl::Status Submit(IoRequest* request);
 
-  /// Waiting writes that begin in this range of the file go before everything else: somebody waits
-  /// for them. What the kernel already has is not affected.
+  /// Waiting writes that begin in this range of the file, or whose command says so, go before
+  /// everything else: somebody waits for them. What the kernel already has is not affected.
   virtual void Hasten(const IoFile& file, std::uint64_t offset, std::uint64_t bytes) = 0;
 
   /// Memory that requests will name again and again: where the engine can it is pinned once, and

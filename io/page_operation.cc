@@ -78,7 +78,8 @@ class PageOperation : public Transfer {
                    .file = place_.file,
                    .offset = place_.offset,
                    .data = data,
-                   .bytes = context_.page_bytes});
+                   .bytes = context_.page_bytes,
+                   .hastened = &context_.slots.hastened(address_.slot)});
   }
 
   bool buffered() const { return place_.file->buffered; }
@@ -93,7 +94,8 @@ class PageOperation : public Transfer {
                    .file = place_.file,
                    .offset = first,
                    .data = data,
-                   .bytes = end - first});
+                   .bytes = end - first,
+                   .hastened = &context_.slots.hastened(address_.slot)});
   }
 
   /// REQUIRES: the slot table knows the outcome.

@@ -19,10 +19,15 @@ bool BeginsWithin(const IoCommand& command,
   return command.file == &file && command.offset >= offset && command.offset - offset < bytes;
 }
 
+bool IsHastened(const IoCommand& command) {
+  return command.hastened != nullptr && command.hastened->load(std::memory_order_relaxed);
+}
+
 }  // namespace
 
 void RequestQueue::Push(IoRequest* request, Clock::time_point now) {
   request->queued_at_ = now;
+  request->hastened_ = request->hastened_ || IsHastened(request->command);
   List& writes = request->hastened_ ? hastened_ : writes_;
   PushBack(request->command.direction == IoDirection::kRead ? reads_ : writes, request);
 }
@@ -42,7 +47,8 @@ void RequestQueue::Hasten(const IoFile& file, std::uint64_t offset, std::uint64_
   List rest;
   while (writes_.head != nullptr) {
     IoRequest* const request = PopFront(writes_);
-    request->hastened_ = BeginsWithin(request->command, file, offset, bytes);
+    request->hastened_ =
+        IsHastened(request->command) || BeginsWithin(request->command, file, offset, bytes);
     PushBack(request->hastened_ ? hastened_ : rest, request);
   }
   writes_ = rest;

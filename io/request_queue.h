@@ -26,7 +26,8 @@ class RequestQueue {
   /// What Pop would give next, if it continues `before`: same direction, same file, at its end, and
   /// both may be merged. Null otherwise.
   IoRequest* PopAdjacent(const IoRequest& before, Clock::time_point now);
-  /// Waiting writes that begin in the range of the file overtake everything else.
+  /// Waiting writes that begin in the range of the file overtake everything else, and those whose
+  /// command has come to be hastened.
   void Hasten(const IoFile& file, std::uint64_t offset, std::uint64_t bytes);
   bool empty() const {
     return reads_.head == nullptr && writes_.head == nullptr && hastened_.head == nullptr;

@@ -18,7 +18,7 @@ std::string ToString(const PageIdentity& identity) {
 absl::Status SlotTable::BeginWrite(SlotIndex slot) {
   base::MutexLock lock(mutex_);
   Entry& entry = entries_[slot];
-  const bool writing = entry.state == State::kWriting || entry.state == State::kWritingForgotten;
+  const bool writing = IsWritten(entry);
   if ((writing || entry.readers > 0) && !SLUICE_MUTANT("write-over-what-is-in-use")) {
     return absl::FailedPreconditionError(base::ToAbsl(fmt::format(
         "slot {}: written while a {} of it is in flight", slot, writing ? "write" : "read")));
@@ -36,11 +36,18 @@ void SlotTable::EndWrite(SlotIndex slot, const PageIdentity& identity, std::uint
                "a slot has one write at a time");
   entry.identity = identity;
   entry.checksum = checksum;
+  hastened_[slot].store(false, std::memory_order_relaxed);
 }
 
 void SlotTable::AbandonWrite(SlotIndex slot) {
   base::MutexLock lock(mutex_);
   entries_[slot].state = State::kEmpty;
+  hastened_[slot].store(false, std::memory_order_relaxed);
+}
+
+void SlotTable::Hasten(SlotIndex slot) {
+  base::MutexLock lock(mutex_);
+  if (IsWritten(entries_[slot])) hastened_[slot].store(true, std::memory_order_relaxed);
 }
 
 absl::StatusOr<std::uint64_t> SlotTable::BeginRead(SlotIndex slot, const PageIdentity& identity) {
@@ -67,9 +74,7 @@ void SlotTable::EndRead(SlotIndex slot) {
 void SlotTable::Forget(SlotIndex slot) {
   base::MutexLock lock(mutex_);
   Entry& entry = entries_[slot];
-  entry.state = entry.state == State::kWriting || entry.state == State::kWritingForgotten
-                    ? State::kWritingForgotten
-                    : State::kEmpty;
+  entry.state = IsWritten(entry) ? State::kWritingForgotten : State::kEmpty;
 }
 
 }  // namespace sluice::io

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -15,7 +16,7 @@ namespace sluice::io {
 /// Threads: any.
 class SlotTable {
  public:
-  explicit SlotTable(SlotIndex slots) : entries_(slots) {}
+  explicit SlotTable(SlotIndex slots) : hastened_(slots), entries_(slots) {}
 
   /// The slot holds nothing until EndWrite. Errors: FailedPrecondition (a write or read of it is
   /// in flight: the caller overwrites what it is still using).
@@ -32,6 +33,11 @@ class SlotTable {
 
   void Forget(SlotIndex slot);
 
+  /// Somebody waits for the write of the slot; nothing where there is none.
+  void Hasten(SlotIndex slot);
+  /// Whether somebody does, until the write ends.
+  const std::atomic<bool>& hastened(SlotIndex slot) const { return hastened_[slot]; }
+
  private:
   enum class State : std::uint8_t { kEmpty, kWriting, kWritingForgotten, kHolds };
   struct Entry {
@@ -41,7 +47,12 @@ class SlotTable {
     State state = State::kEmpty;
   };
 
+  bool IsWritten(const Entry& entry) const {
+    return entry.state == State::kWriting || entry.state == State::kWritingForgotten;
+  }
+
   base::Mutex mutex_;
+  std::vector<std::atomic<bool>> hastened_;  ///< changed under the lock, read without it
   std::vector<Entry> entries_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <string>
 #include <vector>
 
@@ -128,6 +129,26 @@ TEST_F(DriveSetTest, HastenReachesTheDriveThatHasTheWrite) {
   EXPECT_THAT(done.Get(), IsOk());
   EXPECT_TRUE(gates_[0]->hastened().empty());
   EXPECT_EQ(gates_[1]->hastened().size(), 1u);
+}
+
+TEST_F(DriveSetTest, AHastenedWriteThatMovesOnStaysHastened) {
+  Open(2, 8);
+  for (testing::GatedEngine* gate : gates_) gate->Close();
+  PageBuffer page(kPage);
+  page.Fill(1005);
+  Outcome done;
+  set_->Write(5, {1, 5, 1}, page.span(), done.Done());  // to the first
+  gates_[0]->WaitForHeld(1);
+  set_->Hasten(5);
+  drives_[0]->write_error = EIO;
+  gates_[0]->Open();
+  EXPECT_TRUE(gates_[1]->WaitForHastened(1));
+  gates_[1]->Open();
+  EXPECT_THAT(done.Get(), IsOk());
+  EXPECT_THAT(Read(5, 1), IsOk());
+  EXPECT_THAT(Write(5, 2), IsOk());
+  EXPECT_EQ(gates_[0]->hastened().size() + gates_[1]->hastened().size(), 2u)
+      << "nobody waits for another write of the slot";
 }
 
 TEST_F(DriveSetTest, DrivesAreWrittenInProportionToWhatTheyShow) {

@@ -1,10 +1,16 @@
 #include <cerrno>
 #include <chrono>
 #include <future>
+#include <latch>
 #include <memory>
 #include <utility>
+#include <vector>
 
+#include "base/mutex.h"
 #include "gtest/gtest.h"
+#include "io/blocking_engine.h"
+#include "io/memory_engine.h"
+#include "io/page_store_parts.h"
 #include "tests/support/faulty_engine.h"
 #include "tests/support/page_buffer.h"
 #include "tests/support/status_matchers.h"
@@ -42,6 +48,87 @@ TEST(RetryTest, OtherRequestsPassOneThatWaitsToBeTriedAgain) {
   EXPECT_THAT(store.Read(1, {1, 1, 1}, second.span()), testing::IsOk());
   EXPECT_EQ(read.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
   EXPECT_THAT(read.get(), testing::IsOk());
+}
+
+/// Keeps what is to be done later until RunAll.
+class HeldTimer final : public base::Timer {
+ public:
+  HeldTimer() : base::Timer("unused") {}
+  bool After(std::chrono::microseconds, Job job) override {
+    base::MutexLock lock(mutex_);
+    jobs_.push_back(std::move(job));
+    changed_.NotifyAll();
+    return true;
+  }
+  void WaitForJob() {
+    base::MutexLock lock(mutex_);
+    while (jobs_.empty()) changed_.Wait(mutex_);
+  }
+  void RunAll() {
+    std::vector<Job> jobs;
+    {
+      base::MutexLock lock(mutex_);
+      jobs.swap(jobs_);
+    }
+    for (Job& job : jobs) std::move(job)();
+  }
+
+ private:
+  base::Mutex mutex_;
+  base::CondVar changed_;
+  std::vector<Job> jobs_ ABSL_GUARDED_BY(mutex_);
+};
+
+/// One thread over memory that refuses its first request for a moment and holds the second.
+class RefusingThread {
+ public:
+  std::int64_t Perform(const IoCommand& command) {
+    order.push_back(command.offset / 4096);
+    if (order.size() == 1) return -EAGAIN;
+    if (order.size() == 2) {
+      second_begun.count_down();
+      second_may_end.wait();
+    }
+    return file.Perform(command);
+  }
+
+  MemoryFile file{std::size_t{4} * 4096};
+  std::vector<std::uint64_t> order;  ///< of slots
+  std::latch second_begun{1};
+  std::latch second_may_end{1};
+};
+
+TEST(RetryTest, AWriteThatIsHastenedBetweenItsAttemptsGoesFirst) {
+  RefusingThread disk;
+  base::WorkerPool workers({.threads = 1, .name = "test-worker", .cpus = {}});
+  auto engine = BlockingEngine::Create({.name = "refusing", .threads = 1, .cpus = {}},
+                                       [&disk](const IoCommand& c) { return disk.Perform(c); });
+  auto timer = std::make_unique<HeldTimer>();
+  HeldTimer& later = *timer;
+  const auto store = AssemblePageStore({.page_bytes = 4096, .slots = 4},
+                                       {.engine = *std::move(engine), .timer = std::move(timer)},
+                                       workers);
+  std::vector<std::unique_ptr<PageBuffer>> pages;
+  std::vector<std::future<absl::Status>> written;
+  const auto write = [&](SlotIndex slot) {
+    pages.push_back(std::make_unique<PageBuffer>(4096));
+    pages.back()->Fill(slot);
+    const auto done = std::make_shared<std::promise<absl::Status>>();
+    written.push_back(done->get_future());
+    store->Write(slot, {1, slot, 1}, pages.back()->span(), [done](absl::Status status) {
+      done->set_value(std::move(status));
+    });
+  };
+  write(0);
+  later.WaitForJob();
+  store->Hasten(0);
+  write(1);
+  disk.second_begun.wait();
+  write(2);
+  later.RunAll();
+  disk.second_may_end.count_down();
+  for (std::future<absl::Status>& status : written) EXPECT_THAT(status.get(), testing::IsOk());
+  EXPECT_EQ(disk.order, (std::vector<std::uint64_t>{0, 1, 0, 2}));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "io/request_queue.h"
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -136,6 +137,39 @@ TEST(RequestQueueTest, AHastenedWriteThatIsTriedAgainGoesFirstAgain) {
   queue.Push(&read, kStart);
   queue.Push(&hastened, kStart);
   EXPECT_EQ(queue.Pop(kStart), &hastened);
+  EXPECT_EQ(queue.Pop(kStart), &read);
+}
+
+TEST(RequestQueueTest, AWriteThatIsHastenedWhileItDoesNotWaitGoesFirstWhenItDoes) {
+  RequestQueue queue;
+  std::atomic<bool> wanted = false;
+  IdleRequest write(IoDirection::kWrite);
+  IdleRequest read(IoDirection::kRead);
+  write.command.hastened = &wanted;
+  queue.Push(&write, kStart);
+  ASSERT_EQ(queue.Pop(kStart), &write);
+  wanted = true;
+  queue.Push(&read, kStart);
+  queue.Push(&write, kStart);
+  EXPECT_EQ(queue.Pop(kStart), &write);
+  EXPECT_EQ(queue.Pop(kStart), &read);
+}
+
+TEST(RequestQueueTest, AHastenedWriteIsFoundByItsCommandToo) {
+  RequestQueue queue;
+  std::atomic<bool> wanted = false;
+  IdleRequest drop(IoDirection::kDropCache);  // of a range that begins before the page
+  IdleRequest read(IoDirection::kRead);
+  drop.command = {.direction = IoDirection::kDropCache,
+                  .file = &kFile,
+                  .offset = 0,
+                  .bytes = 8192,
+                  .hastened = &wanted};
+  queue.Push(&drop, kStart);
+  queue.Push(&read, kStart);
+  wanted = true;
+  queue.Hasten(kFile, 4096, 4096);
+  EXPECT_EQ(queue.Pop(kStart), &drop);
   EXPECT_EQ(queue.Pop(kStart), &read);
 }
 

@@ -64,5 +64,20 @@ TEST(SlotTableTest, AnotherPageIsDataLossAndCountsNoReader) {
   EXPECT_THAT(table.BeginWrite(0), IsOk());
 }
 
+TEST(SlotTableTest, AWriteIsHastenedUntilItEnds) {
+  SlotTable table(2);
+  table.Hasten(1);
+  EXPECT_FALSE(table.hastened(1)) << "there is no write";
+  for (const bool ends_well : {true, false}) {
+    EXPECT_THAT(table.BeginWrite(1), IsOk());
+    EXPECT_FALSE(table.hastened(1)) << "nobody waits for this one";
+    table.Hasten(1);
+    EXPECT_TRUE(table.hastened(1));
+    EXPECT_FALSE(table.hastened(0));
+    ends_well ? table.EndWrite(1, kIdentity, 77) : table.AbandonWrite(1);
+    EXPECT_FALSE(table.hastened(1));
+  }
+}
+
 }  // namespace
 }  // namespace sluice::io
