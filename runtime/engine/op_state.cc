@@ -1,5 +1,7 @@
 #include "runtime/engine/op_state.h"
 
+#include <algorithm>
+
 namespace sluice::internal {
 
 void OpState::Start(Clock::time_point now) {
@@ -7,9 +9,21 @@ void OpState::Start(Clock::time_point now) {
   if (!started_) started_ = now;
 }
 
-void OpState::AddStall(Clock::duration stalled) {
+void OpState::BeginWait(Clock::time_point now) {
   base::MutexLock lock(mutex_);
-  if (started_) stalled_ += stalled;
+  if (waiting_++ == 0) waiting_since_ = now;
+}
+
+void OpState::EndWait(Clock::time_point now) {
+  base::MutexLock lock(mutex_);
+  if (--waiting_ == 0) AddStall(now);
+}
+
+/// Threads read the clock before they come here, so times may be a little out of order.
+void OpState::AddStall(Clock::time_point until) {
+  if (!started_) return;
+  const Clock::time_point since = std::max(waiting_since_, *started_);
+  if (until > since) stalled_ += until - since;
 }
 
 void OpState::End(Clock::time_point now) {
@@ -18,7 +32,9 @@ void OpState::End(Clock::time_point now) {
   if (ended_) return;
   ended_ = true;
   if (!started_) return;
-  record_.SetSeconds(std::chrono::duration<double>(now - *started_ - stalled_).count());
+  if (waiting_ > 0) AddStall(now);
+  const std::chrono::duration<double> spent = now - *started_ - stalled_;
+  record_.SetSeconds(std::max(spent.count(), 0.0));
 }
 
 }  // namespace sluice::internal

@@ -36,18 +36,24 @@ class OpState {
 
   /// A ticket's leases were handed out: the clock runs from the first time on.
   void Start(Clock::time_point now);
-  /// A thread was blocked for a ticket of the op.
-  void AddStall(Clock::duration stalled);
+  /// A thread begins, and ends, to be blocked for a ticket of the op. The clock stands while at
+  /// least one is.
+  void BeginWait(Clock::time_point now);
+  void EndWait(Clock::time_point now);
   /// Records the op's seconds; only the first call counts, and none in a child of the process.
   void End(Clock::time_point now);
 
  private:
+  void AddStall(Clock::time_point until) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const base::OwnerProcess owner_;
   const std::weak_ptr<RuntimeState> runtime_;
   const Identity identity_;
   engine::OpRecord record_;
   base::Mutex mutex_;
   std::optional<Clock::time_point> started_ ABSL_GUARDED_BY(mutex_);
+  std::uint32_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;        ///< threads
+  Clock::time_point waiting_since_ ABSL_GUARDED_BY(mutex_);  ///< the first of them
   Clock::duration stalled_ ABSL_GUARDED_BY(mutex_){};
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -81,11 +81,12 @@ absl::Status TicketState::Wait(Clock::time_point deadline) {
     base::MutexLock lock(mutex_);
     if (phase_ != Phase::kPending) return OwnCopy(error_);
     begin = Clock::now();
+    op_->BeginWait(begin);
     in_time = WaitWhilePending(deadline);
     error = OwnCopy(error_);
   }
   const Clock::time_point end = Clock::now();
-  op_->AddStall(end - begin);
+  op_->EndWait(end);
   context_.waits->Add(op_->identity().name, begin, end);
   if (!in_time) return absl::DeadlineExceededError("the ticket is not ready yet");
   return error;
