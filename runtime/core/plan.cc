@@ -33,13 +33,19 @@ struct TierPlan {
   double link_seconds = 0;
 };
 
-TierPlan PlanTier(const PlanInput& input,
+/// What a plan is made from, and who says that it is not wanted any more.
+struct PlanRequest {
+  const PlanInput& input;
+  const PlanStop& stop;
+};
+
+TierPlan PlanTier(const PlanRequest& request,
                   TierIndex tier,
                   const TierPace& pace,
                   const std::vector<PlanSpan>& above,
                   Plan plan) {
   TierPlan result{.plan = std::move(plan)};
-  TierPlanner planner(input, tier, pace);
+  TierPlanner planner(request.input, tier, pace, request.stop);
   result.below = planner.AddTo(above, &result.plan);
   result.link_seconds = planner.LinkSeconds();
   return result;
@@ -49,19 +55,25 @@ TierPlan PlanTier(const PlanInput& input,
 /// Where links are slow, leaving out what would not be away in time makes others leave that come
 /// back sooner: much more crosses the link, and ops wait for that instead. Then the choice is made
 /// again as if the link were faster, and some ops wait for pages to leave.
-TierPlan BestPlan(const PlanInput& input,
+TierPlan BestPlan(const PlanRequest& request,
                   TierIndex tier,
                   const std::vector<PlanSpan>& above,
                   const Plan& plan) {
-  const double seconds = std::accumulate(input.step_seconds.begin(), input.step_seconds.end(), 0.0);
-  const std::size_t steps = input.step_seconds.size();
+  const std::vector<double>& times = request.input.step_seconds;
+  const double seconds = std::accumulate(times.begin(), times.end(), 0.0);
   const double least =
-      PlanTier(input, tier, {.stretch = kNoWaiting}, above, EmptyPlan(steps)).link_seconds;
+      PlanTier(request, tier, {.stretch = kNoWaiting}, above, EmptyPlan(times.size())).link_seconds;
   TierPace pace{.stretch = std::max(1.0, least / kLinkShare / seconds)};
-  TierPlan in_time = PlanTier(input, tier, pace, above, plan);
+  TierPlan in_time = PlanTier(request, tier, pace, above, plan);
   if (in_time.link_seconds <= kBusyMax * least) return in_time;
   pace.swift = kSwift;
-  return PlanTier(input, tier, pace, above, plan);
+  return PlanTier(request, tier, pace, above, plan);
+}
+
+void SortByUse(std::vector<PlannedFetch>* fetches) {
+  std::stable_sort(fetches->begin(), fetches->end(), [](const auto& a, const auto& b) {
+    return std::pair(a.distance, a.tier) < std::pair(b.distance, b.tier);
+  });
 }
 
 }  // namespace
@@ -83,20 +95,21 @@ void SetStepTimes(const std::vector<StepTime>& steps, double seconds, PlanInput*
 }
 
 Plan MakePlan(const PlanInput& input) {
+  return *TryMakePlan(input, [] { return false; });
+}
+
+std::optional<Plan> TryMakePlan(const PlanInput& input, const PlanStop& stop) {
   Plan plan = EmptyPlan(input.step_seconds.size());
   plan.recording = input.recording;
   if (input.step_seconds.empty()) return plan;
   std::vector<PlanSpan> spans;
   for (TierIndex tier = 0; tier < input.links.size(); ++tier) {
-    TierPlan best = BestPlan(input, tier, spans, plan);
+    TierPlan best = BestPlan({input, stop}, tier, spans, plan);
+    if (stop()) return std::nullopt;
     plan = std::move(best.plan);
     spans = std::move(best.below);
   }
-  for (auto& fetches : plan.fetches) {
-    std::stable_sort(fetches.begin(), fetches.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.distance, a.tier) < std::pair(b.distance, b.tier);
-    });
-  }
+  for (auto& fetches : plan.fetches) SortByUse(&fetches);
   return plan;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "runtime/core/types.h"
@@ -92,7 +94,13 @@ struct Plan {
   std::vector<std::vector<PlannedFetch>> fetches;  ///< of one step in the order of their uses
 };
 
+/// Whether to give up. Asked at least once for every step, and for every item and gap between uses
+/// that is gone through; once true it stays true.
+using PlanStop = std::function<bool()>;
+
 /// Plans one iteration. Time: about (gaps between uses) x (steps they last). Deterministic.
 Plan MakePlan(const PlanInput& input);
+/// The same; none when it has been told to stop.
+std::optional<Plan> TryMakePlan(const PlanInput& input, const PlanStop& stop);
 
 }  // namespace sluice::core

@@ -8,12 +8,14 @@ namespace sluice::core {
 PlanSweep::PlanSweep(std::vector<PlanGap> gaps,
                      std::vector<std::int64_t> resident,
                      std::int64_t frames,
-                     LinkCalendar calendar)
+                     LinkCalendar calendar,
+                     const PlanStop& stop)
     : gaps_(std::move(gaps)),
       resident_(std::move(resident)),
       frames_(frames),
       steps_(resident_.size()),
-      calendar_(std::move(calendar)) {
+      calendar_(std::move(calendar)),
+      stop_(stop) {
   for (const PlanGap& gap : gaps_) {
     left_.push_back(gap.pages);
     if (gap.version != PlanGap::kNone && clean_.size() <= gap.version) {
@@ -27,7 +29,7 @@ void PlanSweep::Run() {
   if (steps_ == 0) return;
   const auto emptiest = static_cast<std::uint64_t>(
       std::min_element(resident_.begin(), resident_.end()) - resident_.begin());
-  for (std::uint64_t i = 0; i < steps_; ++i) FreeStep((emptiest + i) % steps_);
+  for (std::uint64_t i = 0; i < steps_ && !stop_(); ++i) FreeStep((emptiest + i) % steps_);
 }
 
 bool PlanSweep::Covers(const PlanGap& gap, std::uint64_t step) const {
@@ -80,7 +82,7 @@ void PlanSweep::FreeStep(std::uint64_t step) {
   std::sort(candidates.begin(), candidates.end());
   for (const bool must_help : {true, false}) {
     for (const auto& [nearness, i] : candidates) {
-      if (resident_[step] <= frames_) return;
+      if (resident_[step] <= frames_ || stop_()) return;
       if (left_[i] == 0) continue;
       const auto excess = static_cast<std::uint64_t>(resident_[step] - frames_);
       const auto pages = static_cast<std::uint32_t>(std::min<std::uint64_t>(excess, left_[i]));

@@ -50,8 +50,10 @@ class PlanSweep {
   PlanSweep(std::vector<PlanGap> gaps,
             std::vector<std::int64_t> resident,
             std::int64_t frames,
-            LinkCalendar calendar);
+            LinkCalendar calendar,
+            const PlanStop& stop);
 
+  /// Ends early, with something of no use, when told to stop.
   void Run();
   const std::vector<PlannedGap>& planned() const { return planned_; }
   /// Pages there, by step; after Run.
@@ -85,6 +87,7 @@ class PlanSweep {
   const std::int64_t frames_;
   const std::uint64_t steps_;
   LinkCalendar calendar_;
+  const PlanStop& stop_;
 };
 
 }  // namespace sluice::core

@@ -15,22 +15,26 @@ std::vector<double> Stretched(std::vector<double> seconds, double by) {
 
 }  // namespace
 
-TierPlanner::TierPlanner(const PlanInput& input, TierIndex tier, const TierPace& pace)
+TierPlanner::TierPlanner(const PlanInput& input,
+                         TierIndex tier,
+                         const TierPace& pace,
+                         const PlanStop& stop)
     : input_(input),
       tier_(tier),
       steps_(input.step_seconds.size()),
       calendar_(Stretched(input.step_seconds, pace.stretch * pace.swift), input.links[tier]),
       real_(Stretched(input.step_seconds, pace.stretch), input.links[tier]),
       swift_(pace.swift > 1),
+      stop_(stop),
       resident_(steps_, 0) {}
 
 std::vector<PlanSpan> TierPlanner::AddTo(const std::vector<PlanSpan>& above, Plan* plan) {
   plan_ = plan;
   std::vector<PlanSpan> spans = above;
-  for (std::uint32_t i = 0; i < input_.items.size(); ++i) AddUses(i, &spans);
-  for (const PlanSpan& span : spans) AddSpan(span);
+  for (std::uint32_t i = 0; i < input_.items.size() && !stop_(); ++i) AddUses(i, &spans);
+  for (std::size_t i = 0; i < spans.size() && !stop_(); ++i) AddSpan(spans[i]);
   gone_.assign(gaps_.size(), 0);
-  PlanSweep sweep(gaps_, resident_, input_.frames[tier_], calendar_);
+  PlanSweep sweep(gaps_, resident_, input_.frames[tier_], calendar_, stop_);
   sweep.Run();
   std::vector<std::int64_t> resident = sweep.resident();
   std::vector<PlannedGap> planned = sweep.planned();
@@ -38,7 +42,10 @@ std::vector<PlanSpan> TierPlanner::AddTo(const std::vector<PlanSpan>& above, Pla
   std::stable_sort(planned.begin(), planned.end(), [](const auto& a, const auto& b) {
     return a.in_begin < b.in_begin;
   });
-  for (const PlannedGap& gap : planned) Emit(gap, Lead(gap, &resident));
+  for (const PlannedGap& gap : planned) {
+    if (stop_()) break;
+    Emit(gap, Lead(gap, &resident));
+  }
   return std::move(below_);
 }
 
@@ -49,6 +56,7 @@ void TierPlanner::BeginInTime(std::vector<PlannedGap>* planned,
     return gaps_[a.gap].to > gaps_[b.gap].to;
   });
   for (PlannedGap& gap : *planned) {
+    if (stop_()) return;
     const std::uint64_t to = gaps_[gap.gap].to;
     const std::uint64_t wanted = real_.InBegin(gap.out_done, to, gap.pages);
     while (gap.in_begin > wanted) {

@@ -36,12 +36,13 @@ struct TierPace {
   double swift = 1;
 };
 
-/// Plans what crosses the link below one tier.
+/// Plans what crosses the link below one tier. `stop` outlives the planner.
 class TierPlanner {
  public:
-  TierPlanner(const PlanInput& input, TierIndex tier, const TierPace& pace);
+  TierPlanner(const PlanInput& input, TierIndex tier, const TierPace& pace, const PlanStop& stop);
 
-  /// `above`: what the tier above sends here. Adds to the plan, and returns what goes below.
+  /// `above`: what the tier above sends here. Adds to the plan, and returns what goes below. What
+  /// comes of it is of no use when it was told to stop.
   std::vector<PlanSpan> AddTo(const std::vector<PlanSpan>& above, Plan* plan);
   /// How long the link is busy with what AddTo has planned, at least.
   double LinkSeconds() const;
@@ -68,6 +69,7 @@ class TierPlanner {
   LinkCalendar calendar_;  ///< as the choice sees it
   LinkCalendar real_;
   const bool swift_;
+  const PlanStop& stop_;
   std::vector<PlanGap> gaps_;
   std::vector<PlanSpan> gap_spans_;  ///< by gap
   std::vector<std::int64_t> resident_;

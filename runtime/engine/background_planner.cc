@@ -25,11 +25,8 @@ bool HasDrifted(const PlanBasis& was, const PlanBasis& is) {
   return false;
 }
 
-BackgroundPlanner::BackgroundPlanner(const LinkMeters& meters,
-                                     std::size_t links,
-                                     std::uint64_t page_bytes,
-                                     Mailbox* mailbox)
-    : speeds_(meters, links, page_bytes), mailbox_(mailbox) {}
+BackgroundPlanner::BackgroundPlanner(Parts parts)
+    : parts_(std::move(parts)), speeds_(*parts_.meters, parts_.links, parts_.page_bytes) {}
 
 absl::Status BackgroundPlanner::Start(const std::vector<int>& cpus) {
   return thread_.Start("sluice-planner", cpus);
@@ -82,11 +79,13 @@ double BackgroundPlanner::LeadFor(const IterationTimes& times) const {
 
 void BackgroundPlanner::MakeInBackground(core::KeyIndex key, core::PlanInput input) {
   planning_ = true;
-  thread_.Post([mailbox = mailbox_, key, input = std::move(input)] {
+  thread_.Post([this, key, input = std::move(input)] {
     const Clock::time_point begin = Clock::now();
-    auto plan = std::make_shared<const core::Plan>(core::MakePlan(input));
+    std::optional<core::Plan> plan = parts_.make(input, [this] { return stop_.load(); });
+    if (!plan.has_value()) return;
     const std::chrono::duration<double> spent = Clock::now() - begin;
-    mailbox->Post(PlanNotice{{key, std::move(plan)}, spent.count()});
+    auto shared = std::make_shared<const core::Plan>(*std::move(plan));
+    parts_.mailbox->Post(PlanNotice{{key, std::move(shared)}, spent.count()});
   });
 }
 

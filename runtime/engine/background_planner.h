@@ -1,8 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -37,16 +40,27 @@ inline constexpr double kJittersAhead = 2;
 inline constexpr double kLeadShareMin = 0.01;
 inline constexpr double kLeadShareMax = 0.1;
 
+/// Makes a plan; none when it was told to stop.
+using PlanMaker = std::function<std::optional<core::Plan>(const core::PlanInput& input,
+                                                          const core::PlanStop& stop)>;
+
 /// Plans every key's iteration from the first complete one on, and again when the times or the
 /// links have drifted; on a thread of its own, so that neither the core nor the program waits.
 /// Threads: the core thread only, but for the destructor, which is called when that has returned;
-/// it waits for a plan that is being made.
+/// a plan that is being made then is given up.
 class BackgroundPlanner {
  public:
-  BackgroundPlanner(const LinkMeters& meters,
-                    std::size_t links,
-                    std::uint64_t page_bytes,
-                    Mailbox* mailbox);
+  struct Parts {
+    const LinkMeters* meters = nullptr;
+    std::size_t links = 0;
+    std::uint64_t page_bytes = 0;
+    Mailbox* mailbox = nullptr;
+    PlanMaker make = core::TryMakePlan;
+  };
+  explicit BackgroundPlanner(Parts parts);
+  ~BackgroundPlanner() { stop_ = true; }
+  BackgroundPlanner(const BackgroundPlanner&) = delete;
+  BackgroundPlanner& operator=(const BackgroundPlanner&) = delete;
 
   /// Errors: ResourceExhausted (the thread cannot be started).
   absl::Status Start(const std::vector<int>& cpus);
@@ -69,13 +83,14 @@ class BackgroundPlanner {
   double LeadFor(const IterationTimes& times) const;
   void MakeInBackground(core::KeyIndex key, core::PlanInput input);
 
+  const Parts parts_;
   StepClock clock_;
   LinkSpeeds speeds_;
-  Mailbox* const mailbox_;
   std::map<core::KeyIndex, Known> known_;
   bool planning_ = false;
   PlanStats stats_;
-  SerialExecutor thread_;
+  std::atomic<bool> stop_ = false;
+  SerialExecutor thread_;  ///< last: the jobs use the rest
 };
 
 }  // namespace sluice::engine

@@ -54,7 +54,10 @@ absl::StatusOr<core::CoreOptions> RuntimeState::MakeCoreOptions() const {
 
 absl::Status RuntimeState::StartPlanner() {
   planner_ = std::make_unique<engine::BackgroundPlanner>(
-      meters_, tiers_->size() - 1, tiers_->page_bytes(), mailbox_.get());
+      engine::BackgroundPlanner::Parts{.meters = &meters_,
+                                       .links = std::size_t{tiers_->size()} - 1,
+                                       .page_bytes = tiers_->page_bytes(),
+                                       .mailbox = mailbox_.get()});
   return planner_->Start(options_.cpus);
 }
 
@@ -120,7 +123,7 @@ void RuntimeState::Shutdown() {
   }
   mailbox_->Post(engine::StopNotice{});
   core_thread_->Join();  // no task is in flight any more
-  planner_.reset();      // a plan that is being made is made to its end
+  planner_.reset();      // a plan that is being made is given up
   mapper_.reset();       // mappings that were on their way are made or unmade
   core_thread_.reset();  // and with it the last segments and their addresses
   mover_.reset();

@@ -1,5 +1,7 @@
 #include "runtime/core/plan.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -38,6 +40,34 @@ TEST(PlanTest, OfNothingIsEmpty) {
   const Plan plan = MakePlan(PlanInput{});
   EXPECT_TRUE(plan.leaves.empty());
   EXPECT_TRUE(plan.fetches.empty());
+}
+
+/// Gives up the `count`-th time that it is asked.
+struct StopAfter {
+  std::uint64_t* asked;
+  std::uint64_t count = UINT64_MAX;
+  bool operator()() const { return ++*asked >= count; }
+};
+
+TEST(PlanTest, MayBeStoppedAtAnyTime) {
+  PlanInput input = EvenSteps(40, {6, 8});
+  for (std::uint32_t step = 0; step < 40; ++step) {
+    AddItem(&input, 3, {WriteAt(step), ReadAt((step + 7) % 40)});
+    std::sort(input.items.back().uses.begin(),
+              input.items.back().uses.end(),
+              [](const PlanUse& a, const PlanUse& b) { return a.step < b.step; });
+  }
+  std::uint64_t asked = 0;
+  const auto plan = TryMakePlan(input, StopAfter{&asked});
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(plan->leaves, MakePlan(input).leaves);
+  EXPECT_GT(asked, 2 * 2 * input.step_seconds.size()) << "in each tier twice for every step";
+  const std::uint64_t all = asked;
+  for (std::uint64_t count = 1; count <= all; count += 1 + count / 8) {
+    asked = 0;
+    EXPECT_FALSE(TryMakePlan(input, StopAfter{&asked, count}).has_value());
+    EXPECT_LT(asked, count + 30) << "what is left is not gone through";
+  }
 }
 
 TEST(PlanTest, NothingLeavesWhenAllFits) {

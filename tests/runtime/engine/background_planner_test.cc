@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <memory>
 #include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
 
 namespace sluice::engine {
 namespace {
@@ -87,6 +92,66 @@ TEST(LinkSpeedsTest, AFewPagesTellNothingAndManyMove) {
   speeds.Look();
   const double later = (in.Read().busy_seconds - busy) / 100;
   EXPECT_DOUBLE_EQ(speeds.links()[0].in_s, (first + later) / 2);
+}
+
+/// A planner that watches a core, whose iterations are one op.
+class BackgroundPlannerTest : public ::testing::Test {
+ protected:
+  void Start(PlanMaker make) {
+    core_ = core::Core::Create({.tiers = {{16}, {64}}, .policy = *core::CreatePolicy("planned")})
+                .value();
+    planner_ =
+        std::make_unique<BackgroundPlanner>(BackgroundPlanner::Parts{.meters = &meters_,
+                                                                     .links = 1,
+                                                                     .page_bytes = kPageBytes,
+                                                                     .mailbox = &mailbox_,
+                                                                     .make = std::move(make)});
+    ASSERT_TRUE(planner_->Start({}).ok());
+    Tell(core::CreateSegment{.segment = 1, .pages = 4, .lowest = 1});
+  }
+  void Iterate(core::KeyIndex key) {
+    Tell(core::BeginIteration{key});
+    const core::TicketNumber ticket = ++tickets_;
+    Tell(core::Acquire{.ticket = ticket,
+                       .op = ticket,
+                       .requests = {{.page = 0, .mode = core::PageMode::kOverwrite}}});
+    Tell(core::Release{ticket, {0}});
+    Tell(core::EndIteration{});
+  }
+
+  LinkMeters meters_;
+  Mailbox mailbox_{16};
+  std::unique_ptr<core::Core> core_;
+  std::unique_ptr<BackgroundPlanner> planner_;
+
+ private:
+  /// What the core starts is done at once.
+  void Tell(const core::Event& event) {
+    std::vector<core::Action> actions;
+    core_->Handle(event, &actions);
+    planner_->Observe(*core_, event, actions);
+    for (const core::Action& action : actions) {
+      const auto* fill = std::get_if<core::StartFill>(&action);
+      if (fill != nullptr) Tell(core::TaskDone{fill->task});
+    }
+  }
+
+  core::TicketNumber tickets_ = 0;
+};
+
+TEST_F(BackgroundPlannerTest, APlanThatIsBeingMadeIsGivenUpAtDestruction) {
+  std::atomic<bool> begun = false;
+  std::atomic<bool> stopped = false;
+  Start([&](const core::PlanInput&, const core::PlanStop& stop) -> std::optional<core::Plan> {
+    begun = true;
+    while (!stop()) std::this_thread::yield();
+    stopped = true;
+    return std::nullopt;
+  });
+  Iterate(0);
+  while (!begun) std::this_thread::yield();
+  planner_.reset();
+  EXPECT_TRUE(stopped);
 }
 
 }  // namespace
