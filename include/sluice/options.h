@@ -99,6 +99,13 @@ struct RuntimeOptions {
   std::shared_ptr<Policy> custom_policy;
   /// How many recorded ops ahead page-ins are started, besides those of a plan; 0: none are.
   std::uint32_t prefetch_ops = 12;
+  /// Iteration keys whose schedule is kept, the most recent ones; at least 1.
+  std::uint32_t schedules_max = 64;
+  /// Ops and pages that they access, in all schedules that are kept and once more in the iteration
+  /// that runs; about 60 bytes each, at least 1. Beyond it the least recently used schedules are
+  /// dropped; an iteration that alone is longer is not recorded, so nothing is planned or fetched
+  /// ahead for it. Stats::schedules_dropped and iterations_too_long count; the log says each once.
+  std::uint64_t recorded_accesses_max = std::uint64_t{1} << 23;
 
   /// Threads that hash and copy, and the processors that all internal threads may use (empty:
   /// any); each is one that this process may run on.

@@ -133,7 +133,8 @@ class Runtime {
 
   HealthReport Health() const;
   Stats GetStats() const;
-  /// The recorded schedule of a key. Errors: NotFound before its first iteration has ended.
+  /// The recorded schedule of a key. Errors: NotFound before its first iteration has ended, when
+  /// that was too long or when others have displaced it (RuntimeOptions::schedules_max).
   absl::StatusOr<Schedule> RecordedSchedule(std::string_view key) const;
 
  private:

@@ -120,6 +120,10 @@ struct Stats {
   std::uint64_t live_bytes_peak = 0;
   std::uint64_t padding_bytes = 0;
   std::uint64_t schedule_divergences = 0;
+  /// By RuntimeOptions::schedules_max and recorded_accesses_max: schedules that newer ones have
+  /// displaced, and iterations that were too long to be recorded.
+  std::uint64_t schedules_dropped = 0;
+  std::uint64_t iterations_too_long = 0;
   std::uint64_t pages_lost = 0;
 };
 

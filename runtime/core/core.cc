@@ -21,6 +21,9 @@ absl::StatusOr<std::unique_ptr<Core>> Core::Create(const CoreOptions& options) {
   if (options.copies_in_flight_max == 0) {
     return absl::InvalidArgumentError("copies_in_flight_max is at least 1");
   }
+  if (options.schedules.schedules_max == 0 || options.schedules.accesses_max == 0) {
+    return absl::InvalidArgumentError("schedules_max and accesses_max are at least 1");
+  }
   for (std::size_t t = 0; t < options.tiers.size(); ++t) {
     const bool middle = t > 0 && t + 1 < options.tiers.size();
     const FrameIndex least = middle ? 2 * options.transit_frames + 1 : 1;
@@ -51,7 +54,7 @@ std::uint32_t Core::pinned_pages() const { return impl_->pinned_pages(); }
 void Core::CheckInvariants() const { impl_->CheckInvariants(); }
 
 Core::Impl::Impl(const CoreOptions& options)
-    : options_(options), online_(options.policy->online()) {
+    : options_(options), online_(options.policy->online()), book_(options.schedules) {
   for (const TierConfig& tier : options.tiers) tiers_.emplace_back(tier.frames);
   links_.resize(options.tiers.size() - 1);
   for (TierIndex t = 0; t < last_tier(); ++t) TellFrames(t);
@@ -99,14 +102,20 @@ void Core::Impl::On(const CreateSegment& event) {
 void Core::Impl::On(const BeginIteration& event) {
   const bool moved = book_.Begin(event.key);
   options_.policy->OnStep(book_.now());
+  DropPlans();
   if (moved) RefreshNextUses();
   FollowPlan(event.key, moved);
 }
 
-void Core::Impl::On(const EndIteration&) { book_.End(); }
+void Core::Impl::On(const EndIteration&) {
+  book_.End();
+  DropPlans();
+}
 
 const CoreCounters& Core::Impl::counters() {
   counters_.divergences = book_.divergences();
+  counters_.schedules_dropped = book_.dropped();
+  counters_.iterations_too_long = book_.too_long();
   return counters_;
 }
 

@@ -31,6 +31,7 @@ struct CoreOptions {
   std::uint32_t prefetch_ops = 12;
   /// Keep at least this share of a tier free or free to leave, by writing pages ahead of need.
   double clean_share = 1.0 / 8;
+  ScheduleLimits schedules;
 };
 
 /// Counters, from the core's creation on.
@@ -49,6 +50,8 @@ struct CoreCounters {
   std::uint64_t written_ahead = 0;
   std::uint64_t cleaned = 0;
   std::uint64_t divergences = 0;
+  std::uint64_t schedules_dropped = 0;
+  std::uint64_t iterations_too_long = 0;
   std::uint64_t pages_lost = 0;
 };
 
@@ -65,7 +68,7 @@ struct TierCounters {
 class Core {
  public:
   /// Errors: InvalidArgument (fewer than two tiers, a middle tier without room for its transit
-  /// frames, no policy, or one of another version).
+  /// frames, no policy, or one of another version, limits of 0).
   static absl::StatusOr<std::unique_ptr<Core>> Create(const CoreOptions& options);
   ~Core();
   Core(const Core&) = delete;

@@ -236,6 +236,7 @@ class Core::Impl {
   void On(const AdoptPlan& event);
   void FollowPlan(KeyIndex key, bool moved);
   void LeavePlan();
+  void DropPlans();
   std::size_t PlannedStep(Position position) const;
   void TakePlannedStep(Position position);
   void EndPlannedStep(Position position);

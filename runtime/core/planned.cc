@@ -6,7 +6,7 @@
 namespace sluice::core {
 
 void Core::Impl::On(const AdoptPlan& event) {
-  if (event.plan == nullptr) {
+  if (event.plan == nullptr || !book_.Has(event.key)) {
     plans_.erase(event.key);
   } else {
     plans_[event.key] = event.plan;
@@ -45,6 +45,11 @@ void Core::Impl::LeavePlan() {
   for (TierState& state : tiers_) state.leaves.clear();
   for (TierState& state : tiers_) state.cleans.clear();
   late_.clear();
+}
+
+/// Those of schedules that are not kept any more.
+void Core::Impl::DropPlans() {
+  absl::erase_if(plans_, [this](const auto& entry) { return !book_.Has(entry.first); });
 }
 
 void Core::Impl::TakePlannedStep(Position position) {

@@ -21,10 +21,11 @@ bool ScheduleBook::Begin(KeyIndex key) {
   key_ = key;
   now_ = 0;
   running_ = true;
-  diverged_ = false;
+  diverged_ = given_up_ = false;
   lane_next_.clear();
   recording_ = Recording{};
   const auto found = schedules_.find(key);
+  if (found != schedules_.end()) found->second.last_used = ++used_;
   followed_ = found == schedules_.end() ? nullptr : &found->second;
   return !repeats;
 }
@@ -36,24 +37,67 @@ void ScheduleBook::End() {
       followed_ != nullptr && !diverged_ && recording_.steps.size() == followed_->steps.size();
   if (complete) return;
   if (followed_ != nullptr && !diverged_) ++divergences_;
-  Index(&recording_);
   diverged_ = true;
-  Recording& kept = schedules_[key_];
-  kept = std::move(recording_);
-  followed_ = &kept;
-  recording_ = Recording{};
+  Keep();
 }
 
-bool ScheduleBook::Advance(const Acquire& acquire) {
-  if (!running_) return false;
-  Step step{acquire.lane,
-            acquire.name,
-            static_cast<std::uint32_t>(recording_.requests.size()),
-            static_cast<std::uint32_t>(acquire.requests.size())};
+/// In place of what was kept of the key; nothing when it was too long.
+void ScheduleBook::Keep() {
+  const auto before = schedules_.find(key_);
+  if (before != schedules_.end()) {
+    size_ -= SizeOf(before->second);
+    schedules_.erase(before);
+  }
+  followed_ = nullptr;
+  if (given_up_) return;
+  Index(&recording_);
+  recording_.last_used = ++used_;
+  size_ += SizeOf(recording_);
+  followed_ = &schedules_.emplace(key_, std::exchange(recording_, {})).first->second;
+  DropOthers();
+}
+
+/// The one that was used last stays: it is not too long alone.
+void ScheduleBook::DropOthers() {
+  while (schedules_.size() > limits_.schedules_max || size_ > limits_.accesses_max) {
+    const auto oldest =
+        std::min_element(schedules_.begin(), schedules_.end(), [](const auto& a, const auto& b) {
+          return a.second.last_used < b.second.last_used;
+        });
+    size_ -= SizeOf(oldest->second);
+    schedules_.erase(oldest);
+    ++dropped_;
+  }
+}
+
+std::uint64_t ScheduleBook::SizeOf(const Recording& recording) {
+  return recording.steps.size() + recording.requests.size() + recording.deaths.size();
+}
+
+/// Whether the running iteration may become longer by that much; if not nothing is kept of it.
+bool ScheduleBook::HasRoom(std::uint64_t more) {
+  if (given_up_ || SizeOf(recording_) + more <= limits_.accesses_max) return !given_up_;
+  given_up_ = true;
+  ++too_long_;
+  recording_ = Recording{};
+  return false;
+}
+
+void ScheduleBook::Record(const Acquire& acquire) {
+  if (!HasRoom(1 + acquire.requests.size())) return;
+  const Step step{acquire.lane,
+                  acquire.name,
+                  static_cast<std::uint32_t>(recording_.requests.size()),
+                  static_cast<std::uint32_t>(acquire.requests.size())};
   recording_.lanes[acquire.lane].push_back(static_cast<std::uint32_t>(recording_.steps.size()));
   recording_.steps.push_back(step);
   recording_.requests.insert(
       recording_.requests.end(), acquire.requests.begin(), acquire.requests.end());
+}
+
+bool ScheduleBook::Advance(const Acquire& acquire) {
+  if (!running_) return false;
+  Record(acquire);
   if (followed_ == nullptr || diverged_) {
     ++now_;
     return false;
@@ -105,7 +149,7 @@ void ScheduleBook::Index(Recording* recording) {
 }
 
 void ScheduleBook::NoteDeath(PageIndex page) {
-  if (!running_) return;
+  if (!running_ || !HasRoom(1)) return;
   recording_.deaths.push_back({page, static_cast<std::uint32_t>(recording_.steps.size())});
 }
 

@@ -24,9 +24,12 @@ struct NextUse {
 
 /// Records the steps (AcquireAlls) of every iteration by key, and follows a recorded iteration as
 /// it repeats. Positions count steps across iterations; the plan wraps from one iteration of a key
-/// to the next of the same key.
+/// to the next of the same key. Its memory is bounded: the least recently used schedules are
+/// dropped for newer ones, and of an iteration that is too long alone nothing is kept.
 class ScheduleBook {
  public:
+  explicit ScheduleBook(const ScheduleLimits& limits) : limits_(limits) {}
+
   /// Starts an iteration of `key`. True when positions handed out before no longer hold (the key or
   /// the length is not what was expected), so that every next use must be asked for again.
   bool Begin(KeyIndex key);
@@ -45,6 +48,8 @@ class ScheduleBook {
   std::vector<PlanItem> Items(KeyIndex key) const;
   std::vector<RecordedStep> Steps(KeyIndex key) const;
 
+  /// Whether a recording of `key` is kept.
+  bool Has(KeyIndex key) const { return schedules_.contains(key); }
   /// Tells recordings apart; 0 without one.
   std::uint64_t FingerprintOf(KeyIndex key) const;
 
@@ -53,6 +58,9 @@ class ScheduleBook {
   /// Whether a schedule is being followed.
   bool following() const { return followed_ != nullptr && !diverged_; }
   std::uint64_t divergences() const { return divergences_; }
+  /// Schedules that were dropped for newer ones, and iterations that were too long to record.
+  std::uint64_t dropped() const { return dropped_; }
+  std::uint64_t too_long() const { return too_long_; }
   /// The position of the step that Advance was told last, where it was expected.
   Position last() const { return base_ + last_; }
   /// The position after the last step.
@@ -92,6 +100,7 @@ class ScheduleBook {
     std::vector<Step> steps;
     std::vector<PageRequest> requests;
     std::vector<Death> deaths;
+    std::uint64_t last_used = 0;  ///< larger: more recently
     std::uint64_t fingerprint = 0;
     std::map<LaneIndex, std::vector<std::uint32_t>> lanes;
     /// Uses of page p: uses[first_use[p] .. first_use[p + 1]), in order.
@@ -101,6 +110,11 @@ class ScheduleBook {
     std::vector<std::array<std::uint64_t, kTiersMax>> entries;
   };
 
+  static std::uint64_t SizeOf(const Recording& recording);
+  bool HasRoom(std::uint64_t more);
+  void Record(const Acquire& acquire);
+  void Keep();
+  void DropOthers();
   static void Index(Recording* recording);
   static std::uint64_t Fingerprint(const Recording& recording);
   static void IndexDeaths(Recording* recording);
@@ -109,17 +123,23 @@ class ScheduleBook {
   static bool Same(const Recording& recording, const Step& step, const Acquire& acquire);
   static NextUse Describe(const Recording& recording, const Use& use, Position base);
 
+  const ScheduleLimits limits_;
   std::map<KeyIndex, Recording> schedules_;
+  std::uint64_t size_ = 0;  ///< of all of them
+  std::uint64_t used_ = 0;  ///< what the one that was used last is marked with
   const Recording* followed_ = nullptr;
   Recording recording_;
   std::map<LaneIndex, std::uint32_t> lane_next_;
   KeyIndex key_ = 0;
   bool running_ = false;
   bool diverged_ = false;
+  bool given_up_ = false;  ///< the running iteration is not recorded any more
   Position base_ = 0;
   std::uint64_t now_ = 0;
   std::uint64_t last_ = 0;
   std::uint64_t divergences_ = 0;
+  std::uint64_t dropped_ = 0;
+  std::uint64_t too_long_ = 0;
 };
 
 }  // namespace sluice::core

@@ -33,4 +33,11 @@ enum class Direction : std::uint8_t { kIn, kOut };
 /// What an access does to a page as a whole. kOverwrite covers the page fully: nothing is paged in.
 enum class PageMode : std::uint8_t { kRead, kWrite, kOverwrite };
 
+/// What is kept of iterations: see RuntimeOptions::schedules_max and recorded_accesses_max. Each at
+/// least 1.
+struct ScheduleLimits {
+  std::uint32_t schedules_max = 64;
+  std::uint64_t accesses_max = std::uint64_t{1} << 23;
+};
+
 }  // namespace sluice::core

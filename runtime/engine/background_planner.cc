@@ -26,7 +26,9 @@ bool HasDrifted(const PlanBasis& was, const PlanBasis& is) {
 }
 
 BackgroundPlanner::BackgroundPlanner(Parts parts)
-    : parts_(std::move(parts)), speeds_(*parts_.meters, parts_.links, parts_.page_bytes) {}
+    : parts_(std::move(parts)),
+      clock_(parts_.steps_max),
+      speeds_(*parts_.meters, parts_.links, parts_.page_bytes) {}
 
 absl::Status BackgroundPlanner::Start(const std::vector<int>& cpus) {
   return thread_.Start("sluice-planner", cpus);
@@ -43,6 +45,7 @@ void BackgroundPlanner::Observe(const core::Core& core,
 }
 
 void BackgroundPlanner::PlanFor(const core::Core& core, const IterationTimes& as_asked) {
+  std::erase_if(known_, [&](const auto& entry) { return core.RecordingOf(entry.first) == 0; });
   // An iteration that was cut short, or that did something else, is none to plan by.
   const std::optional<IterationTimes> ordered =
       InRecordedOrder(as_asked, core.RecordedSteps(as_asked.key));

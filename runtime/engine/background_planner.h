@@ -55,6 +55,7 @@ class BackgroundPlanner {
     std::size_t links = 0;
     std::uint64_t page_bytes = 0;
     Mailbox* mailbox = nullptr;
+    std::uint64_t steps_max = UINT64_MAX;  ///< longer iterations are not planned
     PlanMaker make = core::TryMakePlan;
   };
   explicit BackgroundPlanner(Parts parts);

@@ -7,7 +7,7 @@
 
 namespace sluice::engine {
 
-// What the core thread does for each action of the core.
+// What the core thread does for each action of the core, and says of what that has dropped.
 
 void CoreThread::Perform(const core::StartCopy& action) {
   tasks_.Add(action.task, {action.page, action.source, action.target, Clock::now()});
@@ -143,6 +143,22 @@ void CoreThread::Perform(const core::BudgetRefused& action) {
       ToString(parts_.tiers->id(action.tier)),
       ToString(parts_.tiers->PagesToBytes(found->second.frames)))));
   budgets_.erase(found);
+}
+
+/// What the core keeps no schedule of any more, once each: pages then come only when they are asked
+/// for.
+void CoreThread::ReportForgotten() {
+  const core::CoreCounters& counters = parts_.core->counters();
+  if (counters.schedules_dropped > 0 && !std::exchange(told_dropped_, true)) {
+    parts_.logger->Warning(
+        "the schedule of an iteration key was dropped for a newer one: there are more keys than "
+        "schedules_max, or longer schedules than recorded_accesses_max (said once)");
+  }
+  if (counters.iterations_too_long > 0 && !std::exchange(told_too_long_, true)) {
+    parts_.logger->Warning(
+        "an iteration is longer than recorded_accesses_max: it is not recorded, and nothing is "
+        "planned for it (said once)");
+  }
 }
 
 }  // namespace sluice::engine

@@ -50,6 +50,7 @@ void CoreThread::Run() {
     }
     FeedReleases();
     ReportStalled();
+    ReportForgotten();
   }
   base::SetCheckObserver(nullptr, nullptr);
   parts_.mailbox->Close();

@@ -66,6 +66,7 @@ class CoreThread {
   void Run();
   void AnnounceFallbacks();
   void ReportStalled();
+  void ReportForgotten();
   static void DumpHistory(void* self, const char* message);
 
   // Messages.
@@ -124,6 +125,8 @@ class CoreThread {
   std::deque<core::Event> waiting_;  ///< events that actions gave rise to
   bool feeding_ = false;
   bool dump_wanted_ = false;
+  bool told_dropped_ = false;
+  bool told_too_long_ = false;
   std::vector<core::Action> actions_;
   std::unordered_map<core::SegmentIndex, CreateRequest> creates_;
   std::unordered_map<core::ReservationNumber, ReserveRequest> reservations_;

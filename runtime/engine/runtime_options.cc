@@ -141,6 +141,13 @@ absl::Status ReadScheduling(Config& config, RuntimeOptions* options) {
   }
   SLUICE_RETURN_IF_ERROR(
       ReadInteger(config, "scheduler.prefetch_ops", 0, 1'000'000, &options->prefetch_ops));
+  SLUICE_RETURN_IF_ERROR(
+      ReadInteger(config, "scheduler.schedules_max", 1, 1 << 20, &options->schedules_max));
+  SLUICE_RETURN_IF_ERROR(ReadInteger(config,
+                                     "scheduler.recorded_accesses_max",
+                                     1,
+                                     std::int64_t{1} << 40,
+                                     &options->recorded_accesses_max));
   SLUICE_RETURN_IF_ERROR(ReadInteger(config, "workers.threads", 1, 1024, &options->worker_threads));
   SLUICE_RETURN_IF_ERROR(ReadCpus(config, options));
   SLUICE_RETURN_IF_ERROR(

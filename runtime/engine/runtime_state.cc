@@ -8,11 +8,20 @@
 #include "fmt/format.h"
 
 namespace sluice::internal {
+namespace {
+
+core::ScheduleLimits LimitsOf(const RuntimeOptions& options) {
+  return {options.schedules_max, options.recorded_accesses_max};
+}
+
+}  // namespace
 
 RuntimeState::RuntimeState(RuntimeOptions options)
     : options_(std::move(options)),
       logger_(options_.log),
-      recorder_(options_.page_bytes.count()),
+      op_names_(options_.recorded_accesses_max),
+      keys_(options_.schedules_max),
+      recorder_(options_.page_bytes.count(), LimitsOf(options_)),
       table_(options_.page_bytes.count()),
       mailbox_(std::make_shared<engine::Mailbox>(options_.request_queue_capacity)),
       waits_(std::make_shared<engine::WaitMeter>(options_.trace)),
@@ -45,6 +54,7 @@ absl::StatusOr<core::CoreOptions> RuntimeState::MakeCoreOptions() const {
     core.tiers.push_back({tiers_->tier(tier).frames});
   }
   core.prefetch_ops = options_.prefetch_ops;
+  core.schedules = LimitsOf(options_);
   core.policy = options_.custom_policy;
   if (core.policy == nullptr) {
     SLUICE_ASSIGN_OR_RETURN(core.policy, core::CreatePolicy(options_.policy));
@@ -57,7 +67,8 @@ absl::Status RuntimeState::StartPlanner() {
       engine::BackgroundPlanner::Parts{.meters = &meters_,
                                        .links = std::size_t{tiers_->size()} - 1,
                                        .page_bytes = tiers_->page_bytes(),
-                                       .mailbox = mailbox_.get()});
+                                       .mailbox = mailbox_.get(),
+                                       .steps_max = options_.recorded_accesses_max});
   return planner_->Start(options_.cpus);
 }
 

@@ -85,6 +85,8 @@ Stats RuntimeState::GetStats() const {
   stats.live_bytes_peak = live.peak;
   stats.padding_bytes = live.padding;
   stats.schedule_divergences = core.counters.divergences;
+  stats.schedules_dropped = core.counters.schedules_dropped;
+  stats.iterations_too_long = core.counters.iterations_too_long;
   stats.pages_lost = core.counters.pages_lost;
   return stats;
 }

@@ -77,6 +77,7 @@ void StepClock::End() {
 void StepClock::Add(const core::Acquire& event) {
   Ticket ticket;
   for (const core::PageRequest& request : event.requests) ticket.leases += request.leases;
+  if (running_.has_value() && running_->steps.size() == steps_max_) running_.reset();
   if (running_.has_value()) {
     ticket.iteration = iterations_;
     ticket.step = running_->steps.size();

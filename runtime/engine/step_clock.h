@@ -32,11 +32,13 @@ double JitterBetween(const IterationTimes& before, const IterationTimes& now);
 
 /// Tells what time the program takes itself from what it waits for pages. Its clock stands still
 /// while somebody waits for pages and nobody holds any; while one lane computes it runs, though
-/// another one may wait.
+/// another one may wait. Of an iteration with more than `steps_max` steps it tells nothing.
 /// Threads: externally synchronised.
 class StepClock {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
+
+  explicit StepClock(std::uint64_t steps_max = UINT64_MAX) : steps_max_(steps_max) {}
 
   /// What the core was told, and what it answered.
   void Observe(const core::Event& event, std::span<const core::Action> actions, TimePoint now);
@@ -59,6 +61,7 @@ class StepClock {
   void Grant(core::TicketNumber number);
   void Forget(core::TicketNumber number);
 
+  const std::uint64_t steps_max_;
   TimePoint last_{};
   double seconds_ = 0;  ///< that the clock has run
   std::uint64_t waiting_ = 0;

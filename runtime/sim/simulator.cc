@@ -56,7 +56,8 @@ core::CoreOptions Simulation::CoreOptionsOf() const {
                          .copies_in_flight_max = options_.copies_in_flight_max,
                          .transit_frames = options_.transit_frames,
                          .prefetch_ops = options_.prefetch_ops,
-                         .clean_share = options_.clean_share};
+                         .clean_share = options_.clean_share,
+                         .schedules = {.accesses_max = UINT64_MAX}};  // it is in memory anyway
   for (std::size_t i = 0; i < options_.machine.tiers.size(); ++i) {
     // More frames than pages and copies of them are never used.
     const std::uint64_t most = 2 * std::uint64_t{layout_.pages} + 1024;

@@ -40,6 +40,7 @@ CoreOptions CoreOptionsOf(const DriverOptions& options) {
   core.transit_frames = options.transit_frames;
   core.prefetch_ops = options.prefetch_ops;
   core.clean_share = options.clean_share;
+  core.schedules = options.schedules;
   return core;
 }
 

@@ -28,6 +28,7 @@ struct DriverOptions {
   std::uint32_t transit_frames = 2;
   std::uint32_t prefetch_ops = 0;
   double clean_share = 0;
+  ScheduleLimits schedules;
   std::uint64_t seed = 1;
   std::uint64_t latency_max = 100;
   /// Core::CheckInvariants runs after every so many events.

@@ -189,6 +189,8 @@ require_direct = true
 [scheduler]
 policy = "lru"
 prefetch_ops = 3
+schedules_max = 5
+recorded_accesses_max = 700
 [workers]
 threads = 2
 cpus = [1, 0]
@@ -211,6 +213,8 @@ cpus = [1, 0]
   EXPECT_TRUE(options->io.require_io_uring && options->io.require_direct);
   EXPECT_EQ(options->policy, "lru");
   EXPECT_EQ(options->prefetch_ops, 3u);
+  EXPECT_EQ(options->schedules_max, 5u);
+  EXPECT_EQ(options->recorded_accesses_max, 700u);
   EXPECT_EQ(options->worker_threads, 2);
   EXPECT_THAT(options->cpus, ElementsAre(1, 0));
 }

@@ -102,6 +102,34 @@ TEST_F(IterationTest, TheScheduleIsRecordedPerKey) {
   EXPECT_EQ(schedule->tensors[second.discards[0].tensor].name, "layer3");
 }
 
+TEST_F(IterationTest, SchedulesOfKeysThatAreMadeUpAreDropped) {
+  runtime_.options.schedules_max = 2;
+  Start();
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_THAT(runtime_->BeginIteration("key" + std::to_string(i)), IsOk());
+    RunOp(0, AccessMode::kRead);
+    ASSERT_THAT(runtime_->EndIteration(), IsOk());
+  }
+  EXPECT_EQ(runtime_->GetStats().schedules_dropped, 3u);
+  EXPECT_THAT(runtime_->RecordedSchedule("key2"), HasCode(absl::StatusCode::kNotFound));
+  EXPECT_THAT(runtime_->RecordedSchedule("key3"), IsOk());
+  runtime_.Stop();
+  EXPECT_EQ(runtime_.log.Count("schedules_max"), 1);
+}
+
+TEST_F(IterationTest, AnIterationThatIsTooLongIsSaidToBe) {
+  runtime_.options.recorded_accesses_max = kLayers * (kLayerPages + 1);
+  Start();
+  for (int i = 0; i < 3; ++i) TrainStep();
+  EXPECT_EQ(runtime_->GetStats().iterations_too_long, 3u);
+  EXPECT_EQ(runtime_->GetStats().plans.made, 0u);
+  for (int i = 0; i < 2; ++i) ValidationStep();
+  EXPECT_EQ(runtime_->GetStats().iterations_too_long, 3u) << "a shorter one is recorded";
+  EXPECT_THAT(runtime_->RecordedSchedule("validation"), IsOk());
+  runtime_.Stop();
+  EXPECT_EQ(runtime_.log.Count("recorded_accesses_max"), 1);
+}
+
 TEST_F(IterationTest, ARepeatingLoopIsPrefetched) {
   Start();
   for (int step = 0; step < 4; ++step) TrainStep();

@@ -5,6 +5,7 @@
 #include "runtime/engine/event_history.h"
 #include "runtime/engine/latency_histogram.h"
 #include "runtime/engine/link_meter.h"
+#include "runtime/engine/name_table.h"
 #include "runtime/engine/page_allocator.h"
 #include "runtime/engine/page_owners.h"
 #include "runtime/engine/request_builder.h"
@@ -27,6 +28,25 @@ TEST(PageAllocatorTest, FirstFitAndMergesWhatIsFreed) {
   pages.Free(10, 5);
   EXPECT_EQ(pages.Allocate(11), 4u) << "the gap of 6 and its neighbour of 5 are one";
   EXPECT_EQ(pages.Allocate(core::kNoPage), std::nullopt);
+}
+
+TEST(NameTableTest, NamesKeepTheirNumbers) {
+  NameTable names;
+  EXPECT_EQ(names.IndexOf("a"), 0u);
+  EXPECT_EQ(names.IndexOf("b"), 1u);
+  EXPECT_EQ(names.IndexOf("a"), 0u);
+  EXPECT_EQ(names.IndexOf(""), 2u);
+}
+
+TEST(NameTableTest, WhatWasAskedForLongestAgoIsForgotten) {
+  NameTable names(2);
+  EXPECT_EQ(names.IndexOf("a"), 0u);
+  EXPECT_EQ(names.IndexOf("b"), 1u);
+  EXPECT_EQ(names.IndexOf("a"), 0u);
+  EXPECT_EQ(names.IndexOf("c"), 2u) << "b goes";
+  EXPECT_EQ(names.IndexOf("a"), 0u);
+  EXPECT_EQ(names.IndexOf("b"), 3u) << "no number is used twice";
+  EXPECT_EQ(names.IndexOf("a"), 0u);
 }
 
 TEST(LatencyHistogramTest, PercentilesAreWithinSixPercent) {

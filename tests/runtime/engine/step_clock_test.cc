@@ -51,6 +51,22 @@ TEST_F(StepClockTest, WaitingForPagesTakesNoTime) {
   EXPECT_FALSE(clock_.TakeIteration().has_value()) << "it is told once";
 }
 
+TEST_F(StepClockTest, OfAnIterationWithTooManyStepsNothingIsTold) {
+  StepClock clock(2);
+  const auto tell = [&](const core::Event& event, std::vector<core::Action> actions = {}) {
+    clock.Observe(event, actions, StepClock::TimePoint(seconds(100)));
+  };
+  for (const core::TicketNumber steps : {3, 2}) {
+    tell(core::BeginIteration{0});
+    for (core::TicketNumber ticket = 1; ticket <= steps; ++ticket) {
+      tell(core::Acquire{.ticket = ticket, .requests = {{.page = 1}}}, {Granted(ticket)});
+      tell(core::Release{ticket, {1}});
+    }
+    tell(core::EndIteration{});
+    EXPECT_EQ(clock.TakeIteration().has_value(), steps == 2);
+  }
+}
+
 TEST_F(StepClockTest, WhoComputesMeanwhileTakesTime) {
   Begin(0);
   AskAndGet(0, 1);
