@@ -72,6 +72,7 @@ class Core::Impl {
     std::uint32_t goals = 0;      ///< of `goals_`, those that are for this tier
     std::deque<DueLeave> leaves;  ///< due; the first in part perhaps
     std::deque<DueLeave> cleans;  ///< the same, of what stays
+    std::deque<DueLeave> let_go;  ///< pages that were to leave and are clean: there until needed
     // Per pump:
     std::uint64_t starved_arrival = UINT64_MAX;  ///< the first that wanted a frame and got none
     bool starved = false;
@@ -248,6 +249,9 @@ class Core::Impl {
   bool ContinueLeaves(std::deque<DueLeave>* due);
   bool IsDue(const DueLeave& due, PageIndex index) const;
   bool LeavePlanned(const DueLeave& due);
+  void LetGo(PageIndex index, const DueLeave& due);
+  bool IsLetGo(TierIndex tier, const DueLeave& due) const;
+  bool DropLetGo(TierIndex tier, const Claim& claim);
   bool IsComing(const Page& p, TierIndex tier) const;
   bool FollowsPlan() const { return plan_ != nullptr; }
 

@@ -42,8 +42,9 @@ std::size_t Core::Impl::PlannedStep(Position position) const {
 /// What the plan has begun comes to its end; nothing more is begun.
 void Core::Impl::LeavePlan() {
   plan_ = nullptr;
-  for (TierState& state : tiers_) state.leaves.clear();
-  for (TierState& state : tiers_) state.cleans.clear();
+  for (TierState& state : tiers_) {
+    for (std::deque<DueLeave>* due : {&state.leaves, &state.cleans, &state.let_go}) due->clear();
+  }
   late_.clear();
 }
 
@@ -165,13 +166,41 @@ bool Core::Impl::LeavePlanned(const DueLeave& due) {
     return true;
   }
   if (FreeToLeave(p, tier)) {
-    // Further down it may stay until its frame is needed: it costs nothing then either.
-    if (!leave.stays && tier == 0) EvictFree(tier, index, {});
+    if (!leave.stays) LetGo(index, due);
     return true;
   }
   if (p.lowest <= tier || tiers_[tier + 1].fenced) return true;
   const Purpose purpose = leave.stays ? Purpose::kClean : Purpose::kAhead;
   return StartEviction(tier, index, {.purpose = purpose, .page = index});
+}
+
+/// Below the fastest tier it may stay until its frame is needed: it costs nothing then either.
+void Core::Impl::LetGo(PageIndex index, const DueLeave& due) {
+  const TierIndex tier = due.leave.tier;
+  if (tier == 0) return EvictFree(tier, index, {});
+  std::deque<DueLeave>& let_go = tiers_[tier].let_go;
+  while (!let_go.empty() && !IsLetGo(tier, let_go.front())) let_go.pop_front();
+  let_go.push_back({{index, 1, tier}, due.next_use});
+}
+
+bool Core::Impl::IsLetGo(TierIndex tier, const DueLeave& due) const {
+  const Page& p = pages_[due.leave.first_page];
+  const bool idle = p.exists && p.copies[tier].candidate && p.queue.empty() && !p.goal_queued;
+  return idle && IsDue(due, due.leave.first_page) && FreeToLeave(p, tier);
+}
+
+/// What comes ahead displaces nothing else than that: whether there was such a page.
+bool Core::Impl::DropLetGo(TierIndex tier, const Claim& claim) {
+  std::deque<DueLeave>& let_go = tiers_[tier].let_go;
+  while (!let_go.empty()) {
+    const DueLeave due = let_go.front();
+    let_go.pop_front();
+    const PageIndex index = due.leave.first_page;
+    if (!IsLetGo(tier, due) || Moves(index, tier, claim)) continue;
+    EvictFree(tier, index, claim);
+    return true;
+  }
+  return false;
 }
 
 }  // namespace sluice::core

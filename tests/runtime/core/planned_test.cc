@@ -442,6 +442,24 @@ TEST_F(PlannedTest, WhatComesToATierBelowAndIsStillAboveDoesNotMove) {
   EXPECT_TRUE(Resident(1, 1)) << "an op uses it there";
 }
 
+TEST_F(PlannedTest, WhatComesTakesTheFramesOfCleanPagesThatTheirPlanHasLetGo) {
+  StartPlanned({2, 7, 64}, 6);
+  Ops ops;
+  std::map<std::uint32_t, std::vector<PlannedLeave>> leaves;
+  std::map<std::uint32_t, std::vector<PlannedFetch>> fetches;
+  for (PageIndex page = 0; page < 6; ++page) {  // 3 of them fit
+    ops.push_back({Read(page, 1)});
+    leaves[page] = {{page, 1, 1}};
+    fetches[page] = {{(page + 1) % 6, 1, 1, 1}};
+  }
+  RecordAndAdopt(ops, leaves, fetches);
+  Settle(ops);
+  const Moved moved = Iterate(ops);
+  EXPECT_EQ(moved.waited, 0u);
+  EXPECT_EQ(moved.fetched, 6u);
+  EXPECT_TRUE(Resident(4, 1)) << "it stays until its frame is needed";
+}
+
 TEST_F(PlannedTest, KeysHavePlansOfTheirOwn) {
   StartPlanned({4, 64}, 8);
   const Ops ops = ReadsOf({0, 1, 2, 3, 4, 5, 6, 7});
