@@ -57,6 +57,9 @@ struct OptimizerOptions {
   double clip_norm = 0;
   /// A step of which any gradient is infinite or NaN changes nothing.
   bool skip_not_finite = false;
+  /// The caller knows the norm (of all ranks, say, or because whoever made the gradients summed
+  /// their squares) and gives it to every Step; the optimizer does not read gradients for it.
+  bool norm_given = false;
   /// Of stochastic rounding.
   std::uint64_t seed = 0;
   SweepOrder order = SweepOrder::kAlternate;
@@ -99,7 +102,8 @@ struct GradientBinding {
   DType type = DType::kF32;
   std::span<const std::byte> bytes;
   TensorId tensor;
-  /// The tensor's content is dead once the parameter is updated.
+  /// The tensor's content is dead once the parameter is updated (or later, while a repeated step
+  /// would read it again for the norm).
   bool discard = false;
 };
 
@@ -113,6 +117,9 @@ struct CopyBinding {
 struct StepOptions {
   /// Gradients are divided by it.
   double loss_scale = 1;
+  /// Of all gradients as they are bound, before they are divided by loss_scale; with norm_given,
+  /// and only then. Infinite or NaN says that a gradient is.
+  std::optional<double> gradient_norm;
 };
 
 struct OptimizerStep {
@@ -141,6 +148,8 @@ class StepHandle {
   ~StepHandle();
 
   bool Ready() const;
+  /// Whether WaitFor would not block.
+  bool Ready(GroupId group) const;
   /// Blocks until the step is over. Errors: of the first update that failed, naming its parameter
   /// and elements: all others were done. The next Step does those that are missing, of the same
   /// step. Cancelled (the optimizer was destroyed).
@@ -229,7 +238,8 @@ class OffloadedOptimizer {
 
   /// Starts what is left of the step, or repeats what failed of it; never blocks. Errors:
   /// FailedPrecondition (names a group that is not ready; a step runs), InvalidArgument (a loss
-  /// scale that is not positive and finite, or is not 1 while updates start early).
+  /// scale that is not positive and finite, or is not 1 while updates start early; no norm with
+  /// norm_given, or a norm without it).
   absl::StatusOr<StepHandle> Step(const StepOptions& options = {});
   /// Steps done.
   std::int64_t step() const;

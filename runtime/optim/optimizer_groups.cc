@@ -31,6 +31,9 @@ absl::Status CheckOptions(const OptimizerOptions& options) {
       *options.accumulate != DType::kBF16) {
     return Invalid("accumulate is {}, allowed are f32 and bf16", ToString(*options.accumulate));
   }
+  if (options.norm_given && options.clip_norm == 0 && !options.skip_not_finite) {
+    return Invalid("norm_given needs clip_norm or skip_not_finite: nothing else needs a norm");
+  }
   if (options.lane.empty()) return Invalid("lane is empty; \"optimizer\" is usual");
   return absl::OkStatus();
 }

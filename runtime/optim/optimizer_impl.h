@@ -84,6 +84,9 @@ class OffloadedOptimizer::Impl {
 
   absl::Status CheckGradients(const Group& group) const;
   absl::Status Accumulate(Group& group);
+  /// Reads the group's gradients where the step needs their norm.
+  void Scan(const Group& group);
+  absl::Status CheckStep(const StepOptions& options) const;
   void BeginStep();
   /// Those parts of the group that are not at the step yet, in the order of the sweep.
   std::vector<optim::Part> PartsLeft(const Group& group) const;

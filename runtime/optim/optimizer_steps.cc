@@ -91,7 +91,7 @@ absl::Status OffloadedOptimizer::Impl::GradientReady(GroupId id) {
     Update(id.value);
     return absl::OkStatus();
   }
-  for (const std::uint32_t index : group->entries) runner_->Scan(index);
+  Scan(*group);
   // Their pages come in while the norm completes.
   const bool all =
       std::all_of(groups_.begin(), groups_.end(), [](const Group& each) { return each.ready; });
@@ -107,6 +107,7 @@ void OffloadedOptimizer::Impl::BeginStep() {
                       .waits = NeedsAllGradients(),
                       .clip_norm = options_.clip_norm,
                       .skip_not_finite = options_.skip_not_finite,
+                      .norm_given = options_.norm_given,
                       .depth = Depth()});
 }
 
@@ -137,8 +138,12 @@ void OffloadedOptimizer::Impl::Update(std::uint32_t group) {
   runner_->Update(group, groups_[group].step_rates, std::move(parts));
 }
 
-absl::StatusOr<StepHandle> OffloadedOptimizer::Impl::Step(const StepOptions& options) {
-  Settle();
+void OffloadedOptimizer::Impl::Scan(const Group& group) {
+  if (!NeedsAllGradients() || options_.norm_given) return;
+  for (const std::uint32_t index : group.entries) runner_->Scan(index);
+}
+
+absl::Status OffloadedOptimizer::Impl::CheckStep(const StepOptions& options) const {
   if (!(options.loss_scale > 0) || !std::isfinite(options.loss_scale)) {
     return absl::InvalidArgumentError(base::ToAbsl(
         fmt::format("loss_scale is {}, it must be positive and finite", options.loss_scale)));
@@ -147,6 +152,15 @@ absl::StatusOr<StepHandle> OffloadedOptimizer::Impl::Step(const StepOptions& opt
     return absl::InvalidArgumentError(
         "a loss_scale needs skip_not_finite (or clip_norm): updates start before it is known");
   }
+  if (options.gradient_norm.has_value() == options_.norm_given) return absl::OkStatus();
+  return absl::InvalidArgumentError(options_.norm_given
+                                        ? "norm_given is set, and Step has no gradient_norm"
+                                        : "Step has a gradient_norm, and norm_given is not set");
+}
+
+absl::StatusOr<StepHandle> OffloadedOptimizer::Impl::Step(const StepOptions& options) {
+  Settle();
+  SLUICE_RETURN_IF_ERROR(CheckStep(options));
   for (const Group& group : groups_) {
     if (group.ready) continue;
     return NotReady(
@@ -162,12 +176,10 @@ absl::StatusOr<StepHandle> OffloadedOptimizer::Impl::Step(const StepOptions& opt
   }
   if (repeats) {
     BeginStep();
-    for (std::uint32_t entry = 0; NeedsAllGradients() && entry < entries_.size(); ++entry) {
-      runner_->Scan(entry);
-    }
+    for (const Group& group : groups_) Scan(group);
     for (const std::uint32_t group : GroupOrder()) Update(group);
   }
-  runner_->Release(options.loss_scale);
+  runner_->Release(options);
   return StepHandle(state_);
 }
 

@@ -25,6 +25,13 @@ void Progress::Reached(Part part, std::int64_t step) {
   failures_.erase({part.entry, part.index});
 }
 
+bool Progress::HasReached(std::uint32_t entry, std::int64_t step) const {
+  const base::MutexLock lock(mutex_);
+  return std::all_of(reached_[entry].begin(), reached_[entry].end(), [step](std::int64_t each) {
+    return each >= step;
+  });
+}
+
 void Progress::Failed(Part part, const Failure& failure) {
   const base::MutexLock lock(mutex_);
   failures_[{part.entry, part.index}] = failure;

@@ -20,6 +20,8 @@ class Progress {
   void Truncate(std::size_t entries);
   std::int64_t Of(Part part) const;
   void Reached(Part part, std::int64_t step);
+  /// Whether all parts of the entry have.
+  bool HasReached(std::uint32_t entry, std::int64_t step) const;
   void Failed(Part part, const Failure& failure);
   /// Every part, after a load.
   void SetAll(std::int64_t step);

@@ -130,16 +130,28 @@ void StepRunner::Update(std::uint32_t group, const GroupRates& rates, std::vecto
   });
 }
 
-void StepRunner::Release(double loss_scale) {
-  Post([this, loss_scale] {
-    OnRelease(loss_scale);
+void StepRunner::Release(const StepOptions& options) {
+  Post([this, options] {
+    OnRelease(options);
     FinishIfDone();
   });
 }
 
-void StepRunner::OnRelease(double loss_scale) {
+void StepRunner::NoteNorm(const StepOptions& options) {
+  if (plan_.norm_given) {
+    totals_.finite = std::isfinite(*options.gradient_norm);
+    totals_.norm = *options.gradient_norm / options.loss_scale;
+    return;
+  }
+  // In the order of the parameters, whatever became ready first.
+  double squares = 0;
+  for (const double of_entry : squares_) squares += of_entry;
+  totals_.norm = std::sqrt(squares) / options.loss_scale;
+}
+
+void StepRunner::OnRelease(const StepOptions& options) {
   released_ = true;
-  gradient_scale_ = 1 / loss_scale;
+  gradient_scale_ = 1 / options.loss_scale;
   if (!plan_.waits) return;
   if (!scan_status_.ok()) {
     while (!todo_.empty()) {
@@ -149,17 +161,14 @@ void StepRunner::OnRelease(double loss_scale) {
     pipeline_.Clear();
     return;
   }
-  // In the order of the parameters, whatever became ready first.
-  double squares = 0;
-  for (const double of_entry : squares_) squares += of_entry;
-  totals_.norm = std::sqrt(squares) / loss_scale;
+  NoteNorm(options);
   if (!totals_.finite && plan_.skip_not_finite) {
     pipeline_.Clear();
     todo_.clear();
     return EndStep(true);
   }
   const bool clips = plan_.clip_norm > 0 && *totals_.norm > plan_.clip_norm;
-  if (clips) gradient_scale_ = plan_.clip_norm / *totals_.norm / loss_scale;
+  if (clips) gradient_scale_ = plan_.clip_norm / *totals_.norm / options.loss_scale;
 }
 
 void StepRunner::AskAhead() {
@@ -182,6 +191,9 @@ void StepRunner::UpdateOne() {
     options_.progress.Reached(todo.part, plan_.step);
     running->leases.clear();
     running->op.End();
+    if (DiscardsEarly() && options_.progress.HasReached(todo.part.entry, plan_.step)) {
+      DiscardGradient(todo.part.entry);
+    }
     plan_.state->PartDone(todo.group, std::nullopt);
   } else {
     Fail(todo, running.status());
@@ -232,7 +244,9 @@ void StepRunner::EndStep(bool skipped) {
   if (plan_.state == nullptr) return;
   const std::shared_ptr<internal::StepState> state = std::exchange(plan_.state, nullptr);
   const bool failed = state->failed();
-  if (!failed) DiscardGradients();
+  for (std::uint32_t i = 0; !failed && !DiscardsEarly() && i < options_.entries.size(); ++i) {
+    DiscardGradient(i);
+  }
   options_.over(failed, skipped);
   state->Finish({.step = plan_.step,
                  .skipped = skipped,
@@ -241,15 +255,14 @@ void StepRunner::EndStep(bool skipped) {
                  .compute_seconds = totals_.compute_seconds});
 }
 
-void StepRunner::DiscardGradients() {
-  for (const ParameterEntry& entry : options_.entries) {
-    // Of tensors that exist; one that does not has nothing to discard.
-    if (entry.accumulator != TensorId()) {
-      static_cast<void>(options_.runtime.Discard(entry.accumulator));
-    }
-    if (entry.gradient && entry.gradient->discard) {
-      static_cast<void>(options_.runtime.Discard(entry.gradient->tensor));
-    }
+void StepRunner::DiscardGradient(std::uint32_t index) {
+  const ParameterEntry& entry = options_.entries[index];
+  // Of tensors that exist; one that does not has nothing to discard.
+  if (entry.accumulator != TensorId()) {
+    static_cast<void>(options_.runtime.Discard(entry.accumulator));
+  }
+  if (entry.gradient && entry.gradient->discard) {
+    static_cast<void>(options_.runtime.Discard(entry.gradient->tensor));
   }
 }
 

@@ -27,6 +27,7 @@ struct StepPlan {
   bool waits = false;
   double clip_norm = 0;
   bool skip_not_finite = false;
+  bool norm_given = false;
   std::size_t depth = 1;
 };
 
@@ -55,8 +56,8 @@ class StepRunner {
   void Scan(std::uint32_t entry);
   /// Parts of one group are to be updated.
   void Update(std::uint32_t group, const GroupRates& rates, std::vector<Part> parts);
-  /// All updates of the step have been given; its gradients are multiplied by `1 / loss_scale`.
-  void Release(double loss_scale);
+  /// All updates of the step have been given.
+  void Release(const StepOptions& options);
 
  private:
   struct Todo {
@@ -83,11 +84,15 @@ class StepRunner {
   void UpdateOne();
   absl::Status UpdatePart(const Todo& todo);
   void RunKernel(const Todo& todo, const RunningOp& running);
-  void OnRelease(double loss_scale);
+  void OnRelease(const StepOptions& options);
+  void NoteNorm(const StepOptions& options);
   void Fail(const Todo& todo, const absl::Status& status);
   void FinishIfDone();
   void EndStep(bool skipped);
-  void DiscardGradients();
+  /// Whether a gradient is needed no more once its parameter is updated, though the step may have
+  /// to be repeated.
+  bool DiscardsEarly() const { return !plan_.waits || plan_.norm_given; }
+  void DiscardGradient(std::uint32_t entry);
   GradientSource SourceOf(const ParameterEntry& entry) const;
   KernelSpec SpecOf(const ParameterEntry& entry) const;
   KernelScalars ScalarsOf(const GroupRates& rates) const;

@@ -58,14 +58,25 @@ absl::StatusOr<OptimizerStep> StepState::Wait() {
   return result_;
 }
 
+bool StepState::ReadyLocked(GroupId group) const {
+  if (over_ || group.value >= groups_.size()) return true;
+  const Group& state = groups_[group.value];
+  return state.expected && state.left == 0;
+}
+
+bool StepState::Ready(GroupId group) const {
+  const base::MutexLock lock(mutex_);
+  return ReadyLocked(group);
+}
+
 absl::Status StepState::WaitFor(GroupId group) {
   const base::MutexLock lock(mutex_);
   if (group.value >= groups_.size()) {
     return absl::InvalidArgumentError(
         base::ToAbsl(fmt::format("there is no group {} in this step", group.value)));
   }
+  while (!ReadyLocked(group)) changed_.Wait(mutex_);
   const Group& state = groups_[group.value];
-  while (!over_ && !(state.expected && state.left == 0)) changed_.Wait(mutex_);
   if (state.failure) return state.failure->ToStatus();
   return over_ && failure_ && state.left > 0 ? failure_->ToStatus() : absl::OkStatus();
 }
@@ -83,6 +94,7 @@ StepHandle::~StepHandle() = default;
 StepHandle::StepHandle(std::shared_ptr<internal::StepState> state) : state_(std::move(state)) {}
 
 bool StepHandle::Ready() const { return state_ == nullptr || state_->over(); }
+bool StepHandle::Ready(GroupId group) const { return state_ == nullptr || state_->Ready(group); }
 
 absl::StatusOr<OptimizerStep> StepHandle::Wait() {
   if (state_ == nullptr) return absl::FailedPreconditionError("no step");

@@ -46,6 +46,7 @@ class StepState {
   bool over() const;
   absl::StatusOr<OptimizerStep> Wait();
   absl::Status WaitFor(GroupId group);
+  bool Ready(GroupId group) const;
   bool failed() const;
 
  private:
@@ -54,6 +55,8 @@ class StepState {
     bool expected = false;
     std::optional<optim::Failure> failure;
   };
+  bool ReadyLocked(GroupId group) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   mutable base::Mutex mutex_;
   base::CondVar changed_;
   std::vector<Group> groups_ ABSL_GUARDED_BY(mutex_);

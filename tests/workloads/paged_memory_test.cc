@@ -190,6 +190,90 @@ TEST_F(PagedMemoryTest, RepeatsItselfAndKeepsWithinBudgets) {
   EXPECT_EQ(stats.pages_lost, 0u);
 }
 
+/// Losses of steps from where the trainer is.
+std::vector<float> MakeSteps(Trainer& trainer, int steps, UpdateTime update) {
+  std::vector<float> losses;
+  for (int i = 0; i < steps; ++i) {
+    const absl::StatusOr<StepResult> step = trainer.Step(update);
+    EXPECT_TRUE(step.ok()) << step.status();
+    if (step.ok()) losses.push_back(step->loss);
+  }
+  return losses;
+}
+
+TEST_F(PagedMemoryTest, MicroBatchesMatchRamBitForBit) {
+  TrainConfig train = TinyTrain();
+  train.batch = 2;
+  train.micro_batches = 3;
+  for (const double clip : {0.0, 0.5}) {
+    train.clip_norm = clip;
+    const Dataset data = TinyDataset(train);
+    RamMemory ram;
+    auto in_ram = Trainer::Create(DeepModel(), train, data, ram);
+    ASSERT_TRUE(in_ram.ok()) << in_ram.status();
+    const auto runtime = Runtime::Create(Options(12));
+    ASSERT_TRUE(runtime.ok()) << runtime.status();
+    PagedMemory memory(**runtime);
+    auto paged = Trainer::Create(DeepModel(), train, data, memory);
+    ASSERT_TRUE(paged.ok()) << paged.status();
+    EXPECT_EQ(MakeSteps(**paged, 4, UpdateTime::kDeferred),
+              MakeSteps(**in_ram, 4, UpdateTime::kNow));
+    EXPECT_EQ(StateOf(**paged), StateOf(**in_ram));
+  }
+}
+
+TEST_F(PagedMemoryTest, ASavedRunGoesOnWithTheBitsOfOneThatNeverStopped) {
+  const Dataset data = TinyDataset();
+  RamMemory ram;
+  auto whole = Trainer::Create(DeepModel(), TinyTrain(), data, ram);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  std::vector<float> losses = MakeSteps(**whole, 6, UpdateTime::kDeferred);
+  EXPECT_EQ((*whole)->SaveState(directory_.path()).code(), absl::StatusCode::kUnimplemented);
+  const TempDirectory saved;
+  const auto run = [&](int from, int steps) {
+    const auto runtime = Runtime::Create(Options(12));
+    ASSERT_TRUE(runtime.ok()) << runtime.status();
+    PagedMemory memory(**runtime);
+    auto part = Trainer::Create(DeepModel(), TinyTrain(), data, memory);
+    ASSERT_TRUE(part.ok()) << part.status();
+    if (from > 0) {
+      const absl::Status loaded = (*part)->LoadState(saved.path());
+      ASSERT_TRUE(loaded.ok()) << loaded;
+    }
+    EXPECT_EQ((*part)->step(), from);
+    EXPECT_EQ(MakeSteps(**part, steps, UpdateTime::kDeferred),
+              std::vector<float>(losses.begin() + from, losses.begin() + from + steps));
+    const absl::Status written = (*part)->SaveState(saved.path());
+    ASSERT_TRUE(written.ok()) << written;
+    if (from + steps == 6) {
+      EXPECT_EQ(StateOf(**part), StateOf(**whole));
+    }
+  };
+  run(0, 3);
+  run(3, 1);
+  run(4, 2);
+}
+
+TEST_F(PagedMemoryTest, StepsWithoutAnUpdateLeaveEverythingAsItIs) {
+  TrainConfig train = TinyTrain();
+  const Dataset data = TinyDataset(train);
+  const auto runtime = Runtime::Create(Options(12));
+  ASSERT_TRUE(runtime.ok()) << runtime.status();
+  PagedMemory memory(**runtime);
+  auto trainer = Trainer::Create(DeepModel(), train, data, memory);
+  ASSERT_TRUE(trainer.ok()) << trainer.status();
+  MakeSteps(**trainer, 2, UpdateTime::kDeferred);
+  const State before = StateOf(**trainer);
+  MakeSteps(**trainer, 1, UpdateTime::kDeferred);
+  const absl::StatusOr<StepResult> step = (*trainer)->Step(UpdateTime::kNever);
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_EQ(step->key, "train.none");
+  const State updated = StateOf(**trainer);
+  EXPECT_NE(before, updated);
+  MakeSteps(**trainer, 2, UpdateTime::kNever);
+  EXPECT_EQ(StateOf(**trainer), updated);
+}
+
 TEST_F(PagedMemoryTest, DiscardActsAfterItsOpAndBeforeTheNext) {
   absl::StatusOr<std::unique_ptr<Runtime>> runtime = Runtime::Create(Options(16));
   ASSERT_TRUE(runtime.ok()) << runtime.status();
@@ -237,10 +321,11 @@ TEST_F(PagedMemoryTest, ObserverSeesOpsOneAfterAnother) {
   std::vector<OpTiming> seen;
   memory.SetObserver([&](const OpTiming& timing) { seen.push_back(timing); });
   ASSERT_TRUE((*trainer)->Step().ok());
-  ASSERT_EQ(seen.size(), static_cast<std::size_t>(footprint_.ops_per_step));
+  // The optimizer's ops are not the memory's.
+  ASSERT_GT(seen.size(), 100u);
   for (std::size_t i = 1; i < seen.size(); ++i) EXPECT_LE(seen[i - 1].end, seen[i].begin);
   EXPECT_EQ(seen.front().name, "embed.forward.g0");
-  EXPECT_EQ(seen.back().name, "update.l7.proj.weight.0");
+  EXPECT_EQ(seen.back().name, "embed.backward.g1");
 }
 
 }  // namespace

@@ -177,6 +177,27 @@ TEST(Trainer, GroupsChangeTheOrderOfSumsOnly) {
   }
 }
 
+TEST(Trainer, MicroBatchesAddUpTheirGradients) {
+  TrainConfig train = TinyTrain();
+  train.learning_rate = 0;
+  train.weight_decay = 0;
+  train.clip_norm = 0;
+  // Moments of two steps hold the gradients of both batches.
+  const Training one = TrainInRam(train, 1), two = TrainInRam(train, 2);
+  train.micro_batches = 2;
+  const Training together = TrainInRam(train, 1);
+  EXPECT_NEAR(together.losses[0], (two.losses[0] + two.losses[1]) / 2, 1e-5);
+  const auto b1 = static_cast<float>(train.beta1);
+  for (const auto& [name, values] : together.state) {
+    if (!name.ends_with(".m")) continue;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const float first = one.state.at(name)[i];
+      const float second = two.state.at(name)[i] - b1 * first;
+      EXPECT_NEAR(values[i], (first + second) / 2, 1e-6) << name << i;
+    }
+  }
+}
+
 TEST(Trainer, StreamsParametersThenBothMoments) {
   RamMemory memory;
   const Dataset data = TinyDataset();
@@ -226,6 +247,9 @@ TEST(Trainer, RefusesConfigsThatDoNotFit) {
   TrainConfig train = TinyTrain();
   train.group_sequences = 3;
   EXPECT_THAT(refusal(TinyModel(), train), HasSubstr("train.group_sequences"));
+  train = TinyTrain();
+  train.micro_batches = 0;
+  EXPECT_THAT(refusal(TinyModel(), train), HasSubstr("train.micro_batches"));
   train = TinyTrain();
   train.learning_rate = -1;
   EXPECT_THAT(refusal(TinyModel(), train), HasSubstr("train.learning_rate"));

@@ -102,7 +102,8 @@ class RamChild {
     std::string outcomes;
     for (std::int32_t i = 0; i < count; ++i) {
       StepOutcome outcome;
-      SLUICE_RETURN_IF_ERROR(TrainOnce(*trainer_, settings_.train, &outcome).status());
+      const gpt::UpdateTime update = UpdateTimeOfNext(*trainer_, settings_.train);
+      SLUICE_RETURN_IF_ERROR(TrainOnce(*trainer_, update, &outcome).status());
       SLUICE_RETURN_IF_ERROR(ValidateIfDue(*trainer_, settings_.train, &outcome));
       outcomes.append(reinterpret_cast<const char*>(&outcome), sizeof(outcome));
     }

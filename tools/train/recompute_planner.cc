@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "tools/median.h"
 #include "workloads/gpt/layer_costs.h"
+#include "workloads/gpt/updater.h"
 
 namespace sluice::tools {
 namespace {
@@ -40,7 +41,7 @@ Schedule Without(const std::vector<bool>& tensors, Schedule schedule) {
 double EndOfWrites(const std::vector<bool>& tensors, const Schedule& schedule) {
   double now = 0, end = 0;
   for (const ScheduleOp& op : schedule.ops) {
-    now += op.seconds;
+    if (op.lane != gpt::kUpdateLane) now += op.seconds;
     for (const ScheduleAccess& access : op.accesses) {
       if (tensors[access.tensor] && access.mode != AccessMode::kRead) end = now;
     }
@@ -81,7 +82,9 @@ core::RecomputeProblem MakeRecomputeProblem(const TrainSettings& settings,
       gpt::FindLayerCosts(settings.model, settings.train, schedule);
   const std::vector<bool> stash = StashOf(layers, schedule.tensors.size());
   double recorded = 0;
-  for (const ScheduleOp& op : schedule.ops) recorded += op.seconds;
+  for (const ScheduleOp& op : schedule.ops) {
+    if (op.lane != gpt::kUpdateLane) recorded += op.seconds;
+  }
   const double scale = recorded > 0 ? compute_seconds / recorded : 0;
   core::RecomputeProblem problem{.write_seconds = scale * EndOfWrites(stash, schedule)};
   problem.read_seconds = compute_seconds - problem.write_seconds;

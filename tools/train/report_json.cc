@@ -97,6 +97,11 @@ std::string FormatJson(const RunReport& report) {
   if (report.retired_slots > 0) json["retired_slots"] = report.retired_slots;
   json["fallbacks"] = FallbacksJson(report);
   if (report.recompute.has_value()) json["recompute"] = RecomputeJson(*report.recompute);
+  if (const std::optional<UpdateCost>& cost = report.update_cost; cost.has_value()) {
+    json["update"] = {{"step_ms_with", cost->with_seconds * 1e3},
+                      {"step_ms_without", cost->without_seconds * 1e3},
+                      {"added", cost->added}};
+  }
   if (report.verify.has_value()) json["verify"] = VerifyJson(*report.verify);
   return json.dump() + "\n";
 }

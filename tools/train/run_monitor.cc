@@ -46,7 +46,7 @@ StepRecord RunMonitor::EndStep(int step,
                     .key = result.key,
                     .loss = outcome.loss,
                     .seconds = outcome.seconds,
-                    .stall_seconds = stats.stall_seconds - before_.stall_seconds,
+                    .stall_seconds = result.stall_seconds,
                     .transfer_seconds = spans_.busy().SecondsWithin({step_begin_, step_end}),
                     .links = BytesOf(stats)};
   for (auto& [name, bytes] : record.links) {

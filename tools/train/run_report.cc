@@ -128,6 +128,25 @@ double BoundSeconds(const RunReport& report) {
   return tightest == report.bounds.end() ? 0 : tightest->second.seconds;
 }
 
+std::optional<UpdateCost> CompareUpdates(const RunReport& report) {
+  std::map<gpt::StepKind, std::vector<double>> seconds;
+  std::map<gpt::StepKind, int> blocks;
+  for (std::size_t i = 1; i < report.steps.size(); ++i) {
+    const StepRecord& step = report.steps[i];
+    if (step.kind != report.steps[i - 1].kind) {
+      ++blocks[step.kind];
+    } else if (blocks[step.kind] > 1) {
+      seconds[step.kind].push_back(step.seconds);
+    }
+  }
+  const std::vector<double>& with = seconds[gpt::StepKind::kUsual];
+  const std::vector<double>& without = seconds[gpt::StepKind::kNone];
+  if (with.empty() || without.empty()) return std::nullopt;
+  UpdateCost cost{.with_seconds = Median(with), .without_seconds = Median(without)};
+  cost.added = cost.with_seconds / std::max(cost.without_seconds, BoundSeconds(report)) - 1;
+  return cost;
+}
+
 std::string WhatBinds(const RunReport& report) {
   const double waiting = StallFraction(report);
   const double compute = 1 - waiting;

@@ -74,6 +74,14 @@ struct RecomputeReport {
   std::map<std::string, std::pair<double, double>> links;
 };
 
+/// What updates add to steps, from blocks with them and blocks without.
+struct UpdateCost {
+  double with_seconds = 0;     ///< of a step, in the median
+  double without_seconds = 0;  ///< the same
+  /// with / max(without, the bound) - 1
+  double added = 0;
+};
+
 /// Everything that a run has to say at its end.
 struct RunReport {
   std::vector<StepRecord> steps;
@@ -95,6 +103,7 @@ struct RunReport {
   std::vector<FallbackEvent> fallbacks;
   std::optional<VerifyReport> verify;
   std::optional<RecomputeReport> recompute;
+  std::optional<UpdateCost> update_cost;
   PrefetchStats prefetch;
 };
 
@@ -115,6 +124,9 @@ double OverlapEfficiency(const RunReport& report);
 LinkBytes BytesPerStep(const RunReport& report, const std::string& link);
 /// The largest of the links' bounds.
 double BoundSeconds(const RunReport& report);
+/// Steps like the ones before them: whose kind is that of the step before, and of whose kind there
+/// were some blocks earlier. Nothing when one of both kinds has none.
+std::optional<UpdateCost> CompareUpdates(const RunReport& report);
 /// What most of a step is, as one sentence.
 std::string WhatBinds(const RunReport& report);
 

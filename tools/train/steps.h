@@ -29,10 +29,12 @@ struct StepOutcome {
 /// Every val_every steps, and after the last one.
 bool ValidatesAfter(int step, const gpt::TrainConfig& train);
 
-/// Makes the next step, whose update is deferred unless a validation follows, and times it.
-/// Errors: those of Trainer::Step.
+/// Deferred unless a validation follows the trainer's next step.
+gpt::UpdateTime UpdateTimeOfNext(const gpt::Trainer& trainer, const gpt::TrainConfig& train);
+
+/// Makes the next step, and times it. Errors: those of Trainer::Step.
 absl::StatusOr<gpt::StepResult> TrainOnce(gpt::Trainer& trainer,
-                                          const gpt::TrainConfig& train,
+                                          gpt::UpdateTime update,
                                           StepOutcome* outcome);
 
 /// Makes the validation that is due after the trainer's last step, if one is.

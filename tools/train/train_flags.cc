@@ -1,6 +1,11 @@
 #include "tools/train/train_flags.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <string_view>
 #include <utility>
 
@@ -9,6 +14,7 @@
 #include "sluice/config.h"
 #include "tools/output_check.h"
 #include "tools/read_file.h"
+#include "tools/train/steps.h"
 
 namespace sluice::tools {
 namespace {
@@ -21,6 +27,48 @@ absl::Status CheckPaths(const Arguments& arguments, const TrainFlags& flags) {
   std::vector<NamedPath> inputs = {{"--config", flags.config.source}};
   for (const std::string& text : flags.settings.texts) inputs.push_back({flags.texts_name, text});
   return CheckOutputs(outputs, inputs);
+}
+
+absl::Status CheckDirectory(const char* flag, const std::string& path, int access_mode) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: \"{}\" is not a directory; make it first", flag, path));
+  }
+  if (access(path.c_str(), access_mode) == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format("{}: {}: {}", flag, path, std::strerror(errno)));
+}
+
+absl::Status CheckStateFlags(const Arguments& arguments, const TrainFlags& flags) {
+  const bool saves = arguments.Has("--save-state");
+  const bool resumes = arguments.Has("--resume");
+  if (saves) SLUICE_RETURN_IF_ERROR(CheckDirectory("--save-state", flags.save_state_path, W_OK));
+  if (resumes) SLUICE_RETURN_IF_ERROR(CheckDirectory("--resume", flags.resume_path, R_OK));
+  if (resumes && flags.verify) {
+    return absl::InvalidArgumentError(
+        "--resume and --verify: the run in RAM begins at the first step; leave one of them out");
+  }
+  if ((saves || resumes) && flags.settings.train.optimizer == gpt::OptimizerChoice::kNone) {
+    return absl::InvalidArgumentError(
+        "--save-state and --resume need an optimizer; \"train.optimizer\" is \"none\"");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckCompareUpdates(const TrainFlags& flags) {
+  constexpr int kStepsMin = 4 * kBlockSteps;
+  if (!flags.compare_updates) return absl::OkStatus();
+  if (flags.verify || flags.settings.train.optimizer == gpt::OptimizerChoice::kNone) {
+    return absl::InvalidArgumentError(
+        "--compare-updates skips updates itself: leave out --verify and \"train.optimizer\" = "
+        "\"none\"");
+  }
+  if (flags.settings.train.steps >= kStepsMin) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("--compare-updates needs two blocks of each kind: \"train.steps\" is {}, at "
+                  "least {} are needed",
+                  flags.settings.train.steps,
+                  kStepsMin));
 }
 
 constexpr char kConfigWanted[] = "name a TOML file, for example configs/train-gpt.toml";
@@ -64,9 +112,12 @@ const std::vector<FlagSpec>& TrainFlagSpecs() {
       {"--text", FlagShape::kList, "FILE", "what to train on; default: this project's own files"},
       {"--set", FlagShape::kRepeated, "KEY=VALUE", "overrides a key of the configuration"},
       {"--verify", FlagShape::kSwitch, "", "compares with the same run in RAM, bit for bit"},
+      {"--compare-updates", FlagShape::kSwitch, "", "every other block of 5 steps makes no update"},
       {"--record", FlagShape::kValue, "FILE", "writes the recorded schedules (JSON lines)"},
       {"--trace", FlagShape::kValue, "FILE", "writes a timeline for Perfetto"},
       {"--save", FlagShape::kValue, "FILE", "writes the model (safetensors)"},
+      {"--save-state", FlagShape::kValue, "DIR", "writes all that --resume needs, at the end"},
+      {"--resume", FlagShape::kValue, "DIR", "goes on where a run with --save-state ended"},
       {"--json", FlagShape::kSwitch, "", "standard output is one JSON object"},
       {"--help", FlagShape::kSwitch, "", "prints this"}};
   return kSpecs;
@@ -85,10 +136,15 @@ absl::StatusOr<TrainFlags> ReadTrainFlags(std::span<const std::string> words) {
   if (arguments.Has("--text")) flags.settings.texts = arguments.Values("--text");
   SLUICE_RETURN_IF_ERROR(CheckPaths(arguments, flags));
   flags.verify = arguments.Has("--verify");
+  flags.compare_updates = arguments.Has("--compare-updates");
+  SLUICE_RETURN_IF_ERROR(CheckCompareUpdates(flags));
   flags.json = arguments.Has("--json");
   flags.record_path = arguments.Value("--record");
   flags.trace_path = arguments.Value("--trace");
   flags.save_path = arguments.Value("--save");
+  flags.save_state_path = arguments.Value("--save-state");
+  flags.resume_path = arguments.Value("--resume");
+  SLUICE_RETURN_IF_ERROR(CheckStateFlags(arguments, flags));
   return flags;
 }
 

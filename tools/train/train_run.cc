@@ -46,9 +46,10 @@ std::string Duration(double seconds) {
 TrainRun::TrainRun(const Parts& parts)
     : parts_(parts),
       steps_(parts.session.settings().train.steps),
+      steps_before_(parts.session.trainer().step()),
       pacer_(parts.session.settings().emulated_load),
       recompute_(parts.session.settings().train.recompute) {
-  report_.steps_wanted = steps_;
+  report_.steps_wanted = steps_ - steps_before_;
   report_.verify_wanted = parts.verifier != nullptr;
 }
 
@@ -59,7 +60,7 @@ RunReport TrainRun::TakeReport() {
 
 bool TrainRun::Done() const {
   if (parts_.verifier != nullptr && !parts_.verifier->difference().empty()) return true;
-  return static_cast<int>(report_.steps.size()) >= steps_ || interrupted();
+  return parts_.session.trainer().step() >= steps_ || interrupted();
 }
 
 absl::Status TrainRun::Run() {
@@ -79,8 +80,8 @@ absl::Status TrainRun::Begin() {
 absl::Status TrainRun::MakeBlock() {
   block_.clear();
   const std::size_t limit = parts_.verifier != nullptr ? kBlockSteps : 1;
-  const int made = static_cast<int>(report_.steps.size());
-  const std::size_t count = std::min(limit, static_cast<std::size_t>(steps_ - made));
+  const int left = steps_ - parts_.session.trainer().step();
+  const std::size_t count = std::min(limit, static_cast<std::size_t>(left));
   while (block_.size() < count && !interrupted()) SLUICE_RETURN_IF_ERROR(MakeStep());
   if (interrupted()) return absl::OkStatus();
   if (parts_.verifier == nullptr) return PaceAlone();
@@ -94,9 +95,12 @@ absl::Status TrainRun::MakeStep() {
   StepOutcome outcome;
   session.monitor().BeginStep();
   SLUICE_ASSIGN_OR_RETURN(const gpt::StepResult result,
-                          TrainOnce(session.trainer(), session.settings().train, &outcome));
-  const int step = static_cast<int>(report_.steps.size()) + 1;
+                          TrainOnce(session.trainer(), NextUpdate(), &outcome));
+  const int step = session.trainer().step();
   report_.steps.push_back(session.monitor().EndStep(step, result, outcome));
+  if (parts_.compares_updates) {
+    report_.steps.back().judged = result.kind == gpt::StepKind::kUsual;
+  }
   if (StepsOfBirth(report_) == report_.steps.size()) {
     links_after_birth_ = session.monitor().LinkTotals();
   }
@@ -105,6 +109,13 @@ absl::Status TrainRun::MakeStep() {
   block_.push_back(outcome);
   PrintStep(report_.steps.back(), outcome);
   return absl::OkStatus();
+}
+
+gpt::UpdateTime TrainRun::NextUpdate() const {
+  const gpt::Trainer& trainer = parts_.session.trainer();
+  const bool skips = parts_.compares_updates && trainer.step() / kBlockSteps % 2 != 0;
+  return skips ? gpt::UpdateTime::kNever
+               : UpdateTimeOfNext(trainer, parts_.session.settings().train);
 }
 
 absl::Status TrainRun::PaceAfterBlock(double ram_step_seconds) {
@@ -153,6 +164,7 @@ absl::Status TrainRun::Finish() {
   if (!report_.steps.empty()) SLUICE_RETURN_IF_ERROR(FillBounds());
   parts_.session.monitor().Fill(&report_);
   if (!report_.bounds.empty()) CheckBounds();
+  if (parts_.compares_updates) report_.update_cost = CompareUpdates(report_);
   if (interrupted()) return absl::OkStatus();
   if (parts_.verifier != nullptr) {
     parts_.console.ShowProgress("comparing every parameter and optimizer state");
@@ -178,6 +190,8 @@ absl::Status TrainRun::FillBounds() {
 /// A run that moved less than the bound proves the bound wrong. Whatever is between the steps of
 /// the main key only adds.
 void TrainRun::CheckBounds() const {
+  // The bound is one of ops in their order, and those of two lanes change places.
+  if (parts_.session.settings().train.optimizer != gpt::OptimizerChoice::kNone) return;
   for (const auto& [name, bound] : report_.bounds) {
     const LinkBytes& end = report_.links.at(name);
     const LinkBytes& begin = links_after_birth_.at(name);

@@ -25,6 +25,8 @@ class TrainRun {
     Verifier* verifier = nullptr;  ///< may be null
     Console& console;
     const InterruptWatch& watch;
+    /// Every other block of kBlockSteps makes no updates.
+    bool compares_updates = false;
   };
   explicit TrainRun(const Parts& parts);
 
@@ -49,9 +51,11 @@ class TrainRun {
   void CheckBounds() const;
   void PrintStep(const StepRecord& step, const StepOutcome& outcome);
   bool Done() const;
+  gpt::UpdateTime NextUpdate() const;
 
   const Parts parts_;
-  const int steps_;
+  const int steps_;         ///< that are to be done in the end
+  const int steps_before_;  ///< that were done before this run
   LinkPacer pacer_;
   RecomputePlanner recompute_;
   RunReport report_;

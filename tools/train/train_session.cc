@@ -32,6 +32,7 @@ absl::StatusOr<std::unique_ptr<TrainSession>> TrainSession::Create(const TrainFl
   SLUICE_ASSIGN_OR_RETURN(session->rates_, MeasureLinkRates(flags.settings.runtime));
   SLUICE_RETURN_IF_ERROR(session->MakeRuntime());
   SLUICE_RETURN_IF_ERROR(session->MakeTrainer(data));
+  SLUICE_RETURN_IF_ERROR(session->Resume());
   return session;
 }
 
@@ -68,8 +69,26 @@ std::vector<absl::Status> TrainSession::WriteOutputs() {
   };
   if (record_ != nullptr) note("--record", flags_.record_path, WriteRecord());
   if (model_ != nullptr) note("--save", flags_.save_path, WriteModel());
+  if (const std::string& path = flags_.save_state_path; !path.empty()) {
+    note("--save-state", path, trainer_->SaveState(path));
+  }
   if (trace_ != nullptr) note("--trace", flags_.trace_path, trace_->Finish());
   return failures;
+}
+
+absl::Status TrainSession::Resume() {
+  if (flags_.resume_path.empty()) return absl::OkStatus();
+  console_.ShowProgress("reading the state");
+  SLUICE_RETURN_IF_ERROR(base::Annotate(trainer_->LoadState(flags_.resume_path), "--resume"));
+  const int steps = flags_.settings.train.steps;
+  if (trainer_->step() < steps) {
+    console_.Print(fmt::format("resumed after step {} of {}\n", trainer_->step(), steps));
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      fmt::format("--resume: {} steps are done already, and \"train.steps\" is {}; raise it",
+                  trainer_->step(),
+                  steps));
 }
 
 absl::Status TrainSession::WriteRecord() {

@@ -54,6 +54,7 @@ class TrainSession {
   absl::Status WriteRecord();
   absl::Status RecordKey(std::string_view key);
   absl::Status WriteModel();
+  absl::Status Resume();
 
   const TrainFlags& flags_;
   Console& console_;

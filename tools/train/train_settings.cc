@@ -41,6 +41,9 @@ absl::Status ReadModel(Config& config, gpt::ModelConfig* model) {
 }
 
 absl::Status ReadOptimizer(Config& config, gpt::TrainConfig* train) {
+  std::string name = "adamw";
+  SLUICE_RETURN_IF_ERROR(config.Read("train.optimizer", &name));
+  SLUICE_ASSIGN_OR_RETURN(train->optimizer, gpt::ParseOptimizer(name));
   constexpr Range kShare{0, 1};
   SLUICE_RETURN_IF_ERROR(ReadDouble(config, "train.learning_rate", kShare, &train->learning_rate));
   SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.warmup_steps", 0, &train->warmup_steps));
@@ -61,6 +64,7 @@ absl::Status ReadRecompute(Config& config, gpt::Recompute* recompute) {
 absl::Status ReadLoop(Config& config, gpt::TrainConfig* train) {
   SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.steps", 1, &train->steps));
   SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.batch", 1, &train->batch));
+  SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.micro_batches", 1, &train->micro_batches));
   SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.group_sequences", 1, &train->group_sequences));
   SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.compute_threads", 1, &train->compute_threads));
   SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.val_every", 1, &train->val_every));

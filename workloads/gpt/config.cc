@@ -34,6 +34,13 @@ absl::Status CheckDivides(const char* part, int divisor, const char* whole, int 
 
 }  // namespace
 
+absl::StatusOr<OptimizerChoice> ParseOptimizer(std::string_view name) {
+  if (name == "adamw") return OptimizerChoice::kAdamW;
+  if (name == "none") return OptimizerChoice::kNone;
+  return absl::InvalidArgumentError(
+      fmt::format("\"train.optimizer\" is \"{}\"; allowed are \"adamw\" and \"none\"", name));
+}
+
 absl::Status Check(const ModelConfig& model, const TrainConfig& train) {
   const std::array limits = {
       Limit{"model.layers", double(model.layers), 1, 1024},
@@ -42,6 +49,7 @@ absl::Status Check(const ModelConfig& model, const TrainConfig& train) {
       Limit{"model.context", double(model.context), 1, 65536},
       Limit{"model.vocab", double(model.vocab), 2, 256},
       Limit{"train.batch", double(train.batch), 1, 65536},
+      Limit{"train.micro_batches", double(train.micro_batches), 1, 65536},
       Limit{"train.steps", double(train.steps), 1, 1e9},
       Limit{"train.learning_rate", train.learning_rate, 0, 10},
       Limit{"train.weight_decay", train.weight_decay, 0, 10},
@@ -59,8 +67,9 @@ absl::Status Check(const ModelConfig& model, const TrainConfig& train) {
             double(train.batch) * double(model.context),
             1,
             kStepTokensMax},
-      Limit{"model.layers x train.batch / train.group_sequences",
-            double(model.layers) * double(train.batch) / double(train.group_sequences),
+      Limit{"model.layers x train.micro_batches x train.batch / train.group_sequences",
+            double(model.layers) * double(train.micro_batches) * double(train.batch) /
+                double(train.group_sequences),
             0,
             kLayerGroupsMax},
       Limit{"the number of parameters", double(ParameterCount(model)), 1, kParametersMax},

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "workloads/gpt/recompute.h"
 
 namespace sluice::gpt {
@@ -16,8 +18,18 @@ struct ModelConfig {
   int vocab = 256;
 };
 
+enum class OptimizerChoice : std::uint8_t {
+  kAdamW,
+  kNone,  ///< parameters stay as they are: what a step takes without its update
+};
+
+/// Its name in a configuration. Errors: InvalidArgument that names what is allowed.
+absl::StatusOr<OptimizerChoice> ParseOptimizer(std::string_view name);
+
 struct TrainConfig {
-  int batch = 8;  ///< sequences per step
+  int batch = 8;          ///< sequences per micro-batch
+  int micro_batches = 1;  ///< per step: their gradients are added up
+  OptimizerChoice optimizer = OptimizerChoice::kAdamW;
   int steps = 30;
   double learning_rate = 1e-3;
   double weight_decay = 0.1;

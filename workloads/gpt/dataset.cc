@@ -70,8 +70,8 @@ Batch Dataset::BatchOf(std::uint64_t stream, Part part) const {
   return batch;
 }
 
-Batch Dataset::TrainBatch(int step) const {
-  return BatchOf(kTrainStream + static_cast<std::uint64_t>(step), {0, split_});
+Batch Dataset::TrainBatch(std::int64_t index) const {
+  return BatchOf(kTrainStream + static_cast<std::uint64_t>(index), {0, split_});
 }
 
 Batch Dataset::ValidationBatch(int index) const {

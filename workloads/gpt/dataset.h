@@ -30,8 +30,8 @@ class Dataset {
                                            const TrainConfig& train,
                                            const ModelConfig& model);
 
-  /// Random windows of the training part, by (seed, step) only.
-  Batch TrainBatch(int step) const;
+  /// Random windows of the training part, by (seed, index) only.
+  Batch TrainBatch(std::int64_t index) const;
   /// Windows of the validation part, the same ones in every call.
   Batch ValidationBatch(int index) const;
 

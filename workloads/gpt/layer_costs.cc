@@ -4,6 +4,7 @@
 #include <string>
 
 #include "fmt/format.h"
+#include "workloads/gpt/updater.h"
 
 namespace sluice::gpt {
 namespace {
@@ -24,6 +25,7 @@ class Timeline {
   explicit Timeline(const Schedule& schedule) : schedule_(schedule) {
     double now = 0;
     for (const ScheduleOp& op : schedule.ops) {
+      if (op.lane == kUpdateLane) continue;
       entries_[op.name] = {&op, now, now + op.seconds};
       now += op.seconds;
     }
@@ -69,7 +71,7 @@ std::vector<LayerCosts> FindLayerCosts(const ModelConfig& model,
                                        const TrainConfig& train,
                                        const Schedule& schedule) {
   const Timeline timeline(schedule);
-  const int groups = train.batch / train.group_sequences;
+  const int groups = train.micro_batches * (train.batch / train.group_sequences);
   std::vector<LayerCosts> layers(static_cast<std::size_t>(model.layers));
   for (int layer = 0; layer < model.layers; ++layer) {
     LayerCosts& costs = layers[static_cast<std::size_t>(layer)];

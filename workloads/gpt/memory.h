@@ -15,6 +15,10 @@
 #include "sluice/tensor.h"
 #include "sluice/units.h"
 
+namespace sluice {
+class Runtime;
+}
+
 namespace sluice::gpt {
 
 /// The bytes of one op, in the order of its accesses. Valid during its compute function only.
@@ -67,6 +71,10 @@ class Memory {
   virtual absl::Status Flush() = 0;
   /// Called after every op. Lifetime: until replaced.
   virtual void SetObserver(OpObserver observer) = 0;
+  /// The Runtime that pages the tensors; null when none does.
+  virtual Runtime* runtime() { return nullptr; }
+  /// That Run and Flush have waited for pages so far.
+  virtual double stall_seconds() const { return 0; }
 };
 
 }  // namespace sluice::gpt

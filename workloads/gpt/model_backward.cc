@@ -22,6 +22,7 @@ OpSpec ModelOps::ProjBackward(Place place) const {
   const std::size_t weight = Value(op, weights.proj_weight);
   const std::size_t d_fc = op.Overwrite(tensors_.scratch.d_fc);
   const Gradient d_weight = Gradients(op, weights.proj_weight, turn);
+  DropGradient(op, weights.proj_weight, turn);
   const Gradient d_bias = Gradients(op, weights.proj_bias, turn);
   op.Discard(stash.gelu);
   op.Discard(stash.fc);
@@ -58,6 +59,7 @@ OpSpec ModelOps::FcBackward(Place place) const {
   const std::size_t d_ln = op.Overwrite(tensors_.scratch.d_ln);
   const std::size_t d_x = op.Update(tensors_.d_stream[static_cast<std::size_t>(place.group)]);
   const Gradient d_weight = Gradients(op, weights.fc_weight, turn);
+  DropGradient(op, weights.fc_weight, turn);
   const Gradient d_bias = Gradients(op, weights.fc_bias, turn);
   const Gradient d_gain = Gradients(op, weights.ln2_gain, turn);
   const Gradient d_shift = Gradients(op, weights.ln2_bias, turn);
@@ -131,6 +133,7 @@ OpSpec ModelOps::AttentionBackward(Place place) const {
   const std::size_t d_scores = op.Overwrite(scratch.d_scores);
   const std::size_t d_qkv = op.Overwrite(scratch.d_qkv);
   const Gradient d_weight = Gradients(op, weights.out_weight, turn);
+  DropGradient(op, weights.out_weight, turn);
   const Gradient d_bias = Gradients(op, weights.out_bias, turn);
   for (const TensorId dead :
        {stash.attention, stash.probabilities, stash.qkv, scratch.d_attention, scratch.d_scores}) {
@@ -173,6 +176,7 @@ OpSpec ModelOps::QkvBackward(Place place) const {
   const std::size_t d_ln = op.Overwrite(tensors_.scratch.d_ln);
   const std::size_t d_x = op.Update(tensors_.d_stream[static_cast<std::size_t>(place.group)]);
   const Gradient d_weight = Gradients(op, weights.qkv_weight, turn);
+  DropGradient(op, weights.qkv_weight, turn);
   const Gradient d_bias = Gradients(op, weights.qkv_bias, turn);
   const Gradient d_gain = Gradients(op, weights.ln1_gain, turn);
   const Gradient d_shift = Gradients(op, weights.ln1_bias, turn);
@@ -206,10 +210,12 @@ OpSpec ModelOps::EmbedBackward(const BatchPointer& batch, int group) const {
   const Turn turn = TurnOf(group);
   // The head has written the tokens' gradient, so no group is the first here.
   const Turn tokens_turn{.first = false, .last = turn.last};
-  OpDraft op(fmt::format("embed.backward.g{}", group));
+  OpDraft op(fmt::format("embed.backward.g{}", NumberOf(group)));
   const std::size_t d_x = op.Read(stream);
   const Gradient d_tokens = Gradients(op, parameters_.tokens, tokens_turn);
   const Gradient d_positions = Gradients(op, parameters_.positions, turn);
+  DropGradient(op, parameters_.tokens, turn);
+  DropGradient(op, parameters_.positions, turn);
   op.Discard(stream);
   return op.Finish([=, this](const OpBuffers& b) {
     sluice::gpt::EmbedBackward(Rows(model_.width),

@@ -13,7 +13,7 @@ bool DropsStash(Pass pass) { return pass == Pass::kKeepInput || pass == Pass::kE
 }  // namespace
 
 OpSpec ModelOps::EmbedForward(const BatchPointer& batch, int group) const {
-  OpDraft op(fmt::format("embed.forward.g{}", group));
+  OpDraft op(fmt::format("embed.forward.g{}", NumberOf(group)));
   const std::size_t tokens = Value(op, parameters_.tokens);
   const std::size_t positions = Value(op, parameters_.positions);
   const std::size_t x = op.Overwrite(Stash({0, group}).input);

@@ -37,7 +37,7 @@ void ModelOps::ComputeLogits(const OpBuffers& b, const HeadAccesses& head) const
 
 OpSpec ModelOps::HeadTrain(const BatchPointer& batch, int group) const {
   const Turn turn = TurnOf(group);
-  OpDraft op(fmt::format("head.train.g{}", group));
+  OpDraft op(fmt::format("head.train.g{}", NumberOf(group)));
   const HeadAccesses head = AccessHead(op, group);
   const std::size_t d_ln = op.Overwrite(tensors_.scratch.d_ln);
   const std::size_t d_x = op.Overwrite(tensors_.d_stream[static_cast<std::size_t>(group)]);
@@ -50,7 +50,8 @@ OpSpec ModelOps::HeadTrain(const BatchPointer& batch, int group) const {
   return op.Finish([=, this](const OpBuffers& b) {
     const int d = model_.width;
     ComputeLogits(b, head);
-    const float mean = 1.0f / static_cast<float>(train_.batch * model_.context);
+    const float mean =
+        1.0f / static_cast<float>(train_.batch * train_.micro_batches * model_.context);
     state_.loss_sum += CrossEntropy(
         Rows(model_.vocab), OfGroup(batch->targets, group), mean, b.Floats(head.logits));
     Gemm(gemms_.d_tokens,

@@ -22,13 +22,13 @@ ModelOps::ModelOps(const ModelConfig& model,
             static_cast<std::size_t>(model.context)) {}
 
 std::string ModelOps::Name(Place place, const char* what) const {
-  return fmt::format("l{}.{}.g{}", place.layer, what, place.group);
+  return fmt::format("l{}.{}.g{}", place.layer, what, NumberOf(place.group));
 }
 
 std::string ModelOps::ForwardName(Place place, const char* what, Pass pass) const {
   if (pass != Pass::kRecompute)
-    return fmt::format("l{}.{}.forward.g{}", place.layer, what, place.group);
-  return fmt::format("recompute.l{}.{}.g{}", place.layer, what, place.group);
+    return fmt::format("l{}.{}.forward.g{}", place.layer, what, NumberOf(place.group));
+  return fmt::format("recompute.l{}.{}.g{}", place.layer, what, NumberOf(place.group));
 }
 
 const LayerActivations& ModelOps::Stash(Place place) const {
@@ -48,6 +48,17 @@ TensorId ModelOps::StreamAfter(Place place) const {
 
 std::size_t ModelOps::Value(OpDraft& op, std::size_t parameter) const {
   return op.Read(tensors_.values[parameter]);
+}
+
+ModelOps::Turn ModelOps::TurnOf(int group) const {
+  const int number = NumberOf(group);
+  return {number == 0, number == train_.micro_batches * groups() - 1};
+}
+
+void ModelOps::DropGradient(OpDraft& op, std::size_t parameter, Turn turn) const {
+  // Vectors share pages, and a discard acts on whole pages only.
+  if (!state_.drops_gradients || !turn.last || parameters_.all[parameter].is_vector()) return;
+  op.Discard(tensors_.gradients[parameter]);
 }
 
 ModelOps::Gradient ModelOps::Gradients(OpDraft& op, std::size_t parameter, Turn turn) const {

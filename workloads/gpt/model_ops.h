@@ -21,6 +21,9 @@ namespace sluice::gpt {
 /// What ops leave behind on the host; read it after Memory::Flush.
 struct StepState {
   double loss_sum = 0;  ///< cross-entropy of all rows so far, in nats
+  /// Read when an op is made: the micro-batch, and whether nobody needs the gradients.
+  int micro = 0;
+  bool drops_gradients = false;
   /// Per parameter: sum of squares of its gradient, once that is complete.
   std::vector<double> gradient_squares;
 };
@@ -40,8 +43,9 @@ struct Place {
 };
 
 /// Makes the ops of the model; their order is the trainer's affair. Each works on one group of
-/// sequences, so that its working set stays small. The first group overwrites weight gradients, the
-/// others add to them, the last one also notes their sums of squares.
+/// sequences, so that its working set stays small. The first group of the first micro-batch
+/// overwrites weight gradients, the others add to them, the last of the last one also notes their
+/// sums of squares.
 /// Lifetime: everything passed by reference outlives the object and its ops, the object its ops.
 class ModelOps {
  public:
@@ -99,7 +103,11 @@ class ModelOps {
   };
 
   Extent Rows(int width) const { return {rows_, static_cast<std::size_t>(width)}; }
-  Turn TurnOf(int group) const { return {group == 0, group == groups() - 1}; }
+  Turn TurnOf(int group) const;
+  /// Of a group of a micro-batch, within the step.
+  int NumberOf(int group) const { return state_.micro * groups() + group; }
+  /// After the op nobody needs the gradient, where nobody needs any.
+  void DropGradient(OpDraft& op, std::size_t parameter, Turn turn) const;
   std::string Name(Place place, const char* what) const;
   std::string ForwardName(Place place, const char* what, Pass pass) const;
   const LayerActivations& Stash(Place place) const;

@@ -51,8 +51,11 @@ absl::StatusOr<PagedMemory::Asked> PagedMemory::Ask(OpSpec spec) {
 }
 
 absl::Status PagedMemory::Execute(Asked asked) {
+  const auto asked_at = std::chrono::steady_clock::now();
   GPT_ASSIGN_OR_RETURN(const std::vector<Lease> leases, asked.ticket.Take());
   OpTiming timing{.begin = std::chrono::steady_clock::now()};
+  const std::chrono::duration<double> stalled = timing.begin - asked_at;
+  stall_seconds_ += stalled.count();
   asked.spec.compute(LeasedBuffers(leases));
   timing.end = std::chrono::steady_clock::now();
   timing.name = std::move(asked.spec.name);

@@ -23,6 +23,8 @@ class PagedMemory : public Memory {
   absl::Status Run(OpSpec op) override;
   absl::Status Flush() override;
   void SetObserver(OpObserver observer) override;
+  Runtime* runtime() override { return &runtime_; }
+  double stall_seconds() const override { return stall_seconds_; }
 
  private:
   struct Asked {
@@ -36,6 +38,7 @@ class PagedMemory : public Memory {
   Runtime& runtime_;
   std::optional<Asked> asked_;
   bool in_iteration_ = false;
+  double stall_seconds_ = 0;
   OpObserver observer_;
 };
 

@@ -9,29 +9,6 @@
 namespace sluice::gpt {
 namespace {
 
-/// Creates one tensor per parameter: the vectors together in one segment, each matrix in its own.
-absl::StatusOr<std::vector<TensorId>> CreatePerParameter(const ParameterList& parameters,
-                                                         const std::string& suffix,
-                                                         TensorKind kind,
-                                                         Memory& memory) {
-  std::vector<TensorId> ids(parameters.all.size());
-  std::vector<TensorSpec> together;
-  std::vector<std::size_t> indices;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    const TensorSpec spec = SpecOf(parameters.all[i], suffix, kind);
-    if (parameters.all[i].is_vector()) {
-      together.push_back(spec);
-      indices.push_back(i);
-      continue;
-    }
-    GPT_ASSIGN_OR_RETURN(const std::vector<TensorId> alone, memory.CreateTensors({&spec, 1}));
-    ids[i] = alone.front();
-  }
-  GPT_ASSIGN_OR_RETURN(const std::vector<TensorId> shared, memory.CreateTensors(together));
-  for (std::size_t i = 0; i < shared.size(); ++i) ids[indices[i]] = shared[i];
-  return ids;
-}
-
 /// Creates tensors alone in their segments, remembering the first error.
 class Creator {
  public:
@@ -116,6 +93,28 @@ void CreateActivations(const ModelConfig& model,
 
 }  // namespace
 
+absl::StatusOr<std::vector<TensorId>> CreatePerParameter(const ParameterList& parameters,
+                                                         const std::string& suffix,
+                                                         TensorKind kind,
+                                                         Memory& memory) {
+  std::vector<TensorId> ids(parameters.all.size());
+  std::vector<TensorSpec> together;
+  std::vector<std::size_t> indices;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const TensorSpec spec = SpecOf(parameters.all[i], suffix, kind);
+    if (parameters.all[i].is_vector()) {
+      together.push_back(spec);
+      indices.push_back(i);
+      continue;
+    }
+    GPT_ASSIGN_OR_RETURN(const std::vector<TensorId> alone, memory.CreateTensors({&spec, 1}));
+    ids[i] = alone.front();
+  }
+  GPT_ASSIGN_OR_RETURN(const std::vector<TensorId> shared, memory.CreateTensors(together));
+  for (std::size_t i = 0; i < shared.size(); ++i) ids[indices[i]] = shared[i];
+  return ids;
+}
+
 TensorSpec SpecOf(const Parameter& parameter, const std::string& suffix, TensorKind kind) {
   return {.name = parameter.name + suffix, .shape = parameter.shape, .kind = kind};
 }
@@ -129,10 +128,6 @@ absl::StatusOr<Tensors> Tensors::Create(const ModelConfig& model,
                        CreatePerParameter(parameters, "", TensorKind::kParameter, memory));
   GPT_ASSIGN_OR_RETURN(tensors.gradients,
                        CreatePerParameter(parameters, ".grad", TensorKind::kGradient, memory));
-  GPT_ASSIGN_OR_RETURN(tensors.moments1,
-                       CreatePerParameter(parameters, ".m", TensorKind::kOptimizer, memory));
-  GPT_ASSIGN_OR_RETURN(tensors.moments2,
-                       CreatePerParameter(parameters, ".v", TensorKind::kOptimizer, memory));
   Creator create(memory);
   CreateActivations(model, train, create, tensors);
   if (!create.status().ok()) return create.status();

@@ -37,7 +37,7 @@ struct ScratchTensors {
 
 /// Every tensor of the workload. Vectors indexed by parameter follow ParameterList::all.
 struct Tensors {
-  /// Errors: those of Memory.
+  /// All but the moments. Errors: those of Memory.
   static absl::StatusOr<Tensors> Create(const ModelConfig& model,
                                         const TrainConfig& train,
                                         const ParameterList& parameters,
@@ -45,13 +45,20 @@ struct Tensors {
 
   std::vector<TensorId> values;
   std::vector<TensorId> gradients;
-  std::vector<TensorId> moments1;
+  std::vector<TensorId> moments1;  ///< these two by the Updater
   std::vector<TensorId> moments2;
   std::vector<std::vector<LayerActivations>> layers;  ///< [layer][group]
   std::vector<TensorId> outputs;                      ///< [group]: of the last layer
   std::vector<TensorId> d_stream;                     ///< [group]: gradient of the residual stream
   ScratchTensors scratch;
 };
+
+/// Creates one tensor per parameter: the vectors together in one segment, each matrix in its own.
+/// Errors: those of Memory.
+absl::StatusOr<std::vector<TensorId>> CreatePerParameter(const ParameterList& parameters,
+                                                         const std::string& suffix,
+                                                         TensorKind kind,
+                                                         Memory& memory);
 
 /// The spec of a parameter's value, or of what goes with it under another name and kind.
 TensorSpec SpecOf(const Parameter& parameter, const std::string& suffix, TensorKind kind);

@@ -38,6 +38,14 @@ absl::Status Trainer::ForEachState(const StateVisitor& visit) {
   return impl_->VisitMoments(visit);
 }
 
+absl::Status Trainer::SaveState(const std::string& directory) {
+  return impl_->SaveState(directory);
+}
+
+absl::Status Trainer::LoadState(const std::string& directory) {
+  return impl_->LoadState(directory);
+}
+
 absl::Status Trainer::ForEachParameter(const StateVisitor& visit) {
   return impl_->VisitParameters(visit);
 }

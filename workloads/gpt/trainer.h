@@ -19,12 +19,14 @@
 
 namespace sluice::gpt {
 
-/// When a step's update of the parameters runs. Both give the same bits.
+/// When a step's update of the parameters runs. The first two give the same bits.
 enum class UpdateTime : std::uint8_t {
   kNow,  ///< at the end of the step
   /// During the next step's forward, layer by layer, just before the parameters are needed, so that
   /// what the update moves hides behind compute. Whatever else needs the parameters completes it.
   kDeferred,
+  /// Not at all: the gradients are dropped, and the parameters stay as they are.
+  kNever,
 };
 
 /// By the updates that run within a step.
@@ -33,12 +35,13 @@ enum class StepKind : std::uint8_t {
   kFirst,  ///< none
   kLast,   ///< both
   kAlone,  ///< its own at the end
+  kNone,   ///< none, not even a deferred one
 };
 
 /// The iteration keys of steps by StepKind, to which a choice of layers to recompute adds its
 /// KeySuffix.
 inline constexpr std::string_view kTrainKeys[] = {
-    "train", "train.first", "train.last", "train.alone"};
+    "train", "train.first", "train.last", "train.alone", "train.none"};
 
 struct StepResult {
   float loss = 0;  ///< mean cross-entropy before the update, in nats per byte
@@ -46,6 +49,8 @@ struct StepResult {
   double learning_rate = 0;
   StepKind kind = StepKind::kUsual;
   std::string key;  ///< of the iteration
+  /// That the trainer's thread has waited for pages and updates.
+  double stall_seconds = 0;
 };
 
 inline constexpr std::string_view kValidateKey = "validate";
@@ -66,7 +71,8 @@ using StateVisitor = std::function<absl::Status(
     const std::string& tensor, std::uint64_t offset, std::span<const std::byte> bytes)>;
 
 /// Trains a byte-level GPT whose every tensor lives in a Memory. Parameters are read in hbm; weight
-/// gradients, AdamW moments and the update live in dram; activations are stashed in hbm after each
+/// gradients, AdamW moments and the update live in dram; where a Runtime pages the tensors its
+/// OffloadedOptimizer makes the updates; activations are stashed in hbm after each
 /// layer's forward and read in reverse order by its backward, or made again there.
 /// Results are bit-identical for the same configs, data and thread count, whatever the Memory and
 /// whichever layers are recomputed.
@@ -97,6 +103,12 @@ class Trainer {
   /// Streams parameters, then first moments ("NAME.m"), then second ones ("NAME.v"), each in the
   /// order of ParameterSpecs, piece by piece through leases, outside of any iteration.
   absl::Status ForEachState(const StateVisitor& visit);
+  /// Writes parameters, moments and the number of steps to `directory`, completing a pending update
+  /// first; reads them into a trainer of the same configs, which goes on as if it had made the
+  /// steps. Errors: those of OffloadedOptimizer::Save and Load; Unimplemented (a Memory without a
+  /// Runtime).
+  absl::Status SaveState(const std::string& directory);
+  absl::Status LoadState(const std::string& directory);
   /// Only the parameters.
   absl::Status ForEachParameter(const StateVisitor& visit);
   std::vector<TensorSpec> ParameterSpecs() const;

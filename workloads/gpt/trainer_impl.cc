@@ -1,15 +1,23 @@
 #include "workloads/gpt/trainer_impl.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "fmt/format.h"
+#include "sluice/optimizer.h"
 #include "workloads/gpt/gemm.h"
 #include "workloads/gpt/op_draft.h"
 #include "workloads/gpt/random.h"
 #include "workloads/gpt/status.h"
 
 namespace sluice::gpt {
+namespace {
+
+/// Of a tensor in one op of a visit.
+constexpr std::uint64_t kVisitBytes = std::uint64_t{1} << 20;
+
+}  // namespace
 
 Trainer::Impl::Impl(const ModelConfig& model,
                     const TrainConfig& train,
@@ -20,8 +28,7 @@ Trainer::Impl::Impl(const ModelConfig& model,
       data_(data),
       memory_(memory),
       parameters_(model),
-      ops_(model_, train_, parameters_, tensors_, state_),
-      update_(train_, parameters_, tensors_, state_) {
+      ops_(model_, train_, parameters_, tensors_, state_) {
   state_.gradient_squares.resize(parameters_.all.size());
   recompute_.assign(static_cast<std::size_t>(model.layers), train.recompute == Recompute::kAll);
 }
@@ -29,10 +36,18 @@ Trainer::Impl::Impl(const ModelConfig& model,
 absl::Status Trainer::Impl::SetUp() {
   SetGemmThreads(train_.compute_threads);
   GPT_ASSIGN_OR_RETURN(tensors_, Tensors::Create(model_, train_, parameters_, memory_));
+  const UpdaterParts parts{train_, parameters_, tensors_, memory_};
+  GPT_ASSIGN_OR_RETURN(
+      updater_, memory_.runtime() == nullptr ? MakeOpUpdater(parts) : MakeOffloadedUpdater(parts));
   for (std::size_t i = 0; i < parameters_.all.size(); ++i) {
     GPT_RETURN_IF_ERROR(Run(Initialise(i)));
   }
   return Flush();
+}
+
+absl::Status Trainer::Impl::Note(absl::Status status) {
+  if (broken_.ok()) broken_ = std::move(status);
+  return broken_;
 }
 
 absl::Status Trainer::Impl::Run(OpSpec op) {
@@ -85,30 +100,22 @@ absl::Status Trainer::Impl::RunGroupForward(int layer, int group, Pass pass) {
 }
 
 absl::Status Trainer::Impl::RunForward(const BatchPointer& batch, Pass pass) {
-  for (int group = 0; group < ops_.groups(); ++group) GPT_RETURN_IF_ERROR(RunUpdateShare(0, group));
   for (int group = 0; group < ops_.groups(); ++group) {
-    GPT_RETURN_IF_ERROR(RunUpdateShare(1, group));
+    GPT_RETURN_IF_ERROR(Advance(kEmbedding, group));
     GPT_RETURN_IF_ERROR(Run(ops_.EmbedForward(batch, group)));
   }
   for (int layer = 0; layer < model_.layers; ++layer) {
     for (int group = 0; group < ops_.groups(); ++group) {
-      GPT_RETURN_IF_ERROR(RunUpdateShare(static_cast<std::size_t>(layer) + 2, group));
+      GPT_RETURN_IF_ERROR(Advance(layer, group));
       GPT_RETURN_IF_ERROR(RunGroupForward(layer, group, PassOf(layer, pass)));
     }
   }
-  pending_.clear();
-  return absl::OkStatus();
+  return CompleteUpdate();
 }
 
-absl::Status Trainer::Impl::RunUpdateShare(std::size_t stage, int group) {
-  if (stage >= pending_.size()) return absl::OkStatus();
-  std::vector<OpSpec>& ops = pending_[stage];
-  const auto groups = static_cast<std::size_t>(ops_.groups());
-  const auto share = static_cast<std::size_t>(group);
-  for (std::size_t i = ops.size() * share / groups; i < ops.size() * (share + 1) / groups; ++i) {
-    GPT_RETURN_IF_ERROR(Run(std::move(ops[i])));
-  }
-  return absl::OkStatus();
+absl::Status Trainer::Impl::Advance(int layer, int group) {
+  if (!broken_.ok() || !updater_->pending()) return broken_;
+  return Note(updater_->Advance(layer, group));
 }
 
 absl::Status Trainer::Impl::LeaveIteration() {
@@ -117,10 +124,8 @@ absl::Status Trainer::Impl::LeaveIteration() {
 }
 
 absl::Status Trainer::Impl::CompleteUpdate() {
-  for (std::vector<OpSpec>& ops : std::exchange(pending_, {})) {
-    for (OpSpec& op : ops) GPT_RETURN_IF_ERROR(Run(std::move(op)));
-  }
-  return absl::OkStatus();
+  if (!broken_.ok() || !updater_->pending()) return broken_;
+  return Note(updater_->Complete());
 }
 
 Pass Trainer::Impl::PassOf(int layer, Pass pass) const {
@@ -156,6 +161,27 @@ absl::Status Trainer::Impl::RunBackward(const BatchPointer& batch) {
   return absl::OkStatus();
 }
 
+absl::Status Trainer::Impl::RunMicroBatches() {
+  for (state_.micro = 0; state_.micro < train_.micro_batches; ++state_.micro) {
+    const auto batch = std::make_shared<const Batch>(
+        data_.TrainBatch(std::int64_t{step_} * train_.micro_batches + state_.micro));
+    GPT_RETURN_IF_ERROR(RunForward(batch, Pass::kTrain));
+    GPT_RETURN_IF_ERROR(RunBackward(batch));
+  }
+  state_.micro = 0;
+  return Flush();
+}
+
+double Trainer::Impl::StallSeconds() const {
+  return memory_.stall_seconds() + updater_->stall_seconds();
+}
+
+double Trainer::Impl::GradientNorm() const {
+  double sum = 0;
+  for (const double squares : state_.gradient_squares) sum += squares;
+  return std::sqrt(sum);
+}
+
 /// Linear warm-up, then constant.
 double Trainer::Impl::LearningRate() const {
   if (step_ >= train_.warmup_steps) return train_.learning_rate;
@@ -163,8 +189,10 @@ double Trainer::Impl::LearningRate() const {
 }
 
 StepKind Trainer::Impl::KindOf(UpdateTime update) const {
-  if (update == UpdateTime::kNow) return pending_.empty() ? StepKind::kAlone : StepKind::kLast;
-  return pending_.empty() ? StepKind::kFirst : StepKind::kUsual;
+  if (update == UpdateTime::kNever) return StepKind::kNone;
+  const bool pending = updater_->pending();
+  if (update == UpdateTime::kNow) return pending ? StepKind::kLast : StepKind::kAlone;
+  return pending ? StepKind::kUsual : StepKind::kFirst;
 }
 
 absl::Status Trainer::Impl::SetRecompute(RecomputeChoice choice) {
@@ -177,26 +205,31 @@ absl::Status Trainer::Impl::SetRecompute(RecomputeChoice choice) {
 }
 
 absl::StatusOr<StepResult> Trainer::Impl::Step(UpdateTime update) {
+  if (train_.optimizer == OptimizerChoice::kNone) update = UpdateTime::kNever;
+  if (update == UpdateTime::kNever) GPT_RETURN_IF_ERROR(LeaveIteration());
   const StepKind kind = KindOf(update);
+  const double stalled = StallSeconds();
   std::string key(kTrainKeys[static_cast<std::size_t>(kind)]);
   key += KeySuffix(recompute_);
   GPT_RETURN_IF_ERROR(BeginIteration(key));
   step_keys_.insert(key);
   state_.loss_sum = 0;
-  const auto batch = std::make_shared<const Batch>(data_.TrainBatch(step_));
+  state_.drops_gradients = update == UpdateTime::kNever;
+  if (updater_->pending()) GPT_RETURN_IF_ERROR(Note(updater_->Start()));
+  GPT_RETURN_IF_ERROR(RunMicroBatches());
   const double rate = LearningRate();
-  GPT_RETURN_IF_ERROR(RunForward(batch, Pass::kTrain));
-  GPT_RETURN_IF_ERROR(RunBackward(batch));
-  pending_ = update_.Make(step_ + 1, rate);
+  const double norm = GradientNorm();
+  if (update != UpdateTime::kNever) updater_->Add({++updates_, rate, norm});
   if (update == UpdateTime::kNow) GPT_RETURN_IF_ERROR(CompleteUpdate());
   GPT_RETURN_IF_ERROR(Flush());
   ++step_;
-  const double rows = double(train_.batch) * model_.context;
+  const double rows = double(train_.batch) * train_.micro_batches * model_.context;
   return StepResult{.loss = static_cast<float>(state_.loss_sum / rows),
-                    .grad_norm = static_cast<float>(update_.GradientNorm()),
+                    .grad_norm = static_cast<float>(norm),
                     .learning_rate = rate,
                     .kind = kind,
-                    .key = std::move(key)};
+                    .key = std::move(key),
+                    .stall_seconds = StallSeconds() - stalled};
 }
 
 absl::StatusOr<float> Trainer::Impl::Validate() {
@@ -241,6 +274,21 @@ absl::StatusOr<std::vector<float>> Trainer::Impl::Logits(std::span<const std::ui
   return logits;
 }
 
+absl::Status Trainer::Impl::SaveState(const std::string& directory) {
+  if (updater_->optimizer() == nullptr) return absl::UnimplementedError("not a paged run");
+  GPT_RETURN_IF_ERROR(LeaveIteration());
+  return updater_->optimizer()->Save(directory);
+}
+
+absl::Status Trainer::Impl::LoadState(const std::string& directory) {
+  if (updater_->optimizer() == nullptr) return absl::UnimplementedError("not a paged run");
+  GPT_RETURN_IF_ERROR(LeaveIteration());
+  GPT_RETURN_IF_ERROR(updater_->optimizer()->Load(directory));
+  updates_ = updater_->optimizer()->step();
+  step_ = static_cast<int>(updates_);
+  return absl::OkStatus();
+}
+
 absl::Status Trainer::Impl::VisitParameters(const StateVisitor& visit) {
   return Visit("", tensors_.values, visit);
 }
@@ -259,8 +307,8 @@ absl::Status Trainer::Impl::Visit(const std::string& suffix,
     const Parameter& parameter = parameters_.all[i];
     const std::string name = parameter.name + suffix;
     const std::uint64_t end = parameter.count() * sizeof(float);
-    for (std::uint64_t begin = 0; begin < end; begin += UpdateOps::kRangeBytes) {
-      const ByteRange range{begin, std::min(UpdateOps::kRangeBytes, end - begin)};
+    for (std::uint64_t begin = 0; begin < end; begin += kVisitBytes) {
+      const ByteRange range{begin, std::min(kVisitBytes, end - begin)};
       OpDraft op("read." + name);
       op.SetLane("cpu");
       op.Add({.tensor = tensors[i], .range = range, .tier = kDram0, .contiguous = false});

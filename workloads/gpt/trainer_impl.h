@@ -11,12 +11,12 @@
 #include "workloads/gpt/parameters.h"
 #include "workloads/gpt/tensors.h"
 #include "workloads/gpt/trainer.h"
-#include "workloads/gpt/update_ops.h"
+#include "workloads/gpt/updater.h"
 
 namespace sluice::gpt {
 
-/// The order of the ops: forward layer by layer, backward in reverse, each group by group. A
-/// deferred update runs within the next forward, one layer ahead of it, spread over the groups.
+/// The order of the ops: forward layer by layer, backward in reverse, each group by group, and that
+/// for one micro-batch after another. A deferred update runs within the next forward.
 class Trainer::Impl {
  public:
   Impl(const ModelConfig& model, const TrainConfig& train, const Dataset& data, Memory& memory);
@@ -30,6 +30,8 @@ class Trainer::Impl {
   absl::StatusOr<StepResult> Step(UpdateTime update);
   absl::StatusOr<float> Validate();
   absl::StatusOr<std::vector<float>> Logits(std::span<const std::uint8_t> tokens);
+  absl::Status SaveState(const std::string& directory);
+  absl::Status LoadState(const std::string& directory);
   absl::Status VisitParameters(const StateVisitor& visit);
   absl::Status VisitMoments(const StateVisitor& visit);
 
@@ -45,6 +47,8 @@ class Trainer::Impl {
   // The Memory's methods, until one of them fails.
   absl::Status Run(OpSpec op);
   absl::Status Flush();
+  /// Remembers the first error.
+  absl::Status Note(absl::Status status);
   absl::Status BeginIteration(std::string_view key);
   absl::Status EndIteration();
 
@@ -53,8 +57,8 @@ class Trainer::Impl {
   absl::Status RunBackward(const BatchPointer& batch);
   absl::Status RunGroupRecompute(int layer, int group);
   absl::Status RunGroupBackward(int layer, int group);
-  /// Runs the group's share of a pending stage; stages that are not pending have nothing to run.
-  absl::Status RunUpdateShare(std::size_t stage, int group);
+  absl::Status RunMicroBatches();
+  absl::Status Advance(int layer, int group);
   /// Runs all of a pending update.
   absl::Status CompleteUpdate();
   /// Ends the iteration, and completes the update for those who look at the parameters.
@@ -64,6 +68,8 @@ class Trainer::Impl {
   /// What a layer's forward is for in a pass over all layers.
   Pass PassOf(int layer, Pass pass) const;
   double LearningRate() const;
+  double GradientNorm() const;
+  double StallSeconds() const;
   OpSpec Initialise(std::size_t parameter) const;
   absl::Status Visit(const std::string& suffix,
                      const std::vector<TensorId>& tensors,
@@ -77,10 +83,10 @@ class Trainer::Impl {
   Tensors tensors_;
   StepState state_;
   const ModelOps ops_;
-  const UpdateOps update_;
+  std::unique_ptr<Updater> updater_;
   absl::Status broken_;
-  UpdateStages pending_;  ///< of the last step's update; empty when it is done
   int step_ = 0;
+  std::int64_t updates_ = 0;
   RecomputeChoice recompute_;
   std::set<std::string> step_keys_;
 };

@@ -1,7 +1,6 @@
 #include "workloads/gpt/update_ops.h"
 
 #include <algorithm>
-#include <cmath>
 #include <span>
 #include <utility>
 
@@ -51,19 +50,13 @@ void UpdatePieces(const optim::AdamWParams& params, const OpBuffers& b, std::siz
 
 }  // namespace
 
-double UpdateOps::GradientNorm() const {
-  double sum = 0;
-  for (const double squares : state_.gradient_squares) sum += squares;
-  return std::sqrt(sum);
-}
-
-double UpdateOps::GradientScale() const {
-  const double norm = GradientNorm();
+double UpdateOps::GradientScale(const Update& update) const {
+  const double norm = update.gradient_norm;
   if (train_.clip_norm <= 0 || norm <= train_.clip_norm) return 1.0;
   return train_.clip_norm / norm;
 }
 
-OpSpec UpdateOps::MakeOp(std::string name, std::vector<Part> parts, Moment moment) const {
+OpSpec UpdateOps::MakeOp(std::string name, std::vector<Part> parts, const Update& update) const {
   OpDraft op(std::move(name));
   op.SetLane("cpu");
   for (const Part& part : parts) {
@@ -90,43 +83,44 @@ OpSpec UpdateOps::MakeOp(std::string name, std::vector<Part> parts, Moment momen
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const bool decays = !parameters_.all[parts[i].parameter].is_vector();
       const double decay = decays ? train_.weight_decay : 0.0;
-      UpdatePieces(
-          optim::MakeAdamWParams(options, moment.update, moment.rate, decay, GradientScale()),
-          b,
-          4 * i);
+      UpdatePieces(optim::MakeAdamWParams(
+                       options, update.number, update.learning_rate, decay, GradientScale(update)),
+                   b,
+                   4 * i);
     }
   });
 }
 
-void UpdateOps::AppendMatrix(std::size_t parameter, Moment moment, std::vector<OpSpec>* ops) const {
+void UpdateOps::AppendMatrix(std::size_t parameter,
+                             const Update& update,
+                             std::vector<OpSpec>* ops) const {
   const Parameter& matrix = parameters_.all[parameter];
   const std::uint64_t bytes = matrix.count() * sizeof(float);
   for (std::uint64_t offset = 0; offset < bytes; offset += kRangeBytes) {
     const ByteRange range{offset, std::min(kRangeBytes, bytes - offset)};
     std::string name = fmt::format("update.{}.{}", matrix.name, offset / kRangeBytes);
-    ops->push_back(MakeOp(std::move(name), {{parameter, range}}, moment));
+    ops->push_back(MakeOp(std::move(name), {{parameter, range}}, update));
   }
 }
 
-OpSpec UpdateOps::MakeVectors(Moment moment) const {
+OpSpec UpdateOps::MakeVectors(const Update& update) const {
   std::vector<Part> vectors;
   for (std::size_t i = 0; i < parameters_.all.size(); ++i) {
     const Parameter& parameter = parameters_.all[i];
     if (parameter.is_vector()) vectors.push_back({i, {0, parameter.count() * sizeof(float)}});
   }
-  return MakeOp("update.vectors", std::move(vectors), moment);
+  return MakeOp("update.vectors", std::move(vectors), update);
 }
 
-UpdateStages UpdateOps::Make(std::int64_t update, double learning_rate) const {
-  const Moment moment{update, learning_rate};
+UpdateStages UpdateOps::Make(const Update& update) const {
   UpdateStages stages(1 + parameters_.layers.size());
-  AppendMatrix(parameters_.tokens, moment, &stages[0]);
-  AppendMatrix(parameters_.positions, moment, &stages[0]);
-  stages[0].push_back(MakeVectors(moment));
+  AppendMatrix(parameters_.tokens, update, &stages[0]);
+  AppendMatrix(parameters_.positions, update, &stages[0]);
+  stages[0].push_back(MakeVectors(update));
   for (std::size_t layer = 0; layer < parameters_.layers.size(); ++layer) {
     const LayerParameters& p = parameters_.layers[layer];
     for (const std::size_t matrix : {p.qkv_weight, p.out_weight, p.fc_weight, p.proj_weight}) {
-      AppendMatrix(matrix, moment, &stages[layer + 1]);
+      AppendMatrix(matrix, update, &stages[layer + 1]);
     }
   }
   return stages;

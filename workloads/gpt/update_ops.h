@@ -7,9 +7,9 @@
 #include "runtime/optim/adamw.h"
 #include "workloads/gpt/config.h"
 #include "workloads/gpt/memory.h"
-#include "workloads/gpt/model_ops.h"
 #include "workloads/gpt/parameters.h"
 #include "workloads/gpt/tensors.h"
+#include "workloads/gpt/updater.h"
 
 namespace sluice::gpt {
 
@@ -25,18 +25,11 @@ class UpdateOps {
   /// A multiple of the usual page sizes, so that ranges do not cut pages.
   static constexpr std::uint64_t kRangeBytes = std::uint64_t{1} << 20;
 
-  UpdateOps(const TrainConfig& train,
-            const ParameterList& parameters,
-            const Tensors& tensors,
-            const StepState& state)
-      : train_(train), parameters_(parameters), tensors_(tensors), state_(state) {}
+  UpdateOps(const TrainConfig& train, const ParameterList& parameters, const Tensors& tensors)
+      : train_(train), parameters_(parameters), tensors_(tensors) {}
 
-  /// All ops of the update number `update` (from 1): 1 + layers stages. They read the gradient norm
-  /// when they run, and leave the matrices' gradients dead.
-  UpdateStages Make(std::int64_t update, double learning_rate) const;
-
-  /// The norm of all gradients. REQUIRES: every gradient's sum of squares is noted.
-  double GradientNorm() const;
+  /// All ops of an update: 1 + layers stages. They leave the matrices' gradients dead.
+  UpdateStages Make(const Update& update) const;
 
  private:
   /// A part of one parameter and of its companions.
@@ -44,21 +37,15 @@ class UpdateOps {
     std::size_t parameter = 0;
     ByteRange range;
   };
-  /// What all ops of one update share.
-  struct Moment {
-    std::int64_t update = 0;
-    double rate = 0;
-  };
-  OpSpec MakeOp(std::string name, std::vector<Part> parts, Moment moment) const;
+  OpSpec MakeOp(std::string name, std::vector<Part> parts, const Update& update) const;
   /// Appends the ops of one matrix.
-  void AppendMatrix(std::size_t parameter, Moment moment, std::vector<OpSpec>* ops) const;
-  OpSpec MakeVectors(Moment moment) const;
-  double GradientScale() const;
+  void AppendMatrix(std::size_t parameter, const Update& update, std::vector<OpSpec>* ops) const;
+  OpSpec MakeVectors(const Update& update) const;
+  double GradientScale(const Update& update) const;
 
   const TrainConfig& train_;
   const ParameterList& parameters_;
   const Tensors& tensors_;
-  const StepState& state_;
 };
 
 }  // namespace sluice::gpt

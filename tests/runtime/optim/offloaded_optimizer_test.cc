@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <thread>
 
 #include "sluice/optimizer.h"
 #include "tests/runtime/engine/runtime_fixture.h"
@@ -153,6 +154,43 @@ TEST_F(OffloadedOptimizerTest, GradientsAreClippedToTheGlobalNorm) {
   }
 }
 
+TEST_F(OffloadedOptimizerTest, TheNormMayBeGiven) {
+  runtime_.Start();
+  PagedModel model(runtime_,
+                   {.groups = kGroups,
+                    .optimizer = {.clip_norm = 1, .skip_not_finite = true, .norm_given = true}});
+  model.SetGradients(1, 0.5f);
+  const double norm = 2 * model.GradientNorm();  // of two ranks, say
+  const auto done = model.Step(StepOptions{.loss_scale = 4, .gradient_norm = norm});
+  ASSERT_THAT(done, IsOk());
+  EXPECT_EQ(done->gradient_norm, norm / 4);
+  model.ReferenceStep(1, 1 / (norm / 4) / 4);
+  ExpectSame(model);
+  const auto skipped = model.Step(StepOptions{.gradient_norm = std::nan("")});
+  ASSERT_THAT(skipped, IsOk());
+  EXPECT_TRUE(skipped->skipped);
+  ExpectSame(model);
+}
+
+TEST_F(OffloadedOptimizerTest, AGradientIsDeadOnceItsParameterIsUpdated) {
+  runtime_.Start();
+  PagedModel model(runtime_,
+                   {.groups = {{50000}, {50000}}, .gradients = Place::kTensor, .discard = true});
+  model.SetGradients(1);
+  const std::uint64_t before = runtime_->GetStats().live_bytes;
+  ASSERT_THAT(model.optimizer().GradientReady(model.group(0)), IsOk());
+  // The second group's gradients are not complete: only the first can be used up.
+  const std::uint64_t states = 2 * 50000 * sizeof(float);
+  const std::uint64_t gradient = 50000 * sizeof(float);
+  while (runtime_->GetStats().live_bytes > before + states - gradient + 4096) {
+    std::this_thread::yield();
+  }
+  ASSERT_THAT(model.optimizer().GradientReady(model.group(1)), IsOk());
+  ASSERT_THAT(model.optimizer().Step().value().Wait(), IsOk());
+  model.ReferenceStep(1);
+  ExpectSame(model);
+}
+
 TEST_F(OffloadedOptimizerTest, AStepWithAnInfiniteGradientChangesNothing) {
   runtime_.Start();
   PagedModel model(runtime_,
@@ -283,6 +321,7 @@ TEST_F(OptimizerMisuseTest, OptionsAreChecked) {
   };
   EXPECT_THAT(create({.clip_norm = -1}), IsStatus(kInvalid, "clip_norm is -1"));
   EXPECT_THAT(create({.threads = 0}), IsStatus(kInvalid, "threads is 0"));
+  EXPECT_THAT(create({.norm_given = true}), IsStatus(kInvalid, "norm_given needs clip_norm"));
   EXPECT_THAT(create({.accumulate = DType::kF16}), IsStatus(kInvalid, "accumulate is"));
 }
 
@@ -330,6 +369,7 @@ TEST_F(OptimizerMisuseTest, TheOrderOfCallsIsChecked) {
   EXPECT_THAT(optimizer_->Save("/tmp"), IsStatus(kNotNow, "under way"));
   EXPECT_THAT(optimizer_->Step({.loss_scale = 0}), IsStatus(kInvalid, "loss_scale is 0"));
   EXPECT_THAT(optimizer_->Step({.loss_scale = 2}), IsStatus(kInvalid, "needs skip_not_finite"));
+  EXPECT_THAT(optimizer_->Step({.gradient_norm = 1}), IsStatus(kInvalid, "norm_given is not set"));
   ASSERT_THAT(optimizer_->Step().value().Wait(), IsOk());
   EXPECT_THAT(optimizer_->Step(), IsStatus(kNotNow, "not complete"));
   EXPECT_THAT(optimizer_->State(TensorId{999}), HasCode(absl::StatusCode::kNotFound));

@@ -96,7 +96,9 @@ void PagedModel::Recreate() {
 }
 
 void PagedModel::Bind(Entry& entry) {
-  GradientBinding gradient{.type = TypeOf(options_.spec.gradient), .tensor = entry.gradient};
+  GradientBinding gradient{.type = TypeOf(options_.spec.gradient),
+                           .tensor = entry.gradient,
+                           .discard = options_.discard};
   if (entry.gradient == TensorId()) gradient.bytes = entry.gradient_bytes;
   ASSERT_THAT(optimizer_->BindGradient(entry.tensor, gradient), IsOk());
   if (options_.spec.copy == CopyType::kNone) return;
@@ -128,10 +130,14 @@ void PagedModel::PublishGradients() {
 }
 
 absl::StatusOr<OptimizerStep> PagedModel::Step(double loss_scale) {
+  return Step(StepOptions{.loss_scale = loss_scale});
+}
+
+absl::StatusOr<OptimizerStep> PagedModel::Step(const StepOptions& options) {
   for (const GroupId group : groups_) {
     if (absl::Status status = optimizer_->GradientReady(group); !status.ok()) return status;
   }
-  absl::StatusOr<StepHandle> step = optimizer_->Step({.loss_scale = loss_scale});
+  absl::StatusOr<StepHandle> step = optimizer_->Step(options);
   if (!step.ok()) return step.status();
   return step->Wait();
 }

@@ -25,6 +25,7 @@ class PagedModel {
     OptimizerOptions optimizer;
     Place gradients = Place::kMemory;
     Place copies = Place::kMemory;
+    bool discard = false;  ///< gradients, which are tensors, once they are used
     std::uint64_t seed = 1;
   };
   /// `runtime` has been started and outlives it.
@@ -34,6 +35,7 @@ class PagedModel {
   GroupId group(std::size_t i) const { return groups_[i]; }
   std::size_t groups() const { return groups_.size(); }
   TensorId parameter(std::size_t i) const { return entries_[i].tensor; }
+  TensorId gradient(std::size_t i) const { return entries_[i].gradient; }
   std::size_t parameters() const { return entries_.size(); }
   TensorRun& run(std::size_t i) { return entries_[i].run; }
   const GroupRates& rates() const { return rates_; }
@@ -44,6 +46,7 @@ class PagedModel {
   void PublishGradients();
   /// A step of the optimizer, for which it is waited.
   absl::StatusOr<OptimizerStep> Step(double loss_scale = 1);
+  absl::StatusOr<OptimizerStep> Step(const StepOptions& options);
   /// That step in plain memory. `scale`: of the gradients.
   void ReferenceStep(std::int64_t step, double scale = 1);
   /// The root of the sum of the squares of all gradients.

@@ -57,6 +57,53 @@ TEST_F(TrainCommandTest, ResultsThatAreLostAreNoSuccess) {
   }
 }
 
+TEST_F(TrainCommandTest, AResumedRunSavesTheModelOfOneThatNeverStopped) {
+  const std::string state = files_ / "state";
+  std::filesystem::create_directory(state);
+  const auto run = [&](std::vector<std::string> more) {
+    Command command(Words(std::move(more)));
+    EXPECT_EQ(command.Wait(), 0) << command.errors();
+    return command.output();
+  };
+  run({"--save", files_ / "whole"});
+  run({"--set", "train.steps=3", "--save-state", state});
+  const std::string resumed = run({"--resume", state, "--save", files_ / "parts"});
+  EXPECT_THAT(resumed, HasSubstr("resumed after step 3 of 6"));
+  EXPECT_THAT(resumed, HasSubstr("step    4/6"));
+  EXPECT_EQ(ReadWhole(files_ / "whole"), ReadWhole(files_ / "parts"));
+}
+
+TEST_F(TrainCommandTest, StateFlagsThatCannotWorkAreRefused) {
+  const std::string state = files_ / "state";
+  EXPECT_THAT(UserError(Words({"--save-state", state})), HasSubstr("is not a directory"));
+  EXPECT_THAT(UserError(Words({"--resume", state})), HasSubstr("is not a directory"));
+  std::filesystem::create_directory(state);
+  EXPECT_THAT(UserError(Words({"--resume", state, "--verify"})), HasSubstr("leave one of them"));
+  EXPECT_THAT(UserError(Words({"--save-state", state, "--set", "train.optimizer=\"none\""})),
+              HasSubstr("need an optimizer"));
+  EXPECT_THAT(UserError(Words({"--set", "train.optimizer=\"adam\""})),
+              HasSubstr("\"adamw\" and \"none\""));
+  EXPECT_THAT(UserError(Words({"--resume", state})), HasSubstr("--resume"));
+}
+
+TEST_F(TrainCommandTest, WhatUpdatesAddIsSaid) {
+  Command command(Words({"--compare-updates",
+                         "--json",
+                         "--set",
+                         "train.steps=20",
+                         "--set",
+                         "train.micro_batches=2",
+                         "--set",
+                         "train.val_every=100"}));
+  ASSERT_EQ(command.Wait(), 0) << command.errors();
+  const Json update = Json::parse(command.output())["update"];
+  EXPECT_GT(update["step_ms_with"], 0);
+  EXPECT_GT(update["step_ms_without"], 0);
+  EXPECT_GT(update["added"], -1);
+  EXPECT_THAT(UserError(Words({"--compare-updates"})), HasSubstr("at least 20"));
+  EXPECT_THAT(UserError(Words({"--compare-updates", "--verify"})), HasSubstr("leave out --verify"));
+}
+
 struct ClosedStreams {
   const char* flag;
   std::vector<int> closed;

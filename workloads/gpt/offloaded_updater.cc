@@ -1,0 +1,152 @@
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fmt/format.h"
+#include "sluice/optimizer.h"
+#include "workloads/gpt/status.h"
+#include "workloads/gpt/updater.h"
+
+namespace sluice::gpt {
+namespace {
+
+OptimizerOptions OptionsFor(const TrainConfig& train) {
+  return {.kind = OptimizerKind::kAdamW,
+          .clip_norm = train.clip_norm,
+          // The backward has summed up the squares while it held the gradients.
+          .norm_given = train.clip_norm > 0,
+          // The forward waits for one layer after another.
+          .order = SweepOrder::kForward,
+          .threads = train.compute_threads,
+          .lane = std::string(kUpdateLane)};
+}
+
+GroupRates RatesFor(const TrainConfig& train, bool decays) {
+  return {.learning_rate = train.learning_rate,
+          .beta1 = train.beta1,
+          .beta2 = train.beta2,
+          .eps = train.eps,
+          .weight_decay = decays ? train.weight_decay : 0};
+}
+
+class OffloadedUpdater : public Updater {
+ public:
+  OffloadedUpdater(const UpdaterParts& parts, std::unique_ptr<OffloadedOptimizer> optimizer)
+      : parts_(parts), optimizer_(std::move(optimizer)) {}
+
+  /// In the order in which a forward needs them.
+  absl::Status AddGroups() {
+    const ParameterList& list = parts_.parameters;
+    GPT_RETURN_IF_ERROR(AddGroup("embedding", {list.tokens, list.positions}));
+    std::vector<std::size_t> vectors;
+    for (std::size_t i = 0; i < list.all.size(); ++i) {
+      if (list.all[i].is_vector()) vectors.push_back(i);
+    }
+    GPT_RETURN_IF_ERROR(AddGroup("vectors", vectors));
+    for (std::size_t layer = 0; layer < list.layers.size(); ++layer) {
+      const LayerParameters& p = list.layers[layer];
+      GPT_RETURN_IF_ERROR(AddGroup(fmt::format("layer.{}", layer),
+                                   {p.qkv_weight, p.out_weight, p.fc_weight, p.proj_weight}));
+    }
+    return FindMoments();
+  }
+
+  void Add(const Update& update) override { update_ = update; }
+  bool pending() const override { return update_.has_value(); }
+  OffloadedOptimizer* optimizer() override { return optimizer_.get(); }
+
+  absl::Status Start() override {
+    if (!update_ || step_) return absl::OkStatus();
+    for (const GroupId group : groups_) {
+      GPT_ASSIGN_OR_RETURN(GroupRates rates, optimizer_->Rates(group));
+      rates.learning_rate = update_->learning_rate;
+      GPT_RETURN_IF_ERROR(optimizer_->SetRates(group, rates));
+    }
+    for (const GroupId group : groups_) GPT_RETURN_IF_ERROR(optimizer_->GradientReady(group));
+    StepOptions options;
+    if (parts_.train.clip_norm > 0) options.gradient_norm = update_->gradient_norm;
+    GPT_ASSIGN_OR_RETURN(step_, optimizer_->Step(options));
+    return absl::OkStatus();
+  }
+
+  absl::Status Advance(int layer, int group) override {
+    if (!step_ || group != 0) return absl::OkStatus();
+    if (layer == kEmbedding) GPT_RETURN_IF_ERROR(WaitFor(groups_[0]));
+    return WaitFor(groups_[static_cast<std::size_t>(layer + 2)]);
+  }
+
+  absl::Status Complete() override {
+    if (!update_) return absl::OkStatus();
+    GPT_RETURN_IF_ERROR(parts_.memory.Flush());
+    GPT_RETURN_IF_ERROR(Start());
+    const auto begin = std::chrono::steady_clock::now();
+    const absl::Status done = step_->Wait().status();
+    CountStall(begin);
+    GPT_RETURN_IF_ERROR(done);
+    step_.reset();
+    update_.reset();
+    return absl::OkStatus();
+  }
+
+  double stall_seconds() const override { return stall_seconds_; }
+
+ private:
+  absl::Status WaitFor(GroupId group) {
+    // What the memory has asked for runs meanwhile, and holds no pages that the update waits for.
+    if (!step_->Ready(group)) GPT_RETURN_IF_ERROR(parts_.memory.Flush());
+    const auto begin = std::chrono::steady_clock::now();
+    const absl::Status done = step_->WaitFor(group);
+    CountStall(begin);
+    return done;
+  }
+
+  void CountStall(std::chrono::steady_clock::time_point begin) {
+    const std::chrono::duration<double> stalled = std::chrono::steady_clock::now() - begin;
+    stall_seconds_ += stalled.count();
+  }
+
+  absl::Status AddGroup(std::string name, const std::vector<std::size_t>& parameters) {
+    const bool vectors = parts_.parameters.all[parameters[0]].is_vector();
+    GroupOptions options{.name = std::move(name), .rates = RatesFor(parts_.train, !vectors)};
+    for (const std::size_t i : parameters) options.parameters.push_back(parts_.tensors.values[i]);
+    GPT_ASSIGN_OR_RETURN(const GroupId group, optimizer_->AddGroup(options));
+    groups_.push_back(group);
+    for (const std::size_t i : parameters) {
+      // Vectors share pages, and a discard acts on whole pages only.
+      GPT_RETURN_IF_ERROR(optimizer_->BindGradient(
+          parts_.tensors.values[i], {.tensor = parts_.tensors.gradients[i], .discard = !vectors}));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status FindMoments() {
+    for (const TensorId parameter : parts_.tensors.values) {
+      GPT_ASSIGN_OR_RETURN(const ParameterState state, optimizer_->State(parameter));
+      parts_.tensors.moments1.push_back(state.states[0]);
+      parts_.tensors.moments2.push_back(state.states[1]);
+    }
+    return absl::OkStatus();
+  }
+
+  const UpdaterParts parts_;
+  const std::unique_ptr<OffloadedOptimizer> optimizer_;
+  std::vector<GroupId> groups_;  ///< embedding, vectors, then layer by layer
+  double stall_seconds_ = 0;
+  std::optional<Update> update_;
+  std::optional<StepHandle> step_;  ///< of update_, once that has started
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Updater>> MakeOffloadedUpdater(const UpdaterParts& parts) {
+  GPT_ASSIGN_OR_RETURN(
+      std::unique_ptr<OffloadedOptimizer> optimizer,
+      OffloadedOptimizer::Create(*parts.memory.runtime(), OptionsFor(parts.train)));
+  auto updater = std::make_unique<OffloadedUpdater>(parts, std::move(optimizer));
+  GPT_RETURN_IF_ERROR(updater->AddGroups());
+  return updater;
+}
+
+}  // namespace sluice::gpt
