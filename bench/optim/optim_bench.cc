@@ -1,17 +1,14 @@
 #include "bench/optim/optim_bench.h"
 
-#include <sched.h>
-
 #include <algorithm>
-#include <chrono>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "base/status.h"
 #include "base/strings.h"
 #include "bench/optim/byte_loop.h"
 #include "bench/optim/optim_case.h"
+#include "bench/optim/parts.h"
 #include "bench/optim/update_data.h"
 #include "bench/store/judged_case.h"
 #include "bench/store/load.h"
@@ -20,32 +17,6 @@
 
 namespace sluice::bench {
 namespace {
-
-/// Tensors are cut between threads at multiples of this.
-constexpr std::uint64_t kUnit = 4096;
-
-std::size_t AllowedProcessors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-  return static_cast<std::size_t>(std::max(CPU_COUNT(&set), 1));
-}
-
-using PartFn = std::function<void(std::size_t begin, std::size_t end)>;
-
-/// Nanoseconds per parameter of `work` over the parts of a tensor, one on each thread.
-double MeasureParts(std::size_t parameters, std::size_t threads, const PartFn& work) {
-  const auto start = std::chrono::steady_clock::now();
-  std::vector<std::thread> others;
-  const auto border = [=](std::size_t t) { return parameters / kUnit * t / threads * kUnit; };
-  for (std::size_t t = 1; t < threads; ++t) {
-    others.emplace_back([&work, border, t] { work(border(t), border(t + 1)); });
-  }
-  work(border(0), border(1));
-  for (std::thread& other : others) other.join();
-  const std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - start;
-  return elapsed.count() / static_cast<double>(parameters);
-}
 
 /// One case with its memory.
 class CaseRun {
@@ -125,9 +96,9 @@ class CaseRun {
 
 absl::Status CheckOptions(const OptimBenchOptions& options) {
   if (options.rounds < 1) return absl::InvalidArgumentError("rounds are at least 1");
-  if (options.parameters == 0 || options.parameters % kUnit != 0) {
+  if (options.parameters == 0 || options.parameters % kPartUnit != 0) {
     return absl::InvalidArgumentError(base::ToAbsl(fmt::format(
-        "{} parameters are no multiple of {}; 67108864 are usual", options.parameters, kUnit)));
+        "{} parameters are no multiple of {}; 67108864 are usual", options.parameters, kPartUnit)));
   }
   return absl::OkStatus();
 }

@@ -1,15 +1,14 @@
 #include "bench/store/session.h"
 
-#include <sys/statvfs.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "base/status.h"
 #include "base/strings.h"
+#include "bench/store/free_space.h"
 #include "bench/store/plain_loop.h"
 #include "fmt/format.h"
+#include "io/spill_directory.h"
 #include "numa/huge_pages.h"
 #include "sluice/units.h"
 
@@ -84,7 +83,7 @@ absl::Status Session::Start() {
   SLUICE_ASSIGN_OR_RETURN(const io::SpillDirectory directory,
                           io::OpenSpillDirectory(options_.directory));
   SLUICE_RETURN_IF_ERROR(CheckSize(options_));
-  SLUICE_RETURN_IF_ERROR(CheckSpace(directory));
+  SLUICE_RETURN_IF_ERROR(CheckFreeSpace(directory, options_.file_bytes, "files"));
   SLUICE_RETURN_IF_ERROR(CheckFio(options_.fio));
   ShowProgress("writing the files");
   SLUICE_ASSIGN_OR_RETURN(io::SpillFiles files,
@@ -96,28 +95,6 @@ absl::Status Session::Start() {
   files_ = std::make_shared<const io::SpillFiles>(std::move(files));
   ReserveHugePages();
   return WriteOnce(*files_, options_.file_bytes);
-}
-
-absl::Status Session::CheckSpace(const io::SpillDirectory& directory) const {
-  struct statvfs info {};
-  if (fstatvfs(directory.fd.get(), &info) != 0) {
-    return base::StatusFromErrno(errno, "statvfs " + directory.path);
-  }
-  const std::uint64_t total = std::uint64_t{info.f_blocks} * info.f_frsize;
-  const std::uint64_t free = std::uint64_t{info.f_bavail} * info.f_frsize;
-  // A full file system hurts others, and a nearly full one is slow.
-  const std::uint64_t floor =
-      std::min(std::max(std::uint64_t{1} << 30, total / 20), std::uint64_t{16} << 30);
-  const std::uint64_t wanted = options_.file_bytes + floor;
-  if (free >= wanted) return absl::OkStatus();
-  return absl::ResourceExhaustedError(base::ToAbsl(fmt::format(
-      "{} has {} free, {} are needed: files of {}, and {} that stay free; make room or name "
-      "another directory",
-      directory.path,
-      ToString(Bytes(free)),
-      ToString(Bytes(wanted)),
-      ToString(Bytes(options_.file_bytes)),
-      ToString(Bytes(floor)))));
 }
 
 void Session::ReserveHugePages() {

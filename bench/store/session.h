@@ -10,7 +10,6 @@
 #include "bench/store/load.h"
 #include "bench/store/sample.h"
 #include "bench/store/store_bench.h"
-#include "io/spill_directory.h"
 #include "io/spill_files.h"
 
 namespace sluice::bench {
@@ -48,7 +47,6 @@ class Session {
  private:
   explicit Session(const StoreBenchOptions& options) : options_(options) {}
   absl::Status Start();
-  absl::Status CheckSpace(const io::SpillDirectory& directory) const;
   void ReserveHugePages();
 
   const StoreBenchOptions options_;
