@@ -7,6 +7,25 @@
 
 namespace sluice::bench {
 
+/// Of a whole step of an optimizer whose states are paged: medians over the rounds.
+struct StepFigures {
+  std::uint64_t parameters = 0;
+  std::uint64_t budget_bytes = 0;  ///< of dram
+  double seconds = 0;
+  double floor_seconds = 0;
+  /// Of the optimizer's thread: without pages, updating.
+  double wait_seconds = 0;
+  double compute_seconds = 0;
+  double read_bytes = 0;
+  double written_bytes = 0;
+  /// At least one page was on its way in, out.
+  double read_busy_seconds = 0;
+  double write_busy_seconds = 0;
+  /// What the process came to hold for it, and what it may.
+  std::optional<std::uint64_t> peak_rss_bytes;
+  std::uint64_t peak_rss_limit_bytes = 0;
+};
+
 /// One line of the result. What does not apply is absent.
 struct Row {
   std::string name;  ///< "read/seq/2MiB/io_uring"
@@ -38,6 +57,8 @@ struct Row {
   std::optional<double> ns_per_parameter;
   std::optional<double> bytes_per_parameter;  ///< read and written
   std::optional<double> gib_per_second;
+
+  std::optional<StepFigures> step;
 
   std::optional<double> cost_ratio;  ///< time over the time of a bare loop
 

@@ -137,6 +137,40 @@ TEST(BenchCommandTest, OptimizerKernelsAreMeasured) {
   EXPECT_THAT(command.errors(), HasSubstr("reach their bar"));
 }
 
+TEST(BenchCommandTest, StepsAreMeasured) {
+  const TemporaryDirectory disk;
+  const TemporaryDirectory programs;
+  const std::string fio = bench::WriteFakeFio(programs, bench::kFakeReport);
+  Command command({"bench",
+                   "step",
+                   "--dir",
+                   disk.path(),
+                   "--json",
+                   "--rounds",
+                   "1",
+                   "--mebiparameters",
+                   "16",
+                   "--size",
+                   "64MiB",
+                   "--fio",
+                   fio,
+                   "--case",
+                   "adamw/fp32/fp32/32MiB"});
+  const int exit_code = command.Wait();
+  if (command.errors().find("refused") != std::string::npos) GTEST_SKIP() << command.errors();
+  ASSERT_EQ(exit_code, 0) << command.errors();
+  EXPECT_THAT(disk.Names(), IsEmpty());
+  const std::vector<Json> rows = Lines(command.output());
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows.front()["bench"], "step");
+  EXPECT_EQ(rows.front()["case"], "adamw/fp32/fp32/32MiB");
+  EXPECT_NEAR(rows.front()["target"], 1 / 1.10, 1e-9);
+  EXPECT_GT(rows.front()["ratio"], 0.0);
+  EXPECT_GT(rows.front()["read_bytes"], 0.0);
+  EXPECT_EQ(rows.front()["parameters"], 16 << 20);
+  EXPECT_THAT(command.errors(), HasSubstr("reach its bar"));
+}
+
 TEST(BenchCommandTest, UserErrorsNameTheFix) {
   const auto errors = [](const std::vector<std::string>& words) {
     Command command(words);
@@ -153,7 +187,14 @@ TEST(BenchCommandTest, UserErrorsNameTheFix) {
   EXPECT_THAT(errors({"bench", "store", "--dir", "x", "--size", "big"}), HasSubstr("big"));
   EXPECT_THAT(errors({"bench", "optim", "--rounds", "0"}), HasSubstr("--rounds"));
   EXPECT_THAT(errors({"bench", "optim", "--case", "adamx"}), HasSubstr("cases have names like"));
+  EXPECT_THAT(errors({"bench", "step"}), HasSubstr("--dir DIR is required"));
+  EXPECT_THAT(errors({"bench", "step", "--dir", "x", "--mebiparameters", "0"}),
+              HasSubstr("--mebiparameters"));
   const TemporaryDirectory disk;
+  EXPECT_THAT(errors({"bench", "step", "--dir", disk.path(), "--policy", "lur"}),
+              HasSubstr("--policy"));
+  EXPECT_THAT(errors({"bench", "step", "--dir", disk.path(), "--mebiparameters", "900000"}),
+              HasSubstr("make room"));
   EXPECT_THAT(errors({"bench", "store", "--dir", disk.path(), "--fio", "no-such-fio"}),
               HasSubstr("package fio"));
   EXPECT_THAT(errors({"bench", "store", "--dir", disk.path(), "--case", "seqq"}),

@@ -87,6 +87,43 @@ TEST(RowOutputTest, AKernelsRowHasItsUpdate) {
   EXPECT_EQ(line.size(), UpdateTableHead().size());
 }
 
+TEST(RowOutputTest, AStepsRowHasItsTimesAndBytes) {
+  const bench::Row row{.name = "adamw/fp32/fp32/512MiB",
+                       .ratio = 0.95,
+                       .bar = 1 / 1.1,
+                       .ns_per_parameter = 7.5,
+                       .step = bench::StepFigures{.parameters = 1 << 28,
+                                                  .budget_bytes = 512 << 20,
+                                                  .seconds = 2.125,
+                                                  .floor_seconds = 2,
+                                                  .wait_seconds = 1.5,
+                                                  .compute_seconds = 0.5,
+                                                  .read_bytes = 5 << 20,
+                                                  .written_bytes = 6 << 20,
+                                                  .read_busy_seconds = 1,
+                                                  .write_busy_seconds = 2,
+                                                  .peak_rss_bytes = 80,
+                                                  .peak_rss_limit_bytes = 100}};
+  const Json json = Json::parse(RowToJson("step", row, {}));
+  EXPECT_EQ(json["parameters"], 1 << 28);
+  EXPECT_EQ(json["budget_bytes"], 512 << 20);
+  EXPECT_EQ(json["seconds"], 2.125);
+  EXPECT_EQ(json["floor_seconds"], 2.0);
+  EXPECT_EQ(json["wait_seconds"], 1.5);
+  EXPECT_EQ(json["compute_seconds"], 0.5);
+  EXPECT_EQ(json["read_bytes"], 5 << 20);
+  EXPECT_EQ(json["written_bytes"], 6 << 20);
+  EXPECT_EQ(json["read_busy_seconds"], 1.0);
+  EXPECT_EQ(json["write_busy_seconds"], 2.0);
+  EXPECT_EQ(json["peak_rss_bytes"], 80);
+  EXPECT_EQ(json["peak_rss_limit_bytes"], 100);
+  const std::string line = StepRowToText(row);
+  EXPECT_THAT(line, HasSubstr("2.125"));
+  EXPECT_THAT(line, HasSubstr("0.80"));
+  EXPECT_EQ(line.size(), StepTableHead().size());
+  EXPECT_FALSE(Json::parse(RowToJson("store", {}, {})).contains("parameters"));
+}
+
 TEST(RowOutputTest, TextHasColumnsLikeItsHead) {
   const std::string line = RowToText(
       {.name = "peer/read/random/2MiB/buffered", .value = 3, .peer_value = 1.5, .peer_ratio = 2});

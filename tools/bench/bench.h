@@ -14,4 +14,7 @@ int RunBenchStore(std::span<const std::string> words);
 /// `sluice bench optim`: the optimizer kernels against memory.
 int RunBenchOptim(std::span<const std::string> words);
 
+/// `sluice bench step`: whole steps of optimizers against disk and memory.
+int RunBenchStep(std::span<const std::string> words);
+
 }  // namespace sluice::tools

@@ -45,6 +45,21 @@ void AddUpdate(const bench::Row& row, Json& object) {
   AddIfAny("gib_per_second", row.gib_per_second, object);
 }
 
+void AddStep(const bench::StepFigures& step, Json& object) {
+  object["parameters"] = step.parameters;
+  object["budget_bytes"] = step.budget_bytes;
+  object["seconds"] = step.seconds;
+  object["floor_seconds"] = step.floor_seconds;
+  object["wait_seconds"] = step.wait_seconds;
+  object["compute_seconds"] = step.compute_seconds;
+  object["read_bytes"] = step.read_bytes;
+  object["written_bytes"] = step.written_bytes;
+  object["read_busy_seconds"] = step.read_busy_seconds;
+  object["write_busy_seconds"] = step.write_busy_seconds;
+  AddIfAny("peak_rss_bytes", step.peak_rss_bytes, object);
+  object["peak_rss_limit_bytes"] = step.peak_rss_limit_bytes;
+}
+
 /// Blank when there is none.
 std::string Cell(const std::optional<double>& value, int decimals) {
   return value.has_value() ? fmt::format("{:.{}f}", *value, decimals) : "";
@@ -98,6 +113,7 @@ std::string RowToJson(const std::string& bench, const bench::Row& row, const Mac
   object["spread"] = row.spread;
   AddJudgement(row, object);
   AddUpdate(row, object);
+  if (row.step.has_value()) AddStep(*row.step, object);
   AddIfAny("cpu", facts.cpu, object);
   object["cpus"] = facts.cpus;
   AddIfAny("kernel", facts.kernel, object);
@@ -127,6 +143,45 @@ std::string UpdateRowToText(const bench::Row& row) {
                      Cell(row.ratio, 2),
                      Cell(row.bar, 2),
                      Cell(row.control_low, 2));
+}
+
+std::string StepTableHead() {
+  return fmt::format("{:<24} {:>7} {:>7} {:>6} {:>6} {:>6} {:>9} {:>6} {:>7} {:>7} {:>7} {:>8}",
+                     "case",
+                     "s/step",
+                     "floor",
+                     "ratio",
+                     "target",
+                     "ns/par",
+                     "control25",
+                     "wait",
+                     "compute",
+                     "readGiB",
+                     "writGiB",
+                     "mem/max");
+}
+
+std::string StepRowToText(const bench::Row& row) {
+  const bench::StepFigures step = row.step.value_or(bench::StepFigures());
+  constexpr double kGiB = 1 << 30;
+  std::optional<double> memory;
+  if (step.peak_rss_bytes.has_value()) {
+    memory =
+        static_cast<double>(*step.peak_rss_bytes) / static_cast<double>(step.peak_rss_limit_bytes);
+  }
+  return fmt::format("{:<24} {:>7} {:>7} {:>6} {:>6} {:>6} {:>9} {:>6} {:>7} {:>7} {:>7} {:>8}",
+                     row.name,
+                     Cell(step.seconds, 3),
+                     Cell(step.floor_seconds, 3),
+                     Cell(row.ratio, 2),
+                     Cell(row.bar, 2),
+                     Cell(row.ns_per_parameter, 2),
+                     Cell(row.control_low, 2),
+                     Cell(step.wait_seconds, 2),
+                     Cell(step.compute_seconds, 2),
+                     Cell(step.read_bytes / kGiB, 2),
+                     Cell(step.written_bytes / kGiB, 2),
+                     Cell(memory, 2));
 }
 
 std::string TableHead() {

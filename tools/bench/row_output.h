@@ -28,4 +28,8 @@ std::string RowToText(const bench::Row& row);
 std::string UpdateTableHead();
 std::string UpdateRowToText(const bench::Row& row);
 
+/// The same of whole steps.
+std::string StepTableHead();
+std::string StepRowToText(const bench::Row& row);
+
 }  // namespace sluice::tools

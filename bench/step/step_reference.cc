@@ -1,0 +1,50 @@
+#include "bench/step/step_reference.h"
+
+#include <cmath>
+
+#include "base/status.h"
+#include "bench/step/numbers.h"
+
+namespace sluice::bench {
+namespace {
+
+/// As the optimizer makes them: in double, then rounded.
+optim::KernelScalars ScalarsOf(const GroupRates& rates, std::int64_t step) {
+  const auto t = static_cast<double>(step);
+  return {.learning_rate = static_cast<float>(rates.learning_rate),
+          .beta1 = static_cast<float>(rates.beta1),
+          .beta2 = static_cast<float>(rates.beta2),
+          .eps = static_cast<float>(rates.eps),
+          .weight_decay = static_cast<float>(rates.weight_decay),
+          .moment1_scale = static_cast<float>(1.0 / (1.0 - std::pow(rates.beta1, t))),
+          .moment2_scale = static_cast<float>(1.0 / (1.0 - std::pow(rates.beta2, t)))};
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::byte>> UpdateInMemory(const ReferenceRun& run) {
+  SLUICE_ASSIGN_OR_RETURN(const optim::Kernel kernel, FindKernel(run.spec));
+  const std::uint64_t count = run.elements.count;
+  const auto size = static_cast<std::size_t>(BytesPerElement(run.spec).parameter);
+  std::vector<std::byte> parameters(count * size);
+  FillNumbers(Numbers::kParameters, size, run.first_number + run.elements.begin, parameters);
+  // Wide enough for any type.
+  std::vector<float> states[2] = {std::vector<float>(count), std::vector<float>(count)};
+  const std::size_t blocks = (count + optim::kStateBlock - 1) / optim::kStateBlock;
+  std::vector<float> scales[2] = {std::vector<float>(blocks), std::vector<float>(blocks)};
+  optim::KernelArgs args{.element = run.elements.begin,
+                         .count = count,
+                         .parameters = parameters.data(),
+                         .gradients = run.gradients.data()};
+  for (int k = 0; k < 2; ++k) {
+    args.states[k] = {.values = states[k].data(), .scales = scales[k].data()};
+  }
+  for (std::int64_t step = 1; step <= run.steps; ++step) {
+    args.scalars = ScalarsOf(run.rates, step);
+    args.key = {.tensor = run.tensor, .step = static_cast<std::uint64_t>(step)};
+    kernel(args);
+  }
+  return parameters;
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "bench/step/memory_rates.h"
+#include "bench/step/peak_memory.h"
+#include "bench/step/step_bench.h"
+#include "bench/step/step_case.h"
+#include "bench/step/step_model.h"
+#include "bench/store/judged_case.h"
+#include "bench/store/load.h"
+#include "bench/store/row.h"
+#include "bench/store/session.h"
+
+namespace sluice::bench {
+
+/// Seconds of one step that the floor stands for, from rates in bytes per second.
+double FloorSeconds(const StepCase& which,
+                    std::uint64_t parameters,
+                    double disk_rate,
+                    double memory_rate);
+
+/// What all cases of a benchmark share.
+struct StepSetting {
+  const StepBenchOptions& options;
+  const Session& session;  ///< has the files of fio
+  Load disk;               ///< what fio does
+};
+
+/// A case with all that it runs on: rounds of floor, step, floor.
+class StepRun {
+ public:
+  /// Makes the model (and that of the fp32 step, where this is the floor) and takes the steps that
+  /// the runtime records and plans after. Errors: of StepModel.
+  static absl::StatusOr<std::unique_ptr<StepRun>> Create(const StepSetting& setting,
+                                                         const StepCase& which);
+
+  /// Errors: of fio and of the steps.
+  absl::Status RunRound();
+  /// REQUIRES: a round.
+  Row MakeRow() const;
+  /// As StepModel::Difference.
+  absl::StatusOr<std::string> Difference() { return model_->Difference(); }
+
+ private:
+  StepRun(const StepSetting& setting, const StepCase& which)
+      : setting_(setting), parameters_(setting.options.parameters), which_(which) {}
+  absl::Status MakeModels();
+  /// Giga-parameters per second of the floor, now.
+  absl::StatusOr<double> RunFloor();
+  absl::StatusOr<double> RunOwnFp32();
+  absl::Status RunOurs(double* rate);
+  double Rate(double seconds) const;
+  /// Whether the kernel alone takes longer than is asked for beside our own fp32 step.
+  bool KernelBinds() const;
+  StepFigures Figures(const Row& row) const;
+
+  const StepSetting setting_;
+  const std::uint64_t parameters_;
+  const StepCase which_;
+  std::unique_ptr<MemoryRates> memory_;  ///< none where only the disk counts
+  std::unique_ptr<StepModel> own_fp32_;  ///< none where that is no floor
+  std::optional<PeakMemory> peak_;       ///< since the model came to be
+  std::unique_ptr<StepModel> model_;
+  std::optional<double> floor_before_;  ///< of our own fp32 step: one run serves two rounds
+  std::vector<Round> rounds_;
+  std::vector<Round> kernel_rounds_;  ///< the same against the kernel alone
+  std::vector<StepSample> samples_;
+};
+
+}  // namespace sluice::bench
