@@ -128,6 +128,7 @@ Row StepRun::MakeRow() const {
   row.ceiling_of = setting_.session.ceiling_name();
   if (which_.floor == StepFloor::kDiskOrMemory) row.ceiling_of += " or byte-loop";
   if (which_.floor == StepFloor::kOwnFp32) row.ceiling_of = kernel ? "kernel" : "own fp32 step";
+  if (which_.floor != StepFloor::kOwnFp32) row.depth = setting_.disk.depth;
   if (which_.limit > 0) row.bar = 1 / (kernel ? kOfKernel : which_.limit);
   row.huge_pages = model_->huge();
   row.registered_bytes = model_->registered_bytes();
