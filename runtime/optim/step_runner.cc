@@ -244,7 +244,8 @@ void StepRunner::EndStep(bool skipped) {
   if (plan_.state == nullptr) return;
   const std::shared_ptr<internal::StepState> state = std::exchange(plan_.state, nullptr);
   const bool failed = state->failed();
-  for (std::uint32_t i = 0; !failed && !DiscardsEarly() && i < options_.entries.size(); ++i) {
+  const bool discards = !failed && (skipped || !DiscardsEarly());
+  for (std::uint32_t i = 0; discards && i < options_.entries.size(); ++i) {
     DiscardGradient(i);
   }
   options_.over(failed, skipped);

@@ -152,7 +152,8 @@ std::string WhatBinds(const RunReport& report) {
   const double compute = 1 - waiting;
   const auto tightest = TightestLink(report.bounds);
   const bool bounded = tightest != report.bounds.end();
-  const double link = bounded ? tightest->second.seconds / StepSecondsMedian(report) : 0;
+  const double step = StepSecondsMedian(report);
+  const double link = bounded && step > 0 ? tightest->second.seconds / step : 0;
   if (link > kLinkShareBinding && link > compute) {
     return fmt::format(
         "bound by {}: what must cross it takes {:.0f} % of the step", tightest->first, 100 * link);

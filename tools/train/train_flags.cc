@@ -63,6 +63,18 @@ absl::Status CheckCompareUpdates(const TrainFlags& flags) {
         "--compare-updates skips updates itself: leave out --verify and \"train.optimizer\" = "
         "\"none\"");
   }
+  if (!flags.save_state_path.empty() || !flags.resume_path.empty()) {
+    return absl::InvalidArgumentError(
+        "--compare-updates makes steps without updates, which no state holds: leave out "
+        "--save-state and --resume");
+  }
+  if (flags.settings.train.val_every < kBlockSteps) {
+    return absl::InvalidArgumentError(
+        fmt::format("--compare-updates: \"train.val_every\" is {}; validations come between the "
+                    "steps that are compared, at least {} are needed",
+                    flags.settings.train.val_every,
+                    kBlockSteps));
+  }
   if (flags.settings.train.steps >= kStepsMin) return absl::OkStatus();
   return absl::InvalidArgumentError(
       fmt::format("--compare-updates needs two blocks of each kind: \"train.steps\" is {}, at "
@@ -137,7 +149,6 @@ absl::StatusOr<TrainFlags> ReadTrainFlags(std::span<const std::string> words) {
   SLUICE_RETURN_IF_ERROR(CheckPaths(arguments, flags));
   flags.verify = arguments.Has("--verify");
   flags.compare_updates = arguments.Has("--compare-updates");
-  SLUICE_RETURN_IF_ERROR(CheckCompareUpdates(flags));
   flags.json = arguments.Has("--json");
   flags.record_path = arguments.Value("--record");
   flags.trace_path = arguments.Value("--trace");
@@ -145,6 +156,7 @@ absl::StatusOr<TrainFlags> ReadTrainFlags(std::span<const std::string> words) {
   flags.save_state_path = arguments.Value("--save-state");
   flags.resume_path = arguments.Value("--resume");
   SLUICE_RETURN_IF_ERROR(CheckStateFlags(arguments, flags));
+  SLUICE_RETURN_IF_ERROR(CheckCompareUpdates(flags));
   return flags;
 }
 

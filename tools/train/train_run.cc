@@ -129,6 +129,9 @@ absl::Status TrainRun::PaceAfterBlock(double ram_step_seconds) {
 /// Without a run in RAM its step is taken to last as long as the compute of the last one.
 absl::Status TrainRun::PaceAlone() {
   if (report_.steps.size() < kUnpacedStepsAlone) return absl::OkStatus();
+  if (!pacer_.pending() && !recompute_.pending()) return absl::OkStatus();
+  // After --resume the first usual step may be the last one made: its schedule is to be known.
+  SLUICE_RETURN_IF_ERROR(parts_.session.EndIteration());
   const StepRecord& step = report_.steps.back();
   if (pacer_.pending()) SLUICE_RETURN_IF_ERROR(SetPace(step.seconds - step.stall_seconds));
   return PlanRecompute();

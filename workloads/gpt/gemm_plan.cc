@@ -16,7 +16,8 @@ struct Maker {
 }  // namespace
 
 GemmPlan::GemmPlan(const ModelConfig& model, const TrainConfig& train) {
-  const int groups = train.batch / train.group_sequences;
+  const std::int64_t sequences = std::int64_t{train.micro_batches} * train.batch;
+  const std::int64_t groups = sequences / train.group_sequences;
   const int rows = train.group_sequences * model.context;
   const int t = model.context;
   const int d = model.width;
@@ -27,7 +28,7 @@ GemmPlan::GemmPlan(const ModelConfig& model, const TrainConfig& train) {
   d_final_ln = per_group.Plain(rows, d, model.vocab);
   d_tokens = per_group.TransposedA(model.vocab, d, rows);
 
-  const Maker per_layer{std::int64_t{groups} * model.layers};
+  const Maker per_layer{groups * model.layers};
   qkv = per_layer.Plain(rows, 3 * d, d);
   out = per_layer.Plain(rows, d, d);
   fc = per_layer.Plain(rows, 4 * d, d);
@@ -41,7 +42,7 @@ GemmPlan::GemmPlan(const ModelConfig& model, const TrainConfig& train) {
   d_ln1 = per_layer.TransposedB(rows, d, 3 * d);
   d_qkv_weight = per_layer.TransposedA(d, 3 * d, rows);
 
-  const Maker per_head{std::int64_t{train.batch} * model.layers * model.heads};
+  const Maker per_head{sequences * model.layers * model.heads};
   scores = per_head.TransposedB(t, t, head);
   context = per_head.Plain(t, head, t);
   d_probabilities = per_head.TransposedB(t, t, head);

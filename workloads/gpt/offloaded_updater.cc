@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -12,6 +13,9 @@
 namespace sluice::gpt {
 namespace {
 
+/// That an OffloadedOptimizer takes.
+constexpr int kThreadsMax = 256;
+
 OptimizerOptions OptionsFor(const TrainConfig& train) {
   return {.kind = OptimizerKind::kAdamW,
           .clip_norm = train.clip_norm,
@@ -19,7 +23,7 @@ OptimizerOptions OptionsFor(const TrainConfig& train) {
           .norm_given = train.clip_norm > 0,
           // The forward waits for one layer after another.
           .order = SweepOrder::kForward,
-          .threads = train.compute_threads,
+          .threads = std::min(train.compute_threads, kThreadsMax),
           .lane = std::string(kUpdateLane)};
 }
 

@@ -106,7 +106,7 @@ class Trainer {
   /// Writes parameters, moments and the number of steps to `directory`, completing a pending update
   /// first; reads them into a trainer of the same configs, which goes on as if it had made the
   /// steps. Errors: those of OffloadedOptimizer::Save and Load; Unimplemented (a Memory without a
-  /// Runtime).
+  /// Runtime), FailedPrecondition (saving after steps without an update).
   absl::Status SaveState(const std::string& directory);
   absl::Status LoadState(const std::string& directory);
   /// Only the parameters.

@@ -276,6 +276,10 @@ absl::StatusOr<std::vector<float>> Trainer::Impl::Logits(std::span<const std::ui
 
 absl::Status Trainer::Impl::SaveState(const std::string& directory) {
   if (updater_->optimizer() == nullptr) return absl::UnimplementedError("not a paged run");
+  if (step_ != updates_) {
+    return absl::FailedPreconditionError(fmt::format(
+        "{} of {} steps made no update, which a save does not hold", step_ - updates_, step_));
+  }
   GPT_RETURN_IF_ERROR(LeaveIteration());
   return updater_->optimizer()->Save(directory);
 }

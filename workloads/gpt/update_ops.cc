@@ -52,7 +52,8 @@ void UpdatePieces(const optim::AdamWParams& params, const OpBuffers& b, std::siz
 
 double UpdateOps::GradientScale(const Update& update) const {
   const double norm = update.gradient_norm;
-  if (train_.clip_norm <= 0 || norm <= train_.clip_norm) return 1.0;
+  // As an OffloadedOptimizer does: by a norm that is none nothing is clipped.
+  if (train_.clip_norm <= 0 || !(norm > train_.clip_norm)) return 1.0;
   return train_.clip_norm / norm;
 }
 

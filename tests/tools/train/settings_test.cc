@@ -174,7 +174,8 @@ TEST(TrainSettingsTest, ProductsAreLimitedToo) {
   const std::map<std::string, std::vector<std::string>> cases = {
       {"train.batch x model.context is 33554432, allowed are 1 to 16777216",
        {"train.batch=65536", "model.context=512", "train.group_sequences=65536"}},
-      {"model.layers x train.micro_batches x train.batch / train.group_sequences is 32768, allowed are 0 to 16384",
+      {"model.layers x train.micro_batches x train.batch / train.group_sequences is 32768, allowed "
+       "are 0 to 16384",
        {"model.layers=8", "train.batch=4096", "train.group_sequences=1"}},
       {"the number of parameters is", {"model.width=65536", "model.heads=1", "model.layers=2"}}};
   for (const auto& [message, assignments] : cases) {

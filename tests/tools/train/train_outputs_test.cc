@@ -100,7 +100,11 @@ TEST_F(TrainCommandTest, WhatUpdatesAddIsSaid) {
   EXPECT_GT(update["step_ms_with"], 0);
   EXPECT_GT(update["step_ms_without"], 0);
   EXPECT_GT(update["added"], -1);
-  EXPECT_THAT(UserError(Words({"--compare-updates"})), HasSubstr("at least 20"));
+  EXPECT_THAT(UserError(Words({"--compare-updates"})), HasSubstr("train.val_every"));
+  EXPECT_THAT(UserError(Words({"--compare-updates", "--set", "train.val_every=100"})),
+              HasSubstr("at least 20"));
+  EXPECT_THAT(UserError(Words({"--compare-updates", "--save-state", files_ / "."})),
+              HasSubstr("leave out --save-state"));
   EXPECT_THAT(UserError(Words({"--compare-updates", "--verify"})), HasSubstr("leave out --verify"));
 }
 
