@@ -128,7 +128,8 @@ absl::Status StateFileWriter::GiveName() {
 absl::StatusOr<std::unique_ptr<StateFileReader>> StateFileReader::Open(
     const std::string& directory) {
   const std::string path = PathIn(directory);
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Not to wait for the other end of what is no file; one is not affected.
+  const int descriptor = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0) return Failed("open", path);
   auto reader = std::unique_ptr<StateFileReader>(new StateFileReader(path, descriptor));
   SLUICE_RETURN_IF_ERROR(reader->ReadText());

@@ -254,6 +254,32 @@ TEST_F(PagedMemoryTest, ASavedRunGoesOnWithTheBitsOfOneThatNeverStopped) {
   run(4, 2);
 }
 
+TEST_F(PagedMemoryTest, AfterALoadTheRatesAreThoseOfTheConfiguration) {
+  const Dataset data = TinyDataset();
+  const TempDirectory saved;
+  const auto run = [&](double decay, bool loads) {
+    TrainConfig train = TinyTrain();
+    train.weight_decay = decay;
+    const auto runtime = Runtime::Create(Options(12));
+    EXPECT_TRUE(runtime.ok()) << runtime.status();
+    PagedMemory memory(**runtime);
+    auto trainer = Trainer::Create(DeepModel(), train, data, memory);
+    EXPECT_TRUE(trainer.ok()) << trainer.status();
+    if (loads) {
+      EXPECT_TRUE((*trainer)->LoadState(saved.path()).ok());
+    }
+    MakeSteps(**trainer, 1, UpdateTime::kNow);
+    if (!loads) {
+      EXPECT_TRUE((*trainer)->SaveState(saved.path()).ok());
+    }
+    return StateOf(**trainer);
+  };
+  run(0.1, false);
+  const State same = run(0.1, true);
+  EXPECT_EQ(run(0.1, true), same);
+  EXPECT_NE(run(0.9, true), same);
+}
+
 TEST_F(PagedMemoryTest, StepsWithoutAnUpdateLeaveEverythingAsItIs) {
   TrainConfig train = TinyTrain();
   const Dataset data = TinyDataset(train);

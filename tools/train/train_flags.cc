@@ -32,8 +32,11 @@ absl::Status CheckPaths(const Arguments& arguments, const TrainFlags& flags) {
 absl::Status CheckDirectory(const char* flag, const std::string& path, int access_mode) {
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) {
-    return absl::InvalidArgumentError(
-        fmt::format("{}: \"{}\" is not a directory; make it first", flag, path));
+    return absl::InvalidArgumentError(fmt::format(
+        "{}: \"{}\" is not a directory; {}",
+        flag,
+        path,
+        access_mode == W_OK ? "make it first" : "name that of a run with --save-state"));
   }
   if (access(path.c_str(), access_mode) == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(fmt::format("{}: {}: {}", flag, path, std::strerror(errno)));
@@ -128,7 +131,10 @@ const std::vector<FlagSpec>& TrainFlagSpecs() {
       {"--record", FlagShape::kValue, "FILE", "writes the recorded schedules (JSON lines)"},
       {"--trace", FlagShape::kValue, "FILE", "writes a timeline for Perfetto"},
       {"--save", FlagShape::kValue, "FILE", "writes the model (safetensors)"},
-      {"--save-state", FlagShape::kValue, "DIR", "writes all that --resume needs, at the end"},
+      {"--save-state",
+       FlagShape::kValue,
+       "DIR",
+       "writes all that --resume needs, at the end; DIR exists"},
       {"--resume", FlagShape::kValue, "DIR", "goes on where a run with --save-state ended"},
       {"--json", FlagShape::kSwitch, "", "standard output is one JSON object"},
       {"--help", FlagShape::kSwitch, "", "prints this"}};

@@ -69,7 +69,9 @@ std::vector<absl::Status> TrainSession::WriteOutputs() {
   };
   if (record_ != nullptr) note("--record", flags_.record_path, WriteRecord());
   if (model_ != nullptr) note("--save", flags_.save_path, WriteModel());
-  if (const std::string& path = flags_.save_state_path; !path.empty()) {
+  // A run that was stopped at once replaces no older state.
+  const std::string& path = flags_.save_state_path;
+  if (!path.empty() && trainer_->step() > steps_before_) {
     note("--save-state", path, trainer_->SaveState(path));
   }
   if (trace_ != nullptr) note("--trace", flags_.trace_path, trace_->Finish());
@@ -80,6 +82,7 @@ absl::Status TrainSession::Resume() {
   if (flags_.resume_path.empty()) return absl::OkStatus();
   console_.ShowProgress("reading the state");
   SLUICE_RETURN_IF_ERROR(base::Annotate(trainer_->LoadState(flags_.resume_path), "--resume"));
+  steps_before_ = trainer_->step();
   const int steps = flags_.settings.train.steps;
   if (trainer_->step() < steps) {
     console_.Print(fmt::format("resumed after step {} of {}\n", trainer_->step(), steps));

@@ -57,6 +57,7 @@ class TrainSession {
   absl::Status Resume();
 
   const TrainFlags& flags_;
+  int steps_before_ = 0;  ///< that were done when --resume read the state
   Console& console_;
   std::unique_ptr<MemorySampler> memory_;
   std::unique_ptr<TraceFile> trace_;

@@ -63,10 +63,9 @@ class OffloadedUpdater : public Updater {
 
   absl::Status Start() override {
     if (!update_ || step_) return absl::OkStatus();
-    for (const GroupId group : groups_) {
-      GPT_ASSIGN_OR_RETURN(GroupRates rates, optimizer_->Rates(group));
-      rates.learning_rate = update_->learning_rate;
-      GPT_RETURN_IF_ERROR(optimizer_->SetRates(group, rates));
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      rates_[i].learning_rate = update_->learning_rate;
+      GPT_RETURN_IF_ERROR(optimizer_->SetRates(groups_[i], rates_[i]));
     }
     for (const GroupId group : groups_) GPT_RETURN_IF_ERROR(optimizer_->GradientReady(group));
     StepOptions options;
@@ -101,7 +100,7 @@ class OffloadedUpdater : public Updater {
     // What the memory has asked for runs meanwhile, and holds no pages that the update waits for.
     if (!step_->Ready(group)) GPT_RETURN_IF_ERROR(parts_.memory.Flush());
     const auto begin = std::chrono::steady_clock::now();
-    const absl::Status done = step_->WaitFor(group);
+    absl::Status done = step_->WaitFor(group);
     CountStall(begin);
     return done;
   }
@@ -117,6 +116,7 @@ class OffloadedUpdater : public Updater {
     for (const std::size_t i : parameters) options.parameters.push_back(parts_.tensors.values[i]);
     GPT_ASSIGN_OR_RETURN(const GroupId group, optimizer_->AddGroup(options));
     groups_.push_back(group);
+    rates_.push_back(options.rates);
     for (const std::size_t i : parameters) {
       // Vectors share pages, and a discard acts on whole pages only.
       GPT_RETURN_IF_ERROR(optimizer_->BindGradient(
@@ -137,6 +137,8 @@ class OffloadedUpdater : public Updater {
   const UpdaterParts parts_;
   const std::unique_ptr<OffloadedOptimizer> optimizer_;
   std::vector<GroupId> groups_;  ///< embedding, vectors, then layer by layer
+  /// Those of the configuration, whatever a state that was loaded says.
+  std::vector<GroupRates> rates_;
   double stall_seconds_ = 0;
   std::optional<Update> update_;
   std::optional<StepHandle> step_;  ///< of update_, once that has started

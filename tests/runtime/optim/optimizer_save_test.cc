@@ -1,6 +1,7 @@
 // What is saved is loaded whole, or refused and nothing has changed.
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -121,6 +122,13 @@ TEST_F(OptimizerSaveTest, AnotherOptimizersFileIsRefusedAndSaysWhatDiffers) {
   EXPECT_THAT(lion.optimizer().Load(directory_.path()), IsStatus(kInvalid, "optimizer"));
   EXPECT_THAT(lion.optimizer().Load("/nowhere"), HasCode(absl::StatusCode::kNotFound));
   EXPECT_THAT(lion.optimizer().Save("/nowhere"), HasCode(absl::StatusCode::kNotFound));
+}
+
+TEST_F(OptimizerSaveTest, APipeInPlaceOfTheFileIsRefusedAtOnce) {
+  PagedModel model(runtime_, UsualOptions());
+  ASSERT_EQ(mkfifo(file().c_str(), 0600), 0);
+  EXPECT_THAT(model.optimizer().Load(directory_.path()),
+              IsStatus(absl::StatusCode::kInvalidArgument, "no regular file"));
 }
 
 // A child saves step after step and is killed at some moment.
