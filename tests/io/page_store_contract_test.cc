@@ -4,9 +4,9 @@
 #include <atomic>
 #include <chrono>
 #include <future>
-#include <latch>
 #include <memory>
 #include <random>
+#include <semaphore>
 #include <thread>
 #include <vector>
 
@@ -262,16 +262,14 @@ TEST_P(PageStoreContract, CallsBeyondTheBoundWaitForRoom) {
     writing.push_back(StartWrite(slot, {1, slot, 1}, page));
   }
   gate().WaitForHeld(2);
-  std::atomic<bool> opened = false;
-  std::latch started(1);
+  std::binary_semaphore admitted(0);
   std::thread third([&] {
-    started.count_down();
     std::future<absl::Status> late = StartWrite(2, {1, 2, 1}, page);
-    EXPECT_TRUE(opened) << "a third operation was admitted";
+    admitted.release();
     EXPECT_THAT(late.get(), IsOk());
   });
-  started.wait();
-  opened = true;
+  EXPECT_FALSE(admitted.try_acquire_for(std::chrono::milliseconds(300)))
+      << "a third operation was admitted";
   gate().Open();
   third.join();
   for (auto& status : writing) EXPECT_THAT(status.get(), IsOk());
