@@ -1,5 +1,4 @@
 // Kernels that refuse io_uring or its requests, and limits of the process: real ones, in a child.
-#include <linux/capability.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -20,7 +19,6 @@
 namespace sluice::io {
 namespace {
 
-using testing::DropCapability;
 using testing::PageBuffer;
 using testing::Refuse;
 using testing::RefuseSystemCall;
@@ -102,11 +100,8 @@ INSTANTIATE_TEST_SUITE_P(Errnos,
 TEST(RefusedIoUringTest, LockedMemoryUsedUpFallsBackToThreads) {
   const testing::TempDirectory temp;
   const std::string text = RunInChild([&]() -> std::string {
-    // Root is exempt from the limit by a capability; without it the limit holds for root, too.
-    if (geteuid() == 0 && !DropCapability(CAP_IPC_LOCK)) return "capset";
-    const rlimit none{0, 0};
-    if (setrlimit(RLIMIT_MEMLOCK, &none) != 0) return "setrlimit";
-    return TryStore(OptionsIn(temp));
+    std::string failed = testing::LimitLockedMemory(0);
+    return failed.empty() ? TryStore(OptionsIn(temp)) : failed;
   });
   EXPECT_EQ(text, "threads [io_uring_queue_init: ENOMEM (Cannot allocate memory)] OK ok");
 }

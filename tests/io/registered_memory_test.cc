@@ -1,9 +1,6 @@
 // Memory that the ring knows by number: the right bytes, the limit of locked memory, and memory
 // that goes and comes back under the same address.
-#include <linux/capability.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -23,7 +20,6 @@
 namespace sluice::io {
 namespace {
 
-using testing::DropCapability;
 using testing::IsOk;
 using testing::PageBuffer;
 
@@ -167,19 +163,12 @@ TEST_F(RegisteredMemoryTest, AnEngineWithoutARingSaysSo) {
   EXPECT_EQ((*store)->stats().registered_reason, "the engine \"threads\" registers none");
 }
 
-/// Without the capability that exempts from the limit, which root may have. "" or what failed.
-std::string LimitLockedMemory(std::uint64_t bytes) {
-  if (geteuid() == 0 && !DropCapability(CAP_IPC_LOCK)) return "capset";
-  const rlimit limit{bytes, bytes};
-  return setrlimit(RLIMIT_MEMLOCK, &limit) == 0 ? "" : "setrlimit";
-}
-
 constexpr char kLimitReached[] =
     "ENOMEM (Cannot allocate memory): the limit of locked memory (ulimit -l) counts it without "
     "CAP_IPC_LOCK";
 
 std::string UseMemoryBeyondTheLimit(const PageStoreOptions& options) {
-  std::string failed = LimitLockedMemory(4 << 20);
+  std::string failed = testing::LimitLockedMemory(4 << 20);
   if (!failed.empty()) return failed;
   auto store = Waiting::Create(options);
   if (!store.ok()) return store.status().ToString();
@@ -205,7 +194,7 @@ TEST_F(RegisteredMemoryTest, WhatTheLimitOfLockedMemoryRefusesWorksAsWell) {
 }
 
 std::string RegisterHalf() {
-  std::string failed = LimitLockedMemory(6 << 20);
+  std::string failed = testing::LimitLockedMemory(6 << 20);
   if (!failed.empty()) return failed;
   io_uring ring{};
   const auto info = CreateRing({.entries = 4, .files = {}}, &ring);

@@ -4,6 +4,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,6 +31,17 @@ std::string ReadAll(int fd) {
   const std::string text = body();
   const ssize_t written = write(fd, text.data(), text.size());
   _exit(written == static_cast<ssize_t>(text.size()) ? 0 : 1);
+}
+
+// Takes it from the calling thread. The C library has no wrapper for this.
+bool DropCapability(unsigned capability) {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
+  if (syscall(SYS_capget, &header, data) != 0) return false;
+  const std::uint32_t mask = ~CAP_TO_MASK(capability);
+  data[CAP_TO_INDEX(capability)].effective &= mask;
+  data[CAP_TO_INDEX(capability)].permitted &= mask;
+  return syscall(SYS_capset, &header, data) == 0;
 }
 
 }  // namespace
@@ -74,15 +86,16 @@ std::string RefuseSystemCall(long number, int error_number, Refuse when) {
   return {};
 }
 
-// The C library has no wrapper for this.
-bool DropCapability(unsigned capability) {
-  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
-  if (syscall(SYS_capget, &header, data) != 0) return false;
-  const std::uint32_t mask = ~CAP_TO_MASK(capability);
-  data[CAP_TO_INDEX(capability)].effective &= mask;
-  data[CAP_TO_INDEX(capability)].permitted &= mask;
-  return syscall(SYS_capset, &header, data) == 0;
+std::string LimitLockedMemory(std::uint64_t bytes) {
+  if (geteuid() == 0) {
+    // No login has this number. Where it is not mapped, the account stays shared.
+    constexpr uid_t kFirst = 1'000'000'000;
+    static_cast<void>(setresuid(kFirst + static_cast<uid_t>(getpid()), 0, 0));
+    // Exempt from the limit by it.
+    if (!DropCapability(CAP_IPC_LOCK)) return "capset";
+  }
+  const rlimit limit{bytes, bytes};
+  return setrlimit(RLIMIT_MEMLOCK, &limit) == 0 ? "" : "setrlimit";
 }
 
 }  // namespace sluice::testing

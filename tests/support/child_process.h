@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -15,7 +16,9 @@ std::string RunInChild(const std::function<std::string()>& body);
 enum class Refuse { kEveryCall, kWhenSecondArgument };
 std::string RefuseSystemCall(long number, int error_number, Refuse when);
 
-/// Takes one capability (of linux/capability.h) from the calling thread.
-bool DropCapability(unsigned capability);
+/// Lets this process lock `bytes`, root as well, and counts what it locks apart from what others of
+/// its user do (the kernel counts per real user), where it may take another. "" or what failed.
+/// REQUIRES: a child of RunInChild.
+std::string LimitLockedMemory(std::uint64_t bytes);
 
 }  // namespace sluice::testing
