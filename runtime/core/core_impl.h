@@ -73,6 +73,7 @@ class Core::Impl {
     std::deque<DueLeave> leaves;  ///< due; the first in part perhaps
     std::deque<DueLeave> cleans;  ///< the same, of what stays
     std::deque<DueLeave> let_go;  ///< pages that were to leave and are clean: there until needed
+    std::set<PageIndex> brought_up;  ///< from here, while a plan was followed
     // Per pump:
     std::uint64_t starved_arrival = UINT64_MAX;  ///< the first that wanted a frame and got none
     bool starved = false;
@@ -252,6 +253,8 @@ class Core::Impl {
   void LetGo(PageIndex index, const DueLeave& due);
   bool IsLetGo(TierIndex tier, const DueLeave& due) const;
   bool DropLetGo(TierIndex tier, const Claim& claim);
+  bool DropBroughtUp(TierIndex tier, const Claim& claim);
+  bool IsAboveToo(const Page& p, TierIndex tier) const;
   bool IsComing(const Page& p, TierIndex tier) const;
   bool FollowsPlan() const { return plan_ != nullptr; }
 

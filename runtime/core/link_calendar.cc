@@ -41,6 +41,14 @@ std::uint64_t LinkCalendar::InBegin(std::uint64_t from, std::uint64_t end, doubl
   return from;
 }
 
+std::uint64_t LinkCalendar::OutBegin(std::uint64_t from, std::uint64_t end, double pages) const {
+  for (std::uint64_t at = end; at > from; --at) {
+    pages -= OutPages((at - 1) % out_.size());
+    if (pages <= kNothing) return at - 1;
+  }
+  return from;
+}
+
 void LinkCalendar::TakeOut(std::uint64_t from, std::uint64_t end, double pages) {
   for (std::uint64_t at = from; at < end && pages > kNothing; ++at) {
     const std::size_t step = at % out_.size();

@@ -20,6 +20,8 @@ class LinkCalendar {
   /// The step in which `pages` must begin to come in, as late as possible, to be there at `end`;
   /// `from` when they must begin no later.
   std::uint64_t InBegin(std::uint64_t from, std::uint64_t end, double pages) const;
+  /// Likewise out, as late as possible.
+  std::uint64_t OutBegin(std::uint64_t from, std::uint64_t end, double pages) const;
   /// Takes what OutDone and InBegin have found.
   void TakeOut(std::uint64_t from, std::uint64_t end, double pages);
   void TakeIn(std::uint64_t from, std::uint64_t end, double pages);

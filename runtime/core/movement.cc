@@ -282,6 +282,8 @@ void Core::Impl::FinishCopy(const Task& task) {
     tiers_[task.target].fenced = false;
   }
   if (task.target == last_tier()) DropStale(task.page);
+  const bool keeps = task.target < task.source && task.source != last_tier();
+  if (keeps && FollowsPlan()) tiers_[task.source].brought_up.insert(task.page);
   const bool passed = source.transit && !PinnedAt(p, task.source);
   if (source.readers == 0 && !source.mapping && (source.leaving || passed)) {
     DropCopy(task.page, task.source);

@@ -44,6 +44,7 @@ void Core::Impl::LeavePlan() {
   plan_ = nullptr;
   for (TierState& state : tiers_) {
     for (std::deque<DueLeave>* due : {&state.leaves, &state.cleans, &state.let_go}) due->clear();
+    state.brought_up.clear();
   }
   late_.clear();
 }
@@ -200,7 +201,26 @@ bool Core::Impl::DropLetGo(TierIndex tier, const Claim& claim) {
     EvictFree(tier, index, claim);
     return true;
   }
+  return DropBroughtUp(tier, claim);
+}
+
+/// A plan counts no frame for what is above and used there next.
+bool Core::Impl::DropBroughtUp(TierIndex tier, const Claim& claim) {
+  std::set<PageIndex>& brought_up = tiers_[tier].brought_up;
+  while (!brought_up.empty()) {
+    const PageIndex index = *brought_up.begin();
+    brought_up.erase(brought_up.begin());
+    if (!IsAboveToo(pages_[index], tier) || Moves(index, tier, claim)) continue;
+    EvictFree(tier, index, claim);
+    return true;
+  }
   return false;
+}
+
+/// Whether the tier's copy is one more, of a page that is used next where it is, further up.
+bool Core::Impl::IsAboveToo(const Page& p, TierIndex tier) const {
+  const bool idle = p.exists && p.content && p.copies[tier].candidate;
+  return idle && p.next_tier < tier && UseAt(p, tier) == kNever;
 }
 
 }  // namespace sluice::core

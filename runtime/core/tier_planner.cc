@@ -46,6 +46,7 @@ std::vector<PlanSpan> TierPlanner::AddTo(const std::vector<PlanSpan>& above, Pla
     if (stop_()) break;
     Emit(gap, Lead(gap, &resident));
   }
+  EmitDowns(&resident);
   return std::move(below_);
 }
 
@@ -136,7 +137,7 @@ void TierPlanner::AddGap(const PlanSpan& span) {
   gap_spans_.push_back(span);
 }
 
-/// What an op below needs leaves at once.
+/// What an op below needs could leave at once.
 void TierPlanner::SendDown(const PlanSpan& span) {
   const std::uint64_t done = real_.OutDone(span.from, span.to, span.pages);
   for (LinkCalendar* calendar : {&calendar_, &real_}) {
@@ -144,11 +145,51 @@ void TierPlanner::SendDown(const PlanSpan& span) {
   }
   Occupy(span.from, done, span.pages);
   pages_out_ += span.pages;
-  EmitLeave(span, span.first_page, span.pages);
-  PlanSpan below = span;
-  below.from = done;
-  below.begins_here = true;
-  PassOn(below);
+  downs_.push_back({span, span.from, done});
+}
+
+/// Whether not all pages fit in the tier, though fewer may be used at any time.
+bool TierPlanner::IsShort(TierIndex tier) const {
+  std::uint64_t pages = 0;
+  for (const PlanItem& item : input_.items) pages += item.pages;
+  return pages > input_.frames[tier];
+}
+
+/// Where the tier below is short, what it needs stays while there is room: first what waits for the
+/// shortest time, as it takes the least.
+void TierPlanner::EmitDowns(std::vector<std::int64_t>* resident) {
+  std::stable_sort(downs_.begin(), downs_.end(), [](const Down& a, const Down& b) {
+    return a.span.to - a.span.from < b.span.to - b.span.from;
+  });
+  const auto below = static_cast<TierIndex>(tier_ + 1);
+  const bool stays = below < input_.links.size() && IsShort(below);
+  for (Down& down : downs_) {
+    if (stop_()) return;
+    if (stays) StayLonger(&down, resident);
+    const std::uint64_t step =
+        down.begin > down.span.from ? (down.begin - 1) % steps_ : LeaveStep(down.span);
+    plan_->leaves[step].push_back({down.span.first_page, down.span.pages, tier_});
+    PlanSpan passed = down.span;
+    passed.from = down.done;
+    passed.begins_here = true;
+    PassOn(passed);
+  }
+}
+
+void TierPlanner::StayLonger(Down* down, std::vector<std::int64_t>* resident) const {
+  const std::int64_t pages = down->span.pages;
+  std::uint64_t end = down->done;
+  while (end < down->span.to && (*resident)[end % steps_] + pages <= input_.frames[tier_]) ++end;
+  std::uint64_t begin = real_.OutBegin(down->span.from, end, down->span.pages);
+  const double enough = end < down->span.to ? 0 : LeadSeconds();
+  for (double lead = 0; begin > down->span.from && lead < enough; --begin) {
+    lead += input_.step_seconds[(begin - 1) % steps_];
+  }
+  const std::uint64_t done = std::min(end, real_.OutDone(begin, end, down->span.pages));
+  if (done <= down->done) return;
+  for (std::uint64_t at = down->done; at < done; ++at) (*resident)[at % steps_] += pages;
+  down->begin = begin;
+  down->done = done;
 }
 
 /// What an op has left below comes as late as possible.
@@ -202,12 +243,17 @@ void TierPlanner::FindWriter(const PlanSpan& span, PlanGap* gap) {
   }
 }
 
+/// Pages come so much earlier than just in time where that costs nothing.
+double TierPlanner::LeadSeconds() const {
+  double total = 0;
+  for (const double seconds : input_.step_seconds) total += seconds;
+  return std::max(total * kLeadShare, input_.lead_seconds);
+}
+
 /// Where the pages may begin to come so that jitter does not matter, while there is room.
 std::uint64_t TierPlanner::Lead(const PlannedGap& planned,
                                 std::vector<std::int64_t>* resident) const {
-  double total = 0;
-  for (const double seconds : input_.step_seconds) total += seconds;
-  const double enough = std::max(total * kLeadShare, input_.lead_seconds);
+  const double enough = LeadSeconds();
   double lead = 0;
   std::uint64_t begin = planned.in_begin;
   while (begin > planned.out_done && lead < enough) {
@@ -226,7 +272,7 @@ void TierPlanner::Emit(const PlannedGap& planned, std::uint64_t begin) {
   gone_[planned.gap] += planned.pages;
   const PageIndex first = span.first_page + span.pages - gone_[planned.gap];
   pages_out_ += planned.write_pages;
-  EmitLeave(span, first, planned.pages);
+  plan_->leaves[LeaveStep(span)].push_back({first, planned.pages, tier_});
   const PlanItem& item = input_.items[span.item];
   const std::uint32_t writer = gaps_[planned.gap].write_use;
   if (planned.write_pages > 0 && writer != span.use && !span.from_above) {
@@ -247,10 +293,10 @@ void TierPlanner::Emit(const PlannedGap& planned, std::uint64_t begin) {
   PassOn(below);
 }
 
-void TierPlanner::EmitLeave(const PlanSpan& span, PageIndex first, std::uint32_t pages) {
-  const std::uint64_t step = span.from_above ? (span.from + steps_ - 1) % steps_
-                                             : input_.items[span.item].uses[span.use].step;
-  plan_->leaves[step].push_back({first, pages, tier_});
+/// The one with which the span has begun: what leaves then leaves once it is over.
+std::uint64_t TierPlanner::LeaveStep(const PlanSpan& span) const {
+  return span.from_above ? (span.from + steps_ - 1) % steps_
+                         : input_.items[span.item].uses[span.use].step;
 }
 
 void TierPlanner::EmitFetch(const PlanSpan& span,

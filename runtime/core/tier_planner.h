@@ -48,18 +48,29 @@ class TierPlanner {
   double LinkSeconds() const;
 
  private:
+  /// What is used below next: it begins to leave with step `begin`, and is through in `done`.
+  struct Down {
+    PlanSpan span;
+    std::uint64_t begin = 0;
+    std::uint64_t done = 0;
+  };
+
   void AddUses(std::uint32_t item, std::vector<PlanSpan>* spans);
   void AddSpan(PlanSpan span);
   void AddGap(const PlanSpan& span);
   void SendDown(const PlanSpan& span);
+  bool IsShort(TierIndex tier) const;
+  void EmitDowns(std::vector<std::int64_t>* resident);
+  void StayLonger(Down* down, std::vector<std::int64_t>* resident) const;
   void FetchUp(const PlanSpan& span);
   std::uint64_t EndOf(const PlanItem& item, std::uint32_t use) const;
   void FindWriter(const PlanSpan& span, PlanGap* gap);
   void Occupy(std::uint64_t from, std::uint64_t to, std::int64_t pages);
   void BeginInTime(std::vector<PlannedGap>* planned, std::vector<std::int64_t>* resident);
+  double LeadSeconds() const;
   std::uint64_t Lead(const PlannedGap& planned, std::vector<std::int64_t>* resident) const;
   void Emit(const PlannedGap& planned, std::uint64_t begin);
-  void EmitLeave(const PlanSpan& span, PageIndex first, std::uint32_t pages);
+  std::uint64_t LeaveStep(const PlanSpan& span) const;
   void EmitFetch(const PlanSpan& span, PageIndex first, std::uint32_t pages, std::uint64_t begin);
   void PassOn(PlanSpan span);
 
@@ -72,6 +83,7 @@ class TierPlanner {
   const PlanStop& stop_;
   std::vector<PlanGap> gaps_;
   std::vector<PlanSpan> gap_spans_;  ///< by gap
+  std::vector<Down> downs_;
   std::vector<std::int64_t> resident_;
   /// By item and use: the number of what it writes.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> versions_;

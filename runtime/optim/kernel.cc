@@ -43,8 +43,9 @@ UpdateFn FindUpdate(const KernelSpec& spec, std::int64_t highway) {
 
 /// Whether this processor has it and it was compiled.
 bool IsSupported(const TargetName& target) {
-  const bool has =
-      target.target == SimdTarget::kScalar || (hwy::SupportedTargets() & target.highway) != 0;
+  // Asked once: cpuid leaves a virtual machine, and takes longer there than the update of a page.
+  static const std::int64_t supported = hwy::SupportedTargets();
+  const bool has = target.target == SimdTarget::kScalar || (supported & target.highway) != 0;
   return has && FindUpdate({}, target.highway) != nullptr;
 }
 
