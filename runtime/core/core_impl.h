@@ -69,10 +69,10 @@ class Core::Impl {
     bool fenced = false;
     Position cursor = 0;  ///< prefetch: steps before it are seen to
     std::size_t cursor_request = 0;
-    std::uint32_t goals = 0;      ///< of `goals_`, those that are for this tier
-    std::deque<DueLeave> leaves;  ///< due; the first in part perhaps
-    std::deque<DueLeave> cleans;  ///< the same, of what stays
-    std::deque<DueLeave> let_go;  ///< pages that were to leave and are clean: there until needed
+    std::uint32_t goals = 0;         ///< of `goals_`, those that are for this tier
+    std::deque<DueLeave> leaves;     ///< due; the first in part perhaps
+    std::deque<DueLeave> cleans;     ///< the same, of what stays
+    std::deque<DueLeave> let_go;     ///< pages that were to leave and are clean: there until needed
     std::set<PageIndex> brought_up;  ///< from here, while a plan was followed
     // Per pump:
     std::uint64_t starved_arrival = UINT64_MAX;  ///< the first that wanted a frame and got none

@@ -33,6 +33,8 @@ struct PlannedGap {
   std::uint64_t in_begin = 0;
   /// Steps before out_done in which they were written down already.
   std::uint64_t since_clean = 0;
+  /// Not before this step do they begin to leave; 0: with the gap.
+  std::uint64_t out_begin = 0;
 };
 
 /// Decides which gaps are used so that what is there never exceeds the frames of a tier.

@@ -22,6 +22,7 @@ TierPlanner::TierPlanner(const PlanInput& input,
     : input_(input),
       tier_(tier),
       steps_(input.step_seconds.size()),
+      stretch_(pace.stretch),
       calendar_(Stretched(input.step_seconds, pace.stretch * pace.swift), input.links[tier]),
       real_(Stretched(input.step_seconds, pace.stretch), input.links[tier]),
       swift_(pace.swift > 1),
@@ -42,9 +43,14 @@ std::vector<PlanSpan> TierPlanner::AddTo(const std::vector<PlanSpan>& above, Pla
   std::stable_sort(planned.begin(), planned.end(), [](const auto& a, const auto& b) {
     return a.in_begin < b.in_begin;
   });
+  for (PlannedGap& gap : planned) {
+    if (stop_()) break;
+    gap.in_begin = Lead(gap, &resident);
+  }
+  WriteBesideReads(&planned, &resident);
   for (const PlannedGap& gap : planned) {
     if (stop_()) break;
-    Emit(gap, Lead(gap, &resident));
+    Emit(gap);
   }
   EmitDowns(&resident);
   return std::move(below_);
@@ -68,6 +74,46 @@ void TierPlanner::BeginInTime(std::vector<PlannedGap>* planned,
     }
     real_.TakeIn(gap.in_begin, to, gap.pages);
   }
+}
+
+/// What is written while the link also brings pages slows them down, and takes processors when ops
+/// may wait. Where there is room for longer, pages are written when nothing comes.
+void TierPlanner::WriteBesideReads(std::vector<PlannedGap>* planned,
+                                   std::vector<std::int64_t>* resident) {
+  PlanLink link = input_.links[tier_];
+  link.both_s = std::max({link.in_s, link.out_s, link.both_s});
+  LinkCalendar quiet(Stretched(input_.step_seconds, stretch_), link);
+  for (const PlannedGap& gap : *planned) {
+    quiet.TakeIn(gap.out_done, gaps_[gap.gap].to, gap.pages);
+  }
+  for (PlannedGap& gap : *planned) {
+    if (stop_()) return;
+    if (MayWait(gap)) WriteInQuiet(&gap, &quiet, resident);
+  }
+}
+
+/// Who has written the pages is who has used them last.
+bool TierPlanner::MayWait(const PlannedGap& planned) const {
+  const PlanSpan& span = gap_spans_[planned.gap];
+  return planned.write_pages > 0 && !span.from_above && gaps_[planned.gap].write_use == span.use;
+}
+
+void TierPlanner::WriteInQuiet(PlannedGap* gap,
+                               LinkCalendar* quiet,
+                               std::vector<std::int64_t>* resident) const {
+  const std::uint64_t from = gaps_[gap->gap].from;
+  std::uint64_t end = gap->out_done;
+  while (end < gap->in_begin && (*resident)[end % steps_] + gap->pages <= input_.frames[tier_]) {
+    ++end;
+  }
+  const std::uint64_t done = quiet->OutDone(from, end, gap->write_pages);
+  const std::uint64_t begin = quiet->OutBegin(from, done, gap->write_pages);
+  quiet->TakeOut(begin, done, gap->write_pages);
+  if (begin <= from || done <= gap->out_done) return;
+  for (std::uint64_t at = gap->out_done; at < done; ++at) (*resident)[at % steps_] += gap->pages;
+  gap->out_begin = begin;
+  gap->out_done = done;
+  gap->since_clean = 0;
 }
 
 double TierPlanner::LinkSeconds() const {
@@ -166,9 +212,8 @@ void TierPlanner::EmitDowns(std::vector<std::int64_t>* resident) {
   for (Down& down : downs_) {
     if (stop_()) return;
     if (stays) StayLonger(&down, resident);
-    const std::uint64_t step =
-        down.begin > down.span.from ? (down.begin - 1) % steps_ : LeaveStep(down.span);
-    plan_->leaves[step].push_back({down.span.first_page, down.span.pages, tier_});
+    plan_->leaves[LeaveStep(down.span, down.begin)].push_back(
+        {down.span.first_page, down.span.pages, tier_});
     PlanSpan passed = down.span;
     passed.from = down.done;
     passed.begins_here = true;
@@ -267,12 +312,12 @@ std::uint64_t TierPlanner::Lead(const PlannedGap& planned,
 }
 
 /// Of the pages of a gap that is planned in several parts, the next ones.
-void TierPlanner::Emit(const PlannedGap& planned, std::uint64_t begin) {
+void TierPlanner::Emit(const PlannedGap& planned) {
   const PlanSpan& span = gap_spans_[planned.gap];
   gone_[planned.gap] += planned.pages;
   const PageIndex first = span.first_page + span.pages - gone_[planned.gap];
   pages_out_ += planned.write_pages;
-  plan_->leaves[LeaveStep(span)].push_back({first, planned.pages, tier_});
+  plan_->leaves[LeaveStep(span, planned.out_begin)].push_back({first, planned.pages, tier_});
   const PlanItem& item = input_.items[span.item];
   const std::uint32_t writer = gaps_[planned.gap].write_use;
   if (planned.write_pages > 0 && writer != span.use && !span.from_above) {
@@ -282,19 +327,21 @@ void TierPlanner::Emit(const PlannedGap& planned, std::uint64_t begin) {
     const std::uint64_t arrival = span.from + 2 * steps_ - span.since_arrival - 1;
     plan_->leaves[arrival % steps_].push_back({first, planned.write_pages, tier_, true});
   }
-  EmitFetch(span, first, planned.pages, begin);
+  EmitFetch(span, first, planned.pages, planned.in_begin);
   PlanSpan below = span;
   below.since_arrival = planned.since_clean;
   below.first_page = first;
   below.pages = planned.pages;
   below.from = planned.out_done;
-  below.to = begin;
+  below.to = planned.in_begin;
   below.begins_here = below.ends_here = true;
   PassOn(below);
 }
 
-/// The one with which the span has begun: what leaves then leaves once it is over.
-std::uint64_t TierPlanner::LeaveStep(const PlanSpan& span) const {
+/// What leaves from `begin` on does so once the step before is over; what leaves at once, once the
+/// use is.
+std::uint64_t TierPlanner::LeaveStep(const PlanSpan& span, std::uint64_t begin) const {
+  if (begin > span.from) return (begin - 1) % steps_;
   return span.from_above ? (span.from + steps_ - 1) % steps_
                          : input_.items[span.item].uses[span.use].step;
 }

@@ -69,14 +69,20 @@ class TierPlanner {
   void BeginInTime(std::vector<PlannedGap>* planned, std::vector<std::int64_t>* resident);
   double LeadSeconds() const;
   std::uint64_t Lead(const PlannedGap& planned, std::vector<std::int64_t>* resident) const;
-  void Emit(const PlannedGap& planned, std::uint64_t begin);
-  std::uint64_t LeaveStep(const PlanSpan& span) const;
+  bool MayWait(const PlannedGap& planned) const;
+  void WriteInQuiet(PlannedGap* gap,
+                    LinkCalendar* quiet,
+                    std::vector<std::int64_t>* resident) const;
+  void Emit(const PlannedGap& planned);
+  std::uint64_t LeaveStep(const PlanSpan& span, std::uint64_t begin) const;
+  void WriteBesideReads(std::vector<PlannedGap>* planned, std::vector<std::int64_t>* resident);
   void EmitFetch(const PlanSpan& span, PageIndex first, std::uint32_t pages, std::uint64_t begin);
   void PassOn(PlanSpan span);
 
   const PlanInput& input_;
   const TierIndex tier_;
   const std::uint64_t steps_;
+  const double stretch_;
   LinkCalendar calendar_;  ///< as the choice sees it
   LinkCalendar real_;
   const bool swift_;
