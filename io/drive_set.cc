@@ -30,7 +30,7 @@ class DriveSet final : public PageStore {
         admission_(options.store.operations_max),
         ledger_(options),
         stores_(std::move(stores)) {}
-  ~DriveSet() override { admission_.Drain(); }
+  ~DriveSet() override;
 
   void Write(SlotIndex slot,
              const PageIdentity& identity,
@@ -63,6 +63,7 @@ class DriveSet final : public PageStore {
   void StartWrite(WriteJob job);
   void OnWritten(WriteJob job, absl::Status status);
   void OnRead(const Place& place, SlotIndex slot, const absl::Status& status);
+  void EndStart(SlotIndex slot);
   void HastenOnItsWay(SlotIndex slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Tell(std::optional<FencedDrive> fenced) const;
   absl::Status OnDrive(const Place& place, absl::Status status) const;
@@ -76,12 +77,23 @@ class DriveSet final : public PageStore {
   Admission admission_;
   mutable base::Mutex mutex_;
   DriveLedger ledger_ ABSL_GUARDED_BY(mutex_);
+  base::CondVar started_;
+  /// Writes whose call has not got to its end: they may be done, and all they are part of gone.
+  std::uint32_t starting_ ABSL_GUARDED_BY(mutex_) = 0;
   const std::vector<std::unique_ptr<PageStore>> stores_;
 };
 
+DriveSet::~DriveSet() {
+  admission_.Drain();
+  base::MutexLock lock(mutex_);
+  while (starting_ > 0) started_.Wait(mutex_);
+}
+
 absl::StatusOr<WriteAttempt> DriveSet::BeginWrite(SlotIndex slot) {
   base::MutexLock lock(mutex_);
-  return ledger_.BeginWrite(slot, options_.now());
+  absl::StatusOr<WriteAttempt> attempt = ledger_.BeginWrite(slot, options_.now());
+  if (attempt.ok()) ++starting_;
+  return attempt;
 }
 
 void DriveSet::Write(SlotIndex slot,
@@ -104,9 +116,14 @@ void DriveSet::StartWrite(WriteJob job) {
       place.slot, identity, data, [this, job = std::move(job)](absl::Status status) mutable {
         OnWritten(std::move(job), std::move(status));
       });
-  // Hastened on another drive, or before this one knew of the write.
+  EndStart(slot);
+}
+
+/// The write may have been hastened on another drive, or before this one knew of it.
+void DriveSet::EndStart(SlotIndex slot) {
   base::MutexLock lock(mutex_);
   HastenOnItsWay(slot);
+  if (--starting_ == 0) started_.NotifyAll();  // under the lock: the set may be gone afterwards
 }
 
 void DriveSet::OnWritten(WriteJob job, absl::Status status) {
@@ -115,6 +132,7 @@ void DriveSet::OnWritten(WriteJob job, absl::Status status) {
   {
     base::MutexLock lock(mutex_);
     end = ledger_.EndWrite(&job.attempt, status, options_.now());
+    if (end.again) ++starting_;
   }
   Tell(std::move(end.fenced));
   if (end.again) return StartWrite(std::move(job));

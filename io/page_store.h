@@ -99,7 +99,9 @@ class PageStore {
   /// nothing behind), FailedPrecondition (a forbidden fallback).
   static absl::StatusOr<std::unique_ptr<PageStore>> Create(const PageStoreOptions& options,
                                                            base::WorkerPool& workers);
-  virtual ~PageStore() = default;  ///< waits until everything outstanding is done
+  /// Waits until everything outstanding is done. A Read or Write that is done may still be on its
+  /// way back to its caller; no other call may.
+  virtual ~PageStore() = default;
 
   /// Writes `data` (one page) into `slot` and records its checksum. `data` must not change until
   /// `done`. From the call on, what the slot held before is gone; on error it holds nothing and the

@@ -33,7 +33,8 @@ struct ScheduleOp {
   /// Time from grant to end, stalls excluded.
   double seconds = 0;
   std::vector<ScheduleAccess> accesses;
-  /// Tensor ranges whose content was discarded or freed after this op and before the next.
+  /// Tensor ranges whose content was discarded or freed after this op, the last before that which
+  /// had asked for the tensor.
   std::vector<ScheduleAccess> discards;
 };
 

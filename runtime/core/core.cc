@@ -46,6 +46,7 @@ std::vector<RecordedStep> Core::RecordedSteps(KeyIndex key) const {
   return impl_->RecordedSteps(key);
 }
 std::uint64_t Core::RecordingOf(KeyIndex key) const { return impl_->RecordingOf(key); }
+bool Core::HasPlan(KeyIndex key) const { return impl_->HasPlan(key); }
 const CoreCounters& Core::counters() const { return impl_->counters(); }
 TierCounters Core::tier(TierIndex tier) const { return impl_->tier_counters(tier); }
 FrameIndex Core::op_frames_max(TierIndex tier) const { return impl_->OpFramesMax(tier); }

@@ -83,6 +83,8 @@ class Core {
   std::vector<RecordedStep> RecordedSteps(KeyIndex key) const;
   /// PlanInput::recording, for less; 0 without one.
   std::uint64_t RecordingOf(KeyIndex key) const;
+  /// Whether a plan of `key` is kept: it goes when what is recorded of the key does.
+  bool HasPlan(KeyIndex key) const;
 
   const CoreCounters& counters() const;
   TierCounters tier(TierIndex tier) const;

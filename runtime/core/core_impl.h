@@ -44,6 +44,7 @@ class Core::Impl {
   PlanInput RecordedPlan(KeyIndex key) const;
   std::vector<RecordedStep> RecordedSteps(KeyIndex key) const { return book_.Steps(key); }
   std::uint64_t RecordingOf(KeyIndex key) const { return book_.FingerprintOf(key); }
+  bool HasPlan(KeyIndex key) const { return plans_.contains(key); }
 
  private:
   enum class Progress { kReady, kInFlight, kBlocked };

@@ -37,7 +37,7 @@ absl::Status BackgroundPlanner::Start(const std::vector<int>& cpus) {
 void BackgroundPlanner::Observe(const core::Core& core,
                                 const core::Event& event,
                                 std::span<const core::Action> actions) {
-  clock_.Observe(event, actions, Clock::now());
+  clock_.Observe(event, actions, parts_.now());
   const auto times = clock_.TakeIteration();
   if (!times.has_value()) return;
   speeds_.Look();
@@ -62,7 +62,9 @@ void BackgroundPlanner::PlanFor(const core::Core& core, const IterationTimes& as
   }
   const auto [found, first] = known_.try_emplace(times.key);
   found->second.last = times;
-  if (!first && !HasDrifted(found->second.basis, basis)) return;
+  // While another plan was made this one may have gone, and its schedule been recorded again.
+  const bool kept = !first && core.HasPlan(times.key);
+  if (kept && !HasDrifted(found->second.basis, basis)) return;
   found->second.basis = basis;
   core::PlanInput input = core.RecordedPlan(times.key);
   input.links = std::move(basis.links);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -45,7 +46,8 @@ using PlanMaker = std::function<std::optional<core::Plan>(const core::PlanInput&
                                                           const core::PlanStop& stop)>;
 
 /// Plans every key's iteration from the first complete one on, and again when the times or the
-/// links have drifted; on a thread of its own, so that neither the core nor the program waits.
+/// links have drifted or the core has dropped its plan; on a thread of its own, so that neither the
+/// core nor the program waits.
 /// Threads: the core thread only, but for the destructor, which is called when that has returned;
 /// a plan that is being made then is given up.
 class BackgroundPlanner {
@@ -57,6 +59,7 @@ class BackgroundPlanner {
     Mailbox* mailbox = nullptr;
     std::uint64_t steps_max = UINT64_MAX;  ///< longer iterations are not planned
     PlanMaker make = core::TryMakePlan;
+    std::function<StepClock::TimePoint()> now = std::chrono::steady_clock::now;
   };
   explicit BackgroundPlanner(Parts parts);
   ~BackgroundPlanner() { stop_ = true; }

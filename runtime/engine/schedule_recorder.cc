@@ -22,6 +22,7 @@ bool IterationRecord::HasRoom(std::uint64_t more) {
   given_up_ = true;
   schedule_ = Schedule{};
   tensors_ = {};
+  last_ops_ = {};
   early_discards_ = {};
   return false;
 }
@@ -48,6 +49,7 @@ std::uint32_t IterationRecord::TensorIndex(const TensorInfo& tensor) {
                                                .bytes = tensor.bytes,
                                                .segment = tensor.segment,
                                                .segment_offset = tensor.offset});
+    last_ops_.emplace_back();
   }
   return found->second;
 }
@@ -56,8 +58,9 @@ void IterationRecord::AddAccesses(std::size_t op, std::span<const ResolvedAccess
   base::MutexLock lock(mutex_);
   if (!HasRoom(accesses.size())) return;
   for (const ResolvedAccess& access : accesses) {
-    schedule_.ops[op].accesses.push_back(
-        {TensorIndex(*access.tensor), access.range, access.mode, access.tier_id});
+    const std::uint32_t tensor = TensorIndex(*access.tensor);
+    schedule_.ops[op].accesses.push_back({tensor, access.range, access.mode, access.tier_id});
+    last_ops_[tensor] = std::max(op, last_ops_[tensor].value_or(0));
   }
 }
 
@@ -65,8 +68,14 @@ void IterationRecord::AddDiscard(const TensorInfo& tensor, ByteRange range) {
   base::MutexLock lock(mutex_);
   if (!HasRoom(1)) return;
   const ScheduleAccess discard{TensorIndex(tensor), range, AccessMode::kOverwrite, TierId{}};
-  auto& discards = schedule_.ops.empty() ? early_discards_ : schedule_.ops.back().discards;
-  discards.push_back(discard);
+  if (last_ops_[discard.tensor].has_value()) return PlaceDiscard(discard);
+  early_discards_.push_back(discard);
+}
+
+/// The last op stands for the users of a tensor that none of this iteration uses.
+void IterationRecord::PlaceDiscard(const ScheduleAccess& discard) {
+  const std::size_t last = schedule_.ops.size() - 1;
+  schedule_.ops[last_ops_[discard.tensor].value_or(last)].discards.push_back(discard);
 }
 
 void IterationRecord::SetSeconds(std::size_t op, double seconds) {
@@ -77,8 +86,7 @@ void IterationRecord::SetSeconds(std::size_t op, double seconds) {
 void IterationRecord::Close() {
   base::MutexLock lock(mutex_);
   if (schedule_.ops.empty()) return;
-  auto& last = schedule_.ops.back().discards;
-  last.insert(last.end(), early_discards_.begin(), early_discards_.end());
+  for (const ScheduleAccess& discard : early_discards_) PlaceDiscard(discard);
   early_discards_.clear();
 }
 

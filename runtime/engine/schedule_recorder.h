@@ -17,8 +17,10 @@
 
 namespace sluice::engine {
 
-/// One iteration while it is recorded and after. When more than `accesses_max` ops, accesses and
-/// discards are told nothing is kept of it any more. Threads: any.
+/// One iteration while it is recorded and after. A discard stands at the last op that has asked for
+/// the tensor, whatever other lanes, or the op that is asked for ahead, have come to. When more
+/// than `accesses_max` ops, accesses and discards are told nothing is kept of it any more. Threads:
+/// any.
 class IterationRecord {
  public:
   IterationRecord(std::string key, std::uint64_t page_bytes, std::uint64_t accesses_max);
@@ -28,7 +30,7 @@ class IterationRecord {
   void AddDiscard(const TensorInfo& tensor, ByteRange range);
   void SetSeconds(std::size_t op, double seconds);
   const std::string& key() const { return key_; }
-  /// What came before the first op belongs behind the last one: the iteration repeats.
+  /// What was discarded before its first use belongs behind its last: the iteration repeats.
   void Close();
   Schedule Copy() const;
   /// What has been told; none when it was too much.
@@ -37,6 +39,7 @@ class IterationRecord {
  private:
   bool HasRoom(std::uint64_t more) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::uint32_t TensorIndex(const TensorInfo& tensor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PlaceDiscard(const ScheduleAccess& discard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string key_;
   const std::uint64_t accesses_max_;
@@ -45,6 +48,8 @@ class IterationRecord {
   bool given_up_ ABSL_GUARDED_BY(mutex_) = false;
   Schedule schedule_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::uint64_t, std::uint32_t> tensors_ ABSL_GUARDED_BY(mutex_);
+  /// By tensor: the last op that has asked for it.
+  std::vector<std::optional<std::size_t>> last_ops_ ABSL_GUARDED_BY(mutex_);
   std::vector<ScheduleAccess> early_discards_ ABSL_GUARDED_BY(mutex_);
 };
 

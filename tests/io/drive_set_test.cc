@@ -3,8 +3,13 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <latch>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -149,6 +154,52 @@ TEST_F(DriveSetTest, AHastenedWriteThatMovesOnStaysHastened) {
   EXPECT_THAT(Write(5, 2), IsOk());
   EXPECT_EQ(gates_[0]->hastened().size() + gates_[1]->hastened().size(), 2u)
       << "nobody waits for another write of the slot";
+}
+
+/// A store whose writes are done well before their calls return.
+class LateToReturn final : public PageStore {
+ public:
+  struct Seen {
+    std::latch done{1};
+    std::atomic<bool> destroyed = false;
+    std::atomic<bool> destroyed_too_early = false;
+  };
+
+  explicit LateToReturn(Seen& seen) : seen_(seen) {}
+  ~LateToReturn() override { seen_.destroyed = true; }
+  void Write(SlotIndex, const PageIdentity&, std::span<const std::byte>, DoneFn done) override {
+    Seen& seen = seen_;
+    std::thread([&done] { std::move(done)(absl::OkStatus()); }).join();
+    seen.done.count_down();
+    for (int i = 0; i < 100 && !seen.destroyed; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    seen.destroyed_too_early = seen.destroyed.load();
+  }
+  void Read(SlotIndex, const PageIdentity&, std::span<std::byte>, DoneFn) override {}
+  void Hasten(SlotIndex) override {}
+  void Forget(SlotIndex) override {}
+  void RegisterMemory(std::span<std::byte>) override {}
+  void UnregisterMemory(std::span<std::byte>) override {}
+  PageStoreStats stats() const override { return {}; }
+
+ private:
+  Seen& seen_;
+};
+
+TEST_F(DriveSetTest, IsThereUntilTheCallOfAWriteThatIsDoneHasReturned) {
+  LateToReturn::Seen seen;
+  std::vector<std::unique_ptr<PageStore>> stores;
+  stores.push_back(std::make_unique<LateToReturn>(seen));
+  set_ = AssembleDriveSet({.store = {.page_bytes = kPage, .slots = 4}, .directories = {"/late"}},
+                          std::move(stores),
+                          workers_);
+  PageBuffer page(kPage);
+  std::thread writer([&] { set_->Write(0, {1, 0, 1}, page.span(), [](absl::Status) {}); });
+  seen.done.wait();
+  set_.reset();
+  writer.join();
+  EXPECT_FALSE(seen.destroyed_too_early);
 }
 
 TEST_F(DriveSetTest, DrivesAreWrittenInProportionToWhatTheyShow) {

@@ -98,14 +98,17 @@ TEST(LinkSpeedsTest, AFewPagesTellNothingAndManyMove) {
 class BackgroundPlannerTest : public ::testing::Test {
  protected:
   void Start(PlanMaker make) {
-    core_ = core::Core::Create({.tiers = {{16}, {64}}, .policy = *core::CreatePolicy("planned")})
+    core_ = core::Core::Create({.tiers = {{16}, {64}},
+                                .policy = *core::CreatePolicy("planned"),
+                                .schedules = schedules_})
                 .value();
     planner_ =
         std::make_unique<BackgroundPlanner>(BackgroundPlanner::Parts{.meters = &meters_,
                                                                      .links = 1,
                                                                      .page_bytes = kPageBytes,
                                                                      .mailbox = &mailbox_,
-                                                                     .make = std::move(make)});
+                                                                     .make = std::move(make),
+                                                                     .now = [] { return kNow; }});
     ASSERT_TRUE(planner_->Start({}).ok());
     Tell(core::CreateSegment{.segment = 1, .pages = 4, .lowest = 1});
   }
@@ -119,6 +122,18 @@ class BackgroundPlannerTest : public ::testing::Test {
     Tell(core::EndIteration{});
   }
 
+  /// Takes the plan that comes next; false when none does.
+  bool TakePlan(core::KeyIndex key) {
+    std::vector<Message> messages;
+    mailbox_.PopAll(&messages, std::chrono::steady_clock::now() + std::chrono::seconds(10));
+    if (messages.size() != 1) return false;
+    auto notice = std::get<PlanNotice>(std::move(messages.front()));
+    planner_->Note(notice);
+    Tell(notice.event);
+    return notice.event.key == key;
+  }
+
+  core::ScheduleLimits schedules_;
   LinkMeters meters_;
   Mailbox mailbox_{16};
   std::unique_ptr<core::Core> core_;
@@ -136,6 +151,9 @@ class BackgroundPlannerTest : public ::testing::Test {
     }
   }
 
+  /// Iterations all take the same: no time.
+  static constexpr StepClock::TimePoint kNow{};
+
   core::TicketNumber tickets_ = 0;
 };
 
@@ -152,6 +170,22 @@ TEST_F(BackgroundPlannerTest, APlanThatIsBeingMadeIsGivenUpAtDestruction) {
   while (!begun) std::this_thread::yield();
   planner_.reset();
   EXPECT_TRUE(stopped);
+}
+
+TEST_F(BackgroundPlannerTest, APlanThatWentWhileAnotherWasMadeIsMadeAgain) {
+  schedules_.schedules_max = 2;
+  Start(core::TryMakePlan);
+  Iterate(0);
+  ASSERT_TRUE(TakePlan(0));
+  Iterate(1);  // the plan of key 1 is being made
+  Iterate(2);  // displaces what was recorded of key 0, and its plan
+  EXPECT_FALSE(core_->HasPlan(0));
+  Iterate(0);  // as before; displaces key 1
+  ASSERT_TRUE(TakePlan(1));
+  EXPECT_FALSE(core_->HasPlan(1)) << "its schedule has gone meanwhile";
+  Iterate(0);
+  EXPECT_TRUE(TakePlan(0));
+  EXPECT_TRUE(core_->HasPlan(0));
 }
 
 }  // namespace
