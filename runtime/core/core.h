@@ -31,6 +31,8 @@ struct CoreOptions {
   std::uint32_t prefetch_ops = 12;
   /// Keep at least this share of a tier free or free to leave, by writing pages ahead of need.
   double clean_share = 1.0 / 8;
+  /// Of the plans that are made and followed; without one everything is as for kTime.
+  Objective objective = Objective::kTime;
   ScheduleLimits schedules;
 };
 

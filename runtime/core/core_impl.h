@@ -258,6 +258,8 @@ class Core::Impl {
   bool IsAboveToo(const Page& p, TierIndex tier) const;
   bool IsComing(const Page& p, TierIndex tier) const;
   bool FollowsPlan() const { return plan_ != nullptr; }
+  bool SavesTraffic() const { return FollowsPlan() && options_.objective == Objective::kTraffic; }
+  bool LeavesMakeRoom(TierIndex tier) const;
 
   // lookahead.cc
   void On(const PrefetchPages& event);

@@ -26,7 +26,7 @@ bool Core::Impl::MakeRoom(TierIndex tier, const Claim& claim) {
   TierState& state = tiers_[tier];
   if (state.no_victim || tier == last_tier() || GivesWay(claim)) return false;
   if (FollowsPlan() && claim.purpose == Purpose::kAhead) return DropLetGo(tier, claim);
-  if (NothingCanLeave(tier, claim)) {
+  if (NothingCanLeave(tier, claim) || LeavesMakeRoom(tier)) {
     ++state.deficit;
     return false;
   }

@@ -26,6 +26,7 @@ double LinkCalendar::InPages(std::size_t step) const {
 }
 
 std::uint64_t LinkCalendar::OutDone(std::uint64_t from, std::uint64_t end, double pages) const {
+  if (in_.empty()) return from;
   for (std::uint64_t at = from; at < end; ++at) {
     pages -= OutPages(at % out_.size());
     if (pages <= kNothing) return at + 1;
@@ -34,6 +35,7 @@ std::uint64_t LinkCalendar::OutDone(std::uint64_t from, std::uint64_t end, doubl
 }
 
 std::uint64_t LinkCalendar::InBegin(std::uint64_t from, std::uint64_t end, double pages) const {
+  if (in_.empty()) return end;
   for (std::uint64_t at = end; at > from; --at) {
     pages -= InPages((at - 1) % in_.size());
     if (pages <= kNothing) return at - 1;
@@ -50,6 +52,7 @@ std::uint64_t LinkCalendar::OutBegin(std::uint64_t from, std::uint64_t end, doub
 }
 
 void LinkCalendar::TakeOut(std::uint64_t from, std::uint64_t end, double pages) {
+  if (in_.empty()) return;
   for (std::uint64_t at = from; at < end && pages > kNothing; ++at) {
     const std::size_t step = at % out_.size();
     const double taken = std::min(pages, OutPages(step));
@@ -60,6 +63,7 @@ void LinkCalendar::TakeOut(std::uint64_t from, std::uint64_t end, double pages) 
 }
 
 void LinkCalendar::TakeIn(std::uint64_t from, std::uint64_t end, double pages) {
+  if (in_.empty()) return;
   for (std::uint64_t at = end; at > from && pages > kNothing; --at) {
     const std::size_t step = (at - 1) % in_.size();
     const double taken = std::min(pages, InPages(step));

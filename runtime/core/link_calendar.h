@@ -12,6 +12,8 @@ namespace sluice::core {
 /// from one iteration to the next.
 class LinkCalendar {
  public:
+  /// Of a link that nothing takes any time.
+  LinkCalendar() = default;
   LinkCalendar(std::span<const double> step_seconds, const PlanLink& link);
 
   /// The step in which `pages` that go out from `from` on, as early as possible, are through; `end`
@@ -31,7 +33,7 @@ class LinkCalendar {
   double InPages(std::size_t step) const;
 
   PlanLink link_;
-  std::vector<double> in_;
+  std::vector<double> in_;  ///< empty: nothing takes any time
   std::vector<double> out_;
   std::vector<double> both_;  ///< empty: the directions do not disturb each other
 };

@@ -182,7 +182,7 @@ void Core::Impl::PrefetchInto(TierIndex tier) {
     if (FollowAdvice(tier)) pump_again_ = true;  // its goals are taken up
   }
   if (options_.prefetch_ops == 0 || !book_.following() || book_.empty()) return;
-  if (state.ahead_blocked) return;
+  if (state.ahead_blocked || SavesTraffic()) return;
   if (state.cursor < book_.now()) {
     state.cursor = book_.now();
     state.cursor_request = 0;

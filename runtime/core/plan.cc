@@ -64,6 +64,10 @@ TierPlan BestPlan(const PlanRequest& request,
   const double least =
       PlanTier(request, tier, {.stretch = kNoWaiting}, above, EmptyPlan(times.size())).link_seconds;
   TierPace pace{.stretch = std::max(1.0, least / kLinkShare / seconds)};
+  if (request.input.objective == Objective::kTraffic) {
+    pace.in_no_time = true;
+    return PlanTier(request, tier, pace, above, plan);
+  }
   TierPlan in_time = PlanTier(request, tier, pace, above, plan);
   if (in_time.link_seconds <= kBusyMax * least) return in_time;
   pace.swift = kSwift;

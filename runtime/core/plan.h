@@ -47,6 +47,9 @@ struct StepTime {
   double end_s = 0;
 };
 
+/// What a plan is to save: time, or else the pages that cross links, though ops wait for that.
+enum class Objective : std::uint8_t { kTime, kTraffic };
+
 /// One iteration that repeats, and the machine.
 struct PlanInput {
   /// Which recording it is: equal for equal ones.
@@ -62,6 +65,7 @@ struct PlanInput {
   std::vector<PlanItem> items;
   std::vector<FrameIndex> frames;  ///< by tier, that pages may fill
   std::vector<PlanLink> links;
+  Objective objective = Objective::kTime;
 };
 
 /// Fills in when the steps of an iteration of `seconds` begin and end. A step that began before its

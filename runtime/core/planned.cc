@@ -18,6 +18,7 @@ PlanInput Core::Impl::RecordedPlan(KeyIndex key) const {
   PlanInput input;
   input.recording = book_.FingerprintOf(key);
   input.items = book_.Items(key);
+  input.objective = options_.objective;
   for (TierIndex t = 0; t < tiers_.size(); ++t) input.frames.push_back(OpFramesMax(t));
   return input;
 }
@@ -117,6 +118,11 @@ void Core::Impl::ContinueLeaves() {
   for (TierState& state : tiers_) {
     if (ContinueLeaves(&state.leaves)) ContinueLeaves(&state.cleans);
   }
+}
+
+/// To save traffic nothing else leaves for want of frames while what is planned to leave goes on.
+bool Core::Impl::LeavesMakeRoom(TierIndex tier) const {
+  return SavesTraffic() && !tiers_[tier].leaves.empty() && !tasks_.empty();
 }
 
 /// Whether nothing waits any more.

@@ -23,9 +23,12 @@ TierPlanner::TierPlanner(const PlanInput& input,
       tier_(tier),
       steps_(input.step_seconds.size()),
       stretch_(pace.stretch),
-      calendar_(Stretched(input.step_seconds, pace.stretch * pace.swift), input.links[tier]),
+      calendar_(pace.in_no_time
+                    ? LinkCalendar()
+                    : LinkCalendar(Stretched(input.step_seconds, pace.stretch * pace.swift),
+                                   input.links[tier])),
       real_(Stretched(input.step_seconds, pace.stretch), input.links[tier]),
-      swift_(pace.swift > 1),
+      swift_(pace.in_no_time || pace.swift > 1),
       stop_(stop),
       resident_(steps_, 0) {}
 

@@ -34,6 +34,7 @@ struct TierPace {
   double stretch = 1;  ///< steps last that many times as long as they would without waiting
   /// What leaves is chosen as if the link were that many times as fast.
   double swift = 1;
+  bool in_no_time = false;  ///< it is chosen as if nothing took the link any time
 };
 
 /// Plans what crosses the link below one tier. `stop` outlives the planner.
@@ -85,7 +86,7 @@ class TierPlanner {
   const double stretch_;
   LinkCalendar calendar_;  ///< as the choice sees it
   LinkCalendar real_;
-  const bool swift_;
+  const bool swift_;  ///< the choice sees a faster link than there is
   const PlanStop& stop_;
   std::vector<PlanGap> gaps_;
   std::vector<PlanSpan> gap_spans_;  ///< by gap

@@ -57,6 +57,7 @@ core::CoreOptions Simulation::CoreOptionsOf() const {
                          .transit_frames = options_.transit_frames,
                          .prefetch_ops = options_.prefetch_ops,
                          .clean_share = options_.clean_share,
+                         .objective = options_.objective,
                          .schedules = {.accesses_max = UINT64_MAX}};  // it is in memory anyway
   for (std::size_t i = 0; i < options_.machine.tiers.size(); ++i) {
     // More frames than pages and copies of them are never used.

@@ -26,6 +26,7 @@ struct SimOptions {
   std::uint32_t copies_in_flight_max = 16;
   std::uint32_t transit_frames = 2;
   double clean_share = 1.0 / 8;
+  core::Objective objective = core::Objective::kTime;
   /// An op is asked for as soon as the turn of those before it has come, rather than once they have
   /// ended: as a program does that asks one op ahead.
   bool ask_ahead = false;

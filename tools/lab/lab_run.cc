@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -27,13 +28,14 @@ absl::StatusOr<sim::PageLayout> LayOutFor(const RunSetting& setting) {
   return sim::LayOut(setting.schedule, options);
 }
 
-absl::StatusOr<PolicyRun> RunPolicy(const RunFlags& flags,
-                                    const sim::PageLayout& layout,
-                                    const std::string& name,
-                                    sim::SimObserver* observer) {
+absl::StatusOr<PolicyRun> RunOnce(const RunFlags& flags,
+                                  const sim::PageLayout& layout,
+                                  const std::string& name,
+                                  sim::SimObserver* observer) {
   sim::SimOptions options{.machine = flags.machine,
                           .iterations = flags.iterations,
                           .prefetch_ops = flags.prefetch_ops,
+                          .objective = flags.objective,
                           .ask_ahead = flags.ask_ahead,
                           .observer = observer};
   SLUICE_ASSIGN_OR_RETURN(options.policy, core::CreatePolicy(name));
@@ -42,6 +44,28 @@ absl::StatusOr<PolicyRun> RunPolicy(const RunFlags& flags,
   if (!report.ok()) return base::Annotate(report.status(), flags.path);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
   return PolicyRun{.policy = name, .sim = std::move(*report), .wall_s = wall.count()};
+}
+
+std::uint64_t LinkBytes(const PolicyRun& run) {
+  std::uint64_t bytes = 0;
+  for (const sim::LinkUse& link : run.sim.links) bytes += link.in_bytes + link.out_bytes;
+  return bytes;
+}
+
+/// A plan that is made to save traffic may move more in the end, as what is in flight is not
+/// foreseen; then the usual one does.
+absl::StatusOr<PolicyRun> RunPolicy(const RunFlags& flags,
+                                    const sim::PageLayout& layout,
+                                    const std::string& name,
+                                    sim::SimObserver* observer) {
+  if (flags.objective == core::Objective::kTime) return RunOnce(flags, layout, name, observer);
+  RunFlags usual = flags;
+  usual.objective = core::Objective::kTime;
+  SLUICE_ASSIGN_OR_RETURN(PolicyRun traffic, RunOnce(flags, layout, name, nullptr));
+  SLUICE_ASSIGN_OR_RETURN(PolicyRun time, RunOnce(usual, layout, name, nullptr));
+  const bool saves = LinkBytes(traffic) < LinkBytes(time);
+  if (observer != nullptr) return RunOnce(saves ? flags : usual, layout, name, observer);
+  return saves ? std::move(traffic) : std::move(time);
 }
 
 /// Opens the timeline before the work, and completes it behind.

@@ -35,6 +35,10 @@ const std::vector<FlagSpec>& Flags() {
        "NAME=IN[/OUT][/BOTH][,LATENCY][,half]",
        "a link, as hbm-dram=15.754GiB/s,50us; one for each pair of neighbours"},
       {"--policy", FlagShape::kValue, "NAME,...", "default: min,lru"},
+      {"--objective",
+       FlagShape::kValue,
+       "time|traffic",
+       "what policy planned saves (time): traffic moves fewer bytes, though ops wait"},
       {"--page", FlagShape::kValue, "BYTES", "page size: a power of two from 4KiB to 64MiB (2MiB)"},
       {"--iterations", FlagShape::kValue, "N", "2 to 1000 (3); the second half counts"},
       {"--prefetch-ops", FlagShape::kValue, "N", "ops ahead that are fetched for (12)"},
@@ -70,6 +74,24 @@ absl::StatusOr<std::vector<std::string>> ReadPolicies(const Arguments& arguments
     if (!policy.ok()) return base::Annotate(policy.status(), "--policy");
   }
   return names;
+}
+
+/// Only who plans has the choice.
+absl::StatusOr<core::Objective> ReadObjective(const Arguments& arguments, const RunFlags& flags) {
+  const std::string name = arguments.Value("--objective", "time");
+  if (name == "time") return core::Objective::kTime;
+  if (name != "traffic") {
+    return absl::InvalidArgumentError(
+        fmt::format("--objective: \"{}\" is neither time nor traffic", name));
+  }
+  for (const std::string& policy : flags.policies) {
+    const auto created = core::CreatePolicy(policy);
+    if (created.ok() && (*created)->planned()) continue;
+    return absl::InvalidArgumentError(fmt::format(
+        "--objective traffic: policy {} makes no plans, so it has no choice; use --policy planned",
+        policy));
+  }
+  return core::Objective::kTraffic;
 }
 
 /// Where it leads to, and that it shows one policy.
@@ -114,6 +136,7 @@ absl::StatusOr<RunFlags> ReadRunFlags(std::span<const std::string> words) {
       ParseMachine(
           arguments.Value("--tiers"), arguments.Values("--link"), arguments.Has("--serial")));
   SLUICE_ASSIGN_OR_RETURN(flags.policies, ReadPolicies(arguments));
+  SLUICE_ASSIGN_OR_RETURN(flags.objective, ReadObjective(arguments, flags));
   SLUICE_RETURN_IF_ERROR(ReadNumbers(arguments, &flags));
   SLUICE_ASSIGN_OR_RETURN(flags.trace, ReadTrace(arguments, flags));
   return flags;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/core/plan.h"
 #include "runtime/sim/machine.h"
 #include "tools/console.h"
 
@@ -22,6 +23,7 @@ struct RunFlags {
   int iterations = 0;
   std::uint32_t prefetch_ops = 0;
   bool ask_ahead = false;
+  core::Objective objective = core::Objective::kTime;
   std::string trace;  ///< empty: none
   Console::Mode mode = Console::Mode::kText;
 };

@@ -68,6 +68,7 @@ class Trial {
 SimOptions Trial::Options() {
   SimOptions options = run_.options;
   options.policy = core::CreatePolicy(run_.policy).value();
+  options.objective = run_.seed % 2 == 0 ? core::Objective::kTime : core::Objective::kTraffic;
   options.observer = &shadow_;
   if (run_.faults_per_mille > 0) {
     options.fault = [this](const core::StartCopy& copy) { return Fault(copy); };

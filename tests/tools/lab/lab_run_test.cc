@@ -47,6 +47,41 @@ TEST(LabRunTest, TellsProgramsALinePerPolicy) {
                 "dram": {"peak_bytes": 12288}}})"));
 }
 
+double LinkBytes(const Json& run) {
+  double bytes = 0;
+  for (const auto& [name, link] : run["links"].items()) {
+    bytes += link["in_bytes"].get<double>() + link["out_bytes"].get<double>();
+  }
+  return bytes;
+}
+
+TEST(LabRunTest, ObjectiveTrafficNeverMovesMore) {
+  const std::vector<Words> schedules = {
+      {kTraining}, {kStreaming, "--key", "prefill"}, {kStreaming, "--key", "decode"}, {kOffload}};
+  for (const Words& schedule : schedules) {
+    Words words = LabRun(schedule.front(), LargeMachine({"--policy", "planned", "--json"}));
+    words.insert(words.end(), schedule.begin() + 1, schedule.end());
+    const double time = LinkBytes(JsonOf(words).at(0));
+    words.insert(words.end(), {"--objective", "traffic"});
+    const double traffic = LinkBytes(JsonOf(words).at(0));
+    EXPECT_LE(traffic, time) << schedule.back();
+    if (schedule.front() == kTraining) {
+      EXPECT_LT(traffic, 0.9 * time);
+    }
+  }
+}
+
+TEST(LabRunTest, OnlyWhoPlansHasAnObjective) {
+  const TemporaryDirectory directory;
+  const std::string schedule = directory.Write("s", kWriteTwo);
+  EXPECT_THAT(UserError(LabRun(
+                  schedule, SmallMachine({"--objective", "traffic", "--policy", "planned,lru"}))),
+              HasSubstr("--objective traffic: policy lru makes no plans, so it has no choice; use "
+                        "--policy planned"));
+  EXPECT_THAT(UserError(LabRun(schedule, SmallMachine({"--objective", "space"}))),
+              HasSubstr("--objective: \"space\" is neither time nor traffic"));
+}
+
 TEST(LabRunTest, TellsPeopleTheSame) {
   const TemporaryDirectory directory;
   Command command(
