@@ -1,27 +1,10 @@
 #include "bench/step/step_reference.h"
 
-#include <cmath>
-
 #include "base/status.h"
 #include "bench/step/numbers.h"
+#include "runtime/optim/step_scalars.h"
 
 namespace sluice::bench {
-namespace {
-
-/// As the optimizer makes them: in double, then rounded.
-optim::KernelScalars ScalarsOf(const GroupRates& rates, std::int64_t step) {
-  const auto t = static_cast<double>(step);
-  return {.learning_rate = static_cast<float>(rates.learning_rate),
-          .beta1 = static_cast<float>(rates.beta1),
-          .beta2 = static_cast<float>(rates.beta2),
-          .eps = static_cast<float>(rates.eps),
-          .weight_decay = static_cast<float>(rates.weight_decay),
-          .moment1_scale = static_cast<float>(1.0 / (1.0 - std::pow(rates.beta1, t))),
-          .moment2_scale = static_cast<float>(1.0 / (1.0 - std::pow(rates.beta2, t)))};
-}
-
-}  // namespace
-
 absl::StatusOr<std::vector<std::byte>> UpdateInMemory(const ReferenceRun& run) {
   SLUICE_ASSIGN_OR_RETURN(const optim::Kernel kernel, FindKernel(run.spec));
   const std::uint64_t count = run.elements.count;
@@ -40,7 +23,7 @@ absl::StatusOr<std::vector<std::byte>> UpdateInMemory(const ReferenceRun& run) {
     args.states[k] = {.values = states[k].data(), .scales = scales[k].data()};
   }
   for (std::int64_t step = 1; step <= run.steps; ++step) {
-    args.scalars = ScalarsOf(run.rates, step);
+    args.scalars = optim::MakeScalars(run.rates, step, 1);
     args.key = {.tensor = run.tensor, .step = static_cast<std::uint64_t>(step)};
     kernel(args);
   }

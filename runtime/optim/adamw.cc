@@ -1,8 +1,7 @@
 #include "runtime/optim/adamw.h"
 
-#include <cmath>
-
 #include "base/check.h"
+#include "runtime/optim/step_scalars.h"
 
 namespace sluice::optim {
 
@@ -11,15 +10,13 @@ AdamWParams MakeAdamWParams(const AdamWOptions& options,
                             double learning_rate,
                             double weight_decay,
                             double grad_scale) {
-  const auto t = static_cast<double>(update);
-  return {.learning_rate = static_cast<float>(learning_rate),
-          .beta1 = static_cast<float>(options.beta1),
-          .beta2 = static_cast<float>(options.beta2),
-          .eps = static_cast<float>(options.eps),
-          .weight_decay = static_cast<float>(weight_decay),
-          .grad_scale = static_cast<float>(grad_scale),
-          .moment1_scale = static_cast<float>(1.0 / (1.0 - std::pow(options.beta1, t))),
-          .moment2_scale = static_cast<float>(1.0 / (1.0 - std::pow(options.beta2, t)))};
+  return MakeScalars({.learning_rate = learning_rate,
+                      .beta1 = options.beta1,
+                      .beta2 = options.beta2,
+                      .eps = options.eps,
+                      .weight_decay = weight_decay},
+                     update,
+                     grad_scale);
 }
 
 void AdamWStep(const AdamWParams& params,

@@ -17,7 +17,7 @@ struct AdamWOptions {
   double eps = 1e-8;
 };
 
-/// The scalars of update number `update`, counted from 1; bias corrections are computed in double.
+/// MakeScalars (step_scalars.h) of update number `update`, counted from 1.
 AdamWParams MakeAdamWParams(const AdamWOptions& options,
                             std::int64_t update,
                             double learning_rate,

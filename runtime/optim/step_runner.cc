@@ -11,6 +11,7 @@
 #include "base/worker_pool.h"
 #include "fmt/format.h"
 #include "runtime/optim/part_update.h"
+#include "runtime/optim/step_scalars.h"
 
 namespace sluice::optim {
 namespace {
@@ -211,7 +212,7 @@ void StepRunner::RunKernel(const Todo& todo, const RunningOp& running) {
   const PartMemory memory = MemoryOf(entry, spec, accesses, running.leases, range);
   const absl::StatusOr<Kernel> kernel = FindKernel(spec);
   SLUICE_CHECK(kernel.ok(), "AddGroup and BindCopy allow what there are kernels for");
-  const KernelArgs args{.scalars = ScalarsOf(rates_[todo.group]),
+  const KernelArgs args{.scalars = MakeScalars(rates_[todo.group], plan_.step, gradient_scale_),
                         .key = {.seed = options_.optimizer.seed,
                                 .tensor = entry.index,
                                 .step = static_cast<std::uint64_t>(plan_.step)},
@@ -285,18 +286,6 @@ KernelSpec StepRunner::SpecOf(const ParameterEntry& entry) const {
     spec.copy = entry.copy->type == DType::kBF16 ? CopyType::kBf16 : CopyType::kFp16;
   }
   return spec;
-}
-
-KernelScalars StepRunner::ScalarsOf(const GroupRates& rates) const {
-  const auto t = static_cast<double>(plan_.step);
-  return {.learning_rate = static_cast<float>(rates.learning_rate),
-          .beta1 = static_cast<float>(rates.beta1),
-          .beta2 = static_cast<float>(rates.beta2),
-          .eps = static_cast<float>(rates.eps),
-          .weight_decay = static_cast<float>(rates.weight_decay),
-          .grad_scale = static_cast<float>(gradient_scale_),
-          .moment1_scale = static_cast<float>(1.0 / (1.0 - std::pow(rates.beta1, t))),
-          .moment2_scale = static_cast<float>(1.0 / (1.0 - std::pow(rates.beta2, t)))};
 }
 
 }  // namespace sluice::optim

@@ -95,7 +95,6 @@ class StepRunner {
   void DiscardGradient(std::uint32_t entry);
   GradientSource SourceOf(const ParameterEntry& entry) const;
   KernelSpec SpecOf(const ParameterEntry& entry) const;
-  KernelScalars ScalarsOf(const GroupRates& rates) const;
 
   const Options options_;
   std::unique_ptr<ForkJoin> join_;

@@ -115,8 +115,8 @@ TEST_F(OffloadedOptimizerTest, EightBitBlocksMayBeCutBetweenPages) {
                               .beta1 = 0.9f,
                               .beta2 = 0.999f,
                               .eps = 1e-8f,
-                              .moment1_scale = static_cast<float>(1 / (1 - 0.9)),
-                              .moment2_scale = static_cast<float>(1 / (1 - 0.999))};
+                              .moment1_scale = static_cast<float>(1 / (1 - double{0.9f})),
+                              .moment2_scale = static_cast<float>(1 / (1 - double{0.999f}))};
   FindKernel(spec, SimdTarget::kScalar).value()(run.Args(scalars, {.step = 1}, 0, 4000));
   const auto* expected = reinterpret_cast<const std::byte*>(run.parameters.data());
   std::vector<std::byte> got;

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/optim/kernel.h"
+
+namespace sluice::optim {
+
+/// The scalars of update number `step`, counted from 1, of gradients that are to be multiplied by
+/// `grad_scale`.
+///
+/// Adam's corrections are those of the betas that the kernel computes with, rounded to fp32, so
+/// that the weights of the gradients add up to 1: 1 - beta2 of a rounded 0.999 is off by 5e-5, and
+/// so would the first steps be.
+KernelScalars MakeScalars(const GroupRates& rates, std::int64_t step, double grad_scale);
+
+}  // namespace sluice::optim
