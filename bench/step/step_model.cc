@@ -55,6 +55,8 @@ StepSample MeanOf(StepSample sum, const StepSample& before, const StepSample& af
   const auto each = [steps](double value) { return value / steps; };
   return {.seconds = each(sum.seconds),
           .wait_seconds = each(sum.wait_seconds),
+          .wait_read_seconds = each(sum.wait_read_seconds),
+          .wait_write_seconds = each(sum.wait_write_seconds),
           .compute_seconds = each(sum.compute_seconds),
           .read_bytes = each(after.read_bytes - before.read_bytes),
           .written_bytes = each(after.written_bytes - before.written_bytes),
@@ -179,6 +181,8 @@ absl::Status StepModel::RunStep(StepSample* sample) {
   SLUICE_ASSIGN_OR_RETURN(StepHandle handle, optimizer_->Step());
   SLUICE_ASSIGN_OR_RETURN(const OptimizerStep step, handle.Wait());
   sample->wait_seconds += step.wait_seconds;
+  sample->wait_read_seconds += step.wait_read_seconds;
+  sample->wait_write_seconds += step.wait_write_seconds;
   sample->compute_seconds += step.compute_seconds;
   return absl::OkStatus();
 }

@@ -35,8 +35,10 @@ struct StepModelOptions {
 /// What one step took: the mean of a sweep each way.
 struct StepSample {
   double seconds = 0;
-  double wait_seconds = 0;     ///< the optimizer's thread had no pages
-  double compute_seconds = 0;  ///< it updated
+  double wait_seconds = 0;        ///< the optimizer's thread had no pages,
+  double wait_read_seconds = 0;   ///< of that, until they were read,
+  double wait_write_seconds = 0;  ///< until others were written
+  double compute_seconds = 0;     ///< it updated
   double read_bytes = 0;
   double written_bytes = 0;
   /// At least one page was on its way in, out.

@@ -112,6 +112,8 @@ StepFigures StepRun::Figures(const Row& row) const {
           .seconds = median(&StepSample::seconds),
           .floor_seconds = billions / row.ceiling.value_or(1),
           .wait_seconds = median(&StepSample::wait_seconds),
+          .wait_read_seconds = median(&StepSample::wait_read_seconds),
+          .wait_write_seconds = median(&StepSample::wait_write_seconds),
           .compute_seconds = median(&StepSample::compute_seconds),
           .read_bytes = median(&StepSample::read_bytes),
           .written_bytes = median(&StepSample::written_bytes),

@@ -13,8 +13,10 @@ struct StepFigures {
   std::uint64_t budget_bytes = 0;  ///< of dram
   double seconds = 0;
   double floor_seconds = 0;
-  /// Of the optimizer's thread: without pages, updating.
+  /// Of the optimizer's thread: blocked for pages, that is for reads and for writes; updating.
   double wait_seconds = 0;
+  double wait_read_seconds = 0;
+  double wait_write_seconds = 0;
   double compute_seconds = 0;
   double read_bytes = 0;
   double written_bytes = 0;

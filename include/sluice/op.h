@@ -31,6 +31,16 @@ struct Access {
   bool contiguous = true;
 };
 
+/// How long threads were blocked for a ticket, by what it waited for meanwhile. A write: no frame
+/// was free for one of its pages until a page-out had ended, or a page that it was to write was
+/// still being written out. A read: anything else, as a rule pages on their way in.
+struct WaitTimes {
+  double read_seconds = 0;
+  double write_seconds = 0;
+
+  double seconds() const { return read_seconds + write_seconds; }
+};
+
 /// The answer to one AcquireAll: all of its leases at once, or none.
 /// Threads: externally synchronised; the ticket may move between threads. Fork: see Runtime; in a
 /// child it has failed.
@@ -60,6 +70,9 @@ class Ticket {
   /// again), Aborted ("would deadlock": other ops hold what this one needs and wait themselves),
   /// Cancelled (cancelled, or the Runtime shut down), FailedPrecondition (in a child of fork).
   absl::StatusOr<std::vector<Lease>> Take();
+
+  /// Of Wait and Take so far.
+  WaitTimes waited() const;
 
  private:
   friend class Op;

@@ -128,8 +128,11 @@ struct OptimizerStep {
   bool skipped = false;
   /// Of all gradients, unscaled, before clipping. Only with clip_norm or skip_not_finite.
   std::optional<double> gradient_norm;
-  /// Time of the optimizer's thread in this step: blocked for pages, and computing.
+  /// Time of the optimizer's thread in this step: blocked for pages, of that for reads and for
+  /// writes (WaitTimes), which together are all of it; and computing.
   double wait_seconds = 0;
+  double wait_read_seconds = 0;
+  double wait_write_seconds = 0;
   double compute_seconds = 0;
 };
 

@@ -113,8 +113,11 @@ struct Stats {
   PlanStats plans;
   IoStats io;
   std::vector<FallbackEvent> fallbacks;
-  /// Time that threads spent blocked in Ticket::Wait and Take, summed.
+  /// Time that threads spent blocked in Ticket::Wait and Take, summed; and what of it went into
+  /// waiting for reads and for writes (WaitTimes), which together are all of it.
   double stall_seconds = 0;
+  double stall_read_seconds = 0;
+  double stall_write_seconds = 0;
   /// Bytes of live tensors now and at most, without padding; and what page rounding adds now.
   std::uint64_t live_bytes = 0;
   std::uint64_t live_bytes_peak = 0;

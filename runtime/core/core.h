@@ -11,6 +11,7 @@
 #include "runtime/core/events.h"
 #include "runtime/core/plan.h"
 #include "runtime/core/types.h"
+#include "runtime/core/waits.h"
 #include "sluice/policy.h"
 
 namespace sluice::core {
@@ -96,6 +97,10 @@ class Core {
   std::uint32_t tasks_in_flight() const;
   /// Leases granted and not released.
   std::uint32_t pinned_pages() const;
+  /// What the first ticket of each lane waits for, which is granted before the others of its lane.
+  /// A write: no frame is free for one of its pages until a page-out in flight has ended, or a page
+  /// that it is to write is still being copied down. A read: anything else. O(tickets that wait).
+  void Waits(std::vector<TicketWait>* waits) const;
   /// Stops the program when an invariant of ARCHITECTURE.md does not hold; O(pages).
   void CheckInvariants() const;
 

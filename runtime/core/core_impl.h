@@ -29,6 +29,7 @@ namespace sluice::core {
 ///   lookahead.cc next uses, goals, prefetch, cleaning
 ///   pump.cc      what runs after every event: who may go on; stuck detection
 ///   budget.cc    reservations and budget changes
+///   waits.cc     what tickets wait for
 ///   invariants.cc
 class Core::Impl {
  public:
@@ -40,6 +41,7 @@ class Core::Impl {
   FrameIndex OpFramesMax(TierIndex tier) const;
   std::uint32_t tasks_in_flight() const { return static_cast<std::uint32_t>(tasks_.size()); }
   std::uint32_t pinned_pages() const { return pinned_pages_; }
+  void Waits(std::vector<TicketWait>* waits) const;
   void CheckInvariants() const;
   PlanInput RecordedPlan(KeyIndex key) const;
   std::vector<RecordedStep> RecordedSteps(KeyIndex key) const { return book_.Steps(key); }
@@ -234,6 +236,12 @@ class Core::Impl {
   void HastenForRoomIn(TierIndex tier);
   bool MakesRoom(const Task& task, const Shortage& shortage) const;
   void Hasten(TaskNumber number);
+
+  // waits.cc
+  bool LacksRoom(const Ticket& ticket) const;
+  bool LacksRoom(const Need& need) const;
+  bool RoomComes(TierIndex tier) const;
+  bool HasPageOnItsWayOut(const Ticket& ticket) const;
 
   // planned.cc
   void On(const AdoptPlan& event);

@@ -49,6 +49,7 @@ void CoreThread::Run() {
       std::visit([this](auto& each) { On(each); }, message);
     }
     FeedReleases();
+    TellWaits();
     ReportStalled();
     ReportForgotten();
   }
@@ -64,6 +65,17 @@ void CoreThread::Announce(const FallbackEvent& fallback) {
   parts_.logger->Warning(fmt::format(
       "{} is not in use ({}); {} instead", fallback.what, fallback.reason, fallback.chosen));
   if (parts_.listener != nullptr) parts_.listener->OnFallback(fallback);
+}
+
+/// Tickets that wait for something else than before.
+void CoreThread::TellWaits() {
+  parts_.core->Waits(&waits_);
+  for (const core::TicketWait& wait : waits_) {
+    TicketBook::Entry* entry = tickets_.Find(wait.ticket);
+    if (entry == nullptr || entry->waits_for == wait.waits_for) continue;
+    entry->waits_for = wait.waits_for;
+    entry->ticket->NoteWait(wait.waits_for);
+  }
 }
 
 void CoreThread::ReportStalled() {

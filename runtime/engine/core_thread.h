@@ -65,6 +65,7 @@ class CoreThread {
 
   void Run();
   void AnnounceFallbacks();
+  void TellWaits();
   void ReportStalled();
   void ReportForgotten();
   static void DumpHistory(void* self, const char* message);
@@ -128,6 +129,7 @@ class CoreThread {
   bool told_dropped_ = false;
   bool told_too_long_ = false;
   std::vector<core::Action> actions_;
+  std::vector<core::TicketWait> waits_;  ///< kept for its memory
   std::unordered_map<core::SegmentIndex, CreateRequest> creates_;
   std::unordered_map<core::ReservationNumber, ReserveRequest> reservations_;
   core::ReservationNumber next_reservation_ = 1;

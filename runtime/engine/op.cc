@@ -38,6 +38,8 @@ void Ticket::Cancel() {
   if (state_ != nullptr) state_->Cancel();
 }
 
+WaitTimes Ticket::waited() const { return state_ == nullptr ? WaitTimes() : state_->waited(); }
+
 absl::StatusOr<std::vector<Lease>> Ticket::Take() {
   if (state_ == nullptr) return EmptyTicket();
   auto states = state_->Take();

@@ -79,7 +79,10 @@ Stats RuntimeState::GetStats() const {
   stats.plans = core.plans;
   stats.io = IoOf(tiers_->store());
   stats.fallbacks = health_.fallbacks();
-  stats.stall_seconds = waits_->seconds();
+  const WaitTimes stalls = waits_->times();
+  stats.stall_seconds = stalls.seconds();
+  stats.stall_read_seconds = stalls.read_seconds;
+  stats.stall_write_seconds = stalls.write_seconds;
   const engine::LiveBytes live = table_.live_bytes();
   stats.live_bytes = live.live;
   stats.live_bytes_peak = live.peak;

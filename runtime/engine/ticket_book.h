@@ -19,7 +19,8 @@ class TicketBook {
   struct Entry {
     std::shared_ptr<internal::TicketState> ticket;
     bool granted = false;
-    std::vector<bool> released;  ///< per access
+    core::WaitFor waits_for = core::WaitFor::kRead;  ///< as the ticket was told
+    std::vector<bool> released;                      ///< per access
     std::uint32_t leases_left = 0;
   };
 

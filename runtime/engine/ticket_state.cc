@@ -17,6 +17,10 @@ absl::Status OwnCopy(const absl::Status& status) {
   return status.ok() ? absl::OkStatus() : absl::Status(status.code(), status.message());
 }
 
+core::WaitSplit::Time SinceStart(TicketState::Clock::time_point when) {
+  return std::chrono::duration_cast<core::WaitSplit::Time>(when.time_since_epoch());
+}
+
 }  // namespace
 
 TicketState::TicketState(core::TicketNumber number,
@@ -34,6 +38,7 @@ void TicketState::Grant(std::vector<core::FrameIndex> frames) {
   if (phase_ != Phase::kPending) return;  // cancelled meanwhile; the notice is on its way
   frames_ = std::move(frames);
   phase_ = Phase::kGranted;
+  split_.Change(core::WaitFor::kRead, SinceStart(Clock::now()));  // no longer for a write
   changed_.NotifyAll();
 }
 
@@ -43,6 +48,11 @@ void TicketState::Fail(absl::Status error) {
   error_ = std::move(error);
   phase_ = Phase::kFailed;
   changed_.NotifyAll();
+}
+
+void TicketState::NoteWait(core::WaitFor waits_for) {
+  base::MutexLock lock(mutex_);
+  if (phase_ == Phase::kPending) split_.Change(waits_for, SinceStart(Clock::now()));
 }
 
 bool TicketState::Revoke() {
@@ -77,17 +87,23 @@ absl::Status TicketState::Wait(Clock::time_point deadline) {
   bool in_time = true;
   absl::Status error;
   Clock::time_point begin;
+  Clock::time_point end;
+  core::WaitSplit::Time writing;
   {
     base::MutexLock lock(mutex_);
     if (phase_ != Phase::kPending) return OwnCopy(error_);
     begin = Clock::now();
     op_->BeginWait(begin);
+    split_.Begin(SinceStart(begin));
+    const core::WaitSplit::Time before = split_.of(core::WaitFor::kWrite);
     in_time = WaitWhilePending(deadline);
     error = OwnCopy(error_);
+    end = Clock::now();
+    split_.End(SinceStart(end));
+    writing = split_.of(core::WaitFor::kWrite) - before;
   }
-  const Clock::time_point end = Clock::now();
   op_->EndWait(end);
-  context_.waits->Add(op_->identity().name, begin, end);
+  context_.waits->Add(op_->identity().name, begin, end, writing);
   if (!in_time) return absl::DeadlineExceededError("the ticket is not ready yet");
   return error;
 }
@@ -150,6 +166,16 @@ absl::StatusOr<std::vector<std::shared_ptr<LeaseState>>> TicketState::Take() {
   phase_ = Phase::kTaken;
   op_->Start(Clock::now());
   return leases;
+}
+
+WaitTimes TicketState::waited() const {
+  if (!owner_.IsThis()) return {};
+  const base::MutexLock lock(mutex_);
+  const auto seconds = [&](core::WaitFor waits_for) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return std::chrono::duration<double>(split_.of(waits_for)).count();
+  };
+  return {.read_seconds = seconds(core::WaitFor::kRead),
+          .write_seconds = seconds(core::WaitFor::kWrite)};
 }
 
 void TicketState::Cancel() {

@@ -10,12 +10,14 @@
 #include "base/mutex.h"
 #include "base/owner_process.h"
 #include "runtime/core/types.h"
+#include "runtime/core/waits.h"
 #include "runtime/engine/lease_state.h"
 #include "runtime/engine/mailbox.h"
 #include "runtime/engine/op_state.h"
 #include "runtime/engine/request_builder.h"
 #include "runtime/engine/tier_set.h"
 #include "runtime/engine/wait_meter.h"
+#include "sluice/op.h"
 
 namespace sluice::internal {
 
@@ -49,6 +51,8 @@ class TicketState {
   void Grant(std::vector<core::FrameIndex> frames);
   /// Fails the ticket unless it is granted, failed or cancelled already.
   void Fail(absl::Status error);
+  /// From now on it waits for this.
+  void NoteWait(core::WaitFor waits_for);
   /// The tiers go away: nothing is handed out from here on. True when the leases had been taken.
   bool Revoke();
 
@@ -56,6 +60,7 @@ class TicketState {
   bool Ready() const;
   absl::Status Wait(Clock::time_point deadline);
   absl::StatusOr<std::vector<std::shared_ptr<LeaseState>>> Take();
+  WaitTimes waited() const;
   /// Gives the request up unless its leases were taken. Never blocks.
   void Cancel();
 
@@ -78,6 +83,7 @@ class TicketState {
   base::CondVar changed_;
   Phase phase_ ABSL_GUARDED_BY(mutex_) = Phase::kPending;
   absl::Status error_ ABSL_GUARDED_BY(mutex_);
+  core::WaitSplit split_ ABSL_GUARDED_BY(mutex_);
   std::vector<core::FrameIndex> frames_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,13 +1,12 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
-#include <cstdint>
 #include <string>
 #include <utility>
 
 #include "base/mutex.h"
 #include "sluice/events.h"
+#include "sluice/op.h"
 
 namespace sluice::engine {
 
@@ -19,14 +18,26 @@ class WaitMeter {
 
   explicit WaitMeter(TraceSink trace) : trace_(std::move(trace)), closed_(!trace_) {}
 
-  void Add(const std::string& op, Clock::time_point begin, Clock::time_point end) {
+  /// `writing`: what of it was spent waiting for writes.
+  void Add(const std::string& op,
+           Clock::time_point begin,
+           Clock::time_point end,
+           std::chrono::nanoseconds writing) {
     const auto spent = std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin);
-    nanoseconds_ += static_cast<std::uint64_t>(spent.count());
+    {
+      const base::MutexLock lock(sums_mutex_);
+      sums_.write += writing;
+      sums_.read += spent - writing;
+    }
     if (!EnterSink()) return;
     trace_(TraceSpan{"stall", op, begin, end});
     LeaveSink();
   }
-  double seconds() const { return static_cast<double>(nanoseconds_) / 1e9; }
+  WaitTimes times() const {
+    const base::MutexLock lock(sums_mutex_);
+    return {.read_seconds = std::chrono::duration<double>(sums_.read).count(),
+            .write_seconds = std::chrono::duration<double>(sums_.write).count()};
+  }
 
   /// From now on the sink is not called: waits until calls that have begun return.
   void CloseSink() {
@@ -47,8 +58,14 @@ class WaitMeter {
     if (--in_sink_ == 0) left_.NotifyAll();
   }
 
+  struct Sums {
+    std::chrono::nanoseconds read{};
+    std::chrono::nanoseconds write{};
+  };
+
   const TraceSink trace_;
-  std::atomic<std::uint64_t> nanoseconds_{0};
+  mutable base::Mutex sums_mutex_;
+  Sums sums_ ABSL_GUARDED_BY(sums_mutex_);
   base::Mutex mutex_;
   base::CondVar left_;
   int in_sink_ ABSL_GUARDED_BY(mutex_) = 0;

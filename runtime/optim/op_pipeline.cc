@@ -1,6 +1,5 @@
 #include "runtime/optim/op_pipeline.h"
 
-#include <chrono>
 #include <utility>
 
 #include "base/status.h"
@@ -16,10 +15,10 @@ void OpPipeline::Ask(const std::string& name, const std::vector<Access>& accesse
 absl::StatusOr<RunningOp> OpPipeline::Next() {
   Asked asked = std::move(asked_.front());
   asked_.pop_front();
-  const auto start = std::chrono::steady_clock::now();
   absl::StatusOr<std::vector<Lease>> leases = asked.ticket.Take();
-  const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
-  wait_seconds_ += waited.count();
+  const WaitTimes waited = asked.ticket.waited();
+  waited_.read_seconds += waited.read_seconds;
+  waited_.write_seconds += waited.write_seconds;
   SLUICE_RETURN_IF_ERROR(leases.status());
   return RunningOp{std::move(asked.op), *std::move(leases)};
 }

@@ -30,7 +30,7 @@ class OpPipeline {
   absl::StatusOr<RunningOp> Next();
   void Clear() { asked_.clear(); }
   /// That Next has blocked so far.
-  double wait_seconds() const { return wait_seconds_; }
+  const WaitTimes& waited() const { return waited_; }
 
  private:
   struct Asked {
@@ -40,7 +40,7 @@ class OpPipeline {
   Runtime& runtime_;
   const std::string lane_;
   std::deque<Asked> asked_;
-  double wait_seconds_ = 0;
+  WaitTimes waited_;
 };
 
 }  // namespace sluice::optim

@@ -87,7 +87,7 @@ void StepRunner::Run() {
 void StepRunner::BeginStep(const StepPlan& plan) {
   Post([this, plan] {
     plan_ = plan;
-    totals_ = {.wait_before = pipeline_.wait_seconds()};
+    totals_ = {.waited_before = pipeline_.waited()};
     released_ = false;
     gradient_scale_ = 1;
     scan_status_ = absl::OkStatus();
@@ -250,10 +250,15 @@ void StepRunner::EndStep(bool skipped) {
     DiscardGradient(i);
   }
   options_.over(failed, skipped);
+  const WaitTimes& before = totals_.waited_before;
+  const double read = pipeline_.waited().read_seconds - before.read_seconds;
+  const double write = pipeline_.waited().write_seconds - before.write_seconds;
   state->Finish({.step = plan_.step,
                  .skipped = skipped,
                  .gradient_norm = totals_.norm,
-                 .wait_seconds = pipeline_.wait_seconds() - totals_.wait_before,
+                 .wait_seconds = read + write,
+                 .wait_read_seconds = read,
+                 .wait_write_seconds = write,
                  .compute_seconds = totals_.compute_seconds});
 }
 

@@ -68,7 +68,7 @@ class StepRunner {
   struct Totals {
     bool finite = true;
     double compute_seconds = 0;
-    double wait_before = 0;
+    WaitTimes waited_before;
     std::optional<double> norm;
   };
   using Command = std::function<void()>;

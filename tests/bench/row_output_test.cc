@@ -97,6 +97,8 @@ TEST(RowOutputTest, AStepsRowHasItsTimesAndBytes) {
                                                   .seconds = 2.125,
                                                   .floor_seconds = 2,
                                                   .wait_seconds = 1.5,
+                                                  .wait_read_seconds = 1.13,
+                                                  .wait_write_seconds = 0.37,
                                                   .compute_seconds = 0.5,
                                                   .read_bytes = 5 << 20,
                                                   .written_bytes = 6 << 20,
@@ -110,6 +112,8 @@ TEST(RowOutputTest, AStepsRowHasItsTimesAndBytes) {
   EXPECT_EQ(json["seconds"], 2.125);
   EXPECT_EQ(json["floor_seconds"], 2.0);
   EXPECT_EQ(json["wait_seconds"], 1.5);
+  EXPECT_EQ(json["wait_read_seconds"], 1.13);
+  EXPECT_EQ(json["wait_write_seconds"], 0.37);
   EXPECT_EQ(json["compute_seconds"], 0.5);
   EXPECT_EQ(json["read_bytes"], 5 << 20);
   EXPECT_EQ(json["written_bytes"], 6 << 20);
@@ -119,6 +123,8 @@ TEST(RowOutputTest, AStepsRowHasItsTimesAndBytes) {
   EXPECT_EQ(json["peak_rss_limit_bytes"], 100);
   const std::string line = StepRowToText(row);
   EXPECT_THAT(line, HasSubstr("2.125"));
+  EXPECT_THAT(line, HasSubstr("1.13"));
+  EXPECT_THAT(line, HasSubstr("0.37"));
   EXPECT_THAT(line, HasSubstr("0.80"));
   EXPECT_EQ(line.size(), StepTableHead().size());
   EXPECT_FALSE(Json::parse(RowToJson("store", {}, {})).contains("parameters"));

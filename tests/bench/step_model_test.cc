@@ -76,6 +76,8 @@ TEST(StepModelTest, AStepMovesWhatDoesNotFit) {
   EXPECT_LT(sample->written_bytes, 13 * kMiBytes);
   EXPECT_GT(sample->compute_seconds, 0);
   EXPECT_LT(sample->compute_seconds + sample->wait_seconds, sample->seconds);
+  EXPECT_DOUBLE_EQ(sample->wait_read_seconds + sample->wait_write_seconds, sample->wait_seconds);
+  EXPECT_GT(sample->wait_read_seconds, 0);
   EXPECT_GT(sample->read_busy_seconds, 0);
   EXPECT_GT(sample->write_busy_seconds, 0);
 }

@@ -51,6 +51,8 @@ void AddStep(const bench::StepFigures& step, Json& object) {
   object["seconds"] = step.seconds;
   object["floor_seconds"] = step.floor_seconds;
   object["wait_seconds"] = step.wait_seconds;
+  object["wait_read_seconds"] = step.wait_read_seconds;
+  object["wait_write_seconds"] = step.wait_write_seconds;
   object["compute_seconds"] = step.compute_seconds;
   object["read_bytes"] = step.read_bytes;
   object["written_bytes"] = step.written_bytes;
@@ -146,19 +148,21 @@ std::string UpdateRowToText(const bench::Row& row) {
 }
 
 std::string StepTableHead() {
-  return fmt::format("{:<24} {:>7} {:>7} {:>6} {:>6} {:>6} {:>9} {:>6} {:>7} {:>7} {:>7} {:>8}",
-                     "case",
-                     "s/step",
-                     "floor",
-                     "ratio",
-                     "target",
-                     "ns/par",
-                     "control25",
-                     "wait",
-                     "compute",
-                     "readGiB",
-                     "writGiB",
-                     "mem/max");
+  return fmt::format(
+      "{:<24} {:>7} {:>7} {:>6} {:>6} {:>6} {:>9} {:>6} {:>6} {:>7} {:>7} {:>7} {:>8}",
+      "case",
+      "s/step",
+      "floor",
+      "ratio",
+      "target",
+      "ns/par",
+      "control25",
+      "wait_r",
+      "wait_w",
+      "compute",
+      "readGiB",
+      "writGiB",
+      "mem/max");
 }
 
 std::string StepRowToText(const bench::Row& row) {
@@ -169,19 +173,21 @@ std::string StepRowToText(const bench::Row& row) {
     memory =
         static_cast<double>(*step.peak_rss_bytes) / static_cast<double>(step.peak_rss_limit_bytes);
   }
-  return fmt::format("{:<24} {:>7} {:>7} {:>6} {:>6} {:>6} {:>9} {:>6} {:>7} {:>7} {:>7} {:>8}",
-                     row.name,
-                     Cell(step.seconds, 3),
-                     Cell(step.floor_seconds, 3),
-                     Cell(row.ratio, 2),
-                     Cell(row.bar, 2),
-                     Cell(row.ns_per_parameter, 2),
-                     Cell(row.control_low, 2),
-                     Cell(step.wait_seconds, 2),
-                     Cell(step.compute_seconds, 2),
-                     Cell(step.read_bytes / kGiB, 2),
-                     Cell(step.written_bytes / kGiB, 2),
-                     Cell(memory, 2));
+  return fmt::format(
+      "{:<24} {:>7} {:>7} {:>6} {:>6} {:>6} {:>9} {:>6} {:>6} {:>7} {:>7} {:>7} {:>8}",
+      row.name,
+      Cell(step.seconds, 3),
+      Cell(step.floor_seconds, 3),
+      Cell(row.ratio, 2),
+      Cell(row.bar, 2),
+      Cell(row.ns_per_parameter, 2),
+      Cell(row.control_low, 2),
+      Cell(step.wait_read_seconds, 2),
+      Cell(step.wait_write_seconds, 2),
+      Cell(step.compute_seconds, 2),
+      Cell(step.read_bytes / kGiB, 2),
+      Cell(step.written_bytes / kGiB, 2),
+      Cell(memory, 2));
 }
 
 std::string TableHead() {

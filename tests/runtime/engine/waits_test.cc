@@ -1,0 +1,105 @@
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <vector>
+
+#include "tests/runtime/engine/faulty_store.h"
+#include "tests/runtime/engine/runtime_fixture.h"
+#include "tests/support/status_matchers.h"
+
+namespace sluice {
+namespace {
+
+using testing::HasCode;
+using testing::IsOk;
+using testing::Pattern;
+using testing::RuntimeFixture;
+using testing::StoreFaults;
+
+/// What a thread has waited for, where the test holds reads and writes back.
+class WaitsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    runtime_.options.hbm_bytes = Bytes();
+    runtime_.hooks.wrap_store = [this](auto store) { return faults_.Wrap(std::move(store)); };
+    runtime_.Start();
+  }
+  void TearDown() override { faults_.Release(); }
+
+  /// As many pages as dram has, and `more`.
+  TensorId Fill(std::uint64_t more) {
+    const std::uint64_t bytes = (RuntimeFixture::kDramPages + more) * kPage;
+    const TensorId tensor = runtime_.Make("t", bytes);
+    runtime_.Write(tensor, Pattern(1, bytes));
+    return tensor;
+  }
+  Ticket Ask(TensorId tensor, std::uint64_t page, AccessMode mode) {
+    const Access access{
+        .tensor = tensor, .range = {page * kPage, kPage}, .mode = mode, .tier = kDram0};
+    Ticket ticket = op_.AcquireAll({&access, 1});
+    // The core knows it then, and has said what it waits for.
+    runtime_->GetStats();
+    runtime_->GetStats();
+    return ticket;
+  }
+  /// Waits in vain.
+  static void WaitShortly(Ticket& ticket) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
+    EXPECT_THAT(ticket.Wait(deadline), HasCode(absl::StatusCode::kDeadlineExceeded));
+  }
+  /// The Runtime's times are the ticket's, and more where others waited.
+  void ExpectCounted(const Ticket& ticket, const Stats& before) {
+    const Stats stats = runtime_->GetStats();
+    const WaitTimes waited = ticket.waited();
+    EXPECT_DOUBLE_EQ(stats.stall_read_seconds - before.stall_read_seconds, waited.read_seconds);
+    EXPECT_DOUBLE_EQ(stats.stall_write_seconds - before.stall_write_seconds, waited.write_seconds);
+    EXPECT_DOUBLE_EQ(stats.stall_read_seconds + stats.stall_write_seconds, stats.stall_seconds);
+  }
+
+  StoreFaults faults_;
+  RuntimeFixture runtime_;
+  Op op_;
+};
+
+TEST_F(WaitsTest, AReadThatTakesLong) {
+  const TensorId tensor = Fill(2);
+  ASSERT_THAT(runtime_->Discard(tensor, {20 * kPage, 14 * kPage}), IsOk());
+  op_ = runtime_->BeginOp({.name = "asks"});
+  faults_.Hold();
+  const Stats before = runtime_->GetStats();
+  Ticket ticket = Ask(tensor, 0, AccessMode::kRead);
+  WaitShortly(ticket);
+  EXPECT_GE(ticket.waited().read_seconds, 0.005);
+  EXPECT_EQ(ticket.waited().write_seconds, 0);
+  faults_.Release();
+  EXPECT_THAT(ticket.Take(), IsOk());
+  ExpectCounted(ticket, before);
+}
+
+TEST_F(WaitsTest, AWriteThatTakesLong) {
+  faults_.Hold();
+  const TensorId tensor = Fill(0);
+  faults_.WaitForHeld(1);
+  op_ = runtime_->BeginOp({.name = "asks"});
+  const Stats before = runtime_->GetStats();
+  Ticket ticket = Ask(tensor, faults_.written().front().page, AccessMode::kReadWrite);
+  WaitShortly(ticket);
+  EXPECT_GE(ticket.waited().write_seconds, 0.005);
+  EXPECT_EQ(ticket.waited().read_seconds, 0);
+  faults_.Release();
+  EXPECT_THAT(ticket.Take(), IsOk());
+  ExpectCounted(ticket, before);
+}
+
+TEST_F(WaitsTest, NobodyWaitsForWhatIsThere) {
+  const TensorId tensor = Fill(0);
+  op_ = runtime_->BeginOp({.name = "asks"});
+  Ticket ticket = Ask(tensor, 31, AccessMode::kRead);
+  ASSERT_TRUE(ticket.Ready());
+  EXPECT_THAT(ticket.Take(), IsOk());
+  EXPECT_EQ(ticket.waited().seconds(), 0);
+  EXPECT_EQ(Ticket().waited().seconds(), 0);
+}
+
+}  // namespace
+}  // namespace sluice
