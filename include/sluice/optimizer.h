@@ -200,7 +200,9 @@ struct ParameterState {
 /// whose pages cannot be had stays as it was, whole, and the rest is done; the next Step does what
 /// is missing.
 ///
-/// Threads: externally synchronised, handles aside. Lifetime: the runtime outlives it.
+/// Threads: externally synchronised, handles aside. Lifetime: the runtime outlives it. Fork: in a
+/// child every call fails with FailedPrecondition (step() is 0, handles are ready and fail), and
+/// destructors do nothing: the parent goes on as if there were no child.
 /// Ops run in a lane of their own, in whatever iteration is current.
 class OffloadedOptimizer {
  public:

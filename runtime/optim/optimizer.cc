@@ -14,41 +14,59 @@ absl::StatusOr<std::unique_ptr<OffloadedOptimizer>> OffloadedOptimizer::Create(
 }
 
 OffloadedOptimizer::OffloadedOptimizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-OffloadedOptimizer::~OffloadedOptimizer() = default;
+OffloadedOptimizer::~OffloadedOptimizer() {
+  if (!impl_->CheckProcess().ok()) static_cast<void>(impl_.release());
+}
 
 absl::StatusOr<GroupId> OffloadedOptimizer::AddGroup(const GroupOptions& options) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->AddGroup(options);
 }
 absl::Status OffloadedOptimizer::SetRates(GroupId group, const GroupRates& rates) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->SetRates(group, rates);
 }
 absl::StatusOr<GroupRates> OffloadedOptimizer::Rates(GroupId group) const {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->Rates(group);
 }
 absl::Status OffloadedOptimizer::BindGradient(TensorId parameter, const GradientBinding& gradient) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->BindGradient(parameter, gradient);
 }
 absl::Status OffloadedOptimizer::BindCopy(TensorId parameter, const CopyBinding& copy) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->BindCopy(parameter, copy);
 }
-absl::Status OffloadedOptimizer::AddGradient(GroupId group) { return impl_->AddGradient(group); }
+absl::Status OffloadedOptimizer::AddGradient(GroupId group) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->AddGradient(group);
+}
 absl::Status OffloadedOptimizer::ResetGradient(GroupId group) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->ResetGradient(group);
 }
 absl::Status OffloadedOptimizer::GradientReady(GroupId group) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->GradientReady(group);
 }
 absl::StatusOr<StepHandle> OffloadedOptimizer::Step(const StepOptions& options) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->Step(options);
 }
-std::int64_t OffloadedOptimizer::step() const { return impl_->step(); }
+std::int64_t OffloadedOptimizer::step() const {
+  return impl_->CheckProcess().ok() ? impl_->step() : 0;
+}
 absl::StatusOr<ParameterState> OffloadedOptimizer::State(TensorId parameter) const {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->State(parameter);
 }
 absl::Status OffloadedOptimizer::Save(const std::string& directory) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->Save(directory);
 }
 absl::Status OffloadedOptimizer::Load(const std::string& directory) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->Load(directory);
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/owner_process.h"
 #include "runtime/optim/parameter_entry.h"
 #include "runtime/optim/progress.h"
 #include "runtime/optim/step_runner.h"
@@ -28,6 +29,10 @@ class OffloadedOptimizer::Impl {
   ~Impl();
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
+
+  /// Errors: FailedPrecondition in a child of fork, where nothing else may be called, nor the
+  /// destructor: the optimizer's thread is not there, and its locks may be held for ever.
+  absl::Status CheckProcess() const { return optim::CheckProcess(owner_); }
 
   absl::StatusOr<GroupId> AddGroup(const GroupOptions& options);
   absl::Status SetRates(GroupId group, const GroupRates& rates);
@@ -102,6 +107,7 @@ class OffloadedOptimizer::Impl {
   bool CanReplaceStep() const;
   void OnLoaded(std::int64_t step);
 
+  const base::OwnerProcess owner_;
   Runtime& runtime_;
   const OptimizerOptions options_;
   const optim::PartSize parts_;

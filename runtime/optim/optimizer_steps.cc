@@ -101,7 +101,7 @@ absl::Status OffloadedOptimizer::Impl::GradientReady(GroupId id) {
 }
 
 void OffloadedOptimizer::Impl::BeginStep() {
-  state_ = std::make_shared<internal::StepState>(groups_.size());
+  state_ = internal::StepState::Create(groups_.size());
   runner_->BeginStep({.step = step() + 1,
                       .state = state_,
                       .waits = NeedsAllGradients(),

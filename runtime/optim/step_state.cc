@@ -2,10 +2,28 @@
 
 #include <utility>
 
+#include "base/status.h"
 #include "base/strings.h"
 #include "fmt/format.h"
 
+namespace sluice::optim {
+
+absl::Status CheckProcess(const base::OwnerProcess& owner) {
+  if (owner.IsThis()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "the optimizer belongs to the process that made it, and this is a child of that process: a "
+      "child makes a runtime of its own, and its optimizers");
+}
+
+}  // namespace sluice::optim
+
 namespace sluice::internal {
+
+std::shared_ptr<StepState> StepState::Create(std::size_t groups) {
+  return {new StepState(groups), [](StepState* state) {
+            if (state->owner_.IsThis()) delete state;
+          }};
+}
 
 void StepState::Expect(std::uint32_t group, std::uint64_t parts) {
   const base::MutexLock lock(mutex_);
@@ -42,6 +60,7 @@ void StepState::Fail(const absl::Status& status) {
 }
 
 bool StepState::over() const {
+  if (!owner_.IsThis()) return true;
   const base::MutexLock lock(mutex_);
   return over_;
 }
@@ -52,6 +71,7 @@ bool StepState::failed() const {
 }
 
 absl::StatusOr<OptimizerStep> StepState::Wait() {
+  SLUICE_RETURN_IF_ERROR(optim::CheckProcess(owner_));
   const base::MutexLock lock(mutex_);
   while (!over_) changed_.Wait(mutex_);
   if (failure_) return failure_->ToStatus();
@@ -65,11 +85,13 @@ bool StepState::ReadyLocked(GroupId group) const {
 }
 
 bool StepState::Ready(GroupId group) const {
+  if (!owner_.IsThis()) return true;
   const base::MutexLock lock(mutex_);
   return ReadyLocked(group);
 }
 
 absl::Status StepState::WaitFor(GroupId group) {
+  SLUICE_RETURN_IF_ERROR(optim::CheckProcess(owner_));
   const base::MutexLock lock(mutex_);
   if (group.value >= groups_.size()) {
     return absl::InvalidArgumentError(

@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "base/mutex.h"
+#include "base/owner_process.h"
 #include "base/strings.h"
 #include "sluice/optimizer.h"
 
@@ -24,14 +26,18 @@ struct Failure {
   absl::Status ToStatus() const { return {code, base::ToAbsl(message)}; }
 };
 
+/// Errors: FailedPrecondition in another process than the owner, a child of fork.
+absl::Status CheckProcess(const base::OwnerProcess& owner);
+
 }  // namespace sluice::optim
 
 namespace sluice::internal {
 
-/// What a StepHandle waits for. Threads: any.
+/// What a StepHandle waits for. Threads: any. In a child of fork it is over, and has failed; it is
+/// not destroyed there: threads that are not may wait for it.
 class StepState {
  public:
-  explicit StepState(std::size_t groups) : groups_(groups) {}
+  static std::shared_ptr<StepState> Create(std::size_t groups);
 
   /// `parts` more of the group are to come.
   void Expect(std::uint32_t group, std::uint64_t parts);
@@ -50,6 +56,8 @@ class StepState {
   bool failed() const;
 
  private:
+  explicit StepState(std::size_t groups) : groups_(groups) {}
+
   struct Group {
     std::uint64_t left = 0;
     bool expected = false;
@@ -57,6 +65,7 @@ class StepState {
   };
   bool ReadyLocked(GroupId group) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  const base::OwnerProcess owner_;
   mutable base::Mutex mutex_;
   base::CondVar changed_;
   std::vector<Group> groups_ ABSL_GUARDED_BY(mutex_);
