@@ -93,6 +93,7 @@ absl::Status NodeArenas::MakeArenas(const std::vector<ArenaOptions>& options) {
     if (!status.ok()) break;
     arenas_.push_back(*std::move(made[i]));
     nodes_.push_back(options[i].node);
+    cpus_.push_back(options[i].touch_cpus);
     ends_.push_back(FirstFrame(i) + options[i].frames);
   }
   for (std::size_t i = 0; i < arenas_.size(); ++i) AddInfo(i);

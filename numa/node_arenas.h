@@ -50,6 +50,11 @@ class NodeArenas {
   std::uint64_t page_bytes() const { return arenas_.front()->page_bytes(); }
   std::size_t arena_count() const { return arenas_.size(); }
 
+  /// The arena that has the frame, and the processors near an arena's memory that threads may use;
+  /// empty: any.
+  std::size_t ArenaOf(std::uint32_t frame) const { return PlaceOf(frame).arena; }
+  const std::vector<int>& CpusNear(std::size_t arena) const { return cpus_[arena]; }
+
   /// As those of Arena. Frames of different nodes may be mapped side by side: each has its own
   /// memory object below, and addresses do not tell.
   std::span<std::byte> Frame(std::uint32_t frame) const;
@@ -89,8 +94,9 @@ class NodeArenas {
   double HugeBytes() const;
 
   std::vector<std::unique_ptr<Arena>> arenas_;
-  std::vector<int> nodes_;           ///< of each arena
-  std::vector<std::uint32_t> ends_;  ///< one past each arena's last frame, at creation
+  std::vector<int> nodes_;              ///< of each arena
+  std::vector<std::vector<int>> cpus_;  ///< of each arena
+  std::vector<std::uint32_t> ends_;     ///< one past each arena's last frame, at creation
   NodeArenasInfo info_;
 };
 

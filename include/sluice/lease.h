@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -37,6 +38,9 @@ class Lease {
   std::span<std::byte> Contiguous() const;
   /// The pinned frames themselves, in order, cut to the range. REQUIRES: valid().
   const std::vector<std::span<std::byte>>& Spans() const;
+
+  /// For each of Spans, in which of Runtime::DramNodes it lies; 0 in hbm. REQUIRES: valid().
+  const std::vector<std::uint32_t>& Nodes() const;
 
   /// The contiguous range as elements. REQUIRES: size divisible by sizeof(T).
   template <typename T>

@@ -100,6 +100,10 @@ class Runtime {
   absl::StatusOr<DType> TypeOfTensor(TensorId tensor) const;
   /// RuntimeOptions::page_bytes.
   Bytes PageBytes() const;
+  /// The NUMA nodes on which frames of dram lie, at least one: the processors near each that
+  /// threads may use (none: any). Who works on spans of a lease works best where they are
+  /// (Lease::Nodes).
+  std::vector<std::vector<int>> DramNodes() const;
 
   /// Starts the next iteration of `key`. The first of a key is recorded, later ones follow it.
   absl::Status BeginIteration(std::string_view key);

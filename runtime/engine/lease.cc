@@ -29,6 +29,11 @@ const std::vector<std::span<std::byte>>& Lease::Spans() const {
   return state_->facts().spans;
 }
 
+const std::vector<std::uint32_t>& Lease::Nodes() const {
+  SLUICE_CHECK(valid(), "Lease::Nodes needs a valid lease");
+  return state_->facts().nodes;
+}
+
 void Lease::Release() { state_.reset(); }
 
 }  // namespace sluice

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <utility>
@@ -22,6 +23,7 @@ class LeaseState {
     std::byte* address = nullptr;  ///< null when no contiguous address was asked for
     std::size_t bytes = 0;
     std::vector<std::span<std::byte>> spans;
+    std::vector<std::uint32_t> nodes;  ///< of the tier, for each span
   };
 
   LeaseState(std::shared_ptr<engine::Mailbox> mailbox, engine::ReleaseNotice notice, Facts facts)

@@ -56,6 +56,15 @@ class HostTier : public MemoryTier {
   std::uint64_t allocated_bytes() const override { return arenas_.allocated_bytes(); }
   double huge_page_share() const override { return arenas_.huge_page_share(); }
 
+  std::vector<std::vector<int>> Nodes() const override {
+    std::vector<std::vector<int>> nodes;
+    for (std::size_t i = 0; i < arenas_.arena_count(); ++i) nodes.push_back(arenas_.CpusNear(i));
+    return nodes;
+  }
+  std::uint32_t NodeOf(core::FrameIndex frame) const override {
+    return static_cast<std::uint32_t>(arenas_.ArenaOf(frame));
+  }
+
  private:
   using Chunks = std::vector<std::span<std::byte>>;
 

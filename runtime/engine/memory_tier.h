@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -37,6 +38,10 @@ class MemoryTier {
   virtual absl::Status Resize(core::FrameIndex frames) = 0;
   virtual std::uint64_t allocated_bytes() const = 0;
   virtual double huge_page_share() const = 0;
+  /// The processors near each of the parts that the memory consists of, as a rule one per NUMA
+  /// node, and the part that has the frame.
+  virtual std::vector<std::vector<int>> Nodes() const { return {{}}; }
+  virtual std::uint32_t NodeOf(core::FrameIndex) const { return 0; }
 };
 
 /// `arenas` and `device` outlive the tier and its ranges. `store`, if there is one, has the frames

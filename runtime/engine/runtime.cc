@@ -71,6 +71,7 @@ absl::StatusOr<DType> Runtime::TypeOfTensor(TensorId tensor) const {
   return state_->TypeOfTensor(tensor);
 }
 Bytes Runtime::PageBytes() const { return state_->PageBytes(); }
+std::vector<std::vector<int>> Runtime::DramNodes() const { return state_->DramNodes(); }
 
 absl::Status Runtime::BeginIteration(std::string_view key) {
   SLUICE_RETURN_IF_ERROR(state_->CheckProcess());

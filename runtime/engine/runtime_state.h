@@ -83,6 +83,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   absl::StatusOr<std::string> NameOfTensor(TensorId tensor) const;
   absl::StatusOr<DType> TypeOfTensor(TensorId tensor) const;
   Bytes PageBytes() const { return tiers_->PagesToBytes(1); }
+  std::vector<std::vector<int>> DramNodes() const;
 
   absl::Status BeginIteration(std::string_view key);
   absl::Status EndIteration();

@@ -94,6 +94,11 @@ Stats RuntimeState::GetStats() const {
   return stats;
 }
 
+std::vector<std::vector<int>> RuntimeState::DramNodes() const {
+  const std::optional<core::TierIndex> dram = tiers_->IndexOf(kDram0);
+  return dram.has_value() ? tiers_->memory(*dram)->Nodes() : std::vector<std::vector<int>>(1);
+}
+
 absl::StatusOr<Schedule> RuntimeState::RecordedSchedule(std::string_view key) const {
   return recorder_.Get(key);
 }

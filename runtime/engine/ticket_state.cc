@@ -124,6 +124,16 @@ std::vector<std::span<std::byte>> TicketState::SpansOf(const engine::AccessPlan&
   return spans;
 }
 
+std::vector<std::uint32_t> TicketState::NodesOf(const engine::AccessPlan& access) const {
+  const engine::MemoryTier& memory = *context_.tiers->memory(access.tier);
+  std::vector<std::uint32_t> nodes;
+  nodes.reserve(access.pages);
+  for (std::uint32_t i = 0; i < access.pages; ++i) {
+    nodes.push_back(memory.NodeOf(frames_[access.first_request + i]));
+  }
+  return nodes;
+}
+
 void TicketState::FillWithNan(const engine::AccessPlan& access,
                               const std::vector<std::span<std::byte>>& spans) const {
   if (!context_.fill_overwrite_with_nan || access.mode != AccessMode::kOverwrite) return;
@@ -148,7 +158,8 @@ std::vector<std::shared_ptr<LeaseState>> TicketState::MakeLeases() const {
                                                                  .mode = access.mode,
                                                                  .address = access.address,
                                                                  .bytes = access.range.bytes,
-                                                                 .spans = SpansOf(access)});
+                                                                 .spans = SpansOf(access),
+                                                                 .nodes = NodesOf(access)});
     FillWithNan(access, lease->facts().spans);
     leases.push_back(std::move(lease));
   }

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
@@ -10,28 +12,45 @@
 
 namespace sluice::optim {
 
-/// Splits work over the calling thread and some others.
+/// Splits work over threads: the calling one and some others, or, where there are several NUMA
+/// nodes, some that are bound to each node. What is done does not depend on which thread does it.
 /// Threads: one calls ForEach at a time.
 class ForkJoin {
  public:
-  /// `threads`: at least 1, the caller included. Errors: ResourceExhausted.
-  static absl::StatusOr<std::unique_ptr<ForkJoin>> Create(int threads);
+  /// `threads`: at least 1, the caller included. `nodes`: the processors of each node (none: any).
+  /// Threads are bound where there are several nodes and a thread for each; the caller, which is
+  /// bound to none, then waits. Errors: ResourceExhausted.
+  static absl::StatusOr<std::unique_ptr<ForkJoin>> Create(
+      int threads, const std::vector<std::vector<int>>& nodes = {});
 
   /// Calls `work(begin, end)` for parts of [0, count), each but the last a multiple of `unit`, and
-  /// returns when all are done.
+  /// returns when all are done. `node`: only its threads do, where threads are bound.
   void ForEach(std::size_t count,
                std::size_t unit,
-               const std::function<void(std::size_t begin, std::size_t end)>& work);
+               const std::function<void(std::size_t begin, std::size_t end)>& work,
+               std::optional<std::size_t> node = std::nullopt);
+
+  /// Whether ForEach heeds `node`.
+  bool binds() const { return !caller_works_; }
 
  private:
-  explicit ForkJoin(std::size_t threads) : threads_(threads) {}
+  struct Team {
+    std::unique_ptr<base::WorkerPool> pool;
+    std::size_t threads = 0;
+  };
+
+  ForkJoin() = default;
+  absl::Status AddTeam(std::size_t threads, const std::vector<int>& cpus);
+  /// The pool of each thread that takes part, beside the caller.
+  std::vector<base::WorkerPool*> Helpers(std::optional<std::size_t> node) const;
+  void Submit(base::WorkerPool& pool, std::function<void()> job);
   void Finished();
 
-  const std::size_t threads_;
   base::Mutex mutex_;
   base::CondVar changed_;
   std::size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::unique_ptr<base::WorkerPool> pool_;  ///< null for one thread; goes first
+  bool caller_works_ = true;
+  std::vector<Team> teams_;  ///< one, or one per node; goes first
 };
 
 }  // namespace sluice::optim

@@ -141,6 +141,18 @@ PartMemory MemoryOf(const ParameterEntry& entry,
   return memory;
 }
 
+std::size_t NodeWithMost(const std::vector<Lease>& leases) {
+  std::vector<std::uint64_t> bytes(1);
+  for (const Lease& lease : leases) {
+    for (std::size_t i = 0; i < lease.Nodes().size(); ++i) {
+      const std::uint32_t node = lease.Nodes()[i];
+      if (bytes.size() <= node) bytes.resize(node + 1);
+      bytes[node] += lease.Spans()[i].size();
+    }
+  }
+  return static_cast<std::size_t>(std::max_element(bytes.begin(), bytes.end()) - bytes.begin());
+}
+
 void UpdateElements(const Kernel& kernel,
                     KernelArgs args,
                     const PartMemory& memory,

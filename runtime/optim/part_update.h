@@ -39,6 +39,9 @@ PartMemory MemoryOf(const ParameterEntry& entry,
                     const std::vector<Lease>& leases,
                     ElementRange elements);
 
+/// The node of Runtime::DramNodes with the most bytes of the leases; of two, the first.
+std::size_t NodeWithMost(const std::vector<Lease>& leases);
+
 /// Updates elements [begin, end) of the part. `args`: scalars, key, and the index of the part's
 /// first element. REQUIRES: with 8-bit states, begin a multiple of kStateBlock.
 /// Threads: any, on ranges that do not overlap.

@@ -32,7 +32,8 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StepRunner>> StepRunner::Create(const Options& options) {
-  SLUICE_ASSIGN_OR_RETURN(auto join, ForkJoin::Create(options.optimizer.threads));
+  SLUICE_ASSIGN_OR_RETURN(auto join,
+                          ForkJoin::Create(options.optimizer.threads, options.runtime.DramNodes()));
   auto runner = std::unique_ptr<StepRunner>(new StepRunner(options, std::move(join)));
   SLUICE_ASSIGN_OR_RETURN(runner->thread_, base::StartThread([self = runner.get()] {
                             base::SetUpThread("sluice-optim", {});
@@ -217,9 +218,10 @@ void StepRunner::RunKernel(const Todo& todo, const RunningOp& running) {
                                 .tensor = entry.index,
                                 .step = static_cast<std::uint64_t>(plan_.step)},
                         .element = range.begin};
-  join_->ForEach(range.count, kSplitElements, [&](std::size_t begin, std::size_t end) {
+  const auto work = [&](std::size_t begin, std::size_t end) {
     UpdateElements(*kernel, args, memory, begin, end);
-  });
+  };
+  join_->ForEach(range.count, kSplitElements, work, NodeWithMost(running.leases));
   totals_.compute_seconds += SecondsSince(start);
 }
 

@@ -54,6 +54,16 @@ void ExpectFramesHold(const NodeArenas& arenas) {
   }
 }
 
+TEST(NodeArenasTest, KnowsTheArenaOfAFrameAndTheProcessorsNearIt) {
+  std::vector<MemoryNode> nodes = Nodes(2);
+  nodes[0].cpus = {0, 1};
+  nodes[1].cpus = {1};
+  const auto arenas = Make({.page_bytes = 64 << 10, .frames = 11, .nodes = nodes, .cpus = {0}});
+  for (std::uint32_t i = 0; i < 11; ++i) EXPECT_EQ(arenas->ArenaOf(i), i < 6 ? 0U : 1U) << i;
+  EXPECT_EQ(arenas->CpusNear(0), std::vector<int>{0});
+  EXPECT_EQ(arenas->CpusNear(1), std::vector<int>{0}) << "none of its own may be used";
+}
+
 TEST(NodeArenasTest, FramesOfAllNodesAreOneSequence) {
   for (const std::size_t nodes : {1u, 2u, 3u}) {
     SCOPED_TRACE(nodes);
