@@ -19,6 +19,12 @@ AdamWParams MakeAdamWParams(const AdamWOptions& options,
                      grad_scale);
 }
 
+Kernel AdamWKernel(StateType states) {
+  const absl::StatusOr<Kernel> kernel = FindKernel({.state = states});
+  SLUICE_CHECK(kernel.ok(), "every processor has the kernels of AdamW");
+  return *kernel;
+}
+
 void AdamWStep(const AdamWParams& params,
                std::span<float> p,
                std::span<const float> g,
@@ -26,13 +32,11 @@ void AdamWStep(const AdamWParams& params,
                std::span<float> v) {
   SLUICE_CHECK(p.size() == g.size() && p.size() == m.size() && p.size() == v.size(),
                "parameters, gradients and moments have one size");
-  const absl::StatusOr<Kernel> kernel = FindKernel({});
-  SLUICE_CHECK(kernel.ok(), "every processor has a kernel for fp32");
-  (*kernel)({.scalars = params,
-             .count = p.size(),
-             .parameters = p.data(),
-             .gradients = g.data(),
-             .states = {{.values = m.data()}, {.values = v.data()}}});
+  AdamWKernel(StateType::kFp32)({.scalars = params,
+                                 .count = p.size(),
+                                 .parameters = p.data(),
+                                 .gradients = g.data(),
+                                 .states = {{.values = m.data()}, {.values = v.data()}}});
 }
 
 }  // namespace sluice::optim

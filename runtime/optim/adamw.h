@@ -24,8 +24,11 @@ AdamWParams MakeAdamWParams(const AdamWOptions& options,
                             double weight_decay,
                             double grad_scale);
 
-/// The AdamW kernel for fp32 parameters `p`, gradients `g` and moments `m`, `v`. REQUIRES: equal
-/// sizes. Align: 4 bytes.
+/// The kernel for fp32 parameters and gradients; every processor has it.
+Kernel AdamWKernel(StateType states);
+
+/// That kernel with fp32 states, for parameters `p`, gradients `g` and moments `m`, `v`. REQUIRES:
+/// equal sizes. Align: 4 bytes.
 void AdamWStep(const AdamWParams& params,
                std::span<float> p,
                std::span<const float> g,

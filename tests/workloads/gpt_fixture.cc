@@ -33,18 +33,26 @@ Dataset TinyDataset(const TrainConfig& train) {
   return *std::move(data);
 }
 
-State StateOf(Trainer& trainer) {
-  State state;
+StateBytes StateBytesOf(Trainer& trainer) {
+  StateBytes state;
   const absl::Status status = trainer.ForEachState(
       [&](const std::string& name, std::uint64_t offset, std::span<const std::byte> bytes) {
-        std::vector<float>& values = state[name];
-        EXPECT_EQ(offset, values.size() * sizeof(float)) << name;
-        const std::size_t old = values.size();
-        values.resize(old + bytes.size() / sizeof(float));
-        std::memcpy(values.data() + old, bytes.data(), bytes.size());
+        std::string& content = state[name];
+        EXPECT_EQ(offset, content.size()) << name;
+        content.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
         return absl::OkStatus();
       });
   EXPECT_TRUE(status.ok()) << status;
+  return state;
+}
+
+State StateOf(Trainer& trainer) {
+  State state;
+  for (const auto& [name, bytes] : StateBytesOf(trainer)) {
+    std::vector<float>& values = state[name];
+    values.resize(bytes.size() / sizeof(float));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+  }
   return state;
 }
 

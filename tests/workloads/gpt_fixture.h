@@ -23,9 +23,13 @@ TrainConfig TinyTrain();
 std::string TinyText();
 Dataset TinyDataset(const TrainConfig& train = TinyTrain());
 
+/// The bytes of tensors by name.
+using StateBytes = std::map<std::string, std::string>;
+/// What Trainer::ForEachState streams. Fails the test when pieces overlap or leave gaps.
+StateBytes StateBytesOf(Trainer& trainer);
 /// Tensors by name.
 using State = std::map<std::string, std::vector<float>>;
-/// What Trainer::ForEachState streams. Fails the test when pieces overlap or leave gaps.
+/// The same as numbers, where all are fp32.
 State StateOf(Trainer& trainer);
 
 /// A RamMemory that keeps a copy of all gradients as they are just before the update.

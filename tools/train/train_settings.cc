@@ -44,6 +44,9 @@ absl::Status ReadOptimizer(Config& config, gpt::TrainConfig* train) {
   std::string name = "adamw";
   SLUICE_RETURN_IF_ERROR(config.Read("train.optimizer", &name));
   SLUICE_ASSIGN_OR_RETURN(train->optimizer, gpt::ParseOptimizer(name));
+  std::string states(ToString(train->states));
+  SLUICE_RETURN_IF_ERROR(config.Read("train.states", &states));
+  SLUICE_ASSIGN_OR_RETURN(train->states, gpt::ParseStates(states));
   constexpr Range kShare{0, 1};
   SLUICE_RETURN_IF_ERROR(ReadDouble(config, "train.learning_rate", kShare, &train->learning_rate));
   SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.warmup_steps", 0, &train->warmup_steps));

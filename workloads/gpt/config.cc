@@ -41,6 +41,14 @@ absl::StatusOr<OptimizerChoice> ParseOptimizer(std::string_view name) {
       fmt::format("\"train.optimizer\" is \"{}\"; allowed are \"adamw\" and \"none\"", name));
 }
 
+absl::StatusOr<StateType> ParseStates(std::string_view name) {
+  for (const StateType type : {StateType::kFp32, StateType::kBf16, StateType::k8Bit}) {
+    if (name == ToString(type)) return type;
+  }
+  return absl::InvalidArgumentError(
+      fmt::format("\"train.states\" is \"{}\"; allowed are \"fp32\", \"bf16\", \"8bit\"", name));
+}
+
 absl::Status Check(const ModelConfig& model, const TrainConfig& train) {
   const std::array limits = {
       Limit{"model.layers", double(model.layers), 1, 1024},

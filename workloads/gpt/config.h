@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "sluice/optimizer.h"
 #include "workloads/gpt/recompute.h"
 
 namespace sluice::gpt {
@@ -26,10 +27,14 @@ enum class OptimizerChoice : std::uint8_t {
 /// Its name in a configuration. Errors: InvalidArgument that names what is allowed.
 absl::StatusOr<OptimizerChoice> ParseOptimizer(std::string_view name);
 
+/// Its name in a configuration. Errors: InvalidArgument that names what is allowed.
+absl::StatusOr<StateType> ParseStates(std::string_view name);
+
 struct TrainConfig {
   int batch = 8;          ///< sequences per micro-batch
   int micro_batches = 1;  ///< per step: their gradients are added up
   OptimizerChoice optimizer = OptimizerChoice::kAdamW;
+  StateType states = StateType::kFp32;  ///< of the optimizer's states
   int steps = 30;
   double learning_rate = 1e-3;
   double weight_decay = 0.1;

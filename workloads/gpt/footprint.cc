@@ -59,6 +59,7 @@ class CountingMemory : public Memory {
   absl::Status EndIteration() override { return absl::OkStatus(); }
   absl::Status Flush() override { return absl::OkStatus(); }
   void SetObserver(OpObserver) override {}
+  Bytes page_bytes() const override { return Bytes(page_bytes_); }
 
   absl::Status Run(OpSpec op) override {
     ++ops_;

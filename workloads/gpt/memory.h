@@ -73,6 +73,8 @@ class Memory {
   virtual void SetObserver(OpObserver observer) = 0;
   /// The Runtime that pages the tensors; null when none does.
   virtual Runtime* runtime() { return nullptr; }
+  /// The unit in which tensors are paged; 0 when none are.
+  virtual Bytes page_bytes() const { return Bytes(0); }
   /// That Run and Flush have waited for pages so far.
   virtual double stall_seconds() const { return 0; }
 };

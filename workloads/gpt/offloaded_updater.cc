@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "fmt/format.h"
 #include "sluice/optimizer.h"
 #include "workloads/gpt/status.h"
+#include "workloads/gpt/update_groups.h"
 #include "workloads/gpt/updater.h"
 
 namespace sluice::gpt {
@@ -18,9 +18,11 @@ constexpr int kThreadsMax = 256;
 
 OptimizerOptions OptionsFor(const TrainConfig& train) {
   return {.kind = OptimizerKind::kAdamW,
+          .state = train.states,
           .clip_norm = train.clip_norm,
           // The backward has summed up the squares while it held the gradients.
           .norm_given = train.clip_norm > 0,
+          .seed = train.seed,
           // The forward waits for one layer after another.
           .order = SweepOrder::kForward,
           .threads = std::min(train.compute_threads, kThreadsMax),
@@ -42,17 +44,8 @@ class OffloadedUpdater : public Updater {
 
   /// In the order in which a forward needs them.
   absl::Status AddGroups() {
-    const ParameterList& list = parts_.parameters;
-    GPT_RETURN_IF_ERROR(AddGroup("embedding", {list.tokens, list.positions}));
-    std::vector<std::size_t> vectors;
-    for (std::size_t i = 0; i < list.all.size(); ++i) {
-      if (list.all[i].is_vector()) vectors.push_back(i);
-    }
-    GPT_RETURN_IF_ERROR(AddGroup("vectors", vectors));
-    for (std::size_t layer = 0; layer < list.layers.size(); ++layer) {
-      const LayerParameters& p = list.layers[layer];
-      GPT_RETURN_IF_ERROR(AddGroup(fmt::format("layer.{}", layer),
-                                   {p.qkv_weight, p.out_weight, p.fc_weight, p.proj_weight}));
+    for (const UpdateGroup& group : GroupsOf(parts_.parameters)) {
+      GPT_RETURN_IF_ERROR(AddGroup(group));
     }
     return FindMoments();
   }
@@ -110,14 +103,16 @@ class OffloadedUpdater : public Updater {
     stall_seconds_ += stalled.count();
   }
 
-  absl::Status AddGroup(std::string name, const std::vector<std::size_t>& parameters) {
-    const bool vectors = parts_.parameters.all[parameters[0]].is_vector();
-    GroupOptions options{.name = std::move(name), .rates = RatesFor(parts_.train, !vectors)};
-    for (const std::size_t i : parameters) options.parameters.push_back(parts_.tensors.values[i]);
-    GPT_ASSIGN_OR_RETURN(const GroupId group, optimizer_->AddGroup(options));
-    groups_.push_back(group);
+  absl::Status AddGroup(const UpdateGroup& group) {
+    const bool vectors = parts_.parameters.all[group.parameters[0]].is_vector();
+    GroupOptions options{.name = group.name, .rates = RatesFor(parts_.train, !vectors)};
+    for (const std::size_t i : group.parameters) {
+      options.parameters.push_back(parts_.tensors.values[i]);
+    }
+    GPT_ASSIGN_OR_RETURN(const GroupId id, optimizer_->AddGroup(options));
+    groups_.push_back(id);
     rates_.push_back(options.rates);
-    for (const std::size_t i : parameters) {
+    for (const std::size_t i : group.parameters) {
       // Vectors share pages, and a discard acts on whole pages only.
       GPT_RETURN_IF_ERROR(optimizer_->BindGradient(
           parts_.tensors.values[i], {.tensor = parts_.tensors.gradients[i], .discard = !vectors}));
@@ -128,8 +123,12 @@ class OffloadedUpdater : public Updater {
   absl::Status FindMoments() {
     for (const TensorId parameter : parts_.tensors.values) {
       GPT_ASSIGN_OR_RETURN(const ParameterState state, optimizer_->State(parameter));
-      parts_.tensors.moments1.push_back(state.states[0]);
-      parts_.tensors.moments2.push_back(state.states[1]);
+      for (std::size_t s = 0; s < state.states.size(); ++s) {
+        parts_.tensors.moments[s].push_back(state.states[s]);
+      }
+      for (std::size_t s = 0; s < state.scales.size(); ++s) {
+        parts_.tensors.scales[s].push_back(state.scales[s]);
+      }
     }
     return absl::OkStatus();
   }

@@ -2,6 +2,7 @@
 
 #include "workloads/gpt/status.h"
 #include "workloads/gpt/update_ops.h"
+#include "workloads/gpt/update_states.h"
 #include "workloads/gpt/updater.h"
 
 namespace sluice::gpt {
@@ -13,7 +14,7 @@ class OpUpdater : public Updater {
   explicit OpUpdater(const UpdaterParts& parts)
       : groups_(parts.train.batch / parts.train.group_sequences),
         memory_(parts.memory),
-        ops_(parts.train, parts.parameters, parts.tensors) {}
+        ops_(parts) {}
 
   void Add(const Update& update) override { stages_ = ops_.Make(update); }
   bool pending() const override { return !stages_.empty(); }
@@ -57,12 +58,7 @@ class OpUpdater : public Updater {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Updater>> MakeOpUpdater(const UpdaterParts& parts) {
-  GPT_ASSIGN_OR_RETURN(
-      parts.tensors.moments1,
-      CreatePerParameter(parts.parameters, ".m", TensorKind::kOptimizer, parts.memory));
-  GPT_ASSIGN_OR_RETURN(
-      parts.tensors.moments2,
-      CreatePerParameter(parts.parameters, ".v", TensorKind::kOptimizer, parts.memory));
+  GPT_RETURN_IF_ERROR(CreateStates(parts));
   return std::unique_ptr<Updater>(new OpUpdater(parts));
 }
 

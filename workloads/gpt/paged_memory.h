@@ -24,6 +24,7 @@ class PagedMemory : public Memory {
   absl::Status Flush() override;
   void SetObserver(OpObserver observer) override;
   Runtime* runtime() override { return &runtime_; }
+  Bytes page_bytes() const override { return runtime_.PageBytes(); }
   double stall_seconds() const override { return stall_seconds_; }
 
  private:

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -37,7 +38,7 @@ struct ScratchTensors {
 
 /// Every tensor of the workload. Vectors indexed by parameter follow ParameterList::all.
 struct Tensors {
-  /// All but the moments. Errors: those of Memory.
+  /// All but the moments and their scales. Errors: those of Memory.
   static absl::StatusOr<Tensors> Create(const ModelConfig& model,
                                         const TrainConfig& train,
                                         const ParameterList& parameters,
@@ -45,8 +46,8 @@ struct Tensors {
 
   std::vector<TensorId> values;
   std::vector<TensorId> gradients;
-  std::vector<TensorId> moments1;  ///< these two by the Updater
-  std::vector<TensorId> moments2;
+  std::array<std::vector<TensorId>, 2> moments;       ///< these two by the Updater
+  std::array<std::vector<TensorId>, 2> scales;        ///< of 8-bit moments
   std::vector<std::vector<LayerActivations>> layers;  ///< [layer][group]
   std::vector<TensorId> outputs;                      ///< [group]: of the last layer
   std::vector<TensorId> d_stream;                     ///< [group]: gradient of the residual stream

@@ -100,8 +100,9 @@ class Trainer {
   /// Errors: InvalidArgument (no tokens, more than the context, or beyond the vocabulary).
   absl::StatusOr<std::vector<float>> Logits(std::span<const std::uint8_t> tokens);
 
-  /// Streams parameters, then first moments ("NAME.m"), then second ones ("NAME.v"), each in the
-  /// order of ParameterSpecs, piece by piece through leases, outside of any iteration.
+  /// Streams parameters, then first moments ("NAME.m", and of 8-bit ones "NAME.m.scale"), then
+  /// second ones ("NAME.v"), each in the order of ParameterSpecs, piece by piece through leases,
+  /// outside of any iteration.
   absl::Status ForEachState(const StateVisitor& visit);
   /// Writes parameters, moments and the number of steps to `directory`, completing a pending update
   /// first; reads them into a trainer of the same configs, which goes on as if it had made the

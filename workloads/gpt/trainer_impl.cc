@@ -10,6 +10,7 @@
 #include "workloads/gpt/op_draft.h"
 #include "workloads/gpt/random.h"
 #include "workloads/gpt/status.h"
+#include "workloads/gpt/update_states.h"
 
 namespace sluice::gpt {
 namespace {
@@ -294,36 +295,52 @@ absl::Status Trainer::Impl::LoadState(const std::string& directory) {
 }
 
 absl::Status Trainer::Impl::VisitParameters(const StateVisitor& visit) {
-  return Visit("", tensors_.values, visit);
+  GPT_RETURN_IF_ERROR(LeaveIteration());
+  for (std::size_t i = 0; i < parameters_.all.size(); ++i) {
+    const Parameter& parameter = parameters_.all[i];
+    GPT_RETURN_IF_ERROR(
+        Visit(parameter.name, tensors_.values[i], parameter.count() * sizeof(float), visit));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Trainer::Impl::VisitMoments(const StateVisitor& visit) {
-  GPT_RETURN_IF_ERROR(Visit(".m", tensors_.moments1, visit));
-  return Visit(".v", tensors_.moments2, visit);
+  GPT_RETURN_IF_ERROR(LeaveIteration());
+  for (std::size_t s = 0; s < tensors_.moments.size(); ++s) {
+    const std::string suffix = kMomentSuffixes[s];
+    for (std::size_t i = 0; i < parameters_.all.size(); ++i) {
+      const Parameter& parameter = parameters_.all[i];
+      const std::uint64_t bytes = MomentBytes(parameter, train_.states);
+      GPT_RETURN_IF_ERROR(Visit(parameter.name + suffix, tensors_.moments[s][i], bytes, visit));
+    }
+    for (std::size_t i = 0; i < tensors_.scales[s].size(); ++i) {
+      const Parameter& parameter = parameters_.all[i];
+      GPT_RETURN_IF_ERROR(Visit(parameter.name + suffix + kScaleSuffix,
+                                tensors_.scales[s][i],
+                                ScaleBytes(parameter),
+                                visit));
+    }
+  }
+  return absl::OkStatus();
 }
 
-absl::Status Trainer::Impl::Visit(const std::string& suffix,
-                                  const std::vector<TensorId>& tensors,
+absl::Status Trainer::Impl::Visit(const std::string& name,
+                                  TensorId tensor,
+                                  std::uint64_t bytes,
                                   const StateVisitor& visit) {
-  GPT_RETURN_IF_ERROR(LeaveIteration());
   absl::Status visited;
-  for (std::size_t i = 0; i < parameters_.all.size() && visited.ok(); ++i) {
-    const Parameter& parameter = parameters_.all[i];
-    const std::string name = parameter.name + suffix;
-    const std::uint64_t end = parameter.count() * sizeof(float);
-    for (std::uint64_t begin = 0; begin < end; begin += kVisitBytes) {
-      const ByteRange range{begin, std::min(kVisitBytes, end - begin)};
-      OpDraft op("read." + name);
-      op.SetLane("cpu");
-      op.Add({.tensor = tensors[i], .range = range, .tier = kDram0, .contiguous = false});
-      GPT_RETURN_IF_ERROR(Run(op.Finish([&, name, begin](const OpBuffers& b) {
-        std::uint64_t offset = begin;
-        for (const std::span<std::byte> piece : b.Spans(0)) {
-          if (visited.ok()) visited = visit(name, offset, piece);
-          offset += piece.size();
-        }
-      })));
-    }
+  for (std::uint64_t begin = 0; begin < bytes; begin += kVisitBytes) {
+    const ByteRange range{begin, std::min(kVisitBytes, bytes - begin)};
+    OpDraft op("read." + name);
+    op.SetLane("cpu");
+    op.Add({.tensor = tensor, .range = range, .tier = kDram0, .contiguous = false});
+    GPT_RETURN_IF_ERROR(Run(op.Finish([&, begin](const OpBuffers& b) {
+      std::uint64_t offset = begin;
+      for (const std::span<std::byte> piece : b.Spans(0)) {
+        if (visited.ok()) visited = visit(name, offset, piece);
+        offset += piece.size();
+      }
+    })));
   }
   GPT_RETURN_IF_ERROR(Flush());
   return visited;

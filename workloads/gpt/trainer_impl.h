@@ -71,8 +71,10 @@ class Trainer::Impl {
   double GradientNorm() const;
   double StallSeconds() const;
   OpSpec Initialise(std::size_t parameter) const;
-  absl::Status Visit(const std::string& suffix,
-                     const std::vector<TensorId>& tensors,
+  /// Streams a tensor of the name, range by range.
+  absl::Status Visit(const std::string& name,
+                     TensorId tensor,
+                     std::uint64_t bytes,
                      const StateVisitor& visit);
 
   const ModelConfig model_;

@@ -5,50 +5,47 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "runtime/optim/adamw.h"
+#include "runtime/optim/parameter_entry.h"
+#include "runtime/optim/part_update.h"
 #include "workloads/gpt/op_draft.h"
 
 namespace sluice::gpt {
 namespace {
 
-using Pieces = std::span<const std::span<std::byte>>;
+/// Accesses per part: value, gradient, two moments, and of 8-bit ones two runs of scales.
+std::size_t AccessCount(StateType states) { return states == StateType::k8Bit ? 6 : 4; }
 
-/// Walks the pieces of one access.
-class Cursor {
- public:
-  explicit Cursor(Pieces pieces) : pieces_(pieces) { SkipEmpty(); }
-  /// What is left of the current piece, in elements; 0 at the end.
-  std::size_t left() const { return pieces_.empty() ? 0 : pieces_[0].size() / sizeof(float) - at_; }
-  std::span<float> Take(std::size_t count) {
-    auto* values = reinterpret_cast<float*>(pieces_[0].data()) + at_;
-    at_ += count;
-    SkipEmpty();
-    return {values, count};
+/// The pieces of a part whose accesses begin with `first`.
+optim::PartMemory MemoryOf(const OpBuffers& b, std::size_t first, StateType states) {
+  const auto pieces = [&](std::size_t access, std::size_t element_bytes) {
+    const std::span<const std::span<std::byte>> spans = b.Spans(access);
+    return optim::Pieces({spans.begin(), spans.end()}, element_bytes);
+  };
+  optim::PartMemory memory{.parameter = pieces(first, sizeof(float)),
+                           .gradient = pieces(first + 1, sizeof(float))};
+  for (std::size_t s = 0; s < 2; ++s) {
+    memory.states[s] = pieces(first + 2 + s, optim::BytesOf(states));
+    if (states == StateType::k8Bit) memory.scales[s] = pieces(first + 4 + s, sizeof(float));
   }
-
- private:
-  void SkipEmpty() {
-    while (!pieces_.empty() && at_ * sizeof(float) == pieces_[0].size()) {
-      pieces_ = pieces_.subspan(1);
-      at_ = 0;
-    }
-  }
-  Pieces pieces_;
-  std::size_t at_ = 0;
-};
-
-/// Cuts the four accesses where any of them has a border. Elementwise, so the cuts change no bit.
-void UpdatePieces(const optim::AdamWParams& params, const OpBuffers& b, std::size_t first) {
-  Cursor p(b.Spans(first));
-  Cursor g(b.Spans(first + 1));
-  Cursor m(b.Spans(first + 2));
-  Cursor v(b.Spans(first + 3));
-  while (p.left() > 0) {
-    const std::size_t count = std::min({p.left(), g.left(), m.left(), v.left()});
-    optim::AdamWStep(params, p.Take(count), g.Take(count), m.Take(count), v.Take(count));
-  }
+  return memory;
 }
 
 }  // namespace
+
+UpdateOps::UpdateOps(const UpdaterParts& parts)
+    : train_(parts.train),
+      parameters_(parts.parameters),
+      tensors_(parts.tensors),
+      range_elements_(std::max(kRangeElements, parts.memory.page_bytes().count() / sizeof(float))),
+      kernel_(optim::AdamWKernel(parts.train.states)),
+      groups_(GroupsOf(parts.parameters)),
+      places_(parts.parameters.all.size()) {
+  std::uint64_t place = 0;
+  for (const UpdateGroup& group : groups_) {
+    for (const std::size_t parameter : group.parameters) places_[parameter] = place++;
+  }
+}
 
 double UpdateOps::GradientScale(const Update& update) const {
   const double norm = update.gradient_norm;
@@ -57,37 +54,60 @@ double UpdateOps::GradientScale(const Update& update) const {
   return train_.clip_norm / norm;
 }
 
+void UpdateOps::Access(const Part& part, std::vector<sluice::Access>* accesses) const {
+  const auto add = [&](const std::vector<TensorId>& tensors, ByteRange range, AccessMode mode) {
+    accesses->push_back({.tensor = tensors[part.parameter],
+                         .range = range,
+                         .mode = mode,
+                         .tier = kDram0,
+                         .contiguous = false});
+  };
+  const ByteRange floats = optim::BytesOfElements(part.elements, sizeof(float));
+  add(tensors_.values, floats, AccessMode::kReadWrite);
+  add(tensors_.gradients, floats, AccessMode::kRead);
+  const ByteRange states = optim::BytesOfElements(part.elements, optim::BytesOf(train_.states));
+  for (const auto& moments : tensors_.moments) add(moments, states, AccessMode::kReadWrite);
+  if (train_.states != StateType::k8Bit) return;
+  const ByteRange blocks = optim::BytesOfScales(part.elements);
+  for (const auto& scales : tensors_.scales) add(scales, blocks, AccessMode::kReadWrite);
+}
+
+void UpdateOps::UpdatePart(const OpBuffers& buffers,
+                           std::size_t first_access,
+                           const Part& part,
+                           const Update& update) const {
+  const optim::AdamWOptions options{train_.beta1, train_.beta2, train_.eps};
+  const bool decays = !parameters_.all[part.parameter].is_vector();
+  const double decay = decays ? train_.weight_decay : 0.0;
+  optim::UpdateElements(
+      kernel_,
+      {.scalars = optim::MakeAdamWParams(
+           options, update.number, update.learning_rate, decay, GradientScale(update)),
+       .key = {.seed = train_.seed,
+               .tensor = places_[part.parameter],
+               .step = static_cast<std::uint64_t>(update.number)},
+       .element = part.elements.begin},
+      MemoryOf(buffers, first_access, train_.states),
+      0,
+      part.elements.count);
+}
+
 OpSpec UpdateOps::MakeOp(std::string name, std::vector<Part> parts, const Update& update) const {
   OpDraft op(std::move(name));
   op.SetLane("cpu");
+  std::vector<sluice::Access> accesses;
   for (const Part& part : parts) {
-    const auto add = [&](const std::vector<TensorId>& tensors, AccessMode mode) {
-      op.Add({.tensor = tensors[part.parameter],
-              .range = part.range,
-              .mode = mode,
-              .tier = kDram0,
-              .contiguous = false});
-    };
-    add(tensors_.values, AccessMode::kReadWrite);
-    add(tensors_.gradients, AccessMode::kRead);
-    add(tensors_.moments1, AccessMode::kReadWrite);
-    add(tensors_.moments2, AccessMode::kReadWrite);
+    Access(part, &accesses);
     const Parameter& parameter = parameters_.all[part.parameter];
-    const std::uint64_t end = parameter.count() * sizeof(float);
     // Vectors share pages, and a discard acts on whole pages only.
-    if (!parameter.is_vector() && part.range.offset + part.range.bytes == end) {
+    if (!parameter.is_vector() && part.elements.begin + part.elements.count == parameter.count()) {
       op.Discard(tensors_.gradients[part.parameter]);
     }
   }
+  for (const sluice::Access& access : accesses) op.Add(access);
   return op.Finish([=, this](const OpBuffers& b) {
-    const optim::AdamWOptions options{train_.beta1, train_.beta2, train_.eps};
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      const bool decays = !parameters_.all[parts[i].parameter].is_vector();
-      const double decay = decays ? train_.weight_decay : 0.0;
-      UpdatePieces(optim::MakeAdamWParams(
-                       options, update.number, update.learning_rate, decay, GradientScale(update)),
-                   b,
-                   4 * i);
+      UpdatePart(b, i * AccessCount(train_.states), parts[i], update);
     }
   });
 }
@@ -96,33 +116,31 @@ void UpdateOps::AppendMatrix(std::size_t parameter,
                              const Update& update,
                              std::vector<OpSpec>* ops) const {
   const Parameter& matrix = parameters_.all[parameter];
-  const std::uint64_t bytes = matrix.count() * sizeof(float);
-  for (std::uint64_t offset = 0; offset < bytes; offset += kRangeBytes) {
-    const ByteRange range{offset, std::min(kRangeBytes, bytes - offset)};
-    std::string name = fmt::format("update.{}.{}", matrix.name, offset / kRangeBytes);
-    ops->push_back(MakeOp(std::move(name), {{parameter, range}}, update));
+  for (std::uint64_t begin = 0; begin < matrix.count(); begin += range_elements_) {
+    const ElementRange elements{begin, std::min(range_elements_, matrix.count() - begin)};
+    std::string name = fmt::format("update.{}.{}", matrix.name, begin / range_elements_);
+    ops->push_back(MakeOp(std::move(name), {{parameter, elements}}, update));
   }
 }
 
-OpSpec UpdateOps::MakeVectors(const Update& update) const {
-  std::vector<Part> vectors;
-  for (std::size_t i = 0; i < parameters_.all.size(); ++i) {
-    const Parameter& parameter = parameters_.all[i];
-    if (parameter.is_vector()) vectors.push_back({i, {0, parameter.count() * sizeof(float)}});
+OpSpec UpdateOps::MakeVectors(const UpdateGroup& vectors, const Update& update) const {
+  std::vector<Part> parts;
+  for (const std::size_t i : vectors.parameters) {
+    parts.push_back({i, {0, parameters_.all[i].count()}});
   }
-  return MakeOp("update.vectors", std::move(vectors), update);
+  return MakeOp("update.vectors", std::move(parts), update);
 }
 
 UpdateStages UpdateOps::Make(const Update& update) const {
-  UpdateStages stages(1 + parameters_.layers.size());
-  AppendMatrix(parameters_.tokens, update, &stages[0]);
-  AppendMatrix(parameters_.positions, update, &stages[0]);
-  stages[0].push_back(MakeVectors(update));
-  for (std::size_t layer = 0; layer < parameters_.layers.size(); ++layer) {
-    const LayerParameters& p = parameters_.layers[layer];
-    for (const std::size_t matrix : {p.qkv_weight, p.out_weight, p.fc_weight, p.proj_weight}) {
-      AppendMatrix(matrix, update, &stages[layer + 1]);
+  UpdateStages stages(groups_.size() - 1);
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    std::vector<OpSpec>& ops = stages[g == 0 ? 0 : g - 1];
+    const UpdateGroup& group = groups_[g];
+    if (parameters_.all[group.parameters[0]].is_vector()) {
+      ops.push_back(MakeVectors(group, update));
+      continue;
     }
+    for (const std::size_t matrix : group.parameters) AppendMatrix(matrix, update, &ops);
   }
   return stages;
 }

@@ -114,7 +114,7 @@ TEST(TrainSettingsTest, ReadsEveryKeyOfTheWorkload) {
                 "train.clip_norm=2",       "train.group_sequences=3", "train.seed=11",
                 "train.val_every=13",      "train.val_batches=14",    "train.val_fraction=0.25",
                 "train.compute_threads=2", "train.texts=['a', 'b']",  "device.emulated.load=0.5",
-                "train.recompute=\"all\""});
+                "train.recompute=\"all\"", "train.states=\"8bit\""});
   ASSERT_TRUE(settings.ok()) << settings.status();
   EXPECT_THAT((std::vector<int>{settings->model.layers,
                                 settings->model.heads,
@@ -140,6 +140,7 @@ TEST(TrainSettingsTest, ReadsEveryKeyOfTheWorkload) {
               ElementsAre(0.5, 0.25, 0.5, 0.75, 0.125, 2, 0.25));
   EXPECT_EQ(train.seed, 11u);
   EXPECT_EQ(train.recompute, gpt::Recompute::kAll);
+  EXPECT_EQ(train.states, StateType::k8Bit);
   EXPECT_THAT(settings->texts, ElementsAre("a", "b"));
   EXPECT_EQ(settings->emulated_load, 0.5);
 }
@@ -156,6 +157,9 @@ TEST(TrainSettingsTest, ErrorsNameTheKey) {
       {"train.recompute=\"some\"",
        "\"train.recompute\" is \"some\"; allowed are \"none\", \"all\", \"planned\""},
       {"train.recompute=1", "train.recompute"},
+      {"train.states=\"fp16\"",
+       "\"train.states\" is \"fp16\"; allowed are \"fp32\", \"bf16\", \"8bit\""},
+      {"train.states=8", "train.states"},
       {"train.lerning_rate=1",
        "unknown key \"train.lerning_rate\"; did you mean "
        "\"train.learning_rate\"?"},

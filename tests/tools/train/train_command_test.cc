@@ -307,37 +307,6 @@ TEST_F(TrainCommandTest, TextErrorsNameTheFile) {
   EXPECT_THAT(UserError(WordsOn(files_.Write("short", "abc"), {})), HasSubstr("bytes"));
 }
 
-/// What the message says that `tier` needs at least.
-std::string LeastIn(const std::string& message, const std::string& tier) {
-  const std::string least = ", at least ";
-  const std::size_t key = message.find("tiers." + tier + ".bytes is ");
-  const std::size_t at = key == std::string::npos ? key : message.find(least, key);
-  EXPECT_NE(at, std::string::npos) << tier << " in " << message;
-  if (at == std::string::npos) return "";
-  const std::size_t begin = at + least.size();
-  const std::size_t end = message.find("iB", begin);
-  EXPECT_LE(end - begin, 12u) << message;
-  return message.substr(begin, end + 2 - begin);
-}
-
-TEST_F(TrainCommandTest, TooSmallBudgetsAreNamedAtOnceWithTheLeastThatWillDo) {
-  std::vector<std::string> none;
-  std::vector<std::string> least;
-  for (const std::string tier : {"hbm", "dram", "nvme"}) {
-    none.insert(none.end(), {"--set", "tiers." + tier + ".bytes=0"});
-  }
-  const std::string message = UserError(Words(none));
-  EXPECT_THAT(message, AllOf(HasSubstr("op '"), HasSubstr("in transit"), HasSubstr("in flight")));
-  for (const std::string tier : {"hbm", "dram", "nvme"}) {
-    const std::string bytes = LeastIn(message, tier);
-    least.insert(least.end(), {"--set", "tiers." + tier + ".bytes=" + bytes});
-    EXPECT_THAT(UserError(Words({"--set", "tiers." + tier + ".bytes=0"})),
-                HasSubstr("tiers." + tier + ".bytes is 0 B, at least"));
-  }
-  Command command(Words(least));
-  EXPECT_EQ(command.Wait(), 0) << command.errors();
-}
-
 TEST_F(TrainCommandTest, AForbiddenFallbackIsTheUsersError) {
   ASSERT_EQ(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), 0) << "inherited by the command";
   const std::string message = UserError(

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "workloads/gpt/parameters.h"
+
+namespace sluice::gpt {
+
+/// Parameters that are updated together.
+struct UpdateGroup {
+  std::string name;
+  std::vector<std::size_t> parameters;  ///< indices into ParameterList::all
+};
+
+/// All groups in the order in which a forward needs them: what the embedding needs, all vectors
+/// (they share pages), then the matrices layer by layer. A parameter's place in this order is what
+/// its roundings depend on.
+std::vector<UpdateGroup> GroupsOf(const ParameterList& parameters);
+
+}  // namespace sluice::gpt
