@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "fmt/format.h"
+#include "runtime/optim/state_file.h"
 #include "sluice/config.h"
 #include "tools/output_check.h"
 #include "tools/read_file.h"
@@ -30,6 +31,9 @@ absl::Status CheckPaths(const Arguments& arguments, const TrainFlags& flags) {
 }
 
 absl::Status CheckDirectory(const char* flag, const std::string& path, int access_mode) {
+  if (path.empty()) {
+    return absl::InvalidArgumentError(fmt::format("{} is empty; name a directory", flag));
+  }
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) {
     return absl::InvalidArgumentError(fmt::format(
@@ -42,10 +46,24 @@ absl::Status CheckDirectory(const char* flag, const std::string& path, int acces
   return absl::InvalidArgumentError(fmt::format("{}: {}: {}", flag, path, std::strerror(errno)));
 }
 
+/// A file replaces a file of the name, but no directory.
+absl::Status CheckNoDirectory(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(std::filesystem::symlink_status(path, error))) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(fmt::format(
+      "--save-state: {} is a directory; move it away, or name another directory", path));
+}
+
 absl::Status CheckStateFlags(const Arguments& arguments, const TrainFlags& flags) {
   const bool saves = arguments.Has("--save-state");
   const bool resumes = arguments.Has("--resume");
-  if (saves) SLUICE_RETURN_IF_ERROR(CheckDirectory("--save-state", flags.save_state_path, W_OK));
+  if (saves) {
+    SLUICE_RETURN_IF_ERROR(CheckDirectory("--save-state", flags.save_state_path, W_OK));
+    SLUICE_RETURN_IF_ERROR(
+        CheckNoDirectory(fmt::format("{}/{}", flags.save_state_path, optim::kStateFileName)));
+  }
   if (resumes) SLUICE_RETURN_IF_ERROR(CheckDirectory("--resume", flags.resume_path, R_OK));
   if (resumes && flags.verify) {
     return absl::InvalidArgumentError(

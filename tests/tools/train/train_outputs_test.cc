@@ -86,6 +86,16 @@ TEST_F(TrainCommandTest, StateFlagsThatCannotWorkAreRefused) {
   EXPECT_THAT(UserError(Words({"--resume", state})), HasSubstr("--resume"));
 }
 
+TEST_F(TrainCommandTest, WhereNoStateCanBeWrittenIsFoundBeforeTheWork) {
+  std::filesystem::create_directories(files_ / "state/optimizer.sluice");
+  EXPECT_EQ(UserError(Words({"--save-state", files_ / "state"})),
+            "sluice: --save-state: " + (files_ / "state") +
+                "/optimizer.sluice is a directory; move it away, or name another directory\n");
+  EXPECT_EQ(UserError(Words({"--save-state", ""})),
+            "sluice: --save-state is empty; name a directory\n");
+  EXPECT_EQ(UserError(Words({"--resume="})), "sluice: --resume is empty; name a directory\n");
+}
+
 TEST_F(TrainCommandTest, WhatUpdatesAddIsSaid) {
   Command command(Words({"--compare-updates",
                          "--json",
