@@ -10,6 +10,7 @@
 namespace sluice::tools {
 namespace {
 
+/// Ranges are those of gpt::Check; here only what an int holds.
 absl::Status ReadInt(Config& config, std::string_view key, int min, int* value) {
   std::int64_t number = *value;
   SLUICE_RETURN_IF_ERROR(config.Read(key, &number));
@@ -21,16 +22,12 @@ absl::Status ReadInt(Config& config, std::string_view key, int min, int* value) 
   return absl::OkStatus();
 }
 
-struct Range {
-  double min = 0;
-  double max = 0;
-};
-
-absl::Status ReadDouble(Config& config, std::string_view key, const Range& range, double* value) {
-  SLUICE_RETURN_IF_ERROR(config.Read(key, value));
-  if (*value >= range.min && *value <= range.max) return absl::OkStatus();
+absl::Status ReadLoad(Config& config, double* load) {
+  constexpr double kLoadMax = 10;
+  SLUICE_RETURN_IF_ERROR(config.Read("device.emulated.load", load));
+  if (*load >= 0 && *load <= kLoadMax) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      fmt::format("\"{}\" is {}; allowed are {} to {}", key, *value, range.min, range.max));
+      fmt::format("\"device.emulated.load\" is {}; allowed are 0 to {}", *load, kLoadMax));
 }
 
 absl::Status ReadModel(Config& config, gpt::ModelConfig* model) {
@@ -47,14 +44,13 @@ absl::Status ReadOptimizer(Config& config, gpt::TrainConfig* train) {
   std::string states(ToString(train->states));
   SLUICE_RETURN_IF_ERROR(config.Read("train.states", &states));
   SLUICE_ASSIGN_OR_RETURN(train->states, gpt::ParseStates(states));
-  constexpr Range kShare{0, 1};
-  SLUICE_RETURN_IF_ERROR(ReadDouble(config, "train.learning_rate", kShare, &train->learning_rate));
+  SLUICE_RETURN_IF_ERROR(config.Read("train.learning_rate", &train->learning_rate));
   SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.warmup_steps", 0, &train->warmup_steps));
-  SLUICE_RETURN_IF_ERROR(ReadDouble(config, "train.weight_decay", kShare, &train->weight_decay));
-  SLUICE_RETURN_IF_ERROR(ReadDouble(config, "train.beta1", kShare, &train->beta1));
-  SLUICE_RETURN_IF_ERROR(ReadDouble(config, "train.beta2", kShare, &train->beta2));
-  SLUICE_RETURN_IF_ERROR(ReadDouble(config, "train.eps", {1e-30, 1}, &train->eps));
-  return ReadDouble(config, "train.clip_norm", {0, 1e30}, &train->clip_norm);
+  SLUICE_RETURN_IF_ERROR(config.Read("train.weight_decay", &train->weight_decay));
+  SLUICE_RETURN_IF_ERROR(config.Read("train.beta1", &train->beta1));
+  SLUICE_RETURN_IF_ERROR(config.Read("train.beta2", &train->beta2));
+  SLUICE_RETURN_IF_ERROR(config.Read("train.eps", &train->eps));
+  return config.Read("train.clip_norm", &train->clip_norm);
 }
 
 absl::Status ReadRecompute(Config& config, gpt::Recompute* recompute) {
@@ -72,8 +68,7 @@ absl::Status ReadLoop(Config& config, gpt::TrainConfig* train) {
   SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.compute_threads", 1, &train->compute_threads));
   SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.val_every", 1, &train->val_every));
   SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.val_batches", 1, &train->val_batches));
-  SLUICE_RETURN_IF_ERROR(
-      ReadDouble(config, "train.val_fraction", {0.001, 0.5}, &train->val_fraction));
+  SLUICE_RETURN_IF_ERROR(config.Read("train.val_fraction", &train->val_fraction));
   SLUICE_RETURN_IF_ERROR(ReadRecompute(config, &train->recompute));
   auto seed = static_cast<std::int64_t>(train->seed);
   SLUICE_RETURN_IF_ERROR(config.Read("train.seed", &seed));
@@ -101,8 +96,7 @@ absl::StatusOr<TrainSettings> ReadTrainSettings(Config& config) {
   SLUICE_RETURN_IF_ERROR(ReadOptimizer(config, &settings.train));
   SLUICE_RETURN_IF_ERROR(ReadLoop(config, &settings.train));
   SLUICE_RETURN_IF_ERROR(config.Read("train.texts", &settings.texts));
-  SLUICE_RETURN_IF_ERROR(
-      ReadDouble(config, "device.emulated.load", {0, 10}, &settings.emulated_load));
+  SLUICE_RETURN_IF_ERROR(ReadLoad(config, &settings.emulated_load));
   SLUICE_ASSIGN_OR_RETURN(settings.runtime, ReadRuntimeOptions(config));
   SLUICE_RETURN_IF_ERROR(config.Finish());
   SLUICE_RETURN_IF_ERROR(gpt::Check(settings.model, settings.train));

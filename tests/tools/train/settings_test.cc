@@ -151,8 +151,12 @@ TEST(TrainSettingsTest, ErrorsNameTheKey) {
       {"train.batch=9223372036854775807", "\"train.batch\" is 9223372036854775807; allowed are 1"},
       {"train.batch=9223372036854775808", "a whole number, at most 9223372036854775807"},
       {"train.seed=-1", "\"train.seed\" is -1; allowed are 0 to 9223372036854775807"},
+      {"train.beta1=1", "\"train.beta1\" is 1; allowed are 0 to 0.999999"},
+      {"train.beta2=1.5", "\"train.beta2\" is 1.5; allowed are 0 to 0.999999"},
+      {"train.beta2=-0.5", "\"train.beta2\" is -0.5; allowed are 0 to 0.999999"},
+      {"train.weight_decay=2", "\"train.weight_decay\" is 2; allowed are 0 to 1"},
       {"train.learning_rate=9223372036854775807", "\"train.learning_rate\" is 9.22"},
-      {"train.val_fraction=0.9", "\"train.val_fraction\" is 0.9"},
+      {"train.val_fraction=0.9", "\"train.val_fraction\" is 0.9; allowed are 0.001 to 0.5"},
       {"device.emulated.load=20", "\"device.emulated.load\" is 20; allowed are 0 to 10"},
       {"train.recompute=\"some\"",
        "\"train.recompute\" is \"some\"; allowed are \"none\", \"all\", \"planned\""},
@@ -176,9 +180,9 @@ TEST(TrainSettingsTest, ErrorsNameTheKey) {
 
 TEST(TrainSettingsTest, ProductsAreLimitedToo) {
   const std::map<std::string, std::vector<std::string>> cases = {
-      {"train.batch x model.context is 33554432, allowed are 1 to 16777216",
+      {"train.batch x model.context is 33554432; allowed are 1 to 16777216",
        {"train.batch=65536", "model.context=512", "train.group_sequences=65536"}},
-      {"model.layers x train.micro_batches x train.batch / train.group_sequences is 32768, allowed "
+      {"model.layers x train.micro_batches x train.batch / train.group_sequences is 32768; allowed "
        "are 0 to 16384",
        {"model.layers=8", "train.batch=4096", "train.group_sequences=1"}},
       {"the number of parameters is", {"model.width=65536", "model.heads=1", "model.layers=2"}}};
