@@ -136,6 +136,12 @@ struct OptimizerStep {
   double compute_seconds = 0;
 };
 
+/// What a save says of itself.
+struct OptimizerSave {
+  std::int64_t step = 0;  ///< after which it was made
+  std::string note;       ///< that Save was given
+};
+
 namespace internal {
 class StepState;
 }
@@ -254,9 +260,12 @@ class OffloadedOptimizer {
 
   /// Writes parameters, states, rates and step to `directory`/optimizer.sluice, which has the name
   /// only once it is whole and on the disk: after a crash the old or the new one is there. The
-  /// directory must exist. Errors: FailedPrecondition (a step is under way), those of the file
-  /// system, of reading pages.
-  absl::Status Save(const std::string& directory);
+  /// directory must exist. `note`: text of the caller, for ReadSave. Errors: FailedPrecondition (a
+  /// step is under way), those of the file system, of reading pages.
+  absl::Status Save(const std::string& directory, std::string_view note = {});
+  /// Of the save in `directory`, for whoever is to decide whether to load it. Errors: NotFound,
+  /// DataLoss (of what describes the save; the rest is not read).
+  static absl::StatusOr<OptimizerSave> ReadSave(const std::string& directory);
   /// Reads what Save wrote, into an optimizer with the same groups (names, and the parameters'
   /// names, types and sizes). Nothing is changed unless every checksum is right. Errors: NotFound,
   /// DataLoss (a damaged file: names the place), InvalidArgument (another optimizer's: names what

@@ -61,9 +61,12 @@ absl::StatusOr<ParameterState> OffloadedOptimizer::State(TensorId parameter) con
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->State(parameter);
 }
-absl::Status OffloadedOptimizer::Save(const std::string& directory) {
+absl::Status OffloadedOptimizer::Save(const std::string& directory, std::string_view note) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
-  return impl_->Save(directory);
+  return impl_->Save(directory, note);
+}
+absl::StatusOr<OptimizerSave> OffloadedOptimizer::ReadSave(const std::string& directory) {
+  return Impl::ReadSave(directory);
 }
 absl::Status OffloadedOptimizer::Load(const std::string& directory) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/mutex.h"
@@ -47,7 +48,8 @@ class OffloadedOptimizer::Impl {
   std::int64_t step() const;
   absl::StatusOr<ParameterState> State(TensorId parameter) const;
 
-  absl::Status Save(const std::string& directory);
+  absl::Status Save(const std::string& directory, std::string_view note);
+  static absl::StatusOr<OptimizerSave> ReadSave(const std::string& directory);
   absl::Status Load(const std::string& directory);
 
  private:

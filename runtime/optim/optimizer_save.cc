@@ -5,6 +5,7 @@
 #include "base/strings.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
+#include "runtime/optim/layout.h"
 #include "runtime/optim/op_pipeline.h"
 #include "runtime/optim/optimizer_impl.h"
 #include "runtime/optim/pieces.h"
@@ -90,21 +91,21 @@ std::optional<GroupRates> RatesFromJson(const Json& json) {
   return GroupRates{values[0], values[1], values[2], values[3], values[4]};
 }
 
-/// Where two layouts differ first, in words.
-std::string Difference(const Json& saved, const Json& here) {
-  const Json patch = Json::diff(saved, here);
-  if (patch.empty()) return "nothing";
-  const std::string path = patch[0].value("path", "");
-  const Json::json_pointer pointer(path);
-  const auto at = [&](const Json& json) {
-    return json.contains(pointer) ? json.at(pointer).dump() : std::string("nothing");
-  };
-  return fmt::format("{} is {} in the save and {} here", path, at(saved), at(here));
-}
-
 absl::Status Damaged(const std::string& what) {
   return absl::DataLossError(
       base::ToAbsl(fmt::format("{}: {}; use another save", optim::kStateFileName, what)));
+}
+
+/// What describes a save.
+absl::StatusOr<Json> ParseText(const std::string& file_text) {
+  Json text = Json::parse(file_text, nullptr, false);
+  if (!text.is_object() || !text.contains("layout") || !text["layout"].is_string() ||
+      !text.contains("step") || !text["step"].is_number_unsigned() || !text.contains("rates") ||
+      !text["rates"].is_array() || !text.contains("hashes") ||
+      (text.contains("note") && !text["note"].is_string())) {
+    return Damaged("its description is not that of a save");
+  }
+  return text;
 }
 
 /// The hashes of all records, which lie one after another behind the file's mark.
@@ -145,7 +146,7 @@ std::string OffloadedOptimizer::Impl::Layout() const {
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-absl::Status OffloadedOptimizer::Impl::Save(const std::string& directory) {
+absl::Status OffloadedOptimizer::Impl::Save(const std::string& directory, std::string_view note) {
   Settle();
   SLUICE_RETURN_IF_ERROR(CheckIdle());
   for (const Group& group : groups_) {
@@ -171,9 +172,16 @@ absl::Status OffloadedOptimizer::Impl::Save(const std::string& directory) {
   for (const Group& group : groups_) rates.push_back(RatesToJson(group.rates));
   const Json text = {{"layout", Layout()},
                      {"step", step()},
+                     {"note", note},
                      {"rates", std::move(rates)},
                      {"hashes", std::move(hashes)}};
-  return file->Commit(text.dump());
+  return file->Commit(text.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+absl::StatusOr<OptimizerSave> OffloadedOptimizer::Impl::ReadSave(const std::string& directory) {
+  SLUICE_ASSIGN_OR_RETURN(const auto file, optim::StateFileReader::Open(directory));
+  SLUICE_ASSIGN_OR_RETURN(const Json text, ParseText(file->text()));
+  return OptimizerSave{.step = text["step"].get<std::int64_t>(), .note = text.value("note", "")};
 }
 
 absl::Status OffloadedOptimizer::Impl::Load(const std::string& directory) {
@@ -181,19 +189,12 @@ absl::Status OffloadedOptimizer::Impl::Load(const std::string& directory) {
   if (absl::Status idle = CheckIdle(); !idle.ok() && !CanReplaceStep()) return idle;
   SLUICE_ASSIGN_OR_RETURN(const std::vector<Saved> saved, SavedTensors(runtime_, entries_));
   SLUICE_ASSIGN_OR_RETURN(const auto file, optim::StateFileReader::Open(directory));
-  const Json text = Json::parse(file->text(), nullptr, false);
-  if (!text.is_object() || !text.contains("layout") || !text["layout"].is_string() ||
-      !text.contains("step") || !text["step"].is_number_unsigned() || !text.contains("rates") ||
-      !text["rates"].is_array() || !text.contains("hashes")) {
-    return Damaged("its description is not that of a save");
-  }
-  const Json layout = Json::parse(text["layout"].get<std::string>(), nullptr, false);
-  if (const Json here = Json::parse(Layout(), nullptr, false); layout != here) {
-    return absl::InvalidArgumentError(
-        base::ToAbsl(fmt::format("{} in {} is of another optimizer: {}",
-                                 optim::kStateFileName,
-                                 directory,
-                                 Difference(layout, here))));
+  SLUICE_ASSIGN_OR_RETURN(const Json text, ParseText(file->text()));
+  const std::string difference =
+      optim::LayoutDifference(text["layout"].get<std::string>(), Layout());
+  if (!difference.empty()) {
+    return absl::InvalidArgumentError(base::ToAbsl(fmt::format(
+        "{} in {} is of another optimizer: {}", optim::kStateFileName, directory, difference)));
   }
   SLUICE_ASSIGN_OR_RETURN(const std::vector<StateRecord> records,
                           ReadRecords(text["hashes"], saved, file->records_end()));

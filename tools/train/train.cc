@@ -18,6 +18,7 @@
 #include "tools/train/corpus.h"
 #include "tools/train/ram_child.h"
 #include "tools/train/run_report.h"
+#include "tools/train/saved_run.h"
 #include "tools/train/train_flags.h"
 #include "tools/train/train_run.h"
 #include "tools/train/train_session.h"
@@ -34,7 +35,7 @@ void PrintHelp() {
       DescribeFlags(TrainFlagSpecs()));
 }
 
-absl::StatusOr<gpt::Text> LoadText(const TrainFlags& flags, Console& console) {
+absl::StatusOr<Corpus> LoadText(const TrainFlags& flags, Console& console) {
   SLUICE_ASSIGN_OR_RETURN(
       Corpus corpus,
       LoadCorpus(
@@ -46,20 +47,34 @@ absl::StatusOr<gpt::Text> LoadText(const TrainFlags& flags, Console& console) {
                             corpus.files,
                             corpus.files == 1 ? "" : "s",
                             corpus.hash));
-  return std::move(corpus.text);
+  return corpus;
+}
+
+/// Steps that the run goes on after.
+absl::StatusOr<int> FindStepsDone(const TrainFlags& flags, const Corpus& corpus) {
+  if (flags.resume_path.empty()) return 0;
+  absl::StatusOr<int> steps = CheckSavedRun(flags.resume_path, flags.settings, corpus.hash);
+  if (!steps.ok()) return base::Annotate(steps.status(), "--resume");
+  return steps;
 }
 
 /// What is set after some steps is judged by those that follow, so there must be some.
-absl::Status CheckJudgedSteps(const TrainFlags& flags) {
+absl::Status CheckJudgedSteps(const TrainFlags& flags, int steps_done) {
   const TrainSettings& settings = flags.settings;
   const int before = flags.verify ? kBlockSteps : kUnpacedStepsAlone;
   const bool paced = settings.emulated_load != 0;
   const bool planned = settings.train.recompute == gpt::Recompute::kPlanned;
-  if ((!paced && !planned) || settings.train.steps > before) return absl::OkStatus();
+  if ((!paced && !planned) || settings.train.steps - steps_done > before) {
+    return absl::OkStatus();
+  }
+  const std::string done =
+      steps_done > 0 ? fmt::format(", of which {} are done", steps_done) : std::string();
   return absl::InvalidArgumentError(fmt::format(
-      "\"train.steps\" is {}; with {} it must be more than {}, which are made before {}",
+      "\"train.steps\" is {}{}; with {} it must be more than {}, {} of which are made before {}",
       settings.train.steps,
+      done,
       paced ? "\"device.emulated.load\"" : "\"train.recompute\" = \"planned\"",
+      steps_done + before,
       before,
       paced ? "the pace is set" : "that is decided"));
 }
@@ -87,15 +102,18 @@ int Conclude(TrainRun& run, TrainSession& session, Console& console, const Inter
 
 absl::StatusOr<int> TrainWith(const TrainFlags& flags) {
   Console console(flags.json ? Console::Mode::kJson : Console::Mode::kText);
-  SLUICE_RETURN_IF_ERROR(CheckJudgedSteps(flags));
+  SLUICE_RETURN_IF_ERROR(CheckJudgedSteps(flags, 0));
   SLUICE_RETURN_IF_ERROR(CheckBudgets(flags.settings));
-  SLUICE_ASSIGN_OR_RETURN(gpt::Text text, LoadText(flags, console));
+  SLUICE_ASSIGN_OR_RETURN(Corpus corpus, LoadText(flags, console));
+  SLUICE_ASSIGN_OR_RETURN(const int steps_done, FindStepsDone(flags, corpus));
+  SLUICE_RETURN_IF_ERROR(CheckJudgedSteps(flags, steps_done));
   const InterruptWatch watch;  // from here on: a pipe that gives no text is left at once
   SLUICE_ASSIGN_OR_RETURN(
       const gpt::Dataset data,
-      gpt::Dataset::FromText(std::move(text), flags.settings.train, flags.settings.model));
-  SLUICE_ASSIGN_OR_RETURN(const std::unique_ptr<TrainSession> session,
-                          TrainSession::Create(flags, data, console));
+      gpt::Dataset::FromText(std::move(corpus.text), flags.settings.train, flags.settings.model));
+  SLUICE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<TrainSession> session,
+      TrainSession::Create(flags, data, console, DescribeRun(flags.settings, corpus.hash)));
   std::unique_ptr<Verifier> verifier;
   if (flags.verify) {
     console.ShowProgress("starting the run in RAM");

@@ -24,8 +24,9 @@ absl::Status OpenOutput(const char* flag, const std::string& path, std::unique_p
 
 absl::StatusOr<std::unique_ptr<TrainSession>> TrainSession::Create(const TrainFlags& flags,
                                                                    const gpt::Dataset& data,
-                                                                   Console& console) {
-  std::unique_ptr<TrainSession> session(new TrainSession(flags, console));
+                                                                   Console& console,
+                                                                   std::string note) {
+  std::unique_ptr<TrainSession> session(new TrainSession(flags, std::move(note), console));
   SLUICE_ASSIGN_OR_RETURN(session->memory_, MemorySampler::Create());
   SLUICE_RETURN_IF_ERROR(session->OpenOutputs());
   console.ShowProgress("measuring the links");
@@ -72,7 +73,7 @@ std::vector<absl::Status> TrainSession::WriteOutputs() {
   // A run that was stopped at once replaces no older state.
   const std::string& path = flags_.save_state_path;
   if (!path.empty() && trainer_->step() > steps_before_) {
-    note("--save-state", path, trainer_->SaveState(path));
+    note("--save-state", path, trainer_->SaveState(path, note_));
   }
   if (trace_ != nullptr) note("--trace", flags_.trace_path, trace_->Finish());
   return failures;
@@ -83,15 +84,9 @@ absl::Status TrainSession::Resume() {
   console_.ShowProgress("reading the state");
   SLUICE_RETURN_IF_ERROR(base::Annotate(trainer_->LoadState(flags_.resume_path), "--resume"));
   steps_before_ = trainer_->step();
-  const int steps = flags_.settings.train.steps;
-  if (trainer_->step() < steps) {
-    console_.Print(fmt::format("resumed after step {} of {}\n", trainer_->step(), steps));
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      fmt::format("--resume: {} steps are done already, and \"train.steps\" is {}; raise it",
-                  trainer_->step(),
-                  steps));
+  console_.Print(
+      fmt::format("resumed after step {} of {}\n", trainer_->step(), flags_.settings.train.steps));
+  return absl::OkStatus();
 }
 
 absl::Status TrainSession::WriteRecord() {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -26,11 +27,12 @@ namespace sluice::tools {
 class TrainSession {
  public:
   /// Opens the output files (so that a bad path is found before the work), measures the links,
-  /// makes Runtime and Trainer. `flags`, `data` and `console` outlive the session. Errors: those of
-  /// each part.
+  /// makes Runtime and Trainer. `flags`, `data` and `console` outlive the session. `note`: what its
+  /// save says of the run. Errors: those of each part.
   static absl::StatusOr<std::unique_ptr<TrainSession>> Create(const TrainFlags& flags,
                                                               const gpt::Dataset& data,
-                                                              Console& console);
+                                                              Console& console,
+                                                              std::string note = {});
 
   const TrainSettings& settings() const { return flags_.settings; }
   Runtime& runtime() { return *runtime_; }
@@ -47,7 +49,8 @@ class TrainSession {
   std::vector<absl::Status> WriteOutputs();
 
  private:
-  TrainSession(const TrainFlags& flags, Console& console) : flags_(flags), console_(console) {}
+  TrainSession(const TrainFlags& flags, std::string note, Console& console)
+      : flags_(flags), note_(std::move(note)), console_(console) {}
   absl::Status OpenOutputs();
   absl::Status MakeRuntime();
   absl::Status MakeTrainer(const gpt::Dataset& data);
@@ -57,6 +60,7 @@ class TrainSession {
   absl::Status Resume();
 
   const TrainFlags& flags_;
+  const std::string note_;
   int steps_before_ = 0;  ///< that were done when --resume read the state
   Console& console_;
   std::unique_ptr<MemorySampler> memory_;

@@ -38,8 +38,8 @@ absl::Status Trainer::ForEachState(const StateVisitor& visit) {
   return impl_->VisitMoments(visit);
 }
 
-absl::Status Trainer::SaveState(const std::string& directory) {
-  return impl_->SaveState(directory);
+absl::Status Trainer::SaveState(const std::string& directory, std::string_view note) {
+  return impl_->SaveState(directory, note);
 }
 
 absl::Status Trainer::LoadState(const std::string& directory) {

@@ -106,9 +106,10 @@ class Trainer {
   absl::Status ForEachState(const StateVisitor& visit);
   /// Writes parameters, moments and the number of steps to `directory`, completing a pending update
   /// first; reads them into a trainer of the same configs, which goes on as if it had made the
-  /// steps. Errors: those of OffloadedOptimizer::Save and Load; Unimplemented (a Memory without a
-  /// Runtime), FailedPrecondition (saving after steps without an update).
-  absl::Status SaveState(const std::string& directory);
+  /// steps. `note`: for OffloadedOptimizer::ReadSave. Errors: those of OffloadedOptimizer::Save and
+  /// Load; Unimplemented (a Memory without a Runtime), FailedPrecondition (saving after steps
+  /// without an update).
+  absl::Status SaveState(const std::string& directory, std::string_view note = {});
   absl::Status LoadState(const std::string& directory);
   /// Only the parameters.
   absl::Status ForEachParameter(const StateVisitor& visit);

@@ -275,14 +275,14 @@ absl::StatusOr<std::vector<float>> Trainer::Impl::Logits(std::span<const std::ui
   return logits;
 }
 
-absl::Status Trainer::Impl::SaveState(const std::string& directory) {
+absl::Status Trainer::Impl::SaveState(const std::string& directory, std::string_view note) {
   if (updater_->optimizer() == nullptr) return absl::UnimplementedError("not a paged run");
   if (step_ != updates_) {
     return absl::FailedPreconditionError(fmt::format(
         "{} of {} steps made no update, which a save does not hold", step_ - updates_, step_));
   }
   GPT_RETURN_IF_ERROR(LeaveIteration());
-  return updater_->optimizer()->Save(directory);
+  return updater_->optimizer()->Save(directory, note);
 }
 
 absl::Status Trainer::Impl::LoadState(const std::string& directory) {

@@ -30,7 +30,7 @@ class Trainer::Impl {
   absl::StatusOr<StepResult> Step(UpdateTime update);
   absl::StatusOr<float> Validate();
   absl::StatusOr<std::vector<float>> Logits(std::span<const std::uint8_t> tokens);
-  absl::Status SaveState(const std::string& directory);
+  absl::Status SaveState(const std::string& directory, std::string_view note);
   absl::Status LoadState(const std::string& directory);
   absl::Status VisitParameters(const StateVisitor& visit);
   absl::Status VisitMoments(const StateVisitor& visit);

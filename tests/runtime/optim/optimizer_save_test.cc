@@ -113,15 +113,60 @@ TEST_F(OptimizerSaveTest, AnotherOptimizersFileIsRefusedAndSaysWhatDiffers) {
   options.groups = {{20000, 11}, {3000}};
   PagedModel larger(other, options);
   EXPECT_THAT(larger.optimizer().Load(directory_.path()),
-              IsStatus(kInvalid, "/groups/0/parameters/1/count is 10 in the save and 11 here"));
+              IsStatus(kInvalid, "the number of elements of \"p1\" is 10 in the save and 11 here"));
   options = UsualOptions();
   options.spec.optimizer = OptimizerKind::kLion;
   RuntimeFixture third;
   third.Start();
   PagedModel lion(third, options);
-  EXPECT_THAT(lion.optimizer().Load(directory_.path()), IsStatus(kInvalid, "optimizer"));
+  EXPECT_THAT(lion.optimizer().Load(directory_.path()),
+              IsStatus(kInvalid, "its kind is \"adamw\" in the save and \"lion\" here"));
   EXPECT_THAT(lion.optimizer().Load("/nowhere"), HasCode(absl::StatusCode::kNotFound));
   EXPECT_THAT(lion.optimizer().Save("/nowhere"), HasCode(absl::StatusCode::kNotFound));
+}
+
+TEST_F(OptimizerSaveTest, WhatDiffersIsSaidInWords) {
+  const auto difference = [this](const PagedModel::Options& options) {
+    PagedModel model(runtime_, UsualOptions());
+    EXPECT_THAT(model.optimizer().Save(directory_.path()), IsOk());
+    RuntimeFixture other;
+    other.Start();
+    PagedModel loads(other, options);
+    return std::string(loads.optimizer().Load(directory_.path()).message());
+  };
+  const auto expect = [&](const PagedModel::Options& options, const std::string& words) {
+    const std::string message = difference(options);
+    EXPECT_NE(message.find(words), std::string::npos) << message;
+    EXPECT_EQ(message.find("/groups"), std::string::npos) << message;
+  };
+  PagedModel::Options options = UsualOptions();
+  options.spec.state = StateType::kBf16;
+  expect(options, "the type of its states is \"8bit\" in the save and \"bf16\" here");
+  options = UsualOptions();
+  options.groups = {{20000, 10}};
+  expect(options, "the number of groups is 2 in the save and 1 here");
+  options.groups = {{20000}, {10, 3000}};
+  expect(options, "the number of parameters of group \"g0\" is 2 in the save and 1 here");
+}
+
+TEST_F(OptimizerSaveTest, ASaveTellsItsStepAndNoteWithoutAnOptimizer) {
+  PagedModel model(runtime_, UsualOptions());
+  ASSERT_THAT(model.Step(), IsOk());
+  ASSERT_THAT(model.optimizer().Save(directory_.path(), "of \"mine\"\n"), IsOk());
+  absl::StatusOr<OptimizerSave> save = OffloadedOptimizer::ReadSave(directory_.path());
+  ASSERT_TRUE(save.ok()) << save.status();
+  EXPECT_EQ(save->step, 1);
+  EXPECT_EQ(save->note, "of \"mine\"\n");
+  EXPECT_THAT(model.optimizer().Load(directory_.path()), IsOk());
+  ASSERT_THAT(model.optimizer().Save(directory_.path(), "\xff"), IsOk());
+  EXPECT_TRUE(OffloadedOptimizer::ReadSave(directory_.path()).ok());
+  ASSERT_THAT(model.optimizer().Save(directory_.path()), IsOk());
+  EXPECT_EQ(OffloadedOptimizer::ReadSave(directory_.path())->note, "");
+  EXPECT_THAT(OffloadedOptimizer::ReadSave("/nowhere").status(),
+              HasCode(absl::StatusCode::kNotFound));
+  std::filesystem::resize_file(file(), std::filesystem::file_size(file()) - 1);
+  EXPECT_THAT(OffloadedOptimizer::ReadSave(directory_.path()).status(),
+              HasCode(absl::StatusCode::kDataLoss));
 }
 
 TEST_F(OptimizerSaveTest, APipeInPlaceOfTheFileIsRefusedAtOnce) {

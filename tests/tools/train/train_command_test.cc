@@ -336,7 +336,7 @@ TEST_F(TrainCommandTest, SpillDirectoriesThatCannotBeTrustedAreRefused) {
 TEST_F(TrainCommandTest, APlanNeedsStepsBeforeAndAfterIt) {
   EXPECT_THAT(UserError(Words({"--set", "train.recompute=\"planned\"", "--set", "train.steps=3"})),
               HasSubstr("\"train.steps\" is 3; with \"train.recompute\" = \"planned\" it must be "
-                        "more than 3, which are made before that is decided"));
+                        "more than 3, 3 of which are made before that is decided"));
   EXPECT_THAT(UserError(Words({"--set", "train.recompute=\"some\""})), HasSubstr("\"planned\""));
 }
 

@@ -1,0 +1,70 @@
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/tools/train/train_command.h"
+
+namespace sluice::tools {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// With a save after three steps.
+class TrainResumeTest : public TrainCommandTest {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directory(state_);
+    Command command(Words({"--set", "train.steps=3", "--save-state", state_}));
+    ASSERT_EQ(command.Wait(), 0) << command.errors();
+  }
+
+  std::vector<std::string> Resumed(const std::vector<std::string>& assignments) const {
+    std::vector<std::string> more = {"--resume", state_};
+    for (const std::string& assignment : assignments) {
+      more.insert(more.end(), {"--set", assignment});
+    }
+    return Words(more);
+  }
+
+  const std::string state_ = files_ / "state";
+};
+
+TEST_F(TrainResumeTest, AnotherRunIsRefusedBeforeTheWork) {
+  EXPECT_THAT(UserError(Resumed({"train.seed=7", "train.states=\"bf16\""})),
+              AllOf(HasSubstr("sluice: --resume: " + state_ + " holds another run: "),
+                    HasSubstr("\"train.states\" is fp32 in the save and bf16 here"),
+                    HasSubstr("\"train.seed\" is 1 in the save and 7 here"),
+                    HasSubstr("go on with --set train.states=fp32 --set train.seed=1, or"),
+                    Not(HasSubstr("/groups"))));
+  const std::string other = files_.Write("other", std::string(9000, 'x') + std::string(9000, 'y'));
+  EXPECT_THAT(UserError(WordsOn(other, {"--resume", state_})), HasSubstr("the text's xxh3 is "));
+}
+
+TEST_F(TrainResumeTest, WhatTheMessageNamesGoesOn) {
+  Command command(Resumed({"train.states=fp32",
+                           "train.seed=1",
+                           "train.learning_rate=0.001",
+                           "tiers.dram.bytes=2MiB",
+                           "scheduler.policy=lru",
+                           "train.steps=4"}));
+  EXPECT_EQ(command.Wait(), 0) << command.errors();
+  EXPECT_THAT(command.output(), HasSubstr("resumed after step 3 of 4"));
+}
+
+TEST_F(TrainResumeTest, TooFewStepsToJudgeAreSaidBeforeTheWork) {
+  EXPECT_THAT(UserError(Resumed({"device.emulated.load=0.5"})),
+              HasSubstr("\"train.steps\" is 6, of which 3 are done; with \"device.emulated.load\" "
+                        "it must be more than 6, 3 of which are made before the pace is set"));
+  EXPECT_THAT(UserError(Resumed({"train.recompute=\"planned\""})),
+              HasSubstr("it must be more than 6, 3 of which are made before that is decided"));
+  Command command(Resumed({"device.emulated.load=0.5", "train.steps=7"}));
+  EXPECT_EQ(command.Wait(), 0) << command.errors();
+  EXPECT_THAT(command.output(), HasSubstr("median of 1 of 4 steps"));
+}
+
+}  // namespace
+}  // namespace sluice::tools
