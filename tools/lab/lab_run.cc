@@ -46,7 +46,7 @@ absl::StatusOr<PolicyRun> RunOnce(const RunFlags& flags,
   return PolicyRun{.policy = name, .sim = std::move(*report), .wall_s = wall.count()};
 }
 
-std::uint64_t LinkBytes(const PolicyRun& run) {
+std::uint64_t BytesMoved(const PolicyRun& run) {
   std::uint64_t bytes = 0;
   for (const sim::LinkUse& link : run.sim.links) bytes += link.in_bytes + link.out_bytes;
   return bytes;
@@ -63,7 +63,7 @@ absl::StatusOr<PolicyRun> RunPolicy(const RunFlags& flags,
   usual.objective = core::Objective::kTime;
   SLUICE_ASSIGN_OR_RETURN(PolicyRun traffic, RunOnce(flags, layout, name, nullptr));
   SLUICE_ASSIGN_OR_RETURN(PolicyRun time, RunOnce(usual, layout, name, nullptr));
-  const bool saves = LinkBytes(traffic) < LinkBytes(time);
+  const bool saves = BytesMoved(traffic) < BytesMoved(time);
   if (observer != nullptr) return RunOnce(saves ? flags : usual, layout, name, observer);
   return saves ? std::move(traffic) : std::move(time);
 }
