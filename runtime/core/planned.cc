@@ -223,10 +223,11 @@ bool Core::Impl::DropBroughtUp(TierIndex tier, const Claim& claim) {
   return false;
 }
 
-/// Whether the tier's copy is one more, of a page that is used next where it is, further up.
+/// Whether the tier's copy is one more, of a page that is used next where it is, further up, and
+/// comes back from there when that is over. One that is valid further down would not.
 bool Core::Impl::IsAboveToo(const Page& p, TierIndex tier) const {
   const bool idle = p.exists && p.content && p.copies[tier].candidate;
-  return idle && p.next_tier < tier && UseAt(p, tier) == kNever;
+  return idle && p.next_tier < tier && UseAt(p, tier) == kNever && !FreeToLeave(p, tier);
 }
 
 }  // namespace sluice::core
