@@ -37,6 +37,8 @@ struct TierPlan {
 struct PlanRequest {
   const PlanInput& input;
   const PlanStop& stop;
+  /// What is used below next stays as long as there is room, where below is less.
+  bool stays = false;
 };
 
 TierPlan PlanTier(const PlanRequest& request,
@@ -46,6 +48,7 @@ TierPlan PlanTier(const PlanRequest& request,
                   Plan plan) {
   TierPlan result{.plan = std::move(plan)};
   TierPlanner planner(request.input, tier, pace, request.stop);
+  if (request.stays) planner.LetStay();
   result.below = planner.AddTo(above, &result.plan);
   result.link_seconds = planner.LinkSeconds();
   return result;
@@ -80,6 +83,19 @@ void SortByUse(std::vector<PlannedFetch>* fetches) {
   });
 }
 
+/// All tiers, one after the other; the seconds are those of the last link.
+TierPlan PlanAll(const PlanRequest& request) {
+  const PlanInput& input = request.input;
+  TierPlan all{.plan = EmptyPlan(input.step_seconds.size())};
+  all.plan.recording = input.recording;
+  if (input.step_seconds.empty()) return all;
+  for (TierIndex tier = 0; tier < input.links.size() && !request.stop(); ++tier) {
+    all = BestPlan(request, tier, all.below, all.plan);
+  }
+  for (auto& fetches : all.plan.fetches) SortByUse(&fetches);
+  return all;
+}
+
 }  // namespace
 
 void SetStepTimes(const std::vector<StepTime>& steps, double seconds, PlanInput* input) {
@@ -103,18 +119,14 @@ Plan MakePlan(const PlanInput& input) {
 }
 
 std::optional<Plan> TryMakePlan(const PlanInput& input, const PlanStop& stop) {
-  Plan plan = EmptyPlan(input.step_seconds.size());
-  plan.recording = input.recording;
-  if (input.step_seconds.empty()) return plan;
-  std::vector<PlanSpan> spans;
-  for (TierIndex tier = 0; tier < input.links.size(); ++tier) {
-    TierPlan best = BestPlan({input, stop}, tier, spans, plan);
-    if (stop()) return std::nullopt;
-    plan = std::move(best.plan);
-    spans = std::move(best.below);
+  TierPlan plan = PlanAll({.input = input, .stop = stop, .stays = true});
+  const std::vector<double>& times = input.step_seconds;
+  // Where the last link is what binds, what leaves late makes everything wait that waits for it.
+  if (plan.link_seconds > std::accumulate(times.begin(), times.end(), 0.0)) {
+    plan = PlanAll({.input = input, .stop = stop, .stays = false});
   }
-  for (auto& fetches : plan.fetches) SortByUse(&fetches);
-  return plan;
+  if (stop()) return std::nullopt;
+  return std::move(plan.plan);
 }
 
 }  // namespace sluice::core

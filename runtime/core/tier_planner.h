@@ -42,6 +42,8 @@ class TierPlanner {
  public:
   TierPlanner(const PlanInput& input, TierIndex tier, const TierPace& pace, const PlanStop& stop);
 
+  /// What is used below next stays while there is room here, if the tier below is short.
+  void LetStay() { stays_ = true; }
   /// `above`: what the tier above sends here. Adds to the plan, and returns what goes below. What
   /// comes of it is of no use when it was told to stop.
   std::vector<PlanSpan> AddTo(const std::vector<PlanSpan>& above, Plan* plan);
@@ -88,6 +90,7 @@ class TierPlanner {
   LinkCalendar real_;
   const bool swift_;  ///< the choice sees a faster link than there is
   const PlanStop& stop_;
+  bool stays_ = false;
   std::vector<PlanGap> gaps_;
   std::vector<PlanSpan> gap_spans_;  ///< by gap
   std::vector<Down> downs_;

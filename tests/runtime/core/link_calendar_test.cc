@@ -27,6 +27,14 @@ TEST(LinkCalendarTest, InBeginsAsLateAsItCan) {
   EXPECT_EQ(calendar.InBegin(0, 8, 7), 4u);
 }
 
+TEST(LinkCalendarTest, OutBeginsAsLateAsItCan) {
+  const LinkCalendar calendar(kTenSteps, kLink);
+  EXPECT_EQ(calendar.OutBegin(0, 8, 1), 7u);
+  EXPECT_EQ(calendar.OutBegin(0, 8, 4), 7u) << "a whole step";
+  EXPECT_EQ(calendar.OutBegin(0, 8, 5), 6u);
+  EXPECT_EQ(calendar.OutBegin(6, 8, 9), 6u) << "it does not fit";
+}
+
 TEST(LinkCalendarTest, WhatDoesNotFitEndsAtTheEdges) {
   const LinkCalendar calendar(kTenSteps, kLink);
   EXPECT_EQ(calendar.OutDone(2, 4, 8), 4u);

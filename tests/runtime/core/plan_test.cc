@@ -252,5 +252,37 @@ TEST(PlanTest, AllStaysInTheMiddleThatFits) {
   EXPECT_TRUE(FetchesOf(plan, 1).empty());
 }
 
+TEST(PlanTest, WhatIsUsedBelowNextStaysAboveWhereTheMiddleIsShort) {
+  PlanInput input = EvenSteps(20, {100, 4});
+  const PageIndex a = AddItem(&input, 2, {WriteAt(0), ReadAt(10, 1)});
+  AddItem(&input, 4, {WriteAt(2, 1), Last(ReadAt(6, 1))});
+  const Plan plan = MakePlan(input);
+  ASSERT_EQ(LeavesOf(plan).size(), 1u);
+  EXPECT_EQ(LeavesOf(plan)[0].entry, (PlannedLeave{a, 2, 0}));
+  EXPECT_GE(LeavesOf(plan)[0].step, 6u) << "the middle is full until then";
+  EXPECT_LE(LeavesOf(plan)[0].step, 8u) << "it takes a step";
+  EXPECT_TRUE(LeavesOf(plan, 1).empty());
+}
+
+TEST(PlanTest, WhatIsUsedBelowNextLeavesAtOnceWhereTheLastLinkBinds) {
+  PlanInput input = EvenSteps(20, {100, 4});
+  input.links[1] = {.in_s = 50, .out_s = 50};
+  const PageIndex a = AddItem(&input, 2, {WriteAt(0), ReadAt(10, 1)});
+  AddItem(&input, 4, {WriteAt(2, 1), ReadAt(4, 1), ReadAt(6, 1)});
+  const Plan plan = MakePlan(input);
+  ASSERT_EQ(LeavesOf(plan).size(), 1u);
+  EXPECT_EQ(plan.leaves[0], (Leaves{{a, 2, 0}}));
+}
+
+TEST(PlanTest, PagesAreWrittenWhileNothingComesWhereThereIsRoom) {
+  PlanInput input = EvenSteps(20, {12});
+  const PageIndex a = AddItem(&input, 2, {WriteAt(0)});
+  AddItem(&input, 8, {ReadAt(5)});  // comes in steps 1 to 4
+  AddTemporary(&input, 12, 10, 12);
+  const Plan plan = MakePlan(input);
+  EXPECT_TRUE(plan.leaves[0].empty());
+  EXPECT_EQ(plan.leaves[4], (Leaves{{a, 2, 0}}));
+}
+
 }  // namespace
 }  // namespace sluice::core

@@ -460,6 +460,24 @@ TEST_F(PlannedTest, WhatComesTakesTheFramesOfCleanPagesThatTheirPlanHasLetGo) {
   EXPECT_TRUE(Resident(4, 1)) << "it stays until its frame is needed";
 }
 
+TEST_F(PlannedTest, WhatComesTakesTheFramesOfPagesThatHaveBeenBroughtUp) {
+  StartPlanned({7, 7, 64}, 6);
+  Ops ops;
+  for (PageIndex page = 0; page < 3; ++page) ops.push_back({Write(page, 1)});  // no more fit
+  for (PageIndex page = 0; page < 3; ++page) ops.push_back({Read(page)});
+  for (PageIndex page = 3; page < 6; ++page) ops.push_back({Write(page, 1)});
+  for (PageIndex page = 0; page < 3; ++page) ops.push_back({Read(page)});
+  RecordAndAdopt(
+      ops, {{8, {{3, 3, 1}}}, {11, {{0, 3, 0}}}}, {{2, {{0, 3, 0, 1}}}, {5, {{3, 3, 1, 1}}}});
+  Settle(ops);
+  driver().Send(BeginIteration{0});
+  RunSteps(ops, 0, 6);
+  for (PageIndex page = 0; page < 3; ++page) {
+    EXPECT_TRUE(Resident(page, 0)) << page;
+    EXPECT_TRUE(Resident(page + 3, 1)) << page + 3;
+  }
+}
+
 TEST_F(PlannedTest, KeysHavePlansOfTheirOwn) {
   StartPlanned({4, 64}, 8);
   const Ops ops = ReadsOf({0, 1, 2, 3, 4, 5, 6, 7});
