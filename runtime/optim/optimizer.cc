@@ -54,6 +54,10 @@ absl::StatusOr<StepHandle> OffloadedOptimizer::Step(const StepOptions& options) 
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->Step(options);
 }
+absl::Status OffloadedOptimizer::WaitFor(GroupId group) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->WaitFor(group);
+}
 std::int64_t OffloadedOptimizer::step() const {
   return impl_->CheckProcess().ok() ? impl_->step() : 0;
 }

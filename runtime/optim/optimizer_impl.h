@@ -45,6 +45,7 @@ class OffloadedOptimizer::Impl {
   absl::Status ResetGradient(GroupId group);
   absl::Status GradientReady(GroupId group);
   absl::StatusOr<StepHandle> Step(const StepOptions& options);
+  absl::Status WaitFor(GroupId group);
   std::int64_t step() const;
   absl::StatusOr<ParameterState> State(TensorId parameter) const;
 
@@ -94,6 +95,7 @@ class OffloadedOptimizer::Impl {
   /// Reads the group's gradients where the step needs their norm.
   void Scan(const Group& group);
   absl::Status CheckStep(const StepOptions& options) const;
+  bool StartsAtStep() const;
   void BeginStep();
   /// Those parts of the group that are not at the step yet, in the order of the sweep.
   std::vector<optim::Part> PartsLeft(const Group& group) const;

@@ -183,6 +183,23 @@ absl::StatusOr<StepHandle> OffloadedOptimizer::Impl::Step(const StepOptions& opt
   return StepHandle(state_);
 }
 
+/// Whether what is ready has not been started.
+bool OffloadedOptimizer::Impl::StartsAtStep() const {
+  const base::MutexLock lock(mutex_);
+  return NeedsAllGradients() && !running_ && !failed_ && !over_;
+}
+
+absl::Status OffloadedOptimizer::Impl::WaitFor(GroupId id) {
+  Settle();
+  SLUICE_ASSIGN_OR_RETURN(const Group* group, FindGroup(id));
+  if (!group->ready) return absl::OkStatus();
+  if (StartsAtStep()) {
+    return NotReady(
+        fmt::format("the update of group '{}' starts at Step: call that first", group->name));
+  }
+  return state_->WaitFor(id);
+}
+
 std::size_t OffloadedOptimizer::Impl::Depth() const {
   if (options_.depth > 0) return options_.depth;
   const Stats stats = runtime_.GetStats();

@@ -63,7 +63,6 @@ class StepRunner {
   struct Todo {
     Part part;
     std::uint32_t group = 0;
-    bool asked = false;
   };
   struct Totals {
     bool finite = true;

@@ -39,12 +39,6 @@ void StepState::PartDone(std::uint32_t group, const std::optional<optim::Failure
   if (--state.left == 0) changed_.NotifyAll();
 }
 
-void StepState::AllExpected() {
-  const base::MutexLock lock(mutex_);
-  for (Group& group : groups_) group.expected = true;
-  changed_.NotifyAll();
-}
-
 void StepState::Finish(const OptimizerStep& result) {
   const base::MutexLock lock(mutex_);
   result_ = result;

@@ -43,8 +43,6 @@ class StepState {
   void Expect(std::uint32_t group, std::uint64_t parts);
   /// One of the expected parts is done, or has failed.
   void PartDone(std::uint32_t group, const std::optional<optim::Failure>& failure);
-  /// All groups have their parts expected: each is updated once none is left.
-  void AllExpected();
   /// The step is over. Its first failure counts more than `result`.
   void Finish(const OptimizerStep& result);
   void Fail(const absl::Status& status);

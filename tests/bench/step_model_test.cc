@@ -69,11 +69,11 @@ TEST(StepModelTest, AStepMovesWhatDoesNotFit) {
   ASSERT_THAT((*model)->Measure(), IsOk());
   const auto sample = (*model)->Measure();
   ASSERT_THAT(sample, IsOk());
-  // 10 of 12 MiB each way, and not much more than all of it.
+  // 10 of 12 MiB each way. A busy machine reads some of it twice, ahead of its time.
   EXPECT_GT(sample->read_bytes, 9.5 * kMiBytes);
-  EXPECT_LT(sample->read_bytes, 13 * kMiBytes);
+  EXPECT_LT(sample->read_bytes, 18 * kMiBytes);
   EXPECT_GT(sample->written_bytes, 9.5 * kMiBytes);
-  EXPECT_LT(sample->written_bytes, 13 * kMiBytes);
+  EXPECT_LT(sample->written_bytes, 18 * kMiBytes);
   EXPECT_GT(sample->compute_seconds, 0);
   EXPECT_LT(sample->compute_seconds + sample->wait_seconds, sample->seconds);
   EXPECT_DOUBLE_EQ(sample->wait_read_seconds + sample->wait_write_seconds, sample->wait_seconds);

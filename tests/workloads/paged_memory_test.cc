@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "sluice/runtime.h"
+#include "sluice/schedule.h"
 #include "tests/support/temp_directory.h"
 #include "tests/workloads/gpt_fixture.h"
 #include "workloads/gpt/footprint.h"
@@ -219,6 +221,39 @@ TEST_F(PagedMemoryTest, MicroBatchesMatchRamBitForBit) {
     EXPECT_EQ(MakeSteps(**paged, 4, UpdateTime::kDeferred),
               MakeSteps(**in_ram, 4, UpdateTime::kNow));
     EXPECT_EQ(StateOf(**paged), StateOf(**in_ram));
+  }
+}
+
+/// The matrices of layers that the recorded schedule of a first step updates.
+std::set<std::string> UpdatedLayers(Runtime& runtime) {
+  const auto schedule = runtime.RecordedSchedule("train.first");
+  EXPECT_TRUE(schedule.ok()) << schedule.status();
+  std::set<std::string> layers;
+  for (const ScheduleOp& op : schedule.ok() ? schedule->ops : std::vector<ScheduleOp>()) {
+    if (op.lane != "optimizer") continue;
+    layers.insert(op.name.substr(0, op.name.rfind('.')));
+  }
+  return layers;
+}
+
+TEST_F(PagedMemoryTest, WithoutClippingTheUpperHalfIsUpdatedWithinTheBackward) {
+  for (const double clip : {0.0, 0.5}) {
+    TrainConfig train = TinyTrain();
+    train.clip_norm = clip;
+    const Dataset data = TinyDataset(train);
+    const auto runtime = Runtime::Create(Options(12));
+    ASSERT_TRUE(runtime.ok()) << runtime.status();
+    PagedMemory memory(**runtime);
+    auto trainer = Trainer::Create(DeepModel(), train, data, memory);
+    ASSERT_TRUE(trainer.ok()) << trainer.status();
+    MakeSteps(**trainer, 2, UpdateTime::kDeferred);
+    std::set<std::string> expected;
+    for (int layer = 4; layer < 8 && clip == 0; ++layer) {
+      for (const char* matrix : {"qkv", "out", "fc", "proj"}) {
+        expected.insert("update.l" + std::to_string(layer) + "." + matrix + ".weight");
+      }
+    }
+    EXPECT_EQ(UpdatedLayers(**runtime), expected);
   }
 }
 

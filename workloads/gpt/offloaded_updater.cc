@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "sluice/optimizer.h"
 #include "workloads/gpt/status.h"
 #include "workloads/gpt/update_groups.h"
@@ -50,6 +51,21 @@ class OffloadedUpdater : public Updater {
     return FindMoments();
   }
 
+  absl::Status GradientsReady(int layer, double learning_rate) override {
+    // Clipping needs the norm of all gradients first.
+    if (parts_.train.clip_norm > 0) return absl::OkStatus();
+    // The lower half is left to the next forward, so that either has its share. Which half does not
+    // depend on speed: an iteration with other ops than the one before would have no plan.
+    const auto layers = static_cast<int>(parts_.parameters.layers.size());
+    if (layer < layers / 2) return absl::OkStatus();
+    return BeginGroup(OfLayer(layer), learning_rate);
+  }
+  absl::Status FinishBegun() override {
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      if (begun_[i]) GPT_RETURN_IF_ERROR(Timed([&] { return optimizer_->WaitFor(groups_[i]); }));
+    }
+    return absl::OkStatus();
+  }
   void Add(const Update& update) override { update_ = update; }
   bool pending() const override { return update_.has_value(); }
   OffloadedOptimizer* optimizer() override { return optimizer_.get(); }
@@ -57,10 +73,8 @@ class OffloadedUpdater : public Updater {
   absl::Status Start() override {
     if (!update_ || step_) return absl::OkStatus();
     for (std::size_t i = 0; i < groups_.size(); ++i) {
-      rates_[i].learning_rate = update_->learning_rate;
-      GPT_RETURN_IF_ERROR(optimizer_->SetRates(groups_[i], rates_[i]));
+      if (!begun_[i]) GPT_RETURN_IF_ERROR(BeginGroup(i, update_->learning_rate));
     }
-    for (const GroupId group : groups_) GPT_RETURN_IF_ERROR(optimizer_->GradientReady(group));
     StepOptions options;
     if (parts_.train.clip_norm > 0) options.gradient_norm = update_->gradient_norm;
     GPT_ASSIGN_OR_RETURN(step_, optimizer_->Step(options));
@@ -70,37 +84,45 @@ class OffloadedUpdater : public Updater {
   absl::Status Advance(int layer, int group) override {
     if (!step_ || group != 0) return absl::OkStatus();
     if (layer == kEmbedding) GPT_RETURN_IF_ERROR(WaitFor(groups_[0]));
-    return WaitFor(groups_[static_cast<std::size_t>(layer + 2)]);
+    return WaitFor(groups_[OfLayer(layer)]);
   }
 
   absl::Status Complete() override {
     if (!update_) return absl::OkStatus();
     GPT_RETURN_IF_ERROR(parts_.memory.Flush());
     GPT_RETURN_IF_ERROR(Start());
-    const auto begin = std::chrono::steady_clock::now();
-    const absl::Status done = step_->Wait().status();
-    CountStall(begin);
-    GPT_RETURN_IF_ERROR(done);
+    GPT_RETURN_IF_ERROR(Timed([&] { return step_->Wait().status(); }));
     step_.reset();
     update_.reset();
+    begun_.assign(groups_.size(), false);
     return absl::OkStatus();
   }
 
   double stall_seconds() const override { return stall_seconds_; }
 
  private:
+  /// Index of the group of the layer's matrices; of the vectors for kEmbedding.
+  static std::size_t OfLayer(int layer) { return static_cast<std::size_t>(layer + 2); }
+
+  absl::Status BeginGroup(std::size_t index, double learning_rate) {
+    rates_[index].learning_rate = learning_rate;
+    GPT_RETURN_IF_ERROR(optimizer_->SetRates(groups_[index], rates_[index]));
+    begun_[index] = true;
+    return optimizer_->GradientReady(groups_[index]);
+  }
+
   absl::Status WaitFor(GroupId group) {
     // What the memory has asked for runs meanwhile, and holds no pages that the update waits for.
     if (!step_->Ready(group)) GPT_RETURN_IF_ERROR(parts_.memory.Flush());
-    const auto begin = std::chrono::steady_clock::now();
-    absl::Status done = step_->WaitFor(group);
-    CountStall(begin);
-    return done;
+    return Timed([&] { return step_->WaitFor(group); });
   }
 
-  void CountStall(std::chrono::steady_clock::time_point begin) {
+  absl::Status Timed(absl::FunctionRef<absl::Status()> wait) {
+    const auto begin = std::chrono::steady_clock::now();
+    absl::Status done = wait();
     const std::chrono::duration<double> stalled = std::chrono::steady_clock::now() - begin;
     stall_seconds_ += stalled.count();
+    return done;
   }
 
   absl::Status AddGroup(const UpdateGroup& group) {
@@ -112,6 +134,7 @@ class OffloadedUpdater : public Updater {
     GPT_ASSIGN_OR_RETURN(const GroupId id, optimizer_->AddGroup(options));
     groups_.push_back(id);
     rates_.push_back(options.rates);
+    begun_.push_back(false);
     for (const std::size_t i : group.parameters) {
       // Vectors share pages, and a discard acts on whole pages only.
       GPT_RETURN_IF_ERROR(optimizer_->BindGradient(
@@ -138,6 +161,7 @@ class OffloadedUpdater : public Updater {
   std::vector<GroupId> groups_;  ///< embedding, vectors, then layer by layer
   /// Those of the configuration, whatever a state that was loaded says.
   std::vector<GroupRates> rates_;
+  std::vector<bool> begun_;  ///< the update of these has, though update_ may be to come
   double stall_seconds_ = 0;
   std::optional<Update> update_;
   std::optional<StepHandle> step_;  ///< of update_, once that has started

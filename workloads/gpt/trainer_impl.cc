@@ -155,11 +155,18 @@ absl::Status Trainer::Impl::RunBackward(const BatchPointer& batch) {
     for (int group = 0; group < ops_.groups(); ++group) {
       GPT_RETURN_IF_ERROR(RunGroupBackward(layer, group));
     }
+    GPT_RETURN_IF_ERROR(LayerIsDone(layer + 1));
   }
   for (int group = 0; group < ops_.groups(); ++group) {
     GPT_RETURN_IF_ERROR(Run(ops_.EmbedBackward(batch, group)));
   }
-  return absl::OkStatus();
+  return LayerIsDone(0);
+}
+
+absl::Status Trainer::Impl::LayerIsDone(int layer) {
+  const bool complete = defers_update_ && state_.micro + 1 == train_.micro_batches;
+  if (!broken_.ok() || !complete || layer == model_.layers) return broken_;
+  return Note(updater_->GradientsReady(layer, LearningRate()));
 }
 
 absl::Status Trainer::Impl::RunMicroBatches() {
@@ -216,8 +223,10 @@ absl::StatusOr<StepResult> Trainer::Impl::Step(UpdateTime update) {
   step_keys_.insert(key);
   state_.loss_sum = 0;
   state_.drops_gradients = update == UpdateTime::kNever;
+  defers_update_ = update == UpdateTime::kDeferred;
   if (updater_->pending()) GPT_RETURN_IF_ERROR(Note(updater_->Start()));
   GPT_RETURN_IF_ERROR(RunMicroBatches());
+  GPT_RETURN_IF_ERROR(Note(updater_->FinishBegun()));
   const double rate = LearningRate();
   const double norm = GradientNorm();
   if (update != UpdateTime::kNever) updater_->Add({++updates_, rate, norm});

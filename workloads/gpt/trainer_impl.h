@@ -55,6 +55,9 @@ class Trainer::Impl {
   absl::Status RunForward(const BatchPointer& batch, Pass pass);
   absl::Status RunGroupForward(int layer, int group, Pass pass);
   absl::Status RunBackward(const BatchPointer& batch);
+  /// Tells the updater that the layer's gradients are complete, if they are with this micro-batch.
+  /// REQUIRES: an op was given to Run after those of the layer, so they have run.
+  absl::Status LayerIsDone(int layer);
   absl::Status RunGroupRecompute(int layer, int group);
   absl::Status RunGroupBackward(int layer, int group);
   absl::Status RunMicroBatches();
@@ -87,6 +90,8 @@ class Trainer::Impl {
   const ModelOps ops_;
   std::unique_ptr<Updater> updater_;
   absl::Status broken_;
+  /// The update may start before the step ends.
+  bool defers_update_ = false;
   int step_ = 0;
   std::int64_t updates_ = 0;
   RecomputeChoice recompute_;

@@ -37,6 +37,13 @@ class Updater {
  public:
   virtual ~Updater() = default;
 
+  /// A layer's matrices have all their gradients for the next Add, whose learning rate will be this
+  /// one: whoever needs nothing else to update them may begin. REQUIRES: !pending().
+  virtual absl::Status GradientsReady(int /*layer*/, double /*learning_rate*/) {
+    return absl::OkStatus();
+  }
+  /// Updates that GradientsReady has begun are over.
+  virtual absl::Status FinishBegun() { return absl::OkStatus(); }
   /// There is one that is not done. REQUIRES: !pending().
   virtual void Add(const Update& update) = 0;
   virtual bool pending() const = 0;

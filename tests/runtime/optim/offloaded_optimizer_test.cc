@@ -264,6 +264,43 @@ TEST_F(OffloadedOptimizerTest, AGroupMayBeUsedBeforeTheOthersAreUpdated) {
   ExpectSame(model);
 }
 
+TEST_F(OffloadedOptimizerTest, AGroupIsUpdatedWhileOthersHaveNoGradientsYet) {
+  runtime_.Start();
+  PagedModel model(runtime_, {.groups = kGroups});
+  OffloadedOptimizer& optimizer = model.optimizer();
+  const auto step_of = [&](std::size_t i) { return optimizer.State(model.parameter(i))->step; };
+  EXPECT_THAT(optimizer.WaitFor(model.group(1)), IsOk());
+  ASSERT_THAT(optimizer.GradientReady(model.group(1)), IsOk());
+  ASSERT_THAT(optimizer.WaitFor(model.group(1)), IsOk());
+  EXPECT_EQ(step_of(3), 1);
+  EXPECT_THAT(optimizer.WaitFor(model.group(0)), IsOk());
+  EXPECT_EQ(step_of(0), 0);
+  for (const std::size_t g : {0u, 2u}) {
+    ASSERT_THAT(optimizer.GradientReady(model.group(g)), IsOk());
+  }
+  ASSERT_THAT(optimizer.Step().value().Wait(), IsOk());
+  EXPECT_THAT(optimizer.WaitFor(model.group(2)), IsOk());
+  EXPECT_EQ(step_of(0), 1);
+  EXPECT_THAT(optimizer.WaitFor(GroupId{9}), HasCode(absl::StatusCode::kInvalidArgument));
+  model.ReferenceStep(1);
+  ExpectSame(model);
+}
+
+TEST_F(OffloadedOptimizerTest, WhatStartsAtStepIsNotWaitedForBefore) {
+  runtime_.Start();
+  PagedModel model(runtime_, {.groups = {{5000}}, .optimizer = {.clip_norm = 1}});
+  OffloadedOptimizer& optimizer = model.optimizer();
+  for (int step = 1; step <= 20; ++step) {
+    ASSERT_THAT(optimizer.GradientReady(model.group(0)), IsOk());
+    EXPECT_THAT(optimizer.WaitFor(model.group(0)),
+                IsStatus(absl::StatusCode::kFailedPrecondition, "starts at Step"));
+    ASSERT_THAT(optimizer.Step(), IsOk());
+    // Whether it is over or not.
+    ASSERT_THAT(optimizer.WaitFor(model.group(0)), IsOk());
+    while (optimizer.step() < step) std::this_thread::yield();
+  }
+}
+
 TEST_F(OffloadedOptimizerTest, RatesMayChangeBetweenSteps) {
   runtime_.Start();
   PagedModel model(runtime_, {.groups = {{5000}}});

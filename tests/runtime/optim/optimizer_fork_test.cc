@@ -67,13 +67,14 @@ class OptimizerForkTest : public ::testing::Test {
     refused(optimizer_->ResetGradient(group_), "ResetGradient");
     refused(optimizer_->GradientReady(group_), "GradientReady");
     refused(optimizer_->Step().status(), "Step");
+    refused(optimizer_->WaitFor(group_), "WaitFor");
     refused(optimizer_->State(parameter_).status(), "State");
     refused(optimizer_->Save("/"), "Save");
     refused(optimizer_->Load("/"), "Load");
     if (optimizer_->step() != 0) wrong += "step; ";
     if (!handle->Ready() || !handle->Ready(group_)) wrong += "Ready; ";
     refused(handle->Wait().status(), "Wait");
-    refused(handle->WaitFor(group_), "WaitFor");
+    refused(handle->WaitFor(group_), "WaitFor of the handle");
     handle.reset();
     optimizer_.reset();
     runtime_.Stop();
