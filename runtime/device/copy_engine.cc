@@ -3,13 +3,13 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/check.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "base/worker_pool.h"
+#include "runtime/device/page_copy.h"
 
 namespace sluice::device {
 namespace {
@@ -87,7 +87,7 @@ void CopyEngine::Run() {
     completed.clear();
     if (started.empty()) continue;
     Copy& copy = started.front();
-    std::memcpy(copy.target.data(), copy.source.data(), copy.source.size());
+    CopyPage(copy.target, copy.source);
     base::MutexLock lock(mutex_);
     landing_.push_back(std::move(copy));
     started.clear();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <functional>
 #include <latch>
 #include <memory>
@@ -15,6 +14,7 @@
 #include "base/thread.h"
 #include "base/worker_pool.h"
 #include "numa/arena.h"
+#include "runtime/device/page_copy.h"
 
 namespace sluice::device {
 namespace {
@@ -36,7 +36,7 @@ class PlainLoop {
     const std::uint64_t page_bytes = source_.page_bytes();
     std::uint32_t page = 0;
     do {
-      std::memcpy(target_.Frame(page).data(), source_.Frame(page).data(), page_bytes);
+      CopyPage(target_.Frame(page), source_.Frame(page));
       bytes_ += page_bytes;
       page = (page + 1) % source_.frame_count();
     } while (!stop);
