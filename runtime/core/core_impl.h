@@ -179,7 +179,8 @@ class Core::Impl {
   std::optional<FrameIndex> TakeTransit(TierIndex tier, Direction direction, PageIndex index);
   FrameIndex TransitFrames(TierIndex tier) const;
   FrameIndex TransitReserve(TierIndex tier) const;
-  void GiveFrame(TierIndex tier, FrameIndex frame, const Page& p);
+  FrameIndex TakeFrameFor(TierIndex tier, PageIndex index);
+  void GiveFrame(TierIndex tier, FrameIndex frame, Page& p);
   void DropCopy(PageIndex index, TierIndex tier, Departure departure = Departure::kOther);
   void DropStale(PageIndex index);
   void DropHeld(PageIndex index);

@@ -175,8 +175,7 @@ std::optional<FrameIndex> Core::Impl::TakeBelow(TierIndex tier,
     DropCopy(index, tier);
     Recheck(index);
     if (state.pool.free_count() > TransitReserve(tier)) {
-      ++state.by_kind[static_cast<std::size_t>(page(index).kind)];
-      return state.pool.Take(index);
+      return TakeFrameFor(tier, index);
     }
   }
   const bool replaces = copy.state == CopyState::kValid && copy.doomed && copy.readers == 0;

@@ -24,8 +24,7 @@ std::optional<FrameIndex> Core::Impl::TakeFrame(TierIndex tier, const Claim& cla
   const bool overtakes = state.starved && claim.arrival > state.starved_arrival;
   if (overtakes) NoteShortage(tier, claim);
   if (!overtakes && EnsureRoom(tier, claim) && !NeededByHead(tier, claim)) {
-    ++state.by_kind[static_cast<std::size_t>(page(claim.page).kind)];
-    return state.pool.Take(claim.page);
+    return TakeFrameFor(tier, claim.page);
   }
   state.starved = true;
   state.starved_arrival = std::min(state.starved_arrival, claim.arrival);
@@ -73,12 +72,20 @@ std::optional<FrameIndex> Core::Impl::TakeTransit(TierIndex tier,
   PageCopy& copy = page(index).copies[tier];
   copy.transit = true;
   copy.transit_direction = direction;
-  ++state.by_kind[static_cast<std::size_t>(page(index).kind)];
-  return state.pool.Take(index);
+  return TakeFrameFor(tier, index);
 }
 
-void Core::Impl::GiveFrame(TierIndex tier, FrameIndex frame, const Page& p) {
+/// Where the page was before, if that is still free: it may be mapped there already.
+FrameIndex Core::Impl::TakeFrameFor(TierIndex tier, PageIndex index) {
+  const Page& p = page(index);
   TierState& state = tiers_[tier];
+  ++state.by_kind[static_cast<std::size_t>(p.kind)];
+  return state.pool.Take(index, tier == last_tier() ? kNoFrame : p.was_in[tier]);
+}
+
+void Core::Impl::GiveFrame(TierIndex tier, FrameIndex frame, Page& p) {
+  TierState& state = tiers_[tier];
+  p.was_in[tier] = frame;
   state.pool.Give(frame);
   --state.by_kind[static_cast<std::size_t>(p.kind)];
   if (state.starved) pump_again_ = true;

@@ -109,6 +109,9 @@ void CoreThread::Perform(const core::PagesFreed& action) {
 
 void CoreThread::Perform(core::FramesReserved& action) {
   const auto found = reservations_.find(action.reservation);
+  for (const core::FrameIndex frame : action.frames) {
+    parts_.mover->TakeFrame(found->second.tier, frame, core::kNoPage);
+  }
   found->second.reply.set_value(FrameGrant{action.reservation, std::move(action.frames)});
   reservations_.erase(found);
 }

@@ -56,7 +56,8 @@ struct DataMover::CopyJob {
   LinkMeter::Clock::time_point begun;
 };
 
-DataMover::DataMover(Parts parts) : parts_(std::move(parts)) {
+DataMover::DataMover(Parts parts)
+    : parts_(std::move(parts)), page_mapper_({.tiers = parts_.tiers, .logger = parts_.logger}) {
   for (core::TierIndex link = 0; link + 1 < parts_.tiers->size(); ++link) {
     const std::string name = parts_.tiers->LinkName(link);
     tracks_[link] = {name + " in", name + " out"};
@@ -69,7 +70,17 @@ void DataMover::ReportFailure(core::TaskNumber task, core::FailureKind kind, abs
   parts_.mailbox->Post(Completion{task, kind, std::move(cause)});
 }
 
+void DataMover::TakeFrame(core::TierIndex tier, core::FrameIndex frame, PageIndex page) {
+  if (!parts_.tiers->is_store(tier)) PostUnmap(page_mapper_.Displace(tier, frame, page));
+}
+
+void DataMover::PostUnmap(std::optional<Place> place) {
+  if (!place) return;
+  parts_.mapper->Post([this, place = *std::move(place)] { page_mapper_.Unmap(place); });
+}
+
 void DataMover::Copy(const core::StartCopy& order, const SegmentPtr& segment) {
+  TakeFrame(order.target, order.target_frame, order.page);
   CopyJob job{order, segment, parts_.meters->Of(LinkOf(order), DirectionOf(order)).Begin()};
   Submit(order, *segment, [this, job = std::move(job)](const absl::Status& status) {
     FinishCopy(job, status);
@@ -130,8 +141,9 @@ void DataMover::Arrived(core::TaskNumber task, const Place& place, bool map) {
 }
 
 void DataMover::PostMap(core::TaskNumber task, const Place& place) {
+  if (page_mapper_.Reuse(place)) return Report(task);
   parts_.mapper->Post([this, task, place] {
-    if (absl::Status status = MapNow(place); !status.ok()) {
+    if (absl::Status status = page_mapper_.Map(place); !status.ok()) {
       ReportFailure(task, core::FailureKind::kTargetFailed, std::move(status));
     } else {
       Report(task);
@@ -139,25 +151,8 @@ void DataMover::PostMap(core::TaskNumber task, const Place& place) {
   });
 }
 
-absl::Status DataMover::MapNow(const Place& place) {
-  MemoryTier& memory = *parts_.tiers->memory(place.tier);
-  // A plan may ask for a mapping before any request for this segment did.
-  SLUICE_RETURN_IF_ERROR(place.segment->EnsureRange(place.tier, memory).status());
-  return memory.Map(
-      place.segment->range(place.tier), place.segment->PageWithin(place.page), place.frame);
-}
-
-void DataMover::UnmapNow(const Place& place) {
-  MemoryTier& memory = *parts_.tiers->memory(place.tier);
-  const absl::Status status =
-      memory.Unmap(place.segment->range(place.tier), place.segment->PageWithin(place.page));
-  if (status.ok()) return;
-  parts_.logger->Warning(fmt::format("a page of tensor '{}' stays mapped after its eviction: {}",
-                                     place.segment->NameAt(place.page),
-                                     base::ToStd(status.message())));
-}
-
 bool DataMover::Fill(const core::StartFill& order, const SegmentPtr& segment) {
+  TakeFrame(order.tier, order.frame, order.page);
   const Place place{segment, order.page, order.tier, order.frame};
   if (order.kind == core::FillKind::kUndefined) {
     if (!order.map) return true;
@@ -197,8 +192,7 @@ void DataMover::Drop(const core::DropFrame& order, const SegmentPtr& segment) {
   if (parts_.tiers->is_store(order.tier)) {
     parts_.tiers->store()->Forget(order.frame);
   } else if (order.mapped) {
-    parts_.mapper->Post(
-        [this, place = Place{segment, order.page, order.tier, order.frame}] { UnmapNow(place); });
+    PostUnmap(page_mapper_.Leave({segment, order.page, order.tier, order.frame}));
   }
 }
 
@@ -206,12 +200,12 @@ void DataMover::Resize(core::TierIndex tier,
                        core::FrameIndex frames,
                        absl::AnyInvocable<void(absl::Status)> done) {
   parts_.mapper->Post([this, tier, frames, done = std::move(done)]() mutable {
-    done(parts_.tiers->memory(tier)->Resize(frames));
+    done(page_mapper_.Resize(tier, frames));
   });
 }
 
 void DataMover::Retire(SegmentPtr segment) {
-  parts_.mapper->Post([segment = std::move(segment)]() mutable { segment.reset(); });
+  parts_.mapper->Post([this, segment = std::move(segment)] { page_mapper_.Retire(*segment); });
 }
 
 }  // namespace sluice::engine

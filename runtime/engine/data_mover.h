@@ -12,6 +12,7 @@
 #include "runtime/engine/link_meters.h"
 #include "runtime/engine/logger.h"
 #include "runtime/engine/mailbox.h"
+#include "runtime/engine/page_mapper.h"
 #include "runtime/engine/segment.h"
 #include "runtime/engine/serial_executor.h"
 #include "runtime/engine/tier_set.h"
@@ -46,6 +47,9 @@ class DataMover {
   bool Fill(const core::StartFill& order, const SegmentPtr& segment);
   void Map(const core::StartMap& order, const SegmentPtr& segment);
   void Drop(const core::DropFrame& order, const SegmentPtr& segment);
+  /// The frame is the page's from now on, or, with kNoPage, whose it was reserved for. Copy and
+  /// Fill say so themselves.
+  void TakeFrame(core::TierIndex tier, core::FrameIndex frame, PageIndex page);
   /// Gives a tier's frames from `frames` on back to the system (or takes them again) once every
   /// mapping change asked for before is done, then calls `done` on the mapper thread.
   void Resize(core::TierIndex tier,
@@ -57,12 +61,6 @@ class DataMover {
  private:
   struct CopyJob;
   struct FillJob;
-  struct Place {
-    SegmentPtr segment;
-    PageIndex page = 0;
-    core::TierIndex tier = 0;
-    core::FrameIndex frame = 0;
-  };
 
   void Submit(const core::StartCopy& order, const Segment& segment, io::DoneFn done);
   void FinishCopy(const CopyJob& job, const absl::Status& status);
@@ -71,14 +69,14 @@ class DataMover {
   void FillNow(FillJob job);
   void Arrived(core::TaskNumber task, const Place& place, bool map);
   void PostMap(core::TaskNumber task, const Place& place);
-  absl::Status MapNow(const Place& place);
-  void UnmapNow(const Place& place);
+  void PostUnmap(std::optional<Place> place);
   void Report(core::TaskNumber task);
   void ReportFailure(core::TaskNumber task, core::FailureKind kind, absl::Status cause);
 
   const Parts parts_;
   std::array<std::array<std::string, 2>, core::kTiersMax - 1> tracks_;
   const base::Backoff backoff_;
+  PageMapper page_mapper_;
   base::Timer timer_{"sluice-retry"};
 };
 

@@ -7,6 +7,7 @@
 #include "fmt/format.h"
 #include "sluice/tier.h"
 #include "tools/median.h"
+#include "tools/train/steps.h"
 
 namespace sluice::tools {
 namespace {
@@ -131,11 +132,13 @@ double BoundSeconds(const RunReport& report) {
 std::optional<UpdateCost> CompareUpdates(const RunReport& report) {
   std::map<gpt::StepKind, std::vector<double>> seconds;
   std::map<gpt::StepKind, int> blocks;
+  int alike = 0;
   for (std::size_t i = 1; i < report.steps.size(); ++i) {
     const StepRecord& step = report.steps[i];
-    if (step.kind != report.steps[i - 1].kind) {
-      ++blocks[step.kind];
-    } else if (blocks[step.kind] > 1) {
+    const bool begins = step.kind != report.steps[i - 1].kind;
+    alike = begins ? 0 : alike + 1;
+    if (begins) ++blocks[step.kind];
+    if (alike >= kComparedSteps / 2 - 1 && blocks[step.kind] > 1) {
       seconds[step.kind].push_back(step.seconds);
     }
   }

@@ -124,8 +124,8 @@ double OverlapEfficiency(const RunReport& report);
 LinkBytes BytesPerStep(const RunReport& report, const std::string& link);
 /// The largest of the links' bounds.
 double BoundSeconds(const RunReport& report);
-/// Steps like the ones before them: whose kind is that of the step before, and of whose kind there
-/// were some blocks earlier. Nothing when one of both kinds has none.
+/// The second half of each block of kComparedSteps, but of the first block of each kind. Nothing
+/// when one of both kinds has none.
 std::optional<UpdateCost> CompareUpdates(const RunReport& report);
 /// What most of a step is, as one sentence.
 std::string WhatBinds(const RunReport& report);

@@ -77,7 +77,7 @@ absl::Status CheckStateFlags(const Arguments& arguments, const TrainFlags& flags
 }
 
 absl::Status CheckCompareUpdates(const TrainFlags& flags) {
-  constexpr int kStepsMin = 4 * kBlockSteps;
+  constexpr int kStepsMin = 4 * kComparedSteps;
   if (!flags.compare_updates) return absl::OkStatus();
   if (flags.verify || flags.settings.train.optimizer == gpt::OptimizerChoice::kNone) {
     return absl::InvalidArgumentError(
@@ -89,12 +89,12 @@ absl::Status CheckCompareUpdates(const TrainFlags& flags) {
         "--compare-updates makes steps without updates, which no state holds: leave out "
         "--save-state and --resume");
   }
-  if (flags.settings.train.val_every < kBlockSteps) {
+  if (flags.settings.train.val_every < kComparedSteps) {
     return absl::InvalidArgumentError(
         fmt::format("--compare-updates: \"train.val_every\" is {}; validations come between the "
                     "steps that are compared, at least {} are needed",
                     flags.settings.train.val_every,
-                    kBlockSteps));
+                    kComparedSteps));
   }
   if (flags.settings.train.steps >= kStepsMin) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -145,7 +145,7 @@ const std::vector<FlagSpec>& TrainFlagSpecs() {
       {"--text", FlagShape::kList, "FILE", "what to train on; default: this project's own files"},
       {"--set", FlagShape::kRepeated, "KEY=VALUE", "overrides a key of the configuration"},
       {"--verify", FlagShape::kSwitch, "", "compares with the same run in RAM, bit for bit"},
-      {"--compare-updates", FlagShape::kSwitch, "", "every other block of 5 steps makes no update"},
+      {"--compare-updates", FlagShape::kSwitch, "", "every other block of 10 steps makes no update"},
       {"--record", FlagShape::kValue, "FILE", "writes the recorded schedules (JSON lines)"},
       {"--trace", FlagShape::kValue, "FILE", "writes a timeline for Perfetto"},
       {"--save", FlagShape::kValue, "FILE", "writes the model (safetensors)"},

@@ -113,7 +113,7 @@ absl::Status TrainRun::MakeStep() {
 
 gpt::UpdateTime TrainRun::NextUpdate() const {
   const gpt::Trainer& trainer = parts_.session.trainer();
-  const bool skips = parts_.compares_updates && trainer.step() / kBlockSteps % 2 != 0;
+  const bool skips = parts_.compares_updates && trainer.step() / kComparedSteps % 2 != 0;
   return skips ? gpt::UpdateTime::kNever
                : UpdateTimeOfNext(trainer, parts_.session.settings().train);
 }

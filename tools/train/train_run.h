@@ -25,7 +25,7 @@ class TrainRun {
     Verifier* verifier = nullptr;  ///< may be null
     Console& console;
     const InterruptWatch& watch;
-    /// Every other block of kBlockSteps makes no updates.
+    /// Every other block of kComparedSteps makes no updates.
     bool compares_updates = false;
   };
   explicit TrainRun(const Parts& parts);

@@ -48,6 +48,26 @@ TEST_F(PagingTest, CleanPageIsDroppedWithoutACopy) {
   EXPECT_EQ(drops[0].tier, 0);
 }
 
+TEST_F(PagingTest, APageThatComesBackTakesItsOldFrameIfThatIsFree) {
+  Start({.frames = {4, 16, 64}, .policy = "lru"});
+  Create(8, 2);
+  RunOp({Write(5, 1)});
+  RunOp({Write(6, 1)});
+  const auto frame_of = [](const std::vector<Action>& actions) {
+    const auto copies = Select<StartCopy>(actions);
+    return copies.size() == 1 ? copies[0].target_frame : kNoFrame;
+  };
+  const FrameIndex first = frame_of(RunOp({Mapped(Read(5))}));
+  RunOp({Write(5, 1)});  // the copy above is dropped, its frame is free for the shortest time
+  EXPECT_EQ(frame_of(RunOp({Mapped(Read(5))})), first);
+  RunOp({Write(5, 1)});
+  for (PageIndex other = 0; other < 4; ++other) RunOp({Write(other)});
+  RunOp({Write(0, 1)});  // another one is free
+  const FrameIndex second = frame_of(RunOp({Mapped(Read(5))}));
+  EXPECT_NE(second, kNoFrame);
+  EXPECT_NE(second, first);
+}
+
 TEST_F(PagingTest, FilePageIsDroppedAndReadAgain) {
   StartTwoTiers(1, 16);
   Create({.segment = 9, .first_page = 0, .pages = 2, .lowest = 1, .file_home = true});

@@ -100,7 +100,7 @@ TEST_F(TrainCommandTest, WhatUpdatesAddIsSaid) {
   Command command(Words({"--compare-updates",
                          "--json",
                          "--set",
-                         "train.steps=20",
+                         "train.steps=40",
                          "--set",
                          "train.micro_batches=2",
                          "--set",
@@ -112,7 +112,7 @@ TEST_F(TrainCommandTest, WhatUpdatesAddIsSaid) {
   EXPECT_GT(update["added"], -1);
   EXPECT_THAT(UserError(Words({"--compare-updates"})), HasSubstr("train.val_every"));
   EXPECT_THAT(UserError(Words({"--compare-updates", "--set", "train.val_every=100"})),
-              HasSubstr("at least 20"));
+              HasSubstr("at least 40"));
   EXPECT_THAT(UserError(Words({"--compare-updates", "--save-state", files_ / "."})),
               HasSubstr("leave out --save-state"));
   EXPECT_THAT(UserError(Words({"--compare-updates", "--verify"})), HasSubstr("leave out --verify"));
