@@ -180,7 +180,7 @@ class Core::Impl {
   FrameIndex TransitFrames(TierIndex tier) const;
   FrameIndex TransitReserve(TierIndex tier) const;
   FrameIndex TakeFrameFor(TierIndex tier, PageIndex index);
-  void GiveFrame(TierIndex tier, FrameIndex frame, Page& p);
+  void GiveFrame(TierIndex tier, FrameIndex frame, const Page& p);
   void DropCopy(PageIndex index, TierIndex tier, Departure departure = Departure::kOther);
   void DropStale(PageIndex index);
   void DropHeld(PageIndex index);

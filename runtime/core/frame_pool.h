@@ -9,7 +9,7 @@
 
 namespace sluice::core {
 
-/// The frames of one tier: those that are free below a movable limit, in a queue. O(1) but for
+/// The frames of one tier: those that are free below a movable limit, in a list. O(1) but for
 /// SetLimit.
 class FramePool {
  public:
@@ -26,12 +26,14 @@ class FramePool {
   PageIndex owner(FrameIndex frame) const { return owner_[frame]; }
   bool in_use(FrameIndex frame) const { return in_use_[frame]; }
 
-  /// `preferred` if it is free, else the frame that has been free for longest, which is the least
-  /// likely to be preferred by another page. REQUIRES: free_count() > 0. `page` may be kNoPage (a
-  /// reservation).
+  /// `preferred` if it is free; else the frame that has been free for longest, which hardly anybody
+  /// prefers. Who prefers none gets the one that was given last, as that may be in a cache.
+  /// REQUIRES: free_count() > 0. `page` may be kNoPage (a reservation).
   FrameIndex Take(PageIndex page, FrameIndex preferred = kNoFrame) {
     SLUICE_CHECK(free_ > 0, "I1: a frame is taken only when one is free");
-    const FrameIndex frame = IsFree(preferred) ? preferred : links_[end()].next;
+    const Links ends = links_[end()];
+    const FrameIndex other = preferred == kNoFrame ? ends.previous : ends.next;
+    const FrameIndex frame = IsFree(preferred) ? preferred : other;
     Unlink(frame);
     owner_[frame] = page;
     in_use_[frame] = true;
@@ -52,8 +54,8 @@ class FramePool {
     limit_ = limit;
     free_ = 0;
     links_[end()] = {end(), end()};
-    for (FrameIndex i = 0; i < limit; ++i) {
-      if (!in_use_[i]) Append(i);
+    for (FrameIndex i = limit; i > 0; --i) {
+      if (!in_use_[i - 1]) Append(i - 1);
     }
   }
 

@@ -75,17 +75,16 @@ std::optional<FrameIndex> Core::Impl::TakeTransit(TierIndex tier,
   return TakeFrameFor(tier, index);
 }
 
-/// Where the page was before, if that is still free: it may be mapped there already.
+/// Where the page was mapped before, if that is still free: it may be so still.
 FrameIndex Core::Impl::TakeFrameFor(TierIndex tier, PageIndex index) {
   const Page& p = page(index);
   TierState& state = tiers_[tier];
   ++state.by_kind[static_cast<std::size_t>(p.kind)];
-  return state.pool.Take(index, tier == last_tier() ? kNoFrame : p.was_in[tier]);
+  return state.pool.Take(index, p.was_mapped_to[tier]);
 }
 
-void Core::Impl::GiveFrame(TierIndex tier, FrameIndex frame, Page& p) {
+void Core::Impl::GiveFrame(TierIndex tier, FrameIndex frame, const Page& p) {
   TierState& state = tiers_[tier];
-  p.was_in[tier] = frame;
   state.pool.Give(frame);
   --state.by_kind[static_cast<std::size_t>(p.kind)];
   if (state.starved) pump_again_ = true;
@@ -118,6 +117,7 @@ void Core::Impl::DropCopy(PageIndex index, TierIndex tier, Departure departure) 
     std::erase(transits_, index);
   }
   Emit(DropFrame{index, tier, copy.frame, copy.mapped});
+  if (copy.mapped) p.was_mapped_to[tier] = copy.frame;
   GiveFrame(tier, copy.frame, p);
   copy = PageCopy{};
   // A prefetch that has lost what it brought, or that nobody takes further up.

@@ -97,8 +97,8 @@ struct Page {
   std::uint32_t tasks = 0;  ///< in flight, of any kind
   std::uint64_t generation = 0;
   std::array<PageCopy, kTiersMax> copies;
-  /// The frame of its last copy that left each tier.
-  std::array<FrameIndex, kTiersMax> was_in = NoFrames();
+  /// The frame that its last mapped copy left in each tier.
+  std::array<FrameIndex, kTiersMax> was_mapped_to = NoFrames();
   /// Attempts in a row that did not bring it to (or map it in) each tier.
   std::array<std::uint8_t, kTiersMax> bring_failures{};
   /// The last tier's slot of an older generation, kept until a newer one is acknowledged.

@@ -3,32 +3,32 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <deque>
 #include <random>
 #include <vector>
 
 namespace sluice::core {
 namespace {
 
-TEST(FramePoolTest, TheOneThatIsPreferredElseTheOneThatIsFreeForLongest) {
+TEST(FramePoolTest, WhatIsPreferredElseWhatIsFreeForLongestElseWhatWasGivenLast) {
   FramePool pool(4);
   EXPECT_EQ(pool.Take(10), 0u);
   EXPECT_EQ(pool.Take(11, 2), 2u);
-  EXPECT_EQ(pool.Take(12, 2), 1u);
-  EXPECT_EQ(pool.Take(13), 3u);
+  EXPECT_EQ(pool.Take(12, 2), 3u);
+  EXPECT_EQ(pool.Take(13), 1u);
   EXPECT_EQ(pool.free_count(), 0u);
   for (const FrameIndex frame : {2u, 0u, 3u}) pool.Give(frame);
-  EXPECT_EQ(pool.Take(14, 3), 3u);
-  EXPECT_EQ(pool.Take(15), 2u);
-  EXPECT_EQ(pool.Take(16), 0u);
-  EXPECT_EQ(pool.owner(2), 15u);
+  EXPECT_EQ(pool.Take(14, 0), 0u);
+  EXPECT_EQ(pool.Take(15), 3u);
+  pool.Give(3);
+  EXPECT_EQ(pool.Take(16, 0), 2u);
+  EXPECT_EQ(pool.owner(2), 16u);
 }
 
 TEST(FramePoolTest, WhatIsBeyondTheLimitIsNotPreferred) {
   FramePool pool(4);
   pool.SetLimit(2);
-  EXPECT_EQ(pool.Take(1, 3), 0u);
-  EXPECT_EQ(pool.Take(2, kNoFrame), 1u);
+  EXPECT_EQ(pool.Take(1, 3), 1u);
+  EXPECT_EQ(pool.Take(2, kNoFrame), 0u);
   pool.SetLimit(4);
   EXPECT_EQ(pool.Take(3, 3), 3u);
   pool.SetLimit(2);
@@ -38,11 +38,11 @@ TEST(FramePoolTest, WhatIsBeyondTheLimitIsNotPreferred) {
   EXPECT_EQ(pool.free_count(), 2u);
 }
 
-/// A queue that is searched.
+/// A stack that is searched.
 struct PlainPool {
   FrameIndex Take(FrameIndex preferred) {
     auto found = std::find(free.begin(), free.end(), preferred);
-    if (found == free.end()) found = free.begin();
+    if (found == free.end()) found = preferred == kNoFrame ? free.end() - 1 : free.begin();
     const FrameIndex frame = *found;
     free.erase(found);
     used.push_back(frame);
@@ -55,17 +55,17 @@ struct PlainPool {
   void SetLimit(FrameIndex frames) {
     limit = frames;
     free.clear();
-    for (FrameIndex i = 0; i < frames; ++i) {
-      if (std::find(used.begin(), used.end(), i) == used.end()) free.push_back(i);
+    for (FrameIndex i = frames; i > 0; --i) {
+      if (std::find(used.begin(), used.end(), i - 1) == used.end()) free.push_back(i - 1);
     }
   }
 
   FrameIndex limit = 0;
-  std::deque<FrameIndex> free;
+  std::vector<FrameIndex> free;
   std::vector<FrameIndex> used;
 };
 
-TEST(FramePoolTest, DoesWhatAPlainQueueDoes) {
+TEST(FramePoolTest, DoesWhatAPlainStackDoes) {
   constexpr unsigned kSeed = 17;
   SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
   std::minstd_rand generator(kSeed);
