@@ -252,8 +252,8 @@ class OffloadedOptimizer {
   /// scale that is not positive and finite, or is not 1 while updates start early; no norm with
   /// norm_given, or a norm without it).
   absl::StatusOr<StepHandle> Step(const StepOptions& options = {});
-  /// Blocks until no update of the group is under way: until what GradientReady has started is over,
-  /// for whoever has no StepHandle yet. Errors: FailedPrecondition (with clip_norm or
+  /// Blocks until no update of the group is under way: until what GradientReady has started is
+  /// over, for whoever has no StepHandle yet. Errors: FailedPrecondition (with clip_norm or
   /// skip_not_finite: what is ready starts at Step), those of StepHandle::WaitFor.
   absl::Status WaitFor(GroupId group);
   /// Steps done.

@@ -49,7 +49,8 @@ class FramePool {
     if (frame < limit_) Append(frame);
   }
 
-  /// Frames at or above the limit are not handed out; those in use stay so until given.
+  /// Frames at or above the limit are not handed out; those in use stay so until given. How long a
+  /// frame has been free is forgotten.
   void SetLimit(FrameIndex limit) {
     limit_ = limit;
     free_ = 0;

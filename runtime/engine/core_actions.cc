@@ -103,7 +103,7 @@ void CoreThread::Perform(const core::SegmentRefused& action) {
 void CoreThread::Perform(const core::PagesFreed& action) {
   const PageRun run{action.first_page, action.pages};
   for (PageIndex page = run.first; page < run.first + run.pages; ++page) faults_.ForgetPage(page);
-  parts_.mover->Retire(owners_.Remove(run));
+  parts_.mover->Retire(owners_.Remove(run), run);
   parts_.table->OnPagesFreed(run);
 }
 

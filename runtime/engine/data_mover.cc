@@ -71,12 +71,12 @@ void DataMover::ReportFailure(core::TaskNumber task, core::FailureKind kind, abs
 }
 
 void DataMover::TakeFrame(core::TierIndex tier, core::FrameIndex frame, PageIndex page) {
-  if (!parts_.tiers->is_store(tier)) PostUnmap(page_mapper_.Displace(tier, frame, page));
+  if (parts_.tiers->is_store(tier)) return;
+  page_mapper_.Displace(tier, frame, page, [this](Place place) { PostUnmap(std::move(place)); });
 }
 
-void DataMover::PostUnmap(std::optional<Place> place) {
-  if (!place) return;
-  parts_.mapper->Post([this, place = *std::move(place)] { page_mapper_.Unmap(place); });
+void DataMover::PostUnmap(Place place) {
+  parts_.mapper->Post([this, place = std::move(place)] { page_mapper_.Unmap(place); });
 }
 
 void DataMover::Copy(const core::StartCopy& order, const SegmentPtr& segment) {
@@ -192,7 +192,8 @@ void DataMover::Drop(const core::DropFrame& order, const SegmentPtr& segment) {
   if (parts_.tiers->is_store(order.tier)) {
     parts_.tiers->store()->Forget(order.frame);
   } else if (order.mapped) {
-    PostUnmap(page_mapper_.Leave({segment, order.page, order.tier, order.frame}));
+    page_mapper_.Leave({segment, order.page, order.tier, order.frame},
+                       [this](Place place) { PostUnmap(std::move(place)); });
   }
 }
 
@@ -204,8 +205,9 @@ void DataMover::Resize(core::TierIndex tier,
   });
 }
 
-void DataMover::Retire(SegmentPtr segment) {
-  parts_.mapper->Post([this, segment = std::move(segment)] { page_mapper_.Retire(*segment); });
+void DataMover::Retire(SegmentPtr segment, const PageRun& run) {
+  page_mapper_.Forget(run, [this](Place place) { PostUnmap(std::move(place)); });
+  parts_.mapper->Post([segment = std::move(segment)]() mutable { segment.reset(); });
 }
 
 }  // namespace sluice::engine

@@ -55,8 +55,9 @@ class DataMover {
   void Resize(core::TierIndex tier,
               core::FrameIndex frames,
               absl::AnyInvocable<void(absl::Status)> done);
-  /// Lets the segment's addresses go once nothing is mapped under them.
-  void Retire(SegmentPtr segment);
+  /// The pages were freed: unmaps them, then lets the segment go, and with its last pages its
+  /// addresses. REQUIRES: their indices are nobody else's yet.
+  void Retire(SegmentPtr segment, const PageRun& run);
 
  private:
   struct CopyJob;
@@ -69,7 +70,7 @@ class DataMover {
   void FillNow(FillJob job);
   void Arrived(core::TaskNumber task, const Place& place, bool map);
   void PostMap(core::TaskNumber task, const Place& place);
-  void PostUnmap(std::optional<Place> place);
+  void PostUnmap(Place place);
   void Report(core::TaskNumber task);
   void ReportFailure(core::TaskNumber task, core::FailureKind kind, absl::Status cause);
 

@@ -11,14 +11,13 @@
 
 namespace sluice::engine {
 
-std::optional<Place> PageMapper::Leave(const Place& place) {
+void PageMapper::Leave(const Place& place, PostUnmap post) {
   const base::MutexLock lock(mutex_);
   const auto kept = kept_.insert(kept_.end(), place);
   const bool new_page = by_page_.emplace(Key{place.tier, place.page}, kept).second;
   const bool new_frame = by_frame_.emplace(Key{place.tier, place.frame}, kept).second;
   SLUICE_CHECK(new_page && new_frame, "a page and a frame have one mapping that is kept");
-  if (kept_.size() <= options_.kept_max) return std::nullopt;
-  return Take(kept_.begin());
+  if (kept_.size() > options_.kept_max) post(Take(kept_.begin()));
 }
 
 bool PageMapper::Reuse(const Place& place) {
@@ -29,30 +28,43 @@ bool PageMapper::Reuse(const Place& place) {
   return Take(found->second).frame == place.frame;
 }
 
-std::optional<Place> PageMapper::Displace(core::TierIndex tier,
-                                          core::FrameIndex frame,
-                                          PageIndex page) {
+void PageMapper::Displace(core::TierIndex tier,
+                          core::FrameIndex frame,
+                          PageIndex page,
+                          PostUnmap post) {
   const base::MutexLock lock(mutex_);
   const auto found = by_frame_.find(Key{tier, frame});
-  if (found == by_frame_.end() || found->second->page == page) return std::nullopt;
-  return Take(found->second);
+  if (found != by_frame_.end() && found->second->page != page) post(Take(found->second));
+}
+
+void PageMapper::Forget(const PageRun& run, PostUnmap post) {
+  const base::MutexLock lock(mutex_);
+  for (core::TierIndex tier = 0; tier < options_.tiers->size() && !kept_.empty(); ++tier) {
+    for (PageIndex page = run.first; page < run.first + run.pages; ++page) {
+      const auto found = by_page_.find(Key{tier, page});
+      if (found != by_page_.end()) post(Take(found->second));
+    }
+  }
 }
 
 absl::Status PageMapper::Map(const Place& place) {
-  absl::Status status = MapNow(place);
+  MemoryTier& memory = *options_.tiers->memory(place.tier);
+  // A plan may ask for a mapping before any request for this segment did.
+  SLUICE_RETURN_IF_ERROR(place.segment->EnsureRange(place.tier, memory).status());
+  absl::Status status = MapFrame(place);
   if (status.ok()) return status;
   // The process may have as many mappings as it can.
   const Kept all = TakeIf([](const Place&) { return true; });
   for (const Place& kept : all) Unmap(kept);
-  return all.empty() ? status : MapNow(place);
+  if (!all.empty()) status = MapFrame(place);
+  // What was to be mapped over must not stay.
+  if (!status.ok()) Unmap(place);
+  return status;
 }
 
-absl::Status PageMapper::MapNow(const Place& place) {
-  MemoryTier& memory = *options_.tiers->memory(place.tier);
-  // A plan may ask for a mapping before any request for this segment did.
-  SLUICE_RETURN_IF_ERROR(place.segment->EnsureRange(place.tier, memory).status());
-  return memory.Map(
-      place.segment->range(place.tier), place.segment->PageWithin(place.page), place.frame);
+absl::Status PageMapper::MapFrame(const Place& place) {
+  return options_.tiers->memory(place.tier)
+      ->Map(place.segment->range(place.tier), place.segment->PageWithin(place.page), place.frame);
 }
 
 void PageMapper::Unmap(const Place& place) {
@@ -70,10 +82,6 @@ absl::Status PageMapper::Resize(core::TierIndex tier, core::FrameIndex frames) {
       TakeIf([&](const Place& place) { return place.tier == tier && place.frame >= frames; });
   for (const Place& place : gone) Unmap(place);
   return options_.tiers->memory(tier)->Resize(frames);
-}
-
-void PageMapper::Retire(const Segment& segment) {
-  TakeIf([&](const Place& place) { return place.segment.get() == &segment; });
 }
 
 PageMapper::Kept PageMapper::TakeIf(absl::FunctionRef<bool(const Place&)> goes) {

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <list>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -12,6 +11,7 @@
 #include "base/mutex.h"
 #include "runtime/engine/logger.h"
 #include "runtime/engine/segment.h"
+#include "runtime/engine/tensor_table.h"
 #include "runtime/engine/tier_set.h"
 
 namespace sluice::engine {
@@ -26,9 +26,8 @@ struct Place {
 
 /// Maps frames under the addresses of tensors. The mapping of a page that has left its frame is
 /// kept until another page takes that: who comes back first is mapped already, which saves two
-/// changes of the page table that every processor has to hear of. Threads: Leave, Reuse and
-/// Displace any; the rest the mapper's, on which what Leave and Displace give is unmapped before
-/// any later Map.
+/// changes of the page table that every processor has to hear of. Threads: Leave, Displace and
+/// Forget the core's, Reuse any, the rest the mapper's.
 class PageMapper {
  public:
   struct Options {
@@ -39,27 +38,31 @@ class PageMapper {
   };
   explicit PageMapper(const Options& options) : options_(options) {}
 
-  /// The page is not there any more. Returns what is to be unmapped, if anything.
-  std::optional<Place> Leave(const Place& place);
+  /// Has a place unmapped on the mapper thread after all that was posted there before. Called under
+  /// a lock: who is told by Reuse to Map then posts that later.
+  using PostUnmap = absl::FunctionRef<void(Place)>;
+
+  /// The page is not there any more.
+  void Leave(const Place& place, PostUnmap post);
   /// The page is there again, and is to be mapped. True: it is so already, else Map has to follow.
   bool Reuse(const Place& place);
-  /// A page takes the frame. Returns what is to be unmapped, if anything.
-  std::optional<Place> Displace(core::TierIndex tier, core::FrameIndex frame, PageIndex page);
+  /// A page takes the frame.
+  void Displace(core::TierIndex tier, core::FrameIndex frame, PageIndex page, PostUnmap post);
+  /// The pages are nowhere any more, and their indices may become those of others.
+  void Forget(const PageRun& run, PostUnmap post);
 
-  /// Errors: those of MemoryTier::ReserveRange and Map.
+  /// Errors: those of MemoryTier::ReserveRange and Map; then nothing is mapped there.
   absl::Status Map(const Place& place);
   void Unmap(const Place& place);
   /// Gives frames from `frames` on back to the system, or takes them again.
   absl::Status Resize(core::TierIndex tier, core::FrameIndex frames);
-  /// Forgets the segment, none of whose pages is anywhere.
-  void Retire(const Segment& segment);
 
  private:
   using Kept = std::list<Place>;
   using Key = std::pair<core::TierIndex, std::uint32_t>;  ///< a page or a frame of a tier
   using Index = absl::flat_hash_map<Key, Kept::iterator>;
 
-  absl::Status MapNow(const Place& place);
+  absl::Status MapFrame(const Place& place);
   /// Takes out those for which `goes` is true.
   Kept TakeIf(absl::FunctionRef<bool(const Place&)> goes);
   Place Take(Kept::iterator kept) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -131,15 +131,15 @@ double BoundSeconds(const RunReport& report) {
 
 std::optional<UpdateCost> CompareUpdates(const RunReport& report) {
   std::map<gpt::StepKind, std::vector<double>> seconds;
-  std::map<gpt::StepKind, int> blocks;
-  int alike = 0;
+  const auto skips = [&](std::size_t i) { return report.steps[i].kind == gpt::StepKind::kNone; };
+  int block = 0;
+  int in_block = 0;
   for (std::size_t i = 1; i < report.steps.size(); ++i) {
-    const StepRecord& step = report.steps[i];
-    const bool begins = step.kind != report.steps[i - 1].kind;
-    alike = begins ? 0 : alike + 1;
-    if (begins) ++blocks[step.kind];
-    if (alike >= kComparedSteps / 2 - 1 && blocks[step.kind] > 1) {
-      seconds[step.kind].push_back(step.seconds);
+    const bool begins = skips(i) != skips(i - 1);
+    in_block = begins ? 0 : in_block + 1;
+    if (begins) ++block;
+    if (block >= 2 && in_block >= kComparedSteps / 2) {
+      seconds[report.steps[i].kind].push_back(report.steps[i].seconds);
     }
   }
   const std::vector<double>& with = seconds[gpt::StepKind::kUsual];

@@ -24,12 +24,13 @@ enum class UpdateTime : std::uint8_t {
   kNow,  ///< at the end of the step
   /// During the next step's forward, layer by layer, just before the parameters are needed, so that
   /// what the update moves hides behind compute. Whatever else needs the parameters completes it.
+  /// Without clipping an OffloadedOptimizer updates the upper half of the layers in the backward.
   kDeferred,
   /// Not at all: the gradients are dropped, and the parameters stay as they are.
   kNever,
 };
 
-/// By the updates that run within a step.
+/// By the updates that run within a step, of layers whose update is deferred to the next.
 enum class StepKind : std::uint8_t {
   kUsual,  ///< that of the step before within the forward, none at the end
   kFirst,  ///< none

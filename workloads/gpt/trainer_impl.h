@@ -16,7 +16,8 @@
 namespace sluice::gpt {
 
 /// The order of the ops: forward layer by layer, backward in reverse, each group by group, and that
-/// for one micro-batch after another. A deferred update runs within the next forward.
+/// for one micro-batch after another. A deferred update runs within the next forward, or begins
+/// in the backward.
 class Trainer::Impl {
  public:
   Impl(const ModelConfig& model, const TrainConfig& train, const Dataset& data, Memory& memory);

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -78,7 +77,15 @@ class PageMapperTest : public ::testing::Test {
     return {segment_, segment_->parts().first_page + static_cast<PageIndex>(page), 0, frame};
   }
 
-  std::vector<std::string> calls_;
+  void Leave(const Place& place) {
+    mapper_.Leave(place, [this](const Place& gone) { posted_.push_back(gone.page); });
+  }
+  void Displace(core::FrameIndex frame, PageIndex page) {
+    mapper_.Displace(0, frame, page, [this](const Place& gone) { posted_.push_back(gone.page); });
+  }
+
+  std::vector<std::string> calls_;  ///< of the memory
+  std::vector<PageIndex> posted_;   ///< to be unmapped
   ListingMemory* memory_ = nullptr;
   TierSet tiers_;
   TensorTable table_{kMappedPage};
@@ -89,90 +96,83 @@ class PageMapperTest : public ::testing::Test {
 
 TEST_F(PageMapperTest, WhoComesBackToItsFrameIsThere) {
   EXPECT_FALSE(mapper_.Reuse(At(1, 5)));
-  EXPECT_EQ(mapper_.Leave(At(1, 5)), std::nullopt);
+  Leave(At(1, 5));
   EXPECT_FALSE(mapper_.Reuse(At(2, 5)));
-  EXPECT_EQ(mapper_.Displace(0, 5, At(1, 5).page), std::nullopt);
-  EXPECT_EQ(mapper_.Displace(0, 6, At(2, 6).page), std::nullopt);
+  Displace(5, At(1, 5).page);
+  Displace(6, At(2, 6).page);
   EXPECT_TRUE(mapper_.Reuse(At(1, 5)));
   EXPECT_FALSE(mapper_.Reuse(At(1, 5)));  // once
-  EXPECT_THAT(calls_, IsEmpty());
+  EXPECT_THAT(posted_, IsEmpty());
 }
 
 TEST_F(PageMapperTest, WhoComesToAnotherFrameIsMappedOver) {
-  mapper_.Leave(At(1, 5));
+  Leave(At(1, 5));
   EXPECT_FALSE(mapper_.Reuse(At(1, 6)));
   // It is mapped by now, or will be: nobody may unmap it any more.
-  EXPECT_EQ(mapper_.Displace(0, 5, At(2, 5).page), std::nullopt);
+  Displace(5, At(2, 5).page);
+  EXPECT_THAT(posted_, IsEmpty());
   EXPECT_FALSE(mapper_.Reuse(At(1, 5)));
-  mapper_.Leave(At(1, 6));
+  Leave(At(1, 6));
   EXPECT_TRUE(mapper_.Reuse(At(1, 6)));
 }
 
 TEST_F(PageMapperTest, WhoTakesTheFrameDisplacesTheMapping) {
-  ASSERT_THAT(mapper_.Map(At(1, 5)), IsOk());
-  mapper_.Leave(At(1, 5));
-  const std::optional<Place> displaced = mapper_.Displace(0, 5, At(2, 5).page);
-  ASSERT_TRUE(displaced.has_value());
-  EXPECT_EQ(displaced->page, At(1, 5).page);
-  mapper_.Unmap(*displaced);
-  EXPECT_THAT(calls_, ElementsAre("map 1 to 5", "unmap 1"));
+  Leave(At(1, 5));
+  Displace(5, At(2, 5).page);
+  EXPECT_THAT(posted_, ElementsAre(At(1, 5).page));
   EXPECT_FALSE(mapper_.Reuse(At(1, 5)));
-  mapper_.Leave(At(3, 5));
-  EXPECT_TRUE(mapper_.Displace(0, 5, core::kNoPage).has_value());
+  Leave(At(3, 5));
+  Displace(5, core::kNoPage);
+  EXPECT_THAT(posted_, ElementsAre(At(1, 5).page, At(3, 5).page));
 }
 
 TEST_F(PageMapperTest, TheOldestGoesBeyondTheLimit) {
-  for (const std::uint64_t page : {1, 2, 3}) {
-    EXPECT_EQ(mapper_.Leave(At(page, static_cast<core::FrameIndex>(page))), std::nullopt);
-  }
-  const std::optional<Place> oldest = mapper_.Leave(At(4, 4));
-  ASSERT_TRUE(oldest.has_value());
-  EXPECT_EQ(oldest->page, At(1, 1).page);
+  for (const core::FrameIndex i : {1, 2, 3}) Leave(At(i, i));
+  EXPECT_THAT(posted_, IsEmpty());
+  Leave(At(4, 4));
+  EXPECT_THAT(posted_, ElementsAre(At(1, 1).page));
   EXPECT_FALSE(mapper_.Reuse(At(1, 1)));
   EXPECT_TRUE(mapper_.Reuse(At(2, 2)));
 }
 
+TEST_F(PageMapperTest, PagesThatAreFreedAreUnmappedAndTheOthersOfTheSegmentStay) {
+  for (const core::FrameIndex i : {1, 2, 3}) Leave(At(i, i));
+  mapper_.Forget({At(2, 0).page, 2}, [this](const Place& place) { posted_.push_back(place.page); });
+  EXPECT_THAT(posted_, ElementsAre(At(2, 2).page, At(3, 3).page));
+  EXPECT_FALSE(mapper_.Reuse(At(2, 2)));
+  EXPECT_TRUE(mapper_.Reuse(At(1, 1)));
+}
+
 TEST_F(PageMapperTest, WhereNothingMoreCanBeMappedTheOldOnesGo) {
-  for (const std::uint64_t page : {1, 2}) {
-    const Place place = At(page, static_cast<core::FrameIndex>(page));
-    ASSERT_THAT(mapper_.Map(place), IsOk());
-    mapper_.Leave(place);
+  for (const core::FrameIndex i : {1, 2}) {
+    ASSERT_THAT(mapper_.Map(At(i, i)), IsOk());
+    Leave(At(i, i));
   }
   calls_.clear();
   memory_->failures = 1;
   EXPECT_THAT(mapper_.Map(At(3, 6)), IsOk());
   EXPECT_THAT(calls_, ElementsAre("map 3 to 6", "unmap 1", "unmap 2", "map 3 to 6"));
   EXPECT_FALSE(mapper_.Reuse(At(1, 1)));
+}
+
+TEST_F(PageMapperTest, WhatCannotBeMappedOverIsUnmapped) {
+  ASSERT_THAT(mapper_.Map(At(4, 6)), IsOk());
   calls_.clear();
   memory_->failures = 1;
   EXPECT_FALSE(mapper_.Map(At(4, 7)).ok());
-  EXPECT_THAT(calls_, ElementsAre("map 4 to 7"));
+  EXPECT_THAT(calls_, ElementsAre("map 4 to 7", "unmap 4"));
 }
 
 TEST_F(PageMapperTest, NothingIsMappedToFramesThatAreGivenBack) {
-  for (const std::uint64_t page : {1, 2, 3}) {
-    ASSERT_THAT(mapper_.Map(At(page, static_cast<core::FrameIndex>(page))), IsOk());
-    mapper_.Leave(At(page, static_cast<core::FrameIndex>(page)));
+  for (const core::FrameIndex i : {1, 2, 3}) {
+    ASSERT_THAT(mapper_.Map(At(i, i)), IsOk());
+    Leave(At(i, i));
   }
   calls_.clear();
   EXPECT_THAT(mapper_.Resize(0, 2), IsOk());
   EXPECT_THAT(calls_, ElementsAre("unmap 2", "unmap 3", "resize 2"));
   EXPECT_FALSE(mapper_.Reuse(At(2, 2)));
   EXPECT_TRUE(mapper_.Reuse(At(1, 1)));
-}
-
-TEST_F(PageMapperTest, ARetiredSegmentIsForgotten) {
-  ASSERT_THAT(mapper_.Map(At(1, 5)), IsOk());
-  mapper_.Leave(At(1, 5));
-  const Place other{MakeSegment(), 1000, 0, 6};
-  mapper_.Leave(other);
-  const std::weak_ptr<const Segment> gone = segment_;
-  mapper_.Retire(*segment_);
-  EXPECT_FALSE(mapper_.Reuse(At(1, 5)));
-  EXPECT_TRUE(mapper_.Reuse(other));
-  table_.Abandon(*segment_);
-  segment_.reset();
-  EXPECT_TRUE(gone.expired());
 }
 
 }  // namespace

@@ -137,6 +137,25 @@ TEST(RoundTripTest, AddressesOfEvictedPagesAreInaccessible) {
   }
 }
 
+TEST(RoundTripTest, TensorsThatTakeThePlaceOfFreedOnesAreMapped) {
+  RuntimeFixture runtime;
+  runtime.Start();
+  const TensorId stays = runtime.Make("stays", 3 * kPage);
+  for (int round = 0; round < 300; ++round) {
+    const auto bytes = Pattern(static_cast<std::uint64_t>(round), kPage);
+    const TensorId tensor = runtime.Make("short-lived", kPage);
+    const TierId tier = round % 2 == 0 ? kHbm0 : kDram0;
+    auto lease = runtime.Acquire({.tensor = tensor, .mode = AccessMode::kOverwrite, .tier = tier});
+    ASSERT_THAT(lease, IsOk());
+    std::copy(bytes.begin(), bytes.end(), lease->Contiguous().begin());
+    lease->Release();
+    EXPECT_EQ(runtime.Read(tensor, tier), bytes);
+    ASSERT_THAT(runtime->Free(tensor), IsOk());
+    // Keeps the mapper busy now and then.
+    if (round % 7 == 0) runtime.Write(stays, Pattern(1, 3 * kPage), 0, tier);
+  }
+}
+
 TEST(RoundTripTest, ContiguousAndSpansAreTheSameBytes) {
   RuntimeFixture runtime;
   runtime.Start();

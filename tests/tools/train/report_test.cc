@@ -86,8 +86,8 @@ TEST(RunReportTest, UpdatesAreComparedOnceABlockHasSettled) {
   std::optional<UpdateCost> cost = CompareUpdates(report);
   ASSERT_TRUE(cost.has_value());
   EXPECT_NEAR(cost->with_seconds, 2.507, 1e-9);
-  EXPECT_NEAR(cost->without_seconds, 2.007, 0.01);
-  EXPECT_NEAR(cost->added, 0.25, 0.01);
+  EXPECT_NEAR(cost->without_seconds, 2.007, 1e-9);
+  EXPECT_NEAR(cost->added, 2.507 / 2.007 - 1, 1e-9);
   report.bounds["dram-nvme"] = {.bytes = {}, .seconds = 2.4};
   cost = CompareUpdates(report);
   EXPECT_NEAR(cost->added, 2.507 / 2.4 - 1, 1e-9);
