@@ -136,8 +136,8 @@ void RuntimeState::Shutdown() {
   core_thread_->Join();  // no task is in flight any more
   planner_.reset();      // a plan that is being made is given up
   mapper_.reset();       // mappings that were on their way are made or unmade
-  core_thread_.reset();  // and with it the last segments and their addresses
-  mover_.reset();
+  core_thread_.reset();
+  mover_.reset();  // and with both the last segments and their addresses
   backends_.reset();
   waits_->CloseSink();  // threads that waited for tickets may still be on their way out
   health_.NoteDead("the runtime has shut down");

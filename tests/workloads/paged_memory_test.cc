@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "sluice/runtime.h"
@@ -255,6 +258,41 @@ TEST_F(PagedMemoryTest, WithoutClippingTheUpperHalfIsUpdatedWithinTheBackward) {
     }
     EXPECT_EQ(UpdatedLayers(**runtime), expected);
   }
+}
+
+TensorId TensorOf(Runtime& runtime, const std::string& name) {
+  for (TensorId id{0}; id.value < 1000; ++id.value) {
+    const auto found = runtime.NameOfTensor(id);
+    if (found.ok() && *found == name) return id;
+  }
+  ADD_FAILURE() << "no tensor " << name;
+  return {};
+}
+
+TEST_F(PagedMemoryTest, AStepWaitsForTheUpdatesThatHaveBegunInItsBackward) {
+  TrainConfig train = TinyTrain();
+  train.clip_norm = 0;
+  const Dataset data = TinyDataset(train);
+  const auto runtime = Runtime::Create(Options(24));
+  ASSERT_TRUE(runtime.ok()) << runtime.status();
+  PagedMemory memory(**runtime);
+  auto trainer = Trainer::Create(DeepModel(), train, data, memory);
+  ASSERT_TRUE(trainer.ok()) << trainer.status();
+  Op op = (*runtime)->BeginOp({.name = "holds"});
+  // The update of layer 7 has to wait for it; the backward only reads.
+  const sluice::Access access{
+      .tensor = TensorOf(**runtime, "l7.out.weight"), .tier = kDram0, .contiguous = false};
+  absl::StatusOr<std::vector<Lease>> leases = op.AcquireAll({&access, 1}).Take();
+  ASSERT_TRUE(leases.ok()) << leases.status();
+  std::atomic<bool> released = false;
+  std::thread releases([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    released = true;
+    leases->clear();
+  });
+  MakeSteps(**trainer, 1, UpdateTime::kDeferred);
+  EXPECT_TRUE(released);
+  releases.join();
 }
 
 TEST_F(PagedMemoryTest, ASavedRunGoesOnWithTheBitsOfOneThatNeverStopped) {
