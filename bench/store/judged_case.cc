@@ -24,10 +24,31 @@ std::vector<double> Each(const std::vector<Round>& rounds, const Value& value) {
   return values;
 }
 
+/// A plain loop that runs beside the store.
+struct LoopRounds {
+  const char* name;
+  PageUse use;
+  std::vector<Round> rounds;
+  std::vector<double> cpu;  ///< seconds per GiB
+};
+
+std::vector<LoopRounds> LoopsBeside(const Session& session, const Case& which) {
+  std::vector<LoopRounds> loops;
+  if (which.engine != StoreEngine::kIoUring || which.pattern != Pattern::kRandom) return loops;
+  if (session.fio_has_huge_pages() && which.page_bytes == 2 << 20) {
+    loops.push_back({.name = "plain-loop", .use = PageUse::kNone});
+  }
+  if (which.direction == Direction::kRead) {
+    loops.push_back({.name = "plain-loop-reading", .use = PageUse::kReadOnce});
+  }
+  return loops;
+}
+
 /// What the rounds of one case share.
 class JudgedRun {
  public:
-  JudgedRun(const Session& session, const Load& load) : session_(session), load_(load) {}
+  JudgedRun(const Session& session, const Load& load)
+      : session_(session), load_(load), loops_(LoopsBeside(session, load.which)) {}
 
   absl::Status Start() {
     SLUICE_ASSIGN_OR_RETURN(side_, StoreSide::Create(session_.files(), load_, Pages::kHuge));
@@ -37,12 +58,8 @@ class JudgedRun {
   JudgedResult Result() const;
 
  private:
-  bool ComparesLoops() const {
-    return session_.fio_has_huge_pages() && load_.which.engine == StoreEngine::kIoUring &&
-           load_.which.pattern == Pattern::kRandom && load_.which.page_bytes == 2 << 20;
-  }
   absl::StatusOr<double> RunCeiling();
-  absl::Status RunPlain(const Round& round);
+  absl::Status RunLoop(const Round& round, LoopRounds& loop) const;
   Row MakeRow(const std::string& name,
               const std::vector<Round>& rounds,
               const std::vector<double>& cpu) const;
@@ -51,13 +68,14 @@ class JudgedRun {
   const Load load_;
   std::unique_ptr<StoreSide> side_;
   std::vector<Round> rounds_;
-  std::vector<Round> plain_rounds_;
-  CpuCosts cpu_;
+  std::vector<LoopRounds> loops_;
+  std::vector<double> cpu_ours_;
+  std::vector<double> cpu_ceiling_;
 };
 
 absl::StatusOr<double> JudgedRun::RunCeiling() {
   SLUICE_ASSIGN_OR_RETURN(const Sample sample, session_.RunCeiling(load_));
-  cpu_.ceiling.push_back(sample.CpuSecondsPerGiB());
+  cpu_ceiling_.push_back(sample.CpuSecondsPerGiB());
   return sample.GiBPerSecond();
 }
 
@@ -71,22 +89,22 @@ absl::Status JudgedRun::RunRound(int index) {
   round.ours = ours.GiBPerSecond();
   SLUICE_ASSIGN_OR_RETURN(round.second, RunCeiling());
   rounds_.push_back(round);
-  if (ComparesLoops()) SLUICE_RETURN_IF_ERROR(RunPlain(round));
+  for (LoopRounds& loop : loops_) SLUICE_RETURN_IF_ERROR(RunLoop(round, loop));
   if (index % kCpuEvery != 0) return absl::OkStatus();
   // The same engine and Transfer, but nothing that hashes.
   Load half = load_;
   half.milliseconds = (load_.milliseconds + 1) / 2;
   SLUICE_ASSIGN_OR_RETURN(const Sample bare, RunEngineLoop(*session_.files(), half));
-  cpu_.ours.push_back(bare.CpuSecondsPerGiB());
+  cpu_ours_.push_back(bare.CpuSecondsPerGiB());
   return session_.CheckInterrupted();
 }
 
-absl::Status JudgedRun::RunPlain(const Round& round) {
+absl::Status JudgedRun::RunLoop(const Round& round, LoopRounds& loop) const {
   SLUICE_RETURN_IF_ERROR(session_.CheckInterrupted());
-  SLUICE_ASSIGN_OR_RETURN(const Sample plain, RunPlainLoop(*session_.files(), load_));
-  cpu_.plain_loop.push_back(plain.CpuSecondsPerGiB());
-  plain_rounds_.push_back(
-      {.first = round.first, .ours = plain.GiBPerSecond(), .second = round.second});
+  SLUICE_ASSIGN_OR_RETURN(const Sample sample, RunPlainLoop(*session_.files(), load_, loop.use));
+  loop.cpu.push_back(sample.CpuSecondsPerGiB());
+  loop.rounds.push_back(
+      {.first = round.first, .ours = sample.GiBPerSecond(), .second = round.second});
   return absl::OkStatus();
 }
 
@@ -98,17 +116,18 @@ Row JudgedRun::MakeRow(const std::string& name,
   row.registered_bytes = side_->registered_bytes();
   row.ceiling_of = session_.ceiling_name();
   row.depth = load_.depth;
+  row.file_bytes = load_.file_bytes;
   row.cpu_per_gib = Median(cpu);
-  const double ceiling_cpu = Median(cpu_.ceiling);
+  const double ceiling_cpu = Median(cpu_ceiling_);
   if (ceiling_cpu > 0) row.cpu_ratio = *row.cpu_per_gib / ceiling_cpu;
   return row;
 }
 
 JudgedResult JudgedRun::Result() const {
   const std::string name = CaseName(load_.which);
-  JudgedResult result{.row = MakeRow(name, rounds_, cpu_.ours)};
-  if (!plain_rounds_.empty()) {
-    result.plain_loop = MakeRow("plain-loop/" + name, plain_rounds_, cpu_.plain_loop);
+  JudgedResult result{.row = MakeRow(name, rounds_, cpu_ours_)};
+  for (const LoopRounds& loop : loops_) {
+    result.loops.push_back(MakeRow(fmt::format("{}/{}", loop.name, name), loop.rounds, loop.cpu));
   }
   return result;
 }

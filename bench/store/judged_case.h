@@ -24,17 +24,11 @@ struct Round {
 /// The fields that follow from the rounds: value to control_low.
 Row MakeJudgedRow(const std::string& name, const std::vector<Round>& rounds);
 
-/// CPU seconds per GiB of each run.
-struct CpuCosts {
-  std::vector<double> ours;
-  std::vector<double> ceiling;
-  std::vector<double> plain_loop;
-};
-
 struct JudgedResult {
   Row row;
-  /// The plain loop in the same rounds, where it was run: beside fio, for random 2 MiB pages.
-  std::optional<Row> plain_loop;
+  /// Plain loops in the same rounds, where they were run (on io_uring, random): "plain-loop/..."
+  /// for 2 MiB pages beside fio, "plain-loop-reading/..." for reads.
+  std::vector<Row> loops;
 };
 
 /// Rounds of ceiling, ours, ceiling. `minutes_end`: no round but the first three begins later, as

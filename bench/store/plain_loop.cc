@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "base/strings.h"
+#include "bench/store/checksum_cost.h"
 #include "bench/store/page_buffers.h"
 #include "bench/store/steps.h"
 #include "fmt/format.h"
@@ -24,8 +25,8 @@ absl::Status CheckMoved(std::int64_t moved, std::uint64_t wanted) {
 
 class RingLoop {
  public:
-  RingLoop(const io::SpillFiles& files, const Load& load, const PageBuffers& buffers)
-      : files_(files), load_(load), buffers_(buffers), in_flight_(load.depth) {}
+  RingLoop(const io::SpillFiles& files, const Load& load, const PageBuffers& buffers, PageUse use)
+      : files_(files), load_(load), buffers_(buffers), use_(use), in_flight_(load.depth) {}
   ~RingLoop() {
     if (usable_) io_uring_queue_exit(&ring_);
   }
@@ -77,6 +78,7 @@ class RingLoop {
     steps.Finished(in_flight_[place], CheckMoved(cqe->res, load_.which.page_bytes));
     io_uring_cqe_seen(&ring_, cqe);
     --outstanding_;
+    if (use_ == PageUse::kReadOnce && !in_flight_[place].writes) pass_.sum(buffers_[place]);
     Prepare(place, steps);
     return absl::OkStatus();
   }
@@ -84,6 +86,8 @@ class RingLoop {
   const io::SpillFiles& files_;
   const Load& load_;
   const PageBuffers& buffers_;
+  const PageUse use_;
+  const ReadPass pass_ = ReadPasses().back();
   std::vector<Step> in_flight_;
   io_uring ring_{};
   bool usable_ = false;
@@ -92,10 +96,10 @@ class RingLoop {
 
 }  // namespace
 
-absl::StatusOr<Sample> RunPlainLoop(const io::SpillFiles& files, const Load& load) {
+absl::StatusOr<Sample> RunPlainLoop(const io::SpillFiles& files, const Load& load, PageUse use) {
   SLUICE_ASSIGN_OR_RETURN(const auto buffers,
                           PageBuffers::Create(load.depth, load.which.page_bytes, Pages::kHuge));
-  RingLoop loop(files, load, *buffers);
+  RingLoop loop(files, load, *buffers, use);
   SLUICE_RETURN_IF_ERROR(loop.Start());
   return loop.Run();
 }

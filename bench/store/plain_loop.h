@@ -7,10 +7,18 @@
 
 namespace sluice::bench {
 
+/// What a loop does with a page that it has read.
+enum class PageUse : std::uint8_t {
+  kNone,
+  kReadOnce,  ///< the fastest read pass goes over it, as any user of its bytes must
+};
+
 /// The load as a bare io_uring loop on one thread makes it, from memory on huge pages: no checksum,
 /// no retry, and no code shared with the page store. The ceiling where fio's buffers cannot lie on
 /// huge pages. Errors: of io_uring_setup(2), Internal (a request failed or was short).
-absl::StatusOr<Sample> RunPlainLoop(const io::SpillFiles& files, const Load& load);
+absl::StatusOr<Sample> RunPlainLoop(const io::SpillFiles& files,
+                                    const Load& load,
+                                    PageUse use = PageUse::kNone);
 
 /// Writes every byte once, so that no round meets an extent that was never written.
 absl::Status WriteOnce(const io::SpillFiles& files, std::uint64_t bytes);

@@ -52,7 +52,7 @@ absl::Status RunJudgedCases(const Session& session, const RowFn& add_row) {
     const double end = session.minutes() + left / static_cast<double>(cases.size() - i);
     SLUICE_ASSIGN_OR_RETURN(const JudgedResult result, RunJudgedCase(session, cases[i], end));
     add_row(result.row);
-    if (result.plain_loop.has_value()) add_row(*result.plain_loop);
+    for (const Row& loop : result.loops) add_row(loop);
     if (CountsForMean(cases[i])) for_mean.push_back(result.row);
   }
   if (!for_mean.empty()) add_row(MakeMeanRow(for_mean));

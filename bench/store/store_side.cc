@@ -1,5 +1,6 @@
 #include "bench/store/store_side.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/status.h"
@@ -12,9 +13,13 @@
 namespace sluice::bench {
 namespace {
 
-/// As many again as the kernel has.
+/// What hashing takes so that the kernel never waits for a worker, which takes longer to wake than
+/// a small page to hash. Not more: the fewer buffers go round, the more of them are still in a
+/// cache when the disk's next bytes are written there.
 Load WithHashing(Load load) {
-  load.hashing = load.depth;
+  constexpr std::uint64_t kBytes = std::uint64_t{2} << 20;
+  constexpr std::uint64_t kPagesMin = 2;
+  load.hashing = static_cast<std::uint32_t>(std::max(kPagesMin, kBytes / load.which.page_bytes));
   return load;
 }
 
