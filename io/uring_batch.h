@@ -21,6 +21,7 @@ class UringBatch {
   bool MayTakeMore(std::uint64_t bytes_max) const;
   const IoRequest& last() const { return *requests_.back(); }
   const IoCommand& first_command() const { return requests_.front()->command; }
+  std::uint64_t bytes() const { return bytes_; }
   /// The memory of all, in order; stays where it is until Deliver.
   const std::vector<iovec>& pieces() const { return pieces_; }
 

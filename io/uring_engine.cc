@@ -23,6 +23,10 @@ namespace {
 constexpr int kRefusalsMax = 100;
 constexpr auto kRefusalPause = std::chrono::milliseconds(1);
 
+/// Requests that the kernel gets together it merges where they are adjacent, even those of a few
+/// MiB: the disk then has one where it could work on several. As large as this they go one by one.
+constexpr std::uint64_t kAloneBytes = std::uint64_t{512} << 10;
+
 std::uint32_t RingEntries(std::uint32_t queue_depth) { return queue_depth + 1; }
 
 }  // namespace
@@ -146,14 +150,18 @@ void UringEngine::FillRing() {
   // What is prepared may name memory by a number that a call changes.
   if (unsubmitted_.empty()) RunCalls();
   if (!wake_armed_) ArmWake();
-  for (UringBatch* batch : TakeWaiting()) Prepare(batch);
+  for (UringBatch* batch : TakeWaiting()) {
+    Prepare(batch);
+    if (batch->bytes() >= kAloneBytes) Submit(0);
+  }
 }
 
 std::vector<UringBatch*>& UringEngine::TakeWaiting() {
   taken_.clear();
   base::MutexLock lock(mutex_);
   const RequestQueue::Clock::time_point now = RequestQueue::Clock::now();
-  while (in_flight_ + taken_.size() < options_.queue_depth && !free_.empty() && !queue_.empty()) {
+  const std::size_t bound = SLUICE_MUTANT("fill-the-ring") ? SIZE_MAX : options_.queue_depth;
+  while (in_flight_ + taken_.size() < bound && !free_.empty() && !queue_.empty()) {
     UringBatch& batch = *free_.back();
     free_.pop_back();
     batch.Take(queue_.Pop(now));
@@ -167,8 +175,9 @@ std::vector<UringBatch*>& UringEngine::TakeWaiting() {
   return taken_;
 }
 
-/// False when something waits that the ring has room for, or a call.
+/// False when something waits that the ring has room for, a call, or what the kernel refused.
 bool UringEngine::MaySleep() {
+  if (!completed_.empty()) return false;
   base::MutexLock lock(mutex_);
   if (!calls_.empty() || (!queue_.empty() && in_flight_ < options_.queue_depth)) return false;
   // With requests left over, a completion wakes the thread.
@@ -255,9 +264,10 @@ void UringEngine::Reap() {
 void UringEngine::TakeCompletion(const io_uring_cqe& cqe) {
   auto* batch = static_cast<UringBatch*>(io_uring_cqe_get_data(&cqe));
   if (batch != nullptr) return NoteCompleted(batch, cqe.res);
-  SLUICE_CHECK(cqe.res == static_cast<int>(sizeof(wake_count_)) || cqe.res == -EINTR ||
-                   cqe.res == -EAGAIN || cqe.res == -ECANCELED,
+  SLUICE_CHECK(cqe.res == static_cast<int>(sizeof(wake_count_)) || cqe.res < 0,
                "the wake read of a ring yields the count");
+  // Armed again; what the kernel lacks (ENOMEM) it may have a moment later.
+  if (cqe.res < 0) std::this_thread::sleep_for(kRefusalPause);
   wake_armed_ = false;
 }
 
