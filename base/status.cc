@@ -49,13 +49,15 @@ std::string_view ErrnoName(int error_number) {
   return name == nullptr ? std::string_view("unknown errno") : std::string_view(name);
 }
 
-absl::Status StatusFromErrno(int error_number, std::string_view what) {
+std::string DescribeErrno(int error_number) {
   const char* description = strerrordesc_np(error_number);
-  const std::string message =
-      description == nullptr
-          ? fmt::format("{}: {} {}", what, ErrnoName(error_number), error_number)
-          : fmt::format("{}: {} ({})", what, ErrnoName(error_number), description);
-  return absl::Status(CodeFromErrno(error_number), ToAbsl(message));
+  return description == nullptr ? fmt::format("{} {}", ErrnoName(error_number), error_number)
+                                : fmt::format("{} ({})", ErrnoName(error_number), description);
+}
+
+absl::Status StatusFromErrno(int error_number, std::string_view what) {
+  return absl::Status(CodeFromErrno(error_number),
+                      ToAbsl(fmt::format("{}: {}", what, DescribeErrno(error_number))));
 }
 
 absl::Status Annotate(const absl::Status& status, std::string_view context) {

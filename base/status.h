@@ -18,6 +18,9 @@ absl::Status StatusFromErrno(int error_number, std::string_view what);
 
 /// The symbolic name of an errno ("ENOSPC"), or "unknown errno".
 std::string_view ErrnoName(int error_number);
+/// "ENOSPC (No space left on device)"; "unknown errno 524" for what drivers answer beside the
+/// rules.
+std::string DescribeErrno(int error_number);
 
 /// `status` with `context` put before its message; OK stays OK.
 absl::Status Annotate(const absl::Status& status, std::string_view context);

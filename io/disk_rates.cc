@@ -102,11 +102,13 @@ std::uint64_t OffsetOf(const Plain& plain, std::uint64_t block) {
   return block * plain.block_bytes % plain.file.bytes;
 }
 
-absl::Status CheckMoved(const Plain& plain, std::int64_t moved) {
-  if (moved == static_cast<std::int64_t>(plain.block_bytes)) return absl::OkStatus();
-  if (moved < 0) return base::StatusFromErrno(static_cast<int>(-moved), "measuring the disk");
-  return absl::InternalError(base::ToAbsl(
-      fmt::format("measuring the disk: {} bytes moved instead of {}", moved, plain.block_bytes)));
+/// Whether the block counts: one that was moved in part, or not at all for a reason that passes,
+/// was not what the disk can give. Errors: all others.
+absl::StatusOr<bool> Counts(const Plain& plain, std::int64_t moved) {
+  if (moved >= 0) return moved == static_cast<std::int64_t>(plain.block_bytes);
+  const auto error = static_cast<int>(-moved);
+  if (error == EINTR || error == EAGAIN || error == ENOMEM) return false;
+  return base::StatusFromErrno(error, "measuring the disk");
 }
 
 /// Returns the number of blocks moved.
@@ -133,17 +135,24 @@ class RingLoop final : public Loop {
     absl::Status status;
     std::uint64_t started = 0;
     std::uint64_t finished = 0;
+    std::uint64_t counted = 0;
     for (std::uint32_t i = 0; i < plain.queue_depth && goal.Wants(started); ++i) {
       Prepare(plain, goal, started++, i);
     }
     while (finished < started) {
-      std::uint64_t place = 0;
-      SLUICE_RETURN_IF_ERROR(Next(&place, plain, &status));
+      const absl::StatusOr<io_uring_cqe> done = Next();
+      if (!done.ok()) {
+        Drain(started - finished - io_uring_sq_ready(&ring_));
+        return done.status();
+      }
       ++finished;
-      if (status.ok() && goal.Wants(started)) Prepare(plain, goal, started++, place);
+      const absl::StatusOr<bool> counts = Counts(plain, done->res);
+      status.Update(counts.status());
+      if (counts.ok() && *counts) ++counted;
+      if (status.ok() && goal.Wants(started)) Prepare(plain, goal, started++, done->user_data);
     }
     if (!status.ok()) return status;
-    return finished;
+    return counted;
   }
 
  private:
@@ -162,8 +171,8 @@ class RingLoop final : public Loop {
     io_uring_sqe_set_data64(sqe, place);
   }
 
-  /// Waits for one completion: its place in memory, and its failure if it has one.
-  absl::Status Next(std::uint64_t* place, const Plain& plain, absl::Status* status) {
+  /// Waits for one completion, whose user data are its place in memory.
+  absl::StatusOr<io_uring_cqe> Next() {
     io_uring_cqe* cqe = nullptr;
     int error = -EINTR;
     while (error == -EINTR) {  // by signals of the program
@@ -171,10 +180,19 @@ class RingLoop final : public Loop {
       if (error >= 0) error = io_uring_wait_cqe(&ring_, &cqe);
     }
     if (error < 0) return base::StatusFromErrno(-error, "io_uring_enter");
-    *place = io_uring_cqe_get_data64(cqe);
-    status->Update(CheckMoved(plain, cqe->res));
+    const io_uring_cqe done = *cqe;
     io_uring_cqe_seen(&ring_, cqe);
-    return absl::OkStatus();
+    return done;
+  }
+
+  /// The memory outlives what the kernel has of it.
+  void Drain(std::uint64_t in_flight) {
+    io_uring_cqe* cqe = nullptr;
+    for (; in_flight > 0; --in_flight) {
+      while (io_uring_wait_cqe(&ring_, &cqe) == -EINTR) {
+      }
+      if (cqe != nullptr) io_uring_cqe_seen(&ring_, std::exchange(cqe, nullptr));
+    }
   }
 
   io_uring ring_{};
@@ -214,8 +232,8 @@ class ThreadLoop final : public Loop {
       const ssize_t moved = goal.Writes(block)
                                 ? pwrite(plain.file.fd, data, plain.block_bytes, offset)
                                 : pread(plain.file.fd, data, plain.block_bytes, offset);
-      SLUICE_RETURN_IF_ERROR(CheckMoved(plain, moved < 0 ? -errno : moved));
-      ++finished;
+      SLUICE_ASSIGN_OR_RETURN(const bool counts, Counts(plain, moved < 0 ? -errno : moved));
+      if (counts) ++finished;
     }
     return absl::OkStatus();
   }

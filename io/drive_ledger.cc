@@ -10,13 +10,6 @@
 #include "io/mutants.h"
 
 namespace sluice::io {
-namespace {
-
-/// Of a drive that has not shown its rate yet, in bytes per second.
-constexpr double kUnknownRate = 1e9;
-
-}  // namespace
-
 DriveLedger::DriveLedger(const DriveSetOptions& options)
     : options_(options), places_(options.store.slots, SlotsOfDrives(options)) {
   for (const SlotIndex slots : SlotsOfDrives(options)) {
@@ -83,8 +76,7 @@ void DriveLedger::TakeTurn(std::uint32_t chosen, Clock::time_point now) {
   DriveMeter& meter = drives_[chosen].meter;
   const double first = meter.turn();
   const std::uint64_t bytes = options_.store.page_bytes;
-  const double rate = meter.RateAt(now, bytes);
-  meter.TakeTurn(first, static_cast<double>(bytes) / (rate > 0 ? rate : kUnknownRate));
+  meter.TakeTurn(first, static_cast<double>(bytes) / meter.RateAt(now, bytes));
   for (Drive& each : drives_) each.meter.TakeTurn(first, 0);
 }
 

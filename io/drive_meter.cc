@@ -24,9 +24,10 @@ void DriveMeter::End(std::uint64_t bytes, Clock::time_point now) {
 }
 
 double DriveMeter::RateAt(Clock::time_point now, std::uint64_t bytes) const {
-  if (outstanding_ == 0) return rate_;
+  const double rate = rate_ > 0 ? rate_ : kUnknownRate;
+  if (outstanding_ == 0) return rate;
   const double waited = std::chrono::duration<double>(now - busy_since_).count();
-  return std::min(rate_, static_cast<double>(bytes) / std::max(waited, 1e-9));
+  return std::min(rate, static_cast<double>(bytes) / std::max(waited, 1e-9));
 }
 
 void DriveMeter::TakeTurn(double first, double cost) { turn_ = std::max(turn_, first) + cost; }

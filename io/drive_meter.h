@@ -11,6 +11,9 @@ class DriveMeter {
  public:
   using Clock = std::chrono::steady_clock;
 
+  /// Taken for that of a drive which has not shown its own, in bytes per second.
+  static constexpr double kUnknownRate = 1e9;
+
   /// `rate`: to begin with; 0 where it is unknown.
   explicit DriveMeter(double rate) : rate_(rate) {}
 
@@ -19,7 +22,8 @@ class DriveMeter {
 
   /// Bytes per second, smoothed over windows of kWindow operations; 0 while unknown.
   double rate() const { return rate_; }
-  /// The same, or less where an operation of `bytes` is taking longer than that now.
+  /// The same (kUnknownRate while unknown), or less where an operation of `bytes` is taking longer
+  /// than that now.
   double RateAt(Clock::time_point now, std::uint64_t bytes) const;
 
   /// Where the drive stands in a fair queue: with bytes / rate added at each write, the drive that

@@ -1,5 +1,6 @@
 #include "io/medium_fault.h"
 
+#include <cerrno>
 #include <utility>
 
 #include "absl/strings/cord.h"
@@ -20,6 +21,10 @@ bool IsMarked(const absl::Status& status, absl::string_view mark) {
 }
 
 }  // namespace
+
+bool IsMediumErrno(int error_number) {
+  return error_number == EIO || error_number == ENODATA || error_number == EILSEQ;
+}
 
 absl::Status MarkMediumFault(absl::Status status) { return Mark(std::move(status), kMediumFault); }
 bool IsMediumFault(const absl::Status& status) { return IsMarked(status, kMediumFault); }

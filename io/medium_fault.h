@@ -8,6 +8,9 @@ namespace sluice::io {
 // however often it is asked: the slot is better not used again. Other pages asked for and files cut
 // short lose a page as well, but another may go there.
 
+/// Whether it is an answer of the medium itself: EIO, ENODATA, EILSEQ.
+bool IsMediumErrno(int error_number);
+
 absl::Status MarkMediumFault(absl::Status status);
 bool IsMediumFault(const absl::Status& status);
 

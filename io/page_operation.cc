@@ -16,13 +16,12 @@ namespace sluice::io {
 namespace {
 
 absl::StatusCode CodeOf(IoDirection direction, int error_number) {
+  if (IsMediumErrno(error_number)) {
+    // Of a read: the medium does not give the bytes back, however often it is asked.
+    return direction == IoDirection::kRead ? absl::StatusCode::kDataLoss
+                                           : absl::StatusCode::kInternal;
+  }
   switch (error_number) {
-    case EIO:
-    case ENODATA:
-    case EILSEQ:
-      // Of a read: the medium does not give the bytes back, however often it is asked.
-      return direction == IoDirection::kRead ? absl::StatusCode::kDataLoss
-                                             : absl::StatusCode::kInternal;
     case ENOSPC:
       if (SLUICE_MUTANT("full-is-an-internal-error")) return absl::StatusCode::kInternal;
       [[fallthrough]];
@@ -50,12 +49,11 @@ absl::Status DescribeFailure(const PageAddress& address,
                              IoDirection direction,
                              const TransferResult& result) {
   const std::string_view verb = direction == IoDirection::kRead ? "read" : "write";
-  const std::string what = fmt::format("{} failed after {} attempt{}: {} ({})",
+  const std::string what = fmt::format("{} failed after {} attempt{}: {}",
                                        verb,
                                        result.attempts,
                                        result.attempts == 1 ? "" : "s",
-                                       base::ErrnoName(result.error_number),
-                                       strerrordesc_np(result.error_number));
+                                       base::DescribeErrno(result.error_number));
   absl::Status status(CodeOf(direction, result.error_number),
                       base::ToAbsl(Describe(address, what)));
   return absl::IsDataLoss(status) ? MarkMediumFault(std::move(status)) : status;
@@ -68,8 +66,8 @@ class PageOperation : public Transfer {
       : Transfer(context.engine, context.counters.transfer, context.backoff, context.timer),
         context_(context),
         address_(address),
-        place_(context.files.At(context.page_bytes * address.slot)),
-        done_(std::move(done)) {}
+        done_(std::move(done)),
+        place_(context.files.At(context.page_bytes * address.slot)) {}
   virtual ~PageOperation() = default;
 
  protected:
@@ -112,10 +110,10 @@ class PageOperation : public Transfer {
 
   StoreContext& context_;
   const PageAddress address_;
+  DoneFn done_;
 
  private:
   const SpillFiles::Place place_;
-  DoneFn done_;
 };
 
 class WriteOperation final : public PageOperation, private WriteBackLine::Page {
@@ -175,11 +173,18 @@ class WriteOperation final : public PageOperation, private WriteBackLine::Page {
   }
 
   void EndPart(ThreadRole role) {
+    if (SLUICE_MUTANT("do-not-wait-for-a-slow-write") && role == ThreadRole::kWorker) TellEarly();
     if (parts_.fetch_sub(1, std::memory_order_acq_rel) == 1) End(role);
+  }
+
+  void TellEarly() {
+    context_.slots.EndWrite(address_.slot, address_.identity, checksum_);
+    std::exchange(done_, [](const absl::Status&) {})(absl::OkStatus());
   }
 
   void End(ThreadRole role) {
     const bool done = result_.kind == TransferResult::Kind::kDone;
+    if (SLUICE_MUTANT("do-not-wait-for-a-slow-write")) return Finish(absl::OkStatus(), role);
     if (done || SLUICE_MUTANT("keep-a-failed-write")) {
       context_.slots.EndWrite(address_.slot, address_.identity, checksum_);
     } else {

@@ -28,8 +28,15 @@ bool IsHastened(const IoCommand& command) {
 void RequestQueue::Push(IoRequest* request, Clock::time_point now) {
   request->queued_at_ = now;
   request->hastened_ = request->hastened_ || IsHastened(request->command);
-  List& writes = request->hastened_ ? hastened_ : writes_;
-  PushBack(request->command.direction == IoDirection::kRead ? reads_ : writes, request);
+  PushBack(ListFor(*request), request);
+}
+
+RequestQueue::List& RequestQueue::ListFor(const IoRequest& request) {
+  const IoDirection direction = request.command.direction;
+  if (direction == IoDirection::kRead) return reads_;
+  if (request.hastened_) return hastened_;
+  // Dropping takes no time of the disk, and comes before the page is done.
+  return direction == IoDirection::kDropCache ? reads_ : writes_;
 }
 
 IoRequest* RequestQueue::Pop(Clock::time_point now) {
@@ -55,7 +62,7 @@ void RequestQueue::Hasten(const IoFile& file, std::uint64_t offset, std::uint64_
 }
 
 RequestQueue::List* RequestQueue::NextList(Clock::time_point now) {
-  if (WriteIsNext(now)) return hastened_.head != nullptr ? &hastened_ : &writes_;
+  if (WriteIsNext(now)) return HastenedIsNext(now) ? &hastened_ : &writes_;
   return reads_.head != nullptr ? &reads_ : nullptr;
 }
 
@@ -63,15 +70,25 @@ bool RequestQueue::WriteIsNext(Clock::time_point now) const {
   if (hastened_.head == nullptr && writes_.head == nullptr) return false;
   if (reads_.head == nullptr) return true;
   if (writes_in_a_row_ >= kWritesPerRead && !SLUICE_MUTANT("writes-starve-reads")) return false;
-  const bool overdue = writes_.head != nullptr && now - writes_.head->queued_at_ >= kWriteAgeMax &&
-                       !SLUICE_MUTANT("old-writes-wait");
-  return hastened_.head != nullptr || overdue || reads_in_a_row_ >= kReadsPerWrite;
+  return hastened_.head != nullptr || HasOverdue(now) || reads_in_a_row_ >= kReadsPerWrite;
+}
+
+bool RequestQueue::HasOverdue(Clock::time_point now) const {
+  return writes_.head != nullptr && now - writes_.head->queued_at_ >= kWriteAgeMax &&
+         !SLUICE_MUTANT("old-writes-wait");
+}
+
+/// REQUIRES: a write waits.
+bool RequestQueue::HastenedIsNext(Clock::time_point now) const {
+  if (hastened_.head == nullptr) return false;
+  return !HasOverdue(now) || hastened_in_a_row_ < kWritesPerRead;
 }
 
 IoRequest* RequestQueue::PopFrom(List& list) {
   const bool read = &list == &reads_;
   reads_in_a_row_ = read ? reads_in_a_row_ + 1 : 0;
   writes_in_a_row_ = read ? 0 : writes_in_a_row_ + 1;
+  if (!read) hastened_in_a_row_ = &list == &hastened_ ? hastened_in_a_row_ + 1 : 0;
   return PopFront(list);
 }
 

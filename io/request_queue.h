@@ -10,7 +10,8 @@ namespace sluice::io {
 /// What waits for an engine. Reads go before writes, because a reader is waiting for each of them,
 /// with three exceptions: a write that somebody waits for (Hasten), one that has waited for
 /// kWriteAgeMax, and one after kReadsPerWrite reads in a row. Writes that overtake reads stop after
-/// kWritesPerRead in a row: neither side starves.
+/// kWritesPerRead in a row, and after as many of the first kind one of the second goes: nobody
+/// starves. What is dropped from the page cache goes with the reads.
 /// Threads: none of its own, the engine locks.
 class RequestQueue {
  public:
@@ -41,7 +42,10 @@ class RequestQueue {
 
   static void PushBack(List& list, IoRequest* request);
   static IoRequest* PopFront(List& list);
+  List& ListFor(const IoRequest& request);
   bool WriteIsNext(Clock::time_point now) const;
+  bool HasOverdue(Clock::time_point now) const;
+  bool HastenedIsNext(Clock::time_point now) const;
   List* NextList(Clock::time_point now);
   IoRequest* PopFrom(List& list);
 
@@ -50,6 +54,7 @@ class RequestQueue {
   List hastened_;
   int reads_in_a_row_ = 0;
   int writes_in_a_row_ = 0;
+  int hastened_in_a_row_ = 0;  ///< among the writes
 };
 
 }  // namespace sluice::io

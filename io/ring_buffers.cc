@@ -15,8 +15,7 @@ namespace sluice::io {
 namespace {
 
 std::string WhyNot(int error_number) {
-  std::string why =
-      fmt::format("{} ({})", base::ErrnoName(error_number), strerrordesc_np(error_number));
+  std::string why = base::DescribeErrno(error_number);
   if (error_number != ENOMEM) return why;
   return why + ": the limit of locked memory (ulimit -l) counts it without CAP_IPC_LOCK";
 }

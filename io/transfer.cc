@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "base/check.h"
+#include "io/medium_fault.h"
 #include "io/mutants.h"
 
 namespace sluice::io {
@@ -10,6 +11,7 @@ namespace sluice::io {
 void Transfer::StartTransfer(const IoCommand& whole) {
   command = whole;
   attempts_ = 0;
+  passing_error_ = 0;
   SubmitRest();
 }
 
@@ -51,6 +53,8 @@ void Transfer::Fail(int error_number) {
                               .error_number = error_number,
                               .attempts = attempts_ + 1};
   if (!IsTransient(error_number)) return OnTransferred(failed);
+  const bool read = command.direction == IoDirection::kRead;
+  if (read && !IsMediumErrno(error_number)) passing_error_ = error_number;
   Retry(failed);
 }
 
@@ -68,6 +72,10 @@ void Transfer::Retry(const TransferResult& otherwise) {
   }
   if (++attempts_ >= backoff_.attempts_max) {
     TransferResult result = otherwise;
+    if (passing_error_ != 0) {
+      result.kind = TransferResult::Kind::kFailed;
+      result.error_number = passing_error_;
+    }
     result.attempts = attempts_;
     return OnTransferred(result);
   }

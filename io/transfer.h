@@ -34,6 +34,8 @@ struct TransferCounters {
 ///   after a pause: at most `backoff.attempts_max` attempts that move nothing, in all. The pauses
 ///   are the timer's: other requests go on meanwhile.
 /// - An error of a write-back is final: the kernel tells it once, so asking again proves nothing.
+/// - Of a read that comes to that bound the error counts that was not the medium's (EIO, ENODATA,
+///   EILSEQ), if there was one: a page is not lost because the medium was asked once at a bad time.
 /// - 0 bytes before the end: the file was truncated.
 /// - Everything else is final.
 class Transfer : private IoRequest {
@@ -68,6 +70,7 @@ class Transfer : private IoRequest {
   const base::Backoff backoff_;
   base::Timer& timer_;
   int attempts_ = 0;
+  int passing_error_ = 0;  ///< of a read: the last errno that was not the medium's
 };
 
 }  // namespace sluice::io

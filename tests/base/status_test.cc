@@ -62,6 +62,11 @@ TEST(StatusFromErrnoTest, SurvivesAnUnknownErrno) {
   EXPECT_THAT(std::string(ToStd(status.message())), HasSubstr("54321"));
 }
 
+TEST(DescribeErrnoTest, AlsoOneThatTheLibraryDoesNotKnow) {
+  EXPECT_EQ(DescribeErrno(EIO), "EIO (Input/output error)");
+  EXPECT_EQ(DescribeErrno(524), "unknown errno 524");
+}
+
 TEST(ErrnoNameTest, IsSymbolic) {
   EXPECT_EQ(ErrnoName(ENOSPC), "ENOSPC");
   EXPECT_EQ(ErrnoName(EIO), "EIO");

@@ -31,5 +31,17 @@ TEST(DriveMeterTest, OverlappingOperationsShareTheTime) {
   EXPECT_NEAR(meter.rate(), 1000.0 * (1 << 20), 1.0);
 }
 
+TEST(DriveMeterTest, AnOperationThatTakesLongCountsAtOnce) {
+  for (const double rate : {0.0, 2e9}) {
+    DriveMeter meter(rate);
+    const DriveMeter::Clock::time_point start{};
+    const double idle = meter.RateAt(start, 1 << 20);
+    EXPECT_EQ(idle, rate > 0 ? rate : DriveMeter::kUnknownRate);
+    meter.Begin(start);
+    EXPECT_EQ(meter.RateAt(start + std::chrono::microseconds(1), 1 << 20), idle);
+    EXPECT_NEAR(meter.RateAt(start + std::chrono::seconds(1), 1 << 20), 1 << 20, 1);
+  }
+}
+
 }  // namespace
 }  // namespace sluice::io

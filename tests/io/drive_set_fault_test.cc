@@ -118,6 +118,7 @@ TEST_F(DriveSetFaultTest, ReadsThatLoseNoPageFenceNobody) {
 }
 
 TEST_F(DriveSetFaultTest, AWriteThatEndsWellOnADriveThatHasFailedMovesOn) {
+  rates_ = testing::kSlowDrives;
   Open(2, 20);
   std::vector<Outcome> outcomes;
   HoldWritesOfAFailingDrive(&outcomes);
@@ -131,6 +132,7 @@ TEST_F(DriveSetFaultTest, AWriteThatEndsWellOnADriveThatHasFailedMovesOn) {
 }
 
 TEST_F(DriveSetFaultTest, AWriteThatEndsWellOnADriveThatHasFailedIsNamedWhereNoOtherHasRoom) {
+  rates_ = testing::kSlowDrives;
   Open(2, 8);  // with a spare one each, the second has room for one of the four
   std::vector<Outcome> outcomes;
   HoldWritesOfAFailingDrive(&outcomes);

@@ -57,6 +57,9 @@ class Outcome {
       std::make_shared<std::promise<absl::Status>>();
 };
 
+/// Rates of two drives: so slow that none is late while a test holds its writes.
+inline const std::vector<double> kSlowDrives = {1000, 1000};
+
 /// A set over fake drives, whose pages follow from their slot and generation.
 class DriveSetFixture : public ::testing::Test {
  protected:

@@ -158,18 +158,18 @@ TEST(RequestQueueTest, AWriteThatIsHastenedWhileItDoesNotWaitGoesFirstWhenItDoes
 TEST(RequestQueueTest, AHastenedWriteIsFoundByItsCommandToo) {
   RequestQueue queue;
   std::atomic<bool> wanted = false;
-  IdleRequest drop(IoDirection::kDropCache);  // of a range that begins before the page
+  IdleRequest rest(IoDirection::kWriteBack);  // of a range that begins before the page
   IdleRequest read(IoDirection::kRead);
-  drop.command = {.direction = IoDirection::kDropCache,
+  rest.command = {.direction = IoDirection::kWriteBack,
                   .file = &kFile,
                   .offset = 0,
                   .bytes = 8192,
                   .hastened = &wanted};
-  queue.Push(&drop, kStart);
+  queue.Push(&rest, kStart);
   queue.Push(&read, kStart);
   wanted = true;
   queue.Hasten(kFile, 4096, 4096);
-  EXPECT_EQ(queue.Pop(kStart), &drop);
+  EXPECT_EQ(queue.Pop(kStart), &rest);
   EXPECT_EQ(queue.Pop(kStart), &read);
 }
 
@@ -186,6 +186,33 @@ TEST(RequestQueueTest, HastenedWritesDoNotStarveReads) {
   std::string order;
   while (!queue.empty()) order += LetterOf(*queue.Pop(kStart));
   EXPECT_EQ(order, "wwwwrww");
+}
+
+TEST(RequestQueueTest, HastenedWritesDoNotStarveOldOnes) {
+  RequestQueue queue;
+  std::vector<std::unique_ptr<IdleRequest>> requests;
+  for (std::uint64_t i = 0; i < 12; ++i) {
+    requests.push_back(std::make_unique<IdleRequest>(IoDirection::kWrite));
+    requests.back()->command.file = &kFile;
+    requests.back()->command.offset = 4096 * i;
+    queue.Push(requests.back().get(), kStart);
+  }
+  queue.Hasten(kFile, 0, 4096 * 10);
+  std::string order;
+  const auto late = kStart + RequestQueue::kWriteAgeMax;
+  while (!queue.empty()) order += queue.Pop(late)->command.offset < 4096 * 10 ? 'h' : 'w';
+  EXPECT_EQ(order, "hhhhwhhhhwhh");
+}
+
+/// A read of a buffered file is done when its page has left the cache.
+TEST(RequestQueueTest, WhatIsDroppedGoesWithTheReads) {
+  RequestQueue queue;
+  IdleRequest write(IoDirection::kWrite);
+  IdleRequest drop(IoDirection::kDropCache);
+  queue.Push(&write, kStart);
+  queue.Push(&drop, kStart);
+  EXPECT_EQ(queue.Pop(kStart), &drop);
+  EXPECT_EQ(queue.Pop(kStart), &write);
 }
 
 TEST(RequestQueueTest, OnlyWhatContinuesIsAdjacent) {

@@ -141,7 +141,18 @@ TEST_F(TransferTest, AttemptsAreApartByPausesThatGrow) {
 
 TEST_F(TransferTest, EveryErrorOfAReadIsTriedAgain) {
   EXPECT_EQ(Run(IoDirection::kRead, {-EIO, -EBADF, 16384}).kind, Kind::kDone);
-  EXPECT_EQ(Run(IoDirection::kRead, {-ENODEV, -ETIMEDOUT, -EIO}).error_number, EIO);
+  EXPECT_EQ(Run(IoDirection::kRead, {-EIO, -ENODATA, -EIO}).error_number, EIO);
+}
+
+TEST_F(TransferTest, OneErrorOfTheMediumAfterOthersIsNotItsLastWord) {
+  for (const std::vector<std::int64_t>& results : std::vector<std::vector<std::int64_t>>{
+           {-EAGAIN, -ENOMEM, -EIO}, {-EIO, -ENOMEM, -EILSEQ}, {-EIO, -ENOMEM, 512}}) {
+    const TransferResult result = Run(IoDirection::kRead, results);
+    EXPECT_EQ(result.kind, Kind::kFailed);
+    EXPECT_EQ(result.error_number, ENOMEM);
+    EXPECT_EQ(result.attempts, 3);
+  }
+  EXPECT_EQ(Run(IoDirection::kRead, {-EIO, -EIO, -EIO}).error_number, EIO) << "of another transfer";
 }
 
 TEST_F(TransferTest, TransientErrorsAreFinalAtTheBound) {
