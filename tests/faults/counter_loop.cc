@@ -223,7 +223,8 @@ void Loop::CheckTotals() const {
   if (fault_.options.target == Target::kReproducible) {
     EXPECT_GT(totals_.reproduced, 0U);
   }
-  if (fault_.options.plan.kind == testing::FaultPlan::Kind::kHeld) {
+  const auto kind = fault_.options.plan.kind;
+  if (kind == testing::FaultPlan::Kind::kHeld || kind == testing::FaultPlan::Kind::kHeldBefore) {
     EXPECT_GT(totals_.passed_while_held, 0U) << "everybody waited for the slow one";
   }
 }

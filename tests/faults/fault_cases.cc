@@ -24,8 +24,7 @@ void AddSplits(io::IoDirection direction, std::vector<FaultCase>* cases) {
   for (const std::uint64_t moved : {4096, 4700, 8191}) {
     cases->push_back({.name = verb + "Short" + std::to_string(moved) + "Once",
                       .options = OnSplitPages(Short(direction, moved, 1)),
-                      .counter = Counter::kShortIo,
-                      .on_media = moved == 4700});
+                      .counter = Counter::kShortIo});
   }
   for (const std::uint64_t moved : {4096, 4097, 8191}) {
     cases->push_back({.name = verb + "Short" + std::to_string(moved) + "Always",
@@ -60,8 +59,12 @@ void AddStops(io::IoDirection direction, std::vector<FaultCase>* cases) {
                     .options = WithPlan(Short(direction, 0, kAlways)),
                     .code = stopped,
                     .seen = seen,
-                    .certain = true,
-                    .on_media = true});
+                    .certain = true});
+}
+
+/// What only the virtual disk can be made to do is left out.
+bool RunsOnMedia(const FaultCase& fault) {
+  return !fault.seeds && fault.options.disk.refusal.times == 0;
 }
 
 }  // namespace
@@ -83,17 +86,16 @@ std::vector<FaultCase> PassingErrorCases() {
     const std::string verb = VerbOf(direction);
     const Code unavailable = Code::kUnavailable;
     cases.push_back(Passes(verb + "EintrPasses", Error(direction, EINTR, kBelowTheBound)));
-    cases.push_back(OnMedia(Passes(verb + "EagainPasses", Error(direction, EAGAIN, 2))));
+    cases.push_back(Passes(verb + "EagainPasses", Error(direction, EAGAIN, 2)));
     cases.push_back(Passes(verb + "EnomemPasses", Refused(direction, ENOMEM, kBelowTheBound)));
     cases.push_back(Stays(verb + "EintrStays", Error(direction, EINTR, kAlways), unavailable));
-    cases.push_back(
-        OnMedia(Stays(verb + "EagainStays", Refused(direction, EAGAIN, kAlways), unavailable)));
+    cases.push_back(Stays(verb + "EagainStays", Refused(direction, EAGAIN, kAlways), unavailable));
     FaultCase bound =
         MadeAgain(verb + "EagainAtTheBound", Error(direction, EAGAIN, kAttempts), unavailable);
     bound.counter = Counter::kRetries;
     cases.push_back(bound);
   }
-  cases.push_back(OnMedia(Passes("ReadEioOnce", Error(kRead, EIO, 1))));
+  cases.push_back(Passes("ReadEioOnce", Error(kRead, EIO, 1)));
   cases.push_back(Passes("ReadEioPasses", Error(kRead, EIO, kBelowTheBound)));
   cases.push_back(Passes("ReadEbadfPasses", Refused(kRead, EBADF, kBelowTheBound)));
   cases.push_back(Stays("ReadEbadfStays", Refused(kRead, EBADF, kAlways), Code::kInternal));
@@ -105,12 +107,12 @@ std::vector<FaultCase> UnreadablePageCases() {
   const FaultPlan flips_twice = Silent(kRead, Kind::kFlip, 2);
   const FaultPlan enodata = Refused(kRead, ENODATA, kAlways);
   return {
-      OnMedia(Unreadable("ReadEioStaysOfAReproduciblePage", kEioStays, Target::kReproducible)),
+      Unreadable("ReadEioStaysOfAReproduciblePage", kEioStays, Target::kReproducible),
       Unreadable("ReadFlipStaysOfAReproduciblePage", flips, Target::kReproducible),
-      OnMedia(Unreadable("ReadEioStaysOfASoleCopy", kEioStays, Target::kSoleCopy)),
+      Unreadable("ReadEioStaysOfASoleCopy", kEioStays, Target::kSoleCopy),
       Unreadable("ReadEnodataStaysOfASoleCopy", enodata, Target::kSoleCopy),
       Unreadable("ReadFlipTwiceOfASoleCopy", flips_twice, Target::kSoleCopy),
-      OnMedia(Unreadable("ReadFlipStaysOfASoleCopy", flips, Target::kSoleCopy)),
+      Unreadable("ReadFlipStaysOfASoleCopy", flips, Target::kSoleCopy),
   };
 }
 
@@ -123,10 +125,10 @@ std::vector<FaultCase> WriteErrorCases() {
       Full("WriteEioStays", Refused(kWrite, EIO, kAlways), Code::kInternal),
       Full("WriteEioEverywhere", Everywhere(Error(kWrite, EIO, kAlways)), Code::kInternal),
       MadeAgain("WriteEnospcOnce", Refused(kWrite, ENOSPC, 1), full),
-      OnMedia(MadeAgain("WriteThenEnospcOnce", Error(kWrite, ENOSPC, 1), full)),
+      MadeAgain("WriteThenEnospcOnce", Error(kWrite, ENOSPC, 1), full),
       Full("WriteEnospcThrice", Everywhere(Refused(kWrite, ENOSPC, kToFence)), full),
       Full("WriteEnospcStays", Refused(kWrite, ENOSPC, kAlways), full),
-      OnMedia(Full("WriteEnospcEverywhere", Everywhere(Error(kWrite, ENOSPC, kAlways)), full)),
+      Full("WriteEnospcEverywhere", Everywhere(Error(kWrite, ENOSPC, kAlways)), full),
       Full("WriteEdquotEverywhere", Everywhere(Refused(kWrite, EDQUOT, kAlways)), full),
       Full("WriteEfbigEverywhere", Everywhere(Error(kWrite, EFBIG, kAlways)), full),
   };
@@ -143,11 +145,13 @@ std::vector<FaultCase> CorruptionCases() {
                      .counter = Counter::kChecksumFailures};
   };
   return {
-      OnMedia(of_a_read("ReadFlipOnce", Kind::kFlip)),
+      of_a_read("ReadFlipOnce", Kind::kFlip),
       of_a_read("ReadZeroTailOnce", Kind::kZeroTail),
       of_a_write("WriteFlip", WithPlan(Silent(kWrite, Kind::kFlip))),
-      OnMedia(of_a_write("WriteZeroTail", WithPlan(Silent(kWrite, Kind::kZeroTail)))),
+      of_a_write("WriteZeroTail", WithPlan(Silent(kWrite, Kind::kZeroTail))),
       of_a_write("WriteTorn", OnSplitPages(Silent(kWrite, Kind::kTornWrite))),
+      of_a_write("WriteFlipFromThereOn",
+                 WithPlan(Everywhere(Silent(kWrite, Kind::kFlip, kAlways)))),
   };
 }
 
@@ -156,25 +160,34 @@ std::vector<FaultCase> LostWriteCases() {
     return FaultCase{.name = name,
                      .options = WithPlan(Silent(kWrite, kind), target),
                      .code = Code::kDataLoss,
-                     .seen = Seen::kLoss,
-                     .on_media = true};
+                     .seen = Seen::kLoss};
   };
-  FaultCase from_there_on = lost("WriteLostFromThereOn", Kind::kLostWrite, Target::kAny);
-  from_there_on.options.plan = Everywhere(Silent(kWrite, Kind::kLostWrite, kAlways));
-  from_there_on.on_media = false;
+  const auto from_there_on = [&](const std::string& name, Kind kind, Target target) {
+    FaultCase fault = lost(name, kind, target);
+    fault.options.plan = Everywhere(Silent(kWrite, kind, kAlways));
+    return fault;
+  };
   return {
       lost("WriteLost", Kind::kLostWrite, Target::kAny),
       lost("WriteStale", Kind::kStaleWrite, Target::kRewritten),
       lost("WriteMisdirected", Kind::kMisdirected, Target::kAny),
-      from_there_on,
+      from_there_on("WriteLostFromThereOn", Kind::kLostWrite, Target::kAny),
+      from_there_on("WriteStaleFromThereOn", Kind::kStaleWrite, Target::kRewritten),
+      from_there_on("WriteMisdirectedFromThereOn", Kind::kMisdirected, Target::kAny),
   };
 }
 
 std::vector<FaultCase> RegistrationCases() {
-  FaultCase half{.name = "HalfOfTheMemoryIsRegistered"};
-  half.options = WithPlan({.kind = Kind::kNone, .registers_half = true});
-  half.options.act = Act::kRegister;
-  return {OnMedia(half)};
+  const auto registers = [](const std::string& name, FaultPlan::Registers what) {
+    FaultCase fault{.name = name};
+    fault.options = WithPlan({.kind = Kind::kNone, .registers = what});
+    fault.options.act = Act::kRegister;
+    return fault;
+  };
+  return {
+      registers("HalfOfTheMemoryIsRegistered", FaultPlan::Registers::kFirstHalf),
+      registers("NothingOfTheMemoryIsRegistered", FaultPlan::Registers::kNothing),
+  };
 }
 
 std::vector<FaultCase> FullRingCases() {
@@ -189,7 +202,7 @@ std::vector<FaultCase> FullRingCases() {
   for_long.code = Code::kUnavailable;
   for_long.seen = Seen::kFull;
   return {
-      OnMedia(busy),
+      busy,
       RefusedSubmissions("SubmissionEbusyForAWhile", EBUSY, 20),
       RefusedSubmissions("SubmissionEagainThatAnAttemptSurvives", EAGAIN, 150),
       for_long,
@@ -209,9 +222,8 @@ std::vector<FaultCase> SlowAttemptCases() {
       all,
       late("AttemptOf100Milliseconds", std::chrono::milliseconds(100)),
       late("AttemptOf1000Milliseconds", std::chrono::milliseconds(1000)),
-      {.name = "AttemptThatOutlastsAllOthers",
-       .options = WithPlan(Once(Kind::kHeld)),
-       .on_media = true},
+      {.name = "AttemptThatOutlastsAllOthers", .options = WithPlan(Once(Kind::kHeld))},
+      {.name = "AttemptThatBeginsAfterAllOthers", .options = WithPlan(Once(Kind::kHeldBefore))},
   };
 }
 
@@ -221,7 +233,7 @@ std::vector<FaultCase> OutOfOrderCases() {
   seeds.options.disk.latency_max = std::chrono::milliseconds(20);
   return {
       seeds,
-      {.name = "ShuffledFromThereOn", .options = WithPlan(shuffled), .on_media = true},
+      {.name = "ShuffledFromThereOn", .options = WithPlan(shuffled)},
   };
 }
 
@@ -234,9 +246,10 @@ std::vector<FaultCase> RefusedDirectIoCases() {
       Stays("ReadEinvalStays", Refused(kRead, EINVAL, kAlways), code),
       MadeAgain("WriteEinvalOnce", Refused(kWrite, EINVAL, 1), code),
       Full("WriteEinvalStays", Refused(kWrite, EINVAL, kAlways), code),
-      OnMedia(Full("EinvalFromThereOn", all, code)),
-      OnMedia(Passes("ReadMisaligned", Silent(kRead, Kind::kMisaligned))),
-      OnMedia(MadeAgain("WriteMisaligned", Silent(kWrite, Kind::kMisaligned), code)),
+      Full("EinvalFromThereOn", all, code),
+      Passes("ReadMisaligned", Silent(kRead, Kind::kMisaligned)),
+      Stays("ReadMisalignedStays", Silent(kRead, Kind::kMisaligned, kAlways), code),
+      MadeAgain("WriteMisaligned", Silent(kWrite, Kind::kMisaligned), code),
   };
 }
 
@@ -248,14 +261,14 @@ std::vector<FaultCase> DestructionCases() {
   retries.options =
       WithPlan(Everywhere({.kind = Kind::kRefused, .error_number = EAGAIN, .times = kAlways}));
   retries.options.act = Act::kDestroy;
-  return {OnMedia(plain), OnMedia(retries)};
+  return {plain, retries};
 }
 
 std::vector<FaultCase> ForkCases() {
   FaultCase fork{.name = "ForkedChildIsRefused"};
   fork.options = WithPlan(Once(Kind::kNone));
   fork.options.act = Act::kFork;
-  return {OnMedia(fork)};
+  return {fork};
 }
 
 std::vector<FaultCase> ThreeTierCases() {
@@ -270,7 +283,6 @@ std::vector<FaultCase> ThreeTierCases() {
   for (FaultCase& fault : cases) {
     fault.name += "OnThreeTiers";
     fault.options.pager.frames = {8, 9, 48};
-    fault.on_media = false;
   }
   return cases;
 }
@@ -291,7 +303,7 @@ std::vector<FaultCase> CasesOnMedia() {
                             DestructionCases(),
                             ForkCases()}) {
     for (const FaultCase& fault : cases) {
-      if (fault.on_media) chosen.push_back(fault);
+      if (RunsOnMedia(fault)) chosen.push_back(fault);
     }
   }
   return chosen;

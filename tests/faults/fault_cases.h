@@ -31,8 +31,6 @@ struct FaultCase {
   Counter counter = Counter::kNone;
   /// The number is that of a seed, not of an attempt.
   bool seeds = false;
-  /// Also on io_uring and on threads: one case of each kind, and what virtual time has no part in.
-  bool on_media = false;
 };
 
 std::ostream& operator<<(std::ostream& out, const FaultCase& fault);
@@ -54,7 +52,7 @@ std::vector<FaultCase> ForkCases();             // 21
 /// One of each kind with a tier between the fastest and the store, and pages in transit.
 std::vector<FaultCase> ThreeTierCases();
 
-/// Those that also run on real media.
+/// Those that also run on real media: all but what only a virtual disk can be made to do.
 std::vector<FaultCase> CasesOnMedia();
 
 }  // namespace sluice::faults

@@ -82,11 +82,6 @@ FaultCase Unreadable(const std::string& name, const FaultPlan& plan, Target targ
           .counter = sums ? Counter::kChecksumFailures : Counter::kRetries};
 }
 
-FaultCase OnMedia(FaultCase fault) {
-  fault.on_media = true;
-  return fault;
-}
-
 FaultCase RefusedSubmissions(const std::string& name, int error_number, std::uint64_t times) {
   FaultCase fault{.name = name};
   fault.options.disk.in_flight_max = 4;

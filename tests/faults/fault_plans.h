@@ -48,7 +48,5 @@ FaultCase Full(const std::string& name, const FaultPlan& plan, Code code);
 FaultCase Unreadable(const std::string& name, const FaultPlan& plan, Target target);
 /// A ring of four entries whose kernel takes nothing for a while.
 FaultCase RefusedSubmissions(const std::string& name, int error_number, std::uint64_t times);
-/// The same, also run on real media.
-FaultCase OnMedia(FaultCase fault);
 
 }  // namespace sluice::faults

@@ -16,6 +16,7 @@ constexpr int kHeadStart = 200;
 
 /// Real pauses are short, virtual ones are those of production.
 constexpr std::chrono::microseconds kRealFirstPause{1};
+constexpr int kRealPausesShorter = 100;
 
 io::PageStoreOptions StoreOptions(const StoreHostOptions& options) {
   return {.page_bytes = options.page_bytes,
@@ -77,7 +78,7 @@ class RealHost final : public StoreHost {
       : store_({.kind = kind,
                 .options = WithShortPauses(StoreOptions(options)),
                 .wrap = [&](std::unique_ptr<io::IoEngine> upstream) {
-                  return MakeFaulty(options, std::move(upstream), nullptr);
+                  return MakeFaulty(WithShortPauses(options), std::move(upstream), &timer_);
                 }}) {}
 
   std::string unavailable() const override { return store_.unavailable(); }
@@ -91,7 +92,13 @@ class RealHost final : public StoreHost {
     return options;
   }
 
+  static StoreHostOptions WithShortPauses(StoreHostOptions options) {
+    options.plan.pause /= kRealPausesShorter;
+    return options;
+  }
+
   ThreadExecutor executor_;
+  base::Timer timer_{"sluice-late"};
   testing::StoreUnderTest store_;
 };
 

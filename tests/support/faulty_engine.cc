@@ -50,6 +50,9 @@ class FaultyEngine::Attempt final : public io::IoRequest {
     }
   }
 
+  /// After having been held.
+  void GoOn() { plan().kind == Kind::kHeldBefore ? engine_.SubmitUpstream(this) : Deliver(); }
+
   void Deliver() {
     io::IoRequest* const original = original_;
     const std::int64_t reported = reported_;
@@ -182,10 +185,13 @@ std::uint64_t FaultyEngine::operations() const {
 io::RegisteredMemory FaultyEngine::RegisterMemory(std::span<std::byte> memory) {
   {
     base::MutexLock lock(mutex_);
-    if (!plan_.registers_half || healed_) return upstream_->RegisterMemory(memory);
+    if (plan_.registers == FaultPlan::Registers::kAll || healed_)
+      return upstream_->RegisterMemory(memory);
   }
-  const std::size_t half = memory.size() / 2 / page_bytes_ * page_bytes_;
-  io::RegisteredMemory registered = upstream_->RegisterMemory(memory.first(half));
+  const bool half = plan_.registers == FaultPlan::Registers::kFirstHalf;
+  const std::size_t bytes = half ? memory.size() / 2 / page_bytes_ * page_bytes_ : 0;
+  io::RegisteredMemory registered;
+  if (bytes > 0) registered = upstream_->RegisterMemory(memory.first(bytes));
   registered.reason = "ENOMEM";
   return registered;
 }
@@ -232,6 +238,11 @@ void FaultyEngine::SubmitAttempt(io::IoRequest* request) {
   if (hooks_.on_harm) hooks_.on_harm(request->command.offset / page_bytes_);
   auto* const attempt = new Attempt(*this, request);
   if (plan_.kind == Kind::kMisaligned) return SubmitMisaligned(attempt);
+  if (plan_.kind == Kind::kHeldBefore) return Hold(attempt);
+  SubmitUpstream(attempt);
+}
+
+void FaultyEngine::SubmitUpstream(Attempt* attempt) {
   SLUICE_CHECK(upstream_->Submit(attempt).ok(), "upstream has the same rules");
 }
 
@@ -242,7 +253,7 @@ void FaultyEngine::SubmitMisaligned(Attempt* attempt) {
     return;
   }
   attempt->MoveNothing();
-  SLUICE_CHECK(upstream_->Submit(attempt).ok(), "upstream has the same rules");
+  SubmitUpstream(attempt);
 }
 
 void FaultyEngine::Hold(Attempt* attempt) {
@@ -252,15 +263,15 @@ void FaultyEngine::Hold(Attempt* attempt) {
     healed = healed_;
     if (!healed) held_.push_back(attempt);
   }
-  if (healed) return attempt->Deliver();
+  if (healed) return attempt->GoOn();
   // Whoever releases it from now on, this engine is there until its threads are joined.
   if (hooks_.on_held) hooks_.on_held();
-  if (plan_.kind == Kind::kShuffled) Deliver(TakeHeld(kShuffledTogether));
+  if (plan_.kind == Kind::kShuffled) LetGo(TakeHeld(kShuffledTogether));
 }
 
 bool FaultyEngine::ReleaseHeld() {
   const std::vector<Attempt*> held = TakeHeld(1);
-  Deliver(held);
+  LetGo(held);
   return !held.empty();
 }
 
@@ -272,8 +283,8 @@ std::vector<FaultyEngine::Attempt*> FaultyEngine::TakeHeld(std::size_t least) {
   return std::exchange(held_, {});
 }
 
-void FaultyEngine::Deliver(const std::vector<Attempt*>& attempts) {
-  for (Attempt* attempt : attempts) attempt->Deliver();
+void FaultyEngine::LetGo(const std::vector<Attempt*>& attempts) {
+  for (Attempt* attempt : attempts) attempt->GoOn();
 }
 
 }  // namespace sluice::testing

@@ -19,6 +19,7 @@ constexpr std::uint64_t kAlways = UINT64_MAX;
 
 /// What goes wrong, from which attempt on, and how often.
 struct FaultPlan {
+  enum class Registers { kAll, kFirstHalf, kNothing };
   enum class Kind {
     kNone,         ///< nothing: the attempt is only reached
     kShort,        ///< `moved` bytes are reported instead of all
@@ -33,6 +34,7 @@ struct FaultPlan {
     kMisaligned,   ///< goes on off its alignment, which the engine below must refuse; then EINVAL
     kLate,         ///< completes `pause` of the timer later
     kHeld,         ///< completes when nothing else goes on: see ReleaseHeld
+    kHeldBefore,   ///< begins when nothing else goes on: until then no byte has moved
     kShuffled,     ///< completions wait until there are four, which then come in another order
   };
   Kind kind = Kind::kError;
@@ -47,8 +49,8 @@ struct FaultPlan {
   bool everywhere = false;
   /// None: either.
   std::optional<io::IoDirection> direction;
-  /// Of memory that is to be registered the first half is; the rest is refused until Heal.
-  bool registers_half = false;
+  /// What of memory that is to be registered is; the rest is refused until Heal.
+  Registers registers = Registers::kAll;
 };
 
 /// What a FaultyEngine asks and tells, on the thread that submits. Empty ones are not called.
@@ -93,9 +95,9 @@ class FaultyEngine final : public io::IoEngine {
   std::uint64_t operations() const;
   /// From now on nothing goes wrong, and nothing is held back.
   void Heal();
-  /// Completions that are held back.
+  /// Attempts that are held back.
   std::size_t held() const;
-  /// Delivers them, on the calling thread. False when there are none.
+  /// Lets them go on, on the calling thread. False when there are none.
   bool ReleaseHeld();
   /// Whether the engine below took what was misaligned.
   bool accepted_misaligned() const;
@@ -109,9 +111,10 @@ class FaultyEngine final : public io::IoEngine {
   bool Matches(const io::IoCommand& command) const;
   void SubmitAttempt(io::IoRequest* request);
   void SubmitMisaligned(Attempt* attempt);
+  void SubmitUpstream(Attempt* attempt);
   void Hold(Attempt* attempt);
   std::vector<Attempt*> TakeHeld(std::size_t least);
-  static void Deliver(const std::vector<Attempt*>& attempts);
+  static void LetGo(const std::vector<Attempt*>& attempts);
 
   const FaultPlan plan_;
   const std::uint64_t page_bytes_;
