@@ -73,6 +73,50 @@ TEST_F(OptimizerFaultTest, AStepThatFailsInPartIsCompletedByTheNext) {
   }
 }
 
+/// As where an update runs beside the backward of what has no gradients yet.
+TEST_F(OptimizerFaultTest, AGroupThatFailsBeforeTheOthersBeginIsCompletedByTheNextStep) {
+  PagedModel model(runtime_, {.groups = {{20000}, {9000, 100}}, .optimizer = {.depth = 2}});
+  for (std::int64_t step = 1; step <= 4; ++step) {
+    const bool fails = step % 2 == 0;
+    if (fails) faults_.FailReads(absl::UnavailableError("EAGAIN"));
+    ASSERT_THAT(model.optimizer().GradientReady(model.group(0)), IsOk());
+    const absl::Status early = model.optimizer().WaitFor(model.group(0));
+    faults_.FailReads(absl::OkStatus());
+    ASSERT_THAT(model.optimizer().GradientReady(model.group(1)), IsOk());
+    const auto done = model.optimizer().Step()->Wait();
+    if (fails) {
+      EXPECT_THAT(early, IsStatus(absl::StatusCode::kUnavailable, "'p0'"));
+      EXPECT_THAT(done, IsStatus(absl::StatusCode::kUnavailable, "'p0'"));
+      EXPECT_GT(MissingElements(model), 0u);
+      EXPECT_EQ(model.optimizer().State(model.parameter(1))->step, step) << "the others are done";
+      ASSERT_THAT(model.optimizer().Step()->Wait(), IsOk());
+    } else {
+      EXPECT_THAT(early, IsOk());
+      ASSERT_THAT(done, IsOk());
+    }
+    model.ReferenceStep(step);
+    EXPECT_EQ(model.Paged(), model.Reference()) << "step " << step;
+  }
+}
+
+/// The full tier refuses what would make room: pages stay where they are, whole.
+TEST_F(OptimizerFaultTest, AGroupThatFindsNoRoomIsCompletedByTheNextStep) {
+  PagedModel model(runtime_, {.groups = {{20000}, {9000, 100}}, .optimizer = {.depth = 2}});
+  ASSERT_THAT(model.Step(), IsOk());
+  model.ReferenceStep(1);
+  faults_.FailWrites(absl::ResourceExhaustedError("ENOSPC"));
+  ASSERT_THAT(model.optimizer().GradientReady(model.group(0)), IsOk());
+  const absl::Status early = model.optimizer().WaitFor(model.group(0));
+  faults_.FailWrites(absl::OkStatus());
+  EXPECT_THAT(early, HasCode(absl::StatusCode::kResourceExhausted));
+  ASSERT_THAT(model.optimizer().GradientReady(model.group(1)), IsOk());
+  const auto done = model.optimizer().Step()->Wait();
+  EXPECT_THAT(done, HasCode(absl::StatusCode::kResourceExhausted));
+  ASSERT_THAT(model.optimizer().Step()->Wait(), IsOk());
+  model.ReferenceStep(2);
+  EXPECT_EQ(model.Paged(), model.Reference());
+}
+
 TEST_F(OptimizerFaultTest, NothingElseMayHappenBetween) {
   PagedModel model(runtime_, {.groups = {{30000}}});
   ASSERT_THAT(model.Step(), IsOk());

@@ -253,9 +253,14 @@ TEST_P(TrainInterruptTest, FinishesTheStepAndPrintsTheSummary) {
 
 INSTANTIATE_TEST_SUITE_P(All, TrainInterruptTest, ::testing::Values(SIGINT, SIGTERM, SIGHUP));
 
-TEST_F(TrainCommandTest, AKilledRunLeavesNothing) {
+/// Without clipping updates run beside the backward, too: a signal finds one under way.
+class TrainKillTest : public TrainCommandTest, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(TrainKillTest, AKilledRunLeavesNothing) {
   Command command(Words({"--set",
                          "train.steps=100000",
+                         "--set",
+                         GetParam(),
                          "--save",
                          files_ / "model.safetensors",
                          "--trace",
@@ -266,6 +271,10 @@ TEST_F(TrainCommandTest, AKilledRunLeavesNothing) {
   EXPECT_THAT(spill_.Names(), IsEmpty());
   EXPECT_THAT(files_.Names(), ElementsAre("text"));
 }
+
+INSTANTIATE_TEST_SUITE_P(Clipping,
+                         TrainKillTest,
+                         ::testing::Values("train.clip_norm=1.0", "train.clip_norm=0.0"));
 
 TEST_F(TrainCommandTest, CtrlCWorksWhileVerifying) {
   Command command(Words({"--verify", "--set", "train.steps=100000"}));
