@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <cstring>
 
@@ -31,6 +32,16 @@ std::string ReadAll(int fd) {
   const std::string text = body();
   const ssize_t written = write(fd, text.data(), text.size());
   _exit(written == static_cast<ssize_t>(text.size()) ? 0 : 1);
+}
+
+// Goes with its parent, should that end first.
+[[noreturn]] void WorkUntilKilled(const std::function<void(const std::function<void()>&)>& work,
+                                  int fd) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  work([fd] {
+    if (write(fd, "x", 1) != 1) _exit(1);
+  });
+  _exit(1);
 }
 
 // Takes it from the calling thread. The C library has no wrapper for this.
@@ -62,6 +73,28 @@ std::string RunInChild(const std::function<std::string()>& body) {
   waitpid(child, &status, 0);
   if (status != 0) text += " (child died, wait status " + std::to_string(status) + ")";
   return text;
+}
+
+std::string KillAtWork(const std::function<void(const std::function<void()>& begun)>& work,
+                       const std::function<std::string()>& look) {
+  std::array<int, 2> ends{};
+  if (pipe(ends.data()) != 0) return std::string("pipe: ") + std::strerror(errno);
+  const pid_t child = fork();
+  if (child < 0) return std::string("fork: ") + std::strerror(errno);
+  if (child == 0) {
+    close(ends[0]);
+    WorkUntilKilled(work, ends[1]);
+  }
+  close(ends[1]);
+  char begun = 0;
+  std::string wrong = read(ends[0], &begun, 1) == 1 ? look() : "the child did not begin";
+  close(ends[0]);
+  kill(child, SIGKILL);
+  int status = 0;
+  waitpid(child, &status, 0);
+  const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  if (wrong.empty() && !killed) wrong = "the child ended before it was killed";
+  return wrong;
 }
 
 std::string RefuseSystemCall(long number, int error_number, Refuse when) {

@@ -11,6 +11,12 @@ namespace sluice::testing {
 /// threads, `body` takes no lock that one of them may hold.
 std::string RunInChild(const std::function<std::string()>& body);
 
+/// Runs `work`, which never ends, in a child process. Once it has called `begun`, `look` runs here;
+/// then SIGKILL ends the child in the middle of its work. Returns what `look` returned, or else why
+/// the child was not killed; nothing of it runs any more. REQUIRES: as RunInChild.
+std::string KillAtWork(const std::function<void(const std::function<void()>& begun)>& work,
+                       const std::function<std::string()>& look);
+
 /// From now on, for every thread of this process, the system call fails with `error_number`:
 /// always, or only when its second argument is not zero (io_uring_enter: something to submit).
 enum class Refuse { kEveryCall, kWhenSecondArgument };

@@ -12,6 +12,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "io/file_descriptor.h"
@@ -90,6 +91,15 @@ std::uint64_t FreeBytes(const std::string& path) {
   struct statvfs info {};
   if (statvfs(path.c_str(), &info) != 0) return 0;
   return std::uint64_t{info.f_bavail} * info.f_frsize;
+}
+
+bool BecomesFree(const std::string& path, std::uint64_t bytes, std::chrono::seconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (FreeBytes(path) < bytes) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::yield();
+  }
+  return true;
 }
 
 bool FillUp(const std::string& path) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -13,6 +14,10 @@ std::string MountSmallExt4(const std::string& path, std::uint64_t bytes);
 
 /// Bytes that are free at `path`, without those that are kept for root.
 std::uint64_t FreeBytes(const std::string& path);
+
+/// Whether at least `bytes` are free at `path`, now or before `patience` is used up: the kernel
+/// lets go of a killed process's files in its time.
+bool BecomesFree(const std::string& path, std::uint64_t bytes, std::chrono::seconds patience);
 
 /// Writes a new file at `path` until its file system has no byte left; false when that never comes.
 bool FillUp(const std::string& path);
