@@ -328,6 +328,17 @@ TEST_P(PageStoreContract, SlotsOfSeveralFilesAreAllDifferent) {
   for (SlotIndex slot = 0; slot < kSlots; ++slot) ExpectPage(slot, {1, slot, 1}, slot);
 }
 
+TEST_P(PageStoreContract, WithoutItsDirectoryAllPagesAreStillWrittenAndRead) {
+  Open({.page_bytes = kPage, .slots = kSlots, .files = 2});
+  if (IsSkipped()) return;
+  for (SlotIndex slot = 0; slot < kSlots; slot += 2) WritePage(slot, {1, slot, 1}, slot);
+  ASSERT_EQ(store().RemoveDirectory(), "");
+  for (SlotIndex slot = 1; slot < kSlots; slot += 2) WritePage(slot, {1, slot, 1}, slot);
+  for (SlotIndex slot = 0; slot < kSlots; ++slot) ExpectPage(slot, {1, slot, 1}, slot);
+  for (SlotIndex slot = 0; slot < kSlots; ++slot) WritePage(slot, {1, slot, 2}, kSlots + slot);
+  for (SlotIndex slot = 0; slot < kSlots; ++slot) ExpectPage(slot, {1, slot, 2}, kSlots + slot);
+}
+
 /// What a child of fork hears from a store of its parent; a child that waits for ever is ended.
 std::string AskInChild(PageStore& store, const PageBuffer& given) {
   return testing::RunInChild([&] {

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <future>
 #include <utility>
 
@@ -79,6 +81,10 @@ absl::Status StoreUnderTest::Read(io::SlotIndex slot,
   auto done = std::make_shared<std::promise<absl::Status>>();
   store_->Read(slot, identity, data, [done](absl::Status s) { done->set_value(std::move(s)); });
   return done->get_future().get();
+}
+
+std::string StoreUnderTest::RemoveDirectory() {
+  return rmdir(directory_.path().c_str()) == 0 ? "" : std::strerror(errno);
 }
 
 void StoreUnderTest::FlipByte(io::SlotIndex slot, std::size_t at) {

@@ -43,6 +43,9 @@ class StoreUnderTest {
                     const io::PageIdentity& identity,
                     std::span<std::byte> data);
 
+  /// Takes the name of the directory away, which succeeds where there is none in it. "" or why not.
+  std::string RemoveDirectory();
+
   // Below the store, at rest only.
   /// Of its file; -1 where there is none.
   int fd() const { return fd_; }
