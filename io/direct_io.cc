@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -17,8 +16,8 @@
 namespace sluice::io {
 namespace {
 
-std::string DescribeErrno(std::string_view call) {
-  return fmt::format("{}: {}", call, base::ErrnoName(errno));
+std::string DescribeErrno(std::string_view call, int error_number = errno) {
+  return fmt::format("{}: {}", call, base::ErrnoName(error_number));
 }
 
 // These accept the flag and ignore it: their pages are the page cache itself.
@@ -28,12 +27,18 @@ bool IsMemoryFileSystem(int fd) {
   return info.f_type == TMPFS_MAGIC || info.f_type == RAMFS_MAGIC;
 }
 
-std::string CheckAlignment(int fd) {
+int AskKernel(int fd, struct statx* info) {
+  return statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, info) == 0 ? 0 : errno;
+}
+
+std::string CheckAlignment(int fd, const AskAlignment& ask) {
   struct statx info {};
-  if (statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &info) != 0) return DescribeErrno("statx");
+  const int error = ask ? ask(fd, &info) : AskKernel(fd, &info);
+  if (error != 0) return DescribeErrno("statx", error);
   // Before Linux 6.1, and on file systems that do not tell, the probe read has to do.
   if ((info.stx_mask & STATX_DIOALIGN) == 0) return {};
-  if (info.stx_dio_mem_align == 0) return "the file system has none for this file";
+  if (info.stx_dio_mem_align == 0 || info.stx_dio_offset_align == 0)
+    return "the file system has none for this file";
   if (info.stx_dio_mem_align <= kIoAlignment && info.stx_dio_offset_align <= kIoAlignment)
     return {};
   return fmt::format(
@@ -63,9 +68,9 @@ std::string SetDirect(int fd, bool on) {
 // An advice: that it is refused (no such file system is known) costs memory, not bytes.
 void TurnOffReadAhead(int fd) { (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); }
 
-std::string TurnOnDirect(int fd) {
+std::string TurnOnDirect(int fd, const AskAlignment& ask) {
   if (IsMemoryFileSystem(fd)) return "the file system is memory (tmpfs)";
-  std::string reason = CheckAlignment(fd);
+  std::string reason = CheckAlignment(fd, ask);
   if (!reason.empty()) return reason;
   reason = SetDirect(fd, true);
   if (!reason.empty()) return reason;

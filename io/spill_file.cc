@@ -15,7 +15,6 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "fmt/format.h"
-#include "io/direct_io.h"
 #include "io/mutants.h"
 
 namespace sluice::io {
@@ -166,7 +165,8 @@ absl::StatusOr<std::unique_ptr<SpillFile>> SpillFile::Create(const SpillDirector
   SLUICE_ASSIGN_OR_RETURN(FileDescriptor fd, OpenNameless(directory, options));
   SLUICE_RETURN_IF_ERROR(CheckNameless(fd.get(), directory));
   SLUICE_RETURN_IF_ERROR(Reserve(fd.get(), directory, options));
-  std::string reason = options.disable_direct ? "disabled by option" : TurnOnDirect(fd.get());
+  std::string reason =
+      options.disable_direct ? "disabled by option" : TurnOnDirect(fd.get(), options.ask_alignment);
   if (!reason.empty()) TurnOffReadAhead(fd.get());
   if (!reason.empty() && options.require_direct) {
     return absl::FailedPreconditionError(

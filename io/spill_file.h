@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "io/direct_io.h"
 #include "io/file_descriptor.h"
 #include "io/io_engine.h"
 #include "io/spill_directory.h"
@@ -20,6 +21,7 @@ struct SpillFileOptions {
   bool disable_tmpfile = false;
   /// For tests: in place of fallocate(2) with mode 0; returns 0 or an errno.
   std::function<int(int fd, std::uint64_t bytes)> allocate;
+  AskAlignment ask_alignment;
 };
 
 /// Whether `bytes` can be taken and `keep_free_bytes` stay free (of what is not kept for root).
