@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "nlohmann/json.hpp"
+#include "runtime/optim/shallow_json.h"
 
 namespace sluice::optim {
 namespace {
@@ -85,7 +85,7 @@ std::string CompareGroups(const Json& saved, const Json& here) {
 
 std::string LayoutDifference(const std::string& saved, const std::string& here) {
   if (saved == here) return "";
-  const Json theirs = Json::parse(saved, nullptr, false), ours = Json::parse(here, nullptr, false);
+  const Json theirs = ParseShallowJson(saved), ours = ParseShallowJson(here);
   std::string found = CompareKeys(
       {{"optimizer", "its kind"}, {"state", "the type of its states"}, {"seed", "its seed"}},
       theirs,

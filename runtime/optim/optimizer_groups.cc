@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "fmt/format.h"
 #include "runtime/optim/optimizer_impl.h"
+#include "runtime/optim/rates.h"
 
 namespace sluice {
 namespace {
@@ -36,24 +37,6 @@ absl::Status CheckOptions(const OptimizerOptions& options) {
   }
   if (options.lane.empty()) return Invalid("lane is empty; \"optimizer\" is usual");
   return absl::OkStatus();
-}
-
-absl::Status CheckRates(const std::string& group, const GroupRates& rates) {
-  const auto check = [&](const char* name, double value, double limit) {
-    if (value >= 0 && value < limit) return absl::OkStatus();
-    return Invalid("group '{}': {} is {}, allowed is 0 to {}{}",
-                   group,
-                   name,
-                   value,
-                   limit,
-                   limit == 1 ? ", 1 itself not" : "");
-  };
-  constexpr double kMax = 1e30;
-  SLUICE_RETURN_IF_ERROR(check("learning_rate", rates.learning_rate, kMax));
-  SLUICE_RETURN_IF_ERROR(check("beta1", rates.beta1, 1));
-  SLUICE_RETURN_IF_ERROR(check("beta2", rates.beta2, 1));
-  SLUICE_RETURN_IF_ERROR(check("eps", rates.eps, kMax));
-  return check("weight_decay", rates.weight_decay, kMax);
 }
 
 DType TypeOf(StateType type) {
@@ -134,7 +117,7 @@ absl::Status OffloadedOptimizer::Impl::CheckIdle() const {
 
 absl::Status OffloadedOptimizer::Impl::CheckNew(const GroupOptions& options) const {
   SLUICE_RETURN_IF_ERROR(CheckIdle());
-  SLUICE_RETURN_IF_ERROR(CheckRates(options.name, options.rates));
+  SLUICE_RETURN_IF_ERROR(optim::CheckRates(options.name, options.rates));
   if (options.parameters.empty()) return Invalid("group '{}' has no parameters", options.name);
   for (const Group& group : groups_) {
     if (group.name == options.name) return Invalid("there is a group '{}' already", options.name);
@@ -261,7 +244,7 @@ absl::StatusOr<ParameterEntry*> OffloadedOptimizer::Impl::FindIdleEntry(TensorId
 
 absl::Status OffloadedOptimizer::Impl::SetRates(GroupId id, const GroupRates& rates) {
   SLUICE_ASSIGN_OR_RETURN(Group * group, FindIdleGroup(id));
-  SLUICE_RETURN_IF_ERROR(CheckRates(group->name, rates));
+  SLUICE_RETURN_IF_ERROR(optim::CheckRates(group->name, rates));
   group->rates = rates;
   return absl::OkStatus();
 }

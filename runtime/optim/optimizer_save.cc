@@ -9,6 +9,7 @@
 #include "runtime/optim/op_pipeline.h"
 #include "runtime/optim/optimizer_impl.h"
 #include "runtime/optim/pieces.h"
+#include "runtime/optim/save_text.h"
 #include "runtime/optim/state_file.h"
 
 namespace sluice {
@@ -16,7 +17,6 @@ namespace {
 
 using Json = nlohmann::json;
 using optim::ParameterEntry;
-using optim::StateRecord;
 
 /// Ops whose pages are asked for ahead of the one that is copied.
 constexpr std::size_t kCopyDepth = 4;
@@ -75,57 +75,6 @@ absl::Status ForEachPiece(Runtime& runtime,
   return absl::OkStatus();
 }
 
-Json RatesToJson(const GroupRates& rates) {
-  return Json::array(
-      {rates.learning_rate, rates.beta1, rates.beta2, rates.eps, rates.weight_decay});
-}
-
-/// Five numbers that RatesToJson made; nothing when they are not.
-std::optional<GroupRates> RatesFromJson(const Json& json) {
-  if (!json.is_array() || json.size() != 5) return std::nullopt;
-  double values[5];
-  for (std::size_t i = 0; i < 5; ++i) {
-    if (!json[i].is_number()) return std::nullopt;
-    values[i] = json[i].get<double>();
-  }
-  return GroupRates{values[0], values[1], values[2], values[3], values[4]};
-}
-
-absl::Status Damaged(const std::string& what) {
-  return absl::DataLossError(
-      base::ToAbsl(fmt::format("{}: {}; use another save", optim::kStateFileName, what)));
-}
-
-/// What describes a save.
-absl::StatusOr<Json> ParseText(const std::string& file_text) {
-  Json text = Json::parse(file_text, nullptr, false);
-  if (!text.is_object() || !text.contains("layout") || !text["layout"].is_string() ||
-      !text.contains("step") || !text["step"].is_number_unsigned() || !text.contains("rates") ||
-      !text["rates"].is_array() || !text.contains("hashes") ||
-      (text.contains("note") && !text["note"].is_string())) {
-    return Damaged("its description is not that of a save");
-  }
-  return text;
-}
-
-/// The hashes of all records, which lie one after another behind the file's mark.
-absl::StatusOr<std::vector<StateRecord>> ReadRecords(const Json& hashes,
-                                                     const std::vector<Saved>& saved,
-                                                     std::uint64_t end) {
-  if (!hashes.is_array() || hashes.size() != saved.size()) {
-    return Damaged("it has not as many checksums as tensors");
-  }
-  std::vector<StateRecord> records;
-  for (std::size_t i = saved.size(); i-- > 0;) {
-    if (!hashes[i].is_number_unsigned()) return Damaged("a checksum is no number");
-    if (end < saved[i].bytes) return Damaged("its records have not the sizes of the tensors");
-    end -= saved[i].bytes;
-    records.push_back({end, saved[i].bytes, hashes[i].get<std::uint64_t>()});
-  }
-  std::reverse(records.begin(), records.end());
-  return records;
-}
-
 }  // namespace
 
 std::string OffloadedOptimizer::Impl::Layout() const {
@@ -157,7 +106,7 @@ absl::Status OffloadedOptimizer::Impl::Save(const std::string& directory, std::s
   }
   SLUICE_ASSIGN_OR_RETURN(const std::vector<Saved> saved, SavedTensors(runtime_, entries_));
   SLUICE_ASSIGN_OR_RETURN(const auto file, optim::StateFileWriter::Create(directory));
-  Json hashes = Json::array();
+  optim::SaveText text{.layout = Layout(), .step = step(), .note = std::string(note)};
   for (const Saved& tensor : saved) {
     file->BeginRecord();
     SLUICE_RETURN_IF_ERROR(ForEachPiece(
@@ -166,22 +115,16 @@ absl::Status OffloadedOptimizer::Impl::Save(const std::string& directory, std::s
         tensor,
         AccessMode::kRead,
         [&](std::uint64_t, std::span<std::byte> piece) { return file->Append(piece); }));
-    hashes.push_back(file->EndRecord().hash);
+    text.hashes.push_back(file->EndRecord().hash);
   }
-  Json rates = Json::array();
-  for (const Group& group : groups_) rates.push_back(RatesToJson(group.rates));
-  const Json text = {{"layout", Layout()},
-                     {"step", step()},
-                     {"note", note},
-                     {"rates", std::move(rates)},
-                     {"hashes", std::move(hashes)}};
-  return file->Commit(text.dump(-1, ' ', false, Json::error_handler_t::replace));
+  for (const Group& group : groups_) text.rates.push_back(group.rates);
+  return file->Commit(optim::WriteSaveText(text));
 }
 
 absl::StatusOr<OptimizerSave> OffloadedOptimizer::Impl::ReadSave(const std::string& directory) {
   SLUICE_ASSIGN_OR_RETURN(const auto file, optim::StateFileReader::Open(directory));
-  SLUICE_ASSIGN_OR_RETURN(const Json text, ParseText(file->text()));
-  return OptimizerSave{.step = text["step"].get<std::int64_t>(), .note = text.value("note", "")};
+  SLUICE_ASSIGN_OR_RETURN(optim::SaveText text, optim::ParseSaveText(file->text()));
+  return OptimizerSave{.step = text.step, .note = std::move(text.note)};
 }
 
 absl::Status OffloadedOptimizer::Impl::Load(const std::string& directory) {
@@ -189,22 +132,19 @@ absl::Status OffloadedOptimizer::Impl::Load(const std::string& directory) {
   if (absl::Status idle = CheckIdle(); !idle.ok() && !CanReplaceStep()) return idle;
   SLUICE_ASSIGN_OR_RETURN(const std::vector<Saved> saved, SavedTensors(runtime_, entries_));
   SLUICE_ASSIGN_OR_RETURN(const auto file, optim::StateFileReader::Open(directory));
-  SLUICE_ASSIGN_OR_RETURN(const Json text, ParseText(file->text()));
-  const std::string difference =
-      optim::LayoutDifference(text["layout"].get<std::string>(), Layout());
+  SLUICE_ASSIGN_OR_RETURN(const optim::SaveText text, optim::ParseSaveText(file->text()));
+  const std::string difference = optim::LayoutDifference(text.layout, Layout());
   if (!difference.empty()) {
     return absl::InvalidArgumentError(base::ToAbsl(fmt::format(
         "{} in {} is of another optimizer: {}", optim::kStateFileName, directory, difference)));
   }
-  SLUICE_ASSIGN_OR_RETURN(const std::vector<StateRecord> records,
-                          ReadRecords(text["hashes"], saved, file->records_end()));
-  std::vector<GroupRates> rates;
-  for (const Json& of_group : text["rates"]) {
-    const std::optional<GroupRates> read = RatesFromJson(of_group);
-    if (!read) return Damaged("the rates of a group are not five numbers");
-    rates.push_back(*read);
+  std::vector<std::uint64_t> sizes;
+  for (const Saved& tensor : saved) sizes.push_back(tensor.bytes);
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<optim::StateRecord> records,
+                          optim::PlaceRecords(text.hashes, sizes, file->records_end()));
+  if (text.rates.size() != groups_.size()) {
+    return optim::DamagedSave("it has not the rates of every group");
   }
-  if (rates.size() != groups_.size()) return Damaged("it has not the rates of every group");
   for (std::size_t i = 0; i < saved.size(); ++i) {
     SLUICE_RETURN_IF_ERROR(file->Verify(records[i], saved[i].name));
   }
@@ -217,8 +157,8 @@ absl::Status OffloadedOptimizer::Impl::Load(const std::string& directory) {
                                           return file->Read(records[i].offset + offset, piece);
                                         }));
   }
-  for (std::size_t i = 0; i < groups_.size(); ++i) groups_[i].rates = rates[i];
-  OnLoaded(text["step"].get<std::int64_t>());
+  for (std::size_t i = 0; i < groups_.size(); ++i) groups_[i].rates = text.rates[i];
+  OnLoaded(text.step);
   return absl::OkStatus();
 }
 

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/optim/state_file.h"
+#include "sluice/optimizer.h"
+
+/// The text of a save, which says what it is and what its records are, as JSON.
+
+namespace sluice::optim {
+
+struct SaveText {
+  std::string layout;  ///< see LayoutDifference
+  std::int64_t step = 0;
+  std::string note;
+  std::vector<GroupRates> rates;      ///< of each group
+  std::vector<std::uint64_t> hashes;  ///< of each tensor, see StateRecord
+};
+
+std::string WriteSaveText(const SaveText& save);
+
+/// Any bytes. Errors: DataLoss (not what WriteSaveText makes, or rates that no group may have).
+absl::StatusOr<SaveText> ParseSaveText(std::string_view text);
+
+/// The records of tensors of these sizes, which lie one after another before byte `end` of the
+/// file. Errors: DataLoss (as many hashes, or as many bytes, there are not).
+absl::StatusOr<std::vector<StateRecord>> PlaceRecords(std::span<const std::uint64_t> hashes,
+                                                      std::span<const std::uint64_t> sizes,
+                                                      std::uint64_t end);
+
+/// DataLoss that says what is wrong with the file.
+absl::Status DamagedSave(std::string_view what);
+
+}  // namespace sluice::optim
