@@ -283,7 +283,10 @@ absl::StatusOr<double> Measure(Loop& loop, const Plain& plain, Pattern pattern, 
 absl::Status MeasureAll(Loop& loop, const Plain& plain, std::uint32_t ms, DiskRates* rates) {
   // Reserved extents that were never written are read without the disk.
   const Goal layout{.pattern = Pattern::kWrite, .blocks_max = plain.file.bytes / plain.block_bytes};
-  SLUICE_RETURN_IF_ERROR(loop.Run(plain, layout).status());
+  SLUICE_ASSIGN_OR_RETURN(const std::uint64_t written, loop.Run(plain, layout));
+  if (written < layout.blocks_max) {
+    return absl::UnavailableError("measuring the disk: its file could not be written whole");
+  }
   const std::uint32_t part_ms = std::max(ms / kParts, 1U);
   for (std::uint32_t part = 0; part < kParts; ++part) {
     SLUICE_ASSIGN_OR_RETURN(const double write, Measure(loop, plain, Pattern::kWrite, part_ms));
@@ -293,7 +296,8 @@ absl::Status MeasureAll(Loop& loop, const Plain& plain, std::uint32_t ms, DiskRa
     rates->read = std::max(rates->read, read);
     rates->mixed = std::max(rates->mixed, mixed);
   }
-  return absl::OkStatus();
+  if (std::min({rates->write, rates->read, rates->mixed}) > 0) return absl::OkStatus();
+  return absl::UnavailableError("measuring the disk: no block was moved whole");
 }
 
 }  // namespace

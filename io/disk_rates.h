@@ -34,7 +34,9 @@ struct DiskRates {
 /// order of the file, from memory on huge pages, `queue_depth` at a time, over a temporary file
 /// that was written once in full. It shares no code with the engines, so that it can be held
 /// against them. Blocks for about three times `milliseconds` and one writing of the file. Errors:
-/// those of PageStore::Create and base::StartThread, Internal (any request failed or was short).
+/// those of PageStore::Create and base::StartThread, those of a request that fails for a reason
+/// that does not pass; Unavailable (nothing moved whole: what is short, or fails for a reason that
+/// passes, does not count).
 absl::StatusOr<DiskRates> MeasureDiskRates(const DiskRatesOptions& options);
 
 }  // namespace sluice::io

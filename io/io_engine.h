@@ -46,7 +46,8 @@ struct IoCommand {
   std::byte* data = nullptr;
   std::size_t bytes = 0;
   /// Set from when on somebody waits for it: it then goes first whenever it waits, now or when it
-  /// is tried again. Null: nobody ever does. Outlives the request.
+  /// is tried again. Null: nobody ever does (a read, and what is dropped after one). Outlives the
+  /// request.
   const std::atomic<bool>* hastened = nullptr;
 };
 

@@ -83,7 +83,8 @@ class PageOperation : public Transfer {
   bool buffered() const { return place_.file->buffered; }
   WriteBackLine& write_backs() { return context_.WriteBacksOf(*place_.file); }
 
-  void DropFromCache(std::byte* data) {
+  /// `hastened`: as of IoCommand.
+  void DropFromCache(std::byte* data, const std::atomic<bool>* hastened) {
     const std::uint64_t begin = place_.offset;
     const std::uint64_t first = begin - std::min(begin, kCachePieceBytesMax);
     const std::uint64_t end =
@@ -93,7 +94,7 @@ class PageOperation : public Transfer {
                    .offset = first,
                    .data = data,
                    .bytes = end - first,
-                   .hastened = &context_.slots.hastened(address_.slot)});
+                   .hastened = hastened});
   }
 
   /// REQUIRES: the slot table knows the outcome.
@@ -169,7 +170,7 @@ class WriteOperation final : public PageOperation, private WriteBackLine::Page {
   void EndTurns() override {
     if (result_.kind != TransferResult::Kind::kDone) return EndPart(ThreadRole::kIoThread);
     step_ = IoDirection::kDropCache;
-    DropFromCache(memory());
+    DropFromCache(memory(), &context_.slots.hastened(address_.slot));
   }
 
   void EndPart(ThreadRole role) {
@@ -233,7 +234,7 @@ class ReadOperation final : public PageOperation {
       case TransferResult::Kind::kDone:
         if (!buffered()) return VerifyOnWorker();
         step_ = IoDirection::kDropCache;
-        return DropFromCache(data_.data());
+        return DropFromCache(data_.data(), nullptr);
       case TransferResult::Kind::kTruncated:
         return End(Lost("the file ends before the page (truncated)"), ThreadRole::kIoThread);
       case TransferResult::Kind::kFailed:

@@ -35,8 +35,9 @@ RequestQueue::List& RequestQueue::ListFor(const IoRequest& request) {
   const IoDirection direction = request.command.direction;
   if (direction == IoDirection::kRead) return reads_;
   if (request.hastened_) return hastened_;
-  // Dropping takes no time of the disk, and comes before the page is done.
-  return direction == IoDirection::kDropCache ? reads_ : writes_;
+  // What is dropped for a reader, whom nobody hastens: the read is done when it is.
+  const bool of_a_read = direction == IoDirection::kDropCache && !request.command.hastened;
+  return of_a_read ? reads_ : writes_;
 }
 
 IoRequest* RequestQueue::Pop(Clock::time_point now) {

@@ -11,7 +11,7 @@ namespace sluice::io {
 /// with three exceptions: a write that somebody waits for (Hasten), one that has waited for
 /// kWriteAgeMax, and one after kReadsPerWrite reads in a row. Writes that overtake reads stop after
 /// kWritesPerRead in a row, and after as many of the first kind one of the second goes: nobody
-/// starves. What is dropped from the page cache goes with the reads.
+/// starves. What is dropped from the page cache after a read goes with the reads.
 /// Threads: none of its own, the engine locks.
 class RequestQueue {
  public:

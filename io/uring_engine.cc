@@ -152,7 +152,8 @@ void UringEngine::FillRing() {
   if (!wake_armed_) ArmWake();
   for (UringBatch* batch : TakeWaiting()) {
     Prepare(batch);
-    if (batch->bytes() >= kAloneBytes) Submit(0);
+    // Not while the kernel refuses: each try is followed by a pause.
+    if (batch->bytes() >= kAloneBytes && refusals_in_a_row_ == 0) Submit(0);
   }
 }
 

@@ -16,7 +16,7 @@ constexpr int kHeadStart = 200;
 
 /// Real pauses are short, virtual ones are those of production.
 constexpr std::chrono::microseconds kRealFirstPause{1};
-constexpr int kRealPausesShorter = 100;
+constexpr int kRealPausesShorter = 1000;
 
 io::PageStoreOptions StoreOptions(const StoreHostOptions& options) {
   return {.page_bytes = options.page_bytes,

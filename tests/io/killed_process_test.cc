@@ -25,7 +25,7 @@ constexpr std::uint64_t kReserved = kKilledSlots * kKilledPage;  // 256 MiB
 constexpr std::uint64_t kMost = kReserved / 4 * 3;
 /// Others use the file system as well: what one round sees may be theirs, but not what all see.
 constexpr int kRoundsMax = 5;
-constexpr auto kPatience = std::chrono::seconds(20);
+constexpr auto kPatience = std::chrono::seconds(60);
 
 PageStoreOptions KilledOptions(const std::string& path, SlotIndex slots) {
   return {.directory = path, .page_bytes = kKilledPage, .slots = slots, .files = 2};

@@ -158,18 +158,18 @@ TEST(RequestQueueTest, AWriteThatIsHastenedWhileItDoesNotWaitGoesFirstWhenItDoes
 TEST(RequestQueueTest, AHastenedWriteIsFoundByItsCommandToo) {
   RequestQueue queue;
   std::atomic<bool> wanted = false;
-  IdleRequest rest(IoDirection::kWriteBack);  // of a range that begins before the page
+  IdleRequest drop(IoDirection::kDropCache);  // of a range that begins before the page
   IdleRequest read(IoDirection::kRead);
-  rest.command = {.direction = IoDirection::kWriteBack,
+  drop.command = {.direction = IoDirection::kDropCache,
                   .file = &kFile,
                   .offset = 0,
                   .bytes = 8192,
                   .hastened = &wanted};
-  queue.Push(&rest, kStart);
+  queue.Push(&drop, kStart);
   queue.Push(&read, kStart);
   wanted = true;
   queue.Hasten(kFile, 4096, 4096);
-  EXPECT_EQ(queue.Pop(kStart), &rest);
+  EXPECT_EQ(queue.Pop(kStart), &drop);
   EXPECT_EQ(queue.Pop(kStart), &read);
 }
 
@@ -205,7 +205,7 @@ TEST(RequestQueueTest, HastenedWritesDoNotStarveOldOnes) {
 }
 
 /// A read of a buffered file is done when its page has left the cache.
-TEST(RequestQueueTest, WhatIsDroppedGoesWithTheReads) {
+TEST(RequestQueueTest, WhatIsDroppedAfterAReadGoesWithTheReads) {
   RequestQueue queue;
   IdleRequest write(IoDirection::kWrite);
   IdleRequest drop(IoDirection::kDropCache);

@@ -102,6 +102,10 @@ def main():
     failed, skipped = run(arguments.suite, "", "*")
     if failed is not None:
         sys.exit(f"the suite fails without a planted bug: {failed}")
+    listed = subprocess.run([arguments.suite, "--gtest_list_tests", f"--gtest_filter={PLAIN}"],
+                            capture_output=True, check=True, text=True).stdout
+    if "ReadReturnsWhatWasWritten" not in listed:
+        sys.exit(f"there is no plain round trip {PLAIN}")
     caught = untried = 0
     for mutant, fault in CLASSES.items():
         if NEEDS.get(mutant) in skipped:

@@ -97,7 +97,7 @@ bool BecomesFree(const std::string& path, std::uint64_t bytes, std::chrono::seco
   const auto deadline = std::chrono::steady_clock::now() + patience;
   while (FreeBytes(path) < bytes) {
     if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return true;
 }
