@@ -66,8 +66,8 @@ class PageOperation : public Transfer {
       : Transfer(context.engine, context.counters.transfer, context.backoff, context.timer),
         context_(context),
         address_(address),
-        done_(std::move(done)),
-        place_(context.files.At(context.page_bytes * address.slot)) {}
+        place_(context.files.At(context.page_bytes * address.slot)),
+        done_(std::move(done)) {}
   virtual ~PageOperation() = default;
 
  protected:
@@ -111,10 +111,10 @@ class PageOperation : public Transfer {
 
   StoreContext& context_;
   const PageAddress address_;
-  DoneFn done_;
 
  private:
   const SpillFiles::Place place_;
+  DoneFn done_;
 };
 
 class WriteOperation final : public PageOperation, private WriteBackLine::Page {
@@ -174,18 +174,11 @@ class WriteOperation final : public PageOperation, private WriteBackLine::Page {
   }
 
   void EndPart(ThreadRole role) {
-    if (SLUICE_MUTANT("do-not-wait-for-a-slow-write") && role == ThreadRole::kWorker) TellEarly();
     if (parts_.fetch_sub(1, std::memory_order_acq_rel) == 1) End(role);
-  }
-
-  void TellEarly() {
-    context_.slots.EndWrite(address_.slot, address_.identity, checksum_);
-    std::exchange(done_, [](const absl::Status&) {})(absl::OkStatus());
   }
 
   void End(ThreadRole role) {
     const bool done = result_.kind == TransferResult::Kind::kDone;
-    if (SLUICE_MUTANT("do-not-wait-for-a-slow-write")) return Finish(absl::OkStatus(), role);
     if (done || SLUICE_MUTANT("keep-a-failed-write")) {
       context_.slots.EndWrite(address_.slot, address_.identity, checksum_);
     } else {

@@ -34,7 +34,6 @@ CLASSES = {
     "trust-the-kernel-with-alignment": "16 misaligned request",
     "old-writes-wait": "14 slow I/O: writes starve",
     "writes-starve-reads": "14 slow I/O: reads starve",
-    "do-not-wait-for-a-slow-write": "14 slow I/O: its buffer used again",
     "a-merged-request-is-whole": "1 short or failed merged request",
     "no-back-pressure": "13 more requests than room",
     "fill-the-ring": "13 more requests than the ring holds",
