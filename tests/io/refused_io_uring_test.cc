@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <future>
+#include <vector>
 
 #include "fmt/format.h"
 #include "gtest/gtest.h"
@@ -137,6 +138,40 @@ TEST(RefusedIoUringTest, SubmissionsThatTheKernelKeepsRefusingFailAndTheStoreClo
             "EAGAIN (Resource temporarily unavailable) / "
             "UNAVAILABLE: slot 1: segment 1 page 1 generation 1: read failed after 6 attempts: "
             "EAGAIN (Resource temporarily unavailable) / patient / closed");
+}
+
+/// Several pages so large that each is submitted by itself; how they ended.
+std::string StopLargeSubmissions(const PageStoreOptions& options) {
+  alarm(60);
+  base::WorkerPool workers({.threads = 1, .name = "test-worker", .cpus = {}});
+  auto store = PageStore::Create(options, workers);
+  if (!store.ok()) return store.status().ToString();
+  PageBuffer page(options.page_bytes);
+  std::string failed = RefuseSystemCall(SYS_io_uring_enter, EAGAIN, Refuse::kWhenSecondArgument);
+  if (!failed.empty()) return failed;
+  std::vector<std::future<absl::Status>> writes;
+  for (SlotIndex slot = 0; slot < kRefusedSlots; ++slot) {
+    auto done = std::make_shared<std::promise<absl::Status>>();
+    writes.push_back(done->get_future());
+    (*store)->Write(
+        slot, {1, slot, 1}, page.span(), [done](absl::Status s) { done->set_value(std::move(s)); });
+  }
+  std::string ends;
+  for (auto& write : writes) ends += absl::StatusCodeToString(write.get().code()) + " ";
+  store->reset();
+  return ends + "closed";
+}
+
+TEST(RefusedIoUringTest, LargeSubmissionsThatTheKernelKeepsRefusingFailToo) {
+  const testing::TempDirectory temp;
+  PageStoreOptions options = OptionsIn(temp);
+  options.page_bytes = std::uint64_t{1} << 20;
+  options.require_io_uring = true;
+  const std::string text = RunInChild([&] { return StopLargeSubmissions(options); });
+  if (text.starts_with("FAILED_PRECONDITION: io_uring is required")) GTEST_SKIP() << text;
+  std::string expected;
+  for (SlotIndex slot = 0; slot < kRefusedSlots; ++slot) expected += "UNAVAILABLE ";
+  EXPECT_EQ(text, expected + "closed");
 }
 
 /// Memory is registered while a write is prepared that the kernel does not take.
