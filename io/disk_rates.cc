@@ -140,16 +140,16 @@ class RingLoop final : public Loop {
       Prepare(plain, goal, started++, i);
     }
     while (finished < started) {
-      const absl::StatusOr<io_uring_cqe> done = Next();
+      const absl::StatusOr<Completion> done = Next();
       if (!done.ok()) {
         Drain(started - finished - io_uring_sq_ready(&ring_));
         return done.status();
       }
       ++finished;
-      const absl::StatusOr<bool> counts = Counts(plain, done->res);
+      const absl::StatusOr<bool> counts = Counts(plain, done->moved);
       status.Update(counts.status());
       if (counts.ok() && *counts) ++counted;
-      if (status.ok() && goal.Wants(started)) Prepare(plain, goal, started++, done->user_data);
+      if (status.ok() && goal.Wants(started)) Prepare(plain, goal, started++, done->place);
     }
     if (!status.ok()) return status;
     return counted;
@@ -171,8 +171,13 @@ class RingLoop final : public Loop {
     io_uring_sqe_set_data64(sqe, place);
   }
 
-  /// Waits for one completion, whose user data are its place in memory.
-  absl::StatusOr<io_uring_cqe> Next() {
+  struct Completion {
+    std::uint64_t place = 0;  ///< in memory
+    std::int64_t moved = 0;   ///< bytes, or a negative errno
+  };
+
+  /// Waits for one.
+  absl::StatusOr<Completion> Next() {
     io_uring_cqe* cqe = nullptr;
     int error = -EINTR;
     while (error == -EINTR) {  // by signals of the program
@@ -180,7 +185,7 @@ class RingLoop final : public Loop {
       if (error >= 0) error = io_uring_wait_cqe(&ring_, &cqe);
     }
     if (error < 0) return base::StatusFromErrno(-error, "io_uring_enter");
-    const io_uring_cqe done = *cqe;
+    const Completion done{.place = io_uring_cqe_get_data64(cqe), .moved = cqe->res};
     io_uring_cqe_seen(&ring_, cqe);
     return done;
   }

@@ -102,10 +102,11 @@ bool BecomesFree(const std::string& path, std::uint64_t bytes, std::chrono::seco
   return true;
 }
 
-bool FillUp(const std::string& path) {
-  const FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+namespace {
+
+/// Ever smaller pieces, until not one byte goes in.
+bool Append(const FileDescriptor& file) {
   const std::vector<char> block(std::size_t{1} << 20, 'f');
-  // Ever smaller pieces, until not one byte goes in.
   for (std::size_t piece = block.size(); piece > 0; piece /= 4) {
     while (write(file.get(), block.data(), piece) > 0) {
     }
@@ -113,6 +114,19 @@ bool FillUp(const std::string& path) {
     fsync(file.get());  // what was only promised is allocated
   }
   return true;
+}
+
+}  // namespace
+
+bool FillUp(const std::string& path) {
+  const FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  // What was freed or promised before may come back a moment later.
+  for (int round = 0; round < 200; ++round) {
+    if (!Append(file)) return false;
+    if (FreeBytes(path) == 0) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
 }
 
 }  // namespace sluice::testing
