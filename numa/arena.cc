@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -53,6 +54,18 @@ absl::Status CheckOptions(const ArenaOptions& options, int node_count) {
         "arena %s: node %d of %d does not exist", options.name, options.node, node_count));
   }
   return absl::OkStatus();
+}
+
+// Asked before ftruncate, which would raise SIGXFSZ in the caller's thread.
+absl::Status CheckFileSizeLimit(const std::string& name, std::uint64_t bytes) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "arena %s: its %d bytes are a file without a name, and the limit of file sizes is %d bytes "
+      "(see ulimit -f)",
+      name,
+      bytes,
+      limit.rlim_cur));
 }
 
 /// A memfd of `bytes`, still without memory. -1 and errno on failure.
@@ -178,6 +191,7 @@ absl::StatusOr<std::unique_ptr<Arena>> Arena::Create(const ArenaOptions& options
   state->frames_per_chunk =
       static_cast<std::uint32_t>(ChunkBytes(bytes, options.page_bytes) / options.page_bytes);
   SLUICE_ASSIGN_OR_RETURN(state->range, AddressRange::Reserve(bytes));
+  SLUICE_RETURN_IF_ERROR(CheckFileSizeLimit(options.name, bytes));
   state->fd = OpenMemory(options.name, bytes);
   if (state->fd < 0) return base::StatusFromErrno(errno, "memfd_create of arena " + options.name);
   SLUICE_RETURN_IF_ERROR(state->TakeFrames(0, options.frames));

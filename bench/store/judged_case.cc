@@ -1,6 +1,7 @@
 #include "bench/store/judged_case.h"
 
 #include <memory>
+#include <utility>
 
 #include "base/status.h"
 #include "bench/store/engine_loop.h"
@@ -127,7 +128,9 @@ JudgedResult JudgedRun::Result() const {
   const std::string name = CaseName(load_.which);
   JudgedResult result{.row = MakeRow(name, rounds_, cpu_ours_)};
   for (const LoopRounds& loop : loops_) {
-    result.loops.push_back(MakeRow(fmt::format("{}/{}", loop.name, name), loop.rounds, loop.cpu));
+    Row row = MakeRow(fmt::format("{}/{}", loop.name, name), loop.rounds, loop.cpu);
+    row.registered_bytes.reset();  // the loop's ring knows no buffers
+    result.loops.push_back(std::move(row));
   }
   return result;
 }

@@ -1,5 +1,6 @@
 #include "numa/arena.h"
 
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -193,6 +194,17 @@ TEST(ArenaTest, FramesThatTheSystemDoesNotTakeBackStay) {
   EXPECT_EQ(text,
             "INTERNAL: fallocate PUNCH_HOLE of arena dram: EOPNOTSUPP (Operation not supported), "
             "kept");
+}
+
+TEST(ArenaTest, ALimitOfFileSizesIsAnErrorAndNoSignal) {
+  const std::string text = testing::RunInChild([]() -> std::string {
+    const rlimit limit{kMiB, kMiB};
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return "setrlimit";
+    return Arena::Create({.page_bytes = kMiB, .frames = 2}).status().ToString();
+  });
+  EXPECT_EQ(text,
+            "RESOURCE_EXHAUSTED: arena dram: its 2097152 bytes are a file without a name, and the "
+            "limit of file sizes is 1048576 bytes (see ulimit -f)");
 }
 
 TEST(ArenaTest, ShrinkToNothingAndBack) {
