@@ -176,9 +176,8 @@ std::vector<UringBatch*>& UringEngine::TakeWaiting() {
   return taken_;
 }
 
-/// False when something waits that the ring has room for, a call, or what the kernel refused.
+/// False when something waits that the ring has room for, or a call.
 bool UringEngine::MaySleep() {
-  if (!completed_.empty()) return false;
   base::MutexLock lock(mutex_);
   if (!calls_.empty() || (!queue_.empty() && in_flight_ < options_.queue_depth)) return false;
   // With requests left over, a completion wakes the thread.

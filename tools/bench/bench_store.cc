@@ -46,7 +46,8 @@ std::string HelpText() {
          "size\n"
          "and depth, buffers of both on huge pages (reserved for the time, which takes root; else\n"
          "a plain io_uring loop takes the place of fio). Takes up to 20 minutes and 2 GiB of disk\n"
-         "on an otherwise idle machine, and leaves nothing behind.\n\n" +
+         "on an otherwise idle machine, and leaves nothing behind unless it is killed "
+         "(docs/page-store.md).\n\n" +
          DescribeFlags(Flags());
 }
 
