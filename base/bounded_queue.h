@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/cond_var.h"
 #include "base/mutex.h"
 
 namespace sluice::base {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <condition_variable>
 #include <mutex>
 
 #include "absl/base/thread_annotations.h"
@@ -16,7 +15,6 @@ class ABSL_LOCKABLE Mutex {
   void Unlock() ABSL_UNLOCK_FUNCTION() { mutex_.unlock(); }
 
  private:
-  friend class CondVar;
   std::mutex mutex_;
 };
 
@@ -31,29 +29,6 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
 
  private:
   Mutex& mutex_;
-};
-
-/// A condition variable for Mutex. Waits may wake spuriously: wait in a loop.
-class CondVar {
- public:
-  void Wait(Mutex& mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
-    condition_.wait(lock);
-    lock.release();
-  }
-  /// False when `deadline` passed.
-  template <typename TimePoint>
-  bool WaitUntil(Mutex& mutex, const TimePoint& deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
-    const bool in_time = condition_.wait_until(lock, deadline) == std::cv_status::no_timeout;
-    lock.release();
-    return in_time;
-  }
-  void NotifyOne() { condition_.notify_one(); }
-  void NotifyAll() { condition_.notify_all(); }
-
- private:
-  std::condition_variable condition_;
 };
 
 }  // namespace sluice::base

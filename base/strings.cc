@@ -43,4 +43,16 @@ std::string DidYouMean(std::string_view name, std::span<const std::string> candi
   return nearest.empty() ? nearest : "; did you mean \"" + nearest + "\"?";
 }
 
+std::string ShellWord(std::string_view text) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos) {
+    return std::string(text);
+  }
+  std::string word = "'";
+  for (const char letter : text)
+    word += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  return word + "'";
+}
+
 }  // namespace sluice::base

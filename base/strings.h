@@ -19,4 +19,7 @@ std::string NearestName(std::string_view name, std::span<const std::string> cand
 /// What to add to a message about an unknown name: "; did you mean "NEAREST"?", or nothing.
 std::string DidYouMean(std::string_view name, std::span<const std::string> candidates);
 
+/// One word of a shell's command line, in quotes where it needs them.
+std::string ShellWord(std::string_view text);
+
 }  // namespace sluice::base

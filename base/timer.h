@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/functional/any_invocable.h"
+#include "base/cond_var.h"
 #include "base/mutex.h"
 
 namespace sluice::base {

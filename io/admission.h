@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "base/cond_var.h"
 #include "base/mutex.h"
 
 namespace sluice::io {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/cond_var.h"
 #include "base/mutex.h"
 #include "io/io_engine.h"
 #include "io/request_queue.h"

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/cond_var.h"
 #include "base/mutex.h"
 #include "base/owner_process.h"
 #include "base/status.h"
@@ -237,15 +238,6 @@ PageStoreStats DriveSet::stats() const {
   return sum;
 }
 
-/// Opened once each, so that the default has a name and a wrong one is an error by itself.
-absl::Status NameDirectories(std::vector<std::string>* directories) {
-  for (std::string& directory : *directories) {
-    SLUICE_ASSIGN_OR_RETURN(SpillDirectory opened, OpenSpillDirectory(directory));
-    if (directory.empty()) directory = std::move(opened.path);
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 std::vector<SlotIndex> SlotsOfDrives(const DriveSetOptions& options) {
@@ -272,7 +264,7 @@ absl::StatusOr<std::unique_ptr<PageStore>> CreateDriveSet(const DriveSetOptions&
                                                           base::WorkerPool& workers) {
   DriveSetOptions named = options;
   SLUICE_RETURN_IF_ERROR(CheckPageStoreOptions(options.store));
-  SLUICE_RETURN_IF_ERROR(NameDirectories(&named.directories));
+  SLUICE_ASSIGN_OR_RETURN(named.directories, NameSpillDirectories(options.directories));
   if (named.rates.empty() && named.directories.size() > 1) {
     SLUICE_ASSIGN_OR_RETURN(named.rates, MeasureDriveRates(named));
   }

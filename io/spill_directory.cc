@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <map>
 #include <utility>
 
 #include "base/status.h"
@@ -33,8 +34,10 @@ absl::Status DescribeOpenFailure(const std::string& path, int error_number) {
         path)));
   }
   if (error_number == ENOENT) {
-    return absl::NotFoundError(base::ToAbsl(
-        fmt::format("spill directory {0} does not exist; make it: mkdir -m 700 {0}", path)));
+    return absl::NotFoundError(
+        base::ToAbsl(fmt::format("spill directory {} does not exist; make it: mkdir -p -m 700 {}",
+                                 path,
+                                 base::ShellWord(path))));
   }
   if (IsSymbolicLink(path)) {
     return absl::PermissionDeniedError(base::ToAbsl(fmt::format(
@@ -43,6 +46,10 @@ absl::Status DescribeOpenFailure(const std::string& path, int error_number) {
   if (error_number == ENOTDIR) {
     return absl::InvalidArgumentError(
         base::ToAbsl(fmt::format("spill directory {} is not a directory; name one", path)));
+  }
+  if (error_number == EACCES) {
+    return absl::PermissionDeniedError(base::ToAbsl(
+        fmt::format("spill directory {} may not be opened (EACCES); name one of your own", path)));
   }
   return base::StatusFromErrno(error_number, fmt::format("spill directory {}: open", path));
 }
@@ -61,10 +68,10 @@ absl::Status CheckOwnerAndMode(int fd, const std::string& path) {
   }
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !SLUICE_MUTANT("share-the-directory")) {
     // A directory that is shared on purpose (/tmp) must stay as it is.
-    const std::string fix =
-        (info.st_mode & S_ISVTX) != 0
-            ? fmt::format("use one of your own in it: mkdir -m 700 {}/sluice", path)
-            : fmt::format("run: chmod go-w {}", path);
+    const std::string fix = (info.st_mode & S_ISVTX) != 0
+                                ? fmt::format("use one of your own in it: mkdir -m 700 {}",
+                                              base::ShellWord(path + "/sluice"))
+                                : fmt::format("run: chmod go-w {}", base::ShellWord(path));
     return absl::PermissionDeniedError(
         base::ToAbsl(fmt::format("spill directory {} is writable by {} (mode {:04o}); {}",
                                  path,
@@ -73,6 +80,16 @@ absl::Status CheckOwnerAndMode(int fd, const std::string& path) {
                                  fix)));
   }
   return absl::OkStatus();
+}
+
+using DirectoryId = std::pair<dev_t, ino_t>;
+
+absl::StatusOr<DirectoryId> Identify(const SpillDirectory& directory) {
+  struct stat info {};
+  if (fstat(directory.fd.get(), &info) != 0) {
+    return base::StatusFromErrno(errno, fmt::format("spill directory {}: fstat", directory.path));
+  }
+  return DirectoryId(info.st_dev, info.st_ino);
 }
 
 }  // namespace
@@ -95,6 +112,24 @@ absl::StatusOr<SpillDirectory> OpenSpillDirectory(const std::string& path) {
   if (!fd.valid()) return DescribeOpenFailure(name, errno);
   SLUICE_RETURN_IF_ERROR(CheckOwnerAndMode(fd.get(), name));
   return SpillDirectory{.fd = std::move(fd), .path = std::move(name)};
+}
+
+absl::StatusOr<std::vector<std::string>> NameSpillDirectories(std::vector<std::string> paths) {
+  std::map<DirectoryId, std::string> seen;
+  for (std::string& path : paths) {
+    SLUICE_ASSIGN_OR_RETURN(const SpillDirectory opened, OpenSpillDirectory(path));
+    SLUICE_ASSIGN_OR_RETURN(const DirectoryId id, Identify(opened));
+    const auto [first, is_new] = seen.try_emplace(id, opened.path);
+    if (!is_new) {
+      return absl::InvalidArgumentError(base::ToAbsl(
+          fmt::format("spill directory {} is named twice, the first time as {}; name one of each "
+                      "drive",
+                      opened.path,
+                      first->second)));
+    }
+    path = opened.path;
+  }
+  return paths;
 }
 
 }  // namespace sluice::io

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "io/file_descriptor.h"
@@ -19,6 +20,10 @@ struct SpillDirectory {
 /// Errors: NotFound, InvalidArgument (not a directory), PermissionDenied; each names the directory
 /// and what to do.
 absl::StatusOr<SpillDirectory> OpenSpillDirectory(const std::string& path);
+
+/// The directories as they are called once opened: each is, so that a wrong one is an error by
+/// itself. Errors: those of OpenSpillDirectory, InvalidArgument (two are the same).
+absl::StatusOr<std::vector<std::string>> NameSpillDirectories(std::vector<std::string> paths);
 
 /// The path PARENT/sluice-<uid>, made 0700 unless something has that name; OpenSpillDirectory then
 /// judges what it is.

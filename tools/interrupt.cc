@@ -64,4 +64,11 @@ InterruptWatch::~InterruptWatch() {
 
 int InterruptWatch::signal() const { return signal_seen.load(); }
 
+BrokenPipeIsAnError::BrokenPipeIsAnError() {
+  sigaction(SIGPIPE, nullptr, &before_);
+  SetAction(SIGPIPE, SIG_IGN);
+}
+
+BrokenPipeIsAnError::~BrokenPipeIsAnError() { sigaction(SIGPIPE, &before_, nullptr); }
+
 }  // namespace sluice::tools

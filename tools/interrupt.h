@@ -27,4 +27,17 @@ class InterruptWatch {
   std::array<struct sigaction, kInterrupts.size()> before_;
 };
 
+/// While it lives, a reader of standard output that goes away is an error of the next write and no
+/// signal: for a command that has something to give back. At most one at a time.
+class BrokenPipeIsAnError {
+ public:
+  BrokenPipeIsAnError();
+  ~BrokenPipeIsAnError();
+  BrokenPipeIsAnError(const BrokenPipeIsAnError&) = delete;
+  BrokenPipeIsAnError& operator=(const BrokenPipeIsAnError&) = delete;
+
+ private:
+  struct sigaction before_ = {};
+};
+
 }  // namespace sluice::tools

@@ -10,16 +10,20 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "base/status.h"
+#include "base/strings.h"
+#include "fmt/format.h"
 #include "io/file_descriptor.h"
 
 namespace sluice::bench {
 namespace {
 
 constexpr int kPollMilliseconds = 50;
-constexpr int kTerminatePolls = 60;
+constexpr std::chrono::seconds kTerminateTime{3};
 
 /// What posix_spawn does on the way to the child.
 class SpawnSetUp {
@@ -91,23 +95,63 @@ bool ReadMore(int fd, std::string* text) {
   return count > 0;
 }
 
-/// False when interrupted.
-bool ReadAll(int fd, const InterruptedFn& interrupted, std::string* text) {
-  for (;;) {
-    if (interrupted && interrupted()) return false;
-    pollfd readable{.fd = fd, .events = POLLIN, .revents = 0};
-    if (poll(&readable, 1, kPollMilliseconds) > 0 && !ReadMore(fd, text)) return true;
+using Clock = std::chrono::steady_clock;
+
+/// Whether it may go on.
+absl::Status CheckLimits(const ChildOptions& options,
+                         Clock::time_point start,
+                         const std::string& text) {
+  if (options.interrupted && options.interrupted()) return absl::CancelledError("interrupted");
+  const std::string& name = options.words.front();
+  if (Clock::now() - start > std::chrono::duration<double>(options.seconds_max)) {
+    return absl::DeadlineExceededError(
+        base::ToAbsl(fmt::format("{} had not ended after {} seconds", name, options.seconds_max)));
   }
+  if (text.size() <= options.text_max) return absl::OkStatus();
+  return absl::InternalError(
+      base::ToAbsl(fmt::format("{} printed more than {} bytes", name, options.text_max)));
+}
+
+/// Until the end of the pipe.
+absl::Status ReadAll(int fd,
+                     const ChildOptions& options,
+                     Clock::time_point start,
+                     std::string* text) {
+  for (;;) {
+    SLUICE_RETURN_IF_ERROR(CheckLimits(options, start, *text));
+    pollfd readable{.fd = fd, .events = POLLIN, .revents = 0};
+    if (poll(&readable, 1, kPollMilliseconds) > 0 && !ReadMore(fd, text)) return absl::OkStatus();
+  }
+}
+
+/// It has ended, and is still to be waited for, so that its number is nobody else's.
+bool HasEnded(pid_t process) {
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(process), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+         info.si_pid == process;
+}
+
+/// That has closed its output, as a rule because it ends.
+absl::Status WaitForEnd(pid_t process, const ChildOptions& options, Clock::time_point start) {
+  while (!HasEnded(process)) {
+    SLUICE_RETURN_IF_ERROR(CheckLimits(options, start, ""));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return absl::OkStatus();
 }
 
 /// Asks the program to end, and waits until nobody holds the pipe any more: a child of fio has a
 /// session of its own, which only fio can end. Who does not listen is killed.
 void Terminate(pid_t process, int fd) {
   kill(-process, SIGTERM);
-  std::string ignored;
-  for (int polls = 0; polls < kTerminatePolls; ++polls) {
+  const Clock::time_point start = Clock::now();
+  bool open = true;
+  while (Clock::now() - start < kTerminateTime) {
+    std::string ignored;
     pollfd readable{.fd = fd, .events = POLLIN, .revents = 0};
-    if (poll(&readable, 1, kPollMilliseconds) > 0 && !ReadMore(fd, &ignored)) return;
+    if (open && poll(&readable, 1, kPollMilliseconds) > 0) open = ReadMore(fd, &ignored);
+    if (!open && HasEnded(process)) return;
+    if (!open) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   kill(-process, SIGKILL);
 }
@@ -125,10 +169,12 @@ absl::StatusOr<ChildOutput> RunChild(const ChildOptions& options) {
   }
   if (!process.ok()) return process.status();
   ChildOutput output;
-  const bool whole = ReadAll(reader.get(), options.interrupted, &output.text);
-  if (!whole) Terminate(*process, reader.get());
+  const Clock::time_point start = Clock::now();
+  absl::Status whole = ReadAll(reader.get(), options, start, &output.text);
+  if (whole.ok()) whole = WaitForEnd(*process, options, start);
+  if (!whole.ok()) Terminate(*process, reader.get());
   output.exit_code = WaitFor(*process);
-  if (!whole) return absl::CancelledError("interrupted");
+  if (!whole.ok()) return whole;
   return output;
 }
 

@@ -14,6 +14,10 @@ namespace {
 
 using Json = nlohmann::json;
 
+/// To start, and for a slow disk to end what is in flight.
+constexpr double kSecondsMore = 60;
+constexpr double kVersionSeconds = 5;
+
 std::string_view PatternWord(const Case& which) {
   const bool random = which.pattern == Pattern::kRandom;
   switch (which.direction) {
@@ -121,23 +125,33 @@ absl::StatusOr<Sample> ParseFio(std::string_view output) {
 
 absl::StatusOr<Sample> RunFio(const FioJob& job, const InterruptedFn& interrupted) {
   const std::vector<std::string> words = FioCommand(job);
-  SLUICE_ASSIGN_OR_RETURN(
-      const ChildOutput output,
-      RunChild({.words = words, .inherited_fds = job.file_fds, .interrupted = interrupted}));
+  SLUICE_ASSIGN_OR_RETURN(const ChildOutput output,
+                          RunChild({.words = words,
+                                    .inherited_fds = job.file_fds,
+                                    .interrupted = interrupted,
+                                    .seconds_max = job.load.milliseconds / 1e3 + kSecondsMore}));
   if (output.exit_code != 0) {
     return BadOutput(fmt::format("exit code {}", output.exit_code), output.text);
   }
   return ParseFio(output.text);
 }
 
-absl::Status CheckFio(const std::string& program) {
+absl::Status CheckFio(const std::string& program, const InterruptedFn& interrupted) {
   const std::vector<std::string> words = {program, "--version"};
-  const absl::StatusOr<ChildOutput> output = RunChild({.words = words});
+  const absl::StatusOr<ChildOutput> output =
+      RunChild({.words = words, .interrupted = interrupted, .seconds_max = kVersionSeconds});
+  const absl::Status& status = output.status();
+  // It has been started, so it is there.
+  const bool hangs = absl::IsDeadlineExceeded(status) || absl::IsInternal(status);
+  if (hangs || absl::IsCancelled(status)) return status;
   if (output.ok() && output->exit_code == 0) return absl::OkStatus();
+  const std::string why = output.ok() ? fmt::format("--version: exit code {}", output->exit_code)
+                                      : std::string(base::ToStd(status.message()));
   return absl::FailedPreconditionError(base::ToAbsl(
-      fmt::format("{} cannot be run; it measures what the disk can give: install the package fio "
-                  "(apt-get install fio, or scripts/setup.sh test)",
-                  program)));
+      fmt::format("\"{}\" cannot be run ({}); it measures what the disk can give: install the "
+                  "package fio (apt-get install fio, or scripts/setup.sh test)",
+                  program,
+                  why)));
 }
 
 }  // namespace sluice::bench

@@ -33,7 +33,7 @@ absl::StatusOr<Sample> ParseFio(std::string_view output);
 /// Errors: those of ParseFio and RunChild, Internal (fio failed; the message has its last line).
 absl::StatusOr<Sample> RunFio(const FioJob& job, const InterruptedFn& interrupted);
 
-/// Whether there is an fio that runs. Errors: FailedPrecondition that names the package.
-absl::Status CheckFio(const std::string& program);
+/// Whether there is an fio that runs. Errors: FailedPrecondition that names the package, Cancelled.
+absl::Status CheckFio(const std::string& program, const InterruptedFn& interrupted);
 
 }  // namespace sluice::bench

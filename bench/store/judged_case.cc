@@ -35,13 +35,10 @@ struct LoopRounds {
 
 std::vector<LoopRounds> LoopsBeside(const Session& session, const Case& which) {
   std::vector<LoopRounds> loops;
-  if (which.engine != StoreEngine::kIoUring || which.pattern != Pattern::kRandom) return loops;
-  if (session.fio_has_huge_pages() && which.page_bytes == 2 << 20) {
-    loops.push_back({.name = "plain-loop", .use = PageUse::kNone});
+  if (session.fio_has_huge_pages() && HasPlainLoop(which)) {
+    loops.push_back({.name = kPlainLoop, .use = PageUse::kNone});
   }
-  if (which.direction == Direction::kRead) {
-    loops.push_back({.name = "plain-loop-reading", .use = PageUse::kReadOnce});
-  }
+  if (HasReadingLoop(which)) loops.push_back({.name = kReadingLoop, .use = PageUse::kReadOnce});
   return loops;
 }
 
@@ -102,7 +99,8 @@ absl::Status JudgedRun::RunRound(int index) {
 
 absl::Status JudgedRun::RunLoop(const Round& round, LoopRounds& loop) const {
   SLUICE_RETURN_IF_ERROR(session_.CheckInterrupted());
-  SLUICE_ASSIGN_OR_RETURN(const Sample sample, RunPlainLoop(*session_.files(), load_, loop.use));
+  SLUICE_ASSIGN_OR_RETURN(const Sample sample,
+                          RunPlainLoop(*session_.files(), load_, {.use = loop.use}));
   loop.cpu.push_back(sample.CpuSecondsPerGiB());
   loop.rounds.push_back(
       {.first = round.first, .ours = sample.GiBPerSecond(), .second = round.second});

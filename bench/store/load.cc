@@ -73,6 +73,37 @@ bool CountsForMean(const Case& which) {
   return which.engine == StoreEngine::kIoUring && which.page_bytes >= kMiB;
 }
 
+bool HasPlainLoop(const Case& which) {
+  return which.engine == StoreEngine::kIoUring && which.pattern == Pattern::kRandom &&
+         which.page_bytes == 2 * kMiB;
+}
+
+bool HasReadingLoop(const Case& which) {
+  return which.engine == StoreEngine::kIoUring && which.pattern == Pattern::kRandom &&
+         which.direction == Direction::kRead;
+}
+
+std::vector<std::string> RowNamesOf(const Case& which) {
+  const std::string name = CaseName(which);
+  std::vector<std::string> names = {name};
+  if (HasPlainLoop(which)) names.push_back(fmt::format("{}/{}", kPlainLoop, name));
+  if (HasReadingLoop(which)) names.push_back(fmt::format("{}/{}", kReadingLoop, name));
+  if (CountsForMean(which)) names.emplace_back(kMeanName);
+  return names;
+}
+
+std::vector<Case> SelectedCases(const std::string& pattern) {
+  std::vector<Case> cases;
+  for (const Case& which : JudgedCases()) {
+    const std::vector<std::string> names = RowNamesOf(which);
+    const bool matches = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      return MatchesPattern(pattern, name);
+    });
+    if (matches) cases.push_back(which);
+  }
+  return cases;
+}
+
 bool MatchesPattern(const std::string& pattern, const std::string& name) {
   if (pattern.find_first_of("*?[") == std::string::npos) {
     return name.find(pattern) != std::string::npos;

@@ -30,6 +30,18 @@ std::string SizeName(std::uint64_t bytes);
 std::vector<Case> JudgedCases();
 /// On io_uring and of 1 MiB or more: those that the geometric mean is taken over.
 bool CountsForMean(const Case& which);
+/// The row of the mean of those.
+inline constexpr char kMeanName[] = "all/geomean";
+/// Whether a plain loop runs beside fio, for pages of 2 MiB; and one that goes over what it reads.
+bool HasPlainLoop(const Case& which);
+bool HasReadingLoop(const Case& which);
+inline constexpr char kPlainLoop[] = "plain-loop";
+inline constexpr char kReadingLoop[] = "plain-loop-reading";
+/// The rows that measuring a case gives, the case itself first: plain loops run beside some, and
+/// the mean is taken over others.
+std::vector<std::string> RowNamesOf(const Case& which);
+/// The cases with a row that matches.
+std::vector<Case> SelectedCases(const std::string& pattern);
 /// Whether `name` has `pattern` in it, or matches it where it has a *, ? or [. Empty: every name.
 bool MatchesPattern(const std::string& pattern, const std::string& name);
 

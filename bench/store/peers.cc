@@ -14,7 +14,6 @@
 namespace sluice::bench {
 namespace {
 
-constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
 constexpr std::uint32_t kDepth = 8;
 constexpr std::array kPeerDirections = {Direction::kRead, Direction::kWrite};
 
@@ -164,10 +163,9 @@ std::vector<std::string> PeerRowNames() {
 }
 
 absl::Status MeasurePeers(const Session& session, const RowFn& add_row) {
-  // A file for tests may have too few pages.
-  if (!HasPages(session.options(), {.page_bytes = kPageBytes}, kDepth)) return absl::OkStatus();
   for (const Direction direction : kPeerDirections) {
-    const Case which{.direction = direction, .pattern = Pattern::kRandom, .page_bytes = kPageBytes};
+    const Case which{
+        .direction = direction, .pattern = Pattern::kRandom, .page_bytes = kPeerPageBytes};
     PeerRun run(session, session.MakeLoad(which, kDepth), add_row);
     SLUICE_RETURN_IF_ERROR(run.Run());
   }

@@ -9,6 +9,8 @@
 
 namespace sluice::bench {
 
+inline constexpr std::uint64_t kPeerPageBytes = std::uint64_t{2} << 20;
+
 /// The names of all rows of MeasurePeers.
 std::vector<std::string> PeerRowNames();
 

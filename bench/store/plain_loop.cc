@@ -25,8 +25,11 @@ absl::Status CheckMoved(std::int64_t moved, std::uint64_t wanted) {
 
 class RingLoop {
  public:
-  RingLoop(const io::SpillFiles& files, const Load& load, const PageBuffers& buffers, PageUse use)
-      : files_(files), load_(load), buffers_(buffers), use_(use), in_flight_(load.depth) {}
+  RingLoop(const io::SpillFiles& files,
+           const Load& load,
+           const PageBuffers& buffers,
+           const PlainLoopOptions& options)
+      : files_(files), load_(load), buffers_(buffers), options_(options), in_flight_(load.depth) {}
   ~RingLoop() {
     if (usable_) io_uring_queue_exit(&ring_);
   }
@@ -43,7 +46,12 @@ class RingLoop {
     const Stretch stretch;
     Steps steps(load_);
     for (std::uint32_t place = 0; place < load_.depth; ++place) Prepare(place, steps);
-    while (outstanding_ > 0) SLUICE_RETURN_IF_ERROR(TakeOne(steps));
+    while (outstanding_ > 0) {
+      if (options_.interrupted && options_.interrupted()) {
+        steps.Fail(absl::CancelledError("interrupted"));
+      }
+      SLUICE_RETURN_IF_ERROR(TakeOne(steps));
+    }
     SLUICE_RETURN_IF_ERROR(steps.status());
     return stretch.End(steps.bytes());
   }
@@ -78,7 +86,7 @@ class RingLoop {
     steps.Finished(in_flight_[place], CheckMoved(cqe->res, load_.which.page_bytes));
     io_uring_cqe_seen(&ring_, cqe);
     --outstanding_;
-    if (use_ == PageUse::kReadOnce && !in_flight_[place].writes) pass_.sum(buffers_[place]);
+    if (options_.use == PageUse::kReadOnce && !in_flight_[place].writes) pass_.sum(buffers_[place]);
     Prepare(place, steps);
     return absl::OkStatus();
   }
@@ -86,7 +94,7 @@ class RingLoop {
   const io::SpillFiles& files_;
   const Load& load_;
   const PageBuffers& buffers_;
-  const PageUse use_;
+  const PlainLoopOptions& options_;
   const ReadPass pass_ = ReadPasses().back();
   std::vector<Step> in_flight_;
   io_uring ring_{};
@@ -96,18 +104,22 @@ class RingLoop {
 
 }  // namespace
 
-absl::StatusOr<Sample> RunPlainLoop(const io::SpillFiles& files, const Load& load, PageUse use) {
+absl::StatusOr<Sample> RunPlainLoop(const io::SpillFiles& files,
+                                    const Load& load,
+                                    const PlainLoopOptions& options) {
   SLUICE_ASSIGN_OR_RETURN(const auto buffers,
                           PageBuffers::Create(load.depth, load.which.page_bytes, Pages::kHuge));
-  RingLoop loop(files, load, *buffers, use);
+  RingLoop loop(files, load, *buffers, options);
   SLUICE_RETURN_IF_ERROR(loop.Start());
   return loop.Run();
 }
 
-absl::Status WriteOnce(const io::SpillFiles& files, std::uint64_t bytes) {
+absl::Status WriteOnce(const io::SpillFiles& files,
+                       std::uint64_t bytes,
+                       const InterruptedFn& interrupted) {
   const Load load{.which = {.direction = Direction::kWrite, .page_bytes = 1 << 20},
                   .file_bytes = bytes};
-  return RunPlainLoop(files, Steps::OnePass(load)).status();
+  return RunPlainLoop(files, Steps::OnePass(load), {.interrupted = interrupted}).status();
 }
 
 }  // namespace sluice::bench

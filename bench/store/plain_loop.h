@@ -1,6 +1,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
+#include "bench/store/child_output.h"
 #include "bench/store/load.h"
 #include "bench/store/sample.h"
 #include "io/spill_files.h"
@@ -13,15 +14,23 @@ enum class PageUse : std::uint8_t {
   kReadOnce,  ///< the fastest read pass goes over it, as any user of its bytes must
 };
 
+struct PlainLoopOptions {
+  PageUse use = PageUse::kNone;
+  InterruptedFn interrupted = {};  ///< asked after each page; empty: never
+};
+
 /// The load as a bare io_uring loop on one thread makes it, from memory on huge pages: no checksum,
 /// no retry, and no code shared with the page store. The ceiling where fio's buffers cannot lie on
-/// huge pages. Errors: of io_uring_setup(2), Internal (a request failed or was short).
+/// huge pages. Errors: of io_uring_setup(2), Internal (a request failed or was short), Cancelled.
 absl::StatusOr<Sample> RunPlainLoop(const io::SpillFiles& files,
                                     const Load& load,
-                                    PageUse use = PageUse::kNone);
+                                    const PlainLoopOptions& options = {});
 
-/// Writes every byte once, so that no round meets an extent that was never written.
-absl::Status WriteOnce(const io::SpillFiles& files, std::uint64_t bytes);
+/// Writes every byte once, so that no round meets an extent that was never written. Errors: those
+/// of RunPlainLoop.
+absl::Status WriteOnce(const io::SpillFiles& files,
+                       std::uint64_t bytes,
+                       const InterruptedFn& interrupted);
 
 /// pread and pwrite on one thread through the page cache, which is emptied first; each page at most
 /// once, so that no read meets it again. A write ends with fdatasync. O_DIRECT files

@@ -6,6 +6,8 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "bench/store/free_space.h"
+#include "bench/store/judged_case.h"
+#include "bench/store/peers.h"
 #include "bench/store/plain_loop.h"
 #include "fmt/format.h"
 #include "io/spill_directory.h"
@@ -31,9 +33,10 @@ absl::Status CheckOptions(const StoreBenchOptions& options) {
     return absl::InvalidArgumentError("rounds and milliseconds are at least 1");
   }
   if (options.file_bytes < 2 * kSizeUnit || options.file_bytes % kSizeUnit != 0) {
-    return absl::InvalidArgumentError(base::ToAbsl(
-        fmt::format("a size of {} is no multiple of 8 MiB, or less than 16 MiB; 2 GiB is usual",
-                    ToString(Bytes(options.file_bytes)))));
+    return absl::InvalidArgumentError(
+        base::ToAbsl(fmt::format("--size: give a multiple of 8MiB, 16MiB at least, instead of {} "
+                                 "bytes; 2GiB is usual",
+                                 options.file_bytes)));
   }
   return absl::OkStatus();
 }
@@ -41,16 +44,25 @@ absl::Status CheckOptions(const StoreBenchOptions& options) {
 /// As many in the kernel as being hashed, and as many again that are not in flight.
 constexpr std::uint32_t kPagesPerDepth = 4;
 
-/// A case that is asked for and needs a larger file.
+absl::Status CheckPages(const StoreBenchOptions& options,
+                        const std::string& name,
+                        std::uint64_t page_bytes) {
+  if (HasPages(options, page_bytes, kDepthLow)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      base::ToAbsl(fmt::format("--size: {} are too little for {}: it takes at least {}",
+                               ToString(Bytes(options.file_bytes)),
+                               name,
+                               ToString(Bytes(kPagesPerDepth * kDepthLow * page_bytes)))));
+}
+
+/// A row that is asked for and needs a larger file.
 absl::Status CheckSize(const StoreBenchOptions& options) {
-  for (const Case& which : JudgedCases()) {
-    if (!MatchesPattern(options.pattern, CaseName(which))) continue;
-    if (HasPages(options, which, kDepthLow)) continue;
-    return absl::InvalidArgumentError(
-        base::ToAbsl(fmt::format("a size of {} is too small for {}: at least {} are needed",
-                                 ToString(Bytes(options.file_bytes)),
-                                 CaseName(which),
-                                 ToString(Bytes(kPagesPerDepth * kDepthLow * which.page_bytes)))));
+  for (const Case& which : SelectedCases(options.pattern)) {
+    SLUICE_RETURN_IF_ERROR(CheckPages(options, CaseName(which), which.page_bytes));
+  }
+  for (const std::string& name : PeerRowNames()) {
+    if (!MatchesPattern(options.pattern, name)) continue;
+    SLUICE_RETURN_IF_ERROR(CheckPages(options, name, kPeerPageBytes));
   }
   return absl::OkStatus();
 }
@@ -58,18 +70,16 @@ absl::Status CheckSize(const StoreBenchOptions& options) {
 /// What the case with the largest buffers needs.
 std::uint64_t HugePagesWanted(const StoreBenchOptions& options) {
   std::uint64_t page_bytes = kHugePageBytes;
-  for (const Case& which : JudgedCases()) {
-    if (MatchesPattern(options.pattern, CaseName(which))) {
-      page_bytes = std::max(page_bytes, which.page_bytes);
-    }
+  for (const Case& which : SelectedCases(options.pattern)) {
+    page_bytes = std::max(page_bytes, which.page_bytes);
   }
   return kDepthHigh * page_bytes / kHugePageBytes + kHugePagesMore;
 }
 
 }  // namespace
 
-bool HasPages(const StoreBenchOptions& options, const Case& which, std::uint32_t depth) {
-  return options.file_bytes / which.page_bytes >= kPagesPerDepth * depth;
+bool HasPages(const StoreBenchOptions& options, std::uint64_t page_bytes, std::uint32_t depth) {
+  return options.file_bytes / page_bytes >= kPagesPerDepth * depth;
 }
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Create(const StoreBenchOptions& options) {
@@ -84,7 +94,7 @@ absl::Status Session::Start() {
                           io::OpenSpillDirectory(options_.directory));
   SLUICE_RETURN_IF_ERROR(CheckSize(options_));
   SLUICE_RETURN_IF_ERROR(CheckFreeSpace(directory, options_.file_bytes, "files"));
-  SLUICE_RETURN_IF_ERROR(CheckFio(options_.fio));
+  SLUICE_RETURN_IF_ERROR(CheckFio(options_.fio, options_.interrupted));
   ShowProgress("writing the files");
   SLUICE_ASSIGN_OR_RETURN(io::SpillFiles files,
                           io::SpillFiles::Create(directory,
@@ -94,7 +104,7 @@ absl::Status Session::Start() {
                                                   .each = {.require_direct = true}}));
   files_ = std::make_shared<const io::SpillFiles>(std::move(files));
   ReserveHugePages();
-  return WriteOnce(*files_, options_.file_bytes);
+  return WriteOnce(*files_, options_.file_bytes, options_.interrupted);
 }
 
 void Session::ReserveHugePages() {
@@ -131,7 +141,7 @@ absl::StatusOr<Sample> Session::RunFioAs(const Load& load,
 }
 
 absl::StatusOr<std::uint32_t> Session::ChooseDepth(const Case& which) const {
-  if (!HasPages(options_, which, kDepthHigh)) return kDepthLow;
+  if (!HasPages(options_, which.page_bytes, kDepthHigh)) return kDepthLow;
   SLUICE_ASSIGN_OR_RETURN(const Sample low, RunCeiling(MakeLoad(which, kDepthLow)));
   SLUICE_ASSIGN_OR_RETURN(const Sample high, RunCeiling(MakeLoad(which, kDepthHigh)));
   return low.GiBPerSecond() >= high.GiBPerSecond() ? kDepthLow : kDepthHigh;

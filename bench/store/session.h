@@ -14,8 +14,8 @@
 
 namespace sluice::bench {
 
-/// Whether the files have enough pages for both sides at this depth in the kernel.
-bool HasPages(const StoreBenchOptions& options, const Case& which, std::uint32_t depth);
+/// Whether the files have enough pages of this size for both sides at this depth in the kernel.
+bool HasPages(const StoreBenchOptions& options, std::uint64_t page_bytes, std::uint32_t depth);
 
 /// What one run of the benchmark holds: the files of both sides, written once in full, and the huge
 /// pages of fio, where they can be had. Threads: externally synchronised.

@@ -76,6 +76,11 @@ void Steps::Finished(const Step& step, const absl::Status& status) {
   if (status.ok()) ++finished_;
 }
 
+void Steps::Fail(const absl::Status& status) {
+  base::MutexLock lock(mutex_);
+  status_.Update(status);
+}
+
 void Steps::Wait() {
   base::MutexLock lock(mutex_);
   while (places_ > 0) changed_.Wait(mutex_);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/cond_var.h"
 #include "base/mutex.h"
 #include "bench/store/load.h"
 
@@ -30,6 +31,9 @@ class Steps {
   std::optional<Step> Next();
   /// A step of Next is over.
   void Finished(const Step& step, const absl::Status& status);
+
+  /// No more begin: nothing is wanted of them any longer.
+  void Fail(const absl::Status& status);
 
   /// Waits until each of the places has got nothing from Next.
   void Wait();

@@ -1,5 +1,6 @@
 #include "bench/store/store_bench.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -22,8 +23,10 @@ constexpr double kMinutesAfter = 0.9;
 
 absl::Status CheckPattern(const std::string& pattern) {
   std::vector<std::string> names = ChecksumRowNames();
-  for (const Case& which : JudgedCases()) names.push_back(CaseName(which));
   for (std::string& name : PeerRowNames()) names.push_back(std::move(name));
+  for (const Case& which : JudgedCases()) {
+    for (std::string& name : RowNamesOf(which)) names.push_back(std::move(name));
+  }
   for (const std::string& name : names) {
     if (MatchesPattern(pattern, name)) return absl::OkStatus();
   }
@@ -32,14 +35,6 @@ absl::Status CheckPattern(const std::string& pattern) {
                                pattern,
                                base::DidYouMean(pattern, names),
                                CaseName(JudgedCases().front()))));
-}
-
-std::vector<Case> SelectedCases(const std::string& pattern) {
-  std::vector<Case> cases;
-  for (const Case& which : JudgedCases()) {
-    if (MatchesPattern(pattern, CaseName(which))) cases.push_back(which);
-  }
-  return cases;
 }
 
 absl::Status RunJudgedCases(const Session& session, const RowFn& add_row) {
@@ -59,17 +54,31 @@ absl::Status RunJudgedCases(const Session& session, const RowFn& add_row) {
   return absl::OkStatus();
 }
 
+/// Checksums are of memory.
+bool NeedsFiles(const std::string& pattern) {
+  const std::vector<std::string> peers = PeerRowNames();
+  return !SelectedCases(pattern).empty() ||
+         std::any_of(peers.begin(), peers.end(), [&](const std::string& name) {
+           return MatchesPattern(pattern, name);
+         });
+}
+
+absl::Status MeasureChecksums(const StoreBenchOptions& options, const RowFn& add_row) {
+  if (options.progress) options.progress("checksum");
+  return MeasureChecksumCost({.working_set_bytes = options.checksum_bytes,
+                              .pattern = options.pattern,
+                              .interrupted = options.interrupted},
+                             add_row);
+}
+
 }  // namespace
 
 absl::Status RunStoreBench(const StoreBenchOptions& options, const RowFn& add_row) {
   SLUICE_RETURN_IF_ERROR(CheckPattern(options.pattern));
+  if (!NeedsFiles(options.pattern)) return MeasureChecksums(options, add_row);
   SLUICE_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::Create(options));
   SLUICE_RETURN_IF_ERROR(RunJudgedCases(*session, add_row));
-  session->ShowProgress("checksum");
-  SLUICE_RETURN_IF_ERROR(MeasureChecksumCost({.working_set_bytes = options.checksum_bytes,
-                                              .pattern = options.pattern,
-                                              .interrupted = options.interrupted},
-                                             add_row));
+  SLUICE_RETURN_IF_ERROR(MeasureChecksums(options, add_row));
   return MeasurePeers(*session, add_row);
 }
 

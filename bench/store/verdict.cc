@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "bench/store/load.h"
 #include "bench/store/statistics.h"
 #include "fmt/format.h"
 
@@ -10,7 +11,7 @@ namespace sluice::bench {
 namespace {
 
 bool IsJudgedCase(const Row& row) {
-  return row.ratio.has_value() && row.name != kMeanName && !row.name.starts_with("plain-loop");
+  return row.ratio.has_value() && row.name != kMeanName && !row.name.starts_with(kPlainLoop);
 }
 
 double MeanOf(const std::vector<Row>& rows, std::optional<double> Row::*field) {

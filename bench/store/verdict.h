@@ -8,8 +8,6 @@
 
 namespace sluice::bench {
 
-inline constexpr char kMeanName[] = "all/geomean";
-
 /// The row "all/geomean": the geometric mean of the ratios of `rows`, `reps` is their number.
 /// REQUIRES: judged rows, at least one.
 Row MakeMeanRow(const std::vector<Row>& rows);

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "sluice/tensor.h"
@@ -40,12 +42,21 @@ struct TierFencedEvent {
   absl::Status cause;
 };
 
+/// Bytes of a tensor that are in one place alone and cannot be made again.
+struct SoleCopy {
+  std::string tensor;
+  std::uint64_t bytes = 0;
+};
+
 /// One of several drives of nvme failed several times in a row. It is written no more; its pages
 /// that have another copy are written elsewhere when they leave, the others once they were read
 /// from it, as long as it gives them.
 struct DriveFencedEvent {
   std::string directory;
   absl::Status cause;
+  /// What it alone held at that moment: what it does not give back to a read is lost, each page
+  /// with a PageLostEvent of its own. Read it soon to save what can be.
+  std::vector<SoleCopy> sole_copies;
 };
 
 /// A transfer passed its deadline and has not completed; its frame is quarantined until it does.

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,10 @@ struct Access {
   TierId tier = kHbm0;
   /// Whether Lease::Contiguous is wanted; elementwise work does with Spans and spares the mapping.
   bool contiguous = true;
+  /// Of an access that writes: to make what the op writes here again, from what it reads, takes so
+  /// many seconds, 1e9 at most; none: it cannot be made again, or nobody knows. It is recorded
+  /// (ScheduleAccess), and the Runtime makes nothing again by itself.
+  std::optional<double> recompute_seconds = std::nullopt;
 };
 
 /// How long threads were blocked for a ticket, by what it waited for meanwhile. A write: no frame
@@ -63,7 +68,8 @@ class Ticket {
   void Cancel();
 
   /// Waits, then hands out one lease per access, in the order of the request.
-  /// Errors: InvalidArgument (unknown tensor, bad range, one page asked for in two tiers),
+  /// Errors: InvalidArgument (unknown tensor, bad range, one page asked for in two tiers, seconds
+  /// to make again that are negative, NaN, above 1e9 or of a read: names op and tensor),
   /// ResourceExhausted (the op can never fit: names op, bytes needed, tier and budget),
   /// DataLoss (names tensor, range, tier and cause), Unavailable (the pages are where they were,
   /// but cannot be read or brought now: names tensor, range, tier and cause; a later request tries

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct ScheduleAccess {
   ByteRange range;
   AccessMode mode = AccessMode::kRead;
   TierId tier;
+  /// As Access::recompute_seconds.
+  std::optional<double> recompute_seconds = std::nullopt;
 };
 
 struct ScheduleOp {

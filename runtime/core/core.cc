@@ -52,6 +52,9 @@ TierCounters Core::tier(TierIndex tier) const { return impl_->tier_counters(tier
 FrameIndex Core::op_frames_max(TierIndex tier) const { return impl_->OpFramesMax(tier); }
 std::uint32_t Core::tasks_in_flight() const { return impl_->tasks_in_flight(); }
 std::uint32_t Core::pinned_pages() const { return impl_->pinned_pages(); }
+std::vector<PageIndex> Core::PagesOnlyIn(const std::vector<FrameIndex>& frames) const {
+  return impl_->PagesOnlyIn(frames);
+}
 void Core::Waits(std::vector<TicketWait>* waits) const { impl_->Waits(waits); }
 void Core::CheckInvariants() const { impl_->CheckInvariants(); }
 

@@ -97,6 +97,9 @@ class Core {
   std::uint32_t tasks_in_flight() const;
   /// Leases granted and not released.
   std::uint32_t pinned_pages() const;
+  /// Pages whose content is in one of these frames of the last tier and nowhere else, and cannot be
+  /// made again; in the order of the frames.
+  std::vector<PageIndex> PagesOnlyIn(const std::vector<FrameIndex>& frames) const;
   /// What the first ticket of each lane waits for, which is granted before the others of its lane.
   /// A write: no frame is free for one of its pages until a page-out in flight has ended, or a page
   /// that it is to write is still being copied down. A read: anything else. O(tickets that wait).

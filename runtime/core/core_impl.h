@@ -24,6 +24,7 @@ namespace sluice::core {
 ///   movement.cc  tasks: start, complete, fail
 ///   frames.cc    frames, transit, what the policy is told
 ///   eviction.cc  room: victims, and where they go
+///   abandoned.cc copies that may soon be unreadable
 ///   hasten.cc    page-outs that somebody has come to wait for
 ///   planned.cc   follows a plan
 ///   lookahead.cc next uses, goals, prefetch, cleaning
@@ -42,6 +43,7 @@ class Core::Impl {
   std::uint32_t tasks_in_flight() const { return static_cast<std::uint32_t>(tasks_.size()); }
   std::uint32_t pinned_pages() const { return pinned_pages_; }
   void Waits(std::vector<TicketWait>* waits) const;
+  std::vector<PageIndex> PagesOnlyIn(const std::vector<FrameIndex>& frames) const;
   void CheckInvariants() const;
   PlanInput RecordedPlan(KeyIndex key) const;
   std::vector<RecordedStep> RecordedSteps(KeyIndex key) const { return book_.Steps(key); }
@@ -64,9 +66,10 @@ class Core::Impl {
     std::uint64_t committed = 0;  ///< pages whose lowest tier this is
     std::uint32_t reserved = 0;   ///< frames of granted reservations
     std::array<std::uint32_t, 2> transit_used{};
-    std::uint32_t leaving = 0;          ///< evictions in flight
-    std::uint32_t cleaning = 0;         ///< cleaning page-outs in flight
-    std::uint32_t candidates_free = 0;  ///< evictable pages that leave for free
+    std::uint32_t leaving = 0;              ///< evictions in flight
+    std::uint32_t cleaning = 0;             ///< cleaning page-outs in flight
+    std::uint32_t candidates_free = 0;      ///< evictable pages that leave for free
+    std::uint32_t candidates_lossless = 0;  ///< evictable pages that may be dropped, those included
     std::array<std::uint32_t, kTensorKindCount> by_kind{};
     std::uint32_t write_failures = 0;  ///< of copies down to here, in a row
     bool fenced = false;
@@ -217,6 +220,7 @@ class Core::Impl {
   }
   std::optional<PageIndex> VictimOnItsWay(TierIndex tier, const Claim& claim) const;
   bool MakeRoomByOtherVictim(TierIndex tier, const Claim& claim);
+  std::optional<PageIndex> VictimForNothing(TierIndex tier, const Claim& claim) const;
   bool Restless() const;
   bool GivesWay(const Claim& claim) const;
   bool MayEvict(TierIndex tier, PageIndex index, const Claim& claim) const;
@@ -225,8 +229,6 @@ class Core::Impl {
   bool StartEviction(TierIndex tier, PageIndex index, const Claim& claim);
   std::optional<FrameIndex> TakeForEviction(TierIndex tier, PageIndex index, const Claim& claim);
   bool MoverMakesWay(TierIndex tier, const Claim& claim) const;
-  void SetDoomedAside(PageIndex index);
-  void RestoreDoomed(PageIndex index);
   void EvictFree(TierIndex tier, PageIndex index, const Claim& claim);
   bool WantedUpTo(const Page& p, TierIndex tier, std::uint64_t arrival) const;
 
@@ -308,11 +310,16 @@ class Core::Impl {
   FailTicket WhyStuck(const Ticket& ticket, TierIndex tier) const;
   bool RefuseStuckChange();
 
+  // abandoned.cc
+  void On(const AbandonCopies& event);
+  static bool IsOnlyIn(const Page& p, TierIndex tier);
+  void SetDoomedAside(PageIndex index);
+  void RestoreDoomed(PageIndex index);
+
   // budget.cc
   void On(const ReserveFrames& event);
   void On(const ReleaseFrames& event);
   void On(const SetBudget& event);
-  void On(const AbandonCopies& event);
   void VacateBudgets();
   void Vacate(TierIndex tier, FrameIndex frame);
   std::uint32_t PinnedFrames(TierIndex tier) const;

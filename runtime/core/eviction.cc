@@ -93,22 +93,34 @@ std::optional<PageIndex> Core::Impl::VictimOnItsWay(TierIndex tier, const Claim&
 /// The policy's choice has no place in the next tier. One may leave for nothing, or, when that tier
 /// is the choice's lowest, go further down and pass through.
 bool Core::Impl::MakeRoomByOtherVictim(TierIndex tier, const Claim& claim) {
+  if (const std::optional<PageIndex> victim = VictimForNothing(tier, claim)) {
+    EvictFree(tier, *victim, claim);
+    return true;
+  }
+  std::optional<PageIndex> victim;
+  if (tier + 1 < last_tier()) {
+    victim = AskVictim(tier, claim.page, [&](PageIndex candidate) {
+      return pages_[candidate].lowest > tier + 1 && MayEvict(tier, candidate, claim);
+    });
+  }
+  const bool leaves = victim.has_value() && StartEviction(tier, *victim, claim);
+  if (!leaves) tiers_[tier].no_victim = true;
+  return false;
+}
+
+/// Where no candidate is known to be such a page, thousands are not gone through in vain; when
+/// nothing is in flight, so that this is the last that could help, they are.
+std::optional<PageIndex> Core::Impl::VictimForNothing(TierIndex tier, const Claim& claim) const {
+  const TierState& state = tiers_[tier];
   const bool demand = claim.purpose == Purpose::kDemand;
-  std::optional<PageIndex> victim = AskVictim(tier, claim.page, [&](PageIndex candidate) {
+  const std::uint32_t known = demand ? state.candidates_lossless : state.candidates_free;
+  const bool all_known = !tiers_[last_tier()].fenced;  // a fence makes doomed copies count again
+  if (known == 0 && all_known && !tasks_.empty()) return std::nullopt;
+  return AskVictim(tier, claim.page, [&](PageIndex candidate) {
     const Page& p = pages_[candidate];
     const bool drops = demand ? MayDrop(p, tier) : FreeToLeave(p, tier);
     return drops && MayEvict(tier, candidate, claim);
   });
-  if (victim.has_value()) {
-    EvictFree(tier, *victim, claim);
-    return true;
-  }
-  victim = AskVictim(tier, claim.page, [&](PageIndex candidate) {
-    return pages_[candidate].lowest > tier + 1 && MayEvict(tier, candidate, claim);
-  });
-  const bool leaves = victim.has_value() && StartEviction(tier, *victim, claim);
-  if (!leaves) tiers_[tier].no_victim = true;
-  return false;
 }
 
 bool Core::Impl::MayEvict(TierIndex tier, PageIndex index, const Claim& claim) const {
@@ -225,36 +237,6 @@ bool Core::Impl::MoverMakesWay(TierIndex tier, const Claim& claim) const {
   const Page& mover = pages_[claim.mover];
   const PageCopy& copy = mover.copies[tier];
   return copy.state == CopyState::kValid && !copy.transit && !PinnedAt(mover, tier);
-}
-
-void Core::Impl::On(const AbandonCopies& event) {
-  const TierIndex tier = last_tier();
-  for (const FrameIndex frame : event.frames) {
-    const PageIndex index = tiers_[tier].pool.owner(frame);
-    if (index == kNoPage || page(index).copies[tier].frame != frame) continue;
-    page(index).copies[tier].doomed = true;
-    UpdateFacts(index);
-  }
-}
-
-/// The doomed copy's place in the last tier is another frame's, which is about to be written.
-void Core::Impl::SetDoomedAside(PageIndex index) {
-  Page& p = page(index);
-  PageCopy& copy = p.copies[last_tier()];
-  SLUICE_CHECK(p.stale_frame == kNoFrame, "a page has at most one stale slot");
-  p.stale_frame = copy.frame;
-  p.stale_holds = true;
-  copy = PageCopy{};
-}
-
-/// That one was not written: the doomed copy is what there is.
-void Core::Impl::RestoreDoomed(PageIndex index) {
-  Page& p = page(index);
-  if (!std::exchange(p.stale_holds, false)) return;
-  PageCopy& copy = p.copies[last_tier()];
-  copy.frame = std::exchange(p.stale_frame, kNoFrame);
-  copy.state = CopyState::kValid;
-  copy.doomed = true;
 }
 
 void Core::Impl::EvictFree(TierIndex tier, PageIndex index, const Claim& claim) {

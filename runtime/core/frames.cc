@@ -110,6 +110,7 @@ void Core::Impl::DropCopy(PageIndex index, TierIndex tier, Departure departure) 
   if (copy.candidate) {
     options_.policy->OnRemove(tier, index);
     if (copy.told_free) --tiers_[tier].candidates_free;
+    if (copy.lossless) --tiers_[tier].candidates_lossless;
   }
   TellDeparture(index, tier, departure);
   if (copy.transit) {
@@ -260,6 +261,10 @@ void Core::Impl::TellPolicy(PageIndex index, TierIndex tier) {
   TierState& state = tiers_[tier];
   if (copy.candidate && copy.told_free) --state.candidates_free;
   if (candidate && facts.free_to_leave) ++state.candidates_free;
+  const bool lossless = candidate && (facts.free_to_leave || MayDrop(p, tier));
+  if (lossless && !copy.lossless) ++state.candidates_lossless;
+  if (!lossless && copy.lossless) --state.candidates_lossless;
+  copy.lossless = lossless;
   if (candidate && !copy.candidate) {
     copy.known = true;
     options_.policy->OnInsert(tier, facts);

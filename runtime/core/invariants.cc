@@ -6,6 +6,7 @@ namespace sluice::core {
 void Core::Impl::CheckInvariants() const {
   std::vector<FrameIndex> used(tiers_.size(), 0);
   std::vector<std::array<std::uint32_t, 2>> transit(tiers_.size());
+  std::vector<std::uint32_t> lossless(tiers_.size(), 0);
   for (PageIndex i = 0; i < pages_.size(); ++i) {
     const Page& p = pages_[i];
     bool reachable = !p.content || p.file_home || p.reproducible;
@@ -18,6 +19,9 @@ void Core::Impl::CheckInvariants() const {
       if (copy.state == CopyState::kValid) reachable = true;
       SLUICE_CHECK(!p.write_pinned || PinnedAt(p, t), "I4: a written page is in one tier only");
       SLUICE_CHECK(!copy.candidate || !PinnedAt(p, t), "I3: a pinned frame is no candidate");
+      const bool drops = copy.candidate && MayDrop(p, t) && !tiers_[last_tier()].fenced;
+      SLUICE_CHECK(!drops || copy.lossless, "I8: who may be dropped is known, so room is found");
+      if (copy.lossless) ++lossless[t];
     }
     SLUICE_CHECK(reachable, "I2: content has a valid copy or a way to get one");
     if (p.stale_frame != kNoFrame) ++used[tiers_.size() - 1];
@@ -29,6 +33,7 @@ void Core::Impl::CheckInvariants() const {
   for (TierIndex t = 0; t < tiers_.size(); ++t) {
     SLUICE_CHECK(used[t] == tiers_[t].pool.used(), "I1: every frame in use is accounted for");
     SLUICE_CHECK(used[t] <= tiers_[t].pool.frames_max(), "I1: a tier stays within its budget");
+    SLUICE_CHECK(lossless[t] == tiers_[t].candidates_lossless, "I8: those are counted");
     SLUICE_CHECK(transit[t] == tiers_[t].transit_used, "I9: transit frames are counted");
     SLUICE_CHECK(
         transit[t][0] <= options_.transit_frames && transit[t][1] <= options_.transit_frames,

@@ -34,6 +34,7 @@ struct PageCopy {
   bool candidate = false;  ///< and as evictable
   bool told_free = false;  ///< facts as the policy knows them
   bool told_return = false;
+  bool lossless = false;  ///< counted among those that may be dropped
   Position told_use = kNever;
   Position stays_for = kNever;  ///< what a plan wants here for this use does not leave before it
 };

@@ -26,6 +26,12 @@ constexpr double kSwift = 2;
 /// It is where the other choice keeps the link busy for that many times as long as is necessary.
 constexpr double kBusyMax = 1.15;
 
+/// A link that is busy for so many times the steps is what the run waits for, whatever is away in
+/// time; or so many, and for so many times as long as is necessary.
+constexpr double kBound = 2;
+constexpr double kNearlyBound = 1.25;
+constexpr double kWasteful = 2;
+
 /// One tier's part of a plan.
 struct TierPlan {
   Plan plan;
@@ -54,10 +60,12 @@ TierPlan PlanTier(const PlanRequest& request,
   return result;
 }
 
-/// Note [Two choices]
+/// Note [Three choices]
 /// Where links are slow, leaving out what would not be away in time makes others leave that come
 /// back sooner: much more crosses the link, and ops wait for that instead. Then the choice is made
-/// again as if the link were faster, and some ops wait for pages to leave.
+/// again as if the link were faster, and some ops wait for pages to leave; and where the link is
+/// what the run waits for even so, as if it took no time, which moves the least. That is for the
+/// fastest tier alone: what is in flight takes frames of a middle one that the plan does not know.
 TierPlan BestPlan(const PlanRequest& request,
                   TierIndex tier,
                   const std::vector<PlanSpan>& above,
@@ -74,6 +82,11 @@ TierPlan BestPlan(const PlanRequest& request,
   TierPlan in_time = PlanTier(request, tier, pace, above, plan);
   if (in_time.link_seconds <= kBusyMax * least) return in_time;
   pace.swift = kSwift;
+  TierPlan swift = PlanTier(request, tier, pace, above, plan);
+  const double busy = swift.link_seconds;
+  const bool wasteful = busy > kNearlyBound * seconds && busy > kWasteful * least;
+  if (tier > 0 || (busy <= kBound * seconds && !wasteful)) return swift;
+  pace.in_no_time = true;
   return PlanTier(request, tier, pace, above, plan);
 }
 

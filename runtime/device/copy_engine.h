@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/cond_var.h"
 #include "base/mutex.h"
 #include "runtime/device/device.h"
 

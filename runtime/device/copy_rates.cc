@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/cond_var.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "base/thread.h"

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/cond_var.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "base/thread.h"

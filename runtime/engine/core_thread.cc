@@ -9,6 +9,7 @@
 #include "base/thread.h"
 #include "base/worker_pool.h"
 #include "fmt/format.h"
+#include "runtime/engine/sole_copies.h"
 
 namespace sluice::engine {
 
@@ -242,10 +243,13 @@ void CoreThread::On(ReleaseFramesNotice& notice) {
 
 void CoreThread::On(DriveFencedNotice& notice) {
   if (stopping_) return;
-  const DriveFencedEvent event{notice.drive.directory, notice.drive.cause};
-  parts_.logger->Error(fmt::format("drive {} takes no pages any more, {} are on it: {}",
+  const std::vector<PageIndex> only = parts_.core->PagesOnlyIn(notice.drive.slots);
+  const DriveFencedEvent event{
+      notice.drive.directory, notice.drive.cause, SoleCopiesIn(owners_, only)};
+  parts_.logger->Error(fmt::format("drive {} takes no pages any more, {} are on it ({}): {}",
                                    event.directory,
                                    notice.drive.slots.size(),
+                                   Describe(event.sole_copies),
                                    base::ToStd(event.cause.message())));
   parts_.health->NoteFenced(event);
   if (parts_.listener != nullptr) parts_.listener->OnDriveFenced(event);

@@ -4,6 +4,7 @@
 
 #include "base/strings.h"
 #include "fmt/format.h"
+#include "runtime/engine/sole_copies.h"
 
 namespace sluice::engine {
 namespace {
@@ -29,6 +30,10 @@ void HealthMonitor::NoteFenced(const DriveFencedEvent& event) {
   base::MutexLock lock(mutex_);
   reasons_.push_back(
       fmt::format("drive {} takes no pages any more: {}", event.directory, TextOf(event.cause)));
+  if (!event.sole_copies.empty()) {
+    reasons_.push_back(fmt::format(
+        "drive {} failed with bytes that are {}", event.directory, Describe(event.sole_copies)));
+  }
 }
 
 bool HealthMonitor::NoteTakesPages(TierId tier) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/cond_var.h"
 #include "base/mutex.h"
 #include "runtime/engine/messages.h"
 

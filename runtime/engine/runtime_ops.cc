@@ -1,9 +1,32 @@
+#include <string_view>
 #include <utility>
 
 #include "base/status.h"
+#include "fmt/format.h"
 #include "runtime/engine/runtime_state.h"
 
 namespace sluice::internal {
+namespace {
+
+/// What a schedule file may hold.
+constexpr double kRecomputeSecondsMax = 1e9;
+
+absl::Status CheckRecompute(std::string_view op, const engine::ResolvedAccess& access) {
+  if (!access.recompute_seconds.has_value()) return absl::OkStatus();
+  const double seconds = *access.recompute_seconds;
+  const bool valid = seconds >= 0 && seconds <= kRecomputeSecondsMax;
+  if (valid && access.mode != AccessMode::kRead) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("op '{}', tensor '{}': recompute_seconds is {}; {}",
+                  op,
+                  access.tensor->spec.name,
+                  seconds,
+                  valid ? "give it to an access that writes, this one reads"
+                        : "give a number from 0 to 1e9, or none"));
+}
+
+}  // namespace
+
 absl::Status RuntimeState::BeginIteration(std::string_view key) {
   recorder_.BeginIteration(key);
   const core::BeginIteration event{keys_.IndexOf(KeyWithFates(key))};
@@ -29,16 +52,20 @@ std::shared_ptr<OpState> RuntimeState::BeginOp(OpOptions options) {
 }
 
 absl::StatusOr<engine::TicketPlan> RuntimeState::PlanRequest(std::span<const Access> accesses,
-                                                             engine::OpRecord* record) const {
+                                                             OpState* op) const {
   SLUICE_ASSIGN_OR_RETURN(const auto resolved, table_.Resolve(accesses, *tiers_));
+  const std::string_view name = op == nullptr ? "prefetch" : std::string_view(op->identity().name);
+  for (const engine::ResolvedAccess& access : resolved) {
+    SLUICE_RETURN_IF_ERROR(CheckRecompute(name, access));
+  }
   SLUICE_ASSIGN_OR_RETURN(engine::TicketPlan plan, engine::BuildTicketPlan(resolved));
-  if (record != nullptr) record->AddAccesses(resolved);
+  if (op != nullptr) op->record().AddAccesses(resolved);
   return plan;
 }
 
 std::shared_ptr<TicketState> RuntimeState::AcquireAll(const std::shared_ptr<OpState>& op,
                                                       std::span<const Access> accesses) {
-  auto plan = PlanRequest(accesses, &op->record());
+  auto plan = PlanRequest(accesses, op.get());
   if (!plan.ok()) return engine::MakeOwned<TicketState>(op, plan.status());
   core::Acquire event;
   event.ticket = next_ticket_++;

@@ -120,7 +120,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
                           const Access& access,
                           std::span<const std::byte> bytes);
   absl::StatusOr<engine::TicketPlan> PlanRequest(std::span<const Access> accesses,
-                                                 engine::OpRecord* record) const;
+                                                 OpState* op) const;
   absl::Status ResizeNow(core::TierIndex tier, core::FrameIndex frames);
   absl::Status ChangeBudget(core::TierIndex tier, core::FrameIndex frames);
   /// After a change that failed. False when the frames could not be had back.

@@ -59,7 +59,8 @@ void IterationRecord::AddAccesses(std::size_t op, std::span<const ResolvedAccess
   if (!HasRoom(accesses.size())) return;
   for (const ResolvedAccess& access : accesses) {
     const std::uint32_t tensor = TensorIndex(*access.tensor);
-    schedule_.ops[op].accesses.push_back({tensor, access.range, access.mode, access.tier_id});
+    schedule_.ops[op].accesses.push_back(
+        {tensor, access.range, access.mode, access.tier_id, access.recompute_seconds});
     last_ops_[tensor] = std::max(op, last_ops_[tensor].value_or(0));
   }
 }

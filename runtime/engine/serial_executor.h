@@ -7,6 +7,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
+#include "base/cond_var.h"
 #include "base/mutex.h"
 
 namespace sluice::engine {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "base/cond_var.h"
 #include "base/mutex.h"
 
 namespace sluice::engine {

@@ -133,6 +133,7 @@ absl::StatusOr<ResolvedAccess> TensorTable::ResolveOne(const Access& access,
   resolved.tier = *tier;
   resolved.mode = access.mode;
   resolved.discards = tensor->discards;
+  resolved.recompute_seconds = access.recompute_seconds;
   if (access.contiguous) {
     SLUICE_ASSIGN_OR_RETURN(resolved.base, segment->EnsureRange(*tier, *tiers.memory(*tier)));
   }

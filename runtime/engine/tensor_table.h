@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -35,6 +36,7 @@ struct ResolvedAccess {
   ByteRange range;            ///< within the tensor, not empty
   std::byte* base = nullptr;  ///< the segment's address in `tier` when contiguous, else null
   std::uint64_t discards = 0;
+  std::optional<double> recompute_seconds;
 
   /// Within the segment.
   std::uint64_t begin() const { return tensor->offset + range.offset; }

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/cond_var.h"
 #include "base/mutex.h"
 #include "base/owner_process.h"
 #include "runtime/core/types.h"

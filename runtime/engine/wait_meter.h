@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/cond_var.h"
 #include "base/mutex.h"
 #include "sluice/events.h"
 #include "sluice/op.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/cond_var.h"
 #include "base/mutex.h"
 #include "base/worker_pool.h"
 

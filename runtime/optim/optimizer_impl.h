@@ -102,7 +102,11 @@ class OffloadedOptimizer::Impl {
   void Update(std::uint32_t group);
   /// Groups in the order of the sweep.
   std::vector<std::uint32_t> GroupOrder() const;
+  /// Of its pages in dram, about: a page of each of its tensors, but for a copy.
+  std::uint64_t BytesOfPart() const;
+  std::size_t DepthMax(const Stats& stats) const;
   std::size_t Depth() const;
+  std::size_t BatchPartsMax() const;
   void OnStepOver(bool failed, bool skipped);
 
   /// What a save and an optimizer must have in common, as JSON.

@@ -17,6 +17,8 @@ using optim::Part;
 constexpr std::size_t kDepthAtFirst = 8;
 /// The share of dram that updates which are asked for ahead may take.
 constexpr std::uint64_t kShareOfDram = 4;
+/// So that those that come do not wait for all of one batch.
+constexpr std::size_t kBatchesInDepth = 4;
 
 absl::Status NotReady(const std::string& text) {
   return absl::FailedPreconditionError(base::ToAbsl(text));
@@ -108,7 +110,8 @@ void OffloadedOptimizer::Impl::BeginStep() {
                       .clip_norm = options_.clip_norm,
                       .skip_not_finite = options_.skip_not_finite,
                       .norm_given = options_.norm_given,
-                      .depth = Depth()});
+                      .depth = Depth(),
+                      .batch_parts_max = BatchPartsMax()});
 }
 
 std::vector<std::uint32_t> OffloadedOptimizer::Impl::GroupOrder() const {
@@ -200,15 +203,22 @@ absl::Status OffloadedOptimizer::Impl::WaitFor(GroupId id) {
   return state_->WaitFor(id);
 }
 
+std::uint64_t OffloadedOptimizer::Impl::BytesOfPart() const {
+  const auto states = static_cast<std::uint64_t>(optim::StateCount(options_.kind));
+  const std::uint64_t pages = 2 + states * (options_.state == StateType::k8Bit ? 2 : 1);
+  return pages * runtime_.PageBytes().count();
+}
+
+std::size_t OffloadedOptimizer::Impl::DepthMax(const Stats& stats) const {
+  const auto dram = stats.tiers.find("dram");
+  const std::uint64_t budget = dram == stats.tiers.end() ? 0 : dram->second.budget_bytes;
+  return std::max<std::uint64_t>(budget / kShareOfDram / BytesOfPart(), 1);
+}
+
 std::size_t OffloadedOptimizer::Impl::Depth() const {
   if (options_.depth > 0) return options_.depth;
   const Stats stats = runtime_.GetStats();
-  const std::uint64_t page = runtime_.PageBytes().count();
-  const auto states = static_cast<std::uint64_t>(optim::StateCount(options_.kind));
-  const std::uint64_t pages = 2 + states * (options_.state == StateType::k8Bit ? 2 : 1);
-  const auto dram = stats.tiers.find("dram");
-  const std::uint64_t budget = dram == stats.tiers.end() ? 0 : dram->second.budget_bytes;
-  const std::size_t limit = std::max<std::uint64_t>(budget / kShareOfDram / (pages * page), 1);
+  const std::size_t limit = DepthMax(stats);
   const auto link = stats.links.find("dram-nvme");
   if (link == stats.links.end() || !(link->second.in.busy_seconds > 0)) {
     return std::min(kDepthAtFirst, limit);
@@ -217,8 +227,16 @@ std::size_t OffloadedOptimizer::Impl::Depth() const {
   const DirectionStats& in = link->second.in;
   const double rate = static_cast<double>(in.bytes) / in.busy_seconds;
   const double ahead = 2 * rate * in.latency.p99_us * 1e-6;
-  const auto wanted = static_cast<std::size_t>(ahead / static_cast<double>(pages * page)) + 2;
+  const auto wanted = static_cast<std::size_t>(ahead / static_cast<double>(BytesOfPart())) + 2;
   return std::min(wanted, limit);
+}
+
+// Of nothing that is measured: other ops than in the step before would have no plan.
+std::size_t OffloadedOptimizer::Impl::BatchPartsMax() const {
+  const std::size_t limit = DepthMax(runtime_.GetStats());
+  const std::size_t depth =
+      options_.depth > 0 ? std::min<std::size_t>(options_.depth, limit) : limit;
+  return std::clamp<std::size_t>(depth / kBatchesInDepth, 1, optim::kBatchPartsMax);
 }
 
 absl::StatusOr<ParameterState> OffloadedOptimizer::Impl::State(TensorId parameter) const {

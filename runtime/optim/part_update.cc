@@ -119,7 +119,7 @@ PartAccesses AccessesOf(const ParameterEntry& entry,
 PartMemory MemoryOf(const ParameterEntry& entry,
                     const KernelSpec& spec,
                     const PartAccesses& accesses,
-                    const std::vector<Lease>& leases,
+                    std::span<const Lease> leases,
                     ElementRange elements) {
   PartMemory memory;
   std::size_t next = 0;
@@ -141,7 +141,7 @@ PartMemory MemoryOf(const ParameterEntry& entry,
   return memory;
 }
 
-std::size_t NodeWithMost(const std::vector<Lease>& leases) {
+std::size_t NodeWithMost(std::span<const Lease> leases) {
   std::vector<std::uint64_t> bytes(1);
   for (const Lease& lease : leases) {
     for (std::size_t i = 0; i < lease.Nodes().size(); ++i) {

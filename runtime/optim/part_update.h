@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,11 +37,11 @@ PartAccesses AccessesOf(const ParameterEntry& entry,
 PartMemory MemoryOf(const ParameterEntry& entry,
                     const KernelSpec& spec,
                     const PartAccesses& accesses,
-                    const std::vector<Lease>& leases,
+                    std::span<const Lease> leases,
                     ElementRange elements);
 
 /// The node of Runtime::DramNodes with the most bytes of the leases; of two, the first.
-std::size_t NodeWithMost(const std::vector<Lease>& leases);
+std::size_t NodeWithMost(std::span<const Lease> leases);
 
 /// Updates elements [begin, end) of the part. `args`: scalars, key, and the index of the part's
 /// first element. REQUIRES: with 8-bit states, begin a multiple of kStateBlock.

@@ -1,32 +1,20 @@
 #include "runtime/optim/step_runner.h"
 
-#include <chrono>
 #include <cmath>
 #include <future>
 #include <utility>
 
-#include "base/check.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "base/worker_pool.h"
-#include "fmt/format.h"
-#include "runtime/optim/part_update.h"
-#include "runtime/optim/step_scalars.h"
 
 namespace sluice::optim {
 namespace {
-
-/// An update's work is split between threads at multiples of this.
-constexpr std::size_t kSplitElements = 4096;
 
 GradientPasses::Options PassOptions(const StepRunner::Options& options) {
   const std::uint64_t blocks =
       std::max<std::uint64_t>(options.parts.elements / kSumOfSquaresBlock, 1);
   return {.lane = options.optimizer.lane, .range_elements = blocks * kSumOfSquaresBlock};
-}
-
-double SecondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 }  // namespace
@@ -128,7 +116,10 @@ void StepRunner::Update(std::uint32_t group, const GroupRates& rates, std::vecto
   Post([this, group, rates, parts = std::move(parts)] {
     if (rates_.size() <= group) rates_.resize(group + 1);
     rates_[group] = rates;
-    for (const Part part : parts) todo_.push_back({.part = part, .group = group});
+    for (UpdateBatch& batch :
+         MakeBatches(options_.entries, options_.parts, parts, plan_.batch_parts_max, group)) {
+      todo_.push_back(std::move(batch));
+    }
   });
 }
 
@@ -156,87 +147,24 @@ void StepRunner::OnRelease(const StepOptions& options) {
   gradient_scale_ = 1 / options.loss_scale;
   if (!plan_.waits) return;
   if (!scan_status_.ok()) {
-    while (!todo_.empty()) {
-      Fail(todo_.front(), scan_status_);
-      todo_.pop_front();
+    for (const UpdateBatch& batch : todo_) {
+      for (const Part part : batch.parts) Fail(part, batch.group, scan_status_);
     }
-    pipeline_.Clear();
-    return;
+    return GiveUp();
   }
   NoteNorm(options);
   if (!totals_.finite && plan_.skip_not_finite) {
-    pipeline_.Clear();
-    todo_.clear();
+    GiveUp();
     return EndStep(true);
   }
   const bool clips = plan_.clip_norm > 0 && *totals_.norm > plan_.clip_norm;
   if (clips) gradient_scale_ = plan_.clip_norm / *totals_.norm / options.loss_scale;
 }
 
-void StepRunner::AskAhead() {
-  while (pipeline_.asked() < todo_.size() && pipeline_.asked() < plan_.depth) {
-    const Part part = todo_[pipeline_.asked()].part;
-    const ParameterEntry& entry = options_.entries[part.entry];
-    const PartAccesses wanted = AccessesOf(
-        entry, SpecOf(entry), SourceOf(entry).tensor, options_.parts.RangeOf(entry, part.index));
-    pipeline_.Ask(fmt::format("update.{}.{}", entry.name, part.index), wanted.accesses);
-  }
-}
-
-void StepRunner::UpdateOne() {
-  AskAhead();
-  const Todo todo = todo_.front();
-  absl::StatusOr<RunningOp> running = pipeline_.Next();
-  todo_.pop_front();
-  if (running.ok()) {
-    RunKernel(todo, *running);
-    options_.progress.Reached(todo.part, plan_.step);
-    running->leases.clear();
-    running->op.End();
-    if (DiscardsEarly() && options_.progress.HasReached(todo.part.entry, plan_.step)) {
-      DiscardGradient(todo.part.entry);
-    }
-    plan_.state->PartDone(todo.group, std::nullopt);
-  } else {
-    Fail(todo, running.status());
-  }
-  FinishIfDone();
-}
-
-void StepRunner::RunKernel(const Todo& todo, const RunningOp& running) {
-  const auto start = std::chrono::steady_clock::now();
-  const ParameterEntry& entry = options_.entries[todo.part.entry];
-  const KernelSpec spec = SpecOf(entry);
-  const ElementRange range = options_.parts.RangeOf(entry, todo.part.index);
-  const GradientSource source = SourceOf(entry);
-  const PartAccesses accesses = AccessesOf(entry, spec, source.tensor, range);
-  const PartMemory memory = MemoryOf(entry, spec, accesses, running.leases, range);
-  const absl::StatusOr<Kernel> kernel = FindKernel(spec);
-  SLUICE_CHECK(kernel.ok(), "AddGroup and BindCopy allow what there are kernels for");
-  const KernelArgs args{.scalars = MakeScalars(rates_[todo.group], plan_.step, gradient_scale_),
-                        .key = {.seed = options_.optimizer.seed,
-                                .tensor = entry.index,
-                                .step = static_cast<std::uint64_t>(plan_.step)},
-                        .element = range.begin};
-  const auto work = [&](std::size_t begin, std::size_t end) {
-    UpdateElements(*kernel, args, memory, begin, end);
-  };
-  join_->ForEach(range.count, kSplitElements, work, NodeWithMost(running.leases));
-  totals_.compute_seconds += SecondsSince(start);
-}
-
-void StepRunner::Fail(const Todo& todo, const absl::Status& status) {
-  const ParameterEntry& entry = options_.entries[todo.part.entry];
-  const ElementRange range = options_.parts.RangeOf(entry, todo.part.index);
-  const Failure failure =
-      Failure::From(base::Annotate(status,
-                                   fmt::format("step {}: '{}', elements {} to {}",
-                                               plan_.step,
-                                               entry.name,
-                                               range.begin,
-                                               range.begin + range.count - 1)));
-  options_.progress.Failed(todo.part, failure);
-  plan_.state->PartDone(todo.group, failure);
+void StepRunner::GiveUp() {
+  pipeline_.Clear();
+  todo_.clear();
+  parts_asked_ = 0;
 }
 
 void StepRunner::FinishIfDone() {

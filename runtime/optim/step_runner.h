@@ -5,17 +5,21 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/cond_var.h"
 #include "base/mutex.h"
 #include "runtime/optim/fork_join.h"
 #include "runtime/optim/gradient_passes.h"
 #include "runtime/optim/op_pipeline.h"
 #include "runtime/optim/parameter_entry.h"
+#include "runtime/optim/part_update.h"
 #include "runtime/optim/progress.h"
 #include "runtime/optim/step_state.h"
+#include "runtime/optim/update_batch.h"
 
 namespace sluice::optim {
 
@@ -28,10 +32,11 @@ struct StepPlan {
   double clip_norm = 0;
   bool skip_not_finite = false;
   bool norm_given = false;
-  std::size_t depth = 1;
+  std::size_t depth = 1;            ///< parts that are asked for ahead
+  std::size_t batch_parts_max = 1;  ///< that one op updates
 };
 
-/// The optimizer's thread: does what it is told in order, and between that one part after another.
+/// The optimizer's thread: does what it is told in order, and between that one batch after another.
 /// Threads: all methods from one. Lifetime: what Options refers to outlives it.
 class StepRunner {
  public:
@@ -46,7 +51,7 @@ class StepRunner {
   };
   /// Errors: ResourceExhausted.
   static absl::StatusOr<std::unique_ptr<StepRunner>> Create(const Options& options);
-  /// After the part that is being computed; whoever waits for the step is told by the owner.
+  /// After the batch that is being computed; whoever waits for the step is told by the owner.
   ~StepRunner();
 
   void BeginStep(const StepPlan& plan);
@@ -60,10 +65,6 @@ class StepRunner {
   void Release(const StepOptions& options);
 
  private:
-  struct Todo {
-    Part part;
-    std::uint32_t group = 0;
-  };
   struct Totals {
     bool finite = true;
     double compute_seconds = 0;
@@ -79,13 +80,21 @@ class StepRunner {
   /// end.
   std::optional<Command> NextCommand();
   bool CanUpdate() const { return !todo_.empty() && (released_ || !plan_.waits); }
+  bool AsksForMore() const;
   void AskAhead();
   void UpdateOne();
-  absl::Status UpdatePart(const Todo& todo);
-  void RunKernel(const Todo& todo, const RunningOp& running);
+  PartAccesses AccessesOfPart(Part part) const;
+  void UpdateParts(const UpdateBatch& batch, RunningOp running);
+  void RunKernel(Part part, std::uint32_t group, std::span<const Lease> leases);
+  /// The gradients that no part needs any more.
+  void DiscardUsed(const UpdateBatch& batch);
+  /// Next, each part gets an op of its own: what concerns one of them is no matter of the others.
+  void TryEachAlone(const UpdateBatch& batch);
+  /// Nothing more is updated in this step.
+  void GiveUp();
   void OnRelease(const StepOptions& options);
   void NoteNorm(const StepOptions& options);
-  void Fail(const Todo& todo, const absl::Status& status);
+  void Fail(Part part, std::uint32_t group, const absl::Status& status);
   void FinishIfDone();
   void EndStep(bool skipped);
   /// Whether a gradient is needed no more once its parameter is updated, though the step may have
@@ -103,7 +112,8 @@ class StepRunner {
   // Of the thread alone.
   StepPlan plan_;
   std::vector<GroupRates> rates_;
-  std::deque<Todo> todo_;  ///< the first pipeline_.asked() are asked for
+  std::deque<UpdateBatch> todo_;  ///< the first pipeline_.asked() are asked for
+  std::size_t parts_asked_ = 0;   ///< of those
   Totals totals_;
   bool released_ = false;
   double gradient_scale_ = 1;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/cond_var.h"
 #include "base/mutex.h"
 #include "base/owner_process.h"
 #include "base/strings.h"

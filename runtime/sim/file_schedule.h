@@ -64,8 +64,9 @@ struct FileOp {
   std::vector<FileAccess> writes;
   /// Earlier ops that must end first; none: the previous op of the lane.
   std::optional<std::vector<std::uint32_t>> after;
-  /// To make each of `writes` again in place of bringing it back; empty when unknown.
-  std::vector<double> recompute_seconds;
+  /// To make each of `writes` again in place of bringing it back; none of what cannot be made
+  /// again, empty when nothing can.
+  std::vector<std::optional<double>> recompute_seconds;
 
   friend bool operator==(const FileOp&, const FileOp&) = default;
 };

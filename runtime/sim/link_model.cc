@@ -5,73 +5,90 @@
 #include "base/check.h"
 
 namespace sluice::sim {
+namespace {
 
-LinkModel::LinkModel(const MachineLink& link) : latency_(link.latency_s), next_(kNever) {
-  SLUICE_CHECK(link.in_bytes_per_s > 0 && link.out_bytes_per_s > 0, "a link moves bytes");
-  lanes_[0].rate = link.in_bytes_per_s;
-  lanes_[1].rate = link.out_bytes_per_s;
-  for (Lane& lane : lanes_) lane.setup = link.serial ? link.latency_s * lane.rate : 0;
-  if (link.both_bytes_per_s > 0) {
-    slowdown_ = std::min(1.0, link.both_bytes_per_s / (lanes_[0].rate + lanes_[1].rate));
+/// Remembers that what is at `place` has gone over `path`.
+void Remember(std::size_t path, std::size_t place, std::vector<std::uint8_t>* paths) {
+  if (place >= paths->size()) paths->resize(place + 1);
+  (*paths)[place] = static_cast<std::uint8_t>(path);
+}
+
+}  // namespace
+
+LinkModel::LinkModel(const MachineLink& link, bool drives)
+    : drives_(drives && link.paths.size() > 1), pages_placed_(link.paths.size()) {
+  SLUICE_CHECK(!link.paths.empty() && link.paths.size() <= MachineLink::kPathsMax,
+               "a link has paths, and no more than can be told apart");
+  for (const MachinePath& path : link.paths) {
+    paths_.emplace_back(path);
+    read_rates_.push_back(path.in_bytes_per_s);
   }
 }
 
-void LinkModel::Start(core::Direction direction,
-                      core::TaskNumber task,
-                      std::uint64_t bytes,
-                      double now) {
-  PassTime(now);
-  Lane& into = lane(direction);
-  into.queue.push_back({task, bytes, static_cast<double>(bytes) + into.setup, now});
-  into.bytes += bytes;
-  FindNext();
+/// The next page goes to the drive that would have read its pages first.
+void LinkModel::PlaceInFile(PageIndex first, std::uint32_t pages) {
+  if (!drives_) return;
+  for (PageIndex page = first; page < first + pages; ++page) {
+    std::size_t best = 0;
+    const auto seconds = [this](std::size_t path) {
+      return static_cast<double>(pages_placed_[path] + 1) / read_rates_[path];
+    };
+    for (std::size_t i = 1; i < paths_.size(); ++i) {
+      if (seconds(i) < seconds(best)) best = i;
+    }
+    ++pages_placed_[best];
+    Remember(best, page, &path_of_page_);
+  }
 }
 
-LinkModel::Finished LinkModel::Finish() {
-  SLUICE_CHECK(next_ < kNever, "a transfer is under way");
-  PassTime(next_);
-  Lane& from = lanes_[next_lane_];
-  const bool paid = from.setup > 0;
-  const Transfer& first = from.queue.front();
-  const Finished finished{.transfer = {.task = first.task,
-                                       .direction = static_cast<core::Direction>(next_lane_),
-                                       .bytes = first.bytes,
-                                       .begin_s = first.begin_s,
-                                       .end_s = now_},
-                          .complete_s = now_ + (paid ? 0 : latency_)};
-  from.queue.pop_front();
-  if (!from.queue.empty()) from.queue.front().begin_s = now_;
-  FindNext();
+std::size_t LinkModel::FirstToComplete(const SimOrder& order) const {
+  std::size_t best = 0;
+  double best_s = PathModel::kNever;
+  for (std::size_t i = 0; i < paths_.size(); ++i) {
+    const double at = paths_[i].WouldComplete(order.direction, order.bytes);
+    if (at >= best_s) continue;
+    best = i;
+    best_s = at;
+  }
+  return best;
+}
+
+std::size_t LinkModel::Choose(const SimOrder& order) const {
+  if (!drives_ || order.direction == core::Direction::kOut) return FirstToComplete(order);
+  const std::vector<std::uint8_t>& paths = order.from_file ? path_of_page_ : path_of_frame_;
+  SLUICE_CHECK(order.place < paths.size(), "what comes from a drive was put there");
+  return paths[order.place];
+}
+
+void LinkModel::Start(const SimOrder& order, double now) {
+  std::size_t path = 0;
+  if (paths_.size() > 1) {
+    PassTime(now);
+    path = Choose(order);
+  }
+  if (drives_ && order.direction == core::Direction::kOut) {
+    Remember(path, order.place, &path_of_frame_);
+  }
+  paths_[path].Start(order.direction, order.task, order.bytes, now);
+}
+
+std::size_t LinkModel::NextPath() const {
+  std::size_t first = 0;
+  for (std::size_t i = 1; i < paths_.size(); ++i) {
+    if (paths_[i].next() < paths_[first].next()) first = i;
+  }
+  return first;
+}
+
+PathModel::Finished LinkModel::Finish() {
+  const std::size_t path = NextPath();
+  PathModel::Finished finished = paths_[path].Finish();
+  finished.transfer.path = path;
   return finished;
 }
 
-/// What of its rate each direction has now.
-double LinkModel::Share() const {
-  return lanes_[0].queue.empty() || lanes_[1].queue.empty() ? 1 : slowdown_;
-}
-
 void LinkModel::PassTime(double now) {
-  const double share = Share();
-  for (Lane& lane : lanes_) {
-    if (lane.queue.empty()) continue;
-    lane.busy += now - now_;
-    lane.queue.front().bytes_left -= (now - now_) * lane.rate * share;
-  }
-  now_ = now;
-}
-
-void LinkModel::FindNext() {
-  const double share = Share();
-  next_ = kNever;
-  for (std::size_t i = 0; i < lanes_.size(); ++i) {
-    if (lanes_[i].queue.empty()) continue;
-    const double left = std::max(0.0, lanes_[i].queue.front().bytes_left);
-    const double at = now_ + left / (lanes_[i].rate * share);
-    if (at < next_) {
-      next_ = at;
-      next_lane_ = i;
-    }
-  }
+  for (PathModel& path : paths_) path.PassTime(now);
 }
 
 }  // namespace sluice::sim

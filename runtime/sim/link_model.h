@@ -1,72 +1,58 @@
 #pragma once
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <limits>
+#include <vector>
 
 #include "runtime/core/types.h"
 #include "runtime/sim/machine.h"
-#include "runtime/sim/sim_observer.h"
+#include "runtime/sim/path_model.h"
 
 namespace sluice::sim {
 
-/// A link in virtual time: in each direction one transfer after the other, in the order in which
-/// they were started. While both directions have work and that is more than the link carries, both
-/// are slowed in the same proportion.
+/// A page that is to be moved over a link.
+struct SimOrder {
+  core::Direction direction = core::Direction::kIn;
+  core::TaskNumber task = 0;
+  std::uint64_t bytes = 0;
+  /// It is read from the file that it has its home in.
+  bool from_file = false;
+  /// Where it lies below the link: the page, if it comes from a file, otherwise the frame.
+  std::uint32_t place = 0;
+};
+
+/// A link in virtual time. Each page takes the path over which it would be complete first, the
+/// first of several; so paths share in proportion to their speed. Where each path leads to a drive
+/// of its own a page comes back over the one by which it went.
 class LinkModel {
  public:
-  static constexpr double kNever = std::numeric_limits<double>::infinity();
+  /// `drives`: each path leads to a drive of its own.
+  LinkModel(const MachineLink& link, bool drives);
 
-  /// A transfer that has left the link, and when it is complete: after the latency.
-  struct Finished {
-    SimTransfer transfer;
-    double complete_s = 0;
-  };
-
-  explicit LinkModel(const MachineLink& link);
-
+  /// These pages lie in a file from the start, on drives in proportion to how fast they are read.
+  void PlaceInFile(PageIndex first, std::uint32_t pages);
   /// REQUIRES: `now` is no earlier than in any call before.
-  void Start(core::Direction direction, core::TaskNumber task, std::uint64_t bytes, double now);
-  /// When the next transfer leaves; kNever when there is none.
-  double next() const { return next_; }
+  void Start(const SimOrder& order, double now);
+  /// When the next transfer leaves; PathModel::kNever when there is none.
+  double next() const { return paths_[NextPath()].next(); }
   /// Takes the one that leaves at next(). REQUIRES: there is one.
-  Finished Finish();
+  PathModel::Finished Finish();
   /// REQUIRES: `now` is no earlier than in any call before, and not after next().
   void PassTime(double now);
 
-  /// Seconds, up to the last call, in which the direction had work.
-  double busy(core::Direction direction) const { return lane(direction).busy; }
-  std::uint64_t bytes(core::Direction direction) const { return lane(direction).bytes; }
+  const std::vector<PathModel>& paths() const { return paths_; }
 
  private:
-  struct Transfer {
-    core::TaskNumber task = 0;
-    std::uint64_t bytes = 0;
-    double bytes_left = 0;
-    double begin_s = 0;  ///< of the first of the queue: when it came there
-  };
-  struct Lane {
-    double rate = 0;
-    double setup = 0;  ///< bytes' worth of what a transfer occupies the link for besides its bytes
-    double busy = 0;
-    std::uint64_t bytes = 0;
-    std::deque<Transfer> queue;
-  };
+  std::size_t NextPath() const;
+  std::size_t Choose(const SimOrder& order) const;
+  std::size_t FirstToComplete(const SimOrder& order) const;
 
-  Lane& lane(core::Direction direction) { return lanes_[static_cast<std::size_t>(direction)]; }
-  const Lane& lane(core::Direction direction) const {
-    return lanes_[static_cast<std::size_t>(direction)];
-  }
-  double Share() const;
-  void FindNext();
-
-  std::array<Lane, 2> lanes_;
-  const double latency_;
-  double slowdown_ = 1;  ///< of each direction while both have work
-  double now_ = 0;
-  double next_;
-  std::size_t next_lane_ = 0;
+  std::vector<PathModel> paths_;
+  const bool drives_;
+  std::vector<double> read_rates_;
+  std::vector<std::uint64_t> pages_placed_;  ///< by path, in files
+  std::vector<std::uint8_t> path_of_frame_;
+  std::vector<std::uint8_t> path_of_page_;  ///< that lie in files
 };
 
 }  // namespace sluice::sim

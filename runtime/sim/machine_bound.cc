@@ -12,15 +12,17 @@ constexpr std::uint64_t kVolumeSteps = std::uint64_t{1} << 20;
 constexpr std::uint64_t kWindowEndsMax = 256;
 constexpr std::uint64_t kIterationsMax = 64;
 
-/// Both directions together reach `both` only while both have work; alone each keeps its rate.
-core::BoundLink BoundLinkOf(const MachineLink& link) {
-  core::BoundLink bound{.in_bytes_per_s = link.in_bytes_per_s,
-                        .out_bytes_per_s = link.out_bytes_per_s};
-  if (link.both_bytes_per_s > 0) {
-    bound.both_bytes_per_s =
-        std::max({link.both_bytes_per_s, link.in_bytes_per_s, link.out_bytes_per_s});
+/// Both directions together reach `both` only while both have work; alone each keeps its rate. Of
+/// several paths some may move in and others out, so that is said of each.
+core::BoundLink BoundLinkOf(MachineLink link) {
+  for (MachinePath& path : link.paths) {
+    double& both = path.both_bytes_per_s;
+    if (both > 0) both = std::max({both, path.in_bytes_per_s, path.out_bytes_per_s});
   }
-  return bound;
+  const MachinePath rates = Together(link);
+  return {.in_bytes_per_s = rates.in_bytes_per_s,
+          .out_bytes_per_s = rates.out_bytes_per_s,
+          .both_bytes_per_s = rates.both_bytes_per_s};
 }
 
 std::uint64_t StepsOf(const Schedule& schedule) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -131,7 +132,7 @@ absl::Status ReadAfter(const Json& line, const OpContext& context, ParsedOp* par
   return absl::OkStatus();
 }
 
-/// A number for all of "writes", or a list with one number for each.
+/// A number for all of "writes", or a list with one for each: null for what cannot be made again.
 absl::Status ReadRecompute(const Json& line, FileOp* op) {
   const Json* const value = Find(line, "recompute_seconds");
   if (value == nullptr) return absl::OkStatus();
@@ -149,8 +150,9 @@ absl::Status ReadRecompute(const Json& line, FileOp* op) {
                     op->writes.size()));
   }
   for (const Json& element : *value) {
-    SLUICE_ASSIGN_OR_RETURN(const double seconds, ToSeconds(element, kWhat));
-    op->recompute_seconds.push_back(seconds);
+    std::optional<double>& seconds = op->recompute_seconds.emplace_back();
+    if (element.is_null()) continue;
+    SLUICE_ASSIGN_OR_RETURN(seconds, ToSeconds(element, kWhat));
   }
   return absl::OkStatus();
 }

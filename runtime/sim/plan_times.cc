@@ -20,10 +20,11 @@ void AddTimes(const PageLayout& layout,
 void AddLinks(const Machine& machine, std::uint64_t page_bytes, core::PlanInput* input) {
   const auto page = static_cast<double>(page_bytes);
   for (const MachineLink& link : machine.links) {
-    const bool shared = link.both_bytes_per_s > 0;
-    input->links.push_back({.in_s = page / link.in_bytes_per_s,
-                            .out_s = page / link.out_bytes_per_s,
-                            .both_s = shared ? page / link.both_bytes_per_s : 0});
+    const MachinePath rates = Together(link);
+    const bool shared = rates.both_bytes_per_s > 0;
+    input->links.push_back({.in_s = page / rates.in_bytes_per_s,
+                            .out_s = page / rates.out_bytes_per_s,
+                            .both_s = shared ? page / rates.both_bytes_per_s : 0});
   }
 }
 

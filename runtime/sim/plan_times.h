@@ -15,7 +15,7 @@ void AddTimes(const PageLayout& layout,
               const std::vector<core::RecordedStep>& steps,
               core::PlanInput* input);
 
-/// Adds how fast the machine's links are.
+/// Adds how fast the machine's links are, all paths of each together.
 void AddLinks(const Machine& machine, std::uint64_t page_bytes, core::PlanInput* input);
 
 }  // namespace sluice::sim

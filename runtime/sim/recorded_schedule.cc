@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -47,6 +48,23 @@ bool Contains(const std::vector<FileAccess>& merged, const FileAccess& wanted) {
   return found != merged.end() && *found == wanted;
 }
 
+/// By merged write: the sum over its parts; none if one of them has no seconds.
+std::vector<std::optional<double>> RecomputeSecondsOf(const FileOp& op,
+                                                      const std::vector<FileAccess>& merged) {
+  if (op.recompute_seconds.empty()) return std::vector<std::optional<double>>(merged.size());
+  std::vector<std::optional<double>> sums(merged.size(), 0);
+  for (std::size_t i = 0; i < op.writes.size(); ++i) {
+    const auto behind = std::upper_bound(
+        merged.begin(), merged.end(), op.writes[i], [](const FileAccess& a, const FileAccess& b) {
+          return std::pair(a.tensor, a.range.offset) < std::pair(b.tensor, b.range.offset);
+        });
+    std::optional<double>& sum = sums[static_cast<std::size_t>(behind - merged.begin()) - 1];
+    const std::optional<double>& seconds = op.recompute_seconds[i];
+    sum = sum.has_value() && seconds.has_value() ? std::optional(*sum + *seconds) : std::nullopt;
+  }
+  return sums;
+}
+
 ScheduleOp ToOp(const FileOp& op) {
   ScheduleOp result{.name = op.name, .lane = op.lane, .seconds = op.seconds};
   const std::vector<FileAccess> reads = MergeAccesses(op.reads);
@@ -57,8 +75,11 @@ ScheduleOp ToOp(const FileOp& op) {
   for (const FileAccess& read : reads) {
     add(read, Contains(writes, read) ? AccessMode::kReadWrite : AccessMode::kRead);
   }
-  for (const FileAccess& write : writes) {
-    if (!Contains(reads, write)) add(write, AccessMode::kOverwrite);
+  const std::vector<std::optional<double>> seconds = RecomputeSecondsOf(op, writes);
+  for (std::size_t i = 0; i < writes.size(); ++i) {
+    if (Contains(reads, writes[i])) continue;
+    add(writes[i], AccessMode::kOverwrite);
+    result.accesses.back().recompute_seconds = seconds[i];
   }
   return result;
 }

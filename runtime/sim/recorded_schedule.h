@@ -8,7 +8,8 @@
 namespace sluice::sim {
 
 /// A schedule file's iteration as a runtime would have recorded it: the ops in their order in the
-/// file, with their lanes. `after` and recompute times have no place there and are left out.
+/// file, with their lanes. `after` has no place there and is left out. Accesses that are merged
+/// take the sum of their seconds to be made again, if all have them.
 ///
 /// What is only read is read, what is read and written over the same bytes is read and written,
 /// what is only written is overwritten. A tensor that is not persistent is discarded after the last

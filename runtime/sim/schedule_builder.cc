@@ -127,12 +127,13 @@ absl::Status ScheduleBuilder::AddOp(const Json& line, std::uint64_t number) {
   SLUICE_RETURN_IF_ERROR(CountTraffic(op));
   const auto index = static_cast<std::uint32_t>(schedule_.ops.size());
   for (const std::uint64_t id : parsed.forward) forward_.push_back({index, id, number});
-  SLUICE_RETURN_IF_ERROR(Charge(
-      sizeof(FileOp) + op.name.size() + op.lane.size() +
-      (op.reads.size() + op.writes.size()) * sizeof(FileAccess) +
-      (op.after.has_value() ? op.after->size() : 0) * sizeof(std::uint32_t) +
-      parsed.forward.size() * sizeof(ForwardWait) + op.recompute_seconds.size() * sizeof(double) +
-      op.exceptions.size() * sizeof(TierException)));
+  SLUICE_RETURN_IF_ERROR(
+      Charge(sizeof(FileOp) + op.name.size() + op.lane.size() +
+             (op.reads.size() + op.writes.size()) * sizeof(FileAccess) +
+             (op.after.has_value() ? op.after->size() : 0) * sizeof(std::uint32_t) +
+             parsed.forward.size() * sizeof(ForwardWait) +
+             op.recompute_seconds.size() * sizeof(std::optional<double>) +
+             op.exceptions.size() * sizeof(TierException)));
   schedule_.ops.push_back(std::move(op));
   return absl::OkStatus();
 }

@@ -1,6 +1,8 @@
 #include "runtime/sim/schedule_lines.h"
 
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "nlohmann/json.hpp"
 
@@ -37,6 +39,15 @@ OrderedJson After(const std::vector<std::uint32_t>& after, const OpNames& names)
     ids.push_back(names.ops.empty() ? std::uint64_t{op} : names.ops[op]);
   }
   return ids;
+}
+
+/// A number for each of "writes", or null.
+OrderedJson Recompute(const std::vector<std::optional<double>>& seconds) {
+  OrderedJson list = OrderedJson::array();
+  for (const std::optional<double>& one : seconds) {
+    list.push_back(one.has_value() ? OrderedJson(*one) : OrderedJson(nullptr));
+  }
+  return list;
 }
 
 void AddTiers(const FileOp& op, const OpNames& names, OrderedJson* line) {
@@ -82,7 +93,7 @@ std::string OpLine(const FileOp& op, const OpNames& names) {
   line["reads"] = Elements(op.reads, names);
   line["writes"] = Elements(op.writes, names);
   if (op.after.has_value()) line["after"] = After(*op.after, names);
-  if (!op.recompute_seconds.empty()) line["recompute_seconds"] = op.recompute_seconds;
+  if (!op.recompute_seconds.empty()) line["recompute_seconds"] = Recompute(op.recompute_seconds);
   return Line(line);
 }
 

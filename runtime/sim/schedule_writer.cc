@@ -57,12 +57,18 @@ FileOp ToFile(std::size_t index, const Schedule& recorded) {
                 .lane = op.lane,
                 .seconds = op.seconds,
                 .tier = FastestTier(op)};
+  const bool costs = std::any_of(op.accesses.begin(), op.accesses.end(), [](const auto& access) {
+    return access.recompute_seconds.has_value();
+  });
   for (const ScheduleAccess& access : op.accesses) {
     const FileAccess part{access.tensor, Clip(recorded.tensors[access.tensor], access.range)};
     // A page whose content stays in part is read too: what is only in "writes" needs no old
     // content.
     if (access.mode != AccessMode::kOverwrite) result.reads.push_back(part);
-    if (access.mode != AccessMode::kRead) result.writes.push_back(part);
+    if (access.mode != AccessMode::kRead) {
+      result.writes.push_back(part);
+      if (costs) result.recompute_seconds.push_back(access.recompute_seconds);
+    }
     if (access.tier != result.tier) result.exceptions.push_back({access.tensor, access.tier});
   }
   return result;

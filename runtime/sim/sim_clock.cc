@@ -2,16 +2,10 @@
 
 namespace sluice::sim {
 
-SimClock::SimClock(const std::vector<MachineLink>& links, SimObserver* observer)
-    : observer_(observer) {
-  for (const MachineLink& link : links) links_.emplace_back(link);
-}
-
-void SimClock::Send(std::size_t link,
-                    core::Direction direction,
-                    core::TaskNumber task,
-                    std::uint64_t bytes) {
-  links_[link].Start(direction, task, bytes, now_);
+SimClock::SimClock(const Machine& machine, SimObserver* observer) : observer_(observer) {
+  for (std::size_t i = 0; i < machine.links.size(); ++i) {
+    links_.emplace_back(machine.links[i], machine.LeadsToDrives(i));
+  }
 }
 
 std::size_t SimClock::FirstLink() const {
@@ -23,13 +17,13 @@ std::size_t SimClock::FirstLink() const {
 }
 
 void SimClock::TakeFrom(std::size_t link) {
-  const LinkModel::Finished finished = links_[link].Finish();
+  const PathModel::Finished finished = links_[link].Finish();
   Push(finished.complete_s, {false, finished.transfer.task});
   if (observer_ != nullptr) observer_->OnTransfer(link, finished.transfer);
 }
 
 std::optional<SimClock::Moment> SimClock::Next() {
-  for (std::size_t first = FirstLink(); links_[first].next() < LinkModel::kNever;
+  for (std::size_t first = FirstLink(); links_[first].next() < PathModel::kNever;
        first = FirstLink()) {
     if (!queue_.empty() && queue_.top().seconds <= links_[first].next()) break;
     TakeFrom(first);

@@ -22,14 +22,15 @@ class SimClock {
   };
 
   /// `observer` may be null; otherwise it outlives the clock.
-  SimClock(const std::vector<MachineLink>& links, SimObserver* observer);
+  SimClock(const Machine& machine, SimObserver* observer);
 
   double now() const { return now_; }
   void StartOp(std::uint32_t op, double seconds) { Push(now_ + seconds, {true, op}); }
-  void Send(std::size_t link,
-            core::Direction direction,
-            core::TaskNumber task,
-            std::uint64_t bytes);
+  /// As LinkModel, of the lowest link.
+  void PlaceInFile(PageIndex first, std::uint32_t pages) {
+    links_.back().PlaceInFile(first, pages);
+  }
+  void Send(std::size_t link, const SimOrder& order) { links_[link].Start(order, now_); }
   /// Goes to the time at which something ends next, and tells what; none when nothing is under way.
   std::optional<Moment> Next();
   /// The links, up to now.

@@ -7,8 +7,9 @@
 
 namespace sluice::sim {
 
-/// A page on a link, while it had the link to itself.
+/// A page on a link, while it had its path to itself.
 struct SimTransfer {
+  std::size_t path = 0;
   core::TaskNumber task = 0;
   core::Direction direction = core::Direction::kIn;
   std::uint64_t bytes = 0;
@@ -35,7 +36,7 @@ class SimObserver {
   virtual void OnAction(const core::Action&, double /*seconds*/) {}
   /// All actions that follow from an event have been told.
   virtual void OnEventDone() {}
-  /// In each direction of a link by rising time. The copy is complete when the latency has passed.
+  /// In each direction of a path by rising time. The copy is complete when the latency has passed.
   virtual void OnTransfer(std::size_t /*link*/, const SimTransfer&) {}
   virtual void OnOp(const SimOpRun&) {}
 };

@@ -243,17 +243,22 @@ void Simulation::On(const core::StartCopy& action) {
   if (options_.fault) copies_.emplace(action.task, action);
   const bool in = action.target < action.source;
   clock_.Send(std::min(action.source, action.target),
-              in ? core::Direction::kIn : core::Direction::kOut,
-              action.task,
-              layout_.page_bytes);
+              {.direction = in ? core::Direction::kIn : core::Direction::kOut,
+               .task = action.task,
+               .bytes = layout_.page_bytes,
+               .place = in ? action.source_frame : action.target_frame});
 }
 
 /// A file is read over the lowest link; nothing else takes time.
 void Simulation::On(const core::StartFill& action) {
   meter_.CountEvents(1);
   if (action.kind != core::FillKind::kFile) return Feed(core::TaskDone{action.task});
-  clock_.Send(
-      options_.machine.links.size() - 1, core::Direction::kIn, action.task, layout_.page_bytes);
+  clock_.Send(options_.machine.links.size() - 1,
+              {.direction = core::Direction::kIn,
+               .task = action.task,
+               .bytes = layout_.page_bytes,
+               .from_file = true,
+               .place = action.page});
 }
 
 }  // namespace sluice::sim

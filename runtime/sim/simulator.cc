@@ -16,12 +16,15 @@ namespace sluice::sim {
 Simulation::Simulation(const PageLayout& layout, const SimOptions& options)
     : layout_(layout),
       options_(options),
-      clock_(options.machine.links, options.observer),
+      clock_(options.machine, options.observer),
       meter_(layout, options),
       followers_(layout.ops.size()),
       waits_(layout.ops.size()),
       before_in_lane_(layout.ops.size()) {
   LinkOps();
+  for (const PageRun& run : layout.runs) {
+    if (run.file_home) clock_.PlaceInFile(run.first_page, run.pages);
+  }
 }
 
 /// Each op waits for the one before it in its lane, and for those that it names.

@@ -39,11 +39,16 @@ struct SimOptions {
   SimObserver* observer = nullptr;  ///< outlives the simulation
 };
 
-struct LinkUse {
+struct PathUse {
   std::uint64_t in_bytes = 0;
   std::uint64_t out_bytes = 0;
   double busy_in_s = 0;
   double busy_out_s = 0;
+};
+
+/// Of all paths: the sums of bytes, and means of seconds, weighted with the paths' rates.
+struct LinkUse : PathUse {
+  std::vector<PathUse> paths;
 };
 
 struct TierUse {

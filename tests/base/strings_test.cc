@@ -49,5 +49,12 @@ TEST(StringViewTest, ConversionsKeepEmbeddedZeros) {
   EXPECT_EQ(ToStd(ToAbsl(text)), text);
 }
 
+TEST(ShellWordTest, IsQuotedWhereAShellWouldSeeMore) {
+  EXPECT_EQ(ShellWord("/var/tmp/sluice-0"), "/var/tmp/sluice-0");
+  EXPECT_EQ(ShellWord(""), "''");
+  EXPECT_EQ(ShellWord("/a b/$HOME"), "'/a b/$HOME'");
+  EXPECT_EQ(ShellWord("it's"), "'it'\\''s'");
+}
+
 }  // namespace
 }  // namespace sluice::base

@@ -171,6 +171,14 @@ TEST(BenchCommandTest, StepsAreMeasured) {
   EXPECT_THAT(command.errors(), HasSubstr("reach its bar"));
 }
 
+TEST(BenchCommandTest, ResultsThatNobodyTakesEndTheRun) {
+  const TemporaryDirectory disk;
+  Command command({"bench", "store", "--dir", disk.path(), "--case", "checksum"});
+  command.CloseOutput();
+  EXPECT_EQ(command.Wait(), 3) << "a signal would leave reserved huge pages";
+  EXPECT_THAT(command.errors(), HasSubstr("results are lost"));
+}
+
 TEST(BenchCommandTest, UserErrorsNameTheFix) {
   const auto errors = [](const std::vector<std::string>& words) {
     Command command(words);

@@ -59,5 +59,26 @@ TEST(ChildOutputTest, AnInterruptEndsTheWholeGroup) {
   EXPECT_THAT(output, testing::HasCode(absl::StatusCode::kCancelled));
 }
 
+TEST(ChildOutputTest, WhatNeverEndsIsEnded) {
+  const auto words = Shell("sleep 1000 & sleep 1000");
+  const auto output = RunChild({.words = words, .seconds_max = 0.1});
+  EXPECT_THAT(
+      output,
+      testing::IsStatus(absl::StatusCode::kDeadlineExceeded, "sh had not ended after 0.1 seconds"));
+}
+
+TEST(ChildOutputTest, WhatClosesItsOutputAndGoesOnIsEnded) {
+  const auto words = Shell("exec >&- 2>&-; sleep 1000");
+  const auto output = RunChild({.words = words, .seconds_max = 0.1});
+  EXPECT_THAT(output, testing::HasCode(absl::StatusCode::kDeadlineExceeded));
+}
+
+TEST(ChildOutputTest, WhatPrintsWithoutEndIsEnded) {
+  const std::vector<std::string> words = {"yes"};
+  const auto output = RunChild({.words = words, .text_max = 100'000});
+  EXPECT_THAT(output,
+              testing::IsStatus(absl::StatusCode::kInternal, "yes printed more than 100000 bytes"));
+}
+
 }  // namespace
 }  // namespace sluice::bench

@@ -100,10 +100,11 @@ TEST(FioTest, WhatIsNoSuccessIsAnError) {
 }
 
 TEST(FioTest, MissingProgramNamesThePackage) {
-  EXPECT_THAT(CheckFio("fio-that-nobody-has"),
+  EXPECT_THAT(CheckFio("fio-that-nobody-has", {}),
               IsStatus(absl::StatusCode::kFailedPrecondition, "apt-get install fio"));
-  EXPECT_THAT(CheckFio("false"), IsStatus(absl::StatusCode::kFailedPrecondition, "package fio"));
-  EXPECT_THAT(CheckFio("true"), testing::IsOk());
+  EXPECT_THAT(CheckFio("false", {}),
+              IsStatus(absl::StatusCode::kFailedPrecondition, "package fio"));
+  EXPECT_THAT(CheckFio("true", {}), testing::IsOk());
 }
 
 TEST(FioTest, FailureOfTheProgramIsAnError) {

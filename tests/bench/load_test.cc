@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace sluice::bench {
@@ -46,6 +47,20 @@ TEST(LoadTest, PatternsAreSubstringsOrGlobs) {
   EXPECT_TRUE(MatchesPattern("read/*/io_uring", "read/seq/2MiB/io_uring"));
   EXPECT_FALSE(MatchesPattern("read/*", "plain-loop/read/random/2MiB/io_uring"));
   EXPECT_FALSE(MatchesPattern("threads", "read/seq/2MiB/io_uring"));
+}
+
+TEST(LoadTest, RowsBesideACaseChooseIt) {
+  const auto selected = [](const std::string& pattern) {
+    std::vector<std::string> names;
+    for (const Case& which : SelectedCases(pattern)) names.push_back(CaseName(which));
+    return names;
+  };
+  EXPECT_THAT(selected("plain-loop/read/"), ::testing::ElementsAre("read/random/2MiB/io_uring"));
+  EXPECT_EQ(selected("plain-loop/*").size(), 3U);
+  EXPECT_EQ(selected("plain-loop-reading/*").size(), 4U);
+  EXPECT_EQ(selected("all/geomean").size(), 18U);
+  EXPECT_EQ(selected("").size(), JudgedCases().size());
+  EXPECT_THAT(selected("peer/"), ::testing::IsEmpty());
 }
 
 }  // namespace

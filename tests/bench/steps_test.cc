@@ -82,5 +82,15 @@ TEST(StepsTest, TheFirstErrorEndsTheStretch) {
   EXPECT_EQ(steps.bytes(), 0U);
 }
 
+TEST(StepsTest, WhatIsNoLongerWantedEndsTheStretch) {
+  Steps steps(MakeLoad(Direction::kRead, Pattern::kSeq));
+  const Step held = *steps.Next();
+  steps.Fail(absl::CancelledError("enough"));
+  steps.Finished(held, absl::OkStatus());
+  for (int place = 0; place < 4; ++place) EXPECT_FALSE(steps.Next().has_value());
+  steps.Wait();
+  EXPECT_THAT(steps.status(), testing::IsStatus(absl::StatusCode::kCancelled, "enough"));
+}
+
 }  // namespace
 }  // namespace sluice::bench

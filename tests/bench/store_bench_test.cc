@@ -119,11 +119,12 @@ TEST_F(StoreBenchTest, PeersAreComparedNotJudged) {
   EXPECT_EQ(rows_[0].name, "peer/read/random/2MiB/buffered");
 }
 
-TEST_F(StoreBenchTest, PeersAreLeftOutWhereTheFilesHaveTooFewPages) {
-  options_.pattern = "peer/";
-  options_.file_bytes = 32 << 20;
+TEST_F(StoreBenchTest, ChecksumsTakeNoFile) {
+  options_.pattern = "checksum/";
+  options_.directory = disk_ / "missing";
   RUN_OR_SKIP();
-  EXPECT_THAT(rows_, IsEmpty());
+  EXPECT_EQ(Names().size(), 4U);
+  EXPECT_EQ(Names().front(), "checksum/256KiB");
 }
 
 TEST_F(StoreBenchTest, AnFioThatFailsEndsIt) {
@@ -142,6 +143,18 @@ TEST_F(StoreBenchTest, AnInterruptEndsIt) {
   EXPECT_THAT(status, HasCode(absl::StatusCode::kCancelled));
 }
 
+TEST_F(StoreBenchTest, AnInterruptEndsTheFirstWriting) {
+  std::string doing;
+  int asked = 0;
+  options_.progress = [&doing](const std::string& line) { doing = line; };
+  options_.interrupted = [&] { return doing == "writing the files" && ++asked >= 3; };
+  const absl::Status status = Run();
+  if (absl::IsFailedPrecondition(status)) GTEST_SKIP() << status.ToString();
+  EXPECT_THAT(status, HasCode(absl::StatusCode::kCancelled));
+  EXPECT_EQ(doing, "writing the files") << "nothing comes after it";
+  EXPECT_LT(asked, 30) << "of 64 pages";
+}
+
 TEST_F(StoreBenchTest, WhatTheUserCanPutRightIsSaidFirst) {
   const auto with = [this](auto change) {
     StoreBenchOptions options = options_;
@@ -157,11 +170,17 @@ TEST_F(StoreBenchTest, WhatTheUserCanPutRightIsSaidFirst) {
   EXPECT_THAT(with([](auto& options) { options.file_bytes = std::uint64_t{1} << 50; }),
               IsStatus(absl::StatusCode::kResourceExhausted, "make room"));
   EXPECT_THAT(with([](auto& options) { options.file_bytes = 24 << 10; }),
-              IsStatus(absl::StatusCode::kInvalidArgument, "8 MiB"));
+              IsStatus(absl::StatusCode::kInvalidArgument, "a multiple of 8MiB"));
   EXPECT_THAT(with([](auto& options) { options.pattern = "read/sek/1MiB/io_uring"; }),
               IsStatus(absl::StatusCode::kInvalidArgument, "read/seq/1MiB/io_uring"));
-  EXPECT_THAT(with([](auto& options) { options.pattern = "8MiB"; }),
-              IsStatus(absl::StatusCode::kInvalidArgument, "too small"));
+  EXPECT_THAT(
+      with([](auto& options) { options.pattern = "8MiB"; }),
+      IsStatus(absl::StatusCode::kInvalidArgument, "too little for read/seq/8MiB/io_uring"));
+  EXPECT_THAT(with([](auto& options) {
+                options.pattern = "peer/";
+                options.file_bytes = 32 << 20;
+              }),
+              IsStatus(absl::StatusCode::kInvalidArgument, "it takes at least 64 MiB"));
   EXPECT_THAT(with([](auto& options) { options.fio = "fio-that-nobody-has"; }),
               IsStatus(absl::StatusCode::kFailedPrecondition, "package fio"));
 }

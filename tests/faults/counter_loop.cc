@@ -1,12 +1,15 @@
 #include "tests/faults/counter_loop.h"
 
+#include <chrono>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "base/check.h"
 #include "fmt/format.h"
 #include "gtest/gtest.h"
+#include "tests/faults/watchdog.h"
 
 namespace sluice::faults {
 namespace {
@@ -19,6 +22,8 @@ constexpr std::uint32_t kTraceSteps = 500;
 constexpr std::uint64_t kSeeds = 600;
 /// Real media do not repeat themselves: no run has more attempts than that.
 constexpr std::uint64_t kAttemptsMax = 100'000;
+/// A run on real media takes a tenth of a second.
+constexpr std::chrono::minutes kRunMax{2};
 /// Of so many strikes some have every consequence that the fault can have.
 constexpr std::uint64_t kStrikesThatShow = 8;
 
@@ -144,6 +149,9 @@ bool Loop::CheckAt(std::uint64_t number) {
                                         kTraceSeed);
   SCOPED_TRACE(place);
   const PlaceOnAbort announce(place);
+  // In virtual time a run that does not end has too many steps.
+  std::optional<Watchdog> watchdog;
+  if (medium_ != Medium::kVirtual) watchdog.emplace(place, kRunMax);
   const RunOutcome outcome = RunAt(number);
   if (!outcome.unavailable.empty()) {
     [&] { GTEST_SKIP() << outcome.unavailable; }();

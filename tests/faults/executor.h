@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "absl/functional/any_invocable.h"
+#include "base/cond_var.h"
 #include "base/mutex.h"
 #include "tests/faults/virtual_clock.h"
 

@@ -283,5 +283,15 @@ TEST(DriveSetCreateTest, ErrorsNameTheDirectory) {
               IsStatus(Code::kResourceExhausted, "drive " + two.first.path()));
 }
 
+TEST(DriveSetCreateTest, ADirectoryIsOneDrive) {
+  TwoDirectories two;
+  const std::string again = two.first.path() + "/.";
+  two.options.directories = {two.first.path(), two.second.path(), again};
+  EXPECT_THAT(
+      CreateDriveSet(two.options, two.workers),
+      IsStatus(Code::kInvalidArgument,
+               again + " is named twice, the first time as " + two.first.path() + "; name one"));
+}
+
 }  // namespace
 }  // namespace sluice::io

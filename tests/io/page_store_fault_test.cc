@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/cond_var.h"
 #include "base/mutex.h"
 #include "gtest/gtest.h"
 #include "io/blocking_engine.h"

@@ -44,8 +44,18 @@ TEST_F(SpillDirectoryTest, MissingDirectoryNamesTheCommandThatMakesIt) {
   const std::string path = temp_.path() + "/nowhere";
   EXPECT_THAT(
       OpenSpillDirectory(path),
-      IsStatus(Code::kNotFound,
-               fmt::format("spill directory {0} does not exist; make it: mkdir -m 700 {0}", path)));
+      IsStatus(
+          Code::kNotFound,
+          fmt::format("spill directory {0} does not exist; make it: mkdir -p -m 700 {0}", path)));
+}
+
+TEST_F(SpillDirectoryTest, TheCommandCanBePastedWhateverTheName) {
+  EXPECT_THAT(OpenSpillDirectory(temp_.path() + "/no where"),
+              IsStatus(Code::kNotFound,
+                       fmt::format("make it: mkdir -p -m 700 '{}/no where'", temp_.path())));
+  const std::string path = Make("every body", 0777);
+  EXPECT_THAT(OpenSpillDirectory(path),
+              IsStatus(Code::kPermissionDenied, fmt::format("run: chmod go-w '{}'", path)));
 }
 
 TEST_F(SpillDirectoryTest, DirectoryThatOthersMayWriteIsRefused) {
@@ -122,9 +132,11 @@ TEST_F(SpillDirectoryTest, DirectoryThatMayNotBeReadIsRefused) {
     if (setresuid(65534, 65534, 65534) != 0) return "setresuid";
     return OpenSpillDirectory(temp_.path()).status().ToString();
   });
-  EXPECT_EQ(text,
-            fmt::format("PERMISSION_DENIED: spill directory {}: open: EACCES (Permission denied)",
-                        temp_.path()));
+  EXPECT_EQ(
+      text,
+      fmt::format("PERMISSION_DENIED: spill directory {} may not be opened (EACCES); name one "
+                  "of your own",
+                  temp_.path()));
 }
 
 TEST_F(SpillDirectoryTest, DefaultIsMadeForItsOwnerAloneAndFoundAgain) {

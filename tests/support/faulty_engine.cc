@@ -183,11 +183,14 @@ std::uint64_t FaultyEngine::operations() const {
 }
 
 io::RegisteredMemory FaultyEngine::RegisterMemory(std::span<std::byte> memory) {
+  bool healed = false;
   {
     base::MutexLock lock(mutex_);
-    if (plan_.registers == FaultPlan::Registers::kAll || healed_)
-      return upstream_->RegisterMemory(memory);
+    healed = healed_;
   }
+  // Without the lock: upstream waits for a thread that may be asking here.
+  if (healed || plan_.registers == FaultPlan::Registers::kAll)
+    return upstream_->RegisterMemory(memory);
   const bool half = plan_.registers == FaultPlan::Registers::kFirstHalf;
   const std::size_t bytes = half ? memory.size() / 2 / page_bytes_ * page_bytes_ : 0;
   io::RegisteredMemory registered;

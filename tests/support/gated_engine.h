@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/cond_var.h"
 #include "base/mutex.h"
 #include "io/io_engine.h"
 

@@ -195,6 +195,28 @@ TEST_F(PagedMemoryTest, RepeatsItselfAndKeepsWithinBudgets) {
   EXPECT_EQ(stats.pages_lost, 0u);
 }
 
+TEST_F(PagedMemoryTest, ForwardOpsSayWhatTheirTensorsTakeToBeMadeAgain) {
+  const auto runtime = Runtime::Create(Options(16));
+  ASSERT_TRUE(runtime.ok()) << runtime.status();
+  PagedMemory memory(**runtime);
+  ASSERT_TRUE(TrainIn(memory).ok());
+  const absl::StatusOr<Schedule> schedule = (*runtime)->RecordedSchedule("train");
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  int written = 0;
+  for (const ScheduleOp& op : schedule->ops) {
+    const bool forward = op.name.starts_with("l") && op.name.find(".forward") != std::string::npos;
+    for (const ScheduleAccess& access : op.accesses) {
+      const bool expected = forward && access.mode == AccessMode::kOverwrite;
+      EXPECT_EQ(access.recompute_seconds.has_value(), expected) << op.name;
+      if (expected) {
+        EXPECT_GT(*access.recompute_seconds, 0) << op.name;
+      }
+      written += expected;
+    }
+  }
+  EXPECT_GT(written, 0);
+}
+
 /// Losses of steps from where the trainer is.
 std::vector<float> MakeSteps(Trainer& trainer, int steps, UpdateTime update) {
   std::vector<float> losses;

@@ -94,7 +94,11 @@ absl::StatusOr<StepFlags> ReadFlags(std::span<const std::string> words) {
 /// What differs from the kernel in plain memory.
 absl::StatusOr<std::string> Measure(StepFlags flags, const InterruptWatch& watch) {
   Console console(flags.json ? Console::Mode::kJson : Console::Mode::kText);
-  flags.options.interrupted = [&watch] { return watch.interrupted(); };
+  // There are huge pages to give back, and nobody to measure for once rows are lost.
+  const BrokenPipeIsAnError broken_pipe;
+  flags.options.interrupted = [&watch, &console] {
+    return watch.interrupted() || !console.status().ok();
+  };
   flags.options.progress = [&console](const std::string& line) { console.ShowProgress(line); };
   flags.options.warn = [&console](const std::string& line) {
     console.Log(LogLevel::kWarning, line);
@@ -107,7 +111,9 @@ absl::StatusOr<std::string> Measure(StepFlags flags, const InterruptWatch& watch
     console.Print(StepRowToText(row) + "\n");
     rows.push_back(row);
   };
-  SLUICE_ASSIGN_OR_RETURN(std::string differs, bench::RunStepBench(flags.options, add_row));
+  absl::StatusOr<std::string> differs = bench::RunStepBench(flags.options, add_row);
+  SLUICE_RETURN_IF_ERROR(console.status());
+  if (!differs.ok()) return differs;
   if (!rows.empty()) console.Print(bench::StepSentence(rows) + "\n");
   SLUICE_RETURN_IF_ERROR(console.status());
   return differs;

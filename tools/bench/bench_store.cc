@@ -103,14 +103,20 @@ class RowPrinter {
 
 absl::Status Measure(StoreFlags flags, const InterruptWatch& watch) {
   Console console(flags.json ? Console::Mode::kJson : Console::Mode::kText);
-  flags.options.interrupted = [&watch] { return watch.interrupted(); };
+  // There are huge pages to give back, and nobody to measure for once rows are lost.
+  const BrokenPipeIsAnError broken_pipe;
+  flags.options.interrupted = [&watch, &console] {
+    return watch.interrupted() || !console.status().ok();
+  };
   flags.options.progress = [&console](const std::string& line) { console.ShowProgress(line); };
   flags.options.warn = [&console](const std::string& line) {
     console.Log(LogLevel::kWarning, line);
   };
   RowPrinter printer(ReadMachineFacts(flags.options.directory), console);
-  SLUICE_RETURN_IF_ERROR(
-      bench::RunStoreBench(flags.options, [&printer](const bench::Row& row) { printer.Add(row); }));
+  const absl::Status measured =
+      bench::RunStoreBench(flags.options, [&printer](const bench::Row& row) { printer.Add(row); });
+  SLUICE_RETURN_IF_ERROR(console.status());
+  SLUICE_RETURN_IF_ERROR(measured);
   const std::string sentence = bench::ClosingSentence(printer.rows());
   if (!sentence.empty()) console.Print(sentence + "\n");
   return console.status();

@@ -2,31 +2,26 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "base/status.h"
 #include "fmt/format.h"
 #include "runtime/core/core.h"
 #include "runtime/sim/page_layout.h"
-#include "runtime/sim/recorded_schedule.h"
 #include "runtime/sim/simulator.h"
 #include "tools/console.h"
 #include "tools/exit_code.h"
 #include "tools/lab/lab.h"
 #include "tools/lab/load_schedule.h"
-#include "tools/lab/run_bound.h"
 #include "tools/lab/run_flags.h"
 #include "tools/lab/run_report.h"
+#include "tools/lab/run_variants.h"
 #include "tools/lab/sim_trace.h"
 
 namespace sluice::tools {
 namespace {
-
-absl::StatusOr<sim::PageLayout> LayOutFor(const RunSetting& setting) {
-  sim::LayoutOptions options{.page_bytes = setting.page_bytes};
-  for (const sim::MachineTier& tier : setting.machine.tiers) options.tiers.push_back(tier.kind);
-  return sim::LayOut(setting.schedule, options);
-}
 
 absl::StatusOr<PolicyRun> RunOnce(const RunFlags& flags,
                                   const sim::PageLayout& layout,
@@ -68,44 +63,70 @@ absl::StatusOr<PolicyRun> RunPolicy(const RunFlags& flags,
   return saves ? std::move(traffic) : std::move(time);
 }
 
+/// A variant under a policy.
+struct VariantRun {
+  const RunVariant* variant = nullptr;
+  PolicyRun run;
+};
+
+/// The fastest of the variants that can run, or that which moves least; of equals the first.
+absl::StatusOr<VariantRun> RunBest(const RunFlags& flags,
+                                   std::span<const RunVariant> variants,
+                                   const std::string& policy) {
+  const auto cost = [&](const PolicyRun& run) {
+    const bool traffic = flags.objective == core::Objective::kTraffic;
+    return traffic ? static_cast<double>(BytesMoved(run)) : run.sim.time_s;
+  };
+  VariantRun best;
+  absl::Status error;
+  for (const RunVariant& variant : variants) {
+    absl::StatusOr<PolicyRun> run = RunPolicy(flags, variant.layout, policy, nullptr);
+    error.Update(run.status());
+    if (!run.ok()) continue;
+    if (best.variant == nullptr || cost(*run) < cost(best.run)) best = {&variant, *std::move(run)};
+  }
+  if (best.variant == nullptr) return error;
+  return best;
+}
+
 /// Opens the timeline before the work, and completes it behind.
-absl::StatusOr<PolicyRun> RunTraced(const RunFlags& flags,
-                                    const RunSetting& setting,
-                                    const sim::PageLayout& layout,
-                                    absl::Status* trace_status) {
+absl::StatusOr<VariantRun> RunTraced(const RunFlags& flags,
+                                     std::span<const RunVariant> variants,
+                                     absl::Status* trace_status) {
   const std::string& policy = flags.policies.front();
   const auto file = TraceFile::Create(flags.trace, TraceFile::Time());
   if (!file.ok()) return base::Annotate(file.status(), "--trace");
-  SimTrace trace(setting, layout, file->get());
-  SLUICE_ASSIGN_OR_RETURN(PolicyRun report, RunPolicy(flags, layout, policy, &trace));
+  VariantRun best{.variant = &variants.front()};
+  if (variants.size() > 1) {
+    SLUICE_ASSIGN_OR_RETURN(best, RunBest(flags, variants, policy));
+  }
+  SimTrace trace(best.variant->setting, best.variant->layout, file->get());
+  SLUICE_ASSIGN_OR_RETURN(best.run, RunPolicy(flags, best.variant->layout, policy, &trace));
   *trace_status = base::Annotate((*file)->Finish(), "--trace");
-  return report;
+  return best;
 }
 
 absl::Status Run(const RunFlags& flags) {
   Console console(flags.mode);
-  RunSetting setting{.machine = flags.machine, .page_bytes = flags.page_bytes};
-  SLUICE_ASSIGN_OR_RETURN(setting.schedule, LoadSchedule(flags.path, flags.key));
-  const absl::StatusOr<sim::PageLayout> layout = LayOutFor(setting);
-  if (!layout.ok()) return base::Annotate(layout.status(), flags.path);
+  SLUICE_ASSIGN_OR_RETURN(sim::FileSchedule schedule, LoadSchedule(flags.path, flags.key));
   console.ShowProgress("bounds the time");
-  setting.bound = BoundRun(sim::ToSchedule(setting.schedule, setting.page_bytes),
-                           setting.machine,
-                           sim::ComputeSeconds(*layout));
+  SLUICE_ASSIGN_OR_RETURN(const RunVariants variants, MakeRunVariants(flags, std::move(schedule)));
+  const RunSetting& first = variants.to_run().front().setting;
   absl::Status trace_status;
   for (std::size_t i = 0; i < flags.policies.size(); ++i) {
     console.ShowProgress("simulates " + flags.policies[i]);
-    const absl::StatusOr<PolicyRun> report =
-        flags.trace.empty() ? RunPolicy(flags, *layout, flags.policies[i], nullptr)
-                            : RunTraced(flags, setting, *layout, &trace_status);
-    if (!report.ok()) return report.status();
+    const absl::StatusOr<VariantRun> best =
+        flags.trace.empty() ? RunBest(flags, variants.to_run(), flags.policies[i])
+                            : RunTraced(flags, variants.to_run(), &trace_status);
+    if (!best.ok()) return best.status();
+    const RunSetting& setting = best->variant->setting;
     if (flags.mode == Console::Mode::kJson) {
-      console.PrintJson(ToJsonLine(setting, *report));
+      console.PrintJson(ToJsonLine(setting, best->run));
     } else {
-      console.Print((i == 0 ? HeadText(setting) : "") + ToText(setting, *report));
+      console.Print((i == 0 ? HeadText(first) : "") + ToText(setting, best->run));
     }
   }
-  if (flags.mode == Console::Mode::kText) console.Print(TailText(setting));
+  if (flags.mode == Console::Mode::kText) console.Print(TailText(first));
   SLUICE_RETURN_IF_ERROR(console.status());
   return trace_status;
 }

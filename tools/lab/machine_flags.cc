@@ -91,11 +91,11 @@ absl::StatusOr<std::vector<double>> ParseRates(const std::string& text) {
   return rates;
 }
 
-absl::StatusOr<sim::MachineLink> ParseLink(const std::string& text) {
+absl::StatusOr<sim::MachinePath> ParsePath(const std::string& text) {
   const std::vector<std::string> parts = Split(text, ',');
   SLUICE_ASSIGN_OR_RETURN(const std::vector<double> rates, ParseRates(parts[0]));
   bool has_latency = false;
-  sim::MachineLink link{.in_bytes_per_s = rates[0],
+  sim::MachinePath path{.in_bytes_per_s = rates[0],
                         .out_bytes_per_s = rates.size() > 1 ? rates[1] : rates[0],
                         .both_bytes_per_s = rates.size() > 2 ? rates[2] : 0};
   for (std::size_t i = 1; i < parts.size(); ++i) {
@@ -104,17 +104,17 @@ absl::StatusOr<sim::MachineLink> ParseLink(const std::string& text) {
         return absl::InvalidArgumentError(
             fmt::format("\"{}\": with half the directions share one rate; give only IN", text));
       }
-      link.both_bytes_per_s = link.in_bytes_per_s;
+      path.both_bytes_per_s = path.in_bytes_per_s;
       continue;
     }
-    SLUICE_ASSIGN_OR_RETURN(link.latency_s, ParseLatency(parts[i]));
+    SLUICE_ASSIGN_OR_RETURN(path.latency_s, ParseLatency(parts[i]));
     if (has_latency) {
       return absl::InvalidArgumentError(
           fmt::format("\"{}\" has two latencies; leave one out", text));
     }
     has_latency = true;
   }
-  return link;
+  return path;
 }
 
 absl::StatusOr<TierPair> ParseLinkName(const std::string& name) {
@@ -144,6 +144,7 @@ absl::StatusOr<std::map<TierKind, std::uint64_t>> ParseTiers(const std::string& 
   return tiers;
 }
 
+/// A link that is named several times has as many paths.
 absl::StatusOr<std::map<TierPair, sim::MachineLink>> ParseLinks(
     const std::vector<std::string>& texts) {
   std::map<TierPair, sim::MachineLink> links;
@@ -151,11 +152,14 @@ absl::StatusOr<std::map<TierPair, sim::MachineLink>> ParseLinks(
     SLUICE_ASSIGN_OR_RETURN(const auto assignment,
                             ParseAssignment(text, "NAME=IN[/OUT][/BOTH][,LATENCY][,half]"));
     SLUICE_ASSIGN_OR_RETURN(const TierPair ends, ParseLinkName(assignment.first));
-    const absl::StatusOr<sim::MachineLink> link = ParseLink(assignment.second);
-    if (!link.ok()) return base::Annotate(link.status(), assignment.first);
-    if (!links.emplace(ends, *link).second) {
-      return absl::InvalidArgumentError(
-          fmt::format("{} is given twice; leave one out", assignment.first));
+    const absl::StatusOr<sim::MachinePath> path = ParsePath(assignment.second);
+    if (!path.ok()) return base::Annotate(path.status(), assignment.first);
+    std::vector<sim::MachinePath>& paths = links[ends].paths;
+    paths.push_back(*path);
+    if (paths.size() > sim::MachineLink::kPathsMax) {
+      return absl::InvalidArgumentError(fmt::format("{} has more than {} paths; give some as one",
+                                                    assignment.first,
+                                                    sim::MachineLink::kPathsMax));
     }
   }
   return links;
@@ -194,7 +198,7 @@ absl::StatusOr<sim::Machine> ParseMachine(const std::string& tiers_text,
           "--link {0}=IN is missing: say how fast {0} is, as {0}=15.754GiB/s,50us", name));
     }
     machine.links.push_back(found->second);
-    machine.links.back().serial = serial;
+    for (sim::MachinePath& path : machine.links.back().paths) path.serial = serial;
     links->erase(found);
   }
   if (!links->empty()) {

@@ -9,9 +9,10 @@
 namespace sluice::tools {
 
 /// Reads a machine from flags. `tiers`: "hbm=40GiB,dram=128GiB"; `links`: each
-/// "NAME=IN[/OUT][/BOTH][,LATENCY][,half]", as "hbm-dram=15.754GiB/s,50us". A link from the
-/// last tier of the list adds the one that it leads to, as large as needed. `serial`: latency
-/// occupies the links. Errors: InvalidArgument that names the flag and the fix.
+/// "NAME=IN[/OUT][/BOTH][,LATENCY][,half]", as "hbm-dram=15.754GiB/s,50us"; of one name,
+/// paths of one link. A link from the last tier of the list adds the one that it leads to, as large
+/// as needed. `serial`: latency occupies the links. Errors: InvalidArgument that names the flag and
+/// the fix.
 absl::StatusOr<sim::Machine> ParseMachine(const std::string& tiers,
                                           const std::vector<std::string>& links,
                                           bool serial);

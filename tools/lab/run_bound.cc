@@ -27,9 +27,11 @@ sim::Machine WithMoreBytes(sim::Machine machine, std::size_t tier) {
 
 sim::Machine WithMoreSpeed(sim::Machine machine, std::size_t link) {
   constexpr double kMore = 1.1;
-  machine.links[link].in_bytes_per_s *= kMore;
-  machine.links[link].out_bytes_per_s *= kMore;
-  machine.links[link].both_bytes_per_s *= kMore;
+  for (sim::MachinePath& path : machine.links[link].paths) {
+    path.in_bytes_per_s *= kMore;
+    path.out_bytes_per_s *= kMore;
+    path.both_bytes_per_s *= kMore;
+  }
   return machine;
 }
 

@@ -33,12 +33,16 @@ const std::vector<FlagSpec>& Flags() {
       {"--link",
        FlagShape::kRepeated,
        "NAME=IN[/OUT][/BOTH][,LATENCY][,half]",
-       "a link, as hbm-dram=15.754GiB/s,50us; one for each pair of neighbours"},
+       "a link, as hbm-dram=15.754GiB/s,50us, for each pair of neighbours; again: another path"},
       {"--policy", FlagShape::kValue, "NAME,...", "default: min,lru"},
       {"--objective",
        FlagShape::kValue,
        "time|traffic",
        "what policy planned saves (time): traffic moves fewer bytes, though ops wait"},
+      {"--recompute",
+       FlagShape::kValue,
+       "none|all|planned",
+       "which tensors are made again, by their recompute_seconds, in place of kept (none)"},
       {"--page", FlagShape::kValue, "BYTES", "page size: a power of two from 4KiB to 64MiB (2MiB)"},
       {"--iterations", FlagShape::kValue, "N", "2 to 1000 (3); the second half counts"},
       {"--prefetch-ops", FlagShape::kValue, "N", "ops ahead that are fetched for (12)"},
@@ -94,6 +98,15 @@ absl::StatusOr<core::Objective> ReadObjective(const Arguments& arguments, const 
   return core::Objective::kTraffic;
 }
 
+absl::StatusOr<Recompute> ReadRecompute(const Arguments& arguments) {
+  const std::string name = arguments.Value("--recompute", "none");
+  if (name == "none") return Recompute::kNone;
+  if (name == "all") return Recompute::kAll;
+  if (name == "planned") return Recompute::kPlanned;
+  return absl::InvalidArgumentError(
+      fmt::format("--recompute: \"{}\" is neither none nor all nor planned", name));
+}
+
 /// Where it leads to, and that it shows one policy.
 absl::StatusOr<std::string> ReadTrace(const Arguments& arguments, const RunFlags& flags) {
   if (!arguments.Has("--trace")) return std::string();
@@ -137,6 +150,7 @@ absl::StatusOr<RunFlags> ReadRunFlags(std::span<const std::string> words) {
           arguments.Value("--tiers"), arguments.Values("--link"), arguments.Has("--serial")));
   SLUICE_ASSIGN_OR_RETURN(flags.policies, ReadPolicies(arguments));
   SLUICE_ASSIGN_OR_RETURN(flags.objective, ReadObjective(arguments, flags));
+  SLUICE_ASSIGN_OR_RETURN(flags.recompute, ReadRecompute(arguments));
   SLUICE_RETURN_IF_ERROR(ReadNumbers(arguments, &flags));
   SLUICE_ASSIGN_OR_RETURN(flags.trace, ReadTrace(arguments, flags));
   return flags;

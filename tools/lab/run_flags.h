@@ -13,6 +13,9 @@
 
 namespace sluice::tools {
 
+/// Which tensors are discarded and made again.
+enum class Recompute : std::uint8_t { kNone, kAll, kPlanned };
+
 /// What `sluice lab run` is asked to do.
 struct RunFlags {
   std::string path;
@@ -24,6 +27,7 @@ struct RunFlags {
   std::uint32_t prefetch_ops = 0;
   bool ask_ahead = false;
   core::Objective objective = core::Objective::kTime;
+  Recompute recompute = Recompute::kNone;
   std::string trace;  ///< empty: none
   Console::Mode mode = Console::Mode::kText;
 };

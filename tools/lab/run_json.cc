@@ -10,14 +10,22 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+Json UseOf(const sim::PathUse& use, double time_s) {
+  return {{"in_bytes", use.in_bytes},
+          {"out_bytes", use.out_bytes},
+          {"busy_in", Share(use.busy_in_s, time_s)},
+          {"busy_out", Share(use.busy_out_s, time_s)}};
+}
+
 Json Links(const RunSetting& setting, const sim::SimReport& sim) {
   Json links = Json::object();
   for (std::size_t i = 0; i < sim.links.size(); ++i) {
-    const sim::LinkUse& link = sim.links[i];
-    links[LinkName(setting.machine, i)] = {{"in_bytes", link.in_bytes},
-                                           {"out_bytes", link.out_bytes},
-                                           {"busy_in", Share(link.busy_in_s, sim.time_s)},
-                                           {"busy_out", Share(link.busy_out_s, sim.time_s)}};
+    Json& link = links[LinkName(setting.machine, i)];
+    link = UseOf(sim.links[i], sim.time_s);
+    if (sim.links[i].paths.size() < 2) continue;
+    for (const sim::PathUse& path : sim.links[i].paths) {
+      link["paths"].push_back(UseOf(path, sim.time_s));
+    }
   }
   return links;
 }
@@ -47,6 +55,19 @@ Json Bounds(const RunSetting& setting) {
   return bounds;
 }
 
+void AddRecompute(const RecomputeUse& use, Json* object) {
+  Json recompute = {{"taken", use.taken}};
+  const auto add = [&](const std::string& name, const RecomputeUse::Part& part) {
+    recompute[name] = part.tensors;
+    recompute[name + "_bytes"] = part.bytes;
+  };
+  add("kept", use.kept);
+  add("offloaded", use.offloaded);
+  add("recomputed", use.recomputed);
+  recompute["recompute_s"] = use.recompute_s;
+  (*object)["recompute"] = recompute;
+}
+
 void AddBound(const RunSetting& setting, double time_s, Json* object) {
   const RunBound& bound = setting.bound;
   (*object)["bound_s"] = bound.bound_s;
@@ -73,6 +94,7 @@ std::string ToJsonLine(const RunSetting& setting, const PolicyRun& report) {
                    {"p99", Quantile(sim.op_stall_s, 0.99)},
                    {"max", Quantile(sim.op_stall_s, 1)}}}};
   if (sim.compute_s > 0) object["time_over_compute"] = sim.time_s / sim.compute_s;
+  if (setting.recompute.has_value()) AddRecompute(*setting.recompute, &object);
   AddBound(setting, sim.time_s, &object);
   if (!setting.schedule.key.empty()) object["key"] = setting.schedule.key;
   object["links"] = Links(setting, sim);

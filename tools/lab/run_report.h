@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,12 +19,26 @@ struct PolicyRun {
   double wall_s = 0;  ///< that the simulation took
 };
 
+/// What became of the tensors that could be made again.
+struct RecomputeUse {
+  struct Part {
+    std::uint64_t tensors = 0;
+    std::uint64_t bytes = 0;
+  };
+  std::string taken;  ///< "none", "all" or "planned"
+  Part kept;
+  Part offloaded;
+  Part recomputed;
+  double recompute_s = 0;  ///< of making again, per iteration
+};
+
 /// What is the same for all of them.
 struct RunSetting {
   sim::FileSchedule schedule;
   sim::Machine machine;
   std::uint64_t page_bytes = 0;
   RunBound bound;
+  std::optional<RecomputeUse> recompute;  ///< none: nobody asked
 };
 
 /// For people. `Head` comes before the policies, `Tail` behind them.

@@ -20,6 +20,32 @@ std::string Fact(std::string_view name, std::string_view text) {
   return fmt::format("  {:<14} {}\n", name, text);
 }
 
+std::string Speed(const sim::MachinePath& path) {
+  std::string text =
+      fmt::format("in {}, out {}", Rate(path.in_bytes_per_s), Rate(path.out_bytes_per_s));
+  if (path.both_bytes_per_s > 0) text += ", both " + Rate(path.both_bytes_per_s);
+  return text + fmt::format(", latency {:g} us", path.latency_s * 1e6);
+}
+
+std::string Use(const sim::PathUse& use, double time_s) {
+  return fmt::format("in {}, busy {:.0f} %; out {}, busy {:.0f} %",
+                     Size(use.in_bytes),
+                     Share(use.busy_in_s, time_s) * 100,
+                     Size(use.out_bytes),
+                     Share(use.busy_out_s, time_s) * 100);
+}
+
+/// A fact of each path, where there are several.
+template <typename Path, typename Text>
+std::string PathFacts(const std::vector<Path>& paths, const Text& text_of) {
+  std::string text;
+  if (paths.size() < 2) return text;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    text += Fact(fmt::format("  path {}", i + 1), text_of(paths[i]));
+  }
+  return text;
+}
+
 std::string Stalls(const RunSetting& setting, const sim::SimReport& sim) {
   const auto worst = std::max_element(sim.op_stall_s.begin(), sim.op_stall_s.end());
   if (worst == sim.op_stall_s.end() || *worst == 0) return Fact("stall", "none");
@@ -35,6 +61,25 @@ std::string Stalls(const RunSetting& setting, const sim::SimReport& sim) {
                           sim::Printable(op.name)));
 }
 
+std::string Recomputed(const RunSetting& setting) {
+  const RecomputeUse& use = *setting.recompute;
+  const auto describe = [](const char* name, const RecomputeUse::Part& part) {
+    return fmt::format("{} {} ({})", part.tensors, name, Size(part.bytes));
+  };
+  std::string text = Fact("recompute",
+                          fmt::format("{}: {}, {}, {} in {:.3f} s",
+                                      use.taken,
+                                      describe("kept", use.kept),
+                                      describe("offloaded", use.offloaded),
+                                      describe("made again", use.recomputed),
+                                      use.recompute_s));
+  if (use.recomputed.tensors == 0) return text;
+  return text + Fact("bound",
+                     fmt::format("{:.3f} s, {}",
+                                 setting.bound.bound_s,
+                                 BindsSentence(setting.machine, setting.bound)));
+}
+
 }  // namespace
 
 double Quantile(std::vector<double> values, double share) {
@@ -42,6 +87,13 @@ double Quantile(std::vector<double> values, double share) {
   std::sort(values.begin(), values.end());
   const double place = std::ceil(share * static_cast<double>(values.size()));
   return values[std::max<std::size_t>(1, static_cast<std::size_t>(place)) - 1];
+}
+
+/// Of a schedule that is one of several: behind what is said of it.
+std::string WhatIsMade(const RunSetting& setting) {
+  if (!setting.recompute.has_value()) return "";
+  return setting.recompute->taken == "all" ? " (with all made again)"
+                                           : " (with nothing made again)";
 }
 
 std::string HeadText(const RunSetting& setting) {
@@ -58,17 +110,16 @@ std::string HeadText(const RunSetting& setting) {
   }
   for (std::size_t i = 0; i < setting.machine.links.size(); ++i) {
     const sim::MachineLink& link = setting.machine.links[i];
-    std::string speed =
-        fmt::format("in {}, out {}", Rate(link.in_bytes_per_s), Rate(link.out_bytes_per_s));
-    if (link.both_bytes_per_s > 0) speed += ", both " + Rate(link.both_bytes_per_s);
-    text += Fact(LinkName(setting.machine, i),
-                 fmt::format("{}, latency {:g} us", speed, link.latency_s * 1e6));
+    text += Fact(LinkName(setting.machine, i), Speed(sim::Together(link)));
+    text += PathFacts(link.paths, Speed);
   }
-  return text + Fact("bound", fmt::format("{:.3f} s", setting.bound.bound_s));
+  return text +
+         Fact("bound", fmt::format("{:.3f} s{}", setting.bound.bound_s, WhatIsMade(setting)));
 }
 
 std::string TailText(const RunSetting& setting) {
-  return "\n" + BindsSentence(setting.machine, setting.bound) + "\n";
+  return fmt::format(
+      "\n{}{}\n", BindsSentence(setting.machine, setting.bound), WhatIsMade(setting));
 }
 
 std::string ToText(const RunSetting& setting, const PolicyRun& report) {
@@ -81,15 +132,12 @@ std::string ToText(const RunSetting& setting, const PolicyRun& report) {
     text += fmt::format(", {:.3f} x bound", sim.time_s / setting.bound.bound_s);
   }
   text += '\n';
+  if (setting.recompute.has_value()) text += Recomputed(setting);
   text += Stalls(setting, sim);
   for (std::size_t i = 0; i < sim.links.size(); ++i) {
     const sim::LinkUse& link = sim.links[i];
-    text += Fact(LinkName(setting.machine, i),
-                 fmt::format("in {}, busy {:.0f} %; out {}, busy {:.0f} %",
-                             Size(link.in_bytes),
-                             Share(link.busy_in_s, sim.time_s) * 100,
-                             Size(link.out_bytes),
-                             Share(link.busy_out_s, sim.time_s) * 100));
+    const auto text_of = [&](const sim::PathUse& use) { return Use(use, sim.time_s); };
+    text += Fact(LinkName(setting.machine, i), text_of(link)) + PathFacts(link.paths, text_of);
   }
   for (std::size_t i = 0; i < sim.tiers.size(); ++i) {
     text += Fact(ToString(setting.machine.tiers[i].kind), "peak " + Size(sim.tiers[i].peak_bytes));

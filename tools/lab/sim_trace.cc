@@ -39,9 +39,11 @@ void SimTrace::OnAction(const core::Action& action, double seconds) {
 void SimTrace::OnTransfer(std::size_t link, const sim::SimTransfer& transfer) {
   const auto page = pages_.find(transfer.task);
   const bool in = transfer.direction == core::Direction::kIn;
-  Add(LinkName(setting_.machine, link) + (in ? " in" : " out"),
-      NameOf(page->second),
-      {transfer.begin_s, transfer.end_s});
+  std::string track = LinkName(setting_.machine, link);
+  if (setting_.machine.links[link].paths.size() > 1) {
+    track += fmt::format(" path {}", transfer.path + 1);
+  }
+  Add(track + (in ? " in" : " out"), NameOf(page->second), {transfer.begin_s, transfer.end_s});
   pages_.erase(page);
 }
 

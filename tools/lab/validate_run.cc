@@ -49,8 +49,9 @@ sim::Machine MachineOf(const RuntimeOptions& runtime,
                    {TierKind::kNvme, runtime.nvme_bytes.count()}};
   for (const char* const link : {kDeviceLink, kDiskLink}) {
     const LinkRates& rate = rates.at(link);
-    machine.links.push_back(
-        {.in_bytes_per_s = rate.in, .out_bytes_per_s = rate.out, .both_bytes_per_s = rate.both});
+    machine.links.push_back({{{.in_bytes_per_s = rate.in,
+                               .out_bytes_per_s = rate.out,
+                               .both_bytes_per_s = rate.both}}});
   }
   return machine;
 }

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "absl/status/statusor.h"
+#include "base/cond_var.h"
 #include "base/mutex.h"
 
 namespace sluice::tools {

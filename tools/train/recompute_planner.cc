@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "runtime/core/recompute_problem.h"
 #include "tools/median.h"
 #include "workloads/gpt/layer_costs.h"
 #include "workloads/gpt/updater.h"
@@ -49,20 +50,6 @@ double EndOfWrites(const std::vector<bool>& tensors, const Schedule& schedule) {
   return end;
 }
 
-core::RecomputeLink MakeLink(const LinkRates& rates,
-                             const core::BoundBytes& with_stash,
-                             const core::BoundBytes& without) {
-  // All of the stash that must leave crosses both ways; the directions differ by what it displaces.
-  const double in = with_stash.in_bytes - without.in_bytes;
-  const double out = with_stash.out_bytes - without.out_bytes;
-  return {.in_seconds = 1 / rates.in,
-          .out_seconds = 1 / rates.out,
-          .both_seconds = 1 / rates.both,
-          .in_bytes = without.in_bytes,
-          .out_bytes = without.out_bytes,
-          .excess_bytes = std::max(0.0, (in + out) / 2)};
-}
-
 /// Of the steps that the schedule stands for, in the median.
 double ComputeSeconds(const RunReport& report, const std::string& key) {
   std::vector<double> seconds;
@@ -96,8 +83,11 @@ core::RecomputeProblem MakeRecomputeProblem(const TrainSettings& settings,
   const LinkBounds with_stash = ComputeLinkBounds(schedule, settings.runtime);
   const LinkBounds without = ComputeLinkBounds(Without(stash, schedule), settings.runtime);
   for (const char* link : kLinks) {
-    problem.links.push_back(
-        MakeLink(rates.at(link), with_stash.at(link).bytes, without.at(link).bytes));
+    const LinkRates& rate = rates.at(link);
+    problem.links.push_back(core::MakeRecomputeLink(
+        {.in_bytes_per_s = rate.in, .out_bytes_per_s = rate.out, .both_bytes_per_s = rate.both},
+        with_stash.at(link).bytes,
+        without.at(link).bytes));
   }
   return problem;
 }

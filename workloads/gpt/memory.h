@@ -43,6 +43,8 @@ struct OpSpec {
   /// May run later than Run returns, but before that of any later op: it reads host state (loss,
   /// gradient norm) when it runs, not when it is built.
   std::function<void(const OpBuffers&)> compute;
+  /// Running it again within the iteration, on the same input, overwrites with the same content.
+  bool repeatable = false;
   /// Ranges whose content nobody needs after this op.
   std::vector<std::pair<TensorId, ByteRange>> discards;
 };

@@ -31,6 +31,7 @@ OpSpec ModelOps::QkvForward(Place place, Pass pass) const {
   const LayerActivations& stash = Stash(place);
   const LayerParameters& weights = Weights(place);
   OpDraft op(ForwardName(place, "qkv", pass));
+  op.SetRepeatable();
   const std::size_t x = op.Read(stash.input);
   const std::size_t gain = Value(op, weights.ln1_gain);
   const std::size_t shift = Value(op, weights.ln1_bias);
@@ -78,6 +79,7 @@ OpSpec ModelOps::AttentionForward(Place place, Pass pass) const {
   const LayerActivations& stash = Stash(place);
   const LayerParameters& weights = Weights(place);
   OpDraft op(ForwardName(place, "attention", pass));
+  op.SetRepeatable();
   const std::size_t x = op.Read(stash.input);
   const std::size_t qkv = op.Read(stash.qkv);
   const std::size_t weight = Value(op, weights.out_weight);
@@ -140,6 +142,7 @@ OpSpec ModelOps::MlpForward(Place place, Pass pass) const {
   const LayerActivations& stash = Stash(place);
   const LayerParameters& weights = Weights(place);
   OpDraft op(ForwardName(place, "mlp", pass));
+  op.SetRepeatable();
   const HiddenAccesses hidden = AccessHidden(op, place);
   const std::size_t proj_weight = Value(op, weights.proj_weight);
   const std::size_t proj_bias = Value(op, weights.proj_bias);

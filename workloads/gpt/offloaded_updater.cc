@@ -58,7 +58,10 @@ class OffloadedUpdater : public Updater {
     // depend on speed: an iteration with other ops than the one before would have no plan.
     const auto layers = static_cast<int>(parts_.parameters.layers.size());
     if (layer < layers / 2) return absl::OkStatus();
-    return BeginGroup(OfLayer(layer), learning_rate);
+    for (std::size_t i = 0; i < kGroupsPerLayer; ++i) {
+      GPT_RETURN_IF_ERROR(BeginGroup(FirstOf(layer) + i, learning_rate));
+    }
+    return absl::OkStatus();
   }
   absl::Status FinishBegun() override {
     for (std::size_t i = 0; i < groups_.size(); ++i) {
@@ -81,10 +84,13 @@ class OffloadedUpdater : public Updater {
     return absl::OkStatus();
   }
 
-  absl::Status Advance(int layer, int group) override {
-    if (!step_ || group != 0) return absl::OkStatus();
-    if (layer == kEmbedding) GPT_RETURN_IF_ERROR(WaitFor(groups_[0]));
-    return WaitFor(groups_[OfLayer(layer)]);
+  absl::Status Advance(const ForwardPlace& place) override {
+    if (!step_ || place.group != 0) return absl::OkStatus();
+    if (place.layer != kEmbedding) {
+      return WaitFor(groups_[FirstOf(place.layer) + static_cast<std::size_t>(place.op)]);
+    }
+    for (std::size_t i = 0; i < kGroupsBeforeLayers; ++i) GPT_RETURN_IF_ERROR(WaitFor(groups_[i]));
+    return absl::OkStatus();
   }
 
   absl::Status Complete() override {
@@ -101,8 +107,10 @@ class OffloadedUpdater : public Updater {
   double stall_seconds() const override { return stall_seconds_; }
 
  private:
-  /// Index of the group of the layer's matrices; of the vectors for kEmbedding.
-  static std::size_t OfLayer(int layer) { return static_cast<std::size_t>(layer + 2); }
+  /// Of the groups of a layer, one for each of its ForwardOps.
+  static std::size_t FirstOf(int layer) {
+    return kGroupsBeforeLayers + static_cast<std::size_t>(layer) * kGroupsPerLayer;
+  }
 
   absl::Status BeginGroup(std::size_t index, double learning_rate) {
     rates_[index].learning_rate = learning_rate;
@@ -158,7 +166,7 @@ class OffloadedUpdater : public Updater {
 
   const UpdaterParts parts_;
   const std::unique_ptr<OffloadedOptimizer> optimizer_;
-  std::vector<GroupId> groups_;  ///< embedding, vectors, then layer by layer
+  std::vector<GroupId> groups_;  ///< embedding, vectors, then op by op of the layers
   /// Those of the configuration, whatever a state that was loaded says.
   std::vector<GroupRates> rates_;
   std::vector<bool> begun_;  ///< the update of these has, though update_ may be to come

@@ -29,6 +29,7 @@ class OpDraft {
   }
   /// After the op nobody needs what the tensor holds.
   void Discard(TensorId tensor) { op_.discards.emplace_back(tensor, kWholeTensor); }
+  void SetRepeatable() { op_.repeatable = true; }
   void SetLane(std::string lane) { op_.lane = std::move(lane); }
 
   OpSpec Finish(std::function<void(const OpBuffers&)> compute) {

@@ -20,11 +20,12 @@ class OpUpdater : public Updater {
   bool pending() const override { return !stages_.empty(); }
   absl::Status Start() override { return absl::OkStatus(); }
 
-  absl::Status Advance(int layer, int group) override {
-    if (layer == kEmbedding && group == 0) {
+  absl::Status Advance(const ForwardPlace& place) override {
+    if (place.op != ForwardOp::kQkv) return absl::OkStatus();
+    if (place.layer == kEmbedding && place.group == 0) {
       for (int each = 0; each < groups_; ++each) GPT_RETURN_IF_ERROR(RunShare(0, each));
     }
-    return RunShare(static_cast<std::size_t>(layer + 2), group);
+    return RunShare(static_cast<std::size_t>(place.layer + 2), place.group);
   }
 
   absl::Status Complete() override {

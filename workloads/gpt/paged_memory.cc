@@ -39,9 +39,18 @@ absl::Status PagedMemory::EndIteration() {
   return std::exchange(in_iteration_, false) ? runtime_.EndIteration() : absl::OkStatus();
 }
 
+void PagedMemory::SetRecomputeSeconds(OpSpec* spec) const {
+  const auto last = seconds_.find(spec->name);
+  if (last == seconds_.end()) return;
+  for (Access& access : spec->accesses) {
+    if (access.mode == AccessMode::kOverwrite) access.recompute_seconds = last->second;
+  }
+}
+
 /// A discard acts after the requests made before it and before those made after it, so it is issued
 /// right after its op's request, although the op has not run.
 absl::StatusOr<PagedMemory::Asked> PagedMemory::Ask(OpSpec spec) {
+  SetRecomputeSeconds(&spec);
   Op op = runtime_.BeginOp({.name = spec.name, .lane = spec.lane});
   Ticket ticket = op.AcquireAll(spec.accesses);
   for (const auto& [tensor, range] : spec.discards) {
@@ -58,6 +67,9 @@ absl::Status PagedMemory::Execute(Asked asked) {
   stall_seconds_ += stalled.count();
   asked.spec.compute(LeasedBuffers(leases));
   timing.end = std::chrono::steady_clock::now();
+  if (asked.spec.repeatable) {
+    seconds_[asked.spec.name] = std::chrono::duration<double>(timing.end - timing.begin).count();
+  }
   timing.name = std::move(asked.spec.name);
   asked.op.End();
   if (observer_) observer_(timing);

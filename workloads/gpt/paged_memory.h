@@ -1,7 +1,9 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -11,6 +13,8 @@
 namespace sluice::gpt {
 
 /// Tensors paged by a Runtime. The next op's pages are asked for before the current one computes.
+/// What a repeatable op overwrites is said to take as long to be made again, each tensor by itself,
+/// as the op of that name took last.
 /// Errors: those of Runtime and Ticket; after one the op is lost and the rest is undefined.
 /// Lifetime: the runtime outlives it.
 class PagedMemory : public Memory {
@@ -34,12 +38,14 @@ class PagedMemory : public Memory {
     Ticket ticket;
   };
   absl::StatusOr<Asked> Ask(OpSpec spec);
+  void SetRecomputeSeconds(OpSpec* spec) const;
   absl::Status Execute(Asked asked);
 
   Runtime& runtime_;
   std::optional<Asked> asked_;
   bool in_iteration_ = false;
   double stall_seconds_ = 0;
+  std::map<std::string, double> seconds_;  ///< by name: of repeatable ops, when they ran last
   OpObserver observer_;
 };
 

@@ -95,28 +95,30 @@ OpSpec Trainer::Impl::Initialise(std::size_t index) const {
 }
 
 absl::Status Trainer::Impl::RunGroupForward(int layer, int group, Pass pass) {
+  GPT_RETURN_IF_ERROR(Advance({layer, group, ForwardOp::kQkv}));
   GPT_RETURN_IF_ERROR(Run(ops_.QkvForward({layer, group}, pass)));
+  GPT_RETURN_IF_ERROR(Advance({layer, group, ForwardOp::kAttention}));
   GPT_RETURN_IF_ERROR(Run(ops_.AttentionForward({layer, group}, pass)));
+  GPT_RETURN_IF_ERROR(Advance({layer, group, ForwardOp::kMlp}));
   return Run(ops_.MlpForward({layer, group}, pass));
 }
 
 absl::Status Trainer::Impl::RunForward(const BatchPointer& batch, Pass pass) {
   for (int group = 0; group < ops_.groups(); ++group) {
-    GPT_RETURN_IF_ERROR(Advance(kEmbedding, group));
+    GPT_RETURN_IF_ERROR(Advance({kEmbedding, group}));
     GPT_RETURN_IF_ERROR(Run(ops_.EmbedForward(batch, group)));
   }
   for (int layer = 0; layer < model_.layers; ++layer) {
     for (int group = 0; group < ops_.groups(); ++group) {
-      GPT_RETURN_IF_ERROR(Advance(layer, group));
       GPT_RETURN_IF_ERROR(RunGroupForward(layer, group, PassOf(layer, pass)));
     }
   }
   return CompleteUpdate();
 }
 
-absl::Status Trainer::Impl::Advance(int layer, int group) {
+absl::Status Trainer::Impl::Advance(const ForwardPlace& place) {
   if (!broken_.ok() || !updater_->pending()) return broken_;
-  return Note(updater_->Advance(layer, group));
+  return Note(updater_->Advance(place));
 }
 
 absl::Status Trainer::Impl::LeaveIteration() {

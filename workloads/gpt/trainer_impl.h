@@ -62,7 +62,7 @@ class Trainer::Impl {
   absl::Status RunGroupRecompute(int layer, int group);
   absl::Status RunGroupBackward(int layer, int group);
   absl::Status RunMicroBatches();
-  absl::Status Advance(int layer, int group);
+  absl::Status Advance(const ForwardPlace& place);
   /// Runs all of a pending update.
   absl::Status CompleteUpdate();
   /// Ends the iteration, and completes the update for those who look at the parameters.

@@ -12,8 +12,10 @@ std::vector<UpdateGroup> GroupsOf(const ParameterList& parameters) {
   }
   for (std::size_t layer = 0; layer < parameters.layers.size(); ++layer) {
     const LayerParameters& p = parameters.layers[layer];
-    groups.push_back(
-        {fmt::format("layer.{}", layer), {p.qkv_weight, p.out_weight, p.fc_weight, p.proj_weight}});
+    const std::string name = fmt::format("layer.{}", layer);
+    groups.push_back({name + ".qkv", {p.qkv_weight}});
+    groups.push_back({name + ".attention", {p.out_weight}});
+    groups.push_back({name + ".mlp", {p.fc_weight, p.proj_weight}});
   }
   return groups;
 }

@@ -15,8 +15,11 @@ struct UpdateGroup {
 };
 
 /// All groups in the order in which a forward needs them: what the embedding needs, all vectors
-/// (they share pages), then the matrices layer by layer. A parameter's place in this order is what
-/// its roundings depend on.
+/// (they share pages), then layer by layer the matrices of each of its ForwardOps. A parameter's
+/// place in this order is what its roundings depend on.
 std::vector<UpdateGroup> GroupsOf(const ParameterList& parameters);
+
+inline constexpr std::size_t kGroupsBeforeLayers = 2;
+inline constexpr std::size_t kGroupsPerLayer = 3;
 
 }  // namespace sluice::gpt

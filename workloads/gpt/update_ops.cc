@@ -132,9 +132,12 @@ OpSpec UpdateOps::MakeVectors(const UpdateGroup& vectors, const Update& update) 
 }
 
 UpdateStages UpdateOps::Make(const Update& update) const {
-  UpdateStages stages(groups_.size() - 1);
+  const auto stage_of = [](std::size_t group) {
+    return group < kGroupsBeforeLayers ? 0 : 1 + (group - kGroupsBeforeLayers) / kGroupsPerLayer;
+  };
+  UpdateStages stages(stage_of(groups_.size() - 1) + 1);
   for (std::size_t g = 0; g < groups_.size(); ++g) {
-    std::vector<OpSpec>& ops = stages[g == 0 ? 0 : g - 1];
+    std::vector<OpSpec>& ops = stages[stage_of(g)];
     const UpdateGroup& group = groups_[g];
     if (parameters_.all[group.parameters[0]].is_vector()) {
       ops.push_back(MakeVectors(group, update));

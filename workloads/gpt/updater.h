@@ -23,6 +23,16 @@ inline constexpr std::string_view kUpdateLane = "optimizer";
 /// The layer that Updater::Advance takes for what comes before the first one.
 inline constexpr int kEmbedding = -1;
 
+/// The ops of a layer's forward; each reads matrices of its own.
+enum class ForwardOp : std::uint8_t { kQkv, kAttention, kMlp };
+
+/// Where a forward is.
+struct ForwardPlace {
+  int layer = kEmbedding;
+  int group = 0;
+  ForwardOp op = ForwardOp::kQkv;  ///< of a layer
+};
+
 /// One update of all parameters, by gradients that are complete.
 struct Update {
   std::int64_t number = 0;  ///< from 1
@@ -49,9 +59,9 @@ class Updater {
   virtual bool pending() const = 0;
   /// Starts the pending one, in the iteration that has begun by now.
   virtual absl::Status Start() = 0;
-  /// Returns when the ops of a forward that are about to be run, of one group and one layer, may
-  /// read their parameters. REQUIRES: layers in ascending order, groups within layers.
-  virtual absl::Status Advance(int layer, int group) = 0;
+  /// Returns when the op of a forward that is about to be run may read its parameters. REQUIRES:
+  /// layers in ascending order, groups within layers, ops within groups.
+  virtual absl::Status Advance(const ForwardPlace& place) = 0;
   /// All of it is done.
   virtual absl::Status Complete() = 0;
   /// That Advance and Complete have waited for updates so far.

@@ -1,11 +1,18 @@
 #include <functional>
 #include <utility>
+#include <vector>
 
+#include "gmock/gmock.h"
 #include "tests/runtime/core/core_fixture.h"
 #include "tests/runtime/core/random_workload.h"
 
 namespace sluice::core {
 namespace {
+
+using ::testing::Contains;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::UnorderedElementsAre;
 
 class FaultsTest : public CoreFixture {
  protected:
@@ -79,6 +86,33 @@ TEST_F(FaultsTest, ReproduciblePageIsReproduced) {
   ASSERT_EQ(Select<StartFill>(actions).size(), 1u);
   EXPECT_EQ(Select<StartFill>(actions)[0].kind, FillKind::kReproduce);
   EXPECT_TRUE(Granted(reader));
+}
+
+TEST_F(FaultsTest, WhatIsOnlyInTheLastTierIsToldApart) {
+  StartTwoTiers(2);
+  Create(4, 1);
+  Create({.segment = 2, .first_page = 4, .pages = 1, .lowest = 1, .reproducible = true});
+  RunOp({Write(4)});
+  for (PageIndex page = 0; page < 4; ++page) RunOp({Write(page)});
+  std::vector<FrameIndex> all;
+  for (FrameIndex frame = 0; frame < 64; ++frame) all.push_back(frame);
+  // 2 and 3 are in the first tier, 4 can be made again.
+  EXPECT_THAT(driver().core().PagesOnlyIn(all), UnorderedElementsAre(0, 1));
+  EXPECT_THAT(driver().core().PagesOnlyIn({}), IsEmpty());
+  std::vector<PageIndex> one_by_one;
+  for (const FrameIndex frame : all) {
+    for (const PageIndex page : driver().core().PagesOnlyIn({frame})) one_by_one.push_back(page);
+  }
+  EXPECT_EQ(driver().core().PagesOnlyIn(all), one_by_one);
+  RunOp({Read(0)});  // takes the place of 2, which goes down
+  EXPECT_THAT(driver().core().PagesOnlyIn(all), UnorderedElementsAre(1, 2));
+  driver().Send(DiscardPages{1, 1});
+  driver().Drain();
+  EXPECT_THAT(driver().core().PagesOnlyIn(all), UnorderedElementsAre(2));
+  Acquire({Read(2)});  // on its way to the first tier
+  EXPECT_THAT(driver().core().PagesOnlyIn(all), UnorderedElementsAre(2));
+  driver().Send(FreePages{2, 1});
+  EXPECT_THAT(driver().core().PagesOnlyIn(all), Not(Contains(2))) << "it is being freed";
 }
 
 TEST_F(FaultsTest, AnAbandonedCopyStaysUntilThereIsAnother) {

@@ -28,7 +28,7 @@ class FaultyStore : public io::PageStore {
             const io::PageIdentity& identity,
             std::span<std::byte> data,
             io::DoneFn done) override {
-    const absl::Status fault = faults_.ReadFault();
+    const absl::Status fault = faults_.ReadFault(identity);
     if (!fault.ok()) return faults_.Finish(std::move(done), fault);
     store_->Read(slot, identity, data, [this, done = std::move(done)](absl::Status status) mutable {
       faults_.Finish(std::move(done), status);
@@ -52,6 +52,13 @@ class FaultyStore : public io::PageStore {
 void StoreFaults::FailReads(absl::Status status) {
   base::MutexLock lock(mutex_);
   read_fault_ = std::move(status);
+  read_segment_.reset();
+}
+
+void StoreFaults::FailReadsOf(std::uint64_t segment, absl::Status status) {
+  base::MutexLock lock(mutex_);
+  read_fault_ = std::move(status);
+  read_segment_ = segment;
 }
 
 void StoreFaults::FailWrites(absl::Status status) {
@@ -59,8 +66,9 @@ void StoreFaults::FailWrites(absl::Status status) {
   write_fault_ = std::move(status);
 }
 
-absl::Status StoreFaults::ReadFault() const {
+absl::Status StoreFaults::ReadFault(const io::PageIdentity& identity) const {
   base::MutexLock lock(mutex_);
+  if (read_segment_.has_value() && *read_segment_ != identity.segment) return absl::OkStatus();
   return read_fault_;
 }
 

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "base/cond_var.h"
 #include "base/mutex.h"
 #include "io/page_store.h"
 
@@ -16,6 +18,8 @@ class StoreFaults {
  public:
   /// Reads (writes) fail with this status until it is OK again.
   void FailReads(absl::Status status);
+  /// Only those of one segment's pages.
+  void FailReadsOf(std::uint64_t segment, absl::Status status);
   void FailWrites(absl::Status status);
   /// Completions wait until Release.
   void Hold();
@@ -34,7 +38,7 @@ class StoreFaults {
 
  private:
   friend class FaultyStore;
-  absl::Status ReadFault() const;
+  absl::Status ReadFault(const io::PageIdentity& identity) const;
   absl::Status WriteFault() const;
   void NoteWrite(io::SlotIndex slot, const io::PageIdentity& identity);
   void NoteHastened(io::SlotIndex slot);
@@ -43,6 +47,7 @@ class StoreFaults {
   mutable base::Mutex mutex_;
   base::CondVar changed_;
   absl::Status read_fault_ ABSL_GUARDED_BY(mutex_);
+  std::optional<std::uint64_t> read_segment_ ABSL_GUARDED_BY(mutex_);
   absl::Status write_fault_ ABSL_GUARDED_BY(mutex_);
   std::map<io::SlotIndex, io::PageIdentity> slots_ ABSL_GUARDED_BY(mutex_);
   std::vector<io::PageIdentity> written_ ABSL_GUARDED_BY(mutex_);

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <optional>
+#include <string>
 #include <thread>
 
 #include "runtime/core/core.h"
@@ -234,6 +237,44 @@ TEST_F(IterationTest, TheEventLogReplaysToTheSameActions) {
     ASSERT_EQ(actions, entries[i].actions) << "event " << i << ": " << ToString(entries[i].event);
   }
   (*fresh)->CheckInvariants();
+}
+
+TEST_F(IterationTest, WhatTakesHowLongToBeMadeAgainIsRecorded) {
+  Start();
+  ASSERT_THAT(runtime_->BeginIteration("train"), IsOk());
+  {
+    const Access accesses[] = {{.tensor = layers_[0]},
+                               {.tensor = layers_[1],
+                                .mode = AccessMode::kOverwrite,
+                                .tier = kHbm0,
+                                .recompute_seconds = 0.5}};
+    Op op = runtime_->BeginOp({.name = "forward"});
+    ASSERT_THAT(op.AcquireAll(accesses).Take(), IsOk());
+  }
+  ASSERT_THAT(runtime_->EndIteration(), IsOk());
+  const auto schedule = runtime_->RecordedSchedule("train");
+  ASSERT_THAT(schedule, IsOk());
+  EXPECT_EQ(schedule->ops[0].accesses[0].recompute_seconds, std::nullopt);
+  EXPECT_EQ(schedule->ops[0].accesses[1].recompute_seconds, 0.5);
+}
+
+TEST_F(IterationTest, SecondsToMakeAgainThatAreNoneAreRefused) {
+  Start();
+  const auto ask = [&](AccessMode mode, double seconds) {
+    const Access access{.tensor = layers_[1], .mode = mode, .recompute_seconds = seconds};
+    Op op = runtime_->BeginOp({.name = "forward"});
+    return op.AcquireAll({&access, 1}).Take().status();
+  };
+  EXPECT_THAT(ask(AccessMode::kOverwrite, 0), IsOk());
+  EXPECT_THAT(ask(AccessMode::kReadWrite, 1e9), IsOk());
+  for (const double seconds : {-1e-9, std::nan(""), HUGE_VAL, -HUGE_VAL, 1.1e9}) {
+    const absl::Status status = ask(AccessMode::kOverwrite, seconds);
+    EXPECT_THAT(status, HasCode(absl::StatusCode::kInvalidArgument)) << seconds;
+    EXPECT_NE(status.message().find("op 'forward', tensor 'layer1': recompute_seconds is "),
+              std::string::npos)
+        << status;
+  }
+  EXPECT_THAT(ask(AccessMode::kRead, 1), HasCode(absl::StatusCode::kInvalidArgument));
 }
 
 }  // namespace

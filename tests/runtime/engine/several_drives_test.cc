@@ -103,6 +103,7 @@ TEST_F(SeveralDrivesTest, ADriveThatFailsIsNamedAndWhatCanBeReproducedIs) {
   const std::vector<DriveFencedEvent> fenced = runtime_.listener.drives_fenced();
   ASSERT_EQ(fenced.size(), 1u);
   EXPECT_EQ(fenced[0].directory, second_.path());
+  EXPECT_TRUE(fenced[0].sole_copies.empty()) << "they can be made again";
   EXPECT_TRUE(runtime_->GetStats().io.drives[1].fenced);
   EXPECT_TRUE(runtime_.listener.lost().empty());
   EXPECT_EQ(runtime_->Health().state, HealthState::kDegraded);
@@ -135,7 +136,17 @@ TEST_F(SeveralDrivesTest, SoleCopiesOnAFailedDriveAreLostByName) {
   EXPECT_GT(lost, 10u);
   EXPECT_GT(whole, 10u);
   EXPECT_EQ(runtime_.listener.lost().size(), lost);
-  EXPECT_EQ(runtime_.listener.drives_fenced().size(), 1u);
+  const std::vector<DriveFencedEvent> fenced = runtime_.listener.drives_fenced();
+  ASSERT_EQ(fenced.size(), 1u);
+  ASSERT_EQ(fenced[0].sole_copies.size(), 1u);
+  EXPECT_EQ(fenced[0].sole_copies[0].tensor, "sole");
+  // The three by which it was found out may be lost already; some that were cut off were written
+  // anew.
+  EXPECT_LE(fenced[0].sole_copies[0].bytes, kTensorBytes);
+  EXPECT_GE(fenced[0].sole_copies[0].bytes, (lost - 3) * kPage);
+  EXPECT_THAT(runtime_->Health().reasons,
+              ::testing::Contains(HasSubstr("drive " + second_.path() +
+                                            " failed with bytes that are only there: ")));
 }
 
 /// Clean pages in dram whose copy below is on the failed drive are not dropped on its word.

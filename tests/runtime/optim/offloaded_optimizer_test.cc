@@ -6,6 +6,7 @@
 #include <limits>
 #include <thread>
 
+#include "runtime/optim/update_batch.h"
 #include "sluice/optimizer.h"
 #include "tests/runtime/engine/runtime_fixture.h"
 #include "tests/runtime/optim/paged_model.h"
@@ -63,6 +64,22 @@ TEST_F(OffloadedOptimizerTest, FarMoreThanFitsIsPaged) {
     Train({.spec = {.state = state}, .groups = kGroups}, 4);
     EXPECT_GT(runtime_->GetStats().links["dram-nvme"].in.bytes, 0u);
   }
+}
+
+TEST_F(OffloadedOptimizerTest, SmallPartsShareOpsWhereThereIsRoom) {
+  runtime_.options.dram_bytes = Bytes(512 * RuntimeFixture::kPage);
+  runtime_.Start();
+  constexpr std::size_t kVectors = 40;
+  PagedModel model(runtime_, {.groups = {std::vector<std::size_t>(kVectors, 100), {40000, 3000}}});
+  for (std::int64_t step = 1; step <= 3; ++step) {
+    ASSERT_THAT(runtime_->BeginIteration("step"), IsOk());
+    ASSERT_THAT(model.Step(), IsOk());
+    ASSERT_THAT(runtime_->EndIteration(), IsOk());
+    model.ReferenceStep(step);
+    ASSERT_EQ(model.Paged(), model.Reference()) << "step " << step;
+  }
+  const Schedule schedule = runtime_->RecordedSchedule("step").value();
+  EXPECT_EQ(schedule.ops.size(), kVectors / kBatchPartsMax + 6) << "43 parts of the others";
 }
 
 TEST_F(OffloadedOptimizerTest, ThreadsDepthAndOrderChangeNothing) {

@@ -129,5 +129,47 @@ TEST_F(OptimizerFaultTest, NothingElseMayHappenBetween) {
               HasCode(absl::StatusCode::kFailedPrecondition));
 }
 
+/// With room for ops that update several parts.
+class BatchFaultTest : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kParameters = 20;
+
+  BatchFaultTest() {
+    runtime_.options.dram_bytes = Bytes(256 * RuntimeFixture::kPage);
+    runtime_.hooks.wrap_store = [this](auto store) { return faults_.Wrap(std::move(store)); };
+    runtime_.Start();
+  }
+
+  PagedModel::Options Model() {
+    PagedModel::Options options;
+    // 9 parts each, of which four are updated together.
+    options.groups = {std::vector<std::size_t>(kParameters, 9000)};
+    return options;
+  }
+
+  StoreFaults faults_;
+  RuntimeFixture runtime_;
+};
+
+TEST_F(BatchFaultTest, APageThatCannotBeReadHoldsNoOtherPartBack) {
+  PagedModel model(runtime_, Model());
+  ASSERT_THAT(model.Step(), IsOk());
+  model.ReferenceStep(1);
+  ASSERT_FALSE(faults_.written().empty());
+  faults_.FailReadsOf(faults_.written().front().segment, absl::UnavailableError("EAGAIN"));
+  EXPECT_THAT(model.Step(), IsStatus(absl::StatusCode::kUnavailable, "step 2: 'p"));
+  std::size_t behind = 0;
+  for (std::size_t i = 0; i < kParameters; ++i) {
+    if (model.optimizer().State(model.parameter(i))->step < 2) ++behind;
+  }
+  EXPECT_EQ(behind, 1u) << "whose segment it is";
+  EXPECT_GT(MissingElements(model), 0u);
+
+  faults_.FailReads(absl::OkStatus());
+  ASSERT_THAT(model.optimizer().Step()->Wait(), IsOk());
+  model.ReferenceStep(2);
+  EXPECT_EQ(model.Paged(), model.Reference());
+}
+
 }  // namespace
 }  // namespace sluice::optim

@@ -1,131 +1,184 @@
 #include "runtime/sim/link_model.h"
 
+#include <array>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace sluice::sim {
 namespace {
 
 using core::Direction;
+using ::testing::ElementsAre;
 
-constexpr MachineLink kPlain = {.in_bytes_per_s = 100, .out_bytes_per_s = 50};
+constexpr MachinePath kSlow = {.in_bytes_per_s = 100, .out_bytes_per_s = 50};
+constexpr MachinePath kFast = {.in_bytes_per_s = 200, .out_bytes_per_s = 100};
+constexpr std::uint64_t kPage = 100;
+
+SimOrder Order(Direction direction, std::uint32_t place) {
+  return {.direction = direction, .task = place, .bytes = kPage, .place = place};
+}
+
+SimOrder FileRead(std::uint32_t page) {
+  SimOrder order = Order(Direction::kIn, page);
+  order.from_file = true;
+  return order;
+}
 
 /// What leaves until the link is idle.
-std::vector<LinkModel::Finished> Drain(LinkModel* link) {
-  std::vector<LinkModel::Finished> finished;
-  while (link->next() < LinkModel::kNever) finished.push_back(link->Finish());
+std::vector<PathModel::Finished> Drain(LinkModel* link) {
+  std::vector<PathModel::Finished> finished;
+  while (link->next() < PathModel::kNever) finished.push_back(link->Finish());
   return finished;
 }
 
-TEST(LinkModelTest, OneAfterTheOtherInEachDirection) {
-  LinkModel link(kPlain);
-  EXPECT_EQ(link.next(), LinkModel::kNever);
-  link.Start(Direction::kIn, 1, 100, 0);
-  link.Start(Direction::kIn, 2, 200, 0.25);
-  link.Start(Direction::kOut, 3, 100, 0.5);
-  EXPECT_EQ(link.next(), 1.0);
-  const auto finished = Drain(&link);
-  ASSERT_EQ(finished.size(), 3u);
-  EXPECT_EQ(finished[0].transfer.task, 1u);
-  EXPECT_EQ(finished[0].complete_s, 1.0);
-  EXPECT_EQ(finished[1].transfer.task, 3u);
-  EXPECT_EQ(finished[1].transfer.direction, Direction::kOut);
-  EXPECT_EQ(finished[1].complete_s, 2.5);
-  EXPECT_EQ(finished[2].transfer.task, 2u);
-  EXPECT_EQ(finished[2].complete_s, 3.0);
-  EXPECT_EQ(link.busy(Direction::kIn), 3.0);
-  EXPECT_EQ(link.busy(Direction::kOut), 2.0);
-  EXPECT_EQ(link.bytes(Direction::kIn), 300u);
-  EXPECT_EQ(link.bytes(Direction::kOut), 100u);
+/// The paths of the transfers, by the place that they have below the link.
+std::vector<std::size_t> PathsTaken(LinkModel* link, std::size_t places) {
+  std::vector<std::size_t> paths(places);
+  for (const auto& finished : Drain(link)) paths[finished.transfer.task] = finished.transfer.path;
+  return paths;
 }
 
-TEST(LinkModelTest, ATransferHasTheLinkFromWhenTheOneBeforeItLeft) {
-  LinkModel link(kPlain);
-  link.Start(Direction::kIn, 1, 100, 2);
-  link.Start(Direction::kIn, 2, 100, 2.5);
-  const auto finished = Drain(&link);
-  EXPECT_EQ(finished[0].transfer.begin_s, 2.0);
-  EXPECT_EQ(finished[0].transfer.end_s, 3.0);
-  EXPECT_EQ(finished[1].transfer.begin_s, 3.0);
-  EXPECT_EQ(finished[1].transfer.end_s, 4.0);
-  EXPECT_EQ(finished[1].transfer.bytes, 100u);
+/// Keeps so many transfers under way until `count` have begun, and tells when the last one left.
+double Saturate(LinkModel* link, Direction direction, std::uint32_t count) {
+  constexpr std::uint32_t kUnderWay = 8;
+  double now = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (i >= kUnderWay) now = link->Finish().transfer.end_s;
+    link->Start(Order(direction, i), now);
+  }
+  return Drain(link).back().transfer.end_s;
 }
 
-TEST(LinkModelTest, LatencyDelaysACompletionOnly) {
-  MachineLink slow = kPlain;
-  slow.latency_s = 0.25;
-  LinkModel link(slow);
-  link.Start(Direction::kIn, 1, 100, 0);
-  link.Start(Direction::kIn, 2, 100, 0);
-  const auto finished = Drain(&link);
-  EXPECT_EQ(finished[0].complete_s, 1.25);
-  EXPECT_EQ(finished[1].complete_s, 2.25);
-  EXPECT_EQ(finished[1].transfer.end_s, 2.0);
-  EXPECT_EQ(link.busy(Direction::kIn), 2.0);
+TEST(LinkModelTest, PathsShareInProportionToTheirSpeed) {
+  for (const Direction direction : {Direction::kIn, Direction::kOut}) {
+    constexpr std::uint32_t kCount = 300;
+    LinkModel link({{kSlow, kFast}}, false);
+    const double end = Saturate(&link, direction, kCount);
+    EXPECT_EQ(link.paths()[0].bytes(direction), kCount / 3 * kPage);
+    EXPECT_EQ(link.paths()[1].bytes(direction), kCount * 2 / 3 * kPage);
+    const double together = direction == Direction::kIn ? 300 : 150;
+    EXPECT_NEAR(end, kCount * kPage / together, 1e-6);
+  }
 }
 
-TEST(LinkModelTest, SerialLatencyOccupiesTheLink) {
-  MachineLink serial = kPlain;
-  serial.latency_s = 0.25;
-  serial.serial = true;
-  LinkModel link(serial);
-  link.Start(Direction::kIn, 1, 100, 0);
-  link.Start(Direction::kIn, 2, 100, 0);
-  link.Start(Direction::kOut, 3, 100, 0);
-  const auto finished = Drain(&link);
-  EXPECT_EQ(finished[0].complete_s, 1.25);
-  EXPECT_EQ(finished[1].complete_s, 2.25);  // out: 2 s and the latency
-  EXPECT_EQ(finished[1].transfer.task, 3u);
-  EXPECT_EQ(finished[2].complete_s, 2.5);
-  EXPECT_EQ(link.busy(Direction::kIn), 2.5);
+TEST(LinkModelTest, SharesDifferByLessThanTwoPages) {
+  constexpr std::array<double, 3> kRates = {70, 110, 320};
+  MachineLink machine_link;
+  for (const double rate : kRates) {
+    machine_link.paths.push_back({.in_bytes_per_s = rate, .out_bytes_per_s = rate});
+  }
+  for (std::uint32_t count = 1; count < 120; ++count) {
+    LinkModel link(machine_link, true);
+    Saturate(&link, Direction::kOut, count);
+    for (std::size_t i = 0; i < kRates.size(); ++i) {
+      const double pages = static_cast<double>(link.paths()[i].bytes(Direction::kOut)) / kPage;
+      EXPECT_NEAR(pages, count * kRates[i] / 500, 1.5) << count << " pages, path " << i;
+    }
+  }
 }
 
-TEST(LinkModelTest, BothDirectionsTogetherAreSlower) {
-  MachineLink disk = kPlain;
-  disk.both_bytes_per_s = 120;  // of 150: each has 0.8 of its rate
-  LinkModel link(disk);
-  link.Start(Direction::kIn, 1, 100, 0);
-  link.Start(Direction::kOut, 2, 100, 0);
-  const auto finished = Drain(&link);
-  EXPECT_DOUBLE_EQ(finished[0].complete_s, 1.25);
-  EXPECT_DOUBLE_EQ(finished[1].complete_s, 2.25);  // 50 bytes in 1.25 s, the others alone
-  EXPECT_DOUBLE_EQ(link.busy(Direction::kIn), 1.25);
-  EXPECT_DOUBLE_EQ(link.busy(Direction::kOut), 2.25);
+TEST(LinkModelTest, OnePathIsThatPathToTheLastDigit) {
+  const MachinePath path = {.in_bytes_per_s = 97.3,
+                            .out_bytes_per_s = 41.7,
+                            .both_bytes_per_s = 103.1,
+                            .latency_s = 0.013};
+  for (const bool drives : {false, true}) {
+    LinkModel link({{path}}, drives);
+    PathModel alone(path);
+    for (std::uint32_t i = 0; i < 50; ++i) {
+      const auto direction = static_cast<Direction>(i * i / 3 % 2);
+      const double now = i * 0.37;
+      while (link.next() <= now) {
+        EXPECT_EQ(link.next(), alone.next());
+        EXPECT_EQ(link.Finish().complete_s, alone.Finish().complete_s);
+      }
+      link.Start(Order(direction, i), now);
+      alone.Start(direction, i, kPage, now);
+    }
+    while (alone.next() < PathModel::kNever) {
+      const auto finished = link.Finish();
+      EXPECT_EQ(finished.complete_s, alone.Finish().complete_s);
+      EXPECT_EQ(finished.transfer.path, 0u);
+    }
+    EXPECT_EQ(link.next(), PathModel::kNever);
+    EXPECT_EQ(link.paths()[0].busy(Direction::kIn), alone.busy(Direction::kIn));
+  }
 }
 
-TEST(LinkModelTest, BothAboveTheSumSlowsNothing) {
-  MachineLink disk = kPlain;
-  disk.both_bytes_per_s = 1000;
-  LinkModel link(disk);
-  link.Start(Direction::kIn, 1, 100, 0);
-  link.Start(Direction::kOut, 2, 100, 0);
-  const auto finished = Drain(&link);
-  EXPECT_DOUBLE_EQ(finished[0].complete_s, 1);
-  EXPECT_DOUBLE_EQ(finished[1].complete_s, 2);
+TEST(LinkModelTest, OfPathsThatAreEquallySoonTheFirst) {
+  LinkModel link({{kSlow, kSlow, kSlow}}, false);
+  for (std::uint32_t i = 0; i < 5; ++i) link.Start(Order(Direction::kIn, i), 0);
+  EXPECT_THAT(PathsTaken(&link, 5), ElementsAre(0, 1, 2, 0, 1));
 }
 
-TEST(LinkModelTest, HalfDuplexIsShared) {
-  LinkModel link({.in_bytes_per_s = 100, .out_bytes_per_s = 100, .both_bytes_per_s = 100});
-  link.Start(Direction::kIn, 1, 100, 0);
-  link.Start(Direction::kOut, 2, 100, 0.5);
-  const auto finished = Drain(&link);
-  EXPECT_DOUBLE_EQ(finished[0].complete_s, 1.5);
-  EXPECT_DOUBLE_EQ(finished[1].complete_s, 2.0);
+TEST(LinkModelTest, LatencyAndWhatGoesTheOtherWayCount) {
+  MachinePath far = kFast;  // half a second faster for a page
+  far.latency_s = 0.75;
+  LinkModel patient({{kSlow, far}}, false);
+  patient.Start(Order(Direction::kIn, 0), 0);
+  EXPECT_THAT(PathsTaken(&patient, 1), ElementsAre(0));
+
+  MachinePath half = kFast;  // a page takes 0.75 s beside another
+  half.both_bytes_per_s = 200;
+  LinkModel link({{half, {.in_bytes_per_s = 140, .out_bytes_per_s = 10}}}, false);
+  link.Start(Order(Direction::kOut, 0), 0);
+  link.Start(Order(Direction::kIn, 1), 0);
+  EXPECT_THAT(PathsTaken(&link, 2), ElementsAre(0, 1));
 }
 
-TEST(LinkModelTest, TimeWithoutWorkIsNotBusy) {
-  LinkModel link(kPlain);
-  link.Start(Direction::kIn, 1, 100, 0);
+TEST(LinkModelTest, WhatDrivesHoldComesBackAsItWent) {
+  LinkModel link({{kSlow, kSlow}}, true);
+  for (std::uint32_t i = 0; i < 4; ++i) link.Start(Order(Direction::kOut, i), 0);
+  EXPECT_THAT(PathsTaken(&link, 4), ElementsAre(0, 1, 0, 1));
+  // Both lie on the first drive: one waits, though the other drive is idle.
+  link.Start(Order(Direction::kIn, 0), 100);
+  link.Start(Order(Direction::kIn, 2), 100);
+  const auto both = Drain(&link);
+  EXPECT_EQ(both[1].complete_s, 102);
+  EXPECT_EQ(both[1].transfer.path, 0u);
+  // A frame that is written again lies where it was written last.
+  link.Start(Order(Direction::kOut, 9), 200);
+  link.Start(Order(Direction::kOut, 2), 200);
   Drain(&link);
-  link.Start(Direction::kIn, 2, 100, 5);
-  EXPECT_EQ(link.busy(Direction::kIn), 1.0);
-  link.PassTime(5.5);
-  EXPECT_EQ(link.busy(Direction::kIn), 1.5);
-  EXPECT_EQ(link.next(), 6.0);
+  link.Start(Order(Direction::kIn, 2), 300);
+  EXPECT_EQ(Drain(&link)[0].transfer.path, 1u);
+}
+
+TEST(LinkModelTest, MemoryIsReachedOverAllPaths) {
+  LinkModel link({{kSlow, kSlow}}, false);
+  for (std::uint32_t i = 0; i < 3; ++i) link.Start(Order(Direction::kOut, i), 0);
   Drain(&link);
-  EXPECT_EQ(link.busy(Direction::kIn), 2.0);
-  EXPECT_EQ(link.busy(Direction::kOut), 0.0);
+  link.Start(Order(Direction::kIn, 0), 100);
+  link.Start(Order(Direction::kIn, 2), 100);
+  for (const auto& finished : Drain(&link)) EXPECT_EQ(finished.complete_s, 101);
+}
+
+TEST(LinkModelTest, FilesLieOnDrivesInProportionToReading) {
+  const MachinePath writer = {.in_bytes_per_s = 50, .out_bytes_per_s = 900};
+  LinkModel link({{kSlow, writer}}, true);
+  link.PlaceInFile(0, 3);
+  link.PlaceInFile(10, 3);  // pages that do not lie in files are not counted
+  std::vector<std::size_t> paths;
+  for (const std::uint32_t page : {0, 1, 2, 10, 11, 12}) {
+    link.Start(FileRead(page), page * 10);
+    paths.push_back(Drain(&link)[0].transfer.path);
+  }
+  EXPECT_THAT(paths, ElementsAre(0, 0, 1, 0, 0, 1));
+}
+
+TEST(LinkModelTest, AFrameAndAPageOfOneNumberAreTwoPlaces) {
+  LinkModel link({{kFast, kSlow}}, true);
+  link.PlaceInFile(0, 2);  // the fast one, twice
+  link.Start(Order(Direction::kOut, 0), 0);
+  link.Start(Order(Direction::kOut, 5), 0);
+  link.Start(Order(Direction::kOut, 1), 0);
+  Drain(&link);
+  link.Start(FileRead(1), 100);
+  EXPECT_EQ(Drain(&link)[0].transfer.path, 0u);
+  link.Start(Order(Direction::kIn, 1), 200);
+  EXPECT_EQ(Drain(&link)[0].transfer.path, 1u);
 }
 
 }  // namespace

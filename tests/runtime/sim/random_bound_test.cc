@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fmt/format.h"
@@ -70,7 +71,7 @@ using Qualities = std::map<std::string, Quality>;
 
 class BoundTrial {
  public:
-  explicit BoundTrial(std::uint64_t seed) : run_(MakeRandomRun(seed)) {
+  explicit BoundTrial(RandomRun run) : run_(std::move(run)) {
     const Schedule schedule = ToSchedule(run_.schedule, run_.layout.page_bytes);
     const Machine& machine = run_.options.machine;
     bound_ = ComputeTimeBound(schedule, TimeBoundOptionsFor(machine, schedule));
@@ -113,8 +114,9 @@ class BoundTrial {
 };
 
 /// Where compute binds nothing is to be seen but that ops take their time: one policy will do.
-void RunPolicies(std::uint64_t seed, Qualities* qualities) {
-  BoundTrial trial(seed);
+void RunPolicies(RandomRun run, Qualities* qualities) {
+  const std::uint64_t seed = run.seed;
+  BoundTrial trial(std::move(run));
   std::vector<std::string> policies = core::PolicyNames();
   if (!trial.MovesBind()) policies = {policies[seed % policies.size()]};
   for (const std::string& policy : policies) {
@@ -154,11 +156,25 @@ TEST(RandomBoundTest, NoPolicyIsFasterThanTheBoundAndPlannedIsNotBehind) {
   const Seeds seeds(kSeedsHere);
   Qualities qualities;
   for (std::uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
-    RunPolicies(seed, &qualities);
+    RunPolicies(MakeRandomRun(seed), &qualities);
     if (HasFatalFailure()) return;
   }
   Print(qualities);
   if (seeds.only == 0 && seeds.last >= kSeeds) JudgePlanned(qualities);
+}
+
+TEST(RandomBoundTest, NorIsOneOverSeveralPaths) {
+  const Seeds seeds(kSeedsHere / 2);
+  Qualities qualities;
+  for (std::uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
+    RandomRun run = MakeRandomRun(seed);
+    AddRandomPaths(&run);
+    RunPolicies(std::move(run), &qualities);
+    if (HasFatalFailure()) return;
+  }
+  Print(qualities);
+  if (seeds.only != 0) return;
+  EXPECT_GT(qualities["planned"].runs, static_cast<int>(kSeedsHere / 10));
 }
 
 /// Bytes over all links per iteration, under plans for the objective.

@@ -83,13 +83,13 @@ FileSchedule MakeSchedule(std::size_t tiers, Dice* dice) {
   return schedule;
 }
 
-MachineLink MakeLink(Dice* dice) {
+MachinePath MakePath(Dice* dice) {
   const std::vector<double> rates = {40, 64, 130, 500, 10000};
-  MachineLink link{.in_bytes_per_s = dice->OneOf(rates), .out_bytes_per_s = dice->OneOf(rates)};
-  if (dice->Chance(30)) link.both_bytes_per_s = dice->OneOf(rates);
-  if (dice->Chance(50)) link.latency_s = static_cast<double>(dice->Below(5)) * 0.3;
-  link.serial = dice->Chance(30);
-  return link;
+  MachinePath path{.in_bytes_per_s = dice->OneOf(rates), .out_bytes_per_s = dice->OneOf(rates)};
+  if (dice->Chance(30)) path.both_bytes_per_s = dice->OneOf(rates);
+  if (dice->Chance(50)) path.latency_s = static_cast<double>(dice->Below(5)) * 0.3;
+  path.serial = dice->Chance(30);
+  return path;
 }
 
 /// The most pages that one op has in each tier.
@@ -151,7 +151,7 @@ RandomRun MakeRandomRun(std::uint64_t seed) {
   for (std::size_t i = 0; i < tiers; ++i) {
     layout.tiers.push_back(kinds[i]);
     run.options.machine.tiers.push_back({kinds[i], 0});
-    if (i > 0) run.options.machine.links.push_back(MakeLink(&dice));
+    if (i > 0) run.options.machine.links.push_back({{MakePath(&dice)}});
   }
   run.schedule = MakeSchedule(tiers, &dice);
   auto laid_out = LayOut(run.schedule, layout);
@@ -167,6 +167,17 @@ RandomRun MakeRandomRun(std::uint64_t seed) {
   SetBudgets(run.layout, &run.options, &dice);
   run.options.ask_ahead = dice.Chance(30);
   return run;
+}
+
+void AddRandomPaths(RandomRun* run) {
+  Dice dice(run->seed * 2862933555777941757u + 3037000493u);
+  for (MachineLink& link : run->options.machine.links) {
+    for (std::uint64_t more = dice.Below(4); more > 0; --more) {
+      MachinePath path = MakePath(&dice);
+      path.serial = link.paths.front().serial;
+      link.paths.push_back(path);
+    }
+  }
 }
 
 std::string ToString(const RandomRun& run) {

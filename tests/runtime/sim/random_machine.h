@@ -24,6 +24,8 @@ struct RandomRun {
 };
 
 RandomRun MakeRandomRun(std::uint64_t seed);
+/// Gives links more paths, some faster and some slower than the first.
+void AddRandomPaths(RandomRun* run);
 std::string ToString(const RandomRun& run);
 
 /// Changes what an op asks for, so that it still fits.

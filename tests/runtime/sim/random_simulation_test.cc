@@ -1,7 +1,12 @@
+#include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "base/check.h"
 #include "fmt/format.h"
@@ -32,13 +37,31 @@ struct Totals {
   std::uint64_t prefetches_revoked = 0;
 };
 
+/// The totals of a link are those of its paths.
+void CheckPaths(const SimReport& report) {
+  for (const LinkUse& link : report.links) {
+    const std::uint64_t lost = link.paths.size();  // each mean is rounded down
+    std::uint64_t in = 0;
+    std::uint64_t out = 0;
+    for (const PathUse& path : link.paths) {
+      in += path.in_bytes;
+      out += path.out_bytes;
+      EXPECT_LE(std::max(path.busy_in_s, path.busy_out_s), report.time_s * (1 + 1e-9));
+    }
+    EXPECT_LE(in, link.in_bytes);
+    EXPECT_GE(in + lost, link.in_bytes);
+    EXPECT_LE(out, link.out_bytes);
+    EXPECT_GE(out + lost, link.out_bytes);
+  }
+}
+
 class Trial {
  public:
-  explicit Trial(std::uint64_t seed)
-      : run_(MakeRandomRun(seed)),
+  explicit Trial(RandomRun run)
+      : run_(std::move(run)),
         shadow_(static_cast<core::TierIndex>(run_.options.machine.tiers.size()),
                 run_.options.copies_in_flight_max),
-        random_(seed) {
+        random_(run_.seed) {
     base::SetCheckObserver(&Trial::Print, this);
   }
   ~Trial() { base::SetCheckObserver(nullptr, nullptr); }
@@ -106,6 +129,7 @@ bool Trial::Run(Totals* totals) {
 void Trial::Check(const SimReport& report) const {
   for (const TierUse& tier : report.tiers) EXPECT_LE(tier.peak_bytes, tier.budget_bytes);
   CheckLinks(report);
+  CheckPaths(report);
   EXPECT_EQ(report.iteration_s.size(), static_cast<std::size_t>(run_.options.iterations));
   EXPECT_GE(report.stall_s, 0);
   if (run_.faults_per_mille > 0) return;
@@ -146,7 +170,7 @@ TEST(RandomSimulationTest, NoScheduleLosesAByteOrHangs) {
   const Seeds seeds(kSeeds);
   Totals totals;
   for (std::uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
-    const auto trial = std::make_unique<Trial>(seed);
+    const auto trial = std::make_unique<Trial>(MakeRandomRun(seed));
     ASSERT_TRUE(trial->Run(&totals)) << "repeat with SLUICE_TEST_SEED=" << seed;
   }
   std::printf(
@@ -172,6 +196,75 @@ TEST(RandomSimulationTest, NoScheduleLosesAByteOrHangs) {
   EXPECT_GT(totals.full, 0u);
   EXPECT_GT(totals.prefetch_hits, 0u);
   EXPECT_GT(totals.prefetches_revoked, 0u);
+}
+
+TEST(RandomSimulationTest, NorDoesOneOverSeveralPaths) {
+  const Seeds seeds(kSeeds / 3);
+  Totals totals;
+  for (std::uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
+    RandomRun run = MakeRandomRun(seed);
+    AddRandomPaths(&run);
+    const auto trial = std::make_unique<Trial>(std::move(run));
+    ASSERT_TRUE(trial->Run(&totals)) << "repeat with SLUICE_TEST_SEED=" << seed;
+  }
+  if (seeds.only != 0) return;
+  EXPECT_GT(totals.prefetch_hits, 0u);
+  EXPECT_GT(totals.lost, 0u);
+}
+
+/// Whether what comes from a frame of the lowest tier takes the path over which it went there.
+class PathWatch final : public SimObserver {
+ public:
+  explicit PathWatch(std::size_t lowest) : lowest_(lowest) {}
+
+  void OnAction(const core::Action& action, double) override {
+    const auto* copy = std::get_if<core::StartCopy>(&action);
+    if (copy != nullptr) copies_[copy->task] = *copy;
+  }
+  void OnTransfer(std::size_t link, const SimTransfer& transfer) override {
+    const auto copy = copies_.find(transfer.task);
+    if (link + 1 != lowest_ || copy == copies_.end()) return;
+    if (copy->second.target == lowest_) {
+      path_of_frame_[copy->second.target_frame] = transfer.path;
+    } else {
+      ++came_back_;
+      strayed_ += path_of_frame_.at(copy->second.source_frame) != transfer.path;
+    }
+  }
+
+  int came_back() const { return came_back_; }
+  int strayed() const { return strayed_; }
+
+ private:
+  const std::size_t lowest_;
+  std::map<core::TaskNumber, core::StartCopy> copies_;
+  std::map<core::FrameIndex, std::size_t> path_of_frame_;
+  int came_back_ = 0;
+  int strayed_ = 0;
+};
+
+TEST(RandomSimulationTest, PagesComeBackFromTheDriveThatTheyWentTo) {
+  const Seeds seeds(kSeeds / 5);
+  int from_drives = 0;
+  int strayed_in_memory = 0;
+  for (std::uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
+    RandomRun run = MakeRandomRun(seed);
+    AddRandomPaths(&run);
+    const std::vector<MachineTier>& tiers = run.options.machine.tiers;
+    PathWatch watch(tiers.size() - 1);
+    run.options.policy = core::CreatePolicy(run.policy).value();
+    run.options.observer = &watch;
+    ASSERT_TRUE(Simulate(run.layout, run.options).ok()) << seed;
+    if (tiers.back().kind != TierKind::kNvme) {
+      strayed_in_memory += watch.strayed();
+      continue;
+    }
+    from_drives += watch.came_back();
+    ASSERT_EQ(watch.strayed(), 0) << "repeat with SLUICE_TEST_SEED=" << seed;
+  }
+  if (seeds.only != 0) return;
+  EXPECT_GT(from_drives, 100);
+  EXPECT_GT(strayed_in_memory, 100);
 }
 
 }  // namespace

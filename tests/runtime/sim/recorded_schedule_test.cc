@@ -1,5 +1,9 @@
+#include "runtime/sim/recorded_schedule.h"
+
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -82,6 +86,21 @@ TEST(RecordedScheduleTest, IsReadAsItWasRecorded) {
                    .reads = {{0, {4096, 4096}}},
                    .writes = {{0, {4096, 4096}}}}};
   EXPECT_EQ(*read, expected);
+}
+
+TEST(RecordedScheduleTest, KeepsWhatTakesHowLongToBeMadeAgain) {
+  Schedule schedule = TwoOps();
+  schedule.ops[0].accesses[1].recompute_seconds = 0.25;
+  schedule.ops[0].accesses[2].mode = AccessMode::kOverwrite;
+  const absl::StatusOr<FileSchedule> read = ReadText(Write(schedule));
+  ASSERT_THAT(read, IsOk());
+  EXPECT_EQ(read->ops[0].recompute_seconds,
+            (std::vector<std::optional<double>>{0.25, std::nullopt}));
+  EXPECT_TRUE(read->ops[1].recompute_seconds.empty());
+  const Schedule again = ToSchedule(*read, 4096);
+  for (const ScheduleAccess& access : again.ops[0].accesses) {
+    EXPECT_EQ(access.recompute_seconds, access.tensor == 1 ? std::optional(0.25) : std::nullopt);
+  }
 }
 
 TEST(RecordedScheduleTest, OnlyWhatIsDiscardedWholeAndLastDies) {

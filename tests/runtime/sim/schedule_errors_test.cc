@@ -73,6 +73,8 @@ TEST(ScheduleErrorsTest, BadOpsNameFileLineAndCause) {
       {After(Op(0, ", \"tiers\": {\"x\": \"hbm\"}")), "\"tiers\" names \"x\""},
       {After(Op(0, ", \"lane\": 3")), "\"lane\" is 3; it must be a text"},
       {After(Op(0, ", \"recompute_seconds\": [1]")), "has 1 numbers and \"writes\" 0"},
+      {After(Op(0, ", \"recompute_seconds\": -1")), "op 0: \"recompute_seconds\" is -1; it must"},
+      {After(Op(0, ", \"recompute_seconds\": null")), "\"recompute_seconds\" is null; it must"},
       {After(Op(0, ", \"name\": \"n\", \"after\": [0]")),
        "op 0 (n): \"after\" names the op itself"},
       {After(Op(3, "") + Op(3, "")), "f:4: op 3 stands twice"},

@@ -22,7 +22,7 @@ constexpr std::string_view kFull =
 
 {"tensor": 4, "bytes": 50, "persistent": false, "segment": 5, "home": "store"}
 {"tensor": 5, "bytes": 9, "persistent": false, "segment": 5, "offset": 1000, "kind": "kv"}
-{"op": 10, "name": "a", "seconds": 0.5, "reads": [7], "writes": [3, [4, 10, 20]], "recompute_seconds": [0.1, 2]}
+{"op": 10, "name": "a", "seconds": 0.5, "reads": [7], "writes": [3, [4, 10, 20]], "recompute_seconds": [null, 2]}
 {"op": 12, "name": "b", "seconds": 1, "lane": "cpu", "tier": "dram", "tiers": {"7": "hbm1"}, "reads": [[7, 0, 4096], [7, 4096, 4096]], "writes": [], "after": [10]}
 {"op": 15, "seconds": 0, "reads": [3], "writes": [4, 5], "after": [], "recompute_seconds": 0.25}
 )";
@@ -45,7 +45,7 @@ FileSchedule FullSchedule() {
                    .seconds = 0.5,
                    .reads = {{0, {0, 8192}}},
                    .writes = {{1, {0, 100}}, {2, {10, 20}}},
-                   .recompute_seconds = {0.1, 2}},
+                   .recompute_seconds = {std::nullopt, 2}},
                   {.id = 12,
                    .name = "b",
                    .lane = "cpu",

@@ -81,7 +81,7 @@ TEST(SimulatorTest, WhoAsksAheadWaitsLess) {
 
 TEST(SimulatorTest, LatencyIsWaitedForOnceAPage) {
   SimOptions options = SmallOptions({1});
-  options.machine.links[0].latency_s = 0.25;
+  options.machine.links[0].paths[0].latency_s = 0.25;
   const SimReport report = Simulated(kWriteTwo, options);
   EXPECT_NEAR(report.time_s, 7, kTolerance);
   EXPECT_NEAR(report.links[0].busy_in_s, 2, kTolerance);
@@ -93,6 +93,32 @@ TEST(SimulatorTest, PagesWithAHomeInAFileAreReadAndNeverWritten) {
   EXPECT_EQ(report.links[0].in_bytes, 300u);
   EXPECT_EQ(report.links[0].out_bytes, 0u);
   EXPECT_EQ(report.tiers[1].peak_bytes, 0u);
+}
+
+/// Each op reads two pages, which lie on one drive; memory brings both at once.
+TEST(SimulatorTest, WhatDrivesHoldWaitsForThem) {
+  std::string text;
+  for (const std::string i : {"0", "1", "2", "3"}) {
+    text += "{\"tensor\": " + i + ", \"bytes\": 100, \"persistent\": true, \"home\": \"file\"}\n";
+  }
+  text += R"({"op": 0, "seconds": 1, "reads": [0, 2], "writes": []}
+{"op": 1, "seconds": 1, "reads": [1, 3], "writes": []}
+)";
+  SimOptions options = SmallOptions({2});
+  MachineLink& link = options.machine.links[0];
+  link.paths.push_back(link.paths[0]);
+  EXPECT_NEAR(Simulated(text, options).time_s, 4, kTolerance);
+  options.machine.tiers[1].kind = TierKind::kNvme;
+  const SimReport report = Simulated(text, options);
+  EXPECT_NEAR(report.time_s, 6, kTolerance);
+  EXPECT_EQ(report.links[0].in_bytes, 400u);
+  EXPECT_NEAR(report.links[0].busy_in_s, 2, kTolerance);
+  ASSERT_EQ(report.links[0].paths.size(), 2u);
+  for (const PathUse& path : report.links[0].paths) {
+    EXPECT_EQ(path.in_bytes, 200u);
+    EXPECT_EQ(path.out_bytes, 0u);
+    EXPECT_NEAR(path.busy_in_s, 2, kTolerance);
+  }
 }
 
 TEST(SimulatorTest, WhatDoesNotPersistCanHaveAHomeInAFileToo) {

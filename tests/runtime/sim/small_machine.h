@@ -22,7 +22,7 @@ inline Machine SmallMachine(const std::vector<std::uint64_t>& pages) {
   Machine machine;
   for (std::size_t i = 0; i < pages.size(); ++i) {
     machine.tiers.push_back({kKinds[i], pages[i] * kSmallPage});
-    machine.links.push_back({.in_bytes_per_s = 100, .out_bytes_per_s = 100});
+    machine.links.push_back({{{.in_bytes_per_s = 100, .out_bytes_per_s = 100}}});
   }
   machine.tiers.push_back({kKinds[pages.size()], MachineTier::kUnlimited});
   return machine;

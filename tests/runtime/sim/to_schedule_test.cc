@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -9,7 +10,7 @@ namespace sluice::sim {
 namespace {
 
 /// A weight, an input, an activation; two small tensors in one segment.
-FileSchedule TwoOps() {
+FileSchedule TwoFileOps() {
   FileSchedule file{.name = "test", .key = "train"};
   file.tensors = {{.id = 7, .name = "weight", .bytes = 100, .persistent = true},
                   {.id = 8, .name = "input", .bytes = 50},
@@ -42,7 +43,7 @@ std::vector<Row> Rows(const std::vector<ScheduleAccess>& accesses) {
 }
 
 TEST(ToScheduleTest, OpsKeepOrderLaneSecondsAndTiers) {
-  const Schedule schedule = ToSchedule(TwoOps(), 4096);
+  const Schedule schedule = ToSchedule(TwoFileOps(), 4096);
   EXPECT_EQ(schedule.key, "train");
   EXPECT_EQ(schedule.page_bytes, 4096u);
   ASSERT_EQ(schedule.ops.size(), 2u);
@@ -58,7 +59,7 @@ TEST(ToScheduleTest, OpsKeepOrderLaneSecondsAndTiers) {
 }
 
 TEST(ToScheduleTest, WhatIsReadAndWrittenIsOneAccess) {
-  EXPECT_EQ(Rows(ToSchedule(TwoOps(), 4096).ops[1].accesses),
+  EXPECT_EQ(Rows(ToSchedule(TwoFileOps(), 4096).ops[1].accesses),
             (std::vector<Row>{{0, 16, 8, AccessMode::kReadWrite, kDram0},
                               {1, 0, 50, AccessMode::kRead, kDram0},
                               {2, 0, 60, AccessMode::kRead, kDram0},
@@ -66,8 +67,21 @@ TEST(ToScheduleTest, WhatIsReadAndWrittenIsOneAccess) {
                               {4, 0, 8, AccessMode::kOverwrite, kDram0}}));
 }
 
+TEST(ToScheduleTest, WhatIsMergedTakesTheSumToBeMadeAgain) {
+  FileSchedule file = TwoFileOps();
+  file.ops[0].reads.clear();
+  file.ops[0].writes = {{2, {30, 30}}, {0, {0, 8}}, {2, {0, 30}}, {1, {0, 9}}, {1, {9, 9}}};
+  file.ops[0].recompute_seconds = {0.5, 2, 0.25, 1, std::nullopt};
+  const Schedule schedule = ToSchedule(file, 4096);
+  std::vector<std::optional<double>> seconds;
+  for (const ScheduleAccess& access : schedule.ops[0].accesses) {
+    seconds.push_back(access.recompute_seconds);
+  }
+  EXPECT_EQ(seconds, (std::vector<std::optional<double>>{2, std::nullopt, 0.75}));
+}
+
 TEST(ToScheduleTest, WhatDoesNotPersistIsDiscardedAfterItsLastOp) {
-  const Schedule schedule = ToSchedule(TwoOps(), 4096);
+  const Schedule schedule = ToSchedule(TwoFileOps(), 4096);
   EXPECT_TRUE(schedule.ops[0].discards.empty());
   std::vector<std::uint32_t> discarded;
   for (const ScheduleAccess& discard : schedule.ops[1].discards) {
@@ -78,7 +92,7 @@ TEST(ToScheduleTest, WhatDoesNotPersistIsDiscardedAfterItsLastOp) {
 }
 
 TEST(ToScheduleTest, TensorsOfOneSegmentShareIt) {
-  const std::vector<ScheduleTensor> tensors = ToSchedule(TwoOps(), 4096).tensors;
+  const std::vector<ScheduleTensor> tensors = ToSchedule(TwoFileOps(), 4096).tensors;
   ASSERT_EQ(tensors.size(), 5u);
   EXPECT_EQ(tensors[2].name, "activation");
   EXPECT_EQ(tensors[2].kind, TensorKind::kActivation);

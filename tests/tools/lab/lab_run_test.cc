@@ -71,6 +71,80 @@ TEST(LabRunTest, ObjectiveTrafficNeverMovesMore) {
   }
 }
 
+/// Both pages are written in turn; each lies on a drive of its own, but neither waits for the
+/// other.
+TEST(LabRunTest, SeveralPathsAreToldOneByOne) {
+  const TemporaryDirectory directory;
+  const std::string file = directory.Write("s", kWriteTwo);
+  Words words = {"--tiers=hbm=4KiB",
+                 "--link=hbm-nvme=4096B/s,1s",
+                 "--link=hbm-nvme=2048B/s",
+                 "--page=4KiB",
+                 "--policy=lru",
+                 "--prefetch-ops=0"};
+  const Words text = LabRun(file, words);
+  words.push_back("--json");
+  // A page takes 2 s over either path: it goes over the first, and comes back over it.
+  const Json line = JsonOf(LabRun(file, words))[0];
+  EXPECT_NEAR(line["time_s"], 10, 1e-9);
+  EXPECT_EQ(line["nvme_written_bytes"], 8192);
+  const Json& link = line["links"]["hbm-nvme"];
+  EXPECT_EQ(link["out_bytes"], 8192);
+  EXPECT_NEAR(link["busy_out"], 0.2 * 2 / 3, 1e-9) << "two seconds of two thirds of the link";
+  ASSERT_EQ(link["paths"].size(), 2u);
+  EXPECT_EQ(link["paths"][0]["in_bytes"], 8192);
+  EXPECT_NEAR(link["paths"][0]["busy_in"], 0.2, 1e-9);
+  EXPECT_EQ(link["paths"][1], Json::parse(R"({"in_bytes": 0, "out_bytes": 0,
+                                              "busy_in": 0.0, "busy_out": 0.0})"));
+  Command command(text);
+  ASSERT_EQ(command.Wait(), 0) << command.errors();
+  EXPECT_THAT(command.output(),
+              AllOf(HasSubstr("  hbm-nvme       in 6 KiB/s, out 6 KiB/s, latency 1e+06 us\n"
+                              "    path 1       in 4 KiB/s, out 4 KiB/s, latency 1e+06 us\n"
+                              "    path 2       in 2 KiB/s, out 2 KiB/s, latency 0 us\n"),
+                    HasSubstr("  hbm-nvme       in 8 KiB, busy 13 %; out 8 KiB, busy 13 %\n"
+                              "    path 1       in 8 KiB, busy 20 %; out 8 KiB, busy 20 %\n"
+                              "    path 2       in 0 B, busy 0 %; out 0 B, busy 0 %\n")));
+}
+
+TEST(LabRunTest, PathsThatAreAsFastTogetherTakeHardlyLonger) {
+  const auto run = [](const Words& links) {
+    Words words = {"--tiers=hbm=8GiB,dram=24GiB",
+                   "--link=hbm-dram=15.754GiB/s,50us",
+                   "--page=16MiB",
+                   "--policy=planned",
+                   "--json"};
+    words.insert(words.end(), links.begin(), links.end());
+    return JsonOf(LabRun(kOffload, words))[0];
+  };
+  const Json one = run({"--link=dram-nvme=3.2GiB/s,50us"});
+  const Json even = run({"--link=dram-nvme=1.6GiB/s,50us", "--link=dram-nvme=1.6GiB/s,50us"});
+  const Json uneven = run({"--link=dram-nvme=2.4GiB/s,50us", "--link=dram-nvme=0.8GiB/s,50us"});
+  EXPECT_FALSE(one["links"]["dram-nvme"].contains("paths"));
+  for (const Json& several : {even, uneven}) {
+    EXPECT_NEAR(several["time_s"], one["time_s"], 0.05 * one["time_s"].get<double>());
+    EXPECT_NEAR(several["bound_s"], one["bound_s"], 1e-6);
+    EXPECT_NEAR(several["savings"]["dram-nvme"], one["savings"]["dram-nvme"], 1e-6);
+    EXPECT_EQ(several["links"]["dram-nvme"]["paths"].size(), 2u);
+  }
+  const Json& paths = uneven["links"]["dram-nvme"]["paths"];
+  for (const std::string bytes : {"in_bytes", "out_bytes"}) {
+    EXPECT_NEAR(paths[0][bytes].get<double>() / paths[1][bytes].get<double>(), 3, 0.3) << bytes;
+  }
+}
+
+TEST(LabRunTest, WhereTheLinkIsWhatBindsNoByteTooManyCrossesIt) {
+  for (const char* tiers : {"--tiers=hbm=10GiB", "--tiers=hbm=6GiB"}) {
+    const Json run = JsonOf(
+        LabRun(kTraining, {tiers, "--link=hbm-dram=6.4GiB/s", "--policy=planned", "--json"}))[0];
+    const Json& least = run["bounds"]["hbm-dram"];
+    const Json& moved = run["links"]["hbm-dram"];
+    EXPECT_LT(run["time_over_bound"], 1.02) << tiers;
+    EXPECT_LT(moved["in_bytes"].get<double>() / least["in_bytes"].get<double>(), 1.05) << tiers;
+    EXPECT_LT(moved["out_bytes"].get<double>() / least["out_bytes"].get<double>(), 1.05) << tiers;
+  }
+}
+
 TEST(LabRunTest, OnlyWhoPlansHasAnObjective) {
   const TemporaryDirectory directory;
   const std::string schedule = directory.Write("s", kWriteTwo);

@@ -74,6 +74,22 @@ TEST(LabTraceTest, TheTimelineOfASmallRun) {
   EXPECT_THAT(ReadWhole(trace), HasSubstr("\"name\":\"b\""));  // a page is called by its tensor
 }
 
+TEST(LabTraceTest, EachPathHasTracksOfItsOwn) {
+  const TemporaryDirectory directory;
+  const std::string trace = directory / "t.json";
+  JsonOf(LabRun(directory.Write("s", kWriteTwo),
+                SmallMachine({"--link=hbm-dram=1024B/s",
+                              "--policy=lru",
+                              "--prefetch-ops=0",
+                              "--json",
+                              "--trace",
+                              trace})));
+  const Timeline timeline = ReadTimeline(trace);
+  EXPECT_EQ(timeline.tracks.at("hbm-dram path 1 in").size(), 4u);
+  EXPECT_EQ(timeline.tracks.at("hbm-dram path 1 out").size(), 5u);
+  EXPECT_FALSE(timeline.tracks.contains("hbm-dram in"));
+}
+
 TEST(LabTraceTest, TheTimelineAgreesWithTheReport) {
   const TemporaryDirectory directory;
   const std::string trace = directory / "t.json";

@@ -22,9 +22,9 @@ sim::Machine Parsed(const std::string& tiers, const std::vector<std::string>& li
   return machine.ok() ? *machine : sim::Machine{};
 }
 
-sim::MachineLink Link(const std::string& text) {
+sim::MachinePath Link(const std::string& text) {
   const sim::Machine machine = Parsed(kTiers, {"hbm-dram=" + text});
-  return machine.links.empty() ? sim::MachineLink{} : machine.links[0];
+  return machine.links.empty() ? sim::MachinePath{} : machine.links[0].paths.at(0);
 }
 
 auto Refused(const std::string& message) {
@@ -48,8 +48,8 @@ TEST(MachineFlagsTest, TiersAreInTheOrderOfTheirSpeed) {
   EXPECT_EQ(machine.tiers[2].kind, TierKind::kNvme);
   EXPECT_EQ(machine.tiers[2].bytes, std::uint64_t{4} << 30);
   ASSERT_EQ(machine.links.size(), 2u);
-  EXPECT_EQ(machine.links[0].in_bytes_per_s, kGiB);
-  EXPECT_EQ(machine.links[1].in_bytes_per_s, 2 * kGiB);
+  EXPECT_EQ(machine.links[0].paths[0].in_bytes_per_s, kGiB);
+  EXPECT_EQ(machine.links[1].paths[0].in_bytes_per_s, 2 * kGiB);
   EXPECT_EQ(LinkName(machine, 1), "dram-nvme");
 }
 
@@ -61,7 +61,7 @@ TEST(MachineFlagsTest, ALinkDownFromTheLastTierAddsOne) {
 }
 
 TEST(MachineFlagsTest, RatesOfALink) {
-  sim::MachineLink link = Link("1.5GiB/s");
+  sim::MachinePath link = Link("1.5GiB/s");
   EXPECT_EQ(link.in_bytes_per_s, 1.5 * kGiB);
   EXPECT_EQ(link.out_bytes_per_s, 1.5 * kGiB);
   EXPECT_EQ(link.both_bytes_per_s, 0);
@@ -83,7 +83,41 @@ TEST(MachineFlagsTest, LatencyOfALink) {
   EXPECT_DOUBLE_EQ(Link("1GiB/s,1000s").latency_s, 1000);
   const auto serial = ParseMachine(kTiers, {"hbm-dram=1GiB/s,50us"}, true);
   ASSERT_THAT(serial, IsOk());
-  EXPECT_TRUE(serial->links[0].serial);
+  EXPECT_TRUE(serial->links[0].paths[0].serial);
+}
+
+TEST(MachineFlagsTest, ALinkThatIsNamedAgainHasAnotherPath) {
+  const sim::Machine machine = Parsed(kTiers,
+                                      {"dram-nvme=3GiB/s,50us",
+                                       "hbm-dram=9GiB/s",
+                                       "dram0-nvme0=1GiB/s/2GiB/s/2.5GiB/s,80us",
+                                       "dram-nvme=4GiB/s,half"});
+  ASSERT_EQ(machine.links.size(), 2u);
+  EXPECT_EQ(machine.links[0].paths.size(), 1u);
+  const std::vector<sim::MachinePath>& paths = machine.links[1].paths;
+  ASSERT_EQ(paths.size(), 3u);
+  EXPECT_EQ(paths[0].in_bytes_per_s, 3 * kGiB);
+  EXPECT_EQ(paths[0].both_bytes_per_s, 0);
+  EXPECT_DOUBLE_EQ(paths[0].latency_s, 50e-6);
+  EXPECT_EQ(paths[1].out_bytes_per_s, 2 * kGiB);
+  EXPECT_EQ(paths[1].both_bytes_per_s, 2.5 * kGiB);
+  EXPECT_DOUBLE_EQ(paths[1].latency_s, 80e-6);
+  EXPECT_EQ(paths[2].both_bytes_per_s, 4 * kGiB);
+  EXPECT_EQ(paths[2].latency_s, 0);
+  const auto serial = ParseMachine(kTiers, {"hbm-dram=1GiB/s", "hbm-dram=2GiB/s"}, true);
+  ASSERT_THAT(serial, IsOk());
+  for (const sim::MachinePath& path : serial->links[0].paths) EXPECT_TRUE(path.serial);
+}
+
+TEST(MachineFlagsTest, WrongPathsSayWhatIsRight) {
+  const std::string up = "hbm-dram=1GiB/s";
+  EXPECT_THAT(Links({up, "dram-hbm=1GiB/s"}), Refused("\"dram-hbm\": name the faster tier first"));
+  EXPECT_THAT(Links({up, "hbm-dram=0GiB/s"}), Refused("--link: hbm-dram: \"0GiB/s\" is no rate"));
+  EXPECT_THAT(Links({up, "hbm-dram=1GiB/s,50"}), Refused("\"50\" is no latency"));
+  std::vector<std::string> many(sim::MachineLink::kPathsMax, up);
+  EXPECT_THAT(Links(many), IsOk());
+  many.push_back(up);
+  EXPECT_THAT(Links(many), Refused("--link: hbm-dram has more than 16 paths; give some as one"));
 }
 
 TEST(MachineFlagsTest, WrongTiersSayWhatIsRight) {
@@ -127,7 +161,6 @@ TEST(MachineFlagsTest, LinksJoinNeighbours) {
   EXPECT_THAT(Links({}),
               Refused("--link hbm-dram=IN is missing: say how fast hbm-dram is, as "
                       "hbm-dram=15.754GiB/s,50us"));
-  EXPECT_THAT(Links({up, up}), Refused("--link: hbm-dram is given twice; leave one out"));
   EXPECT_THAT(Links({"dram-hbm=1GiB/s"}), Refused("\"dram-hbm\": name the faster tier first"));
   EXPECT_THAT(Links({"hbm-hbm=1GiB/s"}), Refused("name the faster tier first"));
   EXPECT_THAT(Links({"hbm=1GiB/s"}), Refused("\"hbm\" names no link; give two tiers, as hbm-dram"));
