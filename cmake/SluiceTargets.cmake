@@ -52,15 +52,20 @@ function(sluice_executable name)
   target_link_libraries(${name} PRIVATE ${ARG_LINKS} sluice_warnings)
 endfunction()
 
-# sluice_test(NAME [SEPARATE] SOURCES a_test.cc ... LINKS targets... [LABELS unit sim slow root])
+# sluice_test(NAME [SEPARATE] [COMPUTES] SOURCES a_test.cc ... LINKS targets... [LABELS unit sim slow root])
 # One gtest binary, run as one ctest. Slow ones run without sanitizers only.
 function(sluice_test name)
-  cmake_parse_arguments(ARG "SEPARATE" "TIMEOUT" "SOURCES;LINKS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "SEPARATE;COMPUTES" "TIMEOUT" "SOURCES;LINKS;LABELS" ${ARGN})
   if(SLUICE_SANITIZE AND "slow" IN_LIST ARG_LABELS)
     return()
   endif()
   sluice_executable(${name} SOURCES ${ARG_SOURCES}
                     LINKS ${ARG_LINKS} GTest::gtest GTest::gmock GTest::gtest_main)
+  # A sanitizer watches the libraries; optimising what calls them would take most of the build, but
+  # where the test itself computes (COMPUTES).
+  if(SLUICE_SANITIZE AND NOT ARG_COMPUTES)
+    target_compile_options(${name} PRIVATE -O0)
+  endif()
   # The sources of a test are compiled together, but while one works on them.
   if(ARG_SEPARATE)
     sluice_compile_separately(${name})

@@ -2,7 +2,7 @@
 # Builds and tests everything.
 #
 #   scripts/test.sh          set-up, release build, tests, format, tidy, the installed package
-#   scripts/test.sh --long   what is slow: clang-tidy, sanitizer and fuzz builds with their tests, slow tests
+#   scripts/test.sh --long   what is slow: clang-tidy, slow tests, sanitizer builds with their tests and fuzz targets
 #
 # Writes to build/ and to one temporary directory that is removed at the end. Every stage prints its
 # time, a failed one its output; skipped tests are listed with their reasons. Exit 0 when all passed, 1
@@ -127,8 +127,6 @@ long_stages() {
       tests "tests under $preset" run_tests "$preset" --no-tests=error -LE 'slow|meta'
     fi
   done
-  stage "build fuzz" build fuzz fuzzers || return 0
-  tests "fuzz targets" run_tests fuzz --no-tests=error -L fuzz
 }
 
 "${mode}_stages"

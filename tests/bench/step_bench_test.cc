@@ -43,8 +43,8 @@ class StepBenchTest : public ::testing::Test {
     return RunStepBench(options_, [this](const Row& row) { rows_.push_back(row); });
   }
 
-  const tools::TemporaryDirectory disk_;
-  const tools::TemporaryDirectory programs_;
+  const tools::TemporaryDirectory disk_{};
+  const tools::TemporaryDirectory programs_{};
   StepBenchOptions options_;
   std::vector<Row> rows_;
 };

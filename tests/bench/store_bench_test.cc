@@ -47,8 +47,8 @@ class StoreBenchTest : public ::testing::Test {
     return names;
   }
 
-  const tools::TemporaryDirectory disk_;
-  const tools::TemporaryDirectory programs_;
+  const tools::TemporaryDirectory disk_{};
+  const tools::TemporaryDirectory programs_{};
   StoreBenchOptions options_;
   std::vector<Row> rows_;
 };

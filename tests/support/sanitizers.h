@@ -1,11 +1,13 @@
 #pragma once
 
+#include "absl/base/config.h"
+
 namespace sluice::testing {
 
 /// How many times slower than others this build runs, about.
-#if defined(__SANITIZE_THREAD__)
+#if defined(ABSL_HAVE_THREAD_SANITIZER)
 inline constexpr int kSlowdown = 30;
-#elif defined(__SANITIZE_ADDRESS__)
+#elif defined(ABSL_HAVE_ADDRESS_SANITIZER)
 inline constexpr int kSlowdown = 4;
 #else
 inline constexpr int kSlowdown = 1;
@@ -14,7 +16,7 @@ inline constexpr int kSlowdown = 1;
 }  // namespace sluice::testing
 
 /// Ends the test, and says why, in a build whose sanitizer's own memory would be measured.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
 #define SLUICE_SKIP_UNDER_SANITIZERS() GTEST_SKIP() << "a sanitizer's own memory would count"
 #else
 #define SLUICE_SKIP_UNDER_SANITIZERS() static_cast<void>(0)
@@ -22,7 +24,7 @@ inline constexpr int kSlowdown = 1;
 
 /// Ends the test, and says why, where a child of a process with threads may hang in malloc: this
 /// AddressSanitizer does not take its locks before a fork.
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(ABSL_HAVE_ADDRESS_SANITIZER)
 #define SLUICE_SKIP_FORK_UNDER_ASAN() \
   GTEST_SKIP() << "AddressSanitizer's own locks do not survive a fork beside other threads"
 #else
@@ -30,7 +32,7 @@ inline constexpr int kSlowdown = 1;
 #endif
 
 /// The same for a child that does more than call and _exit: starts threads, exits, is to crash.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
 #define SLUICE_SKIP_FORK_UNDER_SANITIZERS() \
   GTEST_SKIP() << "a sanitizer's own threads and handlers do not survive this fork"
 #else

@@ -370,7 +370,8 @@ TEST_F(FaultsTest, AWantedCopyDownThatIsRefusedFailsItsTicket) {
 class CounterLoopTest : public ::testing::TestWithParam<std::tuple<FailureKind, bool>> {};
 
 TEST_P(CounterLoopTest, EveryTaskMayFail) {
-  const auto [kind, persistent] = GetParam();
+  const FailureKind kind = std::get<0>(GetParam());
+  const bool persistent = std::get<1>(GetParam());
   Scenario scenario = RandomScenario(3);
   scenario.driver.frames = {3, 8, 40};
   scenario.driver.transit_frames = 1;

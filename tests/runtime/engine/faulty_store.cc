@@ -122,11 +122,10 @@ std::vector<io::PageIdentity> StoreFaults::hastened() const {
 bool StoreFaults::WaitForHastened(const io::PageIdentity& identity) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   base::MutexLock lock(mutex_);
-  const auto there = [&] {
-    return std::find(hastened_.begin(), hastened_.end(), identity) != hastened_.end();
-  };
-  while (!there()) {
-    if (!changed_.WaitUntil(mutex_, deadline)) return there();
+  bool in_time = true;
+  while (std::find(hastened_.begin(), hastened_.end(), identity) == hastened_.end()) {
+    if (!in_time) return false;
+    in_time = changed_.WaitUntil(mutex_, deadline);
   }
   return true;
 }

@@ -40,8 +40,6 @@ class TensorRun {
   /// Not of 8-bit states.
   void SetState(int k, std::size_t i, float value);
 
-  /// Everything that an update writes, byte by byte; NaNs made equal where they are fp32.
-  friend bool operator==(const TensorRun& a, const TensorRun& b) = default;
   /// The first element that differs and how; empty when none does.
   std::string Difference(const TensorRun& other) const;
   /// What an update writes of one element, in hexadecimal: parameter, states, copy.

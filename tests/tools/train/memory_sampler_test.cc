@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <vector>
+#include <memory>
 
 #include "gtest/gtest.h"
 #include "tests/support/sanitizers.h"
@@ -79,13 +79,14 @@ TEST(MemorySamplerTest, ThreadSeesAPeakBetweenSamples) {
   MemorySampler& sampler = **created;
   const std::uint64_t before = sampler.peak_bytes();
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  std::vector<char> memory(kSize, 1);
+  // Not of the heap, which may be there already.
+  auto mapping = std::make_unique<MemfdMapping>("sluice-test");
+  mapping->Touch();
   while (sampler.peak_bytes() < before + kSize - kSlack) {
     ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "the thread takes no samples";
   }
   const std::uint64_t peak = sampler.peak_bytes();
-  memory = {};
-  memory.shrink_to_fit();
+  mapping.reset();
   EXPECT_GE(sampler.Sample(), peak);
 }
 

@@ -348,8 +348,7 @@ class NaiveGdsf : public NaiveCache {
 /// Belady 1966. Of pages that are never used again the least recently used goes.
 class NaiveMin : public NaiveCache {
  public:
-  NaiveMin(std::size_t frames, const Trace& trace)
-      : frames_(frames), trace_(trace), next_(trace.size()) {
+  NaiveMin(std::size_t frames, const Trace& trace) : frames_(frames), next_(trace.size()) {
     for (std::size_t i = 0; i < trace.size(); ++i) {
       next_[i] = i + 1;
       while (next_[i] < trace.size() && trace[next_[i]].page != trace[i].page) ++next_[i];
@@ -381,7 +380,6 @@ class NaiveMin : public NaiveCache {
     std::size_t next_use;
   };
   std::size_t frames_;
-  const Trace& trace_;
   std::vector<std::size_t> next_;
   std::vector<Entry> stack_;
   std::size_t now_ = 0;
