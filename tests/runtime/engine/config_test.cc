@@ -66,6 +66,14 @@ TEST(ConfigTest, MalformedTomlNamesLineAndColumn) {
   EXPECT_THAT(Message(config.status()), HasSubstr("bad.toml:2:5: "));
 }
 
+TEST(ConfigTest, WhatIsNoKeyIsAnErrorAndEndsNoProcess) {
+  for (const std::string_view text : {"[:", "[[:", "a.: = 1", "a.", "[a.:", "{", "a = {:", "["}) {
+    const absl::StatusOr<Config> config = Config::Parse(text, "bad.toml");
+    EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_THAT(Message(config.status()), HasSubstr("bad.toml:1:")) << text;
+  }
+}
+
 TEST(ConfigTest, MissingFileIsNotFoundAndDirectoryIsAnError) {
   EXPECT_EQ(Config::Load("/nonexistent/x.toml").status().code(), absl::StatusCode::kNotFound);
   for (const char* path : {"/", "/dev/zero"}) {
