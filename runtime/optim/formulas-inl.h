@@ -11,6 +11,7 @@
 #include "hwy/highway.h"
 #include "runtime/optim/block_codes-inl.h"
 #include "runtime/optim/kernel.h"
+#include "runtime/optim/number_types-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::optim::HWY_NAMESPACE {
@@ -18,17 +19,20 @@ namespace sluice::optim::HWY_NAMESPACE {
 /// KernelScalars in every lane.
 template <class D>
 struct Coefficients {
+  /// A NaN has no bits that rounding could carry out of it.
+  static hn::Vec<D> InEveryLane(float value) { return WithPlainNan(D(), hn::Set(D(), value)); }
+
   explicit Coefficients(const KernelScalars& s)
-      : rate(hn::Set(D(), s.learning_rate)),
-        beta1(hn::Set(D(), s.beta1)),
-        rest1(hn::Set(D(), 1.0f - s.beta1)),
-        beta2(hn::Set(D(), s.beta2)),
-        rest2(hn::Set(D(), 1.0f - s.beta2)),
-        eps(hn::Set(D(), s.eps)),
-        decay(hn::Set(D(), s.weight_decay)),
-        grad_scale(hn::Set(D(), s.grad_scale)),
-        moment1_scale(hn::Set(D(), s.moment1_scale)),
-        moment2_scale(hn::Set(D(), s.moment2_scale)) {}
+      : rate(InEveryLane(s.learning_rate)),
+        beta1(InEveryLane(s.beta1)),
+        rest1(InEveryLane(1.0f - s.beta1)),
+        beta2(InEveryLane(s.beta2)),
+        rest2(InEveryLane(1.0f - s.beta2)),
+        eps(InEveryLane(s.eps)),
+        decay(InEveryLane(s.weight_decay)),
+        grad_scale(InEveryLane(s.grad_scale)),
+        moment1_scale(InEveryLane(s.moment1_scale)),
+        moment2_scale(InEveryLane(s.moment2_scale)) {}
 
   hn::Vec<D> rate, beta1, rest1, beta2, rest2, eps, decay, grad_scale, moment1_scale, moment2_scale;
 };

@@ -84,6 +84,19 @@ HWY_INLINE Bits<D> RoundStochastically(D /*d*/, hn::Vec<D> value, Bits<D> random
   return hn::Add(hn::BitCast(du, value), hn::IfThenElseZero(is_number, random));
 }
 
+/// The same without a look at NaNs. REQUIRES: none has bits in the lower half.
+template <class D>
+HWY_INLINE Bits<D> RoundNarrow(D /*d*/, hn::Vec<D> value, Bits<D> random) {
+  return hn::Add(hn::BitCast(hn::RebindToUnsigned<D>(), value), random);
+}
+
+/// `value`, but for a NaN one that has no bits in the lower half.
+template <class D>
+HWY_INLINE hn::Vec<D> WithPlainNan(D d, hn::Vec<D> value) {
+  const auto plain = hn::BitCast(d, hn::Set(hn::RebindToUnsigned<D>(), kInfinity | kQuiet));
+  return hn::IfThenElse(hn::Eq(value, value), value, plain);
+}
+
 /// `value` in the upper half of a lane, rounded to bf16, to nearest and ties to even. A NaN stays
 /// one: REQUIRES that it is quiet.
 template <class D>

@@ -1,20 +1,34 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "runtime/optim/kernel.h"
 
 namespace sluice::optim {
 
-/// The keys of the random words of 2^32 elements.
+/// The keys of the random words of 2^32 elements: of the first word of each and of those after it.
 struct WordKeys {
   struct Pair {
     std::uint32_t first = 0;
     std::uint32_t second = 0;
   };
   Pair word;
-  std::uint32_t next = 0;
+  Pair next;
 };
+
+/// Elements whose random bits are drawn together, counted from the tensor's first: word j of a
+/// group has those of its element j in the lower half, and of j + 16 in the upper half.
+inline constexpr std::size_t kWordGroup = 32;
+
+/// Which word is for the element, of those of its 2^32.
+constexpr std::uint32_t WordOf(std::uint64_t element) {
+  const auto low = static_cast<std::uint32_t>(element & 0xffffffff);
+  return low / kWordGroup * (kWordGroup / 2) + low % (kWordGroup / 2);
+}
+
+/// Whether its bits are the upper half of the word.
+constexpr bool IsUpperHalf(std::uint64_t element) { return element / (kWordGroup / 2) % 2 == 1; }
 
 namespace internal {
 
@@ -39,7 +53,7 @@ constexpr WordKeys MakeWordKeys(const RoundingKey& key, std::uint64_t high) {
     hash = internal::Mix((hash ^ word) + internal::kGolden);
   }
   return {internal::Halves(internal::Mix(hash + internal::kGolden)),
-          internal::Halves(internal::Mix(hash + 2 * internal::kGolden)).first};
+          internal::Halves(internal::Mix(hash + 2 * internal::kGolden))};
 }
 
 }  // namespace sluice::optim

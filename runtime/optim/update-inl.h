@@ -22,16 +22,16 @@
 HWY_BEFORE_NAMESPACE();
 namespace sluice::optim::HWY_NAMESPACE {
 
-/// The random word of each element, for its states.
+/// The words of the given numbers.
 template <class DU, class V>
-HWY_INLINE V RandomWord(DU du, V element, WordKeys::Pair key) {
-  auto x = hn::Mul(hn::Xor(element, hn::Set(du, key.first)), hn::Set(du, 0x21f0aaadu));
+HWY_INLINE V RandomWord(DU du, V number, WordKeys::Pair key) {
+  auto x = hn::Mul(hn::Xor(number, hn::Set(du, key.first)), hn::Set(du, 0x21f0aaadu));
   x = hn::Add(hn::Xor(x, hn::ShiftRight<15>(x)), hn::Set(du, key.second));
   x = hn::Mul(x, hn::Set(du, 0x735a2d97u));
   return hn::Xor(x, hn::ShiftRight<15>(x));
 }
 
-/// The word that follows it, for the parameter.
+/// The words that follow them, for what is rounded next.
 template <class DU, class V>
 HWY_INLINE V NextWord(DU du, V word, std::uint32_t key) {
   const auto x = hn::Mul(hn::Xor(word, hn::Set(du, key)), hn::Set(du, 0x2c1b3c6du));
@@ -43,13 +43,15 @@ struct BlockBuffers {
   alignas(64) float values[2][kStateBlock];
 };
 
-/// Updates kVectors * Lanes(d) elements at a time: two vectors of 16-bit numbers make a whole one.
-/// REQUIRES: no run crosses a multiple of 2^32 elements.
+/// Updates kVectors * Lanes(d) elements at a time: all of a group of random words, or one element.
+/// REQUIRES: no run crosses a multiple of 2^32 elements; whole groups begin where groups do.
 template <class Formula, StateType kState, ParameterType kParameter, class D, std::size_t kVectors>
 class Updater {
  public:
   using V = hn::Vec<D>;
-  static constexpr std::size_t kElements = kVectors * hn::MaxLanes(D());
+  static constexpr std::size_t kLanes = hn::MaxLanes(D());
+  static constexpr std::size_t kElements = kVectors * kLanes;
+  static_assert(kElements == 1 || kElements == kWordGroup);
 
   HWY_INLINE Updater(const KernelSpec& spec, const KernelArgs& args, BlockBuffers& buffers)
       : gradient_type_(spec.gradient),
@@ -60,17 +62,10 @@ class Updater {
         keys_(MakeWordKeys(args.key, args.element >> 32)) {}
 
   HWY_INLINE void UpdateAt(std::size_t i) {
-    V p[kVectors], s[kVectors], t[kVectors];
-    HWY_UNROLL(2)
-    for (std::size_t k = 0; k < kVectors; ++k) {
-      const std::size_t at = i + k * hn::MaxLanes(D());
-      const V g = LoadScaledGradient(at);
-      p[k] = LoadParameter(at);
-      s[k] = LoadState<0>(at);
-      t[k] = Formula::kStates > 1 ? LoadState<1>(at) : hn::Zero(D());
-      Formula::Apply(coefficients_, g, p[k], s[k], t[k]);
-    }
-    Store(p, s, t, i);
+    Words words;
+    if constexpr (kRoundings > 0) DrawWords(args_.element + i, words);
+    HWY_UNROLL(8)
+    for (std::size_t v = 0; v < kVectors; v += kTogether) UpdateTogether(i, v, words);
   }
 
   /// Whether every gradient so far was.
@@ -81,18 +76,70 @@ class Updater {
   }
 
  private:
-  static constexpr bool kRounds = kState == StateType::kBf16 || kParameter == ParameterType::kBf16;
+  /// Two vectors of 16-bit numbers make a whole one.
+  static constexpr std::size_t kTogether = std::min<std::size_t>(kVectors, 2);
+  static constexpr std::size_t kWordVectors = std::max<std::size_t>(kVectors / 2, 1);
+  static constexpr bool kRoundsStates = kState == StateType::kBf16;
+  static constexpr bool kRoundsParameters = kParameter == ParameterType::kBf16;
+  /// Numbers of an element that are rounded: states first. Each has words of its own.
+  static constexpr int kRoundings =
+      (kRoundsStates ? Formula::kStates : 0) + (kRoundsParameters ? 1 : 0);
+  /// Where all that is kept is bf16, no NaN has more bits than that once gradients do not.
+  static constexpr bool kNarrow = kRoundsStates && kRoundsParameters;
+
+  using VectorArray = V[kTogether];
+  struct Words {
+    Bits<D> of[3][kWordVectors];
+  };
+
+  HWY_INLINE void DrawWords(std::uint64_t element, Words& words) const {
+    const hn::RebindToUnsigned<D> du;
+    const std::uint32_t first = WordOf(element);
+    for (std::size_t w = 0; w < kWordVectors; ++w) {
+      const auto number = hn::Iota(du, first + static_cast<std::uint32_t>(w * kLanes));
+      words.of[0][w] = RandomWord(du, number, keys_.word);
+      if (kRoundings > 1) words.of[1][w] = NextWord(du, words.of[0][w], keys_.next.first);
+      if (kRoundings > 2) words.of[2][w] = NextWord(du, words.of[1][w], keys_.next.second);
+    }
+  }
+
+  /// The bits for vector `v` from element i on.
+  HWY_INLINE Bits<D> RandomBits(const Bits<D> (&words)[kWordVectors],
+                                std::size_t i,
+                                std::size_t v) const {
+    const hn::RebindToUnsigned<D> du;
+    const bool upper = kVectors == 1 ? IsUpperHalf(args_.element + i) : v >= kWordVectors;
+    const Bits<D> word = words[v % kWordVectors];
+    return upper ? hn::ShiftRight<16>(word) : hn::And(word, hn::Set(du, 0xffffu));
+  }
+
+  HWY_INLINE void UpdateTogether(std::size_t i, std::size_t v, const Words& words) {
+    VectorArray p, s, t;
+    HWY_UNROLL(2)
+    for (std::size_t k = 0; k < kTogether; ++k) {
+      const std::size_t at = i + (v + k) * kLanes;
+      const V g = LoadScaledGradient(at);
+      p[k] = LoadParameter(at);
+      s[k] = LoadState<0>(at);
+      t[k] = Formula::kStates > 1 ? LoadState<1>(at) : hn::Zero(D());
+      Formula::Apply(coefficients_, g, p[k], s[k], t[k]);
+    }
+    StoreState<0>(s, words, i, v);
+    if constexpr (Formula::kStates > 1) StoreState<1>(t, words, i, v);
+    StoreParameters(p, words, i, v);
+  }
 
   HWY_INLINE V LoadScaledGradient(std::size_t i) {
     const D d;
     const V raw = LoadGradient(d, gradient_type_, args_.gradients, i);
-    const V g = hn::Mul(raw, coefficients_.grad_scale);
+    V g = hn::Mul(raw, coefficients_.grad_scale);
+    if (kNarrow && gradient_type_ != GradientType::kBf16) g = WithPlainNan(d, g);
     largest_ = hn::Max(largest_, hn::BitCast(hn::RebindToSigned<D>(), hn::Abs(g)));
     return g;
   }
 
   HWY_INLINE V LoadParameter(std::size_t i) const {
-    if constexpr (kParameter == ParameterType::kBf16) return LoadBf16(D(), args_.parameters, i);
+    if constexpr (kRoundsParameters) return LoadBf16(D(), args_.parameters, i);
     return hn::LoadU(D(), static_cast<const float*>(args_.parameters) + i);
   }
 
@@ -107,69 +154,51 @@ class Updater {
     return hn::LoadU(D(), static_cast<const float*>(run.values) + i);
   }
 
-  HWY_INLINE void Store(const V (&p)[kVectors],
-                        const V (&s)[kVectors],
-                        const V (&t)[kVectors],
-                        std::size_t i) const {
-    const hn::RebindToUnsigned<D> du;
-    Bits<D> word[kVectors];
-    HWY_UNROLL(2)
-    for (std::size_t k = 0; k < kVectors; ++k) {
-      const std::size_t at = i + k * hn::MaxLanes(D());
-      const auto first = static_cast<std::uint32_t>((args_.element + at) & 0xffffffff);
-      word[k] = kRounds ? RandomWord(du, hn::Iota(du, first), keys_.word) : hn::Zero(du);
-    }
-    StoreStates(s, t, word, i);
-    StoreParameters(p, word, i);
-  }
-
-  HWY_INLINE void StoreStates(const V (&s)[kVectors],
-                              const V (&t)[kVectors],
-                              const Bits<D> (&word)[kVectors],
-                              std::size_t i) const {
-    const D d;
-    const hn::RebindToUnsigned<D> du;
+  template <int kIndex>
+  HWY_INLINE void StoreState(const VectorArray& values,
+                             const Words& words,
+                             std::size_t i,
+                             std::size_t v) const {
+    const StateRun& run = args_.states[kIndex];
     if constexpr (kState == StateType::kBf16) {
-      Bits<D> first[kVectors], second[kVectors];
-      for (std::size_t k = 0; k < kVectors; ++k) {
-        first[k] = RoundStochastically(d, s[k], hn::And(word[k], hn::Set(du, 0xffffu)));
-        second[k] = RoundStochastically(d, t[k], hn::ShiftRight<16>(word[k]));
-      }
-      StoreUpperHalves(d, first, args_.states[0].values, i);
-      if constexpr (Formula::kStates > 1) StoreUpperHalves(d, second, args_.states[1].values, i);
+      StoreRounded(values, words.of[kIndex], i, v, run.values);
+    } else if constexpr (kState == StateType::k8Bit) {
+      StoreFp32(values, buffers_.values[kIndex] + (i + v * kLanes) % kStateBlock);
     } else {
-      StoreFp32(s, Fp32State(0, i));
-      if constexpr (Formula::kStates > 1) StoreFp32(t, Fp32State(1, i));
+      StoreFp32(values, static_cast<float*>(run.values) + i + v * kLanes);
     }
   }
 
-  HWY_INLINE void StoreParameters(const V (&p)[kVectors],
-                                  const Bits<D> (&word)[kVectors],
-                                  std::size_t i) const {
+  HWY_INLINE void StoreParameters(const VectorArray& p,
+                                  const Words& words,
+                                  std::size_t i,
+                                  std::size_t v) const {
+    if constexpr (kRoundsParameters) {
+      StoreRounded(p, words.of[kRoundings - 1], i, v, args_.parameters);
+    } else {
+      const std::size_t at = i + v * kLanes;
+      StoreFp32(p, static_cast<float*>(args_.parameters) + at);
+      StoreCopy(D(), copy_type_, p, args_.copy, at);
+    }
+  }
+
+  HWY_INLINE void StoreRounded(const VectorArray& values,
+                               const Bits<D> (&words)[kWordVectors],
+                               std::size_t i,
+                               std::size_t v,
+                               void* to) const {
     const D d;
-    if constexpr (kParameter == ParameterType::kBf16) {
-      const hn::RebindToUnsigned<D> du;
-      Bits<D> bits[kVectors];
-      for (std::size_t k = 0; k < kVectors; ++k) {
-        const auto next = NextWord(du, word[k], keys_.next);
-        bits[k] = RoundStochastically(d, p[k], hn::And(next, hn::Set(du, 0xffffu)));
-      }
-      StoreUpperHalves(d, bits, args_.parameters, i);
-    } else {
-      StoreFp32(p, static_cast<float*>(args_.parameters) + i);
-      StoreCopy(d, copy_type_, p, args_.copy, i);
+    Bits<D> bits[kTogether];
+    for (std::size_t k = 0; k < kTogether; ++k) {
+      const Bits<D> random = RandomBits(words, i, v + k);
+      bits[k] =
+          kNarrow ? RoundNarrow(d, values[k], random) : RoundStochastically(d, values[k], random);
     }
+    StoreUpperHalves(d, bits, to, i + v * kLanes);
   }
 
-  static HWY_INLINE void StoreFp32(const V (&values)[kVectors], float* to) {
-    for (std::size_t k = 0; k < kVectors; ++k) {
-      hn::StoreU(values[k], D(), to + k * hn::MaxLanes(D()));
-    }
-  }
-
-  HWY_INLINE float* Fp32State(int index, std::size_t i) const {
-    if constexpr (kState == StateType::k8Bit) return buffers_.values[index] + i % kStateBlock;
-    return static_cast<float*>(args_.states[index].values) + i;
+  static HWY_INLINE void StoreFp32(const VectorArray& values, float* to) {
+    for (std::size_t k = 0; k < kTogether; ++k) hn::StoreU(values[k], D(), to + k * kLanes);
   }
 
   const GradientType gradient_type_;
@@ -181,9 +210,9 @@ class Updater {
   hn::Vec<hn::RebindToSigned<D>> largest_ = hn::Zero(hn::RebindToSigned<D>());
 };
 
-/// Updates [begin, end) of a run, as far as whole vectors go; where it stopped.
+/// Updates [begin, end) of a run, as far as whole groups go; where it stopped.
 template <class U>
-HWY_INLINE std::size_t UpdateVectors(U& updater, std::size_t begin, std::size_t end) {
+HWY_INLINE std::size_t UpdateGroups(U& updater, std::size_t begin, std::size_t end) {
   for (; begin + U::kElements <= end; begin += U::kElements) updater.UpdateAt(begin);
   return begin;
 }
@@ -191,28 +220,34 @@ HWY_INLINE std::size_t UpdateVectors(U& updater, std::size_t begin, std::size_t 
 /// The kernels of one formula and its types of parameter and state.
 template <class Formula, StateType kState, ParameterType kParameter>
 struct Kernels {
-  using WideTag = hn::CappedTag<float, kStateBlock>;
-  static constexpr std::size_t kVectors = hn::MaxLanes(WideTag()) > 1 ? 2 : 1;
+  using WideTag = hn::CappedTag<float, kWordGroup / 2>;
+  using OneTag = hn::CappedTag<float, 1>;
+  static constexpr bool kIsScalar = hn::MaxLanes(WideTag()) == 1;
+  static constexpr std::size_t kVectors = kIsScalar ? 1 : kWordGroup / hn::MaxLanes(WideTag());
   using Wide = Updater<Formula, kState, kParameter, WideTag, kVectors>;
-  using One = Updater<Formula, kState, kParameter, hn::CappedTag<float, 1>, 1>;
+  using One = Updater<Formula, kState, kParameter, OneTag, 1>;
   static_assert(kStateBlock % Wide::kElements == 0);
 
-  /// What is left of a run after its last whole vector.
-  static HWY_NOINLINE bool UpdateRest(const KernelSpec& spec,
-                                      const KernelArgs& args,
-                                      BlockBuffers& buffers,
-                                      std::size_t begin) {
+  /// What whole groups leave: the elements before the first and after the last.
+  static HWY_NOINLINE bool UpdateSingly(const KernelSpec& spec,
+                                        const KernelArgs& args,
+                                        BlockBuffers& buffers,
+                                        std::size_t begin,
+                                        std::size_t end) {
     One updater(spec, args, buffers);
-    UpdateVectors(updater, begin, args.count);
+    UpdateGroups(updater, begin, end);
     return updater.finite();
   }
 
   static bool Update(const KernelSpec& spec, const KernelArgs& args) {
     BlockBuffers buffers;
     Wide updater(spec, args, buffers);
-    const std::size_t done = UpdateVectors(updater, 0, args.count);
-    const bool rest = done == args.count || UpdateRest(spec, args, buffers, done);
-    return updater.finite() && rest;
+    const std::size_t before = (Wide::kElements - args.element % Wide::kElements) % Wide::kElements;
+    const std::size_t begin = std::min(before, args.count);
+    const bool first = begin == 0 || UpdateSingly(spec, args, buffers, 0, begin);
+    const std::size_t done = UpdateGroups(updater, begin, args.count);
+    const bool rest = done == args.count || UpdateSingly(spec, args, buffers, done, args.count);
+    return updater.finite() && first && rest;
   }
 
   static bool UpdateBlocks(const KernelSpec& spec, const KernelArgs& args) {
@@ -221,8 +256,8 @@ struct Kernels {
     bool finite = true;
     for (std::size_t begin = 0; begin < args.count; begin += kStateBlock) {
       const std::size_t end = std::min(begin + kStateBlock, args.count);
-      const std::size_t done = UpdateVectors(updater, begin, end);
-      if (done < end) finite = UpdateRest(spec, args, buffers, done);
+      const std::size_t done = UpdateGroups(updater, begin, end);
+      if (done < end) finite = UpdateSingly(spec, args, buffers, done, end);
       StoreStateBlock<0>(args, buffers, begin, end);
       if constexpr (Formula::kStates > 1) StoreStateBlock<1>(args, buffers, begin, end);
     }

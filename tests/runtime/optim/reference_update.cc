@@ -139,8 +139,8 @@ class Run {
 
   void StoreParameter(std::size_t i, float p) const {
     if (spec_.parameter == ParameterType::kBf16) {
-      const std::uint32_t random = ReferenceWord(args_.key, args_.element + i, 1) & 0xffff;
-      Half(args_.parameters, i) = StochasticBf16(p, random);
+      const int before = spec_.state == StateType::kBf16 ? StateCount(spec_.optimizer) : 0;
+      Half(args_.parameters, i) = StochasticBf16(p, RandomBits(i, before));
       return;
     }
     Float(args_.parameters, i) = p;
@@ -152,8 +152,7 @@ class Run {
     const StateRun& run = args_.states[k];
     if (spec_.state == StateType::kFp32) Float(run.values, i) = value;
     if (spec_.state == StateType::kBf16) {
-      const std::uint32_t word = ReferenceWord(args_.key, args_.element + i, 0);
-      Half(run.values, i) = StochasticBf16(value, k == 0 ? word & 0xffff : word >> 16);
+      Half(run.values, i) = StochasticBf16(value, RandomBits(i, k));
     }
     if (spec_.state != StateType::k8Bit) return;
     block_[k].push_back(value);
@@ -164,6 +163,10 @@ class Run {
                static_cast<std::uint8_t*>(run.values) + first,
                run.scales + first / kStateBlock);
     block_[k].clear();
+  }
+
+  std::uint32_t RandomBits(std::size_t i, int before) const {
+    return ReferenceBits(args_.key, args_.element + i, before);
   }
 
   const KernelSpec spec_;
@@ -177,21 +180,25 @@ bool ReferenceUpdate(const KernelSpec& spec, const KernelArgs& args) {
   return Run(spec, args).Update();
 }
 
-std::uint32_t ReferenceWord(const RoundingKey& key, std::uint64_t element, int which) {
+std::uint32_t ReferenceBits(const RoundingKey& key, std::uint64_t element, int before) {
   constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;
   std::uint64_t hash = 0;
   for (const std::uint64_t word : {key.seed, key.tensor, key.step, element >> 32}) {
     hash = Mix((hash ^ word) + kGolden);
   }
   const std::uint64_t keys = Mix(hash + kGolden);
-  auto x = static_cast<std::uint32_t>((element ^ keys) & 0xffffffff);
+  const std::uint64_t next = Mix(hash + 2 * kGolden);
+  const std::uint64_t low = element & 0xffffffff;
+  auto x = static_cast<std::uint32_t>(((low / 32 * 16 + low % 16) ^ keys) & 0xffffffff);
   x = x * 0x21f0aaadu;
   x = (x ^ (x >> 15)) + static_cast<std::uint32_t>(keys >> 32);
   x = x * 0x735a2d97u;
   x = x ^ (x >> 15);
-  if (which == 0) return x;
-  x = (x ^ static_cast<std::uint32_t>(Mix(hash + 2 * kGolden) & 0xffffffff)) * 0x2c1b3c6du;
-  return x ^ (x >> 16);
+  for (int k = 0; k < before; ++k) {
+    x = (x ^ static_cast<std::uint32_t>(next >> (32 * k) & 0xffffffff)) * 0x2c1b3c6du;
+    x = x ^ (x >> 16);
+  }
+  return low / 16 % 2 == 0 ? x & 0xffff : x >> 16;
 }
 
 float FromBf16(std::uint16_t bits) { return FromBits(std::uint32_t{bits} << 16); }

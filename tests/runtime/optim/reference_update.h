@@ -11,7 +11,8 @@ namespace sluice::optim {
 bool ReferenceUpdate(const KernelSpec& spec, const KernelArgs& args);
 
 /// The parts of it.
-std::uint32_t ReferenceWord(const RoundingKey& key, std::uint64_t element, int which);
+/// The 16 bits for the number of the element of which `before` others are rounded before.
+std::uint32_t ReferenceBits(const RoundingKey& key, std::uint64_t element, int before);
 float FromBf16(std::uint16_t bits);
 float FromFp16(std::uint16_t bits);
 std::uint16_t NearestBf16(float value);

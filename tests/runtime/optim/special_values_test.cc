@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <xmmintrin.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -91,6 +92,35 @@ TEST(SpecialValuesTest, NanStaysNanWhenItIsRounded) {
         }
       }
     }
+  }
+}
+
+/// The same of gradients in fp16, whose NaNs have bits in the lower half of an fp32.
+TEST(SpecialValuesTest, NanOfFp16StaysNanWhenItIsRounded) {
+  const KernelSpec spec{.optimizer = OptimizerKind::kSgd,
+                        .parameter = ParameterType::kBf16,
+                        .state = StateType::kBf16,
+                        .gradient = GradientType::kFp16};
+  for (const SimdTarget target : SupportedSimdTargets()) {
+    TensorRun run = TensorRun::Random(spec, kCount, 43);
+    std::fill(run.gradients.begin(), run.gradients.end(), std::uint8_t{0xff});
+    EXPECT_FALSE(KernelOf(spec, target)(run.Args({.learning_rate = 1}, kKey, 0, kCount)));
+    for (std::size_t i = 0; i < kCount; ++i) {
+      ASSERT_TRUE(std::isnan(run.parameter(i)) && std::isnan(run.state(0, i))) << i;
+    }
+  }
+}
+
+/// And of a rate.
+TEST(SpecialValuesTest, NanOfAScalarStaysNanWhenItIsRounded) {
+  const KernelSpec spec{.optimizer = OptimizerKind::kSgd,
+                        .parameter = ParameterType::kBf16,
+                        .state = StateType::kBf16};
+  for (const SimdTarget target : SupportedSimdTargets()) {
+    TensorRun run = TensorRun::Random(spec, kCount, 53);
+    const KernelScalars scalars{.learning_rate = std::bit_cast<float>(0x7fffffffu)};
+    EXPECT_TRUE(KernelOf(spec, target)(run.Args(scalars, kKey, 0, kCount)));
+    for (std::size_t i = 0; i < kCount; ++i) ASSERT_TRUE(std::isnan(run.parameter(i))) << i;
   }
 }
 

@@ -86,23 +86,23 @@ TEST(StochasticRoundingTest, TheSameKeyGivesTheSameBitsAndAnyOtherDoesNot) {
 double Agreement(std::uint32_t bit,
                  const RoundingKey& a,
                  const RoundingKey& b,
-                 int which_b,
+                 int before_b,
                  std::uint64_t shift) {
   double same = 0;
   for (std::uint64_t i = 0; i < kCount; ++i) {
-    const std::uint32_t difference = ReferenceWord(a, i, 0) ^ ReferenceWord(b, i + shift, which_b);
+    const std::uint32_t difference = ReferenceBits(a, i, 0) ^ ReferenceBits(b, i + shift, before_b);
     same += (difference >> bit) % 2 == 0 ? 1 : 0;
   }
   return same / kCount;
 }
 
-TEST(StochasticRoundingTest, NeighboursStepsTensorsAndWordsAreIndependent) {
+TEST(StochasticRoundingTest, NeighboursStepsTensorsAndNumbersAreIndependent) {
   const double limit = 5 * 0.5 / std::sqrt(kCount);
   RoundingKey step = kKey, tensor = kKey, seed = kKey;
   ++step.step;
   ++tensor.tensor;
   ++seed.seed;
-  for (std::uint32_t bit = 0; bit < 32; ++bit) {
+  for (std::uint32_t bit = 0; bit < 16; ++bit) {
     SCOPED_TRACE(bit);
     EXPECT_NEAR(Agreement(bit, kKey, kKey, 0, 1), 0.5, limit);
     EXPECT_NEAR(Agreement(bit, kKey, kKey, 0, 16), 0.5, limit);
@@ -111,23 +111,25 @@ TEST(StochasticRoundingTest, NeighboursStepsTensorsAndWordsAreIndependent) {
     EXPECT_NEAR(Agreement(bit, kKey, tensor, 0, 0), 0.5, limit);
     EXPECT_NEAR(Agreement(bit, kKey, seed, 0, 0), 0.5, limit);
     EXPECT_NEAR(Agreement(bit, kKey, kKey, 1, 0), 0.5, limit);
+    EXPECT_NEAR(Agreement(bit, kKey, kKey, 2, 0), 0.5, limit);
+    EXPECT_NEAR(Agreement(bit, kKey, kKey, 2, 16), 0.5, limit);
   }
 }
 
-/// Both halves of both words: every byte is about as frequent.
+/// Both bytes for every number: each value is about as frequent.
 TEST(StochasticRoundingTest, BytesAreUniform) {
-  for (int which = 0; which < 2; ++which) {
-    for (int shift = 0; shift < 32; shift += 8) {
+  for (int before = 0; before < 3; ++before) {
+    for (int shift = 0; shift < 16; shift += 8) {
       double counts[256] = {};
       for (std::uint64_t i = 0; i < kCount; ++i) {
-        ++counts[(ReferenceWord(kKey, i, which) >> shift) & 0xff];
+        ++counts[(ReferenceBits(kKey, i, before) >> shift) & 0xff];
       }
       double chi_square = 0;
       for (const double count : counts) {
         chi_square += (count - kCount / 256.0) * (count - kCount / 256.0) / (kCount / 256.0);
       }
       // 255 degrees of freedom: mean 255, deviation 22.6.
-      EXPECT_NEAR(chi_square, 255, 5 * 22.6) << which << " " << shift;
+      EXPECT_NEAR(chi_square, 255, 5 * 22.6) << before << " " << shift;
     }
   }
 }
