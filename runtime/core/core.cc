@@ -59,7 +59,10 @@ void Core::Waits(std::vector<TicketWait>* waits) const { impl_->Waits(waits); }
 void Core::CheckInvariants() const { impl_->CheckInvariants(); }
 
 Core::Impl::Impl(const CoreOptions& options)
-    : options_(options), online_(options.policy->online()), book_(options.schedules) {
+    : options_(options),
+      online_(options.policy->online()),
+      goals_(options.tiers.size()),
+      book_(options.schedules) {
   for (const TierConfig& tier : options.tiers) tiers_.emplace_back(tier.frames);
   links_.resize(options.tiers.size() - 1);
   for (TierIndex t = 0; t < last_tier(); ++t) TellFrames(t);

@@ -13,6 +13,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "runtime/core/core.h"
 #include "runtime/core/frame_pool.h"
+#include "runtime/core/goal_queue.h"
 #include "runtime/core/page.h"
 #include "runtime/core/schedule_book.h"
 
@@ -75,7 +76,6 @@ class Core::Impl {
     bool fenced = false;
     Position cursor = 0;  ///< prefetch: steps before it are seen to
     std::size_t cursor_request = 0;
-    std::uint32_t goals = 0;         ///< of `goals_`, those that are for this tier
     std::deque<DueLeave> leaves;     ///< due; the first in part perhaps
     std::deque<DueLeave> cleans;     ///< the same, of what stays
     std::deque<DueLeave> let_go;     ///< pages that were to leave and are clean: there until needed
@@ -160,6 +160,7 @@ class Core::Impl {
   void FinishMap(const Task& task);
   void FailWaiting(PageIndex index, TicketFailure reason, TierIndex tier);
   TaskNumber AddTask(const Task& task);
+  Task TakeTask(TaskNumber number);
   void FinishCopy(const Task& task);
   void FinishFill(const Task& task);
   void NoteComing(Page& p, TierIndex tier);
@@ -284,6 +285,7 @@ class Core::Impl {
   bool GoalReached(const Page& p) const;
   void ContinueGoals();
   bool GoalsBlocked() const;
+  std::optional<GoalQueue::Place> NextGoal(const std::optional<GoalQueue::Place>& last) const;
   void ContinueGoal(PageIndex index);
   void DequeueGoal(Page& p, PageIndex index);
   void PrefetchInto(TierIndex tier);
@@ -331,7 +333,8 @@ class Core::Impl {
   std::vector<Page> pages_;
   absl::flat_hash_map<TaskNumber, Task> tasks_;
   TaskNumber next_task_ = 1;
-  std::set<TaskNumber> unhurried_;   ///< page-outs in flight that nobody is known to wait for
+  std::set<TaskNumber> hurried_;     ///< page-outs in flight that a ticket is known to wait for
+  std::set<TaskNumber> unhurried_;   ///< the others
   std::vector<Shortage> shortages_;  ///< per pump, of tickets
   absl::flat_hash_map<TicketNumber, std::unique_ptr<Ticket>> tickets_;
   std::vector<Ticket*> pending_;  ///< acquires not granted, in order of arrival
@@ -342,7 +345,7 @@ class Core::Impl {
   std::uint64_t next_arrival_ = 1;
   std::vector<PageIndex> transits_;  ///< pages that wait in a transit frame to go on
   std::vector<PageIndex> holding_;   ///< pages with a held frame, in the order of taking
-  std::set<std::pair<Position, PageIndex>> goals_;
+  GoalQueue goals_;
   absl::flat_hash_map<ReservationNumber, Reservation> reservations_;
   std::vector<ReservationNumber> pending_reservations_;
   ScheduleBook book_;

@@ -34,8 +34,8 @@ void Core::Impl::HastenForRoomIn(TierIndex tier) {
   for (const Shortage& shortage : shortages_) {
     if (unhurried_.empty() || served == options_.copies_in_flight_max) return;
     if (shortage.tier != tier) continue;
-    const auto coming = std::count_if(tasks_.begin(), tasks_.end(), [&](const auto& entry) {
-      return entry.second.urgent && MakesRoom(entry.second, shortage);
+    const auto coming = std::count_if(hurried_.begin(), hurried_.end(), [&](TaskNumber number) {
+      return MakesRoom(tasks_.at(number), shortage);
     });
     ++served;
     if (coming >= served) continue;
@@ -69,6 +69,7 @@ void Core::Impl::Hasten(TaskNumber number) {
   Task& task = tasks_.at(number);
   task.urgent = true;
   unhurried_.erase(number);
+  hurried_.insert(number);
   Emit(HastenCopy{number, task.target, task.target_frame});
 }
 

@@ -83,8 +83,7 @@ void Core::Impl::AddGoal(PageIndex index, const Goal& goal) {
     return;
   }
   p.goal_queued = true;
-  goals_.emplace(goal.position, index);
-  ++tiers_[goal.tier].goals;
+  goals_.Insert(goal, index, book_.now());
 }
 
 void Core::Impl::RemoveGoal(PageIndex index) {
@@ -124,11 +123,10 @@ bool Core::Impl::BlockedByQueue(const Page& p) const {
 }
 
 void Core::Impl::ContinueGoals() {
+  goals_.Wake(book_.now());
   // Moving one page may end or renew the goals of others, so the place is kept by value.
-  std::pair<Position, PageIndex> place;
-  for (auto it = goals_.begin(); it != goals_.end(); it = goals_.upper_bound(place)) {
-    place = *it;
-    ContinueGoal(place.second);
+  for (auto place = NextGoal(std::nullopt); place.has_value(); place = NextGoal(place)) {
+    ContinueGoal(place->second);
     if (GoalsBlocked()) break;
   }
   if (holding_.empty()) return;
@@ -137,11 +135,31 @@ void Core::Impl::ContinueGoals() {
   }
 }
 
+/// The first after `last` of the goals that can go on: where their tier is blocked only those of
+/// pages on their way.
+std::optional<GoalQueue::Place> Core::Impl::NextGoal(
+    const std::optional<GoalQueue::Place>& last) const {
+  std::optional<GoalQueue::Place> next;
+  const auto consider = [&](const std::optional<GoalQueue::Place>& place) {
+    if (place.has_value() && (!next.has_value() || *place < *next)) next = place;
+  };
+  for (TierIndex t = 0; t < tiers_.size(); ++t) {
+    if (!tiers_[t].ahead_blocked) consider(goals_.FirstAfter(t, last));
+  }
+  for (const PageIndex index : holding_) {
+    const Page& p = pages_[index];
+    const GoalQueue::Place place{p.goal.position, index};
+    if (p.goal_queued && (!last.has_value() || place > *last)) consider(place);
+  }
+  return next;
+}
+
 /// Whether every goal waits, but for those of pages on their way.
 bool Core::Impl::GoalsBlocked() const {
-  return std::all_of(tiers_.begin(), tiers_.end(), [](const TierState& state) {
-    return state.goals == 0 || state.ahead_blocked;
-  });
+  for (TierIndex t = 0; t < tiers_.size(); ++t) {
+    if (!goals_.empty(t) && !tiers_[t].ahead_blocked) return false;
+  }
+  return true;
 }
 
 void Core::Impl::ContinueGoal(PageIndex index) {
@@ -168,8 +186,7 @@ void Core::Impl::ContinueGoal(PageIndex index) {
 
 void Core::Impl::DequeueGoal(Page& p, PageIndex index) {
   if (!p.goal_queued) return;
-  goals_.erase({p.goal.position, index});
-  --tiers_[p.goal.tier].goals;
+  goals_.Erase(p.goal, index);
   p.goal_queued = false;
 }
 

@@ -173,6 +173,18 @@ TaskNumber Core::Impl::AddTask(const Task& task) {
   return next_task_++;
 }
 
+/// One that has ended.
+Task Core::Impl::TakeTask(TaskNumber number) {
+  const auto found = tasks_.find(number);
+  SLUICE_CHECK(found != tasks_.end(), "a task is reported once");
+  const Task task = found->second;
+  tasks_.erase(found);
+  hurried_.erase(number);
+  unhurried_.erase(number);
+  --page(task.page).tasks;
+  return task;
+}
+
 void Core::Impl::StartCopyTask(PageIndex index, Task task) {
   Page& p = page(index);
   SLUICE_CHECK(!p.write_pinned, "I4: a page under a write lease is never the source of a copy");
@@ -187,7 +199,7 @@ void Core::Impl::StartCopyTask(PageIndex index, Task task) {
   ++link(task.source, task.target).in_flight[DirectionIndex(task.source, task.target)];
   task.urgent = task.purpose == Purpose::kDemand;
   const TaskNumber number = AddTask(task);
-  if (!task.urgent && task.target > task.source) unhurried_.insert(number);
+  if (task.target > task.source) (task.urgent ? hurried_ : unhurried_).insert(number);
   UpdateFacts(index);
   Emit(StartCopy{number,
                  index,
@@ -235,13 +247,8 @@ void Core::Impl::EndPrefetch(Page& p, std::uint64_t* counter) {
 }
 
 void Core::Impl::On(const TaskDone& event) {
-  const auto found = tasks_.find(event.task);
-  SLUICE_CHECK(found != tasks_.end(), "a task is reported once");
-  const Task task = found->second;
-  tasks_.erase(found);
-  unhurried_.erase(event.task);
+  const Task task = TakeTask(event.task);
   ++tasks_since_progress_;
-  --page(task.page).tasks;
   switch (task.kind) {
     case TaskKind::kCopy:
       return FinishCopy(task);
@@ -306,13 +313,8 @@ void Core::Impl::Arrive(PageIndex index, const Task& task, CopyState state) {
 }
 
 void Core::Impl::On(const TaskFailed& event) {
-  const auto found = tasks_.find(event.task);
-  SLUICE_CHECK(found != tasks_.end(), "a task is reported once");
-  const Task task = found->second;
-  tasks_.erase(found);
-  unhurried_.erase(event.task);
+  const Task task = TakeTask(event.task);
   Page& p = page(task.page);
-  --p.tasks;
   AbandonTarget(task);
   const bool restores = task.fill == FillKind::kFile || task.fill == FillKind::kReproduce;
   if (task.kind == TaskKind::kFill && restores && event.kind == FailureKind::kSourceLost) {

@@ -1,0 +1,39 @@
+#include "runtime/core/goal_queue.h"
+
+namespace sluice::core {
+
+void GoalQueue::Insert(const Goal& goal, PageIndex page, Position now) {
+  const Place place{goal.position, page};
+  Tier& tier = tiers_[goal.tier];
+  ++tier.goals;
+  if (goal.not_before > now) {
+    waiting_.emplace(goal.not_before, goal.tier, place);
+  } else {
+    tier.ready.insert(place);
+  }
+}
+
+void GoalQueue::Erase(const Goal& goal, PageIndex page) {
+  const Place place{goal.position, page};
+  Tier& tier = tiers_[goal.tier];
+  --tier.goals;
+  if (tier.ready.erase(place) == 0) waiting_.erase({goal.not_before, goal.tier, place});
+}
+
+void GoalQueue::Wake(Position now) {
+  while (!waiting_.empty() && std::get<Position>(*waiting_.begin()) <= now) {
+    const auto [not_before, tier, place] = *waiting_.begin();
+    waiting_.erase(waiting_.begin());
+    tiers_[tier].ready.insert(place);
+  }
+}
+
+std::optional<GoalQueue::Place> GoalQueue::FirstAfter(TierIndex tier,
+                                                      const std::optional<Place>& last) const {
+  const auto& ready = tiers_[tier].ready;
+  const auto found = last.has_value() ? ready.upper_bound(*last) : ready.begin();
+  if (found == ready.end()) return std::nullopt;
+  return *found;
+}
+
+}  // namespace sluice::core
