@@ -16,10 +16,13 @@ void Core::Impl::On(const AbandonCopies& event) {
   }
 }
 
+/// What passes a tier on its way up may turn back before it arrives, and then leaves nothing there.
 bool Core::Impl::IsOnlyIn(const Page& p, TierIndex tier) {
   if (!p.content || p.file_home || p.reproducible || p.dying || Dies(p)) return false;
   for (TierIndex t = 0; t < kTiersMax; ++t) {
-    if ((p.copies[t].state == CopyState::kValid) != (t == tier)) return false;
+    const PageCopy& copy = p.copies[t];
+    const bool passes = copy.transit && copy.transit_direction == Direction::kIn;
+    if ((copy.state == CopyState::kValid && !passes) != (t == tier)) return false;
   }
   return true;
 }

@@ -162,6 +162,7 @@ class Core::Impl {
   TaskNumber AddTask(const Task& task);
   Task TakeTask(TaskNumber number);
   void FinishCopy(const Task& task);
+  void LeaveSource(PageIndex index, TierIndex source);
   void FinishFill(const Task& task);
   void NoteComing(Page& p, TierIndex tier);
   void EndPrefetch(Page& p, std::uint64_t* counter);

@@ -293,9 +293,19 @@ void Core::Impl::FinishCopy(const Task& task) {
   if (keeps && FollowsPlan()) tiers_[task.source].brought_up.insert(task.page);
   const bool passed = source.transit && !PinnedAt(p, task.source);
   if (source.readers == 0 && !source.mapping && (source.leaving || passed)) {
-    DropCopy(task.page, task.source);
+    LeaveSource(task.page, task.source);
   }
   Arrive(task.page, task, CopyState::kValid);
+}
+
+/// What is now in a doomed slot stays, as after a write that failed, and is written elsewhere.
+void Core::Impl::LeaveSource(PageIndex index, TierIndex source) {
+  Page& p = page(index);
+  if (MayDrop(p, source)) {
+    DropCopy(index, source);
+  } else {
+    p.copies[source].leaving = false;
+  }
 }
 
 void Core::Impl::Arrive(PageIndex index, const Task& task, CopyState state) {

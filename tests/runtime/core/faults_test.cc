@@ -132,21 +132,95 @@ TEST_F(FaultsTest, AnAbandonedCopyStaysUntilThereIsAnother) {
   EXPECT_EQ(CopiesOut(RunOp({Read(1)})), 0u) << "where it is safe";
 }
 
-TEST_F(FaultsTest, ACopyOnItsWayToAnAbandonedFrameIsMadeAgainOnceItWasRead) {
+TEST_F(FaultsTest, ACopyOnItsWayToAnAbandonedFrameIsMadeAgainBeforeItsSourceGoes) {
   StartTwoTiers(1);
   Create(2, 1);
   RunOp({Write(0)});
   const TicketNumber other = Acquire({Read(1)});
-  ASSERT_EQ(CopiesOut(actions()), 1u);
+  const std::vector<StartCopy> leaves = Select<StartCopy>(actions());
+  ASSERT_EQ(leaves.size(), 1u);
   AbandonAll();
+  const std::vector<Action> again = driver().Done(leaves[0].task);
+  EXPECT_TRUE(Resident(0, 0) && Resident(0, 1));
+  ASSERT_EQ(CopiesOut(again), 1u) << "it is written elsewhere";
+  EXPECT_NE(Select<StartCopy>(again)[0].target_frame, leaves[0].target_frame);
   driver().Drain();
   ASSERT_TRUE(Granted(other));
+  EXPECT_FALSE(Resident(0, 0));
   Release(other);
-  ASSERT_TRUE(Resident(0, 1));
-  for (const std::size_t copies : {1, 0}) {
-    RunOp({Read(0)});
-    EXPECT_EQ(CopiesOut(RunOp({Read(1)})), copies);
+  RunOp({Read(0)});
+  EXPECT_EQ(CopiesOut(RunOp({Read(1)})), 0u) << "where it is safe";
+}
+
+TEST_F(FaultsTest, ACopyOnItsWayToAnAbandonedFrameIsGoodEnoughWhileNothingIsTaken) {
+  StartTwoTiers(1);
+  Create(2, 1);
+  RunOp({Write(0)});
+  const TicketNumber other = Acquire({Read(1)});
+  const std::vector<StartCopy> leaves = Select<StartCopy>(actions());
+  ASSERT_EQ(leaves.size(), 1u);
+  AbandonAll();
+  driver().Done(leaves[0].task);
+  FailCopiesTo(1, FailureKind::kTargetFull);
+  EXPECT_EQ(Select<FenceTier>(driver().Drain()).size(), 1u);
+  EXPECT_TRUE(Granted(other));
+  EXPECT_TRUE(Resident(0, 1) && !Resident(0, 0));
+}
+
+/// Three tiers whose middle one has only its transit frames left; pages from 3 on are to be used.
+class PassedTierTest : public FaultsTest {
+ protected:
+  void SetUp() override {
+    Start({.frames = {2, 7, 64}, .policy = "lru", .transit_frames = 2});
+    Create(12, 2);
+    const TicketNumber middle = Acquire({Write(0, 1), Write(1, 1), Write(2, 1)});
+    driver().Drain();
+    ASSERT_TRUE(Granted(middle));
   }
+
+  /// Steps until a copy of `page` goes from tier 1 to `target`.
+  StartCopy AwaitSecondHop(PageIndex page, TierIndex target) {
+    for (int i = 0; i < 100; ++i) {
+      for (const auto& [number, task] : driver().frames().tasks()) {
+        const StartCopy* copy = task.copy();
+        if (copy != nullptr && copy->page == page && copy->source == 1 && copy->target == target) {
+          return *copy;
+        }
+      }
+      driver().Step();
+    }
+    ADD_FAILURE() << driver().Report();
+    return {};
+  }
+};
+
+TEST_F(PassedTierTest, APageThatPassesOnItsWayToAnAbandonedFrameStaysUntilItIsElsewhere) {
+  RunOp({Write(3)});
+  RunOp({Write(4)});
+  const TicketNumber other = Acquire({Write(5)});
+  const StartCopy leaves = AwaitSecondHop(3, 2);
+  AbandonAll();
+  driver().Done(leaves.task);
+  EXPECT_TRUE(Resident(3, 1) && Resident(3, 2));
+  EXPECT_NE(AwaitSecondHop(3, 2).target_frame, leaves.target_frame);
+  driver().Drain();
+  EXPECT_TRUE(Granted(other));
+  EXPECT_TRUE(Resident(3, 2) && !Resident(3, 1));
+}
+
+TEST_F(PassedTierTest, APageOnItsWayUpIsStillOnlyInTheLastTier) {
+  for (PageIndex page = 3; page < 6; ++page) RunOp({Write(page)});
+  const TicketNumber reader = Acquire({Read(3)});
+  const StartCopy comes = AwaitSecondHop(3, 0);
+  ASSERT_TRUE(Resident(3, 1) && Resident(3, 2));
+  std::vector<FrameIndex> all;
+  for (FrameIndex frame = 0; frame < 64; ++frame) all.push_back(frame);
+  EXPECT_THAT(driver().core().PagesOnlyIn(all), Contains(3)) << "it may yet turn back";
+  AbandonAll();
+  driver().Send(Cancel{reader});
+  driver().Failed(comes.task, FailureKind::kTargetFailed);
+  driver().Drain();
+  EXPECT_TRUE(Resident(3, 2) && !Resident(3, 1)) << "as it does";
 }
 
 TEST_F(FaultsTest, ACleanCopyOnItsWayToAnAbandonedFrameIsMadeAgain) {

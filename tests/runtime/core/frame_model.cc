@@ -269,9 +269,21 @@ void FrameModel::Drop(const DropFrame& drop) {
   frame = {};
 }
 
+void FrameModel::Abandon(const std::vector<FrameIndex>& frames,
+                         const std::vector<PageIndex>& named) {
+  const auto last = static_cast<TierIndex>(tiers_.size() - 1);
+  for (const FrameIndex index : frames) {
+    SimFrame& frame = At(last, index);
+    frame.abandoned = frame.owner != kNoPage;
+  }
+  named_.insert(named.begin(), named.end());
+}
+
 void FrameModel::EndBatch() {
   for (const PageIndex page : touched_) {
     Check(Reachable(page), fmt::format("I2: the last copy of page {} was dropped", page));
+    Check(fence_ || named_.contains(page) || !OnlyAbandoned(page),
+          fmt::format("page {} is left in an abandoned frame only, and was not named", page));
   }
   touched_.clear();
 }
@@ -297,6 +309,19 @@ bool FrameModel::Reachable(PageIndex index) const {
   });
 }
 
+/// Whether a read that no longer works there finds the page's bytes nowhere.
+bool FrameModel::OnlyAbandoned(PageIndex index) const {
+  const ShadowPage& page = shadow_->page(index);
+  if (page.lost || page.freeing() || page.reproducible || page.file == page.stamp) return false;
+  const auto places = places_.find(index);
+  if (places == places_.end() || doubtful_.contains(index)) return false;
+  std::size_t abandoned = 0, others = 0;
+  for (const Place& place : places->second) {
+    if (HoldsContent(place)) ++(frame(place.first, place.second).abandoned ? abandoned : others);
+  }
+  return abandoned > 0 && others == 0;
+}
+
 bool FrameModel::HoldsContent(Place place) const {
   const SimFrame& frame = tiers_[place.first][place.second];
   return frame.has_content && !frame.filling && frame.stamp == shadow_->page(frame.owner).stamp;
@@ -307,6 +332,7 @@ void FrameModel::ForgetPages(PageIndex first_page, std::uint32_t pages) {
     Check(places_[page].empty(), fmt::format("page {} is freed while it has frames", page));
     places_.erase(page);
     generations_.erase(page);
+    named_.erase(page);
   }
 }
 

@@ -19,8 +19,9 @@ namespace sluice::core {
 struct SimFrame {
   PageIndex owner = kNoPage;
   bool reserved = false;
-  bool filling = false;  ///< a task writes it
-  bool mapping = false;  ///< a StartMap is in flight
+  bool abandoned = false;  ///< what it holds, or is being given, may soon be unreadable
+  bool filling = false;    ///< a task writes it
+  bool mapping = false;    ///< a StartMap is in flight
   bool mapped = false;
   /// A task for this page failed here: the frame is free, and may still be dropped or tried again.
   PageIndex failed_for = kNoPage;
@@ -79,7 +80,13 @@ class FrameModel {
   void CheckVacated(TierIndex tier);
   void ForgetPages(PageIndex first_page, std::uint32_t pages);
 
-  /// To be called when a batch of actions is carried out: no page lost its last copy.
+  /// The content of these frames may soon be unreadable: it is in others too, and stays there until
+  /// it is elsewhere, except that of the pages that are `named`.
+  void Abandon(const std::vector<FrameIndex>& frames, const std::vector<PageIndex>& named);
+  /// A tier has refused pages: abandoned frames are as good as others.
+  void NoteFence() { fence_ = true; }
+  /// To be called when a batch of actions is carried out: no page lost its last copy, nor the last
+  /// one outside of abandoned frames.
   void EndBatch();
   /// The page is reported lost: a source of it was, and nothing holds its bytes.
   void CheckLost(PageIndex page);
@@ -107,6 +114,7 @@ class FrameModel {
   Stamp FillStamp(const StartFill& fill);
   bool HoldsContent(Place place) const;
   bool Reachable(PageIndex page) const;
+  bool OnlyAbandoned(PageIndex page) const;
   SimFrame& At(TierIndex tier, FrameIndex frame) { return tiers_[tier][frame]; }
   void SetOwner(TierIndex tier, FrameIndex frame, PageIndex page);
 
@@ -126,6 +134,8 @@ class FrameModel {
   /// The bytes that each generation of a page stands for.
   absl::flat_hash_map<PageIndex, std::map<std::uint64_t, Stamp>> generations_;
   std::set<PageIndex> touched_;
+  std::set<PageIndex> named_;
+  bool fence_ = false;
   /// A task could not read their bytes.
   std::set<PageIndex> doubtful_;
 };

@@ -103,6 +103,9 @@ void VirtualDriver::Before(const Event& event) {
             budget_asked_[budget.tier] = {before, budget.frames};
             frames_.SetLimit(budget.tier, std::max(before, budget.frames));
           },
+          [&](const AbandonCopies& abandon) {
+            frames_.Abandon(abandon.frames, core_->PagesOnlyIn(abandon.frames));
+          },
           [](const auto&) {},
       },
       event);
@@ -151,6 +154,7 @@ void VirtualDriver::Carry(const Action& action) {
                    shadow_.Lose(lose.page);
                  },
                  [&](const FenceTier&) {
+                   frames_.NoteFence();
                    if (faults_ == 0) verdict_.Fail("a tier is fenced though no task failed");
                  },
                  [&](const SegmentCreated& created) { Created(created.segment); },

@@ -3,12 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/runtime/engine/faulty_store.h"
 #include "tests/runtime/engine/runtime_fixture.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_directory.h"
@@ -19,6 +21,7 @@ namespace {
 using ::testing::HasSubstr;
 using testing::Pattern;
 using testing::RuntimeFixture;
+using testing::StoreFaults;
 
 constexpr std::uint64_t kTensorBytes = 100 * kPage;
 
@@ -58,6 +61,7 @@ class SeveralDrivesTest : public ::testing::Test {
   }
 
   testing::TempDirectory second_;
+  StoreFaults faults_;
   RuntimeFixture runtime_;
 };
 
@@ -170,6 +174,94 @@ TEST_F(SeveralDrivesTest, WhatHasAnotherCopyIsWrittenElsewhere) {
   runtime_.Write(more, Pattern(4, kTensorBytes));  // warm goes down again
   EXPECT_EQ(runtime_.Read(warm), Pattern(2, warm_bytes));
   EXPECT_EQ(runtime_.Read(more), Pattern(4, kTensorBytes));
+}
+
+/// Pages whose writes have ended on the drive when it fails, and nobody has heard of it yet.
+class JustWrittenTest : public SeveralDrivesTest {
+ protected:
+  static constexpr std::uint64_t kKeptPages = 24;
+  static constexpr std::uint64_t kSparePages = 40;
+  static constexpr std::uint64_t kDisplaced = 16;
+  static constexpr std::uint64_t kReads = 32;
+
+  /// dram is full of `kept`, and `spare` after it; `sole` is further down.
+  void SetUp() override {
+    runtime_.options.io.more_directories = {second_.path()};
+    runtime_.options.io.queue_depth = 4 * kReads;
+    runtime_.options.hbm_bytes = Bytes();
+    runtime_.options.dram_bytes = Bytes((kKeptPages + kSparePages) * kPage);
+    runtime_.options.policy = "lru";
+    runtime_.hooks.drive_rates = {1e9, 1e9};
+    runtime_.hooks.wrap_store = [this](auto store) { return faults_.Wrap(std::move(store)); };
+    runtime_.Start();
+    sole_ = runtime_.Make("sole", kTensorBytes);
+    runtime_.Write(sole_, Pattern(1, kTensorBytes));
+    kept_ = runtime_.Make("kept", kKeptPages * kPage);
+    runtime_.Write(kept_, Pattern(2, kKeptPages * kPage));
+    spare_ = runtime_.Make("spare", kSparePages * kPage);
+    runtime_.Write(spare_, Pattern(3, kSparePages * kPage));
+  }
+  void TearDown() override { faults_.Release(); }
+
+  Ticket Ask(const Access& access) {
+    const std::string lane = std::to_string(ops_.size());
+    ops_.push_back(runtime_->BeginOp({.name = "asks", .lane = lane}));
+    return ops_.back().AcquireAll({&access, 1});
+  }
+
+  /// Pages of `kept` leave for both drives, and the core hears of no end.
+  void DisplaceKept() {
+    faults_.Hold();
+    const TensorId fresh = runtime_.Make("fresh", kDisplaced * kPage);
+    Ticket ticket = Ask({.tensor = fresh, .mode = AccessMode::kOverwrite, .tier = kDram0});
+    faults_.WaitForHeld(kDisplaced / 2);  // some had been cleaned before
+    ASSERT_THAT(runtime_->Free(spare_), testing::IsOk());
+    EXPECT_THAT(ticket.Take(), testing::IsOk());
+  }
+
+  void AwaitNotice() {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (runtime_.listener.drives_fenced().empty()) {
+      runtime_->GetStats();  // the core thread answers
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+    }
+  }
+
+  /// Bytes of `kept` that are not there any more; the others are as they were written.
+  std::uint64_t CountLostOfKept() {
+    const auto content = Pattern(2, kKeptPages * kPage);
+    std::uint64_t lost = 0;
+    for (std::uint64_t offset = 0; offset < kKeptPages * kPage; offset += kPage) {
+      const auto lease =
+          runtime_.Acquire({.tensor = kept_, .range = {offset, kPage}, .tier = kDram0});
+      if (!lease.ok()) {
+        lost += kPage;
+        continue;
+      }
+      EXPECT_TRUE(std::equal(lease->Spans()[0].begin(),
+                             lease->Spans()[0].end(),
+                             content.begin() + static_cast<std::ptrdiff_t>(offset)));
+    }
+    return lost;
+  }
+
+  TensorId sole_, kept_, spare_;
+  std::vector<Op> ops_;
+};
+
+TEST_F(JustWrittenTest, NothingIsLostThatWasNotNamed) {
+  DisplaceKept();
+  EmptySecondDrive();
+  Ticket finds_out = Ask({.tensor = sole_, .range = {0, kReads * kPage}, .tier = kDram0});
+  AwaitNotice();
+  faults_.Release();
+  EXPECT_THAT(finds_out.Take(), testing::IsStatus(absl::StatusCode::kDataLoss, "sole"));
+  const std::vector<DriveFencedEvent> fenced = runtime_.listener.drives_fenced();
+  ASSERT_EQ(fenced.size(), 1u);
+  std::uint64_t named = 0;
+  for (const SoleCopy& copy : fenced[0].sole_copies)
+    named += copy.tensor == "kept" ? copy.bytes : 0;
+  EXPECT_EQ(CountLostOfKept(), named);
 }
 
 }  // namespace
