@@ -105,7 +105,8 @@ struct LosePage {
   friend bool operator==(const LosePage&, const LosePage&) = default;
 };
 
-/// The tier refused a page for good; tickets that need room there fail until it takes one again.
+/// The tier refused a page for good: tickets that need room there fail. One that comes later has
+/// the tier asked again.
 struct FenceTier {
   TierIndex tier = 0;
   friend bool operator==(const FenceTier&, const FenceTier&) = default;

@@ -74,7 +74,8 @@ class Core::Impl {
     std::array<std::uint32_t, kTensorKindCount> by_kind{};
     std::uint32_t write_failures = 0;  ///< of copies down to here, in a row
     bool fenced = false;
-    Position cursor = 0;  ///< prefetch: steps before it are seen to
+    std::uint64_t fenced_before = 0;  ///< the first arrival since
+    Position cursor = 0;              ///< prefetch: steps before it are seen to
     std::size_t cursor_request = 0;
     std::deque<DueLeave> leaves;     ///< due; the first in part perhaps
     std::deque<DueLeave> cleans;     ///< the same, of what stays
@@ -309,6 +310,7 @@ class Core::Impl {
   static bool WaitsFor(OpNumber op, const Holder& holder, const Ticket& ticket);
   void WorkOnReservations();
   bool FailStuckTicket();
+  bool RetryFenced(std::uint64_t arrival);
   void FailForRoom();
   FailTicket WhyStuck(const Ticket& ticket, TierIndex tier) const;
   bool RefuseStuckChange();

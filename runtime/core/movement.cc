@@ -423,6 +423,7 @@ void Core::Impl::NoteWriteFailure(TierIndex tier) {
   target.write_failures = 0;
   if (!target.fenced) Emit(FenceTier{tier});
   target.fenced = true;
+  target.fenced_before = next_arrival_;
 }
 
 /// Counted per page: what cannot be brought fails those who wait for it, however well others come.

@@ -207,6 +207,18 @@ bool Core::Impl::WaitsFor(OpNumber op, const Holder& holder, const Ticket& ticke
   return ticket.op == op || (ticket.lane == holder.lane && ticket.op < op);
 }
 
+/// Fences say what was. A ticket that came since has the tier asked once more, and fails only when
+/// that refuses again. True when there was such a fence.
+bool Core::Impl::RetryFenced(std::uint64_t arrival) {
+  bool retries = false;
+  for (TierState& state : tiers_) {
+    if (!state.fenced || arrival < state.fenced_before) continue;
+    state.fenced = false;
+    retries = true;
+  }
+  return retries;
+}
+
 /// Called when nothing is in flight or leased, so room is all that the tickets lack. One that can
 /// never fit may hold up the head, which then goes on once that one has failed.
 void Core::Impl::FailForRoom() {
@@ -219,6 +231,7 @@ void Core::Impl::FailForRoom() {
     const FailTicket why = WhyStuck(*ticket, tier);
     if (why.reason == TicketFailure::kTooLarge) return FailTicketWith(*ticket, why);
   }
+  if (RetryFenced(pending_.front()->arrival)) return;
   for (TierState& state : tiers_) {
     state.fenced = false;  // the next ticket tries again
     state.write_failures = 0;
@@ -228,7 +241,7 @@ void Core::Impl::FailForRoom() {
 }
 
 /// Called when nothing is in flight: the head ticket waits for pages that only other ops can give
-/// back, or for room that no tier below gives. True when a ticket was failed.
+/// back, or for room that no tier below gives. True when a ticket was failed, or a fence lifted.
 bool Core::Impl::FailStuckTicket() {
   if (pending_.empty()) return pinned_pages_ == 0 && RefuseStuckChange();
   const auto runs = [this](const auto& holder) {

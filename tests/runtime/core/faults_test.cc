@@ -252,8 +252,7 @@ TEST_F(FaultsTest, AnAbandonedCopyIsGoodEnoughWhileNothingIsTaken) {
   RunOp({Read(2)});
   EXPECT_TRUE(Resident(0, 1) && !Resident(0, 0)) << "it could not be written elsewhere";
   FailNothing();
-  Acquire({Read(2), Read(3)});  // fails still, and then the tier is tried again
-  driver().Drain();
+  RunOp({Read(2), Read(3)});  // has the tier asked again
   RunOp({Read(0)});
   RunOp({Read(1)});
   EXPECT_GE(CopiesOut(RunOp({Read(2), Read(3)})), 1u) << "it is written elsewhere";
@@ -340,6 +339,17 @@ TEST_F(FaultsTest, FullTierIsFencedAndTheSourceStaysValid) {
     return;
   }
   ADD_FAILURE() << "the tier stays fenced though it takes pages again";
+}
+
+TEST_F(FaultsTest, WhoeverComesAfterTheFenceHasTheTierAskedAgain) {
+  Start({.frames = {2, 64}, .policy = "lru", .clean_share = 1});
+  Create(4, 1);
+  FailCopiesTo(1, FailureKind::kTargetFull);
+  RunOp({Write(0), Write(1)});  // and nobody waits while they are not cleaned
+  ASSERT_GE(driver().fault_count(), 3u);
+  RunOp({Read(0)});
+  FailNothing();
+  RunOp({Read(2), Read(3)});
 }
 
 TEST_F(FaultsTest, DeviceThatTakesNothingFailsTheTicketAndKeepsThePages) {
