@@ -1,6 +1,7 @@
 #include "runtime/optim/state_file.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,6 +41,14 @@ std::string PathIn(const std::string& directory) {
   return fmt::format("{}/{}", directory, kStateFileName);
 }
 
+// Asked before write, which would raise SIGXFSZ in the caller's thread.
+absl::Status CheckFileSizeLimit(const std::string& path, std::uint64_t bytes) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(base::ToAbsl(fmt::format(
+      "write {}: the limit of file sizes is {} bytes (see ulimit -f)", path, limit.rlim_cur)));
+}
+
 absl::Status SyncDirectory(const std::string& directory) {
   const int descriptor = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return Failed("open", directory);
@@ -73,6 +82,7 @@ StateFileWriter::~StateFileWriter() {
 }
 
 absl::Status StateFileWriter::Write(std::span<const std::byte> bytes) {
+  SLUICE_RETURN_IF_ERROR(CheckFileSizeLimit(PathIn(directory_), written_ + bytes.size()));
   while (!bytes.empty()) {
     const ssize_t done = write(descriptor_, bytes.data(), bytes.size());
     if (done < 0 && errno == EINTR) continue;
@@ -114,6 +124,7 @@ absl::Status StateFileWriter::GiveName() {
   const std::string nameless = fmt::format("/proc/self/fd/{}", descriptor_);
   const std::string path = PathIn(directory_);
   const std::string between = fmt::format("{}.{}.tmp", path, getpid());
+  unlink(between.c_str());  // of a process with this number that was killed here, if there is one
   if (linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, between.c_str(), AT_SYMLINK_FOLLOW) != 0) {
     return Failed("link", between);
   }
