@@ -80,10 +80,10 @@ class EventListener {
   virtual void OnTransferStalled(const TransferStalledEvent&) {}
 };
 
-/// One interval of a timeline: a transfer on a link, or a stall.
+/// One interval of a timeline: a transfer on a link, a stall, or what an optimizer computes.
 struct TraceSpan {
-  std::string track;  ///< "hbm-dram in", "dram-nvme out", "stall"
-  std::string name;   ///< tensor or op
+  std::string track;  ///< "hbm-dram in", "dram-nvme out", "stall"; OptimizerOptions::lane
+  std::string name;   ///< tensor or op; of an optimizer's with the number of elements
   std::chrono::steady_clock::time_point begin;
   std::chrono::steady_clock::time_point end;
 };

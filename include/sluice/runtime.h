@@ -135,6 +135,8 @@ class Runtime {
   /// key, so a changed one is another schedule, not divergence.
   sluice::Fate Fate(TensorId tensor) const;
 
+  /// RuntimeOptions::trace, for intervals of the caller's own; empty where there is none.
+  const TraceSink& Trace() const;
   HealthReport Health() const;
   Stats GetStats() const;
   /// The recorded schedule of a key. Errors: NotFound before its first iteration has ended, when

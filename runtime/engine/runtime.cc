@@ -71,6 +71,8 @@ absl::StatusOr<DType> Runtime::TypeOfTensor(TensorId tensor) const {
   return state_->TypeOfTensor(tensor);
 }
 Bytes Runtime::PageBytes() const { return state_->PageBytes(); }
+
+const TraceSink& Runtime::Trace() const { return state_->trace(); }
 std::vector<std::vector<int>> Runtime::DramNodes() const { return state_->DramNodes(); }
 
 absl::Status Runtime::BeginIteration(std::string_view key) {

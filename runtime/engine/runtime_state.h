@@ -104,6 +104,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   absl::StatusOr<Schedule> RecordedSchedule(std::string_view key) const;
   /// Null unless RuntimeOptions::record_events is set.
   const engine::EventLog* event_log() const { return event_log_.get(); }
+  const TraceSink& trace() const { return options_.trace; }
 
  private:
   explicit RuntimeState(RuntimeOptions options);

@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "runtime/optim/gradient_sum.h"
+#include "runtime/optim/work_span.h"
 
 namespace sluice::optim {
 namespace {
@@ -85,6 +86,7 @@ std::vector<Access> GradientPasses::AccessesOf(const Pass& pass, ElementRange ra
 }
 
 void GradientPasses::Work(const Pass& pass, ElementRange range, const std::vector<Lease>& leases) {
+  const WorkSpan span(runtime_, options_.lane, pass.name, range.count);
   const std::size_t size = BytesOf(pass.gradient.type);
   RangeMemory memory;
   std::size_t next = 0;

@@ -54,7 +54,7 @@ class GradientPasses {
   struct Pass;
   absl::Status Run(const Pass& pass);
   static std::vector<Access> AccessesOf(const Pass& pass, ElementRange range);
-  static void Work(const Pass& pass, ElementRange range, const std::vector<Lease>& leases);
+  void Work(const Pass& pass, ElementRange range, const std::vector<Lease>& leases);
 
   Runtime& runtime_;
   ForkJoin& join_;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -83,8 +84,11 @@ class StepRunner {
   bool AsksForMore() const;
   void AskAhead();
   void UpdateOne();
+  std::string NameOf(const UpdateBatch& batch) const;
+  std::uint64_t ElementsOf(const UpdateBatch& batch) const;
   PartAccesses AccessesOfPart(Part part) const;
   void UpdateParts(const UpdateBatch& batch, RunningOp running);
+  void RunKernels(const UpdateBatch& batch, std::span<const Lease> leases);
   void RunKernel(Part part, std::uint32_t group, std::span<const Lease> leases);
   /// The gradients that no part needs any more.
   void DiscardUsed(const UpdateBatch& batch);

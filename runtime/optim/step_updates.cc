@@ -6,6 +6,7 @@
 #include "fmt/format.h"
 #include "runtime/optim/step_runner.h"
 #include "runtime/optim/step_scalars.h"
+#include "runtime/optim/work_span.h"
 
 // The updates of a step, batch by batch.
 
@@ -20,6 +21,20 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
 }
 
 }  // namespace
+
+/// By its first part.
+std::string StepRunner::NameOf(const UpdateBatch& batch) const {
+  const Part first = batch.parts.front();
+  return fmt::format("update.{}.{}", options_.entries[first.entry].name, first.index);
+}
+
+std::uint64_t StepRunner::ElementsOf(const UpdateBatch& batch) const {
+  std::uint64_t elements = 0;
+  for (const Part part : batch.parts) {
+    elements += options_.parts.RangeOf(options_.entries[part.entry], part.index).count;
+  }
+  return elements;
+}
 
 PartAccesses StepRunner::AccessesOfPart(Part part) const {
   const ParameterEntry& entry = options_.entries[part.entry];
@@ -42,9 +57,7 @@ void StepRunner::AskAhead() {
       const PartAccesses wanted = AccessesOfPart(part);
       accesses.insert(accesses.end(), wanted.accesses.begin(), wanted.accesses.end());
     }
-    const Part first = batch.parts.front();
-    pipeline_.Ask(fmt::format("update.{}.{}", options_.entries[first.entry].name, first.index),
-                  accesses);
+    pipeline_.Ask(NameOf(batch), accesses);
     parts_asked_ += batch.parts.size();
   }
 }
@@ -66,13 +79,7 @@ void StepRunner::UpdateOne() {
 }
 
 void StepRunner::UpdateParts(const UpdateBatch& batch, RunningOp running) {
-  std::span<const Lease> leases = running.leases;
-  for (const Part part : batch.parts) {
-    const std::size_t count = AccessesOfPart(part).accesses.size();
-    RunKernel(part, batch.group, leases.first(count));
-    leases = leases.subspan(count);
-    options_.progress.Reached(part, plan_.step);
-  }
+  RunKernels(batch, running.leases);
   running.leases.clear();
   running.op.End();
   DiscardUsed(batch);
@@ -95,6 +102,18 @@ void StepRunner::TryEachAlone(const UpdateBatch& batch) {
   for (const Part part : batch.parts) alone.push_back({.parts = {part}, .group = batch.group});
   const auto next = todo_.begin() + static_cast<std::ptrdiff_t>(pipeline_.asked());
   todo_.insert(next, alone.begin(), alone.end());
+}
+
+void StepRunner::RunKernels(const UpdateBatch& batch, std::span<const Lease> leases) {
+  const std::string name = NameOf(batch);
+  const WorkSpan span(
+      options_.runtime, options_.optimizer.lane, name, ElementsOf(batch), batch.parts.size());
+  for (const Part part : batch.parts) {
+    const std::size_t count = AccessesOfPart(part).accesses.size();
+    RunKernel(part, batch.group, leases.first(count));
+    leases = leases.subspan(count);
+    options_.progress.Reached(part, plan_.step);
+  }
 }
 
 void StepRunner::RunKernel(Part part, std::uint32_t group, std::span<const Lease> leases) {

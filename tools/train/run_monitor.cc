@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "fmt/format.h"
+#include "workloads/gpt/updater.h"
 
 namespace sluice::tools {
 namespace {
@@ -21,7 +22,7 @@ std::map<std::string, LinkBytes> BytesOf(const Stats& stats) {
 
 void SpanCollector::Add(const TraceSpan& span) {
   if (trace_ != nullptr) trace_->Add(span);
-  if (span.track != "stall" && span.track != "compute") busy_.Add({span.begin, span.end});
+  if (span.track != "stall" && span.track != gpt::kUpdateLane) busy_.Add({span.begin, span.end});
 }
 
 RunMonitor::RunMonitor(const Runtime& runtime, SpanCollector& spans, MemorySampler& memory)

@@ -1,11 +1,15 @@
 // The optimizer gives the bits of one kernel call per tensor in plain memory, whatever is paged,
 // shared, bound or split how; and says what is wrong with what it is told.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
+#include <string>
 #include <thread>
+#include <vector>
 
+#include "base/mutex.h"
 #include "runtime/optim/update_batch.h"
 #include "sluice/optimizer.h"
 #include "tests/runtime/engine/runtime_fixture.h"
@@ -19,6 +23,7 @@ using sluice::testing::HasCode;
 using sluice::testing::IsOk;
 using sluice::testing::IsStatus;
 using sluice::testing::RuntimeFixture;
+using ::testing::ElementsAre;
 
 // 32 pages of 1024 fp32 elements are in dram: the third parameter alone has 20 of each tensor.
 const std::vector<std::vector<std::size_t>> kGroups = {{1, 255, 5000}, {20000}, {300, 1025}};
@@ -80,6 +85,28 @@ TEST_F(OffloadedOptimizerTest, SmallPartsShareOpsWhereThereIsRoom) {
   }
   const Schedule schedule = runtime_->RecordedSchedule("step").value();
   EXPECT_EQ(schedule.ops.size(), kVectors / kBatchPartsMax + 6) << "43 parts of the others";
+}
+
+TEST_F(OffloadedOptimizerTest, TheTraceShowsWhatEachOpComputes) {
+  runtime_.options.dram_bytes = Bytes(512 * RuntimeFixture::kPage);
+  base::Mutex mutex;
+  std::vector<std::string> names;
+  runtime_.options.trace = [&](const TraceSpan& span) {
+    const base::MutexLock lock(mutex);
+    if (span.track == "mine" && span.begin <= span.end) names.push_back(span.name);
+  };
+  runtime_.Start();
+  PagedModel model(runtime_,
+                   {.groups = {{100, 200, 3}, {2000}},
+                    .optimizer = {.clip_norm = 1, .order = SweepOrder::kForward, .lane = "mine"}});
+  ASSERT_THAT(model.Step(), IsOk());
+  EXPECT_THAT(names,
+              ElementsAre("norm.p0: 100 elements",
+                          "norm.p1: 200 elements",
+                          "norm.p2: 3 elements",
+                          "norm.p3: 2000 elements",
+                          "update.p0.0: 303 elements in 3 parts",
+                          "update.p3.0: 2000 elements in 2 parts"));
 }
 
 TEST_F(OffloadedOptimizerTest, ThreadsDepthAndOrderChangeNothing) {

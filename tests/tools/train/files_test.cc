@@ -10,6 +10,7 @@
 #include "tools/trace_file.h"
 #include "tools/train/busy_time.h"
 #include "tools/train/record_file.h"
+#include "tools/train/run_monitor.h"
 
 namespace sluice::tools {
 namespace {
@@ -110,6 +111,18 @@ TEST(BusyTimeTest, CountsTheUnionWithinTheWindow) {
   EXPECT_NEAR(busy.SecondsWithin({at(0), at(1000)}), 0.040, 1e-12);
   busy.ForgetBefore(at(55));
   EXPECT_NEAR(busy.SecondsWithin({at(0), at(1000)}), 0.020, 1e-12);
+}
+
+TEST(SpanCollectorTest, WhatComputesOrWaitsMakesNoLinkBusy) {
+  const auto now = std::chrono::steady_clock::now();
+  const auto later = now + std::chrono::milliseconds(5);
+  SpanCollector spans(nullptr);
+  for (const char* track : {"stall", "optimizer"}) {
+    spans.Add({.track = track, .name = "update", .begin = now, .end = later});
+  }
+  EXPECT_EQ(spans.busy().spans(), 0u);
+  spans.Add({.track = "dram-nvme in", .name = "weight", .begin = now, .end = later});
+  EXPECT_EQ(spans.busy().spans(), 1u);
 }
 
 TEST(BusyTimeTest, ALongRunDoesNotCollect) {

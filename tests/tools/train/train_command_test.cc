@@ -29,6 +29,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
 using ::testing::Not;
+using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
 TEST_F(TrainCommandTest, VerifiesBitForBitAndReportsEveryField) {
@@ -200,6 +201,21 @@ TEST_F(TrainCommandTest, TracesLinksComputeAndResidentBytes) {
                             "stall",
                             "resident bytes"}));
   EXPECT_GT(intervals, 100u);
+}
+
+TEST_F(TrainCommandTest, TracesWhatTheOptimizerComputes) {
+  Command command(Words({"--trace", files_ / "trace.json", "--json"}));
+  ASSERT_EQ(command.Wait(), 0) << command.errors();
+  const Json trace = Json::parse(ReadWhole(files_ / "trace.json"));
+  std::map<int, std::string> tracks;
+  std::map<std::string, int> computed;
+  for (const Json& event : trace["traceEvents"]) {
+    if (event["ph"] == "M") tracks[event["tid"]] = event["args"]["name"];
+    if (event["ph"] == "X" && tracks[event["tid"]] == "optimizer") ++computed[event["name"]];
+  }
+  const int steps = Json::parse(command.output())["steps"];
+  for (const auto& [name, times] : computed) EXPECT_EQ(times, steps) << name;
+  EXPECT_THAT(computed, Contains(Pair("update.l0.qkv.bias.0: 192 elements", steps)));
 }
 
 TEST_F(TrainCommandTest, SavesTheModel) {
