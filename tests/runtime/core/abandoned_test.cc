@@ -1,3 +1,4 @@
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -12,7 +13,20 @@ using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
 /// Copies that may soon be unreadable, as a drive that fails tells of them.
-class AbandonedTest : public FaultsTest {};
+class AbandonedTest : public FaultsTest {
+ protected:
+  /// Page 0 is on its way down, for the ticket, when all frames below are abandoned.
+  std::pair<TicketNumber, StartCopy> AbandonOnTheWay() {
+    StartTwoTiers(1);
+    Create(2, 1);
+    RunOp({Write(0)});
+    const TicketNumber other = Acquire({Read(1)});
+    const std::vector<StartCopy> leaves = Select<StartCopy>(actions());
+    EXPECT_EQ(leaves.size(), 1u);
+    AbandonAll();
+    return {other, leaves.at(0)};
+  }
+};
 
 TEST_F(AbandonedTest, WhatIsOnlyInTheLastTierIsToldApart) {
   StartTwoTiers(2);
@@ -59,17 +73,11 @@ TEST_F(AbandonedTest, AnAbandonedCopyStaysUntilThereIsAnother) {
 }
 
 TEST_F(AbandonedTest, ACopyOnItsWayToAnAbandonedFrameIsMadeAgainBeforeItsSourceGoes) {
-  StartTwoTiers(1);
-  Create(2, 1);
-  RunOp({Write(0)});
-  const TicketNumber other = Acquire({Read(1)});
-  const std::vector<StartCopy> leaves = Select<StartCopy>(actions());
-  ASSERT_EQ(leaves.size(), 1u);
-  AbandonAll();
-  const std::vector<Action> again = driver().Done(leaves[0].task);
+  const auto [other, leaves] = AbandonOnTheWay();
+  const std::vector<Action> again = driver().Done(leaves.task);
   EXPECT_TRUE(Resident(0, 0) && Resident(0, 1));
   ASSERT_EQ(CopiesOut(again), 1u) << "it is written elsewhere";
-  EXPECT_NE(Select<StartCopy>(again)[0].target_frame, leaves[0].target_frame);
+  EXPECT_NE(Select<StartCopy>(again)[0].target_frame, leaves.target_frame);
   driver().Drain();
   ASSERT_TRUE(Granted(other));
   EXPECT_FALSE(Resident(0, 0));
@@ -79,14 +87,8 @@ TEST_F(AbandonedTest, ACopyOnItsWayToAnAbandonedFrameIsMadeAgainBeforeItsSourceG
 }
 
 TEST_F(AbandonedTest, ACopyOnItsWayToAnAbandonedFrameIsGoodEnoughWhileNothingIsTaken) {
-  StartTwoTiers(1);
-  Create(2, 1);
-  RunOp({Write(0)});
-  const TicketNumber other = Acquire({Read(1)});
-  const std::vector<StartCopy> leaves = Select<StartCopy>(actions());
-  ASSERT_EQ(leaves.size(), 1u);
-  AbandonAll();
-  driver().Done(leaves[0].task);
+  const auto [other, leaves] = AbandonOnTheWay();
+  driver().Done(leaves.task);
   FailCopiesTo(1, FailureKind::kTargetFull);
   EXPECT_EQ(Select<FenceTier>(driver().Drain()).size(), 1u);
   EXPECT_TRUE(Granted(other));
