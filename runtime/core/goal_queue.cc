@@ -1,5 +1,7 @@
 #include "runtime/core/goal_queue.h"
 
+#include "base/check.h"
+
 namespace sluice::core {
 
 void GoalQueue::Insert(const Goal& goal, PageIndex page, Position now) {
@@ -17,7 +19,9 @@ void GoalQueue::Erase(const Goal& goal, PageIndex page) {
   const Place place{goal.position, page};
   Tier& tier = tiers_[goal.tier];
   --tier.goals;
-  if (tier.ready.erase(place) == 0) waiting_.erase({goal.not_before, goal.tier, place});
+  if (tier.ready.erase(place) > 0) return;
+  SLUICE_CHECK(waiting_.erase({goal.not_before, goal.tier, place}) == 1,
+               "a goal is queued as it is");
 }
 
 void GoalQueue::Wake(Position now) {

@@ -135,8 +135,8 @@ void Core::Impl::ContinueGoals() {
   }
 }
 
-/// The first after `last` of the goals that can go on: where their tier is blocked only those of
-/// pages on their way.
+/// The first after `last` of the goals that may be able to go on: where their tier is blocked only
+/// those of pages on their way.
 std::optional<GoalQueue::Place> Core::Impl::NextGoal(
     const std::optional<GoalQueue::Place>& last) const {
   std::optional<GoalQueue::Place> next;

@@ -298,7 +298,8 @@ void Core::Impl::FinishCopy(const Task& task) {
   Arrive(task.page, task, CopyState::kValid);
 }
 
-/// What is now in a doomed slot stays, as after a write that failed, and is written elsewhere.
+/// What is now in a doomed slot stays, as after a write that failed, and is written elsewhere when
+/// it has to leave again.
 void Core::Impl::LeaveSource(PageIndex index, TierIndex source) {
   Page& p = page(index);
   if (MayDrop(p, source)) {

@@ -7,14 +7,15 @@
 
 namespace sluice::optim {
 
-/// The keys of the random words of 2^32 elements: of the first word of each and of those after it.
+/// The keys of the random words of 2^32 elements: of what they are drawn from, and of the words of
+/// each number that is rounded.
 struct WordKeys {
   struct Pair {
     std::uint32_t first = 0;
     std::uint32_t second = 0;
   };
-  Pair word;
-  Pair next;
+  Pair start;
+  std::uint32_t words[3] = {};
 };
 
 /// Elements whose random bits are drawn together, counted from the tensor's first: word j of a
@@ -52,8 +53,10 @@ constexpr WordKeys MakeWordKeys(const RoundingKey& key, std::uint64_t high) {
   for (const std::uint64_t word : {key.seed, key.tensor, key.step, high}) {
     hash = internal::Mix((hash ^ word) + internal::kGolden);
   }
-  return {internal::Halves(internal::Mix(hash + internal::kGolden)),
-          internal::Halves(internal::Mix(hash + 2 * internal::kGolden))};
+  const auto start = internal::Halves(internal::Mix(hash + internal::kGolden));
+  const auto words = internal::Halves(internal::Mix(hash + 2 * internal::kGolden));
+  const auto third = internal::Halves(internal::Mix(hash + 3 * internal::kGolden));
+  return {.start = start, .words = {words.first, words.second, third.first}};
 }
 
 }  // namespace sluice::optim

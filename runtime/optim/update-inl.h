@@ -22,16 +22,16 @@
 HWY_BEFORE_NAMESPACE();
 namespace sluice::optim::HWY_NAMESPACE {
 
-/// The words of the given numbers.
+/// What the words of the given numbers are drawn from: not yet good enough itself.
 template <class DU, class V>
-HWY_INLINE V RandomWord(DU du, V number, WordKeys::Pair key) {
+HWY_INLINE V StartOfWords(DU du, V number, WordKeys::Pair key) {
   auto x = hn::Mul(hn::Xor(number, hn::Set(du, key.first)), hn::Set(du, 0x21f0aaadu));
   x = hn::Add(hn::Xor(x, hn::ShiftRight<15>(x)), hn::Set(du, key.second));
   x = hn::Mul(x, hn::Set(du, 0x735a2d97u));
   return hn::Xor(x, hn::ShiftRight<15>(x));
 }
 
-/// The words that follow them, for what is rounded next.
+/// The words that follow, for what is rounded next.
 template <class DU, class V>
 HWY_INLINE V NextWord(DU du, V word, std::uint32_t key) {
   const auto x = hn::Mul(hn::Xor(word, hn::Set(du, key)), hn::Set(du, 0x2c1b3c6du));
@@ -97,9 +97,11 @@ class Updater {
     const std::uint32_t first = WordOf(element);
     for (std::size_t w = 0; w < kWordVectors; ++w) {
       const auto number = hn::Iota(du, first + static_cast<std::uint32_t>(w * kLanes));
-      words.of[0][w] = RandomWord(du, number, keys_.word);
-      if (kRoundings > 1) words.of[1][w] = NextWord(du, words.of[0][w], keys_.next.first);
-      if (kRoundings > 2) words.of[2][w] = NextWord(du, words.of[1][w], keys_.next.second);
+      auto word = StartOfWords(du, number, keys_.start);
+      for (int k = 0; k < kRoundings; ++k) {
+        word = NextWord(du, word, keys_.words[k]);
+        words.of[k][w] = word;
+      }
     }
   }
 

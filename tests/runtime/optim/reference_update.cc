@@ -187,16 +187,18 @@ std::uint32_t ReferenceBits(const RoundingKey& key, std::uint64_t element, int b
     hash = Mix((hash ^ word) + kGolden);
   }
   const std::uint64_t keys = Mix(hash + kGolden);
-  const std::uint64_t next = Mix(hash + 2 * kGolden);
   const std::uint64_t low = element & 0xffffffff;
   auto x = static_cast<std::uint32_t>(((low / 32 * 16 + low % 16) ^ keys) & 0xffffffff);
   x = x * 0x21f0aaadu;
   x = (x ^ (x >> 15)) + static_cast<std::uint32_t>(keys >> 32);
   x = x * 0x735a2d97u;
   x = x ^ (x >> 15);
-  for (int k = 0; k < before; ++k) {
-    x = (x ^ static_cast<std::uint32_t>(next >> (32 * k) & 0xffffffff)) * 0x2c1b3c6du;
+  const std::uint64_t first = Mix(hash + 2 * kGolden);
+  const std::uint64_t third = Mix(hash + 3 * kGolden);
+  for (const std::uint64_t word : {first, first >> 32, third}) {
+    x = (x ^ static_cast<std::uint32_t>(word & 0xffffffff)) * 0x2c1b3c6du;
     x = x ^ (x >> 16);
+    if (before-- == 0) break;
   }
   return low / 16 % 2 == 0 ? x & 0xffff : x >> 16;
 }

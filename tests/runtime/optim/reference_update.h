@@ -11,7 +11,7 @@ namespace sluice::optim {
 bool ReferenceUpdate(const KernelSpec& spec, const KernelArgs& args);
 
 /// The parts of it.
-/// The 16 bits for the number of the element of which `before` others are rounded before.
+/// The 16 random bits for one number of the element: the one that is rounded after `before` others.
 std::uint32_t ReferenceBits(const RoundingKey& key, std::uint64_t element, int before);
 float FromBf16(std::uint16_t bits);
 float FromFp16(std::uint16_t bits);

@@ -134,5 +134,38 @@ TEST(StochasticRoundingTest, BytesAreUniform) {
   }
 }
 
+/// With this key what the words are drawn from is not even.
+constexpr RoundingKey kUnevenStart{.seed = 5, .tensor = 1, .step = 1};
+
+/// How far pairs of elements `lag` apart, of which the first has its bits in the given half of its
+/// word, are from being spread evenly over 16 times 16 cells.
+double ChiSquareOfPairs(int before, std::uint64_t lag, std::uint64_t half) {
+  constexpr std::uint64_t kPairs = 1 << 18;
+  constexpr double kExpected = kPairs / 256.0;
+  double counts[16][16] = {};
+  for (std::uint64_t n = 0; n < kPairs; ++n) {
+    const std::uint64_t i = n / 16 * 32 + half * 16 + n % 16;
+    const std::uint32_t first = ReferenceBits(kUnevenStart, i, before);
+    ++counts[first >> 12][ReferenceBits(kUnevenStart, i + lag, before) >> 12];
+  }
+  double chi_square = 0;
+  for (const auto& row : counts) {
+    for (const double count : row) chi_square += (count - kExpected) * (count - kExpected);
+  }
+  return chi_square / kExpected;
+}
+
+/// Also where a hash of the elements' numbers would show: at powers of two.
+TEST(StochasticRoundingTest, PairsOfElementsAreUniform) {
+  for (int before = 0; before < 3; ++before) {
+    for (const std::uint64_t lag : {1, 16, 32, 2048, 131072}) {
+      for (const std::uint64_t half : {0, 1}) {
+        EXPECT_NEAR(ChiSquareOfPairs(before, lag, half), 255, 5 * 22.6)
+            << before << " " << lag << " " << half;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sluice::optim
