@@ -10,9 +10,10 @@ namespace sluice::optim {
 /// Returns what a Kernel returns.
 bool ReferenceUpdate(const KernelSpec& spec, const KernelArgs& args);
 
-/// The parts of it.
-/// The 16 random bits for one number of the element: the one that is rounded after `before` others.
+/// Of its parts the 16 random bits for one number of the element, the one that is rounded after
+/// `before` others.
 std::uint32_t ReferenceBits(const RoundingKey& key, std::uint64_t element, int before);
+/// And the conversions.
 float FromBf16(std::uint16_t bits);
 float FromFp16(std::uint16_t bits);
 std::uint16_t NearestBf16(float value);
