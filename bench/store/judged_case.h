@@ -27,7 +27,8 @@ Row MakeJudgedRow(const std::string& name, const std::vector<Round>& rounds);
 struct JudgedResult {
   Row row;
   /// Plain loops in the same rounds, where they were run (on io_uring, random): "plain-loop/..."
-  /// for 2 MiB pages beside fio, "plain-loop-reading/..." for reads.
+  /// for 2 MiB pages beside fio, "plain-loop-reading/..." for those and
+  /// for random reads.
   std::vector<Row> loops;
 };
 

@@ -80,7 +80,7 @@ bool HasPlainLoop(const Case& which) {
 
 bool HasReadingLoop(const Case& which) {
   return which.engine == StoreEngine::kIoUring && which.pattern == Pattern::kRandom &&
-         which.direction == Direction::kRead;
+         (which.direction == Direction::kRead || which.page_bytes == 2 * kMiB);
 }
 
 std::vector<std::string> RowNamesOf(const Case& which) {

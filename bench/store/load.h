@@ -32,7 +32,8 @@ std::vector<Case> JudgedCases();
 bool CountsForMean(const Case& which);
 /// The row of the mean of those.
 inline constexpr char kMeanName[] = "all/geomean";
-/// Whether a plain loop runs beside fio, for pages of 2 MiB; and one that goes over what it reads.
+/// Whether a plain loop runs beside fio, for pages of 2 MiB; and one that goes over each page after
+/// it was read or before it is written, for those and for what is only read.
 bool HasPlainLoop(const Case& which);
 bool HasReadingLoop(const Case& which);
 inline constexpr char kPlainLoop[] = "plain-loop";

@@ -66,12 +66,18 @@ class RingLoop {
     const auto bytes = static_cast<unsigned>(load_.which.page_bytes);
     const auto where = files_.At(step->page * load_.which.page_bytes);
     if (step->writes) {
+      Use(place);
       io_uring_prep_write(sqe, where.file->fd, data, bytes, where.offset);
     } else {
       io_uring_prep_read(sqe, where.file->fd, data, bytes, where.offset);
     }
     io_uring_sqe_set_data64(sqe, place);
     ++outstanding_;
+  }
+
+  /// What a checksum does to memory: before a write, or after a read.
+  void Use(std::uint32_t place) const {
+    if (options_.use == PageUse::kReadOnce) pass_.sum(buffers_[place]);
   }
 
   absl::Status TakeOne(Steps& steps) {
@@ -86,7 +92,7 @@ class RingLoop {
     steps.Finished(in_flight_[place], CheckMoved(cqe->res, load_.which.page_bytes));
     io_uring_cqe_seen(&ring_, cqe);
     --outstanding_;
-    if (options_.use == PageUse::kReadOnce && !in_flight_[place].writes) pass_.sum(buffers_[place]);
+    if (!in_flight_[place].writes) Use(place);
     Prepare(place, steps);
     return absl::OkStatus();
   }

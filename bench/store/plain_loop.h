@@ -8,10 +8,10 @@
 
 namespace sluice::bench {
 
-/// What a loop does with a page that it has read.
+/// What a loop does with a page after it was read and before it is written.
 enum class PageUse : std::uint8_t {
   kNone,
-  kReadOnce,  ///< the fastest read pass goes over it, as any user of its bytes must
+  kReadOnce,  ///< the fastest read pass goes over it, as a checksum must
 };
 
 struct PlainLoopOptions {
