@@ -67,10 +67,10 @@ class Core::Impl {
     std::uint64_t committed = 0;  ///< pages whose lowest tier this is
     std::uint32_t reserved = 0;   ///< frames of granted reservations
     std::array<std::uint32_t, 2> transit_used{};
-    std::uint32_t leaving = 0;              ///< evictions in flight
-    std::uint32_t cleaning = 0;             ///< cleaning page-outs in flight
-    std::uint32_t candidates_free = 0;      ///< evictable pages that leave for free
-    std::uint32_t candidates_lossless = 0;  ///< evictable pages that may be dropped, those included
+    std::uint32_t leaving = 0;          ///< evictions in flight
+    std::uint32_t cleaning = 0;         ///< cleaning page-outs in flight
+    std::uint32_t candidates_free = 0;  ///< evictable pages that leave for free
+    std::vector<PageIndex> lossless;    ///< those that may be dropped: the free ones, and others
     std::array<std::uint32_t, kTensorKindCount> by_kind{};
     std::uint32_t write_failures = 0;  ///< of copies down to here, in a row
     bool fenced = false;
@@ -197,6 +197,7 @@ class Core::Impl {
   void UpdateFacts(PageIndex index);
   PageFacts FactsOf(PageIndex index, TierIndex tier) const;
   void TellPolicy(PageIndex index, TierIndex tier);
+  void NoteLossless(PageIndex index, TierIndex tier, bool lossless);
   void TellAccess(PageIndex index, TierIndex tier);
   void TellDeparture(PageIndex index, TierIndex tier, Departure departure);
   void TellFreed(PageIndex index);
@@ -224,6 +225,7 @@ class Core::Impl {
   std::optional<PageIndex> VictimOnItsWay(TierIndex tier, const Claim& claim) const;
   bool MakeRoomByOtherVictim(TierIndex tier, const Claim& claim);
   std::optional<PageIndex> VictimForNothing(TierIndex tier, const Claim& claim) const;
+  bool LeavesForNothing(TierIndex tier, PageIndex index, const Claim& claim) const;
   bool Restless() const;
   bool GivesWay(const Claim& claim) const;
   bool MayEvict(TierIndex tier, PageIndex index, const Claim& claim) const;

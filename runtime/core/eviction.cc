@@ -108,19 +108,28 @@ bool Core::Impl::MakeRoomByOtherVictim(TierIndex tier, const Claim& claim) {
   return false;
 }
 
-/// Where no candidate is known to be such a page, thousands are not gone through in vain; when
-/// nothing is in flight, so that this is the last that could help, they are.
-std::optional<PageIndex> Core::Impl::VictimForNothing(TierIndex tier, const Claim& claim) const {
-  const TierState& state = tiers_[tier];
+bool Core::Impl::LeavesForNothing(TierIndex tier, PageIndex index, const Claim& claim) const {
+  const Page& p = pages_[index];
   const bool demand = claim.purpose == Purpose::kDemand;
-  const std::uint32_t known = demand ? state.candidates_lossless : state.candidates_free;
+  return (demand ? MayDrop(p, tier) : FreeToLeave(p, tier)) && MayEvict(tier, index, claim);
+}
+
+/// Only pages that are known to leave so are looked at, not thousands of others in vain; when
+/// nothing is in flight, so that this is the last that could help, all are.
+std::optional<PageIndex> Core::Impl::VictimForNothing(TierIndex tier, const Claim& claim) const {
   const bool all_known = !tiers_[last_tier()].fenced;  // a fence makes doomed copies count again
-  if (known == 0 && all_known && !tasks_.empty()) return std::nullopt;
-  return AskVictim(tier, claim.page, [&](PageIndex candidate) {
-    const Page& p = pages_[candidate];
-    const bool drops = demand ? MayDrop(p, tier) : FreeToLeave(p, tier);
-    return drops && MayEvict(tier, candidate, claim);
-  });
+  if (!all_known || tasks_.empty()) {
+    return AskVictim(tier, claim.page, [&](PageIndex candidate) {
+      return LeavesForNothing(tier, candidate, claim);
+    });
+  }
+  absl::flat_hash_set<PageIndex> leave;
+  for (const PageIndex candidate : tiers_[tier].lossless) {
+    if (LeavesForNothing(tier, candidate, claim)) leave.insert(candidate);
+  }
+  if (leave.empty()) return std::nullopt;
+  return AskVictim(
+      tier, claim.page, [&](PageIndex candidate) { return leave.contains(candidate); });
 }
 
 bool Core::Impl::MayEvict(TierIndex tier, PageIndex index, const Claim& claim) const {

@@ -110,7 +110,7 @@ void Core::Impl::DropCopy(PageIndex index, TierIndex tier, Departure departure) 
   if (copy.candidate) {
     options_.policy->OnRemove(tier, index);
     if (copy.told_free) --tiers_[tier].candidates_free;
-    if (copy.lossless) --tiers_[tier].candidates_lossless;
+    NoteLossless(index, tier, false);
   }
   TellDeparture(index, tier, departure);
   if (copy.transit) {
@@ -262,9 +262,7 @@ void Core::Impl::TellPolicy(PageIndex index, TierIndex tier) {
   if (copy.candidate && copy.told_free) --state.candidates_free;
   if (candidate && facts.free_to_leave) ++state.candidates_free;
   const bool lossless = candidate && (facts.free_to_leave || MayDrop(p, tier));
-  if (lossless && !copy.lossless) ++state.candidates_lossless;
-  if (!lossless && copy.lossless) --state.candidates_lossless;
-  copy.lossless = lossless;
+  NoteLossless(index, tier, lossless);
   if (candidate && !copy.candidate) {
     copy.known = true;
     options_.policy->OnInsert(tier, facts);
@@ -279,6 +277,21 @@ void Core::Impl::TellPolicy(PageIndex index, TierIndex tier) {
   copy.told_free = facts.free_to_leave;
   copy.told_return = facts.free_to_return;
   copy.told_use = facts.next_use;
+}
+
+void Core::Impl::NoteLossless(PageIndex index, TierIndex tier, bool lossless) {
+  PageCopy& copy = page(index).copies[tier];
+  if (copy.lossless == lossless) return;
+  copy.lossless = lossless;
+  std::vector<PageIndex>& pages = tiers_[tier].lossless;
+  if (lossless) {
+    copy.lossless_place = static_cast<std::uint32_t>(pages.size());
+    pages.push_back(index);
+    return;
+  }
+  pages[copy.lossless_place] = pages.back();
+  page(pages.back()).copies[tier].lossless_place = copy.lossless_place;
+  pages.pop_back();
 }
 
 /// One reference to the page in `tier`: a lease, or the source of a way up.

@@ -21,7 +21,9 @@ void Core::Impl::CheckInvariants() const {
       SLUICE_CHECK(!copy.candidate || !PinnedAt(p, t), "I3: a pinned frame is no candidate");
       const bool drops = copy.candidate && MayDrop(p, t) && !tiers_[last_tier()].fenced;
       SLUICE_CHECK(!drops || copy.lossless, "I8: who may be dropped is known, so room is found");
-      if (copy.lossless) ++lossless[t];
+      if (!copy.lossless) continue;
+      ++lossless[t];
+      SLUICE_CHECK(tiers_[t].lossless.at(copy.lossless_place) == i, "I8: at their places");
     }
     SLUICE_CHECK(reachable, "I2: content has a valid copy or a way to get one");
     if (p.stale_frame != kNoFrame) ++used[tiers_.size() - 1];
@@ -33,7 +35,7 @@ void Core::Impl::CheckInvariants() const {
   for (TierIndex t = 0; t < tiers_.size(); ++t) {
     SLUICE_CHECK(used[t] == tiers_[t].pool.used(), "I1: every frame in use is accounted for");
     SLUICE_CHECK(used[t] <= tiers_[t].pool.frames_max(), "I1: a tier stays within its budget");
-    SLUICE_CHECK(lossless[t] == tiers_[t].candidates_lossless, "I8: those are counted");
+    SLUICE_CHECK(lossless[t] == tiers_[t].lossless.size(), "I8: no others are");
     SLUICE_CHECK(transit[t] == tiers_[t].transit_used, "I9: transit frames are counted");
     SLUICE_CHECK(
         transit[t][0] <= options_.transit_frames && transit[t][1] <= options_.transit_frames,

@@ -34,7 +34,8 @@ struct PageCopy {
   bool candidate = false;  ///< and as evictable
   bool told_free = false;  ///< facts as the policy knows them
   bool told_return = false;
-  bool lossless = false;  ///< counted among those that may be dropped
+  bool lossless = false;             ///< among those that may be dropped,
+  std::uint32_t lossless_place = 0;  ///< at this place
   Position told_use = kNever;
   Position stays_for = kNever;  ///< what a plan wants here for this use does not leave before it
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace sluice::core {
 namespace {
 
@@ -10,48 +12,54 @@ constexpr std::uint64_t kFar = std::uint64_t{1} << 30;
 
 }  // namespace
 
-void NextUseOrder::Insert(const PageFacts& facts, std::uint64_t age) {
-  const Rank rank{facts.next_use, facts.free_to_leave, age, facts.page};
-  where_[facts.page] = rank;
-  order_.insert(rank);
+std::uint64_t NextUseOrder::FreeBit(const PageFacts& facts) {
+  return std::uint64_t{facts.free_to_leave} << 63;
 }
 
-void NextUseOrder::Change(const PageFacts& facts) {
-  const auto found = where_.find(facts.page);
-  if (found == where_.end()) return;
-  order_.erase(found->second);
-  std::get<0>(found->second) = facts.next_use;
-  std::get<1>(found->second) = facts.free_to_leave;
-  order_.insert(found->second);
+void NextUseOrder::Insert(const PageFacts& facts, std::size_t page_class) {
+  if (facts.page >= places_.size()) places_.resize(std::size_t{facts.page} + 1);
+  Place& place = places_[facts.page];
+  SLUICE_CHECK(place.page_class == kClasses, "a page has one place in an order");
+  place.rank = {facts.next_use, FreeBit(facts) | --age_, facts.page};
+  place.page_class = static_cast<std::uint8_t>(page_class);
+  orders_[page_class].insert(place.rank);
+}
+
+void NextUseOrder::Change(const PageFacts& facts, std::size_t page_class) {
+  if (facts.page >= places_.size()) return;
+  Place& place = places_[facts.page];
+  if (place.page_class == kClasses) return;
+  orders_[place.page_class].erase(place.rank);
+  constexpr std::uint64_t kAgeBits = ~(std::uint64_t{1} << 63);
+  place.rank.next_use = facts.next_use;
+  place.rank.free_and_age = FreeBit(facts) | (place.rank.free_and_age & kAgeBits);
+  place.page_class = static_cast<std::uint8_t>(page_class);
+  orders_[page_class].insert(place.rank);
 }
 
 void NextUseOrder::Remove(PageIndex page) {
-  const auto found = where_.find(page);
-  if (found == where_.end()) return;
-  order_.erase(found->second);
-  where_.erase(found);
-}
-
-std::optional<std::uint64_t> NextUseOrder::AgeOf(PageIndex page) const {
-  const auto found = where_.find(page);
-  if (found == where_.end()) return std::nullopt;
-  return std::get<2>(found->second);
+  if (page >= places_.size()) return;
+  Place& place = places_[page];
+  if (place.page_class == kClasses) return;
+  orders_[place.page_class].erase(place.rank);
+  place.page_class = kClasses;
 }
 
 const NextUseOrder::Rank* NextUseOrder::Furthest(
-    const std::function<bool(PageIndex)>& evictable) const {
-  for (auto rank = order_.rbegin(); rank != order_.rend(); ++rank) {
-    if (evictable(std::get<3>(*rank))) return &*rank;
+    std::size_t page_class, const std::function<bool(PageIndex)>& evictable) const {
+  const absl::btree_set<Rank>& order = orders_[page_class];
+  for (auto rank = order.rbegin(); rank != order.rend(); ++rank) {
+    if (evictable(rank->page)) return &*rank;
   }
   return nullptr;
 }
 
 void MinPolicy::OnInsert(int tier, const PageFacts& facts) {
-  tiers_[static_cast<std::size_t>(tier)].Insert(facts, --age_);
+  tiers_[static_cast<std::size_t>(tier)].Insert(facts, 0);
 }
 
 void MinPolicy::OnChange(int tier, const PageFacts& facts) {
-  tiers_[static_cast<std::size_t>(tier)].Change(facts);
+  tiers_[static_cast<std::size_t>(tier)].Change(facts, 0);
 }
 
 void MinPolicy::OnRemove(int tier, PageIndex page) {
@@ -60,9 +68,9 @@ void MinPolicy::OnRemove(int tier, PageIndex page) {
 
 std::optional<PageIndex> MinPolicy::Victim(int tier,
                                            const std::function<bool(PageIndex)>& evictable) {
-  const auto* rank = tiers_[static_cast<std::size_t>(tier)].Furthest(evictable);
+  const auto* rank = tiers_[static_cast<std::size_t>(tier)].Furthest(0, evictable);
   if (rank == nullptr) return std::nullopt;
-  return std::get<3>(*rank);
+  return rank->page;
 }
 
 std::size_t NextUseCostPolicy::ClassOf(const PageFacts& facts) {
@@ -75,22 +83,15 @@ std::uint64_t NextUseCostPolicy::CostOf(std::size_t cost_class) const {
 }
 
 void NextUseCostPolicy::OnInsert(int tier, const PageFacts& facts) {
-  tiers_[static_cast<std::size_t>(tier)][ClassOf(facts)].Insert(facts, --age_);
+  tiers_[static_cast<std::size_t>(tier)].Insert(facts, ClassOf(facts));
 }
 
 void NextUseCostPolicy::OnChange(int tier, const PageFacts& facts) {
-  Tier& t = tiers_[static_cast<std::size_t>(tier)];
-  for (NextUseOrder& order : t) {
-    const std::optional<std::uint64_t> age = order.AgeOf(facts.page);
-    if (!age.has_value()) continue;
-    order.Remove(facts.page);
-    t[ClassOf(facts)].Insert(facts, *age);
-    return;
-  }
+  tiers_[static_cast<std::size_t>(tier)].Change(facts, ClassOf(facts));
 }
 
 void NextUseCostPolicy::OnRemove(int tier, PageIndex page) {
-  for (NextUseOrder& order : tiers_[static_cast<std::size_t>(tier)]) order.Remove(page);
+  tiers_[static_cast<std::size_t>(tier)].Remove(page);
 }
 
 /// Compares use / cost without a division. What is used never, or costs nothing, is worth
@@ -114,17 +115,17 @@ bool NextUseCostPolicy::Before(std::size_t a, Position use_a, std::size_t b, Pos
 
 std::optional<PageIndex> NextUseCostPolicy::Victim(
     int tier, const std::function<bool(PageIndex)>& evictable) {
-  const Tier& t = tiers_[static_cast<std::size_t>(tier)];
+  const NextUseOrder& order = tiers_[static_cast<std::size_t>(tier)];
   std::optional<PageIndex> victim;
   std::size_t best_class = 0;
   Position best_use = 0;
-  for (std::size_t i = 0; i < kClasses; ++i) {
-    const auto* rank = t[i].Furthest(evictable);
+  for (std::size_t i = 0; i < NextUseOrder::kClasses; ++i) {
+    const auto* rank = order.Furthest(i, evictable);
     if (rank == nullptr) continue;
-    if (victim.has_value() && !Before(i, std::get<0>(*rank), best_class, best_use)) continue;
-    victim = std::get<3>(*rank);
+    if (victim.has_value() && !Before(i, rank->next_use, best_class, best_use)) continue;
+    victim = rank->page;
     best_class = i;
-    best_use = std::get<0>(*rank);
+    best_use = rank->next_use;
   }
   return victim;
 }

@@ -1,15 +1,14 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "absl/container/btree_set.h"
-#include "absl/container/flat_hash_map.h"
 #include "runtime/core/types.h"
 #include "sluice/policy.h"
 
@@ -17,26 +16,44 @@
 
 namespace sluice::core {
 
-/// Pages by their next use, the furthest last. Of several with the same (as without a schedule,
-/// when none is known) those that leave for free, then the one that was inserted longest ago come
-/// last. All operations are O(log n).
+/// Pages by class, those of one by their next use, the furthest last. Of several with the same (as
+/// without a schedule, when none is known) those that leave for free, then the one that was
+/// inserted longest ago come last. Inserting, changing and removing are O(log n).
 class NextUseOrder {
  public:
-  /// (next use, free to leave, age, page).
-  using Rank = std::tuple<Position, bool, std::uint64_t, PageIndex>;
+  static constexpr std::size_t kClasses = 4;
+  struct Rank {
+    Position next_use = 0;
+    std::uint64_t free_and_age = 0;  ///< the highest bit: free to leave; below it the age
+    PageIndex page = 0;
 
-  void Insert(const PageFacts& facts, std::uint64_t age);
+    /// No two pages are of one age.
+    bool operator<(const Rank& other) const {
+      return next_use != other.next_use ? next_use < other.next_use
+                                        : free_and_age < other.free_and_age;
+    }
+  };
+
+  /// REQUIRES: the page is not there.
+  void Insert(const PageFacts& facts, std::size_t page_class);
+  /// No effect on a page that is not there; it keeps its age.
+  void Change(const PageFacts& facts, std::size_t page_class);
   /// No effect on a page that is not there.
-  void Change(const PageFacts& facts);
   void Remove(PageIndex page);
-  /// The age that the page was inserted with; none when it is not there.
-  std::optional<std::uint64_t> AgeOf(PageIndex page) const;
-  /// The last that `evictable` accepts.
-  const Rank* Furthest(const std::function<bool(PageIndex)>& evictable) const;
+  /// The last of the class that `evictable` accepts; none when there is none.
+  const Rank* Furthest(std::size_t page_class,
+                       const std::function<bool(PageIndex)>& evictable) const;
 
  private:
-  absl::btree_set<Rank> order_;
-  absl::flat_hash_map<PageIndex, Rank> where_;
+  struct Place {
+    Rank rank;
+    std::uint8_t page_class = kClasses;  ///< kClasses: not there
+  };
+  static std::uint64_t FreeBit(const PageFacts& facts);
+
+  std::array<absl::btree_set<Rank>, kClasses> orders_;
+  std::vector<Place> places_;  ///< by page
+  std::uint64_t age_ = std::uint64_t{1} << 63;
 };
 
 /// Evicts the page whose next recorded use is furthest away (Belady's MIN on pages; source: Belady,
@@ -52,7 +69,6 @@ class MinPolicy : public Policy {
 
  private:
   std::vector<NextUseOrder> tiers_ = std::vector<NextUseOrder>(kTiersMax);
-  std::uint64_t age_ = UINT64_MAX;
 };
 
 /// What it costs to move a page, in any unit.
@@ -80,9 +96,6 @@ class NextUseCostPolicy : public Policy {
                                   const std::function<bool(PageIndex)>& evictable) override;
 
  private:
-  static constexpr std::size_t kClasses = 4;
-  using Tier = std::array<NextUseOrder, kClasses>;
-
   /// Bit 0: costs out; bit 1: costs in.
   static std::size_t ClassOf(const PageFacts& facts);
   std::uint64_t CostOf(std::size_t cost_class) const;
@@ -90,8 +103,7 @@ class NextUseCostPolicy : public Policy {
   bool Before(std::size_t a, Position use_a, std::size_t b, Position use_b) const;
 
   NextUseCostOptions options_;
-  std::vector<Tier> tiers_ = std::vector<Tier>(kTiersMax);
-  std::uint64_t age_ = UINT64_MAX;
+  std::vector<NextUseOrder> tiers_ = std::vector<NextUseOrder>(kTiersMax);
   Position now_ = 0;
 };
 
