@@ -307,6 +307,8 @@ class Core::Impl {
   void ContinueTransit(PageIndex index, TierIndex tier);
   bool IsDry(TierIndex tier, const Claim& claim);
   bool NeedsFrameNow(const PageRequest& request) const;
+  NeedQueue::Group GroupOf(const PageRequest& request, const Claim& claim);
+  void WorkOn(NeedQueue::Ordinal ordinal, Ticket& ticket, NeedQueue::Pass* pass);
   void WorkOn(Ticket& ticket);
   bool InTurn(const Ticket& ticket) const;
   static bool WaitsFor(OpNumber op, const Holder& holder, const Ticket& ticket);

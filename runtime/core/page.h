@@ -7,6 +7,7 @@
 
 #include "runtime/core/actions.h"
 #include "runtime/core/events.h"
+#include "runtime/core/need_queue.h"
 #include "runtime/core/types.h"
 #include "sluice/policy.h"
 
@@ -48,7 +49,6 @@ struct Need {
   PageRequest request;
   bool locked = false;  ///< no earlier need of the page conflicts
   bool ready = false;   ///< counted as such in its ticket
-  bool queued = false;  ///< in its ticket's list of needs to work on
 };
 
 enum class TicketKind : std::uint8_t { kAcquire, kDiscard, kFree };
@@ -66,7 +66,7 @@ struct Ticket {
   PageIndex first_page = 0;  ///< kDiscard, kFree
   std::uint32_t pages_left = 0;
   std::vector<Need> needs;
-  std::vector<std::uint32_t> work;  ///< needs that are neither ready nor in flight
+  NeedQueue queue;
 };
 
 /// Where a page is wanted ahead of need.

@@ -74,33 +74,52 @@ bool Core::Impl::NeedsFrameNow(const PageRequest& request) const {
          p.copies[request.tier + 1].state == CopyState::kValid;
 }
 
+/// What the blocked need waits for together with others of its ticket.
+NeedQueue::Group Core::Impl::GroupOf(const PageRequest& request, const Claim& claim) {
+  if (NeedsFrameNow(request) && IsDry(request.tier, claim)) return NeedQueue::RoomIn(request.tier);
+  const Page& p = pages_[request.page];
+  const std::optional<TierIndex> source = BestSource(p, request.tier);
+  if (!source.has_value() || *source < request.tier) return NeedQueue::kNothing;
+  const auto hop = static_cast<TierIndex>(*source - 1);
+  const bool behind_link =
+      p.copies[hop].state == CopyState::kNone && LinkFull(*source, hop, Purpose::kDemand);
+  return behind_link ? NeedQueue::LinkInto(hop) : NeedQueue::kNothing;
+}
+
+/// Moves the need on if it can; what it waits for, others of the ticket need not ask for.
+void Core::Impl::WorkOn(NeedQueue::Ordinal ordinal, Ticket& ticket, NeedQueue::Pass* pass) {
+  Need& need = ticket.needs[ordinal];
+  if (need.ready || !need.locked) return ticket.queue.Remove(ordinal);
+  const PageRequest& request = need.request;
+  const NeedQueue::Group room = NeedQueue::RoomIn(request.tier);
+  if (pass->closed[room].has_value() && NeedsFrameNow(request)) {
+    return ticket.queue.Move(ordinal, room);
+  }
+  const Goal want{request.tier, request.mode, request.map, 0};
+  const Claim claim{Purpose::kDemand, ticket.arrival, 0, request.page};
+  const std::size_t others = shortages_.size();
+  const Progress progress = Advance(request.page, want, claim);
+  if (progress != Progress::kBlocked) {
+    shortages_.resize(others);  // it found another way
+    ticket.queue.Remove(ordinal);
+    if (progress == Progress::kReady) MarkReady(need, IsReady(need));
+    return;
+  }
+  const NeedQueue::Group group = GroupOf(request, claim);
+  ticket.queue.Move(ordinal, group);
+  if (group != NeedQueue::kNothing) NeedQueue::Close(group, pass);
+  if (IsDry(request.tier, claim)) NeedQueue::Close(room, pass);
+}
+
 /// Moves on every need of the ticket that is not under way; grants it when all are ready.
 void Core::Impl::WorkOn(Ticket& ticket) {
-  std::vector<std::uint32_t> work;
-  work.swap(ticket.work);
-  TierIndex dry = kNoTier;
-  for (std::uint32_t ordinal : work) {
-    Need& need = ticket.needs[ordinal];
-    need.queued = false;
-    if (need.ready || !need.locked) continue;
-    const PageRequest& request = need.request;
-    if (request.tier == dry && NeedsFrameNow(request)) {
-      NoteShortage(dry, {.arrival = ticket.arrival, .page = request.page});
-      need.queued = true;
-      ticket.work.push_back(ordinal);
-      continue;
+  NeedQueue::Pass pass;
+  while (const auto ordinal = ticket.queue.Next(&pass)) WorkOn(*ordinal, ticket, &pass);
+  for (TierIndex t = 0; t < last_tier(); ++t) {
+    const NeedQueue::Group room = NeedQueue::RoomIn(t);
+    for (const auto ordinal : ticket.queue.PassedOver(pass, room, options_.copies_in_flight_max)) {
+      NoteShortage(t, {.arrival = ticket.arrival, .page = ticket.needs[ordinal].request.page});
     }
-    const Goal want{request.tier, request.mode, request.map, 0};
-    const Claim claim{Purpose::kDemand, ticket.arrival, 0, request.page};
-    const std::size_t others = shortages_.size();
-    const Progress progress = Advance(request.page, want, claim);
-    if (progress != Progress::kBlocked) shortages_.resize(others);  // it found another way
-    if (progress == Progress::kBlocked && !need.queued) {
-      need.queued = true;
-      ticket.work.push_back(ordinal);
-      if (IsDry(request.tier, claim)) dry = request.tier;
-    }
-    if (progress == Progress::kReady) MarkReady(need, IsReady(need));
   }
   if (ticket.unready > 0 || !InTurn(ticket)) return;
   for (Need& need : ticket.needs) {

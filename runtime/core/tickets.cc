@@ -116,10 +116,9 @@ void Core::Impl::MarkReady(Need& need, bool ready) {
     need.ready = ready;
     ticket.unready += ready ? -1u : 1u;
   }
-  if (!ready && need.locked && !need.queued) {
-    need.queued = true;
-    ticket.work.push_back(static_cast<std::uint32_t>(&need - ticket.needs.data()));
-  }
+  const auto ordinal = static_cast<NeedQueue::Ordinal>(&need - ticket.needs.data());
+  if (ready) ticket.queue.Remove(ordinal);
+  if (!ready && need.locked) ticket.queue.Add(ordinal);
 }
 
 /// Looks again at everybody who waits for the page, after anything about it has changed.

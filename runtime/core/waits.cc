@@ -17,7 +17,8 @@ void Core::Impl::Waits(std::vector<TicketWait>* waits) const {
 }
 
 bool Core::Impl::LacksRoom(const Ticket& ticket) const {
-  return std::any_of(ticket.work.begin(), ticket.work.end(), [&](std::uint32_t ordinal) {
+  const std::vector<NeedQueue::Ordinal> needs = ticket.queue.All();
+  return std::any_of(needs.begin(), needs.end(), [&](NeedQueue::Ordinal ordinal) {
     const Need& need = ticket.needs[ordinal];
     return !need.ready && need.locked && LacksRoom(need);
   });

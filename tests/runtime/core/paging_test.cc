@@ -266,6 +266,29 @@ TEST_F(PagingTest, PagesBelowTheMiddleNeverLeaveTheirLowestTier) {
   }
 }
 
+/// A full fast tier keeps nobody from coming nearer: what waited for the link is fetched as soon as
+/// that is free, though an earlier page of the op still waits for room.
+TEST_F(PagingTest, WhatWaitsForALinkDoesNotWaitForRoomElsewhere) {
+  Start({.frames = {4, 10, 64}, .policy = "lru", .copies_in_flight_max = 1, .transit_frames = 1});
+  Create(16, 2);
+  for (PageIndex page = 0; page < 12; ++page) RunOp({Write(page, 1)});
+  driver().Send(DiscardPages{4, 7});
+  ASSERT_TRUE(Resident(11, 1) && Resident(0, 2) && Resident(1, 2));
+  const TicketNumber holder =
+      Acquire({Overwrite(12), Overwrite(13), Overwrite(14), Overwrite(15)}, 1, 1);
+  driver().Drain();
+  ASSERT_TRUE(Granted(holder)) << "the fast tier is full";
+  const TicketNumber ticket = Acquire({Read(11), Read(0), Read(1)}, 2, 2);
+  EXPECT_EQ(CopiesIn(actions()), 1u) << "one at a time";
+  ASSERT_TRUE(driver().Step().has_value());
+  EXPECT_EQ(driver().core().tasks_in_flight(), 1u) << "the other one is on its way";
+  driver().Drain();
+  EXPECT_TRUE(Resident(0, 1) && Resident(1, 1) && Open(ticket));
+  Release(holder);
+  driver().Drain();
+  EXPECT_TRUE(Granted(ticket));
+}
+
 TEST_F(PagingTest, TwoLeasesOfOneRequestBothPin) {
   StartTwoTiers(1, 16);
   Create(2, 1);

@@ -1,0 +1,66 @@
+#include "runtime/core/need_queue.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace sluice::core {
+
+void NeedQueue::Add(Ordinal need) {
+  if (need >= places_.size()) places_.resize(std::size_t{need} + 1);
+  Place& place = places_[need];
+  if (place.number != 0) return Move(need, kNothing);
+  place = {++last_, kNothing};
+  groups_[kNothing].emplace_hint(groups_[kNothing].end(), place.number, need);
+}
+
+void NeedQueue::Remove(Ordinal need) {
+  if (need >= places_.size()) return;
+  Place& place = places_[need];
+  if (place.number != 0) groups_[place.group].erase(place.number);
+  place = {};
+}
+
+void NeedQueue::Move(Ordinal need, Group group) {
+  Place& place = places_.at(need);
+  SLUICE_CHECK(place.number != 0, "only a need that is queued can wait for something");
+  if (place.group == group) return;
+  groups_[place.group].erase(place.number);
+  place.group = group;
+  groups_[group].emplace(place.number, need);
+}
+
+std::optional<NeedQueue::Ordinal> NeedQueue::Next(Pass* pass) const {
+  std::optional<std::pair<Number, Ordinal>> first;
+  for (std::size_t group = 0; group < groups_.size(); ++group) {
+    if (groups_[group].empty() || pass->closed[group].has_value()) continue;
+    const auto found = groups_[group].lower_bound(pass->next);
+    if (found == groups_[group].end()) continue;
+    if (!first.has_value() || found->first < first->first) first = *found;
+  }
+  if (!first.has_value()) return std::nullopt;
+  pass->next = first->first + 1;
+  return first->second;
+}
+
+std::vector<NeedQueue::Ordinal> NeedQueue::PassedOver(const Pass& pass,
+                                                      Group group,
+                                                      std::size_t count) const {
+  std::vector<Ordinal> needs;
+  if (!pass.closed[group].has_value()) return needs;
+  auto next = groups_[group].lower_bound(*pass.closed[group]);
+  for (; next != groups_[group].end() && needs.size() < count; ++next) {
+    needs.push_back(next->second);
+  }
+  return needs;
+}
+
+std::vector<NeedQueue::Ordinal> NeedQueue::All() const {
+  std::vector<Ordinal> needs;
+  for (const auto& group : groups_) {
+    for (const auto& [number, need] : group) needs.push_back(need);
+  }
+  return needs;
+}
+
+}  // namespace sluice::core
