@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "sluice/tensor.h"
@@ -13,7 +15,7 @@ namespace sluice {
 enum class Fate : std::uint8_t { kKeep, kOffload, kRecompute };
 
 /// Raised whenever Policy changes incompatibly.
-inline constexpr int kPolicyVersion = 3;
+inline constexpr int kPolicyVersion = 4;
 
 /// An index of a page, stable while its segment lives.
 using PageIndex = std::uint32_t;
@@ -123,6 +125,13 @@ class Policy {
   /// is none.
   virtual std::optional<PageIndex> Victim(int tier,
                                           const std::function<bool(PageIndex)>& evictable) = 0;
+  /// The same where only `pages` would do: a few of the inserted pages, at least one, in ascending
+  /// order. Worth an implementation of its own where thousands of others are not gone through.
+  virtual std::optional<PageIndex> VictimAmong(int tier, std::span<const PageIndex> pages) {
+    return Victim(tier, [pages](PageIndex page) {
+      return std::binary_search(pages.begin(), pages.end(), page);
+    });
+  }
 
   /// The tier a dirty victim goes to; what is not between `tier` + 1 and the page's lowest counts
   /// as the nearer of the two. Further than one tier it passes through a transit frame, if one is

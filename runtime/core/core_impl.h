@@ -201,6 +201,7 @@ class Core::Impl {
   void TellAccess(PageIndex index, TierIndex tier);
   void TellDeparture(PageIndex index, TierIndex tier, Departure departure);
   void TellFreed(PageIndex index);
+  void TellWant(TierIndex tier, PageIndex wanted) const;
   void TellFrames(TierIndex tier);
   bool IsIdle(const Page& p, TierIndex tier) const;
   bool IsCandidate(const Page& p, TierIndex tier) const;
@@ -217,9 +218,7 @@ class Core::Impl {
   bool NothingCanLeave(TierIndex tier, const Claim& claim);
   template <typename Evictable>
   std::optional<PageIndex> AskVictim(TierIndex tier, PageIndex wanted, Evictable evictable) const {
-    std::optional<PageIndex> page;
-    if (wanted != kNoPage) page = wanted;
-    options_.policy->OnWant(tier, page);
+    TellWant(tier, wanted);
     return options_.policy->Victim(tier, evictable);
   }
   std::optional<PageIndex> VictimOnItsWay(TierIndex tier, const Claim& claim) const;

@@ -8,8 +8,8 @@ namespace sluice::core {
 
 /// How often the whole content of the tiers may be exchanged before somebody must have profited.
 constexpr std::uint64_t kExchangesMax = 4;
-/// So many pages are sooner compared with each of thousands than those are asked what they are.
-constexpr std::size_t kFewPages = 16;
+/// Where more pages than so many would do, the policy soon comes to one of them by itself.
+constexpr std::size_t kFewPages = 256;
 
 /// Whether a frame beyond the transit reserve is free, after victims have left if need be. One that
 /// sat above a lowered budget gives no frame that may be used, so there may have to be several.
@@ -116,9 +116,8 @@ bool Core::Impl::LeavesForNothing(TierIndex tier, PageIndex index, const Claim& 
   return (demand ? MayDrop(p, tier) : FreeToLeave(p, tier)) && MayEvict(tier, index, claim);
 }
 
-/// Where none of the pages that are known to leave so may, thousands of others are not gone through
-/// in vain, nor for a few of them; when nothing is in flight, so that this is the last that could
-/// help, all are.
+/// Only pages that are known to leave so are looked at, not thousands of others; when nothing is in
+/// flight, so that this is the last that could help, all are.
 std::optional<PageIndex> Core::Impl::VictimForNothing(TierIndex tier, const Claim& claim) const {
   const auto leaves = [&](PageIndex page) { return LeavesForNothing(tier, page, claim); };
   const bool all_known = !tiers_[last_tier()].fenced;  // a fence makes doomed copies count again
@@ -129,9 +128,9 @@ std::optional<PageIndex> Core::Impl::VictimForNothing(TierIndex tier, const Clai
     if (leaves(page)) few.push_back(page);
   }
   if (few.empty()) return std::nullopt;
-  return AskVictim(tier, claim.page, [&](PageIndex page) {
-    return std::find(few.begin(), few.end(), page) != few.end();
-  });
+  std::sort(few.begin(), few.end());
+  TellWant(tier, claim.page);
+  return options_.policy->VictimAmong(tier, few);
 }
 
 bool Core::Impl::MayEvict(TierIndex tier, PageIndex index, const Claim& claim) const {

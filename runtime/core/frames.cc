@@ -314,6 +314,10 @@ void Core::Impl::TellFreed(PageIndex index) {
   }
 }
 
+void Core::Impl::TellWant(TierIndex tier, PageIndex wanted) const {
+  options_.policy->OnWant(tier, wanted == kNoPage ? std::nullopt : std::optional(wanted));
+}
+
 void Core::Impl::TellFrames(TierIndex tier) { options_.policy->OnFrames(tier, OpFramesMax(tier)); }
 
 }  // namespace sluice::core

@@ -45,13 +45,26 @@ void NextUseOrder::Remove(PageIndex page) {
   place.page_class = kClasses;
 }
 
-const NextUseOrder::Rank* NextUseOrder::Furthest(
-    std::size_t page_class, const std::function<bool(PageIndex)>& evictable) const {
-  const absl::btree_set<Rank>& order = orders_[page_class];
-  for (auto rank = order.rbegin(); rank != order.rend(); ++rank) {
-    if (evictable(rank->page)) return &*rank;
+NextUseOrder::Lasts NextUseOrder::Furthest(const std::function<bool(PageIndex)>& evictable) const {
+  Lasts lasts;
+  for (std::size_t i = 0; i < kClasses; ++i) {
+    const auto found = std::find_if(orders_[i].rbegin(), orders_[i].rend(), [&](const Rank& rank) {
+      return evictable(rank.page);
+    });
+    if (found != orders_[i].rend()) lasts[i] = *found;
   }
-  return nullptr;
+  return lasts;
+}
+
+NextUseOrder::Lasts NextUseOrder::FurthestAmong(std::span<const PageIndex> pages) const {
+  Lasts lasts;
+  for (const PageIndex page : pages) {
+    const Place& place = places_.at(page);
+    SLUICE_CHECK(place.page_class != kClasses, "a victim is chosen among inserted pages");
+    std::optional<Rank>& last = lasts[place.page_class];
+    if (!last.has_value() || *last < place.rank) last = place.rank;
+  }
+  return lasts;
 }
 
 void MinPolicy::OnInsert(int tier, const PageFacts& facts) {
@@ -68,9 +81,13 @@ void MinPolicy::OnRemove(int tier, PageIndex page) {
 
 std::optional<PageIndex> MinPolicy::Victim(int tier,
                                            const std::function<bool(PageIndex)>& evictable) {
-  const auto* rank = tiers_[static_cast<std::size_t>(tier)].Furthest(0, evictable);
-  if (rank == nullptr) return std::nullopt;
-  return rank->page;
+  const auto last = tiers_[static_cast<std::size_t>(tier)].Furthest(evictable)[0];
+  return last.has_value() ? std::optional(last->page) : std::nullopt;
+}
+
+std::optional<PageIndex> MinPolicy::VictimAmong(int tier, std::span<const PageIndex> pages) {
+  const auto last = tiers_[static_cast<std::size_t>(tier)].FurthestAmong(pages)[0];
+  return last.has_value() ? std::optional(last->page) : std::nullopt;
 }
 
 std::size_t NextUseCostPolicy::ClassOf(const PageFacts& facts) {
@@ -113,21 +130,26 @@ bool NextUseCostPolicy::Before(std::size_t a, Position use_a, std::size_t b, Pos
   return distance(use_a) * cost_b > distance(use_b) * cost_a;
 }
 
+std::optional<PageIndex> NextUseCostPolicy::FirstOf(const NextUseOrder::Lasts& lasts) const {
+  std::optional<std::size_t> first;
+  for (std::size_t i = 0; i < lasts.size(); ++i) {
+    if (!lasts[i].has_value()) continue;
+    if (first.has_value() && !Before(i, lasts[i]->next_use, *first, lasts[*first]->next_use)) {
+      continue;
+    }
+    first = i;
+  }
+  return first.has_value() ? std::optional(lasts[*first]->page) : std::nullopt;
+}
+
 std::optional<PageIndex> NextUseCostPolicy::Victim(
     int tier, const std::function<bool(PageIndex)>& evictable) {
-  const NextUseOrder& order = tiers_[static_cast<std::size_t>(tier)];
-  std::optional<PageIndex> victim;
-  std::size_t best_class = 0;
-  Position best_use = 0;
-  for (std::size_t i = 0; i < NextUseOrder::kClasses; ++i) {
-    const auto* rank = order.Furthest(i, evictable);
-    if (rank == nullptr) continue;
-    if (victim.has_value() && !Before(i, rank->next_use, best_class, best_use)) continue;
-    victim = rank->page;
-    best_class = i;
-    best_use = rank->next_use;
-  }
-  return victim;
+  return FirstOf(tiers_[static_cast<std::size_t>(tier)].Furthest(evictable));
+}
+
+std::optional<PageIndex> NextUseCostPolicy::VictimAmong(int tier,
+                                                        std::span<const PageIndex> pages) {
+  return FirstOf(tiers_[static_cast<std::size_t>(tier)].FurthestAmong(pages));
 }
 
 }  // namespace sluice::core

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -34,15 +35,18 @@ class NextUseOrder {
     }
   };
 
+  using Lasts = std::array<std::optional<Rank>, kClasses>;
+
   /// REQUIRES: the page is not there.
   void Insert(const PageFacts& facts, std::size_t page_class);
   /// No effect on a page that is not there; it keeps its age.
   void Change(const PageFacts& facts, std::size_t page_class);
   /// No effect on a page that is not there.
   void Remove(PageIndex page);
-  /// The last of the class that `evictable` accepts; none when there is none.
-  const Rank* Furthest(std::size_t page_class,
-                       const std::function<bool(PageIndex)>& evictable) const;
+  /// The last of each class that `evictable` accepts; none where there is none.
+  Lasts Furthest(const std::function<bool(PageIndex)>& evictable) const;
+  /// The last of each class among `pages`, which are there. O(pages).
+  Lasts FurthestAmong(std::span<const PageIndex> pages) const;
 
  private:
   struct Place {
@@ -66,6 +70,7 @@ class MinPolicy : public Policy {
   void OnRemove(int tier, PageIndex page) override;
   std::optional<PageIndex> Victim(int tier,
                                   const std::function<bool(PageIndex)>& evictable) override;
+  std::optional<PageIndex> VictimAmong(int tier, std::span<const PageIndex> pages) override;
 
  private:
   std::vector<NextUseOrder> tiers_ = std::vector<NextUseOrder>(kTiersMax);
@@ -94,6 +99,7 @@ class NextUseCostPolicy : public Policy {
   void OnRemove(int tier, PageIndex page) override;
   std::optional<PageIndex> Victim(int tier,
                                   const std::function<bool(PageIndex)>& evictable) override;
+  std::optional<PageIndex> VictimAmong(int tier, std::span<const PageIndex> pages) override;
 
  private:
   /// Bit 0: costs out; bit 1: costs in.
@@ -101,6 +107,7 @@ class NextUseCostPolicy : public Policy {
   std::uint64_t CostOf(std::size_t cost_class) const;
   /// Whether a page of class `a` with next use `use_a` goes before one of class `b`.
   bool Before(std::size_t a, Position use_a, std::size_t b, Position use_b) const;
+  std::optional<PageIndex> FirstOf(const NextUseOrder::Lasts& lasts) const;
 
   NextUseCostOptions options_;
   std::vector<NextUseOrder> tiers_ = std::vector<NextUseOrder>(kTiersMax);

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -81,6 +83,12 @@ class CheckedPolicy : public Policy {
     for (auto it = inserted_.lower_bound({tier, 0}); it != inserted_.end(); ++it) {
       SLUICE_CHECK(it->first != tier || !evictable(it->second), "who may leave is found");
     }
+    return victim;
+  }
+  std::optional<PageIndex> VictimAmong(int tier, std::span<const PageIndex> pages) override {
+    SLUICE_CHECK(!pages.empty() && std::is_sorted(pages.begin(), pages.end()), "in order");
+    const std::optional<PageIndex> victim = inner_->VictimAmong(tier, pages);
+    SLUICE_CHECK(victim == Policy::VictimAmong(tier, pages), "as Victim would choose");
     return victim;
   }
 

@@ -94,6 +94,13 @@ TEST_P(EveryPolicyTest, StandsWhateverHappens) {
   RecordProperty("seed", std::to_string(kSeed));
   std::mt19937_64 random(kSeed);
   std::map<PageIndex, bool> there;  // whether it may be evicted
+  const auto facts_of = [&](PageIndex page) {
+    PageFacts facts{.page = page};
+    facts.free_to_leave = random() % 2 == 0;
+    facts.free_to_return = random() % 2 == 0;
+    if (!policy_->online() && random() % 4 != 0) facts.next_use = random() % 20;
+    return facts;
+  };
   for (int i = 0; i < 50'000; ++i) {
     const auto page = static_cast<PageIndex>(random() % 30);
     const auto found = there.find(page);
@@ -101,6 +108,13 @@ TEST_P(EveryPolicyTest, StandsWhateverHappens) {
     if (dice < 2) policy_->OnFrames(0, 1 + random() % 12);
     if (dice < 20) {
       if (dice % 2 == 0) policy_->OnWant(0, page);
+      std::vector<PageIndex> few;
+      for (const auto& [p, may_leave] : there) {
+        if (may_leave && (p + page) % 4 == 0) few.push_back(p);
+      }
+      if (!few.empty()) {
+        EXPECT_NE(policy_->VictimAmong(0, few), std::nullopt);
+      }
       const auto victim = policy_->Victim(0, [&](PageIndex p) { return (p + page) % 3 != 0; });
       if (!victim.has_value() || dice < 10) continue;
       Evict(*victim);
@@ -108,14 +122,14 @@ TEST_P(EveryPolicyTest, StandsWhateverHappens) {
     } else if (found == there.end()) {
       if (dice < 30) policy_->OnLeave(0, page, Departure::kFreed);
       if (dice < 50) policy_->OnAccess(0, page);
-      if (dice >= 50) policy_->OnInsert(0, {.page = page});
+      if (dice >= 50) policy_->OnInsert(0, facts_of(page));
       there[page] = dice >= 50;
     } else if (dice < 50) {
       policy_->OnAccess(0, page);
     } else if (dice < 60 && found->second) {
-      policy_->OnChange(0, {.page = page, .next_use = kNever, .free_to_leave = dice % 2 == 0});
+      policy_->OnChange(0, facts_of(page));
     } else if (dice < 90) {
-      found->second ? policy_->OnRemove(0, page) : policy_->OnInsert(0, {.page = page});
+      found->second ? policy_->OnRemove(0, page) : policy_->OnInsert(0, facts_of(page));
       found->second = !found->second;
     } else {
       if (found->second) policy_->OnRemove(0, page);
