@@ -46,6 +46,7 @@ class Core::Impl {
   void Waits(std::vector<TicketWait>* waits) const;
   std::vector<PageIndex> PagesOnlyIn(const std::vector<FrameIndex>& frames) const;
   void CheckInvariants() const;
+  void CheckQueues() const;
   PlanInput RecordedPlan(KeyIndex key) const;
   std::vector<RecordedStep> RecordedSteps(KeyIndex key) const { return book_.Steps(key); }
   std::uint64_t RecordingOf(KeyIndex key) const { return book_.FingerprintOf(key); }

@@ -32,6 +32,12 @@ void GoalQueue::Wake(Position now) {
   }
 }
 
+std::uint64_t GoalQueue::size() const {
+  std::uint64_t goals = 0;
+  for (const Tier& tier : tiers_) goals += tier.goals;
+  return goals;
+}
+
 std::optional<GoalQueue::Place> GoalQueue::FirstAfter(TierIndex tier,
                                                       const std::optional<Place>& last) const {
   const auto& ready = tiers_[tier].ready;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -24,6 +25,7 @@ class GoalQueue {
   /// Those that wait for a position up to `now` wait no longer.
   void Wake(Position now);
 
+  std::uint64_t size() const;
   /// Whether the tier has none, of those that wait neither.
   bool empty(TierIndex tier) const { return tiers_[tier].goals == 0; }
   /// The first that is not waiting and comes after `last` (nullopt: of all).

@@ -4,6 +4,7 @@
 namespace sluice::core {
 
 void Core::Impl::CheckInvariants() const {
+  CheckQueues();
   std::vector<FrameIndex> used(tiers_.size(), 0);
   std::vector<std::array<std::uint32_t, 2>> transit(tiers_.size());
   std::vector<std::uint32_t> lossless(tiers_.size(), 0);
@@ -41,6 +42,32 @@ void Core::Impl::CheckInvariants() const {
         transit[t][0] <= options_.transit_frames && transit[t][1] <= options_.transit_frames,
         "I9: at most the transit frames are in transit");
   }
+}
+
+/// Nobody is forgotten: what a ticket lacks is looked at or under way, who has a goal is queued or
+/// under way, and every page-out is hurried or may yet be.
+void Core::Impl::CheckQueues() const {
+  for (const Ticket* ticket : pending_) {
+    for (NeedQueue::Ordinal i = 0; i < ticket->needs.size(); ++i) {
+      const Need& need = ticket->needs[i];
+      const bool rests = need.locked && !need.ready && pages_[need.request.page].tasks == 0;
+      SLUICE_CHECK(!rests || ticket->queue.Contains(i), "I8: what a ticket lacks is looked at");
+    }
+  }
+  std::uint64_t goals = 0;
+  for (const Page& p : pages_) {
+    if (!p.goal_queued) continue;
+    ++goals;
+    SLUICE_CHECK(p.exists && p.goal.tier != kNoTier, "a page that is queued has a goal");
+  }
+  SLUICE_CHECK(goals == goals_.size(), "every goal that is queued is its page's");
+  std::size_t out = 0;
+  for (const auto& [number, task] : tasks_) {
+    if (task.kind != TaskKind::kCopy || task.target < task.source) continue;
+    ++out;
+    SLUICE_CHECK((task.urgent ? hurried_ : unhurried_).contains(number), "a page-out is in a list");
+  }
+  SLUICE_CHECK(out == hurried_.size() + unhurried_.size(), "only page-outs are in those lists");
 }
 
 }  // namespace sluice::core

@@ -46,6 +46,7 @@ class NeedQueue {
   }
   /// The first of the group that its closing kept from being looked at, up to `count`.
   std::vector<Ordinal> PassedOver(const Pass& pass, Group group, std::size_t count) const;
+  bool Contains(Ordinal need) const { return need < places_.size() && places_[need].number != 0; }
   /// All, in no particular order.
   std::vector<Ordinal> All() const;
 
