@@ -1,4 +1,5 @@
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <span>
 #include <string>
@@ -78,6 +79,8 @@ int CheckOutput(int exit_code) {
 
 int main(int argc, char** argv) {
   if (!sluice::tools::OpenStandardStreams()) return sluice::tools::kExitDeviceFailure;
+  // A file past `ulimit -f` is then an error like another, told with its name, and tidied up after.
+  std::signal(SIGXFSZ, SIG_IGN);
   const std::vector<std::string> words(argv + 1, argv + argc);
   return sluice::tools::CheckOutput(sluice::tools::Run(words));
 }

@@ -56,6 +56,10 @@ absl::StatusOr<OutputPath> New(const std::string& path) {
 
 absl::StatusOr<OutputPath> ResolveOutput(const std::string& path) {
   if (path.empty()) return NoFileName(path);
+  if (path == "-") {
+    return absl::InvalidArgumentError(
+        "\"-\" would be a file of that name; standard output is /dev/stdout, the file ./-");
+  }
   struct stat info {};
   if (stat(path.c_str(), &info) == 0) return Existing(path, info.st_mode);
   if (errno != ENOENT) return base::StatusFromErrno(errno, "create " + path);

@@ -1,6 +1,7 @@
 #include "tools/lab/run_flags.h"
 
 #include <charconv>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_split.h"
@@ -73,9 +74,12 @@ absl::StatusOr<int> ReadNumber(const Arguments& arguments,
 absl::StatusOr<std::vector<std::string>> ReadPolicies(const Arguments& arguments) {
   const std::vector<std::string> names =
       absl::StrSplit(arguments.Value("--policy", "min,lru"), ',');
+  std::set<std::string> seen;
   for (const std::string& name : names) {
     const auto policy = core::CreatePolicy(name);
     if (!policy.ok()) return base::Annotate(policy.status(), "--policy");
+    if (seen.insert(name).second) continue;
+    return absl::InvalidArgumentError(fmt::format("--policy: {} is named twice", name));
   }
   return names;
 }

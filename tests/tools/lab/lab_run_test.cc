@@ -6,6 +6,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/file_size_limit.h"
+#include "tests/tools/command.h"
 
 namespace sluice::tools {
 namespace {
@@ -266,6 +268,16 @@ TEST(LabRunTest, ShippedSchedulesRunUnderTheirPolicies) {
   }
 }
 
+TEST(LabRunTest, ATimelineThatMayNotGrowIsAnErrorAndLeavesNothing) {
+  const TemporaryDirectory directory;
+  Words words = LabRun(kTraining, LargeMachine({"--policy=lru", "--trace", directory / "t"}));
+  const sluice::testing::FileSizeLimit limit(4096);
+  Command command(words);
+  EXPECT_EQ(command.Wait(), 2);
+  EXPECT_THAT(command.errors(), AllOf(HasSubstr(directory / "t"), HasSubstr("File too large")));
+  EXPECT_THAT(directory.Names(), ElementsAre());
+}
+
 // --- what is wrong ------------------------------------------------------------------------------
 
 TEST(LabRunTest, WrongFlagsSayWhatIsRight) {
@@ -277,6 +289,7 @@ TEST(LabRunTest, WrongFlagsSayWhatIsRight) {
   EXPECT_THAT(UserError({"lab", "run", file, "--tiers=hbm=1GiB,dram=1GiB"}),
               HasSubstr("--link hbm-dram=IN is missing"));
   EXPECT_THAT(error({"--policy=lruu"}), AllOf(HasSubstr("--policy: "), HasSubstr("lruu")));
+  EXPECT_THAT(error({"--policy=lru,min,lru"}), HasSubstr("--policy: lru is named twice"));
   EXPECT_THAT(error({"--policy="}), HasSubstr("--policy"));
   EXPECT_THAT(error({"--policy=lru,"}), HasSubstr("--policy: "));
   for (const std::string number : {"1", "1001", "x", "3x", "-3", ""}) {
@@ -288,6 +301,7 @@ TEST(LabRunTest, WrongFlagsSayWhatIsRight) {
   EXPECT_THAT(error({"--seriel"}), HasSubstr("did you mean \"--serial\"?"));
   EXPECT_THAT(error({"--trace", directory / "t"}),
               HasSubstr("--trace: a timeline shows one policy"));
+  EXPECT_THAT(error({"--policy=lru", "--trace=-"}), HasSubstr("standard output is /dev/stdout"));
   EXPECT_THAT(error({"--policy=lru", "--trace", file}), HasSubstr("would replace what SCHEDULE"));
   EXPECT_THAT(error({"--policy=lru", "--trace", directory / "no/t"}), HasSubstr("--trace"));
   EXPECT_THAT(directory.Names(), ElementsAre("s"));
