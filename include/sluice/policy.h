@@ -122,11 +122,12 @@ class Policy {
   }
 
   /// The next victim of `tier` among the inserted pages that `evictable` accepts; none when there
-  /// is none.
+  /// is none. Any other answer stops the program: bytes would be lost.
   virtual std::optional<PageIndex> Victim(int tier,
                                           const std::function<bool(PageIndex)>& evictable) = 0;
   /// The same where only `pages` would do: a few of the inserted pages, at least one, in ascending
-  /// order. Worth an implementation of its own where thousands of others are not gone through.
+  /// order. Names one of them. Worth an implementation of its own where thousands of others are not
+  /// gone through.
   virtual std::optional<PageIndex> VictimAmong(int tier, std::span<const PageIndex> pages) {
     return Victim(tier, [pages](PageIndex page) {
       return std::binary_search(pages.begin(), pages.end(), page);

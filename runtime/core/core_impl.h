@@ -11,6 +11,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "base/check.h"
 #include "runtime/core/core.h"
 #include "runtime/core/frame_pool.h"
 #include "runtime/core/goal_queue.h"
@@ -220,7 +221,13 @@ class Core::Impl {
   template <typename Evictable>
   std::optional<PageIndex> AskVictim(TierIndex tier, PageIndex wanted, Evictable evictable) const {
     TellWant(tier, wanted);
-    return options_.policy->Victim(tier, evictable);
+    const std::optional<PageIndex> victim = options_.policy->Victim(tier, evictable);
+    SLUICE_CHECK(!victim.has_value() || (IsInserted(*victim, tier) && evictable(*victim)),
+                 "Policy::Victim names an inserted page that `evictable` accepts");
+    return victim;
+  }
+  bool IsInserted(PageIndex index, TierIndex tier) const {
+    return index < pages_.size() && pages_[index].copies[tier].candidate;
   }
   std::optional<PageIndex> VictimOnItsWay(TierIndex tier, const Claim& claim) const;
   bool MakeRoomByOtherVictim(TierIndex tier, const Claim& claim);
@@ -309,6 +316,7 @@ class Core::Impl {
   bool NeedsFrameNow(const PageRequest& request) const;
   NeedQueue::Group GroupOf(const PageRequest& request, const Claim& claim);
   void WorkOn(NeedQueue::Ordinal ordinal, Ticket& ticket, NeedQueue::Pass* pass);
+  void NotePassedOver(const Ticket& ticket, const NeedQueue::Pass& pass, TierIndex tier);
   void WorkOn(Ticket& ticket);
   bool InTurn(const Ticket& ticket) const;
   static bool WaitsFor(OpNumber op, const Holder& holder, const Ticket& ticket);

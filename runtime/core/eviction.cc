@@ -8,7 +8,7 @@ namespace sluice::core {
 
 /// How often the whole content of the tiers may be exchanged before somebody must have profited.
 constexpr std::uint64_t kExchangesMax = 4;
-/// Where more pages than so many would do, the policy soon comes to one of them by itself.
+/// Where as many pages would do, the policy as a rule comes to one of them soon by itself.
 constexpr std::size_t kFewPages = 256;
 
 /// Whether a frame beyond the transit reserve is free, after victims have left if need be. One that
@@ -130,7 +130,10 @@ std::optional<PageIndex> Core::Impl::VictimForNothing(TierIndex tier, const Clai
   if (few.empty()) return std::nullopt;
   std::sort(few.begin(), few.end());
   TellWant(tier, claim.page);
-  return options_.policy->VictimAmong(tier, few);
+  const std::optional<PageIndex> victim = options_.policy->VictimAmong(tier, few);
+  SLUICE_CHECK(victim.has_value() && std::binary_search(few.begin(), few.end(), *victim),
+               "Policy::VictimAmong names one of the pages");
+  return victim;
 }
 
 bool Core::Impl::MayEvict(TierIndex tier, PageIndex index, const Claim& claim) const {

@@ -18,10 +18,11 @@ FrameIndex Core::Impl::TransitReserve(TierIndex tier) const {
 }
 
 /// A frame for residency, making room if need be. Nobody overtakes an earlier claim that went away
-/// empty-handed (I8).
+/// empty-handed (I8), but for a page in a transit frame that the earlier one may need (I9).
 std::optional<FrameIndex> Core::Impl::TakeFrame(TierIndex tier, const Claim& claim) {
   TierState& state = tiers_[tier];
-  const bool overtakes = state.starved && claim.arrival > state.starved_arrival;
+  const bool goes_on = claim.mover != kNoPage && InTransit(pages_[claim.mover]);
+  const bool overtakes = state.starved && claim.arrival > state.starved_arrival && !goes_on;
   if (overtakes) NoteShortage(tier, claim);
   if (!overtakes && EnsureRoom(tier, claim) && !NeededByHead(tier, claim)) {
     return TakeFrameFor(tier, claim.page);
@@ -151,7 +152,7 @@ void Core::Impl::LeaveTransit(PageIndex index) {
   for (TierIndex t = 0; t < last_tier(); ++t) {
     const PageCopy& copy = p.copies[t];
     const bool idle = copy.state == CopyState::kValid && copy.readers == 0 && !copy.mapping;
-    if (!copy.transit || !idle || !(FreeToLeave(p, t) || HasCopyBelow(p, t))) continue;
+    if (!copy.transit || !idle || !FreeToLeave(p, t)) continue;
     DropCopy(index, t);
     Recheck(index);
     UpdateFacts(index);

@@ -166,8 +166,8 @@ void Core::Impl::ContinueGoal(PageIndex index) {
   Page& p = page(index);
   TierState& state = tiers_[p.goal.tier];
   if (p.goal.not_before > book_.now()) return;
-  // It must not stay in a transit frame (I9), whoever has come to want it elsewhere.
-  const bool on_its_way = p.held_tier != kNoTier && !p.write_pinned;
+  // It must not stay in a transit frame (I9), whoever has come to want it elsewhere, unless to die.
+  const bool on_its_way = p.held_tier != kNoTier && !p.write_pinned && !Dies(p);
   if (BlockedByQueue(p) && !on_its_way) {
     DequeueGoal(p, index);  // taken up again when the queue has moved on
     return;

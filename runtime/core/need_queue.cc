@@ -43,24 +43,4 @@ std::optional<NeedQueue::Ordinal> NeedQueue::Next(Pass* pass) const {
   return first->second;
 }
 
-std::vector<NeedQueue::Ordinal> NeedQueue::PassedOver(const Pass& pass,
-                                                      Group group,
-                                                      std::size_t count) const {
-  std::vector<Ordinal> needs;
-  if (!pass.closed[group].has_value()) return needs;
-  auto next = groups_[group].lower_bound(*pass.closed[group]);
-  for (; next != groups_[group].end() && needs.size() < count; ++next) {
-    needs.push_back(next->second);
-  }
-  return needs;
-}
-
-std::vector<NeedQueue::Ordinal> NeedQueue::All() const {
-  std::vector<Ordinal> needs;
-  for (const auto& group : groups_) {
-    for (const auto& [number, need] : group) needs.push_back(need);
-  }
-  return needs;
-}
-
 }  // namespace sluice::core

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -10,10 +11,10 @@
 
 namespace sluice::core {
 
-/// The needs of one ticket that are neither ready nor under way, gone through in the order in which
-/// they were added. Those that were found to wait for the same thing stand together, and once one
-/// of them waits for it in vain the others are not looked at: of thousands in a full tier, or
-/// behind a full link, one is.
+/// The needs of one ticket that may have to be moved on (those that are neither ready nor under
+/// way, and a few that have come to be so unnoticed), gone through in the order of adding. Those
+/// that were found to wait for the same thing stand together, and once one of them waits for it in
+/// vain the others are not looked at: of thousands in a full tier, or behind a full link, one is.
 class NeedQueue {
  public:
   using Ordinal = std::uint32_t;  ///< in the ticket
@@ -44,11 +45,25 @@ class NeedQueue {
   static void Close(Group group, Pass* pass) {
     if (!pass->closed[group].has_value()) pass->closed[group] = pass->next;
   }
-  /// The first of the group that its closing kept from being looked at, up to `count`.
-  std::vector<Ordinal> PassedOver(const Pass& pass, Group group, std::size_t count) const;
+  /// Whether `found` is true of one that the closing of the group kept from being looked at; they
+  /// are gone through in order until it is.
+  template <typename Found>
+  bool AnyPassedOver(const Pass& pass, Group group, Found found) const {
+    if (!pass.closed[group].has_value()) return false;
+    const auto& needs = groups_[group];
+    return std::any_of(needs.lower_bound(*pass.closed[group]), needs.end(), [&](const auto& need) {
+      return found(need.second);
+    });
+  }
+  /// The same of all, in no particular order.
+  template <typename Found>
+  bool Any(Found found) const {
+    return std::any_of(groups_.begin(), groups_.end(), [&](const auto& needs) {
+      return std::any_of(
+          needs.begin(), needs.end(), [&](const auto& need) { return found(need.second); });
+    });
+  }
   bool Contains(Ordinal need) const { return need < places_.size() && places_[need].number != 0; }
-  /// All, in no particular order.
-  std::vector<Ordinal> All() const;
 
  private:
   struct Place {

@@ -78,8 +78,10 @@ bool Core::Impl::NeedsFrameNow(const PageRequest& request) const {
 NeedQueue::Group Core::Impl::GroupOf(const PageRequest& request, const Claim& claim) {
   if (NeedsFrameNow(request) && IsDry(request.tier, claim)) return NeedQueue::RoomIn(request.tier);
   const Page& p = pages_[request.page];
+  const bool comes = p.content && request.mode != PageMode::kOverwrite &&
+                     p.copies[request.tier].state == CopyState::kNone;
   const std::optional<TierIndex> source = BestSource(p, request.tier);
-  if (!source.has_value() || *source < request.tier) return NeedQueue::kNothing;
+  if (!comes || !source.has_value() || *source < request.tier) return NeedQueue::kNothing;
   const auto hop = static_cast<TierIndex>(*source - 1);
   const bool behind_link =
       p.copies[hop].state == CopyState::kNone && LinkFull(*source, hop, Purpose::kDemand);
@@ -111,16 +113,23 @@ void Core::Impl::WorkOn(NeedQueue::Ordinal ordinal, Ticket& ticket, NeedQueue::P
   if (IsDry(request.tier, claim)) NeedQueue::Close(room, pass);
 }
 
+/// Those that were not looked at for want of room in `tier` lack it as well.
+void Core::Impl::NotePassedOver(const Ticket& ticket, const NeedQueue::Pass& pass, TierIndex tier) {
+  if (unhurried_.empty()) return;
+  std::uint32_t noted = 0;
+  ticket.queue.AnyPassedOver(pass, NeedQueue::RoomIn(tier), [&](NeedQueue::Ordinal ordinal) {
+    const Need& need = ticket.needs[ordinal];
+    if (need.ready || !need.locked || !NeedsFrameNow(need.request)) return false;
+    NoteShortage(tier, {.arrival = ticket.arrival, .page = need.request.page});
+    return ++noted == options_.copies_in_flight_max;
+  });
+}
+
 /// Moves on every need of the ticket that is not under way; grants it when all are ready.
 void Core::Impl::WorkOn(Ticket& ticket) {
   NeedQueue::Pass pass;
   while (const auto ordinal = ticket.queue.Next(&pass)) WorkOn(*ordinal, ticket, &pass);
-  for (TierIndex t = 0; t < last_tier(); ++t) {
-    const NeedQueue::Group room = NeedQueue::RoomIn(t);
-    for (const auto ordinal : ticket.queue.PassedOver(pass, room, options_.copies_in_flight_max)) {
-      NoteShortage(t, {.arrival = ticket.arrival, .page = ticket.needs[ordinal].request.page});
-    }
-  }
+  for (TierIndex t = 0; t < last_tier(); ++t) NotePassedOver(ticket, pass, t);
   if (ticket.unready > 0 || !InTurn(ticket)) return;
   for (Need& need : ticket.needs) {
     if (!IsReady(need)) MarkReady(need, false);
@@ -157,7 +166,7 @@ void Core::Impl::ContinueTransit(PageIndex index, TierIndex tier) {
   const bool comes = copy.transit_direction == Direction::kIn;
   if (wanted && (comes || goes_down)) return;  // its ticket or goal moves it
   if (!wanted) DropHeld(index);
-  if (MayDrop(p, tier) || (comes && HasCopyBelow(p, tier))) {
+  if (MayDrop(p, tier)) {
     DropCopy(index, tier);
     Recheck(index);
     UpdateFacts(index);

@@ -17,8 +17,7 @@ void Core::Impl::Waits(std::vector<TicketWait>* waits) const {
 }
 
 bool Core::Impl::LacksRoom(const Ticket& ticket) const {
-  const std::vector<NeedQueue::Ordinal> needs = ticket.queue.All();
-  return std::any_of(needs.begin(), needs.end(), [&](NeedQueue::Ordinal ordinal) {
+  return ticket.queue.Any([&](NeedQueue::Ordinal ordinal) {
     const Need& need = ticket.needs[ordinal];
     return !need.ready && need.locked && LacksRoom(need);
   });

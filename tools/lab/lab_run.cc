@@ -89,6 +89,11 @@ absl::StatusOr<VariantRun> RunBest(const RunFlags& flags,
   return best;
 }
 
+/// Whatever kept it from being written: it is no mistake of the user's.
+absl::Status OutputLost(const absl::Status& status) {
+  return status.ok() ? status : absl::DataLossError(status.message());
+}
+
 /// Opens the timeline before the work, and completes it behind.
 absl::StatusOr<VariantRun> RunTraced(const RunFlags& flags,
                                      std::span<const RunVariant> variants,
@@ -102,7 +107,7 @@ absl::StatusOr<VariantRun> RunTraced(const RunFlags& flags,
   }
   SimTrace trace(best.variant->setting, best.variant->layout, file->get());
   SLUICE_ASSIGN_OR_RETURN(best.run, RunPolicy(flags, best.variant->layout, policy, &trace));
-  *trace_status = base::Annotate((*file)->Finish(), "--trace");
+  *trace_status = OutputLost(base::Annotate((*file)->Finish(), "--trace"));
   return best;
 }
 

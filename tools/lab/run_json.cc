@@ -93,6 +93,7 @@ std::string ToJsonLine(const RunSetting& setting, const PolicyRun& report) {
                   {{"p50", Quantile(sim.op_stall_s, 0.5)},
                    {"p99", Quantile(sim.op_stall_s, 0.99)},
                    {"max", Quantile(sim.op_stall_s, 1)}}}};
+  if (const auto change = LastChange(sim)) object["last_change"] = *change;
   if (sim.compute_s > 0) object["time_over_compute"] = sim.time_s / sim.compute_s;
   if (setting.recompute.has_value()) AddRecompute(*setting.recompute, &object);
   AddBound(setting, sim.time_s, &object);

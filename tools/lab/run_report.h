@@ -51,6 +51,10 @@ std::string ToJsonLine(const RunSetting& setting, const PolicyRun& report);
 /// Of nothing, nothing.
 inline double Share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
+/// How much longer the last iteration took than the one before, as a share of that; none where that
+/// took no time. Far from 0: the run is not in its steady state.
+std::optional<double> LastChange(const sim::SimReport& sim);
+
 /// The smallest value that at least `share` of them do not exceed; 0 of none.
 double Quantile(std::vector<double> values, double share);
 

@@ -80,7 +80,25 @@ std::string Recomputed(const RunSetting& setting) {
                                  BindsSentence(setting.machine, setting.bound)));
 }
 
+/// Nothing where the last iterations are alike.
+std::string Settled(const sim::SimReport& sim) {
+  constexpr double kAlike = 0.005;
+  const std::optional<double> change = LastChange(sim);
+  if (!change.has_value() || std::abs(*change) <= kAlike) return "";
+  return Fact("not settled",
+              fmt::format("the last iteration took {:.1f} % {} than the one before; try more "
+                          "--iterations",
+                          std::abs(*change) * 100,
+                          *change < 0 ? "less" : "more"));
+}
+
 }  // namespace
+
+std::optional<double> LastChange(const sim::SimReport& sim) {
+  const std::size_t n = sim.iteration_s.size();
+  if (n < 2 || sim.iteration_s[n - 2] <= 0) return std::nullopt;
+  return sim.iteration_s[n - 1] / sim.iteration_s[n - 2] - 1;
+}
 
 double Quantile(std::vector<double> values, double share) {
   if (values.empty()) return 0;
@@ -132,6 +150,7 @@ std::string ToText(const RunSetting& setting, const PolicyRun& report) {
     text += fmt::format(", {:.3f} x bound", sim.time_s / setting.bound.bound_s);
   }
   text += '\n';
+  text += Settled(sim);
   if (setting.recompute.has_value()) text += Recomputed(setting);
   text += Stalls(setting, sim);
   for (std::size_t i = 0; i < sim.links.size(); ++i) {

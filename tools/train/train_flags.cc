@@ -1,5 +1,6 @@
 #include "tools/train/train_flags.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,6 +47,20 @@ absl::Status CheckDirectory(const char* flag, const std::string& path, int acces
   return absl::InvalidArgumentError(fmt::format("{}: {}: {}", flag, path, std::strerror(errno)));
 }
 
+/// A save is a file without a name until it is whole, which not every file system knows.
+absl::Status CheckTakesSaves(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+  if (descriptor >= 0) {
+    close(descriptor);
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      fmt::format("--save-state: no file without a name can be made in {} ({}); name a directory "
+                  "on another file system",
+                  path,
+                  std::strerror(errno)));
+}
+
 /// A file replaces a file of the name, but no directory.
 absl::Status CheckNoDirectory(const std::string& path) {
   std::error_code error;
@@ -61,6 +76,7 @@ absl::Status CheckStateFlags(const Arguments& arguments, const TrainFlags& flags
   const bool resumes = arguments.Has("--resume");
   if (saves) {
     SLUICE_RETURN_IF_ERROR(CheckDirectory("--save-state", flags.save_state_path, W_OK));
+    SLUICE_RETURN_IF_ERROR(CheckTakesSaves(flags.save_state_path));
     SLUICE_RETURN_IF_ERROR(
         CheckNoDirectory(fmt::format("{}/{}", flags.save_state_path, optim::kStateFileName)));
   }

@@ -225,6 +225,8 @@ void FrameModel::Done(TaskNumber number) {
 void FrameModel::FinishTarget(const SimTask& task, bool map) {
   SimFrame& frame = At(task.target, task.target_frame);
   frame.filling = false;
+  const auto* copy = task.copy();
+  if (copy != nullptr && copy->target + 1u == tiers_.size()) fence_ = false;
   frame.has_content = !task.garbage;
   frame.stamp = task.stamp;
   frame.content_page = task.page;

@@ -83,7 +83,8 @@ class FrameModel {
   /// The content of these frames may soon be unreadable: it is in others too, and stays there until
   /// it is elsewhere, except that of the pages that are `named`.
   void Abandon(const std::vector<FrameIndex>& frames, const std::vector<PageIndex>& named);
-  /// A tier has refused pages: abandoned frames are as good as others.
+  /// A tier has refused pages: abandoned frames are as good as others, until the last tier takes
+  /// one.
   void NoteFence() { fence_ = true; }
   /// To be called when a batch of actions is carried out: no page lost its last copy, nor the last
   /// one outside of abandoned frames.

@@ -289,6 +289,31 @@ TEST_F(PagingTest, WhatWaitsForALinkDoesNotWaitForRoomElsewhere) {
   EXPECT_TRUE(Granted(ticket));
 }
 
+/// Other pages of the op come over a link that is full: what is overwritten crosses none, and has
+/// all of its frames before.
+TEST_F(PagingTest, OverwritesDoNotWaitBehindReads) {
+  Start({.frames = {16, 64, 400}, .policy = "lru", .copies_in_flight_max = 2, .transit_frames = 1});
+  Create(200, 2);
+  for (PageIndex page = 0; page < 150; ++page) RunOp({Write(page, 1)});
+  driver().Send(DiscardPages{60, 90});
+  for (PageIndex page = 150; page < 166; ++page) RunOp({Write(page)});
+  std::vector<PageRequest> requests;
+  for (PageIndex page = 0; page < 8; ++page) requests.push_back(Read(page, 1));
+  for (PageIndex page = 20; page < 36; ++page) requests.push_back(Overwrite(page));
+  Acquire(requests);
+  const auto reads = [](const SimTask& task) { return task.copy() && task.copy()->source == 2; };
+  for (bool ended = true; ended;) {
+    ended = false;
+    const auto tasks = driver().frames().tasks();
+    for (const auto& [number, task] : tasks) {
+      if (!reads(task)) ended = (driver().Done(number), true);
+    }
+  }
+  EXPECT_EQ(driver().core().tasks_in_flight(), 2u) << "the link is full of reads";
+  for (PageIndex page = 20; page < 36; ++page) EXPECT_TRUE(Resident(page, 0)) << page;
+  driver().Drain();
+}
+
 TEST_F(PagingTest, TwoLeasesOfOneRequestBothPin) {
   StartTwoTiers(1, 16);
   Create(2, 1);

@@ -35,7 +35,16 @@ struct Scenario {
   bool long_faults = false;
 };
 
-Scenario RandomScenario(std::uint64_t seed);
+/// What a seed chooses from.
+struct ScenarioSizes {
+  std::uint32_t op_pages_least = 1;
+  std::uint32_t op_pages_most = 5;
+  std::uint32_t pages_least = 6;
+  std::uint32_t pages_most = 40;
+  std::uint32_t copies_in_flight_most = 6;
+};
+
+Scenario RandomScenario(std::uint64_t seed, const ScenarioSizes& sizes = {});
 std::string ToString(const Scenario& scenario);
 
 /// Simulated threads that run ops against a VirtualDriver: acquire, hold, sometimes acquire more

@@ -37,20 +37,20 @@ std::vector<FrameIndex> RandomFrames(const Scenario& scenario, Dice* dice) {
 
 }  // namespace
 
-Scenario RandomScenario(std::uint64_t seed) {
+Scenario RandomScenario(std::uint64_t seed, const ScenarioSizes& sizes) {
   Dice dice(seed * 7919 + 1);
   Scenario scenario;
   scenario.driver.seed = seed;
   scenario.driver.policy = dice.Chance(50) ? "lru" : "min";
-  scenario.driver.copies_in_flight_max = dice.Between(1, 6);
+  scenario.driver.copies_in_flight_max = dice.Between(1, sizes.copies_in_flight_most);
   scenario.driver.transit_frames = dice.Between(1, 2);
   scenario.driver.prefetch_ops = dice.Chance(30) ? 0 : dice.Between(1, 12);
   scenario.driver.clean_share = dice.Chance(50) ? 0 : 0.25;
   scenario.driver.latency_max = dice.Chance(50) ? 100 : 8;
   scenario.driver.events_per_check = 4;
-  scenario.op_pages_max = dice.Between(1, 5);
+  scenario.op_pages_max = dice.Between(sizes.op_pages_least, sizes.op_pages_most);
   scenario.threads = dice.Between(1, 4);
-  scenario.pages = dice.Between(6, 40);
+  scenario.pages = dice.Between(sizes.pages_least, sizes.pages_most);
   scenario.iterations = dice.Chance(50);
   scenario.budgets = dice.Chance(30);
   scenario.segments = dice.Chance(40);

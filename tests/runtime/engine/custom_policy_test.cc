@@ -19,6 +19,8 @@ using testing::IsOk;
 using testing::Pattern;
 using testing::RuntimeFixture;
 
+constexpr PageIndex kNoSuchPage = 123'456'789;
+
 /// Least recently used, with a few things that a test may change.
 class TestPolicy : public Policy {
  public:
@@ -39,7 +41,8 @@ class TestPolicy : public Policy {
                                   const std::function<bool(PageIndex)>& evictable) override {
     SLUICE_CHECK(!breaks_, "an invariant that this test breaks");
     ++victims_;
-    return lru_->Victim(tier, evictable);
+    const std::optional<PageIndex> victim = lru_->Victim(tier, evictable);
+    return lies_ && victim.has_value() ? kNoSuchPage : victim;
   }
   int EvictTo(int tier, PageIndex) override { return tier + evict_by_; }
   std::optional<FetchAdvice> NextFetch(int tier, Position) override {
@@ -54,7 +57,8 @@ class TestPolicy : public Policy {
 
   int version_ = kPolicyVersion;
   bool breaks_ = false;
-  int victims_ = 0;  ///< read after the runtime is gone
+  bool lies_ = false;  ///< names a page that there is not
+  int victims_ = 0;    ///< read after the runtime is gone
   int accesses_ = 0;
   int departures_ = 0;
   int evict_by_ = 1;
@@ -199,10 +203,11 @@ TEST(CustomPolicyDeathTest, ABrokenInvariantHandsTheEventHistoryToTheLog) {
   // What the dying process leaves behind goes with this directory.
   const testing::TempDirectory parent;
   const testing::ScopedEnvironment inherited("TMPDIR", parent.path());
-  const auto break_it = [] {
+  const auto break_it = [](bool lies) {
     RuntimeFixture runtime;
     const auto policy = std::make_shared<TestPolicy>();
-    policy->breaks_ = true;
+    policy->breaks_ = !lies;
+    policy->lies_ = lies;
     runtime.options.custom_policy = policy;
     runtime.options.log = [](LogLevel, std::string_view line) {
       std::fprintf(stderr, "logged: %.*s\n", static_cast<int>(line.size()), line.data());
@@ -211,7 +216,8 @@ TEST(CustomPolicyDeathTest, ABrokenInvariantHandsTheEventHistoryToTheLog) {
     const TensorId tensor = runtime.Make("t", 60 * kPage);
     runtime.Write(tensor, Pattern(1, 60 * kPage));
   };
-  EXPECT_DEATH(break_it(),
+  EXPECT_DEATH(break_it(true), "Policy::Victim names an inserted page that `evictable` accepts");
+  EXPECT_DEATH(break_it(false),
                "logged: .*an invariant that this test breaks.*\nlogged: event 0: create");
 }
 

@@ -37,6 +37,7 @@ TEST(LabRunTest, TellsProgramsALinePerPolicy) {
   // tenth of a frame is none.
   EXPECT_EQ(lines[0], Json::parse(R"({"policy": "lru", "schedule": "two", "page_bytes": 4096,
       "time_s": 6.0, "compute_s": 2.0, "time_over_compute": 3.0, "stall_s": 4.0,
+      "last_change": 0.0,
       "bound_s": 4.0, "time_over_bound": 1.5, "binds": "hbm-dram window",
       "bounds": {"compute": 2.0, "window": 4.0,
                  "hbm-dram": {"volume": 1.984375, "window": 4.0,
@@ -273,7 +274,7 @@ TEST(LabRunTest, ATimelineThatMayNotGrowIsAnErrorAndLeavesNothing) {
   Words words = LabRun(kTraining, LargeMachine({"--policy=lru", "--trace", directory / "t"}));
   const sluice::testing::FileSizeLimit limit(4096);
   Command command(words);
-  EXPECT_EQ(command.Wait(), 2);
+  EXPECT_EQ(command.Wait(), 3);
   EXPECT_THAT(command.errors(), AllOf(HasSubstr(directory / "t"), HasSubstr("File too large")));
   EXPECT_THAT(directory.Names(), ElementsAre());
 }
