@@ -72,7 +72,8 @@ struct FetchAdvice {
 /// Victim is a question: it is also asked for what to clean ahead, or to compare, and its answer
 /// need not be followed. A policy changes its state on what is told, not on being asked.
 ///
-/// Threads: called from the core thread only. Blocks: never.
+/// Threads: called from the core thread only. Blocks: never. Lifetime: it serves one Runtime, and
+/// not another one afterwards, whose pages it would take for those that it knows.
 class Policy {
  public:
   virtual ~Policy() = default;

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/strings.h"
 #include "runtime/core/core_impl.h"
 
 namespace sluice::core {
@@ -14,9 +15,14 @@ absl::StatusOr<std::unique_ptr<Core>> Core::Create(const CoreOptions& options) {
   if (options.tiers.size() < 2 || options.tiers.size() > kTiersMax) {
     return absl::InvalidArgumentError("a core has two to four tiers");
   }
-  if (options.policy == nullptr || options.policy->version() != kPolicyVersion) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a policy of version ", kPolicyVersion, " is needed"));
+  if (options.policy == nullptr) return absl::InvalidArgumentError("a core has a policy");
+  if (options.policy->version() != kPolicyVersion) {
+    return absl::InvalidArgumentError(absl::StrCat("policy ",
+                                                   base::ToAbsl(options.policy->name()),
+                                                   " is of version ",
+                                                   options.policy->version(),
+                                                   "; compile it against version ",
+                                                   kPolicyVersion));
   }
   if (options.copies_in_flight_max == 0) {
     return absl::InvalidArgumentError("copies_in_flight_max is at least 1");

@@ -48,7 +48,7 @@ absl::StatusOr<core::TierIndex> OpPager::PlaceOf(const FileOp& op, TierId tier) 
   const auto found = std::find(options_.tiers.begin(), options_.tiers.end(), tier.kind);
   if (tier.index != 0 || found == options_.tiers.end()) {
     return absl::InvalidArgumentError(
-        fmt::format("{} needs tensors in {}, which is not among the tiers",
+        fmt::format("{} needs tensors in {}, which is not among the tiers: add it to them",
                     DescribeOp(op.id, op.name),
                     tier.index == 0 ? std::string(ToString(tier.kind)) : ToString(tier)));
   }

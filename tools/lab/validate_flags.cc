@@ -1,5 +1,7 @@
 #include "tools/lab/validate_flags.h"
 
+#include <algorithm>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
@@ -28,6 +30,9 @@ absl::StatusOr<std::vector<int>> ReadPercents(const Arguments& arguments) {
     if (!absl::SimpleAtoi(text, &percent) || percent < 1 || percent > 1000) {
       return absl::InvalidArgumentError(fmt::format(
           "--budgets: \"{}\" is no percentage from 1 to 1000; give some, as 50,75,100", text));
+    }
+    if (std::find(percents.begin(), percents.end(), percent) != percents.end()) {
+      return absl::InvalidArgumentError(fmt::format("--budgets: {} is named twice", percent));
     }
     percents.push_back(percent);
   }

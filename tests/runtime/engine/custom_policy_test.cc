@@ -195,7 +195,9 @@ TEST(CustomPolicyTest, AnotherVersionIsRefused) {
   const auto policy = std::make_shared<TestPolicy>();
   policy->version_ = kPolicyVersion + 1;
   runtime.options.custom_policy = policy;
-  EXPECT_THAT(Runtime::Create(runtime.options), HasCode(absl::StatusCode::kInvalidArgument));
+  const absl::Status status = Runtime::Create(runtime.options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message().find("policy test is of version "), 0u) << status;
 }
 
 TEST(CustomPolicyDeathTest, ABrokenInvariantHandsTheEventHistoryToTheLog) {

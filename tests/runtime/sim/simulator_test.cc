@@ -139,6 +139,7 @@ TEST(SimulatorTest, WhatIsForeseenComesBesideTheComputation) {
   EXPECT_NEAR(report.stall_s, 0, kTolerance);
   EXPECT_EQ(report.links[0].in_bytes, 300u);
   // Half as much computation: the link is never idle.
+  options.policy = core::CreatePolicy("min").value();
   report = Simulated(ReadThree("0.5"), options);
   EXPECT_NEAR(report.time_s, 3, kTolerance);
   EXPECT_NEAR(report.stall_s, 1.5, kTolerance);

@@ -93,7 +93,7 @@ TEST(ValidateFlagsTest, WhatIsForTrainingIsTakenOver) {
 }
 
 TEST(ValidateFlagsTest, WrongOnesAreNamed) {
-  for (const std::string wrong : {"0", "x", "50,,75", "1001", "-5", ""}) {
+  for (const std::string wrong : {"0", "x", "50,,75", "1001", "-5", "", "50,75,50"}) {
     EXPECT_THAT(Read({"--config", kConfig, "--budgets", wrong}),
                 IsStatus(absl::StatusCode::kInvalidArgument, "--budgets"))
         << wrong;
