@@ -208,7 +208,6 @@ class Core::Impl {
   bool IsIdle(const Page& p, TierIndex tier) const;
   bool IsCandidate(const Page& p, TierIndex tier) const;
   static bool Dies(const Page& p);
-  static bool HasCopyBelow(const Page& p, TierIndex tier);
   bool FreeToLeave(const Page& p, TierIndex tier) const;
   bool MayDrop(const Page& p, TierIndex tier) const;
   Position UseAt(const Page& p, TierIndex tier) const;

@@ -197,12 +197,6 @@ bool Core::Impl::Dies(const Page& p) {
   return !p.queue.empty() && p.queue.front()->ticket->kind != TicketKind::kAcquire;
 }
 
-bool Core::Impl::HasCopyBelow(const Page& p, TierIndex tier) {
-  return std::any_of(p.copies.begin() + tier + 1, p.copies.end(), [](const PageCopy& copy) {
-    return copy.state == CopyState::kValid;
-  });
-}
-
 /// Nothing is written for it, now or later: it is dead, or valid further down. A doomed copy counts
 /// only while there is nowhere else to go.
 bool Core::Impl::FreeToLeave(const Page& p, TierIndex tier) const {

@@ -145,10 +145,11 @@ TEST(CorePropertyTest, SoItIsWithPlans) {
     scenario.driver.clean_share = 0;
     scenario.iterations = true;
     scenario.plans = true;
+    scenario.events = 2500;
     if (!RunScenario(scenario, &totals)) return;
   }
   if (only != 0) return;
-  EXPECT_GT(totals.cleaned, last * 9 / 10) << "plans are followed: nothing else cleans";
+  EXPECT_GT(totals.cleaned, last) << "plans are followed: nothing else cleans";
 }
 
 /// Many pages of one op wait for one link, or for room in one tier.

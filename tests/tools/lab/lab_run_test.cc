@@ -279,6 +279,25 @@ TEST(LabRunTest, ATimelineThatMayNotGrowIsAnErrorAndLeavesNothing) {
   EXPECT_THAT(directory.Names(), ElementsAre());
 }
 
+/// The first iteration is only recorded, so the second one is another.
+TEST(LabRunTest, ARunThatHasNotSettledSaysSo) {
+  const Words words = {"--tiers=hbm=12GiB", "--link=hbm-dram=15GiB/s", "--policy=planned"};
+  const auto run = [&](const Words& more) {
+    Words all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    return LabRun(kTraining, all);
+  };
+  const auto text = [&](const Words& more) {
+    Command command(run(more));
+    EXPECT_EQ(command.Wait(), 0);
+    return command.output();
+  };
+  EXPECT_GT(JsonOf(run({"--iterations=2", "--json"}))[0]["last_change"], 0.1);
+  EXPECT_THAT(text({"--iterations=2"}), HasSubstr("not settled"));
+  EXPECT_NEAR(JsonOf(run({"--iterations=6", "--json"}))[0]["last_change"], 0, 0.005);
+  EXPECT_THAT(text({"--iterations=6"}), Not(HasSubstr("not settled")));
+}
+
 // --- what is wrong ------------------------------------------------------------------------------
 
 TEST(LabRunTest, WrongFlagsSayWhatIsRight) {
