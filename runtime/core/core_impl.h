@@ -282,6 +282,8 @@ class Core::Impl {
   bool FollowsPlan() const { return plan_ != nullptr; }
   bool SavesTraffic() const { return FollowsPlan() && options_.objective == Objective::kTraffic; }
   bool LeavesMakeRoom(TierIndex tier) const;
+  bool IsKept(PageIndex index, TierIndex tier) const;
+  bool IsToBeKeptBelow(PageIndex index, TierIndex tier) const;
 
   // lookahead.cc
   void On(const PrefetchPages& event);

@@ -211,7 +211,8 @@ std::optional<FrameIndex> Core::Impl::TakeBelow(TierIndex tier,
 }
 
 /// Where an evicted page goes: a free frame; the transit way further down when it will be used no
-/// sooner than what it would displace; else the frame of a victim.
+/// sooner than what it would displace; else the frame of a victim. What the plan keeps here waits
+/// for a frame, as what takes it now is to leave.
 std::optional<FrameIndex> Core::Impl::TakeForEviction(TierIndex tier,
                                                       PageIndex index,
                                                       const Claim& claim) {
@@ -225,7 +226,8 @@ std::optional<FrameIndex> Core::Impl::TakeForEviction(TierIndex tier,
   if (claim.purpose == Purpose::kClean || tier == last_tier()) {
     return room ? TakeFrame(tier, own) : std::nullopt;
   }
-  const bool passes = page(index).lowest > tier && !tiers_[tier + 1].fenced;
+  const bool stays = claim.purpose == Purpose::kAhead && IsKept(index, tier);
+  const bool passes = page(index).lowest > tier && !tiers_[tier + 1].fenced && !stays;
   if (passes && options_.policy->EvictTo(tier - 1, index) > tier) {
     if (auto frame = TakeTransit(tier, Direction::kOut, index)) return frame;
   }

@@ -26,6 +26,9 @@ constexpr double kSwift = 2;
 /// It is where the other choice keeps the link busy for that many times as long as is necessary.
 constexpr double kBusyMax = 1.15;
 
+/// So much more than the least is as good where traffic is to be saved.
+constexpr double kNearlyLeast = 1.02;
+
 /// A link that is busy for so many times the steps is what the run waits for, whatever is away in
 /// time; or so many, and for so many times as long as is necessary.
 constexpr double kBound = 2;
@@ -45,19 +48,48 @@ struct PlanRequest {
   const PlanStop& stop;
   /// What is used below next stays as long as there is room, where below is less.
   bool stays = false;
+  /// To save traffic: what is away from all tiers above the last link.
+  const PagesAway* away_below = nullptr;
 };
 
-TierPlan PlanTier(const PlanRequest& request,
-                  TierIndex tier,
-                  const TierPace& pace,
-                  const std::vector<PlanSpan>& above,
-                  Plan plan) {
-  TierPlan result{.plan = std::move(plan)};
-  TierPlanner planner(request.input, tier, pace, request.stop);
-  if (request.stays) planner.LetStay();
-  result.below = planner.AddTo(above, &result.plan);
+/// Of the fastest tier it is what it sends below all others that leaves first, and late.
+TierAims AimsOf(const PlanRequest& request, TierIndex tier) {
+  TierAims aims{.lets_stay = request.stays};
+  if (tier > 0 || request.away_below == nullptr) return aims;
+  aims.leaves_late = true;
+  aims.preferred = request.away_below;
+  return aims;
+}
+
+/// What one tier's part begins with. What it refers to outlives it.
+struct TierStart {
+  TierIndex tier = 0;
+  const std::vector<PlanSpan>& above;
+  const Plan& plan;
+};
+
+TierPlan PlanTier(const PlanRequest& request, const TierStart& start, const TierPace& pace) {
+  TierPlan result{.plan = start.plan};
+  TierPlanner planner(request.input, start.tier, pace, AimsOf(request, start.tier), request.stop);
+  result.below = planner.AddTo(start.above, &result.plan);
   result.link_seconds = planner.LinkSeconds();
   return result;
+}
+
+/// What moves as little as can be, or hardly more. If pages are away in time, too, less room is
+/// lost to pages on their way, and the tiers below have less to move.
+TierPlan PlanForTraffic(const PlanRequest& request,
+                        const TierStart& start,
+                        TierPace pace,
+                        double least) {
+  for (const double swift : {1.0, kSwift}) {
+    pace.swift = swift;
+    TierPlan in_time = PlanTier(request, start, pace);
+    if (in_time.link_seconds <= kNearlyLeast * least) return in_time;
+  }
+  pace.swift = 1;
+  pace.in_no_time = true;
+  return PlanTier(request, start, pace);
 }
 
 /// Note [Three choices]
@@ -66,28 +98,25 @@ TierPlan PlanTier(const PlanRequest& request,
 /// again as if the link were faster, and some ops wait for pages to leave; and where the link is
 /// what the run waits for even so, as if it took no time, which moves the least. That is for the
 /// fastest tier alone: what is in flight takes frames of a middle one that the plan does not know.
-TierPlan BestPlan(const PlanRequest& request,
-                  TierIndex tier,
-                  const std::vector<PlanSpan>& above,
-                  const Plan& plan) {
+TierPlan BestPlan(const PlanRequest& request, const TierStart& start) {
   const std::vector<double>& times = request.input.step_seconds;
   const double seconds = std::accumulate(times.begin(), times.end(), 0.0);
+  const Plan nothing = EmptyPlan(times.size());
   const double least =
-      PlanTier(request, tier, {.stretch = kNoWaiting}, above, EmptyPlan(times.size())).link_seconds;
+      PlanTier(request, {start.tier, start.above, nothing}, {.stretch = kNoWaiting}).link_seconds;
   TierPace pace{.stretch = std::max(1.0, least / kLinkShare / seconds)};
   if (request.input.objective == Objective::kTraffic) {
-    pace.in_no_time = true;
-    return PlanTier(request, tier, pace, above, plan);
+    return PlanForTraffic(request, start, pace, least);
   }
-  TierPlan in_time = PlanTier(request, tier, pace, above, plan);
+  TierPlan in_time = PlanTier(request, start, pace);
   if (in_time.link_seconds <= kBusyMax * least) return in_time;
   pace.swift = kSwift;
-  TierPlan swift = PlanTier(request, tier, pace, above, plan);
+  TierPlan swift = PlanTier(request, start, pace);
   const double busy = swift.link_seconds;
   const bool wasteful = busy > kNearlyBound * seconds && busy > kWasteful * least;
-  if (tier > 0 || (busy <= kBound * seconds && !wasteful)) return swift;
+  if (start.tier > 0 || (busy <= kBound * seconds && !wasteful)) return swift;
   pace.in_no_time = true;
-  return PlanTier(request, tier, pace, above, plan);
+  return PlanTier(request, start, pace);
 }
 
 void SortByUse(std::vector<PlannedFetch>* fetches) {
@@ -103,10 +132,27 @@ TierPlan PlanAll(const PlanRequest& request) {
   all.plan.recording = input.recording;
   if (input.step_seconds.empty()) return all;
   for (TierIndex tier = 0; tier < input.links.size() && !request.stop(); ++tier) {
-    all = BestPlan(request, tier, all.below, all.plan);
+    all = BestPlan(request, {tier, all.below, all.plan});
   }
   for (auto& fetches : all.plan.fetches) SortByUse(&fetches);
+  all.plan.ListReturns();
   return all;
+}
+
+/// What would be away from all tiers above the last link, taken as one, if that moved the least.
+PagesAway AwayBelow(const PlanInput& input, const PlanStop& stop) {
+  PlanInput one = input;
+  const std::size_t last = input.links.size();
+  const auto end = input.frames.begin() + static_cast<std::ptrdiff_t>(last);
+  one.frames = {std::accumulate(input.frames.begin(), end, FrameIndex{0})};
+  one.links = {input.links.back()};
+  for (PlanItem& item : one.items) {
+    for (PlanUse& use : item.uses) use.tier = use.tier < last ? 0 : 1;
+  }
+  TierPlanner planner(one, 0, {.in_no_time = true}, {}, stop);
+  Plan plan = EmptyPlan(input.step_seconds.size());
+  planner.AddTo({}, &plan);
+  return planner.away();
 }
 
 }  // namespace
@@ -131,12 +177,39 @@ Plan MakePlan(const PlanInput& input) {
   return *TryMakePlan(input, [] { return false; });
 }
 
+void Plan::ListReturns() {
+  returns.clear();
+  for (std::size_t step = 0; step < fetches.size(); ++step) {
+    for (const PlannedFetch& fetch : fetches[step]) {
+      const auto use = static_cast<std::uint32_t>((step + fetch.distance) % fetches.size());
+      returns.push_back({fetch.tier, use, fetch.first_page, fetch.pages});
+    }
+  }
+  std::sort(returns.begin(), returns.end());
+}
+
+bool Plan::ComesInto(TierIndex tier, PageIndex page, std::uint32_t step) const {
+  const PlannedReturn after{tier, step, page, UINT32_MAX};
+  const auto next = std::upper_bound(returns.begin(), returns.end(), after);
+  if (next == returns.begin()) return false;
+  const PlannedReturn& last = *std::prev(next);
+  return last.tier == tier && last.use == step && page - last.first_page < last.pages;
+}
+
 std::optional<Plan> TryMakePlan(const PlanInput& input, const PlanStop& stop) {
-  TierPlan plan = PlanAll({.input = input, .stop = stop, .stays = true});
+  const bool several = input.links.size() > 1 && !input.step_seconds.empty();
+  const bool traffic = input.objective == Objective::kTraffic;
+  PagesAway below;
+  if (traffic && several) below = AwayBelow(input, stop);
+  PlanRequest request{.input = input, .stop = stop, .stays = true};
+  if (traffic && several) request.away_below = &below;
+  TierPlan plan = PlanAll(request);
   const std::vector<double>& times = input.step_seconds;
   // Where the last link is what binds, what leaves late makes everything wait that waits for it.
   if (plan.link_seconds > std::accumulate(times.begin(), times.end(), 0.0)) {
-    plan = PlanAll({.input = input, .stop = stop, .stays = false});
+    request.stays = false;
+    plan = PlanAll(request);
+    plan.plan.leaves_make_room = several;
   }
   if (stop()) return std::nullopt;
   return std::move(plan.plan);

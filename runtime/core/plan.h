@@ -91,11 +91,29 @@ struct PlannedFetch {
   bool map = false;
 };
 
+/// Pages that come into `tier` for the use in step `use`.
+struct PlannedReturn {
+  TierIndex tier = 0;
+  std::uint32_t use = 0;
+  PageIndex first_page = 0;
+  std::uint32_t pages = 0;
+  friend auto operator<=>(const PlannedReturn&, const PlannedReturn&) = default;
+};
+
 /// Lists by step. Wraps: what comes for the first steps is listed with the last ones.
 struct Plan {
   std::uint64_t recording = 0;  ///< that of the input: what is recorded later does not follow it
   std::vector<std::vector<PlannedLeave>> leaves;
   std::vector<std::vector<PlannedFetch>> fetches;  ///< of one step in the order of their uses
+  std::vector<PlannedReturn> returns;              ///< the fetches again, sorted
+  /// While what is to leave the fastest tier leaves, nothing else makes room there: the last link
+  /// binds, and what is dropped in its place would cross it once more.
+  bool leaves_make_room = false;
+
+  /// Fills in `returns`.
+  void ListReturns();
+  /// Whether the page comes into `tier` for its use in `step`: if not, it is there before.
+  bool ComesInto(TierIndex tier, PageIndex page, std::uint32_t step) const;
 };
 
 /// Whether to give up. Asked at least once for every step, and for every item and gap between uses

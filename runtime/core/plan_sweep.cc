@@ -8,13 +8,14 @@ namespace sluice::core {
 PlanSweep::PlanSweep(std::vector<PlanGap> gaps,
                      std::vector<std::int64_t> resident,
                      std::int64_t frames,
-                     LinkCalendar calendar,
+                     SweepLink link,
                      const PlanStop& stop)
     : gaps_(std::move(gaps)),
       resident_(std::move(resident)),
       frames_(frames),
       steps_(resident_.size()),
-      calendar_(std::move(calendar)),
+      calendar_(std::move(link.seen)),
+      real_(std::move(link.real)),
       stop_(stop) {
   for (const PlanGap& gap : gaps_) {
     left_.push_back(gap.pages);
@@ -72,30 +73,74 @@ bool PlanSweep::Helps(const PlanGap& gap, const Away& away, std::uint64_t step) 
   return away.out_done <= at && at < away.in_begin;
 }
 
+/// Steps from `step` to the last one before `step` + `reach` in which there is no room.
+std::uint64_t PlanSweep::LastWithoutRoom(std::uint64_t step, std::uint64_t reach) const {
+  std::uint64_t last = reach;
+  while (last > 0 && resident_[(step + last - 1) % steps_] <= frames_) --last;
+  return last == 0 ? 0 : last - 1;
+}
+
+/// Whether all of the gap that is left would be written when it leaves, so that nobody waits.
+bool PlanSweep::LeavesWritten(std::uint32_t index) const {
+  const PlanGap& gap = gaps_[index];
+  const std::uint32_t pages = PagesToWrite(index, left_[index]);
+  if (pages == 0) return true;
+  if (gap.since_write == 0) return false;
+  const std::uint64_t from = gap.from + steps_ - gap.since_write;
+  return real_.OutDone(from, gap.to + steps_, pages) <= gap.from + steps_;
+}
+
+/// The furthest first, but before it what is as good and leaves for nothing.
+std::vector<std::uint32_t> PlanSweep::Candidates(std::uint64_t step) const {
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> nearness;
+  for (std::uint32_t i = 0; i < gaps_.size(); ++i) {
+    if (left_[i] > 0 && Covers(gaps_[i], step)) {
+      nearness.emplace_back(UINT64_MAX - Until(gaps_[i], step), i);
+    }
+  }
+  std::sort(nearness.begin(), nearness.end());
+  std::vector<std::uint32_t> candidates;
+  for (const auto& [near, i] : nearness) candidates.push_back(i);
+  if (candidates.empty()) return candidates;
+  const std::uint64_t last = LastWithoutRoom(step, Until(gaps_[candidates.front()], step));
+  std::stable_partition(candidates.begin(), candidates.end(), [&](std::uint32_t i) {
+    return Until(gaps_[i], step) > last && !stop_() && LeavesWritten(i);
+  });
+  return candidates;
+}
+
+std::uint32_t PlanSweep::PagesThatMayLeave(std::uint32_t index, const Turn& turn) const {
+  if (!turn.preferred) return left_[index];
+  const std::uint32_t gone = gaps_[index].pages - left_[index];
+  return gaps_[index].preferred - std::min(gone, gaps_[index].preferred);
+}
+
 void PlanSweep::FreeStep(std::uint64_t step) {
   if (resident_[step] <= frames_) return;
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> candidates;  // the furthest first
-  for (std::uint32_t i = 0; i < gaps_.size(); ++i) {
-    if (left_[i] > 0 && Covers(gaps_[i], step))
-      candidates.emplace_back(UINT64_MAX - Until(gaps_[i], step), i);
+  const std::vector<std::uint32_t> candidates = Candidates(step);
+  for (const bool preferred : {true, false}) {
+    for (const bool must_help : {true, false}) Leave(step, candidates, {preferred, must_help});
   }
-  std::sort(candidates.begin(), candidates.end());
-  for (const bool must_help : {true, false}) {
-    for (const auto& [nearness, i] : candidates) {
-      if (resident_[step] <= frames_ || stop_()) return;
-      if (left_[i] == 0) continue;
-      const auto excess = static_cast<std::uint64_t>(resident_[step] - frames_);
-      const auto pages = static_cast<std::uint32_t>(std::min<std::uint64_t>(excess, left_[i]));
-      Away away = WhenAway(i, pages);
-      if (!Helps(gaps_[i], away, step)) {
-        if (must_help) continue;
-        // It is out as soon as can be; the step waits for that.
-        const std::uint64_t at = step >= gaps_[i].from ? step : step + steps_;
-        away.out_done = std::min(away.out_done, at);
-        away.in_begin = std::max(away.in_begin, at + 1);
-      }
-      Choose(i, away, pages);
+}
+
+void PlanSweep::Leave(std::uint64_t step,
+                      const std::vector<std::uint32_t>& candidates,
+                      const Turn& turn) {
+  for (const std::uint32_t i : candidates) {
+    if (resident_[step] <= frames_ || stop_()) return;
+    const auto excess = static_cast<std::uint64_t>(resident_[step] - frames_);
+    const auto pages =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(excess, PagesThatMayLeave(i, turn)));
+    if (pages == 0) continue;
+    Away away = WhenAway(i, pages);
+    if (!Helps(gaps_[i], away, step)) {
+      if (turn.must_help) continue;
+      // It is out as soon as can be; the step waits for that.
+      const std::uint64_t at = step >= gaps_[i].from ? step : step + steps_;
+      away.out_done = std::min(away.out_done, at);
+      away.in_begin = std::max(away.in_begin, at + 1);
     }
+    Choose(i, away, pages);
   }
 }
 
@@ -108,6 +153,7 @@ void PlanSweep::Choose(std::uint32_t index, const Away& away, std::uint32_t page
                      .in_begin = away.in_begin};
   if (away.write_pages > 0) {
     calendar_.TakeOut(away.write_from, gap.to + steps_, away.write_pages);
+    real_.TakeOut(away.write_from, gap.to + steps_, away.write_pages);
     clean_[gap.version] += away.write_pages;
     clean_after_[gap.version] =
         std::max(clean_after_[gap.version], away.clean - std::min(away.clean, away.write_from));

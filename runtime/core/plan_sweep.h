@@ -21,6 +21,14 @@ struct PlanGap {
   std::uint32_t write_use = 0;
   std::uint64_t since_write = 0;
   std::uint32_t pages = 0;
+  /// Of them, those that leave rather than any of another gap.
+  std::uint32_t preferred = 0;
+};
+
+/// How the link below a tier is seen.
+struct SweepLink {
+  LinkCalendar seen;  ///< by whoever asks what would be away in time
+  LinkCalendar real;  ///< by whoever asks what would be written by the time that it leaves
 };
 
 /// What of a gap is away in [out_done, in_begin).
@@ -47,12 +55,18 @@ struct PlannedGap {
 /// they were chosen, and come back as late as possible, in time that no other page has taken. A
 /// page that cannot be out by then, or must come back before, does not help, so the next one is
 /// taken; when none helps the furthest leaves nevertheless, and the step will wait.
+///
+/// Note [As good as the furthest]
+/// What is there only becomes less, so a step that has room keeps it. A gap that reaches beyond the
+/// last step without room that the furthest gap reaches is away in the same steps of those that
+/// count: whichever of the two is taken, as few pages leave in all. Of such gaps one goes first
+/// whose pages are written by then: it leaves for nothing, just when much has to leave.
 class PlanSweep {
  public:
   PlanSweep(std::vector<PlanGap> gaps,
             std::vector<std::int64_t> resident,
             std::int64_t frames,
-            LinkCalendar calendar,
+            SweepLink link,
             const PlanStop& stop);
 
   /// Ends early, with something of no use, when told to stop.
@@ -71,7 +85,18 @@ class PlanSweep {
     std::uint64_t in_begin = 0;
   };
 
+  /// Whose turn it is to leave.
+  struct Turn {
+    bool preferred = false;
+    bool must_help = false;
+  };
+
   void FreeStep(std::uint64_t step);
+  std::vector<std::uint32_t> Candidates(std::uint64_t step) const;
+  void Leave(std::uint64_t step, const std::vector<std::uint32_t>& candidates, const Turn& turn);
+  std::uint32_t PagesThatMayLeave(std::uint32_t gap, const Turn& turn) const;
+  std::uint64_t LastWithoutRoom(std::uint64_t step, std::uint64_t reach) const;
+  bool LeavesWritten(std::uint32_t gap) const;
   bool Covers(const PlanGap& gap, std::uint64_t step) const;
   std::uint64_t Until(const PlanGap& gap, std::uint64_t step) const;
   std::uint32_t PagesToWrite(std::uint32_t gap, std::uint32_t pages) const;
@@ -89,6 +114,7 @@ class PlanSweep {
   const std::int64_t frames_;
   const std::uint64_t steps_;
   LinkCalendar calendar_;
+  LinkCalendar real_;
   const PlanStop& stop_;
 };
 

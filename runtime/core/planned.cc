@@ -106,7 +106,8 @@ void Core::Impl::AddLeave(const DueLeave& due) {
     const PageIndex index = leave.first_page + i;
     const Page& p = pages_[index];
     const bool may = p.copies[0].candidate && p.queue.empty() && !p.goal_queued;
-    if (may && IsDue(due, index) && FreeToLeave(p, 0)) EvictFree(0, index, {});
+    if (!may || !IsDue(due, index) || !FreeToLeave(p, 0) || IsToBeKeptBelow(index, 0)) continue;
+    EvictFree(0, index, {});
   }
   TierState& state = tiers_[leave.tier];
   (leave.stays ? state.cleans : state.leaves).push_back(due);
@@ -120,9 +121,28 @@ void Core::Impl::ContinueLeaves() {
   }
 }
 
-/// To save traffic nothing else leaves for want of frames while what is planned to leave goes on.
+/// Whether nothing else leaves for want of frames, as what is planned to leave goes on: to save
+/// traffic, or where the last link binds.
 bool Core::Impl::LeavesMakeRoom(TierIndex tier) const {
-  return SavesTraffic() && !tiers_[tier].leaves.empty() && !tasks_.empty();
+  if (tiers_[tier].leaves.empty() || tasks_.empty()) return false;
+  return SavesTraffic() || (tier == 0 && FollowsPlan() && plan_->leaves_make_room);
+}
+
+/// Whether the plan has the page, when it leaves the tier above, stay in `tier` until its next use.
+bool Core::Impl::IsKept(PageIndex index, TierIndex tier) const {
+  const Position use = pages_[index].next_use;
+  if (!FollowsPlan() || tier >= last_tier() || use == kNever || use < plan_since_) return false;
+  return !plan_->ComesInto(tier, index, static_cast<std::uint32_t>(PlannedStep(use)));
+}
+
+/// Whether a page that could leave `tier` for nothing, as it is valid further down, has to be
+/// copied one tier down, from where it would else have to be brought up again.
+bool Core::Impl::IsToBeKeptBelow(PageIndex index, TierIndex tier) const {
+  const Page& p = pages_[index];
+  const auto below = static_cast<TierIndex>(tier + 1);
+  const bool content = p.content && p.copies[tier].state == CopyState::kValid;
+  const bool absent = p.lowest > tier && p.copies[below].state == CopyState::kNone;
+  return content && absent && IsKept(index, below);
 }
 
 /// Whether nothing waits any more.
@@ -172,7 +192,8 @@ bool Core::Impl::LeavePlanned(const DueLeave& due) {
     if (!leave.stays && copy.readers > 0 && !copy.mapping) copy.leaving = true;  // is being written
     return true;
   }
-  if (FreeToLeave(p, tier)) {
+  const bool kept = !leave.stays && IsToBeKeptBelow(index, tier);
+  if (FreeToLeave(p, tier) && !kept) {
     if (!leave.stays) LetGo(index, due);
     return true;
   }

@@ -37,20 +37,38 @@ struct TierPace {
   bool in_no_time = false;  ///< it is chosen as if nothing took the link any time
 };
 
+/// By item and the use before: pages that are away until the use after.
+using PagesAway = std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>;
+
+/// What else a tier's plan is to achieve. `preferred` outlives the planner.
+struct TierAims {
+  /// What is used below next stays while there is room here, if the tier below is short.
+  bool lets_stay = false;
+  /// What is away leaves as late as there is room, so that the tiers below have more.
+  bool leaves_late = false;
+  const PagesAway* preferred = nullptr;  ///< these leave rather than others
+};
+
 /// Plans what crosses the link below one tier. `stop` outlives the planner.
 class TierPlanner {
  public:
-  TierPlanner(const PlanInput& input, TierIndex tier, const TierPace& pace, const PlanStop& stop);
+  TierPlanner(const PlanInput& input,
+              TierIndex tier,
+              const TierPace& pace,
+              const TierAims& aims,
+              const PlanStop& stop);
 
-  /// What is used below next stays while there is room here, if the tier below is short.
-  void LetStay() { stays_ = true; }
   /// `above`: what the tier above sends here. Adds to the plan, and returns what goes below. What
   /// comes of it is of no use when it was told to stop.
   std::vector<PlanSpan> AddTo(const std::vector<PlanSpan>& above, Plan* plan);
   /// How long the link is busy with what AddTo has planned, at least.
   double LinkSeconds() const;
+  /// What AddTo has chosen.
+  const PagesAway& away() const { return away_; }
 
  private:
+  static std::vector<double> Stretched(std::vector<double> seconds, double by);
+
   /// What is used below next: it begins to leave with step `begin`, and is through in `done`.
   struct Down {
     PlanSpan span;
@@ -72,10 +90,12 @@ class TierPlanner {
   void BeginInTime(std::vector<PlannedGap>* planned, std::vector<std::int64_t>* resident);
   double LeadSeconds() const;
   std::uint64_t Lead(const PlannedGap& planned, std::vector<std::int64_t>* resident) const;
+  void SetTimes(std::vector<PlannedGap>* planned, std::vector<std::int64_t> resident);
   bool MayWait(const PlannedGap& planned) const;
   void WriteInQuiet(PlannedGap* gap,
                     LinkCalendar* quiet,
                     std::vector<std::int64_t>* resident) const;
+  void LeaveLate(std::vector<PlannedGap>* planned, std::vector<std::int64_t>* resident) const;
   void Emit(const PlannedGap& planned);
   std::uint64_t LeaveStep(const PlanSpan& span, std::uint64_t begin) const;
   void WriteBesideReads(std::vector<PlannedGap>* planned, std::vector<std::int64_t>* resident);
@@ -90,7 +110,9 @@ class TierPlanner {
   LinkCalendar real_;
   const bool swift_;  ///< the choice sees a faster link than there is
   const PlanStop& stop_;
-  bool stays_ = false;
+  const TierAims aims_;
+  PagesAway preferred_;  ///< those that no gap has taken
+  PagesAway away_;
   std::vector<PlanGap> gaps_;
   std::vector<PlanSpan> gap_spans_;  ///< by gap
   std::vector<Down> downs_;
