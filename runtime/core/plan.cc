@@ -52,9 +52,13 @@ struct PlanRequest {
   const PagesAway* away_below = nullptr;
 };
 
-/// Of the fastest tier it is what it sends below all others that leaves first, and late.
+/// Of the fastest tier it is what it sends below all others that leaves first, and late. What
+/// leaves written comes back sooner than the furthest: before a single link that costs more than it
+/// gains.
 TierAims AimsOf(const PlanRequest& request, TierIndex tier) {
-  TierAims aims{.lets_stay = request.stays};
+  const bool traffic = request.input.objective == Objective::kTraffic;
+  TierAims aims{.lets_stay = request.stays,
+                .written_first = traffic || request.input.links.size() > 1};
   if (tier > 0 || request.away_below == nullptr) return aims;
   aims.leaves_late = true;
   aims.preferred = request.away_below;
@@ -149,7 +153,7 @@ PagesAway AwayBelow(const PlanInput& input, const PlanStop& stop) {
   for (PlanItem& item : one.items) {
     for (PlanUse& use : item.uses) use.tier = use.tier < last ? 0 : 1;
   }
-  TierPlanner planner(one, 0, {.in_no_time = true}, {}, stop);
+  TierPlanner planner(one, 0, {.in_no_time = true}, {.written_first = true}, stop);
   Plan plan = EmptyPlan(input.step_seconds.size());
   planner.AddTo({}, &plan);
   return planner.away();

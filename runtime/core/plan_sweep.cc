@@ -16,6 +16,7 @@ PlanSweep::PlanSweep(std::vector<PlanGap> gaps,
       steps_(resident_.size()),
       calendar_(std::move(link.seen)),
       real_(std::move(link.real)),
+      written_first_(link.written_first),
       stop_(stop) {
   for (const PlanGap& gap : gaps_) {
     left_.push_back(gap.pages);
@@ -101,7 +102,7 @@ std::vector<std::uint32_t> PlanSweep::Candidates(std::uint64_t step) const {
   std::sort(nearness.begin(), nearness.end());
   std::vector<std::uint32_t> candidates;
   for (const auto& [near, i] : nearness) candidates.push_back(i);
-  if (candidates.empty()) return candidates;
+  if (candidates.empty() || !written_first_) return candidates;
   const std::uint64_t last = LastWithoutRoom(step, Until(gaps_[candidates.front()], step));
   std::stable_partition(candidates.begin(), candidates.end(), [&](std::uint32_t i) {
     return Until(gaps_[i], step) > last && !stop_() && LeavesWritten(i);

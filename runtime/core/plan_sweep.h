@@ -29,6 +29,8 @@ struct PlanGap {
 struct SweepLink {
   LinkCalendar seen;  ///< by whoever asks what would be away in time
   LinkCalendar real;  ///< by whoever asks what would be written by the time that it leaves
+  /// What would be goes first where it is as good.
+  bool written_first = false;
 };
 
 /// What of a gap is away in [out_done, in_begin).
@@ -115,6 +117,7 @@ class PlanSweep {
   const std::uint64_t steps_;
   LinkCalendar calendar_;
   LinkCalendar real_;
+  const bool written_first_;
   const PlanStop& stop_;
 };
 

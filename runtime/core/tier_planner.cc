@@ -36,7 +36,8 @@ std::vector<PlanSpan> TierPlanner::AddTo(const std::vector<PlanSpan>& above, Pla
   for (std::uint32_t i = 0; i < input_.items.size() && !stop_(); ++i) AddUses(i, &spans);
   for (std::size_t i = 0; i < spans.size() && !stop_(); ++i) AddSpan(spans[i]);
   gone_.assign(gaps_.size(), 0);
-  PlanSweep sweep(gaps_, resident_, input_.frames[tier_], {calendar_, real_}, stop_);
+  PlanSweep sweep(
+      gaps_, resident_, input_.frames[tier_], {calendar_, real_, aims_.written_first}, stop_);
   sweep.Run();
   std::vector<PlannedGap> planned = sweep.planned();
   SetTimes(&planned, sweep.resident());

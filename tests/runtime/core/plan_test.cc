@@ -277,7 +277,7 @@ TEST(PlanTest, WhatIsUsedBelowNextLeavesAtOnceWhereTheLastLinkBinds) {
 TEST(PlanTest, OfPagesThatAreAsGoodThoseLeaveThatAreWritten) {
   // Room is short in steps 5 to 8. Both are away then; one has been written for long, the other has
   // to be, and is used later.
-  PlanInput input = EvenSteps(20, {3});
+  PlanInput input = EvenSteps(20, {3, 100});
   const PageIndex old = AddItem(&input, 1, {ReadAt(4), WriteAt(10)});
   const PageIndex fresh = AddItem(&input, 1, {WriteAt(3), Last(ReadAt(12))});
   AddTemporary(&input, 2, 5, 8);
@@ -289,7 +289,7 @@ TEST(PlanTest, OfPagesThatAreAsGoodThoseLeaveThatAreWritten) {
 }
 
 TEST(PlanTest, TheFurthestLeavesWhereItAloneIsAwayForAsLongAsRoomIsShort) {
-  PlanInput input = EvenSteps(20, {3});
+  PlanInput input = EvenSteps(20, {3, 100});
   AddItem(&input, 1, {ReadAt(4), WriteAt(10)});
   const PageIndex fresh = AddItem(&input, 1, {WriteAt(3), Last(ReadAt(15))});
   AddTemporary(&input, 2, 5, 12);
