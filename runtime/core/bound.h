@@ -23,9 +23,11 @@
 /// intervals (all save the same), so F(n), counted that way from an empty tier, is the least number
 /// of fetches for n iterations. A run that starts with content above can be turned into one that
 /// starts empty by fetching that content first, at most C pages; hence any n iterations move at
-/// least F(n) - C pages. A write below the link (a tensor leased to a lower tier) makes the copy
-/// above stale, so nothing is saved by keeping it. Any n gives a bound per iteration; the largest
-/// is taken.
+/// least F(n) - C pages. MIN is deterministic, so once it keeps at the end of iteration k + p what
+/// it kept at the end of k, F(n + p) = F(n) + F(k + p) - F(k) from there on, and in the long run an
+/// iteration moves at least (F(k + p) - F(k)) / p. A write below the link (a tensor leased to a
+/// lower tier) makes the copy above stale, so nothing is saved by keeping it. Any n gives a bound
+/// per iteration; the largest is taken.
 ///
 /// Out. Take one op of the iteration, and the pages that hold at that moment content that this
 /// iteration wrote above the link and that is read later. All of them that do not fit beside the
@@ -51,6 +53,7 @@ struct BoundOptions {
 
 /// What one iteration moves at least, in the long run; and what a finite run moves at least.
 struct BoundBytes {
+  /// The mean of a run of many iterations; a short one may move less, see LeastIn.
   double in_bytes = 0;
   double out_bytes = 0;
   /// The least bytes in of 1, 2 ... consecutive iterations, as far as was tried.

@@ -56,11 +56,13 @@ void IntervalPool::DropFurthest(std::uint64_t pages, std::uint32_t now_op) {
 
 void IntervalPool::Remove(std::uint32_t item, std::uint64_t pages) {
   Interval& interval = items_[item];
+  const std::uint32_t end_op = interval.end_op;
   interval.pages -= pages;
+  if (interval.pages == 0) interval.end_op = 0;
   total_ -= pages;
-  ending_[interval.end_op] -= pages;
-  if (ending_[interval.end_op] > 0) return;
-  bits_[interval.end_op / 64] &= ~(std::uint64_t{1} << (interval.end_op % 64));
+  ending_[end_op] -= pages;
+  if (ending_[end_op] > 0) return;
+  bits_[end_op / 64] &= ~(std::uint64_t{1} << (end_op % 64));
 }
 
 std::uint32_t IntervalPool::FurthestEnd(std::uint32_t now_op) const {

@@ -24,11 +24,15 @@ class IntervalPool {
   /// Drops `pages` of those that stay longest after `now_op`. REQUIRES: pages <= total().
   void DropFurthest(std::uint64_t pages, std::uint32_t now_op);
   std::uint64_t total() const { return total_; }
+  /// Both hold the same pages of the same items until the same ops. REQUIRES: of the same uses.
+  bool HoldsTheSameAs(const IntervalPool& other) const { return items_ == other.items_; }
 
  private:
   struct Interval {
     std::uint64_t pages = 0;
-    std::uint32_t end_op = 0;
+    std::uint32_t end_op = 0;  ///< 0 where there are no pages
+
+    friend bool operator==(const Interval&, const Interval&) = default;
   };
 
   void Remove(std::uint32_t item, std::uint64_t pages);

@@ -22,6 +22,10 @@ class InWalk {
   /// The next op begins and ends.
   void Step();
   std::uint64_t fetches() const { return fetches_; }
+  /// Both fetch the same from here on. REQUIRES: of the same uses.
+  bool StandsWhere(const InWalk& other) const {
+    return next_op_ == other.next_op_ && kept_.HoldsTheSameAs(other.kept_);
+  }
 
  private:
   void FillBeside(std::uint32_t op);

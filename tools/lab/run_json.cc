@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
@@ -49,8 +50,8 @@ Json Bounds(const RunSetting& setting) {
     const core::LinkTimeBound& link = bound.moves.links[i];
     bounds[LinkName(setting.machine, i)] = {{"volume", link.volume_s},
                                             {"window", link.window_s},
-                                            {"in_bytes", link.bytes.in_bytes},
-                                            {"out_bytes", link.bytes.out_bytes}};
+                                            {"in_bytes", std::llround(link.bytes.in_bytes)},
+                                            {"out_bytes", std::llround(link.bytes.out_bytes)}};
   }
   return bounds;
 }

@@ -58,6 +58,17 @@ TEST(BoundTest, ACycleOneLargerThanTheTierFetchesWhatDoesNotFit) {
   EXPECT_EQ(FetchesOfMin(schedule, Above(5), 9), 5u);
 }
 
+TEST(BoundTest, InTheLongRunACycleIsFetchedAsOftenAsMinRepeats) {
+  // MIN misses every fourth use, so iterations of five uses repeat after four: 5 fetches in 4.
+  Schedule schedule = PagesSchedule(5);
+  for (std::uint32_t page = 0; page < 5; ++page) {
+    schedule.ops.push_back(OpOf({Access(page, AccessMode::kRead)}));
+  }
+  EXPECT_DOUBLE_EQ(ComputeLinkBound(schedule, Above(4, 16)).in_bytes, 1.25 * kPage);
+  EXPECT_DOUBLE_EQ(ComputeLinkBound(schedule, Above(4, 2)).in_bytes, 1 * kPage)
+      << "too few iterations to see it repeat: 6 fetches, of which 4 may be there at first";
+}
+
 TEST(BoundTest, StashedActivationsComeBackAndGoOut) {
   // 4 activations are born, then read in reverse; 2 frames, so 2 of them pass the link twice.
   Schedule schedule = PagesSchedule(4);
@@ -71,9 +82,9 @@ TEST(BoundTest, StashedActivationsComeBackAndGoOut) {
   EXPECT_EQ(FetchesOfMin(schedule, Above(2), 3), 6u);
   const BoundBytes bound = ComputeLinkBound(schedule, Above(2));
   EXPECT_DOUBLE_EQ(bound.out_bytes, 2 * kPage);
-  EXPECT_DOUBLE_EQ(bound.in_bytes, (16 - 2) * kPage / 8.0);
+  EXPECT_DOUBLE_EQ(bound.in_bytes, 2 * kPage) << "each iteration is like the one before";
   ASSERT_EQ(bound.least_in.size(), 8u);
-  EXPECT_DOUBLE_EQ(bound.least_in.back(), 8 * bound.in_bytes);
+  EXPECT_DOUBLE_EQ(bound.least_in.back(), (16 - 2) * kPage);
   EXPECT_DOUBLE_EQ(bound.LeastIn(1), 0);
   EXPECT_DOUBLE_EQ(bound.LeastIn(7), 12 * kPage);
   EXPECT_DOUBLE_EQ(bound.LeastIn(17), 2 * 14 * kPage);
@@ -235,6 +246,23 @@ TEST(BoundTest, NoScheduleOfTransfersMovesLessThanTheBound) {
   // The search would prove nothing if the bounds were mostly zero.
   EXPECT_GT(with_in, 300);
   EXPECT_GT(with_out, 200);
+}
+
+TEST(BoundTest, TheMeanOfManyIterationsIsThatOfMin) {
+  int raised = 0;
+  for (std::uint32_t seed = 1; seed <= 2000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomSchedules random(seed);
+    const Schedule schedule = random.Next();
+    const ExhaustivePaging paging(schedule);
+    const std::uint64_t capacity = DrawCapacity(random, paging);
+    const BoundBytes bound = ComputeLinkBound(schedule, Above(capacity, 32));
+    const std::uint64_t half = FetchesOfMin(schedule, Above(capacity), 120);
+    const std::uint64_t whole = FetchesOfMin(schedule, Above(capacity), 240);
+    ASSERT_DOUBLE_EQ(bound.in_bytes * 120, static_cast<double>((whole - half) * kPage));
+    raised += bound.in_bytes * 32 > bound.least_in.back() ? 1 : 0;
+  }
+  EXPECT_GT(raised, 300);
 }
 
 TEST(BoundTest, NoScheduleOfTransfersCopiesOutLessThanTheWalk) {
