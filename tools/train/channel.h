@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -10,7 +12,7 @@
 
 namespace sluice::tools {
 
-/// What the two processes of --verify say to each other.
+/// What a run and those that it compares with, each in its own process, say to each other.
 enum class MessageType : std::uint32_t {
   kSource,       ///< to the child: what the configuration is called
   kConfig,       ///< to the child: its text
@@ -19,9 +21,10 @@ enum class MessageType : std::uint32_t {
   kStart,        ///< to the child: that was all of these; it answers kEnd and its first validation
   kRunSteps,     ///< to the child: how many; it answers kSteps
   kSteps,        ///< losses and seconds of each step
-  kMeasureGemm,  ///< to the child; it answers kGemm
+  kMeasureGemm,  ///< to the child in RAM; it answers kGemm
   kGemm,         ///< the rates of the compute kernels
-  kSendState,    ///< to the child; it answers with kTensor and kChunk messages, then kEnd
+  kSetRate,      ///< to a paged child: bytes per second of the emulated link; it answers kEnd
+  kSendState,    ///< to the child in RAM; it answers with kTensor and kChunk messages, then kEnd
   kTensor,       ///< the name of the tensor whose chunks follow
   kChunk,        ///< bytes of it, in order
   kEnd,
@@ -59,6 +62,23 @@ class Channel {
  private:
   int descriptor_;
 };
+
+/// A value as it is in memory, for payloads. The result lives as long as the value.
+template <typename T>
+std::string_view PayloadOf(const T& value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  return {reinterpret_cast<const char*>(&value), sizeof(value)};
+}
+
+/// The other way. Errors: Internal for another size.
+template <typename T>
+absl::StatusOr<T> ValueFrom(std::string_view payload) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  if (payload.size() != sizeof(T)) return absl::InternalError("a message has a wrong size");
+  T value;
+  std::memcpy(&value, payload.data(), sizeof(T));
+  return value;
+}
 
 /// Two connected ends. Errors: as socketpair(2).
 absl::StatusOr<std::pair<Channel, int>> MakeChannel();

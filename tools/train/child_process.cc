@@ -41,7 +41,7 @@ absl::StatusOr<pid_t> Spawn(std::span<const std::string> words, const FileAction
   pid_t process = -1;
   const int error =
       posix_spawn(&process, "/proc/self/exe", actions.get(), nullptr, arguments.data(), environ);
-  if (error != 0) return base::StatusFromErrno(error, "start the RAM run");
+  if (error != 0) return base::StatusFromErrno(error, "start the other run");
   return process;
 }
 

@@ -61,6 +61,14 @@ double ScheduleBoundSeconds(Schedule schedule,
   return core::ComputeTimeBound(schedule, bound).bound_s;
 }
 
+double SecondsOfUpdates(const Schedule& schedule) {
+  double seconds = 0;
+  for (const ScheduleOp& op : schedule.ops) {
+    if (op.lane == gpt::kUpdateLane) seconds += op.seconds;
+  }
+  return seconds;
+}
+
 double RateForSeconds(const core::BoundBytes& bytes, double seconds) {
   return std::max(bytes.in_bytes, bytes.out_bytes) / seconds;
 }

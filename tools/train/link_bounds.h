@@ -43,6 +43,9 @@ double ScheduleBoundSeconds(Schedule schedule,
                             const std::map<std::string, LinkRates>& rates,
                             double compute_seconds);
 
+/// Of the schedule's updates of parameters, in their own lane.
+double SecondsOfUpdates(const Schedule& schedule);
+
 /// The rate of both directions at which the bytes take `seconds`; 0 when there are none to move.
 double RateForSeconds(const core::BoundBytes& bytes, double seconds);
 

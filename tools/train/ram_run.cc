@@ -1,24 +1,15 @@
 #include "tools/train/ram_run.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string_view>
 #include <utility>
 
 #include "base/status.h"
 #include "fmt/format.h"
-#include "tools/train/ram_child.h"
+#include "tools/train/train_child.h"
 
 namespace sluice::tools {
 namespace {
-
-template <typename T>
-absl::StatusOr<T> FromBytes(const std::string& bytes) {
-  if (bytes.size() != sizeof(T)) return absl::InternalError("an answer has a wrong size");
-  T value;
-  std::memcpy(&value, bytes.data(), sizeof(T));
-  return value;
-}
 
 /// Where the pieces differ, as a sentence; empty when they do not. `mine` begins at `offset`.
 std::string Difference(const std::string& tensor,
@@ -87,53 +78,18 @@ class StateStream {
   std::size_t used_ = 0;
 };
 
-absl::Status SendConfig(const ConfigText& config, Channel& channel) {
-  SLUICE_RETURN_IF_ERROR(channel.Send(MessageType::kSource, config.source));
-  SLUICE_RETURN_IF_ERROR(channel.Send(MessageType::kConfig, config.text));
-  for (const std::string& assignment : config.assignments) {
-    SLUICE_RETURN_IF_ERROR(channel.Send(MessageType::kSet, assignment));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status SendText(const gpt::Text& text, Channel& channel) {
-  for (const gpt::Text::Chunk& chunk : text.chunks()) {
-    const std::string_view bytes(reinterpret_cast<const char*>(chunk.data()), chunk.size());
-    SLUICE_RETURN_IF_ERROR(channel.Send(MessageType::kText, bytes));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<RamRun> RamRun::Start(const ConfigText& config, const gpt::Text& text) {
-  const std::vector<std::string> words = {"train", kRamChildWord};
-  SLUICE_ASSIGN_OR_RETURN(ChildProcess child, ChildProcess::Start(words));
-  SLUICE_RETURN_IF_ERROR(SendConfig(config, child.channel()));
-  SLUICE_RETURN_IF_ERROR(SendText(text, child.channel()));
-  SLUICE_RETURN_IF_ERROR(child.channel().Send(MessageType::kStart));
-  SLUICE_ASSIGN_OR_RETURN(const std::string answer, child.channel().Expect(MessageType::kEnd));
-  SLUICE_ASSIGN_OR_RETURN(const float val_loss, FromBytes<float>(answer));
-  return RamRun(std::move(child), val_loss);
-}
-
-absl::StatusOr<std::vector<StepOutcome>> RamRun::RunSteps(int count) {
-  const std::int32_t number = count;
-  const std::string_view payload(reinterpret_cast<const char*>(&number), sizeof(number));
-  SLUICE_RETURN_IF_ERROR(child_.channel().Send(MessageType::kRunSteps, payload));
-  SLUICE_ASSIGN_OR_RETURN(const std::string answer, child_.channel().Expect(MessageType::kSteps));
-  std::vector<StepOutcome> outcomes(static_cast<std::size_t>(count));
-  if (answer.size() != outcomes.size() * sizeof(StepOutcome)) {
-    return absl::InternalError("the RAM run made another number of steps");
-  }
-  std::memcpy(outcomes.data(), answer.data(), answer.size());
-  return outcomes;
+  SLUICE_ASSIGN_OR_RETURN(ChildRun child,
+                          ChildRun::Start({.word = kRamChildWord, .config = config, .text = text}));
+  return RamRun(std::move(child));
 }
 
 absl::StatusOr<double> RamRun::MeasureGemm() {
   SLUICE_RETURN_IF_ERROR(child_.channel().Send(MessageType::kMeasureGemm));
   SLUICE_ASSIGN_OR_RETURN(const std::string answer, child_.channel().Expect(MessageType::kGemm));
-  return FromBytes<double>(answer);
+  return ValueFrom<double>(answer);
 }
 
 absl::StatusOr<std::string> RamRun::CompareState(gpt::Trainer& trainer) {

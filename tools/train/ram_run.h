@@ -1,11 +1,11 @@
 #pragma once
 
-#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tools/train/child_process.h"
+#include "tools/train/child_run.h"
 #include "tools/train/steps.h"
 #include "tools/train/train_settings.h"
 #include "workloads/gpt/text.h"
@@ -13,8 +13,7 @@
 
 namespace sluice::tools {
 
-/// The same training entirely in RAM, in a process of its own: what --verify compares with. It
-/// computes only inside the calls below; between them it waits for a message.
+/// The same training entirely in RAM, in a process of its own: what --verify compares with.
 /// Threads: externally synchronised.
 class RamRun {
  public:
@@ -22,8 +21,9 @@ class RamRun {
   /// the first step.
   static absl::StatusOr<RamRun> Start(const ConfigText& config, const gpt::Text& text);
 
-  float first_val_loss() const { return first_val_loss_; }
-  absl::StatusOr<std::vector<StepOutcome>> RunSteps(int count);
+  float first_val_loss() const { return child_.first_val_loss(); }
+  /// See ChildRun.
+  absl::StatusOr<std::vector<StepOutcome>> RunSteps(int count) { return child_.RunSteps(count); }
   /// See MeasureGemmGflops.
   absl::StatusOr<double> MeasureGemm();
   /// Compares every parameter and optimizer state bit for bit: empty when all are the same, else a
@@ -31,11 +31,9 @@ class RamRun {
   absl::StatusOr<std::string> CompareState(gpt::Trainer& trainer);
 
  private:
-  RamRun(ChildProcess child, float first_val_loss)
-      : child_(std::move(child)), first_val_loss_(first_val_loss) {}
+  explicit RamRun(ChildRun child) : child_(std::move(child)) {}
 
-  ChildProcess child_;
-  float first_val_loss_;
+  ChildRun child_;
 };
 
 }  // namespace sluice::tools

@@ -61,6 +61,15 @@ Json RecomputeJson(const RecomputeReport& recompute) {
           {"step_ms", recompute.seconds * 1e3}};
 }
 
+Json PoliciesJson(const RunReport& report) {
+  Json policies = Json::object();
+  for (const PolicyReport& policy : report.policies) {
+    policies[policy.policy] = {{"step_ms_median", policy.step_seconds * 1e3},
+                               {"times_as_long", policy.times_as_long}};
+  }
+  return policies;
+}
+
 Json VerifyJson(const VerifyReport& verify) {
   return {{"identical", verify.identical},
           {"ram_step_ms_median", verify.ram_step_ms_median},
@@ -85,8 +94,9 @@ std::string FormatJson(const RunReport& report) {
   if (report.val_loss_first.has_value()) json["val_loss_first"] = *report.val_loss_first;
   if (report.val_loss.has_value()) json["val_loss"] = *report.val_loss;
   if (!report.bounds.empty()) {
-    json["bound_ms"] = BoundSeconds(report) * 1e3;
-    json["schedule_bound_ms"] = report.schedule_bound_seconds * 1e3;
+    json["bound_ms"] = report.bound_seconds * 1e3;
+    json["time_over_bound"] = TimeOverBound(report);
+    json["volume_bound_ms"] = VolumeBoundSeconds(report) * 1e3;
     json["bound"] = BoundJson(report);
   }
   json["links"] = LinksJson(report);
@@ -102,6 +112,7 @@ std::string FormatJson(const RunReport& report) {
                       {"step_ms_without", cost->without_seconds * 1e3},
                       {"added", cost->added}};
   }
+  if (!report.policies.empty()) json["policies"] = PoliciesJson(report);
   if (report.verify.has_value()) json["verify"] = VerifyJson(*report.verify);
   return json.dump() + "\n";
 }

@@ -38,9 +38,11 @@ std::string Times(const RunReport& report) {
       StepSecondsMedian(report) * 1e3,
       judged,
       report.steps.size(),
-      report.bounds.empty() ? ""
-                            : fmt::format("; at least {:.1f} ms for these ops in their order",
-                                          report.schedule_bound_seconds * 1e3),
+      report.bounds.empty()
+          ? ""
+          : fmt::format(", {:.2f}x of the bound, {:.1f} ms for these ops in order",
+                        TimeOverBound(report),
+                        report.bound_seconds * 1e3),
       StallFraction(report) * 100,
       OverlapEfficiency(report) * 100);
 }
@@ -128,12 +130,24 @@ std::string Recomputed(const RunReport& report) {
 std::string Updates(const RunReport& report) {
   if (!report.update_cost.has_value()) return "";
   return fmt::format(
-      "updates            add {:.1f} %: {:.1f} ms a step with, {:.1f} ms without; the bound is "
-      "{:.1f} ms\n",
+      "updates            add {:.1f} %: {:.1f} ms a step with, {:.1f} ms without; what crosses the "
+      "links takes {:.1f} ms\n",
       report.update_cost->added * 100,
       report.update_cost->with_seconds * 1e3,
       report.update_cost->without_seconds * 1e3,
-      BoundSeconds(report) * 1e3);
+      VolumeBoundSeconds(report) * 1e3);
+}
+
+std::string Policies(const RunReport& report) {
+  std::string text;
+  for (const PolicyReport& policy : report.policies) {
+    text += fmt::format("policy {:<11} {:.1f} ms a step, {:.3f}x of this run\n",
+                        policy.policy,
+                        policy.step_seconds * 1e3,
+                        policy.times_as_long);
+  }
+  if (report.policies_difference.empty()) return text;
+  return text + fmt::format("policies           DIFFERENT: {}\n", report.policies_difference);
 }
 
 std::string Verify(const VerifyReport& verify) {
@@ -179,7 +193,7 @@ std::string FormatSummary(const RunReport& report) {
   if (report.steps.empty()) return interrupted + "no step was made\n";
   std::string text = interrupted + Losses(report) + Times(report) + Links(report) + Tiers(report) +
                      Memory(report) + Prefetches(report.prefetch) + Recomputed(report) +
-                     Updates(report) + RetiredSlots(report) + Fallbacks(report);
+                     Updates(report) + Policies(report) + RetiredSlots(report) + Fallbacks(report);
   if (report.verify.has_value()) text += Verify(*report.verify);
   return text + WhatBinds(report) + "\n";
 }

@@ -124,9 +124,13 @@ LinkBytes BytesPerStep(const RunReport& report, const std::string& link) {
   return steps == 0 ? LinkBytes() : LinkBytes{bytes.in / steps, bytes.out / steps};
 }
 
-double BoundSeconds(const RunReport& report) {
+double VolumeBoundSeconds(const RunReport& report) {
   const auto tightest = TightestLink(report.bounds);
   return tightest == report.bounds.end() ? 0 : tightest->second.seconds;
+}
+
+double TimeOverBound(const RunReport& report) {
+  return report.bound_seconds > 0 ? StepSecondsMedian(report) / report.bound_seconds : 1;
 }
 
 std::optional<UpdateCost> CompareUpdates(const RunReport& report) {
@@ -146,7 +150,7 @@ std::optional<UpdateCost> CompareUpdates(const RunReport& report) {
   const std::vector<double>& without = seconds[gpt::StepKind::kNone];
   if (with.empty() || without.empty()) return std::nullopt;
   UpdateCost cost{.with_seconds = Median(with), .without_seconds = Median(without)};
-  cost.added = cost.with_seconds / std::max(cost.without_seconds, BoundSeconds(report)) - 1;
+  cost.added = cost.with_seconds / std::max(cost.without_seconds, VolumeBoundSeconds(report)) - 1;
   return cost;
 }
 

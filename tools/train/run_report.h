@@ -82,6 +82,13 @@ struct UpdateCost {
   double added = 0;
 };
 
+/// The same training under another policy, in turn with this run.
+struct PolicyReport {
+  std::string policy;
+  double step_seconds = 0;   ///< the median of judged steps
+  double times_as_long = 0;  ///< of this run's: the median over blocks of kBlockSteps
+};
+
 /// Everything that a run has to say at its end.
 struct RunReport {
   std::vector<StepRecord> steps;
@@ -94,8 +101,9 @@ struct RunReport {
   std::map<std::string, LinkBytes> links;
   TierReports tiers;
   LinkBounds bounds;
-  /// ScheduleBoundSeconds of the main key's ops, as fast as they ran in the fastest judged step.
-  double schedule_bound_seconds = 0;
+  /// ScheduleBoundSeconds of the main key's ops, as fast as they ran in the fastest judged step, or
+  /// in the fastest one in RAM.
+  double bound_seconds = 0;
   std::uint64_t peak_rss_bytes = 0;
   std::uint64_t live_bytes = 0;
   std::uint64_t padding_bytes = 0;
@@ -104,6 +112,8 @@ struct RunReport {
   std::optional<VerifyReport> verify;
   std::optional<RecomputeReport> recompute;
   std::optional<UpdateCost> update_cost;
+  std::vector<PolicyReport> policies;  ///< of --compare-policies
+  std::string policies_difference;     ///< in losses, as a sentence; empty when there is none
   PrefetchStats prefetch;
 };
 
@@ -122,8 +132,10 @@ double StallFraction(const RunReport& report);
 double OverlapEfficiency(const RunReport& report);
 /// Mean bytes of a judged step.
 LinkBytes BytesPerStep(const RunReport& report, const std::string& link);
-/// The largest of the links' bounds.
-double BoundSeconds(const RunReport& report);
+/// The largest of the links' bounds, each for itself.
+double VolumeBoundSeconds(const RunReport& report);
+/// The median step over bound_seconds. REQUIRES: there are bounds.
+double TimeOverBound(const RunReport& report);
 /// The second half of each block of kComparedSteps, but of the first block of each kind. Nothing
 /// when one of both kinds has none.
 std::optional<UpdateCost> CompareUpdates(const RunReport& report);

@@ -1,10 +1,42 @@
 #include "tools/train/steps.h"
 
+#include <bit>
 #include <chrono>
 
 #include "base/status.h"
+#include "fmt/format.h"
 
 namespace sluice::tools {
+
+namespace {
+
+bool SameBits(float a, float b) {
+  return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
+}
+
+}  // namespace
+
+double SumSeconds(std::span<const StepOutcome> outcomes) {
+  double sum = 0;
+  for (const StepOutcome& outcome : outcomes) sum += outcome.seconds;
+  return sum;
+}
+
+std::string DescribeDifference(int step,
+                               const StepOutcome& mine,
+                               const StepOutcome& other,
+                               std::string_view where) {
+  if (!SameBits(mine.loss, other.loss)) {
+    return fmt::format(
+        "the loss of step {} is {:.9g}, {} {:.9g}", step, mine.loss, where, other.loss);
+  }
+  if (mine.validated == other.validated && SameBits(mine.val_loss, other.val_loss)) return "";
+  return fmt::format("the validation {} gives {:.9g}, {} {:.9g}",
+                     step == 0 ? "before the first step" : fmt::format("after step {}", step),
+                     mine.val_loss,
+                     where,
+                     other.val_loss);
+}
 
 bool ValidatesAfter(int step, const gpt::TrainConfig& train) {
   return step % train.val_every == 0 || step == train.steps;

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -40,6 +43,16 @@ gpt::UpdateTime UpdateTimeOfNext(const gpt::Trainer& trainer, const gpt::TrainCo
 absl::StatusOr<gpt::StepResult> TrainOnce(gpt::Trainer& trainer,
                                           gpt::UpdateTime update,
                                           StepOutcome* outcome);
+
+/// Of all steps together.
+double SumSeconds(std::span<const StepOutcome> outcomes);
+
+/// How the losses of two runs of the same training differ bit by bit, as a sentence; empty when
+/// they do not. `step` 0: before the first one. `where`: what the other run is, "in RAM".
+std::string DescribeDifference(int step,
+                               const StepOutcome& mine,
+                               const StepOutcome& other,
+                               std::string_view where);
 
 /// Makes the validation that is due after the trainer's last step, if one is.
 absl::Status ValidateIfDue(gpt::Trainer& trainer,

@@ -1,22 +1,29 @@
-#include "tools/train/ram_child.h"
+#include "tools/train/train_child.h"
 
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/status.h"
 #include "base/strings.h"
+#include "tools/console.h"
 #include "tools/exit_code.h"
 #include "tools/train/channel.h"
 #include "tools/train/child_process.h"
 #include "tools/train/gemm_rate.h"
 #include "tools/train/steps.h"
+#include "tools/train/train_flags.h"
+#include "tools/train/train_session.h"
 #include "tools/train/train_settings.h"
 #include "workloads/gpt/ram_memory.h"
 #include "workloads/gpt/trainer.h"
@@ -24,15 +31,22 @@
 namespace sluice::tools {
 namespace {
 
-/// For the test of --verify only: "TENSOR" has the lowest bit of its first byte flipped on the way.
+/// For tests of comparisons only: "TENSOR" has the lowest bit of its first byte flipped on the way;
+/// "loss" names the losses.
 constexpr const char* kFlipVariable = "SLUICE_TEST_VERIFY_FLIP";
+
+bool Flips(std::string_view what) {
+  const char* const flip = std::getenv(kFlipVariable);
+  return flip != nullptr && what == flip;
+}
 
 /// The paged run holds one chunk at a time, outside of its budgets.
 constexpr std::size_t kChunkBytesMax = std::size_t{256} << 10;
 
-class RamChild {
+class TrainChild {
  public:
-  explicit RamChild(Channel& channel) : channel_(channel) {}
+  TrainChild(ChildKind kind, Channel& channel)
+      : kind_(kind), channel_(channel), console_(Console::Mode::kJson) {}
 
   /// Until the other end closes the channel.
   absl::Status Serve() {
@@ -54,21 +68,23 @@ class RamChild {
         return MeasureGemm();
       case MessageType::kSendState:
         return SendState();
+      case MessageType::kSetRate:
+        return SetRate(message.payload);
       default:
-        return absl::InternalError("the RAM run was sent what it does not know");
+        return absl::InternalError("the other run was sent what it does not know");
     }
   }
 
   absl::Status Prepare(Message message) {
     switch (message.type) {
       case MessageType::kSource:
-        config_.source = std::move(message.payload);
+        flags_.config.source = std::move(message.payload);
         return absl::OkStatus();
       case MessageType::kConfig:
-        config_.text = std::move(message.payload);
+        flags_.config.text = std::move(message.payload);
         return absl::OkStatus();
       case MessageType::kSet:
-        config_.assignments.push_back(std::move(message.payload));
+        flags_.config.assignments.push_back(std::move(message.payload));
         return absl::OkStatus();
       case MessageType::kText:
         text_.Append(message.payload);
@@ -76,45 +92,61 @@ class RamChild {
       case MessageType::kStart:
         return SetUp();
       default:
-        return absl::InternalError("the RAM run has not been started yet");
+        return absl::InternalError("the other run has not been started yet");
     }
   }
 
   absl::Status SetUp() {
-    SLUICE_ASSIGN_OR_RETURN(settings_, ReadTrainSettings(config_));
+    SLUICE_ASSIGN_OR_RETURN(flags_.settings, ReadTrainSettings(flags_.config));
     // RAM holds every activation: what recomputing costs is a part of the slowdown.
-    settings_.train.recompute = gpt::Recompute::kNone;
+    if (kind_ == ChildKind::kRam) flags_.settings.train.recompute = gpt::Recompute::kNone;
+    const TrainSettings& settings = flags_.settings;
     SLUICE_ASSIGN_OR_RETURN(
-        data_, gpt::Dataset::FromText(std::move(text_), settings_.train, settings_.model));
-    SLUICE_ASSIGN_OR_RETURN(
-        trainer_, gpt::Trainer::Create(settings_.model, settings_.train, *data_, memory_));
-    // What the paged run does before its first step.
+        data_, gpt::Dataset::FromText(std::move(text_), settings.train, settings.model));
+    SLUICE_RETURN_IF_ERROR(kind_ == ChildKind::kRam ? TrainInRam() : TrainPaged());
+    // What the other run does before its first step.
     SLUICE_ASSIGN_OR_RETURN(const float val_loss, trainer_->Validate());
-    std::string payload(sizeof(val_loss), '\0');
-    std::memcpy(payload.data(), &val_loss, sizeof(val_loss));
-    return channel_.Send(MessageType::kEnd, payload);
+    return channel_.Send(MessageType::kEnd, PayloadOf(val_loss));
+  }
+
+  absl::Status TrainInRam() {
+    SLUICE_ASSIGN_OR_RETURN(
+        ram_trainer_,
+        gpt::Trainer::Create(flags_.settings.model, flags_.settings.train, *data_, memory_));
+    trainer_ = ram_trainer_.get();
+    return absl::OkStatus();
+  }
+
+  absl::Status TrainPaged() {
+    SLUICE_ASSIGN_OR_RETURN(session_, TrainSession::Create(flags_, *data_, console_));
+    trainer_ = &session_->trainer();
+    return absl::OkStatus();
   }
 
   absl::Status RunSteps(const std::string& payload) {
-    std::int32_t count = 0;
-    if (payload.size() != sizeof(count)) return absl::InternalError("kRunSteps has a wrong size");
-    std::memcpy(&count, payload.data(), sizeof(count));
+    SLUICE_ASSIGN_OR_RETURN(const auto count, ValueFrom<std::int32_t>(payload));
     std::string outcomes;
     for (std::int32_t i = 0; i < count; ++i) {
       StepOutcome outcome;
-      const gpt::UpdateTime update = UpdateTimeOfNext(*trainer_, settings_.train);
+      const gpt::UpdateTime update = UpdateTimeOfNext(*trainer_, flags_.settings.train);
       SLUICE_RETURN_IF_ERROR(TrainOnce(*trainer_, update, &outcome).status());
-      SLUICE_RETURN_IF_ERROR(ValidateIfDue(*trainer_, settings_.train, &outcome));
-      outcomes.append(reinterpret_cast<const char*>(&outcome), sizeof(outcome));
+      SLUICE_RETURN_IF_ERROR(ValidateIfDue(*trainer_, flags_.settings.train, &outcome));
+      if (Flips("loss")) outcome.loss = std::nextafter(outcome.loss, 0.0F);
+      outcomes += PayloadOf(outcome);
     }
     return channel_.Send(MessageType::kSteps, outcomes);
   }
 
   absl::Status MeasureGemm() {
     const double gflops = MeasureGemmGflops(trainer_->GemmShapes());
-    std::string payload(sizeof(gflops), '\0');
-    std::memcpy(payload.data(), &gflops, sizeof(gflops));
-    return channel_.Send(MessageType::kGemm, payload);
+    return channel_.Send(MessageType::kGemm, PayloadOf(gflops));
+  }
+
+  absl::Status SetRate(const std::string& payload) {
+    if (session_ == nullptr) return absl::InternalError("a run in RAM has no links");
+    SLUICE_ASSIGN_OR_RETURN(const auto rate, ValueFrom<double>(payload));
+    SLUICE_RETURN_IF_ERROR(session_->runtime().SetEmulatedRates(rate, rate));
+    return channel_.Send(MessageType::kEnd);
   }
 
   absl::Status SendState() {
@@ -130,8 +162,7 @@ class RamChild {
                          std::uint64_t offset,
                          std::span<const std::byte> bytes) {
     if (offset == 0) SLUICE_RETURN_IF_ERROR(channel_.Send(MessageType::kTensor, tensor));
-    const char* const flip = std::getenv(kFlipVariable);
-    const bool flips = flip != nullptr && tensor == flip && offset == 0;
+    const bool flips = offset == 0 && Flips(tensor);
     for (std::size_t begin = 0; begin < bytes.size(); begin += kChunkBytesMax) {
       const auto piece = bytes.subspan(begin, std::min(kChunkBytesMax, bytes.size() - begin));
       std::string chunk(reinterpret_cast<const char*>(piece.data()), piece.size());
@@ -141,21 +172,25 @@ class RamChild {
     return absl::OkStatus();
   }
 
+  const ChildKind kind_;
   Channel& channel_;
-  ConfigText config_;
-  TrainSettings settings_;
-  gpt::RamMemory memory_;
+  Console console_;
+  TrainFlags flags_;
   gpt::Text text_;
   std::optional<gpt::Dataset> data_;
-  std::unique_ptr<gpt::Trainer> trainer_;
+  gpt::RamMemory memory_;
+  std::unique_ptr<gpt::Trainer> ram_trainer_;
+  std::unique_ptr<TrainSession> session_;
+  /// That of one of the two; null until it has been set up.
+  gpt::Trainer* trainer_ = nullptr;
 };
 
 }  // namespace
 
-int RunRamChild() {
+int RunTrainChild(ChildKind kind) {
   BecomeChild();
   Channel channel(STDIN_FILENO);
-  const absl::Status status = RamChild(channel).Serve();
+  const absl::Status status = TrainChild(kind, channel).Serve();
   if (status.ok()) return kExitDone;
   const absl::Status sent = channel.Send(MessageType::kError, base::ToStd(status.message()));
   return sent.ok() ? ExitCodeOf(status) : Fail(status);

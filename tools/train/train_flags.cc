@@ -7,9 +7,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "fmt/format.h"
 #include "runtime/optim/state_file.h"
@@ -120,6 +122,31 @@ absl::Status CheckCompareUpdates(const TrainFlags& flags) {
                   kStepsMin));
 }
 
+absl::Status CheckComparePolicies(const TrainFlags& flags) {
+  if (flags.compare_policies.empty()) return absl::OkStatus();
+  if (flags.compare_updates || !flags.resume_path.empty()) {
+    return absl::InvalidArgumentError(
+        "--compare-policies trains from the first step, with updates: leave out --compare-updates "
+        "and --resume");
+  }
+  if (flags.settings.train.recompute == gpt::Recompute::kPlanned) {
+    return absl::InvalidArgumentError(
+        "--compare-policies: \"train.recompute\" is \"planned\", which may decide otherwise in "
+        "each "
+        "run; set \"none\" or \"all\"");
+  }
+  std::set<std::string> named;
+  for (const std::string& policy : flags.compare_policies) {
+    if (!named.insert(policy).second) {
+      return absl::InvalidArgumentError(
+          fmt::format("--compare-policies: {} is named twice", policy));
+    }
+    const absl::Status read = ReadTrainSettings(UnderPolicy(flags.config, policy)).status();
+    if (!read.ok()) return base::Annotate(read, "--compare-policies");
+  }
+  return absl::OkStatus();
+}
+
 constexpr char kConfigWanted[] = "name a TOML file, for example configs/train-gpt.toml";
 
 /// Something that is neither white space nor a comment.
@@ -165,6 +192,10 @@ const std::vector<FlagSpec>& TrainFlagSpecs() {
        FlagShape::kSwitch,
        "",
        "every other block of 10 steps makes no update"},
+      {"--compare-policies",
+       FlagShape::kValue,
+       "NAME,...",
+       "the same steps under these policies, in turn"},
       {"--record", FlagShape::kValue, "FILE", "writes the recorded schedules (JSON lines)"},
       {"--trace", FlagShape::kValue, "FILE", "writes a timeline for Perfetto"},
       {"--save", FlagShape::kValue, "FILE", "writes the model (safetensors)"},
@@ -192,6 +223,9 @@ absl::StatusOr<TrainFlags> ReadTrainFlags(std::span<const std::string> words) {
   SLUICE_RETURN_IF_ERROR(CheckPaths(arguments, flags));
   flags.verify = arguments.Has("--verify");
   flags.compare_updates = arguments.Has("--compare-updates");
+  if (arguments.Has("--compare-policies")) {
+    flags.compare_policies = absl::StrSplit(arguments.Value("--compare-policies"), ',');
+  }
   flags.json = arguments.Has("--json");
   flags.record_path = arguments.Value("--record");
   flags.trace_path = arguments.Value("--trace");
@@ -199,6 +233,7 @@ absl::StatusOr<TrainFlags> ReadTrainFlags(std::span<const std::string> words) {
   flags.save_state_path = arguments.Value("--save-state");
   flags.resume_path = arguments.Value("--resume");
   SLUICE_RETURN_IF_ERROR(CheckStateFlags(arguments, flags));
+  SLUICE_RETURN_IF_ERROR(CheckComparePolicies(flags));
   SLUICE_RETURN_IF_ERROR(CheckCompareUpdates(flags));
   return flags;
 }

@@ -60,6 +60,7 @@ RunReport TrainRun::TakeReport() {
 
 bool TrainRun::Done() const {
   if (parts_.verifier != nullptr && !parts_.verifier->difference().empty()) return true;
+  if (parts_.policies != nullptr && !parts_.policies->difference().empty()) return true;
   return parts_.session.trainer().step() >= steps_ || interrupted();
 }
 
@@ -74,17 +75,26 @@ absl::Status TrainRun::Begin() {
   SLUICE_ASSIGN_OR_RETURN(const float val_loss, parts_.session.trainer().Validate());
   report_.val_loss_first = val_loss;
   if (parts_.verifier != nullptr) parts_.verifier->CompareFirstValidation(val_loss);
+  if (parts_.policies != nullptr) parts_.policies->CompareFirstValidation(val_loss);
   return absl::OkStatus();
 }
 
 absl::Status TrainRun::MakeBlock() {
   block_.clear();
-  const std::size_t limit = parts_.verifier != nullptr ? kBlockSteps : 1;
+  const bool compares = parts_.verifier != nullptr || parts_.policies != nullptr;
+  const std::size_t limit = compares ? kBlockSteps : 1;
   const int left = steps_ - parts_.session.trainer().step();
   const std::size_t count = std::min(limit, static_cast<std::size_t>(left));
   while (block_.size() < count && !interrupted()) SLUICE_RETURN_IF_ERROR(MakeStep());
   if (interrupted()) return absl::OkStatus();
-  if (parts_.verifier == nullptr) return PaceAlone();
+  if (parts_.policies != nullptr) {
+    parts_.console.ShowProgress("the same steps under other policies");
+    SLUICE_RETURN_IF_ERROR(parts_.policies->RunBlock(block_));
+  }
+  return parts_.verifier == nullptr ? PaceAlone() : RunInRam();
+}
+
+absl::Status TrainRun::RunInRam() {
   parts_.console.ShowProgress("the same steps in RAM");
   SLUICE_ASSIGN_OR_RETURN(const double ram_step_seconds, parts_.verifier->RunBlock(block_));
   return PaceAfterBlock(ram_step_seconds);
@@ -151,6 +161,9 @@ absl::Status TrainRun::PlanRecompute() {
 
 absl::Status TrainRun::SetPace(double ram_step_seconds) {
   SLUICE_RETURN_IF_ERROR(pacer_.SetPace(ram_step_seconds, parts_.session, &report_));
+  if (parts_.policies != nullptr && pacer_.rate() > 0) {
+    SLUICE_RETURN_IF_ERROR(parts_.policies->SetRate(pacer_.rate()));
+  }
   parts_.console.Print(
       fmt::format("{} paced at {:.3f} GiB/s each way: its bound takes {:.0f} % of a step in RAM of "
                   "{:.1f} ms; the {} steps so far are not judged\n",
@@ -168,6 +181,10 @@ absl::Status TrainRun::Finish() {
   parts_.session.monitor().Fill(&report_);
   if (!report_.bounds.empty()) CheckBounds();
   if (parts_.compares_updates) report_.update_cost = CompareUpdates(report_);
+  if (parts_.policies != nullptr) {
+    report_.policies = parts_.policies->Report();
+    report_.policies_difference = parts_.policies->difference();
+  }
   if (interrupted()) return absl::OkStatus();
   if (parts_.verifier != nullptr) {
     parts_.console.ShowProgress("comparing every parameter and optimizer state");
@@ -183,11 +200,19 @@ absl::Status TrainRun::FillBounds() {
   for (auto& [name, bound] : report_.bounds) {
     bound.seconds = BoundSeconds(bound.bytes, parts_.session.rates().at(name));
   }
-  report_.schedule_bound_seconds = ScheduleBoundSeconds(schedule,
-                                                        parts_.session.settings().runtime,
-                                                        parts_.session.rates(),
-                                                        LeastComputeSeconds(report_));
+  report_.bound_seconds = ScheduleBoundSeconds(schedule,
+                                               parts_.session.settings().runtime,
+                                               parts_.session.rates(),
+                                               LeastSecondsOfOps(schedule));
   return absl::OkStatus();
+}
+
+/// In RAM a step makes its update, too, which the bound takes to be made at the same time.
+double TrainRun::LeastSecondsOfOps(const Schedule& schedule) const {
+  const double paged = LeastComputeSeconds(report_);
+  if (parts_.verifier == nullptr) return paged;
+  const double ram = parts_.verifier->least_ram_seconds() - SecondsOfUpdates(schedule);
+  return std::clamp(ram, 0.0, paged);
 }
 
 /// A run that moved less than the bound proves the bound wrong. Whatever is between the steps of

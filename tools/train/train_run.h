@@ -7,6 +7,7 @@
 #include "tools/console.h"
 #include "tools/interrupt.h"
 #include "tools/train/link_pacer.h"
+#include "tools/train/policy_comparison.h"
 #include "tools/train/recompute_planner.h"
 #include "tools/train/run_report.h"
 #include "tools/train/steps.h"
@@ -16,13 +17,14 @@
 namespace sluice::tools {
 
 /// The loop of `sluice train`: steps in blocks, each followed by the same block in RAM where a
-/// verifier is given, until all are made or the watch saw an interrupt.
-/// Threads: externally synchronised.
+/// verifier is given and under other policies where these are compared, until all are made or the
+/// watch saw an interrupt. Threads: externally synchronised.
 class TrainRun {
  public:
   struct Parts {
     TrainSession& session;
-    Verifier* verifier = nullptr;  ///< may be null
+    Verifier* verifier = nullptr;          ///< may be null
+    PolicyComparison* policies = nullptr;  ///< may be null
     Console& console;
     const InterruptWatch& watch;
     /// Every other block of kComparedSteps makes no updates.
@@ -40,6 +42,7 @@ class TrainRun {
   absl::Status Begin();
   absl::Status MakeBlock();
   absl::Status MakeStep();
+  absl::Status RunInRam();
   absl::Status PaceAfterBlock(double ram_step_seconds);
   absl::Status PaceAlone();
   absl::Status SetPace(double ram_step_seconds);
@@ -48,6 +51,8 @@ class TrainRun {
   absl::Status Finish();
   /// A finished link-bound computation, held against what crossed the links.
   absl::Status FillBounds();
+  /// What the ops of the main key take together at least, updates left out.
+  double LeastSecondsOfOps(const Schedule& schedule) const;
   void CheckBounds() const;
   void PrintStep(const StepRecord& step, const StepOutcome& outcome);
   bool Done() const;

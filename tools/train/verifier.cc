@@ -1,26 +1,12 @@
 #include "tools/train/verifier.h"
 
-#include <bit>
-#include <cstdint>
+#include <algorithm>
 
 #include "base/status.h"
 #include "fmt/format.h"
 #include "tools/median.h"
 
 namespace sluice::tools {
-namespace {
-
-bool SameBits(float a, float b) {
-  return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
-}
-
-double SumSeconds(std::span<const StepOutcome> outcomes) {
-  double sum = 0;
-  for (const StepOutcome& outcome : outcomes) sum += outcome.seconds;
-  return sum;
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<Verifier>> Verifier::Start(const ConfigText& config,
                                                           const gpt::Text& text) {
@@ -30,10 +16,9 @@ absl::StatusOr<std::unique_ptr<Verifier>> Verifier::Start(const ConfigText& conf
 }
 
 void Verifier::CompareFirstValidation(float val_loss) {
-  if (SameBits(val_loss, ram_.first_val_loss())) return;
-  difference_ = fmt::format("the validation before the first step gives {:.9g}, in RAM {:.9g}",
-                            val_loss,
-                            ram_.first_val_loss());
+  const StepOutcome mine{.val_loss = val_loss, .validated = 1};
+  const StepOutcome ram{.val_loss = ram_.first_val_loss(), .validated = 1};
+  difference_ = DescribeDifference(0, mine, ram, "in RAM");
 }
 
 absl::StatusOr<double> Verifier::RunBlock(std::span<const StepOutcome> paged) {
@@ -41,7 +26,8 @@ absl::StatusOr<double> Verifier::RunBlock(std::span<const StepOutcome> paged) {
                           ram_.RunSteps(static_cast<int>(paged.size())));
   std::vector<double> seconds;
   for (std::size_t i = 0; i < ram.size(); ++i) {
-    Compare(++steps_, paged[i], ram[i]);
+    ++steps_;
+    if (difference_.empty()) difference_ = DescribeDifference(steps_, paged[i], ram[i], "in RAM");
     seconds.push_back(ram[i].seconds);
   }
   ram_seconds_.insert(ram_seconds_.end(), seconds.begin(), seconds.end());
@@ -49,17 +35,8 @@ absl::StatusOr<double> Verifier::RunBlock(std::span<const StepOutcome> paged) {
   return Median(std::move(seconds));
 }
 
-void Verifier::Compare(int step, const StepOutcome& paged, const StepOutcome& ram) {
-  if (!difference_.empty()) return;
-  if (!SameBits(paged.loss, ram.loss)) {
-    difference_ =
-        fmt::format("the loss of step {} is {:.9g}, in RAM {:.9g}", step, paged.loss, ram.loss);
-  } else if (paged.validated != ram.validated || !SameBits(paged.val_loss, ram.val_loss)) {
-    difference_ = fmt::format("the validation after step {} gives {:.9g}, in RAM {:.9g}",
-                              step,
-                              paged.val_loss,
-                              ram.val_loss);
-  }
+double Verifier::least_ram_seconds() const {
+  return ram_seconds_.empty() ? 0 : *std::min_element(ram_seconds_.begin(), ram_seconds_.end());
 }
 
 absl::StatusOr<VerifyReport> Verifier::Finish(gpt::Trainer& trainer) {

@@ -27,6 +27,8 @@ class Verifier {
   absl::StatusOr<double> RunBlock(std::span<const StepOutcome> paged);
   /// Block ratios so far no longer count.
   void ForgetRatios() { ratios_.clear(); }
+  /// Of the fastest step in RAM so far.
+  double least_ram_seconds() const;
   /// Why the runs are known to differ; empty while they are not.
   const std::string& difference() const { return difference_; }
 
@@ -35,7 +37,6 @@ class Verifier {
 
  private:
   explicit Verifier(RamRun ram) : ram_(std::move(ram)) {}
-  void Compare(int step, const StepOutcome& paged, const StepOutcome& ram);
 
   RamRun ram_;
   int steps_ = 0;

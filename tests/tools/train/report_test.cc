@@ -34,6 +34,7 @@ RunReport ThreeSteps() {
   report.tiers["hbm"] = {.budget_bytes = 64, .peak_bytes = 60, .by_kind = {1, 0, 0, 2, 0, 0}};
   report.bounds["hbm-dram"] = {.bytes = {.in_bytes = 90, .out_bytes = 9}, .seconds = 0.5};
   report.bounds["dram-nvme"] = {.bytes = {.in_bytes = 50, .out_bytes = 5}, .seconds = 2.9};
+  report.bound_seconds = 3.1;
   report.peak_rss_bytes = 1000;
   report.live_bytes = 900;
   report.padding_bytes = 9;
@@ -48,7 +49,7 @@ TEST(RunReportTest, FiguresCountJudgedStepsOnly) {
   EXPECT_DOUBLE_EQ(OverlapEfficiency(report), 0.5);
   EXPECT_EQ(BytesPerStep(report, "hbm-dram").in, 100u);
   EXPECT_EQ(BytesPerStep(report, "none").in, 0u);
-  EXPECT_DOUBLE_EQ(BoundSeconds(report), 2.9);
+  EXPECT_DOUBLE_EQ(VolumeBoundSeconds(report), 2.9);
 }
 
 /// Keys are those of gpt::kTrainKeys, with or without a suffix.
@@ -172,7 +173,8 @@ TEST(ReportJsonTest, IsOneLineWithExactlyTheDocumentedFields) {
                                    "val_loss",
                                    "step_ms_median",
                                    "bound_ms",
-                                   "schedule_bound_ms",
+                                   "time_over_bound",
+                                   "volume_bound_ms",
                                    "stall_fraction",
                                    "overlap_efficiency",
                                    "links",
@@ -187,7 +189,9 @@ TEST(ReportJsonTest, IsOneLineWithExactlyTheDocumentedFields) {
   EXPECT_EQ(json["loss_first"], 4.0);
   EXPECT_EQ(json["loss_last"], 2.0);
   EXPECT_EQ(json["step_ms_median"], 3000.0);
-  EXPECT_EQ(json["bound_ms"], 2900.0);
+  EXPECT_EQ(json["volume_bound_ms"], 2900.0);
+  EXPECT_EQ(json["bound_ms"], 3100.0);
+  EXPECT_DOUBLE_EQ(json["time_over_bound"], 3.0 / 3.1);
   EXPECT_EQ(json["links"]["hbm-dram"]["in_bytes"], 350);
   EXPECT_EQ(json["links"]["hbm-dram"]["out_bytes_per_step"], 10);
   EXPECT_EQ(json["tiers"]["hbm"], Json::parse(R"({"budget_bytes":64,"peak_bytes":60})"));

@@ -32,10 +32,11 @@ Json Judged(const std::string& config, const std::vector<std::string>& more = {}
   return Json::parse(command.output());
 }
 
-/// Step time over what no run can beat: the step in RAM, or the bound.
+/// Step time over what no run can beat: the step in RAM, or what the links need for the least
+/// bytes.
 double RatioToLimit(const Json& json) {
   const double ram = json["verify"]["ram_step_ms_median"];
-  const double bound = json["bound_ms"];
+  const double bound = json["volume_bound_ms"];
   return json["step_ms_median"].get<double>() / std::max(ram, bound);
 }
 
