@@ -48,7 +48,7 @@ struct BoundOptions {
   /// M: their budgets together.
   std::uint64_t bytes_above = 0;
   /// F(n) is tried for n = 1 .. iterations_max.
-  int iterations_max = 8;
+  int iterations_max = 64;
 };
 
 /// What one iteration moves at least, in the long run; and what a finite run moves at least.

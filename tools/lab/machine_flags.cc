@@ -136,6 +136,13 @@ absl::StatusOr<std::map<TierKind, std::uint64_t>> ParseTiers(const std::string& 
                             ParseAssignment(part, "TIER=BYTES, as hbm=40GiB"));
     SLUICE_ASSIGN_OR_RETURN(const TierKind kind, ParseKind(assignment.first));
     SLUICE_ASSIGN_OR_RETURN(const Bytes bytes, ParseBytes(assignment.second));
+    if (bytes.count() == sim::MachineTier::kUnlimited) {
+      return absl::InvalidArgumentError(fmt::format(
+          "--tiers: {} of {} has no end; leave the tier out, and a link that leads to it "
+          "adds one as large as needed",
+          ToString(kind),
+          assignment.second));
+    }
     if (!tiers.emplace(kind, bytes.count()).second) {
       return absl::InvalidArgumentError(
           fmt::format("{} is given twice; leave one out", ToString(kind)));

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/status.h"
+#include "base/strings.h"
 
 namespace sluice::tools {
 namespace {
@@ -46,6 +47,12 @@ absl::Status ReceiveAll(int descriptor, char* data, std::size_t bytes) {
   return absl::OkStatus();
 }
 
+absl::Status ErrorFrom(const std::string& payload) {
+  if (payload.empty()) return absl::InternalError("the other process failed and does not say why");
+  const auto code = static_cast<absl::StatusCode>(payload.front());
+  return absl::Status(code, base::ToAbsl(std::string_view(payload).substr(1)));
+}
+
 }  // namespace
 
 absl::Status Channel::Send(MessageType type, std::string_view payload) {
@@ -71,10 +78,15 @@ absl::StatusOr<Message> Channel::Receive() {
   return message;
 }
 
+absl::Status Channel::SendError(const absl::Status& status) {
+  const char code = static_cast<char>(status.code());
+  return Send(MessageType::kError, code + std::string(base::ToStd(status.message())));
+}
+
 absl::StatusOr<std::string> Channel::Expect(MessageType type) {
   SLUICE_ASSIGN_OR_RETURN(Message message, Receive());
   if (message.type == type) return std::move(message.payload);
-  if (message.type == MessageType::kError) return absl::InternalError(message.payload);
+  if (message.type == MessageType::kError) return ErrorFrom(message.payload);
   return absl::InternalError("the other process is out of step");
 }
 

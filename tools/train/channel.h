@@ -28,7 +28,7 @@ enum class MessageType : std::uint32_t {
   kTensor,       ///< the name of the tensor whose chunks follow
   kChunk,        ///< bytes of it, in order
   kEnd,
-  kError,  ///< the child failed; the text says why
+  kError,  ///< the child failed: the code of a status, one byte, and its text
 };
 
 struct Message {
@@ -51,6 +51,8 @@ class Channel {
 
   /// Errors: Unavailable when the other end is gone.
   absl::Status Send(MessageType type, std::string_view payload = {});
+  /// A kError of the status. REQUIRES: it is none of success.
+  absl::Status SendError(const absl::Status& status);
   /// Blocks for the next message. Errors: Unavailable when the other end is gone.
   absl::StatusOr<Message> Receive();
   /// As Receive, for a message that must be of `type`. Errors: also what a kError says.

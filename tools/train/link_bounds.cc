@@ -12,16 +12,17 @@ std::uint64_t WholePages(Bytes bytes, Bytes page) {
   return bytes.count() / page.count() * page.count();
 }
 
-void PutInOneLane(double compute_seconds, Schedule* schedule) {
+/// The model's ops in one lane, one after another; the optimizer's stay beside them, in a lane of
+/// their own, and take no time.
+void PutInTwoLanes(double compute_seconds, Schedule* schedule) {
   double sum = 0;
-  // The optimizer computes at the same time as the model.
-  for (ScheduleOp& op : schedule->ops) {
-    if (op.lane == gpt::kUpdateLane) op.seconds = 0;
+  for (const ScheduleOp& op : schedule->ops) {
+    if (op.lane != gpt::kUpdateLane) sum += op.seconds;
   }
-  for (const ScheduleOp& op : schedule->ops) sum += op.seconds;
   for (ScheduleOp& op : schedule->ops) {
-    op.lane = "train";
-    if (sum > 0) op.seconds *= compute_seconds / sum;
+    const bool updates = op.lane == gpt::kUpdateLane;
+    op.seconds = updates || sum == 0 ? 0 : op.seconds * compute_seconds / sum;
+    if (!updates) op.lane = "train";
   }
 }
 
@@ -48,7 +49,7 @@ double ScheduleBoundSeconds(Schedule schedule,
                             const RuntimeOptions& options,
                             const std::map<std::string, LinkRates>& rates,
                             double compute_seconds) {
-  PutInOneLane(compute_seconds, &schedule);
+  PutInTwoLanes(compute_seconds, &schedule);
   core::TimeBoundOptions bound{.tiers = {TierKind::kHbm, TierKind::kDram, TierKind::kNvme},
                                .tier_bytes = {WholePages(options.hbm_bytes, options.page_bytes),
                                               WholePages(options.dram_bytes, options.page_bytes),
@@ -59,14 +60,6 @@ double ScheduleBoundSeconds(Schedule schedule,
         {.in_bytes_per_s = rate.in, .out_bytes_per_s = rate.out, .both_bytes_per_s = rate.both});
   }
   return core::ComputeTimeBound(schedule, bound).bound_s;
-}
-
-double SecondsOfUpdates(const Schedule& schedule) {
-  double seconds = 0;
-  for (const ScheduleOp& op : schedule.ops) {
-    if (op.lane == gpt::kUpdateLane) seconds += op.seconds;
-  }
-  return seconds;
 }
 
 double RateForSeconds(const core::BoundBytes& bytes, double seconds) {

@@ -35,16 +35,13 @@ LinkBounds ComputeLinkBounds(const Schedule& schedule, const RuntimeOptions& opt
 /// max(in / R, out / W, (in + out) / X).
 double BoundSeconds(const core::BoundBytes& bytes, const LinkRates& rates);
 
-/// Seconds per iteration that no schedule of transfers stays below for these ops, one after another
-/// and `compute_seconds` together: by windows over all links (docs/bounds.md). `rates`: by the
-/// names of Stats::links.
+/// Seconds per iteration that no schedule of transfers stays below for these ops: the model's one
+/// after another, `compute_seconds` together, the optimizer's beside them in any order; by windows
+/// over all links (docs/bounds.md). `rates`: by the names of Stats::links.
 double ScheduleBoundSeconds(Schedule schedule,
                             const RuntimeOptions& options,
                             const std::map<std::string, LinkRates>& rates,
                             double compute_seconds);
-
-/// Of the schedule's updates of parameters, in their own lane.
-double SecondsOfUpdates(const Schedule& schedule);
 
 /// The rate of both directions at which the bytes take `seconds`; 0 when there are none to move.
 double RateForSeconds(const core::BoundBytes& bytes, double seconds);

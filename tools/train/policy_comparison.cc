@@ -1,10 +1,10 @@
 #include "tools/train/policy_comparison.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/status.h"
-#include "fmt/format.h"
-#include "tools/median.h"
+#include "base/strings.h"
 #include "tools/train/train_child.h"
 
 namespace sluice::tools {
@@ -16,57 +16,59 @@ absl::StatusOr<std::unique_ptr<PolicyComparison>> PolicyComparison::Start(
     const ConfigText under = UnderPolicy(config, policy);
     auto run = ChildRun::Start({.word = kPagedChildWord, .config = under, .text = text});
     if (!run.ok()) return base::Annotate(run.status(), "the run under policy " + policy);
-    comparison->rivals_.push_back({.policy = policy, .run = *std::move(run)});
+    comparison->rivals_.push_back({.score = PolicyScore(policy), .run = *std::move(run)});
   }
   return comparison;
 }
 
 void PolicyComparison::CompareFirstValidation(float val_loss) {
-  const StepOutcome mine{.val_loss = val_loss, .validated = 1};
-  for (const Rival& rival : rivals_) {
-    if (!difference_.empty()) return;
-    difference_ = DescribeDifference(
-        0, mine, {.val_loss = rival.run.first_val_loss(), .validated = 1}, "under " + rival.policy);
-  }
-}
-
-absl::Status PolicyComparison::RunBlock(std::span<const StepOutcome> mine) {
   for (Rival& rival : rivals_) {
-    SLUICE_RETURN_IF_ERROR(
-        base::Annotate(RunBlock(mine, &rival), "the run under policy " + rival.policy));
+    rival.score.AddFirstValidation(val_loss, rival.run->first_val_loss());
   }
-  steps_ += static_cast<int>(mine.size());
-  return absl::OkStatus();
 }
 
-absl::Status PolicyComparison::RunBlock(std::span<const StepOutcome> mine, Rival* rival) {
-  SLUICE_ASSIGN_OR_RETURN(const std::vector<StepOutcome> theirs,
-                          rival->run.RunSteps(static_cast<int>(mine.size())));
-  for (std::size_t i = 0; i < theirs.size(); ++i) {
-    rival->seconds.push_back(theirs[i].seconds);
-    if (!difference_.empty()) continue;
-    difference_ = DescribeDifference(
-        steps_ + static_cast<int>(i) + 1, mine[i], theirs[i], "under " + rival->policy);
+void PolicyComparison::RunBlock(std::span<const StepOutcome> mine,
+                                const std::function<bool()>& stop) {
+  for (std::size_t i = 0; i < rivals_.size() && !stop(); ++i) {
+    RunBlock(mine, &rivals_[backwards_ ? rivals_.size() - 1 - i : i]);
   }
-  rival->ratios.push_back(SumSeconds(theirs) / SumSeconds(mine));
-  return absl::OkStatus();
+  backwards_ = !backwards_;
 }
 
-absl::Status PolicyComparison::SetRate(double bytes_per_s) {
+void PolicyComparison::RunBlock(std::span<const StepOutcome> mine, Rival* rival) {
+  if (!rival->run.has_value()) return;
+  const auto theirs = rival->run->RunSteps(static_cast<int>(mine.size()));
+  if (theirs.ok()) {
+    rival->score.AddBlock(mine, *theirs);
+  } else {
+    Note(theirs.status(), rival);
+  }
+}
+
+void PolicyComparison::SetRate(double bytes_per_s) {
   for (Rival& rival : rivals_) {
-    SLUICE_RETURN_IF_ERROR(rival.run.SetRate(bytes_per_s));
-    rival.seconds.clear();
-    rival.ratios.clear();
+    rival.score.ForgetTimes();
+    if (rival.run.has_value()) Note(rival.run->SetRate(bytes_per_s), &rival);
   }
-  return absl::OkStatus();
+}
+
+void PolicyComparison::Note(const absl::Status& status, Rival* rival) {
+  if (status.ok()) return;
+  rival->failure = base::ToStd(status.message());
+  rival->run.reset();
+}
+
+bool PolicyComparison::Differs() const {
+  return std::any_of(rivals_.begin(), rivals_.end(), [](const Rival& rival) {
+    return !rival.score.difference().empty();
+  });
 }
 
 std::vector<PolicyReport> PolicyComparison::Report() const {
   std::vector<PolicyReport> reports;
   for (const Rival& rival : rivals_) {
-    reports.push_back({.policy = rival.policy,
-                       .step_seconds = Median(rival.seconds),
-                       .times_as_long = Median(rival.ratios)});
+    reports.push_back(rival.score.Report());
+    reports.back().failure = rival.failure;
   }
   return reports;
 }

@@ -61,13 +61,15 @@ Json RecomputeJson(const RecomputeReport& recompute) {
           {"step_ms", recompute.seconds * 1e3}};
 }
 
-Json PoliciesJson(const RunReport& report) {
-  Json policies = Json::object();
-  for (const PolicyReport& policy : report.policies) {
-    policies[policy.policy] = {{"step_ms_median", policy.step_seconds * 1e3},
-                               {"times_as_long", policy.times_as_long}};
+Json PolicyJson(const PolicyReport& policy) {
+  Json json = {{"blocks", policy.blocks}, {"identical", policy.difference.empty()}};
+  if (policy.blocks > 0) {
+    json["step_ms_median"] = policy.step_seconds * 1e3;
+    json["times_as_long"] = policy.times_as_long;
+    json["times_as_long_mad"] = policy.times_spread;
   }
-  return policies;
+  if (!policy.failure.empty()) json["failure"] = policy.failure;
+  return json;
 }
 
 Json VerifyJson(const VerifyReport& verify) {
@@ -94,8 +96,9 @@ std::string FormatJson(const RunReport& report) {
   if (report.val_loss_first.has_value()) json["val_loss_first"] = *report.val_loss_first;
   if (report.val_loss.has_value()) json["val_loss"] = *report.val_loss;
   if (!report.bounds.empty()) {
+    json["bound_key"] = MainKey(report);
     json["bound_ms"] = report.bound_seconds * 1e3;
-    json["time_over_bound"] = TimeOverBound(report);
+    if (const std::optional<double> ratio = TimeOverBound(report)) json["time_over_bound"] = *ratio;
     json["volume_bound_ms"] = VolumeBoundSeconds(report) * 1e3;
     json["bound"] = BoundJson(report);
   }
@@ -112,7 +115,9 @@ std::string FormatJson(const RunReport& report) {
                       {"step_ms_without", cost->without_seconds * 1e3},
                       {"added", cost->added}};
   }
-  if (!report.policies.empty()) json["policies"] = PoliciesJson(report);
+  for (const PolicyReport& policy : report.policies) {
+    json["policies"][policy.policy] = PolicyJson(policy);
+  }
   if (report.verify.has_value()) json["verify"] = VerifyJson(*report.verify);
   return json.dump() + "\n";
 }

@@ -28,6 +28,17 @@ std::string Losses(const RunReport& report) {
   return text;
 }
 
+std::string OverBound(const RunReport& report) {
+  const std::optional<double> ratio = TimeOverBound(report);
+  if (!ratio.has_value()) return "";
+  return fmt::format(
+      "\nbound              {:.1f} ms for the ops of \"{}\" in their order; its steps take "
+      "{:.2f}x of that",
+      report.bound_seconds * 1e3,
+      MainKey(report),
+      *ratio);
+}
+
 std::string Times(const RunReport& report) {
   const auto judged = std::count_if(
       report.steps.begin(), report.steps.end(), [](const StepRecord& step) { return step.judged; });
@@ -38,11 +49,7 @@ std::string Times(const RunReport& report) {
       StepSecondsMedian(report) * 1e3,
       judged,
       report.steps.size(),
-      report.bounds.empty()
-          ? ""
-          : fmt::format(", {:.2f}x of the bound, {:.1f} ms for these ops in order",
-                        TimeOverBound(report),
-                        report.bound_seconds * 1e3),
+      OverBound(report),
       StallFraction(report) * 100,
       OverlapEfficiency(report) * 100);
 }
@@ -138,16 +145,23 @@ std::string Updates(const RunReport& report) {
       VolumeBoundSeconds(report) * 1e3);
 }
 
+std::string PolicyTimes(const PolicyReport& policy) {
+  if (policy.blocks == 0) return "not measured";
+  return fmt::format("{:.1f} ms a step, {:.3f}x of this run (+- {:.3f}, {} blocks)",
+                     policy.step_seconds * 1e3,
+                     policy.times_as_long,
+                     policy.times_spread,
+                     policy.blocks);
+}
+
 std::string Policies(const RunReport& report) {
   std::string text;
   for (const PolicyReport& policy : report.policies) {
-    text += fmt::format("policy {:<11} {:.1f} ms a step, {:.3f}x of this run\n",
-                        policy.policy,
-                        policy.step_seconds * 1e3,
-                        policy.times_as_long);
+    text += fmt::format("policy {:<11} {}\n", policy.policy, PolicyTimes(policy));
+    if (!policy.difference.empty()) text += fmt::format("  DIFFERENT: {}\n", policy.difference);
+    if (!policy.failure.empty()) text += fmt::format("  failed: {}\n", policy.failure);
   }
-  if (report.policies_difference.empty()) return text;
-  return text + fmt::format("policies           DIFFERENT: {}\n", report.policies_difference);
+  return text;
 }
 
 std::string Verify(const VerifyReport& verify) {
@@ -190,7 +204,7 @@ std::string FormatRecompute(const RecomputeReport& recompute) {
 
 std::string FormatSummary(const RunReport& report) {
   const std::string interrupted = Interrupted(report);
-  if (report.steps.empty()) return interrupted + "no step was made\n";
+  if (report.steps.empty()) return interrupted + "no step was made\n" + Policies(report);
   std::string text = interrupted + Losses(report) + Times(report) + Links(report) + Tiers(report) +
                      Memory(report) + Prefetches(report.prefetch) + Recomputed(report) +
                      Updates(report) + Policies(report) + RetiredSlots(report) + Fallbacks(report);

@@ -22,6 +22,15 @@ double SumJudged(const RunReport& report, const Figure& figure) {
   return sum;
 }
 
+/// Of the judged steps, those of `key` where one is given.
+std::vector<double> JudgedSeconds(const RunReport& report, const std::optional<std::string>& key) {
+  std::vector<double> seconds;
+  for (const StepRecord& step : report.steps) {
+    if (step.judged && (!key.has_value() || step.key == *key)) seconds.push_back(step.seconds);
+  }
+  return seconds;
+}
+
 double WallSeconds(const RunReport& report) {
   return SumJudged(report, [](const StepRecord& step) { return step.seconds; });
 }
@@ -90,11 +99,7 @@ std::vector<int> MainKeyRuns(const RunReport& report) {
 }
 
 double StepSecondsMedian(const RunReport& report) {
-  std::vector<double> seconds;
-  for (const StepRecord& step : report.steps) {
-    if (step.judged) seconds.push_back(step.seconds);
-  }
-  return Median(std::move(seconds));
+  return Median(JudgedSeconds(report, std::nullopt));
 }
 
 double StallFraction(const RunReport& report) {
@@ -129,8 +134,10 @@ double VolumeBoundSeconds(const RunReport& report) {
   return tightest == report.bounds.end() ? 0 : tightest->second.seconds;
 }
 
-double TimeOverBound(const RunReport& report) {
-  return report.bound_seconds > 0 ? StepSecondsMedian(report) / report.bound_seconds : 1;
+std::optional<double> TimeOverBound(const RunReport& report) {
+  const double seconds = Median(JudgedSeconds(report, MainKey(report)));
+  if (!(seconds > 0 && report.bound_seconds > 0)) return std::nullopt;
+  return seconds / report.bound_seconds;
 }
 
 std::optional<UpdateCost> CompareUpdates(const RunReport& report) {

@@ -85,8 +85,12 @@ struct UpdateCost {
 /// The same training under another policy, in turn with this run.
 struct PolicyReport {
   std::string policy;
-  double step_seconds = 0;   ///< the median of judged steps
-  double times_as_long = 0;  ///< of this run's: the median over blocks of kBlockSteps
+  int blocks = 0;            ///< of kBlockSteps that count; no times where there are none
+  double step_seconds = 0;   ///< the median of their steps
+  double times_as_long = 0;  ///< of this run's: the median over blocks
+  double times_spread = 0;   ///< the median distance from that
+  std::string difference;    ///< in losses, as a sentence; empty when there is none
+  std::string failure;       ///< why it ended early; empty when it did not
 };
 
 /// Everything that a run has to say at its end.
@@ -113,7 +117,6 @@ struct RunReport {
   std::optional<RecomputeReport> recompute;
   std::optional<UpdateCost> update_cost;
   std::vector<PolicyReport> policies;  ///< of --compare-policies
-  std::string policies_difference;     ///< in losses, as a sentence; empty when there is none
   PrefetchStats prefetch;
 };
 
@@ -134,8 +137,9 @@ double OverlapEfficiency(const RunReport& report);
 LinkBytes BytesPerStep(const RunReport& report, const std::string& link);
 /// The largest of the links' bounds, each for itself.
 double VolumeBoundSeconds(const RunReport& report);
-/// The median step over bound_seconds. REQUIRES: there are bounds.
-double TimeOverBound(const RunReport& report);
+/// The median of the judged steps of the main key over bound_seconds; nothing where there are none,
+/// or nothing bounds them.
+std::optional<double> TimeOverBound(const RunReport& report);
 /// The second half of each block of kComparedSteps, but of the first block of each kind. Nothing
 /// when one of both kinds has none.
 std::optional<UpdateCost> CompareUpdates(const RunReport& report);

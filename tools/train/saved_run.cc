@@ -11,7 +11,7 @@
 namespace sluice::tools {
 namespace {
 
-using Json = nlohmann::json;
+using NoteJson = nlohmann::json;
 
 /// Stands for the text in a note; all others are keys of a configuration.
 constexpr const char* kTextKey = "text";
@@ -40,7 +40,7 @@ struct Differences {
   std::vector<std::string> fixes;
 };
 
-Differences FindDifferences(const Json& saved, const Facts& facts) {
+Differences FindDifferences(const NoteJson& saved, const Facts& facts) {
   Differences found;
   for (const auto& [key, here] : facts) {
     const auto at = saved.find(key);
@@ -76,7 +76,7 @@ absl::Status AnotherRun(const std::string& directory, const Differences& found) 
 }  // namespace
 
 std::string DescribeRun(const TrainSettings& settings, const std::string& text_hash) {
-  Json note = Json::object();
+  NoteJson note = NoteJson::object();
   for (const auto& [key, value] : FactsOf(settings, text_hash)) note[key] = value;
   return note.dump();
 }
@@ -85,7 +85,7 @@ absl::StatusOr<int> CheckSavedRun(const std::string& directory,
                                   const TrainSettings& settings,
                                   const std::string& text_hash) {
   SLUICE_ASSIGN_OR_RETURN(const OptimizerSave save, OffloadedOptimizer::ReadSave(directory));
-  const Json note = Json::parse(save.note, nullptr, false);
+  const NoteJson note = NoteJson::parse(save.note, nullptr, false);
   if (!note.is_object()) {
     return absl::InvalidArgumentError(
         fmt::format("the save in {} does not say of which run it is; name the directory of a run "

@@ -31,6 +31,8 @@ struct StepOutcome {
   std::uint64_t validated = 0;
   /// Of the training step alone.
   double seconds = 0;
+  /// Of that, what updates of parameters took; only in RAM, where they are ops among the others.
+  double update_seconds = 0;
 };
 
 /// Every val_every steps, and after the last one.

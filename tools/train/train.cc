@@ -83,14 +83,18 @@ absl::Status CheckJudgedSteps(const TrainFlags& flags, int steps_done) {
 
 int ExitCode(const RunReport& report, const InterruptWatch& watch) {
   if (report.interrupted) return kExitSignal + watch.signal();
-  if (!report.policies_difference.empty()) {
-    PrintError("the run differs from one under another policy: " + report.policies_difference);
-    return kExitDiffers;
+  bool differs = false;
+  for (const PolicyReport& policy : report.policies) {
+    if (policy.difference.empty()) continue;
+    differs = true;
+    PrintError("the run differs from that under another policy: " + policy.difference);
   }
   const std::optional<VerifyReport>& verify = report.verify;
-  if (!verify.has_value() || verify->identical) return kExitDone;
-  PrintError("the run differs from the run in RAM: " + verify->difference);
-  return kExitDiffers;
+  if (verify.has_value() && !verify->identical) {
+    differs = true;
+    PrintError("the run differs from the run in RAM: " + verify->difference);
+  }
+  return differs ? kExitDiffers : kExitDone;
 }
 
 /// Writes and prints what the run has to say: what fails of it keeps back nothing else.
@@ -99,6 +103,11 @@ int Conclude(TrainRun& run, TrainSession& session, Console& console, const Inter
   const RunReport report = run.TakeReport();
   console.Print(FormatSummary(report));
   console.PrintJson(FormatJson(report));
+  for (const PolicyReport& policy : report.policies) {
+    if (policy.failure.empty()) continue;
+    failures.push_back(absl::InternalError(
+        fmt::format("--compare-policies {}: {}", policy.policy, policy.failure)));
+  }
   // Who interrupts may have left the pipe before.
   if (!report.interrupted && !console.status().ok()) failures.push_back(console.status());
   const int exit_code = ExitCode(report, watch);

@@ -1,8 +1,10 @@
 #include "tools/train/train_child.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -16,17 +18,19 @@
 
 #include "base/status.h"
 #include "base/strings.h"
+#include "fmt/format.h"
+#include "sluice/runtime.h"
 #include "tools/console.h"
 #include "tools/exit_code.h"
 #include "tools/train/channel.h"
 #include "tools/train/child_process.h"
 #include "tools/train/gemm_rate.h"
 #include "tools/train/steps.h"
-#include "tools/train/train_flags.h"
-#include "tools/train/train_session.h"
 #include "tools/train/train_settings.h"
+#include "workloads/gpt/paged_memory.h"
 #include "workloads/gpt/ram_memory.h"
 #include "workloads/gpt/trainer.h"
+#include "workloads/gpt/updater.h"
 
 namespace sluice::tools {
 namespace {
@@ -35,9 +39,12 @@ namespace {
 /// "loss" names the losses.
 constexpr const char* kFlipVariable = "SLUICE_TEST_VERIFY_FLIP";
 
-bool Flips(std::string_view what) {
-  const char* const flip = std::getenv(kFlipVariable);
-  return flip != nullptr && what == flip;
+/// For a test, too: the run under this policy ends at its first block.
+constexpr const char* kEndVariable = "SLUICE_TEST_CHILD_ENDS";
+
+bool Names(const char* variable, std::string_view what) {
+  const char* const name = std::getenv(variable);
+  return name != nullptr && what == name;
 }
 
 /// The paged run holds one chunk at a time, outside of its budgets.
@@ -78,13 +85,13 @@ class TrainChild {
   absl::Status Prepare(Message message) {
     switch (message.type) {
       case MessageType::kSource:
-        flags_.config.source = std::move(message.payload);
+        config_.source = std::move(message.payload);
         return absl::OkStatus();
       case MessageType::kConfig:
-        flags_.config.text = std::move(message.payload);
+        config_.text = std::move(message.payload);
         return absl::OkStatus();
       case MessageType::kSet:
-        flags_.config.assignments.push_back(std::move(message.payload));
+        config_.assignments.push_back(std::move(message.payload));
         return absl::OkStatus();
       case MessageType::kText:
         text_.Append(message.payload);
@@ -97,12 +104,11 @@ class TrainChild {
   }
 
   absl::Status SetUp() {
-    SLUICE_ASSIGN_OR_RETURN(flags_.settings, ReadTrainSettings(flags_.config));
+    SLUICE_ASSIGN_OR_RETURN(settings_, ReadTrainSettings(config_));
     // RAM holds every activation: what recomputing costs is a part of the slowdown.
-    if (kind_ == ChildKind::kRam) flags_.settings.train.recompute = gpt::Recompute::kNone;
-    const TrainSettings& settings = flags_.settings;
+    if (kind_ == ChildKind::kRam) settings_.train.recompute = gpt::Recompute::kNone;
     SLUICE_ASSIGN_OR_RETURN(
-        data_, gpt::Dataset::FromText(std::move(text_), settings.train, settings.model));
+        data_, gpt::Dataset::FromText(std::move(text_), settings_.train, settings_.model));
     SLUICE_RETURN_IF_ERROR(kind_ == ChildKind::kRam ? TrainInRam() : TrainPaged());
     // What the other run does before its first step.
     SLUICE_ASSIGN_OR_RETURN(const float val_loss, trainer_->Validate());
@@ -110,28 +116,41 @@ class TrainChild {
   }
 
   absl::Status TrainInRam() {
-    SLUICE_ASSIGN_OR_RETURN(
-        ram_trainer_,
-        gpt::Trainer::Create(flags_.settings.model, flags_.settings.train, *data_, memory_));
-    trainer_ = ram_trainer_.get();
-    return absl::OkStatus();
+    memory_ = std::make_unique<gpt::RamMemory>();
+    memory_->SetObserver([this](const gpt::OpTiming& timing) {
+      if (!timing.name.starts_with(gpt::kUpdateOpPrefix)) return;
+      update_seconds_ += std::chrono::duration<double>(timing.end - timing.begin).count();
+    });
+    return MakeTrainer();
   }
 
   absl::Status TrainPaged() {
-    SLUICE_ASSIGN_OR_RETURN(session_, TrainSession::Create(flags_, *data_, console_));
-    trainer_ = &session_->trainer();
+    RuntimeOptions options = settings_.runtime;
+    options.log = [this](LogLevel level, std::string_view line) {
+      console_.Log(level, fmt::format("policy {}: {}", settings_.runtime.policy, line));
+    };
+    SLUICE_ASSIGN_OR_RETURN(runtime_, Runtime::Create(std::move(options)));
+    memory_ = std::make_unique<gpt::PagedMemory>(*runtime_);
+    return MakeTrainer();
+  }
+
+  absl::Status MakeTrainer() {
+    SLUICE_ASSIGN_OR_RETURN(
+        trainer_, gpt::Trainer::Create(settings_.model, settings_.train, *data_, *memory_));
     return absl::OkStatus();
   }
 
   absl::Status RunSteps(const std::string& payload) {
     SLUICE_ASSIGN_OR_RETURN(const auto count, ValueFrom<std::int32_t>(payload));
+    if (runtime_ != nullptr && Names(kEndVariable, settings_.runtime.policy)) raise(SIGKILL);
     std::string outcomes;
     for (std::int32_t i = 0; i < count; ++i) {
       StepOutcome outcome;
-      const gpt::UpdateTime update = UpdateTimeOfNext(*trainer_, flags_.settings.train);
+      const gpt::UpdateTime update = UpdateTimeOfNext(*trainer_, settings_.train);
       SLUICE_RETURN_IF_ERROR(TrainOnce(*trainer_, update, &outcome).status());
-      SLUICE_RETURN_IF_ERROR(ValidateIfDue(*trainer_, flags_.settings.train, &outcome));
-      if (Flips("loss")) outcome.loss = std::nextafter(outcome.loss, 0.0F);
+      outcome.update_seconds = std::exchange(update_seconds_, 0);
+      SLUICE_RETURN_IF_ERROR(ValidateIfDue(*trainer_, settings_.train, &outcome));
+      if (Names(kFlipVariable, "loss")) outcome.loss = std::nextafter(outcome.loss, 0.0F);
       outcomes += PayloadOf(outcome);
     }
     return channel_.Send(MessageType::kSteps, outcomes);
@@ -143,9 +162,9 @@ class TrainChild {
   }
 
   absl::Status SetRate(const std::string& payload) {
-    if (session_ == nullptr) return absl::InternalError("a run in RAM has no links");
+    if (runtime_ == nullptr) return absl::InternalError("a run in RAM has no links");
     SLUICE_ASSIGN_OR_RETURN(const auto rate, ValueFrom<double>(payload));
-    SLUICE_RETURN_IF_ERROR(session_->runtime().SetEmulatedRates(rate, rate));
+    SLUICE_RETURN_IF_ERROR(runtime_->SetEmulatedRates(rate, rate));
     return channel_.Send(MessageType::kEnd);
   }
 
@@ -162,7 +181,7 @@ class TrainChild {
                          std::uint64_t offset,
                          std::span<const std::byte> bytes) {
     if (offset == 0) SLUICE_RETURN_IF_ERROR(channel_.Send(MessageType::kTensor, tensor));
-    const bool flips = offset == 0 && Flips(tensor);
+    const bool flips = offset == 0 && Names(kFlipVariable, tensor);
     for (std::size_t begin = 0; begin < bytes.size(); begin += kChunkBytesMax) {
       const auto piece = bytes.subspan(begin, std::min(kChunkBytesMax, bytes.size() - begin));
       std::string chunk(reinterpret_cast<const char*>(piece.data()), piece.size());
@@ -175,14 +194,14 @@ class TrainChild {
   const ChildKind kind_;
   Channel& channel_;
   Console console_;
-  TrainFlags flags_;
+  ConfigText config_;
+  TrainSettings settings_;
   gpt::Text text_;
   std::optional<gpt::Dataset> data_;
-  gpt::RamMemory memory_;
-  std::unique_ptr<gpt::Trainer> ram_trainer_;
-  std::unique_ptr<TrainSession> session_;
-  /// That of one of the two; null until it has been set up.
-  gpt::Trainer* trainer_ = nullptr;
+  std::unique_ptr<Runtime> runtime_;  ///< of a paged run
+  std::unique_ptr<gpt::Memory> memory_;
+  std::unique_ptr<gpt::Trainer> trainer_;  ///< null until all has been set up
+  double update_seconds_ = 0;              ///< in RAM: of the step that runs
 };
 
 }  // namespace
@@ -192,7 +211,7 @@ int RunTrainChild(ChildKind kind) {
   Channel channel(STDIN_FILENO);
   const absl::Status status = TrainChild(kind, channel).Serve();
   if (status.ok()) return kExitDone;
-  const absl::Status sent = channel.Send(MessageType::kError, base::ToStd(status.message()));
+  const absl::Status sent = channel.SendError(status);
   return sent.ok() ? ExitCodeOf(status) : Fail(status);
 }
 

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -132,19 +131,27 @@ absl::Status CheckComparePolicies(const TrainFlags& flags) {
   if (flags.settings.train.recompute == gpt::Recompute::kPlanned) {
     return absl::InvalidArgumentError(
         "--compare-policies: \"train.recompute\" is \"planned\", which may decide otherwise in "
-        "each "
-        "run; set \"none\" or \"all\"");
+        "each run; set \"none\" or \"all\"");
   }
-  std::set<std::string> named;
-  for (const std::string& policy : flags.compare_policies) {
-    if (!named.insert(policy).second) {
+  return absl::OkStatus();
+}
+
+/// As the configuration spells them, each once.
+absl::StatusOr<std::vector<std::string>> ReadPolicies(const std::string& list,
+                                                      const ConfigText& config) {
+  const std::vector<std::string> words = absl::StrSplit(list, ',');
+  std::vector<std::string> policies;
+  for (const std::string& word : words) {
+    const auto settings = ReadTrainSettings(UnderPolicy(config, word));
+    if (!settings.ok()) return base::Annotate(settings.status(), "--compare-policies");
+    const std::string& policy = settings->runtime.policy;
+    if (std::find(policies.begin(), policies.end(), policy) != policies.end()) {
       return absl::InvalidArgumentError(
           fmt::format("--compare-policies: {} is named twice", policy));
     }
-    const absl::Status read = ReadTrainSettings(UnderPolicy(flags.config, policy)).status();
-    if (!read.ok()) return base::Annotate(read, "--compare-policies");
+    policies.push_back(policy);
   }
-  return absl::OkStatus();
+  return policies;
 }
 
 constexpr char kConfigWanted[] = "name a TOML file, for example configs/train-gpt.toml";
@@ -224,7 +231,8 @@ absl::StatusOr<TrainFlags> ReadTrainFlags(std::span<const std::string> words) {
   flags.verify = arguments.Has("--verify");
   flags.compare_updates = arguments.Has("--compare-updates");
   if (arguments.Has("--compare-policies")) {
-    flags.compare_policies = absl::StrSplit(arguments.Value("--compare-policies"), ',');
+    SLUICE_ASSIGN_OR_RETURN(flags.compare_policies,
+                            ReadPolicies(arguments.Value("--compare-policies"), flags.config));
   }
   flags.json = arguments.Has("--json");
   flags.record_path = arguments.Value("--record");

@@ -60,7 +60,7 @@ RunReport TrainRun::TakeReport() {
 
 bool TrainRun::Done() const {
   if (parts_.verifier != nullptr && !parts_.verifier->difference().empty()) return true;
-  if (parts_.policies != nullptr && !parts_.policies->difference().empty()) return true;
+  if (parts_.policies != nullptr && parts_.policies->Differs()) return true;
   return parts_.session.trainer().step() >= steps_ || interrupted();
 }
 
@@ -87,14 +87,18 @@ absl::Status TrainRun::MakeBlock() {
   const std::size_t count = std::min(limit, static_cast<std::size_t>(left));
   while (block_.size() < count && !interrupted()) SLUICE_RETURN_IF_ERROR(MakeStep());
   if (interrupted()) return absl::OkStatus();
-  if (parts_.policies != nullptr) {
-    parts_.console.ShowProgress("the same steps under other policies");
-    SLUICE_RETURN_IF_ERROR(parts_.policies->RunBlock(block_));
-  }
+  RunOtherPolicies();
   return parts_.verifier == nullptr ? PaceAlone() : RunInRam();
 }
 
+void TrainRun::RunOtherPolicies() {
+  if (parts_.policies == nullptr) return;
+  parts_.console.ShowProgress("the same steps under other policies");
+  parts_.policies->RunBlock(block_, [this] { return interrupted(); });
+}
+
 absl::Status TrainRun::RunInRam() {
+  if (interrupted()) return absl::OkStatus();
   parts_.console.ShowProgress("the same steps in RAM");
   SLUICE_ASSIGN_OR_RETURN(const double ram_step_seconds, parts_.verifier->RunBlock(block_));
   return PaceAfterBlock(ram_step_seconds);
@@ -162,7 +166,7 @@ absl::Status TrainRun::PlanRecompute() {
 absl::Status TrainRun::SetPace(double ram_step_seconds) {
   SLUICE_RETURN_IF_ERROR(pacer_.SetPace(ram_step_seconds, parts_.session, &report_));
   if (parts_.policies != nullptr && pacer_.rate() > 0) {
-    SLUICE_RETURN_IF_ERROR(parts_.policies->SetRate(pacer_.rate()));
+    parts_.policies->SetRate(pacer_.rate());
   }
   parts_.console.Print(
       fmt::format("{} paced at {:.3f} GiB/s each way: its bound takes {:.0f} % of a step in RAM of "
@@ -181,10 +185,7 @@ absl::Status TrainRun::Finish() {
   parts_.session.monitor().Fill(&report_);
   if (!report_.bounds.empty()) CheckBounds();
   if (parts_.compares_updates) report_.update_cost = CompareUpdates(report_);
-  if (parts_.policies != nullptr) {
-    report_.policies = parts_.policies->Report();
-    report_.policies_difference = parts_.policies->difference();
-  }
+  if (parts_.policies != nullptr) report_.policies = parts_.policies->Report();
   if (interrupted()) return absl::OkStatus();
   if (parts_.verifier != nullptr) {
     parts_.console.ShowProgress("comparing every parameter and optimizer state");
@@ -200,19 +201,20 @@ absl::Status TrainRun::FillBounds() {
   for (auto& [name, bound] : report_.bounds) {
     bound.seconds = BoundSeconds(bound.bytes, parts_.session.rates().at(name));
   }
-  report_.bound_seconds = ScheduleBoundSeconds(schedule,
-                                               parts_.session.settings().runtime,
-                                               parts_.session.rates(),
-                                               LeastSecondsOfOps(schedule));
+  report_.bound_seconds = std::max(VolumeBoundSeconds(report_),
+                                   ScheduleBoundSeconds(schedule,
+                                                        parts_.session.settings().runtime,
+                                                        parts_.session.rates(),
+                                                        LeastSecondsOfOps()));
   return absl::OkStatus();
 }
 
-/// In RAM a step makes its update, too, which the bound takes to be made at the same time.
-double TrainRun::LeastSecondsOfOps(const Schedule& schedule) const {
+double TrainRun::LeastSecondsOfOps() const {
   const double paged = LeastComputeSeconds(report_);
-  if (parts_.verifier == nullptr) return paged;
-  const double ram = parts_.verifier->least_ram_seconds() - SecondsOfUpdates(schedule);
-  return std::clamp(ram, 0.0, paged);
+  // In RAM nothing is made again.
+  const bool alike = parts_.session.settings().train.recompute == gpt::Recompute::kNone;
+  if (parts_.verifier == nullptr || !alike) return paged;
+  return std::min(paged, parts_.verifier->least_ram_seconds().value_or(paged));
 }
 
 /// A run that moved less than the bound proves the bound wrong. Whatever is between the steps of

@@ -42,6 +42,7 @@ class TrainRun {
   absl::Status Begin();
   absl::Status MakeBlock();
   absl::Status MakeStep();
+  void RunOtherPolicies();
   absl::Status RunInRam();
   absl::Status PaceAfterBlock(double ram_step_seconds);
   absl::Status PaceAlone();
@@ -52,7 +53,7 @@ class TrainRun {
   /// A finished link-bound computation, held against what crossed the links.
   absl::Status FillBounds();
   /// What the ops of the main key take together at least, updates left out.
-  double LeastSecondsOfOps(const Schedule& schedule) const;
+  double LeastSecondsOfOps() const;
   void CheckBounds() const;
   void PrintStep(const StepRecord& step, const StepOutcome& outcome);
   bool Done() const;

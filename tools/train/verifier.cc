@@ -29,14 +29,12 @@ absl::StatusOr<double> Verifier::RunBlock(std::span<const StepOutcome> paged) {
     ++steps_;
     if (difference_.empty()) difference_ = DescribeDifference(steps_, paged[i], ram[i], "in RAM");
     seconds.push_back(ram[i].seconds);
+    const double without_update = ram[i].seconds - ram[i].update_seconds;
+    least_ram_seconds_ = std::min(least_ram_seconds_.value_or(without_update), without_update);
   }
   ram_seconds_.insert(ram_seconds_.end(), seconds.begin(), seconds.end());
   ratios_.push_back(SumSeconds(paged) / SumSeconds(ram));
   return Median(std::move(seconds));
-}
-
-double Verifier::least_ram_seconds() const {
-  return ram_seconds_.empty() ? 0 : *std::min_element(ram_seconds_.begin(), ram_seconds_.end());
 }
 
 absl::StatusOr<VerifyReport> Verifier::Finish(gpt::Trainer& trainer) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,8 +28,8 @@ class Verifier {
   absl::StatusOr<double> RunBlock(std::span<const StepOutcome> paged);
   /// Block ratios so far no longer count.
   void ForgetRatios() { ratios_.clear(); }
-  /// Of the fastest step in RAM so far.
-  double least_ram_seconds() const;
+  /// Of the fastest step in RAM so far, its updates left out; none before the first.
+  std::optional<double> least_ram_seconds() const { return least_ram_seconds_; }
   /// Why the runs are known to differ; empty while they are not.
   const std::string& difference() const { return difference_; }
 
@@ -41,6 +42,7 @@ class Verifier {
   RamRun ram_;
   int steps_ = 0;
   std::vector<double> ram_seconds_;
+  std::optional<double> least_ram_seconds_;
   std::vector<double> ratios_;
   std::string difference_;
 };

@@ -118,7 +118,8 @@ void UpdateOps::AppendMatrix(std::size_t parameter,
   const Parameter& matrix = parameters_.all[parameter];
   for (std::uint64_t begin = 0; begin < matrix.count(); begin += range_elements_) {
     const ElementRange elements{begin, std::min(range_elements_, matrix.count() - begin)};
-    std::string name = fmt::format("update.{}.{}", matrix.name, begin / range_elements_);
+    std::string name =
+        fmt::format("{}{}.{}", kUpdateOpPrefix, matrix.name, begin / range_elements_);
     ops->push_back(MakeOp(std::move(name), {{parameter, elements}}, update));
   }
 }

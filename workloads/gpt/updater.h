@@ -20,6 +20,9 @@ namespace sluice::gpt {
 /// The lane of updates that run beside the other ops.
 inline constexpr std::string_view kUpdateLane = "optimizer";
 
+/// What the names of the ops begin with that update parameters in RAM.
+inline constexpr std::string_view kUpdateOpPrefix = "update.";
+
 /// The layer that Updater::Advance takes for what comes before the first one.
 inline constexpr int kEmbedding = -1;
 

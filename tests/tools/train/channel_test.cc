@@ -42,8 +42,10 @@ TEST(ChannelTest, AGoneOtherEndIsUnavailable) {
 
 TEST(ChannelTest, ExpectPassesTheOtherSidesErrorOn) {
   auto [a, b] = Ends();
-  ASSERT_TRUE(a.Send(MessageType::kError, "no memory").ok());
-  EXPECT_EQ(b.Expect(MessageType::kSteps).status().message(), "no memory");
+  ASSERT_TRUE(a.SendError(absl::ResourceExhaustedError("no memory")).ok());
+  EXPECT_EQ(b.Expect(MessageType::kSteps).status(), absl::ResourceExhaustedError("no memory"));
+  ASSERT_TRUE(a.Send(MessageType::kError).ok());
+  EXPECT_EQ(b.Expect(MessageType::kSteps).status().code(), absl::StatusCode::kInternal);
   ASSERT_TRUE(a.Send(MessageType::kGemm).ok());
   EXPECT_EQ(b.Expect(MessageType::kSteps).status().code(), absl::StatusCode::kInternal);
   ASSERT_TRUE(a.Send(MessageType::kSteps, "payload").ok());

@@ -172,6 +172,7 @@ TEST(ReportJsonTest, IsOneLineWithExactlyTheDocumentedFields) {
                                    "val_loss_first",
                                    "val_loss",
                                    "step_ms_median",
+                                   "bound_key",
                                    "bound_ms",
                                    "time_over_bound",
                                    "volume_bound_ms",

@@ -17,6 +17,7 @@ TEST(DescribeDifferenceTest, NamesTheStepAndBothSides) {
             "the validation after step 3 gives 2.5, under lru 2");
   EXPECT_EQ(DescribeDifference(0, mine, other, "in RAM"),
             "the validation before the first step gives 2.5, in RAM 2");
+  other = mine;
   other.validated = 0;
   EXPECT_NE(DescribeDifference(3, mine, other, "in RAM"), "");
 }

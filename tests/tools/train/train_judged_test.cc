@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,29 @@ TEST(TrainJudgedTest, TheMainJobHidesItsPaging) { ExpectJudgedFigures(Judged("tr
 TEST(TrainJudgedTest, AHalfLoadedLinkIsHiddenToo) {
   ExpectJudgedFigures(Judged("train-gpt-linkbound.toml"));
 }
+
+/// Where what must cross the link takes half of a step in RAM, nearly as long and longer. Half of
+/// the time no schedule of transfers is near max(RAM, volume), so the bound is that of windows.
+class CrossoverTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(CrossoverTest, PlansAreNearTheBoundAndAheadOfOtherPolicies) {
+  const Json json = Judged("train-gpt-linkbound.toml",
+                           {"--compare-policies",
+                            "lru,min",
+                            "--set",
+                            std::string("device.emulated.load=") + GetParam(),
+                            "--set",
+                            "train.val_every=100"});
+  EXPECT_EQ(json["verify"]["identical"], true);
+  const double ram = json["verify"]["ram_step_ms_median"];
+  const double limit = std::max(ram, json["bound_ms"].get<double>());
+  EXPECT_LE(json["step_ms_median"].get<double>(), 1.15 * limit) << json;
+  EXPECT_GT(json["policies"]["lru"]["times_as_long"], 1) << json;
+  EXPECT_GT(json["policies"]["min"]["times_as_long"], 1) << json;
+  std::printf("load %s: %s\n", GetParam(), json.dump().c_str());
+}
+
+INSTANTIATE_TEST_SUITE_P(Loads, CrossoverTest, ::testing::Values("0.5", "0.9", "1.5"));
 
 /// The test that the judgement sees paging: a worse scheduler must fail it.
 TEST(TrainJudgedTest, LruWithoutPrefetchMisses) {
