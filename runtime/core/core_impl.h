@@ -71,6 +71,7 @@ class Core::Impl {
     std::array<std::uint32_t, 2> transit_used{};
     std::uint32_t leaving = 0;          ///< evictions in flight
     std::uint32_t cleaning = 0;         ///< cleaning page-outs in flight
+    std::uint32_t unhurried = 0;        ///< page-outs in flight that nobody is known to wait for
     std::uint32_t candidates_free = 0;  ///< evictable pages that leave for free
     std::vector<PageIndex> lossless;    ///< those that may be dropped: the free ones, and others
     std::array<std::uint32_t, kTensorKindCount> by_kind{};

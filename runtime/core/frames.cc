@@ -52,9 +52,14 @@ bool Core::Impl::NeededByHead(TierIndex tier, const Claim& claim) const {
     const std::optional<TierIndex> source = BestSource(p, need.request.tier);
     return source.has_value() && *source > tier;
   };
+  const FrameIndex free = tiers_[tier].pool.free_count();
   const std::vector<Need>& needs = pending_.front()->needs;
-  return tiers_[tier].pool.free_count() <=
-         TransitReserve(tier) + std::count_if(needs.begin(), needs.end(), passes);
+  if (free <= TransitReserve(tier)) return true;
+  FrameIndex spare = free - TransitReserve(tier);
+  if (spare > needs.size()) return false;
+  // Of thousands of needs as many are looked at as there are frames.
+  return std::any_of(
+      needs.begin(), needs.end(), [&](const Need& need) { return passes(need) && --spare == 0; });
 }
 
 bool Core::Impl::TransitFree(TierIndex tier, Direction direction) const {

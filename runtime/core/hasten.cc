@@ -32,7 +32,8 @@ void Core::Impl::HastenForRoom() {
 void Core::Impl::HastenForRoomIn(TierIndex tier) {
   std::uint32_t served = 0;
   for (const Shortage& shortage : shortages_) {
-    if (unhurried_.empty() || served == options_.copies_in_flight_max) return;
+    // What leaves another tier makes no room here: without any of this one nothing is to be done.
+    if (tiers_[tier].unhurried == 0 || served == options_.copies_in_flight_max) return;
     if (shortage.tier != tier) continue;
     const auto coming = std::count_if(hurried_.begin(), hurried_.end(), [&](TaskNumber number) {
       return MakesRoom(tasks_.at(number), shortage);
@@ -69,6 +70,7 @@ void Core::Impl::Hasten(TaskNumber number) {
   Task& task = tasks_.at(number);
   task.urgent = true;
   unhurried_.erase(number);
+  --tiers_[task.source].unhurried;
   hurried_.insert(number);
   Emit(HastenCopy{number, task.target, task.target_frame});
 }

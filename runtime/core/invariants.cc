@@ -62,12 +62,17 @@ void Core::Impl::CheckQueues() const {
   }
   SLUICE_CHECK(goals == goals_.size(), "every goal that is queued is its page's");
   std::size_t out = 0;
+  std::vector<std::uint32_t> unhurried(tiers_.size(), 0);
   for (const auto& [number, task] : tasks_) {
     if (task.kind != TaskKind::kCopy || task.target < task.source) continue;
     ++out;
+    if (!task.urgent) ++unhurried[task.source];
     SLUICE_CHECK((task.urgent ? hurried_ : unhurried_).contains(number), "a page-out is in a list");
   }
   SLUICE_CHECK(out == hurried_.size() + unhurried_.size(), "only page-outs are in those lists");
+  for (TierIndex t = 0; t < tiers_.size(); ++t) {
+    SLUICE_CHECK(unhurried[t] == tiers_[t].unhurried, "page-outs to hasten are counted by tier");
+  }
 }
 
 }  // namespace sluice::core

@@ -180,7 +180,7 @@ Task Core::Impl::TakeTask(TaskNumber number) {
   const Task task = found->second;
   tasks_.erase(found);
   hurried_.erase(number);
-  unhurried_.erase(number);
+  if (unhurried_.erase(number) > 0) --tiers_[task.source].unhurried;
   --page(task.page).tasks;
   return task;
 }
@@ -199,7 +199,10 @@ void Core::Impl::StartCopyTask(PageIndex index, Task task) {
   ++link(task.source, task.target).in_flight[DirectionIndex(task.source, task.target)];
   task.urgent = task.purpose == Purpose::kDemand;
   const TaskNumber number = AddTask(task);
-  if (task.target > task.source) (task.urgent ? hurried_ : unhurried_).insert(number);
+  if (task.target > task.source) {
+    (task.urgent ? hurried_ : unhurried_).insert(number);
+    if (!task.urgent) ++tiers_[task.source].unhurried;
+  }
   UpdateFacts(index);
   Emit(StartCopy{number,
                  index,
