@@ -15,7 +15,7 @@ namespace sluice {
 enum class Fate : std::uint8_t { kKeep, kOffload, kRecompute };
 
 /// Raised whenever Policy changes incompatibly.
-inline constexpr int kPolicyVersion = 4;
+inline constexpr int kPolicyVersion = 5;
 
 /// An index of a page, stable while its segment lives.
 using PageIndex = std::uint32_t;
@@ -133,6 +133,16 @@ class Policy {
     return Victim(tier, [pages](PageIndex page) {
       return std::binary_search(pages.begin(), pages.end(), page);
     });
+  }
+
+  /// The same where only pages would do that, as the policy was last told, have to be written to
+  /// leave and are used at `use_min` or later: others need not be looked at. For what is written
+  /// ahead of need.
+  virtual std::optional<PageIndex> VictimToWrite(int tier,
+                                                 Position use_min,
+                                                 const std::function<bool(PageIndex)>& evictable) {
+    (void)use_min;
+    return Victim(tier, evictable);
   }
 
   /// The tier a dirty victim goes to; what is not between `tier` + 1 and the page's lowest counts

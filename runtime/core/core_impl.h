@@ -221,7 +221,12 @@ class Core::Impl {
   template <typename Evictable>
   std::optional<PageIndex> AskVictim(TierIndex tier, PageIndex wanted, Evictable evictable) const {
     TellWant(tier, wanted);
-    const std::optional<PageIndex> victim = options_.policy->Victim(tier, evictable);
+    return Checked(tier, options_.policy->Victim(tier, evictable), evictable);
+  }
+  template <typename Evictable>
+  std::optional<PageIndex> Checked(TierIndex tier,
+                                   std::optional<PageIndex> victim,
+                                   Evictable evictable) const {
     SLUICE_CHECK(!victim.has_value() || (IsInserted(*victim, tier) && evictable(*victim)),
                  "Policy::Victim names an inserted page that `evictable` accepts");
     return victim;
@@ -306,6 +311,7 @@ class Core::Impl {
   bool WantAhead(TierIndex tier, const PageRequest& request, Position position);
   bool BlockedByQueue(const Page& p) const;
   bool PassesBy(TierIndex tier, PageIndex index) const;
+  std::optional<PageIndex> VictimToClean(TierIndex tier, Position horizon) const;
   void CleanAhead(TierIndex tier);
 
   // pump.cc

@@ -262,19 +262,28 @@ bool Core::Impl::PassesBy(TierIndex tier, PageIndex index) const {
   return pages_[index].lowest > next && options_.policy->EvictTo(tier, index) > next;
 }
 
+/// Who is used last of those that have to be written to leave and are not used before `horizon`.
+std::optional<PageIndex> Core::Impl::VictimToClean(TierIndex tier, Position horizon) const {
+  const auto cleans = [&](PageIndex candidate) {
+    const Page& p = pages_[candidate];
+    return p.queue.empty() && !FreeToLeave(p, tier) && p.lowest > tier &&
+           UseAt(p, tier) >= horizon && !PassesBy(tier, candidate);
+  };
+  TellWant(tier, kNoPage);
+  return Checked(tier, options_.policy->VictimToWrite(tier, online_ ? 0 : horizon, cleans), cleans);
+}
+
 /// While a link has room, writes the pages that are used last, so that later evictions are free.
 void Core::Impl::CleanAhead(TierIndex tier) {
   TierState& state = tiers_[tier];
   const auto target = static_cast<std::uint32_t>(options_.clean_share * state.pool.limit());
   const Position horizon = book_.now() + options_.prefetch_ops;
-  if (FollowsPlan() || LinkFull(tier, static_cast<TierIndex>(tier + 1), Purpose::kClean)) return;
+  const bool closed =
+      tiers_[tier + 1].fenced || LinkFull(tier, static_cast<TierIndex>(tier + 1), Purpose::kClean);
+  if (FollowsPlan() || closed) return;
   while (state.pool.free_count() + state.candidates_free + state.leaving + state.cleaning <
          target) {
-    const std::optional<PageIndex> victim = AskVictim(tier, kNoPage, [&](PageIndex candidate) {
-      const Page& p = pages_[candidate];
-      return p.queue.empty() && !FreeToLeave(p, tier) && p.lowest > tier &&
-             !tiers_[tier + 1].fenced && UseAt(p, tier) >= horizon && !PassesBy(tier, candidate);
-    });
+    const std::optional<PageIndex> victim = VictimToClean(tier, horizon);
     if (!victim.has_value()) return;
     const Claim claim{Purpose::kClean, UINT64_MAX, UseAt(pages_[*victim], tier), *victim};
     if (!StartEviction(tier, *victim, claim)) return;

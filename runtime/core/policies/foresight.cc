@@ -45,14 +45,20 @@ void NextUseOrder::Remove(PageIndex page) {
   place.page_class = kClasses;
 }
 
+std::optional<NextUseOrder::Rank> NextUseOrder::Last(
+    std::size_t page_class,
+    Position use_min,
+    const std::function<bool(PageIndex)>& evictable) const {
+  const absl::btree_set<Rank>& order = orders_[page_class];
+  for (auto rank = order.rbegin(); rank != order.rend() && rank->next_use >= use_min; ++rank) {
+    if (evictable(rank->page)) return *rank;
+  }
+  return std::nullopt;
+}
+
 NextUseOrder::Lasts NextUseOrder::Furthest(const std::function<bool(PageIndex)>& evictable) const {
   Lasts lasts;
-  for (std::size_t i = 0; i < kClasses; ++i) {
-    const auto found = std::find_if(orders_[i].rbegin(), orders_[i].rend(), [&](const Rank& rank) {
-      return evictable(rank.page);
-    });
-    if (found != orders_[i].rend()) lasts[i] = *found;
-  }
+  for (std::size_t i = 0; i < kClasses; ++i) lasts[i] = Last(i, 0, evictable);
   return lasts;
 }
 
@@ -67,36 +73,52 @@ NextUseOrder::Lasts NextUseOrder::FurthestAmong(std::span<const PageIndex> pages
   return lasts;
 }
 
+std::size_t MinPolicy::ClassOf(const PageFacts& facts) { return facts.free_to_leave ? 0 : kDirty; }
+
 void MinPolicy::OnInsert(int tier, const PageFacts& facts) {
-  tiers_[static_cast<std::size_t>(tier)].Insert(facts, 0);
+  tiers_[static_cast<std::size_t>(tier)].Insert(facts, ClassOf(facts));
 }
 
 void MinPolicy::OnChange(int tier, const PageFacts& facts) {
-  tiers_[static_cast<std::size_t>(tier)].Change(facts, 0);
+  tiers_[static_cast<std::size_t>(tier)].Change(facts, ClassOf(facts));
 }
 
 void MinPolicy::OnRemove(int tier, PageIndex page) {
   tiers_[static_cast<std::size_t>(tier)].Remove(page);
 }
 
+/// The classes are one order.
+std::optional<PageIndex> MinPolicy::LastOf(const NextUseOrder::Lasts& lasts) {
+  const std::optional<NextUseOrder::Rank>& free = lasts[0];
+  const std::optional<NextUseOrder::Rank>& dirty = lasts[kDirty];
+  if (!free.has_value() && !dirty.has_value()) return std::nullopt;
+  if (!free.has_value()) return dirty->page;
+  return dirty.has_value() && *free < *dirty ? dirty->page : free->page;
+}
+
 std::optional<PageIndex> MinPolicy::Victim(int tier,
                                            const std::function<bool(PageIndex)>& evictable) {
-  const auto last = tiers_[static_cast<std::size_t>(tier)].Furthest(evictable)[0];
-  return last.has_value() ? std::optional(last->page) : std::nullopt;
+  return LastOf(tiers_[static_cast<std::size_t>(tier)].Furthest(evictable));
 }
 
 std::optional<PageIndex> MinPolicy::VictimAmong(int tier, std::span<const PageIndex> pages) {
-  const auto last = tiers_[static_cast<std::size_t>(tier)].FurthestAmong(pages)[0];
+  return LastOf(tiers_[static_cast<std::size_t>(tier)].FurthestAmong(pages));
+}
+
+std::optional<PageIndex> MinPolicy::VictimToWrite(int tier,
+                                                  Position use_min,
+                                                  const std::function<bool(PageIndex)>& evictable) {
+  const auto last = tiers_[static_cast<std::size_t>(tier)].Last(kDirty, use_min, evictable);
   return last.has_value() ? std::optional(last->page) : std::nullopt;
 }
 
 std::size_t NextUseCostPolicy::ClassOf(const PageFacts& facts) {
-  return (facts.free_to_leave ? 0u : 1u) + (facts.free_to_return ? 0u : 2u);
+  return (facts.free_to_leave ? 0u : kCostsOut) + (facts.free_to_return ? 0u : kCostsIn);
 }
 
 std::uint64_t NextUseCostPolicy::CostOf(std::size_t cost_class) const {
-  return ((cost_class & 1) != 0 ? options_.out_cost : 0) +
-         ((cost_class & 2) != 0 ? options_.in_cost : 0);
+  return ((cost_class & kCostsOut) != 0 ? options_.out_cost : 0) +
+         ((cost_class & kCostsIn) != 0 ? options_.in_cost : 0);
 }
 
 void NextUseCostPolicy::OnInsert(int tier, const PageFacts& facts) {
@@ -116,7 +138,7 @@ void NextUseCostPolicy::OnRemove(int tier, PageIndex page) {
 bool NextUseCostPolicy::Before(std::size_t a, Position use_a, std::size_t b, Position use_b) const {
   // What comes back after it has left for nothing costs what is still to be paid for it.
   const auto cost = [this](std::size_t cost_class, Position use) {
-    return use == kNever ? CostOf(cost_class & 1) : CostOf(cost_class);
+    return use == kNever ? CostOf(cost_class & kCostsOut) : CostOf(cost_class);
   };
   const std::uint64_t cost_a = cost(a, use_a), cost_b = cost(b, use_b);
   const bool infinite_a = use_a == kNever || cost_a == 0;
@@ -150,6 +172,16 @@ std::optional<PageIndex> NextUseCostPolicy::Victim(
 std::optional<PageIndex> NextUseCostPolicy::VictimAmong(int tier,
                                                         std::span<const PageIndex> pages) {
   return FirstOf(tiers_[static_cast<std::size_t>(tier)].FurthestAmong(pages));
+}
+
+std::optional<PageIndex> NextUseCostPolicy::VictimToWrite(
+    int tier, Position use_min, const std::function<bool(PageIndex)>& evictable) {
+  const NextUseOrder& order = tiers_[static_cast<std::size_t>(tier)];
+  NextUseOrder::Lasts lasts;
+  for (const std::size_t i : {kCostsOut, kCostsOut | kCostsIn}) {
+    lasts[i] = order.Last(i, use_min, evictable);
+  }
+  return FirstOf(lasts);
 }
 
 }  // namespace sluice::core

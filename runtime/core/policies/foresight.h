@@ -43,6 +43,10 @@ class NextUseOrder {
   void Change(const PageFacts& facts, std::size_t page_class);
   /// No effect on a page that is not there.
   void Remove(PageIndex page);
+  /// The last of the class that `evictable` accepts, if it is used at `use_min` or later.
+  std::optional<Rank> Last(std::size_t page_class,
+                           Position use_min,
+                           const std::function<bool(PageIndex)>& evictable) const;
   /// The last of each class that `evictable` accepts; none where there is none.
   Lasts Furthest(const std::function<bool(PageIndex)>& evictable) const;
   /// The last of each class among `pages`, which are there. O(pages).
@@ -71,8 +75,15 @@ class MinPolicy : public Policy {
   std::optional<PageIndex> Victim(int tier,
                                   const std::function<bool(PageIndex)>& evictable) override;
   std::optional<PageIndex> VictimAmong(int tier, std::span<const PageIndex> pages) override;
+  std::optional<PageIndex> VictimToWrite(int tier,
+                                         Position use_min,
+                                         const std::function<bool(PageIndex)>& evictable) override;
 
  private:
+  static constexpr std::size_t kDirty = 1;  ///< the class of what is not free to leave; else 0
+  static std::size_t ClassOf(const PageFacts& facts);
+  static std::optional<PageIndex> LastOf(const NextUseOrder::Lasts& lasts);
+
   std::vector<NextUseOrder> tiers_ = std::vector<NextUseOrder>(kTiersMax);
 };
 
@@ -100,9 +111,14 @@ class NextUseCostPolicy : public Policy {
   std::optional<PageIndex> Victim(int tier,
                                   const std::function<bool(PageIndex)>& evictable) override;
   std::optional<PageIndex> VictimAmong(int tier, std::span<const PageIndex> pages) override;
+  std::optional<PageIndex> VictimToWrite(int tier,
+                                         Position use_min,
+                                         const std::function<bool(PageIndex)>& evictable) override;
 
  private:
-  /// Bit 0: costs out; bit 1: costs in.
+  /// Bits of a class.
+  static constexpr std::size_t kCostsOut = 1;
+  static constexpr std::size_t kCostsIn = 2;
   static std::size_t ClassOf(const PageFacts& facts);
   std::uint64_t CostOf(std::size_t cost_class) const;
   /// Whether a page of class `a` with next use `use_a` goes before one of class `b`.

@@ -91,6 +91,14 @@ class CheckedPolicy : public Policy {
     SLUICE_CHECK(victim == Policy::VictimAmong(tier, pages), "as Victim would choose");
     return victim;
   }
+  /// So `evictable` accepts only pages of which the policy was told that they are dirty.
+  std::optional<PageIndex> VictimToWrite(int tier,
+                                         Position use_min,
+                                         const std::function<bool(PageIndex)>& evictable) override {
+    const std::optional<PageIndex> victim = inner_->VictimToWrite(tier, use_min, evictable);
+    SLUICE_CHECK(victim == Victim(tier, evictable), "as Victim would choose");
+    return victim;
+  }
 
  private:
   template <typename... Args>

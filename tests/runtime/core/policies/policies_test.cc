@@ -94,12 +94,13 @@ TEST_P(EveryPolicyTest, StandsWhateverHappens) {
   RecordProperty("seed", std::to_string(kSeed));
   std::mt19937_64 random(kSeed);
   std::map<PageIndex, bool> there;  // whether it may be evicted
+  std::map<PageIndex, PageFacts> told;
   const auto facts_of = [&](PageIndex page) {
     PageFacts facts{.page = page};
     facts.free_to_leave = random() % 2 == 0;
     facts.free_to_return = random() % 2 == 0;
     if (!policy_->online() && random() % 4 != 0) facts.next_use = random() % 20;
-    return facts;
+    return told[page] = facts;
   };
   for (int i = 0; i < 50'000; ++i) {
     const auto page = static_cast<PageIndex>(random() % 30);
@@ -115,6 +116,11 @@ TEST_P(EveryPolicyTest, StandsWhateverHappens) {
       if (!few.empty()) {
         EXPECT_NE(policy_->VictimAmong(0, few), std::nullopt);
       }
+      const Position use_min = random() % 20;
+      policy_->VictimToWrite(0, use_min, [&](PageIndex p) {
+        const PageFacts& facts = told.at(p);
+        return !facts.free_to_leave && facts.next_use >= use_min && (p + page) % 3 != 0;
+      });
       const auto victim = policy_->Victim(0, [&](PageIndex p) { return (p + page) % 3 != 0; });
       if (!victim.has_value() || dice < 10) continue;
       Evict(*victim);
