@@ -321,8 +321,9 @@ class Core::Impl {
   void ContinueTransits();
   void ContinueTransit(PageIndex index, TierIndex tier);
   bool IsDry(TierIndex tier, const Claim& claim);
-  bool NeedsFrameNow(const PageRequest& request) const;
-  NeedQueue::Group GroupOf(const PageRequest& request, const Claim& claim);
+  bool StepsAlone(const PageRequest& request) const;
+  NeedQueue::Group GroupOf(const PageRequest& request) const;
+  void CloseWhatIsBarred(TierIndex wanted, const Claim& claim, NeedQueue::Pass* pass);
   void WorkOn(NeedQueue::Ordinal ordinal, Ticket& ticket, NeedQueue::Pass* pass);
   void NotePassedOver(const Ticket& ticket, const NeedQueue::Pass& pass, TierIndex tier);
   void WorkOn(Ticket& ticket);

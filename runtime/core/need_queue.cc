@@ -1,5 +1,6 @@
 #include "runtime/core/need_queue.h"
 
+#include <bit>
 #include <utility>
 
 #include "base/check.h"
@@ -9,9 +10,10 @@ namespace sluice::core {
 void NeedQueue::Add(Ordinal need) {
   if (need >= places_.size()) places_.resize(std::size_t{need} + 1);
   Place& place = places_[need];
-  if (place.number != 0) return Move(need, kNothing);
-  place = {++last_, kNothing};
-  groups_[kNothing].emplace_hint(groups_[kNothing].end(), place.number, need);
+  if (place.number != 0) return Move(need, kAlone);
+  place = {++last_, kAlone};
+  used_ |= BitOf(kAlone);
+  groups_[kAlone].emplace_hint(groups_[kAlone].end(), place.number, need);
 }
 
 void NeedQueue::Remove(Ordinal need) {
@@ -27,13 +29,14 @@ void NeedQueue::Move(Ordinal need, Group group) {
   if (place.group == group) return;
   groups_[place.group].erase(place.number);
   place.group = group;
+  used_ |= BitOf(group);
   groups_[group].emplace(place.number, need);
 }
 
 std::optional<NeedQueue::Ordinal> NeedQueue::Next(Pass* pass) const {
   std::optional<std::pair<Number, Ordinal>> first;
-  for (std::size_t group = 0; group < groups_.size(); ++group) {
-    if (groups_[group].empty() || pass->closed[group].has_value()) continue;
+  for (std::uint32_t open = used_ & ~pass->closed; open != 0; open &= open - 1) {
+    const auto group = static_cast<std::size_t>(std::countr_zero(open));
     const auto found = groups_[group].lower_bound(pass->next);
     if (found == groups_[group].end()) continue;
     if (!first.has_value() || found->first < first->first) first = *found;

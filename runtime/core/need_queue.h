@@ -13,23 +13,30 @@ namespace sluice::core {
 
 /// The needs of one ticket that may have to be moved on (those that are neither ready nor under
 /// way, and a few that have come to be so unnoticed), gone through in the order of adding. Those
-/// that were found to wait for the same thing stand together, and once one of them waits for it in
-/// vain the others are not looked at: of thousands in a full tier, or behind a full link, one is.
+/// whose pages take the same step next stand together, and once one of them finds that none of them
+/// can take it the others are not looked at: of thousands before a full tier or link, one is.
 class NeedQueue {
  public:
   using Ordinal = std::uint32_t;  ///< in the ticket
   using Number = std::uint64_t;   ///< of the order of adding
   using Group = std::uint8_t;
 
-  static constexpr Group kNothing = 0;  ///< of those that wait for nothing that others wait for
-  static constexpr Group LinkInto(TierIndex tier) { return static_cast<Group>(1 + tier); }
-  static constexpr Group RoomIn(TierIndex tier) { return static_cast<Group>(1 + kTiersMax + tier); }
+  static constexpr Group kAlone = 0;  ///< of those that have nothing in common with others
+  /// A frame in `tier`, over no link.
+  static constexpr Group Into(TierIndex tier) { return static_cast<Group>(1 + tier); }
+  /// From the tier above into `tier`, where they are wanted.
+  static constexpr Group Down(TierIndex tier) { return static_cast<Group>(1 + kTiersMax + tier); }
+  /// From the tier below into `tier`, wanted there or further up.
+  static constexpr Group Up(TierIndex tier, TierIndex wanted) {
+    return static_cast<Group>(1 + kTiersMax * (2 + wanted) + tier);
+  }
+  static constexpr std::size_t kGroups = 1 + kTiersMax * (2 + std::size_t{kTiersMax});
 
   /// One time through the queue.
   struct Pass {
-    Number next = 0;  ///< those before it have been looked at
-    /// Where each group was closed.
-    std::array<std::optional<Number>, 1 + 2 * kTiersMax> closed;
+    Number next = 0;                          ///< those before it have been looked at
+    std::uint32_t closed = 0;                 ///< a bit for each group
+    std::array<Number, kGroups> closed_at{};  ///< where each of them was
   };
 
   /// Adds the need; one that is there is looked at in its place, whatever it waited for.
@@ -43,17 +50,19 @@ class NeedQueue {
   std::optional<Ordinal> Next(Pass* pass) const;
   /// The others of the group are not looked at in this pass.
   static void Close(Group group, Pass* pass) {
-    if (!pass->closed[group].has_value()) pass->closed[group] = pass->next;
+    if (IsClosed(*pass, group)) return;
+    pass->closed |= BitOf(group);
+    pass->closed_at[group] = pass->next;
   }
+  static bool IsClosed(const Pass& pass, Group group) { return (pass.closed & BitOf(group)) != 0; }
   /// Whether `found` is true of one that the closing of the group kept from being looked at; they
   /// are gone through in order until it is.
   template <typename Found>
   bool AnyPassedOver(const Pass& pass, Group group, Found found) const {
-    if (!pass.closed[group].has_value()) return false;
+    if (!IsClosed(pass, group)) return false;
     const auto& needs = groups_[group];
-    return std::any_of(needs.lower_bound(*pass.closed[group]), needs.end(), [&](const auto& need) {
-      return found(need.second);
-    });
+    const auto first = needs.lower_bound(pass.closed_at[group]);
+    return std::any_of(first, needs.end(), [&](const auto& need) { return found(need.second); });
   }
   /// The same of all, in no particular order.
   template <typename Found>
@@ -68,10 +77,14 @@ class NeedQueue {
  private:
   struct Place {
     Number number = 0;  ///< 0: not there
-    Group group = kNothing;
+    Group group = kAlone;
   };
 
-  std::array<absl::btree_map<Number, Ordinal>, 1 + 2 * kTiersMax> groups_;
+  static_assert(kGroups <= 32, "a word has a bit for each group");
+  static constexpr std::uint32_t BitOf(Group group) { return std::uint32_t{1} << group; }
+
+  std::array<absl::btree_map<Number, Ordinal>, kGroups> groups_;
+  std::uint32_t used_ = 0;     ///< bits of groups that may have needs
   std::vector<Place> places_;  ///< by ordinal
   Number last_ = 0;
 };

@@ -63,29 +63,51 @@ void Core::Impl::PumpOnce() {
 bool Core::Impl::IsDry(TierIndex tier, const Claim& claim) {
   const TierState& state = tiers_[tier];
   return state.pool.free_count() <= TransitReserve(tier) &&
-         (state.no_victim || NothingCanLeave(tier, claim));
+         (state.no_victim || NothingCanLeave(tier, claim) || LeavesMakeRoom(tier));
 }
 
-/// Whether the page's next step is into a frame of the tier where it is wanted.
-bool Core::Impl::NeedsFrameNow(const PageRequest& request) const {
+/// Whether the page's next step is another than that of most: from where it is into a frame that it
+/// does not have yet. One that is copied while somebody waits to write it is looked at, to hasten.
+bool Core::Impl::StepsAlone(const PageRequest& request) const {
   const Page& p = pages_[request.page];
-  if (p.copies[request.tier].state != CopyState::kNone || p.held_tier != kNoTier) return false;
-  return !p.content || request.mode == PageMode::kOverwrite ||
-         p.copies[request.tier + 1].state == CopyState::kValid;
+  const bool hastens = IsWrite(request.mode) && p.tasks > 0;
+  return p.copies[request.tier].state != CopyState::kNone || p.held_tier != kNoTier ||
+         p.write_pinned || hastens || InTransit(p);
 }
 
-/// What the blocked need waits for together with others of its ticket.
-NeedQueue::Group Core::Impl::GroupOf(const PageRequest& request, const Claim& claim) {
-  if (NeedsFrameNow(request) && IsDry(request.tier, claim)) return NeedQueue::RoomIn(request.tier);
+/// Those that take the same step as the page of the need.
+NeedQueue::Group Core::Impl::GroupOf(const PageRequest& request) const {
+  if (StepsAlone(request)) return NeedQueue::kAlone;
   const Page& p = pages_[request.page];
-  const bool comes = p.content && request.mode != PageMode::kOverwrite &&
-                     p.copies[request.tier].state == CopyState::kNone;
+  if (!p.content || request.mode == PageMode::kOverwrite) return NeedQueue::Into(request.tier);
   const std::optional<TierIndex> source = BestSource(p, request.tier);
-  if (!comes || !source.has_value() || *source < request.tier) return NeedQueue::kNothing;
+  if (!source.has_value()) return NeedQueue::kAlone;
+  if (*source + 1 == request.tier) return NeedQueue::Down(request.tier);
+  if (*source < request.tier) return NeedQueue::kAlone;
   const auto hop = static_cast<TierIndex>(*source - 1);
-  const bool behind_link =
-      p.copies[hop].state == CopyState::kNone && LinkFull(*source, hop, Purpose::kDemand);
-  return behind_link ? NeedQueue::LinkInto(hop) : NeedQueue::kNothing;
+  const bool empty = p.copies[hop].state == CopyState::kNone;
+  return empty ? NeedQueue::Up(hop, request.tier) : NeedQueue::kAlone;
+}
+
+/// Lets the others pass over what nobody who takes the same step can do in this pump: there is no
+/// place on the link, or no frame where it leads and no way past it.
+void Core::Impl::CloseWhatIsBarred(TierIndex wanted, const Claim& claim, NeedQueue::Pass* pass) {
+  const bool dry = IsDry(wanted, claim);
+  if (dry) NeedQueue::Close(NeedQueue::Into(wanted), pass);
+  if (wanted > 0) {
+    const auto above = static_cast<TierIndex>(wanted - 1);
+    if (dry || LinkFull(above, wanted, claim.purpose)) {
+      NeedQueue::Close(NeedQueue::Down(wanted), pass);
+    }
+  }
+  for (TierIndex hop = wanted; hop < last_tier(); ++hop) {
+    const auto below = static_cast<TierIndex>(hop + 1);
+    const bool no_frame =
+        IsDry(hop, claim) && (hop == wanted || dry || !TransitFree(hop, Direction::kIn));
+    if (no_frame || LinkFull(below, hop, claim.purpose)) {
+      NeedQueue::Close(NeedQueue::Up(hop, wanted), pass);
+    }
+  }
 }
 
 /// Moves the need on if it can; what it waits for, others of the ticket need not ask for.
@@ -93,10 +115,8 @@ void Core::Impl::WorkOn(NeedQueue::Ordinal ordinal, Ticket& ticket, NeedQueue::P
   Need& need = ticket.needs[ordinal];
   if (need.ready || !need.locked) return ticket.queue.Remove(ordinal);
   const PageRequest& request = need.request;
-  const NeedQueue::Group room = NeedQueue::RoomIn(request.tier);
-  if (pass->closed[room].has_value() && NeedsFrameNow(request)) {
-    return ticket.queue.Move(ordinal, room);
-  }
+  const NeedQueue::Group group = GroupOf(request);
+  if (NeedQueue::IsClosed(*pass, group)) return ticket.queue.Move(ordinal, group);
   const Goal want{request.tier, request.mode, request.map, 0};
   const Claim claim{Purpose::kDemand, ticket.arrival, 0, request.page};
   const std::size_t others = shortages_.size();
@@ -107,22 +127,30 @@ void Core::Impl::WorkOn(NeedQueue::Ordinal ordinal, Ticket& ticket, NeedQueue::P
     if (progress == Progress::kReady) MarkReady(need, IsReady(need));
     return;
   }
-  const NeedQueue::Group group = GroupOf(request, claim);
-  ticket.queue.Move(ordinal, group);
-  if (group != NeedQueue::kNothing) NeedQueue::Close(group, pass);
-  if (IsDry(request.tier, claim)) NeedQueue::Close(room, pass);
+  ticket.queue.Move(ordinal, GroupOf(request));
+  CloseWhatIsBarred(request.tier, claim, pass);
 }
 
 /// Those that were not looked at for want of room in `tier` lack it as well.
 void Core::Impl::NotePassedOver(const Ticket& ticket, const NeedQueue::Pass& pass, TierIndex tier) {
   if (unhurried_.empty()) return;
   std::uint32_t noted = 0;
-  ticket.queue.AnyPassedOver(pass, NeedQueue::RoomIn(tier), [&](NeedQueue::Ordinal ordinal) {
+  const auto note = [&](NeedQueue::Ordinal ordinal) {
     const Need& need = ticket.needs[ordinal];
-    if (need.ready || !need.locked || !NeedsFrameNow(need.request)) return false;
+    if (need.ready || !need.locked || StepsAlone(need.request)) return false;
     NoteShortage(tier, {.arrival = ticket.arrival, .page = need.request.page});
     return ++noted == options_.copies_in_flight_max;
-  });
+  };
+  ticket.queue.AnyPassedOver(pass, NeedQueue::Into(tier), note);
+  const auto above = static_cast<TierIndex>(tier - 1);
+  if (tier > 0 && !LinkFull(above, tier, Purpose::kDemand)) {
+    ticket.queue.AnyPassedOver(pass, NeedQueue::Down(tier), note);
+  }
+  const auto below = static_cast<TierIndex>(tier + 1);
+  if (LinkFull(below, tier, Purpose::kDemand)) return;
+  for (TierIndex wanted = 0; wanted <= tier; ++wanted) {
+    ticket.queue.AnyPassedOver(pass, NeedQueue::Up(tier, wanted), note);
+  }
 }
 
 /// Moves on every need of the ticket that is not under way; grants it when all are ready.

@@ -12,8 +12,8 @@ namespace {
 
 using Needs = std::vector<NeedQueue::Ordinal>;
 
-constexpr NeedQueue::Group kBehindLink = NeedQueue::LinkInto(1);
-constexpr NeedQueue::Group kForRoom = NeedQueue::RoomIn(0);
+constexpr NeedQueue::Group kBehindLink = NeedQueue::Up(1, 0);
+constexpr NeedQueue::Group kForRoom = NeedQueue::Into(0);
 
 /// Those that a pass looks at when nothing is closed on the way.
 Needs Seen(const NeedQueue& queue, NeedQueue::Pass pass = {}) {
@@ -112,15 +112,18 @@ TEST(NeedQueueTest, WhatChangesIsLookedAtInItsPlaceWhateverItWaitedFor) {
   EXPECT_EQ(Seen(queue), (Needs{1, 2, 3}));
 }
 
-TEST(NeedQueueTest, GroupsOfTiersAndOfLinksAreApart) {
-  std::vector<NeedQueue::Group> groups{NeedQueue::kNothing};
+TEST(NeedQueueTest, EveryStepHasItsOwnGroup) {
+  std::vector<NeedQueue::Group> groups{NeedQueue::kAlone};
   for (TierIndex t = 0; t < kTiersMax; ++t) {
-    groups.push_back(NeedQueue::LinkInto(t));
-    groups.push_back(NeedQueue::RoomIn(t));
+    groups.push_back(NeedQueue::Into(t));
+    groups.push_back(NeedQueue::Down(t));
+    for (TierIndex wanted = 0; wanted < kTiersMax; ++wanted) {
+      groups.push_back(NeedQueue::Up(t, wanted));
+    }
   }
   std::sort(groups.begin(), groups.end());
   EXPECT_EQ(std::adjacent_find(groups.begin(), groups.end()), groups.end());
-  EXPECT_LT(groups.back(), NeedQueue::Pass().closed.size());
+  EXPECT_EQ(groups.back() + 1u, NeedQueue::kGroups);
 }
 
 /// The same as a plain list in which each need knows its group.
@@ -129,9 +132,9 @@ class PlainQueue {
   void Add(NeedQueue::Ordinal need) {
     const auto found = Find(need);
     if (found == entries_.end()) {
-      entries_.push_back({need, NeedQueue::kNothing});
+      entries_.push_back({need, NeedQueue::kAlone});
     } else {
-      found->group = NeedQueue::kNothing;
+      found->group = NeedQueue::kAlone;
     }
   }
   void Remove(NeedQueue::Ordinal need) {
@@ -176,7 +179,7 @@ TEST(NeedQueueTest, RandomStepsMatchAPlainList) {
     PlainQueue plain;
     for (int step = 0; step < 60; ++step) {
       const auto need = static_cast<NeedQueue::Ordinal>(random() % 12);
-      const auto group = static_cast<NeedQueue::Group>(random() % (1 + 2 * kTiersMax));
+      const auto group = static_cast<NeedQueue::Group>(random() % NeedQueue::kGroups);
       switch (random() % 4) {
         case 0:
         case 1:
