@@ -117,6 +117,7 @@ class Policy {
     (void)why;
   }
   /// The next Victim of `tier` is asked for to make room for `page`; none: for no page that comes.
+  /// Unless the policy is online() the answer may count for other pages too while nothing changes.
   virtual void OnWant(int tier, std::optional<PageIndex> page) {
     (void)tier;
     (void)page;

@@ -48,6 +48,7 @@ class Core::Impl {
   std::vector<PageIndex> PagesOnlyIn(const std::vector<FrameIndex>& frames) const;
   void CheckInvariants() const;
   void CheckQueues() const;
+  void CheckAnswers() const;
   PlanInput RecordedPlan(KeyIndex key) const;
   std::vector<RecordedStep> RecordedSteps(KeyIndex key) const { return book_.Steps(key); }
   std::uint64_t RecordingOf(KeyIndex key) const { return book_.FingerprintOf(key); }
@@ -57,6 +58,12 @@ class Core::Impl {
   enum class Progress { kReady, kInFlight, kBlocked };
   struct LinkLoad {
     std::array<std::uint32_t, 2> in_flight{};
+  };
+  /// Whom the policy has named, and would again as long as nothing changes.
+  struct Answer {
+    std::uint64_t arrival = 0;  ///< of the claim
+    std::uint64_t changes = 0;  ///< until then
+    std::optional<PageIndex> victim;
   };
   /// Pages that are to do as planned, unless they are used before.
   struct DueLeave {
@@ -84,6 +91,7 @@ class Core::Impl {
     std::deque<DueLeave> cleans;     ///< the same, of what stays
     std::deque<DueLeave> let_go;     ///< pages that were to leave and are clean: there until needed
     std::set<PageIndex> brought_up;  ///< from here, while a plan was followed
+    Answer answer;                   ///< the last to a ticket
     // Per pump:
     std::uint64_t starved_arrival = UINT64_MAX;  ///< the first that wanted a frame and got none
     bool starved = false;
@@ -118,7 +126,10 @@ class Core::Impl {
   void On(const BeginIteration& event);
   void On(const EndIteration& event);
   Page& page(PageIndex index) { return pages_[index]; }
-  void Emit(Action action) { actions_->push_back(std::move(action)); }
+  void Emit(Action action) {
+    ++changes_;
+    actions_->push_back(std::move(action));
+  }
   TierIndex last_tier() const { return static_cast<TierIndex>(tiers_.size() - 1); }
   TierIndex file_tier() const { return static_cast<TierIndex>(tiers_.size() - 2); }
 
@@ -218,6 +229,7 @@ class Core::Impl {
   bool EnsureRoom(TierIndex tier, const Claim& claim);
   bool MakeRoom(TierIndex tier, const Claim& claim);
   bool NothingCanLeave(TierIndex tier, const Claim& claim);
+  std::optional<PageIndex> VictimFor(TierIndex tier, const Claim& claim);
   template <typename Evictable>
   std::optional<PageIndex> AskVictim(TierIndex tier, PageIndex wanted, Evictable evictable) const {
     TellWant(tier, wanted);
@@ -380,6 +392,8 @@ class Core::Impl {
   CoreCounters counters_;
   std::uint32_t pinned_pages_ = 0;
   bool pump_again_ = false;
+  /// Grows with whatever may change whom a policy names: pumps, actions, facts, needs that are met.
+  std::uint64_t changes_ = 1;
   std::uint64_t tasks_since_progress_ = 0;
   std::vector<Action>* actions_ = nullptr;
 };

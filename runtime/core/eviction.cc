@@ -9,7 +9,7 @@ namespace sluice::core {
 /// How often the whole content of the tiers may be exchanged before somebody must have profited.
 constexpr std::uint64_t kExchangesMax = 4;
 /// Where as many pages would do, the policy as a rule comes to one of them soon by itself.
-constexpr std::size_t kFewPages = 256;
+constexpr std::size_t kFewPages = 2048;
 
 /// Whether a frame beyond the transit reserve is free, after victims have left if need be. One that
 /// sat above a lowered budget gives no frame that may be used, so there may have to be several.
@@ -32,8 +32,7 @@ bool Core::Impl::MakeRoom(TierIndex tier, const Claim& claim) {
     ++state.deficit;
     return false;
   }
-  std::optional<PageIndex> victim = AskVictim(
-      tier, claim.page, [&](PageIndex candidate) { return MayEvict(tier, candidate, claim); });
+  std::optional<PageIndex> victim = VictimFor(tier, claim);
   if (!victim.has_value() && RevokeHeld(tier, claim)) return true;
   if (!victim.has_value()) victim = VictimOnItsWay(tier, claim);
   if (!victim.has_value()) {
@@ -69,6 +68,23 @@ bool Core::Impl::Restless() const {
   std::uint64_t frames = 0;
   for (TierIndex t = 0; t < last_tier(); ++t) frames += tiers_[t].pool.limit();
   return tasks_since_progress_ > kExchangesMax * (frames + last_tier());
+}
+
+/// Whom the policy names for the claim. Of the pages that a ticket lacks thousands may ask one
+/// after the other while nothing changes: where it is about none of their own copies, all get one
+/// answer. (An online policy may decide by the page that the room is for.)
+std::optional<PageIndex> Core::Impl::VictimFor(TierIndex tier, const Claim& claim) {
+  const auto ask = [&] {
+    return AskVictim(
+        tier, claim.page, [&](PageIndex candidate) { return MayEvict(tier, candidate, claim); });
+  };
+  const bool own = IsInserted(claim.page, tier) || IsInserted(claim.mover, tier);
+  if (claim.purpose != Purpose::kDemand || own || online_) return ask();
+  Answer& last = tiers_[tier].answer;
+  if (last.arrival != claim.arrival || last.changes != changes_) {
+    last = {claim.arrival, changes_, ask()};
+  }
+  return last.victim;
 }
 
 /// While the tiers are restless only the ticket at the head displaces anything, so that tasks come
@@ -232,8 +248,7 @@ std::optional<FrameIndex> Core::Impl::TakeForEviction(TierIndex tier,
     if (auto frame = TakeTransit(tier, Direction::kOut, index)) return frame;
   }
   if (room) return TakeFrame(tier, own);
-  const std::optional<PageIndex> victim =
-      AskVictim(tier, index, [&](PageIndex candidate) { return MayEvict(tier, candidate, own); });
+  const std::optional<PageIndex> victim = VictimFor(tier, own);
   const bool further =
       !victim.has_value() || (!FreeToLeave(pages_[*victim], tier) &&
                               UseKnown(pages_[*victim], tier) <= UseKnown(pages_[index], tier));

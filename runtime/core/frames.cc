@@ -263,14 +263,17 @@ void Core::Impl::TellPolicy(PageIndex index, TierIndex tier) {
   if (candidate && facts.free_to_leave) ++state.candidates_free;
   const bool lossless = candidate && (facts.free_to_leave || MayDrop(p, tier));
   NoteLossless(index, tier, lossless);
+  const bool changed = facts.next_use != copy.told_use || facts.free_to_leave != copy.told_free ||
+                       facts.free_to_return != copy.told_return;
+  if (candidate && copy.candidate && !changed) return;
+  ++changes_;
   if (candidate && !copy.candidate) {
     copy.known = true;
     options_.policy->OnInsert(tier, facts);
     if (state.starved) pump_again_ = true;
   } else if (!candidate) {
     options_.policy->OnRemove(tier, index);
-  } else if (facts.next_use != copy.told_use || facts.free_to_leave != copy.told_free ||
-             facts.free_to_return != copy.told_return) {
+  } else {
     options_.policy->OnChange(tier, facts);
   }
   copy.candidate = candidate;
@@ -282,6 +285,7 @@ void Core::Impl::TellPolicy(PageIndex index, TierIndex tier) {
 void Core::Impl::NoteLossless(PageIndex index, TierIndex tier, bool lossless) {
   PageCopy& copy = page(index).copies[tier];
   if (copy.lossless == lossless) return;
+  ++changes_;
   copy.lossless = lossless;
   std::vector<PageIndex>& pages = tiers_[tier].lossless;
   if (lossless) {

@@ -5,6 +5,7 @@ namespace sluice::core {
 
 void Core::Impl::CheckInvariants() const {
   CheckQueues();
+  CheckAnswers();
   std::vector<FrameIndex> used(tiers_.size(), 0);
   std::vector<std::array<std::uint32_t, 2>> transit(tiers_.size());
   std::vector<std::uint32_t> lossless(tiers_.size(), 0);
@@ -72,6 +73,17 @@ void Core::Impl::CheckQueues() const {
   SLUICE_CHECK(out == hurried_.size() + unhurried_.size(), "only page-outs are in those lists");
   for (TierIndex t = 0; t < tiers_.size(); ++t) {
     SLUICE_CHECK(unhurried[t] == tiers_[t].unhurried, "page-outs to hasten are counted by tier");
+  }
+}
+
+/// What a policy was not asked again it would have answered alike.
+void Core::Impl::CheckAnswers() const {
+  for (TierIndex t = 0; t < last_tier(); ++t) {
+    const Answer& last = tiers_[t].answer;
+    if (last.changes != changes_) continue;
+    const Claim claim{.arrival = last.arrival};
+    const auto evictable = [&](PageIndex index) { return MayEvict(t, index, claim); };
+    SLUICE_CHECK(AskVictim(t, kNoPage, evictable) == last.victim, "I7: an answer stays right");
   }
 }
 

@@ -33,6 +33,7 @@ void Core::Impl::ResetPumpState() {
     state.deficit = 0;
     state.no_victim = false;
   }
+  ++changes_;
   shortages_.clear();
   std::erase_if(kills_, [](const auto& kill) { return kill->pages_left == 0; });
 }

@@ -114,6 +114,7 @@ void Core::Impl::MarkReady(Need& need, bool ready) {
   Ticket& ticket = *need.ticket;
   if (need.ready != ready) {
     need.ready = ready;
+    ++changes_;
     ticket.unready += ready ? -1u : 1u;
   }
   const auto ordinal = static_cast<NeedQueue::Ordinal>(&need - ticket.needs.data());
