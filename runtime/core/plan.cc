@@ -35,6 +35,15 @@ constexpr double kBound = 2;
 constexpr double kNearlyBound = 1.25;
 constexpr double kWasteful = 2;
 
+double SecondsOf(const PlanInput& input) {
+  return std::accumulate(input.step_seconds.begin(), input.step_seconds.end(), 0.0);
+}
+
+/// All steps last longer in the same proportion, so that the link carries `least` in that share.
+TierPace PaceOf(double seconds, double least, double share) {
+  return {.stretch = std::max(1.0, least / share / seconds)};
+}
+
 /// One tier's part of a plan.
 struct TierPlan {
   Plan plan;
@@ -46,8 +55,6 @@ struct TierPlan {
 struct PlanRequest {
   const PlanInput& input;
   const PlanStop& stop;
-  /// What is used below next stays as long as there is room, where below is less.
-  bool stays = false;
   /// To save traffic: what is away from all tiers above the last link.
   const PagesAway* away_below = nullptr;
 };
@@ -57,8 +64,7 @@ struct PlanRequest {
 /// gains.
 TierAims AimsOf(const PlanRequest& request, TierIndex tier) {
   const bool traffic = request.input.objective == Objective::kTraffic;
-  TierAims aims{.lets_stay = request.stays,
-                .written_first = traffic || request.input.links.size() > 1};
+  TierAims aims{.written_first = traffic || request.input.links.size() > 1};
   if (tier > 0 || request.away_below == nullptr) return aims;
   aims.leaves_late = true;
   aims.preferred = request.away_below;
@@ -103,12 +109,11 @@ TierPlan PlanForTraffic(const PlanRequest& request,
 /// what the run waits for even so, as if it took no time, which moves the least. That is for the
 /// fastest tier alone: what is in flight takes frames of a middle one that the plan does not know.
 TierPlan BestPlan(const PlanRequest& request, const TierStart& start) {
-  const std::vector<double>& times = request.input.step_seconds;
-  const double seconds = std::accumulate(times.begin(), times.end(), 0.0);
-  const Plan nothing = EmptyPlan(times.size());
+  const double seconds = SecondsOf(request.input);
+  const Plan nothing = EmptyPlan(request.input.step_seconds.size());
   const double least =
       PlanTier(request, {start.tier, start.above, nothing}, {.stretch = kNoWaiting}).link_seconds;
-  TierPace pace{.stretch = std::max(1.0, least / kLinkShare / seconds)};
+  TierPace pace = PaceOf(seconds, least, kLinkShare);
   if (request.input.objective == Objective::kTraffic) {
     return PlanForTraffic(request, start, pace, least);
   }
@@ -205,16 +210,10 @@ std::optional<Plan> TryMakePlan(const PlanInput& input, const PlanStop& stop) {
   const bool traffic = input.objective == Objective::kTraffic;
   PagesAway below;
   if (traffic && several) below = AwayBelow(input, stop);
-  PlanRequest request{.input = input, .stop = stop, .stays = true};
+  PlanRequest request{.input = input, .stop = stop};
   if (traffic && several) request.away_below = &below;
   TierPlan plan = PlanAll(request);
-  const std::vector<double>& times = input.step_seconds;
-  // Where the last link is what binds, what leaves late makes everything wait that waits for it.
-  if (plan.link_seconds > std::accumulate(times.begin(), times.end(), 0.0)) {
-    request.stays = false;
-    plan = PlanAll(request);
-    plan.plan.leaves_make_room = several;
-  }
+  plan.plan.leaves_make_room = several && plan.link_seconds > SecondsOf(input);
   if (stop()) return std::nullopt;
   return std::move(plan.plan);
 }

@@ -42,8 +42,6 @@ using PagesAway = std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_
 
 /// What else a tier's plan is to achieve. `preferred` outlives the planner.
 struct TierAims {
-  /// What is used below next stays while there is room here, if the tier below is short.
-  bool lets_stay = false;
   /// Of pages that are as good as the furthest those leave first that are written by then.
   bool written_first = false;
   /// What is away leaves as late as there is room, so that the tiers below have more.

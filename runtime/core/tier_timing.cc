@@ -147,7 +147,7 @@ void TierPlanner::EmitDowns(std::vector<std::int64_t>* resident) {
     return a.span.to - a.span.from < b.span.to - b.span.from;
   });
   const auto below = static_cast<TierIndex>(tier_ + 1);
-  const bool stays = aims_.lets_stay && below < input_.links.size() && IsShort(below);
+  const bool stays = below < input_.links.size() && IsShort(below);
   for (Down& down : downs_) {
     if (stop_()) return;
     if (stays) StayLonger(&down, resident);
