@@ -102,6 +102,26 @@ TierPlan PlanForTraffic(const PlanRequest& request,
   return PlanTier(request, start, pace);
 }
 
+/// Where a lower link is what the run waits for, whatever crosses it without need is waited for:
+/// the plan counts that moves less. Of plans that move nearly as much the first is taken, `in_time`
+/// before all, as less of it is to be away too late.
+TierPlan LeastOfSeveral(const PlanRequest& request,
+                        const TierStart& start,
+                        TierPlan in_time,
+                        double least) {
+  TierPlan best = std::move(in_time);
+  for (const double share : {kLinkShare, 1.0}) {
+    TierPace pace = PaceOf(SecondsOf(request.input), least, share);
+    for (const double swift : {1.0, kSwift}) {
+      if (best.link_seconds <= kNearlyLeast * least) return best;
+      pace.swift = swift;
+      TierPlan other = PlanTier(request, start, pace);
+      if (kNearlyLeast * other.link_seconds < best.link_seconds) best = std::move(other);
+    }
+  }
+  return best;
+}
+
 /// Note [Three choices]
 /// Where links are slow, leaving out what would not be away in time makes others leave that come
 /// back sooner: much more crosses the link, and ops wait for that instead. Then the choice is made
@@ -118,6 +138,9 @@ TierPlan BestPlan(const PlanRequest& request, const TierStart& start) {
     return PlanForTraffic(request, start, pace, least);
   }
   TierPlan in_time = PlanTier(request, start, pace);
+  if (start.tier > 0 && in_time.link_seconds > seconds) {
+    return LeastOfSeveral(request, start, std::move(in_time), least);
+  }
   if (in_time.link_seconds <= kBusyMax * least) return in_time;
   pace.swift = kSwift;
   TierPlan swift = PlanTier(request, start, pace);

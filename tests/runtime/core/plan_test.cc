@@ -344,6 +344,21 @@ TEST(PlanTest, WhereTheLastLinkBindsWhatLeavesMakesRoom) {
   EXPECT_FALSE(MakePlan(input).leaves_make_room) << "there is no tier between";
 }
 
+TEST(PlanTest, WhereALowerLinkBindsThePlanThatMovesLessIsTaken) {
+  // A forward pass reads the weights in the middle tier, and a backward pass writes them and the
+  // states there, so that the link down from it is busy for longer than all steps.
+  PlanInput input = EvenSteps(2 * kLayers, {100, 20}, {.in_s = 0.01, .out_s = 0.01});
+  input.links[1] = {.in_s = 0.5, .out_s = 0.5};
+  const std::uint32_t last = 2 * kLayers - 1;
+  for (std::uint32_t i = 0; i < kLayers; ++i) AddItem(&input, 4, {WriteAt(last - i, 1)});
+  for (std::uint32_t i = 0; i < kLayers; ++i) {
+    AddItem(&input, 2, {ReadAt(i, 1), WriteAt(last - i, 1)});
+  }
+  std::uint32_t come = 0;
+  for (const auto& listed : FetchesOf(MakePlan(input), 1)) come += listed.entry.pages;
+  EXPECT_LE(come, 82u) << "92 if only what is away in time leaves";
+}
+
 TEST(PlanTest, KnowsWhatComesIntoATierForAUse) {
   Plan plan;
   plan.fetches.resize(10);
