@@ -186,6 +186,7 @@ class Core::Impl {
   void LoseSource(PageIndex index, TierIndex source);
   void LoseContent(PageIndex index, TierIndex tier);
   void NoteWriteFailure(TierIndex tier);
+  void LiftFence(TierState* tier);
   void NoteBringFailure(const Task& task);
   LinkLoad& link(TierIndex a, TierIndex b) { return links_[a < b ? a : b]; }
   bool LinkFull(TierIndex source, TierIndex target, Purpose purpose);
@@ -326,19 +327,26 @@ class Core::Impl {
   std::optional<PageIndex> VictimToClean(TierIndex tier, Position horizon) const;
   void CleanAhead(TierIndex tier);
 
+  // need_pass.cc
+  bool IsDry(TierIndex tier, const Claim& claim);
+  bool StepsAlone(const PageRequest& request) const;
+  NeedQueue::Group GroupOf(const PageRequest& request) const;
+  void CloseWhatIsBarred(TierIndex wanted, const Claim& claim, NeedQueue::Pass* pass);
+  void WorkOn(NeedQueue::Ordinal ordinal, Ticket& ticket, NeedQueue::Pass* pass);
+  template <typename Found>
+  bool AnyPassedOver(const Ticket& ticket,
+                     const NeedQueue::Pass& pass,
+                     TierIndex tier,
+                     Found found);
+  void NotePassedOver(const Ticket& ticket, const NeedQueue::Pass& pass, TierIndex tier);
+  void WorkOn(Ticket& ticket);
+
   // pump.cc
   void Pump();
   void PumpOnce();
   void ResetPumpState();
   void ContinueTransits();
   void ContinueTransit(PageIndex index, TierIndex tier);
-  bool IsDry(TierIndex tier, const Claim& claim);
-  bool StepsAlone(const PageRequest& request) const;
-  NeedQueue::Group GroupOf(const PageRequest& request) const;
-  void CloseWhatIsBarred(TierIndex wanted, const Claim& claim, NeedQueue::Pass* pass);
-  void WorkOn(NeedQueue::Ordinal ordinal, Ticket& ticket, NeedQueue::Pass* pass);
-  void NotePassedOver(const Ticket& ticket, const NeedQueue::Pass& pass, TierIndex tier);
-  void WorkOn(Ticket& ticket);
   bool InTurn(const Ticket& ticket) const;
   static bool WaitsFor(OpNumber op, const Holder& holder, const Ticket& ticket);
   void WorkOnReservations();

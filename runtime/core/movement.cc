@@ -289,7 +289,7 @@ void Core::Impl::FinishCopy(const Task& task) {
   p.copies[task.target].state = CopyState::kValid;
   if (task.target > task.source) {
     tiers_[task.target].write_failures = 0;
-    tiers_[task.target].fenced = false;
+    LiftFence(&tiers_[task.target]);
   }
   if (task.target == last_tier()) DropStale(task.page);
   const bool keeps = task.target < task.source && task.source != last_tier();
@@ -428,6 +428,17 @@ void Core::Impl::NoteWriteFailure(TierIndex tier) {
   if (!target.fenced) Emit(FenceTier{tier});
   target.fenced = true;
   target.fenced_before = next_arrival_;
+}
+
+/// What lies doomed in the last tier was free to leave the others while there was nowhere else to
+/// go.
+void Core::Impl::LiftFence(TierState* tier) {
+  if (!tier->fenced) return;
+  tier->fenced = false;
+  if (tier != &tiers_[last_tier()]) return;
+  for (PageIndex index = 0; index < pages_.size(); ++index) {
+    if (pages_[index].copies[last_tier()].doomed) UpdateFacts(index);
+  }
 }
 
 /// Counted per page: what cannot be brought fails those who wait for it, however well others come.

@@ -1,6 +1,7 @@
 #include "runtime/core/plan.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <utility>
 
@@ -23,10 +24,11 @@ Plan EmptyPlan(std::size_t steps) {
 
 /// What leaves may be chosen as if links were that much faster.
 constexpr double kSwift = 2;
-/// It is where the other choice keeps the link busy for that many times as long as is necessary.
+/// It is where the other choice keeps the link busy for that many times as long as is necessary; or
+/// clearly longer, and for more of the iteration than is planned with.
 constexpr double kBusyMax = 1.15;
 
-/// So much more than the least is as good where traffic is to be saved.
+/// So much more than the least is as good where traffic is to be saved, or the link is waited for.
 constexpr double kNearlyLeast = 1.02;
 
 /// A link that is busy for so many times the steps is what the run waits for, whatever is away in
@@ -103,21 +105,25 @@ TierPlan PlanForTraffic(const PlanRequest& request,
 }
 
 /// Where a lower link is what the run waits for, whatever crosses it without need is waited for:
-/// the plan counts that moves less. Of plans that move nearly as much the first is taken, `in_time`
-/// before all, as less of it is to be away too late.
+/// the plan counts that moves less. `in_time`, with the usual share of the link, comes before all
+/// others, as less of it is to be away too late; each of these replaces the best so far where it
+/// moves clearly less.
 TierPlan LeastOfSeveral(const PlanRequest& request,
                         const TierStart& start,
                         TierPlan in_time,
                         double least) {
+  struct Choice {
+    double share;
+    double swift;
+  };
+  constexpr std::array<Choice, 3> kOthers = {{{kLinkShare, kSwift}, {1, 1}, {1, kSwift}}};
   TierPlan best = std::move(in_time);
-  for (const double share : {kLinkShare, 1.0}) {
+  for (const auto& [share, swift] : kOthers) {
+    if (best.link_seconds <= kNearlyLeast * least) return best;
     TierPace pace = PaceOf(SecondsOf(request.input), least, share);
-    for (const double swift : {1.0, kSwift}) {
-      if (best.link_seconds <= kNearlyLeast * least) return best;
-      pace.swift = swift;
-      TierPlan other = PlanTier(request, start, pace);
-      if (kNearlyLeast * other.link_seconds < best.link_seconds) best = std::move(other);
-    }
+    pace.swift = swift;
+    TierPlan other = PlanTier(request, start, pace);
+    if (kNearlyLeast * other.link_seconds < best.link_seconds) best = std::move(other);
   }
   return best;
 }
@@ -141,7 +147,9 @@ TierPlan BestPlan(const PlanRequest& request, const TierStart& start) {
   if (start.tier > 0 && in_time.link_seconds > seconds) {
     return LeastOfSeveral(request, start, std::move(in_time), least);
   }
-  if (in_time.link_seconds <= kBusyMax * least) return in_time;
+  // A link that has so little time left is waited for, however ops and pages fall.
+  const bool fills = in_time.link_seconds > kLinkShare * seconds;
+  if (in_time.link_seconds <= (fills ? kNearlyLeast : kBusyMax) * least) return in_time;
   pace.swift = kSwift;
   TierPlan swift = PlanTier(request, start, pace);
   const double busy = swift.link_seconds;

@@ -60,112 +60,6 @@ void Core::Impl::PumpOnce() {
   shortages_.resize(of_tickets);
 }
 
-/// Whether the claim's ticket gets no further frame in `tier` in this pump, whatever it is for.
-bool Core::Impl::IsDry(TierIndex tier, const Claim& claim) {
-  const TierState& state = tiers_[tier];
-  return state.pool.free_count() <= TransitReserve(tier) &&
-         (state.no_victim || NothingCanLeave(tier, claim) || LeavesMakeRoom(tier));
-}
-
-/// Whether the page's next step is another than that of most: from where it is into a frame that it
-/// does not have yet. One that is copied while somebody waits to write it is looked at, to hasten.
-bool Core::Impl::StepsAlone(const PageRequest& request) const {
-  const Page& p = pages_[request.page];
-  const bool hastens = IsWrite(request.mode) && p.tasks > 0;
-  return p.copies[request.tier].state != CopyState::kNone || p.held_tier != kNoTier ||
-         p.write_pinned || hastens || InTransit(p);
-}
-
-/// Those that take the same step as the page of the need.
-NeedQueue::Group Core::Impl::GroupOf(const PageRequest& request) const {
-  if (StepsAlone(request)) return NeedQueue::kAlone;
-  const Page& p = pages_[request.page];
-  if (!p.content || request.mode == PageMode::kOverwrite) return NeedQueue::Into(request.tier);
-  const std::optional<TierIndex> source = BestSource(p, request.tier);
-  if (!source.has_value()) return NeedQueue::kAlone;
-  if (*source + 1 == request.tier) return NeedQueue::Down(request.tier);
-  if (*source < request.tier) return NeedQueue::kAlone;
-  const auto hop = static_cast<TierIndex>(*source - 1);
-  const bool empty = p.copies[hop].state == CopyState::kNone;
-  return empty ? NeedQueue::Up(hop, request.tier) : NeedQueue::kAlone;
-}
-
-/// Lets the others pass over what nobody who takes the same step can do in this pump: there is no
-/// place on the link, or no frame where it leads and no way past it.
-void Core::Impl::CloseWhatIsBarred(TierIndex wanted, const Claim& claim, NeedQueue::Pass* pass) {
-  const bool dry = IsDry(wanted, claim);
-  if (dry) NeedQueue::Close(NeedQueue::Into(wanted), pass);
-  if (wanted > 0) {
-    const auto above = static_cast<TierIndex>(wanted - 1);
-    if (dry || LinkFull(above, wanted, claim.purpose)) {
-      NeedQueue::Close(NeedQueue::Down(wanted), pass);
-    }
-  }
-  for (TierIndex hop = wanted; hop < last_tier(); ++hop) {
-    const auto below = static_cast<TierIndex>(hop + 1);
-    const bool no_frame =
-        IsDry(hop, claim) && (hop == wanted || dry || !TransitFree(hop, Direction::kIn));
-    if (no_frame || LinkFull(below, hop, claim.purpose)) {
-      NeedQueue::Close(NeedQueue::Up(hop, wanted), pass);
-    }
-  }
-}
-
-/// Moves the need on if it can; what it waits for, others of the ticket need not ask for.
-void Core::Impl::WorkOn(NeedQueue::Ordinal ordinal, Ticket& ticket, NeedQueue::Pass* pass) {
-  Need& need = ticket.needs[ordinal];
-  if (need.ready || !need.locked) return ticket.queue.Remove(ordinal);
-  const PageRequest& request = need.request;
-  const NeedQueue::Group group = GroupOf(request);
-  if (NeedQueue::IsClosed(*pass, group)) return ticket.queue.Move(ordinal, group);
-  const Goal want{request.tier, request.mode, request.map, 0};
-  const Claim claim{Purpose::kDemand, ticket.arrival, 0, request.page};
-  const std::size_t others = shortages_.size();
-  const Progress progress = Advance(request.page, want, claim);
-  if (progress != Progress::kBlocked) {
-    shortages_.resize(others);  // it found another way
-    ticket.queue.Remove(ordinal);
-    if (progress == Progress::kReady) MarkReady(need, IsReady(need));
-    return;
-  }
-  ticket.queue.Move(ordinal, GroupOf(request));
-  CloseWhatIsBarred(request.tier, claim, pass);
-}
-
-/// Those that were not looked at for want of room in `tier` lack it as well.
-void Core::Impl::NotePassedOver(const Ticket& ticket, const NeedQueue::Pass& pass, TierIndex tier) {
-  if (unhurried_.empty()) return;
-  std::uint32_t noted = 0;
-  const auto note = [&](NeedQueue::Ordinal ordinal) {
-    const Need& need = ticket.needs[ordinal];
-    if (need.ready || !need.locked || StepsAlone(need.request)) return false;
-    NoteShortage(tier, {.arrival = ticket.arrival, .page = need.request.page});
-    return ++noted == options_.copies_in_flight_max;
-  };
-  ticket.queue.AnyPassedOver(pass, NeedQueue::Into(tier), note);
-  const auto above = static_cast<TierIndex>(tier - 1);
-  if (tier > 0 && !LinkFull(above, tier, Purpose::kDemand)) {
-    ticket.queue.AnyPassedOver(pass, NeedQueue::Down(tier), note);
-  }
-  const auto below = static_cast<TierIndex>(tier + 1);
-  if (LinkFull(below, tier, Purpose::kDemand)) return;
-  for (TierIndex wanted = 0; wanted <= tier; ++wanted) {
-    ticket.queue.AnyPassedOver(pass, NeedQueue::Up(tier, wanted), note);
-  }
-}
-
-/// Moves on every need of the ticket that is not under way; grants it when all are ready.
-void Core::Impl::WorkOn(Ticket& ticket) {
-  NeedQueue::Pass pass;
-  while (const auto ordinal = ticket.queue.Next(&pass)) WorkOn(*ordinal, ticket, &pass);
-  for (TierIndex t = 0; t < last_tier(); ++t) NotePassedOver(ticket, pass, t);
-  if (ticket.unready > 0 || !InTurn(ticket)) return;
-  for (Need& need : ticket.needs) {
-    if (!IsReady(need)) MarkReady(need, false);
-  }
-  if (ticket.unready == 0) Grant(ticket);
-}
-
 /// Ops of a lane run one after another, so they get their pages in that order (I10): one that is
 /// asked for ahead never pins what the op before it, on the same thread, still waits for. An op
 /// that holds pages has begun, and the rest of the lane waits for it.
@@ -270,7 +164,7 @@ bool Core::Impl::RetryFenced(std::uint64_t arrival) {
   bool retries = false;
   for (TierState& state : tiers_) {
     if (!state.fenced || arrival < state.fenced_before) continue;
-    state.fenced = false;
+    LiftFence(&state);
     retries = true;
   }
   return retries;
@@ -290,7 +184,7 @@ void Core::Impl::FailForRoom() {
   }
   if (RetryFenced(pending_.front()->arrival)) return;
   for (TierState& state : tiers_) {
-    state.fenced = false;  // the next ticket tries again
+    LiftFence(&state);  // the next ticket tries again
     state.write_failures = 0;
   }
   Ticket& head = *pending_.front();

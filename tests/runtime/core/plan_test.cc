@@ -359,6 +359,19 @@ TEST(PlanTest, WhereALowerLinkBindsThePlanThatMovesLessIsTaken) {
   EXPECT_LE(come, 82u) << "92 if only what is away in time leaves";
 }
 
+TEST(PlanTest, WhereALinkHasHardlyTimeLeftThePlanMovesLess) {
+  // A forward and a backward pass that read two pages of weights a layer, and keep one of it.
+  constexpr std::uint32_t kSteps = 40;
+  PlanInput input = EvenSteps(kSteps, {10}, {.in_s = 0.45, .out_s = 0.45});
+  for (std::uint32_t i = 0; i < kSteps / 2; ++i) {
+    AddItem(&input, 1, {OverwriteAt(i), Last(ReadAt(kSteps - 1 - i))});
+    AddItem(&input, 2, {ReadAt(i), ReadAt(kSteps - 1 - i)});
+  }
+  std::uint32_t come = 0;
+  for (const auto& listed : FetchesOf(MakePlan(input))) come += listed.entry.pages;
+  EXPECT_LE(come, 82u) << "89, for all of the 40 s, if only what is away in time leaves";
+}
+
 TEST(PlanTest, KnowsWhatComesIntoATierForAUse) {
   Plan plan;
   plan.fetches.resize(10);

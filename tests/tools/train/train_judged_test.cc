@@ -73,6 +73,8 @@ TEST_P(CrossoverTest, PlansAreNearTheBoundAndAheadOfOtherPolicies) {
                             "--set",
                             std::string("device.emulated.load=") + GetParam(),
                             "--set",
+                            "train.steps=20",
+                            "--set",
                             "train.val_every=100"});
   EXPECT_EQ(json["verify"]["identical"], true);
   const double ram = json["verify"]["ram_step_ms_median"];
