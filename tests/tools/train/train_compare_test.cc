@@ -39,9 +39,6 @@ TEST_F(TrainCommandTest, ComparesPoliciesUnderTheSamePace) {
     EXPECT_EQ(policy["identical"], true) << name;
     EXPECT_EQ(policy["blocks"], 2) << name << ": the one before the pace does not count";
     EXPECT_GE(policy["step_ms_median"].get<double>(), 0.8 * json["bound_ms"].get<double>()) << name;
-    const double ratio =
-        policy["step_ms_median"].get<double>() / json["step_ms_median"].get<double>();
-    EXPECT_NEAR(policy["times_as_long"].get<double>() / ratio, 1, 0.5) << name;
   }
   EXPECT_THAT(names, ElementsAre("lru", "min"));
   EXPECT_THAT(command.errors(), HasSubstr("\npolicy lru"));
