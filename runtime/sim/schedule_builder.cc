@@ -116,6 +116,19 @@ absl::Status ScheduleBuilder::CountTraffic(const FileOp& op) {
   return absl::OkStatus();
 }
 
+absl::Status ScheduleBuilder::CheckWrites(const FileOp& op) const {
+  for (const FileAccess& access : op.writes) {
+    const FileTensor& tensor = schedule_.tensors[access.tensor];
+    if (tensor.home == TensorHome::kStore) continue;
+    return absl::InvalidArgumentError(
+        fmt::format("op {} writes tensor {}, whose home is a file that is only read; make its home "
+                    "\"store\", or do not write it",
+                    op.id,
+                    tensor.id));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ScheduleBuilder::AddOp(const Json& line, std::uint64_t number) {
   SLUICE_ASSIGN_OR_RETURN(ParsedOp parsed,
                           ParseOp(line,
@@ -124,6 +137,7 @@ absl::Status ScheduleBuilder::AddOp(const Json& line, std::uint64_t number) {
                                    .ops = schedule_.ops,
                                    .limits = limits_}));
   FileOp& op = parsed.op;
+  SLUICE_RETURN_IF_ERROR(CheckWrites(op));
   SLUICE_RETURN_IF_ERROR(CountTraffic(op));
   const auto index = static_cast<std::uint32_t>(schedule_.ops.size());
   for (const std::uint64_t id : parsed.forward) forward_.push_back({index, id, number});

@@ -77,6 +77,9 @@ TEST(ScheduleErrorsTest, BadOpsNameFileLineAndCause) {
       {After(Op(0, ", \"recompute_seconds\": null")), "\"recompute_seconds\" is null; it must"},
       {After(Op(0, ", \"name\": \"n\", \"after\": [0]")),
        "op 0 (n): \"after\" names the op itself"},
+      {After("{\"tensor\": 2, \"bytes\": 9, \"persistent\": true, \"home\": \"file\"}\n"
+             "{\"op\": 0, \"seconds\": 0, \"reads\": [2], \"writes\": [1, 2]}\n"),
+       "f:4: op 0 writes tensor 2, whose home is a file that is only read"},
       {After(Op(3, "") + Op(3, "")), "f:4: op 3 stands twice"},
       {After(Op(3, "") + Op(2, "")), "f:4: op 2 stands behind op 3; number ops in the order"},
   });

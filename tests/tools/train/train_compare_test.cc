@@ -15,8 +15,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-/// The link is to take forty times as long as a step in RAM, which without the pace takes a
-/// fraction.
+/// The link is to take ten times as long as a step in RAM, about twice what a paged step takes
+/// without the pace.
 TEST_F(TrainCommandTest, ComparesPoliciesUnderTheSamePace) {
   Command command(Words({"--verify",
                          "--json",
