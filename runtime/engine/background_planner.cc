@@ -61,16 +61,29 @@ void BackgroundPlanner::PlanFor(const core::Core& core, const IterationTimes& as
     basis.frames.push_back(core.op_frames_max(tier));
   }
   const auto [found, first] = known_.try_emplace(times.key);
-  found->second.last = times;
+  Known& known = found->second;
   // While another plan was made this one may have gone, and its schedule been recorded again.
   const bool kept = !first && core.HasPlan(times.key);
-  if (kept && !HasDrifted(found->second.basis, basis)) return;
-  found->second.basis = basis;
+  if (kept && IsOutlier(known, basis)) {
+    known.outlier = true;
+    return;
+  }
+  known.outlier = false;
+  known.last = times;
+  if (kept && !HasDrifted(known.basis, basis)) return;
+  known.basis = basis;
   core::PlanInput input = core.RecordedPlan(times.key);
   input.links = std::move(basis.links);
   input.lead_seconds = lead_seconds;
   core::SetStepTimes(times.steps, times.seconds, &input);
   MakeInBackground(times.key, std::move(input));
+}
+
+/// A program may pause once, to evaluate or to save, and goes on as before: what takes another time
+/// counts if the next iteration does, too.
+bool BackgroundPlanner::IsOutlier(const Known& known, const PlanBasis& is) {
+  const bool alike = known.basis.recording == is.recording && known.basis.frames == is.frames;
+  return alike && !known.outlier && Differs(known.last.seconds, is.seconds, kSecondsDrift);
 }
 
 double BackgroundPlanner::LeadFor(const IterationTimes& times) const {

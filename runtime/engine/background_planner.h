@@ -46,7 +46,8 @@ using PlanMaker = std::function<std::optional<core::Plan>(const core::PlanInput&
                                                           const core::PlanStop& stop)>;
 
 /// Plans every key's iteration from the first complete one on, and again when the times or the
-/// links have drifted or the core has dropped its plan; on a thread of its own, so that neither the
+/// links have drifted or the core has dropped its plan; a single iteration that takes another time
+/// than those around it is no drift. On a thread of its own, so that neither the
 /// core nor the program waits.
 /// Threads: the core thread only, but for the destructor, which is called when that has returned;
 /// a plan that is being made then is given up.
@@ -79,9 +80,12 @@ class BackgroundPlanner {
  private:
   /// Of one key.
   struct Known {
-    PlanBasis basis;      ///< of the last plan
-    IterationTimes last;  ///< iteration
+    PlanBasis basis;       ///< of the last plan
+    IterationTimes last;   ///< iteration that counts
+    bool outlier = false;  ///< the one since then took another time, and did not count
   };
+
+  static bool IsOutlier(const Known& known, const PlanBasis& is);
 
   void PlanFor(const core::Core& core, const IterationTimes& as_asked);
   double LeadFor(const IterationTimes& times) const;

@@ -107,6 +107,8 @@ std::string FormatJson(const RunReport& report) {
   json["peak_rss_bytes"] = report.peak_rss_bytes;
   json["live_bytes"] = report.live_bytes;
   json["padding_bytes"] = report.padding_bytes;
+  json["plans"] = {{"made", report.plans.made}, {"ms", report.plans.seconds * 1e3}};
+  json["schedule_divergences"] = report.divergences;
   if (report.retired_slots > 0) json["retired_slots"] = report.retired_slots;
   json["fallbacks"] = FallbacksJson(report);
   if (report.recompute.has_value()) json["recompute"] = RecomputeJson(*report.recompute);

@@ -111,6 +111,14 @@ std::string Prefetches(const PrefetchStats& prefetch) {
                      prefetch.issued);
 }
 
+std::string Plans(const RunReport& report) {
+  return fmt::format("plans              {} made, in {:.1f} ms; {} divergence{} from a schedule\n",
+                     report.plans.made,
+                     report.plans.seconds * 1e3,
+                     report.divergences,
+                     report.divergences == 1 ? "" : "s");
+}
+
 std::string RetiredSlots(const RunReport& report) {
   if (report.retired_slots == 0) return "";
   return fmt::format("retired            {} slot{} of nvme lost a page and {} used no more\n",
@@ -206,8 +214,9 @@ std::string FormatSummary(const RunReport& report) {
   const std::string interrupted = Interrupted(report);
   if (report.steps.empty()) return interrupted + "no step was made\n" + Policies(report);
   std::string text = interrupted + Losses(report) + Times(report) + Links(report) + Tiers(report) +
-                     Memory(report) + Prefetches(report.prefetch) + Recomputed(report) +
-                     Updates(report) + Policies(report) + RetiredSlots(report) + Fallbacks(report);
+                     Memory(report) + Prefetches(report.prefetch) + Plans(report) +
+                     Recomputed(report) + Updates(report) + Policies(report) +
+                     RetiredSlots(report) + Fallbacks(report);
   if (report.verify.has_value()) text += Verify(*report.verify);
   return text + WhatBinds(report) + "\n";
 }

@@ -100,6 +100,8 @@ void RunMonitor::Fill(RunReport* report) {
   report->retired_slots = stats.io.retired;
   report->fallbacks = stats.fallbacks;
   report->prefetch = stats.prefetch;
+  report->plans = stats.plans;
+  report->divergences = stats.schedule_divergences;
 }
 
 }  // namespace sluice::tools

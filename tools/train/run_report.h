@@ -118,6 +118,8 @@ struct RunReport {
   std::optional<UpdateCost> update_cost;
   std::vector<PolicyReport> policies;  ///< of --compare-policies
   PrefetchStats prefetch;
+  PlanStats plans;
+  std::uint64_t divergences = 0;  ///< from recorded schedules
 };
 
 /// The iteration key of most judged steps; the bounds are those of its schedule.

@@ -102,23 +102,25 @@ class BackgroundPlannerTest : public ::testing::Test {
                                 .policy = *core::CreatePolicy("planned"),
                                 .schedules = schedules_})
                 .value();
-    planner_ =
-        std::make_unique<BackgroundPlanner>(BackgroundPlanner::Parts{.meters = &meters_,
-                                                                     .links = 1,
-                                                                     .page_bytes = kPageBytes,
-                                                                     .mailbox = &mailbox_,
-                                                                     .make = std::move(make),
-                                                                     .now = [] { return kNow; }});
+    planner_ = std::make_unique<BackgroundPlanner>(
+        BackgroundPlanner::Parts{.meters = &meters_,
+                                 .links = 1,
+                                 .page_bytes = kPageBytes,
+                                 .mailbox = &mailbox_,
+                                 .make = std::move(make),
+                                 .now = [this] { return now_; }});
     ASSERT_TRUE(planner_->Start({}).ok());
     Tell(core::CreateSegment{.segment = 1, .pages = 4, .lowest = 1});
   }
-  void Iterate(core::KeyIndex key) {
+  void Iterate(core::KeyIndex key, std::chrono::seconds pause = {}) {
     Tell(core::BeginIteration{key});
     const core::TicketNumber ticket = ++tickets_;
     Tell(core::Acquire{.ticket = ticket,
                        .op = ticket,
                        .requests = {{.page = 0, .mode = core::PageMode::kOverwrite}}});
+    now_ += kCompute;
     Tell(core::Release{ticket, {0}});
+    now_ += pause;
     Tell(core::EndIteration{});
   }
 
@@ -151,9 +153,9 @@ class BackgroundPlannerTest : public ::testing::Test {
     }
   }
 
-  /// Iterations all take the same: no time.
-  static constexpr StepClock::TimePoint kNow{};
+  static constexpr std::chrono::seconds kCompute{2};
 
+  StepClock::TimePoint now_{};
   core::TicketNumber tickets_ = 0;
 };
 
@@ -186,6 +188,24 @@ TEST_F(BackgroundPlannerTest, APlanThatWentWhileAnotherWasMadeIsMadeAgain) {
   Iterate(0);
   EXPECT_TRUE(TakePlan(0));
   EXPECT_TRUE(core_->HasPlan(0));
+}
+
+TEST_F(BackgroundPlannerTest, OneLongIterationIsNoReasonToPlanAgain) {
+  Start(core::TryMakePlan);
+  constexpr std::chrono::seconds kPause{7};
+  Iterate(0);
+  ASSERT_TRUE(TakePlan(0));
+  for (int round = 0; round < 3; ++round) {
+    Iterate(0);
+    Iterate(0, kPause);
+    Iterate(0);
+  }
+  std::vector<Message> messages;
+  mailbox_.PopAll(&messages, std::chrono::steady_clock::now() + std::chrono::milliseconds(200));
+  EXPECT_TRUE(messages.empty());
+  Iterate(0, kPause);
+  Iterate(0, kPause);
+  EXPECT_TRUE(TakePlan(0)) << "it takes longer for good";
 }
 
 }  // namespace

@@ -184,6 +184,8 @@ TEST(ReportJsonTest, IsOneLineWithExactlyTheDocumentedFields) {
                                    "peak_rss_bytes",
                                    "live_bytes",
                                    "padding_bytes",
+                                   "plans",
+                                   "schedule_divergences",
                                    "fallbacks",
                                    "verify"));
   EXPECT_EQ(json["steps"], 3);
