@@ -88,6 +88,7 @@ absl::StatusOr<TrainedRun> Train(const TrainFlags& flags,
   TrainedRun trained{.report = run.TakeReport(), .schedule = {}, .rates = session->rates()};
   SLUICE_ASSIGN_OR_RETURN(trained.schedule,
                           session->runtime().RecordedSchedule(MainKey(trained.report)));
+  run.op_times().SetMedian(&trained.schedule);
   return trained;
 }
 

@@ -14,7 +14,7 @@ namespace sluice::tools {
 /// A training run, as far as the simulator is told of it.
 struct TrainedRun {
   RunReport report;
-  Schedule schedule;  ///< of the main key
+  Schedule schedule;  ///< of the main key; each op takes the median of the judged steps
   std::map<std::string, LinkRates> rates;
 };
 
@@ -23,7 +23,7 @@ absl::StatusOr<TrainedRun> Train(const TrainFlags& flags,
                                  const gpt::Dataset& data,
                                  const InterruptWatch& watch);
 
-/// Simulates what was trained. The ops' times are those of the run, scaled so that they and what
+/// Simulates what was trained. The ops' times are those of `schedule`, scaled so that they and what
 /// lies between them add up to the median of what a step did not wait. Errors: FailedPrecondition
 /// (no step to compare with); those of the simulator.
 absl::StatusOr<ValidatedRun> Compare(const TrainedRun& run, const TrainSettings& settings);

@@ -14,14 +14,15 @@ std::uint64_t WholePages(Bytes bytes, Bytes page) {
 
 /// The model's ops in one lane, one after another; the optimizer's stay beside them, in a lane of
 /// their own, and take no time.
-void PutInTwoLanes(double compute_seconds, Schedule* schedule) {
+void PutInTwoLanes(double compute_seconds_max, Schedule* schedule) {
   double sum = 0;
   for (const ScheduleOp& op : schedule->ops) {
     if (op.lane != gpt::kUpdateLane) sum += op.seconds;
   }
+  const double scale = sum > compute_seconds_max ? compute_seconds_max / sum : 1;
   for (ScheduleOp& op : schedule->ops) {
     const bool updates = op.lane == gpt::kUpdateLane;
-    op.seconds = updates || sum == 0 ? 0 : op.seconds * compute_seconds / sum;
+    op.seconds = updates ? 0 : op.seconds * scale;
     if (!updates) op.lane = "train";
   }
 }
@@ -48,8 +49,8 @@ double BoundSeconds(const core::BoundBytes& bytes, const LinkRates& rates) {
 double ScheduleBoundSeconds(Schedule schedule,
                             const RuntimeOptions& options,
                             const std::map<std::string, LinkRates>& rates,
-                            double compute_seconds) {
-  PutInTwoLanes(compute_seconds, &schedule);
+                            double compute_seconds_max) {
+  PutInTwoLanes(compute_seconds_max, &schedule);
   core::TimeBoundOptions bound{.tiers = {TierKind::kHbm, TierKind::kDram, TierKind::kNvme},
                                .tier_bytes = {WholePages(options.hbm_bytes, options.page_bytes),
                                               WholePages(options.dram_bytes, options.page_bytes),

@@ -36,12 +36,14 @@ LinkBounds ComputeLinkBounds(const Schedule& schedule, const RuntimeOptions& opt
 double BoundSeconds(const core::BoundBytes& bytes, const LinkRates& rates);
 
 /// Seconds per iteration that no schedule of transfers stays below for these ops: the model's one
-/// after another, `compute_seconds` together, the optimizer's beside them in any order; by windows
-/// over all links (docs/bounds.md). `rates`: by the names of Stats::links.
+/// after another, each as long as the schedule says, the optimizer's beside them in any order; by
+/// windows over all links (docs/bounds.md). Where the model's ops take more together than
+/// `compute_seconds_max` they all count for less in proportion. `rates`: by the names of
+/// Stats::links.
 double ScheduleBoundSeconds(Schedule schedule,
                             const RuntimeOptions& options,
                             const std::map<std::string, LinkRates>& rates,
-                            double compute_seconds);
+                            double compute_seconds_max);
 
 /// The rate of both directions at which the bytes take `seconds`; 0 when there are none to move.
 double RateForSeconds(const core::BoundBytes& bytes, double seconds);

@@ -105,8 +105,8 @@ struct RunReport {
   std::map<std::string, LinkBytes> links;
   TierReports tiers;
   LinkBounds bounds;
-  /// ScheduleBoundSeconds of the main key's ops, as fast as they ran in the fastest judged step, or
-  /// in the fastest one in RAM.
+  /// ScheduleBoundSeconds of the main key's ops, each as fast as in the judged step in which it was
+  /// fastest; together no more than the fastest step in RAM.
   double bound_seconds = 0;
   std::uint64_t peak_rss_bytes = 0;
   std::uint64_t live_bytes = 0;

@@ -1,6 +1,7 @@
 #include "tools/train/train_run.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
@@ -21,18 +22,6 @@ std::string Crossed(const LinkBytes& bytes) {
     return fmt::format("{:.2f} in {:.2f} out MiB", in / kMiB, out / kMiB);
   }
   return fmt::format("{:.3f} in {:.3f} out GiB", in / kGiB, out / kGiB);
-}
-
-/// Of the judged steps of the main key, the least that one did not wait.
-double LeastComputeSeconds(const RunReport& report) {
-  const std::string key = MainKey(report);
-  double least = 0;
-  for (const StepRecord& step : report.steps) {
-    if (!step.judged || step.key != key) continue;
-    const double compute = step.seconds - step.stall_seconds;
-    if (least == 0 || compute < least) least = compute;
-  }
-  return least;
 }
 
 /// "1:05"
@@ -115,6 +104,7 @@ absl::Status TrainRun::MakeStep() {
   if (parts_.compares_updates) {
     report_.steps.back().judged = result.kind == gpt::StepKind::kUsual;
   }
+  SLUICE_RETURN_IF_ERROR(KeepOpTimes(1));
   if (StepsOfBirth(report_) == report_.steps.size()) {
     links_after_birth_ = session.monitor().LinkTotals();
   }
@@ -123,6 +113,17 @@ absl::Status TrainRun::MakeStep() {
   block_.push_back(outcome);
   PrintStep(report_.steps.back(), outcome);
   return absl::OkStatus();
+}
+
+absl::Status TrainRun::KeepOpTimes(std::size_t followers) {
+  if (report_.steps.size() <= followers) return absl::OkStatus();
+  const StepRecord& step = report_.steps[report_.steps.size() - 1 - followers];
+  if (!step.judged) return absl::OkStatus();
+  const absl::StatusOr<Schedule> schedule = parts_.session.runtime().RecordedSchedule(step.key);
+  // One that is too long is not recorded.
+  if (absl::IsNotFound(schedule.status())) return absl::OkStatus();
+  if (schedule.ok()) op_times_.Add(*schedule);
+  return schedule.status();
 }
 
 gpt::UpdateTime TrainRun::NextUpdate() const {
@@ -155,6 +156,7 @@ absl::Status TrainRun::PlanRecompute() {
   if (!recompute_.pending()) return absl::OkStatus();
   SLUICE_RETURN_IF_ERROR(recompute_.Decide(parts_.session, &report_));
   const bool changes = report_.recompute->layers_recomputed > 0;
+  if (changes) op_times_.Forget();
   if (changes && parts_.verifier != nullptr) parts_.verifier->ForgetRatios();
   parts_.console.Print(fmt::format(
       "recompute: {}{}\n",
@@ -165,6 +167,7 @@ absl::Status TrainRun::PlanRecompute() {
 
 absl::Status TrainRun::SetPace(double ram_step_seconds) {
   SLUICE_RETURN_IF_ERROR(pacer_.SetPace(ram_step_seconds, parts_.session, &report_));
+  op_times_.Forget();
   if (parts_.policies != nullptr && pacer_.rate() > 0) {
     parts_.policies->SetRate(pacer_.rate());
   }
@@ -181,6 +184,7 @@ absl::Status TrainRun::SetPace(double ram_step_seconds) {
 
 absl::Status TrainRun::Finish() {
   SLUICE_RETURN_IF_ERROR(parts_.session.EndIteration());
+  SLUICE_RETURN_IF_ERROR(KeepOpTimes(0));
   if (!report_.steps.empty()) SLUICE_RETURN_IF_ERROR(FillBounds());
   parts_.session.monitor().Fill(&report_);
   if (!report_.bounds.empty()) CheckBounds();
@@ -195,26 +199,27 @@ absl::Status TrainRun::Finish() {
 }
 
 absl::Status TrainRun::FillBounds() {
-  SLUICE_ASSIGN_OR_RETURN(const Schedule schedule,
+  SLUICE_ASSIGN_OR_RETURN(Schedule schedule,
                           parts_.session.runtime().RecordedSchedule(MainKey(report_)));
   report_.bounds = ComputeLinkBounds(schedule, parts_.session.settings().runtime);
   for (auto& [name, bound] : report_.bounds) {
     bound.seconds = BoundSeconds(bound.bytes, parts_.session.rates().at(name));
   }
+  op_times_.SetLeast(&schedule);
   report_.bound_seconds = std::max(VolumeBoundSeconds(report_),
-                                   ScheduleBoundSeconds(schedule,
+                                   ScheduleBoundSeconds(std::move(schedule),
                                                         parts_.session.settings().runtime,
                                                         parts_.session.rates(),
-                                                        LeastSecondsOfOps()));
+                                                        SecondsOfOpsMax()));
   return absl::OkStatus();
 }
 
-double TrainRun::LeastSecondsOfOps() const {
-  const double paged = LeastComputeSeconds(report_);
+double TrainRun::SecondsOfOpsMax() const {
+  constexpr double kNoLimit = std::numeric_limits<double>::infinity();
   // In RAM nothing is made again.
   const bool alike = parts_.session.settings().train.recompute == gpt::Recompute::kNone;
-  if (parts_.verifier == nullptr || !alike) return paged;
-  return std::min(paged, parts_.verifier->least_ram_seconds().value_or(paged));
+  if (parts_.verifier == nullptr || !alike) return kNoLimit;
+  return parts_.verifier->least_ram_seconds().value_or(kNoLimit);
 }
 
 /// A run that moved less than the bound proves the bound wrong. Whatever is between the steps of

@@ -7,6 +7,7 @@
 #include "tools/console.h"
 #include "tools/interrupt.h"
 #include "tools/train/link_pacer.h"
+#include "tools/train/op_times.h"
 #include "tools/train/policy_comparison.h"
 #include "tools/train/recompute_planner.h"
 #include "tools/train/run_report.h"
@@ -36,6 +37,8 @@ class TrainRun {
   absl::Status Run();
   /// What the run has to say, once it has ended.
   RunReport TakeReport();
+  /// Of the judged steps. Lifetime: as this.
+  const OpTimes& op_times() const { return op_times_; }
   bool interrupted() const { return parts_.watch.interrupted(); }
 
  private:
@@ -52,8 +55,10 @@ class TrainRun {
   absl::Status Finish();
   /// A finished link-bound computation, held against what crossed the links.
   absl::Status FillBounds();
-  /// What the ops of the main key take together at least, updates left out.
-  double LeastSecondsOfOps() const;
+  /// More than that the model's ops of the main key need not take together.
+  double SecondsOfOpsMax() const;
+  /// Of the step that so many have followed, if it is judged. REQUIRES: its iteration has ended.
+  absl::Status KeepOpTimes(std::size_t followers);
   void CheckBounds() const;
   void PrintStep(const StepRecord& step, const StepOutcome& outcome);
   bool Done() const;
@@ -65,6 +70,7 @@ class TrainRun {
   LinkPacer pacer_;
   RecomputePlanner recompute_;
   RunReport report_;
+  OpTimes op_times_;
   std::vector<StepOutcome> block_;
   /// Links at the end of StepsOfBirth.
   std::map<std::string, LinkBytes> links_after_birth_;

@@ -39,8 +39,9 @@ std::map<std::string, LinkRates> RatesOf(double device) {
           {kDiskLink, {.in = 1e12, .out = 1e12, .both = 2e12}}};
 }
 
-TEST(ScheduleBoundTest, WithRoomForAllItIsTheComputeTimeGiven) {
+TEST(ScheduleBoundTest, WithRoomForAllItIsTheTimeOfTheOpsOrTheMostGiven) {
   EXPECT_DOUBLE_EQ(ScheduleBoundSeconds(UpAndDown(10), Budgets(20), RatesOf(kMebi), 3), 3);
+  EXPECT_DOUBLE_EQ(ScheduleBoundSeconds(UpAndDown(10), Budgets(20), RatesOf(kMebi), 1000), 140);
 }
 
 /// Eight of ten MiB must leave while the writing half runs and come back in the other one: one
