@@ -1,3 +1,4 @@
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -8,6 +9,7 @@ namespace sluice::core {
 namespace {
 
 using ::testing::Contains;
+using ::testing::Field;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::UnorderedElementsAre;
@@ -186,6 +188,37 @@ TEST_F(AbandonedTest, AnAbandonedCopyIsGoodEnoughWhileNothingIsTaken) {
   EXPECT_GE(CopiesOut(RunOp({Read(2), Read(3)})), 1u) << "it is written elsewhere";
   RunOp({Read(0), Read(1)});
   EXPECT_EQ(CopiesOut(RunOp({Read(2), Read(3)})), 0u);
+}
+
+/// A policy that thinks a page free to leave is asked for pages to write and does not name it.
+TEST_F(AbandonedTest, ThePolicyIsToldThatAnAbandonedCopyIsNotEnoughAnyMore) {
+  std::vector<std::string> log;
+  Start({.frames = {5, 64},
+         .policy = "lru",
+         .policy_log = &log,
+         .copies_in_flight_max = 8,
+         .clean_share = 1});
+  Create(5, 1);
+  const FrameIndex first = Select<StartCopy>(RunOp({Write(0)})).front().target_frame;
+  const TicketNumber reader = Acquire({Read(0)});
+  const TicketNumber writer = Acquire({Write(1), Write(2), Write(3), Write(4)});
+  driver().Drain();
+  ASSERT_TRUE(Granted(reader) && Granted(writer));
+  Release(writer);
+  const std::vector<StartCopy> cleaning = Select<StartCopy>(actions());
+  ASSERT_EQ(cleaning.size(), 4u);
+  driver().Send(AbandonCopies{{first}});
+  driver().Failed(cleaning[0].task, FailureKind::kTargetFull);
+  driver().Failed(cleaning[1].task, FailureKind::kTargetFull);
+  const auto fences = driver().Failed(cleaning[2].task, FailureKind::kTargetFull);
+  ASSERT_EQ(Select<FenceTier>(fences).size(), 1u);
+  log.clear();
+  Release(reader);
+  EXPECT_THAT(log, Contains("insert 0:0 free")) << "there is nowhere else to go";
+  log.clear();
+  const auto again = driver().Done(cleaning[3].task);  // the tier takes pages again
+  EXPECT_THAT(log, Contains("change 0:0"));
+  EXPECT_THAT(Select<StartCopy>(again), Contains(Field(&StartCopy::page, 0u)));
 }
 
 }  // namespace

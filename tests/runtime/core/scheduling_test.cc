@@ -239,6 +239,27 @@ TEST_F(SchedulingTest, HeadTicketIsServedFirstAndWhole) {
   for (const TicketNumber ticket : later) EXPECT_TRUE(Granted(ticket)) << ticket;
 }
 
+/// The earlier ticket's overwrite is not even looked at while nothing can leave: its place counts.
+TEST_F(SchedulingTest, APageThatMakesRoomForAnEarlierTicketIsNotTakenBack) {
+  Start({.frames = {4, 64}, .policy = "lru", .copies_in_flight_max = 1});
+  Create(8, 1);
+  WriteAll(6);  // 0 and 1 went down
+  driver().Send(DiscardPages{2, 1});
+  driver().Drain();
+  const TicketNumber earlier = Acquire({Read(0), Read(1), Overwrite(6)}, 0, 1);
+  const std::vector<StartCopy> started = Select<StartCopy>(actions());
+  ASSERT_EQ(started.size(), 2u) << "0 comes, 1 waits for the link, and for 6 another leaves";
+  ASSERT_EQ(started[1].page, 3u);
+  const TicketNumber later = Acquire({Write(3)}, 0, 2);
+  driver().Done(started[1].task);
+  EXPECT_FALSE(Resident(3, 0)) << "its frame is the earlier ticket's";
+  driver().Drain();
+  ASSERT_TRUE(Granted(earlier));
+  Release(earlier);
+  driver().Drain();
+  EXPECT_TRUE(Granted(later));
+}
+
 TEST_F(SchedulingTest, HintsNeverKeepATicketFromItsFrames) {
   Start({.frames = {2, 7, 64}, .policy = "lru", .prefetch_ops = 4});
   Create(10, 2);
