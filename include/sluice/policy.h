@@ -15,7 +15,7 @@ namespace sluice {
 enum class Fate : std::uint8_t { kKeep, kOffload, kRecompute };
 
 /// Raised whenever Policy changes incompatibly.
-inline constexpr int kPolicyVersion = 5;
+inline constexpr int kPolicyVersion = 6;
 
 /// An index of a page, stable while its segment lives.
 using PageIndex = std::uint32_t;
@@ -134,6 +134,13 @@ class Policy {
     return Victim(tier, [pages](PageIndex page) {
       return std::binary_search(pages.begin(), pages.end(), page);
     });
+  }
+
+  /// The same where only pages would do that, as the policy was last told, are free to leave:
+  /// others need not be looked at. Not asked of an online policy.
+  virtual std::optional<PageIndex> VictimToDrop(int tier,
+                                                const std::function<bool(PageIndex)>& evictable) {
+    return Victim(tier, evictable);
   }
 
   /// The same where only pages would do that, as the policy was last told, have to be written to

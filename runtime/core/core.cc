@@ -45,7 +45,11 @@ Core::Core(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Core::~Core() = default;
 
 void Core::Handle(const Event& event, std::vector<Action>* actions) {
-  impl_->Handle(event, actions);
+  impl_->Handle({&event, 1}, actions);
+}
+
+void Core::Handle(std::span<const Event> events, std::vector<Action>* actions) {
+  impl_->Handle(events, actions);
 }
 PlanInput Core::RecordedPlan(KeyIndex key) const { return impl_->RecordedPlan(key); }
 std::vector<RecordedStep> Core::RecordedSteps(KeyIndex key) const {
@@ -74,12 +78,14 @@ Core::Impl::Impl(const CoreOptions& options)
   for (TierIndex t = 0; t < last_tier(); ++t) TellFrames(t);
 }
 
-void Core::Impl::Handle(const Event& event, std::vector<Action>* actions) {
+void Core::Impl::Handle(std::span<const Event> events, std::vector<Action>* actions) {
   actions_ = actions;
-  const bool ends_task =
-      std::holds_alternative<TaskDone>(event) || std::holds_alternative<TaskFailed>(event);
-  if (!ends_task) tasks_since_progress_ = 0;  // somebody outside goes on
-  std::visit([this](const auto& e) { On(e); }, event);
+  for (const Event& event : events) {
+    const bool ends_task =
+        std::holds_alternative<TaskDone>(event) || std::holds_alternative<TaskFailed>(event);
+    if (!ends_task) tasks_since_progress_ = 0;  // somebody outside goes on
+    std::visit([this](const auto& e) { On(e); }, event);
+  }
   Pump();
   actions_ = nullptr;
 }

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -79,6 +80,8 @@ class Core {
 
   /// Takes one event and appends what follows from it to `actions`.
   void Handle(const Event& event, std::vector<Action>* actions);
+  /// The same of several that came together: who waits is looked at once, when all have been taken.
+  void Handle(std::span<const Event> events, std::vector<Action>* actions);
 
   /// What is recorded of `key`, for MakePlan: items, steps and frames; the driver adds the times.
   /// Empty when nothing is.

@@ -38,7 +38,7 @@ class Core::Impl {
  public:
   explicit Impl(const CoreOptions& options);
 
-  void Handle(const Event& event, std::vector<Action>* actions);
+  void Handle(std::span<const Event> events, std::vector<Action>* actions);
   const CoreCounters& counters();
   TierCounters tier_counters(TierIndex tier) const;
   FrameIndex OpFramesMax(TierIndex tier) const;
@@ -309,7 +309,7 @@ class Core::Impl {
   void Hint(PageIndex index, const Goal& goal);
   bool FollowAdvice(TierIndex tier);
   void RefreshNextUses();
-  void RefreshNextUse(PageIndex index, Position from);
+  void SetNextUse(PageIndex index, Position from);
   void AddGoal(PageIndex index, const Goal& goal);
   void RemoveGoal(PageIndex index);
   void ReconsiderGoal(PageIndex index);

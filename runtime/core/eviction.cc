@@ -138,6 +138,10 @@ std::optional<PageIndex> Core::Impl::VictimForNothing(TierIndex tier, const Clai
   const auto leaves = [&](PageIndex page) { return LeavesForNothing(tier, page, claim); };
   const bool all_known = !tiers_[last_tier()].fenced;  // a fence makes doomed copies count again
   if (!all_known || tasks_.empty()) return AskVictim(tier, claim.page, leaves);
+  if (tier == 0 && !online_) {  // with nothing above it these are the pages told free to leave
+    TellWant(tier, claim.page);
+    return Checked(tier, options_.policy->VictimToDrop(tier, leaves), leaves);
+  }
   std::vector<PageIndex> few;
   for (const PageIndex page : tiers_[tier].lossless) {
     if (few.size() == kFewPages) return AskVictim(tier, claim.page, leaves);

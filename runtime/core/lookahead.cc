@@ -53,7 +53,8 @@ void Core::Impl::RefreshNextUses() {
     if (!pages_[i].exists) continue;
     RemoveGoal(i);
     pages_[i].hint_tier = kNoTier;
-    RefreshNextUse(i, book_.now());
+    SetNextUse(i, book_.now());
+    UpdateFacts(i);
   }
   for (TierState& state : tiers_) {
     state.cursor = book_.now();
@@ -61,7 +62,8 @@ void Core::Impl::RefreshNextUses() {
   }
 }
 
-void Core::Impl::RefreshNextUse(PageIndex index, Position from) {
+/// What depends on it is told by UpdateFacts.
+void Core::Impl::SetNextUse(PageIndex index, Position from) {
   Page& p = page(index);
   const NextUse next =
       book_.following() && !book_.empty() ? book_.NextUseFrom(index, from) : NextUse{};
@@ -70,7 +72,6 @@ void Core::Impl::RefreshNextUse(PageIndex index, Position from) {
   p.next_mode = next.mode;
   p.next_map = next.map;
   if (p.goal.tier != kNoTier && p.goal.position < from) RemoveGoal(index);
-  UpdateFacts(index);
 }
 
 void Core::Impl::AddGoal(PageIndex index, const Goal& goal) {

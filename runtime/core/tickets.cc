@@ -11,12 +11,15 @@ void Core::Impl::On(const Acquire& event) {
   const bool expected = book_.Advance(event);
   options_.policy->OnStep(book_.now());
   if (expected) {
-    for (const PageRequest& request : event.requests) RefreshNextUse(request.page, book_.now());
+    for (const PageRequest& request : event.requests) SetNextUse(request.page, book_.now());
   } else if (followed && !book_.following()) {
     RefreshNextUses();  // diverged: what was foreseen no longer counts
     LeavePlan();
   }
-  if (RefuseTooLarge(event) || RefuseLost(event)) return;
+  if (RefuseTooLarge(event) || RefuseLost(event)) {
+    for (const PageRequest& request : event.requests) UpdateFacts(request.page);
+    return;
+  }
   auto ticket = std::make_unique<Ticket>();
   ticket->number = event.ticket;
   ticket->op = event.op;

@@ -49,6 +49,14 @@ struct TierException {
   friend bool operator==(const TierException&, const TierException&) = default;
 };
 
+/// Where in its file something stands, counted from 1; 0: in none. No part of what it is, so all
+/// are equal.
+struct FileLine {
+  std::uint64_t number = 0;
+
+  friend bool operator==(const FileLine&, const FileLine&) { return true; }
+};
+
 struct FileOp {
   std::uint64_t id = 0;
   std::string name;
@@ -67,6 +75,7 @@ struct FileOp {
   /// To make each of `writes` again in place of bringing it back; none of what cannot be made
   /// again, empty when nothing can.
   std::vector<std::optional<double>> recompute_seconds;
+  FileLine line;
 
   friend bool operator==(const FileOp&, const FileOp&) = default;
 };

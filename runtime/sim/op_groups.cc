@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <utility>
 
 namespace sluice::sim {
 namespace {
-
-constexpr const char* kOtherGroups = "(others)";
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
@@ -49,24 +48,44 @@ void Add(const OpGroup& op, OpGroup* group) {
   }
 }
 
-/// The group of this name, or that of the rest once there are too many.
-OpGroup* GroupOf(const std::string& name, std::map<std::string, OpGroup>* groups) {
-  const auto found = groups->find(name);
-  if (found != groups->end()) return &found->second;
-  return &(*groups)[groups->size() < kGroupsMax ? name : std::string(kOtherGroups)];
-}
-
-std::vector<OpGroup> Sorted(const std::map<std::string, OpGroup>& groups) {
-  std::vector<OpGroup> sorted;
-  for (const auto& [name, group] : groups) {
-    sorted.push_back(group);
-    sorted.back().name = name;
+/// Puts one op after the other into groups.
+class Grouper {
+ public:
+  /// Into the group of this name, or that of the rest once there are too many.
+  void Put(const std::string& name, const OpGroup& op) {
+    auto found = ids_.find(name);
+    if (found == ids_.end()) {
+      const std::string& own = ids_.size() < kGroupsMax ? name : kOtherGroups;
+      found = ids_.try_emplace(own, static_cast<std::uint32_t>(result_.groups.size())).first;
+      if (found->second == result_.groups.size()) result_.groups.emplace_back().name = own;
+    }
+    Add(op, &result_.groups[found->second]);
+    result_.of_op.push_back(found->second);
   }
-  std::stable_sort(sorted.begin(), sorted.end(), [](const OpGroup& a, const OpGroup& b) {
-    return a.seconds > b.seconds;
-  });
-  return sorted;
-}
+
+  /// Of groups that take equally long, by name.
+  Grouping Take() {
+    std::vector<std::uint32_t> order;
+    for (const auto& [name, id] : ids_) order.push_back(id);
+    std::stable_sort(order.begin(), order.end(), [this](std::uint32_t a, std::uint32_t b) {
+      return result_.groups[a].seconds > result_.groups[b].seconds;
+    });
+    Grouping sorted{.groups = {}, .of_op = std::move(result_.of_op)};
+    std::vector<std::uint32_t> places(order.size());
+    for (std::uint32_t place = 0; place < order.size(); ++place) {
+      sorted.groups.push_back(std::move(result_.groups[order[place]]));
+      places[order[place]] = place;
+    }
+    for (std::uint32_t& group : sorted.of_op) group = places[group];
+    return sorted;
+  }
+
+ private:
+  static inline const std::string kOtherGroups = "(others)";
+
+  std::map<std::string, std::uint32_t> ids_;
+  Grouping result_;
+};
 
 }  // namespace
 
@@ -93,20 +112,20 @@ std::string GroupName(std::string_view op) {
 OpGroups GroupOps(const FileSchedule& schedule, const Extents& extents) {
   KindCounter reads(schedule, extents);
   KindCounter writes(schedule, extents);
-  std::map<std::string, OpGroup> by_name;
-  std::map<std::string, OpGroup> by_lane;
+  Grouper by_name, by_lane;
   OpGroups groups;
   for (const FileOp& op : schedule.ops) {
-    const OpGroup one{.ops = 1,
+    const OpGroup one{.name = {},
+                      .ops = 1,
                       .seconds = op.seconds,
                       .read = reads.Count(op.reads),
                       .written = writes.Count(op.writes)};
-    Add(one, GroupOf(GroupName(op.name), &by_name));
-    Add(one, GroupOf(op.lane, &by_lane));
+    by_name.Put(GroupName(op.name), one);
+    by_lane.Put(op.lane, one);
     Add(one, &groups.all);
   }
-  groups.by_name = Sorted(by_name);
-  groups.by_lane = Sorted(by_lane);
+  groups.by_name = by_name.Take();
+  groups.by_lane = by_lane.Take();
   return groups;
 }
 

@@ -13,8 +13,14 @@
 namespace sluice::sim {
 namespace {
 
-std::string DescribeOp(std::uint64_t id, const std::string& name) {
-  return name.empty() ? fmt::format("op {}", id) : fmt::format("op {} ({})", id, Printable(name));
+/// "op 3 (f, line 12)"
+template <typename Op>
+std::string DescribeOp(const Op& op) {
+  std::string more = op.name.empty() ? "" : Printable(op.name);
+  if (op.line.number > 0) {
+    more += fmt::format("{}line {}", more.empty() ? "" : ", ", op.line.number);
+  }
+  return more.empty() ? fmt::format("op {}", op.id) : fmt::format("op {} ({})", op.id, more);
 }
 
 /// Turns ops into requests, one op after the other.
@@ -49,13 +55,13 @@ absl::StatusOr<core::TierIndex> OpPager::PlaceOf(const FileOp& op, TierId tier) 
   if (tier.index != 0 || found == options_.tiers.end()) {
     return absl::InvalidArgumentError(
         fmt::format("{} needs tensors in {}, which is not among the tiers: add it to them",
-                    DescribeOp(op.id, op.name),
+                    DescribeOp(op),
                     tier.index == 0 ? std::string(ToString(tier.kind)) : ToString(tier)));
   }
   if (found + 1 == options_.tiers.end()) {
     return absl::InvalidArgumentError(
         fmt::format("{} needs tensors in {}, which is the last tier: name one below it",
-                    DescribeOp(op.id, op.name),
+                    DescribeOp(op),
                     ToString(tier.kind)));
   }
   return static_cast<core::TierIndex>(found - options_.tiers.begin());
@@ -97,7 +103,8 @@ void OpPager::SetModes(PagedOp* paged) const {
 
 absl::StatusOr<PagedOp> OpPager::Page(std::uint32_t op) {
   const FileOp& file_op = schedule_.ops[op];
-  PagedOp paged{.id = file_op.id, .name = file_op.name, .seconds = file_op.seconds};
+  PagedOp paged{
+      .id = file_op.id, .name = file_op.name, .line = file_op.line, .seconds = file_op.seconds};
   for (const bool writes : {false, true}) {
     const auto& accesses = writes ? file_op.writes : file_op.reads;
     for (const FileAccess& access : MergeAccesses(accesses)) {
@@ -204,7 +211,7 @@ absl::StatusOr<PageLayout> LayOut(const FileSchedule& schedule, const LayoutOpti
   return layout;
 }
 
-std::string Describe(const PagedOp& op) { return DescribeOp(op.id, op.name); }
+std::string Describe(const PagedOp& op) { return DescribeOp(op); }
 
 std::vector<OpTime> UnhinderedTimes(const PageLayout& layout) {
   std::vector<double> lane_end(layout.lanes.size(), 0);

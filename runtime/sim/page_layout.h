@@ -29,6 +29,7 @@ struct PagedOp {
   /// As the schedule file has them.
   std::uint64_t id = 0;
   std::string name;
+  FileLine line;
   std::uint32_t lane = 0;
   double seconds = 0;
   std::vector<core::PageRequest> requests;

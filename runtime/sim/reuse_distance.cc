@@ -50,7 +50,9 @@ class ReuseMeter {
     const std::uint64_t all = touched_.Through(position);
     for (std::size_t i = 0; i < touched.size(); ++i) {
       if (before_[i] == kNotYet) continue;
-      reuses->push_back({all - touched_.Through(before_[i]), extents_.bytes(touched[i])});
+      reuses->push_back({all - touched_.Through(before_[i]),
+                         extents_.bytes(touched[i]),
+                         static_cast<std::uint32_t>(op)});
     }
   }
 

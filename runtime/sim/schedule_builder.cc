@@ -137,6 +137,7 @@ absl::Status ScheduleBuilder::AddOp(const Json& line, std::uint64_t number) {
                                    .ops = schedule_.ops,
                                    .limits = limits_}));
   FileOp& op = parsed.op;
+  op.line = {number};
   SLUICE_RETURN_IF_ERROR(CheckWrites(op));
   SLUICE_RETURN_IF_ERROR(CountTraffic(op));
   const auto index = static_cast<std::uint32_t>(schedule_.ops.size());

@@ -1,45 +1,54 @@
 #include "runtime/sim/schedule_facts.h"
 
+#include <algorithm>
+
 #include "base/status.h"
+#include "runtime/sim/group_facts.h"
 #include "runtime/sim/lifetimes.h"
 
 namespace sluice::sim {
 namespace {
 
-void Raise(std::uint64_t bytes, std::size_t op, Peak* peak) {
-  if (bytes > peak->bytes) *peak = {bytes, op};
+using BytesByOp = std::vector<std::uint64_t>;
+
+Peak PeakOf(const BytesByOp& bytes) {
+  const auto most = std::max_element(bytes.begin(), bytes.end());
+  if (most == bytes.end()) return {};
+  return {*most, static_cast<std::size_t>(most - bytes.begin())};
 }
 
-void CountLive(const FileSchedule& schedule,
-               const Extents& extents,
-               const Lifetimes& lifetimes,
-               ScheduleFacts* facts) {
-  std::vector<std::uint64_t> born(schedule.ops.size(), 0);
-  std::vector<std::uint64_t> dead(schedule.ops.size(), 0);
+/// What has content while each op runs; what persists also counts alone.
+BytesByOp CountLive(const FileSchedule& schedule,
+                    const Extents& extents,
+                    const Lifetimes& lifetimes,
+                    std::uint64_t* persistent_bytes) {
+  BytesByOp born(schedule.ops.size(), 0);
+  BytesByOp dead(schedule.ops.size(), 0);
   for (std::uint32_t i = 0; i < extents.size(); ++i) {
     const Lifetimes::Life& life = lifetimes.extents[i];
     if (life.persistent) {
-      facts->persistent_bytes += extents.bytes(i);
+      *persistent_bytes += extents.bytes(i);
     } else if (life.first != Lifetimes::kNever) {
       born[life.first] += extents.bytes(i);
       dead[life.last] += extents.bytes(i);
     }
   }
-  std::uint64_t live = facts->persistent_bytes;
-  facts->live = {live, 0};
-  for (std::size_t op = 0; op < schedule.ops.size(); ++op) {
-    live += born[op];
-    Raise(live, op, &facts->live);
-    live -= dead[op];
+  BytesByOp live(schedule.ops.size(), 0);
+  std::uint64_t now = *persistent_bytes;
+  for (std::size_t op = 0; op < live.size(); ++op) {
+    now += born[op];
+    live[op] = now;
+    now -= dead[op];
   }
+  return live;
 }
 
-void CountWorkingSets(const Extents& extents, const OpVisits& visits, ScheduleFacts* facts) {
-  for (std::size_t op = 0; op + 1 < visits.begin.size(); ++op) {
-    std::uint64_t bytes = 0;
-    for (const std::uint32_t extent : visits.Of(op)) bytes += extents.bytes(extent);
-    Raise(bytes, op, &facts->working_set);
+BytesByOp CountWorkingSets(const Extents& extents, const OpVisits& visits) {
+  BytesByOp bytes(visits.begin.size() - 1, 0);
+  for (std::size_t op = 0; op < bytes.size(); ++op) {
+    for (const std::uint32_t extent : visits.Of(op)) bytes[op] += extents.bytes(extent);
   }
+  return bytes;
 }
 
 void CountKinds(const FileSchedule& schedule, ScheduleFacts* facts) {
@@ -76,12 +85,16 @@ absl::StatusOr<ScheduleFacts> FindFacts(const FileSchedule& schedule,
   const OpVisits visits = CollectVisits(schedule, extents);
   const Lifetimes lifetimes = FindLifetimes(schedule, extents);
   ScheduleFacts facts;
-  CountLive(schedule, extents, lifetimes, &facts);
-  CountWorkingSets(extents, visits, &facts);
+  const BytesByOp live = CountLive(schedule, extents, lifetimes, &facts.persistent_bytes);
+  const BytesByOp working_sets = CountWorkingSets(extents, visits);
+  facts.live = PeakOf(live);
+  facts.working_set = PeakOf(working_sets);
   CountKinds(schedule, &facts);
   CountOddities(schedule, lifetimes, &facts);
   facts.groups = GroupOps(schedule, extents);
   facts.reuses = MeasureReuse(extents, visits, lifetimes);
+  AddGroupFacts(live, working_sets, facts.reuses, &facts.groups.by_name);
+  AddGroupFacts(live, working_sets, facts.reuses, &facts.groups.by_lane);
   return facts;
 }
 

@@ -66,6 +66,7 @@ absl::Status Simulation::GoOn() {
 }
 
 void Simulation::EndTask(core::TaskNumber task) {
+  meter_.CountEvents(1);
   const auto copy = copies_.find(task);
   if (copy != copies_.end()) {
     const std::optional<core::FailureKind> failure = options_.fault(copy->second);
@@ -218,18 +219,28 @@ void Simulation::FinishOp(std::uint32_t op) {
 
 absl::Status Simulation::HandleAll() {
   while (status_.ok() && !events_.empty()) {
-    const core::Event event = std::move(events_.front());
-    events_.pop_front();
-    Handle(event);
+    TakeBatch();
+    Handle(batch_);
   }
   return status_;
 }
 
-void Simulation::Handle(const core::Event& event) {
+/// The next event; of tasks that have ended at once, all.
+void Simulation::TakeBatch() {
+  batch_.clear();
+  do {
+    batch_.push_back(std::move(events_.front()));
+    events_.pop_front();
+  } while (std::holds_alternative<core::TaskDone>(batch_.back()) && !events_.empty() &&
+           std::holds_alternative<core::TaskDone>(events_.front()));
+}
+
+void Simulation::Handle(std::span<const core::Event> events) {
   SimObserver* const observer = options_.observer;
-  if (observer != nullptr) observer->OnEvent(event, clock_.now());
-  if (std::holds_alternative<core::TaskDone>(event)) meter_.CountEvents(1);
-  core_->Handle(event, &actions_);
+  if (observer != nullptr) {
+    for (const core::Event& event : events) observer->OnEvent(event, clock_.now());
+  }
+  core_->Handle(events, &actions_);
   for (const core::Action& action : actions_) {
     if (observer != nullptr) observer->OnAction(action, clock_.now());
     std::visit([this](const auto& a) { On(a); }, action);
@@ -251,8 +262,8 @@ void Simulation::On(const core::StartCopy& action) {
 
 /// A file is read over the lowest link; nothing else takes time.
 void Simulation::On(const core::StartFill& action) {
-  meter_.CountEvents(1);
   if (action.kind != core::FillKind::kFile) return Feed(core::TaskDone{action.task});
+  meter_.CountEvents(1);
   clock_.Send(options_.machine.links.size() - 1,
               {.direction = core::Direction::kIn,
                .task = action.task,

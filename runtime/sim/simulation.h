@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -78,7 +79,8 @@ class Simulation {
 
   void Feed(core::Event event) { events_.push_back(std::move(event)); }
   absl::Status HandleAll();
-  void Handle(const core::Event& event);
+  void TakeBatch();
+  void Handle(std::span<const core::Event> events);
   void On(const core::StartCopy& action);
   void On(const core::StartFill& action);
   void On(const core::StartMap& action) { Feed(core::TaskDone{action.task}); }
@@ -97,6 +99,7 @@ class Simulation {
   SimMeter meter_;
   absl::Status status_;
   std::deque<core::Event> events_;
+  std::vector<core::Event> batch_;  ///< that the core takes together
   std::vector<core::Action> actions_;
   /// Copies under way, where they may fail.
   absl::flat_hash_map<core::TaskNumber, core::StartCopy> copies_;

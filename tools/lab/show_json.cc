@@ -63,14 +63,23 @@ Json ByKind(const sim::KindBytes& bytes) {
 }
 
 Json GroupObject(const char* section, const sim::OpGroup& group) {
-  return {{"section", section},
-          {section, group.name},
-          {"ops", group.ops},
-          {"compute_s", group.seconds},
-          {"read_bytes", sim::Sum(group.read)},
-          {"written_bytes", sim::Sum(group.written)},
-          {"read_bytes_by_kind", ByKind(group.read)},
-          {"written_bytes_by_kind", ByKind(group.written)}};
+  Json object = {{"section", section},
+                 {section, group.name},
+                 {"ops", group.ops},
+                 {"compute_s", group.seconds},
+                 {"read_bytes", sim::Sum(group.read)},
+                 {"written_bytes", sim::Sum(group.written)},
+                 {"read_bytes_by_kind", ByKind(group.read)},
+                 {"written_bytes_by_kind", ByKind(group.written)},
+                 {"peak_live_bytes", group.peak_live_bytes},
+                 {"working_set_bytes", group.working_set_bytes},
+                 {"reused_bytes", group.reused_bytes}};
+  if (group.reused_bytes == 0) return object;
+  for (std::size_t i = 0; i < group.reuse_distances.size(); ++i) {
+    object["reuse"].push_back(
+        {{"share", sim::kGroupReuseShares[i]}, {"distance_bytes", group.reuse_distances[i]}});
+  }
+  return object;
 }
 
 }  // namespace
@@ -80,10 +89,10 @@ std::string ToJsonLines(const ShowReport& report) {
   for (std::size_t kind = 0; kind < report.facts.kinds.size(); ++kind) {
     if (report.facts.kinds[kind].tensors > 0) text += Line(KindObject(report, kind));
   }
-  for (const sim::OpGroup& lane : report.facts.groups.by_lane) {
+  for (const sim::OpGroup& lane : report.facts.groups.by_lane.groups) {
     text += Line(GroupObject("lane", lane));
   }
-  for (const sim::OpGroup& group : report.facts.groups.by_name) {
+  for (const sim::OpGroup& group : report.facts.groups.by_name.groups) {
     text += Line(GroupObject("group", group));
   }
   if (report.facts.reuses.empty()) return text;

@@ -96,22 +96,33 @@ std::string KindsOf(const sim::OpGroup& group) {
 std::string GroupTable(std::string_view what,
                        const std::vector<sim::OpGroup>& groups,
                        double all_seconds) {
-  std::string text = fmt::format("\n{:<30} {:>8} {:>12} {:>7} {:>12} {:>12}\n",
-                                 what,
-                                 "ops",
-                                 "seconds",
-                                 "share",
-                                 "read",
-                                 "written");
+  std::string text =
+      fmt::format("\n{:<30} {:>8} {:>12} {:>7} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}\n",
+                  what,
+                  "ops",
+                  "seconds",
+                  "share",
+                  "read",
+                  "written",
+                  "peak live",
+                  "largest op",
+                  "again 50 %",
+                  "again 90 %");
   for (std::size_t i = 0; i < std::min(groups.size(), kShownGroups); ++i) {
     const sim::OpGroup& group = groups[i];
-    text += fmt::format("{:<30} {:>8} {:>12.6f} {:>5.1f} % {:>12} {:>12}\n",
-                        sim::Printable(group.name),
-                        group.ops,
-                        group.seconds,
-                        all_seconds > 0 ? 100 * group.seconds / all_seconds : 0,
-                        SizeText(sim::Sum(group.read)),
-                        SizeText(sim::Sum(group.written)));
+    const bool reuses = group.reused_bytes > 0;
+    text +=
+        fmt::format("{:<30} {:>8} {:>12.6f} {:>5.1f} % {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}\n",
+                    sim::Printable(group.name),
+                    group.ops,
+                    group.seconds,
+                    all_seconds > 0 ? 100 * group.seconds / all_seconds : 0,
+                    SizeText(sim::Sum(group.read)),
+                    SizeText(sim::Sum(group.written)),
+                    SizeText(group.peak_live_bytes),
+                    SizeText(group.working_set_bytes),
+                    reuses ? SizeText(group.reuse_distances[0]) : "-",
+                    reuses ? SizeText(group.reuse_distances[1]) : "-");
     text += KindsOf(group);
   }
   if (groups.size() > kShownGroups) {
@@ -136,8 +147,8 @@ std::string ReuseTable(const std::vector<sim::Reuse>& reuses) {
 std::string ToText(const ShowReport& report) {
   const sim::OpGroups& groups = report.facts.groups;
   return Overview(report) + KindTable(report) +
-         GroupTable("lane", groups.by_lane, groups.all.seconds) +
-         GroupTable("group of ops", groups.by_name, groups.all.seconds) +
+         GroupTable("lane", groups.by_lane.groups, groups.all.seconds) +
+         GroupTable("group of ops", groups.by_name.groups, groups.all.seconds) +
          ReuseTable(report.facts.reuses);
 }
 

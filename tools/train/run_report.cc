@@ -69,9 +69,12 @@ std::string MainKey(const RunReport& report) {
   for (const StepRecord& step : report.steps) {
     if (step.judged || none_judged) ++counts[{step.kind, step.key}];
   }
+  const auto weight = [](const auto& count) {
+    return count.second * (count.first.first == gpt::StepKind::kUsual ? 2 : 1);
+  };
   const auto most =
-      std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
-        return a.second < b.second;
+      std::max_element(counts.begin(), counts.end(), [&](const auto& a, const auto& b) {
+        return weight(a) < weight(b);
       });
   return most == counts.end() ? std::string(gpt::kTrainKeys[0]) : most->first.second;
 }

@@ -105,8 +105,9 @@ struct RunReport {
   std::map<std::string, LinkBytes> links;
   TierReports tiers;
   LinkBounds bounds;
-  /// ScheduleBoundSeconds of the main key's ops, each as fast as in the judged step in which it was
-  /// fastest; together no more than the fastest step in RAM.
+  /// ScheduleBoundSeconds of the main key's ops, each as fast as in that of the last
+  /// OpTimes::kIterationsMax judged steps in which it was fastest. Verified, and where nothing is
+  /// made again: together no more than the fastest step in RAM.
   double bound_seconds = 0;
   std::uint64_t peak_rss_bytes = 0;
   std::uint64_t live_bytes = 0;
@@ -122,7 +123,9 @@ struct RunReport {
   std::uint64_t divergences = 0;  ///< from recorded schedules
 };
 
-/// The iteration key of most judged steps; the bounds are those of its schedule.
+/// The iteration key of most judged steps, of which those of the usual kind count twice: a run that
+/// validates after every third step makes as many of the others. The bounds are those of its
+/// schedule.
 std::string MainKey(const RunReport& report);
 /// The first steps up to the one that runs the first update: the moments are born in it, so no
 /// step before is like its schedule.

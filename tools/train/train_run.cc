@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
+#include "base/strings.h"
 #include "fmt/format.h"
 #include "sluice/units.h"
 
@@ -199,8 +200,13 @@ absl::Status TrainRun::Finish() {
 }
 
 absl::Status TrainRun::FillBounds() {
-  SLUICE_ASSIGN_OR_RETURN(Schedule schedule,
-                          parts_.session.runtime().RecordedSchedule(MainKey(report_)));
+  absl::StatusOr<Schedule> recorded = parts_.session.runtime().RecordedSchedule(MainKey(report_));
+  if (absl::IsNotFound(recorded.status())) {
+    parts_.console.Print(
+        fmt::format("no bound is known: {}\n", base::ToStd(recorded.status().message())));
+    return absl::OkStatus();
+  }
+  SLUICE_ASSIGN_OR_RETURN(Schedule schedule, std::move(recorded));
   report_.bounds = ComputeLinkBounds(schedule, parts_.session.settings().runtime);
   for (auto& [name, bound] : report_.bounds) {
     bound.seconds = BoundSeconds(bound.bytes, parts_.session.rates().at(name));

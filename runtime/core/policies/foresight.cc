@@ -73,7 +73,9 @@ NextUseOrder::Lasts NextUseOrder::FurthestAmong(std::span<const PageIndex> pages
   return lasts;
 }
 
-std::size_t MinPolicy::ClassOf(const PageFacts& facts) { return facts.free_to_leave ? 0 : kDirty; }
+std::size_t MinPolicy::ClassOf(const PageFacts& facts) {
+  return facts.free_to_leave ? kFree : kDirty;
+}
 
 void MinPolicy::OnInsert(int tier, const PageFacts& facts) {
   tiers_[static_cast<std::size_t>(tier)].Insert(facts, ClassOf(facts));
@@ -89,7 +91,7 @@ void MinPolicy::OnRemove(int tier, PageIndex page) {
 
 /// The classes are one order.
 std::optional<PageIndex> MinPolicy::LastOf(const NextUseOrder::Lasts& lasts) {
-  const std::optional<NextUseOrder::Rank>& free = lasts[0];
+  const std::optional<NextUseOrder::Rank>& free = lasts[kFree];
   const std::optional<NextUseOrder::Rank>& dirty = lasts[kDirty];
   if (!free.has_value() && !dirty.has_value()) return std::nullopt;
   if (!free.has_value()) return dirty->page;
@@ -103,6 +105,12 @@ std::optional<PageIndex> MinPolicy::Victim(int tier,
 
 std::optional<PageIndex> MinPolicy::VictimAmong(int tier, std::span<const PageIndex> pages) {
   return LastOf(tiers_[static_cast<std::size_t>(tier)].FurthestAmong(pages));
+}
+
+std::optional<PageIndex> MinPolicy::VictimToDrop(int tier,
+                                                 const std::function<bool(PageIndex)>& evictable) {
+  const auto last = tiers_[static_cast<std::size_t>(tier)].Last(kFree, 0, evictable);
+  return last.has_value() ? std::optional(last->page) : std::nullopt;
 }
 
 std::optional<PageIndex> MinPolicy::VictimToWrite(int tier,
@@ -172,6 +180,14 @@ std::optional<PageIndex> NextUseCostPolicy::Victim(
 std::optional<PageIndex> NextUseCostPolicy::VictimAmong(int tier,
                                                         std::span<const PageIndex> pages) {
   return FirstOf(tiers_[static_cast<std::size_t>(tier)].FurthestAmong(pages));
+}
+
+std::optional<PageIndex> NextUseCostPolicy::VictimToDrop(
+    int tier, const std::function<bool(PageIndex)>& evictable) {
+  const NextUseOrder& order = tiers_[static_cast<std::size_t>(tier)];
+  NextUseOrder::Lasts lasts;
+  for (const std::size_t i : {std::size_t{0}, kCostsIn}) lasts[i] = order.Last(i, 0, evictable);
+  return FirstOf(lasts);
 }
 
 std::optional<PageIndex> NextUseCostPolicy::VictimToWrite(

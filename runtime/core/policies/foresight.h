@@ -75,12 +75,15 @@ class MinPolicy : public Policy {
   std::optional<PageIndex> Victim(int tier,
                                   const std::function<bool(PageIndex)>& evictable) override;
   std::optional<PageIndex> VictimAmong(int tier, std::span<const PageIndex> pages) override;
+  std::optional<PageIndex> VictimToDrop(int tier,
+                                        const std::function<bool(PageIndex)>& evictable) override;
   std::optional<PageIndex> VictimToWrite(int tier,
                                          Position use_min,
                                          const std::function<bool(PageIndex)>& evictable) override;
 
  private:
-  static constexpr std::size_t kDirty = 1;  ///< the class of what is not free to leave; else 0
+  static constexpr std::size_t kFree = 0;   ///< the class of what is free to leave
+  static constexpr std::size_t kDirty = 1;  ///< of the rest
   static std::size_t ClassOf(const PageFacts& facts);
   static std::optional<PageIndex> LastOf(const NextUseOrder::Lasts& lasts);
 
@@ -111,6 +114,8 @@ class NextUseCostPolicy : public Policy {
   std::optional<PageIndex> Victim(int tier,
                                   const std::function<bool(PageIndex)>& evictable) override;
   std::optional<PageIndex> VictimAmong(int tier, std::span<const PageIndex> pages) override;
+  std::optional<PageIndex> VictimToDrop(int tier,
+                                        const std::function<bool(PageIndex)>& evictable) override;
   std::optional<PageIndex> VictimToWrite(int tier,
                                          Position use_min,
                                          const std::function<bool(PageIndex)>& evictable) override;

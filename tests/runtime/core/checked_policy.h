@@ -91,6 +91,14 @@ class CheckedPolicy : public Policy {
     SLUICE_CHECK(victim == Policy::VictimAmong(tier, pages), "as Victim would choose");
     return victim;
   }
+  /// So `evictable` accepts only pages of which the policy was told that they are free to leave.
+  std::optional<PageIndex> VictimToDrop(int tier,
+                                        const std::function<bool(PageIndex)>& evictable) override {
+    SLUICE_CHECK(!online(), "an online policy is not asked for pages to drop");
+    const std::optional<PageIndex> victim = inner_->VictimToDrop(tier, evictable);
+    SLUICE_CHECK(victim == Victim(tier, evictable), "as Victim would choose");
+    return victim;
+  }
   /// So `evictable` accepts only pages of which the policy was told that they are dirty.
   std::optional<PageIndex> VictimToWrite(int tier,
                                          Position use_min,

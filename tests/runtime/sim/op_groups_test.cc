@@ -6,6 +6,8 @@
 namespace sluice::sim {
 namespace {
 
+using ::testing::ElementsAre;
+
 TEST(OpGroupsTest, NumbersThatStandForThemselvesAreTheSame) {
   EXPECT_EQ(GroupName("l12.mlp.forward"), "l*.mlp.forward");
   EXPECT_EQ(GroupName("update.l3.w.140"), "update.l*.w.*");
@@ -30,9 +32,10 @@ TEST(OpGroupsTest, BytesCountOncePerOpAndDirection) {
   const absl::StatusOr<Extents> extents = Extents::Create(schedule, {});
   ASSERT_TRUE(extents.ok());
   const OpGroups groups = GroupOps(schedule, *extents);
-  ASSERT_EQ(groups.by_name.size(), 2u);
-  EXPECT_EQ(groups.by_name[0].name, "g");
-  const OpGroup& f = groups.by_name[1];
+  ASSERT_EQ(groups.by_name.groups.size(), 2u);
+  EXPECT_EQ(groups.by_name.groups[0].name, "g");
+  EXPECT_THAT(groups.by_name.of_op, ElementsAre(1, 1, 0));
+  const OpGroup& f = groups.by_name.groups[1];
   EXPECT_EQ(f.name, "f*");
   EXPECT_EQ(f.ops, 2u);
   EXPECT_EQ(f.seconds, 3);
@@ -42,8 +45,9 @@ TEST(OpGroupsTest, BytesCountOncePerOpAndDirection) {
   EXPECT_EQ(f.read[kActivation], 10u);
   EXPECT_EQ(f.written[kParameter], 30u);
   EXPECT_EQ(Sum(groups.all.written), 40u);
-  ASSERT_EQ(groups.by_lane.size(), 2u);
-  EXPECT_EQ(groups.by_lane[0].name, "cpu");
+  ASSERT_EQ(groups.by_lane.groups.size(), 2u);
+  EXPECT_EQ(groups.by_lane.groups[0].name, "cpu");
+  EXPECT_THAT(groups.by_lane.of_op, ElementsAre(1, 1, 0));
   EXPECT_EQ(groups.all.ops, 3u);
   EXPECT_EQ(groups.all.seconds, 8);
 }
@@ -59,10 +63,11 @@ TEST(OpGroupsTest, ManyNamesDoNotMakeManyGroups) {
   const absl::StatusOr<Extents> extents = Extents::Create(schedule, {});
   ASSERT_TRUE(extents.ok());
   const OpGroups groups = GroupOps(schedule, *extents);
-  for (const std::vector<OpGroup>& some : {groups.by_name, groups.by_lane}) {
-    EXPECT_EQ(some.size(), kGroupsMax + 1);
-    EXPECT_EQ(some.front().name, "(others)");
-    EXPECT_EQ(some.front().ops, 100u);
+  for (const Grouping& some : {groups.by_name, groups.by_lane}) {
+    EXPECT_EQ(some.groups.size(), kGroupsMax + 1);
+    EXPECT_EQ(some.groups.front().name, "(others)");
+    EXPECT_EQ(some.groups.front().ops, 100u);
+    EXPECT_EQ(some.of_op.back(), 0u);
   }
 }
 

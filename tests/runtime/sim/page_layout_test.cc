@@ -120,8 +120,8 @@ TEST(PageLayoutTest, AnOpAsksForThePagesOfItsParts) {
 {"op": 6, "seconds": 1, "reads": [[0, 99, 1], [0, 100, 1], [0, 0, 5]], "writes": []}
 )");
   EXPECT_EQ(layout.ops[0].id, 4u);
-  EXPECT_EQ(Describe(layout.ops[0]), "op 4 (f)");
-  EXPECT_EQ(Describe(layout.ops[1]), "op 6");
+  EXPECT_EQ(Describe(layout.ops[0]), "op 4 (f, line 3)");
+  EXPECT_EQ(Describe(layout.ops[1]), "op 6 (line 4)");
   EXPECT_EQ(Requests(layout.ops[0]), "1r 2r 3r 9r");
   EXPECT_EQ(Requests(layout.ops[1]), "0r 1r");
 }
@@ -219,12 +219,12 @@ TEST(PageLayoutTest, ErrorsNameTheOpAndTheTier) {
   };
   EXPECT_THAT(Refused(op("far")),
               IsStatus(absl::StatusCode::kInvalidArgument,
-                       "op 7 (adam) needs tensors in far, which is not among the tiers"));
+                       "op 7 (adam, line 3) needs tensors in far, which is not among the tiers"));
   EXPECT_THAT(Refused(op("hbm1")),
               IsStatus(absl::StatusCode::kInvalidArgument, "needs tensors in hbm1"));
   EXPECT_THAT(Refused(op("dram")),
               IsStatus(absl::StatusCode::kInvalidArgument,
-                       "op 7 (adam) needs tensors in dram, which is the last tier: name "
+                       "op 7 (adam, line 3) needs tensors in dram, which is the last tier: name "
                        "one below it"));
   LayoutOptions options = TwoTiers();
   options.requests_max = 0;

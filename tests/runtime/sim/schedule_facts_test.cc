@@ -33,7 +33,14 @@ class NaiveFacts {
   std::uint64_t persistent = 0;
   Peak live;
   Peak working_set;
-  std::map<std::uint64_t, std::uint64_t> reuses;  ///< distance -> bytes
+  using Reuses = std::map<std::uint64_t, std::uint64_t>;  ///< distance -> bytes
+  Reuses reuses;
+  struct Op {
+    std::uint64_t live = 0;
+    std::uint64_t working_set = 0;
+    Reuses reuses;
+  };
+  std::vector<Op> ops;
 
  private:
   struct Life {
@@ -84,6 +91,7 @@ class NaiveFacts {
   void FindPeaks() {
     for (const auto& [page, life] : lives_) persistent += life.persistent ? page_ : 0;
     live = {persistent, 0};
+    ops.resize(schedule_.ops.size());
     for (std::size_t op = 0; op < schedule_.ops.size(); ++op) {
       std::uint64_t bytes = 0;
       for (const auto& [page, life] : lives_) {
@@ -92,26 +100,29 @@ class NaiveFacts {
       if (bytes > live.bytes) live = {bytes, op};
       const std::uint64_t touched = Touched(schedule_.ops[op]).size() * page_;
       if (touched > working_set.bytes) working_set = {touched, op};
+      ops[op].live = bytes;
+      ops[op].working_set = touched;
     }
   }
 
   /// Goes back from each use in the second iteration to the use before.
   void FindReuses() {
-    const std::size_t ops = schedule_.ops.size();
-    for (std::size_t op = ops; op < 2 * ops; ++op) {
-      for (const Place& page : Touched(schedule_.ops[op % ops])) {
+    const std::size_t count = schedule_.ops.size();
+    for (std::size_t op = count; op < 2 * count; ++op) {
+      for (const Place& page : Touched(schedule_.ops[op % count])) {
         // Of what does not persist, content of another iteration is other content.
         std::set<std::pair<Place, std::size_t>> since;
         std::size_t before = op;
         for (;; --before) {
-          if (before != op && Touched(schedule_.ops[before % ops]).contains(page)) break;
-          for (const Place& other : Touched(schedule_.ops[before % ops])) {
-            since.insert({other, lives_[other].persistent ? 0 : before / ops});
+          if (before != op && Touched(schedule_.ops[before % count]).contains(page)) break;
+          for (const Place& other : Touched(schedule_.ops[before % count])) {
+            since.insert({other, lives_[other].persistent ? 0 : before / count});
           }
           if (before == 0) break;
         }
-        if (!lives_[page].persistent && before < ops) continue;
+        if (!lives_[page].persistent && before < count) continue;
         reuses[since.size() * page_] += page_;
+        ops[op % count].reuses[since.size() * page_] += page_;
       }
     }
   }
@@ -121,12 +132,49 @@ class NaiveFacts {
   std::map<Place, Life> lives_;
 };
 
+/// The smallest distance that covers the share; 0 for none.
+std::uint64_t Covering(const NaiveFacts::Reuses& reuses, double share) {
+  std::uint64_t all = 0, covered = 0;
+  for (const auto& [distance, bytes] : reuses) all += bytes;
+  for (const auto& [distance, bytes] : reuses) {
+    covered += bytes;
+    if (static_cast<double>(covered) >= share * static_cast<double>(all)) return distance;
+  }
+  return 0;
+}
+
+/// Ops are told apart by `name`, in the schedule and in the groups.
+void ExpectGroups(const FileSchedule& schedule,
+                  const NaiveFacts& naive,
+                  const std::string FileOp::*name,
+                  const std::vector<OpGroup>& groups) {
+  for (const OpGroup& group : groups) {
+    NaiveFacts::Op most;
+    for (std::size_t op = 0; op < naive.ops.size(); ++op) {
+      if (schedule.ops[op].*name != group.name) continue;
+      most.live = std::max(most.live, naive.ops[op].live);
+      most.working_set = std::max(most.working_set, naive.ops[op].working_set);
+      for (const auto& [distance, bytes] : naive.ops[op].reuses) most.reuses[distance] += bytes;
+    }
+    EXPECT_EQ(group.peak_live_bytes, most.live) << group.name;
+    EXPECT_EQ(group.working_set_bytes, most.working_set) << group.name;
+    std::uint64_t reused = 0;
+    for (const auto& [distance, bytes] : most.reuses) reused += bytes;
+    EXPECT_EQ(group.reused_bytes, reused) << group.name;
+    for (std::size_t i = 0; i < kGroupReuseShares.size(); ++i) {
+      EXPECT_EQ(group.reuse_distances[i], Covering(most.reuses, kGroupReuseShares[i]))
+          << group.name;
+    }
+  }
+}
+
 TEST(ScheduleFactsTest, EqualNaiveOnesOnRandomSchedules) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(fmt::format("seed {}", seed));
   std::mt19937 random(seed);
   for (int i = 0; i < 300; ++i) {
-    const FileSchedule schedule = RandomSchedule(random);
+    FileSchedule schedule = RandomSchedule(random);
+    for (FileOp& op : schedule.ops) op.name.assign(1, static_cast<char>('a' + random() % 3));
     const std::uint64_t page = std::array{1, 4, 16}[random() % 3];
     const absl::StatusOr<ScheduleFacts> facts = FindFacts(schedule, {.page_bytes = page});
     ASSERT_THAT(facts, IsOk());
@@ -139,6 +187,8 @@ TEST(ScheduleFactsTest, EqualNaiveOnesOnRandomSchedules) {
     std::map<std::uint64_t, std::uint64_t> reuses;
     for (const Reuse& reuse : facts->reuses) reuses[reuse.distance_bytes] += reuse.bytes;
     EXPECT_EQ(reuses, naive.reuses);
+    ExpectGroups(schedule, naive, &FileOp::name, facts->groups.by_name.groups);
+    ExpectGroups(schedule, naive, &FileOp::lane, facts->groups.by_lane.groups);
     ASSERT_FALSE(HasFailure()) << "schedule " << i << ", page " << page;
   }
 }

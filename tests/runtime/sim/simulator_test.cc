@@ -316,10 +316,11 @@ TEST(SimulatorTest, AnOpLargerThanItsTierIsNamed) {
 {"op": 3, "seconds": 1, "reads": [], "writes": []}
 {"op": 7, "name": "l0.f", "seconds": 1, "reads": [0], "writes": []}
 )";
-  EXPECT_THAT(SimulateText(text, SmallOptions({3})),
-              IsStatus(absl::StatusCode::kInvalidArgument,
-                       "op 7 (l0.f) needs 4 pages of 100 B at once in hbm, where an op can have 3: "
-                       "give hbm 100 B more"));
+  EXPECT_THAT(
+      SimulateText(text, SmallOptions({3})),
+      IsStatus(absl::StatusCode::kInvalidArgument,
+               "op 7 (l0.f, line 4) needs 4 pages of 100 B at once in hbm, where an op can have 3: "
+               "give hbm 100 B more"));
   EXPECT_TRUE(SimulateText(text, SmallOptions({4})).ok());
 }
 
@@ -343,10 +344,11 @@ TEST(SimulatorTest, WhatLivesAtOnceFitsTheLastTier) {
 )";
   SimOptions options = SmallOptions({3});
   options.machine.tiers[1] = {TierKind::kNvme, 7 * kSmallPage};
-  EXPECT_THAT(SimulateText(text, options),
-              IsStatus(absl::StatusCode::kResourceExhausted,
-                       "op 2 (g) makes what lives at once need 4 pages of 100 B in nvme, which has "
-                       "room for 3: give it 100 B more"));
+  EXPECT_THAT(
+      SimulateText(text, options),
+      IsStatus(absl::StatusCode::kResourceExhausted,
+               "op 2 (g, line 5) makes what lives at once need 4 pages of 100 B in nvme, which has "
+               "room for 3: give it 100 B more"));
   options.machine.tiers[1].bytes = 8 * kSmallPage;
   EXPECT_TRUE(SimulateText(text, options).ok());
 }

@@ -336,10 +336,11 @@ TEST(LabRunTest, SchedulesThatCannotRunSayWhy) {
   text.replace(text.find("\"bytes\": 4096"), 13, "\"bytes\": 4097");
   const std::string large = directory.Write("large", text);
   const std::string trace = directory / "t";
-  EXPECT_EQ(UserError(LabRun(large, SmallMachine({"--policy=lru", "--trace", trace}))),
-            "sluice: " + large +
-                ": op 3 (f) needs 2 pages of 4 KiB at once in hbm, where an op can have 1: give "
-                "hbm 4 KiB more\n");
+  EXPECT_EQ(
+      UserError(LabRun(large, SmallMachine({"--policy=lru", "--trace", trace}))),
+      "sluice: " + large +
+          ": op 3 (f, line 4) needs 2 pages of 4 KiB at once in hbm, where an op can have 1: give "
+          "hbm 4 KiB more\n");
   EXPECT_THAT(directory.Names(), ElementsAre("bad", "large"));
   const std::string file = directory.Write("s", kWriteTwo);
   EXPECT_THAT(UserError(LabRun(

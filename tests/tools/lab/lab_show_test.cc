@@ -88,7 +88,10 @@ TEST(LabShowTest, TellsProgramsALinePerThing) {
   EXPECT_EQ(lines[4], Json::parse(R"({"section": "group", "group": "l*.f", "ops": 2,
       "compute_s": 1.5, "read_bytes": 6100, "written_bytes": 100,
       "read_bytes_by_kind": {"parameter": 6000, "activation": 100},
-      "written_bytes_by_kind": {"activation": 100}})"));
+      "written_bytes_by_kind": {"activation": 100}, "peak_live_bytes": 5100,
+      "working_set_bytes": 5100, "reused_bytes": 6100, "reuse": [
+        {"share": 0.5, "distance_bytes": 5200}, {"share": 0.9, "distance_bytes": 5200},
+        {"share": 1.0, "distance_bytes": 5200}]})"));
   // 1100 bytes are used again when nothing else was, 5000 after the 1100 of the second op.
   EXPECT_EQ(lines[5]["distance_bytes"], 1100);
   EXPECT_EQ(lines.back(),

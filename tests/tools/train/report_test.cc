@@ -99,6 +99,10 @@ TEST(RunReportTest, TheMainKeyIsThatOfMostSteps) {
       {"train.first", "train", "train", "train.last", "train.first", "train", "train.last"});
   EXPECT_EQ(MainKey(usual), "train");
   EXPECT_THAT(MainKeyRuns(usual), ElementsAre(1, 1)) << "the moments are born in step 2";
+  EXPECT_EQ(MainKey(StepsWithKeys({"train.first", "train", "train.last", "train.first"})), "train")
+      << "a usual step counts twice";
+  EXPECT_EQ(MainKey(StepsWithKeys({"train.first", "train", "train.first", "train.first"})),
+            "train.first");
   const RunReport alone = StepsWithKeys({"train.alone", "train.alone", "train.alone"});
   EXPECT_EQ(MainKey(alone), "train.alone");
   EXPECT_THAT(MainKeyRuns(alone), ElementsAre(2));

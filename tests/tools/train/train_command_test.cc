@@ -59,6 +59,20 @@ TEST_F(TrainCommandTest, VerifiesBitForBitAndReportsEveryField) {
   EXPECT_THAT(spill_.Names(), IsEmpty());
 }
 
+/// What is not recorded has no bound; the run is as good as any.
+TEST_F(TrainCommandTest, WithoutARecordedScheduleThereIsNoBound) {
+  const std::string model = files_ / "model.safetensors";
+  Command command(
+      Words({"--json", "--save", model, "--set", "scheduler.recorded_accesses_max=10"}));
+  ASSERT_EQ(command.Wait(), 0) << command.errors();
+  const Json json = Json::parse(command.output());
+  EXPECT_EQ(json["steps"], 6);
+  EXPECT_FALSE(json.contains("bound_ms"));
+  EXPECT_FALSE(json.contains("time_over_bound"));
+  EXPECT_THAT(command.errors(), HasSubstr("no bound is known: no schedule of key 'train' is kept"));
+  EXPECT_TRUE(std::filesystem::exists(model));
+}
+
 TEST_F(TrainCommandTest, VerifiesBitForBitWithTwoComputeThreads) {
   Command command(Words({"--verify", "--set", "train.compute_threads=2"}));
   EXPECT_EQ(command.Wait(), 0) << command.errors();

@@ -116,6 +116,10 @@ TEST_P(EveryPolicyTest, StandsWhateverHappens) {
       if (!few.empty()) {
         EXPECT_NE(policy_->VictimAmong(0, few), std::nullopt);
       }
+      if (!policy_->online()) {
+        policy_->VictimToDrop(
+            0, [&](PageIndex p) { return told.at(p).free_to_leave && (p + page) % 3 != 0; });
+      }
       const Position use_min = random() % 20;
       policy_->VictimToWrite(0, use_min, [&](PageIndex p) {
         const PageFacts& facts = told.at(p);
