@@ -167,10 +167,10 @@ class Policy {
   virtual bool MayDisplace(Position use, Position victim_use) const { return use < victim_use; }
 
   /// What to page in ahead of need into `tier`, where it goes as soon as a frame is to be had, but
-  /// not before the position given. Asked after every event until it returns none; then the
-  /// recorded order goes on (RuntimeOptions::prefetch_ops = 0 switches that off). A page that is
-  /// advised again replaces the earlier advice. At most as many as a link's queue is deep are taken
-  /// at once.
+  /// not before the position given. Asked after every event, or several that came together, until
+  /// it returns none; then the recorded order goes on (RuntimeOptions::prefetch_ops = 0 switches
+  /// that off). A page that is advised again replaces the earlier advice. At most as many as a
+  /// link's queue is deep are taken at once.
   virtual std::optional<FetchAdvice> NextFetch(int tier, Position now) {
     (void)tier;
     (void)now;

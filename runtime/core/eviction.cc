@@ -138,6 +138,7 @@ std::optional<PageIndex> Core::Impl::VictimForNothing(TierIndex tier, const Clai
   const auto leaves = [&](PageIndex page) { return LeavesForNothing(tier, page, claim); };
   const bool all_known = !tiers_[last_tier()].fenced;  // a fence makes doomed copies count again
   if (!all_known || tasks_.empty()) return AskVictim(tier, claim.page, leaves);
+  if (tiers_[tier].lossless.empty()) return std::nullopt;
   if (tier == 0 && !online_) {  // with nothing above it these are the pages told free to leave
     TellWant(tier, claim.page);
     return Checked(tier, options_.policy->VictimToDrop(tier, leaves), leaves);

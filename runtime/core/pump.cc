@@ -11,7 +11,8 @@ constexpr std::uint32_t kPumpRoundsMax = 1'000'000;
 
 }  // namespace
 
-/// After every event: whoever can go on does, in the order of arrival; then what is only foreseen.
+/// After every event, or several that came together: whoever can go on does, in the order of
+/// arrival; then what is only foreseen.
 void Core::Impl::Pump() {
   std::uint32_t rounds = 0;
   for (TierState& state : tiers_) state.advised = false;

@@ -154,8 +154,8 @@ absl::StatusOr<Schedule> ScheduleRecorder::Get(std::string_view key) const {
   if (found == complete_.end() || !found->second.record->Size().has_value()) {
     return absl::NotFoundError(
         fmt::format("no schedule of key '{}' is kept: none of its iterations has ended yet, the "
-                    "last was longer than recorded_accesses_max, or others have displaced it "
-                    "(schedules_max)",
+                    "last was longer than recorded_accesses_max, or others have displaced it; "
+                    "raise that or schedules_max",
                     key));
   }
   return found->second.record->Copy();

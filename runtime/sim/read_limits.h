@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "sluice/units.h"
@@ -19,6 +20,8 @@ struct ReadLimits {
   int depth = 8;
   /// A name, a key, a lane.
   Bytes text_field{4096};
+  /// Of one schedule: each may have an op that waits, and who waits is looked at after every event.
+  std::size_t lanes = 1024;
   /// What is kept of all schedules of the file, without the rests of growing arrays.
   Bytes model{std::uint64_t{1} << 30};
 };

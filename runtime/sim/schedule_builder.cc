@@ -104,6 +104,15 @@ absl::Status ScheduleBuilder::AddTensor(const Json& line) {
   return absl::OkStatus();
 }
 
+absl::Status ScheduleBuilder::CountLane(const FileOp& op) {
+  lanes_.insert(op.lane);
+  if (lanes_.size() <= limits_.lanes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      fmt::format("op {}: there are more than {} lanes; put ops that run one after another in one",
+                  op.id,
+                  limits_.lanes));
+}
+
 absl::Status ScheduleBuilder::CountTraffic(const FileOp& op) {
   for (const std::vector<FileAccess>* accesses : {&op.reads, &op.writes}) {
     for (const FileAccess& access : *accesses) {
@@ -140,6 +149,7 @@ absl::Status ScheduleBuilder::AddOp(const Json& line, std::uint64_t number) {
   op.line = {number};
   SLUICE_RETURN_IF_ERROR(CheckWrites(op));
   SLUICE_RETURN_IF_ERROR(CountTraffic(op));
+  SLUICE_RETURN_IF_ERROR(CountLane(op));
   const auto index = static_cast<std::uint32_t>(schedule_.ops.size());
   for (const std::uint64_t id : parsed.forward) forward_.push_back({index, id, number});
   SLUICE_RETURN_IF_ERROR(

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "runtime/sim/file_schedule.h"
 #include "runtime/sim/json_line.h"
@@ -47,6 +48,7 @@ class ScheduleBuilder {
   absl::Status Place(const Json& line, FileTensor* tensor);
   absl::Status CheckWrites(const FileOp& op) const;
   absl::Status CountTraffic(const FileOp& op);
+  absl::Status CountLane(const FileOp& op);
   absl::Status CheckCounts() const;
 
   const ReadLimits& limits_;
@@ -58,6 +60,7 @@ class ScheduleBuilder {
   TensorIndex tensor_of_id_;
   /// The first byte behind the last tensor of each segment.
   absl::flat_hash_map<std::uint64_t, std::uint64_t> segment_end_;
+  absl::flat_hash_set<std::string> lanes_;
   std::vector<ForwardWait> forward_;
   std::uint64_t tensor_bytes_ = 0;
   std::uint64_t traffic_bytes_ = 0;

@@ -34,7 +34,8 @@ class SimObserver {
   /// What goes into the core, before it does, and what comes out of it.
   virtual void OnEvent(const core::Event&, double /*seconds*/) {}
   virtual void OnAction(const core::Action&, double /*seconds*/) {}
-  /// All actions that follow from an event have been told.
+  /// All actions that follow from the events told since the last call have been told: the core
+  /// takes tasks that end at once together.
   virtual void OnEventDone() {}
   /// In each direction of a path by rising time. The copy is complete when the latency has passed.
   virtual void OnTransfer(std::size_t /*link*/, const SimTransfer&) {}

@@ -260,6 +260,11 @@ void Simulation::On(const core::StartCopy& action) {
                .place = in ? action.source_frame : action.target_frame});
 }
 
+/// The last tier drops old slots of pages that have not left it.
+void Simulation::On(const core::DropFrame& action) {
+  if (action.tier + 1u < options_.machine.tiers.size()) meter_.CountEvents(1);
+}
+
 /// A file is read over the lowest link; nothing else takes time.
 void Simulation::On(const core::StartFill& action) {
   if (action.kind != core::FillKind::kFile) return Feed(core::TaskDone{action.task});

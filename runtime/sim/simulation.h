@@ -86,7 +86,7 @@ class Simulation {
   void On(const core::StartMap& action) { Feed(core::TaskDone{action.task}); }
   void On(const core::GrantTicket& action);
   void On(const core::FailTicket& action);
-  void On(const core::DropFrame&) { meter_.CountEvents(1); }
+  void On(const core::DropFrame& action);
   void On(const core::PagesFreed& action);
   void On(const core::SegmentRefused& action);
   template <typename Other>

@@ -6,8 +6,9 @@ namespace sluice::tools {
 
 absl::Status LinkPacer::SetPace(double ram_step_seconds, TrainSession& session, RunReport* report) {
   done_ = true;
-  SLUICE_ASSIGN_OR_RETURN(const Schedule schedule,
-                          session.runtime().RecordedSchedule(MainKey(*report)));
+  const absl::StatusOr<Schedule> recorded = session.runtime().RecordedSchedule(MainKey(*report));
+  if (!recorded.ok()) return base::Annotate(recorded.status(), "device.emulated.load");
+  const Schedule& schedule = *recorded;
   const LinkBounds bounds = ComputeLinkBounds(schedule, session.settings().runtime);
   rate_ = RateForSeconds(bounds.at(kDeviceLink).bytes, load_ * ram_step_seconds);
   // A model that fits into hbm has nothing to be slowed down.

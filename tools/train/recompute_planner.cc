@@ -114,7 +114,9 @@ RecomputeReport DecideRecompute(const core::RecomputeProblem& problem) {
 absl::Status RecomputePlanner::Decide(TrainSession& session, RunReport* report) {
   pending_ = false;
   const std::string key = MainKey(*report);
-  SLUICE_ASSIGN_OR_RETURN(const Schedule schedule, session.runtime().RecordedSchedule(key));
+  const absl::StatusOr<Schedule> recorded = session.runtime().RecordedSchedule(key);
+  if (!recorded.ok()) return base::Annotate(recorded.status(), "train.recompute = \"planned\"");
+  const Schedule& schedule = *recorded;
   RecomputeReport decided = DecideRecompute(MakeRecomputeProblem(
       session.settings(), schedule, ComputeSeconds(*report, key), session.rates()));
   SLUICE_RETURN_IF_ERROR(session.trainer().SetRecompute(decided.choice));

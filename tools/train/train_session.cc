@@ -90,16 +90,24 @@ absl::Status TrainSession::Resume() {
 }
 
 absl::Status TrainSession::WriteRecord() {
-  for (const std::string& key : trainer_->step_keys()) SLUICE_RETURN_IF_ERROR(RecordKey(key));
-  SLUICE_RETURN_IF_ERROR(RecordKey(gpt::kValidateKey));
+  bool any = false;
+  for (const std::string& key : trainer_->step_keys()) {
+    SLUICE_RETURN_IF_ERROR(RecordKey(key, &any));
+  }
+  SLUICE_RETURN_IF_ERROR(RecordKey(gpt::kValidateKey, &any));
+  if (!any && trainer_->step() > steps_before_) {
+    return absl::FailedPreconditionError(
+        "no iteration was short enough to be recorded; raise scheduler.recorded_accesses_max");
+  }
   return record_->Commit();
 }
 
-absl::Status TrainSession::RecordKey(std::string_view key) {
+absl::Status TrainSession::RecordKey(std::string_view key, bool* any) {
   const absl::StatusOr<Schedule> schedule = runtime_->RecordedSchedule(key);
   // Not every run has steps of every key.
   if (absl::IsNotFound(schedule.status())) return absl::OkStatus();
   if (!schedule.ok()) return schedule.status();
+  *any = true;
   return AppendSchedule("train-gpt", *schedule, record_.get());
 }
 

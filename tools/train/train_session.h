@@ -55,7 +55,8 @@ class TrainSession {
   absl::Status MakeRuntime();
   absl::Status MakeTrainer(const gpt::Dataset& data);
   absl::Status WriteRecord();
-  absl::Status RecordKey(std::string_view key);
+  /// `any`: set when there was one.
+  absl::Status RecordKey(std::string_view key, bool* any);
   absl::Status WriteModel();
   absl::Status Resume();
 

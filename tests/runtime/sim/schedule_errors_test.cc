@@ -187,6 +187,8 @@ TEST(ScheduleErrorsTest, LimitsAreHeld) {
               IsStatus(kExhausted, "f:2: the line is longer than 40 B"));
   EXPECT_THAT(ReadText(text, {.limits = {.values = 4}}),
               IsStatus(kExhausted, "f:3: the line holds more than 4 values"));
+  EXPECT_THAT(ReadText(After(Op(0, "") + Op(1, ", \"lane\": \"cpu\"")), {.limits = {.lanes = 1}}),
+              IsStatus(kExhausted, "f:4: op 1: there are more than 1 lanes"));
   EXPECT_THAT(ReadText(text, {.limits = {.model = Bytes(600)}}),
               IsStatus(kExhausted, "the schedules take more than 600 B of memory"));
   EXPECT_THAT(ReadText(After(Op(0, ", \"name\": \"" + std::string(5000, 'x') + "\""))),

@@ -73,6 +73,19 @@ TEST_F(TrainCommandTest, WithoutARecordedScheduleThereIsNoBound) {
   EXPECT_TRUE(std::filesystem::exists(model));
 }
 
+TEST_F(TrainCommandTest, WhatNeedsARecordedScheduleSaysSo) {
+  const std::string record = files_ / "schedule.jsonl";
+  const std::string few = "scheduler.recorded_accesses_max=10";
+  Command records(Words({"--json", "--record", record, "--set", few}));
+  EXPECT_EQ(records.Wait(), 3);
+  EXPECT_THAT(records.errors(), HasSubstr("--record " + record + ": no iteration was short"));
+  EXPECT_EQ(Json::parse(records.output())["steps"], 6);
+  EXPECT_FALSE(std::filesystem::exists(record));
+  Command paced(Words({"--set", few, "--set", "device.emulated.load=0.5"}));
+  EXPECT_EQ(paced.Wait(), 2);
+  EXPECT_THAT(paced.errors(), HasSubstr("device.emulated.load: no schedule of key 'train"));
+}
+
 TEST_F(TrainCommandTest, VerifiesBitForBitWithTwoComputeThreads) {
   Command command(Words({"--verify", "--set", "train.compute_threads=2"}));
   EXPECT_EQ(command.Wait(), 0) << command.errors();
