@@ -59,7 +59,9 @@ sim::Machine MachineOf(const RuntimeOptions& runtime,
 absl::StatusOr<sim::SimReport> SimulateRun(const TrainedRun& run,
                                            const TrainSettings& settings,
                                            double busy_s) {
-  SLUICE_ASSIGN_OR_RETURN(sim::FileSchedule schedule, InOneLane(run.schedule));
+  Schedule usual = run.schedule;
+  run.op_times.SetMedian(&usual);
+  SLUICE_ASSIGN_OR_RETURN(sim::FileSchedule schedule, InOneLane(usual));
   ScaleTo(busy_s, &schedule);
   sim::SimOptions options{.machine = MachineOf(settings.runtime, run.rates),
                           .iterations = kIterations,
@@ -85,10 +87,12 @@ absl::StatusOr<TrainedRun> Train(const TrainFlags& flags,
   TrainRun run({.session = *session, .console = quiet, .watch = watch});
   SLUICE_RETURN_IF_ERROR(run.Run());
   if (run.interrupted()) return absl::CancelledError("interrupted");
-  TrainedRun trained{.report = run.TakeReport(), .schedule = {}, .rates = session->rates()};
+  TrainedRun trained{.report = run.TakeReport(),
+                     .schedule = {},
+                     .op_times = run.op_times(),
+                     .rates = session->rates()};
   SLUICE_ASSIGN_OR_RETURN(trained.schedule,
                           session->runtime().RecordedSchedule(MainKey(trained.report)));
-  run.op_times().SetMedian(&trained.schedule);
   return trained;
 }
 

@@ -5,6 +5,7 @@
 #include "tools/console.h"
 #include "tools/interrupt.h"
 #include "tools/lab/validate_report.h"
+#include "tools/train/op_times.h"
 #include "tools/train/run_report.h"
 #include "tools/train/train_flags.h"
 #include "workloads/gpt/dataset.h"
@@ -14,7 +15,8 @@ namespace sluice::tools {
 /// A training run, as far as the simulator is told of it.
 struct TrainedRun {
   RunReport report;
-  Schedule schedule;  ///< of the main key; each op takes the median of the judged steps
+  Schedule schedule;  ///< of the main key, as it was recorded last
+  OpTimes op_times;   ///< of the judged steps
   std::map<std::string, LinkRates> rates;
 };
 
@@ -23,9 +25,9 @@ absl::StatusOr<TrainedRun> Train(const TrainFlags& flags,
                                  const gpt::Dataset& data,
                                  const InterruptWatch& watch);
 
-/// Simulates what was trained. The ops' times are those of `schedule`, scaled so that they and what
-/// lies between them add up to the median of what a step did not wait. Errors: FailedPrecondition
-/// (no step to compare with); those of the simulator.
+/// Simulates what was trained. Each op takes the median of its times, and all are scaled so that
+/// they and what lies between them add up to the median of what a step did not wait. Errors:
+/// FailedPrecondition (no step to compare with); those of the simulator.
 absl::StatusOr<ValidatedRun> Compare(const TrainedRun& run, const TrainSettings& settings);
 
 }  // namespace sluice::tools

@@ -26,6 +26,14 @@ void OpTimes::Add(const Schedule& iteration) {
   });
 }
 
+std::size_t OpTimes::iterations(const std::string& key) const {
+  const auto found = keys_.find(key);
+  if (found == keys_.end()) return 0;
+  std::size_t most = 0;
+  for (const auto& [place, seconds] : found->second) most = std::max(most, seconds.size());
+  return most;
+}
+
 template <typename Figure>
 void OpTimes::Set(const Figure& figure, Schedule* schedule) const {
   const auto key = keys_.find(schedule->key);

@@ -22,6 +22,9 @@ class OpTimes {
   void Add(const Schedule& iteration);
   void Forget() { keys_.clear(); }
 
+  /// Whose times are kept.
+  std::size_t iterations(const std::string& key) const;
+
   /// Gives every op of `schedule` the least that was added of it; one of which nothing was, keeps
   /// what it has.
   void SetLeast(Schedule* schedule) const;

@@ -58,6 +58,7 @@ Scenario RandomScenario(std::uint64_t seed, const ScenarioSizes& sizes) {
   scenario.long_faults = dice.Chance(30);
   scenario.ask_ahead = dice.Chance(50);
   scenario.driver.frames = RandomFrames(scenario, &dice);
+  scenario.driver.together = dice.Chance(50) ? dice.Between(1, 20) : 0;
   return scenario;
 }
 
@@ -65,7 +66,7 @@ std::string ToString(const Scenario& scenario) {
   return fmt::format(
       "seed {} policy {} frames {} threads {} op pages {} pages {} copies {} transit {} prefetch "
       "{} "
-      "clean {} iterations {} ahead {} plans {} budgets {} segments {} faults {}{}",
+      "clean {} together {} iterations {} ahead {} plans {} budgets {} segments {} faults {}{}",
       scenario.driver.seed,
       scenario.driver.policy,
       fmt::join(scenario.driver.frames, "/"),
@@ -76,6 +77,7 @@ std::string ToString(const Scenario& scenario) {
       scenario.driver.transit_frames,
       scenario.driver.prefetch_ops,
       scenario.driver.clean_share,
+      scenario.driver.together,
       scenario.iterations,
       scenario.ask_ahead,
       scenario.plans,

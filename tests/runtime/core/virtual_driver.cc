@@ -1,6 +1,7 @@
 #include "tests/runtime/core/virtual_driver.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -53,13 +54,17 @@ VirtualDriver::VirtualDriver(const DriverOptions& options)
 
 // --- events -----------------------------------------------------------------------------------
 
-std::vector<Action> VirtualDriver::Send(const Event& event) {
+std::vector<Action> VirtualDriver::Send(const Event& event) { return Send(std::vector{event}); }
+
+std::vector<Action> VirtualDriver::Send(const std::vector<Event>& events) {
   if (!verdict_.ok()) return {};
-  events_.push_back(event);
-  Before(event);
+  for (const Event& event : events) Before(event);
   std::vector<Action> actions;
-  core_->Handle(event, &actions);
-  actions_.push_back(actions);
+  core_->Handle(events, &actions);
+  events_.insert(events_.end(), events.begin(), events.end());
+  actions_.resize(events_.size());
+  actions_.back() = actions;
+  batch_ends_.push_back(events_.size());
   for (const Action& action : actions) Carry(action);
   CheckBatch();
   return actions;
@@ -310,13 +315,34 @@ std::optional<Moment> VirtualDriver::Step() {
     queue_.pop();
     now_ = std::max(now_, entry.time);
     if (entry.moment.is_timer) return entry.moment;
-    const auto task = frames_.tasks().find(entry.moment.id);
-    if (task == frames_.tasks().end()) continue;  // ended by hand
-    const auto kind = fault_ ? fault_(task->first, task->second) : std::nullopt;
-    Send(kind ? Event(TaskFailed{task->first, *kind}) : Event(TaskDone{task->first}));
+    std::vector<Event> events;
+    const auto tell = [&](TaskNumber task) {
+      if (const auto end = EndOf(task)) events.push_back(*end);
+    };
+    tell(entry.moment.id);
+    if (events.empty()) continue;
+    while (const auto task = TakeTask(entry.time + options_.together)) tell(*task);
+    Send(events);
     return entry.moment;
   }
   return std::nullopt;
+}
+
+std::optional<Event> VirtualDriver::EndOf(TaskNumber task) const {
+  const auto found = frames_.tasks().find(task);
+  if (found == frames_.tasks().end()) return std::nullopt;
+  const auto kind = fault_ ? fault_(task, found->second) : std::nullopt;
+  return kind ? Event(TaskFailed{task, *kind}) : Event(TaskDone{task});
+}
+
+std::optional<TaskNumber> VirtualDriver::TakeTask(std::uint64_t latest) {
+  if (queue_.empty() || queue_.top().moment.is_timer || queue_.top().time > latest) {
+    return std::nullopt;
+  }
+  const TaskNumber task = queue_.top().moment.id;
+  now_ = std::max(now_, queue_.top().time);
+  queue_.pop();
+  return task;
 }
 
 std::vector<Action> VirtualDriver::Drain() {
@@ -380,7 +406,7 @@ void VirtualDriver::CheckBatch() {
   if (!verdict_.ok()) return;
   frames_.EndBatch();
   CheckCounters();
-  if (events_.size() % options_.events_per_check == 0) core_->CheckInvariants();
+  if (batch_ends_.size() % options_.events_per_check == 0) core_->CheckInvariants();
 }
 
 void VirtualDriver::CheckCounters() {
@@ -402,11 +428,13 @@ void VirtualDriver::CheckCounters() {
 
 void VirtualDriver::CheckReplay() {
   const std::unique_ptr<Core> core = MakeCore(options_);
-  for (std::size_t i = 0; i < events_.size(); ++i) {
+  std::size_t begin = 0;
+  for (const std::size_t end : batch_ends_) {
     std::vector<Action> actions;
-    core->Handle(events_[i], &actions);
-    if (actions == actions_[i]) continue;
-    return verdict_.Fail(fmt::format("I7: event {} gives other actions again", i));
+    core->Handle(std::span(events_).subspan(begin, end - begin), &actions);
+    begin = end;
+    if (actions == actions_[end - 1]) continue;
+    return verdict_.Fail(fmt::format("I7: event {} gives other actions again", end - 1));
   }
 }
 

@@ -31,6 +31,8 @@ struct DriverOptions {
   ScheduleLimits schedules;
   std::uint64_t seed = 1;
   std::uint64_t latency_max = 100;
+  /// Tasks that end at most so long after the earliest are told with it.
+  std::uint64_t together = 0;
   /// Core::CheckInvariants runs after every so many events.
   std::uint32_t events_per_check = 1;
 };
@@ -66,11 +68,14 @@ class VirtualDriver {
 
   /// Sends an event; the actions that follow are returned and are carried out already.
   std::vector<Action> Send(const Event& event);
+  /// The same of several that come together.
+  std::vector<Action> Send(const std::vector<Event>& events);
   std::vector<Action> Done(TaskNumber task) { return Send(TaskDone{task}); }
   std::vector<Action> Failed(TaskNumber task, FailureKind kind) {
     return Send(TaskFailed{task, kind});
   }
-  /// Ends the earliest task, or returns the earliest timer; none when there is neither.
+  /// Ends the earliest task and those that end with it, or returns the earliest timer; none when
+  /// there is neither.
   std::optional<Moment> Step();
   void SetTimer(std::uint64_t delay, std::uint64_t id);
   /// Ends tasks (not timers) until none is in flight. The actions of all.
@@ -128,6 +133,10 @@ class VirtualDriver {
   void CheckCounters();
   void CheckBatch();
   void Queue(TaskNumber task);
+  /// What the end of a task is told as, unless it was ended by hand.
+  std::optional<Event> EndOf(TaskNumber task) const;
+  /// Takes the next task out of the queue, if it ends no later than this.
+  std::optional<TaskNumber> TakeTask(std::uint64_t latest);
   bool Holds(OpNumber op) const;
 
   DriverOptions options_;
@@ -156,7 +165,9 @@ class VirtualDriver {
   std::map<TierIndex, std::pair<FrameIndex, FrameIndex>> budget_asked_;
   std::deque<Action> answers_;
   std::vector<Event> events_;
+  /// What followed from events_[i]: nothing where more were sent with it.
   std::vector<std::vector<Action>> actions_;
+  std::vector<std::size_t> batch_ends_;  ///< in events_
 };
 
 /// The actions of one type, in order.

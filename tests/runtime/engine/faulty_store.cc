@@ -16,7 +16,7 @@ class FaultyStore : public io::PageStore {
              std::span<const std::byte> data,
              io::DoneFn done) override {
     faults_.NoteWrite(slot, identity);
-    const absl::Status fault = faults_.WriteFault();
+    const absl::Status fault = faults_.BeginWrite();
     if (!fault.ok()) return faults_.Finish(std::move(done), fault);
     store_->Write(
         slot, identity, data, [this, done = std::move(done)](absl::Status status) mutable {
@@ -28,7 +28,7 @@ class FaultyStore : public io::PageStore {
             const io::PageIdentity& identity,
             std::span<std::byte> data,
             io::DoneFn done) override {
-    const absl::Status fault = faults_.ReadFault(identity);
+    const absl::Status fault = faults_.BeginRead(identity);
     if (!fault.ok()) return faults_.Finish(std::move(done), fault);
     store_->Read(slot, identity, data, [this, done = std::move(done)](absl::Status status) mutable {
       faults_.Finish(std::move(done), status);
@@ -66,14 +66,16 @@ void StoreFaults::FailWrites(absl::Status status) {
   write_fault_ = std::move(status);
 }
 
-absl::Status StoreFaults::ReadFault(const io::PageIdentity& identity) const {
+absl::Status StoreFaults::BeginRead(const io::PageIdentity& identity) {
   base::MutexLock lock(mutex_);
+  ++in_flight_;
   if (read_segment_.has_value() && *read_segment_ != identity.segment) return absl::OkStatus();
   return read_fault_;
 }
 
-absl::Status StoreFaults::WriteFault() const {
+absl::Status StoreFaults::BeginWrite() {
   base::MutexLock lock(mutex_);
+  ++in_flight_;
   return write_fault_;
 }
 
@@ -95,6 +97,11 @@ void StoreFaults::Release() {
 void StoreFaults::WaitForHeld(std::size_t count) {
   base::MutexLock lock(mutex_);
   while (held_.size() < count) changed_.Wait(mutex_);
+}
+
+void StoreFaults::WaitForNoneInFlight() {
+  base::MutexLock lock(mutex_);
+  while (in_flight_ > 0) changed_.Wait(mutex_);
 }
 
 void StoreFaults::NoteWrite(io::SlotIndex slot, const io::PageIdentity& identity) {
@@ -134,12 +141,20 @@ void StoreFaults::Finish(io::DoneFn done, absl::Status status) {
   {
     base::MutexLock lock(mutex_);
     if (hold_) {
-      held_.push_back([done = std::move(done), status]() mutable { done(status); });
+      held_.push_back(
+          [this, done = std::move(done), status]() mutable { Answer(std::move(done), status); });
       changed_.NotifyAll();
       return;
     }
   }
-  done(status);
+  Answer(std::move(done), status);
+}
+
+void StoreFaults::Answer(io::DoneFn done, absl::Status status) {
+  done(std::move(status));
+  base::MutexLock lock(mutex_);
+  --in_flight_;
+  changed_.NotifyAll();
 }
 
 std::unique_ptr<io::PageStore> StoreFaults::Wrap(std::unique_ptr<io::PageStore> store) {

@@ -26,6 +26,8 @@ class StoreFaults {
   void Release();
   /// Blocks until `count` completions wait.
   void WaitForHeld(std::size_t count);
+  /// Blocks until each request has been answered.
+  void WaitForNoneInFlight();
 
   /// The pages that were to be written, in order, and those of them that were hastened.
   std::vector<io::PageIdentity> written() const;
@@ -38,11 +40,13 @@ class StoreFaults {
 
  private:
   friend class FaultyStore;
-  absl::Status ReadFault(const io::PageIdentity& identity) const;
-  absl::Status WriteFault() const;
+  /// A request begins: what it fails with.
+  absl::Status BeginRead(const io::PageIdentity& identity);
+  absl::Status BeginWrite();
   void NoteWrite(io::SlotIndex slot, const io::PageIdentity& identity);
   void NoteHastened(io::SlotIndex slot);
   void Finish(io::DoneFn done, absl::Status status);
+  void Answer(io::DoneFn done, absl::Status status);
 
   mutable base::Mutex mutex_;
   base::CondVar changed_;
@@ -52,6 +56,7 @@ class StoreFaults {
   std::map<io::SlotIndex, io::PageIdentity> slots_ ABSL_GUARDED_BY(mutex_);
   std::vector<io::PageIdentity> written_ ABSL_GUARDED_BY(mutex_);
   std::vector<io::PageIdentity> hastened_ ABSL_GUARDED_BY(mutex_);
+  std::size_t in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
   bool hold_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<absl::AnyInvocable<void()>> held_ ABSL_GUARDED_BY(mutex_);
 };

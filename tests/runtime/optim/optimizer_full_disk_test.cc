@@ -32,11 +32,17 @@ void FillTheDiskAmid(BatchedModel& model,
   model.faults.Release();
 }
 
+/// There is space again, and what was refused for want of it has been told.
+void GiveSpaceBack(BatchedModel& model, std::optional<FileSizeLimit>* limit) {
+  limit->reset();
+  model.faults.WaitForNoneInFlight();
+}
+
 /// The step whose updates have been refused space is repeated, again without and then with space.
 void RepeatUntilThereIsSpace(BatchedModel& model, std::optional<FileSizeLimit>* limit) {
   const auto before = model->Reference();
   EXPECT_THAT(model.optimizer().Step()->Wait(), IsStatus(kFull, "EFBIG"));
-  limit->reset();
+  GiveSpaceBack(model, limit);
   model.ReferenceStep(2);
   const std::uint64_t missing = model.ExpectOldOrNew(before, kFull);
   EXPECT_GT(missing, 0u);
@@ -82,7 +88,7 @@ TEST(OptimizerFullDiskTest, AnEarlyUpdateThatTheFullDiskStopsIsCompletedOnceTher
       ASSERT_THAT(model.optimizer().GradientReady(model->group(0)), IsOk());
     });
     EXPECT_THAT(model.optimizer().WaitFor(model->group(0)), IsStatus(kFull, "EFBIG"));
-    if (space_for_the_others) limit.reset();
+    if (space_for_the_others) GiveSpaceBack(model, &limit);
     ASSERT_THAT(model.optimizer().GradientReady(model->group(1)), IsOk());
     EXPECT_THAT(model.optimizer().Step()->Wait(), IsStatus(kFull, "EFBIG"));
     const TensorId last = model->parameter(BatchedModel::kParameters - 1);

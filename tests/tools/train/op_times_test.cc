@@ -59,8 +59,11 @@ TEST(OpTimesTest, WhatIsNotKnownStaysAsItIs) {
   times.Add(Iteration({{"x", 1}}));
   EXPECT_THAT(Least(times, Iteration({{"x", 7}, {"x", 7}, {"y", 6}})), ElementsAre(1, 7, 6));
   EXPECT_THAT(Medians(times, Iteration({{"x", 7}}, "other")), ElementsAre(7));
+  EXPECT_EQ(times.iterations("train"), 1u);
+  EXPECT_EQ(times.iterations("other"), 0u);
   times.Forget();
   EXPECT_THAT(Least(times, Iteration({{"x", 7}})), ElementsAre(7));
+  EXPECT_EQ(times.iterations("train"), 0u);
 }
 
 TEST(OpTimesTest, OldTimesAreForgotten) {
@@ -70,6 +73,7 @@ TEST(OpTimesTest, OldTimesAreForgotten) {
   EXPECT_THAT(Least(times, Iteration({{"x", 7}})), ElementsAre(1));
   times.Add(Iteration({{"x", 3}}));
   EXPECT_THAT(Least(times, Iteration({{"x", 7}})), ElementsAre(3));
+  EXPECT_EQ(times.iterations("train"), OpTimes::kIterationsMax);
 }
 
 }  // namespace
