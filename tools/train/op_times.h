@@ -22,7 +22,7 @@ class OpTimes {
   void Add(const Schedule& iteration);
   void Forget() { keys_.clear(); }
 
-  /// Whose times are kept.
+  /// Of how many iterations of `key` an op's times are kept, at most kIterationsMax.
   std::size_t iterations(const std::string& key) const;
 
   /// Gives every op of `schedule` the least that was added of it; one of which nothing was, keeps

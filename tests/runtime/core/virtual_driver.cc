@@ -58,13 +58,13 @@ std::vector<Action> VirtualDriver::Send(const Event& event) { return Send(std::v
 
 std::vector<Action> VirtualDriver::Send(const std::vector<Event>& events) {
   if (!verdict_.ok()) return {};
+  events_.insert(events_.end(), events.begin(), events.end());
+  batch_ends_.push_back(events_.size());
+  together_ += events.size() > 1 ? 1 : 0;
   for (const Event& event : events) Before(event);
   std::vector<Action> actions;
   core_->Handle(events, &actions);
-  events_.insert(events_.end(), events.begin(), events.end());
-  actions_.resize(events_.size());
-  actions_.back() = actions;
-  batch_ends_.push_back(events_.size());
+  actions_.push_back(actions);
   for (const Action& action : actions) Carry(action);
   CheckBatch();
   return actions;
@@ -336,7 +336,8 @@ std::optional<Event> VirtualDriver::EndOf(TaskNumber task) const {
 }
 
 std::optional<TaskNumber> VirtualDriver::TakeTask(std::uint64_t latest) {
-  if (queue_.empty() || queue_.top().moment.is_timer || queue_.top().time > latest) {
+  if (options_.together == 0 || queue_.empty() || queue_.top().moment.is_timer ||
+      queue_.top().time > latest) {
     return std::nullopt;
   }
   const TaskNumber task = queue_.top().moment.id;
@@ -429,12 +430,12 @@ void VirtualDriver::CheckCounters() {
 void VirtualDriver::CheckReplay() {
   const std::unique_ptr<Core> core = MakeCore(options_);
   std::size_t begin = 0;
-  for (const std::size_t end : batch_ends_) {
+  for (std::size_t i = 0; i < batch_ends_.size(); ++i) {
     std::vector<Action> actions;
-    core->Handle(std::span(events_).subspan(begin, end - begin), &actions);
-    begin = end;
-    if (actions == actions_[end - 1]) continue;
-    return verdict_.Fail(fmt::format("I7: event {} gives other actions again", end - 1));
+    core->Handle(std::span(events_).subspan(begin, batch_ends_[i] - begin), &actions);
+    begin = batch_ends_[i];
+    if (actions == actions_[i]) continue;
+    return verdict_.Fail(fmt::format("I7: event {} gives other actions again", begin - 1));
   }
 }
 
@@ -443,21 +444,31 @@ std::uint64_t VirtualDriver::failure_count(TicketFailure reason) const {
   return found == failures_.end() ? 0 : found->second;
 }
 
+std::string VirtualDriver::EventText(std::size_t event) const {
+  std::string text = fmt::format("{:6} {}\n", event, ToString(events_[event]));
+  if (const auto* hint = std::get_if<PrefetchPages>(&events_[event])) {
+    for (const PageRequest& request : hint->requests) {
+      text += fmt::format(
+          "         hint {}@{}/{}\n", request.page, request.tier, static_cast<int>(request.mode));
+    }
+  }
+  return text;
+}
+
 std::string VirtualDriver::Report() const {
   constexpr std::size_t kEventsShown = 60;
   std::string text =
       fmt::format("{} (seed {}, event {})\n", verdict_.text(), options_.seed, events_.size());
   const std::size_t first = events_.size() > kEventsShown ? events_.size() - kEventsShown : 0;
-  for (std::size_t i = first; i < events_.size(); ++i) {
-    text += fmt::format("{:6} {}\n", i, ToString(events_[i]));
-    if (const auto* hint = std::get_if<PrefetchPages>(&events_[i])) {
-      for (const PageRequest& request : hint->requests) {
-        text += fmt::format(
-            "         hint {}@{}/{}\n", request.page, request.tier, static_cast<int>(request.mode));
-      }
+  std::size_t batch = 0;
+  for (std::size_t i = 0; i < events_.size(); ++i) {
+    if (i >= first) text += EventText(i);
+    if (i + 1 != batch_ends_[batch]) continue;
+    // None of what stopped the program.
+    if (i >= first && batch < actions_.size()) {
+      for (const Action& action : actions_[batch]) text += "         -> " + ToString(action) + "\n";
     }
-    if (i >= actions_.size()) break;
-    for (const Action& action : actions_[i]) text += "         -> " + ToString(action) + "\n";
+    ++batch;
   }
   return text;
 }

@@ -31,9 +31,9 @@ struct DriverOptions {
   ScheduleLimits schedules;
   std::uint64_t seed = 1;
   std::uint64_t latency_max = 100;
-  /// Tasks that end at most so long after the earliest are told with it.
+  /// Tasks that end at most so long after the earliest are told with it; 0: each is told alone.
   std::uint64_t together = 0;
-  /// Core::CheckInvariants runs after every so many events.
+  /// Core::CheckInvariants runs each time after so many events, or batches of those told together.
   std::uint32_t events_per_check = 1;
 };
 
@@ -68,8 +68,6 @@ class VirtualDriver {
 
   /// Sends an event; the actions that follow are returned and are carried out already.
   std::vector<Action> Send(const Event& event);
-  /// The same of several that come together.
-  std::vector<Action> Send(const std::vector<Event>& events);
   std::vector<Action> Done(TaskNumber task) { return Send(TaskDone{task}); }
   std::vector<Action> Failed(TaskNumber task, FailureKind kind) {
     return Send(TaskFailed{task, kind});
@@ -101,6 +99,8 @@ class VirtualDriver {
   Verdict& verdict() { return verdict_; }
   std::uint64_t now() const { return now_; }
   std::uint64_t event_count() const { return events_.size(); }
+  /// How often several events were sent together.
+  std::uint64_t together_count() const { return together_; }
   std::uint64_t fault_count() const { return faults_; }
   std::uint64_t grant_count() const { return grants_; }
   /// Failures of `reason` so far.
@@ -118,6 +118,8 @@ class VirtualDriver {
     }
   };
 
+  /// Sends events that come together.
+  std::vector<Action> Send(const std::vector<Event>& events);
   void Before(const Event& event);
   void BeforeRelease(const Release& release);
   void Carry(const Action& action);
@@ -132,6 +134,7 @@ class VirtualDriver {
   void AnswerBudget(TierIndex tier, FrameIndex frames);
   void CheckCounters();
   void CheckBatch();
+  std::string EventText(std::size_t event) const;
   void Queue(TaskNumber task);
   /// What the end of a task is told as, unless it was ended by hand.
   std::optional<Event> EndOf(TaskNumber task) const;
@@ -150,6 +153,7 @@ class VirtualDriver {
   std::uint64_t order_ = 0;
   std::uint64_t faults_ = 0;
   std::uint64_t grants_ = 0;
+  std::uint64_t together_ = 0;
   std::map<TicketFailure, std::uint64_t> failures_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
   std::map<TicketNumber, SimTicket> tickets_;
@@ -165,9 +169,8 @@ class VirtualDriver {
   std::map<TierIndex, std::pair<FrameIndex, FrameIndex>> budget_asked_;
   std::deque<Action> answers_;
   std::vector<Event> events_;
-  /// What followed from events_[i]: nothing where more were sent with it.
-  std::vector<std::vector<Action>> actions_;
-  std::vector<std::size_t> batch_ends_;  ///< in events_
+  std::vector<std::size_t> batch_ends_;       ///< in events_: each sent alone or with others
+  std::vector<std::vector<Action>> actions_;  ///< that followed, by batch
 };
 
 /// The actions of one type, in order.

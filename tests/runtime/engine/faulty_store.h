@@ -26,7 +26,7 @@ class StoreFaults {
   void Release();
   /// Blocks until `count` completions wait.
   void WaitForHeld(std::size_t count);
-  /// Blocks until each request has been answered.
+  /// Blocks until each request has been answered. REQUIRES: none is held.
   void WaitForNoneInFlight();
 
   /// The pages that were to be written, in order, and those of them that were hastened.

@@ -18,42 +18,52 @@ namespace {
 
 using sluice::testing::IsOk;
 
-/// A run that has ended, and what it ran on.
-class EndedRun {
- public:
-  explicit EndedRun(const std::vector<std::string>& keys, bool compares_updates = false) {
-    Run(keys, compares_updates);
-  }
+struct RunOptions {
+  std::vector<std::string> settings;  ///< as of --set
+  bool compares_updates = false;
+};
 
-  /// Steps of a key that count.
-  std::size_t Judged(const std::string& key) const {
-    return std::count_if(report.steps.begin(), report.steps.end(), [&](const StepRecord& step) {
-      return step.judged && step.key == key;
-    });
-  }
-
-  std::unique_ptr<TrainSession> session;
-  std::unique_ptr<TrainRun> run;
-  RunReport report;
-
- private:
-  void Run(const std::vector<std::string>& keys, bool compares_updates) {
+class TrainRunTest : public ::testing::Test {
+ protected:
+  /// Trains; the test fails where it cannot.
+  void Train(const RunOptions& options) {
     std::vector<std::string> words = {"--config",
                                       std::string(SLUICE_CONFIG_DIRECTORY) + "/train-gpt-tiny.toml",
                                       "--set=train.val_every=100",
                                       "--set=tiers.nvme.directory=" + spill_.path()};
-    for (const std::string& key : keys) words.push_back("--set=" + key);
-    flags_ = ReadTrainFlags(words).value();
-    data_ = gpt::Dataset::FromBytes(
-                std::string(5000, 'x'), flags_.settings.train, flags_.settings.model)
-                .value();
-    session = TrainSession::Create(flags_, *data_, console_).value();
-    run = std::make_unique<TrainRun>(TrainRun::Parts{.session = *session,
-                                                     .console = console_,
-                                                     .watch = watch_,
-                                                     .compares_updates = compares_updates});
-    ASSERT_THAT(run->Run(), IsOk());
-    report = run->TakeReport();
+    for (const std::string& setting : options.settings) words.push_back("--set=" + setting);
+    auto flags = ReadTrainFlags(words);
+    ASSERT_THAT(flags, IsOk());
+    flags_ = *std::move(flags);
+    auto data = gpt::Dataset::FromBytes(
+        std::string(5000, 'x'), flags_.settings.train, flags_.settings.model);
+    ASSERT_THAT(data, IsOk());
+    data_ = *std::move(data);
+    auto session = TrainSession::Create(flags_, *data_, console_);
+    ASSERT_THAT(session, IsOk());
+    session_ = *std::move(session);
+    run_.emplace(TrainRun::Parts{.session = *session_,
+                                 .console = console_,
+                                 .watch = watch_,
+                                 .compares_updates = options.compares_updates});
+    ASSERT_THAT(run_->Run(), IsOk());
+    report_ = run_->TakeReport();
+    ASSERT_EQ(report_.steps.size(), static_cast<std::size_t>(flags_.settings.train.steps));
+  }
+
+  /// Steps of a key that count.
+  std::size_t Judged(const std::string& key) const {
+    return static_cast<std::size_t>(
+        std::count_if(report_.steps.begin(), report_.steps.end(), [&](const StepRecord& step) {
+          return step.judged && step.key == key;
+        }));
+  }
+  /// Whether each key's ops have their times of the steps that count, and those alone.
+  void ExpectTimesOfJudgedSteps() const {
+    EXPECT_GE(Judged(MainKey(report_)), 4u);
+    for (const StepRecord& step : report_.steps) {
+      EXPECT_EQ(run_->op_times().iterations(step.key), Judged(step.key)) << step.key;
+    }
   }
 
   TemporaryDirectory spill_;
@@ -61,65 +71,62 @@ class EndedRun {
   InterruptWatch watch_;
   TrainFlags flags_;
   std::optional<gpt::Dataset> data_;
+  std::unique_ptr<TrainSession> session_;
+  std::optional<TrainRun> run_;
+  RunReport report_;
 };
 
-TEST(TrainRunTest, OpsHaveTheirTimesOfEveryStep) {
-  const EndedRun ended({"train.steps=9"});
-  const std::string key = MainKey(ended.report);
-  EXPECT_GE(ended.Judged(key), 6u);
-  EXPECT_EQ(ended.run->op_times().iterations(key), ended.Judged(key));
-  const std::string last = ended.report.steps.back().key;
-  EXPECT_NE(last, key);
-  EXPECT_EQ(ended.run->op_times().iterations(last), 1u) << "nothing follows it";
+TEST_F(TrainRunTest, OpsHaveTheirTimesOfEveryStep) {
+  ASSERT_NO_FATAL_FAILURE(Train({.settings = {"train.steps=9"}}));
+  ExpectTimesOfJudgedSteps();
+  const std::string last = report_.steps.back().key;
+  EXPECT_NE(last, MainKey(report_));
+  EXPECT_EQ(run_->op_times().iterations(last), 1u) << "nothing follows it";
 }
 
-TEST(TrainRunTest, TimesFromBeforeThePaceAreForgotten) {
-  const EndedRun ended({"train.steps=9", "device.emulated.load=1"});
-  const std::string key = MainKey(ended.report);
-  EXPECT_FALSE(ended.report.steps[1].judged);
-  EXPECT_EQ(ended.report.steps[1].key, key);
-  EXPECT_GE(ended.Judged(key), 4u);
-  EXPECT_EQ(ended.run->op_times().iterations(key), ended.Judged(key));
+TEST_F(TrainRunTest, TimesFromBeforeThePaceAreForgotten) {
+  ASSERT_NO_FATAL_FAILURE(Train({.settings = {"train.steps=9", "device.emulated.load=1"}}));
+  EXPECT_FALSE(report_.steps[1].judged);
+  EXPECT_EQ(report_.steps[1].key, MainKey(report_));
+  ExpectTimesOfJudgedSteps();
 }
 
-TEST(TrainRunTest, TimesFromBeforeItIsKnownWhatIsMadeAgainAreForgotten) {
-  // So slow a link that making again is always the better choice.
-  const EndedRun ended({"train.steps=9",
-                        "train.recompute=planned",
-                        "device.emulated.in_bytes_per_second=20000000",
-                        "device.emulated.out_bytes_per_second=20000000"});
-  ASSERT_TRUE(ended.report.recompute.has_value());
-  ASSERT_GT(ended.report.recompute->layers_recomputed, 0);
-  for (const StepRecord& step : ended.report.steps) {
-    EXPECT_EQ(ended.run->op_times().iterations(step.key), ended.Judged(step.key)) << step.key;
-  }
+TEST_F(TrainRunTest, TimesFromBeforeItIsKnownWhatIsMadeAgainAreForgotten) {
+  // So slow a link, 0.6 s a step, that making again is the better choice wherever this runs.
+  ASSERT_NO_FATAL_FAILURE(Train({.settings = {"train.steps=9",
+                                              "train.recompute=planned",
+                                              "device.emulated.in_bytes_per_second=2000000",
+                                              "device.emulated.out_bytes_per_second=2000000"}}));
+  ASSERT_TRUE(report_.recompute.has_value());
+  ASSERT_GT(report_.recompute->layers_recomputed, 0);
+  EXPECT_FALSE(report_.steps[1].judged);
+  ExpectTimesOfJudgedSteps();
 }
 
 /// Blocks of ten: in the second one no parameter is updated.
-TEST(TrainRunTest, StepsThatAreNotComparedDoNotCount) {
-  const EndedRun ended({"train.steps=20"}, /*compares_updates=*/true);
-  std::size_t not_judged = 0;
-  for (const StepRecord& step : ended.report.steps) {
-    not_judged += step.judged ? 0 : 1;
-    EXPECT_EQ(ended.run->op_times().iterations(step.key), ended.Judged(step.key)) << step.key;
-  }
-  EXPECT_GT(not_judged, 0u);
+TEST_F(TrainRunTest, StepsThatAreNotComparedDoNotCount) {
+  ASSERT_NO_FATAL_FAILURE(Train({.settings = {"train.steps=20"}, .compares_updates = true}));
+  EXPECT_TRUE(std::any_of(report_.steps.begin(), report_.steps.end(), [](const StepRecord& step) {
+    return !step.judged;
+  }));
+  ExpectTimesOfJudgedSteps();
 }
 
-TEST(TrainRunTest, TheBoundTakesTheLeastTimeOfEachOp) {
+TEST_F(TrainRunTest, TheBoundTakesTheLeastTimeOfEachOp) {
   // With room for all it is the time of the ops.
-  const EndedRun ended({"train.steps=12", "tiers.hbm.bytes=32MiB", "tiers.dram.bytes=32MiB"});
-  const RuntimeOptions& options = ended.session->settings().runtime;
-  Schedule schedule = ended.session->runtime().RecordedSchedule(MainKey(ended.report)).value();
+  ASSERT_NO_FATAL_FAILURE(
+      Train({.settings = {"train.steps=12", "tiers.hbm.bytes=32MiB", "tiers.dram.bytes=32MiB"}}));
+  Schedule schedule = session_->runtime().RecordedSchedule(MainKey(report_)).value();
   const auto bound = [&] {
-    return std::max(
-        VolumeBoundSeconds(ended.report),
-        ScheduleBoundSeconds(
-            schedule, options, ended.session->rates(), std::numeric_limits<double>::infinity()));
+    return std::max(VolumeBoundSeconds(report_),
+                    ScheduleBoundSeconds(schedule,
+                                         flags_.settings.runtime,
+                                         session_->rates(),
+                                         std::numeric_limits<double>::infinity()));
   };
-  EXPECT_GT(bound(), ended.report.bound_seconds) << "no step is the fastest in each of its ops";
-  ended.run->op_times().SetLeast(&schedule);
-  EXPECT_EQ(bound(), ended.report.bound_seconds);
+  EXPECT_GT(bound(), report_.bound_seconds) << "no step is the fastest in each of its ops";
+  run_->op_times().SetLeast(&schedule);
+  EXPECT_EQ(bound(), report_.bound_seconds);
 }
 
 }  // namespace
