@@ -16,7 +16,7 @@ namespace {
 constexpr int kRoundsMin = 3;
 /// The rounds after which the engine runs without checksums, too, for half as long: the cost per
 /// byte hardly depends on the state of the disk.
-constexpr int kCpuEvery = 6;
+constexpr int kCpuEvery = 3;
 
 template <typename Value>
 std::vector<double> Each(const std::vector<Round>& rounds, const Value& value) {

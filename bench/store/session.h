@@ -35,8 +35,8 @@ class Session {
   /// One run of the ceiling.
   absl::StatusOr<Sample> RunCeiling(const Load& load) const;
   absl::StatusOr<Sample> RunFioAs(const Load& load, const char* io_engine, FioMemory memory) const;
-  /// The depth, 8 or 32, at which the ceiling is higher: one run each. 32 is left out where the
-  /// file has less than twice as many pages.
+  /// 32 where the ceiling is clearly higher with it, by one run each, else 8. 32 is left out where
+  /// the file has less than twice as many pages.
   absl::StatusOr<std::uint32_t> ChooseDepth(const Case& which) const;
 
   /// Cancelled when interrupted.
