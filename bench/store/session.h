@@ -36,7 +36,7 @@ class Session {
   absl::StatusOr<Sample> RunCeiling(const Load& load) const;
   absl::StatusOr<Sample> RunFioAs(const Load& load, const char* io_engine, FioMemory memory) const;
   /// 32 where the ceiling is clearly higher with it, by one run each, else 8. 32 is left out where
-  /// the file has less than twice as many pages.
+  /// the file has fewer than four times as many pages.
   absl::StatusOr<std::uint32_t> ChooseDepth(const Case& which) const;
 
   /// Cancelled when interrupted.

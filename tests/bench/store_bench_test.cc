@@ -76,6 +76,24 @@ TEST_F(StoreBenchTest, ACaseIsJudgedByFio) {
   EXPECT_NEAR(*row.cpu_ratio, *row.cpu_per_gib / 0.1, 1e-9);
 }
 
+/// A fake fio that moves `bytes` in its second with 32 requests in the kernel, and 1 GiB with 8.
+std::string FioThatMovesAtDepth32(std::uint64_t bytes) {
+  return "case \"$*\" in *iodepth=32*) bytes=" + std::to_string(bytes) +
+         ";; *) bytes=1073741824;; esac\n(\n" + kFakeReport + ") | sed \"s/1073741824/$bytes/\"\n";
+}
+
+TEST_F(StoreBenchTest, TheGreaterDepthIsTakenWhereFioIsClearlyFasterWithIt) {
+  options_.pattern = "write/random/256KiB/io_uring";  // enough pages for either
+  options_.fio = WriteFakeFio(programs_, FioThatMovesAtDepth32(1'100'000'000));  // 2.4 %
+  RUN_OR_SKIP();
+  EXPECT_EQ(*rows_.front().depth, 8U);
+  rows_.clear();
+  options_.fio = WriteFakeFio(programs_, FioThatMovesAtDepth32(1'110'000'000));  // 3.4 %
+  RUN_OR_SKIP();
+  EXPECT_EQ(*rows_.front().depth, 32U);
+  EXPECT_NEAR(*rows_.front().ceiling, 1'110'000'000 / 1073741824.0, 1e-9);
+}
+
 TEST_F(StoreBenchTest, ThePlainLoopsAreRowsBesideFio) {
   options_.pattern = "read/random/2MiB/io_uring";
   options_.file_bytes = 64 << 20;
