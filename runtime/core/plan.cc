@@ -51,6 +51,7 @@ struct TierPlan {
   Plan plan;
   std::vector<PlanSpan> below;
   double link_seconds = 0;
+  double busiest_seconds = 0;  ///< of all links planned so far
 };
 
 /// What a plan is made from, and who says that it is not wanted any more.
@@ -172,7 +173,9 @@ TierPlan PlanAll(const PlanRequest& request) {
   all.plan.recording = input.recording;
   if (input.step_seconds.empty()) return all;
   for (TierIndex tier = 0; tier < input.links.size() && !request.stop(); ++tier) {
+    const double busiest = all.busiest_seconds;
     all = BestPlan(request, {tier, all.below, all.plan});
+    all.busiest_seconds = std::max(busiest, all.link_seconds);
   }
   for (auto& fetches : all.plan.fetches) SortByUse(&fetches);
   all.plan.ListReturns();
@@ -193,6 +196,29 @@ PagesAway AwayBelow(const PlanInput& input, const PlanStop& stop) {
   Plan plan = EmptyPlan(input.step_seconds.size());
   planner.AddTo({}, &plan);
   return planner.away();
+}
+
+/// For what the input says.
+TierPlan PlanForObjective(const PlanInput& input, const PlanStop& stop) {
+  PlanRequest request{.input = input, .stop = stop};
+  const bool several = input.links.size() > 1 && !input.step_seconds.empty();
+  if (input.objective == Objective::kTime || !several) return PlanAll(request);
+  const PagesAway below = AwayBelow(input, stop);
+  request.away_below = &below;
+  return PlanAll(request);
+}
+
+/// Each tier's part of a plan for time is made without a look at those below. Where in the end a
+/// link is waited for that would have had half as much to carry, or less, no copy comes so well in
+/// time that it is worth that.
+TierPlan PlanForTime(const PlanInput& input, const PlanStop& stop) {
+  TierPlan plan = PlanForObjective(input, stop);
+  if (input.links.size() < 2 || plan.busiest_seconds <= SecondsOf(input)) return plan;
+  PlanInput other = input;
+  other.objective = Objective::kTraffic;
+  TierPlan least = PlanForObjective(other, stop);
+  const bool wasteful = plan.busiest_seconds > kWasteful * least.busiest_seconds;
+  return wasteful ? std::move(least) : std::move(plan);
 }
 
 }  // namespace
@@ -237,14 +263,9 @@ bool Plan::ComesInto(TierIndex tier, PageIndex page, std::uint32_t step) const {
 }
 
 std::optional<Plan> TryMakePlan(const PlanInput& input, const PlanStop& stop) {
-  const bool several = input.links.size() > 1 && !input.step_seconds.empty();
-  const bool traffic = input.objective == Objective::kTraffic;
-  PagesAway below;
-  if (traffic && several) below = AwayBelow(input, stop);
-  PlanRequest request{.input = input, .stop = stop};
-  if (traffic && several) request.away_below = &below;
-  TierPlan plan = PlanAll(request);
-  plan.plan.leaves_make_room = several && plan.link_seconds > SecondsOf(input);
+  TierPlan plan = input.objective == Objective::kTime ? PlanForTime(input, stop)
+                                                      : PlanForObjective(input, stop);
+  plan.plan.leaves_make_room = input.links.size() > 1 && plan.link_seconds > SecondsOf(input);
   if (stop()) return std::nullopt;
   return std::move(plan.plan);
 }

@@ -359,6 +359,38 @@ TEST(PlanTest, WhereALowerLinkBindsThePlanThatMovesLessIsTaken) {
   EXPECT_LE(come, 82u) << "92 if only what is away in time leaves";
 }
 
+/// A forward pass, and backward ops of which each is followed by a short update, which needs the
+/// states of its layer, too. The first link is fast, the second one slow.
+PlanInput WithUpdates() {
+  constexpr std::uint32_t kEach = 6;
+  PlanInput input = EvenSteps(3 * kEach, {24, 12}, {.in_s = 0.02, .out_s = 0.02});
+  input.links[1] = {.in_s = 1, .out_s = 1};
+  for (std::uint32_t i = 0; i < kEach; ++i) {
+    const std::uint32_t update = 3 * kEach - 1 - 2 * i;
+    input.step_seconds[i] = 0.5;
+    input.step_seconds[update] = 0.05;
+    AddItem(&input, 2, {ReadAt(i), ReadAt(update - 1), WriteAt(update)});
+    AddItem(&input, 4, {WriteAt(update)});
+    AddItem(&input, 2, {OverwriteAt(update - 1), Last(ReadAt(update))});
+  }
+  return input;
+}
+
+TEST(PlanTest, WhereALinkIsWaitedForThatNeedsToMoveHalfTheLeastIsMoved) {
+  PlanInput input = WithUpdates();
+  const auto come = [](const Plan& plan) {
+    std::uint32_t pages = 0;
+    for (const auto& listed : FetchesOf(plan, 1)) pages += listed.entry.pages;
+    return pages;
+  };
+  EXPECT_LE(come(MakePlan(input)), 4u) << "14 if each tier's part is chosen for time";
+  // A link that is not waited for may move more.
+  input.links[1] = {.in_s = 0.1, .out_s = 0.1};
+  const Plan for_time = MakePlan(input);
+  input.objective = Objective::kTraffic;
+  EXPECT_GT(come(for_time), 2 * come(MakePlan(input)));
+}
+
 TEST(PlanTest, WhereALinkHasHardlyTimeLeftThePlanMovesLess) {
   // A forward and a backward pass that read two pages of weights a layer, and keep one of it.
   constexpr std::uint32_t kSteps = 40;
