@@ -135,6 +135,7 @@ TierPlan LeastOfSeveral(const PlanRequest& request,
 /// again as if the link were faster, and some ops wait for pages to leave; and where the link is
 /// what the run waits for even so, as if it took no time, which moves the least. That is for the
 /// fastest tier alone: what is in flight takes frames of a middle one that the plan does not know.
+/// (A plan for traffic may do so in each tier: PlanForTime.)
 TierPlan BestPlan(const PlanRequest& request, const TierStart& start) {
   const double seconds = SecondsOf(request.input);
   const Plan nothing = EmptyPlan(request.input.step_seconds.size());
@@ -166,7 +167,7 @@ void SortByUse(std::vector<PlannedFetch>* fetches) {
   });
 }
 
-/// All tiers, one after the other; the seconds are those of the last link.
+/// All tiers, one after the other; `link_seconds` is of the last link.
 TierPlan PlanAll(const PlanRequest& request) {
   const PlanInput& input = request.input;
   TierPlan all{.plan = EmptyPlan(input.step_seconds.size())};
@@ -208,9 +209,9 @@ TierPlan PlanForObjective(const PlanInput& input, const PlanStop& stop) {
   return PlanAll(request);
 }
 
-/// Each tier's part of a plan for time is made without a look at those below. Where in the end a
-/// link is waited for that would have had half as much to carry, or less, no copy comes so well in
-/// time that it is worth that.
+/// Each tier's part of a plan for time is made without a look at those below. Where in the end the
+/// busiest link is waited for, and is over twice as busy as the busiest one of a plan for traffic,
+/// that plan was the faster one on every machine that was tried (docs/planner.md).
 TierPlan PlanForTime(const PlanInput& input, const PlanStop& stop) {
   TierPlan plan = PlanForObjective(input, stop);
   if (input.links.size() < 2 || plan.busiest_seconds <= SecondsOf(input)) return plan;

@@ -361,9 +361,9 @@ TEST(PlanTest, WhereALowerLinkBindsThePlanThatMovesLessIsTaken) {
 
 /// A forward pass, and backward ops of which each is followed by a short update, which needs the
 /// states of its layer, too. The first link is fast, the second one slow.
-PlanInput WithUpdates() {
+PlanInput WithUpdates(FrameIndex frames) {
   constexpr std::uint32_t kEach = 6;
-  PlanInput input = EvenSteps(3 * kEach, {24, 12}, {.in_s = 0.02, .out_s = 0.02});
+  PlanInput input = EvenSteps(3 * kEach, {frames, 12}, {.in_s = 0.02, .out_s = 0.02});
   input.links[1] = {.in_s = 1, .out_s = 1};
   for (std::uint32_t i = 0; i < kEach; ++i) {
     const std::uint32_t update = 3 * kEach - 1 - 2 * i;
@@ -376,19 +376,26 @@ PlanInput WithUpdates() {
   return input;
 }
 
-TEST(PlanTest, WhereALinkIsWaitedForThatNeedsToMoveHalfTheLeastIsMoved) {
-  PlanInput input = WithUpdates();
+TEST(PlanTest, APlanForTrafficReplacesOneThatKeepsTheBusiestLinkTwiceAsBusy) {
+  PlanInput input = WithUpdates(24);
   const auto come = [](const Plan& plan) {
     std::uint32_t pages = 0;
     for (const auto& listed : FetchesOf(plan, 1)) pages += listed.entry.pages;
     return pages;
   };
-  EXPECT_LE(come(MakePlan(input)), 4u) << "14 if each tier's part is chosen for time";
-  // A link that is not waited for may move more.
+  const auto come_for_traffic = [&come](PlanInput other) {
+    other.objective = Objective::kTraffic;
+    return come(MakePlan(other));
+  };
+  const Plan plan = MakePlan(input);
+  EXPECT_LE(come(plan), 4u) << "14 if each tier's part is chosen for time";
+  EXPECT_FALSE(plan.leaves_make_room) << "the link is not waited for any more";
+  // A link that is not waited for may move more,
   input.links[1] = {.in_s = 0.1, .out_s = 0.1};
-  const Plan for_time = MakePlan(input);
-  input.objective = Objective::kTraffic;
-  EXPECT_GT(come(for_time), 2 * come(MakePlan(input)));
+  EXPECT_GT(come(MakePlan(input)), 2 * come_for_traffic(input));
+  // and one that is, less than twice as much.
+  const PlanInput busy = WithUpdates(16);
+  EXPECT_GT(2 * come(MakePlan(busy)), 3 * come_for_traffic(busy)) << "32 and 18";
 }
 
 TEST(PlanTest, WhereALinkHasHardlyTimeLeftThePlanMovesLess) {
