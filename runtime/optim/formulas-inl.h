@@ -8,42 +8,57 @@
 #define SLUICE_OPTIM_FORMULAS_INL_H_
 #endif
 
+#include <algorithm>
+#include <cmath>
+
 #include "hwy/highway.h"
 #include "runtime/optim/block_codes-inl.h"
 #include "runtime/optim/kernel.h"
 #include "runtime/optim/number_types-inl.h"
+#include "runtime/optim/sums-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::optim::HWY_NAMESPACE {
 
-/// KernelScalars in every lane.
+/// KernelScalars, and what formulas make of them, in every lane. Products and quotients of scalars
+/// are made in double.
 template <class D>
 struct Coefficients {
-  /// A NaN has no bits that rounding could carry out of it.
-  static hn::Vec<D> InEveryLane(float value) { return WithPlainNan(D(), hn::Set(D(), value)); }
-
   explicit Coefficients(const KernelScalars& s)
-      : rate(InEveryLane(s.learning_rate)),
-        beta1(InEveryLane(s.beta1)),
+      : beta1(InEveryLane(s.beta1)),
         rest1(InEveryLane(1.0f - s.beta1)),
         beta2(InEveryLane(s.beta2)),
         rest2(InEveryLane(1.0f - s.beta2)),
-        eps(InEveryLane(s.eps)),
         decay(InEveryLane(s.weight_decay)),
         grad_scale(InEveryLane(s.grad_scale)),
-        moment1_scale(InEveryLane(s.moment1_scale)),
-        moment2_scale(InEveryLane(s.moment2_scale)) {}
+        rate_decay(InEveryLane(static_cast<float>(s.learning_rate * s.weight_decay))),
+        rate(Split(s.learning_rate)),
+        eps(Split(AtLeastNormal(s.eps))),
+        moment_rate(Split(s.learning_rate * s.moment1_scale / std::sqrt(s.moment2_scale))),
+        moment_eps(Split(AtLeastNormal(s.eps / std::sqrt(s.moment2_scale)))) {}
 
-  hn::Vec<D> rate, beta1, rest1, beta2, rest2, eps, decay, grad_scale, moment1_scale, moment2_scale;
+  hn::Vec<D> beta1, rest1, beta2, rest2, decay, grad_scale, rate_decay;
+  Sum<hn::Vec<D>> rate, eps;
+  /// Of Adam, with the corrections of both moments in them.
+  Sum<hn::Vec<D>> moment_rate, moment_eps;
+
+ private:
+  /// A NaN has no bits that rounding could carry out of it.
+  static hn::Vec<D> InEveryLane(float value) { return WithPlainNan(D(), hn::Set(D(), value)); }
+  static Sum<hn::Vec<D>> Split(double value) {
+    const auto nearest = static_cast<float>(value);
+    return {InEveryLane(nearest), InEveryLane(static_cast<float>(value - double{nearest}))};
+  }
+  /// So that its inverse is finite.
+  static double AtLeastNormal(double eps) { return std::max(eps, 0x1p-126); }
 };
 
-/// The moments of Adam and AdamW and their quotient.
+/// The moments of Adam and AdamW, and how far they move a parameter.
 template <class D, class V>
-HWY_INLINE V AdamQuotient(const Coefficients<D>& c, V g, V& m, V& v) {
+HWY_INLINE V AdamStep(const Coefficients<D>& c, V g, V& m, V& v) {
   m = hn::Add(hn::Mul(c.beta1, m), hn::Mul(c.rest1, g));
   v = hn::Add(hn::Mul(c.beta2, v), hn::Mul(hn::Mul(c.rest2, g), g));
-  const auto root = hn::Sqrt(hn::Mul(v, c.moment2_scale));
-  return hn::Div(hn::Mul(m, c.moment1_scale), hn::Add(root, c.eps));
+  return hn::Div(hn::Mul(c.moment_rate.value, m), hn::Add(hn::Sqrt(v), c.moment_eps.value));
 }
 
 /// A formula updates parameter `p` and states `s`, `t` from the scaled gradient `g`.
@@ -53,9 +68,8 @@ struct AdamW {
 
   template <class D, class V>
   static HWY_INLINE void Apply(const Coefficients<D>& c, V g, V& p, V& s, V& t) {
-    const auto quotient = AdamQuotient(c, g, s, t);
-    const auto step = hn::Add(quotient, hn::Mul(c.decay, p));
-    p = hn::Sub(p, hn::Mul(c.rate, step));
+    const auto step = AdamStep(c, g, s, t);
+    p = hn::Sub(p, hn::Add(step, hn::Mul(c.rate_decay, p)));
   }
 };
 
@@ -66,7 +80,7 @@ struct Adam {
   template <class D, class V>
   static HWY_INLINE void Apply(const Coefficients<D>& c, V g, V& p, V& s, V& t) {
     const auto decayed = hn::Add(g, hn::Mul(c.decay, p));
-    p = hn::Sub(p, hn::Mul(c.rate, AdamQuotient(c, decayed, s, t)));
+    p = hn::Sub(p, AdamStep(c, decayed, s, t));
   }
 };
 
@@ -77,7 +91,7 @@ struct Sgd {
   template <class D, class V>
   static HWY_INLINE void Apply(const Coefficients<D>& c, V g, V& p, V& s, V& /*t*/) {
     s = hn::Add(hn::Mul(c.beta1, s), hn::Add(g, hn::Mul(c.decay, p)));
-    p = hn::Sub(p, hn::Mul(c.rate, s));
+    p = hn::Sub(p, hn::Mul(c.rate.value, s));
   }
 };
 
@@ -89,9 +103,18 @@ struct Nesterov {
   static HWY_INLINE void Apply(const Coefficients<D>& c, V g, V& p, V& s, V& /*t*/) {
     const auto decayed = hn::Add(g, hn::Mul(c.decay, p));
     s = hn::Add(hn::Mul(c.beta1, s), decayed);
-    p = hn::Sub(p, hn::Mul(c.rate, hn::Add(decayed, hn::Mul(c.beta1, s))));
+    p = hn::Sub(p, hn::Mul(c.rate.value, hn::Add(decayed, hn::Mul(c.beta1, s))));
   }
 };
+
+/// That of what Lion makes of its momentum and a gradient; this itself where it is zero or a NaN.
+template <class D, class V>
+HWY_INLINE V LionSign(const Coefficients<D>& c, V g, V m) {
+  const D d;
+  const V blend = hn::Add(hn::Mul(c.beta1, m), hn::Mul(c.rest1, g));
+  const auto has_sign = hn::Gt(hn::Abs(blend), hn::Zero(d));
+  return hn::IfThenElse(has_sign, hn::CopySign(hn::Set(d, 1.0f), blend), blend);
+}
 
 struct Lion {
   static constexpr int kStates = 1;
@@ -99,11 +122,8 @@ struct Lion {
 
   template <class D, class V>
   static HWY_INLINE void Apply(const Coefficients<D>& c, V g, V& p, V& s, V& /*t*/) {
-    const D d;
-    const auto blend = hn::Add(hn::Mul(c.beta1, s), hn::Mul(c.rest1, g));
-    const auto has_sign = hn::Gt(hn::Abs(blend), hn::Zero(d));  // neither zero nor NaN
-    const auto sign = hn::IfThenElse(has_sign, hn::CopySign(hn::Set(d, 1.0f), blend), blend);
-    p = hn::Sub(p, hn::Mul(c.rate, hn::Add(sign, hn::Mul(c.decay, p))));
+    const auto step = hn::Add(LionSign(c, g, s), hn::Mul(c.decay, p));
+    p = hn::Sub(p, hn::Mul(c.rate.value, step));
     s = hn::Add(hn::Mul(c.beta2, s), hn::Mul(c.rest2, g));
   }
 };
@@ -116,8 +136,8 @@ struct Adagrad {
   static HWY_INLINE void Apply(const Coefficients<D>& c, V g, V& p, V& s, V& /*t*/) {
     const auto decayed = hn::Add(g, hn::Mul(c.decay, p));
     s = hn::Add(s, hn::Mul(decayed, decayed));
-    const auto quotient = hn::Div(decayed, hn::Add(hn::Sqrt(s), c.eps));
-    p = hn::Sub(p, hn::Mul(c.rate, quotient));
+    const auto quotient = hn::Div(decayed, hn::Add(hn::Sqrt(s), c.eps.value));
+    p = hn::Sub(p, hn::Mul(c.rate.value, quotient));
   }
 };
 

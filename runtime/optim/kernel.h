@@ -57,17 +57,16 @@ struct ElementBytes {
 };
 ElementBytes BytesPerElement(const KernelSpec& spec);
 
-/// The scalars of one update, in the precision in which the kernel computes. What an optimizer
-/// does not use is ignored: docs/optimizer.md.
+/// The scalars of one update. What an optimizer does not use is ignored: docs/optimizer.md.
 struct KernelScalars {
-  float learning_rate = 0;
+  double learning_rate = 0;
   float beta1 = 0;  ///< SGD: the momentum
   float beta2 = 0;
-  float eps = 0;
+  double eps = 0;
   float weight_decay = 0;
-  float grad_scale = 1;     ///< multiplies every gradient first: clip factor / loss scale
-  float moment1_scale = 1;  ///< Adam: 1 / (1 - beta1^t)
-  float moment2_scale = 1;  ///< Adam: 1 / (1 - beta2^t)
+  float grad_scale = 1;      ///< multiplies every gradient first: clip factor / loss scale
+  double moment1_scale = 1;  ///< Adam: 1 / (1 - beta1^t)
+  double moment2_scale = 1;  ///< Adam: 1 / (1 - beta2^t)
 };
 
 /// What a stochastic rounding depends on, beside the element's index.

@@ -6,9 +6,9 @@
 namespace sluice::optim {
 namespace {
 
-/// 1 / (1 - beta^step), in double, rounded once.
-float Correction(float beta, std::int64_t step) {
-  return static_cast<float>(1.0 / (1.0 - std::pow(double{beta}, static_cast<double>(step))));
+/// 1 / (1 - beta^step).
+double Correction(float beta, std::int64_t step) {
+  return 1.0 / (1.0 - std::pow(double{beta}, static_cast<double>(step)));
 }
 
 /// The nearest number below 1.
@@ -19,10 +19,10 @@ float RoundedBeta(double beta) {
 }  // namespace
 
 KernelScalars MakeScalars(const GroupRates& rates, std::int64_t step, double grad_scale) {
-  KernelScalars scalars{.learning_rate = static_cast<float>(rates.learning_rate),
+  KernelScalars scalars{.learning_rate = rates.learning_rate,
                         .beta1 = RoundedBeta(rates.beta1),
                         .beta2 = RoundedBeta(rates.beta2),
-                        .eps = static_cast<float>(rates.eps),
+                        .eps = rates.eps,
                         .weight_decay = static_cast<float>(rates.weight_decay),
                         .grad_scale = static_cast<float>(grad_scale)};
   scalars.moment1_scale = Correction(scalars.beta1, step);

@@ -10,8 +10,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "hwy/highway.h"
+#include "runtime/optim/accurate_formulas-inl.h"
 #include "runtime/optim/block_codes-inl.h"
 #include "runtime/optim/formulas-inl.h"
 #include "runtime/optim/kernel.h"
@@ -87,6 +89,10 @@ class Updater {
   /// Where all that is kept is bf16, no NaN has more bits than that once gradients do not.
   static constexpr bool kNarrow = kRoundsStates && kRoundsParameters;
 
+  /// Where all that is kept is fp32, nothing but its last bits may be lost.
+  using Arithmetic = std::
+      conditional_t<kState == StateType::kFp32 && !kRoundsParameters, Accurate<Formula>, Formula>;
+
   using VectorArray = V[kTogether];
   struct Words {
     Bits<D> of[3][kWordVectors];
@@ -124,7 +130,7 @@ class Updater {
       p[k] = LoadParameter(at);
       s[k] = LoadState<0>(at);
       t[k] = Formula::kStates > 1 ? LoadState<1>(at) : hn::Zero(D());
-      Formula::Apply(coefficients_, g, p[k], s[k], t[k]);
+      Arithmetic::Apply(coefficients_, g, p[k], s[k], t[k]);
     }
     StoreState<0>(s, words, i, v);
     if constexpr (Formula::kStates > 1) StoreState<1>(t, words, i, v);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "hwy/targets.h"
+#include "tests/runtime/optim/reference_update.h"
 
 namespace sluice::optim {
 namespace {
@@ -87,24 +88,12 @@ TEST(AdamWStep, GivesTheSameBitsOnEverySimdTargetAsInScalarCode) {
   const AdamWParams a = MakeAdamWParams(kOptions, 3, 1e-3, 0.1, 0.7);
   const State start = RandomState(1003, 11);
   State expected = start;
-  for (std::size_t i = 0; i < expected.p.size(); ++i) {
-    // Volatile: each operation rounds on its own here too, whatever the compiler may contract.
-    volatile float g = start.g[i] * a.grad_scale;
-    volatile float m0 = a.beta1 * start.m[i], m1 = (1.0f - a.beta1) * g;
-    volatile float m = m0 + m1;
-    volatile float v0 = a.beta2 * start.v[i], v1 = (1.0f - a.beta2) * g;
-    volatile float v2 = v1 * g;
-    volatile float v = v0 + v2;
-    volatile float scaled = v * a.moment2_scale;
-    volatile float root = std::sqrt(float{scaled});
-    volatile float top = m * a.moment1_scale, bottom = root + a.eps;
-    volatile float step = top / bottom, decay = a.weight_decay * start.p[i];
-    volatile float sum = step + decay;
-    volatile float move = a.learning_rate * sum;
-    expected.p[i] = start.p[i] - move;
-    expected.m[i] = m;
-    expected.v[i] = v;
-  }
+  ReferenceUpdate({},
+                  {.scalars = a,
+                   .count = expected.p.size(),
+                   .parameters = expected.p.data(),
+                   .gradients = expected.g.data(),
+                   .states = {{.values = expected.m.data()}, {.values = expected.v.data()}}});
   OnEveryTarget([&] {
     State s = start;
     Step(a, s);

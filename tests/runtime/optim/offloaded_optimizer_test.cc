@@ -155,12 +155,12 @@ TEST_F(OffloadedOptimizerTest, EightBitBlocksMayBeCutBetweenPages) {
   ASSERT_THAT(optimizer->BindGradient(tensors[1], {.bytes = gradients}), IsOk());
   ASSERT_THAT(optimizer->GradientReady(group), IsOk());
   ASSERT_THAT(optimizer->Step().value().Wait(), IsOk());
-  const KernelScalars scalars{.learning_rate = 1e-3f,
+  const KernelScalars scalars{.learning_rate = 1e-3,
                               .beta1 = 0.9f,
                               .beta2 = 0.999f,
-                              .eps = 1e-8f,
-                              .moment1_scale = static_cast<float>(1 / (1 - double{0.9f})),
-                              .moment2_scale = static_cast<float>(1 / (1 - double{0.999f}))};
+                              .eps = 1e-8,
+                              .moment1_scale = 1 / (1 - double{0.9f}),
+                              .moment2_scale = 1 / (1 - double{0.999f})};
   FindKernel(spec, SimdTarget::kScalar).value()(run.Args(scalars, {.step = 1}, 0, 4000));
   const auto* expected = reinterpret_cast<const std::byte*>(run.parameters.data());
   std::vector<std::byte> got;

@@ -145,15 +145,14 @@ absl::StatusOr<OptimizerStep> PagedModel::Step(const StepOptions& options) {
 void PagedModel::ReferenceStep(std::int64_t step, double scale) {
   const auto beta1 = static_cast<float>(rates_.beta1), beta2 = static_cast<float>(rates_.beta2);
   const auto t = static_cast<double>(step);
-  const KernelScalars scalars{
-      .learning_rate = static_cast<float>(rates_.learning_rate),
-      .beta1 = beta1,
-      .beta2 = beta2,
-      .eps = static_cast<float>(rates_.eps),
-      .weight_decay = static_cast<float>(rates_.weight_decay),
-      .grad_scale = static_cast<float>(scale),
-      .moment1_scale = static_cast<float>(1.0 / (1.0 - std::pow(double{beta1}, t))),
-      .moment2_scale = static_cast<float>(1.0 / (1.0 - std::pow(double{beta2}, t)))};
+  const KernelScalars scalars{.learning_rate = rates_.learning_rate,
+                              .beta1 = beta1,
+                              .beta2 = beta2,
+                              .eps = rates_.eps,
+                              .weight_decay = static_cast<float>(rates_.weight_decay),
+                              .grad_scale = static_cast<float>(scale),
+                              .moment1_scale = 1.0 / (1.0 - std::pow(double{beta1}, t)),
+                              .moment2_scale = 1.0 / (1.0 - std::pow(double{beta2}, t))};
   const Kernel kernel = FindKernel(options_.spec, SimdTarget::kScalar).value();
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const RoundingKey key{

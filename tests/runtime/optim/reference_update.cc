@@ -6,6 +6,8 @@
 #include <limits>
 #include <vector>
 
+#include "tests/runtime/optim/reference_formulas.h"
+
 namespace sluice::optim {
 namespace {
 
@@ -16,58 +18,6 @@ std::uint64_t Mix(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
   x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
   return x ^ (x >> 31);
-}
-
-struct Element {
-  float p = 0;
-  float states[2] = {};
-};
-
-void Adam(const KernelScalars& s, float g, float& p, float* states, bool decoupled) {
-  if (!decoupled) g = g + s.weight_decay * p;
-  states[0] = s.beta1 * states[0] + (1.0f - s.beta1) * g;
-  states[1] = s.beta2 * states[1] + ((1.0f - s.beta2) * g) * g;
-  const float root = std::sqrt(states[1] * s.moment2_scale);
-  float step = (states[0] * s.moment1_scale) / (root + s.eps);
-  if (decoupled) step = step + s.weight_decay * p;
-  p = p - s.learning_rate * step;
-}
-
-void Momentum(const KernelScalars& s, float g, float& p, float* states, bool nesterov) {
-  g = g + s.weight_decay * p;
-  states[0] = s.beta1 * states[0] + g;
-  const float step = nesterov ? g + s.beta1 * states[0] : states[0];
-  p = p - s.learning_rate * step;
-}
-
-void LionUpdate(const KernelScalars& s, float g, float& p, float* states) {
-  const float blend = s.beta1 * states[0] + (1.0f - s.beta1) * g;
-  const float sign = blend > 0 ? 1.0f : blend < 0 ? -1.0f : blend;
-  p = p - s.learning_rate * (sign + s.weight_decay * p);
-  states[0] = s.beta2 * states[0] + (1.0f - s.beta2) * g;
-}
-
-void AdagradUpdate(const KernelScalars& s, float g, float& p, float* states) {
-  g = g + s.weight_decay * p;
-  states[0] = states[0] + g * g;
-  p = p - s.learning_rate * (g / (std::sqrt(states[0]) + s.eps));
-}
-
-void Apply(OptimizerKind kind, const KernelScalars& s, float g, Element& e) {
-  switch (kind) {
-    case OptimizerKind::kAdam:
-      return Adam(s, g, e.p, e.states, false);
-    case OptimizerKind::kAdamW:
-      return Adam(s, g, e.p, e.states, true);
-    case OptimizerKind::kSgd:
-      return Momentum(s, g, e.p, e.states, false);
-    case OptimizerKind::kNesterov:
-      return Momentum(s, g, e.p, e.states, true);
-    case OptimizerKind::kLion:
-      return LionUpdate(s, g, e.p, e.states);
-    case OptimizerKind::kAdagrad:
-      return AdagradUpdate(s, g, e.p, e.states);
-  }
 }
 
 std::uint16_t& Half(void* values, std::size_t i) { return static_cast<std::uint16_t*>(values)[i]; }
@@ -118,8 +68,10 @@ class Run {
     for (std::size_t i = 0; i < args_.count; ++i) {
       const float g = LoadGradient(spec_, args_, i) * args_.scalars.grad_scale;
       finite = finite && std::isfinite(g);
-      Element e = Load(i);
-      Apply(spec_.optimizer, args_.scalars, g, e);
+      ReferenceElement e = Load(i);
+      const bool is_fp32 =
+          spec_.parameter == ParameterType::kFp32 && spec_.state == StateType::kFp32;
+      ApplyReference(spec_.optimizer, is_fp32, args_.scalars, g, &e);
       StoreParameter(i, e.p);
       for (int k = 0; k < StateCount(spec_.optimizer); ++k) StoreState(i, k, e.states[k]);
     }
@@ -127,8 +79,8 @@ class Run {
   }
 
  private:
-  Element Load(std::size_t i) const {
-    Element e;
+  ReferenceElement Load(std::size_t i) const {
+    ReferenceElement e;
     e.p = spec_.parameter == ParameterType::kFp32 ? Float(args_.parameters, i)
                                                   : FromBf16(Half(args_.parameters, i));
     for (int k = 0; k < StateCount(spec_.optimizer); ++k) {

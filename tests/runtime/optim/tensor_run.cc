@@ -88,15 +88,15 @@ std::string NameOf(const KernelSpec& spec) {
 }
 
 KernelScalars UsualScalars(OptimizerKind kind) {
-  KernelScalars scalars{.learning_rate = 1e-3f,
+  KernelScalars scalars{.learning_rate = 1e-3,
                         .beta1 = 0.9f,
                         .beta2 = 0.99f,
-                        .eps = 1e-8f,
+                        .eps = 1e-8,
                         .weight_decay = 0.1f,
                         .grad_scale = 0.7f};
   if (StateCount(kind) == 2) {
-    scalars.moment1_scale = static_cast<float>(1 / (1 - std::pow(0.9, 3)));
-    scalars.moment2_scale = static_cast<float>(1 / (1 - std::pow(0.99, 3)));
+    scalars.moment1_scale = 1 / (1 - std::pow(0.9, 3));
+    scalars.moment2_scale = 1 / (1 - std::pow(0.99, 3));
   }
   return scalars;
 }

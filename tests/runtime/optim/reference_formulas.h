@@ -1,0 +1,21 @@
+#pragma once
+
+#include "runtime/optim/kernel.h"
+
+namespace sluice::optim {
+
+/// One element of a tensor and its states, as fp32.
+struct ReferenceElement {
+  float p = 0;
+  float states[2] = {};
+};
+
+/// The formulas of docs/optimizer.md, one element at a time. `is_fp32`: of what is kept in fp32
+/// throughout. `gradient`: scaled already.
+void ApplyReference(OptimizerKind kind,
+                    bool is_fp32,
+                    const KernelScalars& scalars,
+                    float gradient,
+                    ReferenceElement* element);
+
+}  // namespace sluice::optim
