@@ -39,6 +39,14 @@ HWY_INLINE V AddRest(D d, V x, V a, Sum<V> gradient) {
   return MulAddOnce(d, a, gradient.rest, x);
 }
 
+/// The gradient with the parameter's decay in it. Where they cancel to 0 so does the rest: there is
+/// no square of it in the second moment to divide it by.
+template <class D, class V>
+HWY_INLINE Sum<V> Decayed(D d, V gradient, V decay, V p) {
+  const Sum<V> sum = AddProduct(d, gradient, decay, p);
+  return {sum.value, hn::IfThenZeroElse(hn::Eq(sum.value, hn::Zero(d)), sum.rest)};
+}
+
 /// beta * m + rest * gradient.
 template <class D, class V, class G>
 HWY_INLINE Sum<V> FirstMoment(D d, V beta, V m, V rest, G gradient) {
@@ -78,7 +86,7 @@ struct Accurate<Adam> {
   template <class D, class V>
   static HWY_INLINE void Apply(const Coefficients<D>& c, V g, V& p, V& s, V& t) {
     const D d;
-    const Sum<V> decayed = AddProduct(d, g, c.decay, p);
+    const Sum<V> decayed = Decayed(d, g, c.decay, p);
     const Sum<V> v = SecondMoment(d, c.beta2, t, c.rest2, decayed);
     const Sum<V> m = FirstMoment(d, c.beta1, s, c.rest1, decayed);
     s = Rounded(m);
@@ -100,7 +108,7 @@ struct Accurate<Sgd> {
   template <class D, class V>
   static HWY_INLINE void Apply(const Coefficients<D>& c, V g, V& p, V& s, V& /*t*/) {
     const D d;
-    const Sum<V> m = Momentum(d, c.beta1, s, AddProduct(d, g, c.decay, p));
+    const Sum<V> m = Momentum(d, c.beta1, s, Decayed(d, g, c.decay, p));
     s = Rounded(m);
     p = hn::Sub(p, Rounded(Product(d, c.rate, m)));
   }
@@ -111,7 +119,7 @@ struct Accurate<Nesterov> {
   template <class D, class V>
   static HWY_INLINE void Apply(const Coefficients<D>& c, V g, V& p, V& s, V& /*t*/) {
     const D d;
-    const Sum<V> decayed = AddProduct(d, g, c.decay, p);
+    const Sum<V> decayed = Decayed(d, g, c.decay, p);
     const Sum<V> m = Momentum(d, c.beta1, s, decayed);
     s = Rounded(m);
     Sum<V> step = Momentum(d, c.beta1, m.value, decayed);
@@ -136,7 +144,7 @@ struct Accurate<Adagrad> {
   template <class D, class V>
   static HWY_INLINE void Apply(const Coefficients<D>& c, V g, V& p, V& s, V& /*t*/) {
     const D d;
-    const Sum<V> decayed = AddProduct(d, g, c.decay, p);
+    const Sum<V> decayed = Decayed(d, g, c.decay, p);
     Sum<V> squares = AddProduct(d, s, decayed.value, decayed.value);
     const V twice = hn::Add(decayed.value, decayed.value);
     squares.rest = MulAddOnce(d, twice, decayed.rest, squares.rest);

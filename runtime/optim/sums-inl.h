@@ -55,8 +55,8 @@ HWY_INLINE V InDouble(D d, V a, V b, V c, Work work) {
   } else {
     const hn::Half<D> half;
     const hn::Repartition<double, D> dd;
-    const auto lower = [&](V v) { return hn::PromoteTo(dd, hn::LowerHalf(half, v)); };
-    const auto upper = [&](V v) { return hn::PromoteTo(dd, hn::UpperHalf(half, v)); };
+    const auto lower = [&](V v) HWY_ATTR { return hn::PromoteTo(dd, hn::LowerHalf(half, v)); };
+    const auto upper = [&](V v) HWY_ATTR { return hn::PromoteTo(dd, hn::UpperHalf(half, v)); };
     return hn::Combine(d,
                        hn::DemoteTo(half, work(dd, upper(a), upper(b), upper(c))),
                        hn::DemoteTo(half, work(dd, lower(a), lower(b), lower(c))));
@@ -105,7 +105,7 @@ struct Sum {
   V value, rest;
 };
 
-/// Whether it is one: what rounding leaves of an infinity is none.
+/// Whether it is one: an infinity less what rounding left of it is none.
 template <class V>
 HWY_INLINE auto IsNumber(V x) {
   return hn::Eq(x, x);
@@ -114,7 +114,8 @@ HWY_INLINE auto IsNumber(V x) {
 /// Of an infinity itself.
 template <class V>
 HWY_INLINE V Rounded(Sum<V> sum) {
-  return hn::IfThenElse(IsNumber(sum.rest), hn::Add(sum.value, sum.rest), sum.value);
+  const V rounded = hn::Add(sum.value, sum.rest);
+  return hn::IfThenElse(IsNumber(rounded), rounded, sum.value);
 }
 
 /// a + b, exactly: Knuth's TwoSum.

@@ -74,7 +74,10 @@ struct Sum {
   float value = 0, rest = 0;
 };
 
-float Rounded(Sum x) { return std::isnan(x.rest) ? x.value : x.value + x.rest; }
+float Rounded(Sum x) {
+  const float rounded = x.value + x.rest;
+  return std::isnan(rounded) ? x.value : rounded;
+}
 
 Sum AddNumbers(float a, float b) {
   const float value = a + b;
@@ -89,6 +92,11 @@ Sum AddProduct(float c, float a, float b) {
   const float of_product = value - c;
   const float of_c = value - of_product;
   return {value, (c - of_c) + std::fma(a, b, -of_product)};
+}
+
+Sum Decayed(float g, float decay, float p) {
+  const Sum sum = AddProduct(g, decay, p);
+  return {sum.value, sum.value == 0 ? 0 : sum.rest};
 }
 
 /// a * x + b * y.
@@ -133,7 +141,7 @@ void AdamW(const Scalars& s, float g, float& p, float* states) {
 }
 
 void Adam(const Scalars& s, float gradient, float& p, float* states) {
-  const Sum g = AddProduct(gradient, s.decay, p);
+  const Sum g = Decayed(gradient, s.decay, p);
   const float share = s.r2 * g.value;
   const float share_rest = std::fma(s.r2, g.rest, std::fma(s.r2, g.value, -share));
   Sum v = AddProducts(s.b2, states[1], share, g.value);
@@ -146,7 +154,7 @@ void Adam(const Scalars& s, float gradient, float& p, float* states) {
 }
 
 void Momentum(const Scalars& s, float gradient, float& p, float* states, bool nesterov) {
-  const Sum g = AddProduct(gradient, s.decay, p);
+  const Sum g = Decayed(gradient, s.decay, p);
   Sum m = AddProduct(g.value, s.b1, states[0]);
   m.rest = m.rest + g.rest;
   states[0] = Rounded(m);
@@ -165,7 +173,7 @@ void Lion(const Scalars& s, float g, float& p, float* states) {
 }
 
 void Adagrad(const Scalars& s, float gradient, float& p, float* states) {
-  const Sum g = AddProduct(gradient, s.decay, p);
+  const Sum g = Decayed(gradient, s.decay, p);
   Sum squares = AddProduct(states[0], g.value, g.value);
   squares.rest = std::fma(g.value + g.value, g.rest, squares.rest);
   states[0] = Rounded(squares);
