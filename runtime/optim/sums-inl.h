@@ -24,7 +24,8 @@ HWY_INLINE V MulAddOnce(D /*d*/, V a, V b, V c) {
   return hn::MulAdd(a, b, c);
 }
 
-/// a * b - c, rounded once. REQUIRES: double holds it, as it does what rounding left of a product.
+/// a * b - c, rounded once. REQUIRES: double holds it exactly, as it does where c is 0 or at most
+/// some times as large as the product.
 template <class D, class V>
 HWY_INLINE V ProductMinus(D /*d*/, V a, V b, V c) {
   return hn::MulSub(a, b, c);
@@ -105,7 +106,7 @@ struct Sum {
   V value, rest;
 };
 
-/// Whether it is one: an infinity less what rounding left of it is none.
+/// Whether it is one. An infinity and what rounding left of it add up to none.
 template <class V>
 HWY_INLINE auto IsNumber(V x) {
   return hn::Eq(x, x);
@@ -173,7 +174,7 @@ HWY_INLINE Sum<V> QuotientByRoot(D d, Sum<V> scale, Sum<V> x, Sum<V> square, Sum
   const V divisor_rest = hn::Add(MulAddOnce(d, below_root, half_inverse, eps.rest), divisor.rest);
   const V excess = MulAddOnce(d, q, divisor_rest, ProductMinus(d, q, divisor.value, product.value));
   const V missing = hn::Sub(product.rest, excess);
-  return {q, hn::IfThenElseZero(IsNumber(missing), hn::Mul(missing, z))};
+  return {q, hn::IfThenElseZero(IsNumber(hn::Add(q, missing)), hn::Mul(missing, z))};
 }
 
 }  // namespace sluice::optim::HWY_NAMESPACE

@@ -126,7 +126,7 @@ Sum QuotientByRoot(const Split& scale, Sum x, Sum square, const Split& eps) {
   const float divisor_rest = std::fma(below_root, half_inverse, eps.rest) + divisor.rest;
   const float excess = std::fma(q, divisor_rest, std::fma(q, divisor.value, -product.value));
   const float missing = product.rest - excess;
-  return {q, std::isnan(missing) ? 0 : missing * z};
+  return {q, std::isnan(q + missing) ? 0 : missing * z};
 }
 
 void AdamW(const Scalars& s, float g, float& p, float* states) {

@@ -146,6 +146,91 @@ TEST(SpecialValuesTest, EveryFp16AndBf16GradientIsReadExactly) {
   }
 }
 
+/// One element of fp32 after an update on `target`.
+struct OneElement {
+  float p = 0, states[2] = {}, g = 0;
+
+  OneElement Updated(OptimizerKind kind, SimdTarget target, const KernelScalars& scalars) const {
+    TensorRun run({.optimizer = kind}, kCount);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      run.SetParameter(i, p);
+      run.SetGradient(i, g);
+      for (int k = 0; k < StateCount(kind); ++k) run.SetState(k, i, states[k]);
+    }
+    KernelOf({.optimizer = kind}, target)(run.Args(scalars, kKey, 0, kCount));
+    // The first is of a whole vector, the last of what is left.
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(run.parameter(0)),
+              std::bit_cast<std::uint32_t>(run.parameter(kCount - 1)));
+    OneElement after{.p = run.parameter(0), .g = g};
+    for (int k = 0; k < StateCount(kind); ++k) after.states[k] = run.state(k, 0);
+    return after;
+  }
+};
+
+/// What rounding leaves of a gradient and a decay that cancel is no gradient: over the eps of a
+/// root that is zero it would be a step of many rates.
+TEST(SpecialValuesTest, ADecayThatCancelsItsGradientMovesNothing) {
+  const KernelScalars scalars{.learning_rate = 1e-3,
+                              .beta1 = 0.9f,
+                              .beta2 = 0.999f,
+                              .eps = 1e-8,
+                              .weight_decay = 0.1f,
+                              .moment1_scale = 1 / (1 - double{0.9f}),
+                              .moment2_scale = 1 / (1 - double{0.999f})};
+  const float p = 0x1.69389p+6f;
+  const OneElement before{.p = p, .g = -(scalars.weight_decay * p)};
+  for (const SimdTarget target : SupportedSimdTargets()) {
+    for (const auto kind : {OptimizerKind::kAdam, OptimizerKind::kAdagrad}) {
+      EXPECT_EQ(before.Updated(kind, target, scalars).p, p) << ToString(kind) << ToString(target);
+    }
+  }
+}
+
+TEST(SpecialValuesTest, AStepThatOverflowsIsInfinite) {
+  const KernelScalars scalars{.learning_rate = 1000, .beta1 = 1 - 0x1p-24f, .beta2 = 0.5f};
+  for (const SimdTarget target : SupportedSimdTargets()) {
+    SCOPED_TRACE(ToString(target));
+    for (const auto kind : {OptimizerKind::kSgd, OptimizerKind::kNesterov}) {
+      const OneElement before{.p = 1, .states = {1e36f}};
+      EXPECT_EQ(before.Updated(kind, target, scalars).p, -INFINITY) << ToString(kind);
+    }
+    for (const auto kind : {OptimizerKind::kAdam, OptimizerKind::kAdamW}) {
+      // Roots that were rounded up and down.
+      for (float square = 1e-20f; square < 2e-20f; square *= 1.0625f) {
+        const OneElement before{.p = 1, .states = {1e33f, square}};
+        EXPECT_EQ(before.Updated(kind, target, scalars).p, -INFINITY) << ToString(kind);
+      }
+    }
+  }
+}
+
+TEST(SpecialValuesTest, UnderAnInfiniteRootNothingMoves) {
+  const KernelScalars scalars{.learning_rate = 0.1, .beta1 = 0.9f, .beta2 = 0.5f, .eps = 1e-8};
+  for (const SimdTarget target : SupportedSimdTargets()) {
+    for (const auto kind : {OptimizerKind::kAdam, OptimizerKind::kAdamW}) {
+      const OneElement before{.p = 3, .states = {1, INFINITY}, .g = 1};
+      const OneElement after = before.Updated(kind, target, scalars);
+      EXPECT_EQ(after.p, 3) << ToString(kind) << ToString(target);
+      EXPECT_EQ(after.states[1], INFINITY) << ToString(kind) << ToString(target);
+    }
+  }
+}
+
+/// 0 over 0 is no step.
+TEST(SpecialValuesTest, WithoutEpsWhatHasNoGradientStays) {
+  for (KernelSpec spec : AllSpecs()) {
+    for (const SimdTarget target : SupportedSimdTargets()) {
+      TensorRun run(spec, kCount);
+      for (std::size_t i = 0; i < kCount; ++i) run.SetParameter(i, 2);
+      KernelOf(spec, target)(
+          run.Args({.learning_rate = 0.1, .beta1 = 0.9f, .beta2 = 0.9f}, kKey, 0, kCount));
+      for (std::size_t i = 0; i < kCount; ++i) {
+        ASSERT_EQ(run.parameter(i), 2) << NameOf(spec) << ToString(target);
+      }
+    }
+  }
+}
+
 /// A rate of 0 leaves the parameters: any number, denormals, halfway cases and overflow.
 TEST(SpecialValuesTest, CopiesOfAnyParameterAreRoundedToNearest) {
   constexpr std::size_t kAll = 1 << 16;

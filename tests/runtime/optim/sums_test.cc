@@ -19,10 +19,11 @@
 
 namespace sluice::optim {
 
-/// Of three numbers of each row: a * b + c, and a * b - (a * b as fp32).
+/// Of three numbers of each row: a * b + c rounded once, a * b - (a * b as fp32), and what is left
+/// of c + a * b.
 struct Columns {
   std::vector<float> a, b, c;
-  std::vector<float> sums, rests;
+  std::vector<float> sums, rests, left;
 
   void Add(float x, float y, float z) {
     a.push_back(x);
@@ -42,10 +43,12 @@ template <class D>
 void FillWith(D d, Columns& t) {
   t.sums.assign(t.a.size(), 0);
   t.rests.assign(t.a.size(), 0);
+  t.left.assign(t.a.size(), 0);
   for (std::size_t i = 0; i + hn::Lanes(d) <= t.a.size(); i += hn::Lanes(d)) {
     const auto a = hn::LoadU(d, &t.a[i]), b = hn::LoadU(d, &t.b[i]), c = hn::LoadU(d, &t.c[i]);
     hn::StoreU(MulAddOnce(d, a, b, c), d, &t.sums[i]);
     hn::StoreU(ProductMinus(d, a, b, hn::Mul(a, b)), d, &t.rests[i]);
+    hn::StoreU(AddProduct(d, c, a, b).rest, d, &t.left[i]);
   }
 }
 
@@ -71,6 +74,12 @@ bool AreSame(float x, float y) {
   return (std::isnan(x) && std::isnan(y)) || (x == y && std::signbit(x) == std::signbit(y));
 }
 
+float LeftOf(float c, float a, float b) {
+  const float value = c + a * b;
+  const float of_product = value - c;
+  return (c - (value - of_product)) + std::fma(a, b, -of_product);
+}
+
 void CheckRows(const Columns& t) {
   for (std::size_t i = 0; i < t.a.size(); ++i) {
     const float a = t.a[i], b = t.b[i], c = t.c[i];
@@ -78,6 +87,8 @@ void CheckRows(const Columns& t) {
         << std::hexfloat << a << " * " << b << " + " << c << " is not " << t.sums[i];
     ASSERT_TRUE(AreSame(t.rests[i], std::fma(a, b, -(a * b))))
         << std::hexfloat << t.rests[i] << " is not left of " << a << " * " << b;
+    ASSERT_TRUE(AreSame(t.left[i], LeftOf(c, a, b)))
+        << std::hexfloat << t.left[i] << " is not left of " << c << " + " << a << " * " << b;
   }
 }
 
@@ -107,7 +118,9 @@ TEST(SumsTest, ProductsOfAnySizeAreAddedAndRoundedOnce) {
   for (int i = 0; i < 200000; ++i) {
     const float a = std::ldexp(normal(random), exponent(random) / 2);
     const float b = std::ldexp(normal(random), exponent(random) / 2);
-    rows.Add(a, b, std::ldexp(a * b, exponent(random)));
+    rows.Add(a, b, std::ldexp(normal(random) * a * b, exponent(random) / 2));
+    rows.Add(a, b, -(a * b) * (1 + std::ldexp(normal(random), -20)));        // nearly cancelled
+    rows.Add(a * 0x1p-70f, b * 0x1p-70f, std::ldexp(normal(random), -140));  // denormal
   }
   ExpectLikeFma(rows);
 }
