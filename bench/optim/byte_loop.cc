@@ -13,17 +13,26 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Tag = hn::CappedTag<std::uint8_t, kByteLoopElements>;
 
-/// Adds up a stretch of a stream, and writes it back if `writes`.
-HWY_INLINE hn::Vec<Tag> MoveStretch(hn::Vec<Tag> sum,
-                                    std::byte* data,
-                                    std::size_t bytes,
-                                    bool writes) {
+/// The lowest bit of every element.
+HWY_INLINE hn::Vec<Tag> LowestBits(std::size_t element_bytes) {
   const Tag d;
-  auto* const values = reinterpret_cast<std::uint8_t*>(data);
+  const hn::Repartition<std::uint16_t, Tag> d16;
+  const hn::Repartition<std::uint32_t, Tag> d32;
+  if (element_bytes == 1) return hn::Set(d, std::uint8_t{1});
+  if (element_bytes == 2) return hn::BitCast(d, hn::Set(d16, std::uint16_t{1}));
+  return hn::BitCast(d, hn::Set(d32, 1u));
+}
+
+/// Adds up a stretch of a stream, and writes it back with other bits if it is written.
+HWY_INLINE hn::Vec<Tag> MoveStretch(hn::Vec<Tag> sum, const ByteStream& stream, std::size_t begin) {
+  const Tag d;
+  const auto flipped = LowestBits(stream.element_bytes);
+  const std::size_t bytes = kByteLoopElements * stream.element_bytes;
+  auto* const values = reinterpret_cast<std::uint8_t*>(stream.data) + begin * stream.element_bytes;
   for (std::size_t i = 0; i < bytes; i += hn::Lanes(d)) {
     const auto value = hn::LoadU(d, values + i);
     sum = hn::Add(sum, value);
-    if (writes) hn::StoreU(value, d, values + i);
+    if (stream.writes) hn::StoreU(hn::Xor(value, flipped), d, values + i);
   }
   return sum;
 }
@@ -32,11 +41,7 @@ unsigned Move(const ByteStream* streams, std::size_t count, std::size_t begin, s
   const Tag d;
   auto sum = hn::Zero(d);
   for (std::size_t at = begin; at < end; at += kByteLoopElements) {
-    for (std::size_t k = 0; k < count; ++k) {
-      const ByteStream& stream = streams[k];
-      const std::size_t bytes = kByteLoopElements * stream.element_bytes;
-      sum = MoveStretch(sum, stream.data + at * stream.element_bytes, bytes, stream.writes);
-    }
+    for (std::size_t k = 0; k < count; ++k) sum = MoveStretch(sum, streams[k], at);
   }
   return hn::GetLane(sum);
 }

@@ -16,14 +16,15 @@ void FillWith(std::span<const Word> words, std::byte* data, std::size_t bytes) {
   }
 }
 
-/// Of either sign, from `exponent` to twice that: the upper bits of fp32 are bf16.
-void FillWithNumbers(std::uint32_t exponent, const ByteStream& stream, std::size_t count) {
+/// Of either sign, from 0.5 to 1: the upper bits of fp32 are bf16.
+void FillWithNumbers(std::uint32_t seed, const ByteStream& stream, std::size_t count) {
+  constexpr std::uint32_t kHalf = 0x3f000000;
   std::vector<std::uint32_t> words(4096);
   std::vector<std::uint16_t> halves(words.size());
-  std::uint32_t random = 1;
+  std::uint32_t random = seed;
   for (std::size_t i = 0; i < words.size(); ++i) {
     random = random * 1664525 + 1013904223;
-    words[i] = (random & 0x807fffff) | exponent;
+    words[i] = (random & 0x807fffff) | kHalf;
     halves[i] = static_cast<std::uint16_t>(words[i] >> 16);
   }
   if (stream.element_bytes == 4) FillWith<std::uint32_t>(words, stream.data, 4 * count);
@@ -74,10 +75,8 @@ absl::Status UpdateData::AddScales() {
 }
 
 void UpdateData::Fill() const {
-  constexpr std::uint32_t kHalf = 0x3f000000;
-  constexpr std::uint32_t kThirtySecond = 0x3d000000;
-  FillWithNumbers(kHalf, streams_[0], count_);
-  FillWithNumbers(kThirtySecond, streams_[1], count_);
+  FillWithNumbers(1, streams_[0], count_);
+  FillWithNumbers(2, streams_[1], count_);
   for (std::size_t k = 2; k < streams_.size(); ++k) {
     std::memset(streams_[k].data, 0, streams_[k].element_bytes * count_);
   }
@@ -87,7 +86,7 @@ optim::KernelArgs UpdateData::Args(std::size_t begin, std::size_t count) const {
   const auto at = [begin](const ByteStream& stream) {
     return stream.data + begin * stream.element_bytes;
   };
-  optim::KernelArgs args{.scalars = {.learning_rate = 1e-6f,
+  optim::KernelArgs args{.scalars = {.learning_rate = 0.01f,
                                      .beta1 = 0.9f,
                                      .beta2 = 0.999f,
                                      .eps = 1e-8f,

@@ -19,7 +19,8 @@ struct ByteStream {
   bool writes = false;  ///< beside being read
 };
 
-/// A tensor with all that its update needs, on huge pages, filled with usual numbers.
+/// A tensor with all that its update needs, on huge pages, filled with usual numbers. Its scalars
+/// are such that updates go on changing nearly every line of what they write, bf16 parameters too.
 class UpdateData {
  public:
   /// `count`: a multiple of optim::kStateBlock. Errors: ResourceExhausted.
