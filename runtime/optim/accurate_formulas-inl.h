@@ -15,7 +15,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace sluice::optim::HWY_NAMESPACE {
 
-/// A formula's Apply(), more exactly.
+/// A formula's Begin() and Finish(), more exactly.
 template <class Formula>
 struct Accurate;
 
@@ -66,32 +66,68 @@ HWY_INLINE Sum<V> SecondMoment(D d, V beta, V v, V rest, G gradient) {
   return sum;
 }
 
+/// As Halfway, with what rounding left: the root is of the square's value.
+template <class V>
+struct AccurateHalfway {
+  static constexpr std::size_t kParts = 5;
+  Sum<V> dividend, square;
+  V root;
+
+  /// To and from memory of kParts vectors: compilers do not keep arrays of such structures apart.
+  template <class D>
+  HWY_INLINE void Store(D d, float* to) const {
+    hn::Store(dividend.value, d, to);
+    hn::Store(dividend.rest, d, to + hn::MaxLanes(d));
+    hn::Store(square.value, d, to + 2 * hn::MaxLanes(d));
+    hn::Store(square.rest, d, to + 3 * hn::MaxLanes(d));
+    hn::Store(root, d, to + 4 * hn::MaxLanes(d));
+  }
+  template <class D>
+  static HWY_INLINE AccurateHalfway Load(D d, const float* from) {
+    const auto part = [&](std::size_t k)
+                          HWY_ATTR { return hn::Load(d, from + k * hn::MaxLanes(d)); };
+    return {{part(0), part(1)}, {part(2), part(3)}, part(4)};
+  }
+};
+
 template <>
 struct Accurate<AdamW> {
   template <class D, class V>
-  static HWY_INLINE void Apply(const Coefficients<D>& c, V g, V& p, V& s, V& t) {
+  static HWY_INLINE AccurateHalfway<V> Begin(const Coefficients<D>& c, V g, V /*p*/, V& s, V& t) {
     const D d;
     const Sum<V> v = SecondMoment(d, c.beta2, t, c.rest2, g);
     const Sum<V> m = FirstMoment(d, c.beta1, s, c.rest1, g);
     s = m.value;
     t = Rounded(v);
-    const Sum<V> quotient = QuotientByRoot(d, c.moment_rate, m, v, c.moment_eps);
+    return {m, v, hn::Sqrt(v.value)};
+  }
+  template <class D, class V>
+  static HWY_INLINE V Finish(const Coefficients<D>& c, const AccurateHalfway<V>& at, V p) {
+    const D d;
+    const Sum<V> quotient =
+        QuotientByRoot(d, c.moment_rate, at.dividend, at.square, at.root, c.moment_eps);
     const V rest = MulAddOnce(d, c.rate_decay, p, quotient.rest);
-    p = hn::Sub(p, hn::Add(quotient.value, rest));
+    return hn::Sub(p, hn::Add(quotient.value, rest));
   }
 };
 
 template <>
 struct Accurate<Adam> {
   template <class D, class V>
-  static HWY_INLINE void Apply(const Coefficients<D>& c, V g, V& p, V& s, V& t) {
+  static HWY_INLINE AccurateHalfway<V> Begin(const Coefficients<D>& c, V g, V p, V& s, V& t) {
     const D d;
     const Sum<V> decayed = Decayed(d, g, c.decay, p);
     const Sum<V> v = SecondMoment(d, c.beta2, t, c.rest2, decayed);
     const Sum<V> m = FirstMoment(d, c.beta1, s, c.rest1, decayed);
     s = Rounded(m);
     t = Rounded(v);
-    p = hn::Sub(p, Rounded(QuotientByRoot(d, c.moment_rate, m, v, c.moment_eps)));
+    return {m, v, hn::Sqrt(v.value)};
+  }
+  template <class D, class V>
+  static HWY_INLINE V Finish(const Coefficients<D>& c, const AccurateHalfway<V>& at, V p) {
+    return hn::Sub(
+        p,
+        Rounded(QuotientByRoot(D(), c.moment_rate, at.dividend, at.square, at.root, c.moment_eps)));
   }
 };
 
@@ -106,50 +142,66 @@ HWY_INLINE Sum<V> Momentum(D d, V beta, V m, Sum<V> gradient) {
 template <>
 struct Accurate<Sgd> {
   template <class D, class V>
-  static HWY_INLINE void Apply(const Coefficients<D>& c, V g, V& p, V& s, V& /*t*/) {
+  static HWY_INLINE Sum<V> Begin(const Coefficients<D>& c, V g, V p, V& s, V& /*t*/) {
     const D d;
     const Sum<V> m = Momentum(d, c.beta1, s, Decayed(d, g, c.decay, p));
     s = Rounded(m);
-    p = hn::Sub(p, Rounded(Product(d, c.rate, m)));
+    return m;
+  }
+  template <class D, class V>
+  static HWY_INLINE V Finish(const Coefficients<D>& c, Sum<V> step, V p) {
+    return hn::Sub(p, Rounded(Product(D(), c.rate, step)));
   }
 };
 
 template <>
 struct Accurate<Nesterov> {
   template <class D, class V>
-  static HWY_INLINE void Apply(const Coefficients<D>& c, V g, V& p, V& s, V& /*t*/) {
+  static HWY_INLINE Sum<V> Begin(const Coefficients<D>& c, V g, V p, V& s, V& /*t*/) {
     const D d;
     const Sum<V> decayed = Decayed(d, g, c.decay, p);
     const Sum<V> m = Momentum(d, c.beta1, s, decayed);
     s = Rounded(m);
     Sum<V> step = Momentum(d, c.beta1, m.value, decayed);
     step.rest = MulAddOnce(d, c.beta1, m.rest, step.rest);
-    p = hn::Sub(p, Rounded(Product(d, c.rate, step)));
+    return step;
+  }
+  template <class D, class V>
+  static HWY_INLINE V Finish(const Coefficients<D>& c, Sum<V> step, V p) {
+    return hn::Sub(p, Rounded(Product(D(), c.rate, step)));
   }
 };
 
 template <>
 struct Accurate<Lion> {
   template <class D, class V>
-  static HWY_INLINE void Apply(const Coefficients<D>& c, V g, V& p, V& s, V& /*t*/) {
+  static HWY_INLINE V Begin(const Coefficients<D>& c, V g, V p, V& s, V& t) {
+    return Lion::Begin(c, g, p, s, t);
+  }
+  template <class D, class V>
+  static HWY_INLINE V Finish(const Coefficients<D>& c, V sign, V p) {
     const D d;
-    const Sum<V> step = AddProduct(d, LionSign(c, g, s), c.decay, p);
-    p = hn::Sub(p, Rounded(Product(d, c.rate, step)));
-    s = hn::Add(hn::Mul(c.beta2, s), hn::Mul(c.rest2, g));
+    const Sum<V> step = AddProduct(d, sign, c.decay, p);
+    return hn::Sub(p, Rounded(Product(d, c.rate, step)));
   }
 };
 
 template <>
 struct Accurate<Adagrad> {
   template <class D, class V>
-  static HWY_INLINE void Apply(const Coefficients<D>& c, V g, V& p, V& s, V& /*t*/) {
+  static HWY_INLINE AccurateHalfway<V> Begin(const Coefficients<D>& c, V g, V p, V& s, V& /*t*/) {
     const D d;
     const Sum<V> decayed = Decayed(d, g, c.decay, p);
     Sum<V> squares = AddProduct(d, s, decayed.value, decayed.value);
     const V twice = hn::Add(decayed.value, decayed.value);
     squares.rest = MulAddOnce(d, twice, decayed.rest, squares.rest);
     s = Rounded(squares);
-    p = hn::Sub(p, Rounded(QuotientByRoot(d, c.rate, decayed, squares, c.eps)));
+    return {decayed, squares, hn::Sqrt(squares.value)};
+  }
+  template <class D, class V>
+  static HWY_INLINE V Finish(const Coefficients<D>& c, const AccurateHalfway<V>& at, V p) {
+    const Sum<V> quotient = QuotientByRoot(D(), c.rate, at.dividend, at.square, at.root, c.eps);
+    return hn::Sub(p, Rounded(quotient));
   }
 };
 

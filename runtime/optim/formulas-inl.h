@@ -53,57 +53,110 @@ struct Coefficients {
   static double AtLeastNormal(double eps) { return std::max(eps, 0x1p-126); }
 };
 
-/// The moments of Adam and AdamW, and how far they move a parameter.
+/// A state of one step of Adam, AdamW or Adagrad that is halfway: what is to be divided, and the
+/// root of what it is divided by.
+template <class V>
+struct Halfway {
+  static constexpr std::size_t kParts = 2;
+  V dividend, root;
+
+  /// To and from memory of kParts vectors: compilers do not keep arrays of such structures apart.
+  template <class D>
+  HWY_INLINE void Store(D d, float* to) const {
+    hn::Store(dividend, d, to);
+    hn::Store(root, d, to + hn::MaxLanes(d));
+  }
+  template <class D>
+  static HWY_INLINE Halfway Load(D d, const float* from) {
+    return {hn::Load(d, from), hn::Load(d, from + hn::MaxLanes(d))};
+  }
+};
+
+/// The moments of Adam and AdamW.
 template <class D, class V>
-HWY_INLINE V AdamStep(const Coefficients<D>& c, V g, V& m, V& v) {
+HWY_INLINE Halfway<V> BeginAdam(const Coefficients<D>& c, V g, V& m, V& v) {
   m = hn::Add(hn::Mul(c.beta1, m), hn::Mul(c.rest1, g));
   v = hn::Add(hn::Mul(c.beta2, v), hn::Mul(hn::Mul(c.rest2, g), g));
-  return hn::Div(hn::Mul(c.moment_rate.value, m), hn::Add(hn::Sqrt(v), c.moment_eps.value));
+  return {m, hn::Sqrt(v)};
 }
 
-/// A formula updates parameter `p` and states `s`, `t` from the scaled gradient `g`.
+/// How far they move a parameter.
+template <class D, class V>
+HWY_INLINE V AdamStep(const Coefficients<D>& c, Halfway<V> moments) {
+  const auto divisor = hn::Add(moments.root, c.moment_eps.value);
+  return hn::Div(hn::Mul(c.moment_rate.value, moments.dividend), divisor);
+}
+
+/// A formula updates parameter `p` and states `s`, `t` from the scaled gradient `g`: Begin() the
+/// states, Finish() the parameter, with what Begin() returned. Where roots and quotients make one
+/// element's operations a long chain (kIsLong), those of several are begun before the first is
+/// finished, so that the processor has more than one chain to work on.
 struct AdamW {
   static constexpr int kStates = 2;
   static constexpr Sign kSigns[] = {Sign::kSigned, Sign::kUnsigned};
+  static constexpr bool kIsLong = true;
 
   template <class D, class V>
-  static HWY_INLINE void Apply(const Coefficients<D>& c, V g, V& p, V& s, V& t) {
-    const auto step = AdamStep(c, g, s, t);
-    p = hn::Sub(p, hn::Add(step, hn::Mul(c.rate_decay, p)));
+  static HWY_INLINE auto Begin(const Coefficients<D>& c, V g, V /*p*/, V& s, V& t) {
+    return BeginAdam(c, g, s, t);
+  }
+  template <class D, class V>
+  static HWY_INLINE V Finish(const Coefficients<D>& c, Halfway<V> moments, V p) {
+    return hn::Sub(p, hn::Add(AdamStep(c, moments), hn::Mul(c.rate_decay, p)));
   }
 };
+
+/// The gradient with the parameter's decay in it.
+template <class D, class V>
+HWY_INLINE V DecayedHere(const Coefficients<D>& c, V g, V p) {
+  return hn::Add(g, hn::Mul(c.decay, p));
+}
 
 struct Adam {
   static constexpr int kStates = 2;
   static constexpr Sign kSigns[] = {Sign::kSigned, Sign::kUnsigned};
+  static constexpr bool kIsLong = true;
 
   template <class D, class V>
-  static HWY_INLINE void Apply(const Coefficients<D>& c, V g, V& p, V& s, V& t) {
-    const auto decayed = hn::Add(g, hn::Mul(c.decay, p));
-    p = hn::Sub(p, AdamStep(c, decayed, s, t));
+  static HWY_INLINE auto Begin(const Coefficients<D>& c, V g, V p, V& s, V& t) {
+    return BeginAdam(c, DecayedHere(c, g, p), s, t);
+  }
+  template <class D, class V>
+  static HWY_INLINE V Finish(const Coefficients<D>& c, Halfway<V> moments, V p) {
+    return hn::Sub(p, AdamStep(c, moments));
   }
 };
 
 struct Sgd {
   static constexpr int kStates = 1;
   static constexpr Sign kSigns[] = {Sign::kSigned, Sign::kSigned};
+  static constexpr bool kIsLong = false;
 
   template <class D, class V>
-  static HWY_INLINE void Apply(const Coefficients<D>& c, V g, V& p, V& s, V& /*t*/) {
-    s = hn::Add(hn::Mul(c.beta1, s), hn::Add(g, hn::Mul(c.decay, p)));
-    p = hn::Sub(p, hn::Mul(c.rate.value, s));
+  static HWY_INLINE V Begin(const Coefficients<D>& c, V g, V p, V& s, V& /*t*/) {
+    s = hn::Add(hn::Mul(c.beta1, s), DecayedHere(c, g, p));
+    return s;
+  }
+  template <class D, class V>
+  static HWY_INLINE V Finish(const Coefficients<D>& c, V step, V p) {
+    return hn::Sub(p, hn::Mul(c.rate.value, step));
   }
 };
 
 struct Nesterov {
   static constexpr int kStates = 1;
   static constexpr Sign kSigns[] = {Sign::kSigned, Sign::kSigned};
+  static constexpr bool kIsLong = false;
 
   template <class D, class V>
-  static HWY_INLINE void Apply(const Coefficients<D>& c, V g, V& p, V& s, V& /*t*/) {
-    const auto decayed = hn::Add(g, hn::Mul(c.decay, p));
+  static HWY_INLINE V Begin(const Coefficients<D>& c, V g, V p, V& s, V& /*t*/) {
+    const auto decayed = DecayedHere(c, g, p);
     s = hn::Add(hn::Mul(c.beta1, s), decayed);
-    p = hn::Sub(p, hn::Mul(c.rate.value, hn::Add(decayed, hn::Mul(c.beta1, s))));
+    return hn::Add(decayed, hn::Mul(c.beta1, s));
+  }
+  template <class D, class V>
+  static HWY_INLINE V Finish(const Coefficients<D>& c, V step, V p) {
+    return hn::Sub(p, hn::Mul(c.rate.value, step));
   }
 };
 
@@ -119,25 +172,36 @@ HWY_INLINE V LionSign(const Coefficients<D>& c, V g, V m) {
 struct Lion {
   static constexpr int kStates = 1;
   static constexpr Sign kSigns[] = {Sign::kSigned, Sign::kSigned};
+  static constexpr bool kIsLong = false;
 
   template <class D, class V>
-  static HWY_INLINE void Apply(const Coefficients<D>& c, V g, V& p, V& s, V& /*t*/) {
-    const auto step = hn::Add(LionSign(c, g, s), hn::Mul(c.decay, p));
-    p = hn::Sub(p, hn::Mul(c.rate.value, step));
+  static HWY_INLINE V Begin(const Coefficients<D>& c, V g, V /*p*/, V& s, V& /*t*/) {
+    const V sign = LionSign(c, g, s);
     s = hn::Add(hn::Mul(c.beta2, s), hn::Mul(c.rest2, g));
+    return sign;
+  }
+  template <class D, class V>
+  static HWY_INLINE V Finish(const Coefficients<D>& c, V sign, V p) {
+    const auto step = hn::Add(sign, hn::Mul(c.decay, p));
+    return hn::Sub(p, hn::Mul(c.rate.value, step));
   }
 };
 
 struct Adagrad {
   static constexpr int kStates = 1;
   static constexpr Sign kSigns[] = {Sign::kUnsigned, Sign::kUnsigned};
+  static constexpr bool kIsLong = true;
 
   template <class D, class V>
-  static HWY_INLINE void Apply(const Coefficients<D>& c, V g, V& p, V& s, V& /*t*/) {
-    const auto decayed = hn::Add(g, hn::Mul(c.decay, p));
+  static HWY_INLINE Halfway<V> Begin(const Coefficients<D>& c, V g, V p, V& s, V& /*t*/) {
+    const auto decayed = DecayedHere(c, g, p);
     s = hn::Add(s, hn::Mul(decayed, decayed));
-    const auto quotient = hn::Div(decayed, hn::Add(hn::Sqrt(s), c.eps.value));
-    p = hn::Sub(p, hn::Mul(c.rate.value, quotient));
+    return {decayed, hn::Sqrt(s)};
+  }
+  template <class D, class V>
+  static HWY_INLINE V Finish(const Coefficients<D>& c, Halfway<V> step, V p) {
+    const auto quotient = hn::Div(step.dividend, hn::Add(step.root, c.eps.value));
+    return hn::Sub(p, hn::Mul(c.rate.value, quotient));
   }
 };
 

@@ -55,11 +55,11 @@ HWY_INLINE hn::Vec<D> LoadBf16(D d, const void* from, std::size_t i) {
   return hn::BitCast(d, hn::ShiftLeft<16>(LoadHalves(d, from, i)));
 }
 
-/// Exact, denormals, infinities and NaNs too.
+/// Of fp16 in the lower half of a lane, whose upper half is 0. Exact, denormals, infinities and
+/// NaNs too.
 template <class D>
-HWY_INLINE hn::Vec<D> LoadFp16(D d, const void* from, std::size_t i) {
+HWY_INLINE hn::Vec<D> FromFp16(D d, Bits<D> half) {
   const hn::RebindToUnsigned<D> du;
-  const auto half = LoadHalves(d, from, i);
   const auto magnitude = hn::ShiftLeft<13>(hn::And(half, hn::Set(du, 0x7fffu)));
   const auto sign = hn::ShiftLeft<16>(hn::And(half, hn::Set(du, 0x8000u)));
   const auto scaled = hn::BitCast(du, hn::Mul(hn::BitCast(d, magnitude), hn::Set(d, 0x1p112f)));
@@ -71,7 +71,7 @@ HWY_INLINE hn::Vec<D> LoadFp16(D d, const void* from, std::size_t i) {
 template <class D>
 HWY_INLINE hn::Vec<D> LoadGradient(D d, GradientType type, const void* from, std::size_t i) {
   if (type == GradientType::kBf16) return LoadBf16(d, from, i);
-  if (type == GradientType::kFp16) return LoadFp16(d, from, i);
+  if (type == GradientType::kFp16) return FromFp16(d, LoadHalves(d, from, i));
   return hn::LoadU(d, static_cast<const float*>(from) + i);
 }
 

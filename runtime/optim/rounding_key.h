@@ -18,18 +18,13 @@ struct WordKeys {
   std::uint32_t words[3] = {};
 };
 
-/// Elements whose random bits are drawn together, counted from the tensor's first: word j of a
-/// group has those of its element j in the lower half, and of j + 16 in the upper half.
-inline constexpr std::size_t kWordGroup = 32;
-
-/// Which word is for the element, of those of its 2^32.
+/// Which word is for the element, of those of its 2^32: two neighbours share one.
 constexpr std::uint32_t WordOf(std::uint64_t element) {
-  const auto low = static_cast<std::uint32_t>(element & 0xffffffff);
-  return low / kWordGroup * (kWordGroup / 2) + low % (kWordGroup / 2);
+  return static_cast<std::uint32_t>(element & 0xffffffff) / 2;
 }
 
 /// Whether its bits are the upper half of the word.
-constexpr bool IsUpperHalf(std::uint64_t element) { return element / (kWordGroup / 2) % 2 == 1; }
+constexpr bool IsUpperHalf(std::uint64_t element) { return element % 2 == 1; }
 
 namespace internal {
 

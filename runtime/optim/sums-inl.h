@@ -155,7 +155,7 @@ HWY_INLINE Sum<V> Product(D d, Sum<V> scale, Sum<V> x) {
   return {value, MulAddOnce(d, scale.rest, x.value, rest)};
 }
 
-/// scale * x / (sqrt(square) + eps).
+/// scale * x / (sqrt(square) + eps), where `root` is that of the square's value.
 ///
 /// With z = 1 / divisor and q = product * z, both rounded, q is too large by (q * divisor - product
 /// + q * (rest of the divisor)) * z. The rest of the root is (square - root^2) / (2 * root), and of
@@ -163,8 +163,7 @@ HWY_INLINE Sum<V> Product(D d, Sum<V> scale, Sum<V> x) {
 /// it is (1 - t) * (1 + 2 * t) of it, which is off by at most a tenth of what the rest comes to
 /// beside the divisor, where eps is about as large as the root.
 template <class D, class V>
-HWY_INLINE Sum<V> QuotientByRoot(D d, Sum<V> scale, Sum<V> x, Sum<V> square, Sum<V> eps) {
-  const V root = hn::Sqrt(square.value);
+HWY_INLINE Sum<V> QuotientByRoot(D d, Sum<V> scale, Sum<V> x, Sum<V> square, V root, Sum<V> eps) {
   const Sum<V> divisor = AddNumbers(root, eps.value);
   const V z = hn::Div(hn::Set(d, 1.0f), divisor.value);
   const V half_inverse = hn::Mul(z, MulAddOnce(d, eps.value, z, hn::Set(d, 0.5f)));

@@ -15,7 +15,8 @@ namespace {
 constexpr std::size_t kElements = 2;
 constexpr RoundingKey kKey{.seed = 0x0123456789abcdef, .tensor = 42, .step = 1000};
 
-/// The second one begins the upper half of a group of random words where runs may begin anywhere.
+/// Where runs may begin anywhere the first has the upper half of a random word, and the second the
+/// lower half of the next.
 std::uint64_t FirstOf(const KernelSpec& spec) {
   return (std::uint64_t{5} << 32) + (spec.state == StateType::k8Bit ? 256 : 271);
 }

@@ -140,7 +140,7 @@ std::uint32_t ReferenceBits(const RoundingKey& key, std::uint64_t element, int b
   }
   const std::uint64_t keys = Mix(hash + kGolden);
   const std::uint64_t low = element & 0xffffffff;
-  auto x = static_cast<std::uint32_t>(((low / 32 * 16 + low % 16) ^ keys) & 0xffffffff);
+  auto x = static_cast<std::uint32_t>(((low / 2) ^ keys) & 0xffffffff);
   x = x * 0x21f0aaadu;
   x = (x ^ (x >> 15)) + static_cast<std::uint32_t>(keys >> 32);
   x = x * 0x735a2d97u;
@@ -152,7 +152,7 @@ std::uint32_t ReferenceBits(const RoundingKey& key, std::uint64_t element, int b
     x = x ^ (x >> 16);
     if (before-- == 0) break;
   }
-  return low / 16 % 2 == 0 ? x & 0xffff : x >> 16;
+  return low % 2 == 0 ? x & 0xffff : x >> 16;
 }
 
 float FromBf16(std::uint16_t bits) { return FromBits(std::uint32_t{bits} << 16); }

@@ -1,0 +1,254 @@
+// The update of a run of one combination of types. Compiled once per target.
+
+#if defined(SLUICE_OPTIM_UPDATER_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SLUICE_OPTIM_UPDATER_INL_H_
+#undef SLUICE_OPTIM_UPDATER_INL_H_
+#else
+#define SLUICE_OPTIM_UPDATER_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "hwy/highway.h"
+#include "runtime/optim/accurate_formulas-inl.h"
+#include "runtime/optim/block_codes-inl.h"
+#include "runtime/optim/formulas-inl.h"
+#include "runtime/optim/groups-inl.h"
+#include "runtime/optim/kernel.h"
+#include "runtime/optim/number_types-inl.h"
+#include "runtime/optim/random_words-inl.h"
+#include "runtime/optim/rounding_key.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::optim::HWY_NAMESPACE {
+
+/// Where a run's 8-bit states are in fp32 until their block is complete.
+struct BlockBuffers {
+  alignas(64) float values[2][kStateBlock];
+};
+
+/// Updates a run, a group of elements at a time. REQUIRES: no run crosses a multiple of 2^32
+/// elements; groups of several begin at even elements.
+template <class Formula, StateType kState, ParameterType kParameter, class Group>
+class Updater {
+ public:
+  using D = typename Group::D;
+  using V = hn::Vec<D>;
+  static constexpr std::size_t kVectors = Group::kVectors;
+  static constexpr std::size_t kLanes = hn::MaxLanes(D());
+  static constexpr std::size_t kElements = kVectors * kLanes;
+
+  HWY_INLINE Updater(const KernelSpec& spec, const KernelArgs& args, BlockBuffers& buffers)
+      : gradient_type_(spec.gradient),
+        copy_type_(spec.copy),
+        args_(args),
+        buffers_(buffers),
+        coefficients_(args.scalars),
+        keys_(MakeWordKeys(args.key, args.element >> 32)) {}
+
+  /// Updates [begin, end) as far as whole groups go; where it stopped.
+  HWY_INLINE std::size_t Update(std::size_t begin, std::size_t end) {
+    while (begin + kElements <= end) {
+      if constexpr (kGroupsTogether == 1) {
+        BegunGroup group;
+        BeginGroup(begin, group);
+        FinishGroup(begin, group);
+        begin += kElements;
+      } else {
+        begin = UpdateTogether(begin, end);
+      }
+    }
+    return begin;
+  }
+
+  /// Whether every gradient so far was.
+  HWY_INLINE bool finite() const {
+    const hn::RebindToSigned<D> di;
+    const auto limit = static_cast<std::int32_t>(kInfinity);
+    return hn::GetLane(hn::MaxOfLanes(di, largest_)) < limit;
+  }
+
+ private:
+  static constexpr bool kRoundsStates = kState == StateType::kBf16;
+  static constexpr bool kRoundsParameters = kParameter == ParameterType::kBf16;
+  /// Numbers of an element that are rounded: states first. Each has words of its own.
+  static constexpr int kRoundings =
+      (kRoundsStates ? Formula::kStates : 0) + (kRoundsParameters ? 1 : 0);
+  /// Where all that is kept is bf16, no NaN has more bits than that once gradients do not.
+  static constexpr bool kNarrow = kRoundsStates && kRoundsParameters;
+  /// Where all that is kept is fp32, nothing but its last bits may be lost.
+  static constexpr bool kIsAccurate = kState == StateType::kFp32 && !kRoundsParameters;
+  using Arithmetic = std::conditional_t<kIsAccurate, Accurate<Formula>, Formula>;
+  /// Groups that are begun before the first of them is finished.
+  static constexpr std::size_t kGroupsTogether =
+      kIsAccurate && Formula::kIsLong && kVectors > 1 ? 8 : 1;
+
+  using Vectors = V[kVectors];
+  using Half = decltype(Arithmetic::Begin(std::declval<const Coefficients<D>&>(),
+                                          std::declval<V>(),
+                                          std::declval<V>(),
+                                          std::declval<V&>(),
+                                          std::declval<V&>()));
+
+  /// A group whose states are updated and whose parameters are not yet.
+  struct BegunGroup {
+    Half steps[kVectors];
+    Bits<D> word;
+  };
+
+  /// The same in memory.
+  struct SavedGroup {
+    alignas(64) float steps[kVectors][Half::kParts * kLanes];
+    Bits<D> word;
+
+    HWY_INLINE void Save(const BegunGroup& group) {
+      HWY_UNROLL(2)
+      for (std::size_t v = 0; v < kVectors; ++v) group.steps[v].Store(D(), steps[v]);
+      if constexpr (kRoundsParameters) word = group.word;
+    }
+    HWY_INLINE void Load(BegunGroup& group) const {
+      HWY_UNROLL(2)
+      for (std::size_t v = 0; v < kVectors; ++v) group.steps[v] = Half::Load(D(), steps[v]);
+      if constexpr (kRoundsParameters) group.word = word;
+    }
+  };
+
+  HWY_INLINE std::size_t UpdateTogether(std::size_t begin, std::size_t end) {
+    SavedGroup groups[kGroupsTogether];
+    const std::size_t count = std::min((end - begin) / kElements, kGroupsTogether);
+    for (std::size_t k = 0; k < count; ++k) {
+      BegunGroup group;
+      BeginGroup(begin + k * kElements, group);
+      groups[k].Save(group);
+    }
+    for (std::size_t k = 0; k < count; ++k) {
+      BegunGroup group;
+      groups[k].Load(group);
+      FinishGroup(begin + k * kElements, group);
+    }
+    return begin + count * kElements;
+  }
+
+  HWY_INLINE void BeginGroup(std::size_t i, BegunGroup& group) {
+    Words<D> words;
+    if constexpr (kRoundings > 0) words = DrawWords<kRoundings>(D(), keys_, args_.element + i);
+    if constexpr (kRoundsParameters) group.word = words.of[kRoundings - 1];
+    Vectors g, p, s, t;
+    LoadScaledGradients(i, g);
+    LoadParameters(i, p);
+    LoadState<0>(i, s);
+    if constexpr (Formula::kStates > 1) LoadState<1>(i, t);
+    HWY_UNROLL(2)
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      if constexpr (Formula::kStates == 1) t[v] = hn::Zero(D());
+      group.steps[v] = Arithmetic::Begin(coefficients_, g[v], p[v], s[v], t[v]);
+    }
+    StoreState<0>(s, words.of[0], i);
+    if constexpr (Formula::kStates > 1) StoreState<1>(t, words.of[1], i);
+  }
+
+  HWY_INLINE void FinishGroup(std::size_t i, const BegunGroup& group) const {
+    Vectors p;
+    LoadParameters(i, p);
+    HWY_UNROLL(2)
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      p[v] = Arithmetic::Finish(coefficients_, group.steps[v], p[v]);
+    }
+    if constexpr (kRoundsParameters) {
+      StoreRounded(p, group.word, i, args_.parameters);
+    } else {
+      StoreFp32(p, static_cast<float*>(args_.parameters) + i);
+      StoreCopy(D(), copy_type_, p, args_.copy, i);
+    }
+  }
+
+  HWY_INLINE void LoadScaledGradients(std::size_t i, Vectors& g) {
+    const D d;
+    if (gradient_type_ == GradientType::kBf16) {
+      Group::LoadBf16(args_.gradients, i, g);
+    } else if (gradient_type_ == GradientType::kFp16) {
+      Group::LoadFp16(args_.gradients, i, g);
+    } else {
+      Group::LoadFp32(args_.gradients, i, g);
+    }
+    HWY_UNROLL(2)
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      g[v] = hn::Mul(g[v], coefficients_.grad_scale);
+      if (kNarrow && gradient_type_ != GradientType::kBf16) g[v] = WithPlainNan(d, g[v]);
+      const auto magnitude = hn::BitCast(hn::RebindToSigned<D>(), hn::Abs(g[v]));
+      largest_ = hn::Max(largest_, magnitude);
+    }
+  }
+
+  HWY_INLINE void LoadParameters(std::size_t i, Vectors& p) const {
+    if constexpr (kRoundsParameters) {
+      Group::LoadBf16(args_.parameters, i, p);
+    } else {
+      Group::LoadFp32(args_.parameters, i, p);
+    }
+  }
+
+  template <int kIndex>
+  HWY_INLINE void LoadState(std::size_t i, Vectors& to) const {
+    const StateRun& run = args_.states[kIndex];
+    if constexpr (kState == StateType::kBf16) {
+      Group::LoadBf16(run.values, i, to);
+    } else if constexpr (kState == StateType::k8Bit) {
+      const auto* codes = static_cast<const std::uint8_t*>(run.values) + i;
+      HWY_UNROLL(2)
+      for (std::size_t v = 0; v < kVectors; ++v) {
+        const float scale = run.scales[i / kStateBlock];
+        to[v] = LoadCodes<Formula::kSigns[kIndex]>(D(), codes + v * kLanes, scale);
+      }
+    } else {
+      Group::LoadFp32(run.values, i, to);
+    }
+  }
+
+  template <int kIndex>
+  HWY_INLINE void StoreState(const Vectors& values, Bits<D> word, std::size_t i) const {
+    const StateRun& run = args_.states[kIndex];
+    if constexpr (kState == StateType::kBf16) {
+      StoreRounded(values, word, i, run.values);
+    } else if constexpr (kState == StateType::k8Bit) {
+      StoreFp32(values, buffers_.values[kIndex] + i % kStateBlock);
+    } else {
+      StoreFp32(values, static_cast<float*>(run.values) + i);
+    }
+  }
+
+  HWY_INLINE void StoreRounded(const Vectors& values, Bits<D> word, std::size_t i, void* to) const {
+    const D d;
+    Bits<D> random[kVectors];
+    Bits<D> bits[kVectors];
+    Group::SplitWord(word, args_.element + i, random);
+    HWY_UNROLL(2)
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      bits[v] = kNarrow ? RoundNarrow(d, values[v], random[v])
+                        : RoundStochastically(d, values[v], random[v]);
+    }
+    Group::StoreUpperHalves(bits, to, i);
+  }
+
+  static HWY_INLINE void StoreFp32(const Vectors& values, float* to) {
+    HWY_UNROLL(2)
+    for (std::size_t v = 0; v < kVectors; ++v) hn::StoreU(values[v], D(), to + v * kLanes);
+  }
+
+  const GradientType gradient_type_;
+  const CopyType copy_type_;
+  const KernelArgs args_;
+  BlockBuffers& buffers_;
+  const Coefficients<D> coefficients_;
+  const WordKeys keys_;
+  hn::Vec<hn::RebindToSigned<D>> largest_ = hn::Zero(hn::RebindToSigned<D>());
+};
+
+}  // namespace sluice::optim::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
