@@ -106,7 +106,7 @@ struct Accurate<AdamW> {
     const D d;
     const Sum<V> quotient =
         QuotientByRoot(d, c.moment_rate, at.dividend, at.square, at.root, c.moment_eps);
-    const V rest = MulAddOnce(d, c.rate_decay, p, quotient.rest);
+    const V rest = MulAddOnce(d, c.rate_decay, p, FiniteRest(quotient));
     return hn::Sub(p, hn::Add(quotient.value, rest));
   }
 };
@@ -125,9 +125,9 @@ struct Accurate<Adam> {
   }
   template <class D, class V>
   static HWY_INLINE V Finish(const Coefficients<D>& c, const AccurateHalfway<V>& at, V p) {
-    return hn::Sub(
-        p,
-        Rounded(QuotientByRoot(D(), c.moment_rate, at.dividend, at.square, at.root, c.moment_eps)));
+    const Sum<V> step =
+        QuotientByRoot(D(), c.moment_rate, at.dividend, at.square, at.root, c.moment_eps);
+    return hn::Sub(p, Rounded(step));
   }
 };
 

@@ -38,18 +38,15 @@ struct Words {
   Bits<D> of[3];
 };
 
-/// Those of two elements in each lane, from `element` on, or of this alone where there is one lane.
-/// REQUIRES: an even `element` where there are more.
+/// The words of these numbers, WordOf() of the elements.
 template <int kRoundings, class D>
-HWY_INLINE Words<D> DrawWords(D /*d*/, const WordKeys& keys, std::uint64_t element) {
+HWY_INLINE void DrawWords(D /*d*/, const WordKeys& keys, Bits<D> numbers, Words<D>& words) {
   const hn::RebindToUnsigned<D> du;
-  Words<D> words;
-  auto word = StartOfWords(du, hn::Iota(du, WordOf(element)), keys.start);
+  auto word = StartOfWords(du, numbers, keys.start);
   for (int k = 0; k < kRoundings; ++k) {
     word = NextWord(du, word, keys.words[k]);
     words.of[k] = word;
   }
-  return words;
 }
 
 }  // namespace sluice::optim::HWY_NAMESPACE

@@ -119,6 +119,12 @@ HWY_INLINE V Rounded(Sum<V> sum) {
   return hn::IfThenElse(IsNumber(rounded), rounded, sum.value);
 }
 
+/// The rest, or 0 where it makes no number of the value: then the value is an infinity or none.
+template <class V>
+HWY_INLINE V FiniteRest(Sum<V> sum) {
+  return hn::IfThenElseZero(IsNumber(hn::Add(sum.value, sum.rest)), sum.rest);
+}
+
 /// a + b, exactly: Knuth's TwoSum.
 template <class V>
 HWY_INLINE Sum<V> AddNumbers(V a, V b) {
@@ -173,7 +179,7 @@ HWY_INLINE Sum<V> QuotientByRoot(D d, Sum<V> scale, Sum<V> x, Sum<V> square, V r
   const V divisor_rest = hn::Add(MulAddOnce(d, below_root, half_inverse, eps.rest), divisor.rest);
   const V excess = MulAddOnce(d, q, divisor_rest, ProductMinus(d, q, divisor.value, product.value));
   const V missing = hn::Sub(product.rest, excess);
-  return {q, hn::IfThenElseZero(IsNumber(hn::Add(q, missing)), hn::Mul(missing, z))};
+  return {q, hn::Mul(missing, z)};
 }
 
 }  // namespace sluice::optim::HWY_NAMESPACE

@@ -53,14 +53,9 @@ class Updater {
   /// Updates [begin, end) as far as whole groups go; where it stopped.
   HWY_INLINE std::size_t Update(std::size_t begin, std::size_t end) {
     while (begin + kElements <= end) {
-      if constexpr (kGroupsTogether == 1) {
-        BegunGroup group;
-        BeginGroup(begin, group);
-        FinishGroup(begin, group);
-        begin += kElements;
-      } else {
-        begin = UpdateTogether(begin, end);
-      }
+      const std::size_t count = std::min((end - begin) / kElements, kGroupsTogether);
+      UpdateTogether(begin, count);
+      begin += count * kElements;
     }
     return begin;
   }
@@ -83,9 +78,12 @@ class Updater {
   /// Where all that is kept is fp32, nothing but its last bits may be lost.
   static constexpr bool kIsAccurate = kState == StateType::kFp32 && !kRoundsParameters;
   using Arithmetic = std::conditional_t<kIsAccurate, Accurate<Formula>, Formula>;
-  /// Groups that are begun before the first of them is finished.
-  static constexpr std::size_t kGroupsTogether =
-      kIsAccurate && Formula::kIsLong && kVectors > 1 ? 8 : 1;
+  /// Long chains of operations leave a processor little to do at once. So exact steps with a root
+  /// and a quotient are begun for several groups before the first is finished, and where each
+  /// element takes three random numbers those of several groups are drawn first.
+  static constexpr bool kBeginsAhead = kIsAccurate && Formula::kIsLong && kVectors > 1;
+  static constexpr bool kDrawsAhead = kRoundings == 3 && kVectors > 1;
+  static constexpr std::size_t kGroupsTogether = kBeginsAhead || kDrawsAhead ? 8 : 1;
 
   using Vectors = V[kVectors];
   using Half = decltype(Arithmetic::Begin(std::declval<const Coefficients<D>&>(),
@@ -100,42 +98,51 @@ class Updater {
     Bits<D> word;
   };
 
-  /// The same in memory.
-  struct SavedGroup {
-    alignas(64) float steps[kVectors][Half::kParts * kLanes];
-    Bits<D> word;
-
-    HWY_INLINE void Save(const BegunGroup& group) {
-      HWY_UNROLL(2)
-      for (std::size_t v = 0; v < kVectors; ++v) group.steps[v].Store(D(), steps[v]);
-      if constexpr (kRoundsParameters) word = group.word;
+  /// REQUIRES: count <= kGroupsTogether.
+  HWY_INLINE void UpdateTogether(std::size_t begin, std::size_t count) {
+    if constexpr (kBeginsAhead) {
+      BeginAndFinish(begin, count);
+    } else if constexpr (kDrawsAhead) {
+      Words<D> words[kGroupsTogether];
+      for (std::size_t k = 0; k < count; ++k) Draw(begin + k * kElements, words[k]);
+      for (std::size_t k = 0; k < count; ++k) UpdateGroup(begin + k * kElements, words[k]);
+    } else {
+      Words<D> words;
+      Draw(begin, words);
+      UpdateGroup(begin, words);
     }
-    HWY_INLINE void Load(BegunGroup& group) const {
-      HWY_UNROLL(2)
-      for (std::size_t v = 0; v < kVectors; ++v) group.steps[v] = Half::Load(D(), steps[v]);
-      if constexpr (kRoundsParameters) group.word = word;
-    }
-  };
-
-  HWY_INLINE std::size_t UpdateTogether(std::size_t begin, std::size_t end) {
-    SavedGroup groups[kGroupsTogether];
-    const std::size_t count = std::min((end - begin) / kElements, kGroupsTogether);
-    for (std::size_t k = 0; k < count; ++k) {
-      BegunGroup group;
-      BeginGroup(begin + k * kElements, group);
-      groups[k].Save(group);
-    }
-    for (std::size_t k = 0; k < count; ++k) {
-      BegunGroup group;
-      groups[k].Load(group);
-      FinishGroup(begin + k * kElements, group);
-    }
-    return begin + count * kElements;
   }
 
-  HWY_INLINE void BeginGroup(std::size_t i, BegunGroup& group) {
-    Words<D> words;
-    if constexpr (kRoundings > 0) words = DrawWords<kRoundings>(D(), keys_, args_.element + i);
+  HWY_INLINE void BeginAndFinish(std::size_t begin, std::size_t count) {
+    alignas(64) float steps[kGroupsTogether][kVectors][Half::kParts * kLanes];
+    for (std::size_t k = 0; k < count; ++k) {
+      BegunGroup group;
+      BeginGroup(begin + k * kElements, {}, group);
+      HWY_UNROLL(2)
+      for (std::size_t v = 0; v < kVectors; ++v) group.steps[v].Store(D(), steps[k][v]);
+    }
+    for (std::size_t k = 0; k < count; ++k) {
+      BegunGroup group;
+      HWY_UNROLL(2)
+      for (std::size_t v = 0; v < kVectors; ++v) group.steps[v] = Half::Load(D(), steps[k][v]);
+      FinishGroup(begin + k * kElements, group);
+    }
+  }
+
+  HWY_INLINE void Draw(std::size_t i, Words<D>& words) const {
+    if constexpr (kRoundings > 0) {
+      const auto numbers = hn::Iota(hn::RebindToUnsigned<D>(), WordOf(args_.element + i));
+      DrawWords<kRoundings>(D(), keys_, numbers, words);
+    }
+  }
+
+  HWY_INLINE void UpdateGroup(std::size_t i, const Words<D>& words) {
+    BegunGroup group;
+    BeginGroup(i, words, group);
+    FinishGroup(i, group);
+  }
+
+  HWY_INLINE void BeginGroup(std::size_t i, const Words<D>& words, BegunGroup& group) {
     if constexpr (kRoundsParameters) group.word = words.of[kRoundings - 1];
     Vectors g, p, s, t;
     LoadScaledGradients(i, g);

@@ -126,7 +126,7 @@ Sum QuotientByRoot(const Split& scale, Sum x, Sum square, const Split& eps) {
   const float divisor_rest = std::fma(below_root, half_inverse, eps.rest) + divisor.rest;
   const float excess = std::fma(q, divisor_rest, std::fma(q, divisor.value, -product.value));
   const float missing = product.rest - excess;
-  return {q, std::isnan(q + missing) ? 0 : missing * z};
+  return {q, missing * z};
 }
 
 void AdamW(const Scalars& s, float g, float& p, float* states) {
@@ -136,7 +136,8 @@ void AdamW(const Scalars& s, float g, float& p, float* states) {
   const Sum m = AddProducts(s.b1, states[0], s.r1, g);
   states[0] = m.value;
   states[1] = Rounded(v);
-  const Sum q = QuotientByRoot(s.a, m, v, s.e);
+  Sum q = QuotientByRoot(s.a, m, v, s.e);
+  if (std::isnan(q.value + q.rest)) q.rest = 0;
   p = p - (q.value + std::fma(s.d, p, q.rest));
 }
 
