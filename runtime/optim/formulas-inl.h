@@ -57,19 +57,7 @@ struct Coefficients {
 /// root of what it is divided by.
 template <class V>
 struct Halfway {
-  static constexpr std::size_t kParts = 2;
   V dividend, root;
-
-  /// To and from memory of kParts vectors: compilers do not keep arrays of such structures apart.
-  template <class D>
-  HWY_INLINE void Store(D d, float* to) const {
-    hn::Store(dividend, d, to);
-    hn::Store(root, d, to + hn::MaxLanes(d));
-  }
-  template <class D>
-  static HWY_INLINE Halfway Load(D d, const float* from) {
-    return {hn::Load(d, from), hn::Load(d, from + hn::MaxLanes(d))};
-  }
 };
 
 /// The moments of Adam and AdamW.
@@ -88,9 +76,7 @@ HWY_INLINE V AdamStep(const Coefficients<D>& c, Halfway<V> moments) {
 }
 
 /// A formula updates parameter `p` and states `s`, `t` from the scaled gradient `g`: Begin() the
-/// states, Finish() the parameter, with what Begin() returned. Where roots and quotients make one
-/// element's operations a long chain (kIsLong), those of several are begun before the first is
-/// finished, so that the processor has more than one chain to work on.
+/// states, Finish() the parameter, with what Begin() returned. kIsLong: with a root and a quotient.
 struct AdamW {
   static constexpr int kStates = 2;
   static constexpr Sign kSigns[] = {Sign::kSigned, Sign::kUnsigned};
