@@ -69,25 +69,8 @@ HWY_INLINE Sum<V> SecondMoment(D d, V beta, V v, V rest, G gradient) {
 /// As Halfway, with what rounding left: the root is of the square's value.
 template <class V>
 struct AccurateHalfway {
-  static constexpr std::size_t kParts = 5;
   Sum<V> dividend, square;
   V root;
-
-  /// To and from memory of kParts vectors: compilers do not keep arrays of such structures apart.
-  template <class D>
-  HWY_INLINE void Store(D d, float* to) const {
-    hn::Store(dividend.value, d, to);
-    hn::Store(dividend.rest, d, to + hn::MaxLanes(d));
-    hn::Store(square.value, d, to + 2 * hn::MaxLanes(d));
-    hn::Store(square.rest, d, to + 3 * hn::MaxLanes(d));
-    hn::Store(root, d, to + 4 * hn::MaxLanes(d));
-  }
-  template <class D>
-  static HWY_INLINE AccurateHalfway Load(D d, const float* from) {
-    const auto part = [&](std::size_t k)
-                          HWY_ATTR { return hn::Load(d, from + k * hn::MaxLanes(d)); };
-    return {{part(0), part(1)}, {part(2), part(3)}, part(4)};
-  }
 };
 
 template <>

@@ -76,11 +76,10 @@ HWY_INLINE V AdamStep(const Coefficients<D>& c, Halfway<V> moments) {
 }
 
 /// A formula updates parameter `p` and states `s`, `t` from the scaled gradient `g`: Begin() the
-/// states, Finish() the parameter, with what Begin() returned. kIsLong: with a root and a quotient.
+/// states, Finish() the parameter, with what Begin() returned.
 struct AdamW {
   static constexpr int kStates = 2;
   static constexpr Sign kSigns[] = {Sign::kSigned, Sign::kUnsigned};
-  static constexpr bool kIsLong = true;
 
   template <class D, class V>
   static HWY_INLINE auto Begin(const Coefficients<D>& c, V g, V /*p*/, V& s, V& t) {
@@ -101,7 +100,6 @@ HWY_INLINE V DecayedHere(const Coefficients<D>& c, V g, V p) {
 struct Adam {
   static constexpr int kStates = 2;
   static constexpr Sign kSigns[] = {Sign::kSigned, Sign::kUnsigned};
-  static constexpr bool kIsLong = true;
 
   template <class D, class V>
   static HWY_INLINE auto Begin(const Coefficients<D>& c, V g, V p, V& s, V& t) {
@@ -116,7 +114,6 @@ struct Adam {
 struct Sgd {
   static constexpr int kStates = 1;
   static constexpr Sign kSigns[] = {Sign::kSigned, Sign::kSigned};
-  static constexpr bool kIsLong = false;
 
   template <class D, class V>
   static HWY_INLINE V Begin(const Coefficients<D>& c, V g, V p, V& s, V& /*t*/) {
@@ -132,7 +129,6 @@ struct Sgd {
 struct Nesterov {
   static constexpr int kStates = 1;
   static constexpr Sign kSigns[] = {Sign::kSigned, Sign::kSigned};
-  static constexpr bool kIsLong = false;
 
   template <class D, class V>
   static HWY_INLINE V Begin(const Coefficients<D>& c, V g, V p, V& s, V& /*t*/) {
@@ -158,7 +154,6 @@ HWY_INLINE V LionSign(const Coefficients<D>& c, V g, V m) {
 struct Lion {
   static constexpr int kStates = 1;
   static constexpr Sign kSigns[] = {Sign::kSigned, Sign::kSigned};
-  static constexpr bool kIsLong = false;
 
   template <class D, class V>
   static HWY_INLINE V Begin(const Coefficients<D>& c, V g, V /*p*/, V& s, V& /*t*/) {
@@ -176,7 +171,6 @@ struct Lion {
 struct Adagrad {
   static constexpr int kStates = 1;
   static constexpr Sign kSigns[] = {Sign::kUnsigned, Sign::kUnsigned};
-  static constexpr bool kIsLong = true;
 
   template <class D, class V>
   static HWY_INLINE Halfway<V> Begin(const Coefficients<D>& c, V g, V p, V& s, V& /*t*/) {

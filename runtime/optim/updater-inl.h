@@ -52,11 +52,7 @@ class Updater {
 
   /// Updates [begin, end) as far as whole groups go; where it stopped.
   HWY_INLINE std::size_t Update(std::size_t begin, std::size_t end) {
-    while (begin + kElements <= end) {
-      const std::size_t count = std::min((end - begin) / kElements, kGroupsTogether);
-      UpdateTogether(begin, count);
-      begin += count * kElements;
-    }
+    for (; begin + kElements <= end; begin += kElements) UpdateGroup(begin);
     return begin;
   }
 
@@ -78,72 +74,26 @@ class Updater {
   /// Where all that is kept is fp32, nothing but its last bits may be lost.
   static constexpr bool kIsAccurate = kState == StateType::kFp32 && !kRoundsParameters;
   using Arithmetic = std::conditional_t<kIsAccurate, Accurate<Formula>, Formula>;
-  /// Long chains of operations leave a processor little to do at once. So exact steps with a root
-  /// and a quotient are begun for several groups before the first is finished, and where each
-  /// element takes three random numbers those of several groups are drawn first.
-  static constexpr bool kBeginsAhead = kIsAccurate && Formula::kIsLong && kVectors > 1;
-  static constexpr bool kDrawsAhead = kRoundings == 3 && kVectors > 1;
-  static constexpr std::size_t kGroupsTogether = kBeginsAhead || kDrawsAhead ? 8 : 1;
-
   using Vectors = V[kVectors];
-  using Half = decltype(Arithmetic::Begin(std::declval<const Coefficients<D>&>(),
+  /// What a formula makes of an element before it moves the parameter.
+  using Step = decltype(Arithmetic::Begin(std::declval<const Coefficients<D>&>(),
                                           std::declval<V>(),
                                           std::declval<V>(),
                                           std::declval<V&>(),
                                           std::declval<V&>()));
 
-  /// A group whose states are updated and whose parameters are not yet.
-  struct BegunGroup {
-    Half steps[kVectors];
-    Bits<D> word;
-  };
-
-  /// REQUIRES: count <= kGroupsTogether.
-  HWY_INLINE void UpdateTogether(std::size_t begin, std::size_t count) {
-    if constexpr (kBeginsAhead) {
-      BeginAndFinish(begin, count);
-    } else if constexpr (kDrawsAhead) {
-      Words<D> words[kGroupsTogether];
-      for (std::size_t k = 0; k < count; ++k) Draw(begin + k * kElements, words[k]);
-      for (std::size_t k = 0; k < count; ++k) UpdateGroup(begin + k * kElements, words[k]);
-    } else {
-      Words<D> words;
-      Draw(begin, words);
-      UpdateGroup(begin, words);
-    }
-  }
-
-  HWY_INLINE void BeginAndFinish(std::size_t begin, std::size_t count) {
-    alignas(64) float steps[kGroupsTogether][kVectors][Half::kParts * kLanes];
-    for (std::size_t k = 0; k < count; ++k) {
-      BegunGroup group;
-      BeginGroup(begin + k * kElements, {}, group);
-      HWY_UNROLL(2)
-      for (std::size_t v = 0; v < kVectors; ++v) group.steps[v].Store(D(), steps[k][v]);
-    }
-    for (std::size_t k = 0; k < count; ++k) {
-      BegunGroup group;
-      HWY_UNROLL(2)
-      for (std::size_t v = 0; v < kVectors; ++v) group.steps[v] = Half::Load(D(), steps[k][v]);
-      FinishGroup(begin + k * kElements, group);
-    }
-  }
-
-  HWY_INLINE void Draw(std::size_t i, Words<D>& words) const {
+  HWY_INLINE void UpdateGroup(std::size_t i) {
+    Words<D> words;
     if constexpr (kRoundings > 0) {
       const auto numbers = hn::Iota(hn::RebindToUnsigned<D>(), WordOf(args_.element + i));
       DrawWords<kRoundings>(D(), keys_, numbers, words);
     }
+    Step steps[kVectors];
+    UpdateStates(i, words, steps);
+    UpdateParameters(i, words, steps);
   }
 
-  HWY_INLINE void UpdateGroup(std::size_t i, const Words<D>& words) {
-    BegunGroup group;
-    BeginGroup(i, words, group);
-    FinishGroup(i, group);
-  }
-
-  HWY_INLINE void BeginGroup(std::size_t i, const Words<D>& words, BegunGroup& group) {
-    if constexpr (kRoundsParameters) group.word = words.of[kRoundings - 1];
+  HWY_INLINE void UpdateStates(std::size_t i, const Words<D>& words, Step (&steps)[kVectors]) {
     Vectors g, p, s, t;
     LoadScaledGradients(i, g);
     LoadParameters(i, p);
@@ -152,21 +102,23 @@ class Updater {
     HWY_UNROLL(2)
     for (std::size_t v = 0; v < kVectors; ++v) {
       if constexpr (Formula::kStates == 1) t[v] = hn::Zero(D());
-      group.steps[v] = Arithmetic::Begin(coefficients_, g[v], p[v], s[v], t[v]);
+      steps[v] = Arithmetic::Begin(coefficients_, g[v], p[v], s[v], t[v]);
     }
     StoreState<0>(s, words.of[0], i);
     if constexpr (Formula::kStates > 1) StoreState<1>(t, words.of[1], i);
   }
 
-  HWY_INLINE void FinishGroup(std::size_t i, const BegunGroup& group) const {
+  HWY_INLINE void UpdateParameters(std::size_t i,
+                                   const Words<D>& words,
+                                   const Step (&steps)[kVectors]) const {
     Vectors p;
     LoadParameters(i, p);
     HWY_UNROLL(2)
     for (std::size_t v = 0; v < kVectors; ++v) {
-      p[v] = Arithmetic::Finish(coefficients_, group.steps[v], p[v]);
+      p[v] = Arithmetic::Finish(coefficients_, steps[v], p[v]);
     }
     if constexpr (kRoundsParameters) {
-      StoreRounded(p, group.word, i, args_.parameters);
+      StoreRounded(p, words.of[kRoundings - 1], i, args_.parameters);
     } else {
       StoreFp32(p, static_cast<float*>(args_.parameters) + i);
       StoreCopy(D(), copy_type_, p, args_.copy, i);
