@@ -107,7 +107,8 @@ struct GradientBinding {
   bool discard = false;
 };
 
-/// Where the bf16 or fp16 copy of an fp32 parameter goes, in the same pass as its update.
+/// Where the bf16 or fp16 copy of an fp32 parameter goes, in the same pass as its update. Nothing
+/// but an update writes it: before the first, and after Load until the next, what it holds is old.
 struct CopyBinding {
   DType type = DType::kBF16;
   std::span<std::byte> bytes;
@@ -221,8 +222,9 @@ class OffloadedOptimizer {
   OffloadedOptimizer& operator=(const OffloadedOptimizer&) = delete;
 
   /// Creates the states of the group's parameters, zeros. Errors: InvalidArgument (no parameters,
-  /// one that has a group, neither fp32 nor bf16, a rate out of its range: names tensor and group),
-  /// NotFound, FailedPrecondition (a step is under way), and those of Runtime::CreateTensors.
+  /// one that has a group or is bound, neither fp32 nor bf16, a rate out of its range: names tensor
+  /// and group), NotFound, FailedPrecondition (a step is under way), and those of
+  /// Runtime::CreateTensors.
   absl::StatusOr<GroupId> AddGroup(const GroupOptions& options);
   /// From the next GradientReady on. Errors: InvalidArgument, FailedPrecondition (the group's step
   /// is under way).
@@ -230,10 +232,11 @@ class OffloadedOptimizer {
   absl::StatusOr<GroupRates> Rates(GroupId group) const;
 
   /// Replaces an earlier one. Errors: InvalidArgument (unknown parameter, another number of
-  /// elements, not a type of gradients: names the tensor), FailedPrecondition (its step is under
-  /// way).
+  /// elements, not a type of gradients, a tensor that this optimizer has as a parameter, a state or
+  /// a copy: names the tensors), FailedPrecondition (its step is under way). Several parameters may
+  /// share one.
   absl::Status BindGradient(TensorId parameter, const GradientBinding& gradient);
-  /// Errors: as BindGradient, and InvalidArgument for a bf16 parameter.
+  /// Errors: as BindGradient, and InvalidArgument for a bf16 parameter and for a gradient's tensor.
   absl::Status BindCopy(TensorId parameter, const CopyBinding& copy);
 
   /// Adds the group's bound gradients to the accumulated ones; returns when that is done. Errors:

@@ -13,12 +13,8 @@
 namespace sluice {
 namespace {
 
+using optim::Invalid;
 using optim::ParameterEntry;
-
-template <typename... Args>
-absl::Status Invalid(fmt::format_string<Args...> format, Args&&... args) {
-  return absl::InvalidArgumentError(base::ToAbsl(fmt::format(format, std::forward<Args>(args)...)));
-}
 
 absl::Status CheckOptions(const OptimizerOptions& options) {
   if (options.threads < 1 || options.threads > 256) {
@@ -128,6 +124,9 @@ absl::Status OffloadedOptimizer::Impl::CheckNew(const GroupOptions& options) con
     if (entry_of_.contains(parameter.value) || !seen.insert(parameter.value).second) {
       return Invalid("group '{}': '{}' has a group already", options.name, name);
     }
+    if (const std::string use = UseOf(parameter, false); !use.empty()) {
+      return Invalid("group '{}': '{}' is {}", options.name, name, use);
+    }
   }
   return absl::OkStatus();
 }
@@ -210,6 +209,9 @@ absl::StatusOr<GroupId> OffloadedOptimizer::Impl::AddGroup(const GroupOptions& o
   for (NewEntry& entry : made) {
     entry_of_[entry.entry.tensor.value] = static_cast<std::uint32_t>(entries_.size());
     group.entries.push_back(static_cast<std::uint32_t>(entries_.size()));
+    for (const TensorId* own : PlacesOf(entry.entry, entry.specs.size())) {
+      owner_of_[own->value] = static_cast<std::uint32_t>(entries_.size());
+    }
     progress_.Add(parts_.PartsOf(entry.entry), step());
     entries_.push_back(std::move(entry.entry));
   }
@@ -252,66 +254,6 @@ absl::Status OffloadedOptimizer::Impl::SetRates(GroupId id, const GroupRates& ra
 absl::StatusOr<GroupRates> OffloadedOptimizer::Impl::Rates(GroupId id) const {
   if (id.value < groups_.size()) return groups_[id.value].rates;
   return Invalid("there is no group {}, of {}", id.value, groups_.size());
-}
-
-absl::Status OffloadedOptimizer::Impl::CheckElements(const ParameterEntry& entry,
-                                                     DType type,
-                                                     std::uint64_t bytes,
-                                                     TensorId tensor,
-                                                     const char* what) const {
-  const std::uint64_t wanted = entry.count * SizeOf(type);
-  if (tensor == TensorId()) {
-    if (bytes == wanted) return absl::OkStatus();
-    return Invalid("'{}': a {} of {} bytes, {} elements of {} have {}",
-                   entry.name,
-                   what,
-                   bytes,
-                   entry.count,
-                   ToString(type),
-                   wanted);
-  }
-  if (bytes != 0) return Invalid("'{}': a {} in memory and as a tensor", entry.name, what);
-  SLUICE_ASSIGN_OR_RETURN(const std::string name, runtime_.NameOfTensor(tensor));
-  SLUICE_ASSIGN_OR_RETURN(const DType has, runtime_.TypeOfTensor(tensor));
-  SLUICE_ASSIGN_OR_RETURN(const Bytes size, runtime_.SizeOfTensor(tensor));
-  if (has == type && size.count() == wanted) return absl::OkStatus();
-  return Invalid("'{}': the {} '{}' has {} elements of {}, wanted are {} of {}",
-                 entry.name,
-                 what,
-                 name,
-                 size.count() / SizeOf(has),
-                 ToString(has),
-                 entry.count,
-                 ToString(type));
-}
-
-absl::Status OffloadedOptimizer::Impl::BindGradient(TensorId parameter,
-                                                    const GradientBinding& gradient) {
-  SLUICE_ASSIGN_OR_RETURN(ParameterEntry * entry, FindIdleEntry(parameter));
-  if (!optim::GradientTypeOf(gradient.type)) {
-    return Invalid(
-        "'{}': gradients are f32, bf16 or f16, not {}", entry->name, ToString(gradient.type));
-  }
-  SLUICE_RETURN_IF_ERROR(
-      CheckElements(*entry, gradient.type, gradient.bytes.size(), gradient.tensor, "gradient"));
-  if (gradient.discard && gradient.tensor == TensorId()) {
-    return Invalid("'{}': only a tensor can be discarded", entry->name);
-  }
-  entry->gradient = gradient;
-  return absl::OkStatus();
-}
-
-absl::Status OffloadedOptimizer::Impl::BindCopy(TensorId parameter, const CopyBinding& copy) {
-  SLUICE_ASSIGN_OR_RETURN(ParameterEntry * entry, FindIdleEntry(parameter));
-  if (entry->type != optim::ParameterType::kFp32) {
-    return Invalid("'{}' is bf16, and so its own copy", entry->name);
-  }
-  if (copy.type != DType::kBF16 && copy.type != DType::kF16) {
-    return Invalid("'{}': copies are bf16 or f16, not {}", entry->name, ToString(copy.type));
-  }
-  SLUICE_RETURN_IF_ERROR(CheckElements(*entry, copy.type, copy.bytes.size(), copy.tensor, "copy"));
-  entry->copy = copy;
-  return absl::OkStatus();
 }
 
 }  // namespace sluice

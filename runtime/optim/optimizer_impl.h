@@ -7,22 +7,34 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
 #include "base/owner_process.h"
+#include "base/strings.h"
+#include "fmt/format.h"
 #include "runtime/optim/parameter_entry.h"
 #include "runtime/optim/progress.h"
 #include "runtime/optim/step_runner.h"
 #include "sluice/optimizer.h"
 
 namespace sluice {
+namespace optim {
+
+template <typename... Args>
+absl::Status Invalid(fmt::format_string<Args...> format, Args&&... args) {
+  return absl::InvalidArgumentError(base::ToAbsl(fmt::format(format, std::forward<Args>(args)...)));
+}
+
+}  // namespace optim
 
 /// What the user's thread knows. One file per concern:
-///   optimizer.cc         the public class
-///   optimizer_groups.cc  groups, states, bindings
-///   optimizer_steps.cc   gradients and steps
-///   optimizer_save.cc    save and load
+///   optimizer.cc           the public class
+///   optimizer_groups.cc    groups and their states
+///   optimizer_bindings.cc  gradients and copies of parameters
+///   optimizer_steps.cc     gradients and steps
+///   optimizer_save.cc      save and load
 class OffloadedOptimizer::Impl {
  public:
   static absl::StatusOr<std::unique_ptr<Impl>> Create(Runtime& runtime,
@@ -88,6 +100,13 @@ class OffloadedOptimizer::Impl {
                              std::uint64_t bytes,
                              TensorId tensor,
                              const char* what) const;
+  /// What this optimizer has the tensor for, in words; empty: nothing, or (`but_as_gradient`) only
+  /// the gradients of others, which may share one.
+  std::string UseOf(TensorId tensor, bool but_as_gradient) const;
+  absl::Status RefuseUse(const optim::ParameterEntry& entry,
+                         TensorId tensor,
+                         const char* what,
+                         const std::string& use) const;
   void FreeTensors(const optim::ParameterEntry& entry);
 
   absl::Status CheckGradients(const Group& group) const;
@@ -121,6 +140,7 @@ class OffloadedOptimizer::Impl {
   const optim::PartSize parts_;
   std::deque<optim::ParameterEntry> entries_;
   std::map<std::uint64_t, std::uint32_t> entry_of_;  ///< by tensor
+  std::map<std::uint64_t, std::uint32_t> owner_of_;  ///< by state, scale or accumulator
   std::vector<Group> groups_;
   optim::Progress progress_;
 

@@ -438,6 +438,47 @@ TEST_F(OptimizerMisuseTest, BindingsAreChecked) {
               IsStatus(kInvalid, "copies are bf16 or f16"));
 }
 
+/// An update would overwrite one with the other, or discard it.
+TEST_F(OptimizerMisuseTest, WhatTheOptimizerHasAlreadyIsBoundToNothingElse) {
+  Add();
+  const auto make = [&](const char* name, DType type) {
+    const std::int64_t count = static_cast<std::int64_t>(gradient_.size() / sizeof(float));
+    return runtime_->CreateTensor({.name = name, .shape = {count}, .dtype = type}).value();
+  };
+  const auto add = [&](const char* group, TensorId tensor) {
+    return optimizer_->AddGroup({.name = group, .parameters = {tensor}}).status();
+  };
+  const TensorId second = make("second", DType::kF32);
+  ASSERT_THAT(add("more", second), IsOk());
+  const auto gradient = [&](TensorId tensor) {
+    return optimizer_->BindGradient(tensor_, {.tensor = tensor, .discard = true});
+  };
+  const std::string parameter = "is a parameter of this optimizer, '";
+  EXPECT_THAT(gradient(tensor_), IsStatus(kInvalid, parameter + "weights'"));
+  EXPECT_THAT(gradient(second), IsStatus(kInvalid, parameter + "second'"));
+  const TensorId state{second.value + 1};  // the next that was made
+  ASSERT_EQ(runtime_->NameOfTensor(state).value(), "second.m");
+  EXPECT_THAT(gradient(state), IsStatus(kInvalid, "'second.m' is a state or sum of 'second'"));
+  EXPECT_THAT(add("states", state), IsStatus(kInvalid, "'second.m' is a state or sum of 'second'"));
+
+  const auto copy = [&](TensorId of, TensorId tensor) {
+    return optimizer_->BindCopy(of, {.tensor = tensor});
+  };
+  const TensorId half = make("half", DType::kBF16);
+  ASSERT_THAT(copy(tensor_, half), IsOk());
+  EXPECT_THAT(copy(tensor_, half), IsOk());
+  EXPECT_THAT(copy(second, half), IsStatus(kInvalid, "'half' is the copy of 'weights'"));
+  EXPECT_THAT(optimizer_->BindGradient(second, {.type = DType::kBF16, .tensor = half}),
+              IsStatus(kInvalid, "'half' is the copy of 'weights'"));
+  EXPECT_THAT(add("copies", half), IsStatus(kInvalid, "'half' is the copy of 'weights'"));
+
+  const TensorId shared = make("shared", DType::kBF16);
+  for (const TensorId of : {tensor_, second, second}) {
+    EXPECT_THAT(optimizer_->BindGradient(of, {.type = DType::kBF16, .tensor = shared}), IsOk());
+  }
+  EXPECT_THAT(copy(second, shared), IsStatus(kInvalid, "'shared' is the gradient of 'weights'"));
+}
+
 TEST_F(OptimizerMisuseTest, TheOrderOfCallsIsChecked) {
   EXPECT_THAT(optimizer_->Step(), IsStatus(kNotNow, "no group"));
   const GroupId group = Add();
