@@ -53,8 +53,8 @@ struct Coefficients {
   static double AtLeastNormal(double eps) { return std::max(eps, 0x1p-126); }
 };
 
-/// A state of one step of Adam, AdamW or Adagrad that is halfway: what is to be divided, and the
-/// root of what it is divided by.
+/// A step of Adam, AdamW or Adagrad that is halfway: what is to be divided, and the root in the
+/// divisor.
 template <class V>
 struct Halfway {
   V dividend, root;
@@ -82,7 +82,7 @@ struct AdamW {
   static constexpr Sign kSigns[] = {Sign::kSigned, Sign::kUnsigned};
 
   template <class D, class V>
-  static HWY_INLINE auto Begin(const Coefficients<D>& c, V g, V /*p*/, V& s, V& t) {
+  static HWY_INLINE Halfway<V> Begin(const Coefficients<D>& c, V g, V /*p*/, V& s, V& t) {
     return BeginAdam(c, g, s, t);
   }
   template <class D, class V>
@@ -102,7 +102,7 @@ struct Adam {
   static constexpr Sign kSigns[] = {Sign::kSigned, Sign::kUnsigned};
 
   template <class D, class V>
-  static HWY_INLINE auto Begin(const Coefficients<D>& c, V g, V p, V& s, V& t) {
+  static HWY_INLINE Halfway<V> Begin(const Coefficients<D>& c, V g, V p, V& s, V& t) {
     return BeginAdam(c, DecayedHere(c, g, p), s, t);
   }
   template <class D, class V>

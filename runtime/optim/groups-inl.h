@@ -18,55 +18,40 @@
 HWY_BEFORE_NAMESPACE();
 namespace sluice::optim::HWY_NAMESPACE {
 
-/// One vector of one lane.
-struct SingleGroup {
-  using D = hn::CappedTag<float, 1>;
+/// One vector or two: the elements of the first, then those of the second.
+template <class Tag, std::size_t kCount>
+struct OrderedGroup {
+  using D = Tag;
   using V = hn::Vec<D>;
-  static constexpr std::size_t kVectors = 1;
+  static constexpr std::size_t kVectors = kCount;
+  static constexpr std::size_t kLanes = hn::MaxLanes(D());
   using Vectors = V[kVectors];
 
   static HWY_INLINE void LoadFp32(const void* from, std::size_t i, Vectors& to) {
-    to[0] = hn::LoadU(D(), static_cast<const float*>(from) + i);
+    HWY_UNROLL(2)
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      to[v] = hn::LoadU(D(), static_cast<const float*>(from) + i + v * kLanes);
+    }
   }
   static HWY_INLINE void LoadBf16(const void* from, std::size_t i, Vectors& to) {
-    to[0] = HWY_NAMESPACE::LoadBf16(D(), from, i);
+    HWY_UNROLL(2)
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      to[v] = HWY_NAMESPACE::LoadBf16(D(), from, i + v * kLanes);
+    }
   }
   static HWY_INLINE void LoadFp16(const void* from, std::size_t i, Vectors& to) {
-    to[0] = FromFp16(D(), LoadHalves(D(), from, i));
+    HWY_UNROLL(2)
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      to[v] = FromFp16(D(), LoadHalves(D(), from, i + v * kLanes));
+    }
   }
-  /// Of `word`, drawn for `element`.
+  /// The bits for the elements from `element` on, for which `word` was drawn.
   static HWY_INLINE void SplitWord(Bits<D> word, std::uint64_t element, Bits<D> (&random)[1]) {
     const hn::RebindToUnsigned<D> du;
     random[0] =
         IsUpperHalf(element) ? hn::ShiftRight<16>(word) : hn::And(word, hn::Set(du, 0xffffu));
   }
-  static HWY_INLINE void StoreUpperHalves(const Bits<D> (&bits)[1], void* to, std::size_t i) {
-    HWY_NAMESPACE::StoreUpperHalves(D(), bits, to, i);
-  }
-};
-
 #if HWY_TARGET != HWY_SCALAR
-
-/// Two vectors of all lanes that there are: the elements of the first, then those of the second.
-struct OrderedGroup {
-  using D = hn::CappedTag<float, 16>;
-  using V = hn::Vec<D>;
-  static constexpr std::size_t kVectors = 2;
-  using Vectors = V[kVectors];
-
-  static HWY_INLINE void LoadFp32(const void* from, std::size_t i, Vectors& to) {
-    const auto* values = static_cast<const float*>(from) + i;
-    to[0] = hn::LoadU(D(), values);
-    to[1] = hn::LoadU(D(), values + hn::Lanes(D()));
-  }
-  static HWY_INLINE void LoadBf16(const void* from, std::size_t i, Vectors& to) {
-    to[0] = HWY_NAMESPACE::LoadBf16(D(), from, i);
-    to[1] = HWY_NAMESPACE::LoadBf16(D(), from, i + hn::Lanes(D()));
-  }
-  static HWY_INLINE void LoadFp16(const void* from, std::size_t i, Vectors& to) {
-    to[0] = FromFp16(D(), LoadHalves(D(), from, i));
-    to[1] = FromFp16(D(), LoadHalves(D(), from, i + hn::Lanes(D())));
-  }
   static HWY_INLINE void SplitWord(Bits<D> word, std::uint64_t /*element*/, Bits<D> (&random)[2]) {
     const hn::RebindToUnsigned<D> du;
     const hn::Repartition<std::uint16_t, D> d16;
@@ -75,15 +60,24 @@ struct OrderedGroup {
     random[0] = hn::PromoteTo(du, hn::LowerHalf(half, halves));
     random[1] = hn::PromoteTo(du, hn::UpperHalf(half, halves));
   }
-  static HWY_INLINE void StoreUpperHalves(const Bits<D> (&bits)[2], void* to, std::size_t i) {
+#endif
+  static HWY_INLINE void StoreUpperHalves(const Bits<D> (&bits)[kVectors],
+                                          void* to,
+                                          std::size_t i) {
     HWY_NAMESPACE::StoreUpperHalves(D(), bits, to, i);
   }
 };
 
+using SingleGroup = OrderedGroup<hn::CappedTag<float, 1>, 1>;
+
+#if HWY_TARGET != HWY_SCALAR
+
+using PairGroup = OrderedGroup<hn::CappedTag<float, 16>, 2>;
+
 /// Two vectors of which the first has the even elements and the second the odd ones: as 16-bit
 /// numbers lie in memory, and the bits of random words.
 struct AlternatingGroup {
-  using D = OrderedGroup::D;
+  using D = PairGroup::D;
   using V = hn::Vec<D>;
   using D16 = hn::Repartition<std::uint16_t, D>;
   using DU = hn::RebindToUnsigned<D>;
@@ -95,7 +89,7 @@ struct AlternatingGroup {
   }
   static HWY_INLINE void LoadFp32(const void* from, std::size_t i, Vectors& to) {
     Vectors ordered;
-    OrderedGroup::LoadFp32(from, i, ordered);
+    PairGroup::LoadFp32(from, i, ordered);
     to[0] = hn::ConcatEven(D(), ordered[1], ordered[0]);
     to[1] = hn::ConcatOdd(D(), ordered[1], ordered[0]);
   }

@@ -31,7 +31,7 @@ struct Kernels {
 #else
   static constexpr bool kIsNarrow =
       kState == StateType::kBf16 && kParameter == ParameterType::kBf16;
-  using WideGroup = std::conditional_t<kIsNarrow, AlternatingGroup, OrderedGroup>;
+  using WideGroup = std::conditional_t<kIsNarrow, AlternatingGroup, PairGroup>;
 #endif
   using Wide = Updater<Formula, kState, kParameter, WideGroup>;
   using One = Updater<Formula, kState, kParameter, SingleGroup>;

@@ -104,8 +104,8 @@ class Updater {
       if constexpr (Formula::kStates == 1) t[v] = hn::Zero(D());
       steps[v] = Arithmetic::Begin(coefficients_, g[v], p[v], s[v], t[v]);
     }
-    StoreState<0>(s, words.of[0], i);
-    if constexpr (Formula::kStates > 1) StoreState<1>(t, words.of[1], i);
+    StoreState<0>(s, words, i);
+    if constexpr (Formula::kStates > 1) StoreState<1>(t, words, i);
   }
 
   HWY_INLINE void UpdateParameters(std::size_t i,
@@ -169,10 +169,10 @@ class Updater {
   }
 
   template <int kIndex>
-  HWY_INLINE void StoreState(const Vectors& values, Bits<D> word, std::size_t i) const {
+  HWY_INLINE void StoreState(const Vectors& values, const Words<D>& words, std::size_t i) const {
     const StateRun& run = args_.states[kIndex];
     if constexpr (kState == StateType::kBf16) {
-      StoreRounded(values, word, i, run.values);
+      StoreRounded(values, words.of[kIndex], i, run.values);
     } else if constexpr (kState == StateType::k8Bit) {
       StoreFp32(values, buffers_.values[kIndex] + i % kStateBlock);
     } else {

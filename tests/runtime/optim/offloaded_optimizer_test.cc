@@ -442,8 +442,7 @@ TEST_F(OptimizerMisuseTest, BindingsAreChecked) {
 TEST_F(OptimizerMisuseTest, WhatTheOptimizerHasAlreadyIsBoundToNothingElse) {
   Add();
   const auto make = [&](const char* name, DType type) {
-    const std::int64_t count = static_cast<std::int64_t>(gradient_.size() / sizeof(float));
-    return runtime_->CreateTensor({.name = name, .shape = {count}, .dtype = type}).value();
+    return runtime_->CreateTensor({.name = name, .shape = {100}, .dtype = type}).value();
   };
   const auto add = [&](const char* group, TensorId tensor) {
     return optimizer_->AddGroup({.name = group, .parameters = {tensor}}).status();
@@ -453,9 +452,8 @@ TEST_F(OptimizerMisuseTest, WhatTheOptimizerHasAlreadyIsBoundToNothingElse) {
   const auto gradient = [&](TensorId tensor) {
     return optimizer_->BindGradient(tensor_, {.tensor = tensor, .discard = true});
   };
-  const std::string parameter = "is a parameter of this optimizer, '";
-  EXPECT_THAT(gradient(tensor_), IsStatus(kInvalid, parameter + "weights'"));
-  EXPECT_THAT(gradient(second), IsStatus(kInvalid, parameter + "second'"));
+  EXPECT_THAT(gradient(tensor_), IsStatus(kInvalid, "'weights' is a parameter of this"));
+  EXPECT_THAT(gradient(second), IsStatus(kInvalid, "'second' is a parameter of this"));
   const TensorId state{second.value + 1};  // the next that was made
   ASSERT_EQ(runtime_->NameOfTensor(state).value(), "second.m");
   EXPECT_THAT(gradient(state), IsStatus(kInvalid, "'second.m' is a state or sum of 'second'"));
