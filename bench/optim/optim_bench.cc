@@ -10,6 +10,7 @@
 #include "bench/optim/optim_case.h"
 #include "bench/optim/parts.h"
 #include "bench/optim/update_data.h"
+#include "bench/store/free_space.h"
 #include "bench/store/judged_case.h"
 #include "bench/store/load.h"
 #include "bench/store/statistics.h"
@@ -118,6 +119,22 @@ absl::StatusOr<std::vector<OptimCase>> SelectCases(const std::string& pattern) {
                                names.front())));
 }
 
+std::uint64_t MemoryOf(const OptimCase& which, std::size_t parameters) {
+  std::uint64_t bytes = UpdateData::BytesOf(which.spec, parameters);
+  if (which.ceiling() == Ceiling::kFp32Kernel) {
+    bytes += UpdateData::BytesOf({.optimizer = which.spec.optimizer}, parameters);
+  }
+  return bytes;
+}
+
+absl::Status CheckMemory(std::span<const OptimCase> cases, std::size_t parameters) {
+  std::uint64_t most = 0;
+  for (const OptimCase& which : cases) most = std::max(most, MemoryOf(which, parameters));
+  return CheckFreeMemory(most,
+                         fmt::format("tensors of {} parameters", parameters),
+                         "take fewer with --mebiparameters, or fewer cases with --case");
+}
+
 absl::Status RunCase(const OptimCase& which,
                      const OptimBenchOptions& options,
                      const RowFn& add_row) {
@@ -144,6 +161,7 @@ double Reach(const Row& row) { return row.ratio.value_or(0) / row.bar.value_or(1
 absl::Status RunOptimBench(const OptimBenchOptions& options, const RowFn& add_row) {
   SLUICE_RETURN_IF_ERROR(CheckOptions(options));
   SLUICE_ASSIGN_OR_RETURN(const std::vector<OptimCase> cases, SelectCases(options.pattern));
+  SLUICE_RETURN_IF_ERROR(CheckMemory(cases, options.parameters));
   for (const OptimCase& which : cases) {
     SLUICE_RETURN_IF_ERROR(RunCase(which, options, add_row));
   }

@@ -33,6 +33,11 @@ void FillWithNumbers(std::uint32_t seed, const ByteStream& stream, std::size_t c
 
 }  // namespace
 
+std::uint64_t UpdateData::BytesOf(const optim::KernelSpec& spec, std::size_t count) {
+  const optim::ElementBytes bytes = BytesPerElement(spec);
+  return static_cast<std::uint64_t>((bytes.Kept() + bytes.gradient) * static_cast<double>(count));
+}
+
 absl::StatusOr<std::unique_ptr<UpdateData>> UpdateData::Create(const optim::KernelSpec& spec,
                                                                std::size_t count) {
   auto data = std::unique_ptr<UpdateData>(new UpdateData(spec, count));

@@ -23,6 +23,8 @@ struct ByteStream {
 /// are such that updates go on changing nearly every line of what they write, bf16 parameters too.
 class UpdateData {
  public:
+  /// Of its memory, about.
+  static std::uint64_t BytesOf(const optim::KernelSpec& spec, std::size_t count);
   /// `count`: a multiple of optim::kStateBlock. Errors: ResourceExhausted.
   static absl::StatusOr<std::unique_ptr<UpdateData>> Create(const optim::KernelSpec& spec,
                                                             std::size_t count);

@@ -3,27 +3,20 @@
 #include <algorithm>
 
 #include "base/status.h"
-#include "base/strings.h"
 #include "bench/optim/parts.h"
 #include "bench/step/memory_rates.h"
 #include "bench/store/free_space.h"
 #include "fmt/format.h"
 #include "io/spill_directory.h"
-#include "numa/memory_limits.h"
-#include "sluice/units.h"
 
 namespace sluice::bench {
 namespace {
 
 absl::Status CheckMemory(const StepBenchOptions& options, std::uint64_t wanted) {
-  SLUICE_ASSIGN_OR_RETURN(const numa::MemoryLimits limits, numa::ReadMemoryLimits());
-  if (limits.available_bytes >= wanted) return absl::OkStatus();
-  return absl::ResourceExhaustedError(base::ToAbsl(
-      fmt::format("{} of memory are available, {} are needed for the budgets and gradients of {} "
-                  "parameters; take fewer with --mebiparameters, or fewer cases with --case",
-                  ToString(Bytes(limits.available_bytes)),
-                  ToString(Bytes(wanted)),
-                  options.parameters)));
+  return CheckFreeMemory(
+      wanted,
+      fmt::format("the budgets and gradients of {} parameters", options.parameters),
+      "take fewer with --mebiparameters, or fewer cases with --case");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "fmt/format.h"
+#include "numa/memory_limits.h"
 #include "sluice/units.h"
 
 namespace sluice::bench {
@@ -34,6 +35,17 @@ absl::Status CheckFreeSpace(const io::SpillDirectory& directory,
       what,
       ToString(Bytes(bytes)),
       ToString(Bytes(floor)))));
+}
+
+absl::Status CheckFreeMemory(std::uint64_t bytes, std::string_view what, std::string_view fix) {
+  SLUICE_ASSIGN_OR_RETURN(const numa::MemoryLimits limits, numa::ReadMemoryLimits());
+  if (limits.available_bytes >= bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      base::ToAbsl(fmt::format("{} of memory are available, {} are needed for {}; {}",
+                               ToString(Bytes(limits.available_bytes)),
+                               ToString(Bytes(bytes)),
+                               what,
+                               fix)));
 }
 
 }  // namespace sluice::bench

@@ -15,4 +15,8 @@ absl::Status CheckFreeSpace(const io::SpillDirectory& directory,
                             std::uint64_t bytes,
                             std::string_view what);
 
+/// Whether `bytes` of memory are available, for `what`; `fix`: how to need less. Errors:
+/// ResourceExhausted that says what there is and what is needed; those of ReadMemoryLimits.
+absl::Status CheckFreeMemory(std::uint64_t bytes, std::string_view what, std::string_view fix);
+
 }  // namespace sluice::bench
