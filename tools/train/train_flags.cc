@@ -72,6 +72,24 @@ absl::Status CheckNoDirectory(const std::string& path) {
       "--save-state: {} is a directory; move it away, or name another directory", path));
 }
 
+/// A state that this run does not go on from would be lost.
+absl::Status CheckReplacesNoOther(const TrainFlags& flags) {
+  const std::string& to = flags.save_state_path;
+  std::error_code error;
+  if (!std::filesystem::exists(fmt::format("{}/{}", to, optim::kStateFileName), error)) {
+    return absl::OkStatus();
+  }
+  if (!flags.resume_path.empty() && std::filesystem::equivalent(to, flags.resume_path, error)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(fmt::format(
+      "--save-state: {} holds a state already ({}), which would be replaced; go on from "
+      "it with --resume {}, move it away, or name another directory",
+      to,
+      optim::kStateFileName,
+      to));
+}
+
 absl::Status CheckStateFlags(const Arguments& arguments, const TrainFlags& flags) {
   const bool saves = arguments.Has("--save-state");
   const bool resumes = arguments.Has("--resume");
@@ -80,6 +98,7 @@ absl::Status CheckStateFlags(const Arguments& arguments, const TrainFlags& flags
     SLUICE_RETURN_IF_ERROR(CheckTakesSaves(flags.save_state_path));
     SLUICE_RETURN_IF_ERROR(
         CheckNoDirectory(fmt::format("{}/{}", flags.save_state_path, optim::kStateFileName)));
+    SLUICE_RETURN_IF_ERROR(CheckReplacesNoOther(flags));
   }
   if (resumes) SLUICE_RETURN_IF_ERROR(CheckDirectory("--resume", flags.resume_path, R_OK));
   if (resumes && flags.verify) {
@@ -209,7 +228,7 @@ const std::vector<FlagSpec>& TrainFlagSpecs() {
       {"--save-state",
        FlagShape::kValue,
        "DIR",
-       "writes all that --resume needs, at the end; DIR exists"},
+       "writes all that --resume needs, at the end; DIR exists and has no other run's"},
       {"--resume", FlagShape::kValue, "DIR", "goes on where a run with --save-state ended"},
       {"--json", FlagShape::kSwitch, "", "standard output is one JSON object"},
       {"--help", FlagShape::kSwitch, "", "prints this"}};

@@ -86,7 +86,9 @@ TEST_F(TrainCommandTest, StateFlagsThatCannotWorkAreRefused) {
               HasSubstr("need an optimizer"));
   EXPECT_THAT(UserError(Words({"--set", "train.optimizer=\"adam\""})),
               HasSubstr("\"adamw\" and \"none\""));
-  EXPECT_THAT(UserError(Words({"--resume", state})), HasSubstr("--resume"));
+  EXPECT_EQ(UserError(Words({"--resume", state})),
+            "sluice: --resume: there is no save (optimizer.sluice) in " + state +
+                "; name one that Save has written to\n");
 }
 
 TEST_F(TrainCommandTest, WhereNoStateCanBeWrittenIsFoundBeforeTheWork) {

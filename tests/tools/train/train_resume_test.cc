@@ -55,6 +55,26 @@ TEST_F(TrainResumeTest, WhatTheMessageNamesGoesOn) {
   EXPECT_THAT(command.output(), HasSubstr("resumed after step 3 of 4"));
 }
 
+TEST_F(TrainResumeTest, AStateIsReplacedOnlyByARunThatGoesOnFromIt) {
+  const auto bytes = [this] { return ReadWhole(state_ + "/optimizer.sluice"); };
+  const std::string before = bytes();
+  EXPECT_EQ(UserError(Words({"--save-state", state_})),
+            "sluice: --save-state: " + state_ +
+                " holds a state already (optimizer.sluice), which would be replaced; go on from it "
+                "with --resume " +
+                state_ + ", move it away, or name another directory\n");
+  const std::string other = files_ / "other";
+  std::filesystem::create_directory(other);
+  Command elsewhere(Words({"--resume", state_, "--save-state", other}));
+  EXPECT_EQ(elsewhere.Wait(), 0) << elsewhere.errors();
+  EXPECT_THAT(UserError(Words({"--resume", state_, "--save-state", other})),
+              HasSubstr("other holds a state already"));
+  EXPECT_EQ(bytes(), before);
+  Command same(Words({"--resume", state_, "--save-state", state_ + "/."}));
+  EXPECT_EQ(same.Wait(), 0) << same.errors();
+  EXPECT_EQ(bytes(), ReadWhole(other + "/optimizer.sluice"));
+}
+
 TEST_F(TrainResumeTest, TooFewStepsToJudgeAreSaidBeforeTheWork) {
   EXPECT_THAT(UserError(Resumed({"device.emulated.load=0.5"})),
               HasSubstr("\"train.steps\" is 6, of which 3 are done; with \"device.emulated.load\" "
