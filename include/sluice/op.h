@@ -24,7 +24,7 @@ class TicketState;
 
 /// One tensor (or a range of it) that an op needs, where and how.
 struct Access {
-  TensorId tensor;
+  TensorId tensor = {};
   ByteRange range = kWholeTensor;
   AccessMode mode = AccessMode::kRead;
   TierId tier = kHbm0;
@@ -89,7 +89,7 @@ class Ticket {
 
 struct OpOptions {
   /// Names the op in schedules, traces and messages.
-  std::string name;
+  std::string name = {};
   /// Ops of one lane run one after another and get their pages in the order of AcquireAll, so a
   /// thread may ask for its next op before the current one has its pages. Lanes run beside each
   /// other: threads that run ops at the same time give each thread a lane of its own.

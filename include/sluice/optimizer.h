@@ -15,8 +15,8 @@
 #include "sluice/tensor.h"
 #include "sluice/tier.h"
 
-/// Optimizers whose states are paged. docs/optimizer.md has the formulas, the types, the pipeline,
-/// and how to choose.
+/// Optimizers whose states are paged. docs/optimizer.md says how to use them and how to choose,
+/// docs/optimizer-kernels.md has the formulas.
 
 namespace sluice {
 
@@ -52,7 +52,7 @@ struct OptimizerOptions {
   TierKind accumulator_lowest = TierKind::kDram;
   /// kF32 or kBF16: gradients are added up in dram, micro-batch by micro-batch, in that type (bf16:
   /// each sum rounded to nearest). None: a step uses the bound gradients as they are.
-  std::optional<DType> accumulate;
+  std::optional<DType> accumulate = std::nullopt;
   /// The global norm of the gradients, unscaled, is cut to this; 0: it is not.
   double clip_norm = 0;
   /// A step of which any gradient is infinite or NaN changes nothing.
@@ -73,7 +73,7 @@ struct OptimizerOptions {
 };
 
 /// What may change from step to step. b1 of SGD is its momentum; what an optimizer does not use is
-/// ignored. All finite; beta1 and beta2 in [0, 1), the others at least 0.
+/// ignored. beta1 and beta2 in [0, 1), the others in [0, 1e30).
 struct GroupRates {
   double learning_rate = 1e-3;
   double beta1 = 0.9;
@@ -83,11 +83,11 @@ struct GroupRates {
 };
 
 struct GroupOptions {
-  std::string name;
+  std::string name = {};
   /// fp32 or bf16 tensors of the Runtime, which outlive the optimizer. bf16 ones are rounded
   /// stochastically.
-  std::vector<TensorId> parameters;
-  GroupRates rates;
+  std::vector<TensorId> parameters = {};
+  GroupRates rates = {};
 };
 
 struct GroupId {
@@ -100,19 +100,20 @@ struct GroupId {
 /// `accumulate`: until AddGradient or GradientReady returns), or a tensor of the Runtime.
 struct GradientBinding {
   DType type = DType::kF32;
-  std::span<const std::byte> bytes;
-  TensorId tensor;
+  std::span<const std::byte> bytes = {};
+  TensorId tensor = {};
   /// The tensor's content is dead once the parameter is updated (or later, while a repeated step
   /// would read it again for the norm).
   bool discard = false;
 };
 
-/// Where the bf16 or fp16 copy of an fp32 parameter goes, in the same pass as its update. Nothing
-/// but an update writes it: before the first, and after Load until the next, what it holds is old.
+/// Where the bf16 or fp16 copy of an fp32 parameter goes: the caller's memory, outside of every
+/// budget, which must stay as long as it is bound, or a tensor of the Runtime. Every update writes
+/// it in the same pass, Load and RefreshCopies from the parameters as they are; nothing else does.
 struct CopyBinding {
   DType type = DType::kBF16;
-  std::span<std::byte> bytes;
-  TensorId tensor;
+  std::span<std::byte> bytes = {};
+  TensorId tensor = {};
 };
 
 struct StepOptions {
@@ -120,7 +121,7 @@ struct StepOptions {
   double loss_scale = 1;
   /// Of all gradients as they are bound, before they are divided by loss_scale; with norm_given,
   /// and only then. Infinite or NaN says that a gradient is.
-  std::optional<double> gradient_norm;
+  std::optional<double> gradient_norm = std::nullopt;
 };
 
 struct OptimizerStep {
@@ -238,6 +239,10 @@ class OffloadedOptimizer {
   absl::Status BindGradient(TensorId parameter, const GradientBinding& gradient);
   /// Errors: as BindGradient, and InvalidArgument for a bf16 parameter and for a gradient's tensor.
   absl::Status BindCopy(TensorId parameter, const CopyBinding& copy);
+  /// Writes the group's bound copies from its parameters as they are now: for the forward before
+  /// the first step, or after the program itself has written parameters. Blocks. Errors:
+  /// InvalidArgument, FailedPrecondition (a step is under way), those of Ticket::Take (repeat it).
+  absl::Status RefreshCopies(GroupId group);
 
   /// Adds the group's bound gradients to the accumulated ones; returns when that is done. Errors:
   /// FailedPrecondition (no `accumulate`, a parameter without a gradient, the group's step is under
@@ -267,17 +272,21 @@ class OffloadedOptimizer {
 
   /// Writes parameters, states, rates and step to `directory`/optimizer.sluice, which has the name
   /// only once it is whole and on the disk: after a crash the old or the new one is there. The
-  /// directory must exist. `note`: text of the caller, for ReadSave. Errors: FailedPrecondition (a
-  /// step is under way), those of the file system, of reading pages.
+  /// directory must exist; a save that is there is replaced. `note`: text of the caller, for
+  /// ReadSave. Errors: FailedPrecondition (a step is under way, gradients are added up), NotFound
+  /// and InvalidArgument (the directory), those of the file system, of reading pages.
   absl::Status Save(const std::string& directory, std::string_view note = {});
-  /// Of the save in `directory`, for whoever is to decide whether to load it. Errors: NotFound,
-  /// DataLoss (of what describes the save; the rest is not read).
+  /// Of the save in `directory`, for whoever is to decide whether to load it. Errors: NotFound (no
+  /// such directory, no save in it), InvalidArgument (neither directory nor file), DataLoss (of
+  /// what describes the save; the rest is not read).
   static absl::StatusOr<OptimizerSave> ReadSave(const std::string& directory);
-  /// Reads what Save wrote, into an optimizer with the same groups (names, and the parameters'
-  /// names, types and sizes). Nothing is changed unless every checksum is right. Errors: NotFound,
-  /// DataLoss (a damaged file: names the place), InvalidArgument (another optimizer's: names what
-  /// differs), FailedPrecondition (a step is under way), those of reading and writing pages (then a
-  /// part may have been loaded: load again).
+  /// Reads what Save wrote: parameters, states, rates, step; then writes bound copies. The
+  /// optimizer must have the save's kind, state type, seed and groups (names, and the parameters'
+  /// names, types and numbers of elements, in order); all else may differ. Nothing is changed
+  /// unless every checksum is right. Errors: those of ReadSave, DataLoss (a damaged file: names the
+  /// place), InvalidArgument (another optimizer's: names what differs), FailedPrecondition (a step
+  /// is under way), those of reading and writing pages (then a part may have been loaded: load
+  /// again).
   absl::Status Load(const std::string& directory);
 
  private:

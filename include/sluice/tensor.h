@@ -62,17 +62,17 @@ struct FileHome {
 
 struct TensorSpec {
   /// Appears in messages, reports and schedules.
-  std::string name;
+  std::string name = {};
   /// Elements per dimension, row-major; empty is a scalar. All >= 0, product > 0.
-  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> shape = {};
   DType dtype = DType::kF32;
   TensorKind kind = TensorKind::kOther;
   /// The lowest tier its pages may reach; capacity for all of them is reserved there at creation.
   TierKind lowest = TierKind::kNvme;
   /// Where the bytes are at first; none: the tensor is born empty (reads as zeros).
-  std::optional<FileHome> file;
+  std::optional<FileHome> file = std::nullopt;
   /// Optional: called for a page whose only copy below cannot be read.
-  ReproduceFn reproduce;
+  ReproduceFn reproduce = {};
 };
 
 /// Bytes of the tensor's elements, without padding.

@@ -1,5 +1,5 @@
 // The same formulas for what is fp32 before and after: within 2 units in the last place of the
-// largest term (docs/optimizer.md). Compiled once per target.
+// largest term (docs/optimizer-kernels.md). Compiled once per target.
 
 #if defined(SLUICE_OPTIM_ACCURATE_FORMULAS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_OPTIM_ACCURATE_FORMULAS_INL_H_

@@ -2,7 +2,7 @@
 
 #include <array>
 
-/// The maps of 8-bit states: docs/optimizer.md.
+/// The maps of 8-bit states: docs/optimizer-kernels.md.
 
 namespace sluice::optim {
 

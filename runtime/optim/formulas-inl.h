@@ -1,5 +1,5 @@
 // The optimizers' formulas on vectors of fp32. Compiled once per target. Every operation is rounded
-// on its own; their order is part of the contract (docs/optimizer.md).
+// on its own; their order is part of the contract (docs/optimizer-kernels.md).
 
 #if defined(SLUICE_OPTIM_FORMULAS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_OPTIM_FORMULAS_INL_H_

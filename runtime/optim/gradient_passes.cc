@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "runtime/optim/gradient_sum.h"
+#include "runtime/optim/range_sweep.h"
 #include "runtime/optim/work_span.h"
 
 namespace sluice::optim {
@@ -72,11 +73,7 @@ struct GradientPasses::Pass {
 std::vector<Access> GradientPasses::AccessesOf(const Pass& pass, ElementRange range) {
   std::vector<Access> accesses;
   const auto add = [&](TensorId tensor, std::size_t bytes, AccessMode mode) {
-    accesses.push_back({.tensor = tensor,
-                        .range = BytesOfElements(range, bytes),
-                        .mode = mode,
-                        .tier = kDram0,
-                        .contiguous = false});
+    accesses.push_back(InDram(tensor, BytesOfElements(range, bytes), mode));
   };
   if (pass.gradient.tensor != TensorId()) {
     add(pass.gradient.tensor, BytesOf(pass.gradient.type), AccessMode::kRead);
@@ -102,25 +99,18 @@ void GradientPasses::Work(const Pass& pass, ElementRange range, const std::vecto
 }
 
 absl::Status GradientPasses::Run(const Pass& pass) {
-  OpPipeline pipeline(runtime_, options_.lane);
-  const std::uint64_t step = options_.range_elements;
-  const auto range_at = [&](std::uint64_t begin) {
-    return ElementRange{begin, std::min(step, pass.entry.count - begin)};
-  };
-  const bool needs_pages = !AccessesOf(pass, range_at(0)).empty();
-  std::uint64_t asked = 0;
-  for (std::uint64_t begin = 0; begin < pass.entry.count; begin += step) {
-    if (!needs_pages) {
-      Work(pass, range_at(begin), {});
-      continue;
-    }
-    for (; asked < pass.entry.count && pipeline.asked() <= options_.depth; asked += step) {
-      pipeline.Ask(pass.name, AccessesOf(pass, range_at(asked)));
-    }
-    SLUICE_ASSIGN_OR_RETURN(const RunningOp running, pipeline.Next());
-    Work(pass, range_at(begin), running.leases);
-  }
-  return absl::OkStatus();
+  return optim::Run(runtime_,
+                    options_.lane,
+                    {.name = pass.name,
+                     .count = pass.entry.count,
+                     .step = options_.range_elements,
+                     .depth = options_.depth,
+                     .accesses = [&](ElementRange range) { return AccessesOf(pass, range); },
+                     .work =
+                         [&](ElementRange range, const std::vector<Lease>& leases) {
+                           Work(pass, range, leases);
+                           return absl::OkStatus();
+                         }});
 }
 
 absl::StatusOr<GradientScan> GradientPasses::Scan(const ParameterEntry& entry,

@@ -10,9 +10,9 @@
 #include "runtime/optim/fork_join.h"
 #include "runtime/optim/gradient_scan.h"
 #include "runtime/optim/kernel.h"
-#include "runtime/optim/op_pipeline.h"
 #include "runtime/optim/parameter_entry.h"
 #include "runtime/optim/pieces.h"
+#include "sluice/runtime.h"
 
 namespace sluice::optim {
 

@@ -8,8 +8,8 @@
 #include "absl/status/statusor.h"
 #include "sluice/optimizer.h"
 
-/// Optimizer kernels: one call updates one run of elements in place. docs/optimizer.md has the
-/// contract that every implementation is held to: formulas, order of operations, rounding, the
+/// Optimizer kernels: one call updates one run of elements in place. docs/optimizer-kernels.md has
+/// the contract that every implementation is held to: formulas, order of operations, rounding, the
 /// generator and the 8-bit maps.
 
 namespace sluice::optim {
@@ -57,7 +57,7 @@ struct ElementBytes {
 };
 ElementBytes BytesPerElement(const KernelSpec& spec);
 
-/// The scalars of one update. What an optimizer does not use is ignored: docs/optimizer.md.
+/// The scalars of one update. What an optimizer does not use is ignored: docs/optimizer-kernels.md.
 struct KernelScalars {
   double learning_rate = 0;
   float beta1 = 0;  ///< SGD: the momentum

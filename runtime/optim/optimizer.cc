@@ -38,6 +38,10 @@ absl::Status OffloadedOptimizer::BindCopy(TensorId parameter, const CopyBinding&
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->BindCopy(parameter, copy);
 }
+absl::Status OffloadedOptimizer::RefreshCopies(GroupId group) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->RefreshCopies(group);
+}
 absl::Status OffloadedOptimizer::AddGradient(GroupId group) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->AddGradient(group);

@@ -32,7 +32,8 @@ absl::Status Invalid(fmt::format_string<Args...> format, Args&&... args) {
 /// What the user's thread knows. One file per concern:
 ///   optimizer.cc           the public class
 ///   optimizer_groups.cc    groups and their states
-///   optimizer_bindings.cc  gradients and copies of parameters
+///   optimizer_bindings.cc  what belongs to a parameter
+///   optimizer_copies.cc    copies of parameters
 ///   optimizer_steps.cc     gradients and steps
 ///   optimizer_save.cc      save and load
 class OffloadedOptimizer::Impl {
@@ -53,6 +54,7 @@ class OffloadedOptimizer::Impl {
   absl::Status BindGradient(TensorId parameter, const GradientBinding& gradient);
   absl::Status BindCopy(TensorId parameter, const CopyBinding& copy);
 
+  absl::Status RefreshCopies(GroupId group);
   absl::Status AddGradient(GroupId group);
   absl::Status ResetGradient(GroupId group);
   absl::Status GradientReady(GroupId group);
@@ -108,6 +110,9 @@ class OffloadedOptimizer::Impl {
                          const char* what,
                          const std::string& use) const;
   void FreeTensors(const optim::ParameterEntry& entry);
+
+  /// Those that are bound, of the parameters as they are.
+  absl::Status WriteCopies(const Group& group);
 
   absl::Status CheckGradients(const Group& group) const;
   absl::Status Accumulate(Group& group);

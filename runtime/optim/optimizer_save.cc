@@ -6,9 +6,8 @@
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 #include "runtime/optim/layout.h"
-#include "runtime/optim/op_pipeline.h"
 #include "runtime/optim/optimizer_impl.h"
-#include "runtime/optim/pieces.h"
+#include "runtime/optim/range_sweep.h"
 #include "runtime/optim/save_text.h"
 #include "runtime/optim/state_file.h"
 
@@ -17,9 +16,6 @@ namespace {
 
 using Json = nlohmann::json;
 using optim::ParameterEntry;
-
-/// Ops whose pages are asked for ahead of the one that is copied.
-constexpr std::size_t kCopyDepth = 4;
 
 /// A tensor that is saved.
 struct Saved {
@@ -52,27 +48,24 @@ absl::Status ForEachPiece(Runtime& runtime,
                           const Saved& saved,
                           AccessMode mode,
                           const PieceFn& visit) {
-  optim::OpPipeline pipeline(runtime, lane);
-  const std::uint64_t step = runtime.PageBytes().count();
-  std::uint64_t asked = 0;
-  for (std::uint64_t begin = 0; begin < saved.bytes; begin += step) {
-    for (; asked < saved.bytes && pipeline.asked() <= kCopyDepth; asked += step) {
-      const ByteRange range{asked, std::min(step, saved.bytes - asked)};
-      pipeline.Ask("copy." + saved.name,
-                   {{.tensor = saved.tensor,
-                     .range = range,
-                     .mode = mode,
-                     .tier = kDram0,
-                     .contiguous = false}});
-    }
-    SLUICE_ASSIGN_OR_RETURN(const optim::RunningOp running, pipeline.Next());
-    std::uint64_t offset = begin;
-    for (const std::span<std::byte> piece : running.leases[0].Spans()) {
+  const auto accesses = [&](ElementRange bytes) -> std::vector<Access> {
+    return {optim::InDram(saved.tensor, {bytes.begin, bytes.count}, mode)};
+  };
+  const auto work = [&](ElementRange bytes, const std::vector<Lease>& leases) {
+    std::uint64_t offset = bytes.begin;
+    for (const std::span<std::byte> piece : leases[0].Spans()) {
       SLUICE_RETURN_IF_ERROR(visit(offset, piece));
       offset += piece.size();
     }
-  }
-  return absl::OkStatus();
+    return absl::OkStatus();
+  };
+  return optim::Run(runtime,
+                    lane,
+                    {.name = (mode == AccessMode::kRead ? "save." : "load.") + saved.name,
+                     .count = saved.bytes,
+                     .step = runtime.PageBytes().count(),
+                     .accesses = accesses,
+                     .work = work});
 }
 
 }  // namespace
@@ -157,6 +150,7 @@ absl::Status OffloadedOptimizer::Impl::Load(const std::string& directory) {
                                           return file->Read(records[i].offset + offset, piece);
                                         }));
   }
+  for (const Group& group : groups_) SLUICE_RETURN_IF_ERROR(WriteCopies(group));
   for (std::size_t i = 0; i < groups_.size(); ++i) groups_[i].rates = text.rates[i];
   OnLoaded(text.step);
   return absl::OkStatus();

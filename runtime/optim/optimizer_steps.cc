@@ -166,8 +166,9 @@ absl::StatusOr<StepHandle> OffloadedOptimizer::Impl::Step(const StepOptions& opt
   SLUICE_RETURN_IF_ERROR(CheckStep(options));
   for (const Group& group : groups_) {
     if (group.ready) continue;
-    return NotReady(
-        fmt::format("the gradients of group '{}' are not complete: GradientReady", group.name));
+    return NotReady(fmt::format(
+        "the gradients of group '{}' are not complete; call GradientReady once they are",
+        group.name));
   }
   if (groups_.empty()) return NotReady("there is no group; AddGroup first");
   bool repeats = false;

@@ -62,6 +62,11 @@ inline std::optional<GradientType> GradientTypeOf(DType type) {
   return std::nullopt;
 }
 
+/// Of a type that BindCopy takes.
+inline CopyType CopyTypeOf(DType type) {
+  return type == DType::kBF16 ? CopyType::kBf16 : CopyType::kFp16;
+}
+
 /// The bytes of elements of a tensor.
 inline ByteRange BytesOfElements(ElementRange elements, std::size_t element_bytes) {
   return {elements.begin * element_bytes, elements.count * element_bytes};

@@ -4,12 +4,10 @@
 #include <array>
 #include <span>
 
+#include "runtime/optim/range_sweep.h"
+
 namespace sluice::optim {
 namespace {
-
-Access InDram(TensorId tensor, ByteRange range, AccessMode mode) {
-  return {.tensor = tensor, .range = range, .mode = mode, .tier = kDram0, .contiguous = false};
-}
 
 std::size_t StatesOf(const KernelSpec& spec) {
   return static_cast<std::size_t>(StateCount(spec.optimizer));

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #define XXH_STATIC_LINKING_ONLY
@@ -24,6 +25,7 @@ namespace {
 constexpr char kMark[16] = {'S', 'L', 'U', 'I', 'C', 'E', '-', 'O', 'P', 'T', 'I', 'M', 0, 0, 0, 1};
 constexpr char kEnd[8] = {'S', 'L', 'U', 'I', 'C', 'E', 'N', 'D'};
 constexpr std::size_t kVerifyBytes = std::size_t{1} << 20;
+constexpr std::string_view kWhatToLoad = "name one that Save has written to";
 
 struct Trailer {
   std::uint64_t offset = 0;
@@ -35,6 +37,26 @@ static_assert(sizeof(Trailer) == 32);
 
 absl::Status Failed(const char* call, const std::string& path) {
   return base::StatusFromErrno(errno, fmt::format("{} {}", call, path));
+}
+
+template <typename... Args>
+absl::Status Error(absl::StatusCode code, fmt::format_string<Args...> format, Args&&... args) {
+  return absl::Status(code, base::ToAbsl(fmt::format(format, std::forward<Args>(args)...)));
+}
+
+/// Errors: InvalidArgument, NotFound; `fix` says what else to do than to name another one.
+absl::Status CheckDirectory(const std::string& directory, std::string_view fix) {
+  if (directory.empty()) {
+    return Error(absl::StatusCode::kInvalidArgument,
+                 "the name of the save's directory is empty; \".\" is the current one");
+  }
+  struct stat info {};
+  if (stat(directory.c_str(), &info) != 0) {
+    if (errno != ENOENT) return Failed("stat", directory);
+    return Error(absl::StatusCode::kNotFound, "there is no directory {}; {}", directory, fix);
+  }
+  if (S_ISDIR(info.st_mode)) return absl::OkStatus();
+  return Error(absl::StatusCode::kInvalidArgument, "{} is no directory; {}", directory, fix);
 }
 
 std::string PathIn(const std::string& directory) {
@@ -57,6 +79,16 @@ absl::Status SyncDirectory(const std::string& directory) {
   return status;
 }
 
+absl::Status NoFileIn(const std::string& directory) {
+  const bool unknown = errno == EOPNOTSUPP || errno == EISDIR;
+  return base::StatusFromErrno(
+      errno,
+      fmt::format(
+          "open a file without a name in {}{}",
+          directory,
+          unknown ? " (its file system has none; use one such as ext4, xfs, btrfs or tmpfs)" : ""));
+}
+
 }  // namespace
 
 struct StateFileWriter::Hasher {
@@ -65,8 +97,9 @@ struct StateFileWriter::Hasher {
 
 absl::StatusOr<std::unique_ptr<StateFileWriter>> StateFileWriter::Create(
     const std::string& directory) {
+  SLUICE_RETURN_IF_ERROR(CheckDirectory(directory, "make it first"));
   const int descriptor = open(directory.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
-  if (descriptor < 0) return Failed("open a file without a name in", directory);
+  if (descriptor < 0) return NoFileIn(directory);
   auto writer = std::unique_ptr<StateFileWriter>(new StateFileWriter(directory, descriptor));
   SLUICE_RETURN_IF_ERROR(writer->Write(std::as_bytes(std::span(kMark))));
   return writer;
@@ -138,9 +171,17 @@ absl::Status StateFileWriter::GiveName() {
 
 absl::StatusOr<std::unique_ptr<StateFileReader>> StateFileReader::Open(
     const std::string& directory) {
+  SLUICE_RETURN_IF_ERROR(CheckDirectory(directory, kWhatToLoad));
   const std::string path = PathIn(directory);
   // Not to wait for the other end of what is no file; one is not affected.
   const int descriptor = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0 && errno == ENOENT) {
+    return Error(absl::StatusCode::kNotFound,
+                 "there is no save ({}) in {}; {}",
+                 kStateFileName,
+                 directory,
+                 kWhatToLoad);
+  }
   if (descriptor < 0) return Failed("open", path);
   auto reader = std::unique_ptr<StateFileReader>(new StateFileReader(path, descriptor));
   SLUICE_RETURN_IF_ERROR(reader->ReadText());

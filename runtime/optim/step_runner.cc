@@ -218,7 +218,7 @@ KernelSpec StepRunner::SpecOf(const ParameterEntry& entry) const {
                   .state = options_.optimizer.state,
                   .gradient = SourceOf(entry).type};
   if (entry.copy) {
-    spec.copy = entry.copy->type == DType::kBF16 ? CopyType::kBf16 : CopyType::kFp16;
+    spec.copy = CopyTypeOf(entry.copy->type);
   }
   return spec;
 }

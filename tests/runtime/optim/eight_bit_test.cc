@@ -30,7 +30,7 @@ TensorRun Quantise(const std::vector<float>& gradients, bool is_signed) {
   return run;
 }
 
-/// The bound of docs/optimizer.md: half a step of the level, and 2^-19 of the scale for the
+/// The bound of docs/optimizer-kernels.md: half a step of the level, and 2^-19 of the scale for the
 /// arithmetic in fp32. An unsigned state that is not 0 never becomes 0.
 double Bound(double value, double scale, bool is_signed) {
   const double base = is_signed ? 8 : 16;

@@ -89,7 +89,7 @@ TensorRun MakeRun(const KernelSpec& spec, std::size_t count, Start start, std::u
   return run;
 }
 
-/// Units in the last place that the numbers of one step may be off: docs/optimizer.md.
+/// Units in the last place that the numbers of one step may be off: docs/optimizer-kernels.md.
 constexpr double kUlpMax = 2;
 
 class KernelFormulaTest : public ::testing::TestWithParam<std::tuple<OptimizerKind, Start>> {

@@ -73,7 +73,7 @@ std::string ReadTable() {
 TEST(KernelVectorsTest, TheTableIsWhatTheReferenceGives) {
   const std::string text = Describe(ReferenceUpdate);
   if (const char* path = std::getenv("SLUICE_WRITE_VECTORS")) {
-    std::ofstream(path) << "# See docs/optimizer.md, \"Test vectors\".\n" << text;
+    std::ofstream(path) << "# See docs/optimizer-kernels.md, \"Test vectors\".\n" << text;
   }
   EXPECT_EQ(ReadTable(), text);
 }

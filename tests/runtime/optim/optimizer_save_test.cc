@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "tests/runtime/optim/paged_model.h"
 #include "tests/support/status_matchers.h"
@@ -106,8 +107,31 @@ TEST_F(OptimizerSaveTest, AnotherOptimizersFileIsRefusedAndSaysWhatDiffers) {
   PagedModel lion(third, options);
   EXPECT_THAT(lion.optimizer().Load(directory_.path()),
               IsStatus(kInvalid, "its kind is \"adamw\" in the save and \"lion\" here"));
-  EXPECT_THAT(lion.optimizer().Load("/nowhere"), HasCode(absl::StatusCode::kNotFound));
-  EXPECT_THAT(lion.optimizer().Save("/nowhere"), HasCode(absl::StatusCode::kNotFound));
+}
+
+TEST_F(OptimizerSaveTest, ADirectoryThatIsNoneIsNamedWithWhatToDo) {
+  PagedModel model(runtime_, UsualOptions());
+  OffloadedOptimizer& optimizer = model.optimizer();
+  const std::string none = directory_.path() + "/none";
+  const std::string plain = directory_.path() + "/plain";
+  std::ofstream(plain) << "text";
+  constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+  constexpr auto kNotFound = absl::StatusCode::kNotFound;
+  EXPECT_THAT(optimizer.Save(none),
+              IsStatus(kNotFound, "there is no directory " + none + "; make it first"));
+  EXPECT_THAT(optimizer.Save(plain), IsStatus(kInvalid, plain + " is no directory"));
+  EXPECT_THAT(optimizer.Save(""), IsStatus(kInvalid, "name of the save's directory is empty"));
+  using Fn = std::function<absl::Status(const std::string&)>;
+  const Fn reads[] = {
+      [&](const std::string& path) { return optimizer.Load(path); },
+      [](const std::string& path) { return OffloadedOptimizer::ReadSave(path).status(); }};
+  for (const Fn& read : reads) {
+    EXPECT_THAT(read(none), IsStatus(kNotFound, "there is no directory " + none + "; name one"));
+    EXPECT_THAT(read(directory_.path()),
+                IsStatus(kNotFound, "there is no save (optimizer.sluice) in " + directory_.path()));
+    EXPECT_THAT(read(plain), IsStatus(kInvalid, plain + " is no directory; name one"));
+    EXPECT_THAT(read(""), IsStatus(kInvalid, "name of the save's directory is empty"));
+  }
 }
 
 TEST_F(OptimizerSaveTest, WhatDiffersIsSaidInWords) {

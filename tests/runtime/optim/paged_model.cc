@@ -1,5 +1,6 @@
 #include "tests/runtime/optim/paged_model.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -168,6 +169,13 @@ double PagedModel::GradientNorm() const {
                .sum_of_squares;
   }
   return std::sqrt(sum);
+}
+
+void PagedModel::SpoilCopies() {
+  for (Entry& entry : entries_) {
+    std::fill(entry.copy_bytes.begin(), entry.copy_bytes.end(), std::byte{0x5a});
+    if (entry.copy != TensorId()) runtime_.Write(entry.copy, entry.copy_bytes);
+  }
 }
 
 std::vector<std::vector<std::byte>> PagedModel::Paged() {

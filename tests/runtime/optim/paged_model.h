@@ -55,6 +55,8 @@ class PagedModel {
   /// Every byte that the optimizer keeps or writes, in the order of the reference's.
   std::vector<std::vector<std::byte>> Paged();
   std::vector<std::vector<std::byte>> Reference() const;
+  /// Overwrites the copies behind the optimizer's back.
+  void SpoilCopies();
   /// Creates the optimizer anew; its states are zeros then.
   void Recreate();
 

@@ -67,7 +67,7 @@ void Adagrad(const Scalars& s, float g, float& p, float* states) {
 
 }  // namespace plain
 
-/// With what rounding left: docs/optimizer.md has these sums and products by name.
+/// With what rounding left: docs/optimizer-kernels.md has these sums and products by name.
 namespace exact {
 
 struct Sum {

@@ -6,8 +6,8 @@
 
 namespace sluice::optim {
 
-/// docs/optimizer.md element by element, in plain scalar code that shares none with the kernels.
-/// Returns what a Kernel returns.
+/// docs/optimizer-kernels.md element by element, in plain scalar code that shares none with the
+/// kernels. Returns what a Kernel returns.
 bool ReferenceUpdate(const KernelSpec& spec, const KernelArgs& args);
 
 /// Of its parts the 16 random bits for one number of the element, the one that is rounded after

@@ -1,0 +1,90 @@
+// Copies of parameters that no update writes.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/runtime/optim/paged_model.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_directory.h"
+
+namespace sluice::optim {
+namespace {
+
+using sluice::testing::IsOk;
+using sluice::testing::IsStatus;
+using sluice::testing::RuntimeFixture;
+using sluice::testing::TempDirectory;
+
+// 32 pages of 1024 fp32 elements are in dram: that of 20000 has 20 of each tensor, 10 of its copy.
+const std::vector<std::vector<std::size_t>> kCopied = {{1, 255, 5000}, {20000}, {300, 1025}};
+
+class OptimizerCopiesTest : public ::testing::Test {
+ protected:
+  RuntimeFixture runtime_;
+};
+
+TEST_F(OptimizerCopiesTest, CopiesAreRefreshedAsAnUpdateWritesThem) {
+  for (const CopyType type : {CopyType::kBf16, CopyType::kFp16}) {
+    for (const Place place : {Place::kMemory, Place::kTensor}) {
+      runtime_.Start();
+      PagedModel model(runtime_, {.spec = {.copy = type}, .groups = kCopied, .copies = place});
+      ASSERT_THAT(model.Step(), IsOk());
+      model.ReferenceStep(1);
+      model.SpoilCopies();
+      ASSERT_NE(model.Paged(), model.Reference());
+      for (std::size_t i = 0; i < model.groups(); ++i) {
+        ASSERT_THAT(model.optimizer().RefreshCopies(model.group(i)), IsOk());
+      }
+      EXPECT_EQ(model.Paged(), model.Reference());
+    }
+  }
+}
+
+TEST_F(OptimizerCopiesTest, OnlyTheCopiesOfTheGroupAreRefreshed) {
+  runtime_.Start();
+  PagedModel model(runtime_, {.spec = {.copy = CopyType::kBf16}, .groups = {{5000}, {300}}});
+  ASSERT_THAT(model.Step(), IsOk());
+  model.SpoilCopies();
+  const auto spoilt = model.Paged();
+  ASSERT_THAT(model.optimizer().RefreshCopies(model.group(1)), IsOk());
+  const auto after = model.Paged();
+  const std::size_t of_each = after.size() / 2;
+  for (std::size_t i = 0; i < of_each; ++i) EXPECT_EQ(after[i], spoilt[i]);
+  EXPECT_NE(after.back(), spoilt.back());
+}
+
+TEST_F(OptimizerCopiesTest, AfterLoadTheyAreThoseOfTheLoadedParameters) {
+  for (const CopyType type : {CopyType::kBf16, CopyType::kFp16}) {
+    for (const Place place : {Place::kMemory, Place::kTensor}) {
+      runtime_.Start();
+      const TempDirectory directory;
+      PagedModel model(
+          runtime_,
+          {.spec = {.state = StateType::k8Bit, .copy = type}, .groups = kCopied, .copies = place});
+      ASSERT_THAT(model.Step(), IsOk());
+      model.ReferenceStep(1);
+      ASSERT_THAT(model.optimizer().Save(directory.path()), IsOk());
+      ASSERT_THAT(model.Step(), IsOk());
+      ASSERT_NE(model.Paged(), model.Reference());
+      ASSERT_THAT(model.optimizer().Load(directory.path()), IsOk());
+      EXPECT_EQ(model.Paged(), model.Reference());
+    }
+  }
+}
+
+TEST_F(OptimizerCopiesTest, TheyAreNotRefreshedUnderAStep) {
+  runtime_.Start();
+  PagedModel model(runtime_, {.spec = {.copy = CopyType::kBf16}, .groups = {{5000}, {300}}});
+  OffloadedOptimizer& optimizer = model.optimizer();
+  ASSERT_THAT(optimizer.GradientReady(model.group(0)), IsOk());
+  EXPECT_THAT(optimizer.RefreshCopies(model.group(1)),
+              IsStatus(absl::StatusCode::kFailedPrecondition, "under way"));
+  EXPECT_THAT(optimizer.GradientReady(model.group(1)), IsOk());
+  ASSERT_THAT(optimizer.Step().value().Wait(), IsOk());
+  EXPECT_THAT(optimizer.RefreshCopies(model.group(1)), IsOk());
+  EXPECT_THAT(optimizer.RefreshCopies(GroupId{3}),
+              IsStatus(absl::StatusCode::kInvalidArgument, "no group 3, of 2"));
+}
+
+}  // namespace
+}  // namespace sluice::optim
