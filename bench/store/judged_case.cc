@@ -115,6 +115,7 @@ Row JudgedRun::MakeRow(const std::string& name,
   row.registered_bytes = side_->registered_bytes();
   row.ceiling_of = session_.ceiling_name();
   row.depth = load_.depth;
+  row.hashing = side_->hashing();
   row.file_bytes = load_.file_bytes;
   row.cpu_per_gib = Median(cpu);
   const double ceiling_cpu = Median(cpu_ceiling_);
@@ -128,6 +129,7 @@ JudgedResult JudgedRun::Result() const {
   for (const LoopRounds& loop : loops_) {
     Row row = MakeRow(fmt::format("{}/{}", loop.name, name), loop.rounds, loop.cpu);
     row.registered_bytes.reset();  // the loop's ring knows no buffers
+    row.hashing.reset();           // and hashes nothing
     result.loops.push_back(std::move(row));
   }
   return result;

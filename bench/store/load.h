@@ -53,13 +53,17 @@ inline constexpr std::uint64_t kSizeUnit = std::uint64_t{8} << 20;
 /// each GiB and at most 4, or fewer where that leaves a rest. REQUIRES: a multiple of kSizeUnit.
 std::uint32_t FilesOf(std::uint64_t file_bytes);
 
+/// By how much a run must be faster than another of a second to count as faster: about as much as
+/// two such runs differ by.
+inline constexpr double kClearGain = 1.03;
+
 /// What both sides do for `milliseconds`: `depth` requests always in the kernel, each page once
 /// before any comes again, in the order of the file or not; a mix is every second page written.
 struct Load {
   Case which;
   std::uint32_t depth = 8;
-  /// Operations outstanding beyond those: a page store's that are being hashed, so that the kernel
-  /// never waits for a worker.
+  /// Operations outstanding beyond those: a page store's that are being hashed or wait for it, so
+  /// that the kernel does not wait for a worker.
   std::uint32_t hashing = 0;
   std::uint32_t milliseconds = 1000;
   std::uint64_t file_bytes = 0;

@@ -21,9 +21,6 @@ using numa::kHugePageBytes;
 
 constexpr std::uint32_t kDepthLow = 8;
 constexpr std::uint32_t kDepthHigh = 32;
-/// How much faster the greater depth has to be: about what two runs of a second differ by. Its
-/// buffers are four times as many, which a loop that looks at them pays for.
-constexpr double kDeeperGainMin = 1.03;
 /// fio adds a page to its buffers.
 constexpr std::uint64_t kHugePagesMore = 4;
 
@@ -147,7 +144,7 @@ absl::StatusOr<std::uint32_t> Session::ChooseDepth(const Case& which) const {
   if (!HasPages(options_, which.page_bytes, kDepthHigh)) return kDepthLow;
   SLUICE_ASSIGN_OR_RETURN(const Sample low, RunCeiling(MakeLoad(which, kDepthLow)));
   SLUICE_ASSIGN_OR_RETURN(const Sample high, RunCeiling(MakeLoad(which, kDepthHigh)));
-  const bool deeper = high.GiBPerSecond() > kDeeperGainMin * low.GiBPerSecond();
+  const bool deeper = high.GiBPerSecond() > kClearGain * low.GiBPerSecond();
   return deeper ? kDepthHigh : kDepthLow;
 }
 

@@ -12,6 +12,7 @@
 namespace sluice::bench {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using testing::HasCode;
 using ::testing::IsEmpty;
@@ -71,6 +72,7 @@ TEST_F(StoreBenchTest, ACaseIsJudgedByFio) {
   EXPECT_NEAR(*row.ratio, row.value, 1e-9);
   EXPECT_DOUBLE_EQ(*row.control_low, 1);
   EXPECT_EQ(*row.depth, 8U);
+  EXPECT_EQ(*row.hashing, 2U);  // the file has not the pages for more
   EXPECT_EQ(row.reps, 1);
   EXPECT_GT(row.value, 0);
   EXPECT_NEAR(*row.cpu_ratio, *row.cpu_per_gib / 0.1, 1e-9);
@@ -92,6 +94,14 @@ TEST_F(StoreBenchTest, TheGreaterDepthIsTakenWhereFioIsClearlyFasterWithIt) {
   RUN_OR_SKIP();
   EXPECT_EQ(*rows_.front().depth, 32U);
   EXPECT_NEAR(*rows_.front().ceiling, 1'110'000'000 / 1073741824.0, 1e-9);
+}
+
+TEST_F(StoreBenchTest, FewOrManyPagesAreBeingHashedWhereTheFileHasThePages) {
+  options_.pattern = "read/random/256KiB/io_uring";
+  options_.file_bytes = 72 << 20;  // four pages for each of 8 + 64 operations
+  RUN_OR_SKIP();
+  EXPECT_THAT(*rows_.front().hashing, AnyOf(8U, 64U));
+  EXPECT_FALSE(rows_[1].hashing.has_value());  // of a loop that hashes nothing
 }
 
 TEST_F(StoreBenchTest, ThePlainLoopsAreRowsBesideFio) {

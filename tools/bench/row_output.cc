@@ -29,6 +29,7 @@ void AddJudgement(const bench::Row& row, Json& object) {
   AddIfAny("control", row.control, object);
   AddIfAny("control_low", row.control_low, object);
   AddIfAny("depth", row.depth, object);
+  AddIfAny("hashing", row.hashing, object);
   AddIfAny("file_bytes", row.file_bytes, object);
   AddIfAny("cpu_seconds_per_gib", row.cpu_per_gib, object);
   AddIfAny("cpu_ratio", row.cpu_ratio, object);
