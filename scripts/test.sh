@@ -94,7 +94,8 @@ check_format() {
 check_package() {
   cmake --install build/release --prefix "$temporary/prefix" &&
     cmake -G Ninja -S examples/embed -B "$temporary/embed" \
-      -DCMAKE_PREFIX_PATH="$temporary/prefix" -DCMAKE_BUILD_TYPE=Release &&
+      -DCMAKE_PREFIX_PATH="$temporary/prefix" -DCMAKE_BUILD_TYPE=Release \
+      -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror" &&
     cmake --build "$temporary/embed" && "$temporary/embed/embed" &&
     rm -rf "$temporary/embed" "$temporary/prefix"
 }

@@ -119,17 +119,9 @@ absl::StatusOr<std::vector<OptimCase>> SelectCases(const std::string& pattern) {
                                names.front())));
 }
 
-std::uint64_t MemoryOf(const OptimCase& which, std::size_t parameters) {
-  std::uint64_t bytes = UpdateData::BytesOf(which.spec, parameters);
-  if (which.ceiling() == Ceiling::kFp32Kernel) {
-    bytes += UpdateData::BytesOf({.optimizer = which.spec.optimizer}, parameters);
-  }
-  return bytes;
-}
-
 absl::Status CheckMemory(std::span<const OptimCase> cases, std::size_t parameters) {
   std::uint64_t most = 0;
-  for (const OptimCase& which : cases) most = std::max(most, MemoryOf(which, parameters));
+  for (const OptimCase& which : cases) most = std::max(most, BytesOf(which, parameters));
   return CheckFreeMemory(most,
                          fmt::format("tensors of {} parameters", parameters),
                          "take fewer with --mebiparameters, or fewer cases with --case");
@@ -157,6 +149,14 @@ absl::Status RunCase(const OptimCase& which,
 double Reach(const Row& row) { return row.ratio.value_or(0) / row.bar.value_or(1); }
 
 }  // namespace
+
+std::uint64_t BytesOf(const OptimCase& which, std::uint64_t parameters) {
+  std::uint64_t bytes = UpdateData::BytesOf(which.spec, parameters);
+  if (which.ceiling() == Ceiling::kFp32Kernel) {
+    bytes += UpdateData::BytesOf({.optimizer = which.spec.optimizer}, parameters);
+  }
+  return bytes;
+}
 
 absl::Status RunOptimBench(const OptimBenchOptions& options, const RowFn& add_row) {
   SLUICE_RETURN_IF_ERROR(CheckOptions(options));

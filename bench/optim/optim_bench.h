@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "bench/optim/optim_case.h"
 #include "bench/store/row.h"
 
 namespace sluice::bench {
@@ -19,6 +20,9 @@ struct OptimBenchOptions {
   std::function<bool()> interrupted;
   std::function<void(const std::string&)> progress;
 };
+
+/// Of the memory of a case, with what it is compared with, about.
+std::uint64_t BytesOf(const OptimCase& which, std::uint64_t parameters);
 
 /// Measures the optimizer kernels alone, each case in rounds of ceiling, kernel, ceiling on the
 /// same threads. Errors: InvalidArgument (no case of that name, a size that does not fit),

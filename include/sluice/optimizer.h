@@ -108,8 +108,9 @@ struct GradientBinding {
 };
 
 /// Where the bf16 or fp16 copy of an fp32 parameter goes: the caller's memory, outside of every
-/// budget, which must stay as long as it is bound, or a tensor of the Runtime. Every update writes
-/// it in the same pass, Load and RefreshCopies from the parameters as they are; nothing else does.
+/// budget, which must stay until another is bound or the optimizer goes, or a tensor of the
+/// Runtime. Every update writes it in the same pass, Load and RefreshCopies from the parameters as
+/// they are; nothing else does.
 struct CopyBinding {
   DType type = DType::kBF16;
   std::span<std::byte> bytes = {};
@@ -233,15 +234,16 @@ class OffloadedOptimizer {
   absl::StatusOr<GroupRates> Rates(GroupId group) const;
 
   /// Replaces an earlier one. Errors: InvalidArgument (unknown parameter, another number of
-  /// elements, not a type of gradients, a tensor that this optimizer has as a parameter, a state or
-  /// a copy: names the tensors), FailedPrecondition (its step is under way). Several parameters may
-  /// share one.
+  /// elements, not a type of gradients, memory that is not aligned for it, a tensor that this
+  /// optimizer has as a parameter, a state or a copy: names the tensors), FailedPrecondition (its
+  /// step is under way). Several parameters may share one.
   absl::Status BindGradient(TensorId parameter, const GradientBinding& gradient);
   /// Errors: as BindGradient, and InvalidArgument for a bf16 parameter and for a gradient's tensor.
   absl::Status BindCopy(TensorId parameter, const CopyBinding& copy);
   /// Writes the group's bound copies from its parameters as they are now: for the forward before
-  /// the first step, or after the program itself has written parameters. Blocks. Errors:
-  /// InvalidArgument, FailedPrecondition (a step is under way), those of Ticket::Take (repeat it).
+  /// the first step, or after the program itself has written parameters. Blocks, for as long as the
+  /// caller holds leases that write to them, too: release these first. Errors: InvalidArgument,
+  /// FailedPrecondition (a step is under way), those of Ticket::Take (repeat it).
   absl::Status RefreshCopies(GroupId group);
 
   /// Adds the group's bound gradients to the accumulated ones; returns when that is done. Errors:
@@ -277,16 +279,17 @@ class OffloadedOptimizer {
   /// and InvalidArgument (the directory), those of the file system, of reading pages.
   absl::Status Save(const std::string& directory, std::string_view note = {});
   /// Of the save in `directory`, for whoever is to decide whether to load it. Errors: NotFound (no
-  /// such directory, no save in it), InvalidArgument (neither directory nor file), DataLoss (of
-  /// what describes the save; the rest is not read).
+  /// such directory, no save in it), InvalidArgument (an empty name, one of no directory, a save
+  /// that is no file), DataLoss (of what describes the save; the rest is not read), those of the
+  /// file system.
   static absl::StatusOr<OptimizerSave> ReadSave(const std::string& directory);
-  /// Reads what Save wrote: parameters, states, rates, step; then writes bound copies. The
+  /// Reads what Save wrote: parameters, states, rates, step; and writes bound copies. The
   /// optimizer must have the save's kind, state type, seed and groups (names, and the parameters'
   /// names, types and numbers of elements, in order); all else may differ. Nothing is changed
   /// unless every checksum is right. Errors: those of ReadSave, DataLoss (a damaged file: names the
   /// place), InvalidArgument (another optimizer's: names what differs), FailedPrecondition (a step
-  /// is under way), those of reading and writing pages (then a part may have been loaded: load
-  /// again).
+  /// is under way), those of pages: a part has been loaded then, and until a Load has
+  /// succeeded steps and saves are refused. Leases as with RefreshCopies.
   absl::Status Load(const std::string& directory);
 
  private:

@@ -29,11 +29,11 @@ struct EmulatedDeviceOptions {
 struct IoOptions {
   /// Directory of the spill file; empty means /var/tmp/sluice-<uid>, which is made 0700. One that
   /// is named must exist, belong to the user and not be writable by group or others.
-  std::string directory;
+  std::string directory = {};
   /// Further drives, a directory of each, with the same rules: tiers.nvme.bytes is divided among
   /// all in proportion to their rates, which takes about 0.2 s each to measure, and pages are
   /// written in proportion to the rates that they show.
-  std::vector<std::string> more_directories;
+  std::vector<std::string> more_directories = {};
   /// Free space of the directory's file system that is left alone: Create fails with
   /// ResourceExhausted before the spill file takes that.
   Bytes keep_free = 1_GiB;
@@ -78,16 +78,16 @@ struct RuntimeOptions {
   /// Hard limits per kind, staging and in-flight pages included; rounded down to whole pages.
   /// dram lies on all NUMA nodes that have processors of this process and that it may allocate from
   /// (cpuset, numactl --membind), in even shares.
-  Bytes hbm_bytes;
-  Bytes dram_bytes;
+  Bytes hbm_bytes = {};
+  Bytes dram_bytes = {};
   /// The spill files are 1/512 larger, at least a page each, to make up for slots that lose a page.
-  Bytes nvme_bytes;
+  Bytes nvme_bytes = {};
 
   DeviceKind device = DeviceKind::kEmulated;
-  EmulatedDeviceOptions emulated;
-  IoOptions io;
-  MemoryOptions memory;
-  Share share;
+  EmulatedDeviceOptions emulated = {};
+  IoOptions io = {};
+  MemoryOptions memory = {};
+  Share share = {};
 
   /// "planned": as soon as an iteration has repeated, pages move by a plan made from the recorded
   /// schedule, measured times and link speeds. Others only say whom to evict: "min" and
@@ -96,7 +96,7 @@ struct RuntimeOptions {
   /// knowing it. docs/policies.md describes them.
   std::string policy = "planned";
   /// A policy of the user's own instead of a named one. See policy.h.
-  std::shared_ptr<Policy> custom_policy;
+  std::shared_ptr<Policy> custom_policy = {};
   /// How many recorded ops ahead page-ins are started, besides those of a plan; 0: none are.
   std::uint32_t prefetch_ops = 12;
   /// Iteration keys whose schedule is kept, the most recent ones; at least 1.
@@ -110,7 +110,7 @@ struct RuntimeOptions {
   /// Threads that hash and copy, and the processors that all internal threads may use (empty:
   /// any); each is one that this process may run on.
   int worker_threads = 1;
-  std::vector<int> cpus;
+  std::vector<int> cpus = {};
   /// Requests that may wait for the core thread; beyond it tickets are simply not ready yet.
   std::uint32_t request_queue_capacity = 4096;
   /// A transfer that takes longer is reported as stalled; at most 1e6, 0: none is.
@@ -121,9 +121,9 @@ struct RuntimeOptions {
   bool record_events = false;
 
   /// All optional. See events.h for threads and lifetime.
-  LogSink log;
+  LogSink log = {};
   EventListener* listener = nullptr;
-  TraceSink trace;
+  TraceSink trace = {};
 };
 
 /// Reads the runtime's keys (page_bytes, device, tiers.*, memory.*, io.*, scheduler.*, workers.*)

@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <string>
 
 #include "base/status.h"
@@ -11,21 +12,28 @@ using optim::ParameterEntry;
 
 absl::Status OffloadedOptimizer::Impl::CheckElements(const ParameterEntry& entry,
                                                      DType type,
-                                                     std::uint64_t bytes,
+                                                     std::span<const std::byte> bytes,
                                                      TensorId tensor,
                                                      const char* what) const {
   const std::uint64_t wanted = entry.count * SizeOf(type);
   if (tensor == TensorId()) {
-    if (bytes == wanted) return absl::OkStatus();
-    return Invalid("'{}': a {} of {} bytes, {} elements of {} have {}",
+    if (bytes.size() != wanted) {
+      return Invalid("'{}': a {} of {} bytes, {} elements of {} have {}",
+                     entry.name,
+                     what,
+                     bytes.size(),
+                     entry.count,
+                     ToString(type),
+                     wanted);
+    }
+    if (reinterpret_cast<std::uintptr_t>(bytes.data()) % SizeOf(type) == 0) return absl::OkStatus();
+    return Invalid("'{}': the address of the {} is no multiple of {}, the bytes of an {}",
                    entry.name,
                    what,
-                   bytes,
-                   entry.count,
-                   ToString(type),
-                   wanted);
+                   SizeOf(type),
+                   ToString(type));
   }
-  if (bytes != 0) return Invalid("'{}': a {} in memory and as a tensor", entry.name, what);
+  if (!bytes.empty()) return Invalid("'{}': a {} in memory and as a tensor", entry.name, what);
   SLUICE_ASSIGN_OR_RETURN(const std::string name, runtime_.NameOfTensor(tensor));
   SLUICE_ASSIGN_OR_RETURN(const DType has, runtime_.TypeOfTensor(tensor));
   SLUICE_ASSIGN_OR_RETURN(const Bytes size, runtime_.SizeOfTensor(tensor));
@@ -76,7 +84,7 @@ absl::Status OffloadedOptimizer::Impl::BindGradient(TensorId parameter,
         "'{}': gradients are f32, bf16 or f16, not {}", entry->name, ToString(gradient.type));
   }
   SLUICE_RETURN_IF_ERROR(
-      CheckElements(*entry, gradient.type, gradient.bytes.size(), gradient.tensor, "gradient"));
+      CheckElements(*entry, gradient.type, gradient.bytes, gradient.tensor, "gradient"));
   if (gradient.discard && gradient.tensor == TensorId()) {
     return Invalid("'{}': only a tensor can be discarded", entry->name);
   }
@@ -96,7 +104,7 @@ absl::Status OffloadedOptimizer::Impl::BindCopy(TensorId parameter, const CopyBi
   if (copy.type != DType::kBF16 && copy.type != DType::kF16) {
     return Invalid("'{}': copies are bf16 or f16, not {}", entry->name, ToString(copy.type));
   }
-  SLUICE_RETURN_IF_ERROR(CheckElements(*entry, copy.type, copy.bytes.size(), copy.tensor, "copy"));
+  SLUICE_RETURN_IF_ERROR(CheckElements(*entry, copy.type, copy.bytes, copy.tensor, "copy"));
   const bool again = entry->copy && entry->copy->tensor == copy.tensor;
   if (copy.tensor != TensorId() && !again) {
     const std::string use = UseOf(copy.tensor, false);

@@ -16,10 +16,12 @@ using optim::ParameterEntry;
 using optim::Pieces;
 
 constexpr std::size_t kElementBytes = 2;  ///< of a copy
+/// Of a parameter in an op: a whole page of its copy, which so need not be read.
+constexpr std::uint64_t kPages = sizeof(float) / kElementBytes;
 
-std::vector<Access> AccessesOf(const ParameterEntry& entry, ElementRange range) {
+std::vector<Access> AccessesOf(const ParameterEntry& entry, ElementRange range, AccessMode mode) {
   std::vector<Access> accesses = {
-      InDram(entry.tensor, optim::BytesOfElements(range, sizeof(float)), AccessMode::kRead)};
+      InDram(entry.tensor, optim::BytesOfElements(range, sizeof(float)), mode)};
   if (entry.copy->tensor != TensorId()) {
     accesses.push_back(InDram(
         entry.copy->tensor, optim::BytesOfElements(range, kElementBytes), AccessMode::kOverwrite));
@@ -55,25 +57,32 @@ absl::Status OffloadedOptimizer::Impl::WriteCopies(const Group& group) {
   for (const std::uint32_t index : group.entries) {
     const ParameterEntry& entry = entries_[index];
     if (!entry.copy) continue;
-    const optim::ParameterCopy args{.type = optim::CopyTypeOf(entry.copy->type)};
-    SLUICE_RETURN_IF_ERROR(base::Annotate(
-        optim::Run(runtime_,
-                   options_.lane,
-                   {.name = "copy." + entry.name,
-                    .count = entry.count,
-                    .step = parts_.elements,
-                    .accesses = [&](ElementRange range) { return AccessesOf(entry, range); },
-                    .work =
-                        [&](ElementRange range, const std::vector<Lease>& leases) {
-                          CopyRange(Pieces(leases[0], sizeof(float)),
-                                    CopyOf(entry, range, leases),
-                                    args,
-                                    range.count);
-                          return absl::OkStatus();
-                        }}),
-        fmt::format("copy of '{}'", entry.name)));
+    SLUICE_RETURN_IF_ERROR(
+        base::Annotate(WriteCopy(entry, {}), fmt::format("copy of '{}'", entry.name)));
   }
   return absl::OkStatus();
+}
+
+absl::Status OffloadedOptimizer::Impl::WriteCopy(const ParameterEntry& entry, const FillFn& fill) {
+  const optim::ParameterCopy args{.type = optim::CopyTypeOf(entry.copy->type)};
+  const AccessMode mode = fill ? AccessMode::kOverwrite : AccessMode::kRead;
+  const auto work = [&](ElementRange range, const std::vector<Lease>& leases) {
+    std::uint64_t offset = range.begin * sizeof(float);
+    for (const std::span<std::byte> piece : leases[0].Spans()) {
+      if (fill) SLUICE_RETURN_IF_ERROR(fill(offset, piece));
+      offset += piece.size();
+    }
+    const Pieces from(leases[0], sizeof(float));
+    CopyRange(from, CopyOf(entry, range, leases), args, range.count);
+    return absl::OkStatus();
+  };
+  return optim::Run(runtime_,
+                    options_.lane,
+                    {.name = "copy." + entry.name,
+                     .count = entry.count,
+                     .step = kPages * parts_.elements,
+                     .accesses = [&](ElementRange range) { return AccessesOf(entry, range, mode); },
+                     .work = work});
 }
 
 }  // namespace sluice

@@ -104,6 +104,7 @@ void OffloadedOptimizer::Impl::FreeTensors(const ParameterEntry& entry) {
 }
 
 absl::Status OffloadedOptimizer::Impl::CheckIdle() const {
+  SLUICE_RETURN_IF_ERROR(CheckLoaded());
   const base::MutexLock lock(mutex_);
   if (state_ == nullptr) return absl::OkStatus();
   return absl::FailedPreconditionError(

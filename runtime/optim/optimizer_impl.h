@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -87,7 +89,8 @@ class OffloadedOptimizer::Impl {
   bool NeedsAllGradients() const { return options_.clip_norm > 0 || options_.skip_not_finite; }
   /// What a step that is over means for the groups. Every method begins with it.
   void Settle();
-  /// Errors: FailedPrecondition while a step is under way, or failed and is to be repeated.
+  /// Errors: FailedPrecondition while a step is under way, or failed and is to be repeated, and
+  /// those of CheckLoaded.
   absl::Status CheckIdle() const;
   absl::StatusOr<Group*> FindGroup(GroupId group);
   /// Of a group of which no step is under way.
@@ -99,7 +102,7 @@ class OffloadedOptimizer::Impl {
   absl::Status CreateTensors(std::vector<NewEntry>* entries);
   absl::Status CheckElements(const optim::ParameterEntry& entry,
                              DType type,
-                             std::uint64_t bytes,
+                             std::span<const std::byte> bytes,
                              TensorId tensor,
                              const char* what) const;
   /// What this optimizer has the tensor for, in words; empty: nothing, or (`but_as_gradient`) only
@@ -111,8 +114,12 @@ class OffloadedOptimizer::Impl {
                          const std::string& use) const;
   void FreeTensors(const optim::ParameterEntry& entry);
 
+  /// Writes bytes of a tensor, from `offset` on.
+  using FillFn = std::function<absl::Status(std::uint64_t offset, std::span<std::byte> out)>;
   /// Those that are bound, of the parameters as they are.
   absl::Status WriteCopies(const Group& group);
+  /// Of the parameter as it is, or as `fill` writes it on the way. REQUIRES: a copy is bound.
+  absl::Status WriteCopy(const optim::ParameterEntry& entry, const FillFn& fill);
 
   absl::Status CheckGradients(const Group& group) const;
   absl::Status Accumulate(Group& group);
@@ -137,7 +144,11 @@ class OffloadedOptimizer::Impl {
   std::string Layout() const;
   /// Whether the step under way has ended, and failed.
   bool CanReplaceStep() const;
+  /// What was there is about to be overwritten: no step of it is to be repeated.
+  void BeginLoad();
   void OnLoaded(std::int64_t step);
+  /// Errors: FailedPrecondition after a Load that ended in the middle.
+  absl::Status CheckLoaded() const;
 
   const base::OwnerProcess owner_;
   Runtime& runtime_;
@@ -148,6 +159,7 @@ class OffloadedOptimizer::Impl {
   std::map<std::uint64_t, std::uint32_t> owner_of_;  ///< by state, scale or accumulator
   std::vector<Group> groups_;
   optim::Progress progress_;
+  bool half_loaded_ = false;  ///< a Load has begun to write, and not ended
 
   mutable base::Mutex mutex_;
   std::int64_t step_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -20,6 +20,7 @@ using optim::ParameterEntry;
 /// A tensor that is saved.
 struct Saved {
   TensorId tensor;
+  const ParameterEntry* entry = nullptr;  ///< that it is the parameter of; none: a state, scales
   std::string name;
   std::uint64_t bytes = 0;
 };
@@ -34,7 +35,8 @@ absl::StatusOr<std::vector<Saved>> SavedTensors(const Runtime& runtime,
     for (const TensorId tensor : tensors) {
       SLUICE_ASSIGN_OR_RETURN(const std::string name, runtime.NameOfTensor(tensor));
       SLUICE_ASSIGN_OR_RETURN(const Bytes bytes, runtime.SizeOfTensor(tensor));
-      saved.push_back({tensor, name, bytes.count()});
+      const ParameterEntry* const parameter = tensor == entry.tensor ? &entry : nullptr;
+      saved.push_back({tensor, parameter, name, bytes.count()});
     }
   }
   return saved;
@@ -122,7 +124,8 @@ absl::StatusOr<OptimizerSave> OffloadedOptimizer::Impl::ReadSave(const std::stri
 
 absl::Status OffloadedOptimizer::Impl::Load(const std::string& directory) {
   Settle();
-  if (absl::Status idle = CheckIdle(); !idle.ok() && !CanReplaceStep()) return idle;
+  if (absl::Status idle = CheckIdle(); !idle.ok() && !half_loaded_ && !CanReplaceStep())
+    return idle;
   SLUICE_ASSIGN_OR_RETURN(const std::vector<Saved> saved, SavedTensors(runtime_, entries_));
   SLUICE_ASSIGN_OR_RETURN(const auto file, optim::StateFileReader::Open(directory));
   SLUICE_ASSIGN_OR_RETURN(const optim::SaveText text, optim::ParseSaveText(file->text()));
@@ -141,19 +144,26 @@ absl::Status OffloadedOptimizer::Impl::Load(const std::string& directory) {
   for (std::size_t i = 0; i < saved.size(); ++i) {
     SLUICE_RETURN_IF_ERROR(file->Verify(records[i], saved[i].name));
   }
+  BeginLoad();
   for (std::size_t i = 0; i < saved.size(); ++i) {
-    SLUICE_RETURN_IF_ERROR(ForEachPiece(runtime_,
-                                        options_.lane,
-                                        saved[i],
-                                        AccessMode::kOverwrite,
-                                        [&](std::uint64_t offset, std::span<std::byte> piece) {
-                                          return file->Read(records[i].offset + offset, piece);
-                                        }));
+    const FillFn fill = [&](std::uint64_t offset, std::span<std::byte> piece) {
+      return file->Read(records[i].offset + offset, piece);
+    };
+    const bool copied = saved[i].entry != nullptr && saved[i].entry->copy.has_value();
+    SLUICE_RETURN_IF_ERROR(
+        copied ? WriteCopy(*saved[i].entry, fill)
+               : ForEachPiece(runtime_, options_.lane, saved[i], AccessMode::kOverwrite, fill));
   }
-  for (const Group& group : groups_) SLUICE_RETURN_IF_ERROR(WriteCopies(group));
   for (std::size_t i = 0; i < groups_.size(); ++i) groups_[i].rates = text.rates[i];
   OnLoaded(text.step);
   return absl::OkStatus();
+}
+
+absl::Status OffloadedOptimizer::Impl::CheckLoaded() const {
+  if (!half_loaded_) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "the last Load ended in the middle, so parameters and states are of different steps; Load "
+      "again, this save or another one");
 }
 
 bool OffloadedOptimizer::Impl::CanReplaceStep() const {
@@ -161,13 +171,19 @@ bool OffloadedOptimizer::Impl::CanReplaceStep() const {
   return failed_;
 }
 
-void OffloadedOptimizer::Impl::OnLoaded(std::int64_t step) {
-  progress_.SetAll(step);
+void OffloadedOptimizer::Impl::BeginLoad() {
+  half_loaded_ = true;
   const base::MutexLock lock(mutex_);
-  step_ = step;
   failed_ = over_ = false;
   state_ = nullptr;
   for (Group& group : groups_) group.ready = group.accumulated = false;
+}
+
+void OffloadedOptimizer::Impl::OnLoaded(std::int64_t step) {
+  progress_.SetAll(step);
+  half_loaded_ = false;
+  const base::MutexLock lock(mutex_);
+  step_ = step;
 }
 
 }  // namespace sluice

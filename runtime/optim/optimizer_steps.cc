@@ -47,6 +47,7 @@ void OffloadedOptimizer::Impl::Settle() {
 }
 
 absl::Status OffloadedOptimizer::Impl::CheckGradients(const Group& group) const {
+  SLUICE_RETURN_IF_ERROR(CheckLoaded());
   for (const std::uint32_t index : group.entries) {
     if (entries_[index].gradient) continue;
     return NotReady(fmt::format(
@@ -164,6 +165,7 @@ absl::Status OffloadedOptimizer::Impl::CheckStep(const StepOptions& options) con
 absl::StatusOr<StepHandle> OffloadedOptimizer::Impl::Step(const StepOptions& options) {
   Settle();
   SLUICE_RETURN_IF_ERROR(CheckStep(options));
+  SLUICE_RETURN_IF_ERROR(CheckLoaded());
   for (const Group& group : groups_) {
     if (group.ready) continue;
     return NotReady(fmt::format(

@@ -10,9 +10,17 @@
 HWY_BEFORE_NAMESPACE();
 namespace sluice::optim::HWY_NAMESPACE {
 
+/// `value` with the bit that makes a NaN quiet, as arithmetic leaves it.
+template <class D>
+HWY_INLINE hn::Vec<D> WithQuietNan(D d, hn::Vec<D> value) {
+  const auto quiet = hn::BitCast(d, hn::Set(hn::RebindToUnsigned<D>(), kQuiet));
+  return hn::IfThenElse(hn::Eq(value, value), value, hn::Or(value, quiet));
+}
+
 template <class D>
 HWY_INLINE void CopyAt(D d, const ParameterCopy& args, std::size_t i) {
-  const hn::Vec<D> values[1] = {LoadGradient(d, GradientType::kFp32, args.parameters, i)};
+  const auto value = LoadGradient(d, GradientType::kFp32, args.parameters, i);
+  const hn::Vec<D> values[1] = {WithQuietNan(d, value)};
   StoreCopy(d, args.type, values, args.copy, i);
 }
 

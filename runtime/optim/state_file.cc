@@ -25,7 +25,7 @@ namespace {
 constexpr char kMark[16] = {'S', 'L', 'U', 'I', 'C', 'E', '-', 'O', 'P', 'T', 'I', 'M', 0, 0, 0, 1};
 constexpr char kEnd[8] = {'S', 'L', 'U', 'I', 'C', 'E', 'N', 'D'};
 constexpr std::size_t kVerifyBytes = std::size_t{1} << 20;
-constexpr std::string_view kWhatToLoad = "name one that Save has written to";
+constexpr std::string_view kWhatToLoad = "name one that has a save";
 
 struct Trailer {
   std::uint64_t offset = 0;
@@ -44,7 +44,7 @@ absl::Status Error(absl::StatusCode code, fmt::format_string<Args...> format, Ar
   return absl::Status(code, base::ToAbsl(fmt::format(format, std::forward<Args>(args)...)));
 }
 
-/// Errors: InvalidArgument, NotFound; `fix` says what else to do than to name another one.
+/// Errors: InvalidArgument, NotFound, with `fix` where it is not there; those of stat(2).
 absl::Status CheckDirectory(const std::string& directory, std::string_view fix) {
   if (directory.empty()) {
     return Error(absl::StatusCode::kInvalidArgument,
@@ -56,7 +56,7 @@ absl::Status CheckDirectory(const std::string& directory, std::string_view fix) 
     return Error(absl::StatusCode::kNotFound, "there is no directory {}; {}", directory, fix);
   }
   if (S_ISDIR(info.st_mode)) return absl::OkStatus();
-  return Error(absl::StatusCode::kInvalidArgument, "{} is no directory; {}", directory, fix);
+  return Error(absl::StatusCode::kInvalidArgument, "{} is no directory; name one", directory);
 }
 
 std::string PathIn(const std::string& directory) {

@@ -41,6 +41,15 @@ TEST(OptimCaseTest, BarsFollowTheTypes) {
   EXPECT_EQ(bits.bar(), 0.5);
 }
 
+TEST(OptimCaseTest, EightBitStatesHaveTheMemoryOfTheFp32KernelBesideTheirs) {
+  constexpr std::uint64_t kParameters = 1 << 20;
+  EXPECT_EQ(BytesOf({}, kParameters), 16 * kParameters);
+  const OptimCase bits{.spec = {.state = optim::StateType::k8Bit}};
+  EXPECT_NEAR(static_cast<double>(BytesOf(bits, kParameters)),
+              (16 + 10.03) * kParameters,
+              0.01 * kParameters);
+}
+
 using Bytes = std::vector<std::byte>;
 
 std::vector<Bytes> Contents(const UpdateData& data) {

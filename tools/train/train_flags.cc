@@ -83,8 +83,8 @@ absl::Status CheckReplacesNoOther(const TrainFlags& flags) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(fmt::format(
-      "--save-state: {} holds a state already ({}), which would be replaced; go on from "
-      "it with --resume {}, move it away, or name another directory",
+      "--save-state: {}/{} is there already and would be replaced; go on from it with "
+      "--resume {}, move it away, or name another directory",
       to,
       optim::kStateFileName,
       to));

@@ -1,9 +1,13 @@
 // Copies of parameters that no update writes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "tests/runtime/optim/paged_model.h"
+#include "tests/runtime/optim/reference_update.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_directory.h"
 
@@ -70,6 +74,41 @@ TEST_F(OptimizerCopiesTest, AfterLoadTheyAreThoseOfTheLoadedParameters) {
       EXPECT_EQ(model.Paged(), model.Reference());
     }
   }
+}
+
+/// A parameter and its copy that share a segment, so that pages cut each of them elsewhere.
+TEST_F(OptimizerCopiesTest, PagesMayCutThemAnywhere) {
+  runtime_.Start();
+  constexpr std::int64_t kCount = 7001;
+  const std::vector<TensorSpec> specs = {
+      {.name = "before", .shape = {33}},
+      {.name = "p", .shape = {kCount}},
+      {.name = "between", .shape = {57}, .dtype = DType::kBF16},
+      {.name = "copy", .shape = {kCount}, .dtype = DType::kBF16}};
+  const auto tensors = runtime_->CreateTensors(specs).value();
+  std::vector<float> values(kCount);
+  std::vector<std::uint16_t> expected(kCount);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = 1.0f / static_cast<float>(i + 3);
+    expected[i] = NearestBf16(values[i]);
+  }
+  for (std::size_t at = 0; at < values.size(); at += 100) {
+    const auto some = std::span(values).subspan(at, std::min<std::size_t>(100, kCount - at));
+    runtime_.Write(tensors[1], std::as_bytes(some), at * sizeof(float));
+  }
+  // From the end, so that what follows in the tensor does not follow in memory.
+  const std::vector<std::byte> some_bytes(100, std::byte{1});
+  for (std::size_t at = 2 * kCount - 100; at > 4096; at -= 100) {
+    runtime_.Write(tensors[3], some_bytes, at);
+  }
+  const auto optimizer = OffloadedOptimizer::Create(*runtime_, {}).value();
+  const GroupId group = optimizer->AddGroup({.name = "g", .parameters = {tensors[1]}}).value();
+  ASSERT_THAT(optimizer->BindCopy(tensors[1], {.tensor = tensors[3]}), IsOk());
+  ASSERT_THAT(optimizer->RefreshCopies(group), IsOk());
+  const std::vector<std::byte> copy = runtime_.Read(tensors[3]);
+  const auto bytes = std::as_bytes(std::span(expected));
+  EXPECT_TRUE(std::equal(copy.begin(), copy.end(), bytes.begin(), bytes.end()));
+  EXPECT_EQ(runtime_.Read(tensors[2]), std::vector<std::byte>(114));
 }
 
 TEST_F(OptimizerCopiesTest, TheyAreNotRefreshedUnderAStep) {

@@ -6,6 +6,7 @@
 #include "tests/runtime/optim/batched_model.h"
 #include "tests/runtime/optim/paged_model.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/temp_directory.h"
 
 namespace sluice::optim {
 namespace {
@@ -15,6 +16,7 @@ using sluice::testing::IsOk;
 using sluice::testing::IsStatus;
 using sluice::testing::RuntimeFixture;
 using sluice::testing::StoreFaults;
+using sluice::testing::TempDirectory;
 
 class OptimizerFaultTest : public ::testing::Test {
  protected:
@@ -128,6 +130,53 @@ TEST_F(OptimizerFaultTest, NothingElseMayHappenBetween) {
               IsStatus(absl::StatusCode::kFailedPrecondition, "repeats what is missing"));
   EXPECT_THAT(model.optimizer().GradientReady(model.group(0)),
               HasCode(absl::StatusCode::kFailedPrecondition));
+}
+
+/// Copies beside their parameters are whole pages, too.
+TEST_F(OptimizerFaultTest, ALoadNeedsNothingThatIsBelow) {
+  const TempDirectory directory;
+  PagedModel model(
+      runtime_,
+      {.spec = {.copy = CopyType::kBf16}, .groups = {{20000}, {9000}}, .copies = Place::kTensor});
+  ASSERT_THAT(model.Step(), IsOk());
+  model.ReferenceStep(1);
+  ASSERT_THAT(model.optimizer().Save(directory.path()), IsOk());
+  ASSERT_THAT(model.Step(), IsOk());
+  faults_.FailReads(absl::UnavailableError("EAGAIN"));
+  const absl::Status loaded = model.optimizer().Load(directory.path());
+  faults_.FailReads(absl::OkStatus());
+  ASSERT_THAT(loaded, IsOk());
+  EXPECT_EQ(model.Paged(), model.Reference());
+}
+
+TEST_F(OptimizerFaultTest, ALoadThatEndsInTheMiddleMustBeRepeated) {
+  constexpr auto kNotNow = absl::StatusCode::kFailedPrecondition;
+  const TempDirectory directory;
+  for (const bool after_failed_step : {false, true}) {
+    PagedModel model(runtime_, {.spec = {.copy = CopyType::kFp16}, .groups = {{20000}, {9000}}});
+    OffloadedOptimizer& optimizer = model.optimizer();
+    ASSERT_THAT(model.Step(), IsOk());
+    model.ReferenceStep(1);
+    ASSERT_THAT(optimizer.Save(directory.path()), IsOk());
+    ASSERT_THAT(model.Step(), IsOk());
+    faults_.FailWrites(absl::ResourceExhaustedError("ENOSPC"));
+    if (after_failed_step) {
+      EXPECT_FALSE(model.Step().ok());
+    }
+    const absl::Status loaded = optimizer.Load(directory.path());
+    faults_.FailWrites(absl::OkStatus());
+    ASSERT_THAT(loaded, HasCode(absl::StatusCode::kResourceExhausted));
+    EXPECT_THAT(optimizer.GradientReady(model.group(0)), IsStatus(kNotNow, "Load again"));
+    EXPECT_THAT(optimizer.Step(), IsStatus(kNotNow, "Load again"));
+    EXPECT_THAT(optimizer.RefreshCopies(model.group(0)), IsStatus(kNotNow, "Load again"));
+    EXPECT_THAT(optimizer.Save(directory.path()), IsStatus(kNotNow, "Load again"));
+    ASSERT_THAT(optimizer.Load(directory.path()), IsOk());
+    EXPECT_EQ(optimizer.step(), 1);
+    EXPECT_EQ(model.Paged(), model.Reference());
+    ASSERT_THAT(model.Step(), IsOk());
+    model.ReferenceStep(2);
+    EXPECT_EQ(model.Paged(), model.Reference());
+  }
 }
 
 TEST(BatchFaultTest, APageThatCannotBeReadHoldsNoOtherPartBack) {

@@ -120,6 +120,11 @@ TEST_F(OptimizerSaveTest, ADirectoryThatIsNoneIsNamedWithWhatToDo) {
   EXPECT_THAT(optimizer.Save(none),
               IsStatus(kNotFound, "there is no directory " + none + "; make it first"));
   EXPECT_THAT(optimizer.Save(plain), IsStatus(kInvalid, plain + " is no directory"));
+  EXPECT_THAT(optimizer.Save(plain + "/sub"), IsStatus(kInvalid, "ENOTDIR"));
+  if (geteuid() == 0) {  // nobody else may write there
+    const std::string message(optimizer.Save("/proc").message());
+    EXPECT_NE(message.find("its file system has none"), std::string::npos) << message;
+  }
   EXPECT_THAT(optimizer.Save(""), IsStatus(kInvalid, "name of the save's directory is empty"));
   using Fn = std::function<absl::Status(const std::string&)>;
   const Fn reads[] = {

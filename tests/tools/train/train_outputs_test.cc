@@ -88,7 +88,7 @@ TEST_F(TrainCommandTest, StateFlagsThatCannotWorkAreRefused) {
               HasSubstr("\"adamw\" and \"none\""));
   EXPECT_EQ(UserError(Words({"--resume", state})),
             "sluice: --resume: there is no save (optimizer.sluice) in " + state +
-                "; name one that Save has written to\n");
+                "; name one that has a save\n");
 }
 
 TEST_F(TrainCommandTest, WhereNoStateCanBeWrittenIsFoundBeforeTheWork) {

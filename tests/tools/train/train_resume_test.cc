@@ -60,15 +60,15 @@ TEST_F(TrainResumeTest, AStateIsReplacedOnlyByARunThatGoesOnFromIt) {
   const std::string before = bytes();
   EXPECT_EQ(UserError(Words({"--save-state", state_})),
             "sluice: --save-state: " + state_ +
-                " holds a state already (optimizer.sluice), which would be replaced; go on from it "
-                "with --resume " +
+                "/optimizer.sluice is there already and would be replaced; go on from it with "
+                "--resume " +
                 state_ + ", move it away, or name another directory\n");
   const std::string other = files_ / "other";
   std::filesystem::create_directory(other);
   Command elsewhere(Words({"--resume", state_, "--save-state", other}));
   EXPECT_EQ(elsewhere.Wait(), 0) << elsewhere.errors();
   EXPECT_THAT(UserError(Words({"--resume", state_, "--save-state", other})),
-              HasSubstr("other holds a state already"));
+              HasSubstr("other/optimizer.sluice is there already"));
   EXPECT_EQ(bytes(), before);
   Command same(Words({"--resume", state_, "--save-state", state_ + "/."}));
   EXPECT_EQ(same.Wait(), 0) << same.errors();
