@@ -16,8 +16,8 @@ class StoreSide {
  public:
   /// Makes the store on `files`, which nobody else uses while it runs, and writes every slot once.
   /// `load` says what Run does, but for `hashing`: 2 MiB, or 16 where a run with these is clearly
-  /// faster than one with few, and the file has enough pages for it. Errors: those of MakePageStoreParts (io_uring is required where the
-  /// case asks for it), and of Run.
+  /// faster than one with few, and the file has enough pages for it. Errors: those of
+  /// MakePageStoreParts (io_uring is required where the case asks for it), and of Run.
   static absl::StatusOr<std::unique_ptr<StoreSide>> Create(
       std::shared_ptr<const io::SpillFiles> files, const Load& load, Pages pages);
   virtual ~StoreSide() = default;

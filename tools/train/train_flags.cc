@@ -82,12 +82,12 @@ absl::Status CheckReplacesNoOther(const TrainFlags& flags) {
   if (!flags.resume_path.empty() && std::filesystem::equivalent(to, flags.resume_path, error)) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(fmt::format(
-      "--save-state: {}/{} is there already and would be replaced; go on from it with "
-      "--resume {}, move it away, or name another directory",
-      to,
-      optim::kStateFileName,
-      to));
+  return absl::InvalidArgumentError(
+      fmt::format("--save-state: {}/{} is there already and would be replaced; go on from it with "
+                  "--resume {}, move it away, or name another directory",
+                  to,
+                  optim::kStateFileName,
+                  to));
 }
 
 absl::Status CheckStateFlags(const Arguments& arguments, const TrainFlags& flags) {

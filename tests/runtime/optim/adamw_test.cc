@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "hwy/targets.h"
+#include "tests/runtime/optim/every_target.h"
 #include "tests/runtime/optim/reference_update.h"
 
 namespace sluice::optim {
@@ -35,19 +35,6 @@ State RandomState(std::size_t count, std::uint64_t seed) {
 }
 
 void Step(const AdamWParams& params, State& s) { AdamWStep(params, s.p, s.g, s.m, s.v); }
-
-/// Runs `work` on every SIMD target of this machine.
-template <typename Work>
-void OnEveryTarget(Work work) {
-  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    SCOPED_TRACE(hwy::TargetName(target));
-    work();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-}
 
 /// The published update (Loshchilov and Hutter, 2019) in double.
 struct Reference {

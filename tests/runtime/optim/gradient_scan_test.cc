@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "hwy/targets.h"
+#include "tests/runtime/optim/every_target.h"
 #include "tests/runtime/optim/tensor_run.h"
 
 namespace sluice::optim {
@@ -14,19 +14,6 @@ constexpr GradientType kTypes[] = {GradientType::kFp32, GradientType::kBf16, Gra
 
 GradientScan Scan(GradientType type, const TensorRun& run) {
   return ScanGradients(type, run.gradients.data(), run.count());
-}
-
-/// Runs `work` on every SIMD target of this machine.
-template <typename Work>
-void OnEveryTarget(Work work) {
-  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    SCOPED_TRACE(hwy::TargetName(target));
-    work();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
 TEST(GradientScanTest, SumsEveryTypeAlikeOnEveryTarget) {

@@ -8,24 +8,11 @@
 #include <random>
 #include <vector>
 
-#include "hwy/targets.h"
+#include "tests/runtime/optim/every_target.h"
 #include "tests/runtime/optim/reference_update.h"
 
 namespace sluice::optim {
 namespace {
-
-/// Runs `work` on every SIMD target of this machine.
-template <typename Work>
-void OnTargets(Work work) {
-  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    SCOPED_TRACE(hwy::TargetName(target));
-    work();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-}
 
 /// Any bits, but for signalling NaNs: denormals, infinities, NaNs, and numbers that fp16 has.
 std::vector<float> Numbers(std::size_t count) {
@@ -52,7 +39,7 @@ std::vector<std::uint16_t> CopyOf(CopyType type, const std::vector<float>& numbe
 TEST(ParameterCopyTest, IsToNearestOnEveryTargetWhateverTheThreadRoundsTo) {
   const std::vector<float> numbers = Numbers(20011);
   for (const int rounding : {FE_TONEAREST, FE_UPWARD, FE_TOWARDZERO}) {
-    OnTargets([&] {
+    OnEveryTarget([&] {
       for (const CopyType type : {CopyType::kBf16, CopyType::kFp16}) {
         std::fesetround(rounding);
         const std::vector<std::uint16_t> copy = CopyOf(type, numbers);
@@ -77,7 +64,7 @@ TEST(ParameterCopyTest, EndsAndTiesAreWhereTheyShouldBe) {
     EXPECT_EQ(copy.front(), copy.back());
     return copy.front();
   };
-  OnTargets([&] {
+  OnEveryTarget([&] {
     const CopyType bf16 = CopyType::kBf16, fp16 = CopyType::kFp16;
     EXPECT_EQ(copy_of(fp16, 0x477fe000), 0x7bff);  // 65504
     EXPECT_EQ(copy_of(fp16, 0x477fefff), 0x7bff);  // below 65520

@@ -13,6 +13,7 @@
 // foreach_target.h comes before highway.h.
 #include "hwy/highway.h"
 #include "runtime/optim/sums-inl.h"
+#include "tests/runtime/optim/every_target.h"
 
 #ifndef SLUICE_TESTS_SUMS_TEST_ONCE_
 #define SLUICE_TESTS_SUMS_TEST_ONCE_
@@ -95,17 +96,12 @@ void CheckRows(const Columns& t) {
 /// On every target of this processor, in whole vectors and one by one.
 void ExpectLikeFma(Columns t) {
   while (t.a.size() % 16 != 0) t.Add(0, 0, 0);
-  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    SCOPED_TRACE(hwy::TargetName(target));
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  OnEveryTarget([&] {
     for (const bool one_lane : {false, true}) {
       HWY_DYNAMIC_DISPATCH(Fill)(one_lane, t);
       CheckRows(t);
     }
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  });
 }
 
 TEST(SumsTest, ProductsOfAnySizeAreAddedAndRoundedOnce) {
