@@ -50,13 +50,17 @@ class JudgedRun {
 
   absl::Status Start() {
     SLUICE_ASSIGN_OR_RETURN(side_, StoreSide::Create(session_.files(), load_, Pages::kHuge));
-    return absl::OkStatus();
+    return ChooseHashing();
   }
   absl::Status RunRound(int index);
   JudgedResult Result() const;
 
  private:
   absl::StatusOr<double> RunCeiling();
+  /// Many where the store is clearly faster with these than with few, by a run of each after one of
+  /// the ceiling, as in the rounds. Few where the file has not four pages for each operation.
+  absl::Status ChooseHashing();
+  absl::StatusOr<Sample> RunAfterCeiling(std::uint32_t hashing);
   absl::Status RunLoop(const Round& round, LoopRounds& loop) const;
   Row MakeRow(const std::string& name,
               const std::vector<Round>& rounds,
@@ -75,6 +79,26 @@ absl::StatusOr<double> JudgedRun::RunCeiling() {
   SLUICE_ASSIGN_OR_RETURN(const Sample sample, session_.RunCeiling(load_));
   cpu_ceiling_.push_back(sample.CpuSecondsPerGiB());
   return sample.GiBPerSecond();
+}
+
+absl::StatusOr<Sample> JudgedRun::RunAfterCeiling(std::uint32_t hashing) {
+  SLUICE_RETURN_IF_ERROR(side_->ChangeHashing(hashing));
+  SLUICE_RETURN_IF_ERROR(session_.RunCeiling(load_).status());
+  SLUICE_RETURN_IF_ERROR(session_.CheckInterrupted());
+  return side_->Run();
+}
+
+absl::Status JudgedRun::ChooseHashing() {
+  const std::uint32_t few = side_->hashing();
+  const std::uint32_t many = ManyHashing(load_.which.page_bytes);
+  if (!HasPages(session_.options(), load_.which.page_bytes, load_.depth + many)) {
+    return absl::OkStatus();
+  }
+  session_.ShowProgress(fmt::format("{}: how many pages to hash", CaseName(load_.which)));
+  SLUICE_ASSIGN_OR_RETURN(const Sample with_few, RunAfterCeiling(few));
+  SLUICE_ASSIGN_OR_RETURN(const Sample with_many, RunAfterCeiling(many));
+  const bool faster = with_many.GiBPerSecond() > kClearGain * with_few.GiBPerSecond();
+  return faster ? absl::OkStatus() : side_->ChangeHashing(few);
 }
 
 absl::Status JudgedRun::RunRound(int index) {

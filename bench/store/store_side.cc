@@ -1,6 +1,5 @@
 #include "bench/store/store_side.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/status.h"
@@ -13,24 +12,11 @@
 namespace sluice::bench {
 namespace {
 
-/// How many operations beyond those in the kernel. Few: the fewer buffers go round, the more of
-/// them are still in a cache when the disk's next bytes are written there. Many: where requests end
-/// several at a time, the kernel has too few to do while these are hashed.
-enum class Hashing { kFew, kMany };
-
-std::uint32_t OperationsOf(Hashing hashing, std::uint64_t page_bytes) {
-  const bool many = hashing == Hashing::kMany;
-  const std::uint64_t bytes = std::uint64_t{many ? 16u : 2u} << 20;
-  const std::uint64_t pages_min = many ? 8 : 2;
-  return static_cast<std::uint32_t>(std::max(pages_min, bytes / page_bytes));
-}
-
-/// Pages of the file for each operation that is outstanding, at least.
-constexpr std::uint32_t kPagesPerOperation = 4;
-
 class PageStoreSide final : public StoreSide {
  public:
-  PageStoreSide(const Load& load, Pages pages) : load_(load), pages_(pages) {}
+  PageStoreSide(const Load& load, Pages pages) : load_(load), pages_(pages) {
+    load_.hashing = FewHashing(load.which.page_bytes);
+  }
 
   absl::Status Start(std::shared_ptr<const io::SpillFiles> files);
   absl::StatusOr<Sample> Run() override { return Run(load_); }
@@ -43,16 +29,15 @@ class PageStoreSide final : public StoreSide {
     return absl::OkStatus();
   }
   bool huge() const override { return buffers_->huge(); }
+  absl::Status ChangeHashing(std::uint32_t hashing) override {
+    load_.hashing = hashing;
+    return ChangeMemory(pages_);
+  }
   std::uint32_t hashing() const override { return load_.hashing; }
   std::uint64_t registered_bytes() const override { return store_->stats().registered_bytes; }
 
  private:
   absl::StatusOr<Sample> Run(const Load& load);
-  absl::Status SetHashing(Hashing hashing) {
-    load_.hashing = OperationsOf(hashing, load_.which.page_bytes);
-    return ChangeMemory(pages_);
-  }
-  absl::Status ChooseHashing();
   void Issue(std::uint32_t place, Steps& steps);
   void Submit(std::uint32_t place, const Step& step, io::DoneFn done);
 
@@ -65,7 +50,7 @@ class PageStoreSide final : public StoreSide {
 
 absl::Status PageStoreSide::Start(std::shared_ptr<const io::SpillFiles> files) {
   const bool threads = load_.which.engine == StoreEngine::kThreads;
-  SLUICE_RETURN_IF_ERROR(SetHashing(Hashing::kFew));
+  SLUICE_RETURN_IF_ERROR(ChangeMemory(pages_));
   SLUICE_ASSIGN_OR_RETURN(workers_, base::WorkerPool::Create({.threads = 1}));
   const io::PageStoreOptions options{.page_bytes = load_.which.page_bytes,
                                      .slots = load_.pages(),
@@ -79,18 +64,7 @@ absl::Status PageStoreSide::Start(std::shared_ptr<const io::SpillFiles> files) {
   Load layout = Steps::OnePass(load_);
   layout.which.direction = Direction::kWrite;
   layout.which.pattern = Pattern::kSeq;
-  SLUICE_RETURN_IF_ERROR(Run(layout).status());
-  return ChooseHashing();
-}
-
-absl::Status PageStoreSide::ChooseHashing() {
-  const std::uint32_t most = load_.depth + OperationsOf(Hashing::kMany, load_.which.page_bytes);
-  if (load_.pages() < kPagesPerOperation * most) return absl::OkStatus();
-  SLUICE_ASSIGN_OR_RETURN(const Sample few, Run(load_));
-  SLUICE_RETURN_IF_ERROR(SetHashing(Hashing::kMany));
-  SLUICE_ASSIGN_OR_RETURN(const Sample many, Run(load_));
-  const bool faster = many.GiBPerSecond() > kClearGain * few.GiBPerSecond();
-  return faster ? absl::OkStatus() : SetHashing(Hashing::kFew);
+  return Run(layout).status();
 }
 
 absl::StatusOr<Sample> PageStoreSide::Run(const Load& load) {

@@ -15,8 +15,7 @@ namespace sluice::bench {
 class StoreSide {
  public:
   /// Makes the store on `files`, which nobody else uses while it runs, and writes every slot once.
-  /// `load` says what Run does, but for `hashing`: 2 MiB, or 16 where a run with these is clearly
-  /// faster than one with few, and the file has enough pages for it. Errors: those of
+  /// `load` says what Run does, but for `hashing`, which is FewHashing at first. Errors: those of
   /// MakePageStoreParts (io_uring is required where the case asks for it), and of Run.
   static absl::StatusOr<std::unique_ptr<StoreSide>> Create(
       std::shared_ptr<const io::SpillFiles> files, const Load& load, Pages pages);
@@ -28,7 +27,8 @@ class StoreSide {
   virtual absl::Status ChangeMemory(Pages pages) = 0;
   /// Whether all buffers lie on huge pages.
   virtual bool huge() const = 0;
-  /// Operations outstanding beyond those in the kernel, as chosen.
+  /// Sets Load::hashing. Errors: ResourceExhausted.
+  virtual absl::Status ChangeHashing(std::uint32_t hashing) = 0;
   virtual std::uint32_t hashing() const = 0;
   /// Of the buffers, those that the store's ring knows by number.
   virtual std::uint64_t registered_bytes() const = 0;
