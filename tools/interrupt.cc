@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
+#include <ctime>
 #include <string_view>
 
 namespace sluice::tools {
@@ -11,6 +13,7 @@ namespace {
 
 // A signal handler can reach nothing but a global; InterruptWatch owns it.
 std::atomic<int> signal_seen = 0;
+std::atomic<std::int64_t> first_at = 0;
 std::atomic<bool> on_terminal = false;
 static_assert(std::atomic<int>::is_always_lock_free);
 
@@ -36,11 +39,23 @@ void Answer() {
   errno = before;
 }
 
+std::int64_t Now() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);  // may be called by a handler
+  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
+}
+
 void NoteSignal(int signal) {
-  signal_seen.store(signal);
-  // The second signal, whichever it is, meets the default action.
-  for (const int each : kInterrupts) SetAction(each, SIG_DFL);
-  Answer();
+  int none = 0;
+  if (signal_seen.compare_exchange_strong(none, signal)) {
+    first_at.store(Now());
+    Answer();
+    return;
+  }
+  // One that comes at once is the same: timeout(1) and others signal the process, then its group.
+  if (Now() - first_at.load() < kSameSignal.count()) return;
+  SetAction(signal, SIG_DFL);
+  raise(signal);
 }
 
 }  // namespace

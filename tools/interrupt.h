@@ -3,11 +3,15 @@
 #include <signal.h>
 
 #include <array>
+#include <chrono>
 
 namespace sluice::tools {
 
 /// The signals that ask for an end: Ctrl-C, kill(1) and a terminal that goes away.
 inline constexpr std::array kInterrupts = {SIGINT, SIGTERM, SIGHUP};
+
+/// Signals that come within this of the first one are no second.
+inline constexpr std::chrono::nanoseconds kSameSignal = std::chrono::milliseconds(100);
 
 /// While it lives, the first of kInterrupts is only noted, and answered on standard error; the
 /// second one ends the process, as without it. A SIGHUP that is ignored stays so. At most one at a

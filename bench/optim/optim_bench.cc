@@ -174,11 +174,12 @@ std::string OptimSentence(std::span<const Row> rows) {
       std::count_if(rows.begin(), rows.end(), [](const Row& row) { return Reach(row) >= 1; });
   const auto least = std::min_element(
       rows.begin(), rows.end(), [](const Row& a, const Row& b) { return Reach(a) < Reach(b); });
-  return fmt::format("{} of {} case{} reach {} bar; furthest from it is {} with {:.2f} of {:.2f}",
+  return fmt::format("{} of {} case{} reach {} bar; {} is {} with {:.2f} of {:.2f}",
                      reached,
                      rows.size(),
                      rows.size() == 1 ? "" : "s",
                      rows.size() == 1 ? "its" : "their",
+                     Reach(*least) >= 1 ? "nearest to it" : "furthest from it",
                      least->name,
                      least->ratio.value_or(0),
                      least->bar.value_or(0));

@@ -107,7 +107,7 @@ struct IoStats {
 
 struct Stats {
   std::map<std::string, LinkStats> links;
-  std::map<std::string, TierStats> tiers;
+  std::map<std::string, TierStats> tiers;  ///< "hbm", "dram", "nvme"
   PrefetchStats prefetch;
   EvictionStats evictions;
   PlanStats plans;

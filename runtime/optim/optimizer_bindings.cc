@@ -17,8 +17,10 @@ absl::Status OffloadedOptimizer::Impl::CheckElements(const ParameterEntry& entry
                                                      const char* what) const {
   const std::uint64_t wanted = entry.count * SizeOf(type);
   if (tensor == TensorId()) {
+    if (bytes.empty())
+      return Invalid("'{}': a {} with neither bytes nor a tensor", entry.name, what);
     if (bytes.size() != wanted) {
-      return Invalid("'{}': a {} of {} bytes, {} elements of {} have {}",
+      return Invalid("'{}': a {} of {} bytes, {} elements of {} (its type) have {}",
                      entry.name,
                      what,
                      bytes.size(),
@@ -33,7 +35,8 @@ absl::Status OffloadedOptimizer::Impl::CheckElements(const ParameterEntry& entry
                    SizeOf(type),
                    ToString(type));
   }
-  if (!bytes.empty()) return Invalid("'{}': a {} in memory and as a tensor", entry.name, what);
+  if (!bytes.empty())
+    return Invalid("'{}': a {} in memory and as a tensor; give one of them", entry.name, what);
   SLUICE_ASSIGN_OR_RETURN(const std::string name, runtime_.NameOfTensor(tensor));
   SLUICE_ASSIGN_OR_RETURN(const DType has, runtime_.TypeOfTensor(tensor));
   SLUICE_ASSIGN_OR_RETURN(const Bytes size, runtime_.SizeOfTensor(tensor));

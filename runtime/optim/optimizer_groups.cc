@@ -16,7 +16,30 @@ namespace {
 using optim::Invalid;
 using optim::ParameterEntry;
 
+bool MayHoldStates(TierKind lowest) {
+  return lowest == TierKind::kDram || lowest == TierKind::kNvme;
+}
+
+absl::Status CheckEnums(const OptimizerOptions& options) {
+  if (options.kind > OptimizerKind::kAdagrad) {
+    return Invalid("kind is {}, which is no optimizer", static_cast<int>(options.kind));
+  }
+  if (options.state > StateType::k8Bit) {
+    return Invalid("state is {}, which is no type of states", static_cast<int>(options.state));
+  }
+  if (options.order > SweepOrder::kForward) {
+    return Invalid("order is {}, which is no order", static_cast<int>(options.order));
+  }
+  if (!MayHoldStates(options.lowest)) {
+    return Invalid("lowest is {}, allowed are dram and nvme", ToString(options.lowest));
+  }
+  if (MayHoldStates(options.accumulator_lowest)) return absl::OkStatus();
+  return Invalid("accumulator_lowest is {}, allowed are dram and nvme",
+                 ToString(options.accumulator_lowest));
+}
+
 absl::Status CheckOptions(const OptimizerOptions& options) {
+  SLUICE_RETURN_IF_ERROR(CheckEnums(options));
   if (options.threads < 1 || options.threads > 256) {
     return Invalid("threads is {}, allowed are 1 to 256", options.threads);
   }
@@ -108,7 +131,7 @@ absl::Status OffloadedOptimizer::Impl::CheckIdle() const {
   const base::MutexLock lock(mutex_);
   if (state_ == nullptr) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      failed_ ? "the last step failed in part; Step repeats what is missing of it"
+      failed_ ? "the last step failed in part; Step repeats what is missing of it, Load replaces it"
               : "a step is under way; wait for it");
 }
 
@@ -171,6 +194,30 @@ absl::StatusOr<OffloadedOptimizer::Impl::NewEntry> OffloadedOptimizer::Impl::Mak
   return made;
 }
 
+absl::Status OffloadedOptimizer::Impl::CheckDram(const std::string& group,
+                                                 const std::vector<NewEntry>& entries) const {
+  const Stats stats = runtime_.GetStats();
+  const auto dram = stats.tiers.find("dram");
+  const Bytes budget(dram == stats.tiers.end() ? 0 : dram->second.budget_bytes);
+  const Bytes page = runtime_.PageBytes();
+  for (const NewEntry& made : entries) {
+    const auto large = [&](const TensorSpec& spec) { return IsLarge(spec, page); };
+    const auto pages = std::count_if(made.specs.begin(), made.specs.end(), large);
+    const Bytes needed = page * static_cast<std::uint64_t>(1 + std::max<std::int64_t>(pages, 1));
+    if (needed <= budget) continue;
+    return absl::ResourceExhaustedError(base::ToAbsl(fmt::format(
+        "group '{}': an update of '{}' needs {} of dram at least, pages of {} of it and its "
+        "states; "
+        "dram has {}: raise tiers.dram.bytes (RuntimeOptions::dram_bytes) or take smaller pages",
+        group,
+        made.entry.name,
+        ToString(needed),
+        ToString(page),
+        ToString(budget))));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status OffloadedOptimizer::Impl::CreateTensors(std::vector<NewEntry>* entries) {
   // One segment for the small ones of each lowest tier.
   std::map<TierKind, std::pair<std::vector<TensorSpec>, std::vector<TensorId*>>> small;
@@ -202,6 +249,7 @@ absl::StatusOr<GroupId> OffloadedOptimizer::Impl::AddGroup(const GroupOptions& o
     entry.entry.index = entries_.size() + made.size();
     made.push_back(std::move(entry));
   }
+  SLUICE_RETURN_IF_ERROR(CheckDram(options.name, made));
   if (absl::Status created = CreateTensors(&made); !created.ok()) {
     for (const NewEntry& entry : made) FreeTensors(entry.entry);
     return base::Annotate(created, fmt::format("group '{}'", options.name));
@@ -231,14 +279,19 @@ absl::StatusOr<OffloadedOptimizer::Impl::Group*> OffloadedOptimizer::Impl::FindI
   Settle();
   SLUICE_ASSIGN_OR_RETURN(Group * group, FindGroup(id));
   if (!group->ready) return group;
-  return absl::FailedPreconditionError(base::ToAbsl(
-      fmt::format("the step of group '{}' is under way; wait for it first", group->name)));
+  const base::MutexLock lock(mutex_);
+  return absl::FailedPreconditionError(base::ToAbsl(fmt::format(
+      "the step of group '{}' {}",
+      group->name,
+      failed_ ? "failed in part; Step repeats what is missing of it, Load replaces all of it"
+              : "is under way; wait for it first")));
 }
 
 absl::StatusOr<ParameterEntry*> OffloadedOptimizer::Impl::FindIdleEntry(TensorId parameter) {
   const auto found = entry_of_.find(parameter.value);
   if (found == entry_of_.end()) {
-    return Invalid("tensor {} is no parameter of this optimizer", parameter.value);
+    SLUICE_ASSIGN_OR_RETURN(const std::string name, runtime_.NameOfTensor(parameter));
+    return Invalid("'{}' is no parameter of this optimizer; AddGroup first", name);
   }
   ParameterEntry& entry = entries_[found->second];
   SLUICE_RETURN_IF_ERROR(FindIdleGroup({entry.group}).status());

@@ -131,8 +131,12 @@ absl::Status OffloadedOptimizer::Impl::Load(const std::string& directory) {
   SLUICE_ASSIGN_OR_RETURN(const optim::SaveText text, optim::ParseSaveText(file->text()));
   const std::string difference = optim::LayoutDifference(text.layout, Layout());
   if (!difference.empty()) {
-    return absl::InvalidArgumentError(base::ToAbsl(fmt::format(
-        "{} in {} is of another optimizer: {}", optim::kStateFileName, directory, difference)));
+    return absl::InvalidArgumentError(
+        base::ToAbsl(fmt::format("{} in {} is of another optimizer: {}; before Load make one of "
+                                 "the same kind, state, seed and groups",
+                                 optim::kStateFileName,
+                                 directory,
+                                 difference)));
   }
   std::vector<std::uint64_t> sizes;
   for (const Saved& tensor : saved) sizes.push_back(tensor.bytes);

@@ -80,13 +80,13 @@ absl::Status SyncDirectory(const std::string& directory) {
 }
 
 absl::Status NoFileIn(const std::string& directory) {
-  const bool unknown = errno == EOPNOTSUPP || errno == EISDIR;
-  return base::StatusFromErrno(
-      errno,
-      fmt::format(
-          "open a file without a name in {}{}",
-          directory,
-          unknown ? " (its file system has none; use one such as ext4, xfs, btrfs or tmpfs)" : ""));
+  if (errno == EOPNOTSUPP || errno == EISDIR) {
+    return Error(absl::StatusCode::kInvalidArgument,
+                 "no file without a name can be made in {}: its file system has none; use one such "
+                 "as ext4, xfs, btrfs or tmpfs",
+                 directory);
+  }
+  return Failed("open a file without a name in", directory);
 }
 
 }  // namespace
@@ -162,7 +162,8 @@ absl::Status StateFileWriter::GiveName() {
     return Failed("link", between);
   }
   if (rename(between.c_str(), path.c_str()) != 0) {
-    absl::Status status = Failed("rename", path);
+    absl::Status status =
+        Failed("rename", errno == EISDIR ? path + " (a directory; move it away)" : path);
     unlink(between.c_str());  // as well as can be: the error that matters is the other one
     return status;
   }
@@ -220,7 +221,7 @@ absl::Status StateFileReader::ReadText() {
   const auto size = static_cast<std::uint64_t>(info.st_size);
   char mark[sizeof(kMark)];
   Trailer trailer;
-  if (size < sizeof(mark) + sizeof(trailer)) return Damaged("it is cut short");
+  if (size < sizeof(mark) + sizeof(trailer)) return Damaged("it is cut short, or no save");
   SLUICE_RETURN_IF_ERROR(Read(0, std::as_writable_bytes(std::span(mark))));
   if (std::memcmp(mark, kMark, sizeof(mark)) != 0) return Damaged("it is no optimizer's save");
   const std::uint64_t end = size - sizeof(trailer);

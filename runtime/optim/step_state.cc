@@ -101,6 +101,14 @@ absl::Status StepState::WaitFor(GroupId group) {
 
 namespace sluice {
 
+namespace {
+
+absl::Status NoStep() {
+  return absl::FailedPreconditionError("this StepHandle is of no step; Step gives one that is");
+}
+
+}  // namespace
+
 StepHandle::StepHandle() = default;
 StepHandle::StepHandle(const StepHandle&) = default;
 StepHandle& StepHandle::operator=(const StepHandle&) = default;
@@ -113,12 +121,12 @@ bool StepHandle::Ready() const { return state_ == nullptr || state_->over(); }
 bool StepHandle::Ready(GroupId group) const { return state_ == nullptr || state_->Ready(group); }
 
 absl::StatusOr<OptimizerStep> StepHandle::Wait() {
-  if (state_ == nullptr) return absl::FailedPreconditionError("no step");
+  if (state_ == nullptr) return NoStep();
   return state_->Wait();
 }
 
 absl::Status StepHandle::WaitFor(GroupId group) {
-  if (state_ == nullptr) return absl::FailedPreconditionError("no step");
+  if (state_ == nullptr) return NoStep();
   return state_->WaitFor(group);
 }
 

@@ -2,6 +2,8 @@
 
 #include <signal.h>
 
+#include <thread>
+
 #include "gtest/gtest.h"
 
 namespace sluice::tools {
@@ -40,11 +42,20 @@ TEST(InterruptWatchNohupTest, AnIgnoredHangUpStaysIgnored) {
   EXPECT_EQ(signal(SIGHUP, before), SIG_IGN);
 }
 
+TEST(InterruptWatchTwiceTest, WhatComesAtOnceIsTheSameSignal) {
+  const InterruptWatch watch;
+  raise(SIGTERM);
+  raise(SIGTERM);
+  raise(SIGHUP);
+  EXPECT_EQ(watch.signal(), SIGTERM);
+}
+
 TEST(InterruptWatchDeathTest, TheSecondSignalKills) {
   EXPECT_EXIT(
       {
         const InterruptWatch watch;
         raise(SIGINT);
+        std::this_thread::sleep_for(2 * kSameSignal);
         raise(SIGTERM);
       },
       ::testing::KilledBySignal(SIGTERM),

@@ -129,7 +129,7 @@ TEST_F(OptimizerFaultTest, NothingElseMayHappenBetween) {
   EXPECT_THAT(model.optimizer().Save("/tmp"),
               IsStatus(absl::StatusCode::kFailedPrecondition, "repeats what is missing"));
   EXPECT_THAT(model.optimizer().GradientReady(model.group(0)),
-              HasCode(absl::StatusCode::kFailedPrecondition));
+              IsStatus(absl::StatusCode::kFailedPrecondition, "failed in part; Step repeats"));
 }
 
 /// Copies beside their parameters are whole pages, too.

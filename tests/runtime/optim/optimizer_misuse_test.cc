@@ -1,0 +1,165 @@
+// What is wrong with what an optimizer is told, in words that name it.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "sluice/optimizer.h"
+#include "tests/runtime/engine/runtime_fixture.h"
+#include "tests/support/status_matchers.h"
+
+namespace sluice::optim {
+namespace {
+
+using sluice::testing::HasCode;
+using sluice::testing::IsOk;
+using sluice::testing::IsStatus;
+using sluice::testing::RuntimeFixture;
+
+class OptimizerMisuseTest : public ::testing::Test {
+ protected:
+  OptimizerMisuseTest() {
+    runtime_.Start();
+    tensor_ = runtime_->CreateTensor({.name = "weights", .shape = {100}}).value();
+    optimizer_ = OffloadedOptimizer::Create(*runtime_, {}).value();
+  }
+  GroupId Add() { return optimizer_->AddGroup({.name = "all", .parameters = {tensor_}}).value(); }
+  static constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+  static constexpr auto kNotNow = absl::StatusCode::kFailedPrecondition;
+
+  RuntimeFixture runtime_;
+  TensorId tensor_;
+  std::unique_ptr<OffloadedOptimizer> optimizer_;
+  std::vector<std::byte> gradient_ = std::vector<std::byte>(400);
+};
+
+TEST_F(OptimizerMisuseTest, OptionsAreChecked) {
+  const auto create = [&](const OptimizerOptions& options) {
+    return OffloadedOptimizer::Create(*runtime_, options).status();
+  };
+  EXPECT_THAT(create({.clip_norm = -1}), IsStatus(kInvalid, "clip_norm is -1"));
+  EXPECT_THAT(create({.threads = 0}), IsStatus(kInvalid, "threads is 0"));
+  EXPECT_THAT(create({.norm_given = true}), IsStatus(kInvalid, "norm_given needs clip_norm"));
+  EXPECT_THAT(create({.accumulate = DType::kF16}), IsStatus(kInvalid, "accumulate is"));
+  EXPECT_THAT(create({.kind = static_cast<OptimizerKind>(9)}), IsStatus(kInvalid, "kind is 9"));
+  EXPECT_THAT(create({.state = static_cast<StateType>(9)}), IsStatus(kInvalid, "state is 9"));
+  EXPECT_THAT(create({.order = static_cast<SweepOrder>(9)}), IsStatus(kInvalid, "order is 9"));
+  EXPECT_THAT(create({.lowest = TierKind::kHbm}), IsStatus(kInvalid, "lowest is hbm, allowed are"));
+  EXPECT_THAT(create({.accumulator_lowest = TierKind::kFar}),
+              IsStatus(kInvalid, "accumulator_lowest is far"));
+}
+
+/// A page of the parameter and one of each state, with fewer of dram.
+TEST_F(OptimizerMisuseTest, ADramThatHoldsNoPartIsRefusedByAddGroup) {
+  optimizer_.reset();
+  RuntimeFixture small;
+  small.options.hbm_bytes = Bytes();
+  small.options.dram_bytes = Bytes(2 * RuntimeFixture::kPage);
+  small.Start();
+  const TensorId large = small->CreateTensor({.name = "large", .shape = {4096}}).value();
+  const TensorId little = small->CreateTensor({.name = "little", .shape = {16}}).value();
+  const auto optimizer = OffloadedOptimizer::Create(*small, {}).value();
+  EXPECT_THAT(optimizer->AddGroup({.name = "all", .parameters = {little, large}}),
+              IsStatus(absl::StatusCode::kResourceExhausted,
+                       "group 'all': an update of 'large' needs 12 KiB of dram at least"));
+  EXPECT_THAT(optimizer->AddGroup({.name = "all", .parameters = {little}}), IsOk());
+}
+
+TEST_F(OptimizerMisuseTest, GroupsAreChecked) {
+  const auto add = [&](std::vector<TensorId> parameters, double rate = 1e-3) {
+    return optimizer_
+        ->AddGroup({.name = "all", .parameters = parameters, .rates = {.learning_rate = rate}})
+        .status();
+  };
+  EXPECT_THAT(add({}), IsStatus(kInvalid, "no parameters"));
+  EXPECT_THAT(add({tensor_}, std::nan("")), IsStatus(kInvalid, "learning_rate is nan"));
+  EXPECT_THAT(add({tensor_, tensor_}), IsStatus(kInvalid, "'weights' has a group already"));
+  EXPECT_THAT(add({TensorId{999}}), HasCode(absl::StatusCode::kNotFound));
+  const TensorId bytes = runtime_.Make("bytes", 10);
+  EXPECT_THAT(add({bytes}), IsStatus(kInvalid, "'bytes' is u8"));
+  ASSERT_THAT(add({tensor_}), IsOk());
+  EXPECT_THAT(add({tensor_}), IsStatus(kInvalid, "there is a group 'all' already"));
+}
+
+TEST_F(OptimizerMisuseTest, BindingsAreChecked) {
+  EXPECT_THAT(optimizer_->BindGradient(tensor_, {.bytes = gradient_}),
+              IsStatus(kInvalid, "'weights' is no parameter of this optimizer; AddGroup first"));
+  Add();
+  const auto bind = [&](const GradientBinding& gradient) {
+    return optimizer_->BindGradient(tensor_, gradient);
+  };
+  EXPECT_THAT(bind({.bytes = std::span(gradient_).first(396)}),
+              IsStatus(kInvalid, "'weights': a gradient of 396 bytes"));
+  EXPECT_THAT(bind({}), IsStatus(kInvalid, "'weights': a gradient with neither bytes nor"));
+  std::vector<std::byte> odd(401);
+  EXPECT_THAT(bind({.bytes = std::span(odd).subspan(1)}), IsStatus(kInvalid, "no multiple of 4"));
+  EXPECT_THAT(bind({.type = DType::kI8, .bytes = gradient_}), IsStatus(kInvalid, "not i8"));
+  const TensorId other = runtime_->CreateTensor({.name = "other", .shape = {99}}).value();
+  EXPECT_THAT(bind({.tensor = other}), IsStatus(kInvalid, "'other' has 99 elements"));
+  EXPECT_THAT(bind({.bytes = gradient_, .discard = true}), IsStatus(kInvalid, "only a tensor"));
+  EXPECT_THAT(optimizer_->BindCopy(tensor_, {.type = DType::kF32, .bytes = gradient_}),
+              IsStatus(kInvalid, "copies are bf16 or f16"));
+}
+
+/// An update would overwrite one with the other, or discard it.
+TEST_F(OptimizerMisuseTest, WhatTheOptimizerHasAlreadyIsBoundToNothingElse) {
+  Add();
+  const auto make = [&](const char* name, DType type) {
+    return runtime_->CreateTensor({.name = name, .shape = {100}, .dtype = type}).value();
+  };
+  const auto add = [&](const char* group, TensorId tensor) {
+    return optimizer_->AddGroup({.name = group, .parameters = {tensor}}).status();
+  };
+  const TensorId second = make("second", DType::kF32);
+  ASSERT_THAT(add("more", second), IsOk());
+  const auto gradient = [&](TensorId tensor) {
+    return optimizer_->BindGradient(tensor_, {.tensor = tensor, .discard = true});
+  };
+  EXPECT_THAT(gradient(tensor_), IsStatus(kInvalid, "'weights' is a parameter of this"));
+  EXPECT_THAT(gradient(second), IsStatus(kInvalid, "'second' is a parameter of this"));
+  const TensorId state{second.value + 1};  // the next that was made
+  ASSERT_EQ(runtime_->NameOfTensor(state).value(), "second.m");
+  EXPECT_THAT(gradient(state), IsStatus(kInvalid, "'second.m' is a state or sum of 'second'"));
+  EXPECT_THAT(add("states", state), IsStatus(kInvalid, "'second.m' is a state or sum of 'second'"));
+
+  const auto copy = [&](TensorId of, TensorId tensor) {
+    return optimizer_->BindCopy(of, {.tensor = tensor});
+  };
+  const TensorId half = make("half", DType::kBF16);
+  ASSERT_THAT(copy(tensor_, half), IsOk());
+  EXPECT_THAT(copy(tensor_, half), IsOk());
+  EXPECT_THAT(copy(second, half), IsStatus(kInvalid, "'half' is the copy of 'weights'"));
+  EXPECT_THAT(optimizer_->BindGradient(second, {.type = DType::kBF16, .tensor = half}),
+              IsStatus(kInvalid, "'half' is the copy of 'weights'"));
+  EXPECT_THAT(add("copies", half), IsStatus(kInvalid, "'half' is the copy of 'weights'"));
+
+  const TensorId shared = make("shared", DType::kBF16);
+  for (const TensorId of : {tensor_, second, second}) {
+    EXPECT_THAT(optimizer_->BindGradient(of, {.type = DType::kBF16, .tensor = shared}), IsOk());
+  }
+  EXPECT_THAT(copy(second, shared), IsStatus(kInvalid, "'shared' is the gradient of 'weights'"));
+}
+
+TEST_F(OptimizerMisuseTest, TheOrderOfCallsIsChecked) {
+  EXPECT_THAT(optimizer_->Step(), IsStatus(kNotNow, "no group"));
+  const GroupId group = Add();
+  EXPECT_THAT(optimizer_->GradientReady(group), IsStatus(kNotNow, "'weights' has no gradient"));
+  ASSERT_THAT(optimizer_->BindGradient(tensor_, {.bytes = gradient_}), IsOk());
+  EXPECT_THAT(optimizer_->Step(), IsStatus(kNotNow, "group 'all' are not complete"));
+  EXPECT_THAT(optimizer_->AddGradient(group), IsStatus(kNotNow, "OptimizerOptions::accumulate"));
+  ASSERT_THAT(optimizer_->GradientReady(group), IsOk());
+  EXPECT_THAT(optimizer_->SetRates(group, {}), IsStatus(kNotNow, "group 'all' is under way"));
+  EXPECT_THAT(optimizer_->Save("/tmp"), IsStatus(kNotNow, "under way"));
+  EXPECT_THAT(optimizer_->Step({.loss_scale = 0}), IsStatus(kInvalid, "loss_scale is 0"));
+  EXPECT_THAT(optimizer_->Step({.loss_scale = 2}), IsStatus(kInvalid, "needs skip_not_finite"));
+  EXPECT_THAT(optimizer_->Step({.gradient_norm = 1}), IsStatus(kInvalid, "norm_given is not set"));
+  ASSERT_THAT(optimizer_->Step().value().Wait(), IsOk());
+  EXPECT_THAT(optimizer_->Step(), IsStatus(kNotNow, "not complete"));
+  EXPECT_THAT(optimizer_->State(TensorId{999}), HasCode(absl::StatusCode::kNotFound));
+  EXPECT_THAT(optimizer_->GradientReady(GroupId{3}), HasCode(kInvalid));
+}
+
+}  // namespace
+}  // namespace sluice::optim
