@@ -13,7 +13,8 @@ namespace {
 
 // A signal handler can reach nothing but a global; InterruptWatch owns it.
 std::atomic<int> signal_seen = 0;
-std::atomic<std::int64_t> first_at = 0;
+std::atomic<std::int64_t> first_at = 0;  ///< when that came; 0: none has
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 std::atomic<bool> on_terminal = false;
 static_assert(std::atomic<int>::is_always_lock_free);
 
@@ -46,14 +47,16 @@ std::int64_t Now() {
 }
 
 void NoteSignal(int signal) {
-  int none = 0;
-  if (signal_seen.compare_exchange_strong(none, signal)) {
-    first_at.store(Now());
+  // The threads that handle two signals may do so at the same time: one of them is the first.
+  const std::int64_t now = Now();
+  std::int64_t first = 0;
+  if (first_at.compare_exchange_strong(first, now)) {
+    signal_seen.store(signal);
     Answer();
     return;
   }
   // One that comes at once is the same: timeout(1) and others signal the process, then its group.
-  if (Now() - first_at.load() < kSameSignal.count()) return;
+  if (now - first < kSameSignal.count()) return;
   SetAction(signal, SIG_DFL);
   raise(signal);
 }
@@ -62,6 +65,7 @@ void NoteSignal(int signal) {
 
 InterruptWatch::InterruptWatch() {
   signal_seen.store(0);
+  first_at.store(0);
   on_terminal.store(isatty(STDERR_FILENO) == 1);
   for (std::size_t i = 0; i < kInterrupts.size(); ++i) {
     sigaction(kInterrupts[i], nullptr, &before_[i]);

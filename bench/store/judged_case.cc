@@ -97,7 +97,7 @@ absl::Status JudgedRun::ChooseHashing() {
   session_.ShowProgress(fmt::format("{}: how many pages to hash", CaseName(load_.which)));
   SLUICE_ASSIGN_OR_RETURN(const Sample with_few, RunAfterCeiling(few));
   SLUICE_ASSIGN_OR_RETURN(const Sample with_many, RunAfterCeiling(many));
-  const bool faster = with_many.GiBPerSecond() > kClearGain * with_few.GiBPerSecond();
+  const bool faster = IsClearlyFaster(with_many.GiBPerSecond(), with_few.GiBPerSecond());
   return faster ? absl::OkStatus() : side_->ChangeHashing(few);
 }
 

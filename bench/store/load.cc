@@ -111,6 +111,8 @@ bool MatchesPattern(const std::string& pattern, const std::string& name) {
   return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
 }
 
+bool IsClearlyFaster(double rate, double than) { return rate > 1.03 * than; }
+
 std::uint32_t FewHashing(std::uint64_t page_bytes) {
   constexpr std::uint64_t kPagesMin = 2;
   return static_cast<std::uint32_t>(std::max(kPagesMin, (std::uint64_t{2} << 20) / page_bytes));

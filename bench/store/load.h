@@ -53,9 +53,8 @@ inline constexpr std::uint64_t kSizeUnit = std::uint64_t{8} << 20;
 /// each GiB and at most 4, or fewer where that leaves a rest. REQUIRES: a multiple of kSizeUnit.
 std::uint32_t FilesOf(std::uint64_t file_bytes);
 
-/// By how much a run must be faster than another of a second to count as faster: about as much as
-/// two such runs differ by.
-inline constexpr double kClearGain = 1.03;
+/// Whether the first of two runs of a second is faster by more than such runs differ by, 3 %.
+bool IsClearlyFaster(double rate, double than);
 
 /// How many pages of a store are being hashed or wait for it. Few: the fewer buffers go round, the
 /// more of them are still in a cache when the disk's next bytes are written there. Many: where

@@ -144,7 +144,7 @@ absl::StatusOr<std::uint32_t> Session::ChooseDepth(const Case& which) const {
   if (!HasPages(options_, which.page_bytes, kDepthHigh)) return kDepthLow;
   SLUICE_ASSIGN_OR_RETURN(const Sample low, RunCeiling(MakeLoad(which, kDepthLow)));
   SLUICE_ASSIGN_OR_RETURN(const Sample high, RunCeiling(MakeLoad(which, kDepthHigh)));
-  const bool deeper = high.GiBPerSecond() > kClearGain * low.GiBPerSecond();
+  const bool deeper = IsClearlyFaster(high.GiBPerSecond(), low.GiBPerSecond());
   return deeper ? kDepthHigh : kDepthLow;
 }
 

@@ -98,6 +98,7 @@ TEST_F(OptimizerMisuseTest, BindingsAreChecked) {
   EXPECT_THAT(bind({.type = DType::kI8, .bytes = gradient_}), IsStatus(kInvalid, "not i8"));
   const TensorId other = runtime_->CreateTensor({.name = "other", .shape = {99}}).value();
   EXPECT_THAT(bind({.tensor = other}), IsStatus(kInvalid, "'other' has 99 elements"));
+  EXPECT_THAT(bind({.bytes = gradient_, .tensor = other}), IsStatus(kInvalid, "give one of them"));
   EXPECT_THAT(bind({.bytes = gradient_, .discard = true}), IsStatus(kInvalid, "only a tensor"));
   EXPECT_THAT(optimizer_->BindCopy(tensor_, {.type = DType::kF32, .bytes = gradient_}),
               IsStatus(kInvalid, "copies are bf16 or f16"));
@@ -144,6 +145,7 @@ TEST_F(OptimizerMisuseTest, WhatTheOptimizerHasAlreadyIsBoundToNothingElse) {
 
 TEST_F(OptimizerMisuseTest, TheOrderOfCallsIsChecked) {
   EXPECT_THAT(optimizer_->Step(), IsStatus(kNotNow, "no group"));
+  EXPECT_THAT(StepHandle().Wait(), IsStatus(kNotNow, "this StepHandle is of no step"));
   const GroupId group = Add();
   EXPECT_THAT(optimizer_->GradientReady(group), IsStatus(kNotNow, "'weights' has no gradient"));
   ASSERT_THAT(optimizer_->BindGradient(tensor_, {.bytes = gradient_}), IsOk());

@@ -125,6 +125,10 @@ TEST_F(OptimizerSaveTest, ADirectoryThatIsNoneIsNamedWithWhatToDo) {
     const std::string message(optimizer.Save("/proc").message());
     EXPECT_NE(message.find("its file system has none"), std::string::npos) << message;
   }
+  const std::string in_the_way = directory_.path() + "/in_the_way";
+  std::filesystem::create_directories(in_the_way + "/optimizer.sluice");
+  EXPECT_NE(optimizer.Save(in_the_way).message().find("a directory; move it away"),
+            absl::string_view::npos);
   EXPECT_THAT(optimizer.Save(""), IsStatus(kInvalid, "name of the save's directory is empty"));
   using Fn = std::function<absl::Status(const std::string&)>;
   const Fn reads[] = {
