@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "bench/store/engine_loop.h"
+#include "bench/store/hashing_choice.h"
 #include "bench/store/plain_loop.h"
 #include "bench/store/statistics.h"
 #include "bench/store/store_side.h"
@@ -50,17 +51,17 @@ class JudgedRun {
 
   absl::Status Start() {
     SLUICE_ASSIGN_OR_RETURN(side_, StoreSide::Create(session_.files(), load_, Pages::kHuge));
-    return ChooseHashing();
+    return ChangeHashing();
   }
   absl::Status RunRound(int index);
   JudgedResult Result() const;
 
  private:
   absl::StatusOr<double> RunCeiling();
-  /// Many where the store is clearly faster with these than with few, by a run of each after one of
-  /// the ceiling, as in the rounds. Few where the file has not four pages for each operation.
-  absl::Status ChooseHashing();
-  absl::StatusOr<Sample> RunAfterCeiling(std::uint32_t hashing);
+  /// By runs after one of the ceiling, as in the rounds. Few where the case or its file is not for
+  /// many: it has to have four pages for each operation.
+  absl::Status ChangeHashing();
+  absl::StatusOr<double> RateAfterCeiling(std::uint32_t hashing);
   absl::Status RunLoop(const Round& round, LoopRounds& loop) const;
   Row MakeRow(const std::string& name,
               const std::vector<Round>& rounds,
@@ -81,24 +82,25 @@ absl::StatusOr<double> JudgedRun::RunCeiling() {
   return sample.GiBPerSecond();
 }
 
-absl::StatusOr<Sample> JudgedRun::RunAfterCeiling(std::uint32_t hashing) {
+absl::StatusOr<double> JudgedRun::RateAfterCeiling(std::uint32_t hashing) {
   SLUICE_RETURN_IF_ERROR(side_->ChangeHashing(hashing));
   SLUICE_RETURN_IF_ERROR(session_.RunCeiling(load_).status());
   SLUICE_RETURN_IF_ERROR(session_.CheckInterrupted());
-  return side_->Run();
+  SLUICE_ASSIGN_OR_RETURN(const Sample ours, side_->Run());
+  return ours.GiBPerSecond();
 }
 
-absl::Status JudgedRun::ChooseHashing() {
-  const std::uint32_t few = side_->hashing();
-  const std::uint32_t many = ManyHashing(load_.which.page_bytes);
-  if (!HasPages(session_.options(), load_.which.page_bytes, load_.depth + many)) {
+absl::Status JudgedRun::ChangeHashing() {
+  const std::uint64_t page_bytes = load_.which.page_bytes;
+  const std::uint32_t most = load_.depth + ManyHashing(page_bytes);
+  if (!MayHashMany(load_.which) || !HasPages(session_.options(), page_bytes, most)) {
     return absl::OkStatus();
   }
   session_.ShowProgress(fmt::format("{}: how many pages to hash", CaseName(load_.which)));
-  SLUICE_ASSIGN_OR_RETURN(const Sample with_few, RunAfterCeiling(few));
-  SLUICE_ASSIGN_OR_RETURN(const Sample with_many, RunAfterCeiling(many));
-  const bool faster = IsClearlyFaster(with_many.GiBPerSecond(), with_few.GiBPerSecond());
-  return faster ? absl::OkStatus() : side_->ChangeHashing(few);
+  SLUICE_ASSIGN_OR_RETURN(
+      const std::uint32_t hashing,
+      ChooseHashing(page_bytes, [this](std::uint32_t pages) { return RateAfterCeiling(pages); }));
+  return side_->ChangeHashing(hashing);
 }
 
 absl::Status JudgedRun::RunRound(int index) {

@@ -113,14 +113,4 @@ bool MatchesPattern(const std::string& pattern, const std::string& name) {
 
 bool IsClearlyFaster(double rate, double than) { return rate > 1.03 * than; }
 
-std::uint32_t FewHashing(std::uint64_t page_bytes) {
-  constexpr std::uint64_t kPagesMin = 2;
-  return static_cast<std::uint32_t>(std::max(kPagesMin, (std::uint64_t{2} << 20) / page_bytes));
-}
-
-std::uint32_t ManyHashing(std::uint64_t page_bytes) {
-  constexpr std::uint64_t kPagesMin = 8;
-  return static_cast<std::uint32_t>(std::max(kPagesMin, (std::uint64_t{16} << 20) / page_bytes));
-}
-
 }  // namespace sluice::bench

@@ -56,12 +56,6 @@ std::uint32_t FilesOf(std::uint64_t file_bytes);
 /// Whether the first of two runs of a second is faster by more than such runs differ by, 3 %.
 bool IsClearlyFaster(double rate, double than);
 
-/// How many pages of a store are being hashed or wait for it. Few: the fewer buffers go round, the
-/// more of them are still in a cache when the disk's next bytes are written there. Many: where
-/// requests end several at a time, the kernel has too few to do while these are hashed.
-std::uint32_t FewHashing(std::uint64_t page_bytes);
-std::uint32_t ManyHashing(std::uint64_t page_bytes);
-
 /// What both sides do for `milliseconds`: `depth` requests always in the kernel, each page once
 /// before any comes again, in the order of the file or not; a mix is every second page written.
 struct Load {

@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "base/worker_pool.h"
+#include "bench/store/hashing_choice.h"
 #include "bench/store/steps.h"
 #include "fmt/format.h"
 #include "io/page_store_parts.h"

@@ -63,16 +63,7 @@ TEST(LoadTest, RowsBesideACaseChooseIt) {
   EXPECT_THAT(selected("peer/"), ::testing::IsEmpty());
 }
 
-TEST(HashingTest, IsTwoOrSixteenMebibytesAndSomePages) {
-  EXPECT_EQ(FewHashing(256 << 10), 8u);
-  EXPECT_EQ(FewHashing(1 << 20), 2u);
-  EXPECT_EQ(FewHashing(8 << 20), 2u);
-  EXPECT_EQ(ManyHashing(256 << 10), 64u);
-  EXPECT_EQ(ManyHashing(1 << 20), 16u);
-  EXPECT_EQ(ManyHashing(8 << 20), 8u);
-}
-
-TEST(HashingTest, ThreePerCentAreNotClearlyMore) {
+TEST(ClearlyFasterTest, ThreePerCentAreNotClearlyMore) {
   EXPECT_TRUE(IsClearlyFaster(1.04, 1));
   EXPECT_FALSE(IsClearlyFaster(1.02, 1));
 }
