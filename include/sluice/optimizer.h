@@ -234,11 +234,12 @@ class OffloadedOptimizer {
   absl::StatusOr<GroupRates> Rates(GroupId group) const;
 
   /// Replaces an earlier one. Errors: InvalidArgument (unknown parameter, another number of
-  /// elements, not a type of gradients, memory that is not aligned for it, a tensor that this
-  /// optimizer has as a parameter, a state or a copy: names the tensors), FailedPrecondition (its
-  /// step is under way). Several parameters may share one.
+  /// elements, not a type of gradients, memory that is not aligned for it or overlaps that of a
+  /// copy, a tensor that this optimizer has as a parameter, a state or a copy: names the tensors),
+  /// FailedPrecondition (its step is under way). Several parameters may share one.
   absl::Status BindGradient(TensorId parameter, const GradientBinding& gradient);
-  /// Errors: as BindGradient, and InvalidArgument for a bf16 parameter and for a gradient's tensor.
+  /// Errors: as BindGradient, and InvalidArgument for a bf16 parameter and for a gradient's tensor
+  /// or memory.
   absl::Status BindCopy(TensorId parameter, const CopyBinding& copy);
   /// Writes the group's bound copies from its parameters as they are now: for the forward before
   /// the first step, or after the program itself has written parameters. Blocks, for as long as the

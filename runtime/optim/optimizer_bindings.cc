@@ -1,4 +1,6 @@
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "base/status.h"
@@ -9,6 +11,15 @@ namespace sluice {
 
 using optim::Invalid;
 using optim::ParameterEntry;
+
+namespace {
+
+bool Overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
+  const auto begin = [](auto span) { return reinterpret_cast<std::uintptr_t>(span.data()); };
+  return begin(a) < begin(b) + b.size() && begin(b) < begin(a) + a.size();
+}
+
+}  // namespace
 
 absl::Status OffloadedOptimizer::Impl::CheckElements(const ParameterEntry& entry,
                                                      DType type,
@@ -79,6 +90,29 @@ absl::Status OffloadedOptimizer::Impl::RefuseUse(const ParameterEntry& entry,
       "'{}': the {} '{}' is {}; give it a tensor of its own", entry.name, what, name, use);
 }
 
+absl::Status OffloadedOptimizer::Impl::CheckApart(const ParameterEntry& entry,
+                                                  std::span<const std::byte> bytes,
+                                                  const char* what,
+                                                  bool is_copy) const {
+  const auto refuse = [&](const char* other, const std::string& of) {
+    return Invalid("'{}': the memory of the {} overlaps that of the {} of '{}'; give it its own",
+                   entry.name,
+                   what,
+                   other,
+                   of);
+  };
+  for (const ParameterEntry& other : entries_) {
+    const bool itself = is_copy && &other == &entry;
+    if (!itself && other.copy && Overlap(bytes, other.copy->bytes)) {
+      return refuse("copy", other.name);
+    }
+    if (is_copy && other.gradient && Overlap(bytes, other.gradient->bytes)) {
+      return refuse("gradient", other.name);
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status OffloadedOptimizer::Impl::BindGradient(TensorId parameter,
                                                     const GradientBinding& gradient) {
   SLUICE_ASSIGN_OR_RETURN(ParameterEntry * entry, FindIdleEntry(parameter));
@@ -88,6 +122,7 @@ absl::Status OffloadedOptimizer::Impl::BindGradient(TensorId parameter,
   }
   SLUICE_RETURN_IF_ERROR(
       CheckElements(*entry, gradient.type, gradient.bytes, gradient.tensor, "gradient"));
+  SLUICE_RETURN_IF_ERROR(CheckApart(*entry, gradient.bytes, "gradient", false));
   if (gradient.discard && gradient.tensor == TensorId()) {
     return Invalid("'{}': only a tensor can be discarded", entry->name);
   }
@@ -108,6 +143,7 @@ absl::Status OffloadedOptimizer::Impl::BindCopy(TensorId parameter, const CopyBi
     return Invalid("'{}': copies are bf16 or f16, not {}", entry->name, ToString(copy.type));
   }
   SLUICE_RETURN_IF_ERROR(CheckElements(*entry, copy.type, copy.bytes, copy.tensor, "copy"));
+  SLUICE_RETURN_IF_ERROR(CheckApart(*entry, copy.bytes, "copy", true));
   const bool again = entry->copy && entry->copy->tensor == copy.tensor;
   if (copy.tensor != TensorId() && !again) {
     const std::string use = UseOf(copy.tensor, false);

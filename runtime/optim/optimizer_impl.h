@@ -114,6 +114,12 @@ class OffloadedOptimizer::Impl {
                          TensorId tensor,
                          const char* what,
                          const std::string& use) const;
+  /// Whether an update would write copies of `entry` or others to these bytes, of a gradient, or
+  /// (of a copy) read gradients or write other copies there. Errors: InvalidArgument.
+  absl::Status CheckApart(const optim::ParameterEntry& entry,
+                          std::span<const std::byte> bytes,
+                          const char* what,
+                          bool is_copy) const;
   void FreeTensors(const optim::ParameterEntry& entry);
 
   /// Writes bytes of a tensor, from `offset` on.

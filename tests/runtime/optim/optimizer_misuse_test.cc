@@ -143,6 +143,36 @@ TEST_F(OptimizerMisuseTest, WhatTheOptimizerHasAlreadyIsBoundToNothingElse) {
   EXPECT_THAT(copy(second, shared), IsStatus(kInvalid, "'shared' is the gradient of 'weights'"));
 }
 
+/// A step that is repeated would read copies as gradients.
+TEST_F(OptimizerMisuseTest, TheMemoryOfACopyIsItsOwn) {
+  Add();
+  const auto second = runtime_->CreateTensor({.name = "second", .shape = {100}}).value();
+  ASSERT_THAT(optimizer_->AddGroup({.name = "more", .parameters = {second}}).status(), IsOk());
+  std::vector<std::byte> memory(1000);
+  const auto at = [&](std::size_t offset) { return std::span(memory).subspan(offset, 200); };
+  const auto gradient = [&](TensorId of, std::size_t offset) {
+    return optimizer_->BindGradient(of, {.type = DType::kBF16, .bytes = at(offset)});
+  };
+  const auto copy = [&](TensorId of, std::size_t offset) {
+    return optimizer_->BindCopy(of, {.type = DType::kBF16, .bytes = at(offset)});
+  };
+  ASSERT_THAT(gradient(tensor_, 200), IsOk());
+  EXPECT_THAT(gradient(second, 200), IsOk());  // gradients may share it
+  for (const std::size_t offset : {2, 200, 398}) {
+    EXPECT_THAT(copy(tensor_, offset),
+                IsStatus(kInvalid, "copy overlaps that of the gradient of 'weights'"));
+  }
+  EXPECT_THAT(copy(tensor_, 0), IsOk());
+  EXPECT_THAT(copy(second, 400), IsOk());
+  EXPECT_THAT(copy(tensor_, 0), IsOk());  // again
+  EXPECT_THAT(copy(second, 0),
+              IsStatus(kInvalid, "'second': the memory of the copy overlaps that of the copy of"));
+  EXPECT_THAT(gradient(second, 100),
+              IsStatus(kInvalid, "'second': the memory of the gradient overlaps that of the copy"));
+  EXPECT_THAT(gradient(second, 598), IsStatus(kInvalid, "the copy of 'second'"));
+  EXPECT_THAT(gradient(second, 600), IsOk());
+}
+
 TEST_F(OptimizerMisuseTest, TheOrderOfCallsIsChecked) {
   EXPECT_THAT(optimizer_->Step(), IsStatus(kNotNow, "no group"));
   EXPECT_THAT(StepHandle().Wait(), IsStatus(kNotNow, "this StepHandle is of no step"));
