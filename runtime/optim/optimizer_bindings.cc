@@ -92,12 +92,11 @@ absl::Status OffloadedOptimizer::Impl::RefuseUse(const ParameterEntry& entry,
 
 absl::Status OffloadedOptimizer::Impl::CheckApart(const ParameterEntry& entry,
                                                   std::span<const std::byte> bytes,
-                                                  const char* what,
                                                   bool is_copy) const {
   const auto refuse = [&](const char* other, const std::string& of) {
     return Invalid("'{}': the memory of the {} overlaps that of the {} of '{}'; give it its own",
                    entry.name,
-                   what,
+                   is_copy ? "copy" : "gradient",
                    other,
                    of);
   };
@@ -122,7 +121,7 @@ absl::Status OffloadedOptimizer::Impl::BindGradient(TensorId parameter,
   }
   SLUICE_RETURN_IF_ERROR(
       CheckElements(*entry, gradient.type, gradient.bytes, gradient.tensor, "gradient"));
-  SLUICE_RETURN_IF_ERROR(CheckApart(*entry, gradient.bytes, "gradient", false));
+  SLUICE_RETURN_IF_ERROR(CheckApart(*entry, gradient.bytes, false));
   if (gradient.discard && gradient.tensor == TensorId()) {
     return Invalid("'{}': only a tensor can be discarded", entry->name);
   }
@@ -143,7 +142,7 @@ absl::Status OffloadedOptimizer::Impl::BindCopy(TensorId parameter, const CopyBi
     return Invalid("'{}': copies are bf16 or f16, not {}", entry->name, ToString(copy.type));
   }
   SLUICE_RETURN_IF_ERROR(CheckElements(*entry, copy.type, copy.bytes, copy.tensor, "copy"));
-  SLUICE_RETURN_IF_ERROR(CheckApart(*entry, copy.bytes, "copy", true));
+  SLUICE_RETURN_IF_ERROR(CheckApart(*entry, copy.bytes, true));
   const bool again = entry->copy && entry->copy->tensor == copy.tensor;
   if (copy.tensor != TensorId() && !again) {
     const std::string use = UseOf(copy.tensor, false);

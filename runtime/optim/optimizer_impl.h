@@ -114,11 +114,10 @@ class OffloadedOptimizer::Impl {
                          TensorId tensor,
                          const char* what,
                          const std::string& use) const;
-  /// Whether an update would write copies of `entry` or others to these bytes, of a gradient, or
-  /// (of a copy) read gradients or write other copies there. Errors: InvalidArgument.
+  /// Whether memory for the entry's copy, else its gradient, overlaps none of which an update would
+  /// write the one and read, or write, the other. Errors: InvalidArgument.
   absl::Status CheckApart(const optim::ParameterEntry& entry,
                           std::span<const std::byte> bytes,
-                          const char* what,
                           bool is_copy) const;
   void FreeTensors(const optim::ParameterEntry& entry);
 
