@@ -15,8 +15,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace sluice::optim::HWY_NAMESPACE {
 
-/// A formula's Begin() and Finish(), more exactly.
-template <class Formula>
+/// A formula, more exactly. Not guarded, it gives a NaN for some numbers that are infinities, a
+/// state too: then the parameter is a NaN as well.
+template <class Formula, bool kIsGuarded>
 struct Accurate;
 
 /// A gradient is a number, or a sum where a decay is in it: what they have in common.
@@ -66,51 +67,74 @@ HWY_INLINE Sum<V> SecondMoment(D d, V beta, V v, V rest, G gradient) {
   return sum;
 }
 
-/// As Halfway, with what rounding left: the root is of the square's value.
+/// A step that is halfway: what is to be divided, and the root, that of the square's value, in the
+/// divisor.
 template <class V>
-struct AccurateHalfway {
+struct Fraction {
   Sum<V> dividend, square;
   V root;
 };
 
-template <>
-struct Accurate<AdamW> {
+/// scale * dividend / (sqrt(square) + eps).
+///
+/// With z = 1 / divisor and q = product * z, both rounded, q is too large by (q * divisor - product
+/// + q * (rest of the divisor)) * z. The rest of the root is (square - root^2) / (2 * root), and of
+/// 1 / (2 * root) we have z * (1 / 2 + eps * z): with t = eps * z, the share of eps in the divisor,
+/// it is (1 - t) * (1 + 2 * t) of it, which is off by at most a tenth of what the rest comes to
+/// beside the divisor, where eps is about as large as the root.
+template <class D, class V>
+HWY_INLINE Sum<V> QuotientByRoot(D d, Sum<V> scale, const Fraction<V>& at, Sum<V> eps) {
+  const V root = at.root;
+  const Sum<V> divisor = AddNumbers(root, eps.value);
+  const V z = hn::Div(hn::Set(d, 1.0f), divisor.value);
+  const V half_inverse = hn::Mul(z, MulAddOnce(d, eps.value, z, hn::Set(d, 0.5f)));
+  const Sum<V> product = Product(d, scale, at.dividend);
+  const V q = hn::Mul(product.value, z);
+  const V below_root = hn::Sub(at.square.rest, ProductMinus(d, root, root, at.square.value));
+  const V divisor_rest = hn::Add(MulAddOnce(d, below_root, half_inverse, eps.rest), divisor.rest);
+  const V excess = MulAddOnce(d, q, divisor_rest, ProductMinus(d, q, divisor.value, product.value));
+  const V missing = hn::Sub(product.rest, excess);
+  return {q, hn::Mul(missing, z)};
+}
+
+template <bool kIsGuarded>
+struct Accurate<AdamW, kIsGuarded> : AdamW {
   template <class D, class V>
-  static HWY_INLINE AccurateHalfway<V> Begin(const Coefficients<D>& c, V g, V /*p*/, V& s, V& t) {
+  static HWY_INLINE Fraction<V> Begin(const Coefficients<D>& c, V g, V /*p*/, States<V> old) {
     const D d;
-    const Sum<V> v = SecondMoment(d, c.beta2, t, c.rest2, g);
-    const Sum<V> m = FirstMoment(d, c.beta1, s, c.rest1, g);
-    s = m.value;
-    t = Rounded(v);
-    return {m, v, hn::Sqrt(v.value)};
+    const Sum<V> v = SecondMoment(d, c.beta2, old.second, c.rest2, g);
+    return {FirstMoment(d, c.beta1, old.first, c.rest1, g), v, hn::Sqrt(v.value)};
+  }
+  template <class V>
+  static HWY_INLINE States<V> NewStates(const Fraction<V>& at) {
+    return {at.dividend.value, Rounded<kIsGuarded>(at.square)};
   }
   template <class D, class V>
-  static HWY_INLINE V Finish(const Coefficients<D>& c, const AccurateHalfway<V>& at, V p) {
+  static HWY_INLINE V NewParameter(const Coefficients<D>& c, const Fraction<V>& at, V p) {
     const D d;
-    const Sum<V> quotient =
-        QuotientByRoot(d, c.moment_rate, at.dividend, at.square, at.root, c.moment_eps);
-    const V rest = MulAddOnce(d, c.rate_decay, p, FiniteRest(quotient));
+    const Sum<V> quotient = QuotientByRoot(d, c.moment_rate, at, c.moment_eps);
+    const V rest = MulAddOnce(d, c.rate_decay, p, FiniteRest<kIsGuarded>(quotient));
     return hn::Sub(p, hn::Add(quotient.value, rest));
   }
 };
 
-template <>
-struct Accurate<Adam> {
+template <bool kIsGuarded>
+struct Accurate<Adam, kIsGuarded> : Adam {
   template <class D, class V>
-  static HWY_INLINE AccurateHalfway<V> Begin(const Coefficients<D>& c, V g, V p, V& s, V& t) {
+  static HWY_INLINE Fraction<V> Begin(const Coefficients<D>& c, V g, V p, States<V> old) {
     const D d;
     const Sum<V> decayed = Decayed(d, g, c.decay, p);
-    const Sum<V> v = SecondMoment(d, c.beta2, t, c.rest2, decayed);
-    const Sum<V> m = FirstMoment(d, c.beta1, s, c.rest1, decayed);
-    s = Rounded(m);
-    t = Rounded(v);
-    return {m, v, hn::Sqrt(v.value)};
+    const Sum<V> v = SecondMoment(d, c.beta2, old.second, c.rest2, decayed);
+    return {FirstMoment(d, c.beta1, old.first, c.rest1, decayed), v, hn::Sqrt(v.value)};
+  }
+  template <class V>
+  static HWY_INLINE States<V> NewStates(const Fraction<V>& at) {
+    return {Rounded<kIsGuarded>(at.dividend), Rounded<kIsGuarded>(at.square)};
   }
   template <class D, class V>
-  static HWY_INLINE V Finish(const Coefficients<D>& c, const AccurateHalfway<V>& at, V p) {
-    const Sum<V> step =
-        QuotientByRoot(D(), c.moment_rate, at.dividend, at.square, at.root, c.moment_eps);
-    return hn::Sub(p, Rounded(step));
+  static HWY_INLINE V NewParameter(const Coefficients<D>& c, const Fraction<V>& at, V p) {
+    const Sum<V> step = QuotientByRoot(D(), c.moment_rate, at, c.moment_eps);
+    return hn::Sub(p, Rounded<kIsGuarded>(step));
   }
 };
 
@@ -122,69 +146,77 @@ HWY_INLINE Sum<V> Momentum(D d, V beta, V m, Sum<V> gradient) {
   return sum;
 }
 
-template <>
-struct Accurate<Sgd> {
+template <bool kIsGuarded>
+struct Accurate<Sgd, kIsGuarded> : Sgd {
   template <class D, class V>
-  static HWY_INLINE Sum<V> Begin(const Coefficients<D>& c, V g, V p, V& s, V& /*t*/) {
+  static HWY_INLINE Sum<V> Begin(const Coefficients<D>& c, V g, V p, States<V> old) {
     const D d;
-    const Sum<V> m = Momentum(d, c.beta1, s, Decayed(d, g, c.decay, p));
-    s = Rounded(m);
-    return m;
+    return Momentum(d, c.beta1, old.first, Decayed(d, g, c.decay, p));
+  }
+  template <class V>
+  static HWY_INLINE States<V> NewStates(Sum<V> m) {
+    return {Rounded<kIsGuarded>(m), m.value};
   }
   template <class D, class V>
-  static HWY_INLINE V Finish(const Coefficients<D>& c, Sum<V> step, V p) {
-    return hn::Sub(p, Rounded(Product(D(), c.rate, step)));
+  static HWY_INLINE V NewParameter(const Coefficients<D>& c, Sum<V> m, V p) {
+    return hn::Sub(p, Rounded<kIsGuarded>(Product(D(), c.rate, m)));
   }
 };
 
-template <>
-struct Accurate<Nesterov> {
+template <bool kIsGuarded>
+struct Accurate<Nesterov, kIsGuarded> : Nesterov {
+  template <class V>
+  struct Halfway {
+    Sum<V> m, direction;
+  };
+
   template <class D, class V>
-  static HWY_INLINE Sum<V> Begin(const Coefficients<D>& c, V g, V p, V& s, V& /*t*/) {
+  static HWY_INLINE Halfway<V> Begin(const Coefficients<D>& c, V g, V p, States<V> old) {
     const D d;
     const Sum<V> decayed = Decayed(d, g, c.decay, p);
-    const Sum<V> m = Momentum(d, c.beta1, s, decayed);
-    s = Rounded(m);
-    Sum<V> step = Momentum(d, c.beta1, m.value, decayed);
-    step.rest = MulAddOnce(d, c.beta1, m.rest, step.rest);
-    return step;
+    const Sum<V> m = Momentum(d, c.beta1, old.first, decayed);
+    Sum<V> direction = Momentum(d, c.beta1, m.value, decayed);
+    direction.rest = MulAddOnce(d, c.beta1, m.rest, direction.rest);
+    return {m, direction};
+  }
+  template <class V>
+  static HWY_INLINE States<V> NewStates(const Halfway<V>& at) {
+    return {Rounded<kIsGuarded>(at.m), at.m.value};
   }
   template <class D, class V>
-  static HWY_INLINE V Finish(const Coefficients<D>& c, Sum<V> step, V p) {
-    return hn::Sub(p, Rounded(Product(D(), c.rate, step)));
+  static HWY_INLINE V NewParameter(const Coefficients<D>& c, const Halfway<V>& at, V p) {
+    return hn::Sub(p, Rounded<kIsGuarded>(Product(D(), c.rate, at.direction)));
   }
 };
 
-template <>
-struct Accurate<Lion> {
+template <bool kIsGuarded>
+struct Accurate<Lion, kIsGuarded> : Lion {
   template <class D, class V>
-  static HWY_INLINE V Begin(const Coefficients<D>& c, V g, V p, V& s, V& t) {
-    return Lion::Begin(c, g, p, s, t);
-  }
-  template <class D, class V>
-  static HWY_INLINE V Finish(const Coefficients<D>& c, V sign, V p) {
+  static HWY_INLINE V NewParameter(const Coefficients<D>& c, const Direction<V>& at, V p) {
     const D d;
-    const Sum<V> step = AddProduct(d, sign, c.decay, p);
-    return hn::Sub(p, Rounded(Product(d, c.rate, step)));
+    const Sum<V> step = AddProduct(d, at.direction, c.decay, p);
+    return hn::Sub(p, Rounded<kIsGuarded>(Product(d, c.rate, step)));
   }
 };
 
-template <>
-struct Accurate<Adagrad> {
+template <bool kIsGuarded>
+struct Accurate<Adagrad, kIsGuarded> : Adagrad {
   template <class D, class V>
-  static HWY_INLINE AccurateHalfway<V> Begin(const Coefficients<D>& c, V g, V p, V& s, V& /*t*/) {
+  static HWY_INLINE Fraction<V> Begin(const Coefficients<D>& c, V g, V p, States<V> old) {
     const D d;
     const Sum<V> decayed = Decayed(d, g, c.decay, p);
-    Sum<V> squares = AddProduct(d, s, decayed.value, decayed.value);
+    Sum<V> squares = AddProduct(d, old.first, decayed.value, decayed.value);
     const V twice = hn::Add(decayed.value, decayed.value);
     squares.rest = MulAddOnce(d, twice, decayed.rest, squares.rest);
-    s = Rounded(squares);
     return {decayed, squares, hn::Sqrt(squares.value)};
   }
+  template <class V>
+  static HWY_INLINE States<V> NewStates(const Fraction<V>& at) {
+    return {Rounded<kIsGuarded>(at.square), at.square.value};
+  }
   template <class D, class V>
-  static HWY_INLINE V Finish(const Coefficients<D>& c, const AccurateHalfway<V>& at, V p) {
-    const Sum<V> quotient = QuotientByRoot(D(), c.rate, at.dividend, at.square, at.root, c.eps);
-    return hn::Sub(p, Rounded(quotient));
+  static HWY_INLINE V NewParameter(const Coefficients<D>& c, const Fraction<V>& at, V p) {
+    return hn::Sub(p, Rounded<kIsGuarded>(QuotientByRoot(D(), c.rate, at, c.eps)));
   }
 };
 

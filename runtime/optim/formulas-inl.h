@@ -53,41 +53,63 @@ struct Coefficients {
   static double AtLeastNormal(double eps) { return std::max(eps, 0x1p-126); }
 };
 
-/// A step of Adam, AdamW or Adagrad that is halfway: what is to be divided, and the root in the
-/// divisor.
+/// The states of an element. What has one state has no `second`.
 template <class V>
-struct Halfway {
-  V dividend, root;
+struct States {
+  V first, second;
 };
 
-/// The moments of Adam and AdamW.
+/// A formula updates an element from its scaled gradient `g`: Begin() returns a step halfway, of
+/// which NewStates() and NewParameter() are made.
+struct OneState {
+  static constexpr int kStates = 1;
+
+  template <class Step>
+  static HWY_INLINE auto NewStates(const Step& step) {
+    return States<decltype(step.state)>{step.state, step.state};
+  }
+};
+
+struct TwoStates {
+  static constexpr int kStates = 2;
+
+  template <class Step>
+  static HWY_INLINE auto NewStates(const Step& step) {
+    return States<decltype(step.first)>{step.first, step.second};
+  }
+};
+
+/// A step of Adam or AdamW that is halfway: the new moments, and the second one's root.
+template <class V>
+struct Moments {
+  V first, second, root;
+};
+
 template <class D, class V>
-HWY_INLINE Halfway<V> BeginAdam(const Coefficients<D>& c, V g, V& m, V& v) {
-  m = hn::Add(hn::Mul(c.beta1, m), hn::Mul(c.rest1, g));
-  v = hn::Add(hn::Mul(c.beta2, v), hn::Mul(hn::Mul(c.rest2, g), g));
-  return {m, hn::Sqrt(v)};
+HWY_INLINE Moments<V> BeginAdam(const Coefficients<D>& c, V g, const States<V>& old) {
+  const V first = hn::Add(hn::Mul(c.beta1, old.first), hn::Mul(c.rest1, g));
+  const V second = hn::Add(hn::Mul(c.beta2, old.second), hn::Mul(hn::Mul(c.rest2, g), g));
+  return {first, second, hn::Sqrt(second)};
 }
 
 /// How far they move a parameter.
 template <class D, class V>
-HWY_INLINE V AdamStep(const Coefficients<D>& c, Halfway<V> moments) {
+HWY_INLINE V AdamStep(const Coefficients<D>& c, const Moments<V>& moments) {
   const auto divisor = hn::Add(moments.root, c.moment_eps.value);
-  return hn::Div(hn::Mul(c.moment_rate.value, moments.dividend), divisor);
+  return hn::Div(hn::Mul(c.moment_rate.value, moments.first), divisor);
 }
 
-/// A formula updates parameter `p` and states `s`, `t` from the scaled gradient `g`: Begin() the
-/// states, Finish() the parameter, with what Begin() returned.
-struct AdamW {
-  static constexpr int kStates = 2;
+struct AdamW : TwoStates {
   static constexpr Sign kSigns[] = {Sign::kSigned, Sign::kUnsigned};
 
   template <class D, class V>
-  static HWY_INLINE Halfway<V> Begin(const Coefficients<D>& c, V g, V /*p*/, V& s, V& t) {
-    return BeginAdam(c, g, s, t);
+  static HWY_INLINE Moments<V> Begin(const Coefficients<D>& c, V g, V /*p*/, const States<V>& old) {
+    return BeginAdam(c, g, old);
   }
   template <class D, class V>
-  static HWY_INLINE V Finish(const Coefficients<D>& c, Halfway<V> moments, V p) {
-    return hn::Sub(p, hn::Add(AdamStep(c, moments), hn::Mul(c.rate_decay, p)));
+  static HWY_INLINE V NewParameter(const Coefficients<D>& c, const Moments<V>& moments, V p) {
+    const V step = hn::Add(AdamStep(c, moments), hn::Mul(c.rate_decay, p));
+    return hn::Sub(p, step);
   }
 };
 
@@ -97,48 +119,56 @@ HWY_INLINE V DecayedHere(const Coefficients<D>& c, V g, V p) {
   return hn::Add(g, hn::Mul(c.decay, p));
 }
 
-struct Adam {
-  static constexpr int kStates = 2;
+struct Adam : TwoStates {
   static constexpr Sign kSigns[] = {Sign::kSigned, Sign::kUnsigned};
 
   template <class D, class V>
-  static HWY_INLINE Halfway<V> Begin(const Coefficients<D>& c, V g, V p, V& s, V& t) {
-    return BeginAdam(c, DecayedHere(c, g, p), s, t);
+  static HWY_INLINE Moments<V> Begin(const Coefficients<D>& c, V g, V p, const States<V>& old) {
+    return BeginAdam(c, DecayedHere(c, g, p), old);
   }
   template <class D, class V>
-  static HWY_INLINE V Finish(const Coefficients<D>& c, Halfway<V> moments, V p) {
+  static HWY_INLINE V NewParameter(const Coefficients<D>& c, const Moments<V>& moments, V p) {
     return hn::Sub(p, AdamStep(c, moments));
   }
 };
 
-struct Sgd {
-  static constexpr int kStates = 1;
+/// A step halfway of what has one state: what a learning rate is yet to multiply.
+template <class V>
+struct Direction {
+  V state, direction;
+};
+
+template <class D, class V>
+HWY_INLINE V MoveAlong(const Coefficients<D>& c, V direction, V p) {
+  return hn::Sub(p, hn::Mul(c.rate.value, direction));
+}
+
+struct Sgd : OneState {
   static constexpr Sign kSigns[] = {Sign::kSigned, Sign::kSigned};
 
   template <class D, class V>
-  static HWY_INLINE V Begin(const Coefficients<D>& c, V g, V p, V& s, V& /*t*/) {
-    s = hn::Add(hn::Mul(c.beta1, s), DecayedHere(c, g, p));
-    return s;
+  static HWY_INLINE Direction<V> Begin(const Coefficients<D>& c, V g, V p, const States<V>& old) {
+    const V m = hn::Add(hn::Mul(c.beta1, old.first), DecayedHere(c, g, p));
+    return {m, m};
   }
   template <class D, class V>
-  static HWY_INLINE V Finish(const Coefficients<D>& c, V step, V p) {
-    return hn::Sub(p, hn::Mul(c.rate.value, step));
+  static HWY_INLINE V NewParameter(const Coefficients<D>& c, const Direction<V>& at, V p) {
+    return MoveAlong(c, at.direction, p);
   }
 };
 
-struct Nesterov {
-  static constexpr int kStates = 1;
+struct Nesterov : OneState {
   static constexpr Sign kSigns[] = {Sign::kSigned, Sign::kSigned};
 
   template <class D, class V>
-  static HWY_INLINE V Begin(const Coefficients<D>& c, V g, V p, V& s, V& /*t*/) {
-    const auto decayed = DecayedHere(c, g, p);
-    s = hn::Add(hn::Mul(c.beta1, s), decayed);
-    return hn::Add(decayed, hn::Mul(c.beta1, s));
+  static HWY_INLINE Direction<V> Begin(const Coefficients<D>& c, V g, V p, const States<V>& old) {
+    const V decayed = DecayedHere(c, g, p);
+    const V m = hn::Add(hn::Mul(c.beta1, old.first), decayed);
+    return {m, hn::Add(decayed, hn::Mul(c.beta1, m))};
   }
   template <class D, class V>
-  static HWY_INLINE V Finish(const Coefficients<D>& c, V step, V p) {
-    return hn::Sub(p, hn::Mul(c.rate.value, step));
+  static HWY_INLINE V NewParameter(const Coefficients<D>& c, const Direction<V>& at, V p) {
+    return MoveAlong(c, at.direction, p);
   }
 };
 
@@ -151,36 +181,43 @@ HWY_INLINE V LionSign(const Coefficients<D>& c, V g, V m) {
   return hn::IfThenElse(has_sign, hn::CopySign(hn::Set(d, 1.0f), blend), blend);
 }
 
-struct Lion {
-  static constexpr int kStates = 1;
+struct Lion : OneState {
   static constexpr Sign kSigns[] = {Sign::kSigned, Sign::kSigned};
 
+  /// The direction is without its decay.
   template <class D, class V>
-  static HWY_INLINE V Begin(const Coefficients<D>& c, V g, V /*p*/, V& s, V& /*t*/) {
-    const V sign = LionSign(c, g, s);
-    s = hn::Add(hn::Mul(c.beta2, s), hn::Mul(c.rest2, g));
-    return sign;
+  static HWY_INLINE Direction<V> Begin(const Coefficients<D>& c,
+                                       V g,
+                                       V /*p*/,
+                                       const States<V>& old) {
+    const V m = hn::Add(hn::Mul(c.beta2, old.first), hn::Mul(c.rest2, g));
+    return {m, LionSign(c, g, old.first)};
   }
   template <class D, class V>
-  static HWY_INLINE V Finish(const Coefficients<D>& c, V sign, V p) {
-    const auto step = hn::Add(sign, hn::Mul(c.decay, p));
-    return hn::Sub(p, hn::Mul(c.rate.value, step));
+  static HWY_INLINE V NewParameter(const Coefficients<D>& c, const Direction<V>& at, V p) {
+    return MoveAlong(c, hn::Add(at.direction, hn::Mul(c.decay, p)), p);
   }
 };
 
-struct Adagrad {
-  static constexpr int kStates = 1;
+struct Adagrad : OneState {
   static constexpr Sign kSigns[] = {Sign::kUnsigned, Sign::kUnsigned};
 
+  /// A decayed gradient, and the root of the new sum of squares.
+  template <class V>
+  struct Halfway {
+    V state;
+    V decayed, root;
+  };
+
   template <class D, class V>
-  static HWY_INLINE Halfway<V> Begin(const Coefficients<D>& c, V g, V p, V& s, V& /*t*/) {
-    const auto decayed = DecayedHere(c, g, p);
-    s = hn::Add(s, hn::Mul(decayed, decayed));
-    return {decayed, hn::Sqrt(s)};
+  static HWY_INLINE Halfway<V> Begin(const Coefficients<D>& c, V g, V p, const States<V>& old) {
+    const V decayed = DecayedHere(c, g, p);
+    const V squares = hn::Add(old.first, hn::Mul(decayed, decayed));
+    return {squares, decayed, hn::Sqrt(squares)};
   }
   template <class D, class V>
-  static HWY_INLINE V Finish(const Coefficients<D>& c, Halfway<V> step, V p) {
-    const auto quotient = hn::Div(step.dividend, hn::Add(step.root, c.eps.value));
+  static HWY_INLINE V NewParameter(const Coefficients<D>& c, const Halfway<V>& at, V p) {
+    const V quotient = hn::Div(at.decayed, hn::Add(at.root, c.eps.value));
     return hn::Sub(p, hn::Mul(c.rate.value, quotient));
   }
 };

@@ -150,6 +150,7 @@ HWY_INLINE void StoreCopy(
     D d, CopyType type, const hn::Vec<D> (&values)[kVectors], void* to, std::size_t i) {
   if (type == CopyType::kNone) return;
   Bits<D> bits[kVectors];
+  HWY_UNROLL(2)
   for (std::size_t k = 0; k < kVectors; ++k) {
     bits[k] = type == CopyType::kBf16 ? RoundToNearest(d, values[k]) : RoundToFp16(d, values[k]);
   }

@@ -38,15 +38,18 @@ struct Words {
   Bits<D> of[3];
 };
 
-/// The words of these numbers, WordOf() of the elements.
+/// The words of these numbers, WordOf() of the elements: `kRoundings` of them.
 template <int kRoundings, class D>
-HWY_INLINE void DrawWords(D /*d*/, const WordKeys& keys, Bits<D> numbers, Words<D>& words) {
+HWY_INLINE Words<D> DrawWords(D /*d*/, const WordKeys& keys, Bits<D> numbers) {
   const hn::RebindToUnsigned<D> du;
+  Words<D> words;
   auto word = StartOfWords(du, numbers, keys.start);
+  HWY_UNROLL(3)
   for (int k = 0; k < kRoundings; ++k) {
     word = NextWord(du, word, keys.words[k]);
     words.of[k] = word;
   }
+  return words;
 }
 
 }  // namespace sluice::optim::HWY_NAMESPACE

@@ -106,22 +106,24 @@ struct Sum {
   V value, rest;
 };
 
-/// Whether it is one. An infinity and what rounding left of it add up to none.
+/// Whether it is one.
 template <class V>
 HWY_INLINE auto IsNumber(V x) {
   return hn::Eq(x, x);
 }
 
-/// Of an infinity itself.
-template <class V>
+/// Guarded, of an infinity itself: what rounding left of it is none.
+template <bool kIsGuarded, class V>
 HWY_INLINE V Rounded(Sum<V> sum) {
   const V rounded = hn::Add(sum.value, sum.rest);
+  if constexpr (!kIsGuarded) return rounded;
   return hn::IfThenElse(IsNumber(rounded), rounded, sum.value);
 }
 
-/// The rest, or 0 where it makes no number of the value: then the value is an infinity or none.
-template <class V>
+/// The rest; guarded, 0 where it makes no number of the value, which then is an infinity or none.
+template <bool kIsGuarded, class V>
 HWY_INLINE V FiniteRest(Sum<V> sum) {
+  if constexpr (!kIsGuarded) return sum.rest;
   return hn::IfThenElseZero(IsNumber(hn::Add(sum.value, sum.rest)), sum.rest);
 }
 
@@ -159,27 +161,6 @@ HWY_INLINE Sum<V> Product(D d, Sum<V> scale, Sum<V> x) {
   const V value = hn::Mul(scale.value, x.value);
   const V rest = MulAddOnce(d, scale.value, x.rest, ProductMinus(d, scale.value, x.value, value));
   return {value, MulAddOnce(d, scale.rest, x.value, rest)};
-}
-
-/// scale * x / (sqrt(square) + eps), where `root` is that of the square's value.
-///
-/// With z = 1 / divisor and q = product * z, both rounded, q is too large by (q * divisor - product
-/// + q * (rest of the divisor)) * z. The rest of the root is (square - root^2) / (2 * root), and of
-/// 1 / (2 * root) we have z * (1 / 2 + eps * z): with t = eps * z, the share of eps in the divisor,
-/// it is (1 - t) * (1 + 2 * t) of it, which is off by at most a tenth of what the rest comes to
-/// beside the divisor, where eps is about as large as the root.
-template <class D, class V>
-HWY_INLINE Sum<V> QuotientByRoot(D d, Sum<V> scale, Sum<V> x, Sum<V> square, V root, Sum<V> eps) {
-  const Sum<V> divisor = AddNumbers(root, eps.value);
-  const V z = hn::Div(hn::Set(d, 1.0f), divisor.value);
-  const V half_inverse = hn::Mul(z, MulAddOnce(d, eps.value, z, hn::Set(d, 0.5f)));
-  const Sum<V> product = Product(d, scale, x);
-  const V q = hn::Mul(product.value, z);
-  const V below_root = hn::Sub(square.rest, ProductMinus(d, root, root, square.value));
-  const V divisor_rest = hn::Add(MulAddOnce(d, below_root, half_inverse, eps.rest), divisor.rest);
-  const V excess = MulAddOnce(d, q, divisor_rest, ProductMinus(d, q, divisor.value, product.value));
-  const V missing = hn::Sub(product.rest, excess);
-  return {q, hn::Mul(missing, z)};
 }
 
 }  // namespace sluice::optim::HWY_NAMESPACE

@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "hwy/highway.h"
-#include "runtime/optim/accurate_formulas-inl.h"
 #include "runtime/optim/block_codes-inl.h"
 #include "runtime/optim/formulas-inl.h"
 #include "runtime/optim/groups-inl.h"
@@ -31,9 +30,11 @@ struct BlockBuffers {
   alignas(64) float values[2][kStateBlock];
 };
 
-/// Updates a run, a group of elements at a time. REQUIRES: no run crosses a multiple of 2^32
-/// elements; groups of several begin at even elements.
-template <class Formula, StateType kState, ParameterType kParameter, class Group>
+/// Updates a run, a group of elements at a time. With `kStops` it leaves a group as it was of which
+/// a parameter would become a NaN. REQUIRES: no run crosses a multiple of 2^32 elements; groups of
+/// several begin at even elements; `kStops` only where nothing is rounded to fewer bits than
+/// fp32's.
+template <class Formula, StateType kState, ParameterType kParameter, class Group, bool kStops>
 class Updater {
  public:
   using D = typename Group::D;
@@ -50,18 +51,20 @@ class Updater {
         coefficients_(args.scalars),
         keys_(MakeWordKeys(args.key, args.element >> 32)) {}
 
-  /// Updates [begin, end) as far as whole groups go; where it stopped.
+  /// Updates [begin, end) as far as whole groups go and none is left as it was; where it stopped.
   HWY_INLINE std::size_t Update(std::size_t begin, std::size_t end) {
-    for (; begin + kElements <= end; begin += kElements) UpdateGroup(begin);
+    if constexpr (kStops) return UpdateOverlapped(begin, end);
+    for (; begin + kElements <= end; begin += kElements) {
+      Step step[kVectors];
+      const Words<D> words = WordsOf(begin);
+      Begin(begin, step);
+      Finish(begin, step, words);
+    }
     return begin;
   }
 
   /// Whether every gradient so far was.
-  HWY_INLINE bool finite() const {
-    const hn::RebindToSigned<D> di;
-    const auto limit = static_cast<std::int32_t>(kInfinity);
-    return hn::GetLane(hn::MaxOfLanes(di, largest_)) < limit;
-  }
+  HWY_INLINE bool finite() const { return hn::AllTrue(D(), IsNumber(taint_)); }
 
  private:
   static constexpr bool kRoundsStates = kState == StateType::kBf16;
@@ -71,29 +74,35 @@ class Updater {
       (kRoundsStates ? Formula::kStates : 0) + (kRoundsParameters ? 1 : 0);
   /// Where all that is kept is bf16, no NaN has more bits than that once gradients do not.
   static constexpr bool kNarrow = kRoundsStates && kRoundsParameters;
-  /// Where all that is kept is fp32, nothing but its last bits may be lost.
-  static constexpr bool kIsAccurate = kState == StateType::kFp32 && !kRoundsParameters;
-  using Arithmetic = std::conditional_t<kIsAccurate, Accurate<Formula>, Formula>;
   using Vectors = V[kVectors];
-  /// What a formula makes of an element before it moves the parameter.
-  using Step = decltype(Arithmetic::Begin(std::declval<const Coefficients<D>&>(),
-                                          std::declval<V>(),
-                                          std::declval<V>(),
-                                          std::declval<V&>(),
-                                          std::declval<V&>()));
+  /// What a formula makes of an element before it is finished.
+  using Step = decltype(Formula::Begin(std::declval<const Coefficients<D>&>(),
+                                       std::declval<V>(),
+                                       std::declval<V>(),
+                                       std::declval<States<V>>()));
 
-  HWY_INLINE void UpdateGroup(std::size_t i) {
-    Words<D> words;
-    if constexpr (kRoundings > 0) {
-      const auto numbers = hn::Iota(hn::RebindToUnsigned<D>(), WordOf(args_.element + i));
-      DrawWords<kRoundings>(D(), keys_, numbers, words);
+  /// Begins a group before it finishes the one ahead of it, so that neither waits for what takes
+  /// long in the other.
+  HWY_INLINE std::size_t UpdateOverlapped(std::size_t begin, std::size_t end) {
+    if (begin + kElements > end) return begin;
+    Step step[kVectors];
+    Begin(begin, step);
+    for (; begin + 2 * kElements <= end; begin += kElements) {
+      Step next[kVectors];
+      Begin(begin + kElements, next);
+      if (!Finish(begin, step, {})) return begin;
+      HWY_UNROLL(2)
+      for (std::size_t v = 0; v < kVectors; ++v) step[v] = next[v];
     }
-    Step steps[kVectors];
-    UpdateStates(i, words, steps);
-    UpdateParameters(i, words, steps);
+    return Finish(begin, step, {}) ? begin + kElements : begin;
   }
 
-  HWY_INLINE void UpdateStates(std::size_t i, const Words<D>& words, Step (&steps)[kVectors]) {
+  HWY_INLINE Words<D> WordsOf(std::size_t i) const {
+    const auto numbers = hn::Iota(hn::RebindToUnsigned<D>(), WordOf(args_.element + i));
+    return DrawWords<kRoundings>(D(), keys_, numbers);
+  }
+
+  HWY_INLINE void Begin(std::size_t i, Step (&steps)[kVectors]) {
     Vectors g, p, s, t;
     LoadScaledGradients(i, g);
     LoadParameters(i, p);
@@ -101,28 +110,46 @@ class Updater {
     if constexpr (Formula::kStates > 1) LoadState<1>(i, t);
     HWY_UNROLL(2)
     for (std::size_t v = 0; v < kVectors; ++v) {
-      if constexpr (Formula::kStates == 1) t[v] = hn::Zero(D());
-      steps[v] = Arithmetic::Begin(coefficients_, g[v], p[v], s[v], t[v]);
+      if constexpr (Formula::kStates == 1) t[v] = s[v];
+      steps[v] = Formula::Begin(coefficients_, g[v], p[v], States<V>{s[v], t[v]});
+    }
+  }
+
+  /// Stores the new numbers; false, and nothing is stored, where it stops.
+  HWY_INLINE bool Finish(std::size_t i,
+                         const Step (&steps)[kVectors],
+                         const Words<D>& words) const {
+    if constexpr (!kStops) StoreStates(i, steps, words);
+    Vectors p;
+    LoadParameters(i, p);
+    HWY_UNROLL(2)
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      p[v] = Formula::NewParameter(coefficients_, steps[v], p[v]);
+    }
+    if (kStops && HWY_UNLIKELY(!AreNumbers(p))) return false;
+    if constexpr (kStops) StoreStates(i, steps, words);
+    StoreParameters(p, words, i);
+    return true;
+  }
+
+  HWY_INLINE void StoreStates(std::size_t i,
+                              const Step (&steps)[kVectors],
+                              const Words<D>& words) const {
+    Vectors s, t;
+    HWY_UNROLL(2)
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      const States<V> states = Formula::NewStates(steps[v]);
+      s[v] = states.first;
+      t[v] = states.second;
     }
     StoreState<0>(s, words, i);
     if constexpr (Formula::kStates > 1) StoreState<1>(t, words, i);
   }
 
-  HWY_INLINE void UpdateParameters(std::size_t i,
-                                   const Words<D>& words,
-                                   const Step (&steps)[kVectors]) const {
-    Vectors p;
-    LoadParameters(i, p);
-    HWY_UNROLL(2)
-    for (std::size_t v = 0; v < kVectors; ++v) {
-      p[v] = Arithmetic::Finish(coefficients_, steps[v], p[v]);
-    }
-    if constexpr (kRoundsParameters) {
-      StoreRounded(p, words.of[kRoundings - 1], i, args_.parameters);
-    } else {
-      StoreFp32(p, static_cast<float*>(args_.parameters) + i);
-      StoreCopy(D(), copy_type_, p, args_.copy, i);
-    }
+  static HWY_INLINE bool AreNumbers(const Vectors& values) {
+    auto are = IsNumber(values[0]);
+    for (std::size_t v = 1; v < kVectors; ++v) are = hn::And(are, IsNumber(values[v]));
+    return hn::AllTrue(D(), are);
   }
 
   HWY_INLINE void LoadScaledGradients(std::size_t i, Vectors& g) {
@@ -138,8 +165,7 @@ class Updater {
     for (std::size_t v = 0; v < kVectors; ++v) {
       g[v] = hn::Mul(g[v], coefficients_.grad_scale);
       if (kNarrow && gradient_type_ != GradientType::kBf16) g[v] = WithPlainNan(d, g[v]);
-      const auto magnitude = hn::BitCast(hn::RebindToSigned<D>(), hn::Abs(g[v]));
-      largest_ = hn::Max(largest_, magnitude);
+      taint_ = hn::MulAdd(g[v], hn::Zero(d), taint_);
     }
   }
 
@@ -180,6 +206,15 @@ class Updater {
     }
   }
 
+  HWY_INLINE void StoreParameters(const Vectors& p, const Words<D>& words, std::size_t i) const {
+    if constexpr (kRoundsParameters) {
+      StoreRounded(p, words.of[kRoundings - 1], i, args_.parameters);
+    } else {
+      StoreFp32(p, static_cast<float*>(args_.parameters) + i);
+      StoreCopy(D(), copy_type_, p, args_.copy, i);
+    }
+  }
+
   HWY_INLINE void StoreRounded(const Vectors& values, Bits<D> word, std::size_t i, void* to) const {
     const D d;
     Bits<D> random[kVectors];
@@ -204,7 +239,8 @@ class Updater {
   BlockBuffers& buffers_;
   const Coefficients<D> coefficients_;
   const WordKeys keys_;
-  hn::Vec<hn::RebindToSigned<D>> largest_ = hn::Zero(hn::RebindToSigned<D>());
+  /// 0, and a NaN where a gradient was none or infinite.
+  V taint_ = hn::Zero(D());
 };
 
 }  // namespace sluice::optim::HWY_NAMESPACE
