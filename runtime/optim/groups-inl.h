@@ -81,6 +81,7 @@ struct AlternatingGroup {
   using V = hn::Vec<D>;
   using D16 = hn::Repartition<std::uint16_t, D>;
   using DU = hn::RebindToUnsigned<D>;
+  static constexpr std::uint32_t kUpperHalf = 0xffff0000;
   static constexpr std::size_t kVectors = 2;
   using Vectors = V[kVectors];
 
@@ -96,7 +97,7 @@ struct AlternatingGroup {
   static HWY_INLINE void LoadBf16(const void* from, std::size_t i, Vectors& to) {
     const auto pairs = LoadHalfPairs(from, i);
     to[0] = hn::BitCast(D(), hn::ShiftLeft<16>(pairs));
-    to[1] = hn::BitCast(D(), hn::And(pairs, hn::Set(DU(), 0xffff0000u)));
+    to[1] = hn::BitCast(D(), hn::And(pairs, hn::Set(DU(), kUpperHalf)));
   }
   static HWY_INLINE void LoadFp16(const void* from, std::size_t i, Vectors& to) {
     const auto pairs = LoadHalfPairs(from, i);
@@ -104,13 +105,13 @@ struct AlternatingGroup {
     to[1] = FromFp16(D(), hn::ShiftRight<16>(pairs));
   }
   static HWY_INLINE void SplitWord(Bits<D> word, std::uint64_t /*element*/, Bits<D> (&random)[2]) {
-    random[0] = hn::And(word, hn::Set(DU(), 0xffffu));
+    random[0] = hn::AndNot(hn::Set(DU(), kUpperHalf), word);
     random[1] = hn::ShiftRight<16>(word);
   }
   static HWY_INLINE void StoreUpperHalves(const Bits<D> (&bits)[2], void* to, std::size_t i) {
-    const auto even = hn::BitCast(D16(), hn::ShiftRight<16>(bits[0]));
-    const auto both = hn::OddEven(hn::BitCast(D16(), bits[1]), even);
-    hn::StoreU(both, D16(), static_cast<std::uint16_t*>(to) + i);
+    const auto even = hn::ShiftRight<16>(bits[0]);
+    const auto both = hn::OrAnd(even, bits[1], hn::Set(DU(), kUpperHalf));
+    hn::StoreU(hn::BitCast(D16(), both), D16(), static_cast<std::uint16_t*>(to) + i);
   }
 };
 

@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "runtime/optim/block_codes-inl.h"
 #include "runtime/optim/formulas-inl.h"
@@ -54,9 +55,11 @@ class Updater {
   /// Updates [begin, end) as far as whole groups go and none is left as it was; where it stopped.
   HWY_INLINE std::size_t Update(std::size_t begin, std::size_t end) {
     if constexpr (kStops) return UpdateOverlapped(begin, end);
+    Bits<D> numbers = WordNumbersOf(begin);
     for (; begin + kElements <= end; begin += kElements) {
       Step step[kVectors];
-      const Words<D> words = WordsOf(begin);
+      const Words<D> words = DrawWords<kRoundings>(D(), keys_, numbers);
+      numbers = WordNumbersAfter(numbers, begin);
       Begin(begin, step);
       Finish(begin, step, words);
     }
@@ -97,12 +100,17 @@ class Updater {
     return Finish(begin, step, {}) ? begin + kElements : begin;
   }
 
-  HWY_INLINE Words<D> WordsOf(std::size_t i) const {
-    const auto numbers = hn::Iota(hn::RebindToUnsigned<D>(), WordOf(args_.element + i));
-    return DrawWords<kRoundings>(D(), keys_, numbers);
+  HWY_INLINE Bits<D> WordNumbersOf(std::size_t i) const {
+    return hn::Iota(hn::RebindToUnsigned<D>(), WordOf(args_.element + i));
+  }
+  /// Those of the group that follows group `i`, whose are `numbers`.
+  HWY_INLINE Bits<D> WordNumbersAfter(Bits<D> numbers, std::size_t i) const {
+    if constexpr (kElements % 2 != 0) return WordNumbersOf(i + kElements);
+    return hn::Add(numbers, hn::Set(hn::RebindToUnsigned<D>(), kElements / 2));
   }
 
   HWY_INLINE void Begin(std::size_t i, Step (&steps)[kVectors]) {
+    if constexpr (kVectors > 1) AskAhead(i);
     Vectors g, p, s, t;
     LoadScaledGradients(i, g);
     LoadParameters(i, p);
@@ -119,9 +127,9 @@ class Updater {
   HWY_INLINE bool Finish(std::size_t i,
                          const Step (&steps)[kVectors],
                          const Words<D>& words) const {
-    if constexpr (!kStops) StoreStates(i, steps, words);
     Vectors p;
     LoadParameters(i, p);
+    if constexpr (!kStops) StoreStates(i, steps, words);
     HWY_UNROLL(2)
     for (std::size_t v = 0; v < kVectors; ++v) {
       p[v] = Formula::NewParameter(coefficients_, steps[v], p[v]);
@@ -150,6 +158,28 @@ class Updater {
     auto are = IsNumber(values[0]);
     for (std::size_t v = 1; v < kVectors; ++v) are = hn::And(are, IsNumber(values[v]));
     return hn::AllTrue(D(), are);
+  }
+
+  /// Asks for what a later group needs. The processor itself looks ahead no farther than a few
+  /// groups and, in each stream, to the end of 4 KiB.
+  HWY_INLINE void AskAhead(std::size_t i) const {
+    constexpr std::size_t kStateBytes = kState == StateType::kFp32 ? 4 : kRoundsStates ? 2 : 1;
+    AskFor<kRoundsParameters ? 2 : 4>(args_.parameters, i);
+    AskFor<kStateBytes>(args_.states[0].values, i);
+    if constexpr (Formula::kStates > 1) AskFor<kStateBytes>(args_.states[1].values, i);
+    if (gradient_type_ == GradientType::kFp32) {
+      AskFor<4>(args_.gradients, i);
+    } else {
+      AskFor<2>(args_.gradients, i);
+    }
+  }
+
+  template <std::size_t kBytes>
+  static HWY_INLINE void AskFor(const void* from, std::size_t i) {
+    constexpr std::size_t kAhead = 2560, kLine = 64;
+    const auto* at = static_cast<const std::uint8_t*>(from) + i * kBytes + kAhead;
+    HWY_UNROLL(2)
+    for (std::size_t k = 0; k < kElements * kBytes; k += kLine) hwy::Prefetch(at + k);
   }
 
   HWY_INLINE void LoadScaledGradients(std::size_t i, Vectors& g) {
