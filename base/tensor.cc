@@ -18,29 +18,31 @@ constexpr std::array<std::string_view, kTensorKindCount> kKindNames = {
     "parameter", "gradient", "optimizer", "activation", "kv", "other"};
 constexpr std::array<std::string_view, 4> kModeNames = {"read", "write", "read_write", "overwrite"};
 
-const DTypeFacts& FactsOf(DType dtype) {
-  const auto index = static_cast<std::size_t>(dtype);
-  SLUICE_CHECK(index < kDTypes.size(), "a dtype is one of the enumerators");
-  return kDTypes[index];
+/// Whatever a caller made an enum of has a name, so that messages can refuse it.
+constexpr std::string_view kUnknown = "unknown";
+
+template <std::size_t kCount, typename Enum>
+std::string_view NameIn(const std::array<std::string_view, kCount>& names, Enum value) {
+  const auto index = static_cast<std::size_t>(value);
+  return index < kCount ? names[index] : kUnknown;
 }
 
 }  // namespace
 
-std::uint64_t SizeOf(DType dtype) { return FactsOf(dtype).bytes; }
-
-std::string_view ToString(DType dtype) { return FactsOf(dtype).name; }
-
-std::string_view ToString(TensorKind kind) {
-  const auto index = static_cast<std::size_t>(kind);
-  SLUICE_CHECK(index < kKindNames.size(), "a tensor kind is one of the enumerators");
-  return kKindNames[index];
+std::uint64_t SizeOf(DType dtype) {
+  const auto index = static_cast<std::size_t>(dtype);
+  SLUICE_CHECK(index < kDTypes.size(), "a dtype is one of the enumerators");
+  return kDTypes[index].bytes;
 }
 
-std::string_view ToString(AccessMode mode) {
-  const auto index = static_cast<std::size_t>(mode);
-  SLUICE_CHECK(index < kModeNames.size(), "an access mode is one of the enumerators");
-  return kModeNames[index];
+std::string_view ToString(DType dtype) {
+  const auto index = static_cast<std::size_t>(dtype);
+  return index < kDTypes.size() ? kDTypes[index].name : kUnknown;
 }
+
+std::string_view ToString(TensorKind kind) { return NameIn(kKindNames, kind); }
+
+std::string_view ToString(AccessMode mode) { return NameIn(kModeNames, mode); }
 
 Bytes SizeOf(const TensorSpec& spec) {
   std::uint64_t elements = 1;

@@ -23,8 +23,7 @@ absl::Status NotATier(std::string_view text) {
 
 std::string_view ToString(TierKind kind) {
   const auto index = static_cast<std::size_t>(kind);
-  SLUICE_CHECK(index < kTierNames.size(), "a tier kind is one of the enumerators");
-  return kTierNames[index];
+  return index < kTierNames.size() ? kTierNames[index] : "unknown";
 }
 
 std::string ToString(TierId tier) { return fmt::format("{}{}", ToString(tier.kind), tier.index); }

@@ -19,6 +19,7 @@ enum class DType : std::uint8_t { kF32, kF16, kBF16, kI8, kU8, kI32, kI64 };
 
 /// Bytes of one element.
 std::uint64_t SizeOf(DType dtype);
+/// "f32"; "unknown" of what is none of the enumerators, as of the enums below.
 std::string_view ToString(DType dtype);
 
 /// What a tensor is for; reports group by it, policies may use it.

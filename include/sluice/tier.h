@@ -23,7 +23,7 @@ inline constexpr TierId kHbm0{TierKind::kHbm, 0};
 inline constexpr TierId kDram0{TierKind::kDram, 0};
 inline constexpr TierId kNvme0{TierKind::kNvme, 0};
 
-/// "hbm", "dram", "far", "nvme".
+/// "hbm", "dram", "far", "nvme"; "unknown" of what is none of the enumerators.
 std::string_view ToString(TierKind kind);
 /// "hbm0".
 std::string ToString(TierId tier);

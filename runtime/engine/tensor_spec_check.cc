@@ -10,6 +10,19 @@ namespace {
 
 constexpr std::uint64_t kTensorBytesMax = std::uint64_t{1} << 50;
 
+template <typename Enum>
+absl::Status CheckEnum(const TensorSpec& spec, const char* what, Enum value, Enum last) {
+  if (value <= last) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format(
+      "tensor '{}' has a {} of {}, which is none", spec.name, what, static_cast<int>(value)));
+}
+
+absl::Status CheckEnums(const TensorSpec& spec) {
+  SLUICE_RETURN_IF_ERROR(CheckEnum(spec, "dtype", spec.dtype, DType::kI64));
+  SLUICE_RETURN_IF_ERROR(CheckEnum(spec, "kind", spec.kind, TensorKind::kOther));
+  return CheckEnum(spec, "lowest tier", spec.lowest, TierKind::kNvme);
+}
+
 absl::Status CheckShape(const TensorSpec& spec) {
   std::uint64_t bytes = SizeOf(spec.dtype);
   for (const std::int64_t extent : spec.shape) {
@@ -30,6 +43,7 @@ absl::Status CheckShape(const TensorSpec& spec) {
 absl::Status CheckTensorSpecs(std::span<const TensorSpec> specs) {
   if (specs.empty()) return absl::InvalidArgumentError("no tensors to create");
   for (const TensorSpec& spec : specs) {
+    SLUICE_RETURN_IF_ERROR(CheckEnums(spec));
     SLUICE_RETURN_IF_ERROR(CheckShape(spec));
     if (spec.lowest != specs.front().lowest) {
       return absl::InvalidArgumentError(

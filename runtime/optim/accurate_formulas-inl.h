@@ -15,8 +15,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace sluice::optim::HWY_NAMESPACE {
 
-/// A formula, more exactly. Not guarded, it gives a NaN for some numbers that are infinities, a
-/// state too: then the parameter is a NaN as well.
+/// A formula, more exactly. Not guarded, it gives a NaN where an infinity, or what overflows on the
+/// way, meets what rounding left of it: of a state only where it gives one of the parameter too.
 template <class Formula, bool kIsGuarded>
 struct Accurate;
 

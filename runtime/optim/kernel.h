@@ -84,7 +84,8 @@ struct StateRun {
   float* scales = nullptr;
 };
 
-/// One run of elements. Align: each pointer that of its type.
+/// One run of elements. Align: each pointer that of its type. REQUIRES: what is written overlaps
+/// nothing else of the run.
 struct KernelArgs {
   KernelScalars scalars;
   RoundingKey key;

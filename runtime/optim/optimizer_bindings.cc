@@ -30,6 +30,8 @@ absl::Status OffloadedOptimizer::Impl::CheckElements(const ParameterEntry& entry
   if (tensor == TensorId()) {
     if (bytes.empty())
       return Invalid("'{}': a {} with neither bytes nor a tensor", entry.name, what);
+    if (bytes.data() == nullptr)
+      return Invalid("'{}': the address of the {} is null", entry.name, what);
     if (bytes.size() != wanted) {
       return Invalid("'{}': a {} of {} bytes, {} elements of {} (its type) have {}",
                      entry.name,

@@ -132,7 +132,7 @@ absl::Status OffloadedOptimizer::Impl::CheckIdle() const {
   if (state_ == nullptr) return absl::OkStatus();
   return absl::FailedPreconditionError(
       failed_ ? "the last step failed in part; Step repeats what is missing of it, Load replaces it"
-              : "a step is under way; wait for it");
+              : "a step is under way; wait for it first (Step, then StepHandle::Wait)");
 }
 
 absl::Status OffloadedOptimizer::Impl::CheckNew(const GroupOptions& options) const {
@@ -194,25 +194,42 @@ absl::StatusOr<OffloadedOptimizer::Impl::NewEntry> OffloadedOptimizer::Impl::Mak
   return made;
 }
 
+/// What the sums of gradients take that never leave dram, with those of `more`.
+Bytes OffloadedOptimizer::Impl::SumsInDram(const std::vector<NewEntry>& more) const {
+  if (!options_.accumulate || options_.accumulator_lowest != TierKind::kDram) return {};
+  std::uint64_t elements = 0;
+  for (const ParameterEntry& entry : entries_) elements += entry.count;
+  for (const NewEntry& made : more) elements += made.entry.count;
+  return Bytes(elements * SizeOf(*options_.accumulate));
+}
+
 absl::Status OffloadedOptimizer::Impl::CheckDram(const std::string& group,
                                                  const std::vector<NewEntry>& entries) const {
   const Stats stats = runtime_.GetStats();
   const auto dram = stats.tiers.find("dram");
   const Bytes budget(dram == stats.tiers.end() ? 0 : dram->second.budget_bytes);
   const Bytes page = runtime_.PageBytes();
+  const Bytes sums = SumsInDram(entries);
   for (const NewEntry& made : entries) {
-    const auto large = [&](const TensorSpec& spec) { return IsLarge(spec, page); };
+    // Sums that stay in dram are in `sums`.
+    const auto large = [&](const TensorSpec& spec) {
+      const bool stays = spec.kind == TensorKind::kGradient && spec.lowest == TierKind::kDram;
+      return IsLarge(spec, page) && !stays;
+    };
     const auto pages = std::count_if(made.specs.begin(), made.specs.end(), large);
     const Bytes needed = page * static_cast<std::uint64_t>(1 + std::max<std::int64_t>(pages, 1));
-    if (needed <= budget) continue;
+    if (needed + sums <= budget) continue;
     return absl::ResourceExhaustedError(base::ToAbsl(fmt::format(
         "group '{}': an update of '{}' needs {} of dram at least, pages of {} of it and its "
-        "states; "
+        "states{}; "
         "dram has {}: raise tiers.dram.bytes (RuntimeOptions::dram_bytes) or take smaller pages",
         group,
         made.entry.name,
-        ToString(needed),
+        ToString(needed + sums),
         ToString(page),
+        sums == Bytes()
+            ? std::string()
+            : fmt::format(" and {} of sums (OptimizerOptions::accumulator_lowest)", ToString(sums)),
         ToString(budget))));
   }
   return absl::OkStatus();
@@ -284,7 +301,7 @@ absl::StatusOr<OffloadedOptimizer::Impl::Group*> OffloadedOptimizer::Impl::FindI
       "the step of group '{}' {}",
       group->name,
       failed_ ? "failed in part; Step repeats what is missing of it, Load replaces all of it"
-              : "is under way; wait for it first")));
+              : "is under way; wait for the whole of it first (Step, then StepHandle::Wait)")));
 }
 
 absl::StatusOr<ParameterEntry*> OffloadedOptimizer::Impl::FindIdleEntry(TensorId parameter) {

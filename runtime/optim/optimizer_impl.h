@@ -99,7 +99,9 @@ class OffloadedOptimizer::Impl {
 
   absl::StatusOr<NewEntry> MakeEntry(TensorId parameter, std::uint32_t group) const;
   absl::Status CheckNew(const GroupOptions& options) const;
-  /// Whether dram has room for one part of each. Errors: ResourceExhausted.
+  Bytes SumsInDram(const std::vector<NewEntry>& more) const;
+  /// Whether dram has room for one part of each, beside all sums that stay there. Errors:
+  /// ResourceExhausted.
   absl::Status CheckDram(const std::string& group, const std::vector<NewEntry>& entries) const;
   absl::Status CreateTensors(std::vector<NewEntry>* entries);
   absl::Status CheckElements(const optim::ParameterEntry& entry,

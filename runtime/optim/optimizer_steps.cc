@@ -156,6 +156,11 @@ absl::Status OffloadedOptimizer::Impl::CheckStep(const StepOptions& options) con
     return absl::InvalidArgumentError(
         "a loss_scale needs skip_not_finite (or clip_norm): updates start before it is known");
   }
+  if (options.gradient_norm && *options.gradient_norm < 0) {
+    return absl::InvalidArgumentError(base::ToAbsl(fmt::format(
+        "gradient_norm is {}, it must be 0 or more, or infinite or NaN where a gradient is",
+        *options.gradient_norm)));
+  }
   if (options.gradient_norm.has_value() == options_.norm_given) return absl::OkStatus();
   return absl::InvalidArgumentError(options_.norm_given
                                         ? "norm_given is set, and Step has no gradient_norm"

@@ -43,6 +43,9 @@ struct Kernels {
   using One = Updater<Guarded, kState, kParameter, SingleGroup, false>;
   using Careful = Updater<Guarded, kState, kParameter, WideGroup, false>;
   static_assert(kStateBlock % Wide::kElements == 0);
+  /// After a group with a NaN: more may follow, and to begin anew costs as much as some groups.
+  static constexpr std::size_t kCarefulElements = 512;
+  static_assert(kCarefulElements % Wide::kElements == 0);
 
   /// With groups of some kind. Whether all gradients were finite.
   template <class Groups>
@@ -63,9 +66,11 @@ struct Kernels {
     bool finite = done == 0 || UpdateWith<One>(spec, args, buffers, 0, done);
     for (;;) {
       done = updater.Update(done, args.count);
-      if (done + Wide::kElements > args.count) break;
-      finite &= UpdateWith<Careful>(spec, args, buffers, done, done + Wide::kElements);
-      done += Wide::kElements;
+      const std::size_t left = (args.count - done) / Wide::kElements * Wide::kElements;
+      if (left == 0) break;
+      const std::size_t end = done + std::min(left, kCarefulElements);
+      finite &= UpdateWith<Careful>(spec, args, buffers, done, end);
+      done = end;
     }
     finite &= done == args.count || UpdateWith<One>(spec, args, buffers, done, args.count);
     return updater.finite() && finite;

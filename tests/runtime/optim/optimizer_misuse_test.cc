@@ -49,6 +49,34 @@ TEST_F(OptimizerMisuseTest, OptionsAreChecked) {
   EXPECT_THAT(create({.lowest = TierKind::kHbm}), IsStatus(kInvalid, "lowest is hbm, allowed are"));
   EXPECT_THAT(create({.accumulator_lowest = TierKind::kFar}),
               IsStatus(kInvalid, "accumulator_lowest is far"));
+  EXPECT_THAT(create({.lowest = static_cast<TierKind>(9)}),
+              IsStatus(kInvalid, "lowest is unknown"));
+  EXPECT_THAT(create({.accumulate = static_cast<DType>(9)}),
+              IsStatus(kInvalid, "accumulate is unknown"));
+}
+
+TEST_F(OptimizerMisuseTest, MemoryWithoutAnAddressAndTypesThatAreNoneAreRefused) {
+  Add();
+  const std::span<std::byte> nowhere(static_cast<std::byte*>(nullptr), 400);
+  EXPECT_THAT(optimizer_->BindGradient(tensor_, {.bytes = nowhere}),
+              IsStatus(kInvalid, "'weights': the address of the gradient is null"));
+  EXPECT_THAT(optimizer_->BindCopy(tensor_, {.bytes = nowhere.first(200)}),
+              IsStatus(kInvalid, "'weights': the address of the copy is null"));
+  EXPECT_THAT(
+      optimizer_->BindGradient(tensor_, {.type = static_cast<DType>(77), .bytes = gradient_}),
+      IsStatus(kInvalid, "'weights': gradients are f32, bf16 or f16, not unknown"));
+}
+
+TEST_F(OptimizerMisuseTest, ANegativeNormIsRefused) {
+  optimizer_ = OffloadedOptimizer::Create(*runtime_, {.clip_norm = 1, .norm_given = true}).value();
+  const GroupId all = Add();
+  ASSERT_THAT(optimizer_->BindGradient(tensor_, {.bytes = gradient_}), IsOk());
+  ASSERT_THAT(optimizer_->GradientReady(all), IsOk());
+  for (const double norm : {-1.0, -double{INFINITY}}) {
+    EXPECT_THAT(optimizer_->Step({.gradient_norm = norm}),
+                IsStatus(kInvalid, "gradient_norm is -"));
+  }
+  EXPECT_THAT(optimizer_->Step({.gradient_norm = 0})->Wait(), IsOk());
 }
 
 /// A page of the parameter and one of each state, with fewer of dram.
@@ -65,6 +93,29 @@ TEST_F(OptimizerMisuseTest, ADramThatHoldsNoPartIsRefusedByAddGroup) {
               IsStatus(absl::StatusCode::kResourceExhausted,
                        "group 'all': an update of 'large' needs 12 KiB of dram at least"));
   EXPECT_THAT(optimizer->AddGroup({.name = "all", .parameters = {little}}), IsOk());
+}
+
+/// Sums that never leave dram, of this group and of those before it, beside one part of each.
+TEST_F(OptimizerMisuseTest, SumsThatLeaveNoRoomForAPartAreRefusedByAddGroup) {
+  optimizer_.reset();
+  RuntimeFixture small;
+  small.options.hbm_bytes = Bytes();
+  small.options.dram_bytes = Bytes(8 * RuntimeFixture::kPage);
+  small.Start();
+  const auto make = [&](const char* name, std::int64_t pages) {
+    return small->CreateTensor({.name = name, .shape = {pages * 1024}}).value();
+  };
+  const TensorId first = make("first", 3), second = make("second", 3), third = make("third", 2);
+  const auto add = [&](OffloadedOptimizer& optimizer, const char* group, TensorId tensor) {
+    return optimizer.AddGroup({.name = group, .parameters = {tensor}}).status();
+  };
+  const auto sums = OffloadedOptimizer::Create(*small, {.accumulate = DType::kF32}).value();
+  EXPECT_THAT(add(*sums, "one", first), IsOk());
+  EXPECT_THAT(add(*sums, "two", second),
+              IsStatus(absl::StatusCode::kResourceExhausted,
+                       "group 'two': an update of 'second' needs 36 KiB of dram at least, pages of "
+                       "4 KiB of it and its states and 24 KiB of sums"));
+  EXPECT_THAT(add(*sums, "two", third), IsOk());
 }
 
 TEST_F(OptimizerMisuseTest, GroupsAreChecked) {

@@ -67,8 +67,10 @@ void ExpectSameElement(const KernelSpec& spec,
   ASSERT_EQ(run.HexOf(i), expected.HexOf(i));
 }
 
-void ExpectLikeReference(const KernelSpec& spec, const TensorRun& start, std::size_t begin) {
-  const KernelScalars scalars = UsualScalars(spec.optimizer);
+void ExpectLikeReference(const KernelSpec& spec,
+                         const KernelScalars& scalars,
+                         const TensorRun& start,
+                         std::size_t begin) {
   const std::size_t count = start.count() - begin;
   TensorRun expected = start;
   const bool finite = ReferenceUpdate(spec, expected.Args(scalars, kKey, begin, count));
@@ -85,13 +87,52 @@ void ExpectLikeReference(const KernelSpec& spec, const TensorRun& start, std::si
   }
 }
 
+void ExpectLikeReference(const KernelSpec& spec, const TensorRun& start, std::size_t begin) {
+  ExpectLikeReference(spec, UsualScalars(spec.optimizer), start, begin);
+}
+
+/// Usual scalars but for one or more that are not.
+KernelScalars RareScalars(OptimizerKind kind, std::mt19937_64& random) {
+  constexpr float kBetas[] = {0, 1, 0.5f, 2, NAN};
+  constexpr double kRates[] = {0, 100, 1e39, 1e300, INFINITY, NAN, -1};
+  constexpr double kEps[] = {0, 1e-320, 1, INFINITY, NAN};
+  constexpr float kFactors[] = {0, 1, 1e30f, 3e38f, INFINITY};
+  const auto draw = [&](const auto& values) { return values[random() % std::size(values)]; };
+  KernelScalars scalars = UsualScalars(kind);
+  do {
+    const std::uint64_t which = random() % 7;
+    if (which == 0) scalars.beta1 = draw(kBetas);
+    if (which == 1) scalars.beta2 = draw(kBetas);
+    if (which == 2) scalars.learning_rate = draw(kRates);
+    if (which == 3) scalars.eps = draw(kEps);
+    if (which == 4) scalars.weight_decay = draw(kFactors);
+    if (which == 5) scalars.grad_scale = draw(kFactors);
+    if (which == 6) scalars.moment2_scale = draw(kFactors);
+  } while (random() % 2 == 0);
+  return scalars;
+}
+
+TEST(RareNumbersTest, UnderRareScalarsToo) {
+  for (std::uint64_t seed = 21; seed <= 60; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    for (const KernelSpec& spec : Fp32Specs()) {
+      const KernelScalars scalars = RareScalars(spec.optimizer, random);
+      const std::size_t count = 2 + random() % 150;
+      ExpectLikeReference(
+          spec, scalars, RunWithRareNumbers(spec, count, 0.05, random()), random() % 2);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
 TEST(RareNumbersTest, WhereverTheyAreEveryElementIsThatOfTheReference) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
     for (const KernelSpec& spec : Fp32Specs()) {
       const double probability = seed % 4 == 0 ? 0.5 : 0.004 * static_cast<double>(seed % 4);
-      const std::size_t count = 2 + random() % 400;
+      const std::size_t count = 2 + random() % 1500;
       ExpectLikeReference(
           spec, RunWithRareNumbers(spec, count, probability, random()), random() % 2);
       if (HasFatalFailure()) return;

@@ -194,6 +194,10 @@ TEST(SpecialValuesTest, AStepThatOverflowsIsInfinite) {
       const OneElement before{.p = 1, .states = {1e36f}};
       EXPECT_EQ(before.Updated(kind, target, scalars).p, -INFINITY) << ToString(kind);
     }
+    const OneElement far{.p = 1e38f, .states = {1}, .g = 1};
+    const KernelScalars decaying{
+        .learning_rate = 100, .beta1 = 0.9f, .beta2 = 0.99f, .weight_decay = 0.1f};
+    EXPECT_EQ(far.Updated(OptimizerKind::kLion, target, decaying).p, -INFINITY);
     for (const auto kind : {OptimizerKind::kAdam, OptimizerKind::kAdamW}) {
       // Roots that were rounded up and down.
       for (float square = 1e-20f; square < 2e-20f; square *= 1.0625f) {
