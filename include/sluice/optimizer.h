@@ -247,7 +247,8 @@ class OffloadedOptimizer {
   /// FailedPrecondition (a step is under way), those of Ticket::Take (repeat it).
   absl::Status RefreshCopies(GroupId group);
 
-  /// Adds the group's bound gradients to the accumulated ones; returns when that is done. Errors:
+  /// Adds the group's bound gradients to the accumulated ones; returns when that is done. Not of
+  /// the last micro-batch: GradientReady adds that, and would count it twice. Errors:
   /// FailedPrecondition (no `accumulate`, a parameter without a gradient, the group's step is under
   /// way), those of Ticket::Take: what was added by then has been, so repeat from the first
   /// micro-batch after ResetGradient.

@@ -49,9 +49,15 @@ void OffloadedOptimizer::Impl::Settle() {
 absl::Status OffloadedOptimizer::Impl::CheckGradients(const Group& group) const {
   SLUICE_RETURN_IF_ERROR(CheckLoaded());
   for (const std::uint32_t index : group.entries) {
-    if (entries_[index].gradient) continue;
+    const ParameterEntry& entry = entries_[index];
+    if (!entry.gradient) {
+      return NotReady(fmt::format(
+          "group '{}': '{}' has no gradient; BindGradient first", group.name, entry.name));
+    }
+    const TensorId tensor = entry.gradient->tensor;
+    if (tensor == TensorId() || runtime_.NameOfTensor(tensor).ok()) continue;
     return NotReady(fmt::format(
-        "group '{}': '{}' has no gradient; BindGradient first", group.name, entries_[index].name));
+        "group '{}': the gradient of '{}' was freed; BindGradient first", group.name, entry.name));
   }
   return absl::OkStatus();
 }
@@ -250,8 +256,9 @@ std::size_t OffloadedOptimizer::Impl::BatchPartsMax() const {
 absl::StatusOr<ParameterState> OffloadedOptimizer::Impl::State(TensorId parameter) const {
   const auto found = entry_of_.find(parameter.value);
   if (found == entry_of_.end()) {
+    SLUICE_ASSIGN_OR_RETURN(const std::string name, runtime_.NameOfTensor(parameter));
     return absl::NotFoundError(
-        base::ToAbsl(fmt::format("tensor {} is no parameter of this optimizer", parameter.value)));
+        base::ToAbsl(fmt::format("'{}' is no parameter of this optimizer", name)));
   }
   const ParameterEntry& entry = entries_[found->second];
   const optim::Progress::Summary summary = progress_.SummaryOf(found->second, step());

@@ -67,6 +67,18 @@ TEST_F(OptimizerMisuseTest, MemoryWithoutAnAddressAndTypesThatAreNoneAreRefused)
       IsStatus(kInvalid, "'weights': gradients are f32, bf16 or f16, not unknown"));
 }
 
+TEST_F(OptimizerMisuseTest, AGradientThatWasFreedIsRefusedAndMayBeBoundAnew) {
+  const GroupId all = Add();
+  const TensorId gradient = runtime_->CreateTensor({.name = "gradient", .shape = {100}}).value();
+  ASSERT_THAT(optimizer_->BindGradient(tensor_, {.tensor = gradient}), IsOk());
+  ASSERT_THAT(runtime_->Free(gradient), IsOk());
+  EXPECT_THAT(optimizer_->GradientReady(all),
+              IsStatus(kNotNow, "group 'all': the gradient of 'weights' was freed; BindGradient"));
+  ASSERT_THAT(optimizer_->BindGradient(tensor_, {.bytes = gradient_}), IsOk());
+  EXPECT_THAT(optimizer_->GradientReady(all), IsOk());
+  EXPECT_THAT(optimizer_->Step()->Wait(), IsOk());
+}
+
 TEST_F(OptimizerMisuseTest, ANegativeNormIsRefused) {
   optimizer_ = OffloadedOptimizer::Create(*runtime_, {.clip_norm = 1, .norm_given = true}).value();
   const GroupId all = Add();
@@ -241,6 +253,8 @@ TEST_F(OptimizerMisuseTest, TheOrderOfCallsIsChecked) {
   ASSERT_THAT(optimizer_->Step().value().Wait(), IsOk());
   EXPECT_THAT(optimizer_->Step(), IsStatus(kNotNow, "not complete"));
   EXPECT_THAT(optimizer_->State(TensorId{999}), HasCode(absl::StatusCode::kNotFound));
+  EXPECT_THAT(optimizer_->State(runtime_.Make("other", 10)),
+              IsStatus(absl::StatusCode::kNotFound, "'other' is no parameter of this optimizer"));
   EXPECT_THAT(optimizer_->GradientReady(GroupId{3}), HasCode(kInvalid));
 }
 
