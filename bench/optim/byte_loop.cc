@@ -6,6 +6,7 @@
 // foreach_target.h comes before highway.h.
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
+#include "runtime/optim/kernel.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::bench::HWY_NAMESPACE {
@@ -29,11 +30,10 @@ HWY_INLINE hn::Vec<Tag> MoveStretch(hn::Vec<Tag> sum, const ByteStream& stream, 
   const Tag d;
   const auto flipped = LowestBits(stream.element_bytes);
   const std::size_t bytes = kByteLoopElements * stream.element_bytes;
-  // As the kernels do. Where memory is fast this loop makes up to a tenth more with it.
-  constexpr std::size_t kAhead = 2560;
   auto* const values = reinterpret_cast<std::uint8_t*>(stream.data) + begin * stream.element_bytes;
   for (std::size_t i = 0; i < bytes; i += hn::Lanes(d)) {
-    hwy::Prefetch(values + i + kAhead);
+    // As the kernels do. Where memory is fast this loop makes up to a tenth more with it.
+    hwy::Prefetch(values + i + optim::kBytesAhead);
     const auto value = hn::LoadU(d, values + i);
     sum = hn::Add(sum, value);
     if (stream.writes) hn::StoreU(hn::Xor(value, flipped), d, values + i);

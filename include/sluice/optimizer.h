@@ -121,7 +121,7 @@ struct StepOptions {
   /// Gradients are divided by it.
   double loss_scale = 1;
   /// Of all gradients as they are bound, before they are divided by loss_scale; with norm_given,
-  /// and only then. Infinite or NaN says that a gradient is.
+  /// and only then. At least 0; infinite or NaN says that a gradient is.
   std::optional<double> gradient_norm = std::nullopt;
 };
 
@@ -225,8 +225,8 @@ class OffloadedOptimizer {
 
   /// Creates the states of the group's parameters, zeros. Errors: InvalidArgument (no parameters,
   /// one that has a group or is bound, neither fp32 nor bf16, a rate out of its range: names tensor
-  /// and group), NotFound, FailedPrecondition (a step is under way), and those of
-  /// Runtime::CreateTensors.
+  /// and group), NotFound, FailedPrecondition (a step is under way), ResourceExhausted (dram has no
+  /// room for an update beside the sums that stay there), and those of Runtime::CreateTensors.
   absl::StatusOr<GroupId> AddGroup(const GroupOptions& options);
   /// From the next GradientReady on. Errors: InvalidArgument, FailedPrecondition (the group's step
   /// is under way).
@@ -234,9 +234,9 @@ class OffloadedOptimizer {
   absl::StatusOr<GroupRates> Rates(GroupId group) const;
 
   /// Replaces an earlier one. Errors: InvalidArgument (unknown parameter, another number of
-  /// elements, not a type of gradients, memory that is not aligned for it or overlaps that of a
-  /// copy, a tensor that this optimizer has as a parameter, a state or a copy: names the tensors),
-  /// FailedPrecondition (its step is under way). Several parameters may share one.
+  /// elements, not a type of gradients, memory that is null, is not aligned for it or overlaps
+  /// that of a copy, a tensor that this optimizer has as a parameter, a state or a copy: names the
+  /// tensors), FailedPrecondition (its step is under way). Several parameters may share one.
   absl::Status BindGradient(TensorId parameter, const GradientBinding& gradient);
   /// Errors: as BindGradient, and InvalidArgument for a bf16 parameter and for a gradient's tensor
   /// or memory.
@@ -249,9 +249,9 @@ class OffloadedOptimizer {
 
   /// Adds the group's bound gradients to the accumulated ones; returns when that is done. Not of
   /// the last micro-batch: GradientReady adds that, and would count it twice. Errors:
-  /// FailedPrecondition (no `accumulate`, a parameter without a gradient, the group's step is under
-  /// way), those of Ticket::Take: what was added by then has been, so repeat from the first
-  /// micro-batch after ResetGradient.
+  /// FailedPrecondition (no `accumulate`, a parameter without a gradient or whose gradient was
+  /// freed, the group's step is under way), those of Ticket::Take: what was added by then has been,
+  /// so repeat from the first micro-batch after ResetGradient.
   absl::Status AddGradient(GroupId group);
   /// Forgets what was added. Errors: as AddGradient.
   absl::Status ResetGradient(GroupId group);

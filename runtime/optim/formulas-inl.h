@@ -205,8 +205,7 @@ struct Adagrad : OneState {
   /// A decayed gradient, and the root of the new sum of squares.
   template <class V>
   struct Halfway {
-    V state;
-    V decayed, root;
+    V state, decayed, root;
   };
 
   template <class D, class V>

@@ -40,6 +40,9 @@ struct KernelSpec {
 /// States per element: 2 for Adam and AdamW, else 1.
 int StateCount(OptimizerKind kind);
 
+/// How far ahead of need kernels ask for each stream, in bytes: measured in docs/results/optim.md.
+inline constexpr std::size_t kBytesAhead = 2560;
+
 /// Elements per block of an 8-bit state; each block has one fp32 scale.
 inline constexpr std::size_t kStateBlock = 256;
 

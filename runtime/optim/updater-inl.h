@@ -87,6 +87,7 @@ class Updater {
   /// Begins a group before it finishes the one ahead of it, so that neither waits for what takes
   /// long in the other.
   HWY_INLINE std::size_t UpdateOverlapped(std::size_t begin, std::size_t end) {
+    static_assert(kRoundings == 0, "no words are drawn");
     if (begin + kElements > end) return begin;
     Step step[kVectors];
     Begin(begin, step);
@@ -176,8 +177,8 @@ class Updater {
 
   template <std::size_t kBytes>
   static HWY_INLINE void AskFor(const void* from, std::size_t i) {
-    constexpr std::size_t kAhead = 2560, kLine = 64;
-    const auto* at = static_cast<const std::uint8_t*>(from) + i * kBytes + kAhead;
+    constexpr std::size_t kLine = 64;
+    const auto* at = static_cast<const std::uint8_t*>(from) + i * kBytes + kBytesAhead;
     HWY_UNROLL(2)
     for (std::size_t k = 0; k < kElements * kBytes; k += kLine) hwy::Prefetch(at + k);
   }

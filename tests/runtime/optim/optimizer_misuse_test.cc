@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -26,6 +27,13 @@ class OptimizerMisuseTest : public ::testing::Test {
     optimizer_ = OffloadedOptimizer::Create(*runtime_, {}).value();
   }
   GroupId Add() { return optimizer_->AddGroup({.name = "all", .parameters = {tensor_}}).value(); }
+  /// With so many pages of dram and no hbm.
+  void StartSmall(RuntimeFixture& small, std::uint64_t pages) {
+    optimizer_.reset();
+    small.options.hbm_bytes = Bytes();
+    small.options.dram_bytes = Bytes(pages * RuntimeFixture::kPage);
+    small.Start();
+  }
   static constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
   static constexpr auto kNotNow = absl::StatusCode::kFailedPrecondition;
 
@@ -93,11 +101,8 @@ TEST_F(OptimizerMisuseTest, ANegativeNormIsRefused) {
 
 /// A page of the parameter and one of each state, with fewer of dram.
 TEST_F(OptimizerMisuseTest, ADramThatHoldsNoPartIsRefusedByAddGroup) {
-  optimizer_.reset();
   RuntimeFixture small;
-  small.options.hbm_bytes = Bytes();
-  small.options.dram_bytes = Bytes(2 * RuntimeFixture::kPage);
-  small.Start();
+  StartSmall(small, 2);
   const TensorId large = small->CreateTensor({.name = "large", .shape = {4096}}).value();
   const TensorId little = small->CreateTensor({.name = "little", .shape = {16}}).value();
   const auto optimizer = OffloadedOptimizer::Create(*small, {}).value();
@@ -109,11 +114,8 @@ TEST_F(OptimizerMisuseTest, ADramThatHoldsNoPartIsRefusedByAddGroup) {
 
 /// Sums that never leave dram, of this group and of those before it, beside one part of each.
 TEST_F(OptimizerMisuseTest, SumsThatLeaveNoRoomForAPartAreRefusedByAddGroup) {
-  optimizer_.reset();
   RuntimeFixture small;
-  small.options.hbm_bytes = Bytes();
-  small.options.dram_bytes = Bytes(8 * RuntimeFixture::kPage);
-  small.Start();
+  StartSmall(small, 8);
   const auto make = [&](const char* name, std::int64_t pages) {
     return small->CreateTensor({.name = name, .shape = {pages * 1024}}).value();
   };
