@@ -80,8 +80,8 @@ struct RuntimeOptions {
   /// (cpuset, numactl --membind), in even shares.
   Bytes hbm_bytes = {};
   Bytes dram_bytes = {};
-  /// Tensors get all but what writes in flight need: as many pages as half of io.queue_depth, but no
-  /// more than 16 or an eighth of nvme (whichever is more). The spill files are 1/512 larger, at
+  /// Tensors get all but what writes in flight need: as many pages as half of io.queue_depth, but
+  /// no more than 16 or an eighth of nvme (whichever is more). The spill files are 1/512 larger, at
   /// least a page each, to make up for slots that lose a page.
   Bytes nvme_bytes = {};
 
