@@ -19,6 +19,12 @@ constexpr int kRoundsMin = 3;
 /// byte hardly depends on the state of the disk.
 constexpr int kCpuEvery = 3;
 
+/// `load` for a part of its time, which is not nothing: what is not judged leaves time for rounds.
+Load PartOf(Load load, std::uint32_t parts) {
+  load.milliseconds = (load.milliseconds + parts - 1) / parts;
+  return load;
+}
+
 template <typename Value>
 std::vector<double> Each(const std::vector<Round>& rounds, const Value& value) {
   std::vector<double> values;
@@ -83,23 +89,24 @@ absl::StatusOr<double> JudgedRun::RunCeiling() {
 }
 
 absl::StatusOr<double> JudgedRun::RateAfterCeiling(std::uint32_t hashing) {
+  const Load third = PartOf(load_, 3);
   SLUICE_RETURN_IF_ERROR(side_->ChangeHashing(hashing));
-  SLUICE_RETURN_IF_ERROR(session_.RunCeiling(load_).status());
+  SLUICE_RETURN_IF_ERROR(session_.RunCeiling(third).status());
   SLUICE_RETURN_IF_ERROR(session_.CheckInterrupted());
-  SLUICE_ASSIGN_OR_RETURN(const Sample ours, side_->Run());
+  SLUICE_ASSIGN_OR_RETURN(const Sample ours, side_->RunFor(third.milliseconds));
   return ours.GiBPerSecond();
 }
 
 absl::Status JudgedRun::ChangeHashing() {
   const std::uint64_t page_bytes = load_.which.page_bytes;
-  const std::uint32_t most = load_.depth + ManyHashing(page_bytes);
+  const std::uint32_t most = load_.depth + ManyHashing(load_.which);
   if (!MayHashMany(load_.which) || !HasPages(session_.options(), page_bytes, most)) {
     return absl::OkStatus();
   }
   session_.ShowProgress(fmt::format("{}: how many pages to hash", CaseName(load_.which)));
   SLUICE_ASSIGN_OR_RETURN(
       const std::uint32_t hashing,
-      ChooseHashing(page_bytes, [this](std::uint32_t pages) { return RateAfterCeiling(pages); }));
+      ChooseHashing(load_.which, [this](std::uint32_t pages) { return RateAfterCeiling(pages); }));
   return side_->ChangeHashing(hashing);
 }
 
@@ -116,9 +123,7 @@ absl::Status JudgedRun::RunRound(int index) {
   for (LoopRounds& loop : loops_) SLUICE_RETURN_IF_ERROR(RunLoop(round, loop));
   if (index % kCpuEvery != 0) return absl::OkStatus();
   // The same engine and Transfer, but nothing that hashes.
-  Load half = load_;
-  half.milliseconds = (load_.milliseconds + 1) / 2;
-  SLUICE_ASSIGN_OR_RETURN(const Sample bare, RunEngineLoop(*session_.files(), half));
+  SLUICE_ASSIGN_OR_RETURN(const Sample bare, RunEngineLoop(*session_.files(), PartOf(load_, 2)));
   cpu_ours_.push_back(bare.CpuSecondsPerGiB());
   return session_.CheckInterrupted();
 }
@@ -126,7 +131,7 @@ absl::Status JudgedRun::RunRound(int index) {
 absl::Status JudgedRun::RunLoop(const Round& round, LoopRounds& loop) const {
   SLUICE_RETURN_IF_ERROR(session_.CheckInterrupted());
   SLUICE_ASSIGN_OR_RETURN(const Sample sample,
-                          RunPlainLoop(*session_.files(), load_, {.use = loop.use}));
+                          RunPlainLoop(*session_.files(), PartOf(load_, 2), {.use = loop.use}));
   loop.cpu.push_back(sample.CpuSecondsPerGiB());
   loop.rounds.push_back(
       {.first = round.first, .ours = sample.GiBPerSecond(), .second = round.second});

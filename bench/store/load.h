@@ -56,13 +56,13 @@ std::uint32_t FilesOf(std::uint64_t file_bytes);
 /// Whether the first of two runs of a second is faster by more than such runs differ by, 3 %.
 bool IsClearlyFaster(double rate, double than);
 
-/// What both sides do for `milliseconds`: `depth` requests always in the kernel, each page once
+/// What both sides do for `milliseconds`: at most `depth` requests in the kernel, each page once
 /// before any comes again, in the order of the file or not; a mix is every second page written.
 struct Load {
   Case which;
   std::uint32_t depth = 8;
-  /// Operations outstanding beyond those: a page store's that are being hashed or wait for it, so
-  /// that the kernel does not wait for a worker.
+  /// Operations outstanding beyond those, of a page store: as many as are being hashed or wait for
+  /// it, so that the kernel does not wait for a worker. With none, these are of the `depth`.
   std::uint32_t hashing = 0;
   std::uint32_t milliseconds = 1000;
   std::uint64_t file_bytes = 0;

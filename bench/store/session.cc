@@ -142,10 +142,18 @@ absl::StatusOr<Sample> Session::RunFioAs(const Load& load,
 
 absl::StatusOr<std::uint32_t> Session::ChooseDepth(const Case& which) const {
   if (!HasPages(options_, which.page_bytes, kDepthHigh)) return kDepthLow;
+  constexpr int kTries = 2;
+  for (int i = 0; i < kTries; ++i) {
+    SLUICE_ASSIGN_OR_RETURN(const bool deeper, IsFasterDeeper(which));
+    if (!deeper) return kDepthLow;
+  }
+  return kDepthHigh;
+}
+
+absl::StatusOr<bool> Session::IsFasterDeeper(const Case& which) const {
   SLUICE_ASSIGN_OR_RETURN(const Sample low, RunCeiling(MakeLoad(which, kDepthLow)));
   SLUICE_ASSIGN_OR_RETURN(const Sample high, RunCeiling(MakeLoad(which, kDepthHigh)));
-  const bool deeper = IsClearlyFaster(high.GiBPerSecond(), low.GiBPerSecond());
-  return deeper ? kDepthHigh : kDepthLow;
+  return IsClearlyFaster(high.GiBPerSecond(), low.GiBPerSecond());
 }
 
 absl::Status Session::CheckInterrupted() const {

@@ -35,8 +35,9 @@ class Session {
   /// One run of the ceiling.
   absl::StatusOr<Sample> RunCeiling(const Load& load) const;
   absl::StatusOr<Sample> RunFioAs(const Load& load, const char* io_engine, FioMemory memory) const;
-  /// 32 where the ceiling is clearly higher with it, by one run each, else 8. 32 is left out where
-  /// the file has fewer than four times as many pages.
+  /// 32 where the ceiling is clearly higher with it, in a run of each and again in another, else 8:
+  /// two runs alone differ by as much now and then. 32 is left out where the file has fewer than
+  /// four times as many pages.
   absl::StatusOr<std::uint32_t> ChooseDepth(const Case& which) const;
 
   /// Cancelled when interrupted.
@@ -48,6 +49,7 @@ class Session {
   explicit Session(const StoreBenchOptions& options) : options_(options) {}
   absl::Status Start();
   void ReserveHugePages();
+  absl::StatusOr<bool> IsFasterDeeper(const Case& which) const;
 
   const StoreBenchOptions options_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();

@@ -16,11 +16,16 @@ namespace {
 class PageStoreSide final : public StoreSide {
  public:
   PageStoreSide(const Load& load, Pages pages) : load_(load), pages_(pages) {
-    load_.hashing = FewHashing(load.which.page_bytes);
+    load_.hashing = FewHashing(load.which);
   }
 
   absl::Status Start(std::shared_ptr<const io::SpillFiles> files);
   absl::StatusOr<Sample> Run() override { return Run(load_); }
+  absl::StatusOr<Sample> RunFor(std::uint32_t milliseconds) override {
+    Load load = load_;
+    load.milliseconds = milliseconds;
+    return Run(load);
+  }
   absl::Status ChangeMemory(Pages pages) override {
     pages_ = pages;
     if (store_ != nullptr) store_->UnregisterMemory(buffers_->memory());

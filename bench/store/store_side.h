@@ -21,8 +21,11 @@ class StoreSide {
       std::shared_ptr<const io::SpillFiles> files, const Load& load, Pages pages);
   virtual ~StoreSide() = default;
 
-  /// Errors: Internal, once any operation failed; the message has its status.
+  /// As long as the load says. Errors: Internal, once any operation failed; the message has its
+  /// status.
   virtual absl::StatusOr<Sample> Run() = 0;
+  /// Run, but for `milliseconds`.
+  virtual absl::StatusOr<Sample> RunFor(std::uint32_t milliseconds) = 0;
   /// Puts the buffers on other memory. Errors: ResourceExhausted.
   virtual absl::Status ChangeMemory(Pages pages) = 0;
   /// Whether all buffers lie on huge pages.

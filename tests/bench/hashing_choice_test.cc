@@ -13,13 +13,24 @@ using ::testing::ElementsAre;
 
 constexpr std::uint64_t kPage = std::uint64_t{1} << 20;
 
+Case Of(Direction direction, std::uint64_t page_bytes) {
+  return {.direction = direction, .page_bytes = page_bytes};
+}
+
 TEST(HashingChoiceTest, FewAreTwoMebibytesAndManySixteen) {
-  EXPECT_EQ(FewHashing(256 << 10), 8u);
-  EXPECT_EQ(FewHashing(kPage), 2u);
-  EXPECT_EQ(FewHashing(8 * kPage), 2u);
-  EXPECT_EQ(ManyHashing(256 << 10), 64u);
-  EXPECT_EQ(ManyHashing(kPage), 16u);
-  EXPECT_EQ(ManyHashing(8 * kPage), 8u);
+  for (const Direction direction : {Direction::kRead, Direction::kMix}) {
+    EXPECT_EQ(FewHashing(Of(direction, 256 << 10)), 8u);
+    EXPECT_EQ(FewHashing(Of(direction, kPage)), 2u);
+    EXPECT_EQ(FewHashing(Of(direction, 8 * kPage)), 2u);
+  }
+  EXPECT_EQ(ManyHashing(Of(Direction::kRead, 256 << 10)), 64u);
+  EXPECT_EQ(ManyHashing(Of(Direction::kRead, kPage)), 16u);
+  EXPECT_EQ(ManyHashing(Of(Direction::kRead, 8 * kPage)), 8u);
+}
+
+TEST(HashingChoiceTest, WhatOnlyWritesHasNoMoreBuffersThanTheDepth) {
+  EXPECT_EQ(FewHashing(Of(Direction::kWrite, 256 << 10)), 0u);
+  EXPECT_EQ(FewHashing(Of(Direction::kWrite, 8 * kPage)), 0u);
 }
 
 TEST(HashingChoiceTest, OnlyReadsHaveAChoice) {
@@ -34,11 +45,13 @@ class Runs {
   explicit Runs(std::vector<double> rates) : rates_(std::move(rates)) {}
 
   absl::StatusOr<std::uint32_t> Choose() {
-    return ChooseHashing(kPage, [this](std::uint32_t hashing) -> absl::StatusOr<double> {
-      asked_.push_back(hashing);
-      if (asked_.size() > rates_.size()) return absl::CancelledError("interrupted");
-      return rates_[asked_.size() - 1];
-    });
+    return ChooseHashing(Of(Direction::kRead, kPage),
+                         [this](std::uint32_t hashing) -> absl::StatusOr<double> {
+                           asked_.push_back(hashing);
+                           if (asked_.size() > rates_.size())
+                             return absl::CancelledError("interrupted");
+                           return rates_[asked_.size() - 1];
+                         });
   }
   const std::vector<std::uint32_t>& asked() const { return asked_; }
 
