@@ -309,10 +309,11 @@ absl::Status MeasureAll(Loop& loop, const Plain& plain, std::uint32_t ms, DiskRa
 
 absl::StatusOr<DiskRates> MeasureDiskRates(const DiskRatesOptions& options) {
   SLUICE_RETURN_IF_ERROR(CheckOptions(options));
-  SLUICE_ASSIGN_OR_RETURN(const SpillDirectory directory, OpenSpillDirectory(options.directory));
-  SLUICE_RETURN_IF_ERROR(CheckKeepsFree(directory, options.file_bytes, options.keep_free_bytes));
+  SLUICE_ASSIGN_OR_RETURN(const OpenedDirectory directory,
+                          OpenUnlessOpened(options.opened, options.directory));
+  SLUICE_RETURN_IF_ERROR(CheckKeepsFree(*directory, options.file_bytes, options.keep_free_bytes));
   SLUICE_ASSIGN_OR_RETURN(const auto file,
-                          SpillFile::Create(directory, {.bytes = options.file_bytes}));
+                          SpillFile::Create(*directory, {.bytes = options.file_bytes}));
   SLUICE_ASSIGN_OR_RETURN(const auto memory,
                           NoiseMemory::Create(options.block_bytes * options.queue_depth));
   DiskRates rates;

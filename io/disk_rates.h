@@ -1,15 +1,19 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 
 namespace sluice::io {
 
+struct SpillDirectory;
+
 struct DiskRatesOptions {
-  /// As of PageStoreOptions.
+  // Both as of PageStoreOptions.
   std::string directory;
+  std::shared_ptr<const SpillDirectory> opened;
   std::uint64_t file_bytes = std::uint64_t{256} << 20;
   std::uint64_t keep_free_bytes = 0;                   ///< as of PageStoreOptions
   std::uint64_t block_bytes = std::uint64_t{1} << 20;  ///< a multiple of 4096, divides file_bytes

@@ -30,7 +30,7 @@ absl::Status DriveOutcomes::CauseOf(const absl::Status& last) const {
 bool WriteSpeaksAgainstDrive(const absl::Status& status) { return absl::IsInternal(status); }
 
 bool ReadSpeaksAgainstDrive(const absl::Status& status) {
-  return absl::IsDataLoss(status) && !IsWithoutIo(status);
+  return (absl::IsDataLoss(status) && !IsWithoutIo(status)) || IsDriveFault(status);
 }
 
 bool OthersMayTake(const absl::Status& status) {

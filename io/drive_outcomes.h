@@ -8,7 +8,8 @@ namespace sluice::io {
 /// Threads: externally synchronised.
 class DriveOutcomes {
  public:
-  /// `errors_to_fence`: writes in a row that fail, or reads in a row that lose a page.
+  /// `errors_to_fence`: writes in a row that fail, or reads in a row that lose a page or find the
+  /// drive gone.
   explicit DriveOutcomes(int errors_to_fence) : errors_to_fence_(errors_to_fence) {}
 
   // True for the outcome, if any, that fences the drive; `may_fence` is false for the last one
@@ -33,8 +34,8 @@ class DriveOutcomes {
 /// Whether the error of a write speaks against the drive, not against the call, the moment or the
 /// space.
 bool WriteSpeaksAgainstDrive(const absl::Status& status);
-/// Whether the drive was asked for a page and has lost it. Every other error of a read leaves the
-/// page where it is.
+/// Whether the drive was asked for a page and has lost it, or is gone. Every error but the first
+/// leaves the page where it is.
 bool ReadSpeaksAgainstDrive(const absl::Status& status);
 /// Whether another drive may take what one refused with this.
 bool OthersMayTake(const absl::Status& status);

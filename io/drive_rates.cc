@@ -1,7 +1,6 @@
 #include "io/drive_rates.h"
 
 #include <algorithm>
-#include <string>
 
 #include "base/status.h"
 #include "io/disk_rates.h"
@@ -20,25 +19,26 @@ std::uint64_t FileBytes(const PageStoreOptions& store) {
 }
 
 absl::StatusOr<DiskRates> MeasureDrive(const PageStoreOptions& store,
-                                       const std::string& directory) {
-  absl::StatusOr<DiskRates> rates = MeasureDiskRates({.directory = directory,
+                                       const OpenedDirectory& opened) {
+  absl::StatusOr<DiskRates> rates = MeasureDiskRates({.opened = opened,
                                                       .file_bytes = FileBytes(store),
                                                       .keep_free_bytes = store.keep_free_bytes,
                                                       .block_bytes = kBlockBytes,
                                                       .queue_depth = 8,
                                                       .milliseconds = 45,
                                                       .disable_io_uring = store.disable_io_uring});
-  if (!rates.ok()) return base::Annotate(rates.status(), "drive " + directory);
+  if (!rates.ok()) return base::Annotate(rates.status(), "drive " + opened->path);
   return rates;
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<double>> MeasureDriveRates(const DriveSetOptions& options) {
+absl::StatusOr<std::vector<double>> MeasureDriveRates(const PageStoreOptions& store,
+                                                      const std::vector<OpenedDirectory>& opened) {
   std::vector<double> all;
   bool direct = true;
-  for (const std::string& directory : options.directories) {
-    SLUICE_ASSIGN_OR_RETURN(const DiskRates rates, MeasureDrive(options.store, directory));
+  for (const OpenedDirectory& directory : opened) {
+    SLUICE_ASSIGN_OR_RETURN(const DiskRates rates, MeasureDrive(store, directory));
     all.push_back(std::max(rates.mixed, 1.0));
     direct = direct && rates.direct;
   }

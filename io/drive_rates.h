@@ -3,14 +3,16 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "io/drive_set.h"
+#include "io/page_store.h"
+#include "io/spill_directory.h"
 
 namespace sluice::io {
 
-/// What each drive gives to reads and writes in turn, in bytes per second, in the order of the
-/// directories; measured with a file without a name of at most 32 MiB, one drive after another.
-/// Empty where a drive refuses O_DIRECT: the page cache would be measured there.
+/// What each drive gives to reads and writes in turn, in bytes per second, in the order of
+/// `opened`, the directories; measured with a file without a name of at most 32 MiB, one drive
+/// after another. Empty where a drive refuses O_DIRECT: the page cache would be measured there.
 /// Blocks for about 0.2 s a drive. Errors: those of MeasureDiskRates, each names the directory.
-absl::StatusOr<std::vector<double>> MeasureDriveRates(const DriveSetOptions& options);
+absl::StatusOr<std::vector<double>> MeasureDriveRates(const PageStoreOptions& store,
+                                                      const std::vector<OpenedDirectory>& opened);
 
 }  // namespace sluice::io

@@ -264,15 +264,17 @@ absl::StatusOr<std::unique_ptr<PageStore>> CreateDriveSet(const DriveSetOptions&
                                                           base::WorkerPool& workers) {
   DriveSetOptions named = options;
   SLUICE_RETURN_IF_ERROR(CheckPageStoreOptions(options.store));
-  SLUICE_ASSIGN_OR_RETURN(named.directories, NameSpillDirectories(options.directories));
-  if (named.rates.empty() && named.directories.size() > 1) {
-    SLUICE_ASSIGN_OR_RETURN(named.rates, MeasureDriveRates(named));
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<OpenedDirectory> opened,
+                          OpenSpillDirectories(options.directories));
+  for (std::size_t i = 0; i < opened.size(); ++i) named.directories[i] = opened[i]->path;
+  if (named.rates.empty() && opened.size() > 1) {
+    SLUICE_ASSIGN_OR_RETURN(named.rates, MeasureDriveRates(options.store, opened));
   }
   const std::vector<SlotIndex> slots = SlotsOfDrives(named);
   std::vector<std::unique_ptr<PageStore>> stores;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     PageStoreOptions drive = options.store;
-    drive.directory = named.directories[i];
+    drive.opened = opened[i];
     drive.slots = slots[i];
     SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<PageStore> store, PageStore::Create(drive, workers));
     stores.push_back(std::move(store));

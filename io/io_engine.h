@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -70,12 +71,15 @@ class IoRequest {
  protected:
   ~IoRequest() = default;
 
+  /// What is submitted next is another command, not another attempt: its age counts from then on.
+  void ForgetAge() { queued_at_.reset(); }
+
  private:
   friend class IoEngine;
   friend class RequestQueue;
   friend class UringEngine;
   IoRequest* next_ = nullptr;
-  std::chrono::steady_clock::time_point queued_at_;
+  std::optional<std::chrono::steady_clock::time_point> queued_at_;  ///< for the first time
   bool hastened_ = false;  ///< stays so when it is tried again
   bool alone_ = false;     ///< not to be merged with others: a merged attempt of it failed
 };

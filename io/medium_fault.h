@@ -10,6 +10,11 @@ namespace sluice::io {
 
 /// Whether it is an answer of the medium itself: EIO, ENODATA, EILSEQ.
 bool IsMediumErrno(int error_number);
+/// Whether it says that the drive is gone, cannot be reached or does not answer: ENODEV, ENXIO,
+/// ENOLINK, ETIMEDOUT, EREMOTEIO, EBADE, ETIME, ESHUTDOWN. With those above and ENOSPC, EAGAIN,
+/// ENOMEM, EINVAL they are what Linux makes of the ends of block requests (block/blk-core.c,
+/// blk_errors), but for those of zoned drives.
+bool IsDriveErrno(int error_number);
 
 absl::Status MarkMediumFault(absl::Status status);
 bool IsMediumFault(const absl::Status& status);
@@ -20,7 +25,12 @@ bool IsMediumFault(const absl::Status& status);
 absl::Status MarkWithoutIo(absl::Status status);
 bool IsWithoutIo(const absl::Status& status);
 
-/// Takes off either mark, for those above, who cannot do anything about the slot.
+// One that the drive answers to anything, whichever page is asked for: the page may still be there.
+
+absl::Status MarkDriveFault(absl::Status status);
+bool IsDriveFault(const absl::Status& status);
+
+/// Takes off each mark, for those above, who cannot do anything about the slot.
 void Unmark(absl::Status* status);
 
 }  // namespace sluice::io

@@ -56,7 +56,8 @@ absl::Status DescribeFailure(const PageAddress& address,
                                        base::DescribeErrno(result.error_number));
   absl::Status status(CodeOf(direction, result.error_number),
                       base::ToAbsl(Describe(address, what)));
-  return absl::IsDataLoss(status) ? MarkMediumFault(std::move(status)) : status;
+  if (absl::IsDataLoss(status)) return MarkMediumFault(std::move(status));
+  return IsDriveErrno(result.error_number) ? MarkDriveFault(std::move(status)) : status;
 }
 
 /// One page on its way. Owns itself: deleted once `done` has returned.

@@ -28,10 +28,14 @@ struct PageIdentity {
 using SlotIndex = std::uint32_t;
 using DoneFn = absl::AnyInvocable<void(absl::Status)>;
 
+struct SpillDirectory;
+
 struct PageStoreOptions {
   /// Existing directory that belongs to the user and is not writable by group or others, or empty:
   /// /var/tmp/sluice-<uid>, made 0700.
   std::string directory;
+  /// Unless null, takes the place of `directory`, which it was opened from.
+  std::shared_ptr<const SpillDirectory> opened;
   std::uint64_t page_bytes = 0;  ///< a power of two, 4 KiB to 64 MiB
   SlotIndex slots = 0;
   /// That the slots lie in, at most 64; 0: one for each GiB, at most 4.

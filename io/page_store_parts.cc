@@ -78,9 +78,10 @@ absl::StatusOr<PageStoreParts> MakePageStoreParts(const PageStoreOptions& option
 }
 
 absl::StatusOr<PageStoreParts> MakePageStoreParts(const PageStoreOptions& options) {
-  SLUICE_ASSIGN_OR_RETURN(const SpillDirectory directory, OpenSpillDirectory(options.directory));
+  SLUICE_ASSIGN_OR_RETURN(const OpenedDirectory directory,
+                          OpenUnlessOpened(options.opened, options.directory));
   SLUICE_ASSIGN_OR_RETURN(SpillFiles files,
-                          SpillFiles::Create(directory,
+                          SpillFiles::Create(*directory,
                                              {.bytes = options.page_bytes * options.slots,
                                               .unit_bytes = options.page_bytes,
                                               .files = options.files,

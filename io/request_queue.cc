@@ -26,9 +26,15 @@ bool IsHastened(const IoCommand& command) {
 }  // namespace
 
 void RequestQueue::Push(IoRequest* request, Clock::time_point now) {
-  request->queued_at_ = now;
+  if (!request->queued_at_.has_value()) request->queued_at_ = now;
   request->hastened_ = request->hastened_ || IsHastened(request->command);
-  PushBack(ListFor(*request), request);
+  List& list = ListFor(*request);
+  const bool older = list.head != nullptr && request->queued_at_ < list.head->queued_at_;
+  if (older && &list == &writes_) {
+    PushFront(list, request);
+  } else {
+    PushBack(list, request);
+  }
 }
 
 RequestQueue::List& RequestQueue::ListFor(const IoRequest& request) {
@@ -75,7 +81,7 @@ bool RequestQueue::WriteIsNext(Clock::time_point now) const {
 }
 
 bool RequestQueue::HasOverdue(Clock::time_point now) const {
-  return writes_.head != nullptr && now - writes_.head->queued_at_ >= kWriteAgeMax &&
+  return writes_.head != nullptr && now - *writes_.head->queued_at_ >= kWriteAgeMax &&
          !SLUICE_MUTANT("old-writes-wait");
 }
 
@@ -101,6 +107,12 @@ void RequestQueue::PushBack(List& list, IoRequest* request) {
     list.tail->next_ = request;
   }
   list.tail = request;
+}
+
+void RequestQueue::PushFront(List& list, IoRequest* request) {
+  request->next_ = list.head;
+  list.head = request;
+  if (list.tail == nullptr) list.tail = request;
 }
 
 IoRequest* RequestQueue::PopFront(List& list) {

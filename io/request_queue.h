@@ -9,10 +9,11 @@ namespace sluice::io {
 
 /// What waits for an engine. Reads go before writes, because a reader is waiting for each of them,
 /// with three exceptions: a write that somebody waits for (Hasten), one that has waited for
-/// kWriteAgeMax, and one after kReadsPerWrite reads in a row. Writes that overtake reads stop after
-/// kWritesPerRead in a row, and after as many of the first kind one of the second goes: nobody
-/// starves. What is dropped from the page cache after a read goes with the reads.
-/// Threads: none of its own, the engine locks.
+/// kWriteAgeMax since it was first asked for (a write that is tried again keeps its age), and one
+/// after kReadsPerWrite reads in a row. Writes that overtake reads stop after kWritesPerRead in a
+/// row, and after as many of the first kind one of the second goes: nobody starves. What is dropped
+/// from the page cache after a read goes with the reads. Threads: none of its own, the engine
+/// locks.
 class RequestQueue {
  public:
   using Clock = std::chrono::steady_clock;
@@ -41,6 +42,7 @@ class RequestQueue {
   };
 
   static void PushBack(List& list, IoRequest* request);
+  static void PushFront(List& list, IoRequest* request);
   static IoRequest* PopFront(List& list);
   List& ListFor(const IoRequest& request);
   bool WriteIsNext(Clock::time_point now) const;

@@ -114,22 +114,31 @@ absl::StatusOr<SpillDirectory> OpenSpillDirectory(const std::string& path) {
   return SpillDirectory{.fd = std::move(fd), .path = std::move(name)};
 }
 
-absl::StatusOr<std::vector<std::string>> NameSpillDirectories(std::vector<std::string> paths) {
+absl::StatusOr<OpenedDirectory> OpenUnlessOpened(const OpenedDirectory& opened,
+                                                 const std::string& path) {
+  if (opened != nullptr) return opened;
+  SLUICE_ASSIGN_OR_RETURN(SpillDirectory directory, OpenSpillDirectory(path));
+  return std::make_shared<const SpillDirectory>(std::move(directory));
+}
+
+absl::StatusOr<std::vector<OpenedDirectory>> OpenSpillDirectories(
+    const std::vector<std::string>& paths) {
+  std::vector<OpenedDirectory> all;
   std::map<DirectoryId, std::string> seen;
-  for (std::string& path : paths) {
-    SLUICE_ASSIGN_OR_RETURN(const SpillDirectory opened, OpenSpillDirectory(path));
-    SLUICE_ASSIGN_OR_RETURN(const DirectoryId id, Identify(opened));
-    const auto [first, is_new] = seen.try_emplace(id, opened.path);
+  for (const std::string& path : paths) {
+    SLUICE_ASSIGN_OR_RETURN(OpenedDirectory opened, OpenUnlessOpened(nullptr, path));
+    SLUICE_ASSIGN_OR_RETURN(const DirectoryId id, Identify(*opened));
+    const auto [first, is_new] = seen.try_emplace(id, opened->path);
     if (!is_new) {
       return absl::InvalidArgumentError(base::ToAbsl(
           fmt::format("spill directory {} is named twice, the first time as {}; name one of each "
                       "drive",
-                      opened.path,
+                      opened->path,
                       first->second)));
     }
-    path = opened.path;
+    all.push_back(std::move(opened));
   }
-  return paths;
+  return all;
 }
 
 }  // namespace sluice::io

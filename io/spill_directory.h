@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,16 @@ struct SpillDirectory {
 /// and what to do.
 absl::StatusOr<SpillDirectory> OpenSpillDirectory(const std::string& path);
 
-/// The directories as they are called once opened: each is, so that a wrong one is an error by
-/// itself. Errors: those of OpenSpillDirectory, InvalidArgument (two are the same).
-absl::StatusOr<std::vector<std::string>> NameSpillDirectories(std::vector<std::string> paths);
+/// Shared by all that makes files in it, so that it is opened and judged once.
+using OpenedDirectory = std::shared_ptr<const SpillDirectory>;
+
+/// `opened`, or, where that is null, `path` opened now. Errors: those of OpenSpillDirectory.
+absl::StatusOr<OpenedDirectory> OpenUnlessOpened(const OpenedDirectory& opened,
+                                                 const std::string& path);
+
+/// One of each drive. Errors: those of OpenSpillDirectory, InvalidArgument (two are the same).
+absl::StatusOr<std::vector<OpenedDirectory>> OpenSpillDirectories(
+    const std::vector<std::string>& paths);
 
 /// The path PARENT/sluice-<uid>, made 0700 unless something has that name; OpenSpillDirectory then
 /// judges what it is.

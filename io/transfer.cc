@@ -12,6 +12,7 @@ void Transfer::StartTransfer(const IoCommand& whole) {
   command = whole;
   attempts_ = 0;
   passing_error_ = 0;
+  if (MovesBytes()) ForgetAge();
   SubmitRest();
 }
 

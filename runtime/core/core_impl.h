@@ -182,6 +182,8 @@ class Core::Impl {
   void NoteComing(Page& p, TierIndex tier);
   void EndPrefetch(Page& p, std::uint64_t* counter);
   void Arrive(PageIndex index, const Task& task, CopyState state);
+  bool MakesAgain(const Task& task, FailureKind kind);
+  bool KeepsRefused(Page& p);
   void AbandonTarget(const Task& task);
   void LoseSource(PageIndex index, TierIndex source);
   void LoseContent(PageIndex index, TierIndex tier);

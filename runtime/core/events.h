@@ -82,9 +82,10 @@ struct TaskDone {
 };
 
 enum class FailureKind : std::uint8_t {
-  kSourceLost,    ///< the source cannot be read correctly any more
-  kTargetFull,    ///< the target took nothing; the source is untouched
-  kTargetFailed,  ///< as kTargetFull, for another reason than space
+  kSourceLost,     ///< the source cannot be read correctly any more
+  kTargetFull,     ///< the target took nothing; the source is untouched
+  kTargetFailed,   ///< as kTargetFull, for another reason than space
+  kSourceRefused,  ///< the last tier cannot be read now; what it holds may still be there
 };
 
 struct TaskFailed {

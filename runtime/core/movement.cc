@@ -11,6 +11,15 @@ constexpr std::uint32_t kWriteFailuresMax = 3;
 /// Attempts in a row to bring a page to a tier, after which those who wait for it are told.
 constexpr std::uint8_t kBringFailuresMax = 3;
 
+namespace {
+
+bool IsRefill(const Task& task) {
+  const bool restores = task.fill == FillKind::kFile || task.fill == FillKind::kReproduce;
+  return task.kind == TaskKind::kFill && restores;
+}
+
+}  // namespace
+
 /// Brings a page one step nearer to where it is wanted.
 Core::Impl::Progress Core::Impl::Advance(PageIndex index, const Goal& want, const Claim& claim) {
   Page& p = page(index);
@@ -28,9 +37,9 @@ Core::Impl::Progress Core::Impl::Advance(PageIndex index, const Goal& want, cons
   if (p.write_pinned) return Progress::kInFlight;
   if (overwrite) return StartFillAt(index, want.tier, FillKind::kUndefined, want, claim);
   if (!p.content) return StartFillAt(index, want.tier, FillKind::kZero, want, claim);
-  if (const std::optional<TierIndex> source = BestSource(p, want.tier)) {
-    return StartHop(index, *source, want, claim);
-  }
+  const std::optional<TierIndex> source = BestSource(p, want.tier);
+  const bool refused = p.refused && source == last_tier();
+  if (source.has_value() && !refused) return StartHop(index, *source, want, claim);
   return AdvanceWithoutSource(index, want, claim);
 }
 
@@ -315,6 +324,7 @@ void Core::Impl::LeaveSource(PageIndex index, TierIndex source) {
 void Core::Impl::Arrive(PageIndex index, const Task& task, CopyState state) {
   Page& p = page(index);
   p.copies[task.target].state = state;
+  p.refused = false;
   p.bring_failures[task.target] = 0;
   if (p.copies[task.target].transit) transits_.push_back(index);
   if (p.coming_tier == task.target) {
@@ -330,11 +340,13 @@ void Core::Impl::On(const TaskFailed& event) {
   const Task task = TakeTask(event.task);
   Page& p = page(task.page);
   AbandonTarget(task);
-  const bool restores = task.fill == FillKind::kFile || task.fill == FillKind::kReproduce;
-  if (task.kind == TaskKind::kFill && restores && event.kind == FailureKind::kSourceLost) {
+  const bool lost = event.kind == FailureKind::kSourceLost;
+  if (MakesAgain(task, event.kind)) {
+    p.refused = true;
+  } else if (IsRefill(task) && lost && !KeepsRefused(p)) {
     LoseContent(task.page, task.target);
-  } else if (task.kind == TaskKind::kCopy && (event.kind == FailureKind::kSourceLost ||
-                                              p.copies[task.source].state != CopyState::kValid)) {
+  } else if (task.kind == TaskKind::kCopy &&
+             (lost || p.copies[task.source].state != CopyState::kValid)) {
     LoseSource(task.page, task.source);
   } else if (task.kind == TaskKind::kCopy && task.target > task.source) {
     NoteWriteFailure(task.target);
@@ -346,6 +358,22 @@ void Core::Impl::On(const TaskFailed& event) {
   Recheck(task.page);
   ReconsiderGoal(task.page);
   UpdateFacts(task.page);
+}
+
+/// Whether a page whose copy in the last tier cannot be read is to be refilled: the copy stays, as
+/// the refill may fail, too.
+bool Core::Impl::MakesAgain(const Task& task, FailureKind kind) {
+  const Page& p = page(task.page);
+  const bool valid = task.kind == TaskKind::kCopy && task.source == last_tier() &&
+                     p.copies[task.source].state == CopyState::kValid;
+  return valid && kind == FailureKind::kSourceRefused && (p.file_home || p.reproducible);
+}
+
+/// Whether what could not be refilled is still where it could not be read before: it is asked for
+/// there again.
+bool Core::Impl::KeepsRefused(Page& p) {
+  p.refused = false;
+  return p.copies[last_tier()].state == CopyState::kValid;
 }
 
 void Core::Impl::AbandonTarget(const Task& task) {

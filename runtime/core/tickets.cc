@@ -85,7 +85,7 @@ void Core::Impl::CountPrefetch(Page& p, TierIndex tier, bool ready) {
   const bool hit = ready && p.prefetched_tier == tier;
   EndPrefetch(p, hit ? &counters_.prefetch_hit : &counters_.prefetch_late);
   p.hint_tier = kNoTier;
-  p.given_up = false;
+  p.given_up = p.refused = false;
 }
 
 /// A need is locked when no earlier one of its page conflicts: any number of readers, or one

@@ -33,10 +33,11 @@ bool MayPass(core::FillKind kind, const absl::Status& status) {
 }
 
 /// What a failed copy means for the core. A failed write, or a failed copy between memories, leaves
-/// the source as it was.
+/// the source as it was, as does a read that failed for another cause than the bytes.
 core::FailureKind KindOf(bool read_from_store, const absl::Status& status) {
   if (read_from_store) {
-    return SourceIsLost(status) ? core::FailureKind::kSourceLost : core::FailureKind::kTargetFailed;
+    return SourceIsLost(status) ? core::FailureKind::kSourceLost
+                                : core::FailureKind::kSourceRefused;
   }
   return status.code() == absl::StatusCode::kResourceExhausted ? core::FailureKind::kTargetFull
                                                                : core::FailureKind::kTargetFailed;

@@ -46,6 +46,12 @@ TEST(DriveOutcomesTest, OfReadsOnlyThoseThatLoseAPageCount) {
   EXPECT_TRUE(outcomes.NoteRead(MarkMediumFault(absl::DataLossError("EIO"))));
 }
 
+TEST(DriveOutcomesTest, ReadsOfADriveThatIsGoneCount) {
+  DriveOutcomes outcomes(2);
+  EXPECT_FALSE(outcomes.NoteRead(MarkDriveFault(absl::InternalError("ENODEV"))));
+  EXPECT_TRUE(outcomes.NoteRead(MarkDriveFault(absl::InternalError("ENODEV"))));
+}
+
 TEST(DriveOutcomesTest, WhatSaysNothingAboutTheDriveDoesNotFence) {
   DriveOutcomes outcomes(1);
   EXPECT_FALSE(outcomes.NoteWrite(absl::ResourceExhaustedError("ENOSPC")));

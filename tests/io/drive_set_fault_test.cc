@@ -1,9 +1,11 @@
 // Drives that refuse, lose and come back: where pages go then, and who is fenced.
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -101,6 +103,34 @@ TEST_F(DriveSetFaultTest, ADriveThatTakesPagesAndGivesNoneBackIsFenced) {
   }
   EXPECT_EQ(fenced().size(), 1u);
 }
+
+class DriveErrnoTest : public DriveSetFaultTest, public ::testing::WithParamInterface<int> {};
+
+// Reads alone find out, before anything is written there.
+TEST_P(DriveErrnoTest, ADriveThatIsGoneIsFencedAndKeepsItsPages) {
+  Open(2, 20);
+  for (SlotIndex slot = 0; slot < 10; ++slot) ASSERT_THAT(Write(slot, 1), IsOk());
+  drives_[1]->read_error = GetParam();
+  int refused = 0;
+  for (SlotIndex slot = 0; slot < 10; ++slot) {
+    const absl::Status status = Read(slot, 1);
+    if (status.ok()) continue;
+    EXPECT_THAT(status, IsStatus(Code::kInternal, "drive /drive1"));
+    EXPECT_FALSE(IsDriveFault(status)) << "nobody above knows of marks";
+    ++refused;
+  }
+  EXPECT_EQ(refused, 5);
+  ASSERT_EQ(fenced().size(), 1u);
+  EXPECT_EQ(fenced()[0].directory, "/drive1");
+  drives_[1]->read_error = 0;
+  for (SlotIndex slot = 0; slot < 10; ++slot) EXPECT_THAT(Read(slot, 1), IsOk()) << "back again";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    DriveErrnoTest,
+    ::testing::Values(ENODEV, ENXIO, ENOLINK, ETIMEDOUT, EREMOTEIO, EBADE, ETIME, ESHUTDOWN),
+    [](const auto& test) { return std::string(strerrorname_np(test.param)); });
 
 TEST_F(DriveSetFaultTest, ReadsThatLoseNoPageFenceNobody) {
   Open(2, 20);

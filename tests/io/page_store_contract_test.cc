@@ -64,6 +64,16 @@ class PageStoreContract : public ::testing::TestWithParam<StoreKind> {
     return done->get_future();
   }
 
+  std::future<absl::Status> StartRead(SlotIndex slot,
+                                      const PageIdentity& identity,
+                                      PageBuffer& page) {
+    auto done = std::make_shared<std::promise<absl::Status>>();
+    store()->Read(slot, identity, page.span(), [done](absl::Status status) {
+      done->set_value(std::move(status));
+    });
+    return done->get_future();
+  }
+
   void WritePage(SlotIndex slot, const PageIdentity& identity, std::uint64_t seed) {
     PageBuffer page(kPage);
     page.Fill(seed);
@@ -89,6 +99,32 @@ TEST_P(PageStoreContract, ReadReturnsWhatWasWrittenInEverySlot) {
   for (SlotIndex slot = 0; slot < kSlots; ++slot) ExpectPage(slot, {1, slot, 1}, slot);
   EXPECT_EQ(store()->stats().writes, kSlots);
   EXPECT_EQ(store()->stats().reads, kSlots);
+}
+
+// So that neither the caller nor the disk waits for a hash.
+TEST_P(PageStoreContract, OnlyWorkersHash) {
+  WritePage(0, {1, 0, 1}, 7);
+  std::counting_semaphore<StoreUnderTest::kWorkers> begun(0);
+  std::counting_semaphore<StoreUnderTest::kWorkers> may_end(0);
+  for (int i = 0; i < StoreUnderTest::kWorkers; ++i) {
+    store().workers().Submit([&] {
+      begun.release();
+      may_end.acquire();
+    });
+  }
+  for (int i = 0; i < StoreUnderTest::kWorkers; ++i) begun.acquire();
+  PageBuffer written(kPage);
+  written.Fill(8);
+  PageBuffer read(kPage);
+  auto write_done = StartWrite(1, {1, 1, 1}, written);
+  auto read_done = StartRead(0, {1, 0, 1}, read);
+  // The bytes have long been moved by then.
+  EXPECT_EQ(read_done.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  EXPECT_EQ(write_done.wait_for(std::chrono::milliseconds(1)), std::future_status::timeout);
+  may_end.release(StoreUnderTest::kWorkers);
+  EXPECT_THAT(write_done.get(), IsOk());
+  EXPECT_THAT(read_done.get(), IsOk());
+  EXPECT_TRUE(read.Holds(7));
 }
 
 TEST_P(PageStoreContract, OverwriteReplacesThePage) {

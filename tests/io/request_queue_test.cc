@@ -92,6 +92,24 @@ TEST(RequestQueueTest, AWriteThatWaitedLongOvertakesReads) {
   EXPECT_EQ(queue.Pop(limit), &reads[1]);
 }
 
+TEST(RequestQueueTest, AWriteThatIsTriedAgainKeepsItsAge) {
+  static_assert(RequestQueue::kWriteAgeMax == std::chrono::milliseconds(20));
+  using std::chrono::milliseconds;
+  RequestQueue queue;
+  IdleRequest old(IoDirection::kWrite);
+  IdleRequest young(IoDirection::kWrite);
+  IdleRequest read(IoDirection::kRead);
+  queue.Push(&old, kStart);
+  EXPECT_EQ(queue.Pop(kStart), &old);
+  queue.Push(&young, kStart + milliseconds(5));
+  queue.Push(&old, kStart + milliseconds(15));
+  queue.Push(&read, kStart + milliseconds(15));
+  EXPECT_EQ(queue.Pop(kStart + milliseconds(20)), &old);
+  EXPECT_EQ(queue.Pop(kStart + milliseconds(20)), &read);
+  EXPECT_EQ(queue.Pop(kStart + milliseconds(20)), &young);
+  EXPECT_TRUE(queue.empty());
+}
+
 TEST(RequestQueueTest, OldWritesDoNotStarveReads) {
   RequestQueue queue;
   std::vector<std::unique_ptr<IdleRequest>> requests;

@@ -8,6 +8,8 @@
 
 #include "fmt/format.h"
 #include "gtest/gtest.h"
+#include "io/disk_rates.h"
+#include "io/page_store.h"
 #include "tests/support/child_process.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_directory.h"
@@ -15,6 +17,7 @@
 namespace sluice::io {
 namespace {
 
+using testing::HasCode;
 using testing::IsOk;
 using testing::IsStatus;
 using Code = absl::StatusCode;
@@ -100,6 +103,34 @@ TEST_F(SpillDirectoryTest, SymbolicLinkIsRefusedHoweverItIsWritten) {
                                      link)));
   }
   EXPECT_TRUE(std::filesystem::is_empty(target));
+}
+
+TEST_F(SpillDirectoryTest, WhatWasOpenedIsUsedWhateverHasItsNameLater) {
+  const std::string path = Make("opened", 0700);
+  const auto opened = OpenUnlessOpened(nullptr, path);
+  ASSERT_THAT(opened, IsOk());
+  std::filesystem::rename(path, path + "-moved");
+  std::filesystem::create_directory_symlink(Make("elsewhere", 0777), path);
+  EXPECT_THAT(OpenUnlessOpened(nullptr, path), HasCode(Code::kPermissionDenied));
+  base::WorkerPool workers({.threads = 1, .name = "test-worker", .cpus = {}});
+  EXPECT_THAT(PageStore::Create(
+                  {.directory = path, .opened = *opened, .page_bytes = 4096, .slots = 4}, workers),
+              IsOk());
+  EXPECT_THAT(MeasureDiskRates({.directory = path,
+                                .opened = *opened,
+                                .file_bytes = 1 << 20,
+                                .block_bytes = 1 << 18,
+                                .milliseconds = 1}),
+              IsOk());
+}
+
+TEST_F(SpillDirectoryTest, OneDirectoryIsNotTwoDrives) {
+  const std::string path = Make("drive", 0700);
+  const auto opened = OpenSpillDirectories({path, Make("other", 0700)});
+  ASSERT_THAT(opened, IsOk());
+  EXPECT_EQ(opened->front()->path, path);
+  EXPECT_THAT(OpenSpillDirectories({path, path + "/"}),
+              IsStatus(Code::kInvalidArgument, "is named twice, the first time as " + path));
 }
 
 TEST_F(SpillDirectoryTest, DanglingSymbolicLinkIsRefused) {

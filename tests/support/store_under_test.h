@@ -33,6 +33,9 @@ class StoreUnderTest {
 
   io::PageStore& operator*() { return *store_; }
   io::PageStore* operator->() { return store_.get(); }
+  /// Those that hash for the store.
+  static constexpr int kWorkers = 2;
+  base::WorkerPool& workers() { return workers_; }
   /// Destroys the store.
   void Close() { store_.reset(); }
 
@@ -58,7 +61,7 @@ class StoreUnderTest {
   void MoveSlot(io::SlotIndex slot, io::IoDirection direction, std::byte* data);
 
   TempDirectory directory_;
-  base::WorkerPool workers_{{.threads = 2, .name = "test-worker", .cpus = {}}};
+  base::WorkerPool workers_{{.threads = kWorkers, .name = "test-worker", .cpus = {}}};
   std::uint64_t page_bytes_;
   std::shared_ptr<io::MemoryFile> memory_;
   int fd_ = -1;

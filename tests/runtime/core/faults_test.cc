@@ -53,6 +53,49 @@ TEST_F(FaultsTest, ReproduciblePageIsReproduced) {
   EXPECT_TRUE(Granted(reader));
 }
 
+TEST_F(FaultsTest, AReproduciblePageThatCannotBeReadNowIsReproduced) {
+  StartTwoTiers(1);
+  Create({.segment = 1, .first_page = 0, .pages = 2, .lowest = 1, .reproducible = true});
+  WriteDown(0, 1);
+  FailCopiesTo(0, FailureKind::kSourceRefused);
+  const TicketNumber reader = Acquire({Read(0)});
+  const auto actions = driver().Drain();
+  EXPECT_TRUE(Select<LosePage>(actions).empty());
+  ASSERT_EQ(Select<StartFill>(actions).size(), 1u);
+  EXPECT_EQ(Select<StartFill>(actions)[0].kind, FillKind::kReproduce);
+  EXPECT_TRUE(Granted(reader));
+  EXPECT_EQ(driver().fault_count(), 1u) << "the copy that cannot be read is not asked again";
+}
+
+TEST_F(FaultsTest, WhatCanNeitherBeReadNowNorReproducedStaysWhereItIs) {
+  StartTwoTiers(1);
+  Create({.segment = 1, .first_page = 0, .pages = 2, .lowest = 1, .reproducible = true});
+  WriteDown(0, 1);
+  driver().set_fault([](TaskNumber, const SimTask& task) -> std::optional<FailureKind> {
+    return task.copy() != nullptr ? FailureKind::kSourceRefused : FailureKind::kSourceLost;
+  });
+  const TicketNumber reader = Acquire({Read(0)});
+  const auto actions = driver().Drain();
+  EXPECT_TRUE(Select<LosePage>(actions).empty());
+  EXPECT_EQ(FailureOf(reader).reason, TicketFailure::kTierFull);
+  FailNothing();
+  EXPECT_TRUE(Select<StartFill>(driver().Drain()).empty());
+  RunOp({Read(0)});
+}
+
+TEST_F(FaultsTest, APageThatCannotBeReadNowStaysWhereItIs) {
+  StartTwoTiers(1);
+  Create(2, 1);
+  WriteDown(0, 1);
+  FailCopiesTo(0, FailureKind::kSourceRefused);
+  const TicketNumber reader = Acquire({Read(0)});
+  const auto actions = driver().Drain();
+  EXPECT_TRUE(Select<LosePage>(actions).empty());
+  EXPECT_EQ(FailureOf(reader).reason, TicketFailure::kTierFull);
+  FailNothing();
+  RunOp({Read(0)});
+}
+
 TEST_F(FaultsTest, OtherCopyHealsALostOne) {
   Start({.frames = {1, 8, 64}, .policy = "lru"});
   Create(2, 2);

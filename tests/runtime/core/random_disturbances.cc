@@ -157,7 +157,8 @@ std::optional<FailureKind> RandomWorkload::Fault(const SimTask& task) {
   if (!Chance(scenario_.faults_per_mille)) return std::nullopt;
   const std::uint64_t dice = Below(3);
   if (dice == 0 && MayLoseSource(task)) return FailureKind::kSourceLost;
-  if (task.copy() == nullptr || dice == 2) return FailureKind::kTargetFailed;
+  if (task.copy() == nullptr) return FailureKind::kTargetFailed;
+  if (dice == 2) return Chance(500) ? FailureKind::kSourceRefused : FailureKind::kTargetFailed;
   if (scenario_.long_faults) {
     full_tier_ = task.target;
     full_until_ = driver_.now() + 1000;

@@ -178,12 +178,48 @@ TEST(StatsTest, ATransferThatTakesTooLongIsReportedOnce) {
   Ticket ticket = op.AcquireAll({&access, 1});
   faults.WaitForHeld(1);
   while (runtime.listener.stalled().empty()) std::this_thread::yield();
+  // Some limits later it is still the same one.
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  ASSERT_EQ(runtime.listener.stalled().size(), 1u);
+  EXPECT_EQ(runtime.log.Count("a transfer of tensor 'slow' from "), 1);
   const TransferStalledEvent event = runtime.listener.stalled()[0];
   EXPECT_EQ(event.tensor, "slow");
   EXPECT_GE(event.seconds, 0.02);
   EXPECT_EQ(runtime->Health().state, HealthState::kDegraded);
   faults.Release();
   EXPECT_THAT(ticket.Take(), IsOk());
+}
+
+TEST(StatsTest, TheFrameOfAWriteThatTakesTooLongIsNotUsed) {
+  constexpr std::uint64_t kBytes = RuntimeFixture::kDramPages * kPage;
+  StoreFaults faults;
+  RuntimeFixture runtime;
+  runtime.options.hbm_bytes = Bytes();
+  runtime.options.stall_seconds = 0.02;
+  runtime.hooks.wrap_store = [&](auto store) { return faults.Wrap(std::move(store)); };
+  runtime.Start();
+  const TensorId other = runtime.Make("other", 8 * kPage);
+  const TensorId slow = runtime.Make("slow", kBytes);
+  faults.Hold();
+  runtime.Write(slow, Pattern(1, kBytes));  // all of dram
+  Op op = runtime->BeginOp({.name = "writer"});
+  const Access access{.tensor = other,
+                      .range = {0, 8 * kPage},
+                      .mode = AccessMode::kOverwrite,
+                      .tier = kDram0,
+                      .contiguous = false};
+  Ticket ticket = op.AcquireAll({&access, 1});
+  while (runtime.listener.stalled().empty()) std::this_thread::yield();
+  const TransferStalledEvent event = runtime.listener.stalled()[0];
+  EXPECT_EQ(event.tensor, "slow");
+  EXPECT_EQ(event.source, kDram0);
+  EXPECT_EQ(event.target, kNvme0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(ticket.Ready()) << "no write has ended";
+  faults.Release();
+  EXPECT_THAT(ticket.Take(), IsOk());
+  op = Op();
+  EXPECT_EQ(runtime.Read(slow), Pattern(1, kBytes));
 }
 
 TEST(StatsTest, TraceShowsTransfersAndStalls) {

@@ -112,6 +112,25 @@ TEST_F(TransientFaultTest, AFileThatCannotBeReadNowLosesNothing) {
   EXPECT_EQ(runtime_.Read(*tensor), std::vector<std::byte>(2 * kPage, std::byte{'x'}));
 }
 
+// As of a drive that is gone: nobody has to wait for what can be made again.
+TEST_F(TransientFaultTest, WhatCannotBeReadNowIsMadeAgainWhereItCanBe) {
+  TensorSpec spec = ByteTensor("derived", 2 * kPage);
+  spec.reproduce = [](ByteRange range, std::span<std::byte> out) {
+    const auto content = Pattern(7, 2 * kPage);
+    std::copy_n(
+        content.begin() + static_cast<std::ptrdiff_t>(range.offset), out.size(), out.begin());
+    return absl::OkStatus();
+  };
+  const auto tensor = runtime_->CreateTensor(spec);
+  ASSERT_THAT(tensor, IsOk());
+  runtime_.Write(*tensor, Pattern(7, 2 * kPage));
+  PushOut();
+  faults_.FailReads(absl::InternalError("slot 7: read failed after 6 attempts: ENODEV"));
+  EXPECT_EQ(runtime_.Read(*tensor), Pattern(7, 2 * kPage));
+  EXPECT_EQ(runtime_->GetStats().pages_lost, 0u);
+  EXPECT_GT(runtime_.log.Count("ENODEV"), 0);
+}
+
 TEST_F(TransientFaultTest, ACallbackThatIsUnavailableLosesNothing) {
   std::atomic<bool> available = false;
   TensorSpec spec = ByteTensor("derived", 2 * kPage);

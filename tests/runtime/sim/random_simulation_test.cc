@@ -106,7 +106,7 @@ SimOptions Trial::Options() {
 
 std::optional<core::FailureKind> Trial::Fault(const core::StartCopy& copy) {
   if (random_() % 1000 >= run_.faults_per_mille) return std::nullopt;
-  const auto kind = static_cast<core::FailureKind>(random_() % 3);
+  const auto kind = static_cast<core::FailureKind>(random_() % 4);
   if (kind == core::FailureKind::kSourceLost && !shadow_.MayLoseSource(copy)) return std::nullopt;
   return kind;
 }
