@@ -104,15 +104,16 @@ TEST_P(PageStoreContract, ReadReturnsWhatWasWrittenInEverySlot) {
 // So that neither the caller nor the disk waits for a hash.
 TEST_P(PageStoreContract, OnlyWorkersHash) {
   WritePage(0, {1, 0, 1}, 7);
-  std::counting_semaphore<StoreUnderTest::kWorkers> begun(0);
-  std::counting_semaphore<StoreUnderTest::kWorkers> may_end(0);
+  using Semaphore = std::counting_semaphore<StoreUnderTest::kWorkers>;
+  const auto begun = std::make_shared<Semaphore>(0);  // the workers outlive the test
+  const auto may_end = std::make_shared<Semaphore>(0);
   for (int i = 0; i < StoreUnderTest::kWorkers; ++i) {
-    store().workers().Submit([&] {
-      begun.release();
-      may_end.acquire();
+    store().workers().Submit([begun, may_end] {
+      begun->release();
+      may_end->acquire();
     });
   }
-  for (int i = 0; i < StoreUnderTest::kWorkers; ++i) begun.acquire();
+  for (int i = 0; i < StoreUnderTest::kWorkers; ++i) begun->acquire();
   PageBuffer written(kPage);
   written.Fill(8);
   PageBuffer read(kPage);
@@ -121,7 +122,7 @@ TEST_P(PageStoreContract, OnlyWorkersHash) {
   // The bytes have long been moved by then.
   EXPECT_EQ(read_done.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
   EXPECT_EQ(write_done.wait_for(std::chrono::milliseconds(1)), std::future_status::timeout);
-  may_end.release(StoreUnderTest::kWorkers);
+  may_end->release(StoreUnderTest::kWorkers);
   EXPECT_THAT(write_done.get(), IsOk());
   EXPECT_THAT(read_done.get(), IsOk());
   EXPECT_TRUE(read.Holds(7));
