@@ -99,7 +99,7 @@ DriveLedger::WriteEnd DriveLedger::EndWrite(WriteAttempt* attempt,
   if (status.ok() && !end.again) {
     places_.Acknowledge(slot);
   } else {
-    if (WriteSpeaksAgainstDrive(status)) places_.Doubt(slot);
+    if (OthersMayTake(status)) places_.Doubt(slot);
     places_.Forget(slot);
   }
   places_.RemoveUser(slot);

@@ -30,14 +30,16 @@ int FakeDrive::ErrorOf(const io::IoCommand& command) {
     return EIO;
   }
   base::MutexLock lock(mutex_);
-  const bool broken = (writes ? unwritable_ : unreadable_).contains(command.offset / kPage);
-  return broken ? EIO : (writes ? write_error : read_error).load();
+  const std::uint64_t slot = command.offset / kPage;
+  if (!writes) return unreadable_.contains(slot) ? EIO : read_error.load();
+  const auto broken = unwritable_.find(slot);
+  return broken != unwritable_.end() ? broken->second : write_error.load();
 }
 
-void FakeDrive::Break(std::uint64_t slot) {
+void FakeDrive::Break(std::uint64_t slot, int error) {
   BreakReads(slot);
   base::MutexLock lock(mutex_);
-  unwritable_.insert(slot);
+  unwritable_[slot] = error;
 }
 
 void FakeDrive::BreakReads(std::uint64_t slot) {

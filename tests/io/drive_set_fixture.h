@@ -1,7 +1,9 @@
 #pragma once
 
 #include <atomic>
+#include <cerrno>
 #include <future>
+#include <map>
 #include <memory>
 #include <set>
 #include <vector>
@@ -24,8 +26,8 @@ class FakeDrive {
   explicit FakeDrive(io::SlotIndex slots) : file(slots * kPage) {}
 
   std::int64_t Perform(const io::IoCommand& command);
-  /// The slot takes no page and gives none back: EIO.
-  void Break(std::uint64_t slot);
+  /// The slot takes no page and gives none back: EIO, or of writes another error.
+  void Break(std::uint64_t slot, int error = EIO);
   /// The slot gives no page back.
   void BreakReads(std::uint64_t slot);
 
@@ -39,7 +41,7 @@ class FakeDrive {
   int ErrorOf(const io::IoCommand& command);
 
   base::Mutex mutex_;
-  std::set<std::uint64_t> unwritable_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::uint64_t, int> unwritable_ ABSL_GUARDED_BY(mutex_);  ///< and why
   std::set<std::uint64_t> unreadable_ ABSL_GUARDED_BY(mutex_);
 };
 
