@@ -36,6 +36,9 @@ struct Totals {
   std::uint64_t ops_lost = 0;
   std::uint64_t reproduced = 0;
   std::uint64_t passed_while_held = 0;
+  std::uint64_t retired = 0;
+  std::uint64_t moved = 0;
+  std::uint64_t fenced = 0;
 };
 
 std::uint64_t Value(Counter counter, const io::PageStoreStats& stats) {
@@ -87,6 +90,7 @@ class Loop {
   void CheckUntouched(const RunOutcome& outcome) const;
   void CheckStruck(const RunOutcome& outcome) const;
   void CheckOps(const RunOutcome& outcome) const;
+  void CheckRemedies(const RunOutcome& outcome) const;
   void Count(const RunOutcome& outcome);
   void CheckTotals() const;
   void Print(const LoopStride& stride, std::uint64_t attempts) const;
@@ -167,6 +171,7 @@ void Loop::CheckUntouched(const RunOutcome& outcome) const {
   EXPECT_TRUE(outcome.store_failures.empty()) << "the store failed without a fault";
   EXPECT_TRUE(outcome.op_failures.empty()) << "an op failed without a fault";
   EXPECT_EQ(outcome.pages_reproduced, 0U) << "a page was lost without a fault";
+  EXPECT_EQ(outcome.stats.retired + outcome.moved + outcome.fenced, 0U) << "nothing had failed";
 }
 
 void Loop::CheckStruck(const RunOutcome& outcome) const {
@@ -188,6 +193,7 @@ void Loop::CheckStruck(const RunOutcome& outcome) const {
     EXPECT_EQ(outcome.pages_reproduced, 0U) << "nothing was lost that had to be reproduced";
   }
   CheckOps(outcome);
+  CheckRemedies(outcome);
 }
 
 void Loop::CheckOps(const RunOutcome& outcome) const {
@@ -203,6 +209,17 @@ void Loop::CheckOps(const RunOutcome& outcome) const {
   }
 }
 
+void Loop::CheckRemedies(const RunOutcome& outcome) const {
+  const Remedies& remedies = fault_.remedies;
+  const auto lost = outcome.store_failures.find(absl::StatusCode::kDataLoss);
+  const std::uint64_t pages = lost == outcome.store_failures.end() ? 0 : lost->second;
+  EXPECT_EQ(outcome.stats.retired, remedies.retires ? pages : 0);
+  if (!remedies.moves) {
+    EXPECT_EQ(outcome.moved, 0U) << "there is no other drive, or no reason";
+  }
+  EXPECT_LE(outcome.fenced, remedies.fences ? 1U : 0U);
+}
+
 void Loop::Count(const RunOutcome& outcome) {
   ++totals_.runs;
   totals_.strikes += outcome.struck ? 1 : 0;
@@ -211,6 +228,9 @@ void Loop::Count(const RunOutcome& outcome) {
   totals_.ops_lost += Failures(outcome, TicketFailure::kPageLost);
   totals_.reproduced += outcome.pages_reproduced;
   totals_.passed_while_held += outcome.passed_while_held;
+  totals_.retired += outcome.stats.retired;
+  totals_.moved += outcome.moved;
+  totals_.fenced += outcome.fenced;
 }
 
 /// What must have been seen in some run at least, or the loop has tried nothing.
@@ -231,6 +251,13 @@ void Loop::CheckTotals() const {
   if (fault_.options.target == Target::kReproducible) {
     EXPECT_GT(totals_.reproduced, 0U);
   }
+  // What loses pages moves only what is just on its way to the drive.
+  if (fault_.remedies.moves && !fault_.remedies.retires) {
+    EXPECT_GT(totals_.moved, 0U);
+  }
+  if (fault_.remedies.fences && medium_ == Medium::kVirtual) {
+    EXPECT_GT(totals_.fenced, 0U);
+  }
   const auto kind = fault_.options.plan.kind;
   if (kind == testing::FaultPlan::Kind::kHeld || kind == testing::FaultPlan::Kind::kHeldBefore) {
     EXPECT_GT(totals_.passed_while_held, 0U) << "everybody waited for the slow one";
@@ -240,7 +267,8 @@ void Loop::CheckTotals() const {
 void Loop::Print(const LoopStride& stride, std::uint64_t attempts) const {
   std::printf(
       "%s on %s: %llu runs to attempt %llu by %llu, %llu struck; %llu store failures, "
-      "%llu ops full, %llu ops lost, %llu pages reproduced\n",
+      "%llu ops full, %llu ops lost, %llu pages reproduced, "
+      "%llu slots retired, %llu writes moved, %llu drives fenced\n",
       fault_.name.c_str(),
       ToString(medium_).c_str(),
       static_cast<unsigned long long>(totals_.runs),
@@ -250,7 +278,10 @@ void Loop::Print(const LoopStride& stride, std::uint64_t attempts) const {
       static_cast<unsigned long long>(totals_.store_failures),
       static_cast<unsigned long long>(totals_.ops_full),
       static_cast<unsigned long long>(totals_.ops_lost),
-      static_cast<unsigned long long>(totals_.reproduced));
+      static_cast<unsigned long long>(totals_.reproduced),
+      static_cast<unsigned long long>(totals_.retired),
+      static_cast<unsigned long long>(totals_.moved),
+      static_cast<unsigned long long>(totals_.fenced));
 }
 
 }  // namespace

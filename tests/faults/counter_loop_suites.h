@@ -22,4 +22,5 @@
   SLUICE_INSTANTIATE_FAULT(Suite, RefusedDirectIo, RefusedDirectIoCases()); \
   SLUICE_INSTANTIATE_FAULT(Suite, Destruction, DestructionCases());         \
   SLUICE_INSTANTIATE_FAULT(Suite, Fork, ForkCases());                       \
-  SLUICE_INSTANTIATE_FAULT(Suite, ThreeTiers, ThreeTierCases())
+  SLUICE_INSTANTIATE_FAULT(Suite, ThreeTiers, ThreeTierCases());            \
+  SLUICE_INSTANTIATE_FAULT(Suite, TwoDrives, TwoDriveCases())

@@ -20,6 +20,7 @@ TEST_P(CounterLoop, AtSomeAttempts) {
   constexpr std::uint64_t kStrideMax = 293;
   // There are fewer attempts on pages that can be reproduced.
   const bool few = GetParam().options.target == Target::kReproducible;
+  if (CountsRegistrations(GetParam())) return RunCounterLoop(GetParam(), Medium::kVirtual, {});
   const std::uint64_t stride = std::min(kStrideMax, kStride * testing::kSlowdown) / (few ? 3 : 1);
   // Other attempts in each case.
   const std::uint64_t first = std::hash<std::string>()(GetParam().name) % stride;

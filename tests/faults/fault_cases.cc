@@ -33,6 +33,12 @@ void AddSplits(io::IoDirection direction, std::vector<FaultCase>* cases) {
   }
 }
 
+/// A write finds another place where only one refuses it.
+FaultPlan Persistent(FaultPlan plan) {
+  plan.everywhere = plan.direction == kWrite;
+  return plan;
+}
+
 /// Counts that bring no progress.
 void AddStops(io::IoDirection direction, std::vector<FaultCase>* cases) {
   const std::string verb = VerbOf(direction);
@@ -44,7 +50,7 @@ void AddStops(io::IoDirection direction, std::vector<FaultCase>* cases) {
                       .counter = Counter::kRetries});
   }
   cases->push_back({.name = verb + "Short512Always",
-                    .options = WithPlan(Short(direction, 512, kAlways)),
+                    .options = WithPlan(Persistent(Short(direction, 512, kAlways))),
                     .code = stopped,
                     .seen = seen,
                     .certain = true,
@@ -56,15 +62,10 @@ void AddStops(io::IoDirection direction, std::vector<FaultCase>* cases) {
                     .seen = direction == kRead ? Seen::kLoss : Seen::kNothing,
                     .certain = true});
   cases->push_back({.name = verb + "NothingAlways",
-                    .options = WithPlan(Short(direction, 0, kAlways)),
+                    .options = WithPlan(Persistent(Short(direction, 0, kAlways))),
                     .code = stopped,
                     .seen = seen,
                     .certain = true});
-}
-
-/// What only the virtual disk can be made to do is left out.
-bool RunsOnMedia(const FaultCase& fault) {
-  return !fault.seeds && fault.options.disk.refusal.times == 0;
 }
 
 }  // namespace
@@ -88,13 +89,19 @@ std::vector<FaultCase> PassingErrorCases() {
     cases.push_back(Passes(verb + "EintrPasses", Error(direction, EINTR, kBelowTheBound)));
     cases.push_back(Passes(verb + "EagainPasses", Error(direction, EAGAIN, 2)));
     cases.push_back(Passes(verb + "EnomemPasses", Refused(direction, ENOMEM, kBelowTheBound)));
-    cases.push_back(Stays(verb + "EintrStays", Error(direction, EINTR, kAlways), unavailable));
-    cases.push_back(Stays(verb + "EagainStays", Refused(direction, EAGAIN, kAlways), unavailable));
+    cases.push_back(
+        Stays(verb + "EintrStays", Persistent(Error(direction, EINTR, kAlways)), unavailable));
+    cases.push_back(
+        Stays(verb + "EagainStays", Persistent(Refused(direction, EAGAIN, kAlways)), unavailable));
     FaultCase bound =
         MadeAgain(verb + "EagainAtTheBound", Error(direction, EAGAIN, kAttempts), unavailable);
     bound.counter = Counter::kRetries;
     cases.push_back(bound);
   }
+  FaultCase place =
+      MadeAgain("WriteEagainStaysInOnePlace", Refused(kWrite, EAGAIN, kAlways), Code::kUnavailable);
+  place.counter = Counter::kRetries;
+  cases.push_back(place);
   cases.push_back(Passes("ReadEioOnce", Error(kRead, EIO, 1)));
   cases.push_back(Passes("ReadEioPasses", Error(kRead, EIO, kBelowTheBound)));
   cases.push_back(Passes("ReadEbadfPasses", Refused(kRead, EBADF, kBelowTheBound)));
@@ -122,12 +129,12 @@ std::vector<FaultCase> WriteErrorCases() {
   constexpr std::uint64_t kToFence = 3;
   return {
       MadeAgain("WriteEioOnce", Refused(kWrite, EIO, 1), Code::kInternal),
-      Full("WriteEioStays", Refused(kWrite, EIO, kAlways), Code::kInternal),
+      MadeAgain("WriteEioStaysInOnePlace", Refused(kWrite, EIO, kAlways), Code::kInternal),
       Full("WriteEioEverywhere", Everywhere(Error(kWrite, EIO, kAlways)), Code::kInternal),
       MadeAgain("WriteEnospcOnce", Refused(kWrite, ENOSPC, 1), full),
       MadeAgain("WriteThenEnospcOnce", Error(kWrite, ENOSPC, 1), full),
       Full("WriteEnospcThrice", Everywhere(Refused(kWrite, ENOSPC, kToFence)), full),
-      Full("WriteEnospcStays", Refused(kWrite, ENOSPC, kAlways), full),
+      MadeAgain("WriteEnospcStaysInOnePlace", Refused(kWrite, ENOSPC, kAlways), full),
       Full("WriteEnospcEverywhere", Everywhere(Error(kWrite, ENOSPC, kAlways)), full),
       Full("WriteEdquotEverywhere", Everywhere(Refused(kWrite, EDQUOT, kAlways)), full),
       Full("WriteEfbigEverywhere", Everywhere(Error(kWrite, EFBIG, kAlways)), full),
@@ -135,10 +142,6 @@ std::vector<FaultCase> WriteErrorCases() {
 }
 
 std::vector<FaultCase> CorruptionCases() {
-  const auto of_a_write = [](const std::string& name, const RunOptions& options) {
-    return FaultCase{
-        .name = name, .options = options, .code = Code::kDataLoss, .seen = Seen::kLoss};
-  };
   const auto of_a_read = [](const std::string& name, Kind kind) {
     return FaultCase{.name = name,
                      .options = WithPlan(Silent(kRead, kind)),
@@ -147,25 +150,19 @@ std::vector<FaultCase> CorruptionCases() {
   return {
       of_a_read("ReadFlipOnce", Kind::kFlip),
       of_a_read("ReadZeroTailOnce", Kind::kZeroTail),
-      of_a_write("WriteFlip", WithPlan(Silent(kWrite, Kind::kFlip))),
-      of_a_write("WriteZeroTail", WithPlan(Silent(kWrite, Kind::kZeroTail))),
-      of_a_write("WriteTorn", OnSplitPages(Silent(kWrite, Kind::kTornWrite))),
-      of_a_write("WriteFlipFromThereOn",
-                 WithPlan(Everywhere(Silent(kWrite, Kind::kFlip, kAlways)))),
+      Lost("WriteFlip", WithPlan(Silent(kWrite, Kind::kFlip))),
+      Lost("WriteZeroTail", WithPlan(Silent(kWrite, Kind::kZeroTail))),
+      Lost("WriteTorn", OnSplitPages(Silent(kWrite, Kind::kTornWrite))),
+      Lost("WriteFlipFromThereOn", WithRoom(FromThereOn(kWrite, Kind::kFlip))),
   };
 }
 
 std::vector<FaultCase> LostWriteCases() {
   const auto lost = [](const std::string& name, Kind kind, Target target) {
-    return FaultCase{.name = name,
-                     .options = WithPlan(Silent(kWrite, kind), target),
-                     .code = Code::kDataLoss,
-                     .seen = Seen::kLoss};
+    return Lost(name, WithPlan(Silent(kWrite, kind), target));
   };
-  const auto from_there_on = [&](const std::string& name, Kind kind, Target target) {
-    FaultCase fault = lost(name, kind, target);
-    fault.options.plan = Everywhere(Silent(kWrite, kind, kAlways));
-    return fault;
+  const auto from_there_on = [](const std::string& name, Kind kind, Target target) {
+    return Lost(name, WithRoom(FromThereOn(kWrite, kind), target));
   };
   return {
       lost("WriteLost", Kind::kLostWrite, Target::kAny),
@@ -178,15 +175,12 @@ std::vector<FaultCase> LostWriteCases() {
 }
 
 std::vector<FaultCase> RegistrationCases() {
-  const auto registers = [](const std::string& name, FaultPlan::Registers what) {
-    FaultCase fault{.name = name};
-    fault.options = WithPlan({.kind = Kind::kNone, .registers = what});
-    fault.options.act = Act::kRegister;
-    return fault;
-  };
+  constexpr std::uint64_t kFrame = 4096;  // of two
   return {
-      registers("HalfOfTheMemoryIsRegistered", FaultPlan::Registers::kFirstHalf),
-      registers("NothingOfTheMemoryIsRegistered", FaultPlan::Registers::kNothing),
+      Unregistered("RegistrationRefusedOnce", 0, 1),
+      Unregistered("RegistrationRefusedFromThereOn", 0, kAlways),
+      Unregistered("RegistrationInPartOnce", kFrame, 1),
+      Unregistered("RegistrationInPartFromThereOn", kFrame, kAlways),
   };
 }
 
@@ -245,7 +239,7 @@ std::vector<FaultCase> RefusedDirectIoCases() {
       Passes("ReadEinvalOnce", Refused(kRead, EINVAL, 1)),
       Stays("ReadEinvalStays", Refused(kRead, EINVAL, kAlways), code),
       MadeAgain("WriteEinvalOnce", Refused(kWrite, EINVAL, 1), code),
-      Full("WriteEinvalStays", Refused(kWrite, EINVAL, kAlways), code),
+      MadeAgain("WriteEinvalStaysInOnePlace", Refused(kWrite, EINVAL, kAlways), code),
       Full("EinvalFromThereOn", all, code),
       Passes("ReadMisaligned", Silent(kRead, Kind::kMisaligned)),
       Stays("ReadMisalignedStays", Silent(kRead, Kind::kMisaligned, kAlways), code),
@@ -285,28 +279,6 @@ std::vector<FaultCase> ThreeTierCases() {
     fault.options.pager.frames = {8, 9, 48};
   }
   return cases;
-}
-
-std::vector<FaultCase> CasesOnMedia() {
-  std::vector<FaultCase> chosen;
-  for (const auto& cases : {ShortCountCases(),
-                            PassingErrorCases(),
-                            UnreadablePageCases(),
-                            WriteErrorCases(),
-                            CorruptionCases(),
-                            LostWriteCases(),
-                            RegistrationCases(),
-                            FullRingCases(),
-                            SlowAttemptCases(),
-                            OutOfOrderCases(),
-                            RefusedDirectIoCases(),
-                            DestructionCases(),
-                            ForkCases()}) {
-    for (const FaultCase& fault : cases) {
-      if (RunsOnMedia(fault)) chosen.push_back(fault);
-    }
-  }
-  return chosen;
 }
 
 }  // namespace sluice::faults

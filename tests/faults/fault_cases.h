@@ -19,6 +19,13 @@ enum class Seen : std::uint8_t {
 /// What grows when the fault strikes.
 enum class Counter : std::uint8_t { kNone, kShortIo, kRetries, kChecksumFailures };
 
+/// What the set of drives does against a fault, in some runs; what is false it never does.
+struct Remedies {
+  bool retires = false;  ///< a place for every page that is lost
+  bool moves = false;    ///< writes go on to the next drive
+  bool fences = false;   ///< the drive counts as failed
+};
+
 /// A fault, and what must come of it whichever attempt it strikes.
 struct FaultCase {
   std::string name;
@@ -29,6 +36,7 @@ struct FaultCase {
   /// Every strike makes the store fail, and the user sees it in some runs at least.
   bool certain = false;
   Counter counter = Counter::kNone;
+  Remedies remedies;
   /// The number is that of a seed, not of an attempt.
   bool seeds = false;
 };
@@ -51,6 +59,11 @@ std::vector<FaultCase> DestructionCases();      // 20
 std::vector<FaultCase> ForkCases();             // 21
 /// One of each kind with a tier between the fastest and the store, and pages in transit.
 std::vector<FaultCase> ThreeTierCases();
+/// Those of 4 to 8, 12, 20 and 21 where a second drive has no faults, and room for everything.
+std::vector<FaultCase> TwoDriveCases();
+
+/// The number is that of a registration: there are few.
+bool CountsRegistrations(const FaultCase& fault);
 
 /// Those that also run on real media: all but what only a virtual disk can be made to do.
 std::vector<FaultCase> CasesOnMedia();

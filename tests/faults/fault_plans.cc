@@ -8,6 +8,9 @@ using Kind = FaultPlan::Kind;
 /// Two blocks, so that a count can end between them.
 constexpr std::uint64_t kSplitPage = 8192;
 
+/// More than the trace writes pages that are lost.
+constexpr core::FrameIndex kManySlots = 600;
+
 }  // namespace
 
 FaultPlan Error(io::IoDirection direction, int error_number, std::uint64_t times) {
@@ -34,12 +37,22 @@ FaultPlan Silent(io::IoDirection direction, Kind kind, std::uint64_t times) {
   return {.kind = kind, .times = times, .direction = direction};
 }
 
+FaultPlan FromThereOn(io::IoDirection direction, Kind kind) {
+  return Everywhere(Silent(direction, kind, kAlways));
+}
+
 FaultPlan Once(Kind kind) { return {.kind = kind}; }
 
 RunOptions WithPlan(const FaultPlan& plan, Target target) {
   RunOptions options;
   options.plan = plan;
   options.target = target;
+  return options;
+}
+
+RunOptions WithRoom(const FaultPlan& plan, Target target) {
+  RunOptions options = WithPlan(plan, target);
+  options.pager.frames.back() = kManySlots;
   return options;
 }
 
@@ -79,7 +92,23 @@ FaultCase Unreadable(const std::string& name, const FaultPlan& plan, Target targ
           .code = Code::kDataLoss,
           .seen = target == Target::kSoleCopy ? Seen::kLoss : Seen::kNothing,
           .certain = true,
-          .counter = sums ? Counter::kChecksumFailures : Counter::kRetries};
+          .counter = sums ? Counter::kChecksumFailures : Counter::kRetries,
+          .remedies = {.retires = true}};
+}
+
+FaultCase Lost(const std::string& name, const RunOptions& options) {
+  return {.name = name,
+          .options = options,
+          .code = Code::kDataLoss,
+          .seen = Seen::kLoss,
+          .remedies = {.retires = true}};
+}
+
+FaultCase Unregistered(const std::string& name, std::uint64_t registered, std::uint64_t times) {
+  FaultCase fault{.name = name};
+  fault.options = WithPlan({.kind = Kind::kUnregistered, .moved = registered, .times = times});
+  fault.options.act = Act::kRegister;
+  return fault;
 }
 
 FaultCase RefusedSubmissions(const std::string& name, int error_number, std::uint64_t times) {

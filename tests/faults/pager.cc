@@ -75,6 +75,13 @@ void Pager::Handle(const core::Event& event) {
   if (++handled_ % kEventsPerCheck == 0) core_->CheckInvariants();
 }
 
+/// As runtime/engine/core_thread.cc has it.
+void Pager::Fence(const io::FencedDrive& drive) {
+  if (stopped_) return;
+  parts_.user->OnFenced(core_->PagesOnlyIn(drive.slots));
+  Send(core::AbandonCopies{drive.slots});
+}
+
 std::span<std::byte> Pager::Frame(core::TierIndex tier, core::FrameIndex frame) {
   return {memory_[tier].bytes.get() + frame * options_.page_bytes, options_.page_bytes};
 }

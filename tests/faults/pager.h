@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "io/page_store.h"
+#include "io/drive_set.h"
 #include "runtime/core/core.h"
 #include "sluice/policy.h"
 #include "tests/faults/executor.h"
@@ -40,6 +40,8 @@ class PagerUser {
   virtual void OnStoreFailure(const StoreFailure& failure) = 0;
   /// After it has.
   virtual void AfterStoreFailure(const StoreFailure& failure) = 0;
+  /// A drive has failed, which alone has these pages.
+  virtual void OnFenced(const std::vector<PageIndex>& only) = 0;
 
  protected:
   ~PagerUser() = default;
@@ -70,6 +72,8 @@ class Pager {
   /// Gives the core an event and carries out what follows; from inside of a PagerUser's call, once
   /// that is over.
   void Send(core::Event event);
+  /// A drive has failed: its user hears of it, then the core.
+  void Fence(const io::FencedDrive& drive);
   /// The core hears nothing any more; what is under way ends without consequences.
   void Stop() { stopped_ = true; }
 

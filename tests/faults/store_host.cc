@@ -1,108 +1,13 @@
 #include "tests/faults/store_host.h"
 
-#include <atomic>
-#include <thread>
+#include <algorithm>
 #include <utility>
 
-#include "io/page_store_parts.h"
-#include "tests/faults/virtual_parts.h"
-#include "tests/support/store_under_test.h"
+#include "base/check.h"
+#include "base/status.h"
+#include "base/strings.h"
 
 namespace sluice::faults {
-namespace {
-
-/// How often a closing thread may go first before time passes; any number is right.
-constexpr int kHeadStart = 200;
-
-/// Real pauses are short, virtual ones are those of production.
-constexpr std::chrono::microseconds kRealFirstPause{1};
-constexpr int kRealPausesShorter = 1000;
-
-io::PageStoreOptions StoreOptions(const StoreHostOptions& options) {
-  return {.page_bytes = options.page_bytes,
-          .slots = options.slots,
-          .queue_depth = options.disk.in_flight_max};
-}
-
-class VirtualHost final : public StoreHost {
- public:
-  explicit VirtualHost(const StoreHostOptions& options) {
-    auto file = std::make_shared<io::MemoryFile>(options.page_bytes * options.slots);
-    auto disk = std::make_unique<VirtualEngine>(clock_, std::move(file), options.disk);
-    disk_ = disk.get();
-    auto timer = std::make_unique<VirtualTimer>(clock_);
-    auto faulty = MakeFaulty(options, std::move(disk), timer.get());
-    store_ = io::AssemblePageStore(StoreOptions(options),
-                                   {.engine = std::move(faulty),
-                                    .engine_reason = "in virtual time",
-                                    .files = nullptr,
-                                    .timer = std::move(timer)},
-                                   workers_);
-  }
-  ~VirtualHost() override { Close(); }
-
-  io::PageStore& store() override { return *store_; }
-  Executor& executor() override { return executor_; }
-  std::chrono::microseconds now() const override { return clock_.now(); }
-  bool struck() const override { return StoreHost::struck() || disk_->refusals() > 0; }
-  void Heal() override {
-    StoreHost::Heal();
-    disk_->Heal();
-  }
-
-  /// With I/O in flight the one moment with a second thread: the destructor waits on it while time
-  /// passes here.
-  void Close() override {
-    if (store_ == nullptr || clock_.idle()) return store_.reset();
-    std::atomic<bool> closed = false;
-    std::thread closer([&] {
-      store_.reset();
-      closed = true;
-    });
-    for (int i = 0; i < kHeadStart && !closed; ++i) std::this_thread::yield();
-    while (clock_.RunNext()) continue;
-    closer.join();
-  }
-
- private:
-  VirtualClock clock_;
-  VirtualExecutor executor_{clock_};
-  VirtualWorkers workers_{clock_};
-  VirtualEngine* disk_ = nullptr;
-  std::unique_ptr<io::PageStore> store_;
-};
-
-class RealHost final : public StoreHost {
- public:
-  RealHost(testing::StoreKind kind, const StoreHostOptions& options)
-      : store_({.kind = kind,
-                .options = WithShortPauses(StoreOptions(options)),
-                .wrap = [&](std::unique_ptr<io::IoEngine> upstream) {
-                  return MakeFaulty(WithShortPauses(options), std::move(upstream), &timer_);
-                }}) {}
-
-  std::string unavailable() const override { return store_.unavailable(); }
-  io::PageStore& store() override { return *store_; }
-  Executor& executor() override { return executor_; }
-  void Close() override { store_.Close(); }
-
- private:
-  static io::PageStoreOptions WithShortPauses(io::PageStoreOptions options) {
-    options.backoff.first_pause = kRealFirstPause;
-    return options;
-  }
-
-  static StoreHostOptions WithShortPauses(StoreHostOptions options) {
-    options.plan.pause /= kRealPausesShorter;
-    return options;
-  }
-
-  ThreadExecutor executor_;
-  base::Timer timer_{"sluice-late"};
-  testing::StoreUnderTest store_;
-};
-
-}  // namespace
 
 std::string ToString(Medium medium) {
   switch (medium) {
@@ -116,29 +21,66 @@ std::string ToString(Medium medium) {
   return "";
 }
 
-std::unique_ptr<testing::FaultyEngine> StoreHost::MakeFaulty(const StoreHostOptions& options,
-                                                             std::unique_ptr<io::IoEngine> upstream,
-                                                             base::Timer* timer) {
-  testing::FaultHooks hooks = options.hooks;
-  hooks.timer = timer;
+io::PageStoreOptions StoreHost::StoreOptions() const {
+  return {.page_bytes = options_.page_bytes,
+          .slots = options_.slots,
+          .queue_depth = options_.disk.in_flight_max};
+}
+
+void StoreHost::Open(io::DriveSetOptions set, base::Timer* late, base::WorkerPool& workers) {
+  directories_ = set.directories;
+  set.on_fenced = [this](io::FencedDrive fenced) { OnFenced(std::move(fenced)); };
+  const absl::Status opened = OpenDrives(set, late, workers);
+  if (opened.ok()) return;
+  unavailable_ = std::string(base::ToStd(opened.message()));
+  SLUICE_CHECK(absl::IsFailedPrecondition(opened), unavailable_.c_str());
+}
+
+/// As io::CreateDriveSet does it.
+absl::Status StoreHost::OpenDrives(const io::DriveSetOptions& set,
+                                   base::Timer* late,
+                                   base::WorkerPool& workers) {
+  std::vector<std::unique_ptr<io::PageStore>> drives;
+  for (const io::SlotIndex slots : io::SlotsOfDrives(set)) {
+    io::PageStoreOptions options = set.store;
+    const auto number = static_cast<std::uint32_t>(drives.size());
+    options.directory = set.directories[number];
+    options.slots = slots;
+    SLUICE_ASSIGN_OR_RETURN(io::PageStoreParts parts, MakeParts(options));
+    if (number == 0) parts.engine = MakeFaulty(std::move(parts.engine), late);
+    auto drive = std::make_unique<WatchedDrive>(
+        io::AssemblePageStore(options, std::move(parts), workers), number, ledger_);
+    watched_.push_back(drive.get());
+    drives.push_back(std::move(drive));
+  }
+  store_ = io::AssembleDriveSet(set, std::move(drives), workers);
+  return absl::OkStatus();
+}
+
+std::unique_ptr<io::IoEngine> StoreHost::MakeFaulty(std::unique_ptr<io::IoEngine> upstream,
+                                                    base::Timer* late) {
+  testing::FaultHooks hooks = options_.hooks;
+  hooks.timer = late;
   // Whoever waits for the held completion looks again.
   hooks.on_held = [this] { executor().Post([] {}); };
   auto faulty = std::make_unique<testing::FaultyEngine>(
-      std::move(upstream), options.plan, options.page_bytes, std::move(hooks));
+      std::move(upstream), options_.plan, options_.page_bytes, std::move(hooks));
   engine_ = faulty.get();
   return faulty;
 }
 
-std::unique_ptr<StoreHost> MakeStoreHost(Medium medium, const StoreHostOptions& options) {
-  switch (medium) {
-    case Medium::kVirtual:
-      return std::make_unique<VirtualHost>(options);
-    case Medium::kUring:
-      return std::make_unique<RealHost>(testing::StoreKind::kUring, options);
-    case Medium::kThreads:
-      return std::make_unique<RealHost>(testing::StoreKind::kThreads, options);
+/// On a thread of the store. With others a write may be on its way to the drive.
+void StoreHost::OnFenced(io::FencedDrive fenced) {
+  if (options_.medium == Medium::kVirtual) {
+    const auto at = std::find(directories_.begin(), directories_.end(), fenced.directory);
+    watched_[static_cast<std::size_t>(at - directories_.begin())]->NoteFenced();
   }
-  return nullptr;
+  executor().Post([this, fenced = std::move(fenced)] { options_.on_fenced(fenced); });
+}
+
+std::unique_ptr<StoreHost> MakeStoreHost(const StoreHostOptions& options, SlotLedger& ledger) {
+  return options.medium == Medium::kVirtual ? MakeVirtualHost(options, ledger)
+                                            : MakeRealHost(options, ledger);
 }
 
 }  // namespace sluice::faults

@@ -2,10 +2,12 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "fmt/format.h"
 #include "tests/faults/forked_child.h"
+#include "tests/faults/frame_registration.h"
 #include "tests/faults/trace_user.h"
 
 namespace sluice::faults {
@@ -15,6 +17,9 @@ namespace {
 constexpr std::uint64_t kStepsMax = 1'000'000;
 /// After the fault has gone: a tier that was fenced is tried again by the next who needs it.
 constexpr int kTriesAfterHealing = 3;
+
+/// The faults strike the first drive.
+io::Place FaultyPlace(std::uint64_t page) { return {.slot = static_cast<io::SlotIndex>(page)}; }
 
 /// A trace, its user, a pager and a store, and what makes time pass.
 class TraceRun {
@@ -39,8 +44,7 @@ class TraceRun {
   void WaitUntilIdle();
   void ActIfStruck();
   void Destroy();
-  std::span<std::byte> StoreFrames();
-  void Register();
+  void CheckDrives();
 
   const Trace& trace_;
   const RunOptions options_;
@@ -50,6 +54,7 @@ class TraceRun {
   RunOutcome& outcome_;
   std::unique_ptr<StoreHost> host_;
   std::unique_ptr<Pager> pager_;
+  std::optional<FrameRegistration> registration_;  ///< where memory is registered
   std::uint64_t steps_ = 0;
   bool acted_ = false;
   bool ended_ = false;
@@ -62,42 +67,45 @@ TraceRun::TraceRun(const Trace& trace, const RunOptions& options)
       user_(
           trace, static_cast<core::TierIndex>(options.pager.frames.size() - 1), ledger_, &verdict_),
       outcome_(user_.outcome()),
-      host_(MakeStoreHost(options.medium, HostOptions())) {
+      host_(MakeStoreHost(HostOptions(), ledger_)) {
   outcome_.unavailable = host_->unavailable();
 }
 
 StoreHostOptions TraceRun::HostOptions() {
   const std::uint64_t page_bytes = options_.pager.page_bytes;
-  const auto slot = [](std::uint64_t page) { return static_cast<io::SlotIndex>(page); };
-  return {.page_bytes = page_bytes,
+  return {.medium = options_.medium,
+          .page_bytes = page_bytes,
           .slots = options_.pager.frames.back(),
+          .drives = options_.drives,
           .plan = options_.plan,
           .hooks = {.concerns = Concern(),
-                    .on_harm = [this, slot](std::uint64_t page) { ledger_.Harm(slot(page)); },
+                    .on_harm = [this](std::uint64_t page) { ledger_.Harm(FaultyPlace(page)); },
                     .stale =
-                        [this, slot](std::uint64_t page, std::span<std::byte> out) {
-                          FillPage(user_.model().Page(ledger_.PageIn(slot(page))).older, out);
+                        [this](std::uint64_t page, std::span<std::byte> out) {
+                          const PageIndex index = ledger_.PageIn(FaultyPlace(page));
+                          FillPage(user_.model().Page(index).older, out);
                         },
-                    .elsewhere = [this, slot](std::uint64_t page) -> std::uint64_t {
-                      return ledger_.OtherAtRest(slot(page));
+                    .elsewhere = [this](std::uint64_t page) -> std::uint64_t {
+                      return ledger_.OtherAtRest(FaultyPlace(page)).slot;
                     }},
+          .on_fenced = [this](const io::FencedDrive& drive) { pager_->Fence(drive); },
           .disk = options_.disk};
 }
 
 std::function<bool(const io::IoCommand&)> TraceRun::Concern() {
-  const auto slot = [bytes = options_.pager.page_bytes](const io::IoCommand& command) {
-    return static_cast<io::SlotIndex>(command.offset / bytes);
+  const auto place = [bytes = options_.pager.page_bytes](const io::IoCommand& command) {
+    return FaultyPlace(command.offset / bytes);
   };
   switch (options_.target) {
     case Target::kAny:
       return {};
     case Target::kReproducible:
-      return [=, this](const io::IoCommand& c) { return ledger_.Reproducible(slot(c)); };
+      return [=, this](const io::IoCommand& c) { return ledger_.Reproducible(place(c)); };
     case Target::kSoleCopy:
-      return [=, this](const io::IoCommand& c) { return !ledger_.Reproducible(slot(c)); };
+      return [=, this](const io::IoCommand& c) { return !ledger_.Reproducible(place(c)); };
     case Target::kRewritten:
       return [=, this](const io::IoCommand& c) {
-        return user_.model().Page(ledger_.PageIn(slot(c))).older != 0;
+        return user_.model().Page(ledger_.PageIn(place(c))).older != 0;
       };
   }
   return {};
@@ -111,6 +119,11 @@ RunOutcome TraceRun::Run() {
                                                 .ledger = &ledger_,
                                                 .user = &user_,
                                                 .verdict = &verdict_});
+  if (options_.act == Act::kRegister) {
+    const std::span<std::byte> frames =
+        pager_->Frames(static_cast<core::TierIndex>(options_.pager.frames.size() - 2));
+    registration_.emplace(*host_, frames, options_.pager.page_bytes, options_.plan, verdict_);
+  }
   user_.Begin(pager_.get(), &host_->executor());
   RunSteps();
   ReadAll();
@@ -124,6 +137,7 @@ void TraceRun::Finish() {
     outcome_.struck = host_->struck();
     outcome_.attempts = host_->engine().operations();
     outcome_.stats = host_->store().stats();
+    CheckDrives();
     if (host_->engine().accepted_misaligned()) verdict_.Fail("what is misaligned was not refused");
   }
   outcome_.time = host_->now();
@@ -136,19 +150,34 @@ void TraceRun::Finish() {
                               pager_->started(),
                               pager_->done_calls()));
   }
+  outcome_.moved = ledger_.moved();
+  if (!ledger_.broken().empty()) verdict_.Fail(ledger_.broken());
   outcome_.violation = verdict_.text();
+}
+
+/// Those without faults are as good as they were.
+void TraceRun::CheckDrives() {
+  const std::vector<DriveStats>& drives = outcome_.stats.drives;
+  if (drives.size() != options_.drives) verdict_.Fail("the store has other drives than it had");
+  for (std::size_t i = 1; i < drives.size(); ++i) {
+    if (drives[i].fenced || drives[i].retired > 0) verdict_.Fail("a good drive is given up");
+    if (drives[i].writes == 0) verdict_.Fail("a good drive is not used");
+  }
 }
 
 // --- the trace --------------------------------------------------------------------------------
 
 void TraceRun::RunSteps() {
-  for (const TraceStep& step : trace_.steps) {
+  for (std::size_t i = 0; i < trace_.steps.size(); ++i) {
+    const TraceStep& step = trace_.steps[i];
     WaitUntil([&] { return user_.MayPerform(step); });
     if (!GoesOn()) return;
+    if (registration_) registration_->Advance(i, trace_.steps.size());
     user_.Perform(step);
     ActIfStruck();
   }
   WaitUntilIdle();
+  if (registration_ && GoesOn()) registration_->Repeat();
 }
 
 void TraceRun::ReadAll() {
@@ -165,10 +194,7 @@ void TraceRun::ReadAll() {
 void TraceRun::HealAndReadAll() {
   if (!GoesOn()) return;
   host_->Heal();
-  if (options_.act == Act::kRegister) {
-    host_->store().UnregisterMemory(StoreFrames());
-    host_->store().RegisterMemory(StoreFrames());
-  }
+  if (registration_) registration_->RepeatHealed();
   for (std::uint32_t i = 0; i < trace_.tensors.size(); ++i) ReadHealed(i);
 }
 
@@ -218,23 +244,12 @@ void TraceRun::WaitUntilIdle() {
 }
 
 void TraceRun::ActIfStruck() {
-  if (options_.act == Act::kGoOn || acted_ || !GoesOn() || !host_->engine().struck()) return;
+  const bool acts = options_.act == Act::kDestroy || options_.act == Act::kFork;
+  if (!acts || acted_ || !GoesOn() || !host_->engine().struck()) return;
   acted_ = true;
   if (options_.act == Act::kDestroy) return Destroy();
-  if (options_.act == Act::kRegister) return Register();
   const std::string answer = CallStoreInChild(host_->store(), options_.pager.page_bytes);
   if (!answer.empty()) verdict_.Fail("a forked child: " + answer);
-}
-
-std::span<std::byte> TraceRun::StoreFrames() {
-  return pager_->Frames(static_cast<core::TierIndex>(options_.pager.frames.size() - 2));
-}
-
-void TraceRun::Register() {
-  host_->store().RegisterMemory(StoreFrames());
-  const io::PageStoreStats stats = host_->store().stats();
-  if (stats.registered_reason.empty()) verdict_.Fail("memory is refused, and nobody is told");
-  if (stats.registered_bytes >= StoreFrames().size()) verdict_.Fail("more is registered than is");
 }
 
 void TraceRun::Destroy() {

@@ -26,7 +26,7 @@ enum class Act : std::uint8_t {
   kGoOn,
   kDestroy,   ///< the store, and then everything
   kFork,      ///< a child calls the store
-  kRegister,  ///< memory is registered; once the fault has gone, again
+  kRegister,  ///< nothing; all along memory is registered
 };
 
 struct RunOptions {
@@ -35,6 +35,8 @@ struct RunOptions {
   Target target = Target::kAny;
   Act act = Act::kGoOn;
   PagerOptions pager;
+  /// Of which the fault strikes the first.
+  std::uint32_t drives = 1;
   VirtualEngineOptions disk;
 };
 
@@ -55,6 +57,9 @@ struct RunOutcome {
   std::uint64_t pages_reproduced = 0;
   /// Operations of the store that ended while a completion was held back.
   std::uint64_t passed_while_held = 0;
+  /// Drives that failed, and writes that went from one place to another.
+  std::uint64_t fenced = 0;
+  std::uint64_t moved = 0;
   io::PageStoreStats stats;
   std::chrono::microseconds time{0};
   /// Of everything that was granted, in order: equal runs have equal ones.

@@ -205,6 +205,9 @@ void TraceUser::OnLost(PageIndex page) {
   const ModelTensor& tensor = model_.Owner(page);
   if (tensor.reproducible) verdict_.Fail("tensor " + tensor.name() + " is lost, not reproduced");
   if (outcome_.store_failures.empty()) verdict_.Fail("a page is lost though no I/O has failed");
+  if (outcome_.fenced > 0 && !named_.contains(page)) {
+    verdict_.Fail(fmt::format("page {} went with a drive that failed, and was not named", page));
+  }
   model_.Page(page).lost = true;
 }
 
@@ -217,6 +220,11 @@ void TraceUser::OnStoreFailure(const StoreFailure& failure) {
   ++outcome_.store_failures[failure.code];
   if (failure.code != absl::StatusCode::kDataLoss || ledger_.Harmed(failure.identity)) return;
   verdict_.Fail(fmt::format("page {} was not harmed and is lost to the store", failure.page));
+}
+
+void TraceUser::OnFenced(const std::vector<PageIndex>& only) {
+  ++outcome_.fenced;
+  named_.insert(only.begin(), only.end());
 }
 
 /// Lost bytes are reported at once, unless they are reproduced or were given up before.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -50,6 +51,7 @@ class TraceUser final : public PagerUser {
   void Reproduce(PageIndex page, std::span<std::byte> frame) override;
   void OnStoreFailure(const StoreFailure& failure) override;
   void AfterStoreFailure(const StoreFailure& failure) override;
+  void OnFenced(const std::vector<PageIndex>& only) override;
 
  private:
   /// Ops that wait or run at a time, each in a lane of its own.
@@ -89,6 +91,7 @@ class TraceUser final : public PagerUser {
   RunOutcome outcome_;
   std::map<core::TicketNumber, OpenTicket> open_;
   std::array<bool, kLanes> lane_busy_{};
+  std::set<PageIndex> named_;  ///< when a drive failed, as its own
   core::TicketNumber next_ticket_ = 1;
   bool stopped_ = false;
 };

@@ -17,6 +17,27 @@ VirtualEngine::~VirtualEngine() {
   SLUICE_CHECK(queue_.empty() && in_flight_ == 0, "an engine is destroyed after its last request");
 }
 
+/// A ring would pin what it knows already a second time, and count it again.
+io::RegisteredMemory VirtualEngine::RegisterMemory(std::span<std::byte> memory) {
+  const auto next = registered_.lower_bound(memory.data());
+  const bool known = next != registered_.end() && next->first < memory.data() + memory.size();
+  SLUICE_CHECK(!known, "memory is registered once");
+  registered_[memory.data()] = memory.size();
+  return {.bytes = memory.size(), .reason = {}};
+}
+
+/// Pieces that begin in `memory`.
+void VirtualEngine::UnregisterMemory(std::span<std::byte> memory) {
+  registered_.erase(registered_.lower_bound(memory.data()),
+                    registered_.lower_bound(memory.data() + memory.size()));
+}
+
+std::uint64_t VirtualEngine::registered_bytes() const {
+  std::uint64_t sum = 0;
+  for (const auto& [begin, bytes] : registered_) sum += bytes;
+  return sum;
+}
+
 void VirtualEngine::SubmitChecked(io::IoRequest* request) {
   queue_.Push(request, clock_.time());
   Fill();

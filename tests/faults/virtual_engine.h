@@ -2,8 +2,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <random>
+#include <span>
 
 #include "io/io_engine.h"
 #include "io/memory_engine.h"
@@ -32,8 +34,8 @@ struct VirtualEngineOptions {
 
 /// A disk in virtual time: attempts on a MemoryFile take seeded latencies, so they complete out of
 /// order, and bytes move at the very end of each, so that memory which is used again too early is
-/// found out. Refused submissions are tried again every millisecond and fail after a hundred times,
-/// as those of a ring do. Threads: that of the clock.
+/// found out. It knows registered memory as a ring does. Refused submissions are tried again every
+/// millisecond and fail after a hundred times, as those of a ring do. Threads: that of the clock.
 class VirtualEngine final : public io::IoEngine {
  public:
   /// `clock` outlives the engine.
@@ -46,7 +48,11 @@ class VirtualEngine final : public io::IoEngine {
   void Hasten(const io::IoFile& file, std::uint64_t offset, std::uint64_t bytes) override {
     queue_.Hasten(file, offset, bytes);
   }
+  io::RegisteredMemory RegisterMemory(std::span<std::byte> memory) override;
+  void UnregisterMemory(std::span<std::byte> memory) override;
   std::string_view name() const override { return "virtual"; }
+  /// Of memory that it knows now.
+  std::uint64_t registered_bytes() const;
   /// From now on no submission is refused.
   void Heal() { healed_ = true; }
   /// Submissions that were refused so far.
@@ -73,6 +79,7 @@ class VirtualEngine final : public io::IoEngine {
   std::uint64_t submissions_ = 0;
   std::uint64_t refusals_ = 0;
   int refusals_in_a_row_ = 0;
+  std::map<const std::byte*, std::size_t> registered_;  ///< bytes of each piece
   bool healed_ = false;
   bool waits_ = false;  ///< for the kernel to take submissions again
 };

@@ -183,20 +183,21 @@ std::uint64_t FaultyEngine::operations() const {
 }
 
 io::RegisteredMemory FaultyEngine::RegisterMemory(std::span<std::byte> memory) {
-  bool healed = false;
-  {
-    base::MutexLock lock(mutex_);
-    healed = healed_;
-  }
-  // Without the lock: upstream waits for a thread that may be asking here.
-  if (healed || plan_.registers == FaultPlan::Registers::kAll)
-    return upstream_->RegisterMemory(memory);
-  const bool half = plan_.registers == FaultPlan::Registers::kFirstHalf;
-  const std::size_t bytes = half ? memory.size() / 2 / page_bytes_ * page_bytes_ : 0;
+  // Upstream without the lock: it waits for a thread that may be asking here.
+  if (!StrikesRegistration()) return upstream_->RegisterMemory(memory);
+  const std::size_t bytes = std::min<std::size_t>(plan_.moved, memory.size());
   io::RegisteredMemory registered;
   if (bytes > 0) registered = upstream_->RegisterMemory(memory.first(bytes));
   registered.reason = "ENOMEM";
   return registered;
+}
+
+bool FaultyEngine::StrikesRegistration() {
+  base::MutexLock lock(mutex_);
+  if (healed_ || plan_.kind != Kind::kUnregistered) return false;
+  if (operations_++ < plan_.operation || strikes_ >= plan_.times) return false;
+  ++strikes_;
+  return true;
 }
 
 void FaultyEngine::Heal() {
@@ -220,7 +221,7 @@ bool FaultyEngine::Matches(const io::IoCommand& command) const {
 }
 
 bool FaultyEngine::Strikes(const io::IoCommand& command) {
-  if (!Matches(command)) return false;
+  if (plan_.kind == Kind::kUnregistered || !Matches(command)) return false;
   base::MutexLock lock(mutex_);
   if (healed_) return false;
   const std::uint64_t page = command.offset / page_bytes_;

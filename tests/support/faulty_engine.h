@@ -19,7 +19,6 @@ constexpr std::uint64_t kAlways = UINT64_MAX;
 
 /// What goes wrong, from which attempt on, and how often.
 struct FaultPlan {
-  enum class Registers { kAll, kFirstHalf, kNothing };
   enum class Kind {
     kNone,         ///< nothing: the attempt is only reached
     kShort,        ///< `moved` bytes are reported instead of all
@@ -36,6 +35,9 @@ struct FaultPlan {
     kHeld,         ///< completes when nothing else goes on: see ReleaseHeld
     kHeldBefore,   ///< begins when nothing else goes on: until then no byte has moved
     kShuffled,     ///< completions wait until there are four, which then come in another order
+    /// Memory that is to be registered is refused, but for its first `moved` bytes: `operation` and
+    /// `times` count registrations, and no attempt is struck.
+    kUnregistered,
   };
   Kind kind = Kind::kError;
   int error_number = 0;
@@ -49,8 +51,6 @@ struct FaultPlan {
   bool everywhere = false;
   /// None: either.
   std::optional<io::IoDirection> direction;
-  /// What of memory that is to be registered is; the rest is refused until Heal.
-  Registers registers = Registers::kAll;
 };
 
 /// What a FaultyEngine asks and tells, on the thread that submits. Empty ones are not called.
@@ -91,7 +91,7 @@ class FaultyEngine final : public io::IoEngine {
 
   /// Whether the plan's attempt was reached.
   bool struck() const;
-  /// Attempts that matched the plan's direction and concern so far.
+  /// Attempts that matched the plan's direction and concern so far, or registrations.
   std::uint64_t operations() const;
   /// From now on nothing goes wrong, and nothing is held back.
   void Heal();
@@ -108,6 +108,7 @@ class FaultyEngine final : public io::IoEngine {
  private:
   class Attempt;
   bool Strikes(const io::IoCommand& command);
+  bool StrikesRegistration();
   bool Matches(const io::IoCommand& command) const;
   void SubmitAttempt(io::IoRequest* request);
   void SubmitMisaligned(Attempt* attempt);
