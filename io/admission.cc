@@ -34,7 +34,9 @@ void Admission::Drain() {
   SLUICE_CHECK(ScopedThreadRole::Current() == ThreadRole::kCaller,
                "a page store is not destroyed by its own callbacks");
   base::MutexLock lock(mutex_);
-  while (outstanding_ > 0 && !SLUICE_MUTANT("do-not-drain")) changed_.Wait(mutex_);
+  while (outstanding_ > 0 && !(outstanding_ > 1 && SLUICE_MUTANT("do-not-drain"))) {
+    changed_.Wait(mutex_);
+  }
 }
 
 }  // namespace sluice::io

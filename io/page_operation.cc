@@ -11,6 +11,7 @@
 #include "io/checksum.h"
 #include "io/medium_fault.h"
 #include "io/mutants.h"
+#include "io/planted_order.h"
 
 namespace sluice::io {
 namespace {
@@ -60,6 +61,12 @@ absl::Status DescribeFailure(const PageAddress& address,
   return IsDriveErrno(result.error_number) ? MarkDriveFault(std::move(status)) : status;
 }
 
+DoneFn WithPlantedBug(const StoreContext& context, DoneFn done) {
+  if (SLUICE_MUTANT("tell-the-oldest")) return TellTheOldest(&context, std::move(done));
+  if (SLUICE_MUTANT("give-up-what-is-late")) return GiveUpWhatIsLate(&context, std::move(done));
+  return done;
+}
+
 /// One page on its way. Owns itself: deleted once `done` has returned.
 class PageOperation : public Transfer {
  public:
@@ -68,14 +75,19 @@ class PageOperation : public Transfer {
         context_(context),
         address_(address),
         place_(context.files.At(context.page_bytes * address.slot)),
-        done_(std::move(done)) {}
+        done_(WithPlantedBug(context, std::move(done))) {}
   virtual ~PageOperation() = default;
 
  protected:
   void TransferPage(IoDirection direction, std::byte* data) {
+    SpillFiles::Place place = place_;
+    if (SLUICE_MUTANT("swap-two-slots") && direction == IoDirection::kWrite &&
+        address_.slot / 2 == 8) {  // 16 and 17: none of a plain round trip
+      place = context_.files.At(context_.page_bytes * (address_.slot ^ 1));
+    }
     StartTransfer({.direction = direction,
-                   .file = place_.file,
-                   .offset = place_.offset,
+                   .file = place.file,
+                   .offset = place.offset,
                    .data = data,
                    .bytes = context_.page_bytes,
                    .hastened = &context_.slots.hastened(address_.slot)});

@@ -15,6 +15,15 @@ std::string ToString(const PageIdentity& identity) {
       "segment {} page {} generation {}", identity.segment, identity.page, identity.generation);
 }
 
+namespace {
+
+bool IsOther(const PageIdentity& held, PageIdentity wanted) {
+  if (SLUICE_MUTANT("a-page-of-any-segment-will-do")) wanted.segment = held.segment;
+  return held != wanted;
+}
+
+}  // namespace
+
 absl::Status SlotTable::BeginWrite(SlotIndex slot) {
   base::MutexLock lock(mutex_);
   Entry& entry = entries_[slot];
@@ -57,7 +66,7 @@ absl::StatusOr<std::uint64_t> SlotTable::BeginRead(SlotIndex slot, const PageIde
     return absl::NotFoundError(base::ToAbsl(
         fmt::format("slot {}: holds no acknowledged page, wanted {}", slot, ToString(identity))));
   }
-  if (entry.identity != identity && !SLUICE_MUTANT("any-page-of-the-slot-will-do")) {
+  if (IsOther(entry.identity, identity)) {
     return MarkWithoutIo(absl::DataLossError(base::ToAbsl(fmt::format(
         "slot {}: wanted {}, holds {}", slot, ToString(identity), ToString(entry.identity)))));
   }

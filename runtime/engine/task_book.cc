@@ -1,6 +1,7 @@
 #include "runtime/engine/task_book.h"
 
 #include "base/check.h"
+#include "io/mutants.h"
 
 namespace sluice::engine {
 
@@ -23,6 +24,7 @@ std::vector<TaskBook::Task> TaskBook::TakeStalled(Clock::time_point now) {
   for (auto& [number, task] : tasks_) {
     if (task.reported || now - task.begun <= limit_) continue;
     task.reported = true;
+    if (SLUICE_MUTANT("report-no-stall")) continue;
     stalled.push_back(task);
   }
   return stalled;

@@ -3,6 +3,7 @@
 #include <future>
 #include <latch>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -131,6 +132,78 @@ TEST(RetryTest, AWriteThatIsHastenedBetweenItsAttemptsGoesFirst) {
   for (std::future<absl::Status>& status : written) EXPECT_THAT(status.get(), testing::IsOk());
   EXPECT_EQ(disk.order, (std::vector<std::uint64_t>{0, 1, 0, 2}));
 }
+
+/// A store in memory whose first attempt of one direction does not begin before LetGo.
+class SlowIoTest : public ::testing::TestWithParam<IoDirection> {
+ protected:
+  static constexpr std::uint64_t kPage = 4096;
+  static constexpr SlotIndex kSlots = 101;
+
+  void SetUp() override {
+    const FaultPlan plan{
+        .kind = FaultPlan::Kind::kHeldBefore, .operation = 0, .direction = GetParam()};
+    const auto wrap = [this, plan](std::unique_ptr<IoEngine> upstream) {
+      auto faulty = std::make_unique<FaultyEngine>(std::move(upstream), plan, kPage);
+      engine_ = faulty.get();
+      return faulty;
+    };
+    store_.emplace(
+        testing::StoreSpec{.options = {.page_bytes = kPage, .slots = kSlots}, .wrap = wrap});
+    if (reads()) WriteAll();
+  }
+  void TearDown() override { engine_->ReleaseHeld(); }
+
+  bool reads() const { return GetParam() == IoDirection::kRead; }
+  std::future<absl::Status> Start(SlotIndex slot, PageBuffer& page) {
+    const auto done = std::make_shared<std::promise<absl::Status>>();
+    const auto tell = [done](absl::Status status) { done->set_value(std::move(status)); };
+    if (reads()) {
+      (*store_)->Read(slot, {1, slot, 1}, page.span(), tell);
+    } else {
+      page.Fill(slot);
+      (*store_)->Write(slot, {1, slot, 1}, page.span(), tell);
+    }
+    return done->get_future();
+  }
+  void LetGo() { EXPECT_TRUE(engine_->ReleaseHeld()); }
+
+  PageBuffer slow_{kPage};
+  PageBuffer other_{kPage};
+  /// Last: it uses the pages until it is gone.
+  std::optional<StoreUnderTest> store_;
+
+ private:
+  void WriteAll() {
+    for (SlotIndex slot = 0; slot < kSlots; ++slot) {
+      other_.Fill(slot);
+      ASSERT_THAT(store_->Write(slot, {1, slot, 1}, other_.span()), testing::IsOk());
+    }
+  }
+
+  FaultyEngine* engine_ = nullptr;
+};
+
+TEST_P(SlowIoTest, WhatAHundredOthersOvertakeIsNotDoneBeforeItsBytesHaveMoved) {
+  std::future<absl::Status> done = Start(0, slow_);
+  for (SlotIndex slot = 1; slot < kSlots; ++slot) {
+    std::future<absl::Status> overtakes = Start(slot, other_);
+    ASSERT_EQ(overtakes.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+    ASSERT_THAT(overtakes.get(), testing::IsOk());
+  }
+  EXPECT_EQ(done.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  LetGo();
+  EXPECT_THAT(done.get(), testing::IsOk());
+  EXPECT_TRUE(slow_.Holds(0));
+  EXPECT_THAT(store_->Read(0, {1, 0, 1}, other_.span()), testing::IsOk());
+  EXPECT_TRUE(other_.Holds(0));
+}
+
+INSTANTIATE_TEST_SUITE_P(Directions,
+                         SlowIoTest,
+                         ::testing::Values(IoDirection::kRead, IoDirection::kWrite),
+                         [](const auto& test) {
+                           return test.param == IoDirection::kRead ? "Read" : "Write";
+                         });
 
 }  // namespace
 }  // namespace sluice::io

@@ -27,11 +27,15 @@ CLASSES = {
     "checksum-of-the-first-half": "7 flipped byte, torn write",
     "no-second-read": "7 flipped byte on the way",
     "checksum-without-page": "8 misdirected write",
+    "swap-two-slots": "8 misdirected write",
     "checksum-without-generation": "8 lost write, stale page",
-    "any-page-of-the-slot-will-do": "8 another identity asked for",
-    "write-over-what-is-in-use": "15 completions out of order",
+    "a-page-of-any-segment-will-do": "8 another identity asked for",
+    "tell-the-oldest": "15 completions out of order",
+    "write-over-what-is-in-use": "15 slot written while in use",
     "leave-it-to-the-page-cache": "16 O_DIRECT refused",
     "trust-the-kernel-with-alignment": "16 misaligned request",
+    "give-up-what-is-late": "14 slow I/O: done before its bytes moved",
+    "report-no-stall": "14 slow I/O: nobody is told",
     "old-writes-wait": "14 slow I/O: writes starve",
     "writes-starve-reads": "14 slow I/O: reads starve",
     "a-merged-request-is-whole": "1 short or failed merged request",
@@ -63,9 +67,9 @@ PLAIN = "*PageStoreContract.ReadReturnsWhatWasWrittenInEverySlot/*"
 SECONDS = 600
 
 
-def planted(sources):
+def planted(folders):
     names = set()
-    for path in sorted(sources.iterdir()):
+    for path in sorted(path for folder in folders for path in folder.iterdir()):
         if path.suffix in (".cc", ".h") and path.name != "mutants.h":
             names.update(re.findall(r'SLUICE_MUTANT\("([^"]+)"\)', path.read_text()))
     return names
@@ -92,7 +96,7 @@ def run(suite, mutant, pattern):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--suite", required=True)
-    parser.add_argument("--sources", required=True, type=pathlib.Path)
+    parser.add_argument("--sources", required=True, nargs="+", type=pathlib.Path)
     arguments = parser.parse_args()
     names = planted(arguments.sources)
     wrong = sorted(names ^ set(CLASSES))
