@@ -48,6 +48,11 @@ void AddReads(std::vector<FaultCase>* cases) {
   everywhere.seen = Seen::kLoss;
   everywhere.remedies = kRetiresAndFails;
   cases->push_back(everywhere);
+  // Nothing is lost: it is all there once the drive is back.
+  const FaultPlan gone = Everywhere(Refused(kRead, ENODEV, kAlways));
+  FaultCase enodev = Stays("ReadEnodevEverywhere", gone, absl::StatusCode::kInternal);
+  enodev.remedies = kMovesOnAndFails;
+  cases->push_back(enodev);
 }
 
 void AddWriteErrors(std::vector<FaultCase>* cases) {

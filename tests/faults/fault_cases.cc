@@ -93,6 +93,8 @@ std::vector<FaultCase> PassingErrorCases() {
         Stays(verb + "EintrStays", Persistent(Error(direction, EINTR, kAlways)), unavailable));
     cases.push_back(
         Stays(verb + "EagainStays", Persistent(Refused(direction, EAGAIN, kAlways)), unavailable));
+    cases.push_back(
+        Stays(verb + "EnomemStays", Persistent(Refused(direction, ENOMEM, kAlways)), unavailable));
     FaultCase bound =
         MadeAgain(verb + "EagainAtTheBound", Error(direction, EAGAIN, kAttempts), unavailable);
     bound.counter = Counter::kRetries;
@@ -106,6 +108,12 @@ std::vector<FaultCase> PassingErrorCases() {
   cases.push_back(Passes("ReadEioPasses", Error(kRead, EIO, kBelowTheBound)));
   cases.push_back(Passes("ReadEbadfPasses", Refused(kRead, EBADF, kBelowTheBound)));
   cases.push_back(Stays("ReadEbadfStays", Refused(kRead, EBADF, kAlways), Code::kInternal));
+  const FaultPlan gone = Refused(kRead, ENODEV, kAlways);
+  cases.push_back(Stays("ReadEnodevStays", gone, Code::kInternal));
+  FaultCase again = Stays("ReadEnodevStaysOfAReproduciblePage", gone, Code::kInternal);
+  again.options.target = Target::kReproducible;
+  again.seen = Seen::kNothing;
+  cases.push_back(again);
   return cases;
 }
 

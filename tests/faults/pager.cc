@@ -31,7 +31,7 @@ std::byte* Allocate(std::size_t bytes) {
 core::FailureKind KindOf(bool read, const absl::Status& status) {
   if (read) {
     const bool lost = absl::IsDataLoss(status) || absl::IsNotFound(status);
-    return lost ? core::FailureKind::kSourceLost : core::FailureKind::kTargetFailed;
+    return lost ? core::FailureKind::kSourceLost : core::FailureKind::kSourceRefused;
   }
   return absl::IsResourceExhausted(status) ? core::FailureKind::kTargetFull
                                            : core::FailureKind::kTargetFailed;
