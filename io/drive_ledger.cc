@@ -141,7 +141,7 @@ std::optional<FencedDrive> DriveLedger::EndRead(SlotIndex slot,
                                                 Clock::time_point now) {
   EndOnMeter(place.drive, status, now);
   std::optional<FencedDrive> fenced;
-  if (drives_[place.drive].outcomes.NoteRead(status, MayFence(place.drive)))
+  if (drives_[place.drive].outcomes.NoteRead(status, slot, MayFence(place.drive)))
     fenced = Fenced(place.drive, status);
   if (IsMediumFault(status) && places_.Retire(slot)) ++drives_[place.drive].retired;
   places_.RemoveUser(slot);
@@ -157,9 +157,11 @@ bool DriveLedger::MayFence(std::uint32_t drive) const {
 }
 
 FencedDrive DriveLedger::Fenced(std::uint32_t drive, const absl::Status& last) const {
-  return {.directory = options_.directories[drive],
-          .slots = places_.HeldBy(drive),
-          .cause = drives_[drive].outcomes.CauseOf(last)};
+  FencedDrive fenced{.directory = options_.directories[drive],
+                     .slots = places_.HeldBy(drive),
+                     .cause = drives_[drive].outcomes.CauseOf(last)};
+  Unmark(&fenced.cause);
+  return fenced;
 }
 
 DriveStats DriveLedger::StatsOf(std::uint32_t drive) const {

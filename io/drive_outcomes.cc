@@ -12,9 +12,11 @@ bool DriveOutcomes::NoteWrite(const absl::Status& status, bool may_fence) {
   return WriteSpeaksAgainstDrive(status) && NoteError(&write_errors_, may_fence);
 }
 
-bool DriveOutcomes::NoteRead(const absl::Status& status, bool may_fence) {
+bool DriveOutcomes::NoteRead(const absl::Status& status, SlotIndex slot, bool may_fence) {
   if (status.ok()) read_errors_ = 0;
-  return ReadSpeaksAgainstDrive(status) && NoteError(&read_errors_, may_fence);
+  const bool again = IsDriveFault(status) && refused_ == slot;
+  refused_ = IsDriveFault(status) ? std::optional(slot) : std::nullopt;
+  return !again && ReadSpeaksAgainstDrive(status) && NoteError(&read_errors_, may_fence);
 }
 
 bool DriveOutcomes::NoteError(int* errors, bool may_fence) {

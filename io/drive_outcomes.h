@@ -1,6 +1,9 @@
 #pragma once
 
+#include <optional>
+
 #include "absl/status/status.h"
+#include "io/page_store.h"
 
 namespace sluice::io {
 
@@ -9,13 +12,13 @@ namespace sluice::io {
 class DriveOutcomes {
  public:
   /// `errors_to_fence`: writes in a row that fail, or reads in a row that lose a page or find the
-  /// drive gone.
+  /// drive gone, each asking for another slot than the one before.
   explicit DriveOutcomes(int errors_to_fence) : errors_to_fence_(errors_to_fence) {}
 
   // True for the outcome, if any, that fences the drive; `may_fence` is false for the last one
   // left.
   bool NoteWrite(const absl::Status& status, bool may_fence = true);
-  bool NoteRead(const absl::Status& status, bool may_fence = true);
+  bool NoteRead(const absl::Status& status, SlotIndex slot, bool may_fence = true);
 
   bool fenced() const { return fenced_; }
   /// Why, of the outcome that did.
@@ -28,6 +31,8 @@ class DriveOutcomes {
   // Two counters: a drive may take pages and give none back.
   int write_errors_ = 0;
   int read_errors_ = 0;
+  /// That the drive refused to read last: once more of it says nothing new.
+  std::optional<SlotIndex> refused_;
   bool fenced_ = false;
 };
 

@@ -30,8 +30,8 @@ struct DriveSetOptions {
   /// tenth of an even share. Empty: CreateDriveSet measures it where there are several drives, and
   /// AssembleDriveSet divides evenly.
   std::vector<double> rates;
-  /// Writes in a row that fail, or reads in a row that lose a page, after which a drive is fenced:
-  /// it is written no more.
+  /// Writes in a row that fail, or reads in a row that lose a page or find the drive gone (each of
+  /// another page than the one before), after which a drive is fenced: it is written no more.
   int errors_to_fence = 3;
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   /// Told of each fenced drive, on an internal thread; must not block, nor call the store.

@@ -10,10 +10,10 @@ namespace sluice::io {
 
 /// Whether it is an answer of the medium itself: EIO, ENODATA, EILSEQ.
 bool IsMediumErrno(int error_number);
-/// Whether it says that the drive is gone, cannot be reached or does not answer: ENODEV, ENXIO,
-/// ENOLINK, ETIMEDOUT, EREMOTEIO, EBADE, ETIME, ESHUTDOWN. With those above and ENOSPC, EAGAIN,
-/// ENOMEM, EINVAL they are what Linux makes of the ends of block requests (block/blk-core.c,
-/// blk_errors), but for those of zoned drives.
+/// Whether it says that the drive is gone, cannot be reached or does not answer: ENODEV, ENOLINK,
+/// ETIMEDOUT, EREMOTEIO, EBADE, ETIME, which Linux makes of the ends of block requests
+/// (block/blk-core.c, blk_errors), and ENXIO and ESHUTDOWN of file systems. One alone may be of the
+/// request, so several of different pages count (DriveOutcomes).
 bool IsDriveErrno(int error_number);
 
 absl::Status MarkMediumFault(absl::Status status);
@@ -25,7 +25,7 @@ bool IsMediumFault(const absl::Status& status);
 absl::Status MarkWithoutIo(absl::Status status);
 bool IsWithoutIo(const absl::Status& status);
 
-// One that the drive answers to anything, whichever page is asked for: the page may still be there.
+// One of the drive as a whole: the page may still be there.
 
 absl::Status MarkDriveFault(absl::Status status);
 bool IsDriveFault(const absl::Status& status);

@@ -95,7 +95,9 @@ absl::StatusOr<std::unique_ptr<PageStore>> PageStore::Create(const PageStoreOpti
                                                              base::WorkerPool& workers) {
   SLUICE_RETURN_IF_ERROR(CheckPageStoreOptions(options));
   SLUICE_ASSIGN_OR_RETURN(PageStoreParts parts, MakePageStoreParts(options));
-  return AssemblePageStore(options, std::move(parts), workers);
+  PageStoreOptions rest = options;
+  rest.opened.reset();  // its files are made
+  return AssemblePageStore(rest, std::move(parts), workers);
 }
 
 }  // namespace sluice::io

@@ -29,9 +29,8 @@ void RequestQueue::Push(IoRequest* request, Clock::time_point now) {
   if (!request->queued_at_.has_value()) request->queued_at_ = now;
   request->hastened_ = request->hastened_ || IsHastened(request->command);
   List& list = ListFor(*request);
-  const bool older = list.head != nullptr && request->queued_at_ < list.head->queued_at_;
-  if (older && &list == &writes_) {
-    PushFront(list, request);
+  if (&list == &writes_) {
+    PushByAge(list, request);
   } else {
     PushBack(list, request);
   }
@@ -109,10 +108,15 @@ void RequestQueue::PushBack(List& list, IoRequest* request) {
   list.tail = request;
 }
 
-void RequestQueue::PushFront(List& list, IoRequest* request) {
-  request->next_ = list.head;
-  list.head = request;
-  if (list.tail == nullptr) list.tail = request;
+/// Behind those that are as old. Almost always the last: only what is tried again is older.
+void RequestQueue::PushByAge(List& list, IoRequest* request) {
+  if (list.tail == nullptr || list.tail->queued_at_ <= request->queued_at_) {
+    return PushBack(list, request);
+  }
+  IoRequest** link = &list.head;
+  while ((*link)->queued_at_ <= request->queued_at_) link = &(*link)->next_;
+  request->next_ = *link;
+  *link = request;
 }
 
 IoRequest* RequestQueue::PopFront(List& list) {

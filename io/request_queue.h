@@ -42,7 +42,7 @@ class RequestQueue {
   };
 
   static void PushBack(List& list, IoRequest* request);
-  static void PushFront(List& list, IoRequest* request);
+  static void PushByAge(List& list, IoRequest* request);
   static IoRequest* PopFront(List& list);
   List& ListFor(const IoRequest& request);
   bool WriteIsNext(Clock::time_point now) const;

@@ -54,8 +54,9 @@ struct SoleCopy {
 struct DriveFencedEvent {
   std::string directory;
   absl::Status cause;
-  /// What it alone held at that moment: what it does not give back to a read is lost, each page
-  /// with a PageLostEvent of its own. Read it soon to save what can be.
+  /// What it alone held at that moment: what it gives back wrong or not at all is lost, each page
+  /// with a PageLostEvent of its own, but for a drive that is gone (ENODEV and the like): requests
+  /// then fail with Unavailable, and work once it is back. Read it soon to save what can be.
   std::vector<SoleCopy> sole_copies;
 };
 

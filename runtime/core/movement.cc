@@ -324,7 +324,8 @@ void Core::Impl::LeaveSource(PageIndex index, TierIndex source) {
 void Core::Impl::Arrive(PageIndex index, const Task& task, CopyState state) {
   Page& p = page(index);
   p.copies[task.target].state = state;
-  p.refused = false;
+  const bool replaced = std::exchange(p.refused, false) && IsRefill(task);
+  if (replaced && p.copies[last_tier()].state == CopyState::kValid) LoseSource(index, last_tier());
   p.bring_failures[task.target] = 0;
   if (p.copies[task.target].transit) transits_.push_back(index);
   if (p.coming_tier == task.target) {

@@ -90,7 +90,8 @@ struct Page {
   bool file_home = false;  ///< the content is (also) in a file
   bool reproducible = false;
   bool lost = false;
-  bool refused = false;  ///< its copy in the last tier could not be read: better made again
+  bool refused =
+      false;  ///< its copy in the last tier could not be read: better made again, and dropped then
   bool write_pinned = false;
   bool dying = false;  ///< a FreePages waits for it
   TierIndex lowest = 0;

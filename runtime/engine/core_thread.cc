@@ -178,7 +178,11 @@ void CoreThread::On(Completion& completion) {
 }
 
 void CoreThread::NoteSuccess(const TaskBook::Task& task) {
-  faults_.ForgetAttempt(task.page);
+  if (task.source < task.target) {
+    faults_.ForgetAttempt(task.page);
+  } else {
+    faults_.ForgetPage(task.page);  // it has bytes again
+  }
   if (task.source >= task.target || faults_.OfTier(task.target).ok()) return;
   faults_.ForgetTier(task.target);
   const TierId tier = parts_.tiers->id(task.target);
@@ -202,16 +206,24 @@ void CoreThread::NoteFailure(const Completion& completion, const TaskBook::Task&
 }
 
 void CoreThread::NoteLostSource(const Completion& completion, const TaskBook::Task& task) {
-  const bool fill = task.source == core::kNoTier;
-  const PageFault before = faults_.OfPage(task.page);
-  if (fill && !before.cause.ok()) {  // a refill after a loss: both causes matter
-    const std::string text = fmt::format("{}; then {}",
-                                         base::ToStd(before.cause.message()),
-                                         base::ToStd(completion.status.message()));
-    faults_.NotePage(task.page, {before.tier, absl::DataLossError(text)});
-    return;
+  if (task.source == core::kNoTier) return NoteFailedRefill(completion.status, task);
+  faults_.NotePage(task.page, {task.source, completion.status});
+}
+
+/// After a loss, or after a copy that could not be read, which then stays: both causes matter.
+void CoreThread::NoteFailedRefill(const absl::Status& status, const TaskBook::Task& task) {
+  const auto both = [&](const absl::Status& before) {
+    return fmt::format("{}; then {}", base::ToStd(before.message()), base::ToStd(status.message()));
+  };
+  const PageFault lost = faults_.OfPage(task.page);
+  if (lost.tier == core::kNoTier) {
+    faults_.NotePage(task.page, {core::kNoTier, status});
+  } else {
+    faults_.NotePage(task.page, {lost.tier, absl::DataLossError(both(lost.cause))});
   }
-  faults_.NotePage(task.page, {fill ? core::kNoTier : task.source, completion.status});
+  const PageFault refused = faults_.AttemptOf(task.page);
+  if (refused.cause.ok()) return;
+  faults_.NoteAttempt(task.page, {refused.tier, absl::UnavailableError(both(refused.cause))});
 }
 
 /// Leases of one ticket that come back together are one event, so that who waits for their pages

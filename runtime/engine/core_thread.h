@@ -90,6 +90,7 @@ class CoreThread {
   void NoteSuccess(const TaskBook::Task& task);
   void NoteFailure(const Completion& completion, const TaskBook::Task& task);
   void NoteLostSource(const Completion& completion, const TaskBook::Task& task);
+  void NoteFailedRefill(const absl::Status& status, const TaskBook::Task& task);
   void FeedReleases();
   void FailReplies();
   void NameLeakedLeases(const TicketBook::Entry& entry);

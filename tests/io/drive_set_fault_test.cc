@@ -122,6 +122,7 @@ TEST_P(DriveErrnoTest, ADriveThatIsGoneIsFencedAndKeepsItsPages) {
   EXPECT_EQ(refused, 5);
   ASSERT_EQ(fenced().size(), 1u);
   EXPECT_EQ(fenced()[0].directory, "/drive1");
+  EXPECT_FALSE(IsDriveFault(fenced()[0].cause));
   drives_[1]->read_error = 0;
   for (SlotIndex slot = 0; slot < 10; ++slot) EXPECT_THAT(Read(slot, 1), IsOk()) << "back again";
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "io/request_queue.h"
 #include "tests/support/page_buffer.h"
 
 namespace sluice::io {
@@ -62,6 +63,19 @@ class RecordedTransfer final : public Transfer {
 
  private:
   void OnTransferred(const TransferResult& outcome) override { result = outcome; }
+};
+
+/// Keeps requests in a queue, at a time of the test's.
+class QueueEngine final : public IoEngine {
+ public:
+  void Hasten(const IoFile&, std::uint64_t, std::uint64_t) override {}
+  std::string_view name() const override { return "queue"; }
+
+  RequestQueue queue;
+  RequestQueue::Clock::time_point now;
+
+ protected:
+  void SubmitChecked(IoRequest* request) override { queue.Push(request, now); }
 };
 
 class TransferTest : public ::testing::Test {
@@ -178,6 +192,25 @@ TEST_F(TransferTest, AnyErrorOfAWriteBackIsFinal) {
     EXPECT_EQ(result.kind, Kind::kFailed);
     EXPECT_EQ(result.error_number, error);
   }
+}
+
+// What is moved next is not as old as what was moved before by the same object.
+TEST_F(TransferTest, EachTransferHasItsOwnAge) {
+  alignas(4096) static std::byte page[4096];
+  QueueEngine engine;
+  RecordedTimer timer;
+  RecordedTransfer write(engine, counters_, {}, timer);
+  RecordedTransfer read(engine, counters_, {}, timer);
+  const auto command = [&](IoDirection direction) {
+    return IoCommand{.direction = direction, .file = &file_, .data = page, .bytes = sizeof(page)};
+  };
+  write.StartTransfer(command(IoDirection::kWrite));
+  engine.queue.Pop(engine.now)->Complete(sizeof(page));
+  engine.now += std::chrono::seconds(1);
+  write.StartTransfer(command(IoDirection::kWrite));
+  read.StartTransfer(command(IoDirection::kRead));
+  EXPECT_EQ(engine.queue.Pop(engine.now)->command.direction, IoDirection::kRead);
+  EXPECT_EQ(engine.queue.Pop(engine.now)->command.direction, IoDirection::kWrite);
 }
 
 }  // namespace

@@ -65,6 +65,7 @@ TEST_F(FaultsTest, AReproduciblePageThatCannotBeReadNowIsReproduced) {
   EXPECT_EQ(Select<StartFill>(actions)[0].kind, FillKind::kReproduce);
   EXPECT_TRUE(Granted(reader));
   EXPECT_EQ(driver().fault_count(), 1u) << "the copy that cannot be read is not asked again";
+  EXPECT_FALSE(Resident(0, 1)) << "nor kept beside the one that was made";
 }
 
 TEST_F(FaultsTest, WhatCanNeitherBeReadNowNorReproducedStaysWhereItIs) {
@@ -81,6 +82,23 @@ TEST_F(FaultsTest, WhatCanNeitherBeReadNowNorReproducedStaysWhereItIs) {
   FailNothing();
   EXPECT_TRUE(Select<StartFill>(driver().Drain()).empty());
   RunOp({Read(0)});
+}
+
+TEST_F(FaultsTest, TheNextTicketAsksForACopyThatCouldNotBeReadAgain) {
+  StartTwoTiers(1);
+  Create({.segment = 1, .first_page = 0, .pages = 2, .lowest = 1, .reproducible = true});
+  WriteDown(0, 1);
+  driver().set_fault([](TaskNumber, const SimTask& task) -> std::optional<FailureKind> {
+    return task.copy() != nullptr ? FailureKind::kSourceRefused : FailureKind::kTargetFailed;
+  });
+  const TicketNumber first = Acquire({Read(0)});
+  driver().Drain();
+  EXPECT_EQ(FailureOf(first).reason, TicketFailure::kTierFull);
+  FailNothing();
+  const TicketNumber second = Acquire({Read(0)});
+  const auto actions = driver().Drain();
+  EXPECT_TRUE(Select<StartFill>(actions).empty());
+  EXPECT_TRUE(Granted(second));
 }
 
 TEST_F(FaultsTest, APageThatCannotBeReadNowStaysWhereItIs) {

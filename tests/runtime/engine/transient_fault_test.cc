@@ -131,6 +131,28 @@ TEST_F(TransientFaultTest, WhatCannotBeReadNowIsMadeAgainWhereItCanBe) {
   EXPECT_GT(runtime_.log.Count("ENODEV"), 0);
 }
 
+TEST_F(TransientFaultTest, WhatCanNeitherBeReadNowNorMadeAgainStays) {
+  TensorSpec spec = ByteTensor("derived", kPage);
+  spec.reproduce = [](ByteRange, std::span<std::byte>) {
+    return absl::InternalError("no recipe at all");
+  };
+  const auto tensor = runtime_->CreateTensor(spec);
+  ASSERT_THAT(tensor, IsOk());
+  runtime_.Write(*tensor, Pattern(7, kPage));
+  PushOut();
+  faults_.FailReads(absl::InternalError("slot 7: read failed after 6 attempts: ENODEV"));
+  const Access whole{.tensor = *tensor, .tier = kDram0};
+  const absl::Status first = runtime_.Acquire(whole).status();
+  EXPECT_THAT(first,
+              IsStatus(absl::StatusCode::kUnavailable, "ENODEV; then the reproduce callback"));
+  EXPECT_THAT(first, IsStatus(absl::StatusCode::kUnavailable, "no recipe at all"));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(runtime_.Acquire(whole).status(), first);
+  faults_.FailReads(absl::OkStatus());
+  EXPECT_EQ(runtime_.Read(*tensor), Pattern(7, kPage));
+  EXPECT_EQ(runtime_->GetStats().pages_lost, 0u);
+  EXPECT_TRUE(runtime_.listener.lost().empty());
+}
+
 TEST_F(TransientFaultTest, ACallbackThatIsUnavailableLosesNothing) {
   std::atomic<bool> available = false;
   TensorSpec spec = ByteTensor("derived", 2 * kPage);
