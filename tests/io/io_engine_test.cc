@@ -146,6 +146,31 @@ TEST_P(IoEngineTest, TenThousandRequestsPassThroughAQueueOfFour) {
   EXPECT_EQ(whole, kRequests);
 }
 
+// Each meets an engine that sleeps, and waits as a whole by the time that it is awake.
+TEST_P(IoEngineTest, BurstsPassThroughAQueueOfFour) {
+  constexpr std::size_t kBursts = 300;
+  constexpr std::size_t kRequests = 32;
+  constexpr std::size_t kBlocks = kFileBytes / kBlock;
+  PageBuffer memory(kRequests * kBlock);
+  for (std::size_t burst = 0; burst < kBursts; ++burst) {
+    std::vector<CallbackRequest> requests(kRequests);
+    std::latch done(kRequests);
+    std::atomic<std::size_t> whole = 0;
+    for (std::size_t i = 0; i < kRequests; ++i) {
+      const std::uint64_t offset = 2 * i % kBlocks * kBlock;  // not to be merged
+      requests[i].command =
+          Command(IoDirection::kRead, offset, memory.span().subspan(i * kBlock, kBlock));
+      requests[i].on_complete = [&](std::int64_t result) {
+        if (result == kBlock) ++whole;
+        done.count_down();
+      };
+    }
+    for (CallbackRequest& request : requests) ASSERT_THAT(engine_->Submit(&request), IsOk());
+    done.wait();
+    ASSERT_EQ(whole, kRequests) << "burst " << burst;
+  }
+}
+
 TEST_P(IoEngineTest, ACompletionMaySubmitTheSameRequestAgain) {
   PageBuffer page(kBlock);
   CallbackRequest request;
