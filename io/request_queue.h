@@ -12,8 +12,8 @@ namespace sluice::io {
 /// kWriteAgeMax since it was first asked for (a write that is tried again keeps its age), and one
 /// after kReadsPerWrite reads in a row. Writes that overtake reads stop after kWritesPerRead in a
 /// row, and after as many of the first kind one of the second goes: nobody starves. What is dropped
-/// from the page cache after a read goes with the reads. Threads: none of its own, the engine
-/// locks.
+/// from the page cache after a read goes with the reads.
+/// Threads: none of its own, the engine locks.
 class RequestQueue {
  public:
   using Clock = std::chrono::steady_clock;

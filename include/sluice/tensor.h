@@ -49,11 +49,11 @@ std::string_view ToString(AccessMode mode);
 
 /// Refills bytes that were lost below, or cannot be read there now: writes `out.size()` bytes of
 /// the tensor, from `range.offset` on, and exactly those that it has. Runs on a worker thread and
-/// may block; must not call the Runtime. Errors: Unavailable when it may succeed later: it is
-/// called some times more (for about a second), then the requests that wait fail with Unavailable,
-/// nothing is lost, and a later request calls it again. After any other error the page is lost,
-/// unless it is still where it could not be read: then it is read there again, and the requests
-/// fail with Unavailable if that fails, too.
+/// may block; must not call the Runtime.
+/// Errors: Unavailable when it may succeed later: it is called some times more (for about a
+/// second), then the requests that wait fail with Unavailable, nothing is lost, and a later request
+/// calls it again. After any other error the page is lost, unless it is still where it could not be
+/// read: then it is read there again, and the requests fail with Unavailable if that fails, too.
 using ReproduceFn = std::function<absl::Status(ByteRange range, std::span<std::byte> out)>;
 
 /// A read-only home: `bytes` of a file from `offset` on. Pages with such a home are never written

@@ -40,30 +40,29 @@ TEST_F(FaultsTest, DiscardHealsALostPage) {
   RunOp({Read(0)});  // zeros
 }
 
-TEST_F(FaultsTest, ReproduciblePageIsReproduced) {
-  StartTwoTiers(1);
-  Create({.segment = 1, .first_page = 0, .pages = 2, .lowest = 1, .reproducible = true});
-  WriteDown(0, 1);
-  FailCopiesTo(0, FailureKind::kSourceLost);
-  const TicketNumber reader = Acquire({Read(0)});
-  const auto actions = driver().Drain();
-  EXPECT_TRUE(Select<LosePage>(actions).empty());
-  ASSERT_EQ(Select<StartFill>(actions).size(), 1u);
-  EXPECT_EQ(Select<StartFill>(actions)[0].kind, FillKind::kReproduce);
-  EXPECT_TRUE(Granted(reader));
+/// A page that can be reproduced, with its only copy in the lower of two tiers, which fails so.
+class ReproduciblePageTest : public FaultsTest {
+ protected:
+  void ExpectReproducedAfter(FailureKind kind) {
+    StartTwoTiers(1);
+    Create({.segment = 1, .first_page = 0, .pages = 2, .lowest = 1, .reproducible = true});
+    WriteDown(0, 1);
+    FailCopiesTo(0, kind);
+    const TicketNumber reader = Acquire({Read(0)});
+    const auto actions = driver().Drain();
+    EXPECT_TRUE(Select<LosePage>(actions).empty());
+    ASSERT_EQ(Select<StartFill>(actions).size(), 1u);
+    EXPECT_EQ(Select<StartFill>(actions)[0].kind, FillKind::kReproduce);
+    EXPECT_TRUE(Granted(reader));
+  }
+};
+
+TEST_F(ReproduciblePageTest, IsReproducedWhenItIsLost) {
+  ExpectReproducedAfter(FailureKind::kSourceLost);
 }
 
-TEST_F(FaultsTest, AReproduciblePageThatCannotBeReadNowIsReproduced) {
-  StartTwoTiers(1);
-  Create({.segment = 1, .first_page = 0, .pages = 2, .lowest = 1, .reproducible = true});
-  WriteDown(0, 1);
-  FailCopiesTo(0, FailureKind::kSourceRefused);
-  const TicketNumber reader = Acquire({Read(0)});
-  const auto actions = driver().Drain();
-  EXPECT_TRUE(Select<LosePage>(actions).empty());
-  ASSERT_EQ(Select<StartFill>(actions).size(), 1u);
-  EXPECT_EQ(Select<StartFill>(actions)[0].kind, FillKind::kReproduce);
-  EXPECT_TRUE(Granted(reader));
+TEST_F(ReproduciblePageTest, IsReproducedWhenItCannotBeReadNow) {
+  ExpectReproducedAfter(FailureKind::kSourceRefused);
   EXPECT_EQ(driver().fault_count(), 1u) << "the copy that cannot be read is not asked again";
   EXPECT_FALSE(Resident(0, 1)) << "nor kept beside the one that was made";
 }

@@ -53,6 +53,13 @@ class UnreadableFile {
   int kept_ = -1;
 };
 
+/// What the tensors of two pages here have that can be reproduced.
+absl::Status MakeAgain(ByteRange range, std::span<std::byte> out) {
+  const auto content = Pattern(7, 2 * kPage);
+  std::copy_n(content.begin() + static_cast<std::ptrdiff_t>(range.offset), out.size(), out.begin());
+  return absl::OkStatus();
+}
+
 class TransientFaultTest : public ::testing::Test {
  protected:
   TransientFaultTest() {
@@ -115,12 +122,7 @@ TEST_F(TransientFaultTest, AFileThatCannotBeReadNowLosesNothing) {
 // As of a drive that is gone: nobody has to wait for what can be made again.
 TEST_F(TransientFaultTest, WhatCannotBeReadNowIsMadeAgainWhereItCanBe) {
   TensorSpec spec = ByteTensor("derived", 2 * kPage);
-  spec.reproduce = [](ByteRange range, std::span<std::byte> out) {
-    const auto content = Pattern(7, 2 * kPage);
-    std::copy_n(
-        content.begin() + static_cast<std::ptrdiff_t>(range.offset), out.size(), out.begin());
-    return absl::OkStatus();
-  };
+  spec.reproduce = MakeAgain;
   const auto tensor = runtime_->CreateTensor(spec);
   ASSERT_THAT(tensor, IsOk());
   runtime_.Write(*tensor, Pattern(7, 2 * kPage));
@@ -158,10 +160,7 @@ TEST_F(TransientFaultTest, ACallbackThatIsUnavailableLosesNothing) {
   TensorSpec spec = ByteTensor("derived", 2 * kPage);
   spec.reproduce = [&](ByteRange range, std::span<std::byte> out) {
     if (!available) return absl::UnavailableError("no recipe yet");
-    const auto content = Pattern(7, 2 * kPage);
-    std::copy_n(
-        content.begin() + static_cast<std::ptrdiff_t>(range.offset), out.size(), out.begin());
-    return absl::OkStatus();
+    return MakeAgain(range, out);
   };
   const auto tensor = runtime_->CreateTensor(spec);
   ASSERT_THAT(tensor, IsOk());
