@@ -11,8 +11,8 @@ target_link_libraries(sluice_umbrella INTERFACE sluice_optim sluice_engine)
 target_compile_features(sluice_umbrella INTERFACE cxx_std_20)
 
 # The umbrella and what it reaches; an export that misses one is an error of CMake.
-install(TARGETS sluice_umbrella sluice_optim sluice_engine sluice_core sluice_device sluice_io sluice_numa
-                sluice_base sluice_headers
+install(TARGETS sluice_umbrella sluice_optim sluice_engine sluice_core sluice_device sluice_io sluice_xxh3
+                sluice_numa sluice_base sluice_headers
         EXPORT sluiceTargets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT sluiceTargets NAMESPACE sluice:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/sluice)

@@ -3,14 +3,7 @@
 #include <array>
 
 #include "io/mutants.h"
-
-// The plain XXH3 symbols of a distribution's library are its baseline's (SSE2); the dispatching
-// ones use what the processor has. The results are the same.
-#if defined(__x86_64__)
-#include <xxh_x86dispatch.h>
-#else
-#include <xxhash.h>
-#endif
+#include "io/xxh3.h"
 
 namespace sluice::io {
 
@@ -20,8 +13,8 @@ std::uint64_t PageChecksum(const PageIdentity& identity, std::span<const std::by
       SLUICE_MUTANT("checksum-without-page") ? 0 : identity.page,
       SLUICE_MUTANT("checksum-without-generation") ? 0 : identity.generation};
   if (SLUICE_MUTANT("checksum-of-the-first-half")) data = data.first(data.size() / 2);
-  const std::uint64_t seed = XXH3_64bits(words.data(), sizeof(words));
-  return XXH3_64bits_withSeed(data.data(), data.size(), seed);
+  const std::uint64_t seed = Xxh3(words.data(), sizeof(words), 0);
+  return Xxh3(data.data(), data.size(), seed);
 }
 
 }  // namespace sluice::io

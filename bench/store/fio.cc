@@ -84,7 +84,7 @@ std::vector<std::string> FioCommand(const FioJob& job) {
       fmt::format("--bs={}", job.load.which.page_bytes),
       fmt::format("--size={}", job.load.file_bytes),
       fmt::format("--file_service_type={}", FileOrder(job.load.which)),
-      fmt::format("--iodepth={}", job.load.depth),
+      fmt::format("--iodepth={}", job.threads > 0 ? 1 : job.load.depth),
       fmt::format("--runtime={}ms", job.load.milliseconds),
       "--time_based",
       "--output-format=json",
@@ -98,6 +98,10 @@ std::vector<std::string> FioCommand(const FioJob& job) {
       "--eta=never",
       "--disk_util=0",
       "--clocksource=clock_gettime"};
+  if (job.threads > 0) {
+    words.insert(words.end(),
+                 {"--thread", "--group_reporting", fmt::format("--numjobs={}", job.threads)});
+  }
   if (job.memory == FioMemory::kHuge) {
     words.insert(words.end(), {"--mem=mmaphuge", "--hugepage-size=2m"});
   }

@@ -18,6 +18,8 @@ struct FioJob {
   std::string program = "fio";
   std::string io_engine = "io_uring";
   FioMemory memory = FioMemory::kHuge;
+  /// Each with one request at a time, in place of one thread with as many as the load has; 0: one.
+  std::uint32_t threads = 0;
   /// Open files of equal size that fio works on: they need no names. Descriptors of this process.
   std::vector<int> file_fds;
   Load load;

@@ -1,5 +1,6 @@
 #include "bench/store/judged_case.h"
 
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -32,28 +33,37 @@ std::vector<double> Each(const std::vector<Round>& rounds, const Value& value) {
   return values;
 }
 
-/// A plain loop that runs beside the store.
-struct LoopRounds {
+/// Something that runs beside the store, and is not judged.
+struct Beside {
   const char* name;
-  PageUse use;
-  std::vector<Round> rounds;
-  std::vector<double> cpu;  ///< seconds per GiB
+  std::function<absl::StatusOr<Sample>(const Session& session, const Load& load)> run;
+  std::vector<Round> rounds = {};
+  std::vector<double> cpu = {};  ///< seconds per GiB
 };
 
-std::vector<LoopRounds> LoopsBeside(const Session& session, const Case& which) {
-  std::vector<LoopRounds> loops;
-  if (session.fio_has_huge_pages() && HasPlainLoop(which)) {
-    loops.push_back({.name = kPlainLoop, .use = PageUse::kNone});
+Beside PlainLoopThat(PageUse use) {
+  return {.name = use == PageUse::kNone ? kPlainLoop : kReadingLoop,
+          .run = [use](const Session& session, const Load& load) {
+            return RunPlainLoop(*session.files(), load, {.use = use});
+          }};
+}
+
+std::vector<Beside> BesideStore(const Session& session, const Case& which) {
+  const bool fio = session.fio_has_huge_pages();  // else the plain loop is the ceiling
+  std::vector<Beside> all;
+  if (fio && HasPlainLoop(which)) all.push_back(PlainLoopThat(PageUse::kNone));
+  if (HasReadingLoop(which)) all.push_back(PlainLoopThat(PageUse::kReadOnce));
+  if (fio && HasFioThreads(which)) {
+    all.push_back({.name = kFioThreads, .run = std::mem_fn(&Session::RunFioThreads)});
   }
-  if (HasReadingLoop(which)) loops.push_back({.name = kReadingLoop, .use = PageUse::kReadOnce});
-  return loops;
+  return all;
 }
 
 /// What the rounds of one case share.
 class JudgedRun {
  public:
   JudgedRun(const Session& session, const Load& load)
-      : session_(session), load_(load), loops_(LoopsBeside(session, load.which)) {}
+      : session_(session), load_(load), beside_(BesideStore(session, load.which)) {}
 
   absl::Status Start() {
     SLUICE_ASSIGN_OR_RETURN(side_, StoreSide::Create(session_.files(), load_, Pages::kHuge));
@@ -68,7 +78,7 @@ class JudgedRun {
   /// many: it has to have four pages for each operation.
   absl::Status ChangeHashing();
   absl::StatusOr<double> RateAfterCeiling(std::uint32_t hashing);
-  absl::Status RunLoop(const Round& round, LoopRounds& loop) const;
+  absl::Status RunBeside(const Round& round, Beside& beside) const;
   Row MakeRow(const std::string& name,
               const std::vector<Round>& rounds,
               const std::vector<double>& cpu) const;
@@ -77,7 +87,7 @@ class JudgedRun {
   const Load load_;
   std::unique_ptr<StoreSide> side_;
   std::vector<Round> rounds_;
-  std::vector<LoopRounds> loops_;
+  std::vector<Beside> beside_;
   std::vector<double> cpu_ours_;
   std::vector<double> cpu_ceiling_;
 };
@@ -120,7 +130,7 @@ absl::Status JudgedRun::RunRound(int index) {
   round.ours = ours.GiBPerSecond();
   SLUICE_ASSIGN_OR_RETURN(round.second, RunCeiling());
   rounds_.push_back(round);
-  for (LoopRounds& loop : loops_) SLUICE_RETURN_IF_ERROR(RunLoop(round, loop));
+  for (Beside& each : beside_) SLUICE_RETURN_IF_ERROR(RunBeside(round, each));
   if (index % kCpuEvery != 0) return absl::OkStatus();
   // The same engine and Transfer, but nothing that hashes.
   SLUICE_ASSIGN_OR_RETURN(const Sample bare, RunEngineLoop(*session_.files(), PartOf(load_, 2)));
@@ -128,12 +138,11 @@ absl::Status JudgedRun::RunRound(int index) {
   return session_.CheckInterrupted();
 }
 
-absl::Status JudgedRun::RunLoop(const Round& round, LoopRounds& loop) const {
+absl::Status JudgedRun::RunBeside(const Round& round, Beside& beside) const {
   SLUICE_RETURN_IF_ERROR(session_.CheckInterrupted());
-  SLUICE_ASSIGN_OR_RETURN(const Sample sample,
-                          RunPlainLoop(*session_.files(), PartOf(load_, 2), {.use = loop.use}));
-  loop.cpu.push_back(sample.CpuSecondsPerGiB());
-  loop.rounds.push_back(
+  SLUICE_ASSIGN_OR_RETURN(const Sample sample, beside.run(session_, PartOf(load_, 2)));
+  beside.cpu.push_back(sample.CpuSecondsPerGiB());
+  beside.rounds.push_back(
       {.first = round.first, .ours = sample.GiBPerSecond(), .second = round.second});
   return absl::OkStatus();
 }
@@ -157,11 +166,11 @@ Row JudgedRun::MakeRow(const std::string& name,
 JudgedResult JudgedRun::Result() const {
   const std::string name = CaseName(load_.which);
   JudgedResult result{.row = MakeRow(name, rounds_, cpu_ours_)};
-  for (const LoopRounds& loop : loops_) {
-    Row row = MakeRow(fmt::format("{}/{}", loop.name, name), loop.rounds, loop.cpu);
-    row.registered_bytes.reset();  // the loop's ring knows no buffers
-    row.hashing.reset();           // and hashes nothing
-    result.loops.push_back(std::move(row));
+  for (const Beside& each : beside_) {
+    Row row = MakeRow(fmt::format("{}/{}", each.name, name), each.rounds, each.cpu);
+    row.registered_bytes.reset();  // no ring of theirs knows buffers
+    row.hashing.reset();           // and nothing is hashed
+    result.beside.push_back(std::move(row));
   }
   return result;
 }

@@ -26,10 +26,9 @@ Row MakeJudgedRow(const std::string& name, const std::vector<Round>& rounds);
 
 struct JudgedResult {
   Row row;
-  /// Plain loops in the same rounds, where they were run (on io_uring, random): "plain-loop/..."
-  /// for 2 MiB pages beside fio, "plain-loop-reading/..." for those and
-  /// for random reads.
-  std::vector<Row> loops;
+  /// What else ran in the same rounds: of random cases on io_uring "plain-loop/..." for 2 MiB pages
+  /// and "plain-loop-reading/..." for those and for reads, of threads "fio-threads/...".
+  std::vector<Row> beside;
 };
 
 /// Rounds of ceiling, ours, ceiling. `minutes_end`: no round but the first three begins later, as

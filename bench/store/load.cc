@@ -83,11 +83,18 @@ bool HasReadingLoop(const Case& which) {
          (which.direction == Direction::kRead || which.page_bytes == 2 * kMiB);
 }
 
+bool HasFioThreads(const Case& which) { return which.engine == StoreEngine::kThreads; }
+
+bool IsBesideStore(const std::string& row_name) {
+  return row_name.starts_with(kPlainLoop) || row_name.starts_with(kFioThreads);
+}
+
 std::vector<std::string> RowNamesOf(const Case& which) {
   const std::string name = CaseName(which);
   std::vector<std::string> names = {name};
   if (HasPlainLoop(which)) names.push_back(fmt::format("{}/{}", kPlainLoop, name));
   if (HasReadingLoop(which)) names.push_back(fmt::format("{}/{}", kReadingLoop, name));
+  if (HasFioThreads(which)) names.push_back(fmt::format("{}/{}", kFioThreads, name));
   if (CountsForMean(which)) names.emplace_back(kMeanName);
   return names;
 }

@@ -38,7 +38,12 @@ bool HasPlainLoop(const Case& which);
 bool HasReadingLoop(const Case& which);
 inline constexpr char kPlainLoop[] = "plain-loop";
 inline constexpr char kReadingLoop[] = "plain-loop-reading";
-/// The rows that measuring a case gives, the case itself first: plain loops run beside some, and
+/// Whether fio runs beside it with a thread for each request, too, as the store does there.
+bool HasFioThreads(const Case& which);
+inline constexpr char kFioThreads[] = "fio-threads";
+/// Whether the row is of something that runs beside the store, and is not judged.
+bool IsBesideStore(const std::string& row_name);
+/// The rows that measuring a case gives, the case itself first: others run beside some, and
 /// the mean is taken over others.
 std::vector<std::string> RowNamesOf(const Case& which);
 /// The cases with a row that matches.

@@ -135,7 +135,15 @@ absl::StatusOr<Sample> Session::RunCeiling(const Load& load) const {
 absl::StatusOr<Sample> Session::RunFioAs(const Load& load,
                                          const char* io_engine,
                                          FioMemory memory) const {
-  FioJob job{.program = options_.fio, .io_engine = io_engine, .memory = memory, .load = load};
+  return RunOnFiles({.io_engine = io_engine, .memory = memory, .load = load});
+}
+
+absl::StatusOr<Sample> Session::RunFioThreads(const Load& load) const {
+  return RunOnFiles({.io_engine = "psync", .threads = load.depth, .load = load});
+}
+
+absl::StatusOr<Sample> Session::RunOnFiles(FioJob job) const {
+  job.program = options_.fio;
   for (const io::IoFile& file : files_->files()) job.file_fds.push_back(file.fd);
   return RunFio(job, options_.interrupted);
 }

@@ -47,7 +47,7 @@ absl::Status RunJudgedCases(const Session& session, const RowFn& add_row) {
     const double end = session.minutes() + left / static_cast<double>(cases.size() - i);
     SLUICE_ASSIGN_OR_RETURN(const JudgedResult result, RunJudgedCase(session, cases[i], end));
     add_row(result.row);
-    for (const Row& loop : result.loops) add_row(loop);
+    for (const Row& row : result.beside) add_row(row);
     if (CountsForMean(cases[i])) for_mean.push_back(result.row);
   }
   if (!for_mean.empty()) add_row(MakeMeanRow(for_mean));

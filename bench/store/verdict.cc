@@ -11,7 +11,7 @@ namespace sluice::bench {
 namespace {
 
 bool IsJudgedCase(const Row& row) {
-  return row.ratio.has_value() && row.name != kMeanName && !row.name.starts_with(kPlainLoop);
+  return row.ratio.has_value() && row.name != kMeanName && !IsBesideStore(row.name);
 }
 
 double MeanOf(const std::vector<Row>& rows, std::optional<double> Row::*field) {

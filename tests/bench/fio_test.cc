@@ -54,6 +54,17 @@ TEST(FioTest, DirectionAndPatternMakeTheWord) {
   EXPECT_THAT(words(Direction::kMix, Pattern::kSeq), Contains("--rw=rw"));
 }
 
+TEST(FioTest, ThreadsHaveOneRequestEach) {
+  FioJob job = MakeJob(Direction::kWrite, Pattern::kRandom, FioMemory::kHuge);
+  job.io_engine = "psync";
+  job.threads = 8;
+  const auto words = FioCommand(job);
+  for (const char* word :
+       {"--ioengine=psync", "--iodepth=1", "--numjobs=8", "--thread", "--group_reporting"}) {
+    EXPECT_THAT(words, Contains(word));
+  }
+}
+
 TEST(FioTest, DefaultMemoryNamesNone) {
   const auto words = FioCommand(MakeJob(Direction::kRead, Pattern::kSeq, FioMemory::kDefault));
   EXPECT_THAT(words, Not(Contains(::testing::HasSubstr("--mem"))));

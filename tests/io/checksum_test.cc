@@ -7,6 +7,7 @@
 #include <set>
 
 #include "gtest/gtest.h"
+#include "io/xxh3.h"
 #include "tests/support/page_buffer.h"
 
 namespace sluice::io {
@@ -41,6 +42,24 @@ TEST(ChecksumTest, IsXxh3UnderTheSeedOfTheIdentity) {
   const std::uint64_t seed = XXH3_64bits(words.data(), sizeof(words));
   EXPECT_EQ(PageChecksum({7, 8, 9}, page.span()),
             XXH3_64bits_withSeed(page.span().data(), page.span().size(), seed));
+}
+
+TEST(ChecksumTest, IsTheSameWithEveryInstructionSet) {
+  testing::PageBuffer page(65536);
+  page.Fill(1);
+  for (const std::size_t bytes : {std::size_t{24}, std::size_t{4096}, std::size_t{65536}}) {
+    const std::uint64_t sum = XXH3_64bits_withSeed(page.span().data(), bytes, 5);
+    EXPECT_EQ(Xxh3(page.span().data(), bytes, 5), sum);
+    EXPECT_EQ(Xxh3Portable(page.span().data(), bytes, 5), sum);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) {
+      EXPECT_EQ(Xxh3Avx2(page.span().data(), bytes, 5), sum);
+    }
+    if (__builtin_cpu_supports("avx512f")) {
+      EXPECT_EQ(Xxh3Avx512(page.span().data(), bytes, 5), sum);
+    }
+#endif
+  }
 }
 
 }  // namespace
