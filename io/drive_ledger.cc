@@ -11,7 +11,9 @@
 
 namespace sluice::io {
 DriveLedger::DriveLedger(const DriveSetOptions& options)
-    : options_(options), places_(options.store.slots, SlotsOfDrives(options)) {
+    : options_(options),
+      places_(options.store.slots, SlotsOfDrives(options)),
+      balance_(options.directories.size(), options.reads_to_compare) {
   for (const SlotIndex slots : SlotsOfDrives(options)) {
     const double rate = options.rates.empty() ? 0 : options.rates[drives_.size()];
     drives_.push_back({.meter = DriveMeter(rate),
@@ -53,8 +55,9 @@ absl::Status DriveLedger::NoRoom(SlotIndex slot) const {
 }
 
 bool DriveLedger::Take(WriteAttempt* attempt, Clock::time_point now) {
-  const std::optional<std::uint32_t> chosen = ChooseDrive(attempt->refused);
+  std::optional<std::uint32_t> chosen = ChooseDrive(attempt->refused);
   if (!chosen.has_value()) return false;
+  chosen = PassOver(*chosen, attempt->refused);
   TakeTurn(*chosen, now);
   drives_[*chosen].meter.Begin(now);
   attempt->place = places_.Take(attempt->slot, *chosen);
@@ -70,6 +73,18 @@ std::optional<std::uint32_t> DriveLedger::ChooseDrive(const std::vector<bool>& r
     if (!chosen || drives_[i].meter.turn() < drives_[*chosen].meter.turn()) chosen = i;
   }
   return chosen;
+}
+
+/// Another drive in place of one that is to have fewer pages, as many times as pages are to leave.
+std::uint32_t DriveLedger::PassOver(std::uint32_t chosen, const std::vector<bool>& refused) {
+  if (drives_[chosen].passed_over == 0) return chosen;
+  std::vector<bool> without = refused;
+  without.resize(drives_.size());
+  without[chosen] = true;
+  const std::optional<std::uint32_t> other = ChooseDrive(without);
+  if (!other.has_value()) return chosen;
+  --drives_[chosen].passed_over;
+  return *other;
 }
 
 void DriveLedger::TakeTurn(std::uint32_t chosen, Clock::time_point now) {
@@ -123,7 +138,7 @@ bool DriveLedger::HasOtherDrive(WriteAttempt* attempt) const {
   return ChooseDrive(attempt->refused).has_value();
 }
 
-absl::StatusOr<Place> DriveLedger::BeginRead(SlotIndex slot, Clock::time_point now) {
+absl::StatusOr<ReadAttempt> DriveLedger::BeginRead(SlotIndex slot, Clock::time_point now) {
   SLUICE_RETURN_IF_ERROR(CheckSlot(slot));
   const std::optional<Place> place = places_.FindAcknowledged(slot);
   if (!place.has_value()) {
@@ -132,20 +147,47 @@ absl::StatusOr<Place> DriveLedger::BeginRead(SlotIndex slot, Clock::time_point n
   }
   places_.AddUser(slot);
   drives_[place->drive].meter.Begin(now);
-  return *place;
+  return ReadAttempt{.slot = slot, .place = *place, .began = now};
 }
 
-std::optional<FencedDrive> DriveLedger::EndRead(SlotIndex slot,
-                                                const Place& place,
+std::optional<FencedDrive> DriveLedger::EndRead(const ReadAttempt& read,
                                                 const absl::Status& status,
                                                 Clock::time_point now) {
-  EndOnMeter(place.drive, status, now);
+  Drive& drive = drives_[read.place.drive];
+  EndOnMeter(read.place.drive, status, now);
   std::optional<FencedDrive> fenced;
-  if (drives_[place.drive].outcomes.NoteRead(status, slot, MayFence(place.drive)))
-    fenced = Fenced(place.drive, status);
-  if (IsMediumFault(status) && places_.Retire(slot)) ++drives_[place.drive].retired;
-  places_.RemoveUser(slot);
+  if (drive.outcomes.NoteRead(status, read.slot, MayFence(read.place.drive)))
+    fenced = Fenced(read.place.drive, status);
+  if (IsMediumFault(status) && places_.Retire(read.slot)) ++drive.retired;
+  places_.RemoveUser(read.slot);
+  if (status.ok() && options_.on_slow) NoteRead(read, now);
   return fenced;
+}
+
+void DriveLedger::NoteRead(const ReadAttempt& read, Clock::time_point now) {
+  const double seconds = std::chrono::duration<double>(now - read.began).count();
+  if (!balance_.NoteRead(read.place.drive, seconds)) return;
+  const std::optional<DriveBalance::Excess> excess = balance_.Weigh(Loads());
+  if (!excess.has_value() || SLUICE_MUTANT("leave-pages-on-a-slow-drive")) return;
+  std::vector<SlotIndex> slots = places_.MarkLeaving(excess->drive, excess->pages);
+  if (slots.empty()) return;  // those that were to stay are on their way yet
+  for (Drive& drive : drives_) drive.passed_over = 0;
+  drives_[excess->drive].passed_over = slots.size();
+  drives_[excess->drive].rebalanced += slots.size();
+  slow_ = SlowDrive{.directory = options_.directories[excess->drive],
+                    .seconds = excess->seconds,
+                    .seconds_elsewhere = excess->seconds_elsewhere,
+                    .slots = std::move(slots)};
+}
+
+std::vector<DriveBalance::Load> DriveLedger::Loads() const {
+  std::vector<DriveBalance::Load> loads;
+  for (std::uint32_t i = 0; i < drives_.size(); ++i) {
+    loads.push_back({.pages = places_.staying(i),
+                     .room = places_.room(i),
+                     .fenced = drives_[i].outcomes.fenced()});
+  }
+  return loads;
 }
 
 /// The last drive is not given up: there is no other that could take its pages.
@@ -170,6 +212,7 @@ DriveStats DriveLedger::StatsOf(std::uint32_t drive) const {
           .retired = drives_[drive].retired,
           .bytes_per_second = drives_[drive].meter.rate(),
           .bytes_per_second_at_start = drives_[drive].rate_at_start,
+          .rebalanced = drives_[drive].rebalanced,
           .fenced = drives_[drive].outcomes.fenced()};
 }
 

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "io/drive_balance.h"
 #include "io/drive_meter.h"
 #include "io/drive_outcomes.h"
 #include "io/drive_places.h"
@@ -18,6 +20,13 @@ struct WriteAttempt {
   SlotIndex slot = 0;
   Place place;
   std::vector<bool> refused;  ///< drives that have refused it; empty: none has
+};
+
+/// A read on its way to the drive that has the page.
+struct ReadAttempt {
+  SlotIndex slot = 0;
+  Place place;
+  DriveMeter::Clock::time_point began;
 };
 
 /// What a drive set knows: which drive is written next, where each page is, and which drives have
@@ -41,9 +50,8 @@ class DriveLedger {
   WriteEnd EndWrite(WriteAttempt* attempt, const absl::Status& status, Clock::time_point now);
 
   /// Where a page is. Errors: InvalidArgument (no such slot), NotFound (nothing acknowledged).
-  absl::StatusOr<Place> BeginRead(SlotIndex slot, Clock::time_point now);
-  std::optional<FencedDrive> EndRead(SlotIndex slot,
-                                     const Place& place,
+  absl::StatusOr<ReadAttempt> BeginRead(SlotIndex slot, Clock::time_point now);
+  std::optional<FencedDrive> EndRead(const ReadAttempt& read,
                                      const absl::Status& status,
                                      Clock::time_point now);
 
@@ -52,6 +60,8 @@ class DriveLedger {
   void Hasten(SlotIndex slot) { places_.Hasten(slot); }
   /// Where the page is that is being written and waited for; none when none is.
   std::optional<Place> FindHastened(SlotIndex slot) const { return places_.FindHastened(slot); }
+  /// What the last end of a read has shown, once.
+  std::optional<SlowDrive> TakeSlow() { return std::exchange(slow_, std::nullopt); }
   /// Without what the drive's store counts.
   DriveStats StatsOf(std::uint32_t drive) const;
 
@@ -62,6 +72,8 @@ class DriveLedger {
     double rate_at_start = 0;
     SlotIndex slots = 0;
     SlotIndex retired = 0;
+    std::uint64_t rebalanced = 0;  ///< pages that were to leave
+    std::size_t passed_over = 0;   ///< writes that are to go elsewhere for those
   };
 
   absl::Status CheckSlot(SlotIndex slot) const;
@@ -70,8 +82,11 @@ class DriveLedger {
   bool Leaves(const WriteAttempt& attempt, const absl::Status& status) const;
   bool HasOtherDrive(WriteAttempt* attempt) const;
   std::optional<std::uint32_t> ChooseDrive(const std::vector<bool>& refused) const;
+  std::uint32_t PassOver(std::uint32_t chosen, const std::vector<bool>& refused);
   void TakeTurn(std::uint32_t chosen, Clock::time_point now);
   void EndOnMeter(std::uint32_t drive, const absl::Status& status, Clock::time_point now);
+  void NoteRead(const ReadAttempt& read, Clock::time_point now);
+  std::vector<DriveBalance::Load> Loads() const;
   /// Whether another drive is left that is not fenced.
   bool MayFence(std::uint32_t drive) const;
   FencedDrive Fenced(std::uint32_t drive, const absl::Status& last) const;
@@ -79,6 +94,8 @@ class DriveLedger {
   const DriveSetOptions options_;
   std::vector<Drive> drives_;
   DrivePlaces places_;
+  DriveBalance balance_;
+  std::optional<SlowDrive> slow_;
 };
 
 }  // namespace sluice::io

@@ -22,6 +22,15 @@ struct FencedDrive {
   absl::Status cause;
 };
 
+/// A drive whose reads take far longer than those of another.
+struct SlowDrive {
+  std::string directory;
+  double seconds = 0;            ///< of a read, the median
+  double seconds_elsewhere = 0;  ///< of the quickest with room
+  /// Of pages that had better be written anew. The next write of each decides where.
+  std::vector<SlotIndex> slots;
+};
+
 struct DriveSetOptions {
   /// Of each drive; its `directory` is replaced, and its `slots` are those of all drives together.
   PageStoreOptions store;
@@ -34,13 +43,23 @@ struct DriveSetOptions {
   /// another page than the one before), after which a drive is fenced: it is written no more.
   int errors_to_fence = 3;
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
+  /// Lets a test put something between the set and each drive, by its number.
+  std::function<std::unique_ptr<PageStore>(std::size_t drive, std::unique_ptr<PageStore>)>
+      wrap_drive;
+  /// Of a period, after which drives are compared by how long their reads took.
+  std::size_t reads_to_compare = 256;
   /// Told of each fenced drive, on an internal thread; must not block, nor call the store.
   std::function<void(FencedDrive)> on_fenced;
+  /// Told, as on_fenced, of a drive whose reads have taken more than 1.5 times as long as another's
+  /// for three periods, and again, less and less often, while they do; of no page twice. Empty:
+  /// pages stay where they are.
+  std::function<void(SlowDrive)> on_slow;
 };
 
 /// A page store over one drive or several, each a page store with a file, a ring and an I/O thread
 /// of its own. A slot's place is chosen anew at each write: drives are written in proportion to the
-/// rates that they show, so that one that slows down gets less. A write that a drive refuses goes
+/// rates that they show, so that one that slows down gets less, and `on_slow` names pages that had
+/// better leave it. A write that a drive refuses goes
 /// to the next one, as does one that a drive takes after it was fenced; `done` hears an error only
 /// when all have refused it. A write that is hastened stays so. A place that loses a page
 /// for good is retired: never used again, as each drive has a few to spare. One drive alone is

@@ -1,3 +1,4 @@
+#if defined(__x86_64__)
 #include "io/xxh3.h"
 #include "io/xxh3_inline.h"
 
@@ -12,3 +13,5 @@ std::uint64_t Xxh3Avx512(const void* data, std::size_t bytes, std::uint64_t seed
 }
 
 }  // namespace sluice::io
+
+#endif  // __x86_64__

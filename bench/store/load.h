@@ -38,7 +38,7 @@ bool HasPlainLoop(const Case& which);
 bool HasReadingLoop(const Case& which);
 inline constexpr char kPlainLoop[] = "plain-loop";
 inline constexpr char kReadingLoop[] = "plain-loop-reading";
-/// Whether fio runs beside it with a thread for each request, too, as the store does there.
+/// Whether fio runs beside it with a thread for each request, at most 16, too, as the store does.
 bool HasFioThreads(const Case& which);
 inline constexpr char kFioThreads[] = "fio-threads";
 /// Whether the row is of something that runs beside the store, and is not judged.

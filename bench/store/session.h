@@ -35,7 +35,7 @@ class Session {
   /// One run of the ceiling.
   absl::StatusOr<Sample> RunCeiling(const Load& load) const;
   absl::StatusOr<Sample> RunFioAs(const Load& load, const char* io_engine, FioMemory memory) const;
-  /// fio with a thread for each request, pread and pwrite, on huge pages.
+  /// fio with as many threads as the store has without io_uring, pread and pwrite, on huge pages.
   absl::StatusOr<Sample> RunFioThreads(const Load& load) const;
   /// 32 where the ceiling is clearly higher with it, in a run of each and again in another, else 8:
   /// two runs alone differ by as much now and then. 32 is left out where the file has fewer than

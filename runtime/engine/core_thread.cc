@@ -268,6 +268,19 @@ void CoreThread::On(DriveFencedNotice& notice) {
   Feed(core::AbandonCopies{std::move(notice.drive.slots)});
 }
 
+void CoreThread::On(DriveSlowNotice& notice) {
+  if (stopping_) return;
+  parts_.logger->Warning(
+      fmt::format("reads take {:.3g} ms on drive {} and {:.3g} ms on another: {} of the pages on "
+                  "it are written "
+                  "anew as they are used, where the drives' rates say",
+                  notice.drive.seconds * 1e3,
+                  notice.drive.directory,
+                  notice.drive.seconds_elsewhere * 1e3,
+                  notice.drive.slots.size()));
+  Feed(core::AbandonCopies{std::move(notice.drive.slots)});
+}
+
 void CoreThread::On(PlanNotice& notice) {
   parts_.planner->Note(notice);
   if (!stopping_) Feed(std::move(notice.event));

@@ -85,6 +85,7 @@ class CoreThread {
   void On(CancelNotice& notice);
   void On(ReleaseFramesNotice& notice);
   void On(DriveFencedNotice& notice);
+  void On(DriveSlowNotice& notice);
   void On(PlanNotice& notice);
   void On(StopNotice& notice);
   void NoteSuccess(const TaskBook::Task& task);

@@ -37,6 +37,8 @@ struct RunOptions {
   PagerOptions pager;
   /// Of which the fault strikes the first.
   std::uint32_t drives = 1;
+  /// See io::DriveSetOptions; a trace has fewer than three periods of so many.
+  std::size_t reads_to_compare = 256;
   VirtualEngineOptions disk;
 };
 

@@ -226,6 +226,32 @@ TEST_F(DriveSetTest, ADriveThatSlowsDownGetsLess) {
   EXPECT_LT(writes(0) - before, kWrites / 2u);
 }
 
+TEST_F(DriveSetTest, PagesThatAreReadFromASlowDriveAreNamedAndGoElsewhere) {
+  constexpr SlotIndex kPages = 160;
+  Open(2, 4 * kPages);
+  drives_[0]->delay_us = drives_[1]->delay_us = 100;
+  for (SlotIndex slot = 0; slot < kPages; ++slot) ASSERT_THAT(Write(slot, 1), IsOk());
+  drives_[0]->delay_us = 10000;
+  for (int i = 0; i < 400 && slow().empty(); ++i) {
+    EXPECT_THAT(Read(static_cast<SlotIndex>(i) % kPages, 1), IsOk());
+  }
+  const std::vector<SlowDrive> told = slow();
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].directory, "/drive0");
+  ASSERT_FALSE(told[0].slots.empty());
+  EXPECT_GE(told[0].seconds, 10e-3);
+  EXPECT_LT(told[0].seconds_elsewhere, 5e-3);
+  EXPECT_EQ(set_->stats().drives[0].rebalanced, told[0].slots.size());
+  EXPECT_EQ(set_->stats().drives[1].rebalanced, 0u);
+  const std::uint64_t before = writes(0);
+  for (const SlotIndex slot : told[0].slots) {
+    EXPECT_THAT(Read(slot, 1), IsOk()) << "it stays until it is written anew";
+    EXPECT_THAT(Write(slot, 2), IsOk());
+    EXPECT_THAT(Read(slot, 2), IsOk());
+  }
+  EXPECT_EQ(writes(0), before) << "they go elsewhere";
+}
+
 TEST_F(DriveSetTest, SlotsAndWritesAreInProportionToTheRates) {
   rates_ = {3e9, 1e9};
   Open(2, 1000);

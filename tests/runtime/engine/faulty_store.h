@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -21,6 +23,8 @@ class StoreFaults {
   /// Only those of one segment's pages.
   void FailReadsOf(std::uint64_t segment, absl::Status status);
   void FailWrites(absl::Status status);
+  /// Reads that end from now on take so much longer.
+  void DelayReads(std::chrono::microseconds delay) { delay_ = delay; }
   /// Completions wait until Release.
   void Hold();
   void Release();
@@ -48,6 +52,7 @@ class StoreFaults {
   void Finish(io::DoneFn done, absl::Status status);
   void Answer(io::DoneFn done, absl::Status status);
 
+  std::atomic<std::chrono::microseconds> delay_{};
   mutable base::Mutex mutex_;
   base::CondVar changed_;
   absl::Status read_fault_ ABSL_GUARDED_BY(mutex_);
