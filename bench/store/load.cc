@@ -79,8 +79,8 @@ bool HasPlainLoop(const Case& which) {
 }
 
 bool HasReadingLoop(const Case& which) {
-  return which.engine == StoreEngine::kIoUring && which.pattern == Pattern::kRandom &&
-         (which.direction == Direction::kRead || which.page_bytes == 2 * kMiB);
+  if (which.engine != StoreEngine::kIoUring) return false;
+  return which.direction == Direction::kRead || HasPlainLoop(which);
 }
 
 bool HasFioThreads(const Case& which) { return which.engine == StoreEngine::kThreads; }

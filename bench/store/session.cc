@@ -23,8 +23,8 @@ constexpr std::uint32_t kDepthLow = 8;
 constexpr std::uint32_t kDepthHigh = 32;
 /// fio adds a page to its buffers.
 constexpr std::uint64_t kHugePagesMore = 4;
-/// That the store has at most without io_uring, and what fio maps for one of its own, pages of 2 MiB
-/// (seen with strace of fio 3.33).
+/// That the store has at most without io_uring, and what fio maps for one of its own, pages of 2
+/// MiB (seen with strace of fio 3.33).
 constexpr std::uint32_t kThreads = 16;
 constexpr std::uint64_t kHugePagesOfAThread = 3;
 
