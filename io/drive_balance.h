@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -9,56 +11,83 @@
 
 namespace sluice::io {
 
-/// Which of several drives has more of the pages that are read than it is quick enough for. What
-/// tells is how long reads take, from call to end, those of the same period side by side: a drive
-/// that holds too much has them wait. (The rate that a drive shows falls, too, when the others
-/// leave it little to do.)
+/// How much longer than it used to a drive takes for its reads. A read is held against earlier ones
+/// that found as many operations ahead of them: how long it waits for others says nothing.
+/// Threads: externally synchronised.
+class DriveSlowness {
+ public:
+  /// `window`: reads that it looks at together.
+  explicit DriveSlowness(std::size_t window) : window_(window) {}
+
+  /// A read that ended well. True when that ends a window, which factor() is of then.
+  bool NoteRead(std::uint32_t ahead, double seconds);
+  /// The median over the window of time by what it was; 1 until that is known.
+  double factor() const { return factor_; }
+
+ private:
+  /// What reads take that find from 2^i - 1 to 2^(i+1) - 2 operations ahead of them.
+  struct Usual {
+    double seconds = 0;
+    std::size_t reads = 0;  ///< that it was learned from, as far as that matters
+  };
+
+  /// None while nothing is known of as few operations ahead, or fewer.
+  std::optional<double> UsualOf(std::size_t level) const;
+  void Learn(std::size_t level, double seconds);
+
+  const std::size_t window_;
+  std::array<Usual, 11> usual_;
+  std::vector<double> factors_;
+  double factor_ = 1;
+};
+
+/// What is to leave drives when one of them has become slow, or well again.
 /// Threads: externally synchronised.
 class DriveBalance {
  public:
   struct Load {
     SlotIndex pages = 0;  ///< that are to stay on the drive
-    SlotIndex room = 0;   ///< for as many more
+    SlotIndex room = 0;   ///< for as many more, beyond those that are on their way to any
     bool fenced = false;
   };
-  struct Excess {
+  /// One drive has changed, and these pages are to leave: it, or the others.
+  struct Move {
     std::uint32_t drive = 0;
-    SlotIndex pages = 0;           ///< that had better be elsewhere, for now
-    double seconds = 0;            ///< the median of its reads
-    double seconds_elsewhere = 0;  ///< of the quickest drive with room
+    double factor = 1;             ///< its own, see DriveSlowness; below 2 where it is well again
+    std::vector<SlotIndex> pages;  ///< of each drive
   };
 
-  /// `reads`: of a period, at least 8 times the drives.
-  DriveBalance(std::size_t drives, std::size_t reads) : reads_(reads), samples_(drives) {}
+  /// `window`: reads of a drive that it looks at together.
+  DriveBalance(std::size_t drives, std::size_t window);
 
-  /// A read that ended well. True when that ends a period: Weigh is to be called.
-  bool NoteRead(std::uint32_t drive, double seconds);
-  /// Ends the period. A drive whose reads have taken more than 1.5 times as long as another's for
-  /// three periods in a row is to give a part of its pages away, as far as the others have room. It
-  /// is a small part at first, twice that while it is not enough, and a quarter when the drive that
-  /// is too slow is another one; then more and more periods go by before the next, too, until
-  /// things are calm. So what turns back again and again costs less and less.
-  std::optional<Excess> Weigh(std::span<const Load> loads);
+  /// A read that ended well, `ahead` as above. True when Weigh is to be asked about the drive.
+  bool NoteRead(std::uint32_t drive, std::uint32_t ahead, double seconds);
+  /// Where the drive has been at least 3 times slower than it used to be over 4 windows, and the
+  /// others have not: what it has beyond its part as it is now is to leave, if all had their parts
+  /// before, as far as there is room. Once it has been well for 16 windows as many are to come
+  /// back. Then twice as many windows have to show that it is slow, so that one that is slow now
+  /// and then costs less and less.
+  std::optional<Move> Weigh(std::uint32_t drive, std::span<const Load> loads);
 
  private:
-  std::optional<Excess> FindSlow(std::span<const Load> loads);
-  void CalmDown();
-  bool IsSlowLongEnough(const std::optional<Excess>& slow);
-  /// Of `slow`, for now; 0: too few to be worth it.
-  SlotIndex PagesOf(const Excess& slow, std::span<const Load> loads);
-  /// Of the reads of the period; none where these are few.
-  std::optional<double> Median(std::uint32_t drive);
+  struct Drive {
+    DriveSlowness slowness;
+    std::uint64_t windows = 0;
+    int windows_slow = 0;  ///< in a row
+    int windows_well = 0;  ///< in a row
+    int windows_needed = 4;
+    double told = 1;     ///< the factor that pages have left for
+    SlotIndex left = 0;  ///< as many
+    /// Of all drives, when it began to be slow.
+    std::vector<std::uint64_t> windows_before = {};
+  };
 
-  const std::size_t reads_;
-  std::vector<std::vector<double>> samples_;  ///< by drive, seconds
-  std::size_t count_ = 0;
-  std::uint32_t slow_drive_ = 0;
-  int times_slow_ = 0;       ///< in a row
-  std::uint64_t pause_ = 0;  ///< periods that count for nothing
-  std::uint64_t next_pause_ = 1;
-  std::uint64_t calm_ = 0;                 ///< periods without a slow drive
-  std::optional<std::uint32_t> relieved_;  ///< the last time
-  double part_ = 0;
+  double FactorBeside(std::uint32_t number, std::span<const Load> loads) const;
+  void Count(std::uint32_t number, double factor);
+  SlotIndex PagesToLeave(std::uint32_t number, double factor, std::span<const Load> loads) const;
+  Move Return(std::uint32_t number, std::span<const Load> loads);
+
+  std::vector<Drive> drives_;
 };
 
 }  // namespace sluice::io

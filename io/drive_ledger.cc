@@ -13,7 +13,7 @@ namespace sluice::io {
 DriveLedger::DriveLedger(const DriveSetOptions& options)
     : options_(options),
       places_(options.store.slots, SlotsOfDrives(options)),
-      balance_(options.directories.size(), options.reads_to_compare) {
+      balance_(options.directories.size(), options.reads_to_judge) {
   for (const SlotIndex slots : SlotsOfDrives(options)) {
     const double rate = options.rates.empty() ? 0 : options.rates[drives_.size()];
     drives_.push_back({.meter = DriveMeter(rate),
@@ -77,13 +77,17 @@ std::optional<std::uint32_t> DriveLedger::ChooseDrive(const std::vector<bool>& r
 
 /// Another drive in place of one that is to have fewer pages, as many times as pages are to leave.
 std::uint32_t DriveLedger::PassOver(std::uint32_t chosen, const std::vector<bool>& refused) {
-  if (drives_[chosen].passed_over == 0) return chosen;
+  Drive& drive = drives_[chosen];
+  drive.passed_over = std::min<std::size_t>(drive.passed_over, places_.leaving(chosen));
+  if (drive.passed_over == 0) return chosen;
   std::vector<bool> without = refused;
   without.resize(drives_.size());
-  without[chosen] = true;
+  for (std::size_t i = 0; i < drives_.size(); ++i) {
+    without[i] = without[i] || drives_[i].passed_over > 0;
+  }
   const std::optional<std::uint32_t> other = ChooseDrive(without);
   if (!other.has_value()) return chosen;
-  --drives_[chosen].passed_over;
+  --drive.passed_over;
   return *other;
 }
 
@@ -146,8 +150,10 @@ absl::StatusOr<ReadAttempt> DriveLedger::BeginRead(SlotIndex slot, Clock::time_p
         base::ToAbsl(fmt::format("slot {}: holds no acknowledged page", slot)));
   }
   places_.AddUser(slot);
-  drives_[place->drive].meter.Begin(now);
-  return ReadAttempt{.slot = slot, .place = *place, .began = now};
+  DriveMeter& meter = drives_[place->drive].meter;
+  const auto ahead = static_cast<std::uint32_t>(meter.outstanding());
+  meter.Begin(now);
+  return ReadAttempt{.slot = slot, .place = *place, .ahead = ahead, .began = now};
 }
 
 std::optional<FencedDrive> DriveLedger::EndRead(const ReadAttempt& read,
@@ -160,31 +166,33 @@ std::optional<FencedDrive> DriveLedger::EndRead(const ReadAttempt& read,
     fenced = Fenced(read.place.drive, status);
   if (IsMediumFault(status) && places_.Retire(read.slot)) ++drive.retired;
   places_.RemoveUser(read.slot);
-  if (status.ok() && options_.on_slow) NoteRead(read, now);
+  if (status.ok() && options_.on_slow && drives_.size() > 1) NoteRead(read, now);
   return fenced;
 }
 
 void DriveLedger::NoteRead(const ReadAttempt& read, Clock::time_point now) {
+  const std::uint32_t number = read.place.drive;
   const double seconds = std::chrono::duration<double>(now - read.began).count();
-  if (!balance_.NoteRead(read.place.drive, seconds)) return;
-  const std::optional<DriveBalance::Excess> excess = balance_.Weigh(Loads());
-  if (!excess.has_value() || SLUICE_MUTANT("leave-pages-on-a-slow-drive")) return;
-  std::vector<SlotIndex> slots = places_.MarkLeaving(excess->drive, excess->pages);
-  if (slots.empty()) return;  // those that were to stay are on their way yet
-  for (Drive& drive : drives_) drive.passed_over = 0;
-  drives_[excess->drive].passed_over = slots.size();
-  drives_[excess->drive].rebalanced += slots.size();
-  slow_ = SlowDrive{.directory = options_.directories[excess->drive],
-                    .seconds = excess->seconds,
-                    .seconds_elsewhere = excess->seconds_elsewhere,
-                    .slots = std::move(slots)};
+  if (!balance_.NoteRead(number, read.ahead, seconds)) return;
+  const std::optional<DriveBalance::Move> move = balance_.Weigh(number, Loads());
+  if (!move.has_value() || SLUICE_MUTANT("leave-pages-on-a-slow-drive")) return;
+  slow_ = SlowDrive{.directory = options_.directories[number], .factor = move->factor, .slots = {}};
+  for (std::uint32_t i = 0; i < drives_.size(); ++i) {
+    const std::vector<SlotIndex> slots = places_.MarkLeaving(i, move->pages[i]);
+    drives_[i].passed_over += slots.size();
+    drives_[i].rebalanced += slots.size();
+    slow_->slots.insert(slow_->slots.end(), slots.begin(), slots.end());
+  }
+  if (slow_->slots.empty()) slow_.reset();
 }
 
 std::vector<DriveBalance::Load> DriveLedger::Loads() const {
+  SlotIndex coming = 0;
+  for (std::uint32_t i = 0; i < drives_.size(); ++i) coming += places_.leaving(i);
   std::vector<DriveBalance::Load> loads;
   for (std::uint32_t i = 0; i < drives_.size(); ++i) {
     loads.push_back({.pages = places_.staying(i),
-                     .room = places_.room(i),
+                     .room = places_.room(i) - std::min(places_.room(i), coming),
                      .fenced = drives_[i].outcomes.fenced()});
   }
   return loads;

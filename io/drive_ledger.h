@@ -26,6 +26,7 @@ struct WriteAttempt {
 struct ReadAttempt {
   SlotIndex slot = 0;
   Place place;
+  std::uint32_t ahead = 0;  ///< operations of the drive when it began
   DriveMeter::Clock::time_point began;
 };
 

@@ -26,6 +26,8 @@ class DriveMeter {
   /// than that now.
   double RateAt(Clock::time_point now, std::uint64_t bytes) const;
 
+  /// Operations between Begin and End.
+  int outstanding() const { return outstanding_; }
   /// Where the drive stands in a fair queue: with bytes / rate added at each write, the drive that
   /// stands first is the next to be written.
   double turn() const { return turn_; }

@@ -9,7 +9,7 @@
 namespace sluice::io {
 
 DrivePlaces::DrivePlaces(SlotIndex slots, const std::vector<SlotIndex>& shares)
-    : entries_(slots), staying_(shares.size()) {
+    : entries_(slots), staying_(shares.size()), leaving_(shares.size()) {
   for (const SlotIndex share : shares) {
     std::deque<SlotIndex>& free = free_.emplace_back();
     // From the back: low slots first, so that pages written in a row are neighbours.
@@ -49,6 +49,7 @@ std::vector<SlotIndex> DrivePlaces::MarkLeaving(std::uint32_t drive, SlotIndex c
     marked.push_back(slot);
   }
   staying_[drive] -= count;
+  leaving_[drive] += count;
   return marked;
 }
 
@@ -89,7 +90,7 @@ void DrivePlaces::Forget(SlotIndex slot) {
 
 void DrivePlaces::GiveBack(SlotIndex slot) {
   const Entry entry = std::exchange(entries_[slot], Entry{});
-  if (!entry.leaving) --staying_[entry.place.drive];
+  --(entry.leaving ? leaving_ : staying_)[entry.place.drive];
   if (entry.retired) return;
   std::deque<SlotIndex>& free = free_[entry.place.drive];
   if (entry.doubted) {

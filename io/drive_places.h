@@ -31,8 +31,9 @@ class DrivePlaces {
   std::optional<Place> FindOnItsWay(SlotIndex slot) const;
   /// Slots whose page is on `drive`, acknowledged or on its way there.
   std::vector<SlotIndex> HeldBy(std::uint32_t drive) const;
-  // How many pages are to stay on the drive, and may come to it.
+  // How many pages are to stay on the drive, to leave it, and may come to it.
   SlotIndex staying(std::uint32_t drive) const { return staying_[drive]; }
+  SlotIndex leaving(std::uint32_t drive) const { return leaving_[drive]; }
   SlotIndex room(std::uint32_t drive) const { return static_cast<SlotIndex>(free_[drive].size()); }
   /// Up to `count` acknowledged pages of `drive` that were to stay are to leave: none of them is
   /// marked again until it has another place. They are spread over all of them.
@@ -78,6 +79,7 @@ class DrivePlaces {
   std::vector<Entry> entries_;
   std::vector<std::deque<SlotIndex>> free_;  ///< by drive; the last is taken first
   std::vector<SlotIndex> staying_;           ///< by drive
+  std::vector<SlotIndex> leaving_;           ///< by drive
 };
 
 }  // namespace sluice::io

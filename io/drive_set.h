@@ -22,12 +22,11 @@ struct FencedDrive {
   absl::Status cause;
 };
 
-/// A drive whose reads take far longer than those of another.
+/// A drive that has become slow, or is well again.
 struct SlowDrive {
   std::string directory;
-  double seconds = 0;            ///< of a read, the median
-  double seconds_elsewhere = 0;  ///< of the quickest with room
-  /// Of pages that had better be written anew. The next write of each decides where.
+  double factor = 1;  ///< by which its reads take longer than they used to; below 2: it is well
+  /// Of pages that had better be written anew; as many writes go to other drives from now on.
   std::vector<SlotIndex> slots;
 };
 
@@ -46,13 +45,13 @@ struct DriveSetOptions {
   /// Lets a test put something between the set and each drive, by its number.
   std::function<std::unique_ptr<PageStore>(std::size_t drive, std::unique_ptr<PageStore>)>
       wrap_drive;
-  /// Of a period, after which drives are compared by how long their reads took.
-  std::size_t reads_to_compare = 256;
+  /// Of a drive, looked at together: see on_slow.
+  std::size_t reads_to_judge = 64;
   /// Told of each fenced drive, on an internal thread; must not block, nor call the store.
   std::function<void(FencedDrive)> on_fenced;
-  /// Told, as on_fenced, of a drive whose reads have taken more than 1.5 times as long as another's
-  /// for three periods, and again, less and less often, while they do; of no page twice. Empty:
-  /// pages stay where they are.
+  /// Told, as on_fenced, of a drive whose reads have taken at least 3 times as long as they used to
+  /// over four times reads_to_judge, where those of the others have not, again when they take twice
+  /// as long as that, and when it is well again. Empty: pages stay where they are.
   std::function<void(SlowDrive)> on_slow;
 };
 

@@ -60,7 +60,6 @@ absl::StatusOr<std::unique_ptr<io::PageStore>> CreateStore(const io::PageStoreOp
                              .wrap_drive = hooks.wrap_drive,
                              .on_fenced = hooks.on_drive_fenced,
                              .on_slow = hooks.on_drive_slow};
-  if (hooks.reads_to_compare.has_value()) drives.reads_to_compare = *hooks.reads_to_compare;
   for (const std::string& directory : io.more_directories) drives.directories.push_back(directory);
   return io::CreateDriveSet(drives, workers);
 }

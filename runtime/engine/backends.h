@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -29,8 +28,6 @@ struct BackendHooks {
   /// Instead of measuring the drives, see io::DriveSetOptions.
   std::vector<double> drive_rates;
   std::function<std::unique_ptr<io::PageStore>(std::unique_ptr<io::PageStore>)> wrap_store;
-  /// Instead of the default, see io::DriveSetOptions.
-  std::optional<std::size_t> reads_to_compare;
   /// Each drive of the store, see io::DriveSetOptions.
   std::function<std::unique_ptr<io::PageStore>(std::size_t drive, std::unique_ptr<io::PageStore>)>
       wrap_drive;

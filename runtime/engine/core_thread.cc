@@ -270,14 +270,16 @@ void CoreThread::On(DriveFencedNotice& notice) {
 
 void CoreThread::On(DriveSlowNotice& notice) {
   if (stopping_) return;
-  parts_.logger->Warning(
-      fmt::format("reads take {:.3g} ms on drive {} and {:.3g} ms on another: {} of the pages on "
-                  "it are written "
-                  "anew as they are used, where the drives' rates say",
-                  notice.drive.seconds * 1e3,
-                  notice.drive.directory,
-                  notice.drive.seconds_elsewhere * 1e3,
-                  notice.drive.slots.size()));
+  const io::SlowDrive& drive = notice.drive;
+  const bool well = drive.factor < 2;
+  parts_.logger->Warning(fmt::format(
+      "drive {} takes {:.1f} times as long for a read as it used to: {} pages on {} are "
+      "written {} as they are used",
+      drive.directory,
+      drive.factor,
+      drive.slots.size(),
+      well ? "the others" : "it",
+      well ? "to it again" : "to the others"));
   Feed(core::AbandonCopies{std::move(notice.drive.slots)});
 }
 

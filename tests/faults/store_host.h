@@ -30,7 +30,7 @@ struct StoreHostOptions {
   std::uint64_t page_bytes = 4096;
   io::SlotIndex slots = 0;
   std::uint32_t drives = 1;
-  std::size_t reads_to_compare = 256;
+  std::size_t reads_to_judge = 64;
   testing::FaultPlan plan;
   testing::FaultHooks hooks;  ///< `on_held` and `timer` are the host's
   /// A drive has failed; on the thread of the executor.

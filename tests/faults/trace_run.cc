@@ -77,7 +77,7 @@ StoreHostOptions TraceRun::HostOptions() {
           .page_bytes = page_bytes,
           .slots = options_.pager.frames.back(),
           .drives = options_.drives,
-          .reads_to_compare = options_.reads_to_compare,
+          .reads_to_judge = options_.reads_to_judge,
           .plan = options_.plan,
           .hooks = {.concerns = Concern(),
                     .on_harm = [this](std::uint64_t page) { ledger_.Harm(FaultyPlace(page)); },

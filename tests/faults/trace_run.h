@@ -37,8 +37,7 @@ struct RunOptions {
   PagerOptions pager;
   /// Of which the fault strikes the first.
   std::uint32_t drives = 1;
-  /// See io::DriveSetOptions; a trace has fewer than three periods of so many.
-  std::size_t reads_to_compare = 256;
+  std::size_t reads_to_judge = 64;  ///< see io::DriveSetOptions
   VirtualEngineOptions disk;
 };
 

@@ -47,7 +47,8 @@ TEST(ChecksumTest, IsXxh3UnderTheSeedOfTheIdentity) {
 TEST(ChecksumTest, IsTheSameWithEveryInstructionSet) {
   testing::PageBuffer page(65536);
   page.Fill(1);
-  for (const std::size_t bytes : {std::size_t{24}, std::size_t{4096}, std::size_t{16384}, std::size_t{65536}}) {
+  for (const std::size_t bytes :
+       {std::size_t{24}, std::size_t{4096}, std::size_t{16384}, std::size_t{65536}}) {
     const std::uint64_t sum = XXH3_64bits_withSeed(page.span().data(), bytes, 5);
     EXPECT_EQ(Xxh3(page.span().data(), bytes, 5), sum);
     EXPECT_EQ(Xxh3OfLibrary(page.span().data(), bytes, 5), sum);

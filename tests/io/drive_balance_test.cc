@@ -1,5 +1,5 @@
-// Which of several drives is written, and what leaves one that has become slow, in virtual time:
-// both follow the rates that drives show.
+// Which of several drives is written, by the rates that they show, and what leaves one that has
+// become slow, in virtual time.
 #include "io/drive_balance.h"
 
 #include <algorithm>
@@ -155,111 +155,100 @@ TEST(DriveBalanceTest, AFullDriveIsPassedOverAndGetsItsTurnAgain) {
   EXPECT_LE(to_first, 6);
 }
 
-/// 64 reads, half of them from each of two drives, which take this long.
-std::optional<DriveBalance::Excess> Period(DriveBalance& balance,
-                                           std::vector<double> seconds,
-                                           const std::vector<DriveBalance::Load>& loads) {
-  for (int i = 0; i < 64; ++i) {
-    const auto drive = static_cast<std::uint32_t>(i % 2);
-    EXPECT_EQ(balance.NoteRead(drive, seconds[drive]), i == 63);
-  }
-  return balance.Weigh(loads);
+/// A window of reads that take this long, with as many operations ahead of each.
+bool Window(DriveSlowness& slowness, std::uint32_t ahead, double seconds) {
+  bool ended = false;
+  for (int i = 0; i < 64; ++i) ended = slowness.NoteRead(ahead, seconds);
+  return ended;
 }
 
-const std::vector<DriveBalance::Load> kEvenLoads = {{.pages = 600, .room = 400},
-                                                    {.pages = 600, .room = 400}};
-
-TEST(DriveBalanceTest, ADriveIsSlowWhoseReadsTakeFarLongerForThreePeriods) {
-  DriveBalance balance(2, 64);
-  EXPECT_FALSE(Period(balance, {5, 1}, kEvenLoads).has_value());
-  EXPECT_FALSE(Period(balance, {5, 1}, kEvenLoads).has_value());
-  const auto excess = Period(balance, {5, 1}, kEvenLoads);
-  ASSERT_TRUE(excess.has_value());
-  EXPECT_EQ(excess->drive, 0u);
-  EXPECT_EQ(excess->seconds, 5);
-  EXPECT_EQ(excess->seconds_elsewhere, 1);
-  EXPECT_EQ(excess->pages, 37u) << "a sixteenth of 600";
+TEST(DriveSlownessTest, IsOfReadsThatHadAsManyAheadOfThem) {
+  DriveSlowness slowness(64);
+  EXPECT_FALSE(Window(slowness, 0, 1)) << "nothing to hold it against";
+  EXPECT_TRUE(Window(slowness, 0, 1));
+  EXPECT_NEAR(slowness.factor(), 1, 0.01);
+  Window(slowness, 7, 6);
+  EXPECT_LT(slowness.factor(), 1) << "behind seven others it may take eight times as long";
+  Window(slowness, 7, 6);
+  EXPECT_NEAR(slowness.factor(), 1, 0.05) << "six times is usual now";
+  Window(slowness, 7, 24);
+  EXPECT_NEAR(slowness.factor(), 3.6, 0.5) << "the first such reads have been learned from";
+  for (int i = 0; i < 20; ++i) Window(slowness, 0, 5);
+  EXPECT_NEAR(slowness.factor(), 5, 0.2) << "nor does that become usual";
+  Window(slowness, 0, 1);
+  EXPECT_NEAR(slowness.factor(), 1, 0.05);
 }
 
-TEST(DriveBalanceTest, ADriveThatIsSlowNowAndThenIsNot) {
-  DriveBalance balance(2, 64);
-  for (int i = 0; i < 20; ++i) {
-    EXPECT_FALSE(Period(balance, {5, 1}, kEvenLoads).has_value());
-    EXPECT_FALSE(Period(balance, {5, 1}, kEvenLoads).has_value());
-    EXPECT_FALSE(Period(balance, {i % 2 == 0 ? 1.4 : 0.7, 1}, kEvenLoads).has_value());
-  }
+TEST(DriveSlownessTest, AFewReadsThatTakeLongSayNothing) {
+  DriveSlowness slowness(64);
+  Window(slowness, 0, 1);
+  for (int i = 0; i < 64; ++i) slowness.NoteRead(0, i < 28 ? 1000 : 1);
+  EXPECT_LT(slowness.factor(), 1.5);
 }
 
-TEST(DriveBalanceTest, AFewReadsThatTakeLongAreNoSlowDrive) {
-  DriveBalance balance(2, 64);
-  for (int period = 0; period < 10; ++period) {
-    for (int i = 0; i < 64; ++i) {
-      const bool first = i % 2 == 0;
-      balance.NoteRead(first ? 0 : 1, first && i < 28 ? 100.0 : 1.0);
+/// A set of drives, each of which is told of windows.
+class BalanceTest : public ::testing::Test {
+ protected:
+  /// Of each drive, that so many times as long as at first.
+  std::vector<DriveBalance::Move> Windows(int count, const std::vector<double>& seconds) {
+    std::vector<DriveBalance::Move> moves;
+    for (int window = 0; window < count; ++window) {
+      for (std::uint32_t drive = 0; drive < seconds.size(); ++drive) {
+        for (int i = 0; i < 64; ++i) {
+          if (!balance_.NoteRead(drive, 0, seconds[drive])) continue;
+          if (auto move = balance_.Weigh(drive, loads_)) moves.push_back(*std::move(move));
+        }
+      }
     }
-    EXPECT_FALSE(balance.Weigh(kEvenLoads).has_value());
+    return moves;
+  }
+
+  DriveBalance balance_{2, 64};
+  std::vector<DriveBalance::Load> loads_ = {{.pages = 600, .room = 400},
+                                            {.pages = 600, .room = 400}};
+};
+
+TEST_F(BalanceTest, WhatASlowDriveHasBeyondItsPartLeavesOnceAndComesBack) {
+  EXPECT_TRUE(Windows(30, {1, 2}).empty());
+  EXPECT_TRUE(Windows(3, {4, 2}).empty());
+  const auto slow = Windows(10, {4, 2});
+  ASSERT_EQ(slow.size(), 1u);
+  EXPECT_EQ(slow[0].drive, 0u);
+  EXPECT_NEAR(slow[0].factor, 4, 0.4);
+  EXPECT_NEAR(slow[0].pages[0], 360, 20) << "a fifth of 1200 stays";
+  EXPECT_EQ(slow[0].pages[1], 0u);
+  loads_ = {{.pages = 240, .room = 760}, {.pages = 960, .room = 40}};
+  EXPECT_TRUE(Windows(30, {6, 2}).empty()) << "not twice as slow as that";
+  const auto slower = Windows(10, {10, 2});
+  ASSERT_EQ(slower.size(), 1u);
+  EXPECT_EQ(slower[0].pages[0], 40u) << "there is no more room";
+  loads_ = {{.pages = 200, .room = 800}, {.pages = 1000, .room = 0}};
+  const auto well = Windows(30, {1, 2});
+  ASSERT_EQ(well.size(), 1u);
+  EXPECT_EQ(well[0].drive, 0u);
+  EXPECT_LT(well[0].factor, 1.5);
+  EXPECT_EQ(well[0].pages[0], 0u);
+  EXPECT_NEAR(well[0].pages[1], slow[0].pages[0] + 40, 2);
+}
+
+TEST_F(BalanceTest, OneThatIsSlowNowAndThenTakesLongerEachTime) {
+  Windows(10, {1, 1});
+  for (const int needed : {4, 8, 16}) {
+    // Two more, by which the other is known to be as it was.
+    EXPECT_TRUE(Windows(needed + 1, {5, 1}).empty());
+    EXPECT_EQ(Windows(1, {5, 1}).size(), 1u);
+    EXPECT_EQ(Windows(20, {1, 1}).size(), 1u) << "back";
   }
 }
 
-TEST(DriveBalanceTest, WhatIsToLeaveHasRoomElsewhereAndIsWorthIt) {
-  const auto pages = [](const std::vector<DriveBalance::Load>& loads) -> SlotIndex {
-    DriveBalance balance(2, 64);
-    for (int i = 0; i < 2; ++i) EXPECT_FALSE(Period(balance, {4, 1}, loads).has_value());
-    const auto excess = Period(balance, {4, 1}, loads);
-    return excess.has_value() ? excess->pages : 0;
-  };
-  EXPECT_EQ(pages({{.pages = 800, .room = 0}, {.pages = 800, .room = 1000}}), 50u);
-  EXPECT_EQ(pages({{.pages = 800, .room = 0}, {.pages = 60, .room = 1000}}), 10u)
-      << "the other has so few that it would turn over";
-  EXPECT_EQ(pages({{.pages = 800, .room = 0}, {.pages = 800, .room = 30}}), 30u);
-  EXPECT_EQ(pages({{.pages = 80000, .room = 0}, {.pages = 80000, .room = 77}}), 0u);
-  EXPECT_EQ(pages({{.pages = 10, .room = 0}, {.pages = 1270, .room = 99}}), 0u)
-      << "so that it is read now and then";
-  EXPECT_EQ(pages({{.pages = 800, .room = 9}, {.pages = 800, .room = 0}}), 0u);
-  EXPECT_EQ(pages({{.pages = 800, .room = 9}, {.pages = 0, .room = 99, .fenced = true}}), 0u);
-  EXPECT_EQ(pages({{.pages = 800, .room = 9, .fenced = true}, {.pages = 800, .room = 99}}), 0u);
-}
-
-TEST(DriveBalanceTest, WhatIsNotEnoughIsDoubled) {
-  DriveBalance balance(2, 64);
-  std::vector<SlotIndex> told;
-  for (int i = 1; i <= 19; ++i) {
-    const auto excess = Period(balance, {5, 1}, kEvenLoads);
-    EXPECT_EQ(excess.has_value(), i % 4 == 3) << i << ": a period goes by, then three tell";
-    if (excess.has_value()) told.push_back(excess->pages);
-  }
-  EXPECT_EQ(told, (std::vector<SlotIndex>{37, 75, 150, 300, 300}));
-}
-
-TEST(DriveBalanceTest, WhatTurnsBackIsAQuarterAndToldLessAndLessOften) {
-  DriveBalance balance(2, 64);
-  std::vector<int> told;
-  std::vector<SlotIndex> pages;
-  bool first = true;
-  for (int i = 1; i <= 64; ++i) {
-    const auto excess =
-        Period(balance, first ? std::vector{5.0, 1.0} : std::vector{1.0, 5.0}, kEvenLoads);
-    if (!excess.has_value()) continue;
-    EXPECT_EQ(excess->drive, first ? 0u : 1u);
-    told.push_back(i);
-    pages.push_back(excess->pages);
-    first = !first;
-  }
-  EXPECT_EQ(told, (std::vector<int>{3, 7, 12, 19, 30, 49}));
-  EXPECT_EQ(pages, (std::vector<SlotIndex>{37, 9, 9, 9, 9, 9}));
-}
-
-TEST(DriveBalanceTest, ADriveThatIsHardlyReadIsNotWeighed) {
-  DriveBalance balance(3, 64);
-  int ended = 0;
-  for (int i = 0; i < 3000; ++i) {
-    // The third is quick, but 1 in 100 is too few of a period to say so.
-    const std::uint32_t drive = i % 100 == 0 ? 2 : i % 2 == 0 ? 1 : 0;
-    if (!balance.NoteRead(drive, drive == 2 ? 1 : 5)) continue;
-    ++ended;
-    EXPECT_FALSE(balance.Weigh(std::vector<DriveBalance::Load>(3, {.pages = 9, .room = 9})));
-  }
-  EXPECT_EQ(ended, 3000 / 512);
+TEST_F(BalanceTest, NothingLeavesWhereAllAreSlowOrThereIsNoOther) {
+  Windows(10, {1, 1});
+  EXPECT_TRUE(Windows(30, {5, 5}).empty());
+  EXPECT_TRUE(Windows(30, {1, 1}).empty());
+  loads_[1].fenced = true;
+  EXPECT_TRUE(Windows(30, {5, 1}).empty());
+  loads_[1] = {.pages = 600, .room = 0};
+  EXPECT_TRUE(Windows(30, {5, 1}).empty());
 }
 
 /// Drives that serve several requests at a time, a number of which are always outstanding: reads of
@@ -273,9 +262,10 @@ class ClosedLoop {
     std::size_t depth = 16;
     bool one_disk = false;  ///< the drives are directories of it
     double writes = 0;      ///< share of operations that overwrite a page
+    std::uint64_t seed = 1;
   };
 
-  ClosedLoop(const Load& load, SlotIndex slots) : load_(load) {
+  ClosedLoop(const Load& load, SlotIndex slots) : load_(load), random_(load.seed) {
     DriveSetOptions options = Options(slots, {1e9, 1e9});
     options.on_slow = [](const SlowDrive&) {};
     ledger_.emplace(options);
@@ -362,7 +352,7 @@ class ClosedLoop {
   }
 
   Load load_;
-  std::mt19937_64 random_{7};
+  std::mt19937_64 random_;
   std::uniform_real_distribution<double> uniform_;
   std::optional<DriveLedger> ledger_;
   std::vector<std::pair<double, double>> slow_ = {{1, 1}, {1, 1}};
@@ -374,54 +364,91 @@ class ClosedLoop {
   Clock::time_point now_{};
 };
 
-/// Drives that need one request at a time or many, where their reads queue and where they do not.
-class ReadOnlyTest : public ::testing::TestWithParam<std::tuple<std::size_t, double>> {};
+/// Drives that serve one request at a time or many, how many requests there are, and how slow one
+/// of them becomes.
+using Setting = std::tuple<std::size_t, std::size_t, double>;
+class ReadOnlyTest : public ::testing::TestWithParam<Setting> {};
 
+/// Service times are exponential, far more uneven than a drive's, so of four seeds one may fall
+/// short; but nothing leaves a drive that is well.
 TEST_P(ReadOnlyTest, PagesLeaveADriveThatHasBecomeSlowAndComeBack) {
-  const auto [servers, slower] = GetParam();
-  ClosedLoop loop({.servers = servers, .depth = 32}, 4 * ClosedLoop::kPages);
-  const double well = loop.Run(20000);
-  loop.Slow(0, slower, slower);
-  loop.Run(40000);
-  const std::uint64_t settled = loop.rewritten();
-  const double possible = well / 2 * (1 + 1 / slower);
-  EXPECT_GT(loop.Run(20000), 0.8 * possible);
-  EXPECT_LT(loop.rewritten() - settled, 400u) << "of 20000";
-  loop.Slow(0, 1, 1);
-  loop.Run(200000);
-  EXPECT_GT(loop.Run(20000), 0.75 * well);
+  const auto [servers, depth, slower] = GetParam();
+  int relieved = 0;
+  int recovered = 0;
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    ClosedLoop loop({.servers = servers, .depth = depth, .seed = seed}, 4 * ClosedLoop::kPages);
+    loop.Run(60000);
+    const double well = loop.Run(20000);
+    EXPECT_EQ(loop.rebalanced(), 0u) << "seed " << seed;
+    loop.Slow(0, slower, slower);
+    loop.Run(40000);
+    relieved += loop.Run(20000) > 0.75 * well / 2 * (1 + 1 / slower) ? 1 : 0;
+    loop.Slow(0, 1, 1);
+    loop.Run(100000);
+    recovered += loop.Run(20000) > 0.9 * well ? 1 : 0;
+    EXPECT_LT(loop.rewritten(), 2 * ClosedLoop::kPages) << "seed " << seed << ", of 260000 reads";
+  }
+  EXPECT_GE(relieved, 3) << "of what both drives can give";
+  EXPECT_GE(recovered, 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Drives,
                          ReadOnlyTest,
-                         ::testing::Combine(::testing::Values(1, 4, 16), ::testing::Values(3, 10)));
+                         ::testing::Combine(::testing::Values(1, 4, 16),
+                                            ::testing::Values(1, 8, 32),
+                                            ::testing::Values(4, 10)));
 
 TEST(DriveBalanceTest, DirectoriesOfOneDiskMoveNothing) {
   for (const double writes : {0.0, 0.3}) {
-    for (const std::size_t depth : {1, 4, 16}) {
+    for (const std::size_t depth : {1, 4, 16, 64}) {
       ClosedLoop loop({.servers = 4, .depth = depth, .one_disk = true, .writes = writes}, 2000);
-      loop.Run(100000);
+      loop.Run(50000);
+      loop.Slow(0, 5, 5);
+      loop.Slow(1, 5, 5);
+      loop.Run(50000);
       EXPECT_EQ(loop.rebalanced(), 0u) << writes << " writes, depth " << depth;
     }
   }
 }
 
 /// One drive is quick to read, the other to write, and each is asked for in turn.
-TEST(DriveBalanceTest, WhatTurnsBackAgainAndAgainCostsLessAndLess) {
+TEST(DriveBalanceTest, DrivesThatAreQuickInTurnMoveNothing) {
   ClosedLoop loop({.servers = 1, .depth = 16}, 2000);
   loop.Slow(0, 1, 3);
   loop.Slow(1, 3, 1);
-  const auto phases = [&](int count) {
-    const std::uint64_t before = loop.rewritten();
-    for (int phase = 0; phase < count; ++phase) {
-      loop.set_writes(phase % 2 == 0 ? 0 : 0.5);
-      loop.Run(4000);
-    }
-    return loop.rewritten() - before;
+  for (int phase = 0; phase < 50; ++phase) {
+    loop.set_writes(phase % 2 == 0 ? 0 : 0.5);
+    loop.Run(4000);
+  }
+  EXPECT_EQ(loop.rebalanced(), 0u);
+}
+
+TEST(DriveBalanceTest, PagesThatWereToLeaveAndAreGoneKeepNoWriteAway) {
+  DriveSetOptions options = Options(800, {1e9, 1e9});
+  options.on_slow = [](const SlowDrive&) {};
+  DriveLedger ledger(options);
+  Clock::time_point now{};
+  const auto write = [&](SlotIndex slot) {
+    absl::StatusOr<WriteAttempt> attempt = ledger.BeginWrite(slot, now);
+    EXPECT_THAT(attempt, IsOk());
+    now += std::chrono::milliseconds(1);
+    ledger.EndWrite(&*attempt, absl::OkStatus(), now);
+    return attempt->place.drive;
   };
-  EXPECT_GT(phases(20), 0u);
-  phases(60);
-  EXPECT_LT(phases(20), 400u) << "of 80000";
+  for (SlotIndex slot = 0; slot < 400; ++slot) write(slot);
+  std::vector<SlotIndex> told;
+  for (int i = 0; i < 4000 && told.empty(); ++i) {
+    const auto read = ledger.BeginRead(static_cast<SlotIndex>(i % 400), now);
+    ASSERT_THAT(read, IsOk());
+    now += std::chrono::milliseconds(i > 1000 && read->place.drive == 0 ? 10 : 1);
+    ledger.EndRead(*read, absl::OkStatus(), now);
+    if (const auto slow = ledger.TakeSlow()) told = slow->slots;
+  }
+  ASSERT_GT(told.size(), 100u);
+  for (SlotIndex slot = 0; slot < 400; ++slot) ledger.Forget(slot);
+  int first = 0;
+  for (SlotIndex slot = 0; slot < 200; ++slot) first += write(slot) == 0 ? 1 : 0;
+  EXPECT_GT(first, 10);
 }
 
 TEST(DriveBalanceTest, NothingLeavesWhereNobodyIsTold) {

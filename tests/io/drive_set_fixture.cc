@@ -56,7 +56,7 @@ void DriveSetFixture::Open(std::uint32_t drives, SlotIndex slots) {
     options.directories.push_back("/drive" + std::to_string(i));
   }
   options.rates = rates_;
-  options.reads_to_compare = 32;
+  options.reads_to_judge = 16;
   options.on_fenced = [this](FencedDrive fenced) {
     base::MutexLock lock(mutex_);
     fenced_.push_back(std::move(fenced));

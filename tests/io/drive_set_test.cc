@@ -227,20 +227,22 @@ TEST_F(DriveSetTest, ADriveThatSlowsDownGetsLess) {
 }
 
 TEST_F(DriveSetTest, PagesThatAreReadFromASlowDriveAreNamedAndGoElsewhere) {
-  constexpr SlotIndex kPages = 160;
+  constexpr SlotIndex kPages = 40;
   Open(2, 4 * kPages);
-  drives_[0]->delay_us = drives_[1]->delay_us = 100;
+  drives_[0]->delay_us = drives_[1]->delay_us = 500;
   for (SlotIndex slot = 0; slot < kPages; ++slot) ASSERT_THAT(Write(slot, 1), IsOk());
+  const auto read_all = [&] {
+    for (SlotIndex slot = 0; slot < kPages; ++slot) EXPECT_THAT(Read(slot, 1), IsOk());
+  };
+  for (int i = 0; i < 5; ++i) read_all();
+  EXPECT_TRUE(slow().empty());
   drives_[0]->delay_us = 10000;
-  for (int i = 0; i < 400 && slow().empty(); ++i) {
-    EXPECT_THAT(Read(static_cast<SlotIndex>(i) % kPages, 1), IsOk());
-  }
+  for (int i = 0; i < 40 && slow().empty(); ++i) read_all();
   const std::vector<SlowDrive> told = slow();
   ASSERT_EQ(told.size(), 1u);
   EXPECT_EQ(told[0].directory, "/drive0");
+  EXPECT_GE(told[0].factor, 3);
   ASSERT_FALSE(told[0].slots.empty());
-  EXPECT_GE(told[0].seconds, 10e-3);
-  EXPECT_LT(told[0].seconds_elsewhere, 5e-3);
   EXPECT_EQ(set_->stats().drives[0].rebalanced, told[0].slots.size());
   EXPECT_EQ(set_->stats().drives[1].rebalanced, 0u);
   const std::uint64_t before = writes(0);
@@ -249,7 +251,7 @@ TEST_F(DriveSetTest, PagesThatAreReadFromASlowDriveAreNamedAndGoElsewhere) {
     EXPECT_THAT(Write(slot, 2), IsOk());
     EXPECT_THAT(Read(slot, 2), IsOk());
   }
-  EXPECT_EQ(writes(0), before) << "they go elsewhere";
+  EXPECT_LE(writes(0), before + 1) << "they go elsewhere; with the last none is to leave";
 }
 
 TEST_F(DriveSetTest, SlotsAndWritesAreInProportionToTheRates) {

@@ -120,7 +120,6 @@ TEST_F(SeveralDrivesTest, ADriveThatFailsIsNamedAndWhatCanBeReproducedIs) {
 }
 
 TEST_F(SeveralDrivesTest, PagesThatAreOnlyReadLeaveADriveThatHasBecomeSlow) {
-  runtime_.hooks.reads_to_compare = 32;
   runtime_.hooks.wrap_drive = [&](std::size_t drive, std::unique_ptr<io::PageStore> store) {
     return drive == 0 ? std::move(store) : faults_.Wrap(std::move(store));
   };
@@ -128,6 +127,10 @@ TEST_F(SeveralDrivesTest, PagesThatAreOnlyReadLeaveADriveThatHasBecomeSlow) {
   const TensorId tensor = runtime_.Make("weights", kTensorBytes);
   runtime_.Write(tensor, Pattern(1, kTensorBytes));
   const HealthReport well = runtime_->Health();
+  for (int round = 0; round < 5; ++round) {
+    EXPECT_EQ(runtime_.Read(tensor), Pattern(1, kTensorBytes));
+  }
+  EXPECT_EQ(runtime_->GetStats().io.drives[1].rebalanced, 0u);
   faults_.DelayReads(std::chrono::milliseconds(5));
   std::uint64_t before = 0;
   for (int round = 0; round < 20; ++round) {
@@ -135,9 +138,9 @@ TEST_F(SeveralDrivesTest, PagesThatAreOnlyReadLeaveADriveThatHasBecomeSlow) {
     EXPECT_EQ(runtime_.Read(tensor), Pattern(1, kTensorBytes));
   }
   const IoStats io = runtime_->GetStats().io;
-  EXPECT_GT(io.drives[1].rebalanced, 15u);
+  EXPECT_GT(io.drives[1].rebalanced, 10u);
   EXPECT_LT(io.drives[1].reads - before, 40u) << "of 100 pages, some 50 of which were on it";
-  EXPECT_GE(runtime_.log.Count(" ms on drive " + second_.path() + " and "), 1);
+  EXPECT_GE(runtime_.log.Count("drive " + second_.path() + " takes "), 1);
   EXPECT_EQ(runtime_->Health().reasons, well.reasons) << "nothing has failed";
   runtime_.Stop();
 }
