@@ -53,7 +53,7 @@ class DriveBalance {
   /// One drive has changed, and these pages are to leave: it, or the others.
   struct Move {
     std::uint32_t drive = 0;
-    double factor = 1;             ///< its own, see DriveSlowness; below 2 where it is well again
+    double factor = 1;             ///< its own, see DriveSlowness
     std::vector<SlotIndex> pages;  ///< of each drive
   };
 

@@ -176,7 +176,10 @@ void DriveLedger::NoteRead(const ReadAttempt& read, Clock::time_point now) {
   if (!balance_.NoteRead(number, read.ahead, seconds)) return;
   const std::optional<DriveBalance::Move> move = balance_.Weigh(number, Loads());
   if (!move.has_value() || SLUICE_MUTANT("leave-pages-on-a-slow-drive")) return;
-  slow_ = SlowDrive{.directory = options_.directories[number], .factor = move->factor, .slots = {}};
+  slow_ = SlowDrive{.directory = options_.directories[number],
+                    .factor = move->factor,
+                    .well = move->pages[number] == 0,
+                    .slots = {}};
   for (std::uint32_t i = 0; i < drives_.size(); ++i) {
     const std::vector<SlotIndex> slots = places_.MarkLeaving(i, move->pages[i]);
     drives_[i].passed_over += slots.size();

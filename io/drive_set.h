@@ -25,7 +25,8 @@ struct FencedDrive {
 /// A drive that has become slow, or is well again.
 struct SlowDrive {
   std::string directory;
-  double factor = 1;  ///< by which its reads take longer than they used to; below 2: it is well
+  double factor = 1;  ///< by which its reads take longer than they used to
+  bool well = false;  ///< again: the slots are of the others
   /// Of pages that had better be written anew; as many writes go to other drives from now on.
   std::vector<SlotIndex> slots;
 };

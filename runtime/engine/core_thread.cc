@@ -271,15 +271,14 @@ void CoreThread::On(DriveFencedNotice& notice) {
 void CoreThread::On(DriveSlowNotice& notice) {
   if (stopping_) return;
   const io::SlowDrive& drive = notice.drive;
-  const bool well = drive.factor < 2;
   parts_.logger->Warning(fmt::format(
       "drive {} takes {:.1f} times as long for a read as it used to: {} pages on {} are "
       "written {} as they are used",
       drive.directory,
       drive.factor,
       drive.slots.size(),
-      well ? "the others" : "it",
-      well ? "to it again" : "to the others"));
+      drive.well ? "the others" : "it",
+      drive.well ? "to it again" : "to the others"));
   Feed(core::AbandonCopies{std::move(notice.drive.slots)});
 }
 
