@@ -31,8 +31,8 @@ std::uint64_t Xxh3OfLibrary(const void* data, std::size_t bytes, std::uint64_t s
 }
 
 std::uint64_t Xxh3(const void* data, std::size_t bytes, std::uint64_t seed) {
-  static const Xxh3Fn best = BestXxh3();
-  return bytes < kBytesMin ? Xxh3OfLibrary(data, bytes, seed) : best(data, bytes, seed);
+  static const Xxh3Fn kBest = BestXxh3();
+  return bytes < kBytesMin ? Xxh3OfLibrary(data, bytes, seed) : kBest(data, bytes, seed);
 }
 
 }  // namespace sluice::io
