@@ -225,7 +225,10 @@ PageStoreStats DriveSet::stats() const {
   base::MutexLock lock(mutex_);
   PageStoreStats sum;
   for (std::uint32_t i = 0; i < stores_.size(); ++i) {
-    const PageStoreStats stats = stores_[i]->stats();
+    PageStoreStats stats = stores_[i]->stats();
+    if (stores_.size() > 1 && !stats.direct) {
+      stats.direct_reason = "drive " + options_.directories[i] + ": " + stats.direct_reason;
+    }
     if (i == 0) {
       sum = stats;
       sum.drives.clear();

@@ -190,10 +190,9 @@ void PageStoreStats::Add(const PageStoreStats& other) {
     engine_reason = other.engine_reason;
     engine_features = other.engine_features;
   }
-  if (direct) {
-    direct = other.direct;
-    direct_reason = other.direct_reason;
-  }
+  direct = direct && other.direct;
+  if (!direct_reason.empty() && !other.direct_reason.empty()) direct_reason += "; ";
+  direct_reason += other.direct_reason;
   // Every drive registers the same memory.
   registered_bytes = std::min(registered_bytes, other.registered_bytes);
   if (registered_reason.empty()) registered_reason = other.registered_reason;

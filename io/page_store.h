@@ -65,7 +65,7 @@ struct PageStoreStats {
   std::string engine_reason;    ///< why not io_uring; empty when it is
   std::string engine_features;  ///< what the kernel granted the engine; empty: no choice
   bool direct = false;
-  std::string direct_reason;  ///< why not O_DIRECT; empty when it is
+  std::string direct_reason;  ///< why not O_DIRECT, of which drive; empty when it is
   std::uint64_t reads = 0;
   std::uint64_t writes = 0;
   std::uint64_t short_io = 0;           ///< attempts that moved a part

@@ -291,10 +291,10 @@ absl::Status Config::Read(std::string_view key, Bytes* value) {
   return state_->Read(key, "a size, for example \"256MiB\" or 4096", value);
 }
 absl::Status Config::Read(std::string_view key, std::vector<std::int64_t>* value) {
-  return state_->Read(key, "a list of whole numbers", value);
+  return state_->Read(key, "a list of whole numbers, for example [0, 1]", value);
 }
 absl::Status Config::Read(std::string_view key, std::vector<std::string>* value) {
-  return state_->Read(key, "a list of strings", value);
+  return state_->Read(key, "a list of strings, for example [\"a\", \"b\"]", value);
 }
 
 }  // namespace sluice

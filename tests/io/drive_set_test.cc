@@ -301,6 +301,19 @@ TEST(DriveSetCreateTest, RatesThatAreGivenAreNotMeasured) {
   EXPECT_EQ((*set)->stats().drives[1].slots, 4007u);
 }
 
+TEST(DriveSetCreateTest, StatsSayOfWhichDrivesFilesAreBuffered) {
+  TwoDirectories two;
+  two.options.store.disable_direct = true;
+  two.options.rates = {1e9, 1e9};
+  const auto set = CreateDriveSet(two.options, two.workers);
+  ASSERT_THAT(set, IsOk());
+  const PageStoreStats stats = (*set)->stats();
+  EXPECT_FALSE(stats.direct);
+  EXPECT_EQ(stats.direct_reason,
+            "drive " + two.first.path() + ": disabled by option; drive " + two.second.path() +
+                ": disabled by option");
+}
+
 TEST(DriveSetCreateTest, ErrorsNameTheDirectory) {
   TwoDirectories two;
   two.options.directories.push_back(two.first.path() + "/missing");

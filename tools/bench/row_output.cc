@@ -193,7 +193,7 @@ std::string StepRowToText(const bench::Row& row) {
 }
 
 std::string TableHead() {
-  return Line("case", "ours", "against", "ratio", "control25", "cpu_ratio", "depth");
+  return Line("case", "value", "against", "ratio", "control25", "cpu_ratio", "depth");
 }
 
 std::string RowToText(const bench::Row& row) {
