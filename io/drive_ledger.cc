@@ -60,6 +60,7 @@ bool DriveLedger::Take(WriteAttempt* attempt, Clock::time_point now) {
   chosen = PassOver(*chosen, attempt->refused);
   TakeTurn(*chosen, now);
   drives_[*chosen].meter.Begin(now);
+  ++drives_[*chosen].writes;
   attempt->place = places_.Take(attempt->slot, *chosen);
   return true;
 }
@@ -112,6 +113,7 @@ DriveLedger::WriteEnd DriveLedger::EndWrite(WriteAttempt* attempt,
   const SlotIndex slot = attempt->slot;
   const std::uint32_t drive = attempt->place.drive;
   EndOnMeter(drive, status, now);
+  --drives_[drive].writes;
   const bool fences = drives_[drive].outcomes.NoteWrite(status, MayFence(drive));
   end.again = Leaves(*attempt, status) && HasOtherDrive(attempt);
   const bool hastened = places_.FindHastened(slot).has_value();
@@ -150,10 +152,11 @@ absl::StatusOr<ReadAttempt> DriveLedger::BeginRead(SlotIndex slot, Clock::time_p
         base::ToAbsl(fmt::format("slot {}: holds no acknowledged page", slot)));
   }
   places_.AddUser(slot);
-  DriveMeter& meter = drives_[place->drive].meter;
-  const auto ahead = static_cast<std::uint32_t>(meter.outstanding());
-  meter.Begin(now);
-  return ReadAttempt{.slot = slot, .place = *place, .ahead = ahead, .began = now};
+  Drive& drive = drives_[place->drive];
+  ReadAttempt read{.slot = slot, .place = *place, .began = now};
+  if (drive.writes == 0) read.ahead = static_cast<std::uint32_t>(drive.meter.outstanding());
+  drive.meter.Begin(now);
+  return read;
 }
 
 std::optional<FencedDrive> DriveLedger::EndRead(const ReadAttempt& read,
@@ -173,28 +176,34 @@ std::optional<FencedDrive> DriveLedger::EndRead(const ReadAttempt& read,
 void DriveLedger::NoteRead(const ReadAttempt& read, Clock::time_point now) {
   const std::uint32_t number = read.place.drive;
   const double seconds = std::chrono::duration<double>(now - read.began).count();
-  if (!balance_.NoteRead(number, read.ahead, seconds)) return;
+  if (!read.ahead.has_value() || !balance_.NoteRead(number, *read.ahead, seconds)) return;
   const std::optional<DriveBalance::Move> move = balance_.Weigh(number, Loads());
-  if (!move.has_value() || SLUICE_MUTANT("leave-pages-on-a-slow-drive")) return;
-  slow_ = SlowDrive{.directory = options_.directories[number],
-                    .factor = move->factor,
-                    .well = move->pages[number] == 0,
-                    .slots = {}};
+  if (move.has_value() && !SLUICE_MUTANT("leave-pages-on-a-slow-drive")) Rebalance(*move);
+}
+
+void DriveLedger::Rebalance(const DriveBalance::Move& move) {
+  if (move.well) drives_[move.drive].passed_over = 0;
+  SlowDrive slow{.directory = options_.directories[move.drive],
+                 .factor = move.factor,
+                 .well = move.well,
+                 .slots = {}};
   for (std::uint32_t i = 0; i < drives_.size(); ++i) {
-    const std::vector<SlotIndex> slots = places_.MarkLeaving(i, move->pages[i]);
+    const std::vector<SlotIndex> slots = places_.MarkLeaving(i, move.pages[i]);
     drives_[i].passed_over += slots.size();
     drives_[i].rebalanced += slots.size();
-    slow_->slots.insert(slow_->slots.end(), slots.begin(), slots.end());
+    slow.slots.insert(slow.slots.end(), slots.begin(), slots.end());
   }
-  if (slow_->slots.empty()) slow_.reset();
+  if (!slow.slots.empty()) slow_ = std::move(slow);
 }
 
 std::vector<DriveBalance::Load> DriveLedger::Loads() const {
-  SlotIndex coming = 0;
-  for (std::uint32_t i = 0; i < drives_.size(); ++i) coming += places_.leaving(i);
+  SlotIndex leaving = 0;
+  for (std::uint32_t i = 0; i < drives_.size(); ++i) leaving += places_.leaving(i);
   std::vector<DriveBalance::Load> loads;
   for (std::uint32_t i = 0; i < drives_.size(); ++i) {
+    const SlotIndex coming = leaving - places_.leaving(i);
     loads.push_back({.pages = places_.staying(i),
+                     .leaving = places_.leaving(i),
                      .room = places_.room(i) - std::min(places_.room(i), coming),
                      .fenced = drives_[i].outcomes.fenced()});
   }

@@ -26,7 +26,8 @@ struct WriteAttempt {
 struct ReadAttempt {
   SlotIndex slot = 0;
   Place place;
-  std::uint32_t ahead = 0;  ///< operations of the drive when it began
+  /// Reads of the drive when it began; none where writes were, beside which it tells nothing.
+  std::optional<std::uint32_t> ahead = {};
   DriveMeter::Clock::time_point began;
 };
 
@@ -61,7 +62,7 @@ class DriveLedger {
   void Hasten(SlotIndex slot) { places_.Hasten(slot); }
   /// Where the page is that is being written and waited for; none when none is.
   std::optional<Place> FindHastened(SlotIndex slot) const { return places_.FindHastened(slot); }
-  /// What the last end of a read has shown, once.
+  /// What the last end of a read has shown, once; none where no page has to be written anew.
   std::optional<SlowDrive> TakeSlow() { return std::exchange(slow_, std::nullopt); }
   /// Without what the drive's store counts.
   DriveStats StatsOf(std::uint32_t drive) const;
@@ -72,6 +73,7 @@ class DriveLedger {
     DriveOutcomes outcomes;
     double rate_at_start = 0;
     SlotIndex slots = 0;
+    std::uint32_t writes = 0;  ///< on their way
     SlotIndex retired = 0;
     std::uint64_t rebalanced = 0;  ///< pages that were to leave
     std::size_t passed_over = 0;   ///< writes that are to go elsewhere for those
@@ -87,6 +89,7 @@ class DriveLedger {
   void TakeTurn(std::uint32_t chosen, Clock::time_point now);
   void EndOnMeter(std::uint32_t drive, const absl::Status& status, Clock::time_point now);
   void NoteRead(const ReadAttempt& read, Clock::time_point now);
+  void Rebalance(const DriveBalance::Move& move);
   std::vector<DriveBalance::Load> Loads() const;
   /// Whether another drive is left that is not fenced.
   bool MayFence(std::uint32_t drive) const;

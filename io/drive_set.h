@@ -50,9 +50,12 @@ struct DriveSetOptions {
   std::size_t reads_to_judge = 64;
   /// Told of each fenced drive, on an internal thread; must not block, nor call the store.
   std::function<void(FencedDrive)> on_fenced;
-  /// Told, as on_fenced, of a drive whose reads have taken at least 3 times as long as they used to
-  /// over four times reads_to_judge, where those of the others have not, again when they take twice
-  /// as long as that, and when it is well again. Empty: pages stay where they are.
+  /// Told, as on_fenced, of pages that had better be written anew: those of a drive whose reads
+  /// have taken at least 3 times as long as they used to over four times reads_to_judge, where
+  /// those of the others have not, more of them when its reads take twice as long as that, and
+  /// those of the others when it is well again. Nothing is told where no page has to move, or none
+  /// has room. Reads beside writes of the same drive are not judged. Empty: pages stay where they
+  /// are.
   std::function<void(SlowDrive)> on_slow;
 };
 

@@ -272,12 +272,13 @@ void CoreThread::On(DriveSlowNotice& notice) {
   if (stopping_) return;
   const io::SlowDrive& drive = notice.drive;
   parts_.logger->Warning(fmt::format(
-      "drive {} takes {:.1f} times as long for a read as it used to: {} pages on {} are "
+      "drive {} takes {:.1f} times as long for a read as it used to{}: {} pages on {} are "
       "written {} as they are used",
       drive.directory,
       drive.factor,
+      drive.well ? ", no more than the others" : "",
       drive.slots.size(),
-      drive.well ? "the others" : "it",
+      drive.well ? "them" : "it",
       drive.well ? "to it again" : "to the others"));
   Feed(core::AbandonCopies{std::move(notice.drive.slots)});
 }
