@@ -23,6 +23,7 @@
 #include "io/signals.h"
 #include "io/spill_directory.h"
 #include "io/spill_file.h"
+#include "io/wait_for_space.h"
 
 namespace sluice::io {
 namespace {
@@ -125,6 +126,8 @@ class RingLoop final : public Loop {
     const int error = io_uring_queue_init(queue_depth, &loop->ring_, 0);
     if (error < 0) return base::StatusFromErrno(-error, "io_uring_queue_init");
     loop->usable_ = true;
+    const int refused = io_uring_get_events(&loop->ring_);
+    if (refused < 0 && refused != -EINTR) return base::StatusFromErrno(-refused, "io_uring_enter");
     return std::unique_ptr<Loop>(std::move(loop));
   }
   ~RingLoop() override {
@@ -263,6 +266,12 @@ absl::Status CheckOptions(const DiskRatesOptions& options) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::unique_ptr<SpillFile>> MakeFile(const SpillDirectory& directory,
+                                                   const DiskRatesOptions& options) {
+  SLUICE_RETURN_IF_ERROR(CheckKeepsFree(directory, options.file_bytes, options.keep_free_bytes));
+  return SpillFile::Create(directory, {.bytes = options.file_bytes});
+}
+
 std::unique_ptr<Loop> MakeLoop(const DiskRatesOptions& options, DiskRates* rates) {
   rates->engine = "io_uring";
   if (!options.disable_io_uring) {
@@ -311,9 +320,8 @@ absl::StatusOr<DiskRates> MeasureDiskRates(const DiskRatesOptions& options) {
   SLUICE_RETURN_IF_ERROR(CheckOptions(options));
   SLUICE_ASSIGN_OR_RETURN(const OpenedDirectory directory,
                           OpenUnlessOpened(options.opened, options.directory));
-  SLUICE_RETURN_IF_ERROR(CheckKeepsFree(*directory, options.file_bytes, options.keep_free_bytes));
   SLUICE_ASSIGN_OR_RETURN(const auto file,
-                          SpillFile::Create(*directory, {.bytes = options.file_bytes}));
+                          WaitForSpace([&] { return MakeFile(*directory, options); }));
   SLUICE_ASSIGN_OR_RETURN(const auto memory,
                           NoiseMemory::Create(options.block_bytes * options.queue_depth));
   DiskRates rates;

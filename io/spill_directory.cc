@@ -49,7 +49,9 @@ absl::Status DescribeOpenFailure(const std::string& path, int error_number) {
   }
   if (error_number == EACCES) {
     return absl::PermissionDeniedError(base::ToAbsl(
-        fmt::format("spill directory {} may not be opened (EACCES); name one of your own", path)));
+        fmt::format("spill directory {} may not be opened (EACCES); name one of your own that you may read "
+                    "and write",
+                    path)));
   }
   return base::StatusFromErrno(error_number, fmt::format("spill directory {}: open", path));
 }

@@ -44,14 +44,19 @@ absl::StatusOr<std::string> RandomName() {
   return fmt::format(".sluice-{:016x}{:016x}", words[0], words[1]);
 }
 
+absl::Status DescribeMakeFailure(const SpillDirectory& directory, int error_number) {
+  const char* const what =
+      error_number == EACCES
+          ? "no file can be made there, make it writable for its owner (chmod u+rwx): open"
+          : "no file can be made there, use another directory: open";
+  return base::StatusFromErrno(error_number, Describe(directory, what));
+}
+
 absl::StatusOr<FileDescriptor> OpenNamed(const SpillDirectory& directory) {
   SLUICE_ASSIGN_OR_RETURN(const std::string name, RandomName());
   const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   FileDescriptor fd(openat(directory.fd.get(), name.c_str(), flags, kOwnerOnly));
-  if (!fd.valid()) {
-    return base::StatusFromErrno(
-        errno, Describe(directory, "no file can be made there, use another directory: open"));
-  }
+  if (!fd.valid()) return DescribeMakeFailure(directory, errno);
   if (!SLUICE_MUTANT("leave-the-name") && unlinkat(directory.fd.get(), name.c_str(), 0) != 0) {
     return base::StatusFromErrno(errno, Describe(directory, "unlink"));
   }
@@ -70,7 +75,7 @@ absl::StatusOr<FileDescriptor> OpenNameless(const SpillDirectory& directory,
   FileDescriptor fd(openat(directory.fd.get(), ".", flags, kOwnerOnly));
   if (fd.valid()) return fd;
   if (LacksTmpfile(errno)) return OpenNamed(directory);
-  return base::StatusFromErrno(errno, Describe(directory, "open"));
+  return DescribeMakeFailure(directory, errno);
 }
 
 absl::Status CheckNameless(int fd, const SpillDirectory& directory) {

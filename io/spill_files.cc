@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "fmt/format.h"
+#include "io/wait_for_space.h"
 
 namespace sluice::io {
 namespace {
@@ -25,6 +26,11 @@ std::uint64_t FileBytes(const SpillFilesOptions& options) {
 
 absl::StatusOr<SpillFiles> SpillFiles::Create(const SpillDirectory& directory,
                                               const SpillFilesOptions& options) {
+  return WaitForSpace([&] { return CreateNow(directory, options); });
+}
+
+absl::StatusOr<SpillFiles> SpillFiles::CreateNow(const SpillDirectory& directory,
+                                                 const SpillFilesOptions& options) {
   SLUICE_RETURN_IF_ERROR(CheckKeepsFree(directory, options.bytes, options.keep_free_bytes));
   SpillFiles files;
   files.file_bytes_ = FileBytes(options);

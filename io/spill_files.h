@@ -31,7 +31,8 @@ class SpillFiles {
     std::uint64_t offset;
   };
 
-  /// Errors: those of SpillFile::Create; files made before the error are gone.
+  /// Blocks for up to 0.3 s where there is no space, see WaitForSpace. Errors: those of
+  /// SpillFile::Create; files made before the error are gone.
   static absl::StatusOr<SpillFiles> Create(const SpillDirectory& directory,
                                            const SpillFilesOptions& options);
   /// A range without a file, for engines that need none.
@@ -45,6 +46,8 @@ class SpillFiles {
 
  private:
   SpillFiles() = default;
+  static absl::StatusOr<SpillFiles> CreateNow(const SpillDirectory& directory,
+                                              const SpillFilesOptions& options);
 
   std::vector<std::unique_ptr<SpillFile>> spill_files_;
   std::vector<IoFile> io_files_;

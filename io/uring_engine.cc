@@ -82,7 +82,7 @@ void UringEngine::Run(RingStart& start) {
     Submit(MaySleep() ? 1 : 0);
     Reap();
   }
-  io_uring_queue_exit(&ring_);
+  CloseRing(&ring_);
 }
 
 void UringEngine::SetUpNumbers() {

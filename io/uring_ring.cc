@@ -67,6 +67,13 @@ bool RegisterFiles(const std::vector<int>& files, io_uring* ring) {
   return io_uring_register_files(ring, files.data(), static_cast<unsigned>(files.size())) == 0;
 }
 
+io_uring_restriction AllowRegister(unsigned what) {
+  io_uring_restriction rule{};
+  rule.opcode = IORING_RESTRICTION_REGISTER_OP;
+  rule.register_op = static_cast<std::uint8_t>(what);
+  return rule;
+}
+
 /// From then on the ring does nothing but kOperations, whoever gets hold of it.
 bool Restrict(io_uring* ring) {
   if (SLUICE_MUTANT("claim-the-restriction")) return true;
@@ -81,12 +88,22 @@ bool Restrict(io_uring* ring) {
   flags.opcode = IORING_RESTRICTION_SQE_FLAGS_ALLOWED;
   flags.sqe_flags = IOSQE_FIXED_FILE;
   rules.push_back(flags);
-  io_uring_restriction buffers{};
-  buffers.opcode = IORING_RESTRICTION_REGISTER_OP;
-  buffers.register_op = IORING_REGISTER_BUFFERS_UPDATE;
-  rules.push_back(buffers);
+  rules.push_back(AllowRegister(IORING_REGISTER_BUFFERS_UPDATE));
+  rules.push_back(AllowRegister(IORING_UNREGISTER_FILES));
   const auto count = static_cast<unsigned>(rules.size());
   return Register(ring, IORING_REGISTER_RESTRICTIONS, rules.data(), count) == 0;
+}
+
+absl::Status Enable(io_uring* ring) {
+  const int error = Register(ring, IORING_REGISTER_ENABLE_RINGS, nullptr, 0);
+  return error == 0 ? absl::OkStatus()
+                    : base::StatusFromErrno(error, "IORING_REGISTER_ENABLE_RINGS");
+}
+
+absl::Status TryToEnter(io_uring* ring) {
+  const int error = io_uring_get_events(ring);
+  const bool entered = error >= 0 || error == -EINTR;
+  return entered ? absl::OkStatus() : base::StatusFromErrno(-error, "io_uring_enter");
 }
 
 absl::StatusOr<RingInfo> SetUp(const RingOptions& options, const RingKind& kind, io_uring* ring) {
@@ -95,10 +112,12 @@ absl::StatusOr<RingInfo> SetUp(const RingOptions& options, const RingKind& kind,
                 .buffers_reserved = RingBuffers::Reserve(ring),
                 .features = kind.features};
   if (info.files_registered) info.features += ", registered files";
-  if ((kind.flags & IORING_SETUP_R_DISABLED) == 0) return info;
-  if (Restrict(ring)) info.features += ", restricted to reads, writes, sync_file_range and fadvise";
-  const int error = Register(ring, IORING_REGISTER_ENABLE_RINGS, nullptr, 0);
-  if (error != 0) return base::StatusFromErrno(error, "IORING_REGISTER_ENABLE_RINGS");
+  if ((kind.flags & IORING_SETUP_R_DISABLED) != 0) {
+    if (Restrict(ring))
+      info.features += ", restricted to reads, writes, sync_file_range and fadvise";
+    SLUICE_RETURN_IF_ERROR(Enable(ring));
+  }
+  SLUICE_RETURN_IF_ERROR(TryToEnter(ring));
   return info;
 }
 
@@ -116,8 +135,13 @@ absl::StatusOr<RingInfo> CreateRing(const RingOptions& options, io_uring* ring) 
   // Queues as small as these are charged to memlock once; a child process must not share them.
   io_uring_ring_dontfork(ring);
   absl::StatusOr<RingInfo> info = SetUp(options, *granted, ring);
-  if (!info.ok()) io_uring_queue_exit(ring);
+  if (!info.ok()) CloseRing(ring);
   return info;
+}
+
+void CloseRing(io_uring* ring) {
+  if (!SLUICE_MUTANT("leave-files-to-the-ring")) io_uring_unregister_files(ring);
+  io_uring_queue_exit(ring);
 }
 
 }  // namespace sluice::io

@@ -120,6 +120,23 @@ absl::StatusOr<Sample> RunPlainLoop(const io::SpillFiles& files,
   return loop.Run();
 }
 
+absl::Status CheckIoUring() {
+  io_uring ring{};
+  const char* call = "io_uring_queue_init";
+  int error = io_uring_queue_init(1, &ring, 0);
+  if (error == 0) {
+    call = "io_uring_enter";
+    error = io_uring_get_events(&ring);
+    io_uring_queue_exit(&ring);
+  }
+  if (error >= 0 || error == -EINTR) return absl::OkStatus();
+  return absl::FailedPreconditionError(base::ToAbsl(
+      fmt::format("io_uring is refused here ({}: {}), which all rows but checksum/* need: allow it "
+                  "(kernel.io_uring_disabled = 0, the seccomp profile of a container)",
+                  call,
+                  base::ErrnoName(-error))));
+}
+
 absl::Status WriteOnce(const io::SpillFiles& files,
                        std::uint64_t bytes,
                        const InterruptedFn& interrupted) {

@@ -26,6 +26,9 @@ absl::StatusOr<Sample> RunPlainLoop(const io::SpillFiles& files,
                                     const Load& load,
                                     const PlainLoopOptions& options = {});
 
+/// That a ring can be made and used. Errors: FailedPrecondition (none can, and what to do).
+absl::Status CheckIoUring();
+
 /// Writes every byte once, so that no round meets an extent that was never written. Errors: those
 /// of RunPlainLoop.
 absl::Status WriteOnce(const io::SpillFiles& files,

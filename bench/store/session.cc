@@ -99,14 +99,21 @@ absl::Status Session::Start() {
                           io::OpenSpillDirectory(options_.directory));
   SLUICE_RETURN_IF_ERROR(CheckSize(options_));
   SLUICE_RETURN_IF_ERROR(CheckFreeSpace(directory, options_.file_bytes, "files"));
+  SLUICE_RETURN_IF_ERROR(CheckIoUring());
   SLUICE_RETURN_IF_ERROR(CheckFio(options_.fio, options_.interrupted));
   ShowProgress("writing the files");
   SLUICE_ASSIGN_OR_RETURN(io::SpillFiles files,
                           io::SpillFiles::Create(directory,
                                                  {.bytes = options_.file_bytes,
                                                   .unit_bytes = kSizeUnit,
-                                                  .files = FilesOf(options_.file_bytes),
-                                                  .each = {.require_direct = true}}));
+                                                  .files = FilesOf(options_.file_bytes)}));
+  if (!files.direct_reason().empty()) {
+    return absl::FailedPreconditionError(
+        base::ToAbsl(fmt::format("{} has no O_DIRECT ({}), so the page cache would be measured: name "
+                                 "a directory on a disk that has it",
+                                 directory.path,
+                                 files.direct_reason())));
+  }
   files_ = std::make_shared<const io::SpillFiles>(std::move(files));
   ReserveHugePages();
   return WriteOnce(*files_, options_.file_bytes, options_.interrupted);

@@ -11,6 +11,7 @@
 
 #include "fmt/format.h"
 #include "gtest/gtest.h"
+#include "io/disk_rates.h"
 #include "io/page_store.h"
 #include "tests/support/child_process.h"
 #include "tests/support/page_buffer.h"
@@ -91,6 +92,31 @@ TEST_P(RefusedSetup, IsAnErrorWhenRequired) {
                         "and pwrite on threads",
                         strerrorname_np(GetParam()),
                         strerrordesc_np(GetParam())));
+}
+
+/// A filter may let rings be made and refuse to enter them.
+TEST_P(RefusedSetup, OfEnteringAloneFallsBackToo) {
+  const testing::TempDirectory temp;
+  const std::string text = RunInChild([&] {
+    const std::string failed = RefuseSystemCall(SYS_io_uring_enter, GetParam(), Refuse::kEveryCall);
+    return failed.empty() ? TryStore(OptionsIn(temp)) : failed;
+  });
+  EXPECT_EQ(text,
+            fmt::format("threads [io_uring_enter: {} ({})] OK ok",
+                        strerrorname_np(GetParam()),
+                        strerrordesc_np(GetParam())));
+}
+
+TEST_P(RefusedSetup, OfEnteringAloneIsMeasuredWithThreads) {
+  const testing::TempDirectory temp;
+  const std::string text = RunInChild([&] {
+    const std::string failed = RefuseSystemCall(SYS_io_uring_enter, GetParam(), Refuse::kEveryCall);
+    if (!failed.empty()) return failed;
+    const auto rates = MeasureDiskRates(
+        {.directory = temp.path(), .file_bytes = 1 << 20, .block_bytes = 65536, .milliseconds = 3});
+    return rates.ok() ? rates->engine : rates.status().ToString();
+  });
+  EXPECT_EQ(text, "threads");
 }
 
 INSTANTIATE_TEST_SUITE_P(Errnos,

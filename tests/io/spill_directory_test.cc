@@ -166,7 +166,7 @@ TEST_F(SpillDirectoryTest, DirectoryThatMayNotBeReadIsRefused) {
   EXPECT_EQ(
       text,
       fmt::format("PERMISSION_DENIED: spill directory {} may not be opened (EACCES); name one "
-                  "of your own",
+                  "of your own that you may read and write",
                   temp_.path()));
 }
 

@@ -1,6 +1,9 @@
 #include "io/spill_files.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+
+#include <cerrno>
 
 #include "gtest/gtest.h"
 #include "tests/support/status_matchers.h"
@@ -43,6 +46,28 @@ TEST_F(SpillFilesTest, ShareTheRangeInOrder) {
     EXPECT_EQ(place.file, &files->files()[unit / 3]);
     EXPECT_EQ(place.offset, unit % 3 * kUnit);
   }
+}
+
+/// As that of a process that was killed does, a little later.
+TEST_F(SpillFilesTest, SpaceThatComesBackIsWaitedFor) {
+  int calls = 0;
+  SpillFilesOptions options{.bytes = 4 * kUnit, .unit_bytes = kUnit, .files = 2};
+  options.each.allocate = [&](int fd, std::uint64_t bytes) {
+    if (++calls < 4) return ENOSPC;
+    return fallocate(fd, 0, 0, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+  };
+  const auto files = Create(options);
+  ASSERT_THAT(files, IsOk());
+  EXPECT_EQ(files->files().size(), 2U);
+  options.each.allocate = [](int, std::uint64_t) { return ENOSPC; };
+  EXPECT_THAT(Create(options), IsStatus(Code::kResourceExhausted, "ENOSPC"));
+  calls = 0;
+  options.each.allocate = [&](int, std::uint64_t) {
+    ++calls;
+    return EIO;
+  };
+  EXPECT_FALSE(Create(options).ok());
+  EXPECT_EQ(calls, 1) << "other errors do not pass";
 }
 
 TEST_F(SpillFilesTest, PlacesStayWhereTheyAreWhenTheFilesAreMoved) {

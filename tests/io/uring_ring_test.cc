@@ -1,10 +1,13 @@
 #include "io/uring_ring.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 
 #include "gtest/gtest.h"
+#include "io/file_descriptor.h"
 #include "tests/support/temp_directory.h"
 
 namespace sluice::io {
@@ -19,7 +22,7 @@ class UringRingTest : public ::testing::Test {
     created_ = true;
   }
   void TearDown() override {
-    if (created_) io_uring_queue_exit(&ring_);
+    if (created_) CloseRing(&ring_);
   }
 
   int Run() {
@@ -47,6 +50,23 @@ TEST_F(UringRingTest, DoesNothingButMoveBytes) {
   char byte = 0;
   io_uring_prep_read(io_uring_get_sqe(&ring_), -1, &byte, 1, 0);
   EXPECT_EQ(Run(), -EBADF) << "reading is allowed";
+}
+
+/// The other end of a pipe sees it as soon as nobody has this one.
+TEST(CloseRingTest, LetsFilesGoAtOnce) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK), 0);
+  const FileDescriptor reader(ends[0]);
+  FileDescriptor writer(ends[1]);
+  io_uring ring{};
+  const auto info = CreateRing({.entries = 4, .files = {writer.get()}}, &ring);
+  if (!info.ok()) GTEST_SKIP() << "io_uring is refused here: " << info.status();
+  if (!info->files_registered) GTEST_SKIP() << "this kernel grants only: " << info->features;
+  writer = FileDescriptor();
+  char byte = 0;
+  EXPECT_EQ(read(reader.get(), &byte, 1), -1) << "the ring has it";
+  CloseRing(&ring);
+  EXPECT_EQ(read(reader.get(), &byte, 1), 0);
 }
 
 TEST_F(UringRingTest, TellsWhatItGot) {

@@ -54,6 +54,7 @@ CLASSES = {
     "follow-the-link": "23 symlink in place of the directory",
     "share-the-directory": "23 world-writable directory",
     "leave-the-name": "27 killed: no file may stay",
+    "leave-files-to-the-ring": "27 ended: space comes back later",
     "claim-what-was-refused": "12 buffers not registered",
     "keep-what-is-registered": "12 memory given back while registered",
     "serve-a-child-of-fork": "21 fork",

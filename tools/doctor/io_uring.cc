@@ -67,8 +67,8 @@ std::vector<std::string> SupportedOperations(io_uring* ring) {
   return names;
 }
 
-std::string RefusalOf(int error) {
-  std::string reason = fmt::format("io_uring_setup: {}", base::ErrnoName(error));
+std::string RefusalOf(const char* call, int error) {
+  std::string reason = fmt::format("{}: {}", call, base::ErrnoName(error));
   const std::string disabled = ReadLine("/proc/sys/kernel/io_uring_disabled");
   if (!disabled.empty() && disabled != "0") {
     reason += fmt::format(" (kernel.io_uring_disabled = {})", disabled);
@@ -84,7 +84,12 @@ IoUringFacts ReadIoUring() {
   IoUringFacts facts;
   ProbeRing ring(0);
   if (ring.error() != 0) {
-    facts.reason = RefusalOf(ring.error());
+    facts.reason = RefusalOf("io_uring_setup", ring.error());
+    return facts;
+  }
+  const int entered = io_uring_get_events(ring.get());
+  if (entered < 0 && entered != -EINTR) {
+    facts.reason = RefusalOf("io_uring_enter", -entered);
     return facts;
   }
   facts.available = true;
