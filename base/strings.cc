@@ -8,6 +8,9 @@
 namespace sluice::base {
 namespace {
 
+/// Letters of a name that tell which is meant.
+constexpr std::size_t kBeginningMin = 3;
+
 std::size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -31,6 +34,10 @@ bool IsNear(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string NearestName(std::string_view name, std::span<const std::string> candidates) {
+  const auto longer = std::find_if(candidates.begin(), candidates.end(), [&](const auto& each) {
+    return name.size() >= kBeginningMin && each.starts_with(name);
+  });
+  if (longer != candidates.end()) return *longer;
   const auto nearest = std::min_element(
       candidates.begin(), candidates.end(), [&](const std::string& a, const std::string& b) {
         return EditDistance(name, a) < EditDistance(name, b);

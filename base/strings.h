@@ -13,7 +13,8 @@ namespace sluice::base {
 inline absl::string_view ToAbsl(std::string_view text) { return {text.data(), text.size()}; }
 inline std::string_view ToStd(absl::string_view text) { return {text.data(), text.size()}; }
 
-/// The candidate with the smallest edit distance to `name`; empty when none is near.
+/// The candidate that `name` is the beginning of, else the one with the smallest edit distance to
+/// it; empty when none is near.
 std::string NearestName(std::string_view name, std::span<const std::string> candidates);
 
 /// What to add to a message about an unknown name: "; did you mean "NEAREST"?", or nothing.

@@ -157,9 +157,10 @@ Row JudgedRun::MakeRow(const std::string& name,
   row.depth = load_.depth;
   row.hashing = side_->hashing();
   row.file_bytes = load_.file_bytes;
-  row.cpu_per_gib = Median(cpu);
+  const double own_cpu = Median(cpu);
   const double ceiling_cpu = Median(cpu_ceiling_);
-  if (ceiling_cpu > 0) row.cpu_ratio = *row.cpu_per_gib / ceiling_cpu;
+  if (own_cpu > 0) row.cpu_per_gib = own_cpu;  // fio tells none of a short run
+  if (own_cpu > 0 && ceiling_cpu > 0) row.cpu_ratio = own_cpu / ceiling_cpu;
   return row;
 }
 

@@ -54,7 +54,8 @@ std::string ClosingSentence(std::span<const Row> rows) {
       std::find_if(rows.begin(), rows.end(), [](const Row& row) { return row.name == kMeanName; });
   const auto cases = mean != rows.end() ? mean->reps : static_cast<int>(judged.size());
   return fmt::format(
-      "the page store reaches {:.2f} of {} in the geometric mean of {} case{}; least is {} with "
+      "the page store reaches {:.2f} of {} in the geometric mean of {} case{}; least of all is {} "
+      "with "
       "{:.2f}, "
       "where a second run of {} over its first has a lower quartile of {:.2f}",
       mean != rows.end() ? mean->value : MeanOf(judged, &Row::ratio),

@@ -65,7 +65,12 @@ absl::StatusOr<core::FrameIndex> FramesOf(std::string_view name,
   }
   if (frames >= core::kNoFrame) {
     return absl::InvalidArgumentError(fmt::format(
-        "tiers.{}.bytes is {}: too many pages of {}", name, ToString(budget), ToString(page)));
+        "tiers.{}.bytes is {}: too many pages of {}; at most {} are possible, so make page_bytes "
+        "larger or the tier smaller",
+        name,
+        ToString(budget),
+        ToString(page),
+        core::kNoFrame - 1));
   }
   return static_cast<core::FrameIndex>(frames);
 }

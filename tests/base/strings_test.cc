@@ -15,6 +15,8 @@ TEST(NearestNameTest, FindsTheSmallestEditDistance) {
   EXPECT_EQ(NearestName("tier.hbm.bytes", keys), "tiers.hbm.bytes");
   EXPECT_EQ(NearestName("pagebytes", keys), "page_bytes");
   EXPECT_EQ(NearestName("page_bytes", keys), "page_bytes");
+  const std::vector<std::string> nvme = {"tiers.nvme.bytes", "tiers.nvme.directory"};
+  EXPECT_EQ(NearestName("tiers.nvme.dir", nvme), "tiers.nvme.directory") << "its beginning";
 }
 
 TEST(NearestNameTest, CountsInsertionsDeletionsAndReplacements) {

@@ -65,7 +65,7 @@ TEST(VerdictTest, TheSentenceNamesTheLeast) {
                                  {.name = "checksum/1MiB", .cost_ratio = 1.1}};
   const std::string sentence = ClosingSentence(rows);
   EXPECT_THAT(sentence, HasSubstr("0.95 of fio in the geometric mean of 2 cases"));
-  EXPECT_THAT(sentence, HasSubstr("least is b with 0.93"));
+  EXPECT_THAT(sentence, HasSubstr("least of all is b with 0.93"));
   EXPECT_EQ(ClosingSentence(std::vector<Row>{}), "");
 }
 

@@ -78,6 +78,9 @@ absl::StatusOr<StoreFlags> ReadFlags(std::span<const std::string> words) {
     flags.options.file_bytes = size.count();
   }
   flags.options.pattern = arguments.Value("--case");
+  if (arguments.Has("--case") && flags.options.pattern.empty()) {
+    return absl::InvalidArgumentError("--case names no row; leave it out to measure all");
+  }
   flags.options.fio = arguments.Value("--fio", flags.options.fio);
   return flags;
 }
