@@ -92,6 +92,7 @@ absl::Status RuntimeState::SetUp(const engine::BackendHooks& hooks) {
     for (const core::TierConfig& tier : core_options.tiers) budgets_.push_back(tier.frames);
   }
   for (const FallbackEvent& event : backends_->fallbacks()) health_.NoteFallback(event);
+  TellOfUnregistered();
   if (core_options.policy->planned()) SLUICE_RETURN_IF_ERROR(StartPlanner());
   if (options_.record_events) event_log_ = std::make_unique<engine::EventLog>(core_options);
   mapper_ = std::make_unique<engine::SerialExecutor>();
@@ -119,6 +120,18 @@ absl::Status RuntimeState::SetUp(const engine::BackendHooks& hooks) {
                                 .cpus = options_.cpus,
                                 .fallbacks = backends_->fallbacks()});
   return core_thread_->Start();
+}
+
+/// No fallback: pages move the same way, for a little more of the processors.
+void RuntimeState::TellOfUnregistered() {
+  if (tiers_->store() == nullptr) return;
+  const io::PageStoreStats stats = tiers_->store()->stats();
+  if (stats.engine != "io_uring" || stats.registered_reason.empty()) return;
+  logger_.Warning(
+      fmt::format("io_uring knows {} of the memory of dram in advance, the rest is pinned at each "
+                  "request: {}",
+                  ToString(Bytes(stats.registered_bytes)),
+                  stats.registered_reason));
 }
 
 void RuntimeState::Shutdown() {

@@ -110,6 +110,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   explicit RuntimeState(RuntimeOptions options);
 
   absl::Status SetUp(const engine::BackendHooks& hooks);
+  void TellOfUnregistered();
   absl::StatusOr<core::CoreOptions> MakeCoreOptions() const;
   absl::Status StartPlanner();
   std::uint32_t CopiesInFlightMax() const;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/strings.h"
+#include "fmt/format.h"
 #include "runtime/engine/runtime_state.h"
 #include "tests/runtime/engine/runtime_fixture.h"
 #include "tests/support/child_process.h"
@@ -115,6 +116,27 @@ TEST(ForbiddenFallbackTest, ThreadsInsteadOfIoUring) {
   EXPECT_EQ(Refusal(runtime),
             "FAILED_PRECONDITION: io_uring is required but refused: disabled by option; "
             "io.require_io_uring = false allows pread and pwrite on threads");
+}
+
+/// Not a fallback, as nothing else is used instead; but it is told.
+TEST(ForbiddenFallbackTest, MemoryThatTheRingDoesNotKnowInAdvance) {
+  const std::string text = testing::RunInChild([]() -> std::string {
+    const std::string failed = testing::LimitLockedMemory(1 << 20);
+    if (!failed.empty()) return failed;
+    RuntimeFixture runtime;
+    runtime.options.page_bytes = 256_KiB;
+    runtime.options.hbm_bytes = 1_MiB;
+    runtime.options.dram_bytes = 8_MiB;
+    runtime.options.nvme_bytes = 16_MiB;
+    runtime.options.io.require_io_uring = true;
+    const auto made = internal::RuntimeAccess::Create(runtime.options, runtime.hooks);
+    if (!made.ok()) return made.status().ToString();
+    return fmt::format("{}",
+                       runtime.log.Count("io_uring knows 0 B of the memory of dram in advance, the "
+                                         "rest is pinned at each request: ENOMEM"));
+  });
+  if (text.starts_with("FAILED_PRECONDITION: io_uring is required")) GTEST_SKIP() << text;
+  EXPECT_EQ(text, "1");
 }
 
 TEST(ForbiddenFallbackTest, BufferedFiles) {
