@@ -34,8 +34,9 @@ bool IsNear(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string NearestName(std::string_view name, std::span<const std::string> candidates) {
+  const std::size_t dashes = std::min(name.find_first_not_of('-'), name.size());
   const auto longer = std::find_if(candidates.begin(), candidates.end(), [&](const auto& each) {
-    return name.size() >= kBeginningMin && each.starts_with(name);
+    return name.size() - dashes >= kBeginningMin && each.starts_with(name);
   });
   if (longer != candidates.end()) return *longer;
   const auto nearest = std::min_element(

@@ -11,58 +11,69 @@
 
 namespace sluice::io {
 
-/// What is to leave drives when one of them has become slow, or well again.
+/// Where pages had better be when one of several drives has become slow, or better again.
 /// Threads: externally synchronised.
 class DriveBalance {
  public:
   struct Load {
-    SlotIndex pages = 0;    ///< that are to stay on the drive
-    SlotIndex leaving = 0;  ///< that are to leave it
-    SlotIndex room = 0;     ///< for as many more, beyond those that are to leave others
+    SlotIndex staying = 0;  ///< pages on the drive that are to stay there
+    SlotIndex leaving = 0;  ///< and those that are to leave it
+    SlotIndex room = 0;     ///< for as many more
     bool fenced = false;
   };
-  /// One drive has changed, and these pages are to leave: it, or the others.
+  /// One drive has changed. All that are to leave any drive are as many as are to come.
   struct Move {
     std::uint32_t drive = 0;
-    double factor = 1;  ///< its own, see DriveSlowness
-    bool well = false;  ///< again, and may be written like the others
-    std::vector<SlotIndex>
-        pages;  ///< of each drive; none of any where one is well and has its part
+    double factor = 1;             ///< its own, see DriveSlowness
+    bool better = false;           ///< than it was, or slower
+    std::vector<SlotIndex> leave;  ///< of those that stay on each drive
+    std::vector<SlotIndex> come;   ///< to each drive, of all that leave any
   };
 
-  /// `window`: reads of a drive that it looks at together.
-  DriveBalance(std::size_t drives, std::size_t window);
+  /// `pages`: that all drives may hold. `window`: reads of a drive that it looks at together.
+  DriveBalance(std::size_t drives, SlotIndex pages, std::size_t window);
 
-  /// A read that ended well, `ahead` as above. True when Weigh is to be asked about the drive.
+  /// A write whose turn it was on the drive. While all drives are well their parts are learned from
+  /// that: of so many writes as there may be pages.
+  void NoteWrite(std::uint32_t drive);
+  /// A read that ended well, `ahead` as of DriveSlowness. True when Weigh is to be asked about the
+  /// drive.
   bool NoteRead(std::uint32_t drive, std::uint32_t ahead, double seconds);
   /// Where the drive has been at least 3 times slower than it used to be over 4 windows, and the
-  /// others, which have shown 2 windows meanwhile, have not: what it has beyond its part as it is
-  /// now is to leave, if all had their parts before, as far as there is room. Once it has been well
-  /// for 16 windows it is to have its part again. Then twice as many windows have to show that it
-  /// is slow, so that one that is slow now and then costs less and less. Of the others, one whose
-  /// pages have left counts as slow only as far as it has become slower since.
+  /// others, which have shown 2 windows meanwhile, have not, it counts as that much slower from
+  /// then on; once it has been at most half as slow as it counts for 16 windows, as that, and
+  /// below 1.5 as well. Then twice as many windows have to show that it is slow, so that one that
+  /// is slow now and then costs less and less. Each drive is to have its part, divided by what it
+  /// counts as, as far as there is room. Others are looked at by how much slower they are than they
+  /// count.
   std::optional<Move> Weigh(std::uint32_t drive, std::span<const Load> loads);
 
  private:
   struct Drive {
     DriveSlowness slowness;
     std::uint64_t windows = 0;
-    int windows_slow = 0;  ///< in a row
-    int windows_well = 0;  ///< in a row
+    int windows_slow = 0;    ///< in a row
+    int windows_better = 0;  ///< in a row
     int windows_needed = 4;
-    double told = 1;     ///< the factor that pages have left for
-    SlotIndex left = 0;  ///< as many
-    double part = 0;     ///< of all pages, before any left
+    double slow = 1;  ///< what it counts as
+    double part = 0;  ///< of the pages, while all are well
     /// Of all drives, when it began to be slow.
     std::vector<std::uint64_t> windows_before = {};
   };
+  struct Beside {
+    double factor = 1;
+    bool others_known = false;
+  };
 
-  double FactorBeside(std::uint32_t number, std::span<const Load> loads) const;
-  void Count(std::uint32_t number, double beside);
-  std::optional<Move> Leave(std::uint32_t number, double factor, std::span<const Load> loads);
-  Move Return(std::uint32_t number, std::span<const Load> loads);
+  bool AllWell() const;
+  Beside FactorBeside(std::uint32_t number, std::span<const Load> loads) const;
+  void Count(std::uint32_t number, const Beside& beside);
+  std::vector<double> Targets(std::span<const Load> loads) const;
+  std::optional<Move> Plan(std::uint32_t number, bool better, std::span<const Load> loads) const;
 
+  const SlotIndex pages_;
   std::vector<Drive> drives_;
+  std::uint64_t writes_ = 0;  ///< that parts were learned from, as far as that matters
 };
 
 }  // namespace sluice::io

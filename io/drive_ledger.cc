@@ -13,7 +13,7 @@ namespace sluice::io {
 DriveLedger::DriveLedger(const DriveSetOptions& options)
     : options_(options),
       places_(options.store.slots, SlotsOfDrives(options)),
-      balance_(options.directories.size(), options.reads_to_judge) {
+      balance_(options.directories.size(), options.store.slots, options.reads_to_judge) {
   for (const SlotIndex slots : SlotsOfDrives(options)) {
     const double rate = options.rates.empty() ? 0 : options.rates[drives_.size()];
     drives_.push_back({.meter = DriveMeter(rate),
@@ -55,9 +55,12 @@ absl::Status DriveLedger::NoRoom(SlotIndex slot) const {
 }
 
 bool DriveLedger::Take(WriteAttempt* attempt, Clock::time_point now) {
-  std::optional<std::uint32_t> chosen = ChooseDrive(attempt->refused);
-  if (!chosen.has_value()) return false;
-  chosen = PassOver(*chosen, attempt->refused);
+  std::optional<std::uint32_t> chosen = ChooseComing(attempt->refused);
+  if (!chosen.has_value()) {
+    chosen = ChooseDrive(attempt->refused);
+    if (!chosen.has_value()) return false;
+    balance_.NoteWrite(*chosen);
+  }
   TakeTurn(*chosen, now);
   drives_[*chosen].meter.Begin(now);
   ++drives_[*chosen].writes;
@@ -65,31 +68,49 @@ bool DriveLedger::Take(WriteAttempt* attempt, Clock::time_point now) {
   return true;
 }
 
+bool DriveLedger::MayTake(std::uint32_t drive, const std::vector<bool>& refused) const {
+  const bool refuses = !refused.empty() && refused[drive];
+  return !refuses && !drives_[drive].outcomes.fenced() && places_.HasRoom(drive);
+}
+
 /// The drive whose turn it is among those that may take a page; none when there is none.
 std::optional<std::uint32_t> DriveLedger::ChooseDrive(const std::vector<bool>& refused) const {
   std::optional<std::uint32_t> chosen;
   for (std::uint32_t i = 0; i < drives_.size(); ++i) {
-    const bool refuses = !refused.empty() && refused[i];
-    if (refuses || drives_[i].outcomes.fenced() || !places_.HasRoom(i)) continue;
+    if (!MayTake(i, refused)) continue;
     if (!chosen || drives_[i].meter.turn() < drives_[*chosen].meter.turn()) chosen = i;
   }
   return chosen;
 }
 
-/// Another drive in place of one that is to have fewer pages, as many times as pages are to leave.
-std::uint32_t DriveLedger::PassOver(std::uint32_t chosen, const std::vector<bool>& refused) {
-  Drive& drive = drives_[chosen];
-  drive.passed_over = std::min<std::size_t>(drive.passed_over, places_.leaving(chosen));
-  if (drive.passed_over == 0) return chosen;
-  std::vector<bool> without = refused;
-  without.resize(drives_.size());
-  for (std::size_t i = 0; i < drives_.size(); ++i) {
-    without[i] = without[i] || drives_[i].passed_over > 0;
+/// The drive to which most pages are to come, as long as pages are to leave others for it; none
+/// when there is none. Writes of any pages count.
+std::optional<std::uint32_t> DriveLedger::ChooseComing(const std::vector<bool>& refused) {
+  ForgetComing();
+  std::optional<std::uint32_t> chosen;
+  for (std::uint32_t i = 0; i < drives_.size(); ++i) {
+    if (drives_[i].coming == 0 || !MayTake(i, refused)) continue;
+    if (!chosen || drives_[i].coming > drives_[*chosen].coming) chosen = i;
   }
-  const std::optional<std::uint32_t> other = ChooseDrive(without);
-  if (!other.has_value()) return chosen;
-  --drive.passed_over;
-  return *other;
+  if (chosen.has_value()) --drives_[*chosen].coming;
+  return chosen;
+}
+
+/// No more pages come than are still to leave: others may be gone meanwhile.
+void DriveLedger::ForgetComing() {
+  std::uint64_t coming = 0;
+  std::uint64_t leaving = 0;
+  for (std::uint32_t i = 0; i < drives_.size(); ++i) {
+    coming += drives_[i].coming;
+    leaving += places_.leaving(i);
+  }
+  for (; coming > leaving; --coming) {
+    const auto most =
+        std::max_element(drives_.begin(), drives_.end(), [](const Drive& a, const Drive& b) {
+          return a.coming < b.coming;
+        });
+    --most->coming;
+  }
 }
 
 void DriveLedger::TakeTurn(std::uint32_t chosen, Clock::time_point now) {
@@ -114,6 +135,7 @@ DriveLedger::WriteEnd DriveLedger::EndWrite(WriteAttempt* attempt,
   const std::uint32_t drive = attempt->place.drive;
   EndOnMeter(drive, status, now);
   --drives_[drive].writes;
+  drives_[drive].reads_in_a_row = 0;
   const bool fences = drives_[drive].outcomes.NoteWrite(status, MayFence(drive));
   end.again = Leaves(*attempt, status) && HasOtherDrive(attempt);
   const bool hastened = places_.FindHastened(slot).has_value();
@@ -153,8 +175,15 @@ absl::StatusOr<ReadAttempt> DriveLedger::BeginRead(SlotIndex slot, Clock::time_p
   }
   places_.AddUser(slot);
   Drive& drive = drives_[place->drive];
-  ReadAttempt read{.slot = slot, .place = *place, .began = now};
-  if (drive.writes == 0) read.ahead = static_cast<std::uint32_t>(drive.meter.outstanding());
+  // Beside writes reads tell nothing, nor shortly after them; how long one takes must not decide
+  // whether it counts.
+  if (drive.writes == 0) ++drive.reads_in_a_row;
+  const ReadAttempt read{
+      .slot = slot,
+      .place = *place,
+      .ahead = static_cast<std::uint32_t>(drive.meter.outstanding()),
+      .judged = drive.writes == 0 && drive.reads_in_a_row > options_.reads_to_judge,
+      .began = now};
   drive.meter.Begin(now);
   return read;
 }
@@ -176,20 +205,19 @@ std::optional<FencedDrive> DriveLedger::EndRead(const ReadAttempt& read,
 void DriveLedger::NoteRead(const ReadAttempt& read, Clock::time_point now) {
   const std::uint32_t number = read.place.drive;
   const double seconds = std::chrono::duration<double>(now - read.began).count();
-  if (!read.ahead.has_value() || !balance_.NoteRead(number, *read.ahead, seconds)) return;
+  if (!read.judged || !balance_.NoteRead(number, read.ahead, seconds)) return;
   const std::optional<DriveBalance::Move> move = balance_.Weigh(number, Loads());
   if (move.has_value() && !SLUICE_MUTANT("leave-pages-on-a-slow-drive")) Rebalance(*move);
 }
 
 void DriveLedger::Rebalance(const DriveBalance::Move& move) {
-  if (move.well) drives_[move.drive].passed_over = 0;
   SlowDrive slow{.directory = options_.directories[move.drive],
                  .factor = move.factor,
-                 .well = move.well,
+                 .better = move.better,
                  .slots = {}};
   for (std::uint32_t i = 0; i < drives_.size(); ++i) {
-    const std::vector<SlotIndex> slots = places_.MarkLeaving(i, move.pages[i]);
-    drives_[i].passed_over += slots.size();
+    const std::vector<SlotIndex> slots = places_.MarkLeaving(i, move.leave[i]);
+    drives_[i].coming = move.come[i];
     drives_[i].rebalanced += slots.size();
     slow.slots.insert(slow.slots.end(), slots.begin(), slots.end());
   }
@@ -197,14 +225,11 @@ void DriveLedger::Rebalance(const DriveBalance::Move& move) {
 }
 
 std::vector<DriveBalance::Load> DriveLedger::Loads() const {
-  SlotIndex leaving = 0;
-  for (std::uint32_t i = 0; i < drives_.size(); ++i) leaving += places_.leaving(i);
   std::vector<DriveBalance::Load> loads;
   for (std::uint32_t i = 0; i < drives_.size(); ++i) {
-    const SlotIndex coming = leaving - places_.leaving(i);
-    loads.push_back({.pages = places_.staying(i),
+    loads.push_back({.staying = places_.staying(i),
                      .leaving = places_.leaving(i),
-                     .room = places_.room(i) - std::min(places_.room(i), coming),
+                     .room = places_.room(i),
                      .fenced = drives_[i].outcomes.fenced()});
   }
   return loads;

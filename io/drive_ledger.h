@@ -26,8 +26,8 @@ struct WriteAttempt {
 struct ReadAttempt {
   SlotIndex slot = 0;
   Place place;
-  /// Reads of the drive when it began; none where writes were, beside which it tells nothing.
-  std::optional<std::uint32_t> ahead = {};
+  std::uint32_t ahead = 0;  ///< operations of the drive when it began
+  bool judged = false;      ///< as there had been no write for a while
   DriveMeter::Clock::time_point began;
 };
 
@@ -73,10 +73,11 @@ class DriveLedger {
     DriveOutcomes outcomes;
     double rate_at_start = 0;
     SlotIndex slots = 0;
-    std::uint32_t writes = 0;  ///< on their way
+    std::uint32_t writes = 0;        ///< on their way
+    std::size_t reads_in_a_row = 0;  ///< begun since there was none
     SlotIndex retired = 0;
     std::uint64_t rebalanced = 0;  ///< pages that were to leave
-    std::size_t passed_over = 0;   ///< writes that are to go elsewhere for those
+    SlotIndex coming = 0;          ///< pages that are to come for those that leave others
   };
 
   absl::Status CheckSlot(SlotIndex slot) const;
@@ -84,8 +85,10 @@ class DriveLedger {
   bool Take(WriteAttempt* attempt, Clock::time_point now);
   bool Leaves(const WriteAttempt& attempt, const absl::Status& status) const;
   bool HasOtherDrive(WriteAttempt* attempt) const;
+  bool MayTake(std::uint32_t drive, const std::vector<bool>& refused) const;
   std::optional<std::uint32_t> ChooseDrive(const std::vector<bool>& refused) const;
-  std::uint32_t PassOver(std::uint32_t chosen, const std::vector<bool>& refused);
+  std::optional<std::uint32_t> ChooseComing(const std::vector<bool>& refused);
+  void ForgetComing();
   void TakeTurn(std::uint32_t chosen, Clock::time_point now);
   void EndOnMeter(std::uint32_t drive, const absl::Status& status, Clock::time_point now);
   void NoteRead(const ReadAttempt& read, Clock::time_point now);

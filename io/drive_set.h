@@ -22,12 +22,13 @@ struct FencedDrive {
   absl::Status cause;
 };
 
-/// A drive that has become slow, or is well again.
+/// A drive that has become slow, or better again.
 struct SlowDrive {
   std::string directory;
-  double factor = 1;  ///< by which its reads take longer than they used to
-  bool well = false;  ///< again: the slots are of the others
-  /// Of pages that had better be written anew; as many writes go to other drives from now on.
+  double factor = 1;    ///< by which its reads take longer than they used to
+  bool better = false;  ///< than it was before: as a rule the slots are of the others
+  /// Of pages that had better be written anew: as many writes go from now on to the drives that are
+  /// to have more.
   std::vector<SlotIndex> slots;
 };
 
@@ -46,16 +47,16 @@ struct DriveSetOptions {
   /// Lets a test put something between the set and each drive, by its number.
   std::function<std::unique_ptr<PageStore>(std::size_t drive, std::unique_ptr<PageStore>)>
       wrap_drive;
-  /// Of a drive, looked at together: see on_slow.
+  /// Of a drive, looked at together: see on_slow. From 1 to 4096.
   std::size_t reads_to_judge = 64;
   /// Told of each fenced drive, on an internal thread; must not block, nor call the store.
   std::function<void(FencedDrive)> on_fenced;
   /// Told, as on_fenced, of pages that had better be written anew: those of a drive whose reads
   /// have taken at least 3 times as long as they used to over four times reads_to_judge, where
   /// those of the others have not, more of them when its reads take twice as long as that, and
-  /// those of the others when it is well again. Nothing is told where no page has to move, or none
-  /// has room. Reads beside writes of the same drive are not judged. Empty: pages stay where they
-  /// are.
+  /// those of the others once they have taken at most half as long as that over sixteen times
+  /// reads_to_judge. Nothing is told where no page has to move, or none has room. Reads beside
+  /// writes of the same drive are not judged. Empty: pages stay where they are.
   std::function<void(SlowDrive)> on_slow;
 };
 

@@ -4,12 +4,15 @@
 #include <bit>
 #include <cmath>
 
+#include "base/check.h"
+
 namespace sluice::io {
 namespace {
 
 /// A median follows by one part in as many at a read, so that it does not follow a drive that
 /// becomes slow by and by.
 constexpr std::size_t kStepsMax = std::size_t{1} << 16;
+constexpr std::size_t kWindowMax = 4096;
 /// A clock may stand still.
 constexpr double kSecondsMin = 1e-9;
 
@@ -20,7 +23,25 @@ double MedianOf(std::vector<double>& values) {
   return *middle;
 }
 
+/// Two for each doubling.
+std::size_t LevelOf(std::uint32_t ahead) {
+  const std::uint64_t operations = std::uint64_t{ahead} + 1;
+  const auto doublings = static_cast<std::size_t>(std::bit_width(operations)) - 1;
+  if (doublings == 0) return 0;
+  return 2 * doublings - 1 + (operations >> (doublings - 1) & 1);
+}
+
+/// The fewest operations of a level.
+double OperationsOf(std::size_t level) {
+  if (level == 0) return 1;
+  return std::exp2((level + 1) / 2) * (level % 2 == 0 ? 1.5 : 1);
+}
+
 }  // namespace
+
+DriveSlowness::DriveSlowness(std::size_t window) : window_(window) {
+  SLUICE_CHECK(window >= 1 && window <= kWindowMax, "a window is from 1 to 4096 reads");
+}
 
 /// After the window by steps up and down that become smaller.
 void DriveSlowness::Median::Add(double seconds, std::size_t window) {
@@ -38,8 +59,7 @@ void DriveSlowness::Median::Add(double seconds, std::size_t window) {
 }
 
 bool DriveSlowness::NoteRead(std::uint32_t ahead, double seconds) {
-  const auto level = std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(ahead + 1)) - 1,
-                                           usual_.size() - 1);
+  const std::size_t level = std::min(LevelOf(ahead), usual_.size() - 1);
   const Sample sample{.level = level, .seconds = std::max(seconds, kSecondsMin)};
   const std::optional<double> usual = UsualOf(level);
   if (!usual.has_value()) {
@@ -65,11 +85,13 @@ void DriveSlowness::EndWindow() {
 
 /// Where it is not known of as many operations ahead: of fewer, as with n times as many a read
 /// takes at most n times as long on a drive that is as it was; else of more, as it takes no longer
-/// with fewer. So a drive may look well that is slow, but not the other way round. None where
+/// with fewer. So a drive rather looks well that is slow than the other way round. None where
 /// nothing is known.
 std::optional<double> DriveSlowness::UsualOf(std::size_t level) const {
   for (std::size_t at = level + 1; at-- > 0;) {
-    if (usual_[at].known()) return usual_[at].seconds() * std::exp2(level - at);
+    if (usual_[at].known()) {
+      return usual_[at].seconds() * OperationsOf(level) / OperationsOf(at);
+    }
   }
   for (std::size_t at = level + 1; at < usual_.size(); ++at) {
     if (usual_[at].known()) return usual_[at].seconds();

@@ -17,8 +17,8 @@ class DriveSlowness {
   static constexpr double kSlow = 3;
   static constexpr double kWell = 1.5;
 
-  /// `window`: reads that it looks at together, at least 1.
-  explicit DriveSlowness(std::size_t window) : window_(window) {}
+  /// `window`: reads that it looks at together, from 1 to 4096.
+  explicit DriveSlowness(std::size_t window);
 
   /// A read that ended well. True when that ends a window, which factor() is of then.
   bool NoteRead(std::uint32_t ahead, double seconds);
@@ -47,9 +47,9 @@ class DriveSlowness {
   void EndWindow();
 
   const std::size_t window_;
-  /// While the drive is well. Reads that find from 2^i - 1 to 2^(i+1) - 2 operations ahead of them
-  /// are of level i.
-  std::array<Median, 11> usual_;
+  /// While the drive is well, by how many operations there are with the read: 1, 2, 3, 4 to 5, 6 to
+  /// 7, 8 to 11, 12 to 15 ... So no level spans 1.5 times as many.
+  std::array<Median, 22> usual_;
   std::vector<Sample> samples_;  ///< of the window
   std::vector<double> factors_;  ///< theirs
   double factor_ = 1;

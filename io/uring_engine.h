@@ -34,7 +34,7 @@ class UringEngine final : public IoEngine {
   explicit UringEngine(const IoEngineOptions& options);
   ~UringEngine() override;
 
-  /// Starts the thread and makes the ring on it. Errors: those of io_uring_queue_init.
+  /// Starts the thread and makes the ring on it. Errors: those of CreateRing.
   absl::Status Start();
 
   void Hasten(const IoFile& file, std::uint64_t offset, std::uint64_t bytes) override;

@@ -8,8 +8,9 @@
 namespace sluice::io {
 
 /// Calls `make`, which returns a StatusOr and leaves nothing behind where it fails, and, while it
-/// says ResourceExhausted, again for 0.3 s: what a process had that was killed comes back up to a
-/// tenth of a second later, when the kernel has ended its ring. Blocks for as long.
+/// says ResourceExhausted, for whatever cause, again for 0.3 s: what a process had that was killed
+/// comes back up to a tenth of a second later, when the kernel has ended its ring. Blocks for as
+/// long.
 template <typename Make>
 auto WaitForSpace(const Make& make) {
   constexpr auto kPause = std::chrono::milliseconds(20);

@@ -130,11 +130,13 @@ absl::Status CheckIoUring() {
     io_uring_queue_exit(&ring);
   }
   if (error >= 0 || error == -EINTR) return absl::OkStatus();
-  return absl::FailedPreconditionError(base::ToAbsl(
-      fmt::format("io_uring is refused here ({}: {}), which all rows but checksum/* need: allow it "
-                  "(kernel.io_uring_disabled = 0, the seccomp profile of a container)",
-                  call,
-                  base::ErrnoName(-error))));
+  const bool forbidden = error == -EPERM || error == -ENOSYS || error == -EACCES;
+  return absl::FailedPreconditionError(base::ToAbsl(fmt::format(
+      "io_uring is refused here ({}: {}), which all rows but checksum/* need{}",
+      call,
+      base::ErrnoName(-error),
+      forbidden ? ": allow it (kernel.io_uring_disabled = 0, the seccomp profile of a container)"
+                : "")));
 }
 
 absl::Status WriteOnce(const io::SpillFiles& files,

@@ -272,14 +272,13 @@ void CoreThread::On(DriveSlowNotice& notice) {
   if (stopping_) return;
   const io::SlowDrive& drive = notice.drive;
   parts_.logger->Warning(fmt::format(
-      "drive {} takes {:.1f} times as long for a read as it used to{}: {} pages on {} are "
-      "written {} as they are used",
+      "drive {} takes {:.1f} times as long for a read as it used to{}: {} pages are written {} as "
+      "they are used",
       drive.directory,
       drive.factor,
-      drive.well ? ", no more than the others" : "",
+      drive.better ? ", less than before" : "",
       drive.slots.size(),
-      drive.well ? "them" : "it",
-      drive.well ? "to it again" : "to the others"));
+      drive.better ? "to it again" : "to the others"));
   Feed(core::AbandonCopies{std::move(notice.drive.slots)});
 }
 

@@ -27,7 +27,7 @@ TEST(DriveSlownessTest, IsOfReadsThatHadAsManyAheadOfThem) {
   Window(slowness, 7, 6);
   EXPECT_NEAR(slowness.factor(), 1, 0.05) << "six times is usual now";
   Window(slowness, 7, 24);
-  EXPECT_NEAR(slowness.factor(), 3.6, 0.5) << "the first such reads have been learned from";
+  EXPECT_NEAR(slowness.factor(), 4, 0.1);
   for (int i = 0; i < 20; ++i) Window(slowness, 0, 5);
   EXPECT_NEAR(slowness.factor(), 5, 0.2) << "nor does that become usual";
   Window(slowness, 0, 1);
@@ -79,6 +79,19 @@ TEST(DriveSlownessTest, WhatASlowDriveTakesWithMoreAheadThanEverBeforeIsNotUsual
   EXPECT_NEAR(slowness.factor(), 10, 0.1);
 }
 
+/// From 1.5 on nothing is learned, so that is what no level may span.
+TEST(DriveSlownessTest, WhatTakesAsMuchLongerAsItHasMoreAheadIsUsual) {
+  for (std::uint32_t ahead = 0; ahead < 100; ++ahead) {
+    DriveSlowness slowness(64);
+    for (int i = 0; i < 2; ++i) Window(slowness, ahead, ahead + 1);
+    for (std::uint32_t more = ahead; more < 2 * ahead + 2; ++more) {
+      Window(slowness, more, more + 1);
+      EXPECT_LT(slowness.factor(), DriveSlowness::kWell) << ahead << ", " << more;
+      EXPECT_GT(slowness.factor(), 1 / DriveSlowness::kWell) << ahead << ", " << more;
+    }
+  }
+}
+
 TEST(DriveSlownessTest, IsSeenWhereItComesByAndBy) {
   for (const int reads : {3000, 20000}) {
     DriveSlowness slowness(64);
@@ -88,12 +101,17 @@ TEST(DriveSlownessTest, IsSeenWhereItComesByAndBy) {
   }
 }
 
-/// Drives, each of which is told of windows.
+/// Drives, each of which is told of windows; pages go at once where they are to.
 class BalanceTest : public ::testing::Test {
  protected:
+  /// All have been written in turn.
   void Open(std::size_t drives) {
-    balance_.emplace(drives, 64);
-    loads_.assign(drives, {.pages = 600, .room = 400});
+    balance_.emplace(drives, 600 * static_cast<SlotIndex>(drives), 64);
+    loads_.assign(drives, {.staying = 600, .room = 2000});
+    for (int i = 0; i < 600; ++i) {
+      for (std::uint32_t drive = 0; drive < drives; ++drive) balance_->NoteWrite(drive);
+    }
+    Windows(10, std::vector<double>(drives, 1));
   }
 
   /// Of each drive, that so many times as long as at first.
@@ -103,25 +121,33 @@ class BalanceTest : public ::testing::Test {
       for (std::uint32_t drive = 0; drive < seconds.size(); ++drive) {
         for (int i = 0; i < 64; ++i) {
           if (!balance_->NoteRead(drive, 0, seconds[drive])) continue;
-          if (auto move = balance_->Weigh(drive, loads_)) moves.push_back(*std::move(move));
+          if (const auto move = balance_->Weigh(drive, loads_)) Follow(*move, &moves);
         }
       }
     }
     return moves;
   }
 
-  /// The loads once what is to leave has left, to the drives that have most room.
-  void Follow(const DriveBalance::Move& move) {
-    for (std::uint32_t from = 0; from < loads_.size(); ++from) {
-      SlotIndex left = move.pages[from];
-      for (std::uint32_t to = 0; to < loads_.size() && left > 0; ++to) {
-        if (move.pages[to] > 0 || loads_[to].fenced || (move.well && to != move.drive)) continue;
-        const SlotIndex now = std::min(left, loads_[to].room);
-        loads_[from].pages -= now, loads_[from].room += now;
-        loads_[to].pages += now, loads_[to].room -= now;
-        left -= now;
-      }
-      EXPECT_EQ(left, 0u) << "there was no room for them";
+  void Follow(const DriveBalance::Move& move, std::vector<DriveBalance::Move>* moves) {
+    moves->push_back(move);
+    SlotIndex leave = 0;
+    SlotIndex come = 0;
+    for (std::uint32_t i = 0; i < loads_.size(); ++i) {
+      EXPECT_TRUE(move.leave[i] == 0 || move.come[i] == 0);
+      EXPECT_LE(move.leave[i], loads_[i].staying);
+      EXPECT_LE(move.come[i], loads_[i].room + loads_[i].leaving);
+      leave += move.leave[i] + loads_[i].leaving;
+      come += move.come[i];
+      loads_[i].staying += move.come[i] - move.leave[i];
+      loads_[i].room += move.leave[i] + loads_[i].leaving - move.come[i];
+      loads_[i].leaving = 0;
+    }
+    EXPECT_NEAR(leave, come, static_cast<double>(loads_.size()));
+  }
+
+  void ExpectPages(const std::vector<int>& pages) const {
+    for (std::size_t i = 0; i < pages.size(); ++i) {
+      EXPECT_NEAR(loads_[i].staying, pages[i], 4) << "drive " << i;
     }
   }
 
@@ -131,45 +157,63 @@ class BalanceTest : public ::testing::Test {
 
 TEST_F(BalanceTest, WhatASlowDriveHasBeyondItsPartLeavesOnceAndComesBack) {
   Open(2);
-  EXPECT_TRUE(Windows(30, {1, 2}).empty());
-  EXPECT_TRUE(Windows(5, {4, 2}).empty());
-  const auto slow = Windows(1, {4, 2});
+  EXPECT_TRUE(Windows(30, {1, 1.4}).empty());
+  EXPECT_TRUE(Windows(5, {4, 1.4}).empty());
+  const auto slow = Windows(1, {4, 1.4});
   ASSERT_EQ(slow.size(), 1u);
   EXPECT_EQ(slow[0].drive, 0u);
-  EXPECT_FALSE(slow[0].well);
-  EXPECT_NEAR(slow[0].factor, 4, 0.4);
-  EXPECT_NEAR(slow[0].pages[0], 360, 2) << "a fifth of 1200 stays";
-  EXPECT_EQ(slow[0].pages[1], 0u);
-  Follow(slow[0]);
-  EXPECT_TRUE(Windows(30, {7.9, 2}).empty()) << "not twice as slow as that";
-  EXPECT_TRUE(Windows(14, {1, 2}).empty()) << "not for long";
-  EXPECT_TRUE(Windows(1, {7.9, 2}).empty());
-  EXPECT_TRUE(Windows(15, {1, 2}).empty());
-  const auto well = Windows(1, {1, 2});
+  EXPECT_FALSE(slow[0].better);
+  EXPECT_NEAR(slow[0].factor, 4, 0.1);
+  EXPECT_EQ(slow[0].leave[1], 0u);
+  ExpectPages({240, 960});
+  EXPECT_TRUE(Windows(30, {7.5, 1.4}).empty()) << "not twice as slow as that";
+  EXPECT_TRUE(Windows(14, {1, 1.4}).empty()) << "not for long";
+  EXPECT_TRUE(Windows(1, {7.5, 1.4}).empty());
+  EXPECT_TRUE(Windows(15, {1, 1.4}).empty());
+  const auto well = Windows(1, {1, 1.4});
   ASSERT_EQ(well.size(), 1u);
   EXPECT_EQ(well[0].drive, 0u);
-  EXPECT_TRUE(well[0].well);
+  EXPECT_TRUE(well[0].better);
   EXPECT_LT(well[0].factor, 1.5);
-  EXPECT_EQ(well[0].pages[0], 0u);
-  EXPECT_NEAR(well[0].pages[1], 360, 2);
-  EXPECT_TRUE(Windows(100, {1, 2}).empty());
+  ExpectPages({600, 600});
+  EXPECT_TRUE(Windows(100, {1, 1.4}).empty());
 }
 
-TEST_F(BalanceTest, ADriveThatBecomesSlowerStillIsLeftByMore) {
+TEST_F(BalanceTest, ADriveThatBecomesSlowerStillIsLeftByMoreAndPartlyWellByLess) {
   Open(2);
-  Windows(10, {1, 1});
-  Follow(Windows(6, {4, 1}).at(0));
-  EXPECT_NEAR(loads_[0].pages, 240, 2);
-  loads_[1].room = 300;
-  Follow(Windows(1, {12, 1}).at(0));
-  EXPECT_NEAR(loads_[0].pages, 92, 2) << "a thirteenth of 1200";
-  loads_[1].room = 20;
-  EXPECT_EQ(Windows(1, {100, 1}).at(0).pages[0], 20u) << "there is no more room";
+  EXPECT_EQ(Windows(6, {4, 1}).size(), 1u);
+  ExpectPages({240, 960});
+  EXPECT_EQ(Windows(10, {12, 1}).size(), 1u);
+  ExpectPages({92, 1108});
+  EXPECT_EQ(Windows(20, {2, 1}).size(), 1u);
+  ExpectPages({400, 800});
+  EXPECT_EQ(Windows(20, {1.2, 1}).size(), 1u) << "that is well, though not half of 2";
+  ExpectPages({600, 600});
+}
+
+TEST_F(BalanceTest, OthersTakeWhatTheyHaveRoomFor) {
+  Open(3);
+  loads_[1].room = 70;
+  loads_[2].room = 500;
+  Windows(10, {10, 1, 1});
+  ExpectPages({103, 670, 1027});
+  loads_[2].room = 0;
+  Windows(10, {25, 1, 1});
+  ExpectPages({103, 670, 1027});
+}
+
+TEST_F(BalanceTest, PagesLeaveOnceThereIsRoomForThem) {
+  Open(2);
+  loads_[1].room = 0;
+  Windows(10, {5, 1});
+  ExpectPages({600, 600});
+  loads_[1].room = 500;
+  EXPECT_EQ(Windows(1, {5, 1}).size(), 1u);
+  ExpectPages({200, 1000});
 }
 
 TEST_F(BalanceTest, ThreeTimesIsSlowAndLessIsNot) {
   Open(2);
-  Windows(10, {1, 1});
   EXPECT_TRUE(Windows(100, {2.9, 1}).empty());
   EXPECT_TRUE(Windows(8, {3.2, 1.4}).empty()) << "the other is slower, too";
   EXPECT_EQ(Windows(100, {3.1, 1}).size(), 1u);
@@ -177,15 +221,12 @@ TEST_F(BalanceTest, ThreeTimesIsSlowAndLessIsNot) {
 
 TEST_F(BalanceTest, OthersThatAreFasterThanTheyWereMakeNoneSlower) {
   Open(2);
-  Windows(10, {1, 1});
-  const auto slow = Windows(10, {3.1, 0.2});
-  ASSERT_EQ(slow.size(), 1u);
-  EXPECT_NEAR(slow[0].pages[0], 307, 2) << "1200 in a ratio of 1 to 3.1";
+  EXPECT_EQ(Windows(10, {3.1, 0.2}).size(), 1u);
+  ExpectPages({293, 907});
 }
 
 TEST_F(BalanceTest, OneThatIsSlowNowAndThenTakesLongerEachTime) {
   Open(2);
-  Windows(10, {1, 1});
   for (int needed = 4; needed <= 8192; needed *= 2) {
     // Two more, by which the other is known to be as it was.
     const int wanted = std::min(needed, 4096);
@@ -197,110 +238,95 @@ TEST_F(BalanceTest, OneThatIsSlowNowAndThenTakesLongerEachTime) {
 
 TEST_F(BalanceTest, NothingLeavesWhereAllAreSlowOrThereIsNoOther) {
   Open(2);
-  Windows(10, {1, 1});
   EXPECT_TRUE(Windows(30, {5, 5}).empty());
   EXPECT_TRUE(Windows(30, {1, 1}).empty());
   loads_[1].fenced = true;
   EXPECT_TRUE(Windows(30, {5, 1}).empty());
-  EXPECT_TRUE(Windows(30, {1, 1}).empty());
-  loads_[1] = {.pages = 600, .room = 0};
+  loads_[1].fenced = false;
+  loads_[0].fenced = true;
+  EXPECT_TRUE(Windows(30, {5, 1}).empty());
+}
+
+TEST_F(BalanceTest, NothingLeavesWherePartsAreNotKnown) {
+  balance_.emplace(2, 1200, 64);
+  loads_.assign(2, {.staying = 600, .room = 400});
+  Windows(10, {1, 1});
   EXPECT_TRUE(Windows(30, {5, 1}).empty());
 }
 
 TEST_F(BalanceTest, AllThatAreSlowTogetherWithOthersThatAreWell) {
   Open(3);
-  Windows(10, {1, 1, 1});
   EXPECT_TRUE(Windows(30, {5, 5, 1}).empty()) << "of three, two are slow: the slowest other counts";
 }
 
 TEST_F(BalanceTest, OneThatIsSlowForGoodHidesNoOther) {
   Open(3);
-  Windows(10, {1, 1, 1});
-  Follow(Windows(10, {10, 1, 1}).at(0));
+  Windows(10, {10, 1, 1});
+  ExpectPages({86, 857, 857});
   const auto second = Windows(10, {10, 8, 1});
   ASSERT_EQ(second.size(), 1u);
   EXPECT_EQ(second[0].drive, 1u);
-  Follow(second[0]);
-  const auto well = Windows(30, {10, 1, 1});
-  ASSERT_EQ(well.size(), 1u);
-  EXPECT_EQ(well[0].drive, 1u);
-  EXPECT_GT(well[0].pages[0] + well[0].pages[2], 400u);
+  ExpectPages({147, 184, 1469});
+  Windows(30, {10, 1, 1});
+  ExpectPages({86, 857, 857});
 }
 
-/// Both have become as slow, one of them later.
-TEST_F(BalanceTest, TwoThatAreSlowInTurnAreEvenAgain) {
+/// In whichever order they become well again.
+TEST_F(BalanceTest, TwoThatAreSlowInTurnHaveTheirPartsAgain) {
+  for (const std::size_t first : {0U, 1U}) {
+    Open(2);
+    Windows(10, {5, 1});
+    ExpectPages({200, 1000});
+    Windows(10, {5, 5});
+    ExpectPages({600, 600});
+    EXPECT_TRUE(Windows(100, {5, 5}).empty());
+    std::vector<double> seconds = {5, 5};
+    seconds[first] = 1;
+    Windows(20, seconds);
+    ExpectPages(first == 0 ? std::vector{1000, 200} : std::vector{200, 1000});
+    Windows(20, {1, 1});
+    ExpectPages({600, 600});
+  }
+}
+
+TEST_F(BalanceTest, OneThatBecomesSlowAsTheOtherBecomesWell) {
   Open(2);
-  Windows(10, {1, 1});
-  Follow(Windows(6, {5, 1}).at(0));
-  EXPECT_NEAR(loads_[0].pages, 200, 2);
-  const auto second = Windows(20, {5, 5});
-  ASSERT_EQ(second.size(), 1u);
-  EXPECT_EQ(second[0].drive, 1u);
-  Follow(second[0]);
-  EXPECT_NEAR(loads_[0].pages, 600, 2);
-  EXPECT_TRUE(Windows(100, {5, 5}).empty());
-  Follow(Windows(20, {5, 1}).at(0));
-  EXPECT_NEAR(loads_[0].pages, 200, 2) << "the second is well again";
+  Windows(10, {5, 1});
+  Windows(40, {1, 5});
+  ExpectPages({1000, 200});
+  Windows(20, {1, 1});
+  ExpectPages({600, 600});
 }
 
-TEST_F(BalanceTest, NothingLeavesForADriveThatHasFailedNorComesBackToIt) {
+TEST_F(BalanceTest, ADriveThatHasFailedGetsNothingAndCountsForNothing) {
   Open(3);
-  loads_[2] = {.pages = 600, .room = 1000, .fenced = true};
-  Windows(10, {1, 1, 1});
-  const auto slow = Windows(10, {5, 1, 5});
-  ASSERT_EQ(slow.size(), 1u) << "the one that has failed does not count";
-  EXPECT_NEAR(slow[0].pages[0], 400, 2) << "one other has pages that count";
-  Follow(slow[0]);
-  EXPECT_NEAR(loads_[0].pages, 200, 2);
+  loads_[2] = {.staying = 600, .room = 1000, .fenced = true};
+  EXPECT_EQ(Windows(10, {5, 1, 5}).size(), 1u);
+  ExpectPages({200, 1000, 600});
   loads_[0].fenced = true;
   EXPECT_TRUE(Windows(100, {1, 1, 1}).empty());
-  loads_[0].fenced = false;
-  loads_[0].room = 100;
-  const auto well = Windows(30, {1, 1, 1});
-  ASSERT_EQ(well.size(), 1u);
-  EXPECT_NEAR(well[0].pages[1], 100, 1) << "as it has room, of those that are not fenced";
-  EXPECT_EQ(well[0].pages[2], 0u);
 }
 
-TEST_F(BalanceTest, ADriveThatHasFailedIsLeftByNoneForBeingSlow) {
+/// What is on its way is written like any other.
+TEST_F(BalanceTest, PagesThatHaveNotLeftYetMayStay) {
   Open(2);
-  Windows(10, {1, 1});
-  loads_[0].fenced = true;
-  EXPECT_TRUE(Windows(30, {5, 1}).empty());
-}
-
-TEST_F(BalanceTest, NoMoreLeavesThanThoseThatHaveNotFailedHaveRoomFor) {
-  Open(3);
-  loads_[1].room = 70;
-  loads_[2] = {.pages = 600, .room = 1000, .fenced = true};
-  Windows(10, {1, 1, 1});
-  EXPECT_EQ(Windows(10, {5, 1, 1}).at(0).pages[0], 70u);
-}
-
-/// All pages have been written anew since, so the drive has more than what had stayed.
-TEST_F(BalanceTest, OneThatHasItsPartGetsNoMore) {
-  Open(2);
-  Windows(10, {1, 1});
-  Follow(Windows(6, {4, 1}).at(0));
-  loads_ = {{.pages = 400, .leaving = 100, .room = 500}, {.pages = 700, .room = 300}};
+  Windows(10, {4, 1});
+  loads_ = {{.staying = 240, .leaving = 300, .room = 460}, {.staying = 660, .room = 340}};
   const auto well = Windows(20, {1, 1});
   ASSERT_EQ(well.size(), 1u);
-  EXPECT_TRUE(well[0].well);
-  EXPECT_NEAR(well[0].pages[1], 150, 1) << "half of 1200, with half of those on their way";
-  loads_ = {{.pages = 600, .room = 400}, {.pages = 600, .room = 400}};
-  Follow(Windows(20, {4, 1}).at(0));
-  loads_ = {{.pages = 600, .room = 400}, {.pages = 600, .room = 400}};
-  const auto again = Windows(20, {1, 1});
-  ASSERT_EQ(again.size(), 1u);
-  EXPECT_EQ(again[0].pages[1], 0u);
+  EXPECT_NEAR(well[0].come[0], 360, 1) << "600 of 1200";
+  EXPECT_NEAR(well[0].leave[1], 60, 1);
 }
 
-TEST_F(BalanceTest, NoMoreComesBackThanHasLeft) {
+TEST_F(BalanceTest, PartsAreThoseOfWritesWhileAllWereWell) {
   Open(2);
-  Windows(10, {1, 1});
-  Follow(Windows(6, {4, 1}).at(0));
-  loads_ = {{.pages = 0, .room = 1000}, {.pages = 1200, .room = 0}};
-  EXPECT_NEAR(Windows(20, {1, 1}).at(0).pages[1], 360, 2);
+  for (int i = 0; i < 12000; ++i) balance_->NoteWrite(i % 4 == 0 ? 0 : 1);
+  loads_ = {{.staying = 300, .room = 700}, {.staying = 900, .room = 900}};
+  Windows(10, {5, 1});
+  ExpectPages({75, 1125});
+  for (int i = 0; i < 4000; ++i) balance_->NoteWrite(1);
+  Windows(20, {1, 1});
+  ExpectPages({300, 900});
 }
 
 }  // namespace

@@ -147,7 +147,7 @@ TEST(RebalanceTest, PagesThatHaveNotLeftWhenTheDriveIsWellStay) {
   loop.Slow(0, 1);
   loop.Run(40000);
   ASSERT_EQ(loop.told().size(), 2u);
-  EXPECT_TRUE(loop.told()[1].well);
+  EXPECT_TRUE(loop.told()[1].better);
   EXPECT_EQ(loop.told()[1].directory, "/drive0");
   loop.UseOnly(ClosedLoop::kPages);
   loop.Run(40000);
@@ -198,13 +198,52 @@ TEST(RebalanceTest, OfThreeDrivesOneIsSlowForGoodAndAnotherLater) {
   loop.Run(40000);
   loop.Slow(0, 10);
   loop.Run(60000);
-  EXPECT_LT(loop.ShareOf(0), 0.15);
+  EXPECT_NEAR(loop.ShareOf(0), 0.05, 0.03);
   loop.Slow(1, 8);
   loop.Run(60000);
-  EXPECT_LT(loop.ShareOf(1), 0.25);
+  EXPECT_NEAR(loop.ShareOf(1), 0.1, 0.04);
   loop.Slow(1, 1);
   loop.Run(60000);
-  EXPECT_NEAR(loop.ShareOf(1), 0.45, 0.1);
+  EXPECT_NEAR(loop.ShareOf(1), 0.475, 0.05);
+}
+
+TEST(RebalanceTest, DrivesThatWereSlowOneAfterTheOtherAreAsBefore) {
+  for (const int drives : {2, 3, 8}) {
+    ClosedLoop loop({.drives = static_cast<std::size_t>(drives),
+                     .depth = static_cast<std::size_t>(8 * drives),
+                     .deviation = 0.3});
+    loop.Run(100000);
+    const double before = loop.Run(20000);
+    for (int round = 0; round < 2; ++round) {
+      for (int drive = 0; drive < drives; ++drive) {
+        loop.Slow(static_cast<std::size_t>(drive), 5);
+        loop.Run(30000 * drives);
+        loop.Slow(static_cast<std::size_t>(drive), 1);
+        loop.Run(40000 * drives);
+      }
+    }
+    EXPECT_GT(loop.Run(20000), 0.95 * before) << drives;
+    EXPECT_GT(loop.rebalanced(), 100U * static_cast<std::uint64_t>(drives)) << drives;
+  }
+}
+
+TEST(RebalanceTest, DrivesThatAreSlowTogetherForAWhileAreAsBefore) {
+  for (const std::size_t first : {0U, 1U}) {
+    ClosedLoop loop({.deviation = 0.3});
+    loop.Run(60000);
+    const double before = loop.Run(20000);
+    loop.Slow(0, 5);
+    loop.Run(60000);
+    loop.Slow(1, 5);
+    loop.Run(60000);
+    EXPECT_NEAR(loop.ShareOf(0), 0.5, 0.06) << first;
+    loop.Slow(first, 1);
+    loop.Run(100000);
+    EXPECT_GT(loop.Run(20000), 0.7 * 0.6 * before) << first;
+    loop.Slow(1 - first, 1);
+    loop.Run(100000);
+    EXPECT_GT(loop.Run(20000), 0.95 * before) << first;
+  }
 }
 
 }  // namespace

@@ -242,7 +242,7 @@ TEST_F(DriveSetTest, PagesThatAreReadFromASlowDriveAreNamedAndGoElsewhere) {
   ASSERT_EQ(told.size(), 1u);
   EXPECT_EQ(told[0].directory, "/drive0");
   EXPECT_GE(told[0].factor, 3);
-  EXPECT_FALSE(told[0].well);
+  EXPECT_FALSE(told[0].better);
   ASSERT_FALSE(told[0].slots.empty());
   EXPECT_EQ(set_->stats().drives[0].rebalanced, told[0].slots.size());
   EXPECT_EQ(set_->stats().drives[1].rebalanced, 0u);
