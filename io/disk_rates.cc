@@ -267,7 +267,7 @@ absl::Status CheckOptions(const DiskRatesOptions& options) {
 }
 
 absl::StatusOr<std::unique_ptr<SpillFile>> MakeFile(const SpillDirectory& directory,
-                                                   const DiskRatesOptions& options) {
+                                                    const DiskRatesOptions& options) {
   SLUICE_RETURN_IF_ERROR(CheckKeepsFree(directory, options.file_bytes, options.keep_free_bytes));
   return SpillFile::Create(directory, {.bytes = options.file_bytes});
 }

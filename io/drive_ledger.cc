@@ -104,12 +104,14 @@ void DriveLedger::ForgetComing() {
     coming += drives_[i].coming;
     leaving += places_.leaving(i);
   }
-  for (; coming > leaving; --coming) {
+  while (coming > leaving) {
     const auto most =
         std::max_element(drives_.begin(), drives_.end(), [](const Drive& a, const Drive& b) {
           return a.coming < b.coming;
         });
-    --most->coming;
+    const std::uint64_t less = std::min<std::uint64_t>(coming - leaving, most->coming);
+    most->coming -= static_cast<SlotIndex>(less);
+    coming -= less;
   }
 }
 

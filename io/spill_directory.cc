@@ -48,10 +48,10 @@ absl::Status DescribeOpenFailure(const std::string& path, int error_number) {
         base::ToAbsl(fmt::format("spill directory {} is not a directory; name one", path)));
   }
   if (error_number == EACCES) {
-    return absl::PermissionDeniedError(base::ToAbsl(
-        fmt::format("spill directory {} may not be opened (EACCES); name one of your own that you may read "
-                    "and write",
-                    path)));
+    return absl::PermissionDeniedError(base::ToAbsl(fmt::format(
+        "spill directory {} may not be opened (EACCES); name one of your own that you may read "
+        "and write",
+        path)));
   }
   return base::StatusFromErrno(error_number, fmt::format("spill directory {}: open", path));
 }

@@ -26,12 +26,12 @@ struct RingInfo {
 /// Makes a ring that belongs to the calling thread, is not inherited by child processes, and does
 /// nothing but read and write, write back and drop what the page cache holds (sync_file_range,
 /// fadvise); older kernels grant less of that. Errors: those of io_uring_queue_init and
-/// io_uring_enter (a filter may refuse that alone), Unimplemented (one of these operations). Source:
-/// io_uring_setup(2), io_uring_register(2), io_uring_enter(2).
+/// io_uring_enter (a filter may refuse that alone), Unimplemented (one of these operations).
+/// Source: io_uring_setup(2), io_uring_register(2), io_uring_enter(2).
 absl::StatusOr<RingInfo> CreateRing(const RingOptions& options, io_uring* ring);
 
-/// Ends a ring that CreateRing has made, on the same thread. Its files are let go at once: the kernel
-/// ends the rest of a ring some 50 ms after it is closed.
+/// Ends a ring that CreateRing has made, on the same thread. Its files are let go at once: the
+/// kernel ends the rest of a ring some 50 ms after it is closed.
 void CloseRing(io_uring* ring);
 
 }  // namespace sluice::io

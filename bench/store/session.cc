@@ -108,11 +108,11 @@ absl::Status Session::Start() {
                                                   .unit_bytes = kSizeUnit,
                                                   .files = FilesOf(options_.file_bytes)}));
   if (!files.direct_reason().empty()) {
-    return absl::FailedPreconditionError(
-        base::ToAbsl(fmt::format("{} has no O_DIRECT ({}), so the page cache would be measured: name "
-                                 "a directory on a disk that has it",
-                                 directory.path,
-                                 files.direct_reason())));
+    return absl::FailedPreconditionError(base::ToAbsl(
+        fmt::format("{} has no O_DIRECT ({}), so the page cache would be measured: name "
+                    "a directory on a disk that has it",
+                    directory.path,
+                    files.direct_reason())));
   }
   files_ = std::make_shared<const io::SpillFiles>(std::move(files));
   ReserveHugePages();

@@ -318,12 +318,30 @@ TEST_F(BalanceTest, PagesThatHaveNotLeftYetMayStay) {
   EXPECT_NEAR(well[0].leave[1], 60, 1);
 }
 
+TEST_F(BalanceTest, PagesThatHaveNotLeftYetHaveTheirPlaces) {
+  Open(2);
+  Windows(10, {4, 1});
+  loads_ = {{.staying = 240, .leaving = 300, .room = 0}, {.staying = 660, .room = 340}};
+  const auto well = Windows(20, {1, 1});
+  ASSERT_EQ(well.size(), 1u);
+  EXPECT_NEAR(well[0].come[0], 300, 1);
+}
+
+TEST_F(BalanceTest, OneCountsAsSlowAsItIsBesideTheOthers) {
+  Open(2);
+  Windows(100, {1, 1});
+  EXPECT_EQ(Windows(6, {8, 1.4}).size(), 1u);
+  EXPECT_NEAR(loads_[0].staying, 170, 10) << "a seventh of 1200";
+}
+
 TEST_F(BalanceTest, PartsAreThoseOfWritesWhileAllWereWell) {
   Open(2);
   for (int i = 0; i < 12000; ++i) balance_->NoteWrite(i % 4 == 0 ? 0 : 1);
   loads_ = {{.staying = 300, .room = 700}, {.staying = 900, .room = 900}};
   Windows(10, {5, 1});
   ExpectPages({75, 1125});
+  for (int i = 0; i < 4000; ++i) balance_->NoteWrite(1);
+  Windows(4, {1, 1});
   for (int i = 0; i < 4000; ++i) balance_->NoteWrite(1);
   Windows(20, {1, 1});
   ExpectPages({300, 900});

@@ -122,12 +122,12 @@ TEST(DriveLedgerTest, ADriveThatBecomesFourTimesSlowerGetsAsMuchLess) {
 /// One operation at a time.
 class DriveLedgerOneByOneTest : public ::testing::Test {
  protected:
-  /// All slots but a tenth hold a page.
-  void Open(SlotIndex slots, std::size_t drives) {
+  /// All slots but a tenth hold a page, or these.
+  void Open(SlotIndex slots, std::size_t drives, SlotIndex pages = 0) {
     DriveSetOptions options = Options(slots, std::vector<double>(drives, 1e9));
     options.on_slow = [](const SlowDrive&) {};
     ledger_.emplace(options);
-    pages_ = slots - slots / 10;
+    pages_ = pages > 0 ? pages : slots - slots / 10;
     for (SlotIndex slot = 0; slot < pages_; ++slot) Write(slot);
   }
 
@@ -230,7 +230,10 @@ TEST_F(DriveLedgerOneByOneTest, WritesGoToThoseThatAreToHaveMore) {
   const std::size_t pages = first[0].slots.size();
   EXPECT_EQ(pages, 202u) << "for which there is room";
   std::array<int, 3> written{};
-  for (const SlotIndex slot : first[0].slots) ++written[Write(slot)];
+  for (std::size_t i = 0; i < pages; ++i) {
+    ++written[Write(first[0].slots[i])];
+    EXPECT_NEAR(written[1], written[2], 1) << "in turn";
+  }
   EXPECT_LE(written[0], 1);
   EXPECT_NEAR(written[1], 101, 1);
   const auto well = Read(9000, {1, 1, 1});
@@ -240,6 +243,29 @@ TEST_F(DriveLedgerOneByOneTest, WritesGoToThoseThatAreToHaveMore) {
   int back = 0;
   for (const SlotIndex slot : well[0].slots) back += Write(slot) == 0 ? 1 : 0;
   EXPECT_NEAR(back, 202, 2);
+}
+
+TEST_F(DriveLedgerOneByOneTest, AsManyWritesGoElsewhereAsPagesLeaveWhicheverTheyAre) {
+  Open(3000, 3, 1000);
+  Read(2000, {1, 1, 1});
+  const auto slow = Read(4000, {4, 1, 1});
+  ASSERT_EQ(slow.size(), 1u);
+  const auto pages = static_cast<SlotIndex>(slow[0].slots.size());
+  EXPECT_NEAR(pages, 222, 4) << "a ninth of 1000 stays";
+  int first = 0;
+  for (SlotIndex slot = 1000; slot < 1000 + pages; ++slot) first += Write(slot) == 0 ? 1 : 0;
+  EXPECT_LE(first, 1);
+  for (SlotIndex slot = 1000 + pages; slot < 1600; ++slot) first += Write(slot) == 0 ? 1 : 0;
+  EXPECT_GT(first, 20);
+}
+
+TEST_F(DriveLedgerOneByOneTest, ReadsShortlyAfterWritesSayNothing) {
+  Open(800, 2);
+  Read(1000, {1, 1});
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_TRUE(Read(50, {10, 1}).empty());
+    for (SlotIndex slot = 0; slot < 4; ++slot) Write(slot);
+  }
 }
 
 TEST_F(DriveLedgerOneByOneTest, ReadsThatFailSayNothing) {
