@@ -21,7 +21,7 @@ class DriveBalance {
     SlotIndex room = 0;     ///< for as many more
     bool fenced = false;
   };
-  /// One drive has changed. All that are to leave any drive are as many as are to come.
+  /// One drive has changed, or has still far from its part. About as many are to leave as to come.
   struct Move {
     std::uint32_t drive = 0;
     double factor = 1;             ///< its own, see DriveSlowness
@@ -30,33 +30,36 @@ class DriveBalance {
     std::vector<SlotIndex> come;   ///< to each drive, of all that leave any
   };
 
-  /// `pages`: that all drives may hold. `window`: reads of a drive that it looks at together.
-  DriveBalance(std::size_t drives, SlotIndex pages, std::size_t window);
+  /// `window`: reads of a drive that it looks at together.
+  DriveBalance(std::size_t drives, std::size_t window);
 
-  /// A write whose turn it was on the drive. While all drives are well their parts are learned from
-  /// that: of so many writes as there may be pages.
-  void NoteWrite(std::uint32_t drive);
+  /// A write whose turn it was on a drive.
+  void NoteWrite() { written_ = true; }
   /// A read that ended well, `ahead` as of DriveSlowness. True when Weigh is to be asked about the
   /// drive.
   bool NoteRead(std::uint32_t drive, std::uint32_t ahead, double seconds);
   /// Where the drive has been at least 3 times slower than it used to be over 4 windows, and the
   /// others, which have shown 2 windows meanwhile, have not, it counts as that much slower from
-  /// then on; once it has been at most half as slow as it counts for 16 windows, as that, and
-  /// below 1.5 as well. Then twice as many windows have to show that it is slow, so that one that
-  /// is slow now and then costs less and less. Each drive is to have its part, divided by what it
-  /// counts as, as far as there is room. Others are looked at by how much slower they are than they
-  /// count.
+  /// then on, and so again where it is at least twice as slow as it counts; once it has been at
+  /// most half as slow for 16 windows, as that, and below 1.5 as well. Then twice as many windows
+  /// have to show that it is slow, so that one that is slow now and then costs less and less. Each
+  /// drive is to have its part, divided by what it counts as, as far as there is room; but none
+  /// that is well gives up pages for one that becomes slow. Its part is what it has while all are
+  /// well and nothing moves, after writes. Others are looked at by how much slower they are than
+  /// they count.
   std::optional<Move> Weigh(std::uint32_t drive, std::span<const Load> loads);
 
  private:
   struct Drive {
     DriveSlowness slowness;
     std::uint64_t windows = 0;
-    int windows_slow = 0;    ///< in a row
+    int windows_slow = 0;    ///< in a row, slower than it counts
     int windows_better = 0;  ///< in a row
     int windows_needed = 4;
-    double slow = 1;  ///< what it counts as
-    double part = 0;  ///< of the pages, while all are well
+    double least = 0;  ///< factor of the first
+    double slow = 1;   ///< what it counts as
+    double part = 0;   ///< of the pages, while all are well
+    int owed = 0;      ///< times that it may be seen to, until it has its part again
     /// Of all drives, when it began to be slow.
     std::vector<std::uint64_t> windows_before = {};
   };
@@ -65,15 +68,18 @@ class DriveBalance {
     bool others_known = false;
   };
 
-  bool AllWell() const;
   Beside FactorBeside(std::uint32_t number, std::span<const Load> loads) const;
   void Count(std::uint32_t number, const Beside& beside);
+  std::optional<Move> Slower(std::uint32_t number, std::span<const Load> loads);
+  std::optional<Move> Better(std::uint32_t number, double factor, std::span<const Load> loads);
+  std::optional<Move> SeeTo(std::uint32_t number, double factor, std::span<const Load> loads);
+  void LearnParts(std::span<const Load> loads);
   std::vector<double> Targets(std::span<const Load> loads) const;
   std::optional<Move> Plan(std::uint32_t number, bool better, std::span<const Load> loads) const;
 
-  const SlotIndex pages_;
   std::vector<Drive> drives_;
-  std::uint64_t writes_ = 0;  ///< that parts were learned from, as far as that matters
+  bool written_ = false;  ///< since parts were learned
+  bool known_ = false;    ///< parts are
 };
 
 }  // namespace sluice::io

@@ -13,7 +13,7 @@ namespace sluice::io {
 DriveLedger::DriveLedger(const DriveSetOptions& options)
     : options_(options),
       places_(options.store.slots, SlotsOfDrives(options)),
-      balance_(options.directories.size(), options.store.slots, options.reads_to_judge) {
+      balance_(options.directories.size(), options.reads_to_judge) {
   for (const SlotIndex slots : SlotsOfDrives(options)) {
     const double rate = options.rates.empty() ? 0 : options.rates[drives_.size()];
     drives_.push_back({.meter = DriveMeter(rate),
@@ -55,11 +55,11 @@ absl::Status DriveLedger::NoRoom(SlotIndex slot) const {
 }
 
 bool DriveLedger::Take(WriteAttempt* attempt, Clock::time_point now) {
-  std::optional<std::uint32_t> chosen = ChooseComing(attempt->refused);
+  std::optional<std::uint32_t> chosen = ChooseComing(attempt->refused, now);
   if (!chosen.has_value()) {
     chosen = ChooseDrive(attempt->refused);
     if (!chosen.has_value()) return false;
-    balance_.NoteWrite(*chosen);
+    balance_.NoteWrite();
   }
   TakeTurn(*chosen, now);
   drives_[*chosen].meter.Begin(now);
@@ -83,14 +83,21 @@ std::optional<std::uint32_t> DriveLedger::ChooseDrive(const std::vector<bool>& r
   return chosen;
 }
 
-/// The drive to which most pages are to come, as long as pages are to leave others for it; none
-/// when there is none. Writes of any pages count.
-std::optional<std::uint32_t> DriveLedger::ChooseComing(const std::vector<bool>& refused) {
+/// The drive to which most pages are to come of those that were to, as long as pages are to leave
+/// others for it and it does not keep others waiting; none when there is none. Writes of any pages
+/// count.
+std::optional<std::uint32_t> DriveLedger::ChooseComing(const std::vector<bool>& refused,
+                                                       Clock::time_point now) {
   ForgetComing();
   std::optional<std::uint32_t> chosen;
+  const auto share = [](const Drive& drive) {
+    return drive.coming / static_cast<double>(drive.asked);
+  };
   for (std::uint32_t i = 0; i < drives_.size(); ++i) {
-    if (drives_[i].coming == 0 || !MayTake(i, refused)) continue;
-    if (!chosen || drives_[i].coming > drives_[*chosen].coming) chosen = i;
+    const Drive& drive = drives_[i];
+    if (drive.coming == 0 || !MayTake(i, refused)) continue;
+    if (drive.meter.IsLate(now, options_.store.page_bytes)) continue;
+    if (!chosen || share(drive) > share(drives_[*chosen])) chosen = i;
   }
   if (chosen.has_value()) --drives_[*chosen].coming;
   return chosen;
@@ -219,7 +226,7 @@ void DriveLedger::Rebalance(const DriveBalance::Move& move) {
                  .slots = {}};
   for (std::uint32_t i = 0; i < drives_.size(); ++i) {
     const std::vector<SlotIndex> slots = places_.MarkLeaving(i, move.leave[i]);
-    drives_[i].coming = move.come[i];
+    drives_[i].coming = drives_[i].asked = move.come[i];
     drives_[i].rebalanced += slots.size();
     slow.slots.insert(slow.slots.end(), slots.begin(), slots.end());
   }

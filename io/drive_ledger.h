@@ -78,6 +78,7 @@ class DriveLedger {
     SlotIndex retired = 0;
     std::uint64_t rebalanced = 0;  ///< pages that were to leave
     SlotIndex coming = 0;          ///< pages that are to come for those that leave others
+    SlotIndex asked = 0;           ///< as many of them as were to come
   };
 
   absl::Status CheckSlot(SlotIndex slot) const;
@@ -87,7 +88,8 @@ class DriveLedger {
   bool HasOtherDrive(WriteAttempt* attempt) const;
   bool MayTake(std::uint32_t drive, const std::vector<bool>& refused) const;
   std::optional<std::uint32_t> ChooseDrive(const std::vector<bool>& refused) const;
-  std::optional<std::uint32_t> ChooseComing(const std::vector<bool>& refused);
+  std::optional<std::uint32_t> ChooseComing(const std::vector<bool>& refused,
+                                            Clock::time_point now);
   void ForgetComing();
   void TakeTurn(std::uint32_t chosen, Clock::time_point now);
   void EndOnMeter(std::uint32_t drive, const absl::Status& status, Clock::time_point now);

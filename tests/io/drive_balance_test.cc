@@ -104,13 +104,11 @@ TEST(DriveSlownessTest, IsSeenWhereItComesByAndBy) {
 /// Drives, each of which is told of windows; pages go at once where they are to.
 class BalanceTest : public ::testing::Test {
  protected:
-  /// All have been written in turn.
+  /// All have been written, and as much to each.
   void Open(std::size_t drives) {
-    balance_.emplace(drives, 600 * static_cast<SlotIndex>(drives), 64);
+    balance_.emplace(drives, 64);
     loads_.assign(drives, {.staying = 600, .room = 2000});
-    for (int i = 0; i < 600; ++i) {
-      for (std::uint32_t drive = 0; drive < drives; ++drive) balance_->NoteWrite(drive);
-    }
+    balance_->NoteWrite();
     Windows(10, std::vector<double>(drives, 1));
   }
 
@@ -248,7 +246,7 @@ TEST_F(BalanceTest, NothingLeavesWhereAllAreSlowOrThereIsNoOther) {
 }
 
 TEST_F(BalanceTest, NothingLeavesWherePartsAreNotKnown) {
-  balance_.emplace(2, 1200, 64);
+  balance_.emplace(2, 64);
   loads_.assign(2, {.staying = 600, .room = 400});
   Windows(10, {1, 1});
   EXPECT_TRUE(Windows(30, {5, 1}).empty());
@@ -334,17 +332,64 @@ TEST_F(BalanceTest, OneCountsAsSlowAsItIsBesideTheOthers) {
   EXPECT_NEAR(loads_[0].staying, 170, 10) << "a seventh of 1200";
 }
 
-TEST_F(BalanceTest, PartsAreThoseOfWritesWhileAllWereWell) {
+/// Which are learned after writes alone, while all are well and nothing moves.
+TEST_F(BalanceTest, PartsAreWhatDrivesHave) {
   Open(2);
-  for (int i = 0; i < 12000; ++i) balance_->NoteWrite(i % 4 == 0 ? 0 : 1);
   loads_ = {{.staying = 300, .room = 700}, {.staying = 900, .room = 900}};
+  Windows(10, {1, 1});
   Windows(10, {5, 1});
+  EXPECT_NEAR(loads_[0].staying, 200, 2) << "nothing was written, so a half of it is its part";
+  loads_ = {{.staying = 300, .room = 700}, {.staying = 900, .room = 900}};
+  Windows(30, {1, 1});
+  ExpectPages({600, 600});
+  loads_ = {{.staying = 300, .room = 700}, {.staying = 900, .room = 900}};
+  balance_->NoteWrite();
+  Windows(1, {1, 1});
+  Windows(20, {5, 1});
   ExpectPages({75, 1125});
-  for (int i = 0; i < 4000; ++i) balance_->NoteWrite(1);
-  Windows(4, {1, 1});
-  for (int i = 0; i < 4000; ++i) balance_->NoteWrite(1);
-  Windows(20, {1, 1});
+  loads_ = {{.staying = 10, .room = 900}, {.staying = 1190, .room = 900}};
+  balance_->NoteWrite();
+  Windows(30, {1, 1});
   ExpectPages({300, 900});
+}
+
+TEST_F(BalanceTest, NoneThatIsWellGivesUpPagesForOneThatBecomesSlow) {
+  Open(3);
+  loads_[0] = {.staying = 100, .room = 900};
+  loads_[1] = {.staying = 1100, .room = 900};
+  Windows(10, {4, 1, 1});
+  EXPECT_EQ(loads_[0].staying, 100U) << "fewer than it might have";
+  EXPECT_GE(loads_[1].staying, 1100U);
+  Windows(10, {10, 1, 1});
+  EXPECT_NEAR(loads_[0].staying, 86, 4) << "a tenth of what the others have";
+  EXPECT_GE(loads_[1].staying, 1100U);
+}
+
+/// As pages of others have been written where they were to come.
+TEST_F(BalanceTest, OneThatHasNotGotItsPartIsSeenToAFewTimes) {
+  Open(2);
+  Windows(6, {5, 1});
+  EXPECT_EQ(Windows(16, {1, 1}).size(), 1u);
+  for (int times = 0; times < 6; ++times) {
+    loads_ = {{.staying = 400, .room = 2000}, {.staying = 800, .room = 2000}};
+    EXPECT_EQ(Windows(1, {1, 1}).size(), times < 3 ? 1U : 0U) << times;
+  }
+}
+
+TEST_F(BalanceTest, OneThatIsWellAlreadyIsNotLeftForHavingFarTooMany) {
+  Open(2);
+  Windows(10, {10, 1});
+  loads_ = {{.staying = 600, .room = 2000}, {.staying = 600, .room = 2000}};
+  EXPECT_TRUE(Windows(10, {1, 1}).empty());
+}
+
+TEST_F(BalanceTest, AStallNowAndThenOfOneThatIsSlowMovesNothing) {
+  Open(2);
+  Windows(10, {4, 1});
+  for (int round = 0; round < 300; ++round) {
+    EXPECT_TRUE(Windows(3, {100, 1}).empty());
+    EXPECT_TRUE(Windows(17, {4, 1}).empty());
+  }
 }
 
 }  // namespace

@@ -259,6 +259,25 @@ TEST_F(DriveLedgerOneByOneTest, AsManyWritesGoElsewhereAsPagesLeaveWhicheverThey
   EXPECT_GT(first, 20);
 }
 
+TEST_F(DriveLedgerOneByOneTest, NoneWaitsForADriveThatHangsThoughPagesAreToComeToIt) {
+  Open(3000, 2, 1000);
+  Read(1000, {1, 1});
+  for (const SlotIndex slot : Read(2000, {10, 1}).at(0).slots) Write(slot);
+  ASSERT_GT(Read(30000, {1, 1}).at(0).slots.size(), 200u) << "are to come back";
+  int hang = 0;
+  for (SlotIndex slot = 1000; slot < 1200; ++slot) {
+    auto attempt = ledger_->BeginWrite(slot, now_);
+    ASSERT_THAT(attempt, IsOk());
+    now_ += std::chrono::milliseconds(2);
+    if (attempt->place.drive == 0) {
+      ++hang;
+    } else {
+      ledger_->EndWrite(&*attempt, absl::OkStatus(), now_);
+    }
+  }
+  EXPECT_LE(hang, 10);
+}
+
 TEST_F(DriveLedgerOneByOneTest, ReadsShortlyAfterWritesSayNothing) {
   Open(800, 2);
   Read(1000, {1, 1});
