@@ -383,6 +383,14 @@ TEST_F(BalanceTest, OneThatIsWellAlreadyIsNotLeftForHavingFarTooMany) {
   EXPECT_TRUE(Windows(10, {1, 1}).empty());
 }
 
+TEST_F(BalanceTest, OneThatIsBetterGivesNothingUp) {
+  Open(2);
+  Windows(6, {5, 1});
+  loads_ = {{.staying = 1000, .room = 2000}, {.staying = 200, .room = 2000}};
+  Windows(30, {1, 1});
+  ExpectPages({1000, 200});
+}
+
 TEST_F(BalanceTest, AStallNowAndThenOfOneThatIsSlowMovesNothing) {
   Open(2);
   Windows(10, {4, 1});
