@@ -56,7 +56,7 @@ class DriveBalance {
     int windows_slow = 0;    ///< in a row, slower than it counts
     int windows_better = 0;  ///< in a row
     int windows_needed = 4;
-    double least = 0;  ///< factor of the first
+    double least = 0;  ///< factor of those of windows_slow
     double slow = 1;   ///< what it counts as
     double part = 0;   ///< of the pages, while all are well
     int owed = 0;      ///< times that it may be seen to, until it has its part again

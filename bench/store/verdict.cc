@@ -55,9 +55,7 @@ std::string ClosingSentence(std::span<const Row> rows) {
   const auto cases = mean != rows.end() ? mean->reps : static_cast<int>(judged.size());
   return fmt::format(
       "the page store reaches {:.2f} of {} in the geometric mean of {} case{}; least of all is {} "
-      "with "
-      "{:.2f}, "
-      "where a second run of {} over its first has a lower quartile of {:.2f}",
+      "with {:.2f}, where a second run of {} over its first has a lower quartile of {:.2f}",
       mean != rows.end() ? mean->value : MeanOf(judged, &Row::ratio),
       least->ceiling_of,
       cases,

@@ -1,7 +1,9 @@
 #include "tools/doctor/doctor.h"
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -10,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/child_process.h"
 #include "tests/tools/temporary_directory.h"
 #include "tools/doctor/facts.h"
 #include "tools/doctor/probe_file.h"
@@ -344,6 +347,18 @@ TEST(DoctorChoicesTest, ThisMachineHasNodesForDram) {
   EXPECT_TRUE(facts.nodes.front().node_count > 1 || facts.binding_reason.empty())
       << facts.binding_reason;
   EXPECT_THAT(ReadDramNodes(absl::UnknownError("unread")).nodes, IsEmpty());
+}
+
+TEST(IoUringFactsTest, RingsThatMayNotBeEnteredAreNotAvailable) {
+  const std::string text = testing::RunInChild([] {
+    const std::string failed =
+        testing::RefuseSystemCall(SYS_io_uring_enter, EPERM, testing::Refuse::kEveryCall);
+    if (!failed.empty()) return failed;
+    const IoUringFacts facts = ReadIoUring();
+    return (facts.available ? "available " : "not available: ") + facts.reason;
+  });
+  EXPECT_TRUE(text.starts_with("not available: io_uring_")) << text;
+  EXPECT_THAT(text, HasSubstr(": EPERM"));
 }
 
 }  // namespace
