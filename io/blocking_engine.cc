@@ -1,5 +1,6 @@
 #include "io/blocking_engine.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -7,13 +8,14 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "base/worker_pool.h"
+#include "fmt/format.h"
 #include "io/signals.h"
 
 namespace sluice::io {
 
 absl::StatusOr<std::unique_ptr<BlockingEngine>> BlockingEngine::Create(const Options& options,
                                                                        PerformFn perform) {
-  auto engine = absl::WrapUnique(new BlockingEngine(options.name, std::move(perform)));
+  auto engine = absl::WrapUnique(new BlockingEngine(options, std::move(perform)));
   SLUICE_RETURN_IF_ERROR(engine->Start(options));
   return engine;
 }
@@ -51,9 +53,19 @@ void BlockingEngine::Hasten(const IoFile& file, std::uint64_t offset, std::uint6
   queue_.Hasten(file, offset, bytes);
 }
 
+std::string BlockingEngine::features() const {
+  return fmt::format("{} thread{}{}",
+                     thread_count_,
+                     thread_count_ == 1 ? "" : "s",
+                     together() ? " on one processor" : "");
+}
+
 void BlockingEngine::Run() {
+  std::optional<CommonCpu::Thread> common;
+  if (thread_count_ > 1) common.emplace(common_cpu_);
   while (IoRequest* request = WaitForRequest()) {
     request->Complete(perform_(request->command));
+    if (common.has_value()) common->Worked();
   }
 }
 

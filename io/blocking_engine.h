@@ -8,12 +8,14 @@
 
 #include "base/cond_var.h"
 #include "base/mutex.h"
+#include "io/common_cpu.h"
 #include "io/io_engine.h"
 #include "io/request_queue.h"
 
 namespace sluice::io {
 
-/// Threads that each perform one command at a time by a function that blocks.
+/// Threads that each perform one command at a time by a function that blocks. Several share one
+/// processor while they do little but wait, see CommonCpu.
 class BlockingEngine final : public IoEngine {
  public:
   /// Bytes moved, or a negative errno. Called from several threads at once.
@@ -32,23 +34,27 @@ class BlockingEngine final : public IoEngine {
 
   void Hasten(const IoFile& file, std::uint64_t offset, std::uint64_t bytes) override;
   std::string_view name() const override { return name_; }
+  std::string features() const override;
 
  protected:
   void SubmitChecked(IoRequest* request) override;
 
  private:
-  BlockingEngine(std::string_view name, PerformFn perform)
-      : name_(name), perform_(std::move(perform)) {}
+  BlockingEngine(const Options& options, PerformFn perform)
+      : name_(options.name), thread_count_(options.threads), perform_(std::move(perform)) {}
   absl::Status Start(const Options& options);
+  bool together() const { return thread_count_ > 1 && common_cpu_.together(); }
   void Run();
   IoRequest* WaitForRequest();
 
   const std::string_view name_;
+  const std::uint32_t thread_count_;
   const PerformFn perform_;
   base::Mutex mutex_;
   base::CondVar not_empty_;
   RequestQueue queue_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  CommonCpu common_cpu_;
   std::vector<std::thread> threads_;
 };
 

@@ -119,7 +119,7 @@ class IoEngine {
   virtual void UnregisterMemory(std::span<std::byte> /*memory*/) {}
 
   virtual std::string_view name() const = 0;
-  /// What of its means it got from the kernel, for people; empty: it has none to choose from.
+  /// What it works with, for people: of a ring what the kernel granted, else how many threads.
   virtual std::string features() const { return {}; }
   /// Requests that reached the kernel as part of another one.
   virtual std::uint64_t merged() const { return 0; }

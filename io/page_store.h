@@ -63,7 +63,7 @@ struct PageStoreOptions {
 struct PageStoreStats {
   std::string engine;           ///< "io_uring", "threads", "memory"
   std::string engine_reason;    ///< why not io_uring; empty when it is
-  std::string engine_features;  ///< what the kernel granted the engine; empty: no choice
+  std::string engine_features;  ///< what the engine works with, see IoEngine::features
   bool direct = false;
   std::string direct_reason;  ///< why not O_DIRECT, of which drive; empty when it is
   std::uint64_t reads = 0;

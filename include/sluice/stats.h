@@ -98,7 +98,8 @@ struct IoStats {
   std::uint64_t retries = 0;
   std::uint64_t checksum_failures = 0;
   std::uint64_t merged = 0;  ///< requests that reached the kernel within another one
-  std::string features;      ///< what the kernel granted the engine; empty: no choice
+  /// What the engine works with: of io_uring what the kernel granted, else how many threads.
+  std::string features;
   /// Bytes of dram that the ring knows (pinned once, not at every request), and why not all of
   /// them; empty when all are.
   std::uint64_t registered_bytes = 0;

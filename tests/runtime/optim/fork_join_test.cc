@@ -1,7 +1,6 @@
 #include "runtime/optim/fork_join.h"
 
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <set>
@@ -15,24 +14,15 @@
 #include "sluice/optimizer.h"
 #include "tests/runtime/engine/runtime_fixture.h"
 #include "tests/runtime/optim/paged_model.h"
+#include "tests/support/allowed_cpus.h"
 #include "tests/support/status_matchers.h"
 
 namespace sluice::optim {
 namespace {
 
+using ::sluice::testing::AllowedCpus;
 using ::sluice::testing::IsOk;
 using ::sluice::testing::RuntimeFixture;
-
-std::vector<int> AllowedCpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  sched_getaffinity(0, sizeof(set), &set);
-  std::vector<int> cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(static_cast<std::size_t>(cpu), &set)) cpus.push_back(cpu);
-  }
-  return cpus;
-}
 
 /// What ForEach did: runs in order, the threads, and the processors that these may use.
 struct Done {
