@@ -64,6 +64,7 @@ void BlockingEngine::Run() {
   std::optional<CommonCpu::Thread> common;
   if (thread_count_ > 1) common.emplace(common_cpu_);
   while (IoRequest* request = WaitForRequest()) {
+    if (common.has_value()) common->Follow();
     request->Complete(perform_(request->command));
     if (common.has_value()) common->Worked();
   }

@@ -1,5 +1,6 @@
 #include "io/common_cpu.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <ctime>
 
@@ -10,6 +11,8 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 constexpr nanoseconds kWindow = milliseconds(100);
+/// One of so many parts of a processor's time is theirs before they go apart.
+constexpr int kShareMax = 3;
 /// How often a thread asks the kernel for its time.
 constexpr nanoseconds kCountEvery = milliseconds(10);
 
@@ -38,26 +41,29 @@ CommonCpu::Thread::Thread(CommonCpu& common)
   if (!bound_) common.apart_.store(true, std::memory_order_relaxed);
 }
 
-void CommonCpu::Thread::Worked() {
-  if (!bound_) return;
-  const Clock::time_point now = Clock::now();
-  if (now - counted_at_ >= kCountEvery) {
-    const nanoseconds time = ThreadTime();
-    common_.Count(time - counted_, now);
-    counted_at_ = now;
-    counted_ = time;
-  }
-  if (common_.together()) return;
+void CommonCpu::Thread::Follow() {
+  if (!bound_ || common_.together()) return;
   sched_setaffinity(0, sizeof(before_), &before_);
   bound_ = false;
 }
 
-void CommonCpu::Count(nanoseconds busy, Clock::time_point now) {
+void CommonCpu::Thread::Worked() {
+  if (!bound_) return;
+  const Clock::time_point now = Clock::now();
+  if (now - counted_at_ < kCountEvery) return;
+  const nanoseconds time = ThreadTime();
+  common_.Count(time - counted_, counted_at_, now);
+  counted_at_ = now;
+  counted_ = time;
+}
+
+void CommonCpu::Count(nanoseconds busy, Clock::time_point since, Clock::time_point now) {
   base::MutexLock lock(mutex_);
   busy_ += busy;
+  window_begin_ = std::min(window_begin_, since);
   const nanoseconds window = now - window_begin_;
   if (window < kWindow) return;
-  if (2 * busy_ > window) apart_.store(true, std::memory_order_relaxed);
+  if (kShareMax * busy_ > window) apart_.store(true, std::memory_order_relaxed);
   window_begin_ = now;
   busy_ = nanoseconds(0);
 }

@@ -11,8 +11,8 @@ namespace sluice::io {
 
 /// Keeps the threads of an engine on one processor for as long as they do little but wait: a wake
 /// that crosses to another processor is over a quarter of what a request costs (measured in
-/// docs/results/store.md). Once they are busy for more than half of that processor's time they run
-/// anywhere, for good. Threads: any.
+/// docs/results/store.md). Once they get more than a third of that processor's time they run
+/// anywhere, for good (the threads of two drives may share one processor). Threads: any.
 class CommonCpu {
  public:
   using Clock = std::chrono::steady_clock;
@@ -22,7 +22,9 @@ class CommonCpu {
    public:
     /// Goes where the others are; the first of them stays where it is.
     explicit Thread(CommonCpu& common);
-    /// To be called now and then, between two pieces of work.
+    /// Before each piece of work: goes anywhere when the others do.
+    void Follow();
+    /// After each piece of work.
     void Worked();
 
    private:
@@ -36,13 +38,15 @@ class CommonCpu {
   /// False once they run anywhere, or where one of them cannot be bound.
   bool together() const { return !apart_.load(std::memory_order_relaxed); }
 
- private:
-  void Count(std::chrono::nanoseconds busy, Clock::time_point now);
+  /// A thread was on a processor for `busy` between `since` and `now`.
+  void Count(std::chrono::nanoseconds busy, Clock::time_point since, Clock::time_point now);
 
+ private:
   std::atomic<int> cpu_{-1};  ///< none yet
   std::atomic<bool> apart_{false};
   base::Mutex mutex_;
-  Clock::time_point window_begin_ ABSL_GUARDED_BY(mutex_) = Clock::now();
+  /// Of the first time that is counted.
+  Clock::time_point window_begin_ ABSL_GUARDED_BY(mutex_) = Clock::time_point::max();
   std::chrono::nanoseconds busy_ ABSL_GUARDED_BY(mutex_){0};  ///< of all threads, since then
 };
 

@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "base/mutex.h"
 #include "gtest/gtest.h"
+#include "io/common_cpu.h"
 #include "io/page_store_parts.h"
 #include "tests/support/allowed_cpus.h"
 #include "tests/support/temp_directory.h"
@@ -130,9 +131,45 @@ TEST(BlockingEngineTest, ThreadsThatComputeRunAnywhere) {
       threads.Do(4 * kThreads, Compute);
     }
     EXPECT_EQ(threads.features(), kApart);
-    threads.Cpus();  // each of them learns it
     EXPECT_EQ(threads.Cpus(), CpuSets{given.empty() ? allowed : given});
   }
+}
+
+/// Whether threads are still together after they were busy for `busy_ms` of each 120 ms, ten times.
+bool TogetherAfter(int busy_ms) {
+  CommonCpu common;
+  const auto start = CommonCpu::Clock::now();
+  for (int i = 0; i < 10; ++i) {
+    const auto since = start + i * std::chrono::milliseconds(120);
+    common.Count(std::chrono::milliseconds(busy_ms), since, since + std::chrono::milliseconds(120));
+  }
+  return common.together();
+}
+
+TEST(CommonCpuTest, ThreadsGoApartOverAThirdOfAProcessor) {
+  EXPECT_TRUE(TogetherAfter(0));
+  EXPECT_TRUE(TogetherAfter(40));
+  EXPECT_FALSE(TogetherAfter(41));
+}
+
+TEST(CommonCpuTest, TheTimeOfAllThreadsCounts) {
+  CommonCpu common;
+  const auto start = CommonCpu::Clock::now();
+  const auto end = start + std::chrono::milliseconds(120);
+  common.Count(std::chrono::milliseconds(30), start, start + std::chrono::milliseconds(60));
+  EXPECT_TRUE(common.together());
+  common.Count(std::chrono::milliseconds(30), start, end);
+  EXPECT_FALSE(common.together());
+}
+
+TEST(CommonCpuTest, WhatWasDoneLongAgoIsNotOfThisMoment) {
+  CommonCpu common;
+  const auto start = CommonCpu::Clock::now();
+  const auto later = start + std::chrono::seconds(2);
+  common.Count(std::chrono::milliseconds(1), later, later + std::chrono::milliseconds(101));
+  // Of a request that ends now, and took two seconds.
+  common.Count(std::chrono::milliseconds(500), start, later + std::chrono::milliseconds(202));
+  EXPECT_TRUE(common.together());
 }
 
 TEST(BlockingEngineTest, OneThreadRunsAnywhere) {
