@@ -90,8 +90,13 @@ std::vector<std::string> FioCommand(const FioJob& job) {
       "--output-format=json",
       fmt::format("--buffer_pattern=\"{}\"", kContent),
       // Does not change the buffers before each write, which would cost it time and CPU that we do
-      // not spend: the ceiling is what the disk can give.
+      // not spend: the ceiling is what the disk can give. A pattern makes a mix refill them, unless
+      // a word after it says otherwise.
       "--scramble_buffers=0",
+      "--refill_buffers=0",
+      // Of a mix fio chooses reads at random, and with the same numbers in each run: those are 48 %
+      // of its first second, not half.
+      "--randrepeat=0",
       // Neither lays the file out again nor spends time on what is not measured.
       "--overwrite=1",
       "--fallocate=none",

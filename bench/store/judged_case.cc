@@ -37,15 +37,19 @@ std::vector<double> Each(const std::vector<Round>& rounds, const Value& value) {
 struct Beside {
   const char* name;
   std::function<absl::StatusOr<Sample>(const Session& session, const Load& load)> run;
+  /// That it runs as long as the ceiling does, and between two runs of that.
+  bool in_full = false;
   std::vector<Round> rounds = {};
   std::vector<double> cpu = {};  ///< seconds per GiB
 };
 
+/// The one that does nothing with the pages would be the ceiling without fio: it runs as that does.
 Beside PlainLoopThat(PageUse use) {
-  return {.name = use == PageUse::kNone ? kPlainLoop : kReadingLoop,
-          .run = [use](const Session& session, const Load& load) {
-            return RunPlainLoop(*session.files(), load, {.use = use});
-          }};
+  return {
+      .name = use == PageUse::kNone ? kPlainLoop : kReadingLoop,
+      .run = [use](const Session& session,
+                   const Load& load) { return RunPlainLoop(*session.files(), load, {.use = use}); },
+      .in_full = use == PageUse::kNone};
 }
 
 std::vector<Beside> BesideStore(const Session& session, const Case& which) {
@@ -78,7 +82,7 @@ class JudgedRun {
   /// many: it has to have four pages for each operation.
   absl::Status ChangeHashing();
   absl::StatusOr<double> RateAfterCeiling(std::uint32_t hashing);
-  absl::Status RunBeside(const Round& round, Beside& beside) const;
+  absl::Status RunBeside(const Round& round, Beside& beside);
   Row MakeRow(const std::string& name,
               const std::vector<Round>& rounds,
               const std::vector<double>& cpu) const;
@@ -138,12 +142,17 @@ absl::Status JudgedRun::RunRound(int index) {
   return session_.CheckInterrupted();
 }
 
-absl::Status JudgedRun::RunBeside(const Round& round, Beside& beside) const {
+absl::Status JudgedRun::RunBeside(const Round& round, Beside& beside) {
   SLUICE_RETURN_IF_ERROR(session_.CheckInterrupted());
-  SLUICE_ASSIGN_OR_RETURN(const Sample sample, beside.run(session_, PartOf(load_, 2)));
+  const Load load = beside.in_full ? load_ : PartOf(load_, 2);
+  SLUICE_ASSIGN_OR_RETURN(const Sample sample, beside.run(session_, load));
   beside.cpu.push_back(sample.CpuSecondsPerGiB());
-  beside.rounds.push_back(
-      {.first = round.first, .ours = sample.GiBPerSecond(), .second = round.second});
+  Round its{.first = round.first, .ours = sample.GiBPerSecond(), .second = round.second};
+  if (beside.in_full) {
+    its.first = round.second;
+    SLUICE_ASSIGN_OR_RETURN(its.second, RunCeiling());
+  }
+  beside.rounds.push_back(its);
   return absl::OkStatus();
 }
 

@@ -1,5 +1,6 @@
 #include "bench/store/fio.h"
 
+#include <algorithm>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -33,6 +34,7 @@ TEST(FioTest, CommandSaysWhatOursDoes) {
                            "--time_based",
                            "--output-format=json",
                            "--scramble_buffers=0",
+                           "--randrepeat=0",
                            "--rw=randrw",
                            "--bs=1048576",
                            "--size=67108864",
@@ -41,6 +43,16 @@ TEST(FioTest, CommandSaysWhatOursDoes) {
                            "--iodepth=32"}) {
     EXPECT_THAT(words, Contains(word));
   }
+}
+
+TEST(FioTest, AMixKeepsTheBuffersAsTheyAre) {
+  const auto words = FioCommand(MakeJob(Direction::kMix, Pattern::kRandom, FioMemory::kHuge));
+  const auto pattern = std::find_if(words.begin(), words.end(), [](const std::string& word) {
+    return word.starts_with("--buffer_pattern=");
+  });
+  const auto refill = std::find(words.begin(), words.end(), "--refill_buffers=0");
+  ASSERT_NE(refill, words.end());
+  EXPECT_LT(pattern, refill) << "the pattern says the opposite, and what comes last counts";
 }
 
 TEST(FioTest, DirectionAndPatternMakeTheWord) {
