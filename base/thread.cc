@@ -1,5 +1,7 @@
 #include "base/thread.h"
 
+#include <sched.h>
+
 #include <string>
 #include <system_error>
 #include <utility>
@@ -20,6 +22,17 @@ absl::StatusOr<std::thread> StartThread(absl::AnyInvocable<void()> body) {
                     "and kernel.threads-max",
                     ErrnoName(error.code().value()))));
   }
+}
+
+std::vector<int> AllowedCpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cpus;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(static_cast<std::size_t>(cpu), &set)) cpus.push_back(cpu);
+  }
+  return cpus;
 }
 
 }  // namespace sluice::base

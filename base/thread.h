@@ -1,6 +1,7 @@
 #pragma once
 
 #include <thread>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
@@ -12,5 +13,9 @@ namespace sluice::base {
 /// Errors: ResourceExhausted when the system refuses another thread; the message names the limits
 /// to raise (ulimit -u, pids.max of the control group, threads-max). `body` is destroyed then.
 absl::StatusOr<std::thread> StartThread(absl::AnyInvocable<void()> body);
+
+/// The processors that the calling thread may run on, in rising order. Empty where the kernel does
+/// not say, as it does not with more than 1024 of them.
+std::vector<int> AllowedCpus();
 
 }  // namespace sluice::base

@@ -15,6 +15,8 @@ std::chrono::microseconds Backoff::PauseAfter(int failed) const {
   return first_pause * (std::int64_t{1} << std::clamp(2 * (failed - 1), 0, kDoublingsMax));
 }
 
+Timer::Timer(std::string name) : name_(std::move(name)), cpus_(AllowedCpus()) {}
+
 Timer::~Timer() {
   std::thread thread;
   {
@@ -38,7 +40,7 @@ bool Timer::After(std::chrono::microseconds pause, Job job) {
 bool Timer::EnsureThread() {
   if (thread_.joinable()) return true;
   absl::StatusOr<std::thread> thread = StartThread([this] {
-    SetUpThread(name_, {});
+    SetUpThread(name_, cpus_);
     Run();
   });
   if (!thread.ok()) return false;

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 #include <thread>
-#include <utility>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "base/cond_var.h"
@@ -24,14 +24,15 @@ struct Backoff {
 };
 
 /// Runs jobs later, on one thread that starts with the first job: what is used for errors alone
-/// costs nothing without them. Tests put another in its place. Threads: any. Lifetime: every job
-/// has run before destruction.
+/// costs nothing without them. It may run where the thread may that makes the timer, whichever
+/// starts it. Tests put another in its place. Threads: any. Lifetime: every job has run before
+/// destruction.
 class Timer {
  public:
   using Job = absl::AnyInvocable<void()>;
 
   /// `name` is that of the thread, at most 15 characters.
-  explicit Timer(std::string name) : name_(std::move(name)) {}
+  explicit Timer(std::string name);
   virtual ~Timer();
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
@@ -48,6 +49,7 @@ class Timer {
   bool Next(Job* job);
 
   const std::string name_;
+  const std::vector<int> cpus_;
   Mutex mutex_;
   CondVar changed_;
   std::multimap<Clock::time_point, Job> jobs_ ABSL_GUARDED_BY(mutex_);

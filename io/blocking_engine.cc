@@ -43,6 +43,7 @@ BlockingEngine::~BlockingEngine() {
 }
 
 void BlockingEngine::SubmitChecked(IoRequest* request) {
+  common_cpu_.Check();  // before the request, which may be the last: then nothing keeps the engine
   base::MutexLock lock(mutex_);
   queue_.Push(request, RequestQueue::Clock::now());
   not_empty_.NotifyOne();
@@ -61,12 +62,10 @@ std::string BlockingEngine::features() const {
 }
 
 void BlockingEngine::Run() {
-  std::optional<CommonCpu::Thread> common;
-  if (thread_count_ > 1) common.emplace(common_cpu_);
+  std::optional<CommonCpu::Member> member;
+  if (thread_count_ > 1) member.emplace(common_cpu_);
   while (IoRequest* request = WaitForRequest()) {
-    if (common.has_value()) common->Follow();
     request->Complete(perform_(request->command));
-    if (common.has_value()) common->Worked();
   }
 }
 

@@ -1,71 +1,127 @@
 #include "io/common_cpu.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cstddef>
-#include <ctime>
+#include <cstdint>
+
+#include "fmt/format.h"
 
 namespace sluice::io {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-constexpr nanoseconds kWindow = milliseconds(100);
-/// One of so many parts of a processor's time is theirs before they go apart.
-constexpr int kShareMax = 3;
-/// How often a thread asks the kernel for its time.
-constexpr nanoseconds kCountEvery = milliseconds(10);
+constexpr nanoseconds kCheckEvery = std::chrono::milliseconds(100);
+/// One of so many parts of a thread may be runnable.
+constexpr int kPartsOfAThread = 2;
 
-nanoseconds ThreadTime() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return std::chrono::seconds(time.tv_sec) + nanoseconds(time.tv_nsec);
-}
-
-bool BindTo(int cpu) {
-  if (cpu < 0 || cpu >= CPU_SETSIZE) return false;
+cpu_set_t Only(int cpu) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(static_cast<std::size_t>(cpu), &set);
-  return sched_setaffinity(0, sizeof(set), &set) == 0;
+  return set;
+}
+
+std::optional<nanoseconds> ReadRunnable(int schedstat_fd) {
+  std::array<char, 96> text{};
+  const ssize_t size = pread(schedstat_fd, text.data(), text.size(), 0);
+  if (size <= 0) return std::nullopt;
+  return RunnableTime({text.data(), static_cast<std::size_t>(size)});
 }
 
 }  // namespace
 
-CommonCpu::Thread::Thread(CommonCpu& common)
-    : common_(common), counted_at_(Clock::now()), counted_(ThreadTime()) {
-  int cpu = -1;
-  const int here = sched_getcpu();
-  if (common.cpu_.compare_exchange_strong(cpu, here)) cpu = here;
-  bound_ = sched_getaffinity(0, sizeof(before_), &before_) == 0 && BindTo(cpu);
-  if (!bound_) common.apart_.store(true, std::memory_order_relaxed);
+std::optional<nanoseconds> RunnableTime(std::string_view schedstat) {
+  std::array<std::int64_t, 3> numbers{};  // ran, waited, and how many times it was let run
+  const char* at = schedstat.data();
+  const char* const end = at + schedstat.size();
+  for (std::int64_t& number : numbers) {
+    while (at != end && *at == ' ') ++at;
+    const auto [rest, error] = std::from_chars(at, end, number);
+    if (error != std::errc()) return std::nullopt;
+    at = rest;
+  }
+  if (numbers[2] == 0) return std::nullopt;  // a thread that has asked has run
+  return nanoseconds(numbers[0] + numbers[1]);
 }
 
-void CommonCpu::Thread::Follow() {
-  if (!bound_ || common_.together()) return;
-  sched_setaffinity(0, sizeof(before_), &before_);
-  bound_ = false;
-}
-
-void CommonCpu::Thread::Worked() {
-  if (!bound_) return;
-  const Clock::time_point now = Clock::now();
-  if (now - counted_at_ < kCountEvery) return;
-  const nanoseconds time = ThreadTime();
-  common_.Count(time - counted_, counted_at_, now);
-  counted_at_ = now;
-  counted_ = time;
-}
-
-void CommonCpu::Count(nanoseconds busy, Clock::time_point since, Clock::time_point now) {
+void CommonCpu::Join() {
   base::MutexLock lock(mutex_);
-  busy_ += busy;
-  window_begin_ = std::min(window_begin_, since);
-  const nanoseconds window = now - window_begin_;
-  if (window < kWindow) return;
-  if (kShareMax * busy_ > window) apart_.store(true, std::memory_order_relaxed);
-  window_begin_ = now;
-  busy_ = nanoseconds(0);
+  if (!together()) return;
+  std::optional<Thread> thread = Bind();
+  if (thread.has_value()) {
+    threads_.push_back(*thread);
+  } else {
+    GoApart();
+  }
+}
+
+void CommonCpu::Leave() {
+  base::MutexLock lock(mutex_);
+  const auto is_caller = [id = gettid()](const Thread& thread) { return thread.id == id; };
+  const auto found = std::find_if(threads_.begin(), threads_.end(), is_caller);
+  if (found == threads_.end()) return;
+  close(found->schedstat_fd);
+  threads_.erase(found);
+}
+
+std::optional<CommonCpu::Thread> CommonCpu::Bind() {
+  Thread thread{.id = gettid()};
+  if (cpu_ < 0) cpu_ = sched_getcpu();
+  if (cpu_ < 0 || cpu_ >= CPU_SETSIZE) return std::nullopt;
+  if (sched_getaffinity(0, sizeof(thread.before), &thread.before) != 0) return std::nullopt;
+  const std::string path = fmt::format("/proc/self/task/{}/schedstat", thread.id);
+  thread.schedstat_fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (thread.schedstat_fd < 0) return std::nullopt;
+  const std::optional<nanoseconds> runnable = ReadRunnable(thread.schedstat_fd);
+  const cpu_set_t only = Only(cpu_);
+  if (!runnable.has_value() || sched_setaffinity(0, sizeof(only), &only) != 0) {
+    close(thread.schedstat_fd);
+    return std::nullopt;
+  }
+  thread.runnable = *runnable;
+  return thread;
+}
+
+void CommonCpu::Check() {
+  const Clock::time_point now = Clock::now();
+  if (!together() || now - checked_at_.load(std::memory_order_relaxed) < kCheckEvery) return;
+  base::MutexLock lock(mutex_);
+  const nanoseconds window = now - checked_at_.load(std::memory_order_relaxed);
+  if (!together() || window < kCheckEvery) return;  // another thread was here before
+  checked_at_.store(now, std::memory_order_relaxed);
+  const std::optional<nanoseconds> runnable = TakeRunnable();
+  if (!runnable.has_value() || kPartsOfAThread * *runnable > window) GoApart();
+}
+
+std::optional<nanoseconds> CommonCpu::TakeRunnable() {
+  nanoseconds sum{0};
+  for (Thread& thread : threads_) {
+    const std::optional<nanoseconds> runnable = ReadRunnable(thread.schedstat_fd);
+    if (!runnable.has_value()) return std::nullopt;
+    sum += *runnable - thread.runnable;
+    thread.runnable = *runnable;
+  }
+  return sum;
+}
+
+void CommonCpu::GoApart() {
+  apart_.store(true, std::memory_order_relaxed);
+  for (const Thread& thread : threads_) Release(thread);
+}
+
+void CommonCpu::Release(const Thread& thread) const {
+  cpu_set_t now;
+  const cpu_set_t only = Only(cpu_);
+  const bool known = sched_getaffinity(thread.id, sizeof(now), &now) == 0;
+  if (known && !CPU_EQUAL(&now, &only)) return;  // somebody else has bound it since
+  // The processor on which it is now is one of these, so this cannot fail for want of one.
+  sched_setaffinity(thread.id, sizeof(thread.before), &thread.before);
 }
 
 }  // namespace sluice::io

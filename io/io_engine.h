@@ -139,7 +139,8 @@ struct IoEngineOptions {
   std::uint64_t merge_bytes_max = 0;
   /// Files that requests will name, known to the ring by number; the rest work as well.
   std::vector<int> files;
-  /// Processors for the I/O threads; empty: any.
+  /// Processors for the I/O threads; empty: those that whoever makes the engine may run on. Several
+  /// threads may share one of them.
   std::vector<int> cpus;
 };
 

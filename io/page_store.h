@@ -56,7 +56,7 @@ struct PageStoreOptions {
   /// Attempts per request, and the pauses between them, before an error that may pass (EINTR,
   /// EAGAIN, ENOMEM, any of a read) becomes final. Attempts that move bytes do not count.
   base::Backoff backoff;
-  /// Processors for the I/O thread; empty: any.
+  /// Processors for the I/O threads; empty: those that whoever makes the store may run on.
   std::vector<int> cpus;
 };
 

@@ -110,7 +110,7 @@ struct RuntimeOptions {
   std::uint64_t recorded_accesses_max = std::uint64_t{1} << 23;
 
   /// Threads that hash and copy, and the processors that all internal threads may use (empty:
-  /// any); each is one that this process may run on.
+  /// those of the thread that makes the Runtime); each is one that this process may run on.
   int worker_threads = 1;
   std::vector<int> cpus = {};
   /// Requests that may wait for the core thread; beyond it tickets are simply not ready yet.

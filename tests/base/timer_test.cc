@@ -4,8 +4,11 @@
 
 #include <cerrno>
 #include <future>
+#include <thread>
 #include <vector>
 
+#include "base/thread.h"
+#include "base/worker_pool.h"
 #include "gtest/gtest.h"
 #include "tests/support/child_process.h"
 
@@ -49,6 +52,24 @@ TEST(TimerTest, AJobMayAskForAnother) {
   Timer timer("test-timer");
   timer.After(microseconds(1), [&] { timer.After(microseconds(1), [&] { last.set_value(); }); });
   last.get_future().wait();
+}
+
+TEST(TimerTest, TheThreadRunsWhereItsMakerMay) {
+  const std::vector<int> allowed = AllowedCpus();
+  if (allowed.size() == 1) GTEST_SKIP() << "there is one processor only";
+  Timer timer("test-timer");
+  std::vector<int> seen;
+  std::thread bound([&] {
+    SetUpThread("test-bound", {allowed.front()});
+    std::promise<void> done;
+    timer.After(microseconds(1), [&] {
+      seen = AllowedCpus();
+      done.set_value();
+    });
+    done.get_future().wait();
+  });
+  bound.join();
+  EXPECT_EQ(seen, allowed);
 }
 
 TEST(TimerTest, WithoutAThreadTheJobIsRefused) {

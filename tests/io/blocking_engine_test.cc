@@ -1,12 +1,23 @@
 // Which processors the threads of an engine run on.
 #include "io/blocking_engine.h"
 
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <ctime>
+#include <filesystem>
 #include <functional>
+#include <iterator>
 #include <latch>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -15,16 +26,17 @@
 
 #include "base/check.h"
 #include "base/mutex.h"
+#include "base/thread.h"
 #include "gtest/gtest.h"
 #include "io/common_cpu.h"
 #include "io/page_store_parts.h"
-#include "tests/support/allowed_cpus.h"
+#include "tests/support/child_process.h"
 #include "tests/support/temp_directory.h"
 
 namespace sluice::io {
 namespace {
 
-using testing::AllowedCpus;
+using base::AllowedCpus;
 using CpuSets = std::set<std::vector<int>>;
 
 constexpr std::uint32_t kThreads = 4;
@@ -95,9 +107,24 @@ std::int64_t ThreadTime() {
   return time.tv_sec * 1'000'000'000 + time.tv_nsec;
 }
 
-void Compute() {
-  const std::int64_t end = ThreadTime() + 2'000'000;
+void Compute(std::chrono::nanoseconds time) {
+  const std::int64_t end = ThreadTime() + time.count();
   while (ThreadTime() < end) continue;
+}
+
+void BindTo(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<std::size_t>(cpu), &set);
+  SLUICE_CHECK(sched_setaffinity(0, sizeof(set), &set) == 0, "it is one of those that are allowed");
+}
+
+/// Lets the threads do `work` until they are apart, or for a minute.
+void DoUntilApart(ThreadsUnderTest& threads, const std::function<void()>& work) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (threads.features() == kTogether && std::chrono::steady_clock::now() < deadline) {
+    threads.Do(kThreads, work);
+  }
 }
 
 TEST(BlockingEngineTest, ThreadsThatWaitShareOneProcessor) {
@@ -108,68 +135,134 @@ TEST(BlockingEngineTest, ThreadsThatWaitShareOneProcessor) {
   ASSERT_EQ(sets.size(), 1U);
   ASSERT_EQ(sets.begin()->size(), 1U);
   EXPECT_TRUE(std::set<int>(allowed.begin(), allowed.end()).contains(sets.begin()->front()));
-  // For longer than it takes to find out.
-  threads.Do(40 * kThreads, [] { std::this_thread::sleep_for(std::chrono::milliseconds(10)); });
+  // A twelfth of a processor's time, and for so long that it comes to a half of 100 ms, after which
+  // they are looked at, again and again.
+  for (int i = 0; i < 16; ++i) {
+    threads.Do(kThreads, [] {
+      Compute(std::chrono::milliseconds(2));
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    });
+  }
   EXPECT_EQ(threads.Cpus(), sets);
   EXPECT_EQ(threads.features(), kTogether);
 }
 
 TEST(BlockingEngineTest, TheProcessorIsOneOfThoseThatAreGiven) {
-  for (const int cpu : AllowedCpus()) {
-    ThreadsUnderTest threads({cpu});
-    EXPECT_EQ(threads.Cpus(), CpuSets{{cpu}});
-  }
+  std::vector<int> given = AllowedCpus();
+  if (given.size() == 1) GTEST_SKIP() << "there is one processor only";
+  given.erase(given.begin());
+  ThreadsUnderTest threads(given);
+  const CpuSets sets = threads.Cpus();
+  ASSERT_EQ(sets.size(), 1U);
+  ASSERT_EQ(sets.begin()->size(), 1U);
+  EXPECT_TRUE(std::set<int>(given.begin(), given.end()).contains(sets.begin()->front()));
 }
 
-TEST(BlockingEngineTest, ThreadsThatComputeRunAnywhere) {
+TEST(BlockingEngineTest, ThreadsThatComputeRunWhereTheyDidBefore) {
   const std::vector<int> allowed = AllowedCpus();
-  for (const std::vector<int>& given : {std::vector<int>{}, std::vector<int>{allowed.back()}}) {
-    ThreadsUnderTest threads(given);
-    EXPECT_EQ(threads.features(), kTogether);
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (threads.features() == kTogether && std::chrono::steady_clock::now() < deadline) {
-      threads.Do(4 * kThreads, Compute);
+  // Short and long requests: beyond 100 ms each is longer than the time between two looks.
+  for (const auto time : {std::chrono::milliseconds(2), std::chrono::milliseconds(150)}) {
+    for (const std::vector<int>& given : {std::vector<int>{}, std::vector<int>{allowed.back()}}) {
+      ThreadsUnderTest threads(given);
+      EXPECT_EQ(threads.features(), kTogether);
+      DoUntilApart(threads, [&] { Compute(time); });
+      EXPECT_EQ(threads.features(), kApart);
+      EXPECT_EQ(threads.Cpus(), CpuSets{given.empty() ? allowed : given});
     }
-    EXPECT_EQ(threads.features(), kApart);
-    EXPECT_EQ(threads.Cpus(), CpuSets{given.empty() ? allowed : given});
   }
 }
 
-/// Whether threads are still together after they were busy for `busy_ms` of each 120 ms, ten times.
-bool TogetherAfter(int busy_ms) {
-  CommonCpu common;
-  const auto start = CommonCpu::Clock::now();
-  for (int i = 0; i < 10; ++i) {
-    const auto since = start + i * std::chrono::milliseconds(120);
-    common.Count(std::chrono::milliseconds(busy_ms), since, since + std::chrono::milliseconds(120));
+TEST(BlockingEngineTest, ThreadsThatGetNoTimeGoElsewhere) {
+  ThreadsUnderTest threads;
+  const int cpu = threads.Cpus().begin()->front();
+  // As little as there is beside a thread of the usual priority.
+  threads.Do(64, [] {
+    setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    BindTo(cpu);
+    while (!stop) continue;
+  });
+  DoUntilApart(threads, [] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); });
+  stop = true;
+  other.join();
+  EXPECT_EQ(threads.features(), kApart);
+  EXPECT_EQ(threads.Cpus(), CpuSets{AllowedCpus()});
+}
+
+TEST(BlockingEngineTest, WhatSomebodyElseHasBoundStaysSo) {
+  const std::vector<int> allowed = AllowedCpus();
+  if (allowed.size() == 1) GTEST_SKIP() << "there is one processor only";
+  ThreadsUnderTest threads;
+  const int common = threads.Cpus().begin()->front();
+  const int other = allowed.front() == common ? allowed.back() : allowed.front();
+  threads.Do(1, [&] { BindTo(other); });
+  DoUntilApart(threads, [] { Compute(std::chrono::milliseconds(2)); });
+  EXPECT_EQ(threads.features(), kApart);
+  EXPECT_EQ(threads.Cpus(), (CpuSets{{other}, allowed}));
+}
+
+std::string Refuse(long system_call) {
+  return testing::RefuseSystemCall(system_call, EPERM, testing::Refuse::kEveryCall);
+}
+
+/// What threads say that were started without it.
+std::string FeaturesWithout(long system_call) {
+  return testing::RunInChild([&] {
+    const std::string failed = Refuse(system_call);
+    if (!failed.empty()) return failed;
+    ThreadsUnderTest threads;
+    threads.Cpus();  // each of them works
+    return threads.features();
+  });
+}
+
+TEST(BlockingEngineTest, WithoutASystemCallTheyRunAnywhere) {
+  EXPECT_EQ(FeaturesWithout(SYS_sched_setaffinity), kApart);
+  EXPECT_EQ(FeaturesWithout(SYS_openat), kApart);
+  EXPECT_EQ(FeaturesWithout(SYS_pread64), kApart);
+}
+
+TEST(BlockingEngineTest, ThreadsThatCannotBeLookedAtAnyMoreGoApart) {
+  EXPECT_EQ(testing::RunInChild([] {
+              ThreadsUnderTest threads;
+              threads.Cpus();
+              const std::string failed = Refuse(SYS_pread64);
+              if (!failed.empty()) return failed;
+              DoUntilApart(threads,
+                           [] { std::this_thread::sleep_for(std::chrono::milliseconds(10)); });
+              return threads.features();
+            }),
+            kApart);
+}
+
+TEST(CommonCpuTest, RunnableIsWhatRanAndWhatWaited) {
+  EXPECT_EQ(RunnableTime("1000 234 5\n"), std::chrono::nanoseconds(1234));
+  EXPECT_EQ(RunnableTime("9000000000000 1 1"), std::chrono::nanoseconds(9'000'000'000'001));
+}
+
+TEST(CommonCpuTest, WhatDoesNotCountOrCannotBeReadIsNoTime) {
+  for (const char* text : {"0 0 0\n", "", "1", "1 2", "1 2 ", "a b c", "1 -"}) {
+    EXPECT_EQ(RunnableTime(text), std::nullopt) << text;
   }
-  return common.together();
 }
 
-TEST(CommonCpuTest, ThreadsGoApartOverAThirdOfAProcessor) {
-  EXPECT_TRUE(TogetherAfter(0));
-  EXPECT_TRUE(TogetherAfter(40));
-  EXPECT_FALSE(TogetherAfter(41));
+std::size_t OpenFiles() {
+  const std::filesystem::directory_iterator files("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(files), end(files)));
 }
 
-TEST(CommonCpuTest, TheTimeOfAllThreadsCounts) {
-  CommonCpu common;
-  const auto start = CommonCpu::Clock::now();
-  const auto end = start + std::chrono::milliseconds(120);
-  common.Count(std::chrono::milliseconds(30), start, start + std::chrono::milliseconds(60));
-  EXPECT_TRUE(common.together());
-  common.Count(std::chrono::milliseconds(30), start, end);
-  EXPECT_FALSE(common.together());
-}
-
-TEST(CommonCpuTest, WhatWasDoneLongAgoIsNotOfThisMoment) {
-  CommonCpu common;
-  const auto start = CommonCpu::Clock::now();
-  const auto later = start + std::chrono::seconds(2);
-  common.Count(std::chrono::milliseconds(1), later, later + std::chrono::milliseconds(101));
-  // Of a request that ends now, and took two seconds.
-  common.Count(std::chrono::milliseconds(500), start, later + std::chrono::milliseconds(202));
-  EXPECT_TRUE(common.together());
+TEST(BlockingEngineTest, ThreadsThatEndLeaveNoFileOpen) {
+  const std::size_t before = OpenFiles();
+  {
+    ThreadsUnderTest threads;
+    threads.Cpus();
+    EXPECT_EQ(OpenFiles(), before + kThreads);
+    DoUntilApart(threads, [] { Compute(std::chrono::milliseconds(2)); });
+  }
+  EXPECT_EQ(OpenFiles(), before);
 }
 
 TEST(BlockingEngineTest, OneThreadRunsAnywhere) {

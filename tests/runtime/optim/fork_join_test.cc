@@ -10,17 +10,17 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/thread.h"
 #include "runtime/optim/part_update.h"
 #include "sluice/optimizer.h"
 #include "tests/runtime/engine/runtime_fixture.h"
 #include "tests/runtime/optim/paged_model.h"
-#include "tests/support/allowed_cpus.h"
 #include "tests/support/status_matchers.h"
 
 namespace sluice::optim {
 namespace {
 
-using ::sluice::testing::AllowedCpus;
+using base::AllowedCpus;
 using ::sluice::testing::IsOk;
 using ::sluice::testing::RuntimeFixture;
 
