@@ -15,7 +15,8 @@ std::chrono::microseconds Backoff::PauseAfter(int failed) const {
   return first_pause * (std::int64_t{1} << std::clamp(2 * (failed - 1), 0, kDoublingsMax));
 }
 
-Timer::Timer(std::string name) : name_(std::move(name)), cpus_(AllowedCpus()) {}
+Timer::Timer(std::string name, std::vector<int> cpus)
+    : name_(std::move(name)), cpus_(cpus.empty() ? AllowedCpus() : std::move(cpus)) {}
 
 Timer::~Timer() {
   std::thread thread;

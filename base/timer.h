@@ -24,15 +24,15 @@ struct Backoff {
 };
 
 /// Runs jobs later, on one thread that starts with the first job: what is used for errors alone
-/// costs nothing without them. It may run where the thread may that makes the timer, whichever
-/// starts it. Tests put another in its place. Threads: any. Lifetime: every job has run before
-/// destruction.
+/// costs nothing without them. Tests put another in its place. Threads: any. Lifetime: every job
+/// has run before destruction.
 class Timer {
  public:
   using Job = absl::AnyInvocable<void()>;
 
-  /// `name` is that of the thread, at most 15 characters.
-  explicit Timer(std::string name);
+  /// `name` is that of the thread, at most 15 characters; `cpus` are its processors, empty: those
+  /// of the thread that makes the timer, whichever needs it first.
+  explicit Timer(std::string name, std::vector<int> cpus = {});
   virtual ~Timer();
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;

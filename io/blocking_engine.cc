@@ -43,7 +43,8 @@ BlockingEngine::~BlockingEngine() {
 }
 
 void BlockingEngine::SubmitChecked(IoRequest* request) {
-  common_cpu_.Check();  // before the request, which may be the last: then nothing keeps the engine
+  // Before the request, which may be the last: then nothing keeps the engine.
+  if (thread_count_ > 1) common_cpu_.Check();
   base::MutexLock lock(mutex_);
   queue_.Push(request, RequestQueue::Clock::now());
   not_empty_.NotifyOne();
@@ -66,6 +67,7 @@ void BlockingEngine::Run() {
   if (thread_count_ > 1) member.emplace(common_cpu_);
   while (IoRequest* request = WaitForRequest()) {
     request->Complete(perform_(request->command));
+    if (member.has_value()) common_cpu_.Check();
   }
 }
 

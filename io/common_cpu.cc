@@ -9,16 +9,15 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "fmt/format.h"
-
 namespace sluice::io {
 namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr nanoseconds kCheckEvery = std::chrono::milliseconds(100);
+constexpr nanoseconds kLookEvery = std::chrono::milliseconds(100);
 /// One of so many parts of a thread may be runnable.
 constexpr int kPartsOfAThread = 2;
+constexpr int kTooMuchInARow = 3;
 
 cpu_set_t Only(int cpu) {
   cpu_set_t set;
@@ -50,10 +49,18 @@ std::optional<nanoseconds> RunnableTime(std::string_view schedstat) {
   return nanoseconds(numbers[0] + numbers[1]);
 }
 
+bool RunnableJudge::IsTooMuch(nanoseconds total, TimePoint now) {
+  const bool too_much = kPartsOfAThread * (total - total_) > now - window_begin_;
+  total_ = total;
+  window_begin_ = now;
+  windows_ = too_much ? windows_ + 1 : 0;
+  return windows_ >= kTooMuchInARow;
+}
+
 void CommonCpu::Join() {
   base::MutexLock lock(mutex_);
   if (!together()) return;
-  std::optional<Thread> thread = Bind();
+  const std::optional<Thread> thread = Bind();
   if (thread.has_value()) {
     threads_.push_back(*thread);
   } else {
@@ -75,47 +82,47 @@ std::optional<CommonCpu::Thread> CommonCpu::Bind() {
   if (cpu_ < 0) cpu_ = sched_getcpu();
   if (cpu_ < 0 || cpu_ >= CPU_SETSIZE) return std::nullopt;
   if (sched_getaffinity(0, sizeof(thread.before), &thread.before) != 0) return std::nullopt;
-  const std::string path = fmt::format("/proc/self/task/{}/schedstat", thread.id);
-  thread.schedstat_fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  thread.schedstat_fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
   if (thread.schedstat_fd < 0) return std::nullopt;
-  const std::optional<nanoseconds> runnable = ReadRunnable(thread.schedstat_fd);
   const cpu_set_t only = Only(cpu_);
-  if (!runnable.has_value() || sched_setaffinity(0, sizeof(only), &only) != 0) {
-    close(thread.schedstat_fd);
-    return std::nullopt;
-  }
-  thread.runnable = *runnable;
-  return thread;
+  const bool counts = ReadRunnable(thread.schedstat_fd).has_value();
+  if (counts && sched_setaffinity(0, sizeof(only), &only) == 0) return thread;
+  close(thread.schedstat_fd);
+  return std::nullopt;
+}
+
+bool CommonCpu::IsTimeToLook() const {
+  return together() && Clock::now() - looked_at_.load(std::memory_order_relaxed) >= kLookEvery;
 }
 
 void CommonCpu::Check() {
-  const Clock::time_point now = Clock::now();
-  if (!together() || now - checked_at_.load(std::memory_order_relaxed) < kCheckEvery) return;
+  if (!IsTimeToLook()) return;
   base::MutexLock lock(mutex_);
-  const nanoseconds window = now - checked_at_.load(std::memory_order_relaxed);
-  if (!together() || window < kCheckEvery) return;  // another thread was here before
-  checked_at_.store(now, std::memory_order_relaxed);
-  const std::optional<nanoseconds> runnable = TakeRunnable();
-  if (!runnable.has_value() || kPartsOfAThread * *runnable > window) GoApart();
+  if (!IsTimeToLook()) return;  // another thread was here before
+  const std::optional<nanoseconds> total = TotalRunnable();
+  const Clock::time_point now = Clock::now();
+  looked_at_.store(now, std::memory_order_relaxed);
+  if (!total.has_value() || judge_.IsTooMuch(*total, now)) GoApart();
 }
 
-std::optional<nanoseconds> CommonCpu::TakeRunnable() {
-  nanoseconds sum{0};
-  for (Thread& thread : threads_) {
+std::optional<nanoseconds> CommonCpu::TotalRunnable() const {
+  nanoseconds total{0};
+  for (const Thread& thread : threads_) {
     const std::optional<nanoseconds> runnable = ReadRunnable(thread.schedstat_fd);
     if (!runnable.has_value()) return std::nullopt;
-    sum += *runnable - thread.runnable;
-    thread.runnable = *runnable;
+    total += *runnable;
   }
-  return sum;
+  return total;
 }
 
 void CommonCpu::GoApart() {
   apart_.store(true, std::memory_order_relaxed);
   for (const Thread& thread : threads_) Release(thread);
+  threads_.clear();
 }
 
 void CommonCpu::Release(const Thread& thread) const {
+  close(thread.schedstat_fd);
   cpu_set_t now;
   const cpu_set_t only = Only(cpu_);
   const bool known = sched_getaffinity(thread.id, sizeof(now), &now) == 0;

@@ -13,10 +13,32 @@
 
 namespace sluice::io {
 
+/// How long a thread has been on a processor or has waited to be. `schedstat`: what the kernel says
+/// in /proc/PID/task/TID/schedstat, "ran_ns waited_ns slices". Nothing where it does not count.
+std::optional<std::chrono::nanoseconds> RunnableTime(std::string_view schedstat);
+
+/// Judges whether threads have more to do than fits on one processor, or too little of it: they ran
+/// or waited to run for more than half of the time of one thread, in three windows in a row (a wait
+/// counts in the window in which it ends, however long it was). Threads: externally synchronised.
+class RunnableJudge {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  explicit RunnableJudge(TimePoint start) : window_begin_(start) {}
+
+  /// A window ends at `now`; `total` is the RunnableTime of all threads until then.
+  bool IsTooMuch(std::chrono::nanoseconds total, TimePoint now);
+
+ private:
+  TimePoint window_begin_;
+  std::chrono::nanoseconds total_{0};  ///< until then
+  int windows_ = 0;                    ///< in a row that were too much
+};
+
 /// Keeps the threads of an engine on one processor for as long as they do little but wait, since a
-/// wake that crosses to another one costs more (measured in docs/results/store.md). Once half a
-/// thread of them, on average, is on that processor or waits to be (they compute, or others are
-/// there), they run where they did before, for good. Threads: any.
+/// wake that crosses to another one costs more (measured in docs/results/store.md). When the judge
+/// says that they have too much to do there, or others have, they run where they did before, for
+/// good. Threads: any.
 class CommonCpu {
  public:
   using Clock = std::chrono::steady_clock;
@@ -41,8 +63,8 @@ class CommonCpu {
   /// False once they run as before, or where one of them cannot be bound or looked at.
   bool together() const { return !apart_.load(std::memory_order_relaxed); }
 
-  /// Looks at the threads, at most once in 100 ms. For whoever gives them work, one of them or not:
-  /// those that get no time on the processor cannot look themselves.
+  /// Looks at the threads, at most once in 100 ms. For them after each piece of work, and for
+  /// whoever gives them work: those that get no time cannot look themselves.
   void Check();
 
  private:
@@ -50,26 +72,24 @@ class CommonCpu {
     pid_t id = 0;
     cpu_set_t before;  ///< the processors that it may run on where it is not bound
     int schedstat_fd = -1;
-    std::chrono::nanoseconds runnable{0};  ///< its RunnableTime when it was last looked at
   };
 
   void Join();
   void Leave();
   std::optional<Thread> Bind() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsTimeToLook() const;
   void GoApart() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Release(const Thread& thread) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  /// Of all threads since it was last asked; nothing where one cannot be looked at.
-  std::optional<std::chrono::nanoseconds> TakeRunnable() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Of all threads until now; nothing where one cannot be looked at.
+  std::optional<std::chrono::nanoseconds> TotalRunnable() const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::atomic<bool> apart_{false};
-  std::atomic<Clock::time_point> checked_at_ = Clock::now();
+  std::atomic<Clock::time_point> looked_at_ = Clock::now();
   base::Mutex mutex_;
-  int cpu_ ABSL_GUARDED_BY(mutex_) = -1;  ///< none yet
-  std::vector<Thread> threads_ ABSL_GUARDED_BY(mutex_);
+  int cpu_ ABSL_GUARDED_BY(mutex_) = -1;                 ///< none yet
+  std::vector<Thread> threads_ ABSL_GUARDED_BY(mutex_);  ///< that are bound
+  RunnableJudge judge_ ABSL_GUARDED_BY(mutex_){Clock::now()};
 };
-
-/// How long a thread has been on a processor or has waited to be. `schedstat`: what the kernel says
-/// in /proc/PID/task/TID/schedstat, "ran_ns waited_ns slices". Nothing where it does not count.
-std::optional<std::chrono::nanoseconds> RunnableTime(std::string_view schedstat);
 
 }  // namespace sluice::io

@@ -71,7 +71,7 @@ FilePageStore::FilePageStore(const PageStoreOptions& options,
                                           options.page_bytes * options.slots))),
       engine_(std::move(parts.engine)),
       timer_(parts.timer ? std::move(parts.timer)
-                         : std::make_unique<base::Timer>("sluice-io-retry")),
+                         : std::make_unique<base::Timer>("sluice-io-retry", options.cpus)),
       context_{.engine = *engine_,
                .files = *files_,
                .workers = workers,

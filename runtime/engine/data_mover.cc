@@ -58,7 +58,9 @@ struct DataMover::CopyJob {
 };
 
 DataMover::DataMover(Parts parts)
-    : parts_(std::move(parts)), page_mapper_({.tiers = parts_.tiers, .logger = parts_.logger}) {
+    : parts_(std::move(parts)),
+      page_mapper_({.tiers = parts_.tiers, .logger = parts_.logger}),
+      timer_("sluice-retry", parts_.cpus) {
   for (core::TierIndex link = 0; link + 1 < parts_.tiers->size(); ++link) {
     const std::string name = parts_.tiers->LinkName(link);
     tracks_[link] = {name + " in", name + " out"};

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "base/timer.h"
@@ -34,6 +35,7 @@ class DataMover {
     LinkMeters* meters = nullptr;
     Logger* logger = nullptr;
     TraceSink trace;
+    std::vector<int> cpus;  ///< of the thread that tries again; empty: those of whoever makes it
   };
   using SegmentPtr = std::shared_ptr<Segment>;
 
@@ -78,7 +80,7 @@ class DataMover {
   std::array<std::array<std::string, 2>, core::kTiersMax - 1> tracks_;
   const base::Backoff backoff_;
   PageMapper page_mapper_;
-  base::Timer timer_{"sluice-retry"};
+  base::Timer timer_;
 };
 
 }  // namespace sluice::engine

@@ -104,7 +104,8 @@ absl::Status RuntimeState::SetUp(const engine::BackendHooks& hooks) {
                                                                    .mailbox = mailbox_.get(),
                                                                    .meters = &meters_,
                                                                    .logger = &logger_,
-                                                                   .trace = options_.trace});
+                                                                   .trace = options_.trace,
+                                                                   .cpus = options_.cpus});
   core_thread_ = std::make_unique<engine::CoreThread>(
       engine::CoreThread::Parts{.core = std::move(core),
                                 .mailbox = mailbox_.get(),
