@@ -17,7 +17,7 @@ using std::chrono::nanoseconds;
 constexpr nanoseconds kLookEvery = std::chrono::milliseconds(100);
 /// One of so many parts of a thread may be runnable.
 constexpr int kPartsOfAThread = 2;
-constexpr int kTooMuchInARow = 3;
+constexpr int kSurplusMax = 3;
 
 cpu_set_t Only(int cpu) {
   cpu_set_t set;
@@ -53,8 +53,8 @@ bool RunnableJudge::IsTooMuch(nanoseconds total, TimePoint now) {
   const bool too_much = kPartsOfAThread * (total - total_) > now - window_begin_;
   total_ = total;
   window_begin_ = now;
-  windows_ = too_much ? windows_ + 1 : 0;
-  return windows_ >= kTooMuchInARow;
+  surplus_ = std::max(too_much ? surplus_ + 1 : surplus_ - 1, 0);
+  return surplus_ >= kSurplusMax;
 }
 
 void CommonCpu::Join() {
@@ -96,9 +96,14 @@ bool CommonCpu::IsTimeToLook() const {
 }
 
 void CommonCpu::Check() {
-  if (!IsTimeToLook()) return;
+  // Whoever looks may be kept waiting in the middle of it by others on the processor.
+  if (!IsTimeToLook() || looking_.test_and_set(std::memory_order_acquire)) return;
+  if (IsTimeToLook()) Look();
+  looking_.clear(std::memory_order_release);
+}
+
+void CommonCpu::Look() {
   base::MutexLock lock(mutex_);
-  if (!IsTimeToLook()) return;  // another thread was here before
   const std::optional<nanoseconds> total = TotalRunnable();
   const Clock::time_point now = Clock::now();
   looked_at_.store(now, std::memory_order_relaxed);

@@ -18,8 +18,9 @@ namespace sluice::io {
 std::optional<std::chrono::nanoseconds> RunnableTime(std::string_view schedstat);
 
 /// Judges whether threads have more to do than fits on one processor, or too little of it: they ran
-/// or waited to run for more than half of the time of one thread, in three windows in a row (a wait
-/// counts in the window in which it ends, however long it was). Threads: externally synchronised.
+/// or waited to run for more than half of the time of one thread, in three windows more than not (a
+/// wait counts in the window in which it ends, however long it was). Threads: externally
+/// synchronised.
 class RunnableJudge {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -32,7 +33,7 @@ class RunnableJudge {
  private:
   TimePoint window_begin_;
   std::chrono::nanoseconds total_{0};  ///< until then
-  int windows_ = 0;                    ///< in a row that were too much
+  int surplus_ = 0;                    ///< of windows that were too much over others
 };
 
 /// Keeps the threads of an engine on one processor for as long as they do little but wait, since a
@@ -78,6 +79,7 @@ class CommonCpu {
   void Leave();
   std::optional<Thread> Bind() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsTimeToLook() const;
+  void Look();
   void GoApart() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Release(const Thread& thread) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Of all threads until now; nothing where one cannot be looked at.
@@ -86,6 +88,7 @@ class CommonCpu {
 
   std::atomic<bool> apart_{false};
   std::atomic<Clock::time_point> looked_at_ = Clock::now();
+  std::atomic_flag looking_;
   base::Mutex mutex_;
   int cpu_ ABSL_GUARDED_BY(mutex_) = -1;                 ///< none yet
   std::vector<Thread> threads_ ABSL_GUARDED_BY(mutex_);  ///< that are bound

@@ -258,9 +258,10 @@ TEST(RunnableJudgeTest, HalfAThreadIsNotTooMuch) {
   EXPECT_EQ(WindowsUntilTooMuch({16}), 3);
 }
 
-TEST(RunnableJudgeTest, ItTakesThreeWindowsInARow) {
+TEST(RunnableJudgeTest, ItTakesThreeWindowsMoreThanNot) {
   EXPECT_EQ(WindowsUntilTooMuch({16, 16, 0}), 0);
-  EXPECT_EQ(WindowsUntilTooMuch({1, 1, 0, 1}), 6);
+  EXPECT_EQ(WindowsUntilTooMuch({1, 1, 0, 1}), 5);
+  EXPECT_EQ(WindowsUntilTooMuch({0, 0, 0, 0, 1}), 7);
 }
 
 TEST(RunnableJudgeTest, ALongWindowCountsByItsLength) {
@@ -294,6 +295,8 @@ TEST(BlockingEngineTest, ThreadsThatEndLeaveNoFileOpen) {
     threads.Cpus();
     EXPECT_EQ(OpenFiles(), before + kThreads);
     DoUntilApart(threads, [] { Compute(std::chrono::milliseconds(2)); });
+    threads.Cpus();  // none of them is at it any more
+    EXPECT_EQ(OpenFiles(), before);
   }
   EXPECT_EQ(OpenFiles(), before);
   {
