@@ -12,15 +12,12 @@
 #include "io/mutants.h"
 
 namespace sluice::io {
-namespace {
 
-std::string WhyNot(int error_number) {
+std::string DescribeLockingError(int error_number) {
   std::string why = base::DescribeErrno(error_number);
   if (error_number != ENOMEM) return why;
   return why + ": the limit of locked memory (ulimit -l) counts it without CAP_IPC_LOCK";
 }
-
-}  // namespace
 
 bool RingBuffers::Reserve(io_uring* ring) {
   return io_uring_register_buffers_sparse(ring, kPiecesMax) == 0;
@@ -40,7 +37,7 @@ RegisteredMemory RingBuffers::Add(std::span<std::byte> memory) {
     const int error = Update(number, piece);
     if (error != 0 && !SLUICE_MUTANT("claim-what-was-refused")) {
       free_.push_back(number);
-      registered.reason = WhyNot(error);
+      registered.reason = DescribeLockingError(error);
       break;
     }
     const auto after = [](const std::byte* begin, const Piece& other) {

@@ -6,11 +6,15 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "io/io_engine.h"
 
 namespace sluice::io {
+
+/// As base::DescribeErrno, and of ENOMEM the limit that the memory of a ring counts against.
+std::string DescribeLockingError(int error_number);
 
 /// The memory that a ring knows by number: the kernel has pinned its pages once, and moves bytes
 /// there without looking them up again. It knows pages, not addresses: memory that is unmapped,

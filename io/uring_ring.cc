@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "base/status.h"
+#include "base/strings.h"
 #include "io/mutants.h"
 #include "io/ring_buffers.h"
 
@@ -121,6 +122,12 @@ absl::StatusOr<RingInfo> SetUp(const RingOptions& options, const RingKind& kind,
   return info;
 }
 
+absl::Status Refused(int error_number) {
+  // With the code of the error, and more words than it has.
+  return absl::Status(base::StatusFromErrno(error_number, "").code(),
+                      base::ToAbsl("io_uring_queue_init: " + DescribeLockingError(error_number)));
+}
+
 }  // namespace
 
 absl::StatusOr<RingInfo> CreateRing(const RingOptions& options, io_uring* ring) {
@@ -131,7 +138,7 @@ absl::StatusOr<RingInfo> CreateRing(const RingOptions& options, io_uring* ring) 
     error = InitRing(options.entries, kind.flags, ring);
     if (error != -EINVAL) break;
   }
-  if (error < 0) return base::StatusFromErrno(-error, "io_uring_queue_init");
+  if (error < 0) return Refused(-error);
   // Queues as small as these are charged to memlock once; a child process must not share them.
   io_uring_ring_dontfork(ring);
   absl::StatusOr<RingInfo> info = SetUp(options, *granted, ring);

@@ -29,7 +29,7 @@ void SetAction(int signal, void (*handler)(int)) {
 /// On a terminal the line of progress is wiped first.
 constexpr std::string_view kWipe = "\r\x1b[K";
 constexpr std::string_view kAnswerOnTerminal =
-    "\r\x1b[Ksluice: finishing the step; once more to stop at once\n";
+    "\r\x1b[Ksluice: finishing what has begun; once more to stop at once\n";
 
 void Answer() {
   const int before = errno;

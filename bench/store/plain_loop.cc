@@ -131,12 +131,15 @@ absl::Status CheckIoUring() {
   }
   if (error >= 0 || error == -EINTR) return absl::OkStatus();
   const bool forbidden = error == -EPERM || error == -ENOSYS || error == -EACCES;
-  return absl::FailedPreconditionError(base::ToAbsl(fmt::format(
-      "io_uring is refused here ({}: {}), which all rows but checksum/* need{}",
-      call,
-      base::ErrnoName(-error),
-      forbidden ? ": allow it (kernel.io_uring_disabled = 0, the seccomp profile of a container)"
-                : "")));
+  const char* fix = "";
+  if (forbidden)
+    fix = ": allow it (kernel.io_uring_disabled = 0, the seccomp profile of a container)";
+  if (error == -ENOMEM) fix = ": raise the limit of locked memory (ulimit -l)";
+  return absl::FailedPreconditionError(base::ToAbsl(
+      fmt::format("io_uring is refused here ({}: {}), which all rows but checksum/* need{}",
+                  call,
+                  base::ErrnoName(-error),
+                  fix)));
 }
 
 absl::Status WriteOnce(const io::SpillFiles& files,

@@ -25,9 +25,9 @@ TEST(CheckIoUringTest, SaysWhichCallIsRefusedAndWhatToDo) {
   EXPECT_EQ(CheckWithout(SYS_io_uring_setup, EPERM),
             "FAILED_PRECONDITION: io_uring is refused here (io_uring_queue_init: EPERM), " +
                 needed + allow);
-  EXPECT_EQ(
-      CheckWithout(SYS_io_uring_setup, ENOMEM),
-      "FAILED_PRECONDITION: io_uring is refused here (io_uring_queue_init: ENOMEM), " + needed);
+  EXPECT_EQ(CheckWithout(SYS_io_uring_setup, ENOMEM),
+            "FAILED_PRECONDITION: io_uring is refused here (io_uring_queue_init: ENOMEM), " +
+                needed + ": raise the limit of locked memory (ulimit -l)");
   EXPECT_EQ(
       CheckWithout(SYS_io_uring_enter, EPERM),
       "FAILED_PRECONDITION: io_uring is refused here (io_uring_enter: EPERM), " + needed + allow);

@@ -64,6 +64,16 @@ std::string TryStore(const PageStoreOptions& options) {
       "{} [{}] {} {}", stats.engine, stats.engine_reason, wrote.ToString(), ReadSlot(**store, 3));
 }
 
+/// "EPERM (Operation not permitted)", and of what counts locked memory the limit.
+std::string WhyRefused(int error_number) {
+  const char* const limit =
+      ": the limit of locked memory (ulimit -l) counts it without CAP_IPC_LOCK";
+  return fmt::format("{} ({}){}",
+                     strerrorname_np(error_number),
+                     strerrordesc_np(error_number),
+                     error_number == ENOMEM ? limit : "");
+}
+
 class RefusedSetup : public ::testing::TestWithParam<int> {};
 
 TEST_P(RefusedSetup, FallsBackToThreadsAndSaysWhy) {
@@ -72,10 +82,7 @@ TEST_P(RefusedSetup, FallsBackToThreadsAndSaysWhy) {
     const std::string failed = RefuseSystemCall(SYS_io_uring_setup, GetParam(), Refuse::kEveryCall);
     return failed.empty() ? TryStore(OptionsIn(temp)) : failed;
   });
-  EXPECT_EQ(text,
-            fmt::format("threads [io_uring_queue_init: {} ({})] OK ok",
-                        strerrorname_np(GetParam()),
-                        strerrordesc_np(GetParam())));
+  EXPECT_EQ(text, fmt::format("threads [io_uring_queue_init: {}] OK ok", WhyRefused(GetParam())));
 }
 
 TEST_P(RefusedSetup, IsAnErrorWhenRequired) {
@@ -88,10 +95,9 @@ TEST_P(RefusedSetup, IsAnErrorWhenRequired) {
   });
   EXPECT_EQ(text,
             fmt::format("FAILED_PRECONDITION: io_uring is required but refused: "
-                        "io_uring_queue_init: {} ({}); io.require_io_uring = false allows pread "
+                        "io_uring_queue_init: {}; io.require_io_uring = false allows pread "
                         "and pwrite on threads",
-                        strerrorname_np(GetParam()),
-                        strerrordesc_np(GetParam())));
+                        WhyRefused(GetParam())));
 }
 
 /// A filter may let rings be made and refuse to enter them.
@@ -130,7 +136,7 @@ TEST(RefusedIoUringTest, LockedMemoryUsedUpFallsBackToThreads) {
     std::string failed = testing::LimitLockedMemory(0);
     return failed.empty() ? TryStore(OptionsIn(temp)) : failed;
   });
-  EXPECT_EQ(text, "threads [io_uring_queue_init: ENOMEM (Cannot allocate memory)] OK ok");
+  EXPECT_EQ(text, "threads [io_uring_queue_init: " + WhyRefused(ENOMEM) + "] OK ok");
 }
 
 /// A store whose ring stops taking requests after its first page, then takes them again never.

@@ -59,7 +59,7 @@ TEST(InterruptWatchDeathTest, TheSecondSignalKills) {
         raise(SIGTERM);
       },
       ::testing::KilledBySignal(SIGTERM),
-      "^sluice: finishing the step; once more to stop at once\n$");
+      "^sluice: finishing what has begun; once more to stop at once\n$");
 }
 
 }  // namespace

@@ -74,6 +74,8 @@ std::string RefusalOf(const char* call, int error) {
     reason += fmt::format(" (kernel.io_uring_disabled = {})", disabled);
   } else if (error == EPERM || error == ENOSYS) {
     reason += " (a seccomp filter, as containers have, or a kernel without it)";
+  } else if (error == ENOMEM) {
+    reason += " (the limit of locked memory, ulimit -l, counts a ring without CAP_IPC_LOCK)";
   }
   return reason;
 }

@@ -290,7 +290,7 @@ TEST_P(TrainInterruptTest, FinishesTheStepAndPrintsTheSummary) {
               AllOf(HasSubstr("peak memory"),
                     ContainsRegex("\ninterrupted after [0-9]+ of 100000 steps\n")));
   EXPECT_THAT(command.output(), Not(HasSubstr("validation loss"))) << "none followed a step";
-  EXPECT_EQ(command.errors(), "sluice: finishing the step; once more to stop at once\n");
+  EXPECT_EQ(command.errors(), "sluice: finishing what has begun; once more to stop at once\n");
   EXPECT_THAT(spill_.Names(), IsEmpty());
   EXPECT_THAT(files_.Names(), ElementsAre("model.safetensors", "text"));
 }
