@@ -83,6 +83,8 @@ bool HasReadingLoop(const Case& which) {
   return which.direction == Direction::kRead || HasPlainLoop(which);
 }
 
+int RunsInRound(const Case& which) { return HasPlainLoop(which) ? 5 : 3; }
+
 bool HasFioThreads(const Case& which) { return which.engine == StoreEngine::kThreads; }
 
 bool IsBesideStore(const std::string& row_name) {

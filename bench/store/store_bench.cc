@@ -40,15 +40,18 @@ absl::Status CheckPattern(const std::string& pattern) {
 absl::Status RunJudgedCases(const Session& session, const RowFn& add_row) {
   const std::vector<Case> cases = SelectedCases(session.options().pattern);
   const double minutes = session.options().minutes_max - kMinutesAfter;
+  int runs = 0;  // in a round of each case that is left
+  for (const Case& which : cases) runs += RunsInRound(which);
   std::vector<Row> for_mean;
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    // An even share of what is left, so that a slow disk costs every case some rounds.
-    const double left = minutes - session.minutes();
-    const double end = session.minutes() + left / static_cast<double>(cases.size() - i);
-    SLUICE_ASSIGN_OR_RETURN(const JudgedResult result, RunJudgedCase(session, cases[i], end));
+  for (const Case& which : cases) {
+    // As many rounds for each of what is left, so that a slow disk costs every case some.
+    const double share = static_cast<double>(RunsInRound(which)) / runs;
+    const double end = session.minutes() + (minutes - session.minutes()) * share;
+    runs -= RunsInRound(which);
+    SLUICE_ASSIGN_OR_RETURN(const JudgedResult result, RunJudgedCase(session, which, end));
     add_row(result.row);
     for (const Row& row : result.beside) add_row(row);
-    if (CountsForMean(cases[i])) for_mean.push_back(result.row);
+    if (CountsForMean(which)) for_mean.push_back(result.row);
   }
   if (!for_mean.empty()) add_row(MakeMeanRow(for_mean));
   return absl::OkStatus();

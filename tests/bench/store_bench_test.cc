@@ -1,5 +1,6 @@
 #include "bench/store/store_bench.h"
 
+#include <chrono>
 #include <filesystem>
 #include <vector>
 
@@ -136,6 +137,29 @@ TEST_F(StoreBenchTest, ThePlainLoopsAreRowsBesideFio) {
   EXPECT_EQ(names[2], "plain-loop-reading/read/random/2MiB/io_uring");
   for (const int loop : {1, 2}) EXPECT_NEAR(*rows_[loop].ratio, rows_[loop].value, 1e-9);
   EXPECT_EQ(*rows_[0].file_bytes, options_.file_bytes);
+}
+
+/// A fake fio whose n-th run moves n GiB; `state` is a file of its own, a line for each run.
+std::string FioThatGetsFaster(const std::filesystem::path& state) {
+  return "echo >> " + state.string() + "; bytes=$((1073741824 * $(wc -l < " + state.string() +
+         ")))\n(\n" + kFakeReport + ") | sed \"s/1073741824/$bytes/\"\n";
+}
+
+TEST_F(StoreBenchTest, ThePlainLoopRunsInFullBetweenTwoRunsOfFio) {
+  options_.pattern = "write/random/2MiB/io_uring";
+  options_.file_bytes = 64 << 20;  // too few pages for a choice of the depth
+  options_.milliseconds = 400;
+  options_.fio = WriteFakeFio(programs_, FioThatGetsFaster(programs_ / "runs"));
+  const auto begin = std::chrono::steady_clock::now();
+  RUN_OR_SKIP();
+  // Ours and the loop; half of it each the loop that looks and the engine without checksums.
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(3 * 400));
+  EXPECT_DOUBLE_EQ(*rows_[0].ceiling, 1.5);  // the first run and the second
+  ASSERT_EQ(rows_[1].name, "plain-loop/write/random/2MiB/io_uring");
+  EXPECT_DOUBLE_EQ(*rows_[1].ceiling, 2.5);  // the second and the third
+  EXPECT_DOUBLE_EQ(*rows_[1].control, 1.5);
+  EXPECT_DOUBLE_EQ(*rows_[2].ceiling, 1.5);
+  EXPECT_EQ(tools::ReadWhole(programs_ / "runs"), "\n\n\n");
 }
 
 TEST_F(StoreBenchTest, ThePlainLoopIsTheCeilingWithoutHugePages) {
