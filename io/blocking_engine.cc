@@ -29,6 +29,7 @@ absl::Status BlockingEngine::Start(const Options& options) {
                             }));
     threads_.push_back(std::move(thread));
   }
+  not_begun_.wait();  // so that features() is true from the beginning
   return absl::OkStatus();
 }
 
@@ -65,6 +66,7 @@ std::string BlockingEngine::features() const {
 void BlockingEngine::Run() {
   std::optional<CommonCpu::Member> member;
   if (thread_count_ > 1) member.emplace(common_cpu_);
+  not_begun_.count_down();
   while (IoRequest* request = WaitForRequest()) {
     request->Complete(perform_(request->command));
     if (member.has_value()) common_cpu_.Check();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <latch>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -41,7 +42,10 @@ class BlockingEngine final : public IoEngine {
 
  private:
   BlockingEngine(const Options& options, PerformFn perform)
-      : name_(options.name), thread_count_(options.threads), perform_(std::move(perform)) {}
+      : name_(options.name),
+        thread_count_(options.threads),
+        perform_(std::move(perform)),
+        not_begun_(options.threads) {}
   absl::Status Start(const Options& options);
   bool together() const { return thread_count_ > 1 && common_cpu_.together(); }
   void Run();
@@ -55,6 +59,7 @@ class BlockingEngine final : public IoEngine {
   RequestQueue queue_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   CommonCpu common_cpu_;
+  std::latch not_begun_;  ///< of the threads
   std::vector<std::thread> threads_;
 };
 

@@ -50,22 +50,58 @@ std::optional<nanoseconds> RunnableTime(std::string_view schedstat) {
 }
 
 bool RunnableJudge::IsTooMuch(nanoseconds total, TimePoint now) {
-  const bool too_much = kPartsOfAThread * (total - total_) > now - window_begin_;
+  const nanoseconds window = now - window_begin_;
+  const int otherwise = window > kFullWindow ? 0 : -1;
+  const int change = kPartsOfAThread * (total - total_) > window ? 1 : otherwise;
   total_ = total;
   window_begin_ = now;
-  surplus_ = std::max(too_much ? surplus_ + 1 : surplus_ - 1, 0);
+  surplus_ = std::max(surplus_ + change, 0);
   return surplus_ >= kSurplusMax;
 }
 
 void CommonCpu::Join() {
+  const std::optional<int> cpu = ChooseCpu();
+  if (!cpu.has_value()) return;
+  // Not under the lock: whoever gets no time on that processor would keep it.
+  const std::optional<Thread> thread = Bind(*cpu);
   base::MutexLock lock(mutex_);
-  if (!together()) return;
-  const std::optional<Thread> thread = Bind();
-  if (thread.has_value()) {
+  if (!thread.has_value()) {
+    GoApart();
+  } else if (together()) {
     threads_.push_back(*thread);
   } else {
-    GoApart();
+    Release(*thread, *cpu);
   }
+}
+
+std::optional<int> CommonCpu::ChooseCpu() {
+  base::MutexLock lock(mutex_);
+  if (!together()) return std::nullopt;
+  if (cpu_ < 0) cpu_ = sched_getcpu();
+  return cpu_;
+}
+
+std::optional<CommonCpu::Thread> CommonCpu::Bind(int cpu) {
+  Thread thread{.id = gettid()};
+  if (cpu < 0 || cpu >= CPU_SETSIZE) return std::nullopt;
+  if (sched_getaffinity(0, sizeof(thread.before), &thread.before) != 0) return std::nullopt;
+  thread.schedstat_fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+  if (thread.schedstat_fd < 0) return std::nullopt;
+  const cpu_set_t only = Only(cpu);
+  const bool counts = ReadRunnable(thread.schedstat_fd).has_value();
+  if (counts && sched_setaffinity(0, sizeof(only), &only) == 0) return thread;
+  close(thread.schedstat_fd);
+  return std::nullopt;
+}
+
+bool CommonCpu::Release(const Thread& thread, int cpu) {
+  close(thread.schedstat_fd);
+  cpu_set_t now;
+  const cpu_set_t only = Only(cpu);
+  const bool known = sched_getaffinity(thread.id, sizeof(now), &now) == 0;
+  if (known && !CPU_EQUAL(&now, &only)) return true;  // somebody else has bound it since
+  // The processor on which it is now is one of these, so this cannot fail for want of one.
+  return sched_setaffinity(thread.id, sizeof(thread.before), &thread.before) == 0;
 }
 
 void CommonCpu::Leave() {
@@ -75,20 +111,6 @@ void CommonCpu::Leave() {
   if (found == threads_.end()) return;
   close(found->schedstat_fd);
   threads_.erase(found);
-}
-
-std::optional<CommonCpu::Thread> CommonCpu::Bind() {
-  Thread thread{.id = gettid()};
-  if (cpu_ < 0) cpu_ = sched_getcpu();
-  if (cpu_ < 0 || cpu_ >= CPU_SETSIZE) return std::nullopt;
-  if (sched_getaffinity(0, sizeof(thread.before), &thread.before) != 0) return std::nullopt;
-  thread.schedstat_fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-  if (thread.schedstat_fd < 0) return std::nullopt;
-  const cpu_set_t only = Only(cpu_);
-  const bool counts = ReadRunnable(thread.schedstat_fd).has_value();
-  if (counts && sched_setaffinity(0, sizeof(only), &only) == 0) return thread;
-  close(thread.schedstat_fd);
-  return std::nullopt;
 }
 
 bool CommonCpu::IsTimeToLook() const {
@@ -121,19 +143,10 @@ std::optional<nanoseconds> CommonCpu::TotalRunnable() const {
 }
 
 void CommonCpu::GoApart() {
-  apart_.store(true, std::memory_order_relaxed);
-  for (const Thread& thread : threads_) Release(thread);
+  bool all = true;
+  for (const Thread& thread : threads_) all = Release(thread, cpu_) && all;
   threads_.clear();
-}
-
-void CommonCpu::Release(const Thread& thread) const {
-  close(thread.schedstat_fd);
-  cpu_set_t now;
-  const cpu_set_t only = Only(cpu_);
-  const bool known = sched_getaffinity(thread.id, sizeof(now), &now) == 0;
-  if (known && !CPU_EQUAL(&now, &only)) return;  // somebody else has bound it since
-  // The processor on which it is now is one of these, so this cannot fail for want of one.
-  sched_setaffinity(thread.id, sizeof(thread.before), &thread.before);
+  apart_.store(all, std::memory_order_relaxed);
 }
 
 }  // namespace sluice::io

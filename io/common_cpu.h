@@ -18,12 +18,14 @@ namespace sluice::io {
 std::optional<std::chrono::nanoseconds> RunnableTime(std::string_view schedstat);
 
 /// Judges whether threads have more to do than fits on one processor, or too little of it: they ran
-/// or waited to run for more than half of the time of one thread, in three windows more than not (a
-/// wait counts in the window in which it ends, however long it was). Threads: externally
-/// synchronised.
+/// or waited to run for more than half of the time of one thread, in three windows more than not. A
+/// wait counts in the window in which it ends, however long it was. A window longer than
+/// kFullWindow has a pause in it and counts only when it was too much, so that short bursts of work
+/// add up. Threads: externally synchronised.
 class RunnableJudge {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
+  static constexpr std::chrono::nanoseconds kFullWindow = std::chrono::milliseconds(200);
 
   explicit RunnableJudge(TimePoint start) : window_begin_(start) {}
 
@@ -33,7 +35,7 @@ class RunnableJudge {
  private:
   TimePoint window_begin_;
   std::chrono::nanoseconds total_{0};  ///< until then
-  int surplus_ = 0;                    ///< of windows that were too much over others
+  int surplus_ = 0;                    ///< of windows that were too much over full ones
 };
 
 /// Keeps the threads of an engine on one processor for as long as they do little but wait, since a
@@ -61,7 +63,8 @@ class CommonCpu {
   CommonCpu(const CommonCpu&) = delete;
   CommonCpu& operator=(const CommonCpu&) = delete;
 
-  /// False once they run as before, or where one of them cannot be bound or looked at.
+  /// False once they run as before, or where one of them cannot be bound or looked at. True where
+  /// the kernel does not let them go back.
   bool together() const { return !apart_.load(std::memory_order_relaxed); }
 
   /// Looks at the threads, at most once in 100 ms. For them after each piece of work, and for
@@ -77,11 +80,15 @@ class CommonCpu {
 
   void Join();
   void Leave();
-  std::optional<Thread> Bind() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Where all are; nothing once they are apart.
+  std::optional<int> ChooseCpu();
+  /// Binds the caller. Nothing where that, or looking at it, is refused.
+  static std::optional<Thread> Bind(int cpu);
+  /// Lets it run as before where `cpu` binds it. False when the kernel refuses.
+  static bool Release(const Thread& thread, int cpu);
   bool IsTimeToLook() const;
   void Look();
   void GoApart() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Release(const Thread& thread) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Of all threads until now; nothing where one cannot be looked at.
   std::optional<std::chrono::nanoseconds> TotalRunnable() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

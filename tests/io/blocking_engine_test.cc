@@ -66,12 +66,13 @@ class ThreadsUnderTest {
                                    })
                 .value()) {}
 
-  /// `count` times on any of the threads; returns when all are done.
-  void Do(std::uint32_t count, std::function<void()> work) {
+  /// `count` times on any of the threads, each given after a pause; returns when all are done.
+  void Do(std::uint32_t count, std::function<void()> work, std::chrono::milliseconds pause = {}) {
     work_ = std::move(work);
     std::latch done(count);
     std::vector<std::unique_ptr<CountedRequest>> requests;
     for (std::uint32_t i = 0; i < count; ++i) {
+      std::this_thread::sleep_for(pause);
       requests.push_back(std::make_unique<CountedRequest>(done));
       requests.back()->command = {.file = &file_, .data = page_, .bytes = kIoAlignment};
       SLUICE_CHECK(engine_->Submit(requests.back().get()).ok(), "a whole page of the file");
@@ -146,14 +147,12 @@ TEST(BlockingEngineTest, ThreadsThatWaitShareOneProcessor) {
 }
 
 TEST(BlockingEngineTest, TheProcessorIsOneOfThoseThatAreGiven) {
-  std::vector<int> given = AllowedCpus();
+  const std::vector<int> given = AllowedCpus();
   if (given.size() < 2) GTEST_SKIP() << "there is one processor only";
-  given.erase(given.begin());
-  ThreadsUnderTest threads(given);
-  const CpuSets sets = threads.Cpus();
-  ASSERT_EQ(sets.size(), 1U);
-  ASSERT_EQ(sets.begin()->size(), 1U);
-  EXPECT_TRUE(std::set<int>(given.begin(), given.end()).contains(sets.begin()->front()));
+  for (const int cpu : {given.front(), given.back()}) {
+    ThreadsUnderTest threads({cpu});
+    EXPECT_EQ(threads.Cpus(), CpuSets{{cpu}});
+  }
 }
 
 TEST(BlockingEngineTest, ThreadsThatComputeRunWhereTheyDidBefore) {
@@ -202,6 +201,11 @@ TEST(BlockingEngineTest, WhatSomebodyElseHasBoundStaysSo) {
   EXPECT_EQ(threads.Cpus(), (CpuSets{{other}, allowed}));
 }
 
+std::size_t OpenFiles() {
+  const std::filesystem::directory_iterator files("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(files), end(files)));
+}
+
 std::string Refuse(long system_call) {
   return testing::RefuseSystemCall(system_call, EPERM, testing::Refuse::kEveryCall);
 }
@@ -236,6 +240,70 @@ TEST(BlockingEngineTest, ThreadsThatCannotBeLookedAtAnyMoreGoApart) {
             kApart);
 }
 
+TEST(BlockingEngineTest, TheThreadsLookWhereNobodyGivesThemWork) {
+  ThreadsUnderTest threads;
+  // Two minutes of work for one processor, given at once: none is submitted while it is done.
+  std::atomic<bool> enough{false};
+  threads.Do(2000, [&] {
+    if (!enough) Compute(std::chrono::milliseconds(60));
+    if (threads.features() == kApart) enough = true;
+  });
+  EXPECT_EQ(threads.features(), kApart);
+}
+
+TEST(BlockingEngineTest, WhoGivesWorkLooksWhereNoThreadEndsAny) {
+  EXPECT_EQ(testing::RunInChild([] {
+              ThreadsUnderTest threads;
+              threads.Cpus();
+              const std::string failed = Refuse(SYS_pread64);
+              if (!failed.empty()) return failed;
+              std::atomic<int> begun{0};
+              std::latch over(1);
+              std::string features;  // after the second was given, and before any has ended
+              threads.Do(
+                  2,
+                  [&] {
+                    if (++begun == 1) return over.wait();
+                    features = threads.features();
+                    over.count_down();
+                  },
+                  std::chrono::milliseconds(150));
+              return features;
+            }),
+            kApart);
+}
+
+TEST(BlockingEngineTest, WhereOneCannotBeLookedAtNoneStaysBound) {
+  const auto allowed = CpuSets{AllowedCpus()};
+  EXPECT_EQ(testing::RunInChild([&allowed] {
+              // A file for the first of them, at most for two.
+              const int next = dup(STDERR_FILENO);
+              close(next);
+              const auto files = static_cast<rlim_t>(next) + 2;
+              const rlimit limit{.rlim_cur = files, .rlim_max = files};
+              SLUICE_CHECK(next >= 0 && setrlimit(RLIMIT_NOFILE, &limit) == 0, "it is lowered");
+              ThreadsUnderTest threads;
+              const std::string features = threads.features();
+              return threads.Cpus() == allowed ? features : "bound";
+            }),
+            kApart);
+}
+
+TEST(BlockingEngineTest, ThreadsThatCannotGoBackSaySo) {
+  EXPECT_EQ(testing::RunInChild([] {
+              const std::size_t before = OpenFiles();
+              ThreadsUnderTest threads;
+              threads.Cpus();
+              const std::string failed = Refuse(SYS_sched_setaffinity);
+              if (!failed.empty()) return failed;
+              while (OpenFiles() > before) {  // until they have been told to
+                threads.Do(kThreads, [] { Compute(std::chrono::milliseconds(2)); });
+              }
+              return threads.features();
+            }),
+            kTogether);
+}
+
 /// After how many windows of 100 ms threads have too much to do that were runnable for `shares` of
 /// each of those, the last one again and again; 0: after none of fifty.
 int WindowsUntilTooMuch(const std::vector<double>& shares) {
@@ -264,12 +332,29 @@ TEST(RunnableJudgeTest, ItTakesThreeWindowsMoreThanNot) {
   EXPECT_EQ(WindowsUntilTooMuch({0, 0, 0, 0, 1}), 7);
 }
 
-TEST(RunnableJudgeTest, ALongWindowCountsByItsLength) {
+TEST(RunnableJudgeTest, ALongWindowIsTooMuchByItsLength) {
   const RunnableJudge::TimePoint start{};
   RunnableJudge judge(start);
   for (int i = 1; i <= 5; ++i) {
     EXPECT_FALSE(judge.IsTooMuch(std::chrono::seconds(i), start + i * std::chrono::seconds(3)));
   }
+}
+
+TEST(RunnableJudgeTest, BurstsAddUpOverThePauses) {
+  using std::chrono::milliseconds;
+  const RunnableJudge::TimePoint start{};
+  RunnableJudge judge(start);
+  const auto is_too_much = [&](int burst, milliseconds in_it, milliseconds total) {
+    return judge.IsTooMuch(total, start + std::chrono::seconds(burst) + in_it);
+  };
+  // 180 ms of one thread in each second: the first look in it ends the pause.
+  for (const int burst : {1, 2}) {
+    EXPECT_FALSE(is_too_much(burst, milliseconds(0), milliseconds(180) * (burst - 1)));
+    EXPECT_FALSE(
+        is_too_much(burst, milliseconds(100), milliseconds(180) * (burst - 1) + milliseconds(100)));
+  }
+  EXPECT_FALSE(is_too_much(3, milliseconds(0), milliseconds(360)));
+  EXPECT_TRUE(is_too_much(3, milliseconds(100), milliseconds(460)));
 }
 
 TEST(CommonCpuTest, RunnableIsWhatRanAndWhatWaited) {
@@ -281,11 +366,6 @@ TEST(CommonCpuTest, WhatDoesNotCountOrCannotBeReadIsNoTime) {
   for (const char* text : {"0 0 0\n", "", "1", "1 2", "1 2 ", "a b c", "1 -"}) {
     EXPECT_EQ(RunnableTime(text), std::nullopt) << text;
   }
-}
-
-std::size_t OpenFiles() {
-  const std::filesystem::directory_iterator files("/proc/self/fd");
-  return static_cast<std::size_t>(std::distance(begin(files), end(files)));
 }
 
 TEST(BlockingEngineTest, ThreadsThatEndLeaveNoFileOpen) {
