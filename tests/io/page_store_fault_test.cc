@@ -4,11 +4,13 @@
 #include <latch>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "base/cond_var.h"
 #include "base/mutex.h"
+#include "base/thread.h"
 #include "gtest/gtest.h"
 #include "io/blocking_engine.h"
 #include "io/memory_engine.h"
@@ -17,6 +19,7 @@
 #include "tests/support/page_buffer.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/store_under_test.h"
+#include "tests/support/thread_cpus.h"
 
 namespace sluice::io {
 namespace {
@@ -50,6 +53,21 @@ TEST(RetryTest, OtherRequestsPassOneThatWaitsToBeTriedAgain) {
   EXPECT_THAT(store.Read(1, {1, 1, 1}, second.span()), testing::IsOk());
   EXPECT_EQ(read.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
   EXPECT_THAT(read.get(), testing::IsOk());
+}
+
+TEST(RetryTest, TheThreadThatTriesAgainRunsWhereItIsTold) {
+  const FaultPlan plan{.kind = FaultPlan::Kind::kError,
+                       .error_number = EAGAIN,
+                       .operation = 0,
+                       .direction = IoDirection::kWrite};
+  const std::vector<int> cpus = {base::AllowedCpus().back()};
+  StoreUnderTest store({.options = {.page_bytes = 4096, .slots = 1, .cpus = cpus},
+                        .wrap = [&](std::unique_ptr<IoEngine> upstream) {
+                          return std::make_unique<FaultyEngine>(std::move(upstream), plan, 4096);
+                        }});
+  PageBuffer page(4096);
+  ASSERT_THAT(store.Write(0, {1, 0, 1}, page.span()), testing::IsOk());
+  EXPECT_EQ(testing::CpusOfThreads()["sluice-io-retry"], (std::set{cpus}));
 }
 
 /// Keeps what is to be done later until RunAll.

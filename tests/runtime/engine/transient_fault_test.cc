@@ -7,10 +7,14 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <set>
+#include <vector>
 
+#include "base/thread.h"
 #include "tests/runtime/engine/faulty_store.h"
 #include "tests/runtime/engine/runtime_fixture.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/thread_cpus.h"
 
 namespace sluice {
 namespace {
@@ -117,6 +121,28 @@ TEST_F(TransientFaultTest, AFileThatCannotBeReadNowLosesNothing) {
   }
   EXPECT_EQ(runtime_->GetStats().pages_lost, 0u);
   EXPECT_EQ(runtime_.Read(*tensor), std::vector<std::byte>(2 * kPage, std::byte{'x'}));
+}
+
+TEST_F(TransientFaultTest, EveryThreadRunsWhereItIsTold) {
+  const std::vector<int> cpus = {base::AllowedCpus().back()};
+  runtime_.options.cpus = cpus;
+  runtime_.Start();
+  const TempDirectory directory;
+  const std::string path = std::filesystem::canonical(directory.path()).string() + "/weights";
+  std::ofstream(path) << std::string(kPage, 'x');
+  TensorSpec spec = ByteTensor("weights", kPage);
+  spec.file = FileHome{path, 0};
+  const auto tensor = runtime_->CreateTensor(spec);
+  ASSERT_THAT(tensor, IsOk());
+  {
+    const UnreadableFile unreadable(path);  // so there is one that tries again
+    EXPECT_FALSE(runtime_.Acquire({.tensor = *tensor, .tier = kDram0}).ok());
+  }
+  const auto threads = testing::CpusOfThreads();
+  for (const char* name : {"sluice-core", "sluice-io", "sluice-retry", "sluice-worker"}) {
+    EXPECT_TRUE(threads.contains(name)) << name;
+  }
+  for (const auto& [name, sets] : threads) EXPECT_EQ(sets, std::set{cpus}) << name;
 }
 
 // As of a drive that is gone: nobody has to wait for what can be made again.
