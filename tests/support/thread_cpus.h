@@ -4,12 +4,11 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
-
-#include "tests/tools/temporary_directory.h"
 
 namespace sluice::testing {
 
@@ -18,8 +17,8 @@ namespace sluice::testing {
 inline std::map<std::string, std::set<std::vector<int>>> CpusOfThreads() {
   std::map<std::string, std::set<std::vector<int>>> threads;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
-    std::string name = tools::ReadWhole(task.path() / "comm");
-    name.erase(name.find_last_not_of('\n') + 1);
+    std::string name;
+    std::getline(std::ifstream(task.path() / "comm"), name);
     if (!name.starts_with("sluice-")) continue;
     cpu_set_t set;
     if (sched_getaffinity(std::stoi(task.path().filename()), sizeof(set), &set) != 0) continue;
