@@ -19,14 +19,16 @@ constexpr int kBulkNice = 5;
 }  // namespace
 
 void SetUpThread(const std::string& name, const std::vector<int>& cpus, ThreadRole role) {
-  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
   // Linux keeps nice values by thread; raising one needs no privilege and cannot fail.
   if (role == ThreadRole::kBulk) setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kBulkNice);
-  if (cpus.empty()) return;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (int cpu : cpus) CPU_SET(static_cast<std::size_t>(cpu), &set);
-  pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+  if (!cpus.empty()) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (int cpu : cpus) CPU_SET(static_cast<std::size_t>(cpu), &set);
+    pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+  }
+  // Last: a thread that has its name is where it belongs.
+  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
 }
 
 WorkerPool::WorkerPool(const WorkerPoolOptions& options) : WorkerPool(options, Unstarted()) {

@@ -65,13 +65,8 @@ void CommonCpu::Join() {
   // Not under the lock: whoever gets no time on that processor would keep it.
   const std::optional<Thread> thread = Bind(*cpu);
   base::MutexLock lock(mutex_);
-  if (!thread.has_value()) {
-    GoApart();
-  } else if (together()) {
-    threads_.push_back(*thread);
-  } else {
-    Release(*thread, *cpu);
-  }
+  if (thread.has_value()) threads_.push_back(*thread);
+  if (!thread.has_value() || !together()) GoApart();
 }
 
 std::optional<int> CommonCpu::ChooseCpu() {
@@ -95,13 +90,16 @@ std::optional<CommonCpu::Thread> CommonCpu::Bind(int cpu) {
 }
 
 bool CommonCpu::Release(const Thread& thread, int cpu) {
-  close(thread.schedstat_fd);
   cpu_set_t now;
   const cpu_set_t only = Only(cpu);
   const bool known = sched_getaffinity(thread.id, sizeof(now), &now) == 0;
-  if (known && !CPU_EQUAL(&now, &only)) return true;  // somebody else has bound it since
+  // Somebody else has bound it since, or a cpuset has widened it: then the kernel still knows that
+  // it was asked for `cpu` (Linux 6.2), and this makes it forget.
+  const cpu_set_t& wanted = known && !CPU_EQUAL(&now, &only) ? now : thread.before;
   // The processor on which it is now is one of these, so this cannot fail for want of one.
-  return sched_setaffinity(thread.id, sizeof(thread.before), &thread.before) == 0;
+  if (sched_setaffinity(thread.id, sizeof(wanted), &wanted) != 0) return false;
+  close(thread.schedstat_fd);
+  return true;
 }
 
 void CommonCpu::Leave() {
@@ -143,10 +141,8 @@ std::optional<nanoseconds> CommonCpu::TotalRunnable() const {
 }
 
 void CommonCpu::GoApart() {
-  bool all = true;
-  for (const Thread& thread : threads_) all = Release(thread, cpu_) && all;
-  threads_.clear();
-  apart_.store(all, std::memory_order_relaxed);
+  std::erase_if(threads_, [cpu = cpu_](const Thread& thread) { return Release(thread, cpu); });
+  apart_.store(threads_.empty(), std::memory_order_relaxed);
 }
 
 }  // namespace sluice::io

@@ -63,8 +63,8 @@ class CommonCpu {
   CommonCpu(const CommonCpu&) = delete;
   CommonCpu& operator=(const CommonCpu&) = delete;
 
-  /// False once they run as before, or where one of them cannot be bound or looked at. True where
-  /// the kernel does not let them go back.
+  /// False once they run as before, or where one of them cannot be bound or looked at. True for as
+  /// long as the kernel does not let one of them go back.
   bool together() const { return !apart_.load(std::memory_order_relaxed); }
 
   /// Looks at the threads, at most once in 100 ms. For them after each piece of work, and for
@@ -84,7 +84,8 @@ class CommonCpu {
   std::optional<int> ChooseCpu();
   /// Binds the caller. Nothing where that, or looking at it, is refused.
   static std::optional<Thread> Bind(int cpu);
-  /// Lets it run as before where `cpu` binds it. False when the kernel refuses.
+  /// Lets it run as before where `cpu` binds it, and closes its file. False when the kernel
+  /// refuses.
   static bool Release(const Thread& thread, int cpu);
   bool IsTimeToLook() const;
   void Look();

@@ -83,7 +83,9 @@ bool HasReadingLoop(const Case& which) {
   return which.direction == Direction::kRead || HasPlainLoop(which);
 }
 
-int RunsInRound(const Case& which) { return HasPlainLoop(which) ? 5 : 3; }
+int RunsInRound(const Case& which, bool beside_fio) {
+  return beside_fio && HasPlainLoop(which) ? 5 : 3;
+}
 
 bool HasFioThreads(const Case& which) { return which.engine == StoreEngine::kThreads; }
 

@@ -38,8 +38,9 @@ bool HasPlainLoop(const Case& which);
 bool HasReadingLoop(const Case& which);
 inline constexpr char kPlainLoop[] = "plain-loop";
 inline constexpr char kReadingLoop[] = "plain-loop-reading";
-/// The runs of full length in a round of the case: fio, ours, fio, and two more with a plain loop.
-int RunsInRound(const Case& which);
+/// The runs of full length in a round of the case: fio, ours, fio, and two more where a plain loop
+/// runs `beside_fio`.
+int RunsInRound(const Case& which, bool beside_fio);
 /// Whether fio runs beside it with a thread for each request, at most 16, too, as the store does.
 bool HasFioThreads(const Case& which);
 inline constexpr char kFioThreads[] = "fio-threads";

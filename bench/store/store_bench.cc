@@ -40,14 +40,15 @@ absl::Status CheckPattern(const std::string& pattern) {
 absl::Status RunJudgedCases(const Session& session, const RowFn& add_row) {
   const std::vector<Case> cases = SelectedCases(session.options().pattern);
   const double minutes = session.options().minutes_max - kMinutesAfter;
+  const bool fio = session.fio_has_huge_pages();
   int runs = 0;  // in a round of each case that is left
-  for (const Case& which : cases) runs += RunsInRound(which);
+  for (const Case& which : cases) runs += RunsInRound(which, fio);
   std::vector<Row> for_mean;
   for (const Case& which : cases) {
     // As many rounds for each of what is left, so that a slow disk costs every case some.
-    const double share = static_cast<double>(RunsInRound(which)) / runs;
+    const double share = static_cast<double>(RunsInRound(which, fio)) / runs;
     const double end = session.minutes() + (minutes - session.minutes()) * share;
-    runs -= RunsInRound(which);
+    runs -= RunsInRound(which, fio);
     SLUICE_ASSIGN_OR_RETURN(const JudgedResult result, RunJudgedCase(session, which, end));
     add_row(result.row);
     for (const Row& row : result.beside) add_row(row);

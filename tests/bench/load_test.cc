@@ -69,5 +69,12 @@ TEST(ClearlyFasterTest, ThreePerCentAreNotClearlyMore) {
   EXPECT_FALSE(IsClearlyFaster(1.02, 1));
 }
 
+TEST(RunsInRoundTest, APlainLoopBesideFioBringsAnotherRunOfIt) {
+  const Case with_loop{.pattern = Pattern::kRandom, .page_bytes = 2 << 20};
+  EXPECT_EQ(RunsInRound(with_loop, /*beside_fio=*/true), 5);
+  EXPECT_EQ(RunsInRound(with_loop, /*beside_fio=*/false), 3);
+  EXPECT_EQ(RunsInRound({.pattern = Pattern::kSeq, .page_bytes = 2 << 20}, true), 3);
+}
+
 }  // namespace
 }  // namespace sluice::bench

@@ -148,12 +148,12 @@ std::string FioThatGetsFaster(const std::filesystem::path& state) {
 TEST_F(StoreBenchTest, ThePlainLoopRunsInFullBetweenTwoRunsOfFio) {
   options_.pattern = "write/random/2MiB/io_uring";
   options_.file_bytes = 64 << 20;  // too few pages for a choice of the depth
-  options_.milliseconds = 400;
+  options_.milliseconds = 600;
   options_.fio = WriteFakeFio(programs_, FioThatGetsFaster(programs_ / "runs"));
   const auto begin = std::chrono::steady_clock::now();
   RUN_OR_SKIP();
   // Ours and the loop; half of it each the loop that looks and the engine without checksums.
-  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(3 * 400));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(3 * 600));
   EXPECT_DOUBLE_EQ(*rows_[0].ceiling, 1.5);  // the first run and the second
   ASSERT_EQ(rows_[1].name, "plain-loop/write/random/2MiB/io_uring");
   EXPECT_DOUBLE_EQ(*rows_[1].ceiling, 2.5);  // the second and the third

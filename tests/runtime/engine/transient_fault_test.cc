@@ -124,7 +124,9 @@ TEST_F(TransientFaultTest, AFileThatCannotBeReadNowLosesNothing) {
 }
 
 TEST_F(TransientFaultTest, EveryThreadRunsWhereItIsTold) {
-  const std::vector<int> cpus = {base::AllowedCpus().back()};
+  const std::vector<int> allowed = base::AllowedCpus();
+  if (allowed.size() < 2) GTEST_SKIP() << "there is one processor only";
+  const std::vector<int> cpus = {allowed.back()};
   runtime_.options.cpus = cpus;
   runtime_.Start();
   const TempDirectory directory;
