@@ -1,23 +1,35 @@
 #!/usr/bin/env bash
-# Builds and tests everything.
+# Builds and tests.
 #
-#   scripts/test.sh          set-up, release build, tests, format, tidy, the installed package
-#   scripts/test.sh --long   what is slow: clang-tidy, slow tests, sanitizer builds with their tests and fuzz targets
+#   scripts/test.sh              set-up, release build, fast tests, format, tidy, the installed package
+#   scripts/test.sh --ci         the same, clang-tidy on changed units, ASan and UBSan of the runtime, TSan of what
+#                                has threads, the demo, and the part of the long mode that was run last
+#   scripts/test.sh --long       every part of the long mode
+#   scripts/test.sh --part NAME  one of them: asan, tsan, clang-tidy, slow, fuzz
+#   scripts/test.sh --next-part  the one that was not run for longest; adds its line to tests/long_runs.txt
 #
 # Writes to build/ and to one temporary directory that is removed at the end. Every stage prints its
 # time, a failed one its output; skipped tests are listed with their reasons. Exit 0 when all passed, 1
-# when a stage failed, 2 when a package is missing.
+# when a stage failed, 2 when a package is missing or an option is wrong.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+usage() {
+  sed -n '2,/^set /{s/^# \{0,1\}//;/^set /!p}' "$0" >&2
+  exit 2
+}
+
+readonly runs=tests/long_runs.txt
+part=
 case "$*" in
   "") mode=short ;;
+  --ci) mode=ci part=$(scripts/long_runs.py newest "$runs") ;;
   --long) mode=long ;;
-  *)
-    sed -n '2,/^set /{s/^# \{0,1\}//;/^set /!p}' "$0" >&2
-    exit 2
-    ;;
+  --next-part) mode=part part=$(scripts/long_runs.py next "$runs") ;;
+  --part\ *) mode=part part=$2 ;;
+  *) usage ;;
 esac
+case "$part" in "" | asan | tsan | clang-tidy | slow | fuzz) ;; *) usage ;; esac
 
 scripts/setup.sh test
 
@@ -100,40 +112,83 @@ check_package() {
     rm -rf "$temporary/embed" "$temporary/prefix"
 }
 
-check_clang_tidy() {
+# run_clang_tidy DATABASE_FOLDER: only its findings are left in the output.
+run_clang_tidy() {
   local status=0 log="$temporary/logs/clang-tidy"
-  cmake --preset tidy -Wno-dev >"$log" &&
-    run-clang-tidy-14 -quiet -j "$jobs" -p build/tidy >"$log" 2>&1 || status=$?
+  run-clang-tidy-14 -quiet -j "$jobs" -p "$1" >"$log" 2>&1 || status=$?
   grep -v -E '^(clang-tidy-14 |[0-9]+ warnings? |Suppressed |Use -(header|system))' "$log" || true
   return "$status"
 }
 
+check_changed_units() {
+  cmake --preset tidy -Wno-dev >/dev/null &&
+    scripts/changed_units.py build/tidy HEAD~20 build/tidy/changed && run_clang_tidy build/tidy/changed
+}
+
+check_all_units() { cmake --preset tidy -Wno-dev >/dev/null && run_clang_tidy build/tidy; }
+
 check_demo() { scripts/demo.sh --set train.steps=3; }
+
+# sanitizer_stages PRESET LABEL WHAT: builds and runs the tests of a label, all when it is empty.
+sanitizer_stages() {
+  local preset=$1 label=$2 what=$3
+  stage "build $preset, $what" build "$preset" ${label:+"tests_$label"} || return 0
+  tests "tests under $preset, $what" run_tests "$preset" --no-tests=error ${label:+-L "$label"} -LE meta
+}
 
 short_stages() {
   stage "format" check_format || true
   stage "build release" build release || return 0
   tests "tests" run_tests release --no-tests=error -LE slow
-  stage "embed, installed package" check_package || true
+  stage "examples, installed package" check_package || true
+}
+
+ci_stages() {
+  stage "clang-tidy, changed units" check_changed_units || true
+  short_stages
+  stage "demo, 3 steps" check_demo || true
+  sanitizer_stages asan runtime "runtime"
+  sanitizer_stages tsan threads "threads"
+  part_stages "$part"
+}
+
+# Each part takes at most 12 minutes on 2 cores.
+part_stages() {
+  local start=$SECONDS
+  case "$1" in
+    asan) sanitizer_stages asan "" "whole" ;;
+    tsan) sanitizer_stages tsan "" "whole" ;;
+    clang-tidy) stage "clang-tidy, all units" check_all_units || true ;;
+    slow)
+      stage "build release" build release || return 0
+      tests "slow tests" run_tests release --no-tests=error -L slow
+      ;;
+    fuzz)
+      if stage "build fuzz" build fuzz fuzz_targets; then
+        tests "fuzz targets" run_tests fuzz --no-tests=error -L fuzz
+      fi
+      if stage "build mutants" build mutants io_mutants_test; then
+        tests "planted bugs" run_tests mutants --no-tests=error -L mutants
+      fi
+      ;;
+  esac
+  part_minutes=$(((SECONDS - start + 59) / 60))
+  echo "part $1 of the long mode: $part_minutes of its 12 minutes"
 }
 
 long_stages() {
-  stage "build release" build release || return 0
   stage "demo, 3 steps" check_demo || true
-  stage "clang-tidy" check_clang_tidy || true
-  tests "slow tests" run_tests release -L slow
-  local preset
-  for preset in asan tsan; do
-    if stage "build $preset" build "$preset"; then
-      tests "tests under $preset" run_tests "$preset" --no-tests=error -LE 'slow|meta'
-    fi
-  done
+  for part in asan tsan clang-tidy slow fuzz; do part_stages "$part"; done
 }
 
-"${mode}_stages"
+if [ "$mode" = part ]; then part_stages "$part"; else "${mode}_stages"; fi
 stage "nothing left behind" check_leftovers || true
 
 python3 scripts/test_summary.py "$temporary/logs"
 echo "$mode run: $passed_stages stages ok, ${#failed[@]} failed, $SECONDS s"
 [ "${#failed[@]}" = 0 ] || printf 'failed: %s\n' "${failed[@]}"
-[ "${#failed[@]}" = 0 ]
+[ "${#failed[@]}" = 0 ] || exit 1
+if [ "$*" = --next-part ]; then
+  scripts/long_runs.py add "$runs" "$part" "$(git rev-parse --short=10 HEAD)" "$part_minutes"
+  echo "commit $runs, which names this run"
+fi

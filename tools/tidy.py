@@ -199,7 +199,7 @@ def check_core_words(tree):
 
 # --- the link graph ---------------------------------------------------------------------------
 
-LIBRARY_CALL = re.compile(r"\bsluice_library\s*\(\s*(\w+)([^)]*)\)")
+LIBRARY_CALL = re.compile(r"\bsluice(?:_test)?_library\s*\(\s*(\w+)([^)]*)\)")
 LINK_CALL = re.compile(r"\btarget_link_libraries\s*\(\s*(\w+)([^)]*)\)")
 OWN_TARGET = re.compile(r"\bsluice(?:_|::)(\w+)")
 # Helper targets that are no layer.

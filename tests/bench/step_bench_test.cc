@@ -16,16 +16,16 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::IsStatus;
 
-constexpr std::uint64_t kCount = 1 << 20;
-constexpr double kMiB = 1 << 20;
+constexpr std::uint64_t kStepCount = 1 << 20;
+constexpr double kStepMiB = 1 << 20;
 
 /// A tiny benchmark; fio tells 1 GiB/s, and the reservation of huge pages is a file.
 class StepBenchTest : public ::testing::Test {
  protected:
   void SetUp() override {
     options_.directory = disk_.path();
-    options_.parameters = kCount;
-    options_.tensor_parameters = kCount / 4;
+    options_.parameters = kStepCount;
+    options_.tensor_parameters = kStepCount / 4;
     options_.rounds = 2;
     options_.milliseconds = 20;
     options_.fio_bytes = 64 << 20;
@@ -71,18 +71,18 @@ TEST_F(StepBenchTest, AStepIsHeldToTheDisk) {
   ASSERT_TRUE(row.step.has_value());
   // 2 x (12 - 2) MiB at 1 GiB/s.
   EXPECT_NEAR(row.step->floor_seconds, 20.0 / 1024, 1e-9);
-  EXPECT_NEAR(*row.ceiling, kCount / 1e9 / (20.0 / 1024), 1e-9);
+  EXPECT_NEAR(*row.ceiling, kStepCount / 1e9 / (20.0 / 1024), 1e-9);
   EXPECT_NEAR(*row.ratio, row.value / *row.ceiling, 1e-9);
   EXPECT_NEAR(*row.bar, 1 / 1.10, 1e-9);
   EXPECT_DOUBLE_EQ(*row.control_low, 1);
-  EXPECT_EQ(row.step->parameters, kCount);
+  EXPECT_EQ(row.step->parameters, kStepCount);
   EXPECT_EQ(row.step->budget_bytes, 2U << 20);
-  EXPECT_NEAR(*row.ns_per_parameter, row.step->seconds * 1e9 / kCount, 1e-9);
+  EXPECT_NEAR(*row.ns_per_parameter, row.step->seconds * 1e9 / kStepCount, 1e-9);
   EXPECT_EQ(row.step->peak_rss_limit_bytes, 106U << 20);
   // No upper limit: sanitizers hold memory of their own.
   EXPECT_GT(row.step->peak_rss_bytes.value_or(1U << 30), 4U << 20);
-  EXPECT_GT(row.step->read_bytes, 9.5 * kMiB);
-  EXPECT_GT(row.step->written_bytes, 9.5 * kMiB);
+  EXPECT_GT(row.step->read_bytes, 9.5 * kStepMiB);
+  EXPECT_GT(row.step->written_bytes, 9.5 * kStepMiB);
 }
 
 TEST_F(StepBenchTest, OtherBudgetsAreReported) {

@@ -12,24 +12,24 @@ LoopStride Stride(const FaultCase& fault, std::uint64_t first) {
   return {.first = first, .stride = 25};
 }
 
-class CounterLoop : public ::testing::TestWithParam<FaultCase> {};
+class SlowCounterLoop : public ::testing::TestWithParam<FaultCase> {};
 
-TEST_P(CounterLoop, AtEveryAttempt) { RunCounterLoop(GetParam(), Medium::kVirtual, {}); }
+TEST_P(SlowCounterLoop, AtEveryAttempt) { RunCounterLoop(GetParam(), Medium::kVirtual, {}); }
 
-SLUICE_INSTANTIATE_FAULTS(CounterLoop);
+SLUICE_INSTANTIATE_FAULTS(SlowCounterLoop);
 
-class CounterLoopOnMedia : public ::testing::TestWithParam<FaultCase> {};
+class SlowCounterLoopOnMedia : public ::testing::TestWithParam<FaultCase> {};
 
-TEST_P(CounterLoopOnMedia, OnIoUring) {
+TEST_P(SlowCounterLoopOnMedia, OnIoUring) {
   RunCounterLoop(GetParam(), Medium::kUring, Stride(GetParam(), 0));
 }
 
-TEST_P(CounterLoopOnMedia, OnThreads) {
+TEST_P(SlowCounterLoopOnMedia, OnThreads) {
   RunCounterLoop(GetParam(), Medium::kThreads, Stride(GetParam(), 12));
 }
 
 INSTANTIATE_TEST_SUITE_P(Media,
-                         CounterLoopOnMedia,
+                         SlowCounterLoopOnMedia,
                          ::testing::ValuesIn(CasesOnMedia()),
                          [](const auto& test) { return test.param.name; });
 

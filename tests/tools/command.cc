@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "gtest/gtest.h"
+#include "tests/support/project_paths.h"
 
 namespace sluice::tools {
 namespace {
@@ -34,8 +35,12 @@ void SetDefaultSignals(posix_spawnattr_t* attributes) {
 
 /// The command's own words; a shell that enters the cgroup first where there is one.
 std::vector<std::string> Program(const std::string& cgroup_processes) {
-  if (cgroup_processes.empty()) return {SLUICE_COMMAND};
-  return {"/bin/sh", "-c", "echo $$ > \"$0\" && exec \"$@\"", cgroup_processes, SLUICE_COMMAND};
+  if (cgroup_processes.empty()) return {testing::SluiceCommand()};
+  return {"/bin/sh",
+          "-c",
+          "echo $$ > \"$0\" && exec \"$@\"",
+          cgroup_processes,
+          testing::SluiceCommand()};
 }
 
 }  // namespace

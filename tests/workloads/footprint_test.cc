@@ -5,10 +5,10 @@
 namespace sluice::gpt {
 namespace {
 
-constexpr Bytes kPage = 256_KiB;
+constexpr Bytes kFootprintPage = 256_KiB;
 
 TEST(Footprint, DefaultConfigKeepsTheLimitsOfTheMainJob) {
-  const absl::StatusOr<Footprint> footprint = MeasureFootprint({}, {}, kPage);
+  const absl::StatusOr<Footprint> footprint = MeasureFootprint({}, {}, kFootprintPage);
   ASSERT_TRUE(footprint.ok()) << footprint.status();
   EXPECT_LE(footprint->op_working_set_max, 24_MiB) << footprint->op_working_set_max_name;
   // 3.2 times the budgets of 64 and 128 MiB.
@@ -19,7 +19,7 @@ TEST(Footprint, DefaultConfigKeepsTheLimitsOfTheMainJob) {
 
 TEST(Footprint, LargeConfigKeepsOpsModest) {
   const ModelConfig model{.layers = 17, .heads = 12, .width = 768};
-  const absl::StatusOr<Footprint> footprint = MeasureFootprint(model, {}, kPage);
+  const absl::StatusOr<Footprint> footprint = MeasureFootprint(model, {}, kFootprintPage);
   ASSERT_TRUE(footprint.ok()) << footprint.status();
   EXPECT_NEAR(double(ParameterCount(model)), 120e6, 2e6);
   EXPECT_LE(footprint->op_working_set_max, 64_MiB) << footprint->op_working_set_max_name;

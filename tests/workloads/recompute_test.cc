@@ -25,7 +25,7 @@ constexpr Bytes kPage = 4_KiB;
 constexpr int kLayers = 6;
 constexpr int kGroups = 4;
 
-ModelConfig DeepModel() {
+ModelConfig RecomputeModel() {
   ModelConfig model = TinyModel();
   model.layers = kLayers;
   return model;
@@ -44,25 +44,25 @@ const RecomputeChoice kEveryLayer(kLayers, true);
 const RecomputeChoice kSomeLayers = {true, false, false, true, true, false};
 
 /// Everything that a run computes, and the keys of its steps.
-struct Results {
+struct RecomputeResults {
   std::vector<float> losses;
   std::vector<float> norms;
   State state;
   std::vector<std::string> keys;
 };
 
-void ExpectSameBits(const Results& a, const Results& b) {
+void ExpectSameBits(const RecomputeResults& a, const RecomputeResults& b) {
   EXPECT_EQ(a.losses, b.losses);
   EXPECT_EQ(a.norms, b.norms);
   EXPECT_TRUE(a.state == b.state);
 }
 
 /// A step per choice; every third update runs at the end of its step.
-Results TrainIn(Memory& memory, const std::vector<RecomputeChoice>& choices) {
-  Results results;
+RecomputeResults TrainIn(Memory& memory, const std::vector<RecomputeChoice>& choices) {
+  RecomputeResults results;
   const Dataset data = TinyDataset(Train());
   const absl::StatusOr<std::unique_ptr<Trainer>> trainer =
-      Trainer::Create(DeepModel(), Train(), data, memory);
+      Trainer::Create(RecomputeModel(), Train(), data, memory);
   EXPECT_TRUE(trainer.ok()) << trainer.status();
   for (std::size_t i = 0; i < choices.size(); ++i) {
     EXPECT_TRUE((*trainer)->SetRecompute(choices[i]).ok());
@@ -77,7 +77,7 @@ Results TrainIn(Memory& memory, const std::vector<RecomputeChoice>& choices) {
   return results;
 }
 
-Results TrainInRam(const std::vector<RecomputeChoice>& choices) {
+RecomputeResults RecomputeInRam(const std::vector<RecomputeChoice>& choices) {
   RamMemory memory;
   return TrainIn(memory, choices);
 }
@@ -96,16 +96,16 @@ const Choices kMixture = {kSomeLayers,
 const Choices kKeepAll(kMixture.size(), kNoLayer);
 
 TEST(Recompute, EveryChoiceGivesTheSameBitsInRam) {
-  const Results kept = TrainInRam(kKeepAll);
-  ExpectSameBits(TrainInRam(Choices(kMixture.size(), kEveryLayer)), kept);
-  ExpectSameBits(TrainInRam(kMixture), kept);
+  const RecomputeResults kept = RecomputeInRam(kKeepAll);
+  ExpectSameBits(RecomputeInRam(Choices(kMixture.size(), kEveryLayer)), kept);
+  ExpectSameBits(RecomputeInRam(kMixture), kept);
 }
 
 TEST(Recompute, TheConfigurationsChoiceIsEveryLayerOrNone) {
   const Dataset data = TinyDataset(Train());
   for (const Recompute recompute : {Recompute::kNone, Recompute::kAll, Recompute::kPlanned}) {
     RamMemory memory;
-    const auto trainer = Trainer::Create(DeepModel(), Train(recompute), data, memory);
+    const auto trainer = Trainer::Create(RecomputeModel(), Train(recompute), data, memory);
     ASSERT_TRUE(trainer.ok()) << trainer.status();
     EXPECT_EQ((*trainer)->recompute(), recompute == Recompute::kAll ? kEveryLayer : kNoLayer);
   }
@@ -114,7 +114,7 @@ TEST(Recompute, TheConfigurationsChoiceIsEveryLayerOrNone) {
 TEST(Recompute, AChoiceHasOneElementPerLayer) {
   RamMemory memory;
   const Dataset data = TinyDataset(Train());
-  const auto trainer = Trainer::Create(DeepModel(), Train(), data, memory);
+  const auto trainer = Trainer::Create(RecomputeModel(), Train(), data, memory);
   ASSERT_TRUE(trainer.ok()) << trainer.status();
   const absl::Status refused = (*trainer)->SetRecompute({true});
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
@@ -127,7 +127,7 @@ TEST(Recompute, KeysNameTheChoice) {
   EXPECT_EQ(KeySuffix({true, true, true}), ".recompute");
   EXPECT_EQ(KeySuffix({true, false, true, true, true, false, true}), ".recompute.0,2-4,6");
   EXPECT_THAT(
-      TrainInRam({kNoLayer, kNoLayer, kSomeLayers, kEveryLayer}).keys,
+      RecomputeInRam({kNoLayer, kNoLayer, kSomeLayers, kEveryLayer}).keys,
       ElementsAre("train.first", "train", "train.last.recompute.0,3-4", "train.first.recompute"));
 }
 
@@ -138,22 +138,22 @@ std::uint64_t LessBytes() {
   const std::uint64_t rows = 2 * 9;
   const std::uint64_t probabilities = 2 * 2 * 9 * 9;
   const std::uint64_t stash = 4 * (rows * 15 * 20 + probabilities);
-  const std::uint64_t gradients = 4 * static_cast<std::uint64_t>(ParameterCount(DeepModel()));
+  const std::uint64_t gradients = 4 * static_cast<std::uint64_t>(ParameterCount(RecomputeModel()));
   return (kLayers * kGroups - 1) * stash - gradients;
 }
 
 TEST(Recompute, LessLives) {
-  const auto kept = MeasureFootprint(DeepModel(), Train(Recompute::kNone), kPage);
-  const auto again = MeasureFootprint(DeepModel(), Train(Recompute::kAll), kPage);
+  const auto kept = MeasureFootprint(RecomputeModel(), Train(Recompute::kNone), kPage);
+  const auto again = MeasureFootprint(RecomputeModel(), Train(Recompute::kAll), kPage);
   ASSERT_TRUE(kept.ok() && again.ok());
   EXPECT_EQ(again->ops_per_step, kept->ops_per_step + 3 * kLayers * kGroups);
   EXPECT_GE(kept->live_max.count(), again->live_max.count() + LessBytes());
 }
 
 TEST(Recompute, WhatIsPlannedMayBeAnyChoice) {
-  const auto kept = MeasureFootprint(DeepModel(), Train(Recompute::kNone), kPage);
-  const auto again = MeasureFootprint(DeepModel(), Train(Recompute::kAll), kPage);
-  const auto planned = MeasureFootprint(DeepModel(), Train(Recompute::kPlanned), kPage);
+  const auto kept = MeasureFootprint(RecomputeModel(), Train(Recompute::kNone), kPage);
+  const auto again = MeasureFootprint(RecomputeModel(), Train(Recompute::kAll), kPage);
+  const auto planned = MeasureFootprint(RecomputeModel(), Train(Recompute::kPlanned), kPage);
   ASSERT_TRUE(planned.ok()) << planned.status();
   EXPECT_EQ(planned->live_max, kept->live_max);
   EXPECT_EQ(planned->ops_per_step, again->ops_per_step);
@@ -163,8 +163,8 @@ TEST(Recompute, WhatIsPlannedMayBeAnyChoice) {
 class PagedRecomputeTest : public ::testing::Test {
  protected:
   /// Trains where a fraction fits. What an op overwrites is filled with NaN before.
-  Results TrainPaged(const Choices& choices) {
-    const auto footprint = MeasureFootprint(DeepModel(), Train(), kPage);
+  RecomputeResults TrainPaged(const Choices& choices) {
+    const auto footprint = MeasureFootprint(RecomputeModel(), Train(), kPage);
     EXPECT_TRUE(footprint.ok()) << footprint.status();
     RuntimeOptions options{.page_bytes = kPage};
     options.hbm_bytes = footprint->op_hbm_max + kPage * 12;
@@ -192,7 +192,7 @@ class PagedRecomputeTest : public ::testing::Test {
 };
 
 TEST_F(PagedRecomputeTest, EveryChoiceGivesTheBitsOfRam) {
-  const Results ram = TrainInRam(kKeepAll);
+  const RecomputeResults ram = RecomputeInRam(kKeepAll);
   for (const Choices& choices : {kKeepAll, Choices(kMixture.size(), kEveryLayer), kMixture}) {
     SCOPED_TRACE(KeySuffix(choices.front()));
     ExpectSameBits(TrainPaged(choices), ram);

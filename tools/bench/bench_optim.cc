@@ -15,7 +15,7 @@
 namespace sluice::tools {
 namespace {
 
-const std::vector<FlagSpec>& Flags() {
+const std::vector<FlagSpec>& OptimFlagSpecs() {
   static const std::vector<FlagSpec> kFlags = {
       {"--json", FlagShape::kSwitch, "", "one JSON object per row, one per line"},
       {"--case",
@@ -28,14 +28,14 @@ const std::vector<FlagSpec>& Flags() {
   return kFlags;
 }
 
-std::string HelpText() {
+std::string OptimHelpText() {
   return "Usage: sluice bench optim [FLAG ...]\n\n"
          "Measures the optimizer kernels alone, on memory far larger than the caches and on every\n"
          "processor: OPTIMIZER/PARAMETER/STATE/INSTRUCTIONS/THREADS. In the same rounds and on "
          "the\n"
          "same threads a loop moves the same bytes, which is the ceiling; that of 8-bit states is\n"
          "the fp32 kernel. Takes about 5 minutes and 2 GiB of memory.\n\n" +
-         DescribeFlags(Flags());
+         DescribeFlags(OptimFlagSpecs());
 }
 
 struct OptimFlags {
@@ -43,8 +43,8 @@ struct OptimFlags {
   bool json = false;
 };
 
-absl::StatusOr<OptimFlags> ReadFlags(std::span<const std::string> words) {
-  SLUICE_ASSIGN_OR_RETURN(const Arguments arguments, Arguments::Parse(words, Flags()));
+absl::StatusOr<OptimFlags> ReadOptimFlags(std::span<const std::string> words) {
+  SLUICE_ASSIGN_OR_RETURN(const Arguments arguments, Arguments::Parse(words, OptimFlagSpecs()));
   OptimFlags flags;
   flags.json = arguments.Has("--json");
   flags.options.pattern = arguments.Value("--case");
@@ -78,10 +78,10 @@ absl::Status Measure(OptimFlags flags, const InterruptWatch& watch) {
 
 int RunBenchOptim(std::span<const std::string> words) {
   if (std::find(words.begin(), words.end(), "--help") != words.end()) {
-    fmt::print("{}", HelpText());
+    fmt::print("{}", OptimHelpText());
     return kExitDone;
   }
-  absl::StatusOr<OptimFlags> flags = ReadFlags(words);
+  absl::StatusOr<OptimFlags> flags = ReadOptimFlags(words);
   if (!flags.ok()) return Fail(flags.status());
   const InterruptWatch watch;
   const absl::Status status = Measure(*std::move(flags), watch);

@@ -17,11 +17,11 @@
 namespace sluice::tools {
 namespace {
 
-constexpr int kQuickRounds = 3;
-constexpr double kQuickMinutes = 8;
+constexpr int kStepQuickRounds = 3;
+constexpr double kStepQuickMinutes = 8;
 constexpr std::uint64_t kQuickParameters = std::uint64_t{1} << 26;
 
-const std::vector<FlagSpec>& Flags() {
+const std::vector<FlagSpec>& StepFlagSpecs() {
   static const std::vector<FlagSpec> kFlags = {
       {"--dir", FlagShape::kValue, "DIR", "a directory on the disk to measure; required"},
       {"--quick", FlagShape::kSwitch, "", "3 rounds instead of 11, of 2^26 parameters"},
@@ -40,7 +40,7 @@ const std::vector<FlagSpec>& Flags() {
   return kFlags;
 }
 
-std::string HelpText() {
+std::string StepHelpText() {
   return "Usage: sluice bench step --dir DIR [FLAG ...]\n\n"
          "Measures steps of optimizers whose parameters and states are on nvme, with a budget of\n"
          "dram: OPTIMIZER/PARAMETER/STATE/BUDGET. In the same rounds fio moves bytes of the same\n"
@@ -48,7 +48,7 @@ std::string HelpText() {
          "75 % in dram are also held to memory, other types to our own fp32 step. At last samples\n"
          "of the parameters are compared with the kernel in plain memory. Takes up to 30 minutes,\n"
          "9 GiB of disk and 6 GiB of memory, and leaves nothing behind.\n\n" +
-         DescribeFlags(Flags());
+         DescribeFlags(StepFlagSpecs());
 }
 
 struct StepFlags {
@@ -59,8 +59,8 @@ struct StepFlags {
 absl::Status ReadSize(const Arguments& arguments, bench::StepBenchOptions* options) {
   auto rounds = static_cast<std::uint32_t>(options->rounds);
   if (arguments.Has("--quick")) {
-    rounds = kQuickRounds;
-    options->minutes_max = kQuickMinutes;
+    rounds = kStepQuickRounds;
+    options->minutes_max = kStepQuickMinutes;
     options->parameters = kQuickParameters;
   }
   SLUICE_RETURN_IF_ERROR(ReadCount(arguments, "--rounds", &rounds));
@@ -75,8 +75,8 @@ absl::Status ReadSize(const Arguments& arguments, bench::StepBenchOptions* optio
   return ReadCount(arguments, "--milliseconds", &options->milliseconds);
 }
 
-absl::StatusOr<StepFlags> ReadFlags(std::span<const std::string> words) {
-  SLUICE_ASSIGN_OR_RETURN(const Arguments arguments, Arguments::Parse(words, Flags()));
+absl::StatusOr<StepFlags> ReadStepFlags(std::span<const std::string> words) {
+  SLUICE_ASSIGN_OR_RETURN(const Arguments arguments, Arguments::Parse(words, StepFlagSpecs()));
   StepFlags flags;
   flags.options.directory = arguments.Value("--dir");
   if (flags.options.directory.empty()) {
@@ -123,10 +123,10 @@ absl::StatusOr<std::string> Measure(StepFlags flags, const InterruptWatch& watch
 
 int RunBenchStep(std::span<const std::string> words) {
   if (std::find(words.begin(), words.end(), "--help") != words.end()) {
-    fmt::print("{}", HelpText());
+    fmt::print("{}", StepHelpText());
     return kExitDone;
   }
-  absl::StatusOr<StepFlags> flags = ReadFlags(words);
+  absl::StatusOr<StepFlags> flags = ReadStepFlags(words);
   if (!flags.ok()) return Fail(flags.status());
   const InterruptWatch watch;
   const absl::StatusOr<std::string> differs = Measure(*std::move(flags), watch);

@@ -20,10 +20,10 @@
 namespace sluice::tools {
 namespace {
 
-constexpr int kQuickRounds = 3;
-constexpr double kQuickMinutes = 7;
+constexpr int kStoreQuickRounds = 3;
+constexpr double kStoreQuickMinutes = 7;
 
-const std::vector<FlagSpec>& Flags() {
+const std::vector<FlagSpec>& StoreFlagSpecs() {
   static const std::vector<FlagSpec> kFlags = {
       {"--dir", FlagShape::kValue, "DIR", "a directory on the disk to measure; required"},
       {"--quick", FlagShape::kSwitch, "", "a third of the time: 3 rounds instead of 11"},
@@ -40,7 +40,7 @@ const std::vector<FlagSpec>& Flags() {
   return kFlags;
 }
 
-std::string HelpText() {
+std::string StoreHelpText() {
   return "Usage: sluice bench store --dir DIR [FLAG ...]\n\n"
          "Measures the page store, checksums on, against fio: the same directory, size, block "
          "size\n"
@@ -48,7 +48,7 @@ std::string HelpText() {
          "a plain io_uring loop takes the place of fio). Takes up to 20 minutes and 2 GiB of disk\n"
          "on an otherwise idle machine, and leaves nothing behind unless it is killed "
          "(docs/page-store.md).\n\n" +
-         DescribeFlags(Flags());
+         DescribeFlags(StoreFlagSpecs());
 }
 
 struct StoreFlags {
@@ -56,8 +56,8 @@ struct StoreFlags {
   bool json = false;
 };
 
-absl::StatusOr<StoreFlags> ReadFlags(std::span<const std::string> words) {
-  SLUICE_ASSIGN_OR_RETURN(const Arguments arguments, Arguments::Parse(words, Flags()));
+absl::StatusOr<StoreFlags> ReadStoreFlags(std::span<const std::string> words) {
+  SLUICE_ASSIGN_OR_RETURN(const Arguments arguments, Arguments::Parse(words, StoreFlagSpecs()));
   StoreFlags flags;
   flags.options.directory = arguments.Value("--dir");
   if (flags.options.directory.empty()) {
@@ -67,8 +67,8 @@ absl::StatusOr<StoreFlags> ReadFlags(std::span<const std::string> words) {
   flags.json = arguments.Has("--json");
   auto rounds = static_cast<std::uint32_t>(flags.options.rounds);
   if (arguments.Has("--quick")) {
-    rounds = kQuickRounds;
-    flags.options.minutes_max = kQuickMinutes;
+    rounds = kStoreQuickRounds;
+    flags.options.minutes_max = kStoreQuickMinutes;
   }
   SLUICE_RETURN_IF_ERROR(ReadCount(arguments, "--rounds", &rounds));
   flags.options.rounds = static_cast<int>(rounds);
@@ -129,10 +129,10 @@ absl::Status Measure(StoreFlags flags, const InterruptWatch& watch) {
 
 int RunBenchStore(std::span<const std::string> words) {
   if (std::find(words.begin(), words.end(), "--help") != words.end()) {
-    fmt::print("{}", HelpText());
+    fmt::print("{}", StoreHelpText());
     return kExitDone;
   }
-  absl::StatusOr<StoreFlags> flags = ReadFlags(words);
+  absl::StatusOr<StoreFlags> flags = ReadStoreFlags(words);
   if (!flags.ok()) return Fail(flags.status());
   const InterruptWatch watch;
   const absl::Status status = Measure(*std::move(flags), watch);

@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint64_t kProbePageBytes = 4096;
+constexpr std::uint64_t kNodeProbePageBytes = 4096;
 
 void AddNodes(const numa::Topology& topology, Section& section) {
   Json nodes = Json::array();
@@ -54,7 +54,7 @@ DramNodeFacts ReadDramNodes(const absl::StatusOr<numa::Topology>& topology) {
   facts.nodes = *std::move(nodes);
   const auto arenas =
       numa::NodeArenas::Create({.name = "doctor",
-                                .page_bytes = kProbePageBytes,
+                                .page_bytes = kNodeProbePageBytes,
                                 .frames = static_cast<std::uint32_t>(facts.nodes.size()),
                                 .nodes = facts.nodes});
   facts.binding_reason = arenas.ok() ? (*arenas)->info().binding_reason

@@ -16,7 +16,7 @@
 namespace sluice::tools {
 namespace {
 
-const std::vector<FlagSpec>& Flags() {
+const std::vector<FlagSpec>& ShowFlagSpecs() {
   static const std::vector<FlagSpec> kFlags = {
       {"SCHEDULE",
        FlagShape::kWord,
@@ -39,7 +39,7 @@ std::string HelpText() {
          "by lane and by group of ops; how much else is touched before bytes are used again.\n\n"
          "A group is all ops whose names differ in numbers only. Digits that a letter follows\n"
          "belong to a word: \"l3.mlp\" and \"l12.mlp\" are \"l*.mlp\", \"Conv2d\" stays.\n\n" +
-         DescribeFlags(Flags());
+         DescribeFlags(ShowFlagSpecs());
 }
 
 struct ShowFlags {
@@ -50,7 +50,7 @@ struct ShowFlags {
 };
 
 absl::StatusOr<ShowFlags> ReadFlags(std::span<const std::string> words) {
-  SLUICE_ASSIGN_OR_RETURN(const Arguments arguments, Arguments::Parse(words, Flags()));
+  SLUICE_ASSIGN_OR_RETURN(const Arguments arguments, Arguments::Parse(words, ShowFlagSpecs()));
   ShowFlags flags;
   flags.path = arguments.Value("SCHEDULE");
   if (flags.path.empty()) {

@@ -20,7 +20,7 @@ constexpr std::uint64_t kDefaultPage = std::uint64_t{2} << 20;
 constexpr int kIterationsMax = 1000;
 constexpr int kPrefetchOpsMax = 1 << 20;
 
-const std::vector<FlagSpec>& Flags() {
+const std::vector<FlagSpec>& RunFlagSpecs() {
   static const std::vector<FlagSpec> kFlags = {
       {"SCHEDULE",
        FlagShape::kWord,
@@ -135,7 +135,7 @@ absl::Status ReadNumbers(const Arguments& arguments, RunFlags* flags) {
 }  // namespace
 
 absl::StatusOr<RunFlags> ReadRunFlags(std::span<const std::string> words) {
-  SLUICE_ASSIGN_OR_RETURN(const Arguments arguments, Arguments::Parse(words, Flags()));
+  SLUICE_ASSIGN_OR_RETURN(const Arguments arguments, Arguments::Parse(words, RunFlagSpecs()));
   RunFlags flags;
   flags.path = arguments.Value("SCHEDULE");
   if (flags.path.empty()) {
@@ -166,7 +166,7 @@ std::string RunHelpText() {
          "under each policy. A tier that only a link names, as nvme by\n"
          "--link dram-nvme=3.2GiB/s,50us, is as large as needed. BOTH is what both directions\n"
          "carry together while both run; with half they share IN. Policies: docs/policies.md.\n\n" +
-         DescribeFlags(Flags());
+         DescribeFlags(RunFlagSpecs());
 }
 
 }  // namespace sluice::tools

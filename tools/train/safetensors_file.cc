@@ -20,8 +20,8 @@ std::string_view FormatName(DType dtype) {
 }
 
 /// The length of the header as 8 little-endian bytes, then the header, padded with spaces.
-std::string Header(std::span<const TensorSpec> tensors,
-                   const std::map<std::string, std::string>& metadata) {
+std::string HeaderText(std::span<const TensorSpec> tensors,
+                       const std::map<std::string, std::string>& metadata) {
   nlohmann::ordered_json json;
   if (!metadata.empty()) json["__metadata__"] = metadata;
   std::uint64_t offset = 0;
@@ -51,7 +51,7 @@ absl::StatusOr<std::unique_ptr<SafetensorsFile>> SafetensorsFile::Create(const s
 absl::Status SafetensorsFile::Begin(std::vector<TensorSpec> tensors,
                                     const std::map<std::string, std::string>& metadata) {
   tensors_ = std::move(tensors);
-  return file_->Append(Header(tensors_, metadata));
+  return file_->Append(HeaderText(tensors_, metadata));
 }
 
 absl::Status SafetensorsFile::Append(const std::string& tensor,

@@ -16,7 +16,8 @@
 namespace sluice::gpt {
 namespace {
 
-constexpr std::uint64_t kAlignment = 64;  // of tensors in a segment, as Runtime::CreateTensors says
+constexpr std::uint64_t kTensorAlignment =
+    64;  // of tensors in a segment, as Runtime::CreateTensors says
 
 /// Pages [first, second).
 using PageRun = std::pair<std::uint64_t, std::uint64_t>;
@@ -42,7 +43,7 @@ class CountingMemory : public Memory {
     std::vector<TensorId> ids;
     std::uint64_t offset = 0;
     for (const TensorSpec& spec : specs) {
-      offset = (offset + kAlignment - 1) / kAlignment * kAlignment;
+      offset = (offset + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
       const std::uint64_t bytes = SizeOf(spec).count();
       tensors_.push_back({.first_byte = next_page_ * page_bytes_ + offset, .bytes = bytes});
       ids.push_back(TensorId{tensors_.size()});

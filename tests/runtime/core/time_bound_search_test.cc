@@ -12,7 +12,7 @@
 namespace sluice::core {
 namespace {
 
-constexpr std::uint64_t kPage = 12;
+constexpr std::uint64_t kSearchPage = 12;
 constexpr std::size_t kStatesMax = 400'000;
 constexpr std::array kTiers = {TierKind::kHbm, TierKind::kDram, TierKind::kNvme};
 
@@ -36,10 +36,10 @@ class RandomInstances {
   Instance Next() {
     Instance instance;
     Schedule& schedule = instance.schedule;
-    schedule = {.key = "random", .page_bytes = kPage};
+    schedule = {.key = "random", .page_bytes = kSearchPage};
     const std::uint32_t pages = Draw(3, shape_.pages_max);
     for (std::uint32_t page = 0; page < pages; ++page) {
-      schedule.tensors.push_back({.bytes = kPage, .segment = page});
+      schedule.tensors.push_back({.bytes = kSearchPage, .segment = page});
       // Of several lanes each has pages of its own, and they share the others.
       lane_of_page_.push_back(static_cast<int>(Draw(0, shape_.lanes == 1 ? 0 : 2)));
     }
@@ -111,12 +111,12 @@ TimeBoundOptions OptionsFor(const TickMachine& machine) {
   for (std::size_t tier = 0; tier <= machine.links.size(); ++tier) {
     options.tiers.push_back(kTiers[tier]);
     const bool last = tier == machine.links.size();
-    options.tier_bytes.push_back(last ? 0
-                                      : static_cast<std::uint64_t>(machine.frames[tier]) * kPage);
+    options.tier_bytes.push_back(
+        last ? 0 : static_cast<std::uint64_t>(machine.frames[tier]) * kSearchPage);
   }
   for (const TickMachine::Link& link : machine.links) {
-    options.links.push_back({.in_bytes_per_s = static_cast<double>(kPage) / link.in_ticks,
-                             .out_bytes_per_s = static_cast<double>(kPage) / link.out_ticks,
+    options.links.push_back({.in_bytes_per_s = static_cast<double>(kSearchPage) / link.in_ticks,
+                             .out_bytes_per_s = static_cast<double>(kSearchPage) / link.out_ticks,
                              .half = link.half});
   }
   return options;

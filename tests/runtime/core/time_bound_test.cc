@@ -9,22 +9,24 @@
 namespace sluice::core {
 namespace {
 
-constexpr std::uint64_t kPage = 8;
+constexpr std::uint64_t kTimedPage = 8;
 
 /// One tensor per page, in one segment each.
-Schedule PagesSchedule(std::uint32_t pages) {
-  Schedule schedule{.key = "test", .page_bytes = kPage};
+Schedule TimedSchedule(std::uint32_t pages) {
+  Schedule schedule{.key = "test", .page_bytes = kTimedPage};
   for (std::uint32_t page = 0; page < pages; ++page) {
-    schedule.tensors.push_back({.bytes = kPage, .segment = page});
+    schedule.tensors.push_back({.bytes = kTimedPage, .segment = page});
   }
   return schedule;
 }
 
-ScheduleAccess Access(std::uint32_t tensor, AccessMode mode, TierId tier = kHbm0) {
+ScheduleAccess TimedAccess(std::uint32_t tensor, AccessMode mode, TierId tier = kHbm0) {
   return {.tensor = tensor, .range = kWholeTensor, .mode = mode, .tier = tier};
 }
-ScheduleAccess Read(std::uint32_t tensor) { return Access(tensor, AccessMode::kRead); }
-ScheduleAccess Overwrite(std::uint32_t tensor) { return Access(tensor, AccessMode::kOverwrite); }
+ScheduleAccess Read(std::uint32_t tensor) { return TimedAccess(tensor, AccessMode::kRead); }
+ScheduleAccess Overwrite(std::uint32_t tensor) {
+  return TimedAccess(tensor, AccessMode::kOverwrite);
+}
 
 ScheduleOp OpOf(double seconds, std::vector<ScheduleAccess> accesses, std::string lane = "gpu") {
   return {.lane = std::move(lane), .seconds = seconds, .accesses = std::move(accesses)};
@@ -33,14 +35,14 @@ ScheduleOp OpOf(double seconds, std::vector<ScheduleAccess> accesses, std::strin
 /// hbm of so many pages over dram; seconds for one page in each direction.
 TimeBoundOptions OneLink(std::uint64_t pages, double in_s, double out_s) {
   return {.tiers = {TierKind::kHbm, TierKind::kDram},
-          .tier_bytes = {pages * kPage, 0},
-          .links = {{.in_bytes_per_s = static_cast<double>(kPage) / in_s,
-                     .out_bytes_per_s = static_cast<double>(kPage) / out_s}}};
+          .tier_bytes = {pages * kTimedPage, 0},
+          .links = {{.in_bytes_per_s = static_cast<double>(kTimedPage) / in_s,
+                     .out_bytes_per_s = static_cast<double>(kTimedPage) / out_s}}};
 }
 
 /// Four activations are written, then read in reverse and dropped; every op takes a second.
 Schedule ForwardAndBackward() {
-  Schedule schedule = PagesSchedule(4);
+  Schedule schedule = TimedSchedule(4);
   for (std::uint32_t page = 0; page < 4; ++page) {
     schedule.ops.push_back(OpOf(1, {Overwrite(page)}));
   }
@@ -52,7 +54,7 @@ Schedule ForwardAndBackward() {
 }
 
 TEST(TimeBoundTest, ComputeIsThatOfTheLaneThatTakesLongest) {
-  Schedule schedule = PagesSchedule(1);
+  Schedule schedule = TimedSchedule(1);
   schedule.ops = {OpOf(2, {Read(0)}), OpOf(4, {}, "cpu"), OpOf(1, {}), OpOf(3, {}, "cpu")};
   const TimeBound bound = ComputeTimeBound(schedule, OneLink(1, 1, 1));
   EXPECT_DOUBLE_EQ(bound.compute_s, 7);
@@ -63,17 +65,17 @@ TEST(TimeBoundTest, ComputeIsThatOfTheLaneThatTakesLongest) {
 }
 
 TEST(TimeBoundTest, AnEmptyScheduleTakesNoTime) {
-  EXPECT_DOUBLE_EQ(ComputeTimeBound(PagesSchedule(1), OneLink(1, 1, 1)).bound_s, 0);
+  EXPECT_DOUBLE_EQ(ComputeTimeBound(TimedSchedule(1), OneLink(1, 1, 1)).bound_s, 0);
 }
 
 TEST(TimeBoundTest, VolumeIsWhatMinFetchesOverTheRate) {
   // 5 pages in turn in 1 frame: each is fetched in every iteration but for what is there at first.
-  Schedule schedule = PagesSchedule(5);
+  Schedule schedule = TimedSchedule(5);
   for (std::uint32_t page = 0; page < 5; ++page) schedule.ops.push_back(OpOf(1, {Read(page)}));
   TimeBoundOptions options = OneLink(1, 3, 1);
   options.iterations_max = 10;
   const TimeBound bound = ComputeTimeBound(schedule, options);
-  EXPECT_DOUBLE_EQ(bound.links[0].bytes.in_bytes, 5 * kPage);
+  EXPECT_DOUBLE_EQ(bound.links[0].bytes.in_bytes, 5 * kTimedPage);
   EXPECT_DOUBLE_EQ(bound.links[0].volume_s, 5 * 3);
   // No window can hide a fetch: the frame is free only between the ops.
   EXPECT_DOUBLE_EQ(bound.links[0].window_s, 5 * (1 + 3));
@@ -96,7 +98,7 @@ TEST(TimeBoundTest, DirectionsOfALinkAreApartTogetherOrShareOneRate) {
 TEST(TimeBoundTest, AWindowHidesOnlyWhatFitsBesideItsFirstOp) {
   // 2 frames, 2 s per page. When the long op ends, one other page is there; of the next three pages
   // two are fetched before the last of them is used.
-  Schedule schedule = PagesSchedule(4);
+  Schedule schedule = TimedSchedule(4);
   schedule.ops = {OpOf(10, {Read(0)}), OpOf(1, {Read(1)}), OpOf(1, {Read(2)}), OpOf(1, {Read(3)})};
   const TimeBound bound = ComputeTimeBound(schedule, OneLink(2, 2, 2));
   EXPECT_DOUBLE_EQ(bound.compute_s, 13);
@@ -112,7 +114,7 @@ TEST(TimeBoundTest, WhatIsWrittenMustLeaveBeforeItsFrameIsNeeded) {
   // 2 frames, 2 s per page out, in at once. Two of four activations leave, the first once it is
   // written and both before the fourth op begins: 1 + 4 s, and then the other ops.
   const TimeBound bound = ComputeTimeBound(ForwardAndBackward(), OneLink(2, 0.001, 2));
-  EXPECT_DOUBLE_EQ(bound.links[0].bytes.out_bytes, 2 * kPage);
+  EXPECT_DOUBLE_EQ(bound.links[0].bytes.out_bytes, 2 * kTimedPage);
   EXPECT_DOUBLE_EQ(bound.links[0].window_s, 1 + 2 * 2 + 5);
   // With one frame three leave, each between its op and the next.
   const TimeBound tight = ComputeTimeBound(ForwardAndBackward(), OneLink(1, 0.001, 2));
@@ -128,14 +130,15 @@ TEST(TimeBoundTest, BothDirectionsShareAHalfDuplexLink) {
 }
 
 TEST(TimeBoundTest, FasterTiersAreAboveALowerLinkTogether) {
-  TimeBoundOptions options{.tiers = {TierKind::kHbm, TierKind::kDram, TierKind::kNvme},
-                           // Half a frame is none.
-                           .tier_bytes = {kPage, kPage * 3 / 2, 0},
-                           .links = {{.in_bytes_per_s = kPage, .out_bytes_per_s = kPage},
-                                     {.in_bytes_per_s = kPage / 4.0, .out_bytes_per_s = kPage}}};
+  TimeBoundOptions options{
+      .tiers = {TierKind::kHbm, TierKind::kDram, TierKind::kNvme},
+      // Half a frame is none.
+      .tier_bytes = {kTimedPage, kTimedPage * 3 / 2, 0},
+      .links = {{.in_bytes_per_s = kTimedPage, .out_bytes_per_s = kTimedPage},
+                {.in_bytes_per_s = kTimedPage / 4.0, .out_bytes_per_s = kTimedPage}}};
   const TimeBound bound = ComputeTimeBound(ForwardAndBackward(), options);
-  EXPECT_DOUBLE_EQ(bound.links[1].bytes.out_bytes, 2 * kPage);
-  EXPECT_DOUBLE_EQ(bound.links[0].bytes.out_bytes, 3 * kPage);
+  EXPECT_DOUBLE_EQ(bound.links[1].bytes.out_bytes, 2 * kTimedPage);
+  EXPECT_DOUBLE_EQ(bound.links[0].bytes.out_bytes, 3 * kTimedPage);
   // Three copies out between the first ops, three fetches between the last.
   EXPECT_DOUBLE_EQ(bound.links[0].window_s, 8 + 3 + 3);
   // Two fetches between the fifth op, which still holds the page that it discards, and the last.
@@ -182,9 +185,9 @@ TEST(SplitLanesTest, OneLaneStaysAsItIs) {
 }
 
 TEST(SplitLanesTest, APageCountsInTheLaneThatWritesItAbove) {
-  Schedule schedule = PagesSchedule(1);
+  Schedule schedule = TimedSchedule(1);
   schedule.ops = {OpOf(1, {Read(0)}),
-                  OpOf(1, {Access(0, AccessMode::kReadWrite)}, "side"),
+                  OpOf(1, {TimedAccess(0, AccessMode::kReadWrite)}, "side"),
                   OpOf(1, {Read(0)}, "side")};
   EXPECT_EQ(SeenMode(schedule, 0, 0), AccessMode::kOverwrite) << "another lane's page";
   EXPECT_EQ(SeenMode(schedule, 1, 0), AccessMode::kReadWrite);
@@ -192,8 +195,9 @@ TEST(SplitLanesTest, APageCountsInTheLaneThatWritesItAbove) {
 }
 
 TEST(SplitLanesTest, APageWrittenBelowOnlyCountsInTheFirstLaneThatReadsItAbove) {
-  Schedule schedule = PagesSchedule(1);
-  schedule.ops = {OpOf(1, {Access(0, AccessMode::kReadWrite, kDram0)}, "cpu"), OpOf(1, {Read(0)})};
+  Schedule schedule = TimedSchedule(1);
+  schedule.ops = {OpOf(1, {TimedAccess(0, AccessMode::kReadWrite, kDram0)}, "cpu"),
+                  OpOf(1, {Read(0)})};
   EXPECT_EQ(SeenMode(schedule, 0, 0), AccessMode::kOverwrite);
   EXPECT_EQ(SeenMode(schedule, 1, 0), AccessMode::kRead);
   schedule.ops[1].discards = {Read(0)};
@@ -201,9 +205,9 @@ TEST(SplitLanesTest, APageWrittenBelowOnlyCountsInTheFirstLaneThatReadsItAbove) 
 }
 
 TEST(SplitLanesTest, APageOfSeveralWritersOrOfAnotherDiscarderCountsNowhere) {
-  Schedule schedule = PagesSchedule(1);
-  schedule.ops = {OpOf(1, {Access(0, AccessMode::kReadWrite)}),
-                  OpOf(1, {Access(0, AccessMode::kReadWrite, kDram0)}, "cpu")};
+  Schedule schedule = TimedSchedule(1);
+  schedule.ops = {OpOf(1, {TimedAccess(0, AccessMode::kReadWrite)}),
+                  OpOf(1, {TimedAccess(0, AccessMode::kReadWrite, kDram0)}, "cpu")};
   EXPECT_EQ(SeenMode(schedule, 0, 0), AccessMode::kOverwrite);
   schedule.ops[1] = OpOf(1, {Read(0)}, "cpu");
   EXPECT_EQ(SeenMode(schedule, 0, 0), AccessMode::kReadWrite);

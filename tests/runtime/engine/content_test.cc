@@ -221,7 +221,7 @@ TEST_F(ContentTest, FileThatShrinksLosesThePagesBehindItsEnd) {
 }
 
 TEST_F(ContentTest, LostPageIsReproducedByItsCallback) {
-  StoreFaults faults;
+  StoreFaults& faults = runtime_.faults;
   runtime_.hooks.wrap_store = [&](auto store) { return faults.Wrap(std::move(store)); };
   runtime_.Start();
   const auto content = Pattern(21, 3 * kPage + 10);
@@ -242,7 +242,7 @@ TEST_F(ContentTest, LostPageIsReproducedByItsCallback) {
 }
 
 TEST_F(ContentTest, LostPageIsATypedErrorAndOtherTensorsGoOn) {
-  StoreFaults faults;
+  StoreFaults& faults = runtime_.faults;
   runtime_.hooks.wrap_store = [&](auto store) { return faults.Wrap(std::move(store)); };
   runtime_.Start();
   const TensorId lost = runtime_.Make("lost", 4 * kPage);
@@ -271,7 +271,7 @@ TEST_F(ContentTest, LostPageIsATypedErrorAndOtherTensorsGoOn) {
 }
 
 TEST_F(ContentTest, FailedReproductionNamesBothCauses) {
-  StoreFaults faults;
+  StoreFaults& faults = runtime_.faults;
   runtime_.hooks.wrap_store = [&](auto store) { return faults.Wrap(std::move(store)); };
   runtime_.Start();
   TensorSpec spec = ByteTensor("derived", kPage);

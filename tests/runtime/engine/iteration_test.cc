@@ -210,7 +210,7 @@ TEST_F(IterationTest, TensorsMayComeAndGoWithinAnIteration) {
 }
 
 TEST_F(IterationTest, TheEventLogReplaysToTheSameActions) {
-  StoreFaults faults;
+  StoreFaults& faults = runtime_.faults;
   runtime_.options.record_events = true;
   runtime_.hooks.wrap_store = [&](auto store) { return faults.Wrap(std::move(store)); };
   Start();

@@ -13,8 +13,8 @@ using testing::IsOk;
 using testing::Pattern;
 using testing::RuntimeFixture;
 
-constexpr std::size_t kLayers = 24;
-constexpr std::uint64_t kLayerPages = 4;
+constexpr std::size_t kPlannedLayers = 24;
+constexpr std::uint64_t kPlannedLayerPages = 4;
 
 /// A Runtime that plans by itself, and a loop over layers that hbm and dram do not hold.
 class PlannedRuntimeTest : public ::testing::Test {
@@ -22,9 +22,9 @@ class PlannedRuntimeTest : public ::testing::Test {
   void Start(std::string_view policy = "planned") {
     runtime_.options.policy = policy;
     runtime_.Start();
-    for (std::size_t i = 0; i < kLayers; ++i) {
-      layers_.push_back(runtime_.Make("layer" + std::to_string(i), kLayerPages * kPage));
-      runtime_.Write(layers_[i], Pattern(i, kLayerPages * kPage));
+    for (std::size_t i = 0; i < kPlannedLayers; ++i) {
+      layers_.push_back(runtime_.Make("layer" + std::to_string(i), kPlannedLayerPages * kPage));
+      runtime_.Write(layers_[i], Pattern(i, kPlannedLayerPages * kPage));
       versions_.push_back(i);
     }
   }
@@ -36,19 +36,21 @@ class PlannedRuntimeTest : public ::testing::Test {
     auto leases = op.AcquireAll({&access, 1}).Take();
     ASSERT_THAT(leases, IsOk());
     const auto bytes = (*leases)[0].Contiguous();
-    const auto expected = Pattern(versions_[layer], kLayerPages * kPage);
+    const auto expected = Pattern(versions_[layer], kPlannedLayerPages * kPage);
     ASSERT_TRUE(std::equal(expected.begin(), expected.end(), bytes.begin())) << "layer " << layer;
     std::this_thread::sleep_for(std::chrono::microseconds(200));
     if (mode == AccessMode::kRead) return;
     versions_[layer] += 100;
-    const auto fresh = Pattern(versions_[layer], kLayerPages * kPage);
+    const auto fresh = Pattern(versions_[layer], kPlannedLayerPages * kPage);
     std::copy(fresh.begin(), fresh.end(), bytes.begin());
   }
 
   void TrainStep(std::string_view key = "train", std::size_t stride = 1) {
     ASSERT_THAT(runtime_->BeginIteration(key), IsOk());
-    for (std::size_t i = 0; i < kLayers; ++i) RunOp(i * stride % kLayers, AccessMode::kRead);
-    for (std::size_t i = kLayers; i-- > 0;) RunOp(i * stride % kLayers, AccessMode::kReadWrite);
+    for (std::size_t i = 0; i < kPlannedLayers; ++i)
+      RunOp(i * stride % kPlannedLayers, AccessMode::kRead);
+    for (std::size_t i = kPlannedLayers; i-- > 0;)
+      RunOp(i * stride % kPlannedLayers, AccessMode::kReadWrite);
     ASSERT_THAT(runtime_->EndIteration(), IsOk());
   }
 
@@ -73,7 +75,7 @@ TEST_F(PlannedRuntimeTest, ARepeatingIterationIsPlannedAndFollowed) {
   EXPECT_EQ(runtime_->GetStats().prefetch.issued, 0u);
   for (int step = 0; step < 4; ++step) TrainStep();
   const Stats stats = runtime_->GetStats();
-  EXPECT_GT(stats.prefetch.issued, kLayers * kLayerPages);
+  EXPECT_GT(stats.prefetch.issued, kPlannedLayers * kPlannedLayerPages);
   EXPECT_GT(stats.plans.seconds, 0);
   EXPECT_EQ(stats.schedule_divergences, 0u);
 }

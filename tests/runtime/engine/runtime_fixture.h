@@ -10,6 +10,7 @@
 #include "base/mutex.h"
 #include "runtime/engine/backends.h"
 #include "sluice/runtime.h"
+#include "tests/runtime/engine/faulty_store.h"
 #include "tests/support/temp_directory.h"
 
 namespace sluice::testing {
@@ -85,6 +86,7 @@ class RuntimeFixture {
   engine::BackendHooks hooks;
   LogCollector log;
   CountingListener listener;
+  StoreFaults faults;  ///< outlives the store that `hooks` may wrap with it
 
  private:
   TempDirectory directory_;

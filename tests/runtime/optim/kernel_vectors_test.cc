@@ -8,12 +8,13 @@
 #include "runtime/optim/kernel.h"
 #include "tests/runtime/optim/reference_update.h"
 #include "tests/runtime/optim/tensor_run.h"
+#include "tests/support/project_paths.h"
 
 namespace sluice::optim {
 namespace {
 
 constexpr std::size_t kElements = 2;
-constexpr RoundingKey kKey{.seed = 0x0123456789abcdef, .tensor = 42, .step = 1000};
+constexpr RoundingKey kVectorsKey{.seed = 0x0123456789abcdef, .tensor = 42, .step = 1000};
 
 /// Where runs may begin anywhere the first has the upper half of a random word, and the second the
 /// lower half of the next.
@@ -41,7 +42,7 @@ std::string ScalesOf(const TensorRun& run) {
 std::string DescribeSpec(const KernelSpec& spec, const UpdateAny& update) {
   TensorRun run = TensorRun::Random(spec, kElements, 47);
   const TensorRun before = run;
-  KernelArgs args = run.Args(UsualScalars(spec.optimizer), kKey, 0, kElements);
+  KernelArgs args = run.Args(UsualScalars(spec.optimizer), kVectorsKey, 0, kElements);
   args.element = FirstOf(spec);
   update(spec, args);
   std::string text;
@@ -62,7 +63,7 @@ std::string Describe(const UpdateAny& update) {
 }
 
 std::string ReadTable() {
-  std::ifstream file(SLUICE_KERNEL_VECTORS);
+  std::ifstream file(testing::ProjectFile("tests/runtime/optim/kernel_vectors.txt"));
   std::string text, line;
   while (std::getline(file, line)) {
     if (!line.starts_with('#')) text += line + "\n";

@@ -15,7 +15,7 @@ namespace sluice::optim {
 namespace {
 
 /// Any bits, but for signalling NaNs: denormals, infinities, NaNs, and numbers that fp16 has.
-std::vector<float> Numbers(std::size_t count) {
+std::vector<float> CopiedNumbers(std::size_t count) {
   std::mt19937 random(7);
   std::vector<float> numbers;
   for (std::size_t i = 0; i < count; ++i) {
@@ -37,7 +37,7 @@ std::vector<std::uint16_t> CopyOf(CopyType type, const std::vector<float>& numbe
 }
 
 TEST(ParameterCopyTest, IsToNearestOnEveryTargetWhateverTheThreadRoundsTo) {
-  const std::vector<float> numbers = Numbers(20011);
+  const std::vector<float> numbers = CopiedNumbers(20011);
   for (const int rounding : {FE_TONEAREST, FE_UPWARD, FE_TOWARDZERO}) {
     OnEveryTarget([&] {
       for (const CopyType type : {CopyType::kBf16, CopyType::kFp16}) {

@@ -12,7 +12,7 @@
 namespace sluice::optim {
 namespace {
 
-constexpr RoundingKey kKey{.seed = 3, .tensor = 1, .step = 8};
+constexpr RoundingKey kRareKey{.seed = 3, .tensor = 1, .step = 8};
 constexpr float kRare[] = {
     NAN, INFINITY, -INFINITY, 3.4e38f, -3.4e38f, 2e19f, -1e38f, 0, -0.0f, 1e-45f, -1e-39f};
 
@@ -73,11 +73,11 @@ void ExpectLikeReference(const KernelSpec& spec,
                          std::size_t begin) {
   const std::size_t count = start.count() - begin;
   TensorRun expected = start;
-  const bool finite = ReferenceUpdate(spec, expected.Args(scalars, kKey, begin, count));
+  const bool finite = ReferenceUpdate(spec, expected.Args(scalars, kRareKey, begin, count));
   for (const SimdTarget target : SupportedSimdTargets()) {
     TensorRun run = start;
     const Kernel kernel = *FindKernel(spec, target);
-    EXPECT_EQ(kernel(run.Args(scalars, kKey, begin, count)), finite) << ToString(target);
+    EXPECT_EQ(kernel(run.Args(scalars, kRareKey, begin, count)), finite) << ToString(target);
     for (std::size_t i = 0; i < start.count(); ++i) {
       SCOPED_TRACE(NameOf(spec) + " " + std::string(ToString(target)) + " " + std::to_string(i) +
                    " of " + std::to_string(start.count()));
@@ -168,7 +168,7 @@ TEST(RareNumbersTest, WhatOverflowsIsInfiniteOnEveryTarget) {
       TensorRun run = TensorRun::Random(spec, kCount, 5);
       run.SetGradient(40, 1e30f);
       const Kernel kernel = *FindKernel(spec, target);
-      EXPECT_TRUE(kernel(run.Args(UsualScalars(kind), kKey, 0, kCount)));
+      EXPECT_TRUE(kernel(run.Args(UsualScalars(kind), kRareKey, 0, kCount)));
       EXPECT_EQ(run.state(squares, 40), INFINITY) << ToString(kind) << ToString(target);
       EXPECT_FALSE(std::isnan(run.parameter(40))) << ToString(kind) << ToString(target);
     }

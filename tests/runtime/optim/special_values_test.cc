@@ -14,10 +14,10 @@
 namespace sluice::optim {
 namespace {
 
-constexpr std::size_t kCount = 600;
-constexpr RoundingKey kKey{.seed = 1, .tensor = 2, .step = 3};
+constexpr std::size_t kSpecialCount = 600;
+constexpr RoundingKey kSpecialKey{.seed = 1, .tensor = 2, .step = 3};
 
-Kernel KernelOf(const KernelSpec& spec, SimdTarget target) { return *FindKernel(spec, target); }
+Kernel KernelFor(const KernelSpec& spec, SimdTarget target) { return *FindKernel(spec, target); }
 
 void SetBits(std::uint32_t bits, std::vector<std::uint8_t>& bytes, std::size_t i) {
   std::memcpy(bytes.data() + 4 * i, &bits, 4);
@@ -27,7 +27,7 @@ void SetBits(std::uint32_t bits, std::vector<std::uint8_t>& bytes, std::size_t i
 void ExpectLikeReference(const KernelSpec& spec, const TensorRun& start) {
   const KernelScalars scalars = UsualScalars(spec.optimizer);
   TensorRun expected = start;
-  const bool finite = ReferenceUpdate(spec, expected.Args(scalars, kKey, 0, start.count()));
+  const bool finite = ReferenceUpdate(spec, expected.Args(scalars, kSpecialKey, 0, start.count()));
   const auto expect_same = [](float a, float b, std::size_t i) {
     const bool same = std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
     ASSERT_TRUE(same || (std::isnan(a) && std::isnan(b))) << i << ": " << a << " and " << b;
@@ -35,7 +35,7 @@ void ExpectLikeReference(const KernelSpec& spec, const TensorRun& start) {
   for (const SimdTarget target : SupportedSimdTargets()) {
     SCOPED_TRACE(NameOf(spec) + " " + std::string(ToString(target)));
     TensorRun run = start;
-    EXPECT_EQ(KernelOf(spec, target)(run.Args(scalars, kKey, 0, start.count())), finite);
+    EXPECT_EQ(KernelFor(spec, target)(run.Args(scalars, kSpecialKey, 0, start.count())), finite);
     for (std::size_t i = 0; i < start.count(); ++i) {
       expect_same(run.parameter(i), expected.parameter(i), i);
       for (int k = 0; k < StateCount(spec.optimizer); ++k) {
@@ -48,18 +48,19 @@ void ExpectLikeReference(const KernelSpec& spec, const TensorRun& start) {
 TEST(SpecialValuesTest, GradientsThatAreNoNumbersAreReportedAndStayWithTheirElement) {
   for (const KernelSpec& spec : AllSpecs()) {
     for (const float bad : {NAN, INFINITY, -INFINITY}) {
-      for (const std::size_t where : {std::size_t{0}, std::size_t{300}, kCount - 1}) {
-        TensorRun start = TensorRun::Random(spec, kCount, 23);
+      for (const std::size_t where : {std::size_t{0}, std::size_t{300}, kSpecialCount - 1}) {
+        TensorRun start = TensorRun::Random(spec, kSpecialCount, 23);
         start.SetGradient(where, bad);
         TensorRun run = start;
-        ASSERT_FALSE((*FindKernel(spec))(run.Args(UsualScalars(spec.optimizer), kKey, 0, kCount)))
+        ASSERT_FALSE((*FindKernel(spec))(
+            run.Args(UsualScalars(spec.optimizer), kSpecialKey, 0, kSpecialCount)))
             << NameOf(spec);
-        for (std::size_t i = 0; i < kCount; ++i) {
+        for (std::size_t i = 0; i < kSpecialCount; ++i) {
           ASSERT_TRUE(i == where || std::isfinite(run.parameter(i))) << NameOf(spec) << " " << i;
         }
       }
     }
-    TensorRun start = TensorRun::Random(spec, kCount, 29);
+    TensorRun start = TensorRun::Random(spec, kSpecialCount, 29);
     start.SetGradient(17, NAN);
     start.SetGradient(400, -INFINITY);
     ExpectLikeReference(spec, start);
@@ -68,10 +69,10 @@ TEST(SpecialValuesTest, GradientsThatAreNoNumbersAreReportedAndStayWithTheirElem
 
 TEST(SpecialValuesTest, AGradientThatOverflowsWhenScaledIsReported) {
   const KernelSpec spec{.optimizer = OptimizerKind::kSgd};
-  TensorRun run = TensorRun::Random(spec, kCount, 31);
+  TensorRun run = TensorRun::Random(spec, kSpecialCount, 31);
   run.SetGradient(5, 1e38f);
-  EXPECT_TRUE((*FindKernel(spec))(run.Args({.grad_scale = 1}, kKey, 0, kCount)));
-  EXPECT_FALSE((*FindKernel(spec))(run.Args({.grad_scale = 10}, kKey, 0, kCount)));
+  EXPECT_TRUE((*FindKernel(spec))(run.Args({.grad_scale = 1}, kSpecialKey, 0, kSpecialCount)));
+  EXPECT_FALSE((*FindKernel(spec))(run.Args({.grad_scale = 10}, kSpecialKey, 0, kSpecialCount)));
 }
 
 /// A NaN whose bits are all ones must not be rounded up to -0.
@@ -84,10 +85,11 @@ TEST(SpecialValuesTest, NanStaysNanWhenItIsRounded) {
           .state = StateType::kBf16,
           .copy = parameter == ParameterType::kFp32 ? CopyType::kBf16 : CopyType::kNone};
       for (const SimdTarget target : SupportedSimdTargets()) {
-        TensorRun run = TensorRun::Random(spec, kCount, 37);
-        for (std::size_t i = 0; i < kCount; ++i) SetBits(bits, run.gradients, i);
-        EXPECT_FALSE(KernelOf(spec, target)(run.Args({.learning_rate = 1}, kKey, 0, kCount)));
-        for (std::size_t i = 0; i < kCount; ++i) {
+        TensorRun run = TensorRun::Random(spec, kSpecialCount, 37);
+        for (std::size_t i = 0; i < kSpecialCount; ++i) SetBits(bits, run.gradients, i);
+        EXPECT_FALSE(
+            KernelFor(spec, target)(run.Args({.learning_rate = 1}, kSpecialKey, 0, kSpecialCount)));
+        for (std::size_t i = 0; i < kSpecialCount; ++i) {
           ASSERT_TRUE(std::isnan(run.parameter(i)) && std::isnan(run.state(0, i)));
         }
       }
@@ -102,10 +104,11 @@ TEST(SpecialValuesTest, NanOfFp16StaysNanWhenItIsRounded) {
                         .state = StateType::kBf16,
                         .gradient = GradientType::kFp16};
   for (const SimdTarget target : SupportedSimdTargets()) {
-    TensorRun run = TensorRun::Random(spec, kCount, 43);
+    TensorRun run = TensorRun::Random(spec, kSpecialCount, 43);
     std::fill(run.gradients.begin(), run.gradients.end(), std::uint8_t{0xff});
-    EXPECT_FALSE(KernelOf(spec, target)(run.Args({.learning_rate = 1}, kKey, 0, kCount)));
-    for (std::size_t i = 0; i < kCount; ++i) {
+    EXPECT_FALSE(
+        KernelFor(spec, target)(run.Args({.learning_rate = 1}, kSpecialKey, 0, kSpecialCount)));
+    for (std::size_t i = 0; i < kSpecialCount; ++i) {
       ASSERT_TRUE(std::isnan(run.parameter(i)) && std::isnan(run.state(0, i))) << i;
     }
   }
@@ -117,10 +120,10 @@ TEST(SpecialValuesTest, NanOfAScalarStaysNanWhenItIsRounded) {
                         .parameter = ParameterType::kBf16,
                         .state = StateType::kBf16};
   for (const SimdTarget target : SupportedSimdTargets()) {
-    TensorRun run = TensorRun::Random(spec, kCount, 53);
+    TensorRun run = TensorRun::Random(spec, kSpecialCount, 53);
     const KernelScalars scalars{.learning_rate = std::bit_cast<float>(0x7fffffffu)};
-    EXPECT_TRUE(KernelOf(spec, target)(run.Args(scalars, kKey, 0, kCount)));
-    for (std::size_t i = 0; i < kCount; ++i) ASSERT_TRUE(std::isnan(run.parameter(i))) << i;
+    EXPECT_TRUE(KernelFor(spec, target)(run.Args(scalars, kSpecialKey, 0, kSpecialCount)));
+    for (std::size_t i = 0; i < kSpecialCount; ++i) ASSERT_TRUE(std::isnan(run.parameter(i))) << i;
   }
 }
 
@@ -134,7 +137,7 @@ TEST(SpecialValuesTest, EveryFp16AndBf16GradientIsReadExactly) {
         run.gradients[2 * i] = static_cast<std::uint8_t>(i & 0xff);
         run.gradients[2 * i + 1] = static_cast<std::uint8_t>(i >> 8);
       }
-      KernelOf(spec, target)(run.Args({}, kKey, 0, kAll));
+      KernelFor(spec, target)(run.Args({}, kSpecialKey, 0, kAll));
       for (std::size_t i = 0; i < kAll; ++i) {
         const float value = run.gradient(i);
         if (std::isnan(value))
@@ -151,16 +154,16 @@ struct OneElement {
   float p = 0, states[2] = {}, g = 0;
 
   OneElement Updated(OptimizerKind kind, SimdTarget target, const KernelScalars& scalars) const {
-    TensorRun run({.optimizer = kind}, kCount);
-    for (std::size_t i = 0; i < kCount; ++i) {
+    TensorRun run({.optimizer = kind}, kSpecialCount);
+    for (std::size_t i = 0; i < kSpecialCount; ++i) {
       run.SetParameter(i, p);
       run.SetGradient(i, g);
       for (int k = 0; k < StateCount(kind); ++k) run.SetState(k, i, states[k]);
     }
-    KernelOf({.optimizer = kind}, target)(run.Args(scalars, kKey, 0, kCount));
+    KernelFor({.optimizer = kind}, target)(run.Args(scalars, kSpecialKey, 0, kSpecialCount));
     // The first is of a whole vector, the last of what is left.
     EXPECT_EQ(std::bit_cast<std::uint32_t>(run.parameter(0)),
-              std::bit_cast<std::uint32_t>(run.parameter(kCount - 1)));
+              std::bit_cast<std::uint32_t>(run.parameter(kSpecialCount - 1)));
     OneElement after{.p = run.parameter(0), .g = g};
     for (int k = 0; k < StateCount(kind); ++k) after.states[k] = run.state(k, 0);
     return after;
@@ -224,11 +227,11 @@ TEST(SpecialValuesTest, UnderAnInfiniteRootNothingMoves) {
 TEST(SpecialValuesTest, WithoutEpsWhatHasNoGradientStays) {
   for (KernelSpec spec : AllSpecs()) {
     for (const SimdTarget target : SupportedSimdTargets()) {
-      TensorRun run(spec, kCount);
-      for (std::size_t i = 0; i < kCount; ++i) run.SetParameter(i, 2);
-      KernelOf(spec, target)(
-          run.Args({.learning_rate = 0.1, .beta1 = 0.9f, .beta2 = 0.9f}, kKey, 0, kCount));
-      for (std::size_t i = 0; i < kCount; ++i) {
+      TensorRun run(spec, kSpecialCount);
+      for (std::size_t i = 0; i < kSpecialCount; ++i) run.SetParameter(i, 2);
+      KernelFor(spec, target)(run.Args(
+          {.learning_rate = 0.1, .beta1 = 0.9f, .beta2 = 0.9f}, kSpecialKey, 0, kSpecialCount));
+      for (std::size_t i = 0; i < kSpecialCount; ++i) {
         ASSERT_EQ(run.parameter(i), 2) << NameOf(spec) << ToString(target);
       }
     }
@@ -253,7 +256,7 @@ TEST(SpecialValuesTest, CopiesOfAnyParameterAreRoundedToNearest) {
     }
     for (const SimdTarget target : SupportedSimdTargets()) {
       TensorRun run = start;
-      KernelOf(spec, target)(run.Args({}, kKey, 0, kAll));
+      KernelFor(spec, target)(run.Args({}, kSpecialKey, 0, kAll));
       for (std::size_t i = 0; i < kAll; ++i) {
         const float value = run.parameter(i);
         std::uint16_t copy = 0;
@@ -267,8 +270,8 @@ TEST(SpecialValuesTest, CopiesOfAnyParameterAreRoundedToNearest) {
 
 /// Tiny numbers everywhere.
 TensorRun Denormals(const KernelSpec& spec) {
-  TensorRun run = TensorRun::Random(spec, kCount, 43);
-  for (std::size_t i = 0; i < kCount; ++i) {
+  TensorRun run = TensorRun::Random(spec, kSpecialCount, 43);
+  for (std::size_t i = 0; i < kSpecialCount; ++i) {
     run.SetParameter(i, run.parameter(i) * 0x1p-130f);
     run.SetGradient(i, run.gradient(i) * 0x1p-128f);
     if (spec.state == StateType::k8Bit) continue;
@@ -290,8 +293,9 @@ TEST(SpecialValuesTest, TheThreadsFloatingPointModeHasNoInfluenceAndIsKept) {
     TensorRun expected = Denormals(spec);
     TensorRun run = expected;
     const Kernel kernel = *FindKernel(spec);
-    const KernelArgs args = expected.Args(UsualScalars(spec.optimizer), kKey, 0, kCount);
-    const KernelArgs other = run.Args(UsualScalars(spec.optimizer), kKey, 0, kCount);
+    const KernelArgs args =
+        expected.Args(UsualScalars(spec.optimizer), kSpecialKey, 0, kSpecialCount);
+    const KernelArgs other = run.Args(UsualScalars(spec.optimizer), kSpecialKey, 0, kSpecialCount);
     kernel(args);
     const unsigned before = _mm_getcsr();
     _mm_setcsr(kFlushAndRoundDown);

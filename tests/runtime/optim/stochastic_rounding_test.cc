@@ -9,8 +9,8 @@
 namespace sluice::optim {
 namespace {
 
-constexpr std::size_t kCount = 1 << 16;
-constexpr RoundingKey kKey{.seed = 2026, .tensor = 1, .step = 1};
+constexpr std::size_t kRoundedCount = 1 << 16;
+constexpr RoundingKey kRoundingKey{.seed = 2026, .tensor = 1, .step = 1};
 
 /// SGD without momentum leaves the gradient as its state, and a rate of 0 leaves the parameter.
 constexpr KernelSpec kSpec{
@@ -18,36 +18,36 @@ constexpr KernelSpec kSpec{
 
 /// The states after rounding `value` in every element.
 TensorRun RoundEverywhere(float value, const RoundingKey& key) {
-  TensorRun run(kSpec, kCount);
-  for (std::size_t i = 0; i < kCount; ++i) run.SetGradient(i, value);
-  (*FindKernel(kSpec))(run.Args({}, key, 0, kCount));
+  TensorRun run(kSpec, kRoundedCount);
+  for (std::size_t i = 0; i < kRoundedCount; ++i) run.SetGradient(i, value);
+  (*FindKernel(kSpec))(run.Args({}, key, 0, kRoundedCount));
   return run;
 }
 
 double ShareUp(const TensorRun& run, float down) {
   double up = 0;
-  for (std::size_t i = 0; i < kCount; ++i) up += run.state(0, i) == down ? 0 : 1;
-  return up / kCount;
+  for (std::size_t i = 0; i < kRoundedCount; ++i) up += run.state(0, i) == down ? 0 : 1;
+  return up / kRoundedCount;
 }
 
 TEST(StochasticRoundingTest, RoundsUpAsOftenAsTheRestIsLarge) {
   for (const double rest : {0.0, 0.01, 0.25, 0.5, 0.8, 0.999}) {
     const auto value = static_cast<float>(1 + rest / 128);  // bf16's neighbours: 1 and 1 + 1/128
     const double exact = 128 * (double{value} - 1);
-    const double share = ShareUp(RoundEverywhere(value, kKey), 1.0f);
+    const double share = ShareUp(RoundEverywhere(value, kRoundingKey), 1.0f);
     // Five standard deviations.
-    EXPECT_NEAR(share, exact, 5 * std::sqrt(exact * (1 - exact) / kCount)) << rest;
+    EXPECT_NEAR(share, exact, 5 * std::sqrt(exact * (1 - exact) / kRoundedCount)) << rest;
   }
 }
 
 TEST(StochasticRoundingTest, NegativeValuesAreRoundedAlike) {
-  const double share = ShareUp(RoundEverywhere(-1.001953125f, kKey), -1.0f);
-  EXPECT_NEAR(share, 0.25, 5 * std::sqrt(0.25 * 0.75 / kCount));
+  const double share = ShareUp(RoundEverywhere(-1.001953125f, kRoundingKey), -1.0f);
+  EXPECT_NEAR(share, 0.25, 5 * std::sqrt(0.25 * 0.75 / kRoundedCount));
 }
 
 TEST(StochasticRoundingTest, WhatBf16HoldsStays) {
   for (const float value : {0.0f, 1.0f, -3.25f, 0x1p-130f}) {
-    EXPECT_EQ(ShareUp(RoundEverywhere(value, kKey), value), 0) << value;
+    EXPECT_EQ(ShareUp(RoundEverywhere(value, kRoundingKey), value), 0) << value;
   }
 }
 
@@ -74,8 +74,8 @@ TEST(StochasticRoundingTest, SmallStepsAddUp) {
 }
 
 TEST(StochasticRoundingTest, TheSameKeyGivesTheSameBitsAndAnyOtherDoesNot) {
-  const TensorRun run = RoundEverywhere(1.00390625f, kKey);
-  EXPECT_EQ(RoundEverywhere(1.00390625f, kKey).Difference(run), "");
+  const TensorRun run = RoundEverywhere(1.00390625f, kRoundingKey);
+  EXPECT_EQ(RoundEverywhere(1.00390625f, kRoundingKey).Difference(run), "");
   for (const RoundingKey& key :
        {RoundingKey{2027, 1, 1}, RoundingKey{2026, 2, 1}, RoundingKey{2026, 1, 2}}) {
     EXPECT_NE(RoundEverywhere(1.00390625f, key).Difference(run), "");
@@ -89,31 +89,31 @@ double Agreement(std::uint32_t bit,
                  int before_b,
                  std::uint64_t shift) {
   double same = 0;
-  for (std::uint64_t i = 0; i < kCount; ++i) {
+  for (std::uint64_t i = 0; i < kRoundedCount; ++i) {
     const std::uint32_t difference = ReferenceBits(a, i, 0) ^ ReferenceBits(b, i + shift, before_b);
     same += (difference >> bit) % 2 == 0 ? 1 : 0;
   }
-  return same / kCount;
+  return same / kRoundedCount;
 }
 
 TEST(StochasticRoundingTest, NeighboursStepsTensorsAndNumbersAreIndependent) {
-  const double limit = 5 * 0.5 / std::sqrt(kCount);
-  RoundingKey step = kKey, tensor = kKey, seed = kKey;
+  const double limit = 5 * 0.5 / std::sqrt(kRoundedCount);
+  RoundingKey step = kRoundingKey, tensor = kRoundingKey, seed = kRoundingKey;
   ++step.step;
   ++tensor.tensor;
   ++seed.seed;
   for (std::uint32_t bit = 0; bit < 16; ++bit) {
     SCOPED_TRACE(bit);
-    EXPECT_NEAR(Agreement(bit, kKey, kKey, 0, 1), 0.5, limit);
-    EXPECT_NEAR(Agreement(bit, kKey, kKey, 0, 2), 0.5, limit);
-    EXPECT_NEAR(Agreement(bit, kKey, kKey, 0, 16), 0.5, limit);
-    EXPECT_NEAR(Agreement(bit, kKey, kKey, 0, 1024), 0.5, limit);
-    EXPECT_NEAR(Agreement(bit, kKey, step, 0, 0), 0.5, limit);
-    EXPECT_NEAR(Agreement(bit, kKey, tensor, 0, 0), 0.5, limit);
-    EXPECT_NEAR(Agreement(bit, kKey, seed, 0, 0), 0.5, limit);
-    EXPECT_NEAR(Agreement(bit, kKey, kKey, 1, 0), 0.5, limit);
-    EXPECT_NEAR(Agreement(bit, kKey, kKey, 2, 0), 0.5, limit);
-    EXPECT_NEAR(Agreement(bit, kKey, kKey, 2, 2), 0.5, limit);
+    EXPECT_NEAR(Agreement(bit, kRoundingKey, kRoundingKey, 0, 1), 0.5, limit);
+    EXPECT_NEAR(Agreement(bit, kRoundingKey, kRoundingKey, 0, 2), 0.5, limit);
+    EXPECT_NEAR(Agreement(bit, kRoundingKey, kRoundingKey, 0, 16), 0.5, limit);
+    EXPECT_NEAR(Agreement(bit, kRoundingKey, kRoundingKey, 0, 1024), 0.5, limit);
+    EXPECT_NEAR(Agreement(bit, kRoundingKey, step, 0, 0), 0.5, limit);
+    EXPECT_NEAR(Agreement(bit, kRoundingKey, tensor, 0, 0), 0.5, limit);
+    EXPECT_NEAR(Agreement(bit, kRoundingKey, seed, 0, 0), 0.5, limit);
+    EXPECT_NEAR(Agreement(bit, kRoundingKey, kRoundingKey, 1, 0), 0.5, limit);
+    EXPECT_NEAR(Agreement(bit, kRoundingKey, kRoundingKey, 2, 0), 0.5, limit);
+    EXPECT_NEAR(Agreement(bit, kRoundingKey, kRoundingKey, 2, 2), 0.5, limit);
   }
 }
 
@@ -122,12 +122,13 @@ TEST(StochasticRoundingTest, BytesAreUniform) {
   for (int before = 0; before < 3; ++before) {
     for (int shift = 0; shift < 16; shift += 8) {
       double counts[256] = {};
-      for (std::uint64_t i = 0; i < kCount; ++i) {
-        ++counts[(ReferenceBits(kKey, i, before) >> shift) & 0xff];
+      for (std::uint64_t i = 0; i < kRoundedCount; ++i) {
+        ++counts[(ReferenceBits(kRoundingKey, i, before) >> shift) & 0xff];
       }
       double chi_square = 0;
       for (const double count : counts) {
-        chi_square += (count - kCount / 256.0) * (count - kCount / 256.0) / (kCount / 256.0);
+        chi_square += (count - kRoundedCount / 256.0) * (count - kRoundedCount / 256.0) /
+                      (kRoundedCount / 256.0);
       }
       // 255 degrees of freedom: mean 255, deviation 22.6.
       EXPECT_NEAR(chi_square, 255, 5 * 22.6) << before << " " << shift;

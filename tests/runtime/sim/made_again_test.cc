@@ -27,9 +27,9 @@ namespace {
 using ::testing::ElementsAre;
 using Tensors = std::vector<core::Recomputable>;
 
-constexpr std::uint64_t kSeeds = testing::kSlowdown > 1 ? 200 : 2000;
+constexpr std::uint64_t kScheduleSeeds = testing::kSlowdown > 1 ? 200 : 2000;
 
-FileSchedule Read(const std::string& lines) {
+FileSchedule ReadLines(const std::string& lines) {
   const auto schedule = ReadText("{\"schedule\": \"s\"}\n" + lines);
   EXPECT_TRUE(schedule.ok()) << schedule.status();
   return schedule.ok() ? *schedule : FileSchedule{};
@@ -51,7 +51,7 @@ constexpr const char* kForwardAndBackward =
 )";
 
 TEST(MadeAgainTest, AnOpMoreWritesATensorOfItsOwn) {
-  const FileSchedule before = Read(kForwardAndBackward);
+  const FileSchedule before = ReadLines(kForwardAndBackward);
   const Tensors found = Recomputables(before);
   ASSERT_EQ(found.size(), 1u);
   const FileSchedule after = WithMadeAgain(before, found);
@@ -82,7 +82,7 @@ TEST(MadeAgainTest, ASimulationComputesMoreAndMovesLess) {
 {"op": 2, "seconds": 1, "reads": [], "writes": [2]}
 {"op": 3, "seconds": 1, "reads": [1, 0], "writes": []}
 )";
-  const FileSchedule before = Read(lines);
+  const FileSchedule before = ReadLines(lines);
   const SimOptions options = SmallOptions({2});
   const auto run = [&](const FileSchedule& schedule) {
     const auto layout =
@@ -99,9 +99,9 @@ TEST(MadeAgainTest, ASimulationComputesMoreAndMovesLess) {
   EXPECT_LT(made_again.time_s, as_it_is.time_s);
 }
 
-class Dice {
+class ScheduleDice {
  public:
-  explicit Dice(std::uint64_t seed) : random_(seed) {}
+  explicit ScheduleDice(std::uint64_t seed) : random_(seed) {}
   std::uint64_t Below(std::uint64_t limit) { return random_() % limit; }
   bool Chance(std::uint64_t percent) { return Below(100) < percent; }
 
@@ -109,7 +109,7 @@ class Dice {
   std::mt19937_64 random_;
 };
 
-FileAccess RandomAccess(const FileSchedule& schedule, Dice* dice) {
+FileAccess RandomAccess(const FileSchedule& schedule, ScheduleDice* dice) {
   const auto tensor = static_cast<std::uint32_t>(dice->Below(schedule.tensors.size()));
   const std::uint64_t bytes = schedule.tensors[tensor].bytes;
   if (dice->Chance(85)) return {tensor, {0, bytes}};
@@ -118,7 +118,7 @@ FileAccess RandomAccess(const FileSchedule& schedule, Dice* dice) {
 }
 
 /// Mostly tensors that ops make as a whole and others read, some of which overlap.
-FileSchedule RandomSchedule(Dice* dice) {
+FileSchedule RandomRecomputeSchedule(ScheduleDice* dice) {
   FileSchedule schedule{.name = "random"};
   for (std::uint64_t i = 3 + dice->Below(5); i > 0; --i) {
     FileTensor tensor{.id = i, .bytes = 1 + dice->Below(12), .persistent = dice->Chance(25)};
@@ -215,7 +215,7 @@ class Interpreter {
 };
 
 /// Any of them.
-Tensors Some(const Tensors& tensors, Dice* dice) {
+Tensors Some(const Tensors& tensors, ScheduleDice* dice) {
   Tensors some;
   std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(some), [&](const auto&) {
     return dice->Chance(60);
@@ -242,12 +242,12 @@ void ExpectAway(const FileSchedule& after, const Tensors& tensors) {
 }
 
 TEST(MadeAgainTest, EveryOpReadsWhatItReadBefore) {
-  const Seeds seeds(kSeeds);
+  const Seeds seeds(kScheduleSeeds);
   std::uint64_t made = 0, chains = 0;
   for (std::uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Dice dice(seed);
-    const FileSchedule before = RandomSchedule(&dice);
+    ScheduleDice dice(seed);
+    const FileSchedule before = RandomRecomputeSchedule(&dice);
     const Tensors all = Recomputables(before);
     for (const Tensors& tensors : {all, Some(all, &dice)}) {
       const FileSchedule after = WithMadeAgain(before, tensors);
@@ -265,17 +265,17 @@ TEST(MadeAgainTest, EveryOpReadsWhatItReadBefore) {
     }
   }
   if (seeds.only != 0) return;
-  EXPECT_GT(made, kSeeds / 4);
+  EXPECT_GT(made, kScheduleSeeds / 4);
   EXPECT_GT(chains, 0u) << "some are made of what was made again";
 }
 
 TEST(MadeAgainTest, PlansAreNoSlowerThanNoneAndAllByTheirReckoning) {
-  const Seeds seeds(kSeeds);
+  const Seeds seeds(kScheduleSeeds);
   std::uint64_t decided = 0;
   for (std::uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Dice dice(seed);
-    const Schedule schedule = ToSchedule(RandomSchedule(&dice), 4);
+    ScheduleDice dice(seed);
+    const Schedule schedule = ToSchedule(RandomRecomputeSchedule(&dice), 4);
     const Tensors tensors = core::FindRecomputable(schedule);
     Machine machine{.tiers = {{TierKind::kHbm, 4 * (4 + dice.Below(8))}, {TierKind::kDram, 0}}};
     const MachinePath path{.in_bytes_per_s = 1 + static_cast<double>(dice.Below(8)),
@@ -290,7 +290,7 @@ TEST(MadeAgainTest, PlansAreNoSlowerThanNoneAndAllByTheirReckoning) {
     decided += std::count(plan.reliefs.begin(), plan.reliefs.end(), core::Relief::kRecompute) > 0;
   }
   if (seeds.only == 0) {
-    EXPECT_GT(decided, kSeeds / 50);
+    EXPECT_GT(decided, kScheduleSeeds / 50);
   }
 }
 

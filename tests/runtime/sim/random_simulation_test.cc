@@ -23,7 +23,7 @@
 namespace sluice::sim {
 namespace {
 
-constexpr std::uint64_t kSeeds = 1500;
+constexpr std::uint64_t kMachineSeeds = 1500;
 constexpr std::uint64_t kPageEvents = 1'000'000;
 
 struct Totals {
@@ -167,7 +167,7 @@ void Trial::Add(const SimReport& report, Totals* totals) const {
 }
 
 TEST(RandomSimulationTest, NoScheduleLosesAByteOrHangs) {
-  const Seeds seeds(kSeeds);
+  const Seeds seeds(kMachineSeeds);
   Totals totals;
   for (std::uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
     const auto trial = std::make_unique<Trial>(MakeRandomRun(seed));
@@ -189,7 +189,7 @@ TEST(RandomSimulationTest, NoScheduleLosesAByteOrHangs) {
           totals.prefetches_revoked)
           .c_str());
   if (seeds.only != 0) return;
-  EXPECT_GE(totals.page_events, kPageEvents * seeds.last / kSeeds);
+  EXPECT_GE(totals.page_events, kPageEvents * seeds.last / kMachineSeeds);
   // The runs reach what they are there to reach.
   EXPECT_GT(totals.divergences, 0u);
   EXPECT_GT(totals.lost, 0u);
@@ -199,7 +199,7 @@ TEST(RandomSimulationTest, NoScheduleLosesAByteOrHangs) {
 }
 
 TEST(RandomSimulationTest, NorDoesOneOverSeveralPaths) {
-  const Seeds seeds(kSeeds / 3);
+  const Seeds seeds(kMachineSeeds / 3);
   Totals totals;
   for (std::uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
     RandomRun run = MakeRandomRun(seed);
@@ -244,7 +244,7 @@ class PathWatch final : public SimObserver {
 };
 
 TEST(RandomSimulationTest, PagesComeBackFromTheDriveThatTheyWentTo) {
-  const Seeds seeds(kSeeds / 5);
+  const Seeds seeds(kMachineSeeds / 5);
   int from_drives = 0;
   int strayed_in_memory = 0;
   for (std::uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {

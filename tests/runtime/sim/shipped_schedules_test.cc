@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "runtime/sim/schedule_facts.h"
 #include "tests/runtime/sim/read_text.h"
+#include "tests/support/project_paths.h"
 #include "tests/support/status_matchers.h"
 
 namespace sluice::sim {
@@ -17,13 +18,14 @@ using ::sluice::testing::IsOk;
 using ::testing::UnorderedElementsAre;
 
 std::string ReadShipped(const std::string& name) {
-  std::ifstream file(std::string(SLUICE_SCHEDULE_DIRECTORY) + "/" + name, std::ios::binary);
+  std::ifstream file(testing::ProjectFile("workloads/schedules/") + name, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
 TEST(ShippedSchedulesTest, AreSmallAndWhole) {
   std::set<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(SLUICE_SCHEDULE_DIRECTORY)) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(testing::ProjectFile("workloads/schedules"))) {
     const std::string name = entry.path().filename().string();
     names.insert(name);
     EXPECT_LT(entry.file_size(), 100u << 10) << name;

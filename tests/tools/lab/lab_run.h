@@ -5,6 +5,7 @@
 
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/project_paths.h"
 #include "tests/tools/command.h"
 
 namespace sluice::tools {
@@ -13,7 +14,7 @@ namespace sluice::tools {
 
 using Json = nlohmann::json;
 
-inline const std::string kSchedules = SLUICE_SCHEDULE_DIRECTORY;
+inline const std::string kSchedules = testing::ProjectFile("workloads/schedules");
 inline const std::string kTraining = kSchedules + "/transformer-training.jsonl";
 inline const std::string kStreaming = kSchedules + "/layer-streaming-inference.jsonl";
 inline const std::string kOffload = kSchedules + "/zero-offload-adam.jsonl";

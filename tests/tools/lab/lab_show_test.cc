@@ -4,6 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/project_paths.h"
 #include "tests/tools/command.h"
 
 namespace sluice::tools {
@@ -15,9 +16,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-const std::string kZero = std::string(SLUICE_SCHEDULE_DIRECTORY) + "/zero-offload-adam.jsonl";
+const std::string kZero = testing::ProjectFile("workloads/schedules/zero-offload-adam.jsonl");
 const std::string kStream =
-    std::string(SLUICE_SCHEDULE_DIRECTORY) + "/layer-streaming-inference.jsonl";
+    testing::ProjectFile("workloads/schedules/layer-streaming-inference.jsonl");
 
 constexpr const char* kSmall = R"({"schedule": "small", "key": "k"}
 {"tensor": 0, "bytes": 5000, "persistent": true, "kind": "parameter"}
@@ -26,7 +27,7 @@ constexpr const char* kSmall = R"({"schedule": "small", "key": "k"}
 {"op": 8, "name": "l1.f", "seconds": 0.5, "reads": [[0, 0, 1000], 1], "writes": []}
 )";
 
-std::vector<Json> ParseLines(const std::string& text) {
+std::vector<Json> ParseShown(const std::string& text) {
   std::vector<Json> lines;
   std::size_t begin = 0;
   for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
@@ -62,7 +63,7 @@ TEST(LabShowTest, TellsProgramsALinePerThing) {
   const TemporaryDirectory directory;
   Command command({"lab", "show", "--json", directory.Write("s", kSmall)});
   ASSERT_EQ(command.Wait(), 0) << command.errors();
-  const std::vector<Json> lines = ParseLines(command.output());
+  const std::vector<Json> lines = ParseShown(command.output());
   std::vector<std::string> sections;
   for (const Json& line : lines) sections.push_back(line["section"]);
   EXPECT_THAT(sections,
@@ -102,7 +103,7 @@ TEST(LabShowTest, CountsWholePagesWhereAsked) {
   const TemporaryDirectory directory;
   Command command({"lab", "show", directory.Write("s", kSmall), "--page=4KiB", "--json"});
   ASSERT_EQ(command.Wait(), 0) << command.errors();
-  const Json schedule = ParseLines(command.output())[0];
+  const Json schedule = ParseShown(command.output())[0];
   EXPECT_EQ(schedule["page_bytes"], 4096);
   EXPECT_EQ(schedule["persistent_bytes"], 8192);
   EXPECT_EQ(schedule["peak_live_bytes"], 12288);
@@ -112,7 +113,7 @@ TEST(LabShowTest, CountsWholePagesWhereAsked) {
 TEST(LabShowTest, TheKeyChooses) {
   Command command({"lab", "show", kStream, "--key", "decode", "--json"});
   ASSERT_EQ(command.Wait(), 0) << command.errors();
-  const Json schedule = ParseLines(command.output())[0];
+  const Json schedule = ParseShown(command.output())[0];
   EXPECT_EQ(schedule["key"], "decode");
   EXPECT_EQ(schedule["ops"], 98);
   EXPECT_THAT(UserError({"lab", "show", kStream, "--key", "x"}),
@@ -123,7 +124,7 @@ TEST(LabShowTest, LanesAreTold) {
   Command command({"lab", "show", kZero, "--json"});
   ASSERT_EQ(command.Wait(), 0) << command.errors();
   std::vector<std::string> lanes;
-  for (const Json& line : ParseLines(command.output())) {
+  for (const Json& line : ParseShown(command.output())) {
     if (line["section"] == "lane") lanes.push_back(line["lane"]);
   }
   EXPECT_THAT(lanes, ElementsAre("cpu", "gpu"));

@@ -4,6 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/project_paths.h"
 #include "tests/tools/command.h"
 
 namespace sluice::tools {
@@ -11,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const std::string kTiny = std::string(SLUICE_CONFIG_DIRECTORY) + "/train-gpt-tiny.toml";
+const std::string kTiny = testing::ProjectFile("configs/train-gpt-tiny.toml");
 
 std::vector<std::string> Words(const TemporaryDirectory& directory,
                                const std::vector<std::string>& more) {

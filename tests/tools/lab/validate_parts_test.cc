@@ -4,6 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/project_paths.h"
 #include "tests/support/status_matchers.h"
 #include "tools/lab/validate_flags.h"
 #include "tools/lab/validate_report.h"
@@ -17,7 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const std::string kConfig = std::string(SLUICE_CONFIG_DIRECTORY) + "/train-gpt-tiny.toml";
+const std::string kConfig = testing::ProjectFile("configs/train-gpt-tiny.toml");
 
 ValidatedRun Made(double measured_step,
                   double predicted_step,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/support/project_paths.h"
 #include "tests/support/status_matchers.h"
 #include "tests/tools/temporary_directory.h"
 
@@ -108,7 +109,7 @@ TEST(ValidateRunTest, TrainingKeepsTheTimesOfItsOps) {
   const TemporaryDirectory spill;
   const auto flags =
       ReadTrainFlags(std::vector<std::string>{"--config",
-                                              SLUICE_CONFIG_DIRECTORY "/train-gpt-tiny.toml",
+                                              testing::ProjectFile("configs/train-gpt-tiny.toml"),
                                               "--set=train.steps=9",
                                               "--set=train.val_every=100",
                                               "--set=tiers.nvme.directory=" + spill.path()});

@@ -7,6 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/project_paths.h"
 #include "tests/tools/temporary_directory.h"
 #include "tools/train/budget_check.h"
 #include "tools/train/train_flags.h"
@@ -19,7 +20,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const std::string kConfigs = SLUICE_CONFIG_DIRECTORY;
+const std::string kConfigs = testing::ProjectFile("configs");
 
 class ShippedConfigTest : public ::testing::TestWithParam<const char*> {
  protected:

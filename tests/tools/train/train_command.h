@@ -5,12 +5,12 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/project_paths.h"
 #include "tests/tools/command.h"
 
 namespace sluice::tools {
 
-inline const std::string kTinyConfig =
-    std::string(SLUICE_CONFIG_DIRECTORY) + "/train-gpt-tiny.toml";
+inline const std::string kTinyConfig = testing::ProjectFile("configs/train-gpt-tiny.toml");
 
 /// A text with something to learn in it, and a spill directory.
 class TrainCommandTest : public ::testing::Test {

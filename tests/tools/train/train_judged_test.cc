@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/project_paths.h"
 #include "tests/tools/command.h"
 
 namespace sluice::tools {
@@ -21,7 +22,7 @@ Json Judged(const std::string& config, const std::vector<std::string>& more = {}
   const TemporaryDirectory spill;
   std::vector<std::string> words = {"train",
                                     "--config",
-                                    SLUICE_CONFIG_DIRECTORY "/" + config,
+                                    testing::ProjectFile("configs/") + config,
                                     "--verify",
                                     "--json",
                                     "--set",

@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/project_paths.h"
 #include "tests/support/sanitizers.h"
 #include "tests/tools/command.h"
 
@@ -72,7 +73,7 @@ TEST(TrainMemoryTest, TheMainJobRunsWithinItsBudgetsAnd160MiB) {
   const TemporaryDirectory spill;
   Command command({"train",
                    "--config",
-                   SLUICE_CONFIG_DIRECTORY "/train-gpt.toml",
+                   testing::ProjectFile("configs/train-gpt.toml"),
                    "--json",
                    "--set",
                    "train.steps=2",
@@ -90,7 +91,7 @@ TEST(TrainMemoryTest, HalfOfTheBudgetsRunToo) {
   const TemporaryDirectory spill;
   Command command({"train",
                    "--config",
-                   SLUICE_CONFIG_DIRECTORY "/train-gpt.toml",
+                   testing::ProjectFile("configs/train-gpt.toml"),
                    "--json",
                    "--set",
                    "train.steps=2",

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/support/project_paths.h"
 #include "tests/support/status_matchers.h"
 #include "tests/tools/temporary_directory.h"
 #include "tools/interrupt.h"
@@ -28,7 +29,7 @@ class TrainRunTest : public ::testing::Test {
   /// Trains; the test fails where it cannot.
   void Train(const RunOptions& options) {
     std::vector<std::string> words = {"--config",
-                                      std::string(SLUICE_CONFIG_DIRECTORY) + "/train-gpt-tiny.toml",
+                                      testing::ProjectFile("configs/train-gpt-tiny.toml"),
                                       "--set=train.val_every=100",
                                       "--set=tiers.nvme.directory=" + spill_.path()};
     for (const std::string& setting : options.settings) words.push_back("--set=" + setting);

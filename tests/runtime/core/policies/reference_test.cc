@@ -68,10 +68,13 @@ TEST_P(PolicyReferenceTest, QuestionsThatAreNotFollowedChangeNothing) {
   }
 }
 
-std::string NameOf(const testing::TestParamInfo<std::string>& info) {
+std::string ReferenceName(const testing::TestParamInfo<std::string>& info) {
   return info.param == "2q" ? "two_queue" : info.param;
 }
-INSTANTIATE_TEST_SUITE_P(All, PolicyReferenceTest, testing::ValuesIn(NaivePolicies()), NameOf);
+INSTANTIATE_TEST_SUITE_P(All,
+                         PolicyReferenceTest,
+                         testing::ValuesIn(NaivePolicies()),
+                         ReferenceName);
 
 }  // namespace
 }  // namespace sluice::core

@@ -1,0 +1,2 @@
+// Owns the precompiled headers of the tests (cmake/SluiceTests.cmake).
+int main() {}
