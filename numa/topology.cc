@@ -8,7 +8,8 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
-#include "base/strings.h"
+#include "base/status.h"
+#include "numa/topology_calls.h"
 
 namespace sluice::numa {
 namespace {
@@ -21,6 +22,11 @@ using TopologyHandle = std::unique_ptr<std::remove_pointer_t<hwloc_topology_t>, 
 TopologyHandle NewTopology() {
   hwloc_topology_t topology = nullptr;
   return TopologyHandle(hwloc_topology_init(&topology) == 0 ? topology : nullptr);
+}
+
+absl::Status Load(hwloc_topology_t topology, const absl::Status& failure) {
+  SLUICE_RETURN_IF_ERROR(CheckTopologyCalls());
+  return hwloc_topology_load(topology) == 0 ? absl::OkStatus() : failure;
 }
 
 std::vector<int> ToVector(hwloc_const_bitmap_t set) {
@@ -100,21 +106,23 @@ const NodeInfo* Topology::FindNode(int index) const {
 }
 
 absl::StatusOr<Topology> DiscoverTopology() {
+  const absl::Status failure =
+      absl::InternalError("hwloc cannot read the topology of this machine");
   const TopologyHandle topology = NewTopology();
-  if (topology == nullptr || hwloc_topology_load(topology.get()) != 0) {
-    return absl::InternalError("hwloc cannot read the topology of this machine");
-  }
+  if (topology == nullptr) return failure;
+  SLUICE_RETURN_IF_ERROR(Load(topology.get(), failure));
   return Read(topology.get());
 }
 
 absl::StatusOr<Topology> TopologyFromSynthetic(std::string_view description) {
-  const TopologyHandle topology = NewTopology();
   const std::string text(description);
-  if (topology == nullptr || hwloc_topology_set_synthetic(topology.get(), text.c_str()) != 0 ||
-      hwloc_topology_load(topology.get()) != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("hwloc cannot read the synthetic topology \"", text, "\""));
+  const absl::Status failure = absl::InvalidArgumentError(
+      absl::StrCat("hwloc cannot read the synthetic topology \"", text, "\""));
+  const TopologyHandle topology = NewTopology();
+  if (topology == nullptr || hwloc_topology_set_synthetic(topology.get(), text.c_str()) != 0) {
+    return failure;
   }
+  SLUICE_RETURN_IF_ERROR(Load(topology.get(), failure));
   return Read(topology.get());
 }
 

@@ -38,12 +38,15 @@ struct Topology {
   const NodeInfo* FindNode(int index) const;
 };
 
-/// Errors: Internal (hwloc cannot read the machine).
+/// Errors: FailedPrecondition (the system refuses a call
+/// that hwloc would repeat for ever: names call, errno and fix), Internal (hwloc cannot read the
+/// machine).
 absl::StatusOr<Topology> DiscoverTopology();
 
 /// A machine that is not there, from hwloc's synthetic description, for tests and what-if
 /// questions: "numa:2 core:4 pu:1". A node whose processors all belong to nodes nearer to them is
-/// taken as CPU-less, so "[numa] numa:2 core:4 pu:1" has one. Errors: InvalidArgument.
+/// taken as CPU-less, so "[numa] numa:2 core:4 pu:1" has one. Errors: InvalidArgument, and those
+/// of DiscoverTopology.
 absl::StatusOr<Topology> TopologyFromSynthetic(std::string_view description);
 
 }  // namespace sluice::numa

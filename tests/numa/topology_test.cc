@@ -1,11 +1,16 @@
 #include "numa/topology.h"
 
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/child_process.h"
 
 namespace sluice::numa {
 namespace {
@@ -75,6 +80,36 @@ TEST(TopologyTest, ThisMachineHasANodeWithMemoryAndThisProcessor) {
   EXPECT_GT(topology->nodes[0].memory_bytes, 0u);
   EXPECT_GE(topology->cores, 1);
   EXPECT_THAT(topology->cpus, ::testing::Contains(sched_getcpu()));
+}
+
+/// What a child is told that may not make the call: the topology's status. A child that hangs dies.
+std::string StatusWithout(long call, int error_number) {
+  return testing::RunInChild([=]() -> std::string {
+    alarm(30);
+    std::string failed = testing::RefuseSystemCall(call, error_number, testing::Refuse::kEveryCall);
+    return failed.empty() ? DiscoverTopology().status().ToString() : failed;
+  });
+}
+
+TEST(TopologyTest, ARefusedAffinityIsNamed) {
+  for (const auto& [error_number, name] :
+       {std::pair(EPERM, "EPERM"), {ENOSYS, "ENOSYS"}, {EINVAL, "EINVAL"}}) {
+    EXPECT_EQ(StatusWithout(SYS_sched_getaffinity, error_number),
+              std::string("FAILED_PRECONDITION: sched_getaffinity is refused (") + name +
+                  "), so hwloc cannot read the topology of this machine; allow the call in the "
+                  "seccomp profile of the container");
+  }
+}
+
+TEST(TopologyTest, AMemoryPolicyThatNoMaskFitsIsNamed) {
+  EXPECT_THAT(StatusWithout(SYS_get_mempolicy, EINVAL),
+              ::testing::StartsWith("FAILED_PRECONDITION: get_mempolicy is refused (EINVAL)"));
+}
+
+/// As Docker's seccomp profile refuses it, and a kernel without NUMA: hwloc goes on without.
+TEST(TopologyTest, AMemoryPolicyThatIsRefusedIsNotNeeded) {
+  EXPECT_EQ(StatusWithout(SYS_get_mempolicy, EPERM), "OK");
+  EXPECT_EQ(StatusWithout(SYS_get_mempolicy, ENOSYS), "OK");
 }
 
 }  // namespace
