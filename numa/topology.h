@@ -38,7 +38,7 @@ struct Topology {
   const NodeInfo* FindNode(int index) const;
 };
 
-/// Errors: FailedPrecondition (the system refuses a call
+/// Binds the calling thread to no processor. Errors: FailedPrecondition (the system refuses a call
 /// that hwloc would repeat for ever: names call, errno and fix), Internal (hwloc cannot read the
 /// machine).
 absl::StatusOr<Topology> DiscoverTopology();

@@ -112,5 +112,14 @@ TEST(TopologyTest, AMemoryPolicyThatIsRefusedIsNotNeeded) {
   EXPECT_EQ(StatusWithout(SYS_get_mempolicy, ENOSYS), "OK");
 }
 
+TEST(TopologyTest, NobodyIsBoundToProcessorsInTurn) {
+  EXPECT_EQ(testing::RunInChild([]() -> std::string {
+              std::string failed = testing::RefuseSystemCall(
+                  SYS_sched_setaffinity, EPERM, testing::Refuse::kByDeath);
+              return failed.empty() ? DiscoverTopology().status().ToString() : failed;
+            }),
+            "OK");
+}
+
 }  // namespace
 }  // namespace sluice::numa

@@ -100,8 +100,9 @@ std::string KillAtWork(const std::function<void(const std::function<void()>& beg
 std::string RefuseSystemCall(long number, int error_number, Refuse when) {
   constexpr auto kArgument = static_cast<std::uint32_t>(offsetof(seccomp_data, args) + 8);
   const std::uint8_t skip_if_zero = when == Refuse::kWhenSecondArgument ? 1 : 0;
-  const auto refused = static_cast<std::uint32_t>(SECCOMP_RET_ERRNO) |
-                       (static_cast<std::uint32_t>(error_number) & SECCOMP_RET_DATA);
+  const std::uint32_t failure =
+      SECCOMP_RET_ERRNO | (static_cast<std::uint32_t>(error_number) & SECCOMP_RET_DATA);
+  const std::uint32_t refused = when == Refuse::kByDeath ? SECCOMP_RET_KILL_PROCESS : failure;
   // Low half of the second argument; without a condition it is compared with nothing.
   std::array<sock_filter, 6> program = {{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

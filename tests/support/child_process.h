@@ -18,8 +18,9 @@ std::string KillAtWork(const std::function<void(const std::function<void()>& beg
                        const std::function<std::string()>& look);
 
 /// From now on, for every thread of this process, the system call fails with `error_number`:
-/// always, or only when its second argument is not zero (io_uring_enter: something to submit).
-enum class Refuse { kEveryCall, kWhenSecondArgument };
+/// always, or only when its second argument is not zero (io_uring_enter: something to submit). With
+/// kByDeath it ends the process with SIGSYS instead.
+enum class Refuse { kEveryCall, kWhenSecondArgument, kByDeath };
 std::string RefuseSystemCall(long number, int error_number, Refuse when);
 
 /// Lets this process lock `bytes`, root as well, and counts what it locks apart from what others of
