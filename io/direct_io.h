@@ -9,13 +9,18 @@ namespace sluice::io {
 
 /// For tests: in place of statx(2) with STATX_DIOALIGN; returns 0 or an errno. Empty: that.
 using AskAlignment = std::function<int(int fd, struct statx* info)>;
+/// For tests: in place of mincore(2) for one mapped page; sets bit 0 of `resident` if the page
+/// cache holds the page, and returns 0 or an errno. Empty: that.
+using AskCache = std::function<int(void* page, unsigned char* resident)>;
 
 /// Makes reads of a buffered file bring no more into the page cache than they are asked for.
 void TurnOffReadAhead(int fd);
 
-/// Turns O_DIRECT on for an open, preallocated file of at least kIoAlignment bytes, and proves by a
-/// read that it works with offsets, lengths and memory aligned to kIoAlignment. Empty when it
-/// does; otherwise the reason, and the file is buffered: one mode per file, never both.
-std::string TurnOnDirect(int fd, const AskAlignment& ask);
+/// Turns O_DIRECT on for an open, preallocated file of at least kIoAlignment bytes whose content
+/// does not matter. Writes and reads its first block to see that offsets, lengths and memory
+/// aligned to kIoAlignment work, and that no byte passes through the page cache: btrfs accepts the
+/// flag and goes through the cache where it keeps checksums or several copies. Returns why not, and
+/// the file is buffered then: one mode per file, never both. Empty: the file is O_DIRECT.
+std::string TurnOnDirect(int fd, const AskAlignment& ask, const AskCache& ask_cache = {});
 
 }  // namespace sluice::io

@@ -170,8 +170,9 @@ absl::StatusOr<std::unique_ptr<SpillFile>> SpillFile::Create(const SpillDirector
   SLUICE_ASSIGN_OR_RETURN(FileDescriptor fd, OpenNameless(directory, options));
   SLUICE_RETURN_IF_ERROR(CheckNameless(fd.get(), directory));
   SLUICE_RETURN_IF_ERROR(Reserve(fd.get(), directory, options));
-  std::string reason =
-      options.disable_direct ? "disabled by option" : TurnOnDirect(fd.get(), options.ask_alignment);
+  std::string reason = options.disable_direct
+                           ? "disabled by option"
+                           : TurnOnDirect(fd.get(), options.ask_alignment, options.ask_cache);
   if (!reason.empty()) TurnOffReadAhead(fd.get());
   if (!reason.empty() && options.require_direct) {
     return absl::FailedPreconditionError(

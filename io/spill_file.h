@@ -22,6 +22,7 @@ struct SpillFileOptions {
   /// For tests: in place of fallocate(2) with mode 0; returns 0 or an errno.
   std::function<int(int fd, std::uint64_t bytes)> allocate;
   AskAlignment ask_alignment;
+  AskCache ask_cache;
 };
 
 /// Whether `bytes` can be taken and `keep_free_bytes` stay free (of what is not kept for root).

@@ -35,7 +35,17 @@ AskAlignment Alignments(std::uint32_t memory, std::uint32_t offset) {
   };
 }
 
-/// One that tells none, as before Linux 6.1.
+/// A page cache that holds the block from the `first`-th question on, counted from 1, until the
+/// `last`-th.
+AskCache HeldFromTo(int first, int last) {
+  return [first, last, asked = 0](void*, unsigned char* resident) mutable {
+    ++asked;
+    *resident = first <= asked && asked <= last ? 1 : 0;
+    return 0;
+  };
+}
+
+/// A kernel that tells no alignment, as before Linux 6.1.
 int TellNoAlignment(int /*fd*/, struct statx* info) {
   info->stx_mask = STATX_BASIC_STATS;
   return 0;
@@ -61,22 +71,24 @@ class DirectIoTest : public ::testing::Test {
     return SpillFile::Create(*directory, options);
   }
 
-  void ExpectDirect(const AskAlignment& ask) const {
-    const auto file = Create({.require_direct = true, .ask_alignment = ask});
+  void ExpectDirect(const AskAlignment& ask, const AskCache& cache = {}) const {
+    const auto file = Create({.require_direct = true, .ask_alignment = ask, .ask_cache = cache});
     ASSERT_THAT(file, IsOk());
     EXPECT_EQ((*file)->direct_reason(), "");
     EXPECT_FALSE((*file)->file().buffered);
     EXPECT_TRUE(FlagOf((*file)->file().fd));
   }
 
-  void ExpectBuffered(const AskAlignment& ask, const std::string& reason) const {
-    const auto file = Create({.ask_alignment = ask});
+  void ExpectBuffered(const AskAlignment& ask,
+                      const std::string& reason,
+                      const AskCache& cache = {}) const {
+    const auto file = Create({.ask_alignment = ask, .ask_cache = cache});
     ASSERT_THAT(file, IsOk());
     EXPECT_FALSE((*file)->direct());
     EXPECT_EQ((*file)->direct_reason(), reason);
     EXPECT_TRUE((*file)->file().buffered);
     EXPECT_FALSE(FlagOf((*file)->file().fd));
-    EXPECT_THAT(Create({.require_direct = true, .ask_alignment = ask}),
+    EXPECT_THAT(Create({.require_direct = true, .ask_alignment = ask, .ask_cache = cache}),
                 IsStatus(Code::kFailedPrecondition,
                          "O_DIRECT is required but refused: " + reason +
                              "; io.require_direct = false allows buffered I/O"));
@@ -138,6 +150,53 @@ TEST_F(DirectIoTest, AFileThatIsTooShortForTheReadIsBuffered) {
   if (!empty.valid()) GTEST_SKIP() << temp_.path() << ": its file system has no O_TMPFILE";
   EXPECT_EQ(TurnOnDirect(empty.get(), TellNoAlignment), "the probe read came back short");
   EXPECT_FALSE(FlagOf(empty.get()));
+}
+
+/// The questions: before the read, after it where it was not held before, after each of three
+/// writes.
+TEST_F(DirectIoTest, AWriteThatLeavesItsBlockInThePageCacheIsBuffered) {
+  const std::string reason = "the file system accepts O_DIRECT, but writes through the page cache";
+  for (const AskAlignment& ask : {Alignments(512, 512), AskAlignment(TellNoAlignment)}) {
+    ExpectBuffered(ask, reason, HeldFromTo(3, 5));
+    ExpectBuffered(ask, reason, HeldFromTo(1, 5));
+  }
+}
+
+TEST_F(DirectIoTest, AReadThatBringsItsBlockIntoThePageCacheIsBuffered) {
+  ExpectBuffered(Alignments(512, 512),
+                 "the file system accepts O_DIRECT, but reads through the page cache",
+                 HeldFromTo(2, 5));
+}
+
+TEST_F(DirectIoTest, ABlockThatAWriteTakesOutOfThePageCacheIsDirect) {
+  ExpectDirect(Alignments(512, 512), HeldFromTo(1, 1));
+  ExpectDirect(Alignments(512, 512), HeldFromTo(1, 3));  // busy at first
+}
+
+TEST_F(DirectIoTest, WhereThePageCacheCannotBeAskedTheReadDecides) {
+  ExpectDirect(Alignments(512, 512), [](void*, unsigned char* resident) {
+    *resident = 1;
+    return EPERM;
+  });
+}
+
+/// With DAX a mapped block is the medium itself, and always resident.
+TEST_F(DirectIoTest, MappedMemoryOfTheMediumIsNoPageCache) {
+  const AskAlignment dax = [](int fd, struct statx* info) {
+    info->stx_attributes = STATX_ATTR_DAX;
+    return TellNoAlignment(fd, info);
+  };
+  ExpectDirect(dax, HeldFromTo(3, 5));
+}
+
+TEST_F(DirectIoTest, AWriteThatIsRefusedIsBuffered) {
+  const std::string wrong = testing::RunInChild([this]() -> std::string {
+    std::string refused = testing::RefuseSystemCall(SYS_pwrite64, EIO, testing::Refuse::kEveryCall);
+    if (!refused.empty()) return refused;
+    ExpectBuffered(Alignments(512, 512), "probe write: EIO");
+    return HasFailure() ? "not buffered" : "";
+  });
+  EXPECT_EQ(wrong, "");
 }
 
 TEST_F(DirectIoTest, AnAlignmentThatCannotBeAskedForIsBuffered) {
