@@ -361,5 +361,17 @@ TEST(IoUringFactsTest, RingsThatMayNotBeEnteredAreNotAvailable) {
   EXPECT_THAT(text, HasSubstr(": EPERM"));
 }
 
+TEST(DoctorTest, ATopologyThatTheContainerRefusesIsAWarningThatNamesTheCall) {
+  const TemporaryDirectory directory;
+  const std::string text = testing::RunInChild([&]() -> std::string {
+    std::string failed =
+        testing::RefuseSystemCall(SYS_sched_getaffinity, EPERM, testing::Refuse::kEveryCall);
+    if (!failed.empty()) return failed;
+    return Doctor({"--directory", directory.path()}).out;
+  });
+  EXPECT_THAT(text, HasSubstr("! sched_getaffinity is refused (EPERM), so hwloc cannot"));
+  EXPECT_THAT(text, HasSubstr("\nchoices\n"));
+}
+
 }  // namespace
 }  // namespace sluice::tools

@@ -1,12 +1,16 @@
 // Options that meet the limits of the machine.
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/syscall.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <fstream>
+#include <string>
 
 #include "runtime/engine/runtime_state.h"
 #include "tests/runtime/engine/runtime_fixture.h"
+#include "tests/support/child_process.h"
 #include "tests/support/status_matchers.h"
 
 namespace sluice {
@@ -39,6 +43,18 @@ TEST(MachineLimitsTest, ProcessorsThatCannotBeUsedAreNamed) {
                        "\"workers.cpus\" holds 1023, 100000: no processors that this process"));
   runtime.options.cpus = {usable};
   EXPECT_THAT(internal::RuntimeAccess::Create(runtime.options, {}), IsOk());
+}
+
+TEST(MachineLimitsTest, ATopologyThatTheContainerRefusesIsNamed) {
+  const std::string text = testing::RunInChild([]() -> std::string {
+    std::string failed =
+        testing::RefuseSystemCall(SYS_sched_getaffinity, EPERM, testing::Refuse::kEveryCall);
+    RuntimeFixture runtime;
+    if (!failed.empty()) return failed;
+    return internal::RuntimeAccess::Create(runtime.options, {}).status().ToString();
+  });
+  EXPECT_TRUE(text.starts_with("FAILED_PRECONDITION: sched_getaffinity is refused (EPERM)"))
+      << text;
 }
 
 std::uint32_t CopiesInFlightMax(std::uint32_t queue_depth) {
