@@ -226,8 +226,10 @@ PageStoreStats DriveSet::stats() const {
   PageStoreStats sum;
   for (std::uint32_t i = 0; i < stores_.size(); ++i) {
     PageStoreStats stats = stores_[i]->stats();
-    if (stores_.size() > 1 && !stats.direct) {
-      stats.direct_reason = "drive " + options_.directories[i] + ": " + stats.direct_reason;
+    if (stores_.size() > 1) {
+      const std::string drive_name = "drive " + options_.directories[i] + ": ";
+      if (!stats.direct) stats.direct_reason = drive_name + stats.direct_reason;
+      if (!stats.nocow) stats.nocow_reason = drive_name + stats.nocow_reason;
     }
     if (i == 0) {
       sum = stats;

@@ -169,6 +169,8 @@ PageStoreStats FilePageStore::stats() const {
   stats.merged = engine_->merged();
   stats.direct_reason = files_->direct_reason();
   stats.direct = stats.direct_reason.empty();
+  stats.nocow_reason = files_->nocow_reason();
+  stats.nocow = stats.nocow_reason.empty();
   stats.reads = load(context_.counters.reads);
   stats.writes = load(context_.counters.writes);
   stats.short_io = load(context_.counters.transfer.short_io);
@@ -182,6 +184,10 @@ PageStoreStats FilePageStore::stats() const {
   return stats;
 }
 
+std::string JoinReasons(const std::string& first, const std::string& second) {
+  return first.empty() || second.empty() ? first + second : first + "; " + second;
+}
+
 }  // namespace
 
 void PageStoreStats::Add(const PageStoreStats& other) {
@@ -191,8 +197,9 @@ void PageStoreStats::Add(const PageStoreStats& other) {
     engine_features = other.engine_features;
   }
   direct = direct && other.direct;
-  if (!direct_reason.empty() && !other.direct_reason.empty()) direct_reason += "; ";
-  direct_reason += other.direct_reason;
+  direct_reason = JoinReasons(direct_reason, other.direct_reason);
+  nocow = nocow && other.nocow;
+  nocow_reason = JoinReasons(nocow_reason, other.nocow_reason);
   // Every drive registers the same memory.
   registered_bytes = std::min(registered_bytes, other.registered_bytes);
   if (registered_reason.empty()) registered_reason = other.registered_reason;

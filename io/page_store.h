@@ -51,6 +51,7 @@ struct PageStoreOptions {
   std::uint32_t operations_max = 1024;
   bool require_io_uring = false;
   bool require_direct = false;
+  bool require_nocow = false;  ///< Create fails where the file system copies on write
   bool disable_io_uring = false;
   bool disable_direct = false;
   /// Attempts per request, and the pauses between them, before an error that may pass (EINTR,
@@ -66,6 +67,8 @@ struct PageStoreStats {
   std::string engine_features;  ///< what the engine works with, see IoEngine::features
   bool direct = false;
   std::string direct_reason;  ///< why not O_DIRECT, of which drive; empty when it is
+  bool nocow = false;         ///< true if the file system overwrites in place
+  std::string nocow_reason;   ///< why writes are copied, of which drive; empty when none are
   std::uint64_t reads = 0;
   std::uint64_t writes = 0;
   std::uint64_t short_io = 0;           ///< attempts that moved a part

@@ -87,7 +87,8 @@ absl::StatusOr<PageStoreParts> MakePageStoreParts(const PageStoreOptions& option
                                               .files = options.files,
                                               .keep_free_bytes = options.keep_free_bytes,
                                               .each = {.require_direct = options.require_direct,
-                                                       .disable_direct = options.disable_direct}}));
+                                                       .disable_direct = options.disable_direct,
+                                                       .require_nocow = options.require_nocow}}));
   return MakePageStoreParts(options, std::make_shared<const SpillFiles>(std::move(files)));
 }
 

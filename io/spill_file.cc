@@ -141,6 +141,35 @@ absl::Status Reserve(int fd, const SpillDirectory& directory, const SpillFileOpt
   return given_back ? status : base::Annotate(status, "space not given back");
 }
 
+/// Returns why pages are copied on write; empty when they are not. Before anything is reserved, as
+/// only a file without bytes takes the flag.
+absl::StatusOr<std::string> TurnOffCopying(int fd,
+                                           const SpillDirectory& directory,
+                                           const SpillFileOptions& options) {
+  std::string reason = WhyCopied(options.ask_nocow ? options.ask_nocow(fd) : AskForNocow(fd));
+  if (reason.empty() || !options.require_nocow) return reason;
+  return absl::FailedPreconditionError(base::ToAbsl(
+      Describe(directory,
+               "writing in place is required but refused: " + reason +
+                   "; io.require_nocow = false allows copies, which need space of their own")));
+}
+
+/// Returns why the file is buffered; empty when it is O_DIRECT.
+absl::StatusOr<std::string> ChooseMode(int fd,
+                                       const SpillDirectory& directory,
+                                       const SpillFileOptions& options) {
+  std::string reason = options.disable_direct
+                           ? "disabled by option"
+                           : TurnOnDirect(fd, options.ask_alignment, options.ask_cache);
+  if (reason.empty()) return reason;
+  TurnOffReadAhead(fd);
+  if (!options.require_direct) return reason;
+  return absl::FailedPreconditionError(
+      base::ToAbsl(Describe(directory,
+                            "O_DIRECT is required but refused: " + reason +
+                                "; io.require_direct = false allows buffered I/O")));
+}
+
 }  // namespace
 
 absl::Status CheckKeepsFree(const SpillDirectory& directory,
@@ -160,27 +189,22 @@ absl::Status CheckKeepsFree(const SpillDirectory& directory,
                            Readable(keep_free_bytes)))));
 }
 
-SpillFile::SpillFile(FileDescriptor fd, std::uint64_t bytes, std::string direct_reason)
+SpillFile::SpillFile(FileDescriptor fd, std::uint64_t bytes, Reasons reasons)
     : fd_(std::move(fd)),
-      file_{.fd = fd_.get(), .bytes = bytes, .buffered = !direct_reason.empty()},
-      direct_reason_(std::move(direct_reason)) {}
+      file_{.fd = fd_.get(), .bytes = bytes, .buffered = !reasons.direct.empty()},
+      direct_reason_(std::move(reasons.direct)),
+      nocow_reason_(std::move(reasons.nocow)) {}
 
 absl::StatusOr<std::unique_ptr<SpillFile>> SpillFile::Create(const SpillDirectory& directory,
                                                              const SpillFileOptions& options) {
   SLUICE_ASSIGN_OR_RETURN(FileDescriptor fd, OpenNameless(directory, options));
   SLUICE_RETURN_IF_ERROR(CheckNameless(fd.get(), directory));
+  Reasons reasons;
+  SLUICE_ASSIGN_OR_RETURN(reasons.nocow, TurnOffCopying(fd.get(), directory, options));
   SLUICE_RETURN_IF_ERROR(Reserve(fd.get(), directory, options));
-  std::string reason = options.disable_direct
-                           ? "disabled by option"
-                           : TurnOnDirect(fd.get(), options.ask_alignment, options.ask_cache);
-  if (!reason.empty()) TurnOffReadAhead(fd.get());
-  if (!reason.empty() && options.require_direct) {
-    return absl::FailedPreconditionError(
-        base::ToAbsl(Describe(directory,
-                              "O_DIRECT is required but refused: " + reason +
-                                  "; io.require_direct = false allows buffered I/O")));
-  }
-  return std::unique_ptr<SpillFile>(new SpillFile(std::move(fd), options.bytes, std::move(reason)));
+  SLUICE_ASSIGN_OR_RETURN(reasons.direct, ChooseMode(fd.get(), directory, options));
+  return std::unique_ptr<SpillFile>(
+      new SpillFile(std::move(fd), options.bytes, std::move(reasons)));
 }
 
 }  // namespace sluice::io

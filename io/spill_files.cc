@@ -44,6 +44,7 @@ absl::StatusOr<SpillFiles> SpillFiles::CreateNow(const SpillDirectory& directory
     if (!file.ok()) return std::move(file).status();
     files.io_files_.push_back((*file)->file());
     if (files.direct_reason_.empty()) files.direct_reason_ = (*file)->direct_reason();
+    if (files.nocow_reason_.empty()) files.nocow_reason_ = (*file)->nocow_reason();
     files.spill_files_.push_back(*std::move(file));
   }
   return files;

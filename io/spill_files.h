@@ -43,6 +43,8 @@ class SpillFiles {
   const std::vector<IoFile>& files() const { return io_files_; }
   /// Why one of them is not O_DIRECT; empty when all are.
   const std::string& direct_reason() const { return direct_reason_; }
+  /// The reason why pages of a file are copied on write; empty when all are overwritten in place.
+  const std::string& nocow_reason() const { return nocow_reason_; }
 
  private:
   SpillFiles() = default;
@@ -53,6 +55,7 @@ class SpillFiles {
   std::vector<IoFile> io_files_;
   std::uint64_t file_bytes_ = 0;  ///< of each but the last, which may be shorter
   std::string direct_reason_;
+  std::string nocow_reason_;
 };
 
 }  // namespace sluice::io

@@ -47,6 +47,10 @@ struct IoOptions {
   bool require_io_uring = false;
   /// Create fails instead of falling back to buffered I/O.
   bool require_direct = false;
+  /// Create fails where the file system writes each new version of a page to a new place (btrfs
+  /// without FS_NOCOW_FL, ZFS). Reserved space covers the first write of a page only there, so a
+  /// later write may find none.
+  bool require_nocow = false;
   /// For tests and comparisons: do not try io_uring, do not try O_DIRECT.
   bool disable_io_uring = false;
   bool disable_direct = false;

@@ -94,6 +94,8 @@ struct DriveStats {
 struct IoStats {
   std::string engine;  ///< "io_uring" or "threads"
   bool direct = false;
+  /// True if every file system overwrites pages in place, so that no write needs new space.
+  bool nocow = false;
   std::uint64_t short_io = 0;
   std::uint64_t retries = 0;
   std::uint64_t checksum_failures = 0;

@@ -154,6 +154,7 @@ absl::Status Backends::MakeStore(const RuntimeOptions& options,
   store.keep_free_bytes = options.io.keep_free.count();
   store.require_io_uring = options.io.require_io_uring;
   store.require_direct = options.io.require_direct;
+  store.require_nocow = options.io.require_nocow;
   store.disable_io_uring = options.io.disable_io_uring;
   store.disable_direct = options.io.disable_direct;
   store.cpus = options.cpus;
@@ -165,6 +166,9 @@ absl::Status Backends::MakeStore(const RuntimeOptions& options,
   }
   if (!stats.direct) {
     fallbacks_.push_back({"o_direct", stats.direct_reason, "buffered I/O"});
+  }
+  if (!stats.nocow) {
+    fallbacks_.push_back({"nocow", stats.nocow_reason, "copies, for which space may run out"});
   }
   return absl::OkStatus();
 }

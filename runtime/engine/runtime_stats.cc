@@ -27,6 +27,7 @@ IoStats IoOf(const io::PageStore* store) {
   const io::PageStoreStats stats = store->stats();
   return {.engine = stats.engine,
           .direct = stats.direct,
+          .nocow = stats.nocow,
           .short_io = stats.short_io,
           .retries = stats.retries,
           .checksum_failures = stats.checksum_failures,

@@ -142,6 +142,16 @@ TEST(DoctorTest, ADirectoryWithoutFilesSaysWhatToDo) {
                                HasSubstr("tiers.nvme.directory")));
 }
 
+TEST(DoctorSpillTest, ADirectoryWhoseFilesAreCopiedSaysWhatToDo) {
+  SpillFacts facts{.directory = "/d", .file_system = "btrfs"};
+  EXPECT_EQ(Parsed(DescribeSpill(facts))["nocow"], true);
+  EXPECT_THAT(Parsed(DescribeSpill(facts))["warnings"].dump(), ::testing::Not(HasSubstr("chattr")));
+  facts.nocow_reason = "btrfs copies pages on write";
+  EXPECT_EQ(Parsed(DescribeSpill(facts))["nocow"], false);
+  EXPECT_THAT(DescribeSpill(facts).ToText(), HasSubstr("no: btrfs copies pages on write"));
+  EXPECT_THAT(Parsed(DescribeSpill(facts))["warnings"].dump(), HasSubstr("chattr +C"));
+}
+
 TEST(SpillPlaceTest, StandInsComeAndGoBesideTheDefaultDirectory) {
   const TemporaryDirectory parent;
   const std::string name = "sluice-" + std::to_string(geteuid());
@@ -297,6 +307,7 @@ TEST(DoctorChoicesTest, AGoodMachineHasNoFallback) {
   const Json json = Parsed(DescribeChoices(GoodMachine()));
   EXPECT_EQ(json["io_engine"]["chosen"], "io_uring");
   EXPECT_EQ(json["file_mode"]["chosen"], "direct");
+  EXPECT_EQ(json["overwrites"]["chosen"], "in place");
   EXPECT_EQ(json["arena_pages"]["chosen"], "2 MiB");
   EXPECT_EQ(json["arena_nodes"]["chosen"], "nodes 0, 1");
   EXPECT_EQ(json["arena_nodes"]["why"], "all 2, in even shares");
@@ -312,6 +323,7 @@ TEST(DoctorChoicesTest, EachFallbackSaysWhy) {
   Facts facts = GoodMachine();
   facts.io_uring = {.available = false, .reason = "io_uring_setup: EPERM"};
   facts.spill.direct_reason = "the file system is memory (tmpfs)";
+  facts.spill.nocow_reason = "zfs copies pages on write";
   facts.huge_pages = {.arena_share = 0.5, .reason = "refused"};
   facts.dram_nodes.binding_reason = "mbind refused";
   const Json json = Parsed(DescribeChoices(facts));
@@ -319,6 +331,8 @@ TEST(DoctorChoicesTest, EachFallbackSaysWhy) {
   EXPECT_EQ(json["io_engine"]["why"], "io_uring_setup: EPERM");
   EXPECT_EQ(json["file_mode"]["chosen"], "buffered");
   EXPECT_EQ(json["file_mode"]["why"], "the file system is memory (tmpfs)");
+  EXPECT_EQ(json["overwrites"]["chosen"], "copied");
+  EXPECT_EQ(json["overwrites"]["why"], "zfs copies pages on write");
   EXPECT_EQ(json["arena_pages"]["chosen"], "4 KiB");
   EXPECT_EQ(json["arena_pages"]["why"], "refused");
   EXPECT_EQ(json["arena_nodes"]["chosen"], "any node");
@@ -326,7 +340,7 @@ TEST(DoctorChoicesTest, EachFallbackSaysWhy) {
   std::string keys;
   for (const Json& fallback : json["fallbacks"]) keys += fallback.value("forbidden_by", "?") + " ";
   EXPECT_EQ(keys,
-            "io.require_io_uring io.require_direct memory.require_huge_pages "
+            "io.require_io_uring io.require_direct io.require_nocow memory.require_huge_pages "
             "memory.require_numa_binding ");
   facts = GoodMachine();
   facts.io_uring.operations = {"read"};

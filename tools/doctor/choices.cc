@@ -43,6 +43,14 @@ void ChooseFileMode(const SpillFacts& facts, Section& section) {
   Choose("file_mode", "buffered", facts.direct_reason, section);
 }
 
+void ChooseOverwrites(const SpillFacts& facts, Section& section) {
+  if (!facts.status.ok()) return;
+  if (facts.nocow_reason.empty()) {
+    return Choose("overwrites", "in place", "reserved space is enough for every write", section);
+  }
+  Choose("overwrites", "copied", facts.nocow_reason, section);
+}
+
 void ChooseDevice(const GpuFacts& facts, Section& section) {
   Choose("device",
          "emulated",
@@ -126,6 +134,7 @@ void AddFallbacks(const Facts& facts, Section& section) {
   add(facts.spill.status.ok() && !facts.spill.direct_reason.empty(),
       "o_direct",
       "io.require_direct");
+  add(facts.spill.status.ok() && !facts.spill.nocow_reason.empty(), "nocow", "io.require_nocow");
   add(!AllHuge(facts.huge_pages), "huge_pages", "memory.require_huge_pages");
   add(!facts.dram_nodes.binding_reason.empty(), "numa_binding", "memory.require_numa_binding");
   section.Add("fallbacks", std::move(json), text.empty() ? "none" : std::move(text));
@@ -138,6 +147,7 @@ Section DescribeChoices(const Facts& facts) {
   ChooseDevice(facts.gpu, section);
   ChooseIoEngine(facts.io_uring, section);
   ChooseFileMode(facts.spill, section);
+  ChooseOverwrites(facts.spill, section);
   ChoosePages(facts.huge_pages, section);
   ChooseNodes(facts, section);
   AddNodeMemory(facts.dram_nodes.nodes, section);

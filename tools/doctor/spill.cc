@@ -25,9 +25,11 @@ struct FileSystemName {
 
 constexpr long kXfsMagic = 0x58465342;
 constexpr long kZfsMagic = 0x2fc12fc1;
+constexpr long kBcachefsMagic = 0xca451a4e;
 constexpr std::array kFileSystems = {FileSystemName{EXT4_SUPER_MAGIC, "ext4"},
                                      FileSystemName{kXfsMagic, "xfs"},
                                      FileSystemName{BTRFS_SUPER_MAGIC, "btrfs"},
+                                     FileSystemName{kBcachefsMagic, "bcachefs"},
                                      FileSystemName{F2FS_SUPER_MAGIC, "f2fs"},
                                      FileSystemName{kZfsMagic, "zfs"},
                                      FileSystemName{TMPFS_MAGIC, "tmpfs"},
@@ -75,6 +77,7 @@ absl::Status ProbeFile(const io::SpillDirectory& directory, SpillFacts& facts) {
   }
   ReadAlignment((*file)->file().fd, facts);
   facts.direct_reason = (*file)->direct_reason();
+  facts.nocow_reason = (*file)->nocow_reason();
   return absl::OkStatus();
 }
 
@@ -118,7 +121,14 @@ Section DescribeSpill(const SpillFacts& facts) {
                 {{"memory_bytes", *facts.memory_align}, {"offset_bytes", *facts.offset_align}},
                 fmt::format("memory {}, offsets {}", *facts.memory_align, *facts.offset_align));
   }
+  const bool nocow = facts.nocow_reason.empty();
+  section.Add("nocow", nocow, nocow ? "yes" : "no: " + facts.nocow_reason);
   if (!direct) section.Warn("pages go through the page cache, which takes memory of its own");
+  if (!nocow) {
+    section.Warn(
+        "a page that is written again needs new space, which may run out: make the directory "
+        "anew with chattr +C, or name one on ext4 or xfs");
+  }
   if (facts.free_bytes < kLittleSpace) section.Warn("less than 1 GiB of space is free");
   return section;
 }

@@ -194,6 +194,7 @@ require_even_split = true
 queue_depth = 16
 require_io_uring = true
 require_direct = true
+require_nocow = true
 [scheduler]
 policy = "lru"
 prefetch_ops = 3
@@ -218,7 +219,8 @@ cpus = [1, 0]
   EXPECT_EQ(options->io.queue_depth, 16u);
   EXPECT_TRUE(options->memory.require_huge_pages && options->memory.require_numa_binding &&
               options->memory.require_even_split);
-  EXPECT_TRUE(options->io.require_io_uring && options->io.require_direct);
+  EXPECT_TRUE(options->io.require_io_uring && options->io.require_direct &&
+              options->io.require_nocow);
   EXPECT_EQ(options->policy, "lru");
   EXPECT_EQ(options->prefetch_ops, 3u);
   EXPECT_EQ(options->schedules_max, 5u);

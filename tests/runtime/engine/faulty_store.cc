@@ -44,7 +44,7 @@ class FaultyStore : public io::PageStore {
   void Forget(io::SlotIndex slot) override { store_->Forget(slot); }
   void RegisterMemory(std::span<std::byte> memory) override { store_->RegisterMemory(memory); }
   void UnregisterMemory(std::span<std::byte> memory) override { store_->UnregisterMemory(memory); }
-  io::PageStoreStats stats() const override { return store_->stats(); }
+  io::PageStoreStats stats() const override { return faults_.Change(store_->stats()); }
 
  private:
   std::unique_ptr<io::PageStore> store_;
@@ -61,6 +61,19 @@ void StoreFaults::FailReadsOf(std::uint64_t segment, absl::Status status) {
   base::MutexLock lock(mutex_);
   read_fault_ = std::move(status);
   read_segment_ = segment;
+}
+
+void StoreFaults::SayCopied(std::string reason) {
+  base::MutexLock lock(mutex_);
+  copied_reason_ = std::move(reason);
+}
+
+io::PageStoreStats StoreFaults::Change(io::PageStoreStats stats) const {
+  base::MutexLock lock(mutex_);
+  if (copied_reason_.empty()) return stats;
+  stats.nocow = false;
+  stats.nocow_reason = copied_reason_;
+  return stats;
 }
 
 void StoreFaults::FailWrites(absl::Status status) {

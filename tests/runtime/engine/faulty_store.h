@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -23,6 +24,8 @@ class StoreFaults {
   /// Only those of one segment's pages.
   void FailReadsOf(std::uint64_t segment, absl::Status status);
   void FailWrites(absl::Status status);
+  /// stats() say that pages are copied on write, for this reason.
+  void SayCopied(std::string reason);
   /// Reads that end from now on take so much longer.
   void DelayReads(std::chrono::microseconds delay) { delay_ = delay; }
   /// Completions wait until Release.
@@ -49,6 +52,7 @@ class StoreFaults {
   absl::Status BeginWrite();
   void NoteWrite(io::SlotIndex slot, const io::PageIdentity& identity);
   void NoteHastened(io::SlotIndex slot);
+  io::PageStoreStats Change(io::PageStoreStats stats) const;
   void Finish(io::DoneFn done, absl::Status status);
   void Answer(io::DoneFn done, absl::Status status);
 
@@ -58,6 +62,7 @@ class StoreFaults {
   absl::Status read_fault_ ABSL_GUARDED_BY(mutex_);
   std::optional<std::uint64_t> read_segment_ ABSL_GUARDED_BY(mutex_);
   absl::Status write_fault_ ABSL_GUARDED_BY(mutex_);
+  std::string copied_reason_ ABSL_GUARDED_BY(mutex_);
   std::map<io::SlotIndex, io::PageIdentity> slots_ ABSL_GUARDED_BY(mutex_);
   std::vector<io::PageIdentity> written_ ABSL_GUARDED_BY(mutex_);
   std::vector<io::PageIdentity> hastened_ ABSL_GUARDED_BY(mutex_);

@@ -7,10 +7,12 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "base/strings.h"
 #include "fmt/format.h"
 #include "runtime/engine/runtime_state.h"
+#include "tests/runtime/engine/faulty_store.h"
 #include "tests/runtime/engine/runtime_fixture.h"
 #include "tests/support/child_process.h"
 #include "tests/support/status_matchers.h"
@@ -149,6 +151,22 @@ TEST(ForbiddenFallbackTest, BufferedFiles) {
       text.ends_with("O_DIRECT is required but refused: disabled by option; "
                      "io.require_direct = false allows buffered I/O"))
       << text;
+}
+
+TEST(ForbiddenFallbackTest, PagesThatAreCopiedOnWriteAreToldOnce) {
+  testing::StoreFaults faults;
+  faults.SayCopied("zfs copies pages on write");
+  RuntimeFixture runtime;
+  runtime.hooks.wrap_store = [&](auto store) { return faults.Wrap(std::move(store)); };
+  runtime.Start();
+  EXPECT_FALSE(runtime->GetStats().io.nocow);
+  ASSERT_EQ(runtime.listener.fallbacks().size(), 1u);
+  const FallbackEvent event = runtime.listener.fallbacks()[0];
+  EXPECT_EQ(event.what, "nocow");
+  EXPECT_EQ(event.reason, "zfs copies pages on write");
+  EXPECT_EQ(event.chosen, "copies, for which space may run out");
+  EXPECT_EQ(runtime->GetStats().fallbacks.size(), 1u);
+  runtime.Stop();
 }
 
 TEST(ForbiddenFallbackTest, AllMayBeForbiddenWhereNoneIsNeeded) {
