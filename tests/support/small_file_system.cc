@@ -26,21 +26,33 @@ constexpr int kLoopAttemptsMax = 20;
 
 std::string Failed(const std::string& what) { return what + ": " + std::strerror(errno); }
 
+struct FileSystemKind {
+  std::string name;     ///< as mount(2) knows it
+  std::string package;  ///< which has its mkfs
+  std::vector<std::string> mkfs_options;
+};
+
 /// Nothing is kept for root, so that what is free is free.
-std::string MakeExt4(const std::string& image) {
-  std::string program = "/sbin/mkfs.ext4";
-  std::string path = image;
-  std::vector<char*> arguments = {program.data()};
-  std::string options[] = {"-q", "-F", "-m", "0", "-b", "4096"};
-  for (std::string& option : options) arguments.push_back(option.data());
-  arguments.push_back(path.data());
+FileSystemKind Ext4() { return {"ext4", "e2fsprogs", {"-q", "-F", "-m", "0", "-b", "4096"}}; }
+
+FileSystemKind Btrfs() { return {"btrfs", "btrfs-progs", {"-q", "-f"}}; }
+
+std::string MakeFileSystem(const FileSystemKind& kind, const std::string& image) {
+  std::vector<std::string> words = {"/sbin/mkfs." + kind.name};
+  words.insert(words.end(), kind.mkfs_options.begin(), kind.mkfs_options.end());
+  words.push_back(image);
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   pid_t child = -1;
-  const int error =
-      posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments.data(), environ);
-  if (error != 0) return program + " (package e2fsprogs): " + std::strerror(error);
+  const int error = posix_spawn(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) return words[0] + " (package " + kind.package + "): " + std::strerror(error);
   int status = 0;
-  if (waitpid(child, &status, 0) != child || status != 0) return program + " failed";
+  if (waitpid(child, &status, 0) != child || status != 0) return words[0] + " failed";
   return {};
 }
 
@@ -68,23 +80,31 @@ std::string EnterMountNamespace() {
   return {};
 }
 
-}  // namespace
-
-std::string MountSmallExt4(const std::string& path, std::uint64_t bytes) {
+std::string MountSmall(const FileSystemKind& kind, const std::string& path, std::uint64_t bytes) {
   if (std::string why = EnterMountNamespace(); !why.empty()) return why;
   const std::string name = path + "/image";
   const FileDescriptor image(open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!image.valid() || ftruncate(image.get(), static_cast<off_t>(bytes)) != 0) {
     return Failed("image");
   }
-  const std::string why = MakeExt4(name);
+  const std::string why = MakeFileSystem(kind, name);
   unlink(name.c_str());
   if (!why.empty()) return why;
   std::string device = "loop device";
   const FileDescriptor loop = AttachLoop(image.get(), &device);
   if (!loop.valid()) return Failed(device);
-  if (mount(device.c_str(), path.c_str(), "ext4", 0, nullptr) != 0) return Failed("mount");
-  return {};
+  const int mounted = mount(device.c_str(), path.c_str(), kind.name.c_str(), 0, nullptr);
+  return mounted == 0 ? std::string() : Failed("mount of " + kind.name);
+}
+
+}  // namespace
+
+std::string MountSmallExt4(const std::string& path, std::uint64_t bytes) {
+  return MountSmall(Ext4(), path, bytes);
+}
+
+std::string MountSmallBtrfs(const std::string& path, std::uint64_t bytes) {
+  return MountSmall(Btrfs(), path, bytes);
 }
 
 std::uint64_t FreeBytes(const std::string& path) {

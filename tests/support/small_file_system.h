@@ -12,6 +12,10 @@ namespace sluice::testing {
 /// missing), or nothing. REQUIRES: a process of its own (RunInChild), without other threads.
 std::string MountSmallExt4(const std::string& path, std::uint64_t bytes);
 
+/// The same with btrfs, which takes at least 128 MiB. mkfs.btrfs and a kernel with btrfs are
+/// needed.
+std::string MountSmallBtrfs(const std::string& path, std::uint64_t bytes);
+
 /// Bytes that are free at `path`, without those that are kept for root.
 std::uint64_t FreeBytes(const std::string& path);
 
