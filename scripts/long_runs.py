@@ -13,7 +13,7 @@ import pathlib
 import sys
 
 # Of parts that never ran the first is due.
-PARTS = ["asan", "tsan", "clang-tidy", "slow", "fuzz"]
+PARTS = ["clang-tidy", "slow", "asan", "tsan", "fuzz"]
 
 
 def runs(text):

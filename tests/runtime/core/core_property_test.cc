@@ -5,18 +5,21 @@
 #include "base/check.h"
 #include "gtest/gtest.h"
 #include "tests/runtime/core/random_workload.h"
+#include "tests/support/sanitizers.h"
 
 /// Random programs against the core in virtual time. A failure names its seed:
-///   SLUICE_TEST_SEED=17 core_property_test      runs that seed only
-///   SLUICE_TEST_SEEDS=5000 core_property_test   runs more of them
+///   SLUICE_TEST_SEED=17 core_test      runs that seed only
+///   SLUICE_TEST_SEEDS=5000 core_test   runs more of them
 
 namespace sluice::core {
 namespace {
 
-constexpr std::uint64_t kSeeds = 400;
-constexpr std::uint64_t kSeedsPerPolicy = 25;
-constexpr std::uint64_t kSeedsWithPlans = 300;
-constexpr std::uint64_t kSeedsOfManyPages = 60;
+// A sanitizer sees in a tenth of the seeds what it sees in all.
+constexpr std::uint64_t kSeedDivisor = testing::kSlowdown > 1 ? 10 : 1;
+constexpr std::uint64_t kSeeds = 400 / kSeedDivisor;
+constexpr std::uint64_t kSeedsPerPolicy = 30 / kSeedDivisor;
+constexpr std::uint64_t kSeedsWithPlans = 300 / kSeedDivisor;
+constexpr std::uint64_t kSeedsOfManyPages = 60 / kSeedDivisor;
 
 std::uint64_t FromEnvironment(const char* name, std::uint64_t otherwise) {
   const char* text = std::getenv(name);

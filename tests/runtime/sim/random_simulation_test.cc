@@ -17,8 +17,8 @@
 
 /// Random schedules on random machines, held against a shadow of every byte. A failure names its
 /// seed:
-///   SLUICE_TEST_SEED=17 random_simulation_test      runs that seed only
-///   SLUICE_TEST_SEEDS=9000 random_simulation_test   runs more of them
+///   SLUICE_TEST_SEED=17 sim_test      runs that seed only
+///   SLUICE_TEST_SEEDS=9000 sim_test   runs more of them
 
 namespace sluice::sim {
 namespace {

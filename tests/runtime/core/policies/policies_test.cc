@@ -210,12 +210,12 @@ TEST(GhostTest, FreedPagesAreNotRemembered) {
   }
 }
 
-std::string NameOf(const testing::TestParamInfo<std::string>& info) {
+std::string NameOf(const ::testing::TestParamInfo<std::string>& info) {
   std::string name = info.param == "2q" ? "two_queue" : info.param;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 }
-INSTANTIATE_TEST_SUITE_P(All, EveryPolicyTest, testing::ValuesIn(PolicyNames()), NameOf);
+INSTANTIATE_TEST_SUITE_P(All, EveryPolicyTest, ::testing::ValuesIn(PolicyNames()), NameOf);
 
 }  // namespace
 }  // namespace sluice::core

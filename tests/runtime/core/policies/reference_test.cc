@@ -43,7 +43,7 @@ TEST_P(PolicyReferenceTest, EvictsWhatTheReferenceEvicts) {
   RecordProperty("seed", std::to_string(Seed()));
   for (const auto& [name, trace] : AllTraces({.length = 6'000, .pages = 120, .seed = Seed()})) {
     for (const std::size_t frames : {1, 2, 3, 10, 37, 100}) {
-      SCOPED_TRACE(testing::Message() << name << ", " << frames << " frames, seed " << Seed());
+      SCOPED_TRACE(::testing::Message() << name << ", " << frames << " frames, seed " << Seed());
       ASSERT_TRUE(Compare(trace, frames, false));
     }
   }
@@ -53,7 +53,7 @@ TEST_P(PolicyReferenceTest, EvictsWhatTheReferenceEvicts) {
 TEST_P(PolicyReferenceTest, TinyTracesToo) {
   for (std::uint64_t seed = Seed(); seed < Seed() + 200; ++seed) {
     for (const std::size_t frames : {1, 2, 3, 4, 5, 6}) {
-      SCOPED_TRACE(testing::Message() << frames << " frames, seed " << seed);
+      SCOPED_TRACE(::testing::Message() << frames << " frames, seed " << seed);
       ASSERT_TRUE(Compare(UniformTrace({.length = 100, .pages = 8, .seed = seed}), frames, false));
     }
   }
@@ -62,18 +62,18 @@ TEST_P(PolicyReferenceTest, TinyTracesToo) {
 TEST_P(PolicyReferenceTest, QuestionsThatAreNotFollowedChangeNothing) {
   for (const auto& [name, trace] : AllTraces({.length = 6'000, .pages = 120, .seed = Seed()})) {
     for (const std::size_t frames : {3, 37}) {
-      SCOPED_TRACE(testing::Message() << name << ", " << frames << " frames, seed " << Seed());
+      SCOPED_TRACE(::testing::Message() << name << ", " << frames << " frames, seed " << Seed());
       ASSERT_TRUE(Compare(trace, frames, true));
     }
   }
 }
 
-std::string ReferenceName(const testing::TestParamInfo<std::string>& info) {
+std::string ReferenceName(const ::testing::TestParamInfo<std::string>& info) {
   return info.param == "2q" ? "two_queue" : info.param;
 }
 INSTANTIATE_TEST_SUITE_P(All,
                          PolicyReferenceTest,
-                         testing::ValuesIn(NaivePolicies()),
+                         ::testing::ValuesIn(NaivePolicies()),
                          ReferenceName);
 
 }  // namespace
