@@ -1,6 +1,5 @@
 #include "io/blocking_engine.h"
 
-#include <optional>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -15,7 +14,7 @@ namespace sluice::io {
 
 absl::StatusOr<std::unique_ptr<BlockingEngine>> BlockingEngine::Create(const Options& options,
                                                                        PerformFn perform) {
-  auto engine = absl::WrapUnique(new BlockingEngine(options, std::move(perform)));
+  auto engine = absl::WrapUnique(new BlockingEngine(options.name, std::move(perform)));
   SLUICE_RETURN_IF_ERROR(engine->Start(options));
   return engine;
 }
@@ -29,7 +28,6 @@ absl::Status BlockingEngine::Start(const Options& options) {
                             }));
     threads_.push_back(std::move(thread));
   }
-  not_begun_.wait();  // so that features() is true from the beginning
   return absl::OkStatus();
 }
 
@@ -44,8 +42,6 @@ BlockingEngine::~BlockingEngine() {
 }
 
 void BlockingEngine::SubmitChecked(IoRequest* request) {
-  // Before the request, which may be the last: then nothing keeps the engine.
-  if (thread_count_ > 1) common_cpu_.Check();
   base::MutexLock lock(mutex_);
   queue_.Push(request, RequestQueue::Clock::now());
   not_empty_.NotifyOne();
@@ -57,19 +53,12 @@ void BlockingEngine::Hasten(const IoFile& file, std::uint64_t offset, std::uint6
 }
 
 std::string BlockingEngine::features() const {
-  return fmt::format("{} thread{}{}",
-                     thread_count_,
-                     thread_count_ == 1 ? "" : "s",
-                     together() ? " on one processor" : "");
+  return fmt::format("{} thread{}", threads_.size(), threads_.size() == 1 ? "" : "s");
 }
 
 void BlockingEngine::Run() {
-  std::optional<CommonCpu::Member> member;
-  if (thread_count_ > 1) member.emplace(common_cpu_);
-  not_begun_.count_down();
   while (IoRequest* request = WaitForRequest()) {
     request->Complete(perform_(request->command));
-    if (member.has_value()) common_cpu_.Check();
   }
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <latch>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -9,14 +8,12 @@
 
 #include "base/cond_var.h"
 #include "base/mutex.h"
-#include "io/common_cpu.h"
 #include "io/io_engine.h"
 #include "io/request_queue.h"
 
 namespace sluice::io {
 
-/// Threads that each perform one command at a time by a function that blocks. Several share one
-/// processor while they do little but wait, see CommonCpu.
+/// Threads that each perform one command at a time by a function that blocks.
 class BlockingEngine final : public IoEngine {
  public:
   /// Bytes moved, or a negative errno. Called from several threads at once.
@@ -41,25 +38,18 @@ class BlockingEngine final : public IoEngine {
   void SubmitChecked(IoRequest* request) override;
 
  private:
-  BlockingEngine(const Options& options, PerformFn perform)
-      : name_(options.name),
-        thread_count_(options.threads),
-        perform_(std::move(perform)),
-        not_begun_(options.threads) {}
+  BlockingEngine(std::string_view name, PerformFn perform)
+      : name_(name), perform_(std::move(perform)) {}
   absl::Status Start(const Options& options);
-  bool together() const { return thread_count_ > 1 && common_cpu_.together(); }
   void Run();
   IoRequest* WaitForRequest();
 
   const std::string_view name_;
-  const std::uint32_t thread_count_;
   const PerformFn perform_;
   base::Mutex mutex_;
   base::CondVar not_empty_;
   RequestQueue queue_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  CommonCpu common_cpu_;
-  std::latch not_begun_;  ///< of the threads
   std::vector<std::thread> threads_;
 };
 

@@ -101,7 +101,7 @@ struct IoStats {
   std::uint64_t checksum_failures = 0;
   std::uint64_t merged = 0;  ///< requests that reached the kernel within another one
   /// What the engine works with, for people: of io_uring what the kernel granted, else how many
-  /// threads, and whether they share one processor now: "16 threads on one processor".
+  /// threads: "16 threads".
   std::string features;
   /// Bytes of dram that the ring knows (pinned once, not at every request), and why not all of
   /// them; empty when all are.
