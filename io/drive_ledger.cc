@@ -1,6 +1,5 @@
 #include "io/drive_ledger.h"
 
-#include <algorithm>
 #include <string>
 
 #include "base/status.h"
@@ -11,9 +10,7 @@
 
 namespace sluice::io {
 DriveLedger::DriveLedger(const DriveSetOptions& options)
-    : options_(options),
-      places_(options.store.slots, SlotsOfDrives(options)),
-      balance_(options.directories.size(), options.reads_to_judge) {
+    : options_(options), places_(options.store.slots, SlotsOfDrives(options)) {
   for (const SlotIndex slots : SlotsOfDrives(options)) {
     const double rate = options.rates.empty() ? 0 : options.rates[drives_.size()];
     drives_.push_back({.meter = DriveMeter(rate),
@@ -55,71 +52,23 @@ absl::Status DriveLedger::NoRoom(SlotIndex slot) const {
 }
 
 bool DriveLedger::Take(WriteAttempt* attempt, Clock::time_point now) {
-  std::optional<std::uint32_t> chosen = ChooseComing(attempt->refused, now);
-  if (!chosen.has_value()) {
-    chosen = ChooseDrive(attempt->refused);
-    if (!chosen.has_value()) return false;
-    balance_.NoteWrite();
-  }
+  const std::optional<std::uint32_t> chosen = ChooseDrive(attempt->refused);
+  if (!chosen.has_value()) return false;
   TakeTurn(*chosen, now);
   drives_[*chosen].meter.Begin(now);
-  ++drives_[*chosen].writes;
   attempt->place = places_.Take(attempt->slot, *chosen);
   return true;
-}
-
-bool DriveLedger::MayTake(std::uint32_t drive, const std::vector<bool>& refused) const {
-  const bool refuses = !refused.empty() && refused[drive];
-  return !refuses && !drives_[drive].outcomes.fenced() && places_.HasRoom(drive);
 }
 
 /// The drive whose turn it is among those that may take a page; none when there is none.
 std::optional<std::uint32_t> DriveLedger::ChooseDrive(const std::vector<bool>& refused) const {
   std::optional<std::uint32_t> chosen;
   for (std::uint32_t i = 0; i < drives_.size(); ++i) {
-    if (!MayTake(i, refused)) continue;
+    const bool refuses = !refused.empty() && refused[i];
+    if (refuses || drives_[i].outcomes.fenced() || !places_.HasRoom(i)) continue;
     if (!chosen || drives_[i].meter.turn() < drives_[*chosen].meter.turn()) chosen = i;
   }
   return chosen;
-}
-
-/// The drive to which most pages are to come of those that were to, as long as pages are to leave
-/// others for it and it does not keep others waiting; none when there is none. Writes of any pages
-/// count.
-std::optional<std::uint32_t> DriveLedger::ChooseComing(const std::vector<bool>& refused,
-                                                       Clock::time_point now) {
-  ForgetComing();
-  std::optional<std::uint32_t> chosen;
-  const auto share = [](const Drive& drive) {
-    return drive.coming / static_cast<double>(drive.asked);
-  };
-  for (std::uint32_t i = 0; i < drives_.size(); ++i) {
-    const Drive& drive = drives_[i];
-    if (drive.coming == 0 || !MayTake(i, refused)) continue;
-    if (drive.meter.IsLate(now, options_.store.page_bytes)) continue;
-    if (!chosen || share(drive) > share(drives_[*chosen])) chosen = i;
-  }
-  if (chosen.has_value()) --drives_[*chosen].coming;
-  return chosen;
-}
-
-/// No more pages come than are still to leave: others may be gone meanwhile.
-void DriveLedger::ForgetComing() {
-  std::uint64_t coming = 0;
-  std::uint64_t leaving = 0;
-  for (std::uint32_t i = 0; i < drives_.size(); ++i) {
-    coming += drives_[i].coming;
-    leaving += places_.leaving(i);
-  }
-  while (coming > leaving) {
-    const auto most =
-        std::max_element(drives_.begin(), drives_.end(), [](const Drive& a, const Drive& b) {
-          return a.coming < b.coming;
-        });
-    const std::uint64_t less = std::min<std::uint64_t>(coming - leaving, most->coming);
-    most->coming -= static_cast<SlotIndex>(less);
-    coming -= less;
-  }
 }
 
 void DriveLedger::TakeTurn(std::uint32_t chosen, Clock::time_point now) {
@@ -143,8 +92,6 @@ DriveLedger::WriteEnd DriveLedger::EndWrite(WriteAttempt* attempt,
   const SlotIndex slot = attempt->slot;
   const std::uint32_t drive = attempt->place.drive;
   EndOnMeter(drive, status, now);
-  --drives_[drive].writes;
-  drives_[drive].reads_in_a_row = 0;
   const bool fences = drives_[drive].outcomes.NoteWrite(status, MayFence(drive));
   end.again = Leaves(*attempt, status) && HasOtherDrive(attempt);
   const bool hastened = places_.FindHastened(slot).has_value();
@@ -175,7 +122,7 @@ bool DriveLedger::HasOtherDrive(WriteAttempt* attempt) const {
   return ChooseDrive(attempt->refused).has_value();
 }
 
-absl::StatusOr<ReadAttempt> DriveLedger::BeginRead(SlotIndex slot, Clock::time_point now) {
+absl::StatusOr<Place> DriveLedger::BeginRead(SlotIndex slot, Clock::time_point now) {
   SLUICE_RETURN_IF_ERROR(CheckSlot(slot));
   const std::optional<Place> place = places_.FindAcknowledged(slot);
   if (!place.has_value()) {
@@ -183,65 +130,22 @@ absl::StatusOr<ReadAttempt> DriveLedger::BeginRead(SlotIndex slot, Clock::time_p
         base::ToAbsl(fmt::format("slot {}: holds no acknowledged page", slot)));
   }
   places_.AddUser(slot);
-  Drive& drive = drives_[place->drive];
-  // Beside writes reads tell nothing, nor shortly after them; how long one takes must not decide
-  // whether it counts.
-  if (drive.writes == 0) ++drive.reads_in_a_row;
-  const ReadAttempt read{
-      .slot = slot,
-      .place = *place,
-      .ahead = static_cast<std::uint32_t>(drive.meter.outstanding()),
-      .judged = drive.writes == 0 && drive.reads_in_a_row > options_.reads_to_judge,
-      .began = now};
-  drive.meter.Begin(now);
-  return read;
+  drives_[place->drive].meter.Begin(now);
+  return *place;
 }
 
-std::optional<FencedDrive> DriveLedger::EndRead(const ReadAttempt& read,
+std::optional<FencedDrive> DriveLedger::EndRead(SlotIndex slot,
+                                                const Place& place,
                                                 const absl::Status& status,
                                                 Clock::time_point now) {
-  Drive& drive = drives_[read.place.drive];
-  EndOnMeter(read.place.drive, status, now);
+  Drive& drive = drives_[place.drive];
+  EndOnMeter(place.drive, status, now);
   std::optional<FencedDrive> fenced;
-  if (drive.outcomes.NoteRead(status, read.slot, MayFence(read.place.drive)))
-    fenced = Fenced(read.place.drive, status);
-  if (IsMediumFault(status) && places_.Retire(read.slot)) ++drive.retired;
-  places_.RemoveUser(read.slot);
-  if (status.ok() && options_.on_slow && drives_.size() > 1) NoteRead(read, now);
+  if (drive.outcomes.NoteRead(status, slot, MayFence(place.drive)))
+    fenced = Fenced(place.drive, status);
+  if (IsMediumFault(status) && places_.Retire(slot)) ++drive.retired;
+  places_.RemoveUser(slot);
   return fenced;
-}
-
-void DriveLedger::NoteRead(const ReadAttempt& read, Clock::time_point now) {
-  const std::uint32_t number = read.place.drive;
-  const double seconds = std::chrono::duration<double>(now - read.began).count();
-  if (!read.judged || !balance_.NoteRead(number, read.ahead, seconds)) return;
-  const std::optional<DriveBalance::Move> move = balance_.Weigh(number, Loads());
-  if (move.has_value() && !SLUICE_MUTANT("leave-pages-on-a-slow-drive")) Rebalance(*move);
-}
-
-void DriveLedger::Rebalance(const DriveBalance::Move& move) {
-  SlowDrive slow{.directory = options_.directories[move.drive],
-                 .factor = move.factor,
-                 .better = move.better,
-                 .slots = {}};
-  for (std::uint32_t i = 0; i < drives_.size(); ++i) {
-    const std::vector<SlotIndex> slots = places_.MarkLeaving(i, move.leave[i]);
-    drives_[i].coming = drives_[i].asked = move.come[i];
-    drives_[i].rebalanced += slots.size();
-    slow.slots.insert(slow.slots.end(), slots.begin(), slots.end());
-  }
-  if (!slow.slots.empty()) slow_ = std::move(slow);
-}
-
-std::vector<DriveBalance::Load> DriveLedger::Loads() const {
-  std::vector<DriveBalance::Load> loads;
-  for (std::uint32_t i = 0; i < drives_.size(); ++i) {
-    loads.push_back({.staying = places_.staying(i),
-                     .leaving = places_.leaving(i),
-                     .room = places_.room(i),
-                     .fenced = drives_[i].outcomes.fenced()});
-  }
-  return loads;
 }
 
 /// The last drive is not given up: there is no other that could take its pages.
@@ -266,7 +170,6 @@ DriveStats DriveLedger::StatsOf(std::uint32_t drive) const {
           .retired = drives_[drive].retired,
           .bytes_per_second = drives_[drive].meter.rate(),
           .bytes_per_second_at_start = drives_[drive].rate_at_start,
-          .rebalanced = drives_[drive].rebalanced,
           .fenced = drives_[drive].outcomes.fenced()};
 }
 

@@ -30,11 +30,6 @@ double DriveMeter::RateAt(Clock::time_point now, std::uint64_t bytes) const {
   return std::min(rate, static_cast<double>(bytes) / std::max(waited, 1e-9));
 }
 
-bool DriveMeter::IsLate(Clock::time_point now, std::uint64_t bytes) const {
-  constexpr double kFar = 8;
-  return rate_ > 0 && RateAt(now, bytes) * kFar < rate_;
-}
-
 void DriveMeter::TakeTurn(double first, double cost) { turn_ = std::max(turn_, first) + cost; }
 
 }  // namespace sluice::io

@@ -26,11 +26,6 @@ class DriveMeter {
   /// than that now.
   double RateAt(Clock::time_point now, std::uint64_t bytes) const;
 
-  /// Whether nothing has ended for far longer than an operation of `bytes` takes as a rule.
-  bool IsLate(Clock::time_point now, std::uint64_t bytes) const;
-
-  /// Operations between Begin and End.
-  int outstanding() const { return outstanding_; }
   /// Where the drive stands in a fair queue: with bytes / rate added at each write, the drive that
   /// stands first is the next to be written.
   double turn() const { return turn_; }

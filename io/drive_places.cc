@@ -1,6 +1,5 @@
 #include "io/drive_places.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -8,8 +7,7 @@
 
 namespace sluice::io {
 
-DrivePlaces::DrivePlaces(SlotIndex slots, const std::vector<SlotIndex>& shares)
-    : entries_(slots), staying_(shares.size()), leaving_(shares.size()) {
+DrivePlaces::DrivePlaces(SlotIndex slots, const std::vector<SlotIndex>& shares) : entries_(slots) {
   for (const SlotIndex share : shares) {
     std::deque<SlotIndex>& free = free_.emplace_back();
     // From the back: low slots first, so that pages written in a row are neighbours.
@@ -37,22 +35,6 @@ std::vector<SlotIndex> DrivePlaces::HeldBy(std::uint32_t drive) const {
   return held;
 }
 
-std::vector<SlotIndex> DrivePlaces::MarkLeaving(std::uint32_t drive, SlotIndex count) {
-  std::vector<SlotIndex> all = HeldBy(drive);
-  std::erase_if(all,
-                [&](SlotIndex slot) { return entries_[slot].leaving || !entries_[slot].holds; });
-  count = std::min(count, static_cast<SlotIndex>(all.size()));
-  std::vector<SlotIndex> marked;
-  for (SlotIndex i = 0; i < count; ++i) {
-    const SlotIndex slot = all[all.size() * i / count];
-    entries_[slot].leaving = true;
-    marked.push_back(slot);
-  }
-  staying_[drive] -= count;
-  leaving_[drive] += count;
-  return marked;
-}
-
 void DrivePlaces::Hasten(SlotIndex slot) {
   if (FindOnItsWay(slot).has_value()) entries_[slot].hastened = true;
 }
@@ -66,7 +48,6 @@ Place DrivePlaces::Take(SlotIndex slot, std::uint32_t drive) {
   std::deque<SlotIndex>& free = free_[drive];
   const Place place{.drive = drive, .slot = free.back()};
   free.pop_back();
-  ++staying_[drive];
   entries_[slot] = Entry{.place = place, .users = 1, .taken = true};
   return place;
 }
@@ -90,7 +71,6 @@ void DrivePlaces::Forget(SlotIndex slot) {
 
 void DrivePlaces::GiveBack(SlotIndex slot) {
   const Entry entry = std::exchange(entries_[slot], Entry{});
-  --(entry.leaving ? leaving_ : staying_)[entry.place.drive];
   if (entry.retired) return;
   std::deque<SlotIndex>& free = free_[entry.place.drive];
   if (entry.doubted) {

@@ -31,13 +31,6 @@ class DrivePlaces {
   std::optional<Place> FindOnItsWay(SlotIndex slot) const;
   /// Slots whose page is on `drive`, acknowledged or on its way there.
   std::vector<SlotIndex> HeldBy(std::uint32_t drive) const;
-  // How many pages are to stay on the drive, to leave it, and may come to it.
-  SlotIndex staying(std::uint32_t drive) const { return staying_[drive]; }
-  SlotIndex leaving(std::uint32_t drive) const { return leaving_[drive]; }
-  SlotIndex room(std::uint32_t drive) const { return static_cast<SlotIndex>(free_[drive].size()); }
-  /// Up to `count` acknowledged pages of `drive` that were to stay are to leave: none of them is
-  /// marked again until it has another place. They are spread over all of them.
-  std::vector<SlotIndex> MarkLeaving(std::uint32_t drive, SlotIndex count);
 
   /// A free slot of `drive` becomes the place, with one user. REQUIRES: HasRoom(drive), the slot
   /// has no place.
@@ -71,15 +64,12 @@ class DrivePlaces {
     bool hastened = false;
     bool doubted = false;
     bool retired = false;
-    bool leaving = false;
   };
 
   void GiveBack(SlotIndex slot);
 
   std::vector<Entry> entries_;
   std::vector<std::deque<SlotIndex>> free_;  ///< by drive; the last is taken first
-  std::vector<SlotIndex> staying_;           ///< by drive
-  std::vector<SlotIndex> leaving_;           ///< by drive
 };
 
 }  // namespace sluice::io

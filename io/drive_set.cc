@@ -60,10 +60,10 @@ class DriveSet final : public PageStore {
   };
 
   absl::StatusOr<WriteAttempt> BeginWrite(SlotIndex slot);
-  absl::StatusOr<ReadAttempt> BeginRead(SlotIndex slot);
+  absl::StatusOr<Place> BeginRead(SlotIndex slot);
   void StartWrite(WriteJob job);
   void OnWritten(WriteJob job, absl::Status status);
-  void OnRead(const ReadAttempt& read, const absl::Status& status);
+  void OnRead(const Place& place, SlotIndex slot, const absl::Status& status);
   void EndStart(SlotIndex slot);
   void HastenOnItsWay(SlotIndex slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Tell(std::optional<FencedDrive> fenced) const;
@@ -140,7 +140,7 @@ void DriveSet::OnWritten(WriteJob job, absl::Status status) {
   Finish(OnDrive(place, std::move(status)), std::move(job.done));
 }
 
-absl::StatusOr<ReadAttempt> DriveSet::BeginRead(SlotIndex slot) {
+absl::StatusOr<Place> DriveSet::BeginRead(SlotIndex slot) {
   base::MutexLock lock(mutex_);
   return ledger_.BeginRead(slot, options_.now());
 }
@@ -151,28 +151,25 @@ void DriveSet::Read(SlotIndex slot,
                     DoneFn done) {
   if (!owner_.IsThis()) return stores_[0]->Read(slot, identity, data, std::move(done));
   admission_.Enter();
-  absl::StatusOr<ReadAttempt> read = BeginRead(slot);
-  if (!read.ok()) return Refuse(std::move(read).status(), std::move(done));
-  stores_[read->place.drive]->Read(
-      read->place.slot,
+  absl::StatusOr<Place> place = BeginRead(slot);
+  if (!place.ok()) return Refuse(std::move(place).status(), std::move(done));
+  stores_[place->drive]->Read(
+      place->slot,
       identity,
       data,
-      [this, read = *read, done = std::move(done)](absl::Status status) mutable {
-        OnRead(read, status);
-        Finish(OnDrive(read.place, std::move(status)), std::move(done));
+      [this, place = *place, slot, done = std::move(done)](absl::Status status) mutable {
+        OnRead(place, slot, status);
+        Finish(OnDrive(place, std::move(status)), std::move(done));
       });
 }
 
-void DriveSet::OnRead(const ReadAttempt& read, const absl::Status& status) {
+void DriveSet::OnRead(const Place& place, SlotIndex slot, const absl::Status& status) {
   std::optional<FencedDrive> fenced;
-  std::optional<SlowDrive> slow;
   {
     base::MutexLock lock(mutex_);
-    fenced = ledger_.EndRead(read, status, options_.now());
-    slow = ledger_.TakeSlow();
+    fenced = ledger_.EndRead(slot, place, status, options_.now());
   }
   Tell(std::move(fenced));
-  if (slow.has_value()) options_.on_slow(*std::move(slow));
 }
 
 void DriveSet::Tell(std::optional<FencedDrive> fenced) const {
@@ -285,7 +282,6 @@ absl::StatusOr<std::unique_ptr<PageStore>> CreateDriveSet(const DriveSetOptions&
     drive.opened = opened[i];
     drive.slots = slots[i];
     SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<PageStore> store, PageStore::Create(drive, workers));
-    if (named.wrap_drive) store = named.wrap_drive(i, std::move(store));
     stores.push_back(std::move(store));
   }
   return AssembleDriveSet(named, std::move(stores), workers);

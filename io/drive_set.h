@@ -22,16 +22,6 @@ struct FencedDrive {
   absl::Status cause;
 };
 
-/// A drive that has become slow, or better again.
-struct SlowDrive {
-  std::string directory;
-  double factor = 1;    ///< by which its reads take longer than they used to
-  bool better = false;  ///< than it was before: as a rule the slots are of the others
-  /// Of pages that had better be written anew: as many writes go from now on to the drives that are
-  /// to have more.
-  std::vector<SlotIndex> slots;
-};
-
 struct DriveSetOptions {
   /// Of each drive; its `directory` is replaced, and its `slots` are those of all drives together.
   PageStoreOptions store;
@@ -44,26 +34,13 @@ struct DriveSetOptions {
   /// another page than the one before), after which a drive is fenced: it is written no more.
   int errors_to_fence = 3;
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
-  /// Lets a test put something between the set and each drive, by its number.
-  std::function<std::unique_ptr<PageStore>(std::size_t drive, std::unique_ptr<PageStore>)>
-      wrap_drive;
-  /// Of a drive, looked at together: see on_slow. From 1 to 4096.
-  std::size_t reads_to_judge = 64;
   /// Told of each fenced drive, on an internal thread; must not block, nor call the store.
   std::function<void(FencedDrive)> on_fenced;
-  /// Told, as on_fenced, of pages that had better be written anew: those of a drive whose reads
-  /// have taken at least 3 times as long as they used to over four times reads_to_judge, where
-  /// those of the others have not, more of them when its reads take twice as long as that, and
-  /// those of the others once they have taken at most half as long as that over sixteen times
-  /// reads_to_judge. Nothing is told where no page has to move, or none has room. Reads beside
-  /// writes of the same drive are not judged. Empty: pages stay where they are.
-  std::function<void(SlowDrive)> on_slow;
 };
 
 /// A page store over one drive or several, each a page store with a file, a ring and an I/O thread
 /// of its own. A slot's place is chosen anew at each write: drives are written in proportion to the
-/// rates that they show, so that one that slows down gets less, and `on_slow` names pages that had
-/// better leave it. A write that a drive refuses goes
+/// rates that they show, so that one that slows down gets less. A write that a drive refuses goes
 /// to the next one, as does one that a drive takes after it was fenced; `done` hears an error only
 /// when all have refused it. A write that is hastened stays so. A place that loses a page
 /// for good is retired: never used again, as each drive has a few to spare. One drive alone is

@@ -86,8 +86,6 @@ struct DriveStats {
   double bytes_per_second = 0;  ///< both directions while busy, as last seen; 0: not known yet
   /// As it was measured to divide the slots; 0: it was not.
   double bytes_per_second_at_start = 0;
-  /// Pages that were to leave, as this drive had become slow or another one was well again.
-  std::uint64_t rebalanced = 0;
   bool fenced = false;  ///< failed: written no more
 };
 

@@ -110,10 +110,9 @@ struct SetBudget {
   FrameIndex frames = 0;
 };
 
-/// What these frames of the last tier hold, or are being given, may soon be unreadable, or had
-/// better be elsewhere: pages that have another copy, now or once they were read, are written
-/// elsewhere when they leave, if the tier takes any. Until then they stay; a page on its way to
-/// such a frame is written twice.
+/// What these frames of the last tier hold, or are being given, may soon be unreadable: pages that
+/// have another copy, now or once they were read, are written elsewhere when they leave, if the
+/// tier takes any. Until then they stay; a page on its way to such a frame is written twice.
 struct AbandonCopies {
   std::vector<FrameIndex> frames;
 };

@@ -57,9 +57,7 @@ absl::StatusOr<std::unique_ptr<io::PageStore>> CreateStore(const io::PageStoreOp
   io::DriveSetOptions drives{.store = store,
                              .directories = {io.directory},
                              .rates = hooks.drive_rates,
-                             .wrap_drive = hooks.wrap_drive,
-                             .on_fenced = hooks.on_drive_fenced,
-                             .on_slow = hooks.on_drive_slow};
+                             .on_fenced = hooks.on_drive_fenced};
   for (const std::string& directory : io.more_directories) drives.directories.push_back(directory);
   return io::CreateDriveSet(drives, workers);
 }

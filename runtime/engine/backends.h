@@ -23,14 +23,9 @@ namespace sluice::engine {
 struct BackendHooks {
   /// Told of a drive that failed, see io::DriveSetOptions.
   std::function<void(io::FencedDrive)> on_drive_fenced;
-  /// Told of a drive that has become slow, see io::DriveSetOptions.
-  std::function<void(io::SlowDrive)> on_drive_slow;
   /// Instead of measuring the drives, see io::DriveSetOptions.
   std::vector<double> drive_rates;
   std::function<std::unique_ptr<io::PageStore>(std::unique_ptr<io::PageStore>)> wrap_store;
-  /// Each drive of the store, see io::DriveSetOptions.
-  std::function<std::unique_ptr<io::PageStore>(std::size_t drive, std::unique_ptr<io::PageStore>)>
-      wrap_drive;
   std::function<std::unique_ptr<device::Device>(std::unique_ptr<device::Device>)> wrap_device;
   /// The nodes to lay dram on instead of those of the machine; a node may be named more than once.
   std::vector<numa::MemoryNode> memory_nodes;

@@ -268,20 +268,6 @@ void CoreThread::On(DriveFencedNotice& notice) {
   Feed(core::AbandonCopies{std::move(notice.drive.slots)});
 }
 
-void CoreThread::On(DriveSlowNotice& notice) {
-  if (stopping_) return;
-  const io::SlowDrive& drive = notice.drive;
-  parts_.logger->Warning(fmt::format(
-      "drive {} takes {:.1f} times as long for a read as it used to{}: {} pages are written {} as "
-      "they are used",
-      drive.directory,
-      drive.factor,
-      drive.better ? ", less than before" : "",
-      drive.slots.size(),
-      drive.better ? "to it again" : "to the others"));
-  Feed(core::AbandonCopies{std::move(notice.drive.slots)});
-}
-
 void CoreThread::On(PlanNotice& notice) {
   parts_.planner->Note(notice);
   if (!stopping_) Feed(std::move(notice.event));

@@ -85,7 +85,6 @@ class CoreThread {
   void On(CancelNotice& notice);
   void On(ReleaseFramesNotice& notice);
   void On(DriveFencedNotice& notice);
-  void On(DriveSlowNotice& notice);
   void On(PlanNotice& notice);
   void On(StopNotice& notice);
   void NoteSuccess(const TaskBook::Task& task);

@@ -97,10 +97,6 @@ struct ReleaseFramesNotice {
 struct DriveFencedNotice {
   io::FencedDrive drive;
 };
-/// A drive of the store is too slow for what it holds.
-struct DriveSlowNotice {
-  io::SlowDrive drive;
-};
 /// A plan that was asked for; at most one at a time. `seconds`: that it took to make.
 struct PlanNotice {
   core::AdoptPlan event;
@@ -123,7 +119,6 @@ using Message = std::variant<AcquireRequest,
                              CancelNotice,
                              ReleaseFramesNotice,
                              DriveFencedNotice,
-                             DriveSlowNotice,
                              PlanNotice,
                              StopNotice>;
 

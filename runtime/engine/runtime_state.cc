@@ -80,9 +80,6 @@ absl::Status RuntimeState::SetUp(const engine::BackendHooks& hooks) {
   told.on_drive_fenced = [mailbox = mailbox_](io::FencedDrive drive) {
     mailbox->Post(engine::DriveFencedNotice{std::move(drive)});
   };
-  told.on_drive_slow = [mailbox = mailbox_](io::SlowDrive drive) {
-    mailbox->Post(engine::DriveSlowNotice{std::move(drive)});
-  };
   SLUICE_ASSIGN_OR_RETURN(backends_, engine::Backends::Create(options_, told));
   tiers_ = &backends_->tiers();
   SLUICE_ASSIGN_OR_RETURN(const core::CoreOptions core_options, MakeCoreOptions());

@@ -39,7 +39,6 @@ struct Totals {
   std::uint64_t retired = 0;
   std::uint64_t moved = 0;
   std::uint64_t fenced = 0;
-  std::uint64_t relieved = 0;  ///< runs in which pages went to another drive
 };
 
 std::uint64_t Value(Counter counter, const io::PageStoreStats& stats) {
@@ -240,8 +239,6 @@ void Loop::Count(const RunOutcome& outcome) {
   totals_.retired += outcome.stats.retired;
   totals_.moved += outcome.moved;
   totals_.fenced += outcome.fenced;
-  const std::vector<DriveStats>& drives = outcome.stats.drives;
-  totals_.relieved += !drives.empty() && drives[0].rebalanced > 0 ? 1 : 0;
 }
 
 /// What must have been seen in some run at least, or the loop has tried nothing.
@@ -263,16 +260,11 @@ void Loop::CheckTotals() const {
     EXPECT_GT(totals_.reproduced, 0U);
   }
   // What loses pages moves only what is just on its way to the drive.
-  const bool rarely = fault_.remedies.retires || fault_.remedies.relieves;
-  if (fault_.remedies.moves && !rarely) {
+  if (fault_.remedies.moves && !fault_.remedies.retires) {
     EXPECT_GT(totals_.moved, 0U);
   }
   if (fault_.remedies.fences && medium_ == Medium::kVirtual) {
     EXPECT_GT(totals_.fenced, 0U);
-  }
-  if (fault_.remedies.relieves && medium_ == Medium::kVirtual) {
-    EXPECT_GT(totals_.relieved, 0U);
-    EXPECT_GT(totals_.moved, 0U);
   }
   const auto kind = fault_.options.plan.kind;
   if (kind == testing::FaultPlan::Kind::kHeld || kind == testing::FaultPlan::Kind::kHeldBefore) {
@@ -284,7 +276,7 @@ void Loop::Print(const LoopStride& stride, std::uint64_t attempts) const {
   std::printf(
       "%s on %s: %llu runs to attempt %llu by %llu, %llu struck; %llu store failures, "
       "%llu ops full, %llu ops lost, %llu pages reproduced, "
-      "%llu slots retired, %llu writes moved, %llu drives fenced, %llu relieved\n",
+      "%llu slots retired, %llu writes moved, %llu drives fenced\n",
       fault_.name.c_str(),
       ToString(medium_).c_str(),
       static_cast<unsigned long long>(totals_.runs),
@@ -297,8 +289,7 @@ void Loop::Print(const LoopStride& stride, std::uint64_t attempts) const {
       static_cast<unsigned long long>(totals_.reproduced),
       static_cast<unsigned long long>(totals_.retired),
       static_cast<unsigned long long>(totals_.moved),
-      static_cast<unsigned long long>(totals_.fenced),
-      static_cast<unsigned long long>(totals_.relieved));
+      static_cast<unsigned long long>(totals_.fenced));
 }
 
 }  // namespace

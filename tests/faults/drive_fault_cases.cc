@@ -15,7 +15,6 @@ constexpr std::uint64_t kWritesToFence = 3;
 
 constexpr Remedies kMovesOn{.moves = true};
 constexpr Remedies kMovesOnAndFails{.moves = true, .fences = true};
-constexpr Remedies kRelieves{.moves = true, .relieves = true};
 constexpr Remedies kRetiresAndFails{.retires = true, .moves = true, .fences = true};
 
 /// What one drive refuses another takes: nobody notices.
@@ -81,21 +80,10 @@ void AddLostWrites(std::vector<FaultCase>* cases) {
   lost("WriteMisdirected", Kind::kMisdirected, Target::kAny);
 }
 
-/// The other drive gets what is written, and what is read from the slow one.
-FaultCase Slow() {
-  FaultPlan plan = Everywhere(Once(Kind::kLate));
-  plan.times = kAlways;
-  plan.pause = std::chrono::milliseconds(10);
-  FaultCase slow = GoesOn("AttemptsOf10MillisecondsFromThereOn", plan, kRelieves);
-  slow.options.reads_to_judge = 1;  // the trace has few without writes between them
-  return slow;
-}
-
 }  // namespace
 
 std::vector<FaultCase> TwoDriveCases() {
   std::vector<FaultCase> cases = {
-      Slow(),
       Unregistered("RegistrationRefusedOnce", 0, 1),
       Unregistered("RegistrationRefusedFromThereOn", 0, kAlways),
       Destroyed("DestroyedWhileWritesMoveOn", Everywhere(Refused(kWrite, EIO, kAlways))),

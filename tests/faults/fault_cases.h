@@ -21,10 +21,9 @@ enum class Counter : std::uint8_t { kNone, kShortIo, kRetries, kChecksumFailures
 
 /// What the set of drives does against a fault, in some runs; what is false it never does.
 struct Remedies {
-  bool retires = false;   ///< a place for every page that is lost
-  bool moves = false;     ///< writes go on to the next drive
-  bool fences = false;    ///< the drive counts as failed
-  bool relieves = false;  ///< what the drive holds goes to the next one as it is used
+  bool retires = false;  ///< a place for every page that is lost
+  bool moves = false;    ///< writes go on to the next drive
+  bool fences = false;   ///< the drive counts as failed
 };
 
 /// A fault, and what must come of it whichever attempt it strikes.

@@ -82,10 +82,6 @@ void Pager::Fence(const io::FencedDrive& drive) {
   Send(core::AbandonCopies{drive.slots});
 }
 
-void Pager::MoveOff(const io::SlowDrive& drive) {
-  if (!stopped_) Send(core::AbandonCopies{drive.slots});
-}
-
 std::span<std::byte> Pager::Frame(core::TierIndex tier, core::FrameIndex frame) {
   return {memory_[tier].bytes.get() + frame * options_.page_bytes, options_.page_bytes};
 }

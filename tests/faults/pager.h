@@ -74,8 +74,6 @@ class Pager {
   void Send(core::Event event);
   /// A drive has failed: its user hears of it, then the core.
   void Fence(const io::FencedDrive& drive);
-  /// A drive has become slow: the core hears of it.
-  void MoveOff(const io::SlowDrive& drive);
   /// The core hears nothing any more; what is under way ends without consequences.
   void Stop() { stopped_ = true; }
 

@@ -30,10 +30,6 @@ io::PageStoreOptions StoreHost::StoreOptions() const {
 void StoreHost::Open(io::DriveSetOptions set, base::Timer* late, base::WorkerPool& workers) {
   directories_ = set.directories;
   set.on_fenced = [this](io::FencedDrive fenced) { OnFenced(std::move(fenced)); };
-  set.reads_to_judge = options_.reads_to_judge;
-  set.on_slow = [this](io::SlowDrive slow) {
-    executor().Post([this, slow = std::move(slow)] { options_.on_slow(slow); });
-  };
   const absl::Status opened = OpenDrives(set, late, workers);
   if (opened.ok()) return;
   unavailable_ = std::string(base::ToStd(opened.message()));

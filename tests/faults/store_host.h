@@ -30,13 +30,10 @@ struct StoreHostOptions {
   std::uint64_t page_bytes = 4096;
   io::SlotIndex slots = 0;
   std::uint32_t drives = 1;
-  std::size_t reads_to_judge = 64;
   testing::FaultPlan plan;
   testing::FaultHooks hooks;  ///< `on_held` and `timer` are the host's
   /// A drive has failed; on the thread of the executor.
   std::function<void(io::FencedDrive)> on_fenced;
-  /// A drive has become slow; on the thread of the executor.
-  std::function<void(io::SlowDrive)> on_slow;
   /// The virtual disks; the rings of real ones have the same number of entries.
   VirtualEngineOptions disk;
 };

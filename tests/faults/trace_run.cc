@@ -77,7 +77,6 @@ StoreHostOptions TraceRun::HostOptions() {
           .page_bytes = page_bytes,
           .slots = options_.pager.frames.back(),
           .drives = options_.drives,
-          .reads_to_judge = options_.reads_to_judge,
           .plan = options_.plan,
           .hooks = {.concerns = Concern(),
                     .on_harm = [this](std::uint64_t page) { ledger_.Harm(FaultyPlace(page)); },
@@ -90,7 +89,6 @@ StoreHostOptions TraceRun::HostOptions() {
                       return ledger_.OtherAtRest(FaultyPlace(page)).slot;
                     }},
           .on_fenced = [this](const io::FencedDrive& drive) { pager_->Fence(drive); },
-          .on_slow = [this](const io::SlowDrive& drive) { pager_->MoveOff(drive); },
           .disk = options_.disk};
 }
 

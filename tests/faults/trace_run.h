@@ -37,7 +37,6 @@ struct RunOptions {
   PagerOptions pager;
   /// Of which the fault strikes the first.
   std::uint32_t drives = 1;
-  std::size_t reads_to_judge = 64;  ///< see io::DriveSetOptions
   VirtualEngineOptions disk;
 };
 

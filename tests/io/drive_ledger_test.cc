@@ -2,9 +2,7 @@
 #include "io/drive_ledger.h"
 
 #include <algorithm>
-#include <array>
 #include <deque>
-#include <optional>
 #include <queue>
 #include <utility>
 #include <vector>
@@ -119,197 +117,35 @@ TEST(DriveLedgerTest, ADriveThatBecomesFourTimesSlowerGetsAsMuchLess) {
   EXPECT_NEAR(writer.Write(1000), 0.5, 0.03);
 }
 
-/// One operation at a time.
-class DriveLedgerOneByOneTest : public ::testing::Test {
- protected:
-  /// All slots but a tenth hold a page, or these.
-  void Open(SlotIndex slots, std::size_t drives, SlotIndex pages = 0) {
-    DriveSetOptions options = Options(slots, std::vector<double>(drives, 1e9));
-    options.on_slow = [](const SlowDrive&) {};
-    ledger_.emplace(options);
-    pages_ = pages > 0 ? pages : slots - slots / 10;
-    for (SlotIndex slot = 0; slot < pages_; ++slot) Write(slot);
-  }
-
-  /// The drive.
-  std::uint32_t Write(SlotIndex slot) {
-    absl::StatusOr<WriteAttempt> attempt = ledger_->BeginWrite(slot, now_);
-    EXPECT_THAT(attempt, IsOk());
-    now_ += std::chrono::milliseconds(1);
-    ledger_->EndWrite(&*attempt, absl::OkStatus(), now_);
-    return attempt->place.drive;
-  }
-
-  /// What is told of pages read in turn, each of which takes as long as its drive does.
-  std::vector<SlowDrive> Read(int count,
-                              const std::vector<int>& milliseconds,
-                              const absl::Status& status = absl::OkStatus()) {
-    std::vector<SlowDrive> told;
-    for (int i = 0; i < count; ++i) {
-      const auto read = ledger_->BeginRead(static_cast<SlotIndex>(i) % pages_, now_);
-      EXPECT_THAT(read, IsOk());
-      now_ += std::chrono::milliseconds(milliseconds[read->place.drive]);
-      ledger_->EndRead(*read, status, now_);
-      if (auto slow = ledger_->TakeSlow()) told.push_back(*std::move(slow));
-    }
-    return told;
-  }
-
-  int PagesOn(std::uint32_t drive) {
-    int pages = 0;
-    for (SlotIndex slot = 0; slot < pages_; ++slot) {
-      const auto read = ledger_->BeginRead(slot, now_);
-      EXPECT_THAT(read, IsOk());
-      pages += read->place.drive == drive ? 1 : 0;
-      ledger_->EndRead(*read, absl::UnavailableError("only asked where it is"), now_);
-    }
-    return pages;
-  }
-
-  std::optional<DriveLedger> ledger_;
-  SlotIndex pages_ = 0;
-  Clock::time_point now_{};
-};
-
-TEST_F(DriveLedgerOneByOneTest, AFullDriveIsPassedOverAndGetsItsTurnAgain) {
-  Open(80, 2);
-  for (; pages_ < 80; ++pages_) Write(pages_);
+TEST(DriveLedgerTest, AFullDriveIsPassedOverAndGetsItsTurnAgain) {
+  constexpr SlotIndex kSlots = 80;
+  DriveLedger ledger(Options(kSlots, {1e9, 1e9}));
   std::vector<SlotIndex> on_first, on_second;
-  for (SlotIndex slot = 0; slot < 80; ++slot) {
-    const auto read = ledger_->BeginRead(slot, now_);
-    ASSERT_THAT(read, IsOk());
-    ledger_->EndRead(*read, absl::OkStatus(), now_);
-    (read->place.drive == 0 ? on_first : on_second).push_back(slot);
+  Clock::time_point now{};
+  const auto write = [&](SlotIndex slot) {
+    absl::StatusOr<WriteAttempt> attempt = ledger.BeginWrite(slot, now);
+    EXPECT_THAT(attempt, IsOk());
+    now += std::chrono::milliseconds(1);
+    ledger.EndWrite(&*attempt, absl::OkStatus(), now);
+    return attempt->place.drive;
+  };
+  for (SlotIndex slot = 0; slot < kSlots; ++slot) {
+    (write(slot) == 0 ? on_first : on_second).push_back(slot);
   }
   ASSERT_EQ(on_first.size(), 40u);
-  for (; on_second.size() > 20; on_second.pop_back()) ledger_->Forget(on_second.back());
+  for (; on_second.size() > 20; on_second.pop_back()) ledger.Forget(on_second.back());
   // Again and again to the second: the first has room for its one spare page only.
   int to_first = 0;
   for (int round = 0; round < 10; ++round) {
-    for (const SlotIndex slot : on_second) to_first += Write(slot) == 0 ? 1 : 0;
+    for (const SlotIndex slot : on_second) to_first += write(slot) == 0 ? 1 : 0;
   }
   EXPECT_LE(to_first, 10);
   // With room again it gets its part, from the next write on: nothing is made up for.
-  for (const SlotIndex slot : on_first) ledger_->Forget(slot);
+  for (const SlotIndex slot : on_first) ledger.Forget(slot);
   to_first = 0;
-  for (int i = 0; i < 10; ++i) to_first += Write(on_first[static_cast<std::size_t>(i)]) == 0;
+  for (int i = 0; i < 10; ++i) to_first += write(on_first[static_cast<std::size_t>(i)]) == 0;
   EXPECT_GE(to_first, 4);
   EXPECT_LE(to_first, 6);
-}
-
-TEST_F(DriveLedgerOneByOneTest, PagesThatWereToLeaveAndAreGoneKeepNoWriteAway) {
-  Open(3000, 3);
-  Read(2000, {1, 1, 1});
-  const auto slow = Read(4000, {10, 1, 1});
-  ASSERT_EQ(slow.size(), 1u);
-  ASSERT_GT(slow[0].slots.size(), 190u) << "there is room for 202";
-  for (SlotIndex slot = 0; slot < pages_; ++slot) ledger_->Forget(slot);
-  int first = 0;
-  for (SlotIndex slot = 0; slot < 100; ++slot) first += Write(slot) == 0 ? 1 : 0;
-  EXPECT_GT(first, 1) << "none is to come for them";
-}
-
-TEST_F(DriveLedgerOneByOneTest, NoMoreIsToLeaveOrComeBackThanThereIsRoomFor) {
-  Open(1000, 2);
-  Read(1000, {1, 1});
-  const auto slow = Read(2000, {4, 1});
-  ASSERT_EQ(slow.size(), 1u);
-  EXPECT_EQ(slow[0].slots.size(), 51u) << "500 slots and one to spare, 450 pages";
-  EXPECT_EQ(ledger_->StatsOf(0).rebalanced, 51u);
-  EXPECT_TRUE(Read(2000, {10, 1}).empty()) << "they have not left, but are on their way";
-  EXPECT_TRUE(Read(5000, {1, 1}).empty()) << "they may stay";
-  for (const SlotIndex slot : slow[0].slots) Write(slot);
-  EXPECT_NEAR(PagesOn(0), 450, 1);
-}
-
-TEST_F(DriveLedgerOneByOneTest, WritesGoToThoseThatAreToHaveMore) {
-  Open(3000, 3);
-  Read(2000, {1, 1, 1});
-  const auto first = Read(4000, {4, 1, 1});
-  ASSERT_EQ(first.size(), 1u);
-  const std::size_t pages = first[0].slots.size();
-  EXPECT_EQ(pages, 202u) << "for which there is room";
-  std::array<int, 3> written{};
-  for (std::size_t i = 0; i < pages; ++i) {
-    ++written[Write(first[0].slots[i])];
-    EXPECT_NEAR(written[1], written[2], 1) << "in turn";
-  }
-  EXPECT_LE(written[0], 1);
-  EXPECT_NEAR(written[1], 101, 1);
-  const auto well = Read(9000, {1, 1, 1});
-  ASSERT_EQ(well.size(), 1u);
-  EXPECT_TRUE(well[0].better);
-  EXPECT_NEAR(static_cast<double>(well[0].slots.size()), 202, 2);
-  int back = 0;
-  for (const SlotIndex slot : well[0].slots) back += Write(slot) == 0 ? 1 : 0;
-  EXPECT_NEAR(back, 202, 2);
-}
-
-TEST_F(DriveLedgerOneByOneTest, AsManyWritesGoElsewhereAsPagesLeaveWhicheverTheyAre) {
-  Open(3000, 3, 1000);
-  Read(2000, {1, 1, 1});
-  const auto slow = Read(4000, {4, 1, 1});
-  ASSERT_EQ(slow.size(), 1u);
-  const auto pages = static_cast<SlotIndex>(slow[0].slots.size());
-  EXPECT_NEAR(pages, 222, 4) << "a ninth of 1000 stays";
-  int first = 0;
-  for (SlotIndex slot = 1000; slot < 1000 + pages; ++slot) first += Write(slot) == 0 ? 1 : 0;
-  EXPECT_LE(first, 1);
-  for (SlotIndex slot = 1000 + pages; slot < 1600; ++slot) first += Write(slot) == 0 ? 1 : 0;
-  EXPECT_GT(first, 20);
-}
-
-TEST_F(DriveLedgerOneByOneTest, NoneWaitsForADriveThatHangsThoughPagesAreToComeToIt) {
-  Open(3000, 2, 1000);
-  Read(1000, {1, 1});
-  const auto slow = Read(2000, {10, 1});
-  ASSERT_EQ(slow.size(), 1u);
-  for (const SlotIndex slot : slow[0].slots) Write(slot);
-  ASSERT_GT(Read(30000, {1, 1}).at(0).slots.size(), 200u) << "are to come back";
-  int hang = 0;
-  for (SlotIndex slot = 1000; slot < 1200; ++slot) {
-    auto attempt = ledger_->BeginWrite(slot, now_);
-    ASSERT_THAT(attempt, IsOk());
-    now_ += std::chrono::milliseconds(2);
-    if (attempt->place.drive == 0) {
-      ++hang;
-    } else {
-      ledger_->EndWrite(&*attempt, absl::OkStatus(), now_);
-    }
-  }
-  EXPECT_LE(hang, 10);
-}
-
-TEST_F(DriveLedgerOneByOneTest, ReadsShortlyAfterWritesSayNothing) {
-  Open(800, 2);
-  Read(1000, {1, 1});
-  for (int i = 0; i < 100; ++i) {
-    EXPECT_TRUE(Read(50, {10, 1}).empty());
-    for (SlotIndex slot = 0; slot < 4; ++slot) Write(slot);
-  }
-}
-
-TEST_F(DriveLedgerOneByOneTest, ReadsThatFailSayNothing) {
-  Open(800, 2);
-  Read(1000, {1, 1});
-  EXPECT_TRUE(Read(2000, {10, 1}, absl::UnavailableError("not now")).empty());
-}
-
-TEST(DriveLedgerTest, NothingLeavesWhereNobodyIsTold) {
-  DriveLedger ledger(Options(80, {1e9, 1e9}));
-  Clock::time_point now{};
-  for (SlotIndex slot = 0; slot < 40; ++slot) {
-    absl::StatusOr<WriteAttempt> attempt = ledger.BeginWrite(slot, now);
-    ASSERT_THAT(attempt, IsOk());
-    ledger.EndWrite(&*attempt, absl::OkStatus(), now);
-  }
-  for (int i = 0; i < 1000; ++i) {
-    const auto read = ledger.BeginRead(static_cast<SlotIndex>(i % 40), now);
-    ASSERT_THAT(read, IsOk());
-    now += std::chrono::milliseconds(read->place.drive == 0 ? 100 : 1);
-    ledger.EndRead(*read, absl::OkStatus(), now);
-  }
-  EXPECT_FALSE(ledger.TakeSlow().has_value()) << "there is nobody to move pages";
 }
 
 }  // namespace

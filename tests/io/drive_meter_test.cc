@@ -40,8 +40,6 @@ TEST(DriveMeterTest, AnOperationThatTakesLongCountsAtOnce) {
     meter.Begin(start);
     EXPECT_EQ(meter.RateAt(start + std::chrono::microseconds(1), 1 << 20), idle);
     EXPECT_NEAR(meter.RateAt(start + std::chrono::seconds(1), 1 << 20), 1 << 20, 1);
-    EXPECT_FALSE(meter.IsLate(start + std::chrono::microseconds(1), 1 << 20));
-    EXPECT_EQ(meter.IsLate(start + std::chrono::seconds(1), 1 << 20), rate > 0);
   }
 }
 

@@ -56,14 +56,9 @@ void DriveSetFixture::Open(std::uint32_t drives, SlotIndex slots) {
     options.directories.push_back("/drive" + std::to_string(i));
   }
   options.rates = rates_;
-  options.reads_to_judge = 16;
   options.on_fenced = [this](FencedDrive fenced) {
     base::MutexLock lock(mutex_);
     fenced_.push_back(std::move(fenced));
-  };
-  options.on_slow = [this](io::SlowDrive slow) {
-    base::MutexLock lock(mutex_);
-    slow_.push_back(std::move(slow));
   };
   drives_.clear();
   gates_.clear();
@@ -149,11 +144,6 @@ void DriveSetFixture::FinishHashing() {
 std::vector<FencedDrive> DriveSetFixture::fenced() const {
   base::MutexLock lock(mutex_);
   return fenced_;
-}
-
-std::vector<io::SlowDrive> DriveSetFixture::slow() const {
-  base::MutexLock lock(mutex_);
-  return slow_;
 }
 
 }  // namespace sluice::testing

@@ -80,7 +80,6 @@ class DriveSetFixture : public ::testing::Test {
   /// slot 6 ends well.
   void HoldWritesOfAFailingDrive(std::vector<Outcome>* outcomes);
   std::vector<io::FencedDrive> fenced() const;
-  std::vector<io::SlowDrive> slow() const;
   std::uint64_t writes(std::size_t drive) const { return set_->stats().drives[drive].writes; }
 
   std::vector<double> rates_;  ///< for Open; empty: even
@@ -89,7 +88,6 @@ class DriveSetFixture : public ::testing::Test {
   std::vector<GatedEngine*> gates_;
   mutable base::Mutex mutex_;
   std::vector<io::FencedDrive> fenced_ ABSL_GUARDED_BY(mutex_);
-  std::vector<io::SlowDrive> slow_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<PageBuffer>> pages_;  ///< of writes that are held back
   std::unique_ptr<io::PageStore> set_;
 

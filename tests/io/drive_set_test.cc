@@ -226,35 +226,6 @@ TEST_F(DriveSetTest, ADriveThatSlowsDownGetsLess) {
   EXPECT_LT(writes(0) - before, kWrites / 2u);
 }
 
-TEST_F(DriveSetTest, PagesThatAreReadFromASlowDriveAreNamedAndGoElsewhere) {
-  constexpr SlotIndex kPages = 40;
-  Open(2, 4 * kPages);
-  drives_[0]->delay_us = drives_[1]->delay_us = 500;
-  for (SlotIndex slot = 0; slot < kPages; ++slot) ASSERT_THAT(Write(slot, 1), IsOk());
-  const auto read_all = [&] {
-    for (SlotIndex slot = 0; slot < kPages; ++slot) EXPECT_THAT(Read(slot, 1), IsOk());
-  };
-  for (int i = 0; i < 5; ++i) read_all();
-  EXPECT_TRUE(slow().empty());
-  drives_[0]->delay_us = 10000;
-  for (int i = 0; i < 40 && slow().empty(); ++i) read_all();
-  const std::vector<SlowDrive> told = slow();
-  ASSERT_EQ(told.size(), 1u);
-  EXPECT_EQ(told[0].directory, "/drive0");
-  EXPECT_GE(told[0].factor, 3);
-  EXPECT_FALSE(told[0].better);
-  ASSERT_FALSE(told[0].slots.empty());
-  EXPECT_EQ(set_->stats().drives[0].rebalanced, told[0].slots.size());
-  EXPECT_EQ(set_->stats().drives[1].rebalanced, 0u);
-  const std::uint64_t before = writes(0);
-  for (const SlotIndex slot : told[0].slots) {
-    EXPECT_THAT(Read(slot, 1), IsOk()) << "it stays until it is written anew";
-    EXPECT_THAT(Write(slot, 2), IsOk());
-    EXPECT_THAT(Read(slot, 2), IsOk());
-  }
-  EXPECT_LE(writes(0), before + 1) << "they go elsewhere; with the last none is to leave";
-}
-
 TEST_F(DriveSetTest, SlotsAndWritesAreInProportionToTheRates) {
   rates_ = {3e9, 1e9};
   Open(2, 1000);

@@ -47,7 +47,6 @@ CLASSES = {
     "never-fence": "6 a drive that fails",
     "no-other-drive": "6 a drive refuses a write",
     "even-shares": "14 drives of different rates",
-    "leave-pages-on-a-slow-drive": "14 a drive slows down",
     "free-early": "15 slot given back while in use",
     "no-fallback": "11 io_uring refused",
     "the-end-is-done": "24 file truncated",

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 #include <utility>
 
 namespace sluice::testing {
@@ -32,7 +31,6 @@ class FaultyStore : public io::PageStore {
     const absl::Status fault = faults_.BeginRead(identity);
     if (!fault.ok()) return faults_.Finish(std::move(done), fault);
     store_->Read(slot, identity, data, [this, done = std::move(done)](absl::Status status) mutable {
-      std::this_thread::sleep_for(faults_.delay_.load());
       faults_.Finish(std::move(done), status);
     });
   }

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -26,8 +24,6 @@ class StoreFaults {
   void FailWrites(absl::Status status);
   /// stats() say that pages are copied on write, for this reason.
   void SayCopied(std::string reason);
-  /// Reads that end from now on take so much longer.
-  void DelayReads(std::chrono::microseconds delay) { delay_ = delay; }
   /// Completions wait until Release.
   void Hold();
   void Release();
@@ -56,7 +52,6 @@ class StoreFaults {
   void Finish(io::DoneFn done, absl::Status status);
   void Answer(io::DoneFn done, absl::Status status);
 
-  std::atomic<std::chrono::microseconds> delay_{};
   mutable base::Mutex mutex_;
   base::CondVar changed_;
   absl::Status read_fault_ ABSL_GUARDED_BY(mutex_);

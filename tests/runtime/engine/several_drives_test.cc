@@ -119,35 +119,6 @@ TEST_F(SeveralDrivesTest, ADriveThatFailsIsNamedAndWhatCanBeReproducedIs) {
   EXPECT_EQ(runtime_.Read(after), Pattern(5, kTensorBytes));
 }
 
-TEST_F(SeveralDrivesTest, PagesThatAreOnlyReadLeaveADriveThatHasBecomeSlow) {
-  runtime_.hooks.wrap_drive = [&](std::size_t drive, std::unique_ptr<io::PageStore> store) {
-    return drive == 0 ? std::move(store) : faults_.Wrap(std::move(store));
-  };
-  runtime_.Start();
-  const TensorId tensor = runtime_.Make("weights", kTensorBytes);
-  runtime_.Write(tensor, Pattern(1, kTensorBytes));
-  const HealthReport well = runtime_->Health();
-  for (int round = 0; round < 5; ++round) {
-    EXPECT_EQ(runtime_.Read(tensor), Pattern(1, kTensorBytes));
-  }
-  EXPECT_EQ(runtime_->GetStats().io.drives[1].rebalanced, 0u);
-  // Far more than others who use the disk at the same time may cost a read.
-  faults_.DelayReads(std::chrono::milliseconds(20));
-  std::uint64_t before = 0;
-  int rounds_after = 0;
-  for (int round = 0; round < 30 && rounds_after < 4; ++round) {
-    before = runtime_->GetStats().io.drives[1].reads;
-    EXPECT_EQ(runtime_.Read(tensor), Pattern(1, kTensorBytes));
-    if (runtime_->GetStats().io.drives[1].rebalanced > 0) ++rounds_after;
-  }
-  const IoStats io = runtime_->GetStats().io;
-  EXPECT_GT(io.drives[1].rebalanced, 10u);
-  EXPECT_LT(io.drives[1].reads - before, 40u) << "of 100 pages, some 50 of which were on it";
-  EXPECT_GE(runtime_.log.Count("drive " + second_.path() + " takes "), 1);
-  EXPECT_EQ(runtime_->Health().reasons, well.reasons) << "nothing has failed";
-  runtime_.Stop();
-}
-
 TEST_F(SeveralDrivesTest, SoleCopiesOnAFailedDriveAreLostByName) {
   const TensorId sole = runtime_.Make("sole", kTensorBytes);
   runtime_.Write(sole, Pattern(1, kTensorBytes));
