@@ -187,7 +187,7 @@ struct ParameterState {
   /// Its states in order ("NAME.m", "NAME.v"), and of 8-bit ones the scales (one fp32 per 256).
   std::vector<TensorId> states;
   std::vector<TensorId> scales;
-  /// Steps that every element has reached.
+  /// The parameter's own steps that every element has made, counted from AddGroup.
   std::int64_t step = 0;
   /// Elements that have not reached the optimizer's step, and why.
   struct Missing {
@@ -223,10 +223,12 @@ class OffloadedOptimizer {
   OffloadedOptimizer(const OffloadedOptimizer&) = delete;
   OffloadedOptimizer& operator=(const OffloadedOptimizer&) = delete;
 
-  /// Creates the states of the group's parameters, zeros. Errors: InvalidArgument (no parameters,
-  /// one that has a group or is bound, neither fp32 nor bf16, a rate out of its range: names tensor
-  /// and group), NotFound, FailedPrecondition (a step is under way), ResourceExhausted (dram has no
-  /// room for an update beside the sums that stay there), and those of Runtime::CreateTensors.
+  /// Creates the states of the group's parameters, zeros. A parameter counts its own steps from
+  /// here on, however many the optimizer has done: bias correction and random bits depend on these.
+  /// Errors: InvalidArgument (no parameters, one that has a group or is bound, neither fp32 nor
+  /// bf16, a rate out of its range: names tensor and group), NotFound, FailedPrecondition (a step
+  /// is under way), ResourceExhausted (dram has no room for an update beside the sums that stay
+  /// there), and those of Runtime::CreateTensors.
   absl::StatusOr<GroupId> AddGroup(const GroupOptions& options);
   /// From the next GradientReady on. Errors: InvalidArgument, FailedPrecondition (the group's step
   /// is under way).
@@ -274,18 +276,20 @@ class OffloadedOptimizer {
   /// Errors: NotFound.
   absl::StatusOr<ParameterState> State(TensorId parameter) const;
 
-  /// Writes parameters, states, rates and step to `directory`/optimizer.sluice, which has the name
-  /// only once it is whole and on the disk: after a crash the old or the new one is there. The
-  /// directory must exist; a save that is there is replaced. `note`: text of the caller, for
-  /// ReadSave. Errors: FailedPrecondition (a step is under way, gradients are added up), NotFound
-  /// and InvalidArgument (the directory), those of the file system, of reading pages.
+  /// Writes parameters, states, rates, step and each parameter's own steps to
+  /// `directory`/optimizer.sluice, which has the name only once it is whole and on the disk: after
+  /// a crash the old or the new one is there. The directory must exist; a save that is there is
+  /// replaced. `note`: text of the caller, for ReadSave. Errors: FailedPrecondition (a step is
+  /// under way, gradients are added up), NotFound and InvalidArgument (the directory), those of the
+  /// file system, of reading pages.
   absl::Status Save(const std::string& directory, std::string_view note = {});
   /// Of the save in `directory`, for whoever is to decide whether to load it. Errors: NotFound (no
   /// such directory, no save in it), InvalidArgument (an empty name, one of no directory, a save
   /// that is no file), DataLoss (of what describes the save; the rest is not read), those of the
   /// file system.
   static absl::StatusOr<OptimizerSave> ReadSave(const std::string& directory);
-  /// Reads what Save wrote: parameters, states, rates, step; and writes bound copies. The
+  /// Reads what Save wrote: parameters, states, rates, steps; and writes bound copies. In a save
+  /// from before parameters counted their own steps, every parameter has the optimizer's. The
   /// optimizer must have the save's kind, state type, seed and groups (names, and the parameters'
   /// names, types and numbers of elements, in order); all else may differ. Nothing is changed
   /// unless every checksum is right. Errors: those of ReadSave, DataLoss (a damaged file: names the

@@ -264,6 +264,7 @@ absl::StatusOr<GroupId> OffloadedOptimizer::Impl::AddGroup(const GroupOptions& o
   for (const TensorId parameter : options.parameters) {
     SLUICE_ASSIGN_OR_RETURN(NewEntry entry, MakeEntry(parameter, id));
     entry.entry.index = entries_.size() + made.size();
+    entry.entry.steps_before = step();
     made.push_back(std::move(entry));
   }
   SLUICE_RETURN_IF_ERROR(CheckDram(options.name, made));

@@ -113,6 +113,10 @@ absl::Status OffloadedOptimizer::Impl::Save(const std::string& directory, std::s
     text.hashes.push_back(file->EndRecord().hash);
   }
   for (const Group& group : groups_) text.rates.push_back(group.rates);
+  text.steps.emplace();
+  for (const ParameterEntry& entry : entries_) {
+    text.steps->push_back(optim::OwnStep(entry, text.step));
+  }
   return file->Commit(optim::WriteSaveText(text));
 }
 
@@ -145,6 +149,8 @@ absl::Status OffloadedOptimizer::Impl::Load(const std::string& directory) {
   if (text.rates.size() != groups_.size()) {
     return optim::DamagedSave("it has not the rates of every group");
   }
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<std::int64_t> steps,
+                          optim::StepsOf(text, entries_.size()));
   for (std::size_t i = 0; i < saved.size(); ++i) {
     SLUICE_RETURN_IF_ERROR(file->Verify(records[i], saved[i].name));
   }
@@ -159,6 +165,9 @@ absl::Status OffloadedOptimizer::Impl::Load(const std::string& directory) {
                : ForEachPiece(runtime_, options_.lane, saved[i], AccessMode::kOverwrite, fill));
   }
   for (std::size_t i = 0; i < groups_.size(); ++i) groups_[i].rates = text.rates[i];
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    entries_[i].steps_before = text.step - steps[i];
+  }
   OnLoaded(text.step);
   return absl::OkStatus();
 }

@@ -262,7 +262,8 @@ absl::StatusOr<ParameterState> OffloadedOptimizer::Impl::State(TensorId paramete
   }
   const ParameterEntry& entry = entries_[found->second];
   const optim::Progress::Summary summary = progress_.SummaryOf(found->second, step());
-  ParameterState state{.states = entry.states, .scales = entry.scales, .step = summary.least};
+  ParameterState state{
+      .states = entry.states, .scales = entry.scales, .step = optim::OwnStep(entry, summary.least)};
   for (const optim::Progress::Behind& behind : summary.behind) {
     state.missing.push_back(
         {.elements = parts_.RangeOf(entry, behind.part),

@@ -17,7 +17,8 @@ struct ParameterEntry {
   std::string name;
   TensorId tensor;
   std::uint32_t group = 0;
-  std::uint64_t index = 0;  ///< in the order of addition: what its roundings depend on
+  std::uint64_t index = 0;        ///< in the order of addition: what its roundings depend on
+  std::int64_t steps_before = 0;  ///< optimizer steps that the parameter has had no part in
   ParameterType type = ParameterType::kFp32;
   std::uint64_t count = 0;
   std::vector<TensorId> states;
@@ -26,6 +27,11 @@ struct ParameterEntry {
   std::optional<GradientBinding> gradient;
   std::optional<CopyBinding> copy;
 };
+
+/// The parameter's own count at a step of the optimizer: its moments began with it.
+inline std::int64_t OwnStep(const ParameterEntry& entry, std::int64_t optimizer_step) {
+  return optimizer_step - entry.steps_before;
+}
 
 /// Elements of a parameter that are updated in one op.
 struct Part {

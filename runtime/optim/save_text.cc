@@ -53,6 +53,24 @@ absl::StatusOr<std::vector<GroupRates>> ParseRates(const Json& list) {
   return rates;
 }
 
+absl::StatusOr<std::vector<std::int64_t>> ParseSteps(const Json& list, std::int64_t most) {
+  if (!list.is_array()) return DamagedSave("the steps of its parameters are no list");
+  std::vector<std::int64_t> steps;
+  for (const Json& step : list) {
+    if (!step.is_number_unsigned()) {
+      return DamagedSave(fmt::format("the steps of parameter {} are no number", steps.size()));
+    }
+    if (step.get<std::uint64_t>() > static_cast<std::uint64_t>(most)) {
+      return DamagedSave(fmt::format("parameter {} has made {} steps, of {} in all",
+                                     steps.size(),
+                                     step.get<std::uint64_t>(),
+                                     most));
+    }
+    steps.push_back(step.get<std::int64_t>());
+  }
+  return steps;
+}
+
 absl::StatusOr<std::vector<std::uint64_t>> ParseHashes(const Json& list) {
   std::vector<std::uint64_t> hashes;
   for (const Json& hash : list) {
@@ -72,11 +90,12 @@ absl::Status DamagedSave(std::string_view what) {
 std::string WriteSaveText(const SaveText& save) {
   Json rates = Json::array();
   for (const GroupRates& of_group : save.rates) rates.push_back(RatesToJson(of_group));
-  const Json text = {{"layout", save.layout},
-                     {"step", save.step},
-                     {"note", save.note},
-                     {"rates", std::move(rates)},
-                     {"hashes", save.hashes}};
+  Json text = {{"layout", save.layout},
+               {"step", save.step},
+               {"note", save.note},
+               {"rates", std::move(rates)},
+               {"hashes", save.hashes}};
+  if (save.steps) text["steps"] = *save.steps;
   return text.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -96,8 +115,18 @@ absl::StatusOr<SaveText> ParseSaveText(std::string_view text) {
                 .step = step->get<std::int64_t>(),
                 .note = note == nullptr ? "" : note->get<std::string>()};
   SLUICE_ASSIGN_OR_RETURN(save.rates, ParseRates(*rates));
+  if (const auto steps = json.find("steps"); steps != json.end()) {
+    SLUICE_ASSIGN_OR_RETURN(save.steps, ParseSteps(*steps, save.step));
+  }
   SLUICE_ASSIGN_OR_RETURN(save.hashes, ParseHashes(*hashes));
   return save;
+}
+
+absl::StatusOr<std::vector<std::int64_t>> StepsOf(const SaveText& save, std::size_t parameters) {
+  if (!save.steps) return std::vector<std::int64_t>(parameters, save.step);
+  if (save.steps->size() == parameters) return *save.steps;
+  return DamagedSave(
+      fmt::format("it has steps of {} parameters, of {}", save.steps->size(), parameters));
 }
 
 absl::StatusOr<std::vector<StateRecord>> PlaceRecords(std::span<const std::uint64_t> hashes,

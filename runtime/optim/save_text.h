@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,12 +22,19 @@ struct SaveText {
   std::string note;
   std::vector<GroupRates> rates;      ///< of each group
   std::vector<std::uint64_t> hashes;  ///< of each tensor, see StateRecord
+  /// Own steps of each parameter. Older saves have none: `step` is everyone's.
+  std::optional<std::vector<std::int64_t>> steps = std::nullopt;
 };
 
 std::string WriteSaveText(const SaveText& save);
 
-/// Any bytes. Errors: DataLoss (not what WriteSaveText makes, or rates that no group may have).
+/// Any bytes. Errors: DataLoss (not what WriteSaveText makes, rates that no group may have, a
+/// parameter with more steps than the optimizer).
 absl::StatusOr<SaveText> ParseSaveText(std::string_view text);
+
+/// The own steps of each of `parameters`; saves from before parameters counted theirs have none, so
+/// the optimizer's is everyone's. Errors: DataLoss (steps of another number of parameters).
+absl::StatusOr<std::vector<std::int64_t>> StepsOf(const SaveText& save, std::size_t parameters);
 
 /// The records of tensors of these sizes, which lie one after another before byte `end` of the
 /// file. Errors: DataLoss (as many hashes, or as many bytes, there are not).

@@ -124,10 +124,11 @@ void StepRunner::RunKernel(Part part, std::uint32_t group, std::span<const Lease
   const PartMemory memory = MemoryOf(entry, spec, AccessesOfPart(part), leases, range);
   const absl::StatusOr<Kernel> kernel = FindKernel(spec);
   SLUICE_CHECK(kernel.ok(), "AddGroup and BindCopy allow what there are kernels for");
-  const KernelArgs args{.scalars = MakeScalars(rates_[group], plan_.step, gradient_scale_),
+  const std::int64_t step = OwnStep(entry, plan_.step);
+  const KernelArgs args{.scalars = MakeScalars(rates_[group], step, gradient_scale_),
                         .key = {.seed = options_.optimizer.seed,
                                 .tensor = entry.index,
-                                .step = static_cast<std::uint64_t>(plan_.step)},
+                                .step = static_cast<std::uint64_t>(step)},
                         .element = range.begin};
   const auto work = [&](std::size_t begin, std::size_t end) {
     UpdateElements(*kernel, args, memory, begin, end);

@@ -48,6 +48,11 @@ void CheckSave(const SaveText& save) {
   for (const auto& rates : save.rates) {
     SLUICE_CHECK(sluice::optim::CheckRates("", rates).ok(), "a group may have what is read");
   }
+  if (save.steps) {
+    for (const std::int64_t step : *save.steps) {
+      SLUICE_CHECK(step >= 0 && step <= save.step, "no parameter has made more steps");
+    }
+  }
   const std::string written = sluice::optim::WriteSaveText(save);
   const auto again = sluice::optim::ParseSaveText(written);
   SLUICE_CHECK(again.ok(), "what is written can be read");

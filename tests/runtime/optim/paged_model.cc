@@ -47,7 +47,8 @@ PagedModel::PagedModel(sluice::testing::RuntimeFixture& runtime, const Options& 
 
 void PagedModel::AddEntry(std::size_t count) {
   const std::string name = "p" + std::to_string(entries_.size());
-  Entry entry{.run = TensorRun(options_.spec, count)};
+  Entry entry{.run = TensorRun(options_.spec, count),
+              .steps_before = optimizer_ == nullptr ? 0 : optimizer_->step()};
   std::mt19937_64 random(options_.seed + entries_.size());
   std::normal_distribution<float> normal;
   for (std::size_t i = 0; i < count; ++i) {
@@ -86,14 +87,27 @@ void PagedModel::Recreate() {
   groups_.clear();
   std::size_t next = 0;
   for (const auto& group : options_.groups) {
-    std::vector<TensorId> parameters;
-    for (std::size_t i = 0; i < group.size(); ++i) parameters.push_back(entries_[next++].tensor);
-    const auto id = optimizer_->AddGroup(
-        {.name = "g" + std::to_string(groups_.size()), .parameters = parameters, .rates = rates_});
-    ASSERT_THAT(id, IsOk());
-    groups_.push_back(*id);
+    AddGroup(next, group.size());
+    next += group.size();
   }
-  for (Entry& entry : entries_) Bind(entry);
+}
+
+void PagedModel::AddGroup(std::size_t first, std::size_t count) {
+  std::vector<TensorId> parameters;
+  for (std::size_t i = 0; i < count; ++i) parameters.push_back(entries_[first + i].tensor);
+  const auto id = optimizer_->AddGroup(
+      {.name = "g" + std::to_string(groups_.size()), .parameters = parameters, .rates = rates_});
+  ASSERT_THAT(id, IsOk());
+  groups_.push_back(*id);
+  for (std::size_t i = 0; i < count; ++i) Bind(entries_[first + i]);
+}
+
+void PagedModel::AddLateGroup(const std::vector<std::size_t>& counts) {
+  const std::size_t first = entries_.size();
+  for (const std::size_t count : counts) AddEntry(count);
+  options_.groups.push_back(counts);
+  AddGroup(first, counts.size());
+  PublishGradients();
 }
 
 void PagedModel::Bind(Entry& entry) {
@@ -145,19 +159,20 @@ absl::StatusOr<OptimizerStep> PagedModel::Step(const StepOptions& options) {
 
 void PagedModel::ReferenceStep(std::int64_t step, double scale) {
   const auto beta1 = static_cast<float>(rates_.beta1), beta2 = static_cast<float>(rates_.beta2);
-  const auto t = static_cast<double>(step);
-  const KernelScalars scalars{.learning_rate = rates_.learning_rate,
-                              .beta1 = beta1,
-                              .beta2 = beta2,
-                              .eps = rates_.eps,
-                              .weight_decay = static_cast<float>(rates_.weight_decay),
-                              .grad_scale = static_cast<float>(scale),
-                              .moment1_scale = 1.0 / (1.0 - std::pow(double{beta1}, t)),
-                              .moment2_scale = 1.0 / (1.0 - std::pow(double{beta2}, t))};
   const Kernel kernel = FindKernel(options_.spec, SimdTarget::kScalar).value();
   for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const std::int64_t own_step = step - entries_[i].steps_before;
+    const auto t = static_cast<double>(own_step);
+    const KernelScalars scalars{.learning_rate = rates_.learning_rate,
+                                .beta1 = beta1,
+                                .beta2 = beta2,
+                                .eps = rates_.eps,
+                                .weight_decay = static_cast<float>(rates_.weight_decay),
+                                .grad_scale = static_cast<float>(scale),
+                                .moment1_scale = 1.0 / (1.0 - std::pow(double{beta1}, t)),
+                                .moment2_scale = 1.0 / (1.0 - std::pow(double{beta2}, t))};
     const RoundingKey key{
-        .seed = options_.optimizer.seed, .tensor = i, .step = static_cast<std::uint64_t>(step)};
+        .seed = options_.optimizer.seed, .tensor = i, .step = static_cast<std::uint64_t>(own_step)};
     kernel(entries_[i].run.Args(scalars, key, 0, entries_[i].run.count()));
   }
 }

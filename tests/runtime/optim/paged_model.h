@@ -40,6 +40,9 @@ class PagedModel {
   TensorRun& run(std::size_t i) { return entries_[i].run; }
   const GroupRates& rates() const { return rates_; }
 
+  /// Adds one more group, as the program would after some steps: its parameters count their own.
+  void AddLateGroup(const std::vector<std::size_t>& counts);
+
   /// New gradients of about `size`, on both sides.
   void SetGradients(std::uint64_t seed, float size = 0.1f);
   /// Puts the gradients of run() where the optimizer finds them.
@@ -47,7 +50,7 @@ class PagedModel {
   /// A step of the optimizer, for which it is waited.
   absl::StatusOr<OptimizerStep> Step(double loss_scale = 1);
   absl::StatusOr<OptimizerStep> Step(const StepOptions& options);
-  /// That step in plain memory. `scale`: of the gradients.
+  /// The optimizer's step in plain memory. `scale`: of the gradients.
   void ReferenceStep(std::int64_t step, double scale = 1);
   /// The root of the sum of the squares of all gradients.
   double GradientNorm() const;
@@ -63,6 +66,7 @@ class PagedModel {
  private:
   struct Entry {
     TensorRun run;
+    std::int64_t steps_before = 0;  ///< steps of the optimizer before the parameter was added
     TensorId tensor;
     TensorId gradient;
     TensorId copy;
@@ -70,10 +74,12 @@ class PagedModel {
     std::vector<std::byte> copy_bytes;
   };
   void AddEntry(std::size_t count);
+  /// Gives the optimizer the next group, whose entries begin with `first`.
+  void AddGroup(std::size_t first, std::size_t count);
   void Bind(Entry& entry);
 
   sluice::testing::RuntimeFixture& runtime_;
-  const Options options_;
+  Options options_;
   GroupRates rates_{.learning_rate = 1e-2, .beta2 = 0.99, .weight_decay = 0.1};
   std::vector<Entry> entries_;
   std::vector<GroupId> groups_;

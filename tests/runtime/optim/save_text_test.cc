@@ -70,6 +70,41 @@ TEST(SaveTextTest, RatesThatNoGroupMayHaveAreRefused) {
   EXPECT_THAT(ParsedWith("rates", {{-1, 0, 0, 0, 0}}), IsStatus(kDataLoss, "none may have"));
 }
 
+TEST(SaveTextTest, StepsOfParametersAreReadOrRefusedByTheOneThatIsWrong) {
+  SaveText two = TwoGroups();
+  two.steps = {7, 0};
+  const absl::StatusOr<SaveText> save = ParseSaveText(WriteSaveText(two));
+  ASSERT_TRUE(save.ok()) << save.status();
+  EXPECT_EQ(StepsOf(*save, 2).value(), (std::vector<std::int64_t>{7, 0}));
+  EXPECT_THAT(StepsOf(*save, 1), IsStatus(kDataLoss, "steps of 2 parameters, of 1"));
+  EXPECT_THAT(ParsedWith("steps", {7, 8}),
+              IsStatus(kDataLoss, "parameter 1 has made 8 steps, of 7 in all"));
+  EXPECT_THAT(ParsedWith("steps", {7, std::numeric_limits<std::uint64_t>::max()}),
+              IsStatus(kDataLoss, "parameter 1 has made 18446744073709551615 steps, of 7"));
+  for (const Json& wrong : {Json(-1), Json(0.5), Json("1"), Json(nullptr)}) {
+    EXPECT_THAT(ParsedWith("steps", {7, wrong}),
+                IsStatus(kDataLoss, "the steps of parameter 1 are no number"));
+  }
+  for (const Json& wrong : {Json(7), Json(nullptr), Json::object()}) {
+    EXPECT_THAT(ParsedWith("steps", wrong),
+                IsStatus(kDataLoss, "the steps of its parameters are no list"));
+  }
+}
+
+/// What version 0.1.0 wrote before parameters counted their own steps.
+TEST(SaveTextTest, TheStepOfAnOldSaveIsThatOfEveryParameter) {
+  constexpr char kOld[] =
+      R"({"hashes":[5,6],"layout":"{}","note":"","rates":[[0.001,0.9,0.999,1e-08,0.0]],"step":9})";
+  const absl::StatusOr<SaveText> save = ParseSaveText(kOld);
+  ASSERT_TRUE(save.ok()) << save.status();
+  EXPECT_EQ(StepsOf(*save, 3).value(), (std::vector<std::int64_t>{9, 9, 9}));
+  EXPECT_EQ(WriteSaveText(*save), kOld);
+  Json none = Json::parse(kOld);
+  none["steps"] = Json::array();
+  EXPECT_THAT(StepsOf(ParseSaveText(none.dump()).value(), 3),
+              IsStatus(kDataLoss, "steps of 0 parameters, of 3"));
+}
+
 TEST(SaveTextTest, ChecksumsAreNumbers) {
   EXPECT_THAT(ParsedWith("hashes", {1, -1}), IsStatus(kDataLoss, "a checksum is no number"));
   EXPECT_THAT(ParsedWith("hashes", {1, "1"}), IsStatus(kDataLoss, "a checksum is no number"));
