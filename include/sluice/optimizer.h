@@ -164,7 +164,8 @@ class StepHandle {
   bool Ready(GroupId group) const;
   /// Blocks until the step is over. Errors: of the first update that failed, naming its parameter
   /// and elements: all others were done. The next Step does those that are missing, of the same
-  /// step. Cancelled (the optimizer was destroyed).
+  /// step. FailedPrecondition (a repeated step would be skipped, and is in part done). Cancelled
+  /// (the optimizer was destroyed).
   absl::StatusOr<OptimizerStep> Wait();
   /// Blocks until every parameter of the group is updated, so that it may be used while the others
   /// are not. Errors: of Wait, as far as they concern the group; InvalidArgument.

@@ -32,6 +32,15 @@ bool Progress::HasReached(std::uint32_t entry, std::int64_t step) const {
   });
 }
 
+bool Progress::AnyHasReached(std::int64_t step) const {
+  const base::MutexLock lock(mutex_);
+  return std::any_of(
+      reached_.begin(), reached_.end(), [step](const std::vector<std::int64_t>& parts) {
+        return std::any_of(
+            parts.begin(), parts.end(), [step](std::int64_t each) { return each >= step; });
+      });
+}
+
 void Progress::Failed(Part part, const Failure& failure) {
   const base::MutexLock lock(mutex_);
   failures_[{part.entry, part.index}] = failure;

@@ -22,6 +22,8 @@ class Progress {
   void Reached(Part part, std::int64_t step);
   /// Whether all parts of the entry have.
   bool HasReached(std::uint32_t entry, std::int64_t step) const;
+  /// Whether any part of any entry has.
+  bool AnyHasReached(std::int64_t step) const;
   void Failed(Part part, const Failure& failure);
   /// Every part, after a load.
   void SetAll(std::int64_t step);

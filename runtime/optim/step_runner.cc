@@ -17,6 +17,12 @@ GradientPasses::Options PassOptions(const StepRunner::Options& options) {
   return {.lane = options.optimizer.lane, .range_elements = blocks * kSumOfSquaresBlock};
 }
 
+absl::Status NotTheFirstGradients() {
+  return absl::FailedPreconditionError(
+      "a gradient is not finite, but other parts have been updated by finite ones in this step; "
+      "Step again with those, or Load a save");
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StepRunner>> StepRunner::Create(const Options& options) {
@@ -146,19 +152,23 @@ void StepRunner::OnRelease(const StepOptions& options) {
   released_ = true;
   gradient_scale_ = 1 / options.loss_scale;
   if (!plan_.waits) return;
-  if (!scan_status_.ok()) {
-    for (const UpdateBatch& batch : todo_) {
-      for (const Part part : batch.parts) Fail(part, batch.group, scan_status_);
-    }
-    return GiveUp();
-  }
+  if (!scan_status_.ok()) return FailAll(scan_status_);
   NoteNorm(options);
   if (!totals_.finite && plan_.skip_not_finite) {
+    // Some parts would have the step and others not.
+    if (options_.progress.AnyHasReached(plan_.step)) return FailAll(NotTheFirstGradients());
     GiveUp();
     return EndStep(true);
   }
   const bool clips = plan_.clip_norm > 0 && *totals_.norm > plan_.clip_norm;
   if (clips) gradient_scale_ = plan_.clip_norm / *totals_.norm / options.loss_scale;
+}
+
+void StepRunner::FailAll(const absl::Status& status) {
+  for (const UpdateBatch& batch : todo_) {
+    for (const Part part : batch.parts) Fail(part, batch.group, status);
+  }
+  GiveUp();
 }
 
 void StepRunner::GiveUp() {

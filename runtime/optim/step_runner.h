@@ -96,6 +96,8 @@ class StepRunner {
   void TryEachAlone(const UpdateBatch& batch);
   /// Nothing more is updated in this step.
   void GiveUp();
+  /// Every part that is left has failed.
+  void FailAll(const absl::Status& status);
   void OnRelease(const StepOptions& options);
   void NoteNorm(const StepOptions& options);
   void Fail(Part part, std::uint32_t group, const absl::Status& status);

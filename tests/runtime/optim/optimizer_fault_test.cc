@@ -2,6 +2,8 @@
 // that of a step without faults.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/runtime/engine/faulty_store.h"
 #include "tests/runtime/optim/batched_model.h"
 #include "tests/runtime/optim/paged_model.h"
@@ -118,6 +120,50 @@ TEST_F(OptimizerFaultTest, AGroupThatFindsNoRoomIsCompletedByTheNextStep) {
   ASSERT_THAT(model.optimizer().Step()->Wait(), IsOk());
   model.ReferenceStep(2);
   EXPECT_EQ(model.Paged(), model.Reference());
+}
+
+/// Some parts have the step already: as skipped it would be theirs and not the others'.
+void ExpectNoSkipOfAHalfDoneStep(RuntimeFixture& runtime, StoreFaults& faults, bool given) {
+  PagedModel model(
+      runtime,
+      {.groups = {{20000}, {9000, 100}},
+       .optimizer = {.clip_norm = 1, .skip_not_finite = true, .norm_given = given, .depth = 2},
+       .gradients = Place::kTensor});
+  const double norm = model.GradientNorm();
+  StepOptions right, wrong;
+  if (given) {
+    right.gradient_norm = norm;
+    wrong.gradient_norm = INFINITY;
+  }
+  ASSERT_THAT(model.Step(right), IsOk());
+  model.ReferenceStep(1, 1 / norm);
+  faults.FailReadsOf(faults.written().front().segment, absl::UnavailableError("EAGAIN"));
+  ASSERT_THAT(model.Step(right), HasCode(absl::StatusCode::kUnavailable));
+  faults.FailReads(absl::OkStatus());
+  const std::uint64_t missing = MissingElements(model);
+  ASSERT_GT(missing, 0u);
+  ASSERT_LT(missing, 29100u);
+
+  const float first = model.run(0).gradient(0);
+  if (!given) model.run(0).SetGradient(0, INFINITY);
+  model.PublishGradients();
+  EXPECT_THAT(model.optimizer().Step(wrong)->Wait(),
+              IsStatus(absl::StatusCode::kFailedPrecondition, "updated by finite ones"));
+  EXPECT_EQ(model.optimizer().step(), 1);
+  model.run(0).SetGradient(0, first);
+  model.PublishGradients();
+  ASSERT_THAT(model.optimizer().Step(right)->Wait(), IsOk());
+  EXPECT_EQ(MissingElements(model), 0u);
+  model.ReferenceStep(2, 1 / norm);
+  EXPECT_EQ(model.Paged(), model.Reference());
+}
+
+TEST_F(OptimizerFaultTest, AHalfDoneStepIsNotSkippedForTheNormThatIsFound) {
+  ExpectNoSkipOfAHalfDoneStep(runtime_, faults_, false);
+}
+
+TEST_F(OptimizerFaultTest, AHalfDoneStepIsNotSkippedForTheNormThatIsGiven) {
+  ExpectNoSkipOfAHalfDoneStep(runtime_, faults_, true);
 }
 
 TEST_F(OptimizerFaultTest, NothingElseMayHappenBetween) {
