@@ -55,7 +55,8 @@ struct OptimizerOptions {
   std::optional<DType> accumulate = std::nullopt;
   /// The global norm of the gradients, unscaled, is cut to this; 0: it is not.
   double clip_norm = 0;
-  /// A step of which any gradient is infinite or NaN changes nothing.
+  /// A step whose gradient norm is infinite or NaN changes nothing. The norm that the optimizer
+  /// finds is finite exactly where every gradient is.
   bool skip_not_finite = false;
   /// The caller knows the norm (of all ranks, say, or because whoever made the gradients summed
   /// their squares) and gives it to every Step; the optimizer does not read gradients for it.
@@ -127,7 +128,7 @@ struct StepOptions {
 
 struct OptimizerStep {
   std::int64_t step = 0;  ///< from 1; of a skipped step, the one that is still to come
-  /// A gradient was not finite, and nothing has changed.
+  /// The norm was not finite, and nothing has changed.
   bool skipped = false;
   /// Of all gradients, unscaled, before clipping. Only with clip_norm or skip_not_finite.
   std::optional<double> gradient_norm;

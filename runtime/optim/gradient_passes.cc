@@ -32,17 +32,17 @@ class Block {
   std::byte* data_ = nullptr;
 };
 
-/// The blocks' own scans, so that their sums can be added up in order.
-std::vector<GradientScan> ScanBlocks(ForkJoin& join,
-                                     GradientType type,
-                                     const Pieces& gradient,
-                                     std::size_t count) {
-  std::vector<GradientScan> blocks((count + kSumOfSquaresBlock - 1) / kSumOfSquaresBlock);
+/// The blocks' own sums, so that they can be added up in order.
+std::vector<double> SumBlocks(ForkJoin& join,
+                              GradientType type,
+                              const Pieces& gradient,
+                              std::size_t count) {
+  std::vector<double> blocks((count + kSumOfSquaresBlock - 1) / kSumOfSquaresBlock);
   join.ForEach(count, kSumOfSquaresBlock, [&](std::size_t begin, std::size_t end) {
     for (; begin < end; begin += kSumOfSquaresBlock) {
       const std::size_t size = std::min(kSumOfSquaresBlock, end - begin);
       Block block(gradient, begin, size);
-      blocks[begin / kSumOfSquaresBlock] = ScanGradients(type, block.data(), size);
+      blocks[begin / kSumOfSquaresBlock] = SumOfSquares(type, block.data(), size);
     }
   });
   return blocks;
@@ -113,13 +113,12 @@ absl::Status GradientPasses::Run(const Pass& pass) {
                          }});
 }
 
-absl::StatusOr<GradientScan> GradientPasses::Scan(const ParameterEntry& entry,
-                                                  const GradientSource& gradient) {
-  GradientScan total;
+absl::StatusOr<double> GradientPasses::Scan(const ParameterEntry& entry,
+                                            const GradientSource& gradient) {
+  double total = 0;
   const auto work = [&](const RangeMemory& memory, std::size_t count) {
-    for (const GradientScan& block : ScanBlocks(join_, gradient.type, memory.gradient, count)) {
-      total.sum_of_squares += block.sum_of_squares;
-      total.finite = total.finite && block.finite;
+    for (const double block : SumBlocks(join_, gradient.type, memory.gradient, count)) {
+      total += block;
     }
   };
   SLUICE_RETURN_IF_ERROR(

@@ -1,6 +1,7 @@
 #include "runtime/optim/gradient_scan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #undef HWY_TARGET_INCLUDE
@@ -12,6 +13,16 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::optim::HWY_NAMESPACE {
+
+/// Added up by fours, and these in double.
+template <typename T>
+HWY_INLINE double SumOfSixteen(const T (&sums)[16]) {
+  T lanes[4];
+  for (std::size_t k = 0; k < 4; ++k) {
+    lanes[k] = (sums[k] + sums[k + 4]) + (sums[k + 8] + sums[k + 12]);
+  }
+  return (double{lanes[0]} + double{lanes[1]}) + (double{lanes[2]} + double{lanes[3]});
+}
 
 /// Sixteen running sums of squares, whatever the width of the target, so that the order of
 /// additions is fixed; and the largest magnitude.
@@ -36,20 +47,18 @@ class SixteenSums {
     }
   }
 
-  /// The sums, added up by fours and these in double.
   HWY_INLINE double Total() const {
     float sums[16];
     for (std::size_t k = 0; k < 16 / kLanes; ++k) hn::StoreU(sums_[k], D(), sums + k * kLanes);
-    float lanes[4];
-    for (std::size_t k = 0; k < 4; ++k) {
-      lanes[k] = (sums[k] + sums[k + 4]) + (sums[k + 8] + sums[k + 12]);
-    }
-    return (double{lanes[0]} + double{lanes[1]}) + (double{lanes[2]} + double{lanes[3]});
+    return SumOfSixteen(sums);
   }
 
-  HWY_INLINE bool finite() const {
+  /// Whether fp32 had room for `total`, that of these sums: nothing overflowed, and what vanished
+  /// of squares below its normal numbers is little beside it.
+  HWY_INLINE bool HasRoomFor(double total) const {
     const hn::RebindToSigned<D> di;
-    return hn::GetLane(hn::MaxOfLanes(di, largest_)) < static_cast<std::int32_t>(kInfinity);
+    const bool only_zeros = hn::GetLane(hn::MaxOfLanes(di, largest_)) == 0;
+    return only_zeros || (total >= 0x1p-126 && std::isfinite(total));
   }
 
  private:
@@ -57,18 +66,35 @@ class SixteenSums {
   hn::Vec<hn::RebindToSigned<D>> largest_;
 };
 
-GradientScan ScanBlock(GradientType type, const void* gradients, std::size_t i, std::size_t end) {
+/// The same sums in double, which has room for the square of any number of fp32.
+HWY_NOINLINE double SumInDouble(GradientType type,
+                                const void* gradients,
+                                std::size_t i,
+                                std::size_t end) {
+  using D = SixteenSums::D;
+  double sums[16] = {};
+  for (; i + 16 <= end; i += 16) {
+    float x[16];
+    for (std::size_t k = 0; k < 16; k += SixteenSums::kLanes) {
+      hn::StoreU(LoadGradient(D(), type, gradients, i + k), D(), x + k);
+    }
+    for (std::size_t k = 0; k < 16; ++k) sums[k] += double{x[k]} * double{x[k]};
+  }
+  return SumOfSixteen(sums);
+}
+
+double SumOfBlock(GradientType type, const void* gradients, std::size_t begin, std::size_t end) {
   SixteenSums sums;
+  std::size_t i = begin;
   for (; i + 16 <= end; i += 16) sums.Add(type, gradients, i);
   double total = sums.Total();
-  bool finite = sums.finite();
+  if (HWY_UNLIKELY(!sums.HasRoomFor(total))) total = SumInDouble(type, gradients, begin, end);
   for (; i < end; ++i) {
     const hn::CappedTag<float, 1> one;
     const float x = hn::GetLane(LoadGradient(one, type, gradients, i));
     total += double{x} * double{x};
-    finite = finite && x - x == 0;
   }
-  return {.sum_of_squares = total, .finite = finite};
+  return total;
 }
 
 }  // namespace sluice::optim::HWY_NAMESPACE
@@ -80,22 +106,20 @@ HWY_AFTER_NAMESPACE();
 
 namespace sluice::optim {
 
-HWY_EXPORT(ScanBlock);
+HWY_EXPORT(SumOfBlock);
 
-GradientScan ScanGradients(GradientType type, const void* gradients, std::size_t count) {
+double SumOfSquares(GradientType type, const void* gradients, std::size_t count) {
   const DefaultFloatEnvironment environment;
-  GradientScan scan;
+  double sum = 0;
   for (std::size_t begin = 0; begin < count; begin += kSumOfSquaresBlock) {
     const std::size_t end = std::min(begin + kSumOfSquaresBlock, count);
-    const GradientScan block = HWY_DYNAMIC_DISPATCH(ScanBlock)(type, gradients, begin, end);
-    scan.sum_of_squares += block.sum_of_squares;
-    scan.finite = scan.finite && block.finite;
+    sum += HWY_DYNAMIC_DISPATCH(SumOfBlock)(type, gradients, begin, end);
   }
-  return scan;
+  return sum;
 }
 
 double SumOfSquares(std::span<const float> values) {
-  return ScanGradients(GradientType::kFp32, values.data(), values.size()).sum_of_squares;
+  return SumOfSquares(GradientType::kFp32, values.data(), values.size());
 }
 
 }  // namespace sluice::optim

@@ -110,11 +110,9 @@ void StepRunner::Scan(std::uint32_t index) {
   Post([this, index] {
     if (!scan_status_.ok()) return;
     const ParameterEntry& entry = options_.entries[index];
-    const absl::StatusOr<GradientScan> scan = passes_.Scan(entry, SourceOf(entry));
-    scan_status_ = scan.status();
-    if (!scan.ok()) return;
-    squares_[index] = scan->sum_of_squares;
-    totals_.finite = totals_.finite && scan->finite;
+    const absl::StatusOr<double> squares = passes_.Scan(entry, SourceOf(entry));
+    scan_status_ = squares.status();
+    if (squares.ok()) squares_[index] = *squares;
   });
 }
 
@@ -138,7 +136,6 @@ void StepRunner::Release(const StepOptions& options) {
 
 void StepRunner::NoteNorm(const StepOptions& options) {
   if (plan_.norm_given) {
-    totals_.finite = std::isfinite(*options.gradient_norm);
     totals_.norm = *options.gradient_norm / options.loss_scale;
     return;
   }
@@ -154,7 +151,7 @@ void StepRunner::OnRelease(const StepOptions& options) {
   if (!plan_.waits) return;
   if (!scan_status_.ok()) return FailAll(scan_status_);
   NoteNorm(options);
-  if (!totals_.finite && plan_.skip_not_finite) {
+  if (!std::isfinite(*totals_.norm) && plan_.skip_not_finite) {
     // Some parts would have the step and others not.
     if (options_.progress.AnyHasReached(plan_.step)) return FailAll(NotTheFirstGradients());
     GiveUp();

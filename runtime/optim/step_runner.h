@@ -67,7 +67,6 @@ class StepRunner {
 
  private:
   struct Totals {
-    bool finite = true;
     double compute_seconds = 0;
     WaitTimes waited_before;
     std::optional<double> norm;

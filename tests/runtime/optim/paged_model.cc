@@ -180,8 +180,7 @@ void PagedModel::ReferenceStep(std::int64_t step, double scale) {
 double PagedModel::GradientNorm() const {
   double sum = 0;
   for (const Entry& entry : entries_) {
-    sum += ScanGradients(options_.spec.gradient, entry.run.gradients.data(), entry.run.count())
-               .sum_of_squares;
+    sum += SumOfSquares(options_.spec.gradient, entry.run.gradients.data(), entry.run.count());
   }
   return std::sqrt(sum);
 }
