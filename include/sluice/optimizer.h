@@ -119,7 +119,7 @@ struct CopyBinding {
 };
 
 struct StepOptions {
-  /// Gradients are divided by it.
+  /// Gradients are divided by it. From 1e-75 to 1e75.
   double loss_scale = 1;
   /// Of all gradients as they are bound, before they are divided by loss_scale; with norm_given,
   /// and only then. At least 0; infinite or NaN says that a gradient is.
@@ -265,7 +265,7 @@ class OffloadedOptimizer {
 
   /// Starts what is left of the step, or repeats what failed of it; never blocks. Errors:
   /// FailedPrecondition (names a group that is not ready; a step runs), InvalidArgument (a loss
-  /// scale that is not positive and finite, or is not 1 while updates start early; no norm with
+  /// scale out of its range, or one that is not 1 while updates start early; no norm with
   /// norm_given, or a norm without it).
   absl::StatusOr<StepHandle> Step(const StepOptions& options = {});
   /// Blocks until no update of the group is under way: until what GradientReady has started is

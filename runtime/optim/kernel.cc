@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "hwy/targets.h"
 #include "runtime/optim/float_environment.h"
+#include "runtime/optim/gradient_sum.h"
 #include "runtime/optim/kernel_families.h"
 #include "runtime/optim/parameter_entry.h"
 
@@ -90,6 +91,29 @@ void CheckArgs(const KernelSpec& spec, const KernelArgs& args) {
   }
 }
 
+/// A run whose gradients are multiplied by grad_power first, block by block in a buffer: the loops
+/// of the kernels know one factor.
+bool UpdateWithPower(UpdateFn update, const KernelSpec& spec, KernelArgs args) {
+  KernelSpec of_buffer = spec;
+  of_buffer.gradient = GradientType::kFp32;
+  alignas(64) std::array<float, kStateBlock> buffer;
+  bool finite = true;
+  while (args.count > 0) {
+    KernelArgs block = args;
+    block.count = std::min(args.count, kStateBlock);
+    AddGradients({.sum = buffer.data(),
+                  .type = spec.gradient,
+                  .gradients = args.gradients,
+                  .count = block.count,
+                  .first = true});
+    for (std::size_t i = 0; i < block.count; ++i) buffer[i] *= args.scalars.grad_power;
+    block.gradients = buffer.data();
+    finite = update(of_buffer, block) && finite;
+    args = Rest(spec, args, block.count);
+  }
+  return finite;
+}
+
 }  // namespace
 
 int StateCount(OptimizerKind kind) {
@@ -141,7 +165,8 @@ bool Kernel::operator()(const KernelArgs& args) const {
     const std::uint64_t room = kKeyedElements - left.element % kKeyedElements;
     KernelArgs part = left;
     part.count = static_cast<std::size_t>(std::min<std::uint64_t>(left.count, room));
-    finite = update_(spec_, part) && finite;
+    const bool has_power = part.scalars.grad_power != 1;
+    finite = (has_power ? UpdateWithPower(update_, spec_, part) : update_(spec_, part)) && finite;
     left = Rest(spec_, left, part.count);
   }
   return finite;

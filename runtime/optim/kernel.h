@@ -67,7 +67,8 @@ struct KernelScalars {
   float beta2 = 0;
   double eps = 0;
   float weight_decay = 0;
-  float grad_scale = 1;      ///< multiplies every gradient first: clip factor / loss scale
+  float grad_power = 1;      ///< a power of two: multiplies every gradient before grad_scale
+  float grad_scale = 1;      ///< both together: clip factor / loss scale
   double moment1_scale = 1;  ///< Adam: 1 / (1 - beta1^t)
   double moment2_scale = 1;  ///< Adam: 1 / (1 - beta2^t)
 };

@@ -20,6 +20,10 @@ constexpr std::uint64_t kShareOfDram = 4;
 /// So that those that come do not wait for all of one batch.
 constexpr std::size_t kBatchesInDepth = 4;
 
+/// Far beyond fp32; the inverse is still a product of two of its normal numbers.
+constexpr double kLossScaleMin = 1e-75;
+constexpr double kLossScaleMax = 1e75;
+
 absl::Status NotReady(const std::string& text) {
   return absl::FailedPreconditionError(base::ToAbsl(text));
 }
@@ -154,9 +158,12 @@ void OffloadedOptimizer::Impl::Scan(const Group& group) {
 }
 
 absl::Status OffloadedOptimizer::Impl::CheckStep(const StepOptions& options) const {
-  if (!(options.loss_scale > 0) || !std::isfinite(options.loss_scale)) {
-    return absl::InvalidArgumentError(base::ToAbsl(
-        fmt::format("loss_scale is {}, it must be positive and finite", options.loss_scale)));
+  if (!(options.loss_scale >= kLossScaleMin && options.loss_scale <= kLossScaleMax)) {
+    return absl::InvalidArgumentError(
+        base::ToAbsl(fmt::format("loss_scale is {}, allowed are {} to {}",
+                                 options.loss_scale,
+                                 kLossScaleMin,
+                                 kLossScaleMax)));
   }
   if (options.loss_scale != 1 && !NeedsAllGradients()) {
     return absl::InvalidArgumentError(

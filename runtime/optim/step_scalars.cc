@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace sluice::optim {
 namespace {
@@ -16,15 +17,26 @@ float RoundedBeta(double beta) {
   return std::min(static_cast<float>(beta), std::nextafter(1.0f, 0.0f));
 }
 
+/// What a factor is divided by, so that fp32 has room for it: 1 where it has already.
+double PowerOf(double factor) {
+  constexpr double kLeast = std::numeric_limits<float>::min();
+  constexpr double kMost = std::numeric_limits<float>::max();
+  const bool has_room = factor >= kLeast && factor <= kMost;
+  if (has_room || factor == 0 || !std::isfinite(factor)) return 1;
+  return std::ldexp(1.0, std::clamp(std::ilogb(factor) / 2, -126, 127));
+}
+
 }  // namespace
 
 KernelScalars MakeScalars(const GroupRates& rates, std::int64_t step, double grad_scale) {
+  const double power = PowerOf(grad_scale);
   KernelScalars scalars{.learning_rate = rates.learning_rate,
                         .beta1 = RoundedBeta(rates.beta1),
                         .beta2 = RoundedBeta(rates.beta2),
                         .eps = rates.eps,
                         .weight_decay = static_cast<float>(rates.weight_decay),
-                        .grad_scale = static_cast<float>(grad_scale)};
+                        .grad_power = static_cast<float>(power),
+                        .grad_scale = static_cast<float>(grad_scale / power)};
   scalars.moment1_scale = Correction(scalars.beta1, step);
   scalars.moment2_scale = Correction(scalars.beta2, step);
   return scalars;

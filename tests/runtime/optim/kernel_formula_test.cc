@@ -249,6 +249,22 @@ TEST(MakeScalarsTest, CorrectionsFitTheBetasThatTheKernelComputesWith) {
   }
 }
 
+TEST(MakeScalarsTest, AFactorIsOneNumberWhereFp32HasRoomForIt) {
+  for (const double factor : {0x1p-126, 1e-30, 0.7, 1.0, 1e30, 3.4e38, 0.0, double{INFINITY}}) {
+    const KernelScalars scalars = MakeScalars({}, 1, factor);
+    EXPECT_EQ(scalars.grad_power, 1) << factor;
+    EXPECT_EQ(scalars.grad_scale, static_cast<float>(factor));
+  }
+  for (const double factor : {1.1e-38, 1e-39, 1e-45, 1e-60, 1e-75, 3.5e38, 1e50, 1e75}) {
+    const KernelScalars scalars = MakeScalars({}, 1, factor);
+    const double product = double{scalars.grad_power} * double{scalars.grad_scale};
+    EXPECT_NEAR(product, factor, 0x1p-24 * factor);
+    int exponent = 0;
+    EXPECT_EQ(std::frexp(scalars.grad_power, &exponent), 0.5f) << "a power of two";
+    EXPECT_TRUE(std::isnormal(scalars.grad_power) && std::isnormal(scalars.grad_scale)) << factor;
+  }
+}
+
 TEST(MakeScalarsTest, ABetaThatRoundsTo1IsTheNextNumberBelow) {
   const KernelScalars scalars = MakeScalars({.beta1 = 1 - 1e-12, .beta2 = 1 - 1e-12}, 1, 1);
   EXPECT_LT(scalars.beta2, 1);

@@ -249,7 +249,10 @@ TEST_F(OptimizerMisuseTest, TheOrderOfCallsIsChecked) {
   ASSERT_THAT(optimizer_->GradientReady(group), IsOk());
   EXPECT_THAT(optimizer_->SetRates(group, {}), IsStatus(kNotNow, "group 'all' is under way"));
   EXPECT_THAT(optimizer_->Save("/tmp"), IsStatus(kNotNow, "under way"));
-  EXPECT_THAT(optimizer_->Step({.loss_scale = 0}), IsStatus(kInvalid, "loss_scale is 0"));
+  for (const double scale : {0.0, -1.0, 0.9e-75, 1.1e75, double{INFINITY}, std::nan("")}) {
+    EXPECT_THAT(optimizer_->Step({.loss_scale = scale}),
+                IsStatus(kInvalid, ", allowed are 1e-75 to 1e+75"));
+  }
   EXPECT_THAT(optimizer_->Step({.loss_scale = 2}), IsStatus(kInvalid, "needs skip_not_finite"));
   EXPECT_THAT(optimizer_->Step({.gradient_norm = 1}), IsStatus(kInvalid, "norm_given is not set"));
   ASSERT_THAT(optimizer_->Step().value().Wait(), IsOk());

@@ -97,10 +97,11 @@ KernelScalars RareScalars(OptimizerKind kind, std::mt19937_64& random) {
   constexpr double kRates[] = {0, 100, 1e39, 1e300, INFINITY, NAN, -1};
   constexpr double kEps[] = {0, 1e-320, 1, INFINITY, NAN};
   constexpr float kFactors[] = {0, 1, 1e30f, 3e38f, INFINITY};
+  constexpr float kPowers[] = {0x1p-126f, 0x1p-20f, 0x1p20f, 0x1p127f};
   const auto draw = [&](const auto& values) { return values[random() % std::size(values)]; };
   KernelScalars scalars = UsualScalars(kind);
   do {
-    const std::uint64_t which = random() % 7;
+    const std::uint64_t which = random() % 8;
     if (which == 0) scalars.beta1 = draw(kBetas);
     if (which == 1) scalars.beta2 = draw(kBetas);
     if (which == 2) scalars.learning_rate = draw(kRates);
@@ -108,6 +109,7 @@ KernelScalars RareScalars(OptimizerKind kind, std::mt19937_64& random) {
     if (which == 4) scalars.weight_decay = draw(kFactors);
     if (which == 5) scalars.grad_scale = draw(kFactors);
     if (which == 6) scalars.moment2_scale = draw(kFactors);
+    if (which == 7) scalars.grad_power = draw(kPowers);
   } while (random() % 2 == 0);
   return scalars;
 }

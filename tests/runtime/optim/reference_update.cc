@@ -66,7 +66,8 @@ class Run {
   bool Update() {
     bool finite = true;
     for (std::size_t i = 0; i < args_.count; ++i) {
-      const float g = LoadGradient(spec_, args_, i) * args_.scalars.grad_scale;
+      const float loaded = LoadGradient(spec_, args_, i) * args_.scalars.grad_power;
+      const float g = loaded * args_.scalars.grad_scale;
       finite = finite && std::isfinite(g);
       ReferenceElement e = Load(i);
       const bool is_fp32 =

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "runtime/optim/kernel.h"
+#include "runtime/optim/step_scalars.h"
 #include "tests/runtime/optim/reference_update.h"
 #include "tests/runtime/optim/tensor_run.h"
 
@@ -24,8 +25,9 @@ void SetBits(std::uint32_t bits, std::vector<std::uint8_t>& bytes, std::size_t i
 }
 
 /// What the kernels of all targets leave must be a NaN where the reference's is, and else the same.
-void ExpectLikeReference(const KernelSpec& spec, const TensorRun& start) {
-  const KernelScalars scalars = UsualScalars(spec.optimizer);
+void ExpectLikeReference(const KernelSpec& spec,
+                         const KernelScalars& scalars,
+                         const TensorRun& start) {
   TensorRun expected = start;
   const bool finite = ReferenceUpdate(spec, expected.Args(scalars, kSpecialKey, 0, start.count()));
   const auto expect_same = [](float a, float b, std::size_t i) {
@@ -43,6 +45,10 @@ void ExpectLikeReference(const KernelSpec& spec, const TensorRun& start) {
       }
     }
   }
+}
+
+void ExpectLikeReference(const KernelSpec& spec, const TensorRun& start) {
+  ExpectLikeReference(spec, UsualScalars(spec.optimizer), start);
 }
 
 TEST(SpecialValuesTest, GradientsThatAreNoNumbersAreReportedAndStayWithTheirElement) {
@@ -73,6 +79,37 @@ TEST(SpecialValuesTest, AGradientThatOverflowsWhenScaledIsReported) {
   run.SetGradient(5, 1e38f);
   EXPECT_TRUE((*FindKernel(spec))(run.Args({.grad_scale = 1}, kSpecialKey, 0, kSpecialCount)));
   EXPECT_FALSE((*FindKernel(spec))(run.Args({.grad_scale = 10}, kSpecialKey, 0, kSpecialCount)));
+}
+
+/// As those are which are clipped to 1 from 3e38, or from 1e-45 unscaled.
+TEST(SpecialValuesTest, AFactorBeyondFp32IsRoundedOnceOnEveryTarget) {
+  struct Case {
+    double factor, gradient;
+  };
+  for (const Case& at : {Case{1 / 3e38, 3e38}, {1e-45, 1e38}, {1e-60, 2e38}, {1e40, 1e-40}}) {
+    for (KernelSpec spec : AllSpecs()) {
+      TensorRun start = TensorRun::Random(spec, kCount, 61);
+      for (std::size_t i = 0; i < kCount; i += 3) {
+        start.SetGradient(
+            i, static_cast<float>(at.gradient) * std::clamp(start.gradient(i), -1.f, 1.f));
+      }
+      KernelScalars scalars = UsualScalars(spec.optimizer);
+      const KernelScalars factors = MakeScalars({}, 1, at.factor);
+      scalars.grad_power = factors.grad_power;
+      scalars.grad_scale = factors.grad_scale;
+      ExpectLikeReference(spec, scalars, start);
+    }
+  }
+  for (const SimdTarget target : SupportedSimdTargets()) {
+    TensorRun run({.optimizer = OptimizerKind::kSgd}, kCount);
+    for (std::size_t i = 0; i < kCount; ++i) run.SetGradient(i, 3e38f / static_cast<float>(i + 1));
+    KernelOf({.optimizer = OptimizerKind::kSgd},
+             target)(run.Args(MakeScalars({.beta1 = 0}, 1, 1e-45), kKey, 0, kCount));
+    for (std::size_t i = 0; i < kCount; ++i) {
+      const double expected = double{run.gradient(i)} * 1e-45;
+      ASSERT_NEAR(run.state(0, i), expected, 0x1p-23 * expected) << i;
+    }
+  }
 }
 
 /// A NaN whose bits are all ones must not be rounded up to -0.
