@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "base/worker_pool.h"
+#include "runtime/optim/step_scalars.h"
 
 namespace sluice::optim {
 namespace {
@@ -157,8 +158,7 @@ void StepRunner::OnRelease(const StepOptions& options) {
     GiveUp();
     return EndStep(true);
   }
-  const bool clips = plan_.clip_norm > 0 && *totals_.norm > plan_.clip_norm;
-  if (clips) gradient_scale_ = plan_.clip_norm / *totals_.norm / options.loss_scale;
+  gradient_scale_ = ClipFactor(plan_.clip_norm, *totals_.norm) / options.loss_scale;
 }
 
 void StepRunner::FailAll(const absl::Status& status) {

@@ -28,6 +28,10 @@ double PowerOf(double factor) {
 
 }  // namespace
 
+double ClipFactor(double clip_norm, double norm) {
+  return clip_norm > 0 && norm > clip_norm ? clip_norm / norm : 1;
+}
+
 KernelScalars MakeScalars(const GroupRates& rates, std::int64_t step, double grad_scale) {
   const double power = PowerOf(grad_scale);
   KernelScalars scalars{.learning_rate = rates.learning_rate,

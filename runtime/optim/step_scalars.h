@@ -6,6 +6,10 @@
 
 namespace sluice::optim {
 
+/// The factor that cuts gradients of norm `norm` to `clip_norm`; 1 where nothing is cut: no
+/// clip_norm (0), or a norm that is not larger, or is a NaN.
+double ClipFactor(double clip_norm, double norm);
+
 /// The scalars of update number `step`, counted from 1, of gradients that are to be multiplied by
 /// `grad_scale`. A factor that is none of fp32's normal numbers becomes two that are: the power of
 /// two is exact, so that the product is rounded once.

@@ -8,6 +8,7 @@
 #include "runtime/optim/adamw.h"
 #include "runtime/optim/parameter_entry.h"
 #include "runtime/optim/part_update.h"
+#include "runtime/optim/step_scalars.h"
 #include "workloads/gpt/op_draft.h"
 
 namespace sluice::gpt {
@@ -47,13 +48,6 @@ UpdateOps::UpdateOps(const UpdaterParts& parts)
   }
 }
 
-double UpdateOps::GradientScale(const Update& update) const {
-  const double norm = update.gradient_norm;
-  // As an OffloadedOptimizer does: by a norm that is none nothing is clipped.
-  if (train_.clip_norm <= 0 || !(norm > train_.clip_norm)) return 1.0;
-  return train_.clip_norm / norm;
-}
-
 void UpdateOps::Access(const Part& part, std::vector<sluice::Access>* accesses) const {
   const auto add = [&](const std::vector<TensorId>& tensors, ByteRange range, AccessMode mode) {
     accesses->push_back({.tensor = tensors[part.parameter],
@@ -81,8 +75,11 @@ void UpdateOps::UpdatePart(const OpBuffers& buffers,
   const double decay = decays ? train_.weight_decay : 0.0;
   optim::UpdateElements(
       kernel_,
-      {.scalars = optim::MakeAdamWParams(
-           options, update.number, update.learning_rate, decay, GradientScale(update)),
+      {.scalars = optim::MakeAdamWParams(options,
+                                         update.number,
+                                         update.learning_rate,
+                                         decay,
+                                         optim::ClipFactor(train_.clip_norm, update.gradient_norm)),
        .key = {.seed = train_.seed,
                .tensor = places_[part.parameter],
                .step = static_cast<std::uint64_t>(update.number)},

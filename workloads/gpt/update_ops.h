@@ -49,7 +49,6 @@ class UpdateOps {
   /// Appends the ops of one matrix.
   void AppendMatrix(std::size_t parameter, const Update& update, std::vector<OpSpec>* ops) const;
   OpSpec MakeVectors(const UpdateGroup& vectors, const Update& update) const;
-  double GradientScale(const Update& update) const;
 
   const TrainConfig& train_;
   const ParameterList& parameters_;

@@ -265,6 +265,14 @@ TEST(MakeScalarsTest, AFactorIsOneNumberWhereFp32HasRoomForIt) {
   }
 }
 
+TEST(MakeScalarsTest, OnlyANormAboveTheLimitIsCut) {
+  EXPECT_EQ(ClipFactor(2, 8), 0.25);
+  EXPECT_EQ(ClipFactor(1, 3e38), 1 / 3e38);
+  EXPECT_EQ(ClipFactor(1, INFINITY), 0);
+  for (const double norm : {0.0, 1.0, 2.0, std::nan("")}) EXPECT_EQ(ClipFactor(2, norm), 1);
+  EXPECT_EQ(ClipFactor(0, 8), 1);
+}
+
 TEST(MakeScalarsTest, ABetaThatRoundsTo1IsTheNextNumberBelow) {
   const KernelScalars scalars = MakeScalars({.beta1 = 1 - 1e-12, .beta2 = 1 - 1e-12}, 1, 1);
   EXPECT_LT(scalars.beta2, 1);
