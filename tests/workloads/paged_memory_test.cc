@@ -38,7 +38,7 @@ ModelConfig DeepModel() {
 /// Everything that a run computes.
 struct Results {
   std::vector<float> losses;
-  std::vector<float> norms;
+  std::vector<double> norms;
   std::vector<float> val_losses;
   State state;
   friend bool operator==(const Results&, const Results&) = default;

@@ -46,7 +46,7 @@ const RecomputeChoice kSomeLayers = {true, false, false, true, true, false};
 /// Everything that a run computes, and the keys of its steps.
 struct RecomputeResults {
   std::vector<float> losses;
-  std::vector<float> norms;
+  std::vector<double> norms;
   State state;
   std::vector<std::string> keys;
 };

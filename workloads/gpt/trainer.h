@@ -46,7 +46,7 @@ inline constexpr std::string_view kTrainKeys[] = {
 
 struct StepResult {
   float loss = 0;  ///< mean cross-entropy before the update, in nats per byte
-  float grad_norm = 0;
+  double grad_norm = 0;
   double learning_rate = 0;
   StepKind kind = StepKind::kUsual;
   std::string key;  ///< of the iteration

@@ -237,7 +237,7 @@ absl::StatusOr<StepResult> Trainer::Impl::Step(UpdateTime update) {
   ++step_;
   const double rows = double(train_.batch) * train_.micro_batches * model_.context;
   return StepResult{.loss = static_cast<float>(state_.loss_sum / rows),
-                    .grad_norm = static_cast<float>(norm),
+                    .grad_norm = norm,
                     .learning_rate = rate,
                     .kind = kind,
                     .key = std::move(key),
