@@ -114,14 +114,14 @@ TEST_F(RetiredSlotTest, RandomLossesAgreeWithAShadow) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     std::mt19937_64 random(seed);
-    constexpr SlotIndex kSlots = 24;
+    constexpr SlotIndex kTriedSlots = 24;
     constexpr std::uint64_t kLossesMax = 8;
-    Open(1, kSlots);
+    Open(1, kTriedSlots);
     std::map<SlotIndex, std::uint64_t> shadow;
     std::uint64_t losses = 0;
     for (std::uint64_t step = 1; step <= 400; ++step) {
-      const auto slot = static_cast<SlotIndex>(random() % (kSlots - kLossesMax));
-      if (random() % 20 == 0) drives_[0]->BreakReads(random() % kSlots);
+      const auto slot = static_cast<SlotIndex>(random() % (kTriedSlots - kLossesMax));
+      if (random() % 20 == 0) drives_[0]->BreakReads(random() % kTriedSlots);
       if (random() % 3 == 0 && losses < kLossesMax) {
         shadow[slot] = step;
         ASSERT_THAT(Write(slot, step), IsOk());

@@ -88,8 +88,8 @@ TEST(SpecialValuesTest, AFactorBeyondFp32IsRoundedOnceOnEveryTarget) {
   };
   for (const Case& at : {Case{1 / 3e38, 3e38}, {1e-45, 1e38}, {1e-60, 2e38}, {1e40, 1e-40}}) {
     for (KernelSpec spec : AllSpecs()) {
-      TensorRun start = TensorRun::Random(spec, kCount, 61);
-      for (std::size_t i = 0; i < kCount; i += 3) {
+      TensorRun start = TensorRun::Random(spec, kSpecialCount, 61);
+      for (std::size_t i = 0; i < kSpecialCount; i += 3) {
         start.SetGradient(
             i, static_cast<float>(at.gradient) * std::clamp(start.gradient(i), -1.f, 1.f));
       }
@@ -101,11 +101,12 @@ TEST(SpecialValuesTest, AFactorBeyondFp32IsRoundedOnceOnEveryTarget) {
     }
   }
   for (const SimdTarget target : SupportedSimdTargets()) {
-    TensorRun run({.optimizer = OptimizerKind::kSgd}, kCount);
-    for (std::size_t i = 0; i < kCount; ++i) run.SetGradient(i, 3e38f / static_cast<float>(i + 1));
-    KernelOf({.optimizer = OptimizerKind::kSgd},
-             target)(run.Args(MakeScalars({.beta1 = 0}, 1, 1e-45), kKey, 0, kCount));
-    for (std::size_t i = 0; i < kCount; ++i) {
+    TensorRun run({.optimizer = OptimizerKind::kSgd}, kSpecialCount);
+    for (std::size_t i = 0; i < kSpecialCount; ++i)
+      run.SetGradient(i, 3e38f / static_cast<float>(i + 1));
+    KernelFor({.optimizer = OptimizerKind::kSgd},
+              target)(run.Args(MakeScalars({.beta1 = 0}, 1, 1e-45), kSpecialKey, 0, kSpecialCount));
+    for (std::size_t i = 0; i < kSpecialCount; ++i) {
       const double expected = double{run.gradient(i)} * 1e-45;
       ASSERT_NEAR(run.state(0, i), expected, 0x1p-23 * expected) << i;
     }
