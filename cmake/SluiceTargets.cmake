@@ -2,7 +2,9 @@
 
 add_library(sluice_warnings INTERFACE)
 # Options structs are filled with designated initialisers; what they leave out has its default.
-target_compile_options(sluice_warnings INTERFACE -Wall -Wextra -Wconversion -Wshadow -Werror
+target_compile_options(sluice_warnings INTERFACE -Wall -Wextra -Wconversion -Werror
+                       # Sources that are compiled together see each other's names.
+                       $<$<NOT:$<BOOL:${CMAKE_UNITY_BUILD}>>:-Wshadow>
                        -Wno-missing-field-initializers
                        # A false alarm at "text" + std::to_string(i) (GCC bug 105651).
                        $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
@@ -25,9 +27,6 @@ add_compile_options(-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=)
 
 # Several sources in one compilation (every preset but dev) take a third of the time. A target whose
 # sources have local names in common is SEPARATE.
-if(CMAKE_UNITY_BUILD)
-  add_compile_options(-Wno-shadow)
-endif()
 # GCC collects its garbage at every 128 MiB otherwise, a tenth of the time.
 add_compile_options("$<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=524288>")
 function(sluice_compile_separately name)

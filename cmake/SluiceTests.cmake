@@ -19,7 +19,7 @@ function(_sluice_test_target target optimisation)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${target} PRIVATE GTest::gtest GTest::gmock absl::statusor absl::cord fmt::fmt
                         sluice_warnings)
-  target_compile_options(${target} PRIVATE ${optimisation} -Wno-shadow)
+  target_compile_options(${target} PRIVATE ${optimisation})
   if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON)
   endif()

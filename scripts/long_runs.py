@@ -2,11 +2,11 @@
 """Says which part of the long mode is due, and keeps the record of the runs.
 
     scripts/long_runs.py next FILE        the part whose last run is the oldest
-    scripts/long_runs.py newest FILE      the part of the last line
+    scripts/long_runs.py newest FILE      the part of the last line, the first that is due if there is none
     scripts/long_runs.py add FILE PART COMMIT MINUTES
 
 FILE holds a line per run, the newest last: part, commit that was tested, minutes. A line that begins
-with # is a comment. Exit 2 when FILE names a part that does not exist, or none at all.
+with # is a comment. Exit 2 when FILE names a part that does not exist.
 """
 
 import pathlib
@@ -32,9 +32,7 @@ def next_part(text):
 
 def newest_part(text):
     named = runs(text)
-    if not named:
-        raise ValueError("there is no run")
-    return named[-1]
+    return named[-1] if named else next_part(text)
 
 
 def main(arguments):
