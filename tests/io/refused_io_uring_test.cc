@@ -15,6 +15,7 @@
 #include "io/page_store.h"
 #include "tests/support/child_process.h"
 #include "tests/support/page_buffer.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_directory.h"
 
@@ -118,8 +119,10 @@ TEST_P(RefusedSetup, OfEnteringAloneIsMeasuredWithThreads) {
   const std::string text = RunInChild([&] {
     const std::string failed = RefuseSystemCall(SYS_io_uring_enter, GetParam(), Refuse::kEveryCall);
     if (!failed.empty()) return failed;
-    const auto rates = MeasureDiskRates(
-        {.directory = temp.path(), .file_bytes = 1 << 20, .block_bytes = 65536, .milliseconds = 3});
+    const auto rates = MeasureDiskRates({.directory = temp.path(),
+                                         .file_bytes = 1 << 20,
+                                         .block_bytes = 65536,
+                                         .milliseconds = 10 * testing::kSlowdown});
     return rates.ok() ? rates->engine : rates.status().ToString();
   });
   EXPECT_EQ(text, "threads");
