@@ -84,7 +84,7 @@ std::string DescribeCount(std::string_view call, ssize_t moved) {
 
 /// A block that was not in the cache is not there after a direct read either.
 std::string ProbeRead(int fd, const MappedBlock& block, const AskCache& ask) {
-  const bool cached_before = block.IsCached(ask);  // by a preallocation that writes zeros
+  const bool cached_before = block.IsCached(ask);  // true after a preallocation that writes zeros
   alignas(kIoAlignment) std::array<std::byte, kIoAlignment> data{};
   std::string reason = DescribeCount("probe read", pread(fd, data.data(), data.size(), 0));
   if (!reason.empty()) return reason;

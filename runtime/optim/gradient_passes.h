@@ -41,7 +41,7 @@ class GradientPasses {
   GradientPasses(Runtime& runtime, ForkJoin& join, const Options& options)
       : runtime_(runtime), join_(join), options_(options) {}
 
-  /// As SumOfSquares of the whole. Errors: those of Ticket::Take.
+  /// Sum of squares of the whole gradient, as SumOfSquares gives it. Errors: those of Ticket::Take.
   absl::StatusOr<double> Scan(const ParameterEntry& entry, const GradientSource& gradient);
   /// Adds the gradient to the entry's accumulator, or overwrites it when it is the first.
   /// Errors: those of Ticket::Take.
