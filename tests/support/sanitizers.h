@@ -38,3 +38,11 @@ inline constexpr int kSlowdown = 1;
 #else
 #define SLUICE_SKIP_FORK_UNDER_SANITIZERS() static_cast<void>(0)
 #endif
+
+/// The same where every call of sched_getaffinity is refused: a sanitizer calls it for each thread that begins.
+#if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
+#define SLUICE_SKIP_AFFINITY_UNDER_SANITIZERS() \
+  GTEST_SKIP() << "a sanitizer needs sched_getaffinity for each thread that begins"
+#else
+#define SLUICE_SKIP_AFFINITY_UNDER_SANITIZERS() static_cast<void>(0)
+#endif

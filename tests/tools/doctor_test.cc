@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/child_process.h"
+#include "tests/support/sanitizers.h"
 #include "tests/tools/temporary_directory.h"
 #include "tools/doctor/facts.h"
 #include "tools/doctor/probe_file.h"
@@ -376,6 +377,7 @@ TEST(IoUringFactsTest, RingsThatMayNotBeEnteredAreNotAvailable) {
 }
 
 TEST(DoctorTest, ATopologyThatTheContainerRefusesIsAWarningThatNamesTheCall) {
+  SLUICE_SKIP_AFFINITY_UNDER_SANITIZERS();
   const TemporaryDirectory directory;
   const std::string text = testing::RunInChild([&]() -> std::string {
     std::string failed =

@@ -11,6 +11,7 @@
 #include "runtime/engine/runtime_state.h"
 #include "tests/runtime/engine/runtime_fixture.h"
 #include "tests/support/child_process.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
 
 namespace sluice {
@@ -46,9 +47,7 @@ TEST(MachineLimitsTest, ProcessorsThatCannotBeUsedAreNamed) {
 }
 
 TEST(MachineLimitsTest, ATopologyThatTheContainerRefusesIsNamed) {
-#if defined(ABSL_HAVE_THREAD_SANITIZER)
-  GTEST_SKIP() << "ThreadSanitizer needs sched_getaffinity for each thread that begins";
-#endif
+  SLUICE_SKIP_AFFINITY_UNDER_SANITIZERS();
   const std::string text = testing::RunInChild([]() -> std::string {
     std::string failed =
         testing::RefuseSystemCall(SYS_sched_getaffinity, EPERM, testing::Refuse::kEveryCall);
