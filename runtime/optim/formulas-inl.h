@@ -12,16 +12,15 @@
 #include <cmath>
 
 #include "hwy/highway.h"
-#include "runtime/optim/block_codes-inl.h"
+#include "runtime/optim/code_map.h"
 #include "runtime/optim/kernel.h"
 #include "runtime/optim/number_types-inl.h"
-#include "runtime/optim/sums-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::optim::HWY_NAMESPACE {
 
-/// KernelScalars, and what formulas make of them, in every lane. Products and quotients of scalars
-/// are made in double.
+/// The scalars of one update in every lane. Products and quotients of scalars are made in double
+/// and rounded to fp32 once.
 template <class D>
 struct Coefficients {
   explicit Coefficients(const KernelScalars& s)
@@ -31,193 +30,123 @@ struct Coefficients {
         rest2(InEveryLane(1.0f - s.beta2)),
         decay(InEveryLane(s.weight_decay)),
         grad_scale(InEveryLane(s.grad_scale)),
-        rate_decay(InEveryLane(static_cast<float>(s.learning_rate * s.weight_decay))),
-        rate(Split(s.learning_rate)),
-        eps(Split(AtLeastNormal(s.eps))),
-        moment_rate(Split(s.learning_rate * s.moment1_scale / std::sqrt(s.moment2_scale))),
-        moment_eps(Split(AtLeastNormal(s.eps / std::sqrt(s.moment2_scale)))) {}
+        rate(Rounded(s.learning_rate)),
+        rate_decay(Rounded(s.learning_rate * s.weight_decay)),
+        eps(Rounded(AtLeastNormal(s.eps))),
+        moment_rate(Rounded(s.learning_rate * s.moment1_scale / std::sqrt(s.moment2_scale))),
+        moment_eps(Rounded(AtLeastNormal(s.eps / std::sqrt(s.moment2_scale)))) {}
 
-  hn::Vec<D> beta1, rest1, beta2, rest2, decay, grad_scale, rate_decay;
-  Sum<hn::Vec<D>> rate, eps;
-  /// Of Adam, with the corrections of both moments in them.
-  Sum<hn::Vec<D>> moment_rate, moment_eps;
+  hn::Vec<D> beta1, rest1, beta2, rest2, decay, grad_scale, rate, rate_decay, eps;
+  /// Rate and eps of Adam, with the bias corrections of both moments in them.
+  hn::Vec<D> moment_rate, moment_eps;
 
  private:
-  /// A NaN has no bits that rounding could carry out of it.
+  /// The plain NaN has no bits that a rounding could carry out of it.
   static hn::Vec<D> InEveryLane(float value) { return WithPlainNan(D(), hn::Set(D(), value)); }
-  static Sum<hn::Vec<D>> Split(double value) {
-    const auto nearest = static_cast<float>(value);
-    return {InEveryLane(nearest), InEveryLane(static_cast<float>(value - double{nearest}))};
-  }
-  /// So that its inverse is finite.
+  static hn::Vec<D> Rounded(double value) { return InEveryLane(static_cast<float>(value)); }
+  /// A normal eps keeps 0 / (0 + eps) at 0.
   static double AtLeastNormal(double eps) { return std::max(eps, 0x1p-126); }
 };
 
-/// The states of an element. What has one state has no `second`.
+/// The numbers that one update changes. An optimizer with one state has no `second`.
 template <class V>
-struct States {
-  V first, second;
+struct Element {
+  V parameter, first, second;
 };
 
-/// A formula updates an element from its scaled gradient `g`: Begin() returns a step halfway, of
-/// which NewStates() and NewParameter() are made.
-struct OneState {
-  static constexpr int kStates = 1;
+/// The gradient with the parameter's decay added.
+template <class D, class V>
+HWY_INLINE V DecayedGradient(const Coefficients<D>& c, V g, const Element<V>& e) {
+  return hn::Add(g, hn::Mul(c.decay, e.parameter));
+}
 
-  template <class Step>
-  static HWY_INLINE auto NewStates(const Step& step) {
-    return States<decltype(step.state)>{step.state, step.state};
-  }
-};
+/// Updates both moments of Adam; the step that follows, without any decay.
+template <class D, class V>
+HWY_INLINE V AdamStep(const Coefficients<D>& c, V g, Element<V>& e) {
+  e.first = hn::Add(hn::Mul(c.beta1, e.first), hn::Mul(c.rest1, g));
+  e.second = hn::Add(hn::Mul(c.beta2, e.second), hn::Mul(hn::Mul(c.rest2, g), g));
+  const V divisor = hn::Add(hn::Sqrt(e.second), c.moment_eps);
+  return hn::Div(hn::Mul(c.moment_rate, e.first), divisor);
+}
 
-struct TwoStates {
+/// Each formula below updates an element from its scaled gradient `g`.
+struct AdamW {
   static constexpr int kStates = 2;
-
-  template <class Step>
-  static HWY_INLINE auto NewStates(const Step& step) {
-    return States<decltype(step.first)>{step.first, step.second};
-  }
-};
-
-/// A step of Adam or AdamW that is halfway: the new moments, and the second one's root.
-template <class V>
-struct Moments {
-  V first, second, root;
-};
-
-template <class D, class V>
-HWY_INLINE Moments<V> BeginAdam(const Coefficients<D>& c, V g, const States<V>& old) {
-  const V first = hn::Add(hn::Mul(c.beta1, old.first), hn::Mul(c.rest1, g));
-  const V second = hn::Add(hn::Mul(c.beta2, old.second), hn::Mul(hn::Mul(c.rest2, g), g));
-  return {first, second, hn::Sqrt(second)};
-}
-
-/// How far they move a parameter.
-template <class D, class V>
-HWY_INLINE V AdamStep(const Coefficients<D>& c, const Moments<V>& moments) {
-  const auto divisor = hn::Add(moments.root, c.moment_eps.value);
-  return hn::Div(hn::Mul(c.moment_rate.value, moments.first), divisor);
-}
-
-struct AdamW : TwoStates {
   static constexpr Sign kSigns[] = {Sign::kSigned, Sign::kUnsigned};
 
   template <class D, class V>
-  static HWY_INLINE Moments<V> Begin(const Coefficients<D>& c, V g, V /*p*/, const States<V>& old) {
-    return BeginAdam(c, g, old);
-  }
-  template <class D, class V>
-  static HWY_INLINE V NewParameter(const Coefficients<D>& c, const Moments<V>& moments, V p) {
-    const V step = hn::Add(AdamStep(c, moments), hn::Mul(c.rate_decay, p));
-    return hn::Sub(p, step);
+  static HWY_INLINE void Update(const Coefficients<D>& c, V g, Element<V>& e) {
+    const V step = hn::Add(AdamStep(c, g, e), hn::Mul(c.rate_decay, e.parameter));
+    e.parameter = hn::Sub(e.parameter, step);
   }
 };
 
-/// The gradient with the parameter's decay in it.
-template <class D, class V>
-HWY_INLINE V DecayedHere(const Coefficients<D>& c, V g, V p) {
-  return hn::Add(g, hn::Mul(c.decay, p));
-}
-
-struct Adam : TwoStates {
+struct Adam {
+  static constexpr int kStates = 2;
   static constexpr Sign kSigns[] = {Sign::kSigned, Sign::kUnsigned};
 
   template <class D, class V>
-  static HWY_INLINE Moments<V> Begin(const Coefficients<D>& c, V g, V p, const States<V>& old) {
-    return BeginAdam(c, DecayedHere(c, g, p), old);
+  static HWY_INLINE void Update(const Coefficients<D>& c, V g, Element<V>& e) {
+    e.parameter = hn::Sub(e.parameter, AdamStep(c, DecayedGradient(c, g, e), e));
   }
-  template <class D, class V>
-  static HWY_INLINE V NewParameter(const Coefficients<D>& c, const Moments<V>& moments, V p) {
-    return hn::Sub(p, AdamStep(c, moments));
-  }
-};
-
-/// A step halfway of what has one state: what a learning rate is yet to multiply.
-template <class V>
-struct Direction {
-  V state, direction;
 };
 
 template <class D, class V>
-HWY_INLINE V MoveAlong(const Coefficients<D>& c, V direction, V p) {
-  return hn::Sub(p, hn::Mul(c.rate.value, direction));
+HWY_INLINE void MoveAlong(const Coefficients<D>& c, V direction, Element<V>& e) {
+  e.parameter = hn::Sub(e.parameter, hn::Mul(c.rate, direction));
 }
 
-struct Sgd : OneState {
-  static constexpr Sign kSigns[] = {Sign::kSigned, Sign::kSigned};
+struct Sgd {
+  static constexpr int kStates = 1;
+  static constexpr Sign kSigns[] = {Sign::kSigned};
 
   template <class D, class V>
-  static HWY_INLINE Direction<V> Begin(const Coefficients<D>& c, V g, V p, const States<V>& old) {
-    const V m = hn::Add(hn::Mul(c.beta1, old.first), DecayedHere(c, g, p));
-    return {m, m};
-  }
-  template <class D, class V>
-  static HWY_INLINE V NewParameter(const Coefficients<D>& c, const Direction<V>& at, V p) {
-    return MoveAlong(c, at.direction, p);
+  static HWY_INLINE void Update(const Coefficients<D>& c, V g, Element<V>& e) {
+    e.first = hn::Add(hn::Mul(c.beta1, e.first), DecayedGradient(c, g, e));
+    MoveAlong(c, e.first, e);
   }
 };
 
-struct Nesterov : OneState {
-  static constexpr Sign kSigns[] = {Sign::kSigned, Sign::kSigned};
+struct Nesterov {
+  static constexpr int kStates = 1;
+  static constexpr Sign kSigns[] = {Sign::kSigned};
 
   template <class D, class V>
-  static HWY_INLINE Direction<V> Begin(const Coefficients<D>& c, V g, V p, const States<V>& old) {
-    const V decayed = DecayedHere(c, g, p);
-    const V m = hn::Add(hn::Mul(c.beta1, old.first), decayed);
-    return {m, hn::Add(decayed, hn::Mul(c.beta1, m))};
-  }
-  template <class D, class V>
-  static HWY_INLINE V NewParameter(const Coefficients<D>& c, const Direction<V>& at, V p) {
-    return MoveAlong(c, at.direction, p);
+  static HWY_INLINE void Update(const Coefficients<D>& c, V g, Element<V>& e) {
+    const V decayed = DecayedGradient(c, g, e);
+    e.first = hn::Add(hn::Mul(c.beta1, e.first), decayed);
+    MoveAlong(c, hn::Add(decayed, hn::Mul(c.beta1, e.first)), e);
   }
 };
 
-/// That of what Lion makes of its momentum and a gradient; this itself where it is zero or a NaN.
+/// The sign of a number: 1 or -1, and the number itself where it is zero or a NaN.
 template <class D, class V>
-HWY_INLINE V LionSign(const Coefficients<D>& c, V g, V m) {
-  const D d;
-  const V blend = hn::Add(hn::Mul(c.beta1, m), hn::Mul(c.rest1, g));
-  const auto has_sign = hn::Gt(hn::Abs(blend), hn::Zero(d));
-  return hn::IfThenElse(has_sign, hn::CopySign(hn::Set(d, 1.0f), blend), blend);
+HWY_INLINE V SignOf(D d, V number) {
+  const auto has_sign = hn::Gt(hn::Abs(number), hn::Zero(d));
+  return hn::IfThenElse(has_sign, hn::CopySign(hn::Set(d, 1.0f), number), number);
 }
 
-struct Lion : OneState {
-  static constexpr Sign kSigns[] = {Sign::kSigned, Sign::kSigned};
+struct Lion {
+  static constexpr int kStates = 1;
+  static constexpr Sign kSigns[] = {Sign::kSigned};
 
-  /// The direction is without its decay.
   template <class D, class V>
-  static HWY_INLINE Direction<V> Begin(const Coefficients<D>& c,
-                                       V g,
-                                       V /*p*/,
-                                       const States<V>& old) {
-    const V m = hn::Add(hn::Mul(c.beta2, old.first), hn::Mul(c.rest2, g));
-    return {m, LionSign(c, g, old.first)};
-  }
-  template <class D, class V>
-  static HWY_INLINE V NewParameter(const Coefficients<D>& c, const Direction<V>& at, V p) {
-    return MoveAlong(c, hn::Add(at.direction, hn::Mul(c.decay, p)), p);
+  static HWY_INLINE void Update(const Coefficients<D>& c, V g, Element<V>& e) {
+    const V blend = hn::Add(hn::Mul(c.beta1, e.first), hn::Mul(c.rest1, g));
+    e.first = hn::Add(hn::Mul(c.beta2, e.first), hn::Mul(c.rest2, g));
+    MoveAlong(c, hn::Add(SignOf(D(), blend), hn::Mul(c.decay, e.parameter)), e);
   }
 };
 
-struct Adagrad : OneState {
-  static constexpr Sign kSigns[] = {Sign::kUnsigned, Sign::kUnsigned};
-
-  /// A decayed gradient, and the root of the new sum of squares.
-  template <class V>
-  struct Halfway {
-    V state, decayed, root;
-  };
+struct Adagrad {
+  static constexpr int kStates = 1;
+  static constexpr Sign kSigns[] = {Sign::kUnsigned};
 
   template <class D, class V>
-  static HWY_INLINE Halfway<V> Begin(const Coefficients<D>& c, V g, V p, const States<V>& old) {
-    const V decayed = DecayedHere(c, g, p);
-    const V squares = hn::Add(old.first, hn::Mul(decayed, decayed));
-    return {squares, decayed, hn::Sqrt(squares)};
-  }
-  template <class D, class V>
-  static HWY_INLINE V NewParameter(const Coefficients<D>& c, const Halfway<V>& at, V p) {
-    const V quotient = hn::Div(at.decayed, hn::Add(at.root, c.eps.value));
-    return hn::Sub(p, hn::Mul(c.rate.value, quotient));
+  static HWY_INLINE void Update(const Coefficients<D>& c, V g, Element<V>& e) {
+    const V decayed = DecayedGradient(c, g, e);
+    e.first = hn::Add(e.first, hn::Mul(decayed, decayed));
+    MoveAlong(c, hn::Div(decayed, hn::Add(hn::Sqrt(e.first), c.eps)), e);
   }
 };
 

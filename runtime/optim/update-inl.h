@@ -13,7 +13,6 @@
 #include <type_traits>
 
 #include "hwy/highway.h"
-#include "runtime/optim/accurate_formulas-inl.h"
 #include "runtime/optim/block_codes-inl.h"
 #include "runtime/optim/formulas-inl.h"
 #include "runtime/optim/groups-inl.h"
@@ -34,27 +33,17 @@ struct Kernels {
       kState == StateType::kBf16 && kParameter == ParameterType::kBf16;
   using WideGroup = std::conditional_t<kIsNarrow, AlternatingGroup, PairGroup>;
 #endif
-  /// Where all that is kept is fp32, nothing but its last bits may be lost.
-  static constexpr bool kIsAccurate =
-      kState == StateType::kFp32 && kParameter == ParameterType::kFp32;
-  using Quick = std::conditional_t<kIsAccurate, Accurate<Formula, false>, Formula>;
-  using Guarded = std::conditional_t<kIsAccurate, Accurate<Formula, true>, Formula>;
-  using Wide = Updater<Quick, kState, kParameter, WideGroup, kIsAccurate>;
-  using One = Updater<Guarded, kState, kParameter, SingleGroup, false>;
-  using Careful = Updater<Guarded, kState, kParameter, WideGroup, false>;
+  using Wide = Updater<Formula, kState, kParameter, WideGroup>;
+  using One = Updater<Formula, kState, kParameter, SingleGroup>;
   static_assert(kStateBlock % Wide::kElements == 0);
-  /// After a group with a NaN: more may follow, and to begin anew costs as much as some groups.
-  static constexpr std::size_t kCarefulElements = 512;
-  static_assert(kCarefulElements % Wide::kElements == 0);
 
-  /// With groups of some kind. Whether all gradients were finite.
-  template <class Groups>
-  static HWY_NOINLINE bool UpdateWith(const KernelSpec& spec,
-                                      const KernelArgs& args,
-                                      BlockBuffers& buffers,
-                                      std::size_t begin,
-                                      std::size_t end) {
-    Groups updater(spec, args, buffers);
+  /// Updates one element at a time. Returns whether all gradients were finite.
+  static HWY_NOINLINE bool UpdateSingly(const KernelSpec& spec,
+                                        const KernelArgs& args,
+                                        BlockBuffers& buffers,
+                                        std::size_t begin,
+                                        std::size_t end) {
+    One updater(spec, args, buffers);
     updater.Update(begin, end);
     return updater.finite();
   }
@@ -63,16 +52,9 @@ struct Kernels {
     BlockBuffers buffers;
     Wide updater(spec, args, buffers);
     std::size_t done = std::min<std::size_t>(args.element % 2, args.count);
-    bool finite = done == 0 || UpdateWith<One>(spec, args, buffers, 0, done);
-    for (;;) {
-      done = updater.Update(done, args.count);
-      const std::size_t left = (args.count - done) / Wide::kElements * Wide::kElements;
-      if (left == 0) break;
-      const std::size_t end = done + std::min(left, kCarefulElements);
-      finite &= UpdateWith<Careful>(spec, args, buffers, done, end);
-      done = end;
-    }
-    finite &= done == args.count || UpdateWith<One>(spec, args, buffers, done, args.count);
+    bool finite = done == 0 || UpdateSingly(spec, args, buffers, 0, done);
+    done = updater.Update(done, args.count);
+    finite &= done == args.count || UpdateSingly(spec, args, buffers, done, args.count);
     return updater.finite() && finite;
   }
 
@@ -83,7 +65,7 @@ struct Kernels {
     for (std::size_t begin = 0; begin < args.count; begin += kStateBlock) {
       const std::size_t end = std::min(begin + kStateBlock, args.count);
       const std::size_t done = updater.Update(begin, end);
-      if (done < end) finite = UpdateWith<One>(spec, args, buffers, done, end);
+      if (done < end) finite = UpdateSingly(spec, args, buffers, done, end);
       StoreStateBlock<0>(args, buffers, begin, end);
       if constexpr (Formula::kStates > 1) StoreStateBlock<1>(args, buffers, begin, end);
     }

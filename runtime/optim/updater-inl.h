@@ -10,8 +10,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
-#include <utility>
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
@@ -31,11 +29,9 @@ struct BlockBuffers {
   alignas(64) float values[2][kStateBlock];
 };
 
-/// Updates a run, a group of elements at a time. With `kStops` it leaves a group as it was of which
-/// a parameter would become a NaN. REQUIRES: no run crosses a multiple of 2^32 elements; groups of
-/// several begin at even elements; `kStops` only where nothing is rounded to fewer bits than
-/// fp32's.
-template <class Formula, StateType kState, ParameterType kParameter, class Group, bool kStops>
+/// Updates a run, a group of elements at a time. REQUIRES: no run crosses a multiple of 2^32
+/// elements; groups of several begin at even elements.
+template <class Formula, StateType kState, ParameterType kParameter, class Group>
 class Updater {
  public:
   using D = typename Group::D;
@@ -52,22 +48,19 @@ class Updater {
         coefficients_(args.scalars),
         keys_(MakeWordKeys(args.key, args.element >> 32)) {}
 
-  /// Updates [begin, end) as far as whole groups go and none is left as it was; where it stopped.
+  /// Updates [begin, end) as far as whole groups go; returns where it stopped.
   HWY_INLINE std::size_t Update(std::size_t begin, std::size_t end) {
-    if constexpr (kStops) return UpdateOverlapped(begin, end);
     Bits<D> numbers = WordNumbersOf(begin);
     for (; begin + kElements <= end; begin += kElements) {
-      Step step[kVectors];
       const Words<D> words = DrawWords<kRoundings>(D(), keys_, numbers);
       numbers = WordNumbersAfter(numbers, begin);
-      Begin(begin, step);
-      Finish(begin, step, words);
+      UpdateGroup(begin, words);
     }
     return begin;
   }
 
-  /// Whether every gradient so far was.
-  HWY_INLINE bool finite() const { return hn::AllTrue(D(), IsNumber(taint_)); }
+  /// Whether every gradient so far was finite.
+  HWY_INLINE bool finite() const { return hn::AllTrue(D(), hn::Eq(taint_, taint_)); }
 
  private:
   static constexpr bool kRoundsStates = kState == StateType::kBf16;
@@ -78,28 +71,6 @@ class Updater {
   /// Where all that is kept is bf16, no NaN has more bits than that once gradients do not.
   static constexpr bool kNarrow = kRoundsStates && kRoundsParameters;
   using Vectors = V[kVectors];
-  /// What a formula makes of an element before it is finished.
-  using Step = decltype(Formula::Begin(std::declval<const Coefficients<D>&>(),
-                                       std::declval<V>(),
-                                       std::declval<V>(),
-                                       std::declval<States<V>>()));
-
-  /// Begins a group before it finishes the one ahead of it, so that neither waits for what takes
-  /// long in the other.
-  HWY_INLINE std::size_t UpdateOverlapped(std::size_t begin, std::size_t end) {
-    static_assert(kRoundings == 0, "no words are drawn");
-    if (begin + kElements > end) return begin;
-    Step step[kVectors];
-    Begin(begin, step);
-    for (; begin + 2 * kElements <= end; begin += kElements) {
-      Step next[kVectors];
-      Begin(begin + kElements, next);
-      if (!Finish(begin, step, {})) return begin;
-      HWY_UNROLL(2)
-      for (std::size_t v = 0; v < kVectors; ++v) step[v] = next[v];
-    }
-    return Finish(begin, step, {}) ? begin + kElements : begin;
-  }
 
   HWY_INLINE Bits<D> WordNumbersOf(std::size_t i) const {
     return hn::Iota(hn::RebindToUnsigned<D>(), WordOf(args_.element + i));
@@ -110,7 +81,7 @@ class Updater {
     return hn::Add(numbers, hn::Set(hn::RebindToUnsigned<D>(), kElements / 2));
   }
 
-  HWY_INLINE void Begin(std::size_t i, Step (&steps)[kVectors]) {
+  HWY_INLINE void UpdateGroup(std::size_t i, const Words<D>& words) {
     if constexpr (kVectors > 1) AskAhead(i);
     Vectors g, p, s, t;
     LoadScaledGradients(i, g);
@@ -120,45 +91,15 @@ class Updater {
     HWY_UNROLL(2)
     for (std::size_t v = 0; v < kVectors; ++v) {
       if constexpr (Formula::kStates == 1) t[v] = s[v];
-      steps[v] = Formula::Begin(coefficients_, g[v], p[v], States<V>{s[v], t[v]});
-    }
-  }
-
-  /// Stores the new numbers; false, and nothing is stored, where it stops.
-  HWY_INLINE bool Finish(std::size_t i,
-                         const Step (&steps)[kVectors],
-                         const Words<D>& words) const {
-    Vectors p;
-    LoadParameters(i, p);
-    if constexpr (!kStops) StoreStates(i, steps, words);
-    HWY_UNROLL(2)
-    for (std::size_t v = 0; v < kVectors; ++v) {
-      p[v] = Formula::NewParameter(coefficients_, steps[v], p[v]);
-    }
-    if (kStops && HWY_UNLIKELY(!AreNumbers(p))) return false;
-    if constexpr (kStops) StoreStates(i, steps, words);
-    StoreParameters(p, words, i);
-    return true;
-  }
-
-  HWY_INLINE void StoreStates(std::size_t i,
-                              const Step (&steps)[kVectors],
-                              const Words<D>& words) const {
-    Vectors s, t;
-    HWY_UNROLL(2)
-    for (std::size_t v = 0; v < kVectors; ++v) {
-      const States<V> states = Formula::NewStates(steps[v]);
-      s[v] = states.first;
-      t[v] = states.second;
+      Element<V> element{p[v], s[v], t[v]};
+      Formula::Update(coefficients_, g[v], element);
+      p[v] = element.parameter;
+      s[v] = element.first;
+      t[v] = element.second;
     }
     StoreState<0>(s, words, i);
     if constexpr (Formula::kStates > 1) StoreState<1>(t, words, i);
-  }
-
-  static HWY_INLINE bool AreNumbers(const Vectors& values) {
-    auto are = IsNumber(values[0]);
-    for (std::size_t v = 1; v < kVectors; ++v) are = hn::And(are, IsNumber(values[v]));
-    return hn::AllTrue(D(), are);
+    StoreParameters(p, words, i);
   }
 
   /// Asks for what a later group needs. The processor itself looks ahead no farther than a few

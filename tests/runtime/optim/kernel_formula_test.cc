@@ -89,8 +89,8 @@ TensorRun MakeRun(const KernelSpec& spec, std::size_t count, Start start, std::u
   return run;
 }
 
-/// Units in the last place that the numbers of one step may be off: docs/optimizer-kernels.md.
-constexpr double kUlpMax = 2;
+/// Largest error of one number of one step in units in the last place: docs/optimizer-kernels.md.
+constexpr double kUlpMax = 5;
 
 class KernelFormulaTest : public ::testing::TestWithParam<std::tuple<OptimizerKind, Start>> {
  protected:
@@ -143,7 +143,7 @@ void MakeLionUncertain(float beta1, TensorRun* run) {
   }
 }
 
-TEST_P(KernelFormulaTest, OneStepIsWithinTwoUlpOfTheLargestTerm) {
+TEST_P(KernelFormulaTest, OneStepIsWithinTheStatedUlpOfTheLargestTerm) {
   constexpr std::size_t kCount = 5003;
   const KernelSpec spec{.optimizer = kind()};
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {

@@ -16,8 +16,7 @@ constexpr RoundingKey kRareKey{.seed = 3, .tensor = 1, .step = 8};
 constexpr float kRare[] = {
     NAN, INFINITY, -INFINITY, 3.4e38f, -3.4e38f, 2e19f, -1e38f, 0, -0.0f, 1e-45f, -1e-39f};
 
-/// fp32 throughout, with gradients and copies of every type: where a kernel computes without a look
-/// at infinities until it finds a NaN.
+/// Combinations with fp32 parameters and states, and gradients and copies of every type.
 std::vector<KernelSpec> Fp32Specs() {
   std::vector<KernelSpec> specs;
   for (const KernelSpec& spec : AllSpecs()) {
@@ -142,8 +141,7 @@ TEST(RareNumbersTest, WhereverTheyAreEveryElementIsThatOfTheReference) {
   }
 }
 
-/// One at a time, in each place of the first groups: the first, one that follows another that was
-/// stopped at, the last before what is left.
+/// One bad gradient in each place of the first groups, and one bad state beside it.
 TEST(RareNumbersTest, OneInEachPlace) {
   constexpr std::size_t kCount = 103;
   for (const OptimizerKind kind : {OptimizerKind::kAdamW, OptimizerKind::kLion}) {

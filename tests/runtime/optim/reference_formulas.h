@@ -10,10 +10,8 @@ struct ReferenceElement {
   float states[2] = {};
 };
 
-/// The formulas of docs/optimizer-kernels.md, one element at a time. `is_fp32`: of what is kept in
-/// fp32 throughout. `gradient`: scaled already.
+/// The formulas of docs/optimizer-kernels.md, one element at a time. `gradient`: scaled already.
 void ApplyReference(OptimizerKind kind,
-                    bool is_fp32,
                     const KernelScalars& scalars,
                     float gradient,
                     ReferenceElement* element);

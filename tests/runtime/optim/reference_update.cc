@@ -70,9 +70,7 @@ class Run {
       const float g = loaded * args_.scalars.grad_scale;
       finite = finite && std::isfinite(g);
       ReferenceElement e = Load(i);
-      const bool is_fp32 =
-          spec_.parameter == ParameterType::kFp32 && spec_.state == StateType::kFp32;
-      ApplyReference(spec_.optimizer, is_fp32, args_.scalars, g, &e);
+      ApplyReference(spec_.optimizer, args_.scalars, g, &e);
       StoreParameter(i, e.p);
       for (int k = 0; k < StateCount(spec_.optimizer); ++k) StoreState(i, k, e.states[k]);
     }

@@ -208,8 +208,7 @@ struct OneElement {
   }
 };
 
-/// What rounding leaves of a gradient and a decay that cancel is no gradient: over the eps of a
-/// root that is zero it would be a step of many rates.
+/// A gradient and a decay that cancel to 0 give no step, although the root in the divisor is 0 too.
 TEST(SpecialValuesTest, ADecayThatCancelsItsGradientMovesNothing) {
   const KernelScalars scalars{.learning_rate = 1e-3,
                               .beta1 = 0.9f,
