@@ -229,7 +229,7 @@ class OffloadedOptimizer {
   /// here on, however many the optimizer has done: bias correction and random bits depend on these.
   /// Errors: InvalidArgument (no parameters, one that has a group or is bound, neither fp32 nor
   /// bf16, a rate out of its range: names tensor and group), NotFound, FailedPrecondition (a step
-  /// is under way), ResourceExhausted (dram has no room for an update beside the sums that stay
+  /// is under way), ResourceExhausted (dram has no room for an update beside the tensors that stay
   /// there), and those of Runtime::CreateTensors.
   absl::StatusOr<GroupId> AddGroup(const GroupOptions& options);
   /// From the next GradientReady on. Errors: InvalidArgument, FailedPrecondition (the group's step

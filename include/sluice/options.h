@@ -84,9 +84,12 @@ struct RuntimeOptions {
   /// (cpuset, numactl --membind), in even shares.
   Bytes hbm_bytes = {};
   Bytes dram_bytes = {};
-  /// Tensors get all but what writes in flight need: as many pages as half of io.queue_depth, but
-  /// no more than 16 or an eighth of nvme (whichever is more). The spill files are 1/512 larger, at
-  /// least a page each, to make up for slots that lose a page.
+  /// 0: no nvme, no spill file, no I/O; tensors then stay in dram, which takes them all but for
+  /// four pages that are kept for transfers. Where nvme is too small for all tensors, the rest
+  /// stays in dram, too: as much as is left beside these four pages and an eighth of dram, which
+  /// other pages need. Tensors get all but what writes in flight need: as many pages as half of
+  /// io.queue_depth, but no more than 16 or an eighth of nvme (whichever is more). The spill files
+  /// are 1/512 larger, at least a page each, to make up for slots that lose a page.
   Bytes nvme_bytes = {};
 
   DeviceKind device = DeviceKind::kEmulated;

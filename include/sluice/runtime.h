@@ -78,7 +78,8 @@ class Runtime {
 
   /// Creates tensors together in one segment (they may share pages, and so must have one `lowest`
   /// tier and no file home unless alone). Each starts at a multiple of 64 bytes.
-  /// Errors: InvalidArgument, ResourceExhausted (no capacity left in the lowest tier: names both).
+  /// Errors: InvalidArgument, ResourceExhausted (nvme and dram have no capacity left for all
+  /// pages: names what is needed and what is left in each; nothing is created).
   absl::StatusOr<std::vector<TensorId>> CreateTensors(std::span<const TensorSpec> specs);
   absl::StatusOr<TensorId> CreateTensor(const TensorSpec& spec);
   /// Creates a tensor with the content of `bytes` (copied before the call returns), then calls
@@ -119,9 +120,10 @@ class Runtime {
   absl::StatusOr<Reservation> Reserve(TierId tier, Bytes bytes);
   /// Shrinks or grows hbm or dram, up to the budget at creation. Shrinking returns when the memory
   /// is back with the system. Errors: InvalidArgument (below the least that paging needs, above the
-  /// budget at creation, no tier with leases), ResourceExhausted (leases or reservations hold
-  /// more), FailedPrecondition (memory that is taken again lacks what the options require), or that
-  /// of the system; the budget stays what it was then.
+  /// budget at creation, no tier with leases), ResourceExhausted (leases, reservations or tensors
+  /// that stay in the tier hold more: names the sums), FailedPrecondition (memory that is taken
+  /// again lacks what the options require), or that of the system; the budget stays what it was
+  /// then.
   absl::Status SetBudget(TierId tier, Bytes bytes);
   /// Replaces the emulated device's modelled rates, in bytes per second: 0 (as fast as the host
   /// copies), or at least 1. Errors: FailedPrecondition for another device, InvalidArgument

@@ -43,6 +43,11 @@ struct TierStats {
   /// Bytes of frames in use now and at most, staging, in-flight and reserved frames included.
   std::uint64_t used_bytes = 0;
   std::uint64_t peak_bytes = 0;
+  /// Pages of tensors that never go below this tier, wherever they are now: what is promised of its
+  /// capacity.
+  std::uint64_t committed_bytes = 0;
+  /// Bytes of frames that are kept for pages in transit.
+  std::uint64_t transit_bytes = 0;
   /// Used bytes by TensorKind.
   std::array<std::uint64_t, kTensorKindCount> by_kind{};
   /// Share of the arena on huge pages; 0 where a tier has none.

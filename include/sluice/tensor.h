@@ -70,7 +70,9 @@ struct TensorSpec {
   std::vector<std::int64_t> shape = {};
   DType dtype = DType::kF32;
   TensorKind kind = TensorKind::kOther;
-  /// The lowest tier its pages may reach; capacity for all of them is reserved there at creation.
+  /// The lowest tier its pages may reach. Capacity for each page is reserved at creation: in this
+  /// tier as long as it has some, for the other pages in dram, which they then never leave for
+  /// nvme. hbm does not count. kNvme is right for runtimes without nvme, too.
   TierKind lowest = TierKind::kNvme;
   /// Where the bytes are at first; none: the tensor is born empty (reads as zeros).
   std::optional<FileHome> file = std::nullopt;

@@ -112,13 +112,17 @@ struct FenceTier {
   friend bool operator==(const FenceTier&, const FenceTier&) = default;
 };
 
+/// The tiers to which the segment's pages are committed, and how many to each: the first pages to
+/// the lowest.
 struct SegmentCreated {
   SegmentIndex segment = 0;
+  PagesByTier committed{};
   friend bool operator==(const SegmentCreated&, const SegmentCreated&) = default;
 };
 struct SegmentRefused {
   SegmentIndex segment = 0;
   std::uint32_t pages_available = 0;
+  PagesByTier available{};  ///< the same, by the tier that has them
   friend bool operator==(const SegmentRefused&, const SegmentRefused&) = default;
 };
 struct PagesFreed {
@@ -143,6 +147,7 @@ struct BudgetSet {
 };
 struct BudgetRefused {
   TierIndex tier = 0;
+  FrameIndex frames_least = 0;  ///< frames that the tier needs now
   friend bool operator==(const BudgetRefused&, const BudgetRefused&) = default;
 };
 

@@ -62,26 +62,33 @@ void Core::Impl::On(const ReleaseFrames& event) {
   pump_again_ = true;
 }
 
+/// What the tier needs now: transit frames, and what is leased or reserved, or committed to it.
+/// Committed pages never share a frame with a reservation (I6). One frame more is for other pages,
+/// if there can be any.
+FrameIndex Core::Impl::LeastFrames(TierIndex tier) const {
+  const TierState& state = tiers_[tier];
+  const std::uint64_t held = state.committed + state.reserved;
+  const std::uint64_t stays = HoldsPagesBelow(tier) || held == 0 ? held + 1 : held;
+  const std::uint64_t least =
+      std::max<std::uint64_t>(PinnedFrames(tier) + 1, stays) + TransitFrames(tier);
+  return static_cast<FrameIndex>(std::min<std::uint64_t>(least, kNoFrame));
+}
+
 void Core::Impl::On(const SetBudget& event) {
   if (event.tier >= last_tier() || event.frames > tiers_[event.tier].pool.frames_max()) {
     Emit(BudgetRefused{event.tier});
     return;
   }
   TierState& state = tiers_[event.tier];
-  const bool middle = event.tier > 0;
-  const std::uint32_t transit = middle ? 2 * options_.transit_frames : 0;
   bool reserved_above = false;
   for (const auto& [number, reservation] : reservations_) {
     for (FrameIndex frame : reservation.frames) {
       reserved_above = reserved_above || (reservation.tier == event.tier && frame >= event.frames);
     }
   }
-  // Committed pages never share a frame with a reservation (I6).
-  const std::uint64_t least =
-      std::max<std::uint64_t>(PinnedFrames(event.tier), state.committed + state.reserved) +
-      transit + 1;
+  const FrameIndex least = LeastFrames(event.tier);
   if (state.budget_target.has_value() || reserved_above || event.frames < least) {
-    Emit(BudgetRefused{event.tier});
+    Emit(BudgetRefused{event.tier, least});
     return;
   }
   state.budget_before = state.pool.limit();

@@ -1,6 +1,7 @@
 #include "runtime/core/core.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -32,7 +33,8 @@ absl::StatusOr<std::unique_ptr<Core>> Core::Create(const CoreOptions& options) {
   }
   for (std::size_t t = 0; t < options.tiers.size(); ++t) {
     const bool middle = t > 0 && t + 1 < options.tiers.size();
-    const FrameIndex least = middle ? 2 * options.transit_frames + 1 : 1;
+    const bool may_be_empty = t >= 2 && !middle;
+    const FrameIndex least = middle ? 2 * options.transit_frames + 1 : (may_be_empty ? 0 : 1);
     if (options.tiers[t].frames < least || (middle && options.transit_frames == 0)) {
       return absl::InvalidArgumentError(
           absl::StrCat("tier ", t, " has ", options.tiers[t].frames, " frames, needs ", least));
@@ -91,32 +93,36 @@ void Core::Impl::Handle(std::span<const Event> events, std::vector<Action>* acti
 }
 
 void Core::Impl::On(const CreateSegment& event) {
-  TierState& lowest = tiers_[event.lowest];
-  const bool last = event.lowest == last_tier();
-  // Spare slots for new generations that are being written while the old ones still count (I6).
-  const std::uint64_t spare =
-      last ? options_.copies_in_flight_max : TransitFrames(event.lowest) + lowest.reserved;
-  const std::uint64_t usable = lowest.pool.limit() > spare ? lowest.pool.limit() - spare : 0;
-  const std::uint64_t available = usable > lowest.committed ? usable - lowest.committed : 0;
+  const PagesByTier places = CapacityFor(event);
+  const std::uint64_t available = std::accumulate(places.begin(), places.end(), std::uint64_t{0});
   if (event.pages > available) {
-    Emit(SegmentRefused{event.segment, static_cast<std::uint32_t>(available)});
+    Emit(SegmentRefused{event.segment, static_cast<std::uint32_t>(available), places});
     return;
   }
-  lowest.committed += event.pages;
   if (pages_.size() < event.first_page + event.pages) pages_.resize(event.first_page + event.pages);
-  for (PageIndex i = event.first_page; i < event.first_page + event.pages; ++i) {
-    SLUICE_CHECK(!pages_[i].exists, "a new segment's page indices are free");
-    Page fresh;
-    fresh.exists = true;
-    fresh.content = event.file_home;
-    fresh.file_home = event.file_home;
-    fresh.reproducible = event.reproducible;
-    fresh.lowest = event.lowest;
-    fresh.kind = event.kind;
-    fresh.segment = event.segment;
-    pages_[i] = std::move(fresh);
+  PagesByTier committed{};
+  PageIndex index = event.first_page;
+  const PageIndex end = event.first_page + event.pages;
+  for (int tier = event.lowest; tier >= 0; --tier) {
+    const auto t = static_cast<TierIndex>(tier);
+    committed[t] = std::min(places[t], end - index);
+    tiers_[t].committed += committed[t];
+    for (std::uint32_t i = 0; i < committed[t]; ++i) MakePage(index++, t, event);
   }
-  Emit(SegmentCreated{event.segment});
+  Emit(SegmentCreated{event.segment, committed});
+}
+
+void Core::Impl::MakePage(PageIndex index, TierIndex lowest, const CreateSegment& event) {
+  SLUICE_CHECK(!pages_[index].exists, "a new segment's page indices are free");
+  Page fresh;
+  fresh.exists = true;
+  fresh.content = event.file_home;
+  fresh.file_home = event.file_home;
+  fresh.reproducible = event.reproducible;
+  fresh.lowest = lowest;
+  fresh.kind = event.kind;
+  fresh.segment = event.segment;
+  pages_[index] = std::move(fresh);
 }
 
 void Core::Impl::On(const BeginIteration& event) {
@@ -141,7 +147,13 @@ const CoreCounters& Core::Impl::counters() {
 
 TierCounters Core::Impl::tier_counters(TierIndex tier) const {
   const TierState& state = tiers_[tier];
-  return TierCounters{state.pool.limit(), state.pool.used(), state.pool.used_peak(), state.by_kind};
+  return TierCounters{state.pool.limit(),
+                      state.pool.used(),
+                      state.pool.used_peak(),
+                      state.by_kind,
+                      state.committed,
+                      state.reserved,
+                      TransitFrames(tier)};
 }
 
 FrameIndex Core::Impl::OpFramesMax(TierIndex tier) const {

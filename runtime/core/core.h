@@ -22,8 +22,12 @@ struct TierConfig {
 };
 
 struct CoreOptions {
-  /// Fastest first, at least two. Links join neighbours: link i is between tiers i and i + 1.
+  /// Fastest first, at least two. Links join neighbours: link i is between tiers i and i + 1. The
+  /// last of three or more may have no frames.
   std::vector<TierConfig> tiers;
+  /// The fastest tier whose frames count as capacity for pages that may go to the last tier: the
+  /// one above the last counts from here on.
+  TierIndex capacity_from = 1;
   std::shared_ptr<Policy> policy;
   /// Tasks in flight per link and direction.
   std::uint32_t copies_in_flight_max = 16;
@@ -64,6 +68,9 @@ struct TierCounters {
   FrameIndex used = 0;
   FrameIndex used_peak = 0;
   std::array<std::uint32_t, kTensorKindCount> by_kind{};
+  std::uint64_t committed = 0;  ///< pages that never go below this tier, wherever they are now
+  std::uint32_t reserved = 0;   ///< frames of reservations
+  FrameIndex transit = 0;       ///< frames that are kept for pages in transit
 };
 
 /// The residency state machine: events in, actions out. It owns no thread, clock, file or device

@@ -31,6 +31,7 @@ namespace sluice::core {
 ///   planned.cc   follows a plan
 ///   lookahead.cc next uses, goals, prefetch, cleaning
 ///   pump.cc      what runs after every event: who may go on; stuck detection
+///   capacity.cc  what new pages may be committed to
 ///   budget.cc    reservations and budget changes
 ///   waits.cc     what tickets wait for
 ///   invariants.cc
@@ -123,6 +124,7 @@ class Core::Impl {
 
   // core.cc
   void On(const CreateSegment& event);
+  void MakePage(PageIndex index, TierIndex lowest, const CreateSegment& event);
   void On(const BeginIteration& event);
   void On(const EndIteration& event);
   Page& page(PageIndex index) { return pages_[index]; }
@@ -364,6 +366,13 @@ class Core::Impl {
   void SetDoomedAside(PageIndex index);
   void RestoreDoomed(PageIndex index);
 
+  // capacity.cc
+  std::uint64_t FramesLeft(TierIndex tier) const;
+  FrameIndex WorkingFrames(TierIndex tier) const;
+  bool HoldsPagesBelow(TierIndex tier) const;
+  PagesByTier CapacityFor(const CreateSegment& event) const;
+  void CheckCommitments() const;
+
   // budget.cc
   void On(const ReserveFrames& event);
   void On(const ReleaseFrames& event);
@@ -371,6 +380,7 @@ class Core::Impl {
   void VacateBudgets();
   void Vacate(TierIndex tier, FrameIndex frame);
   std::uint32_t PinnedFrames(TierIndex tier) const;
+  FrameIndex LeastFrames(TierIndex tier) const;
 
   CoreOptions options_;
   bool online_;  ///< the policy is not to know the schedule

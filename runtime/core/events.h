@@ -14,7 +14,8 @@
 namespace sluice::core {
 
 /// `pages` new pages from `first_page` on; indices not in use. Answer: SegmentCreated or
-/// SegmentRefused (no capacity left in `lowest`).
+/// SegmentRefused (no capacity left). The pages are committed to `lowest` as long as that has
+/// capacity. If it is the last tier the others are committed for good to the tier above it.
 struct CreateSegment {
   SegmentIndex segment = 0;
   PageIndex first_page = 0;

@@ -6,6 +6,7 @@ namespace sluice::core {
 void Core::Impl::CheckInvariants() const {
   CheckQueues();
   CheckAnswers();
+  CheckCommitments();
   std::vector<FrameIndex> used(tiers_.size(), 0);
   std::vector<std::array<std::uint32_t, 2>> transit(tiers_.size());
   std::vector<std::uint32_t> lossless(tiers_.size(), 0);

@@ -147,7 +147,7 @@ bool Core::Impl::RefuseStuckChange() {
     state.pool.SetLimit(state.budget_before);
     state.budget_target.reset();
     TellFrames(t);
-    Emit(BudgetRefused{t});
+    Emit(BudgetRefused{t, LeastFrames(t)});
     return true;
   }
   return false;

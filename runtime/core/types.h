@@ -7,8 +7,8 @@
 #include "sluice/policy.h"
 
 /// Words and numbers of the core. It knows tiers only by their place in a list: 0 is the fastest,
-/// the last holds the committed capacity of every page that may reach it. Nothing here names a
-/// technology.
+/// the last is where nothing is leased. The last tier may have no frames: then the one above it is
+/// as low as pages get. Nothing here names a technology.
 
 namespace sluice::core {
 
@@ -27,6 +27,8 @@ inline constexpr TierIndex kTiersMax = 4;
 inline constexpr TierIndex kNoTier = 0xff;
 inline constexpr FrameIndex kNoFrame = std::numeric_limits<FrameIndex>::max();
 inline constexpr PageIndex kNoPage = std::numeric_limits<PageIndex>::max();
+
+using PagesByTier = std::array<std::uint32_t, kTiersMax>;
 
 enum class Direction : std::uint8_t { kIn, kOut };
 

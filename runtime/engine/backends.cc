@@ -177,7 +177,8 @@ void Backends::MakeTiers(const RuntimeOptions& options, const FrameCounts& frame
     tiers.push_back(Tier{kHbm0, frames.hbm, MakeDeviceTier(*device_)});
   }
   tiers.push_back(Tier{kDram0, frames.dram, MakeHostTier(*arenas_, store_.get())});
-  if (store_ != nullptr) tiers.push_back(Tier{kNvme0, frames.nvme, nullptr});
+  // Without nvme it has no frames, and dram is as low as pages get.
+  tiers.push_back(Tier{kNvme0, frames.nvme, nullptr});
   tiers_ = std::make_unique<TierSet>(
       options.page_bytes.count(), std::move(tiers), device_.get(), store_.get());
 }

@@ -2,6 +2,7 @@
 
 #include "base/strings.h"
 #include "fmt/format.h"
+#include "runtime/engine/capacity_text.h"
 #include "runtime/engine/core_thread.h"
 #include "runtime/engine/failure_text.h"
 
@@ -87,16 +88,8 @@ void CoreThread::Perform(const core::SegmentCreated& action) {
 
 void CoreThread::Perform(const core::SegmentRefused& action) {
   const auto found = creates_.find(action.segment);
-  const Segment::Parts& parts = found->second.segment->parts();
-  found->second.reply.set_value(absl::ResourceExhaustedError(
-      fmt::format("tensor '{}'{} needs {} of {}, where {} are left: raise tiers.{}.bytes",
-                  parts.tensors.front()->spec.name,
-                  parts.tensors.size() > 1 ? fmt::format(" and {} others", parts.tensors.size() - 1)
-                                           : std::string(),
-                  ToString(parts_.tiers->PagesToBytes(parts.pages)),
-                  ToString(parts_.tiers->id(parts.lowest)),
-                  ToString(parts_.tiers->PagesToBytes(action.pages_available)),
-                  ToString(parts_.tiers->id(parts.lowest).kind))));
+  found->second.reply.set_value(
+      NoCapacityStatus(action, found->second.segment->parts(), *parts_.tiers));
   creates_.erase(found);
 }
 
@@ -119,12 +112,11 @@ void CoreThread::Perform(core::FramesReserved& action) {
 void CoreThread::Perform(const core::ReservationRefused& action) {
   const auto found = reservations_.find(action.reservation);
   const ReserveRequest& request = found->second;
-  found->second.reply.set_value(absl::ResourceExhaustedError(fmt::format(
-      "{} cannot be reserved in {}: leases, reservations and transfers hold the rest of "
-      "its {}",
-      ToString(parts_.tiers->PagesToBytes(request.frames)),
-      ToString(parts_.tiers->id(request.tier)),
-      ToString(parts_.tiers->PagesToBytes(parts_.core->tier(request.tier).frames)))));
+  found->second.reply.set_value(absl::ResourceExhaustedError(
+      fmt::format("{} cannot be reserved in {}: {}",
+                  ToString(parts_.tiers->PagesToBytes(request.frames)),
+                  ToString(parts_.tiers->id(request.tier)),
+                  UseText(request.tier, parts_.core->tier(request.tier), *parts_.tiers))));
   reservations_.erase(found);
 }
 
@@ -140,11 +132,12 @@ void CoreThread::Perform(const core::BudgetSet& action) {
 
 void CoreThread::Perform(const core::BudgetRefused& action) {
   const auto found = budgets_.find(action.tier);
-  found->second.reply.set_value(absl::ResourceExhaustedError(fmt::format(
-      "the budget of {} cannot be {}: leases, reservations and tensors that may not leave "
-      "hold more",
-      ToString(parts_.tiers->id(action.tier)),
-      ToString(parts_.tiers->PagesToBytes(found->second.frames)))));
+  found->second.reply.set_value(absl::ResourceExhaustedError(
+      fmt::format("the budget of {} cannot be {}, as {} are needed now: {}",
+                  ToString(parts_.tiers->id(action.tier)),
+                  ToString(parts_.tiers->PagesToBytes(found->second.frames)),
+                  ToString(parts_.tiers->PagesToBytes(action.frames_least)),
+                  UseText(action.tier, parts_.core->tier(action.tier), *parts_.tiers))));
   budgets_.erase(found);
 }
 

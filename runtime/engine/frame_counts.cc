@@ -99,7 +99,7 @@ absl::StatusOr<FrameCounts> CountFrames(const RuntimeOptions& options) {
   if (hbm) {
     SLUICE_ASSIGN_OR_RETURN(frames.hbm, FramesOf("hbm", options.hbm_bytes, 1, page, 1));
   }
-  const core::FrameIndex dram_min = FramesMin(hbm && nvme);
+  const core::FrameIndex dram_min = FramesMin(hbm);
   SLUICE_ASSIGN_OR_RETURN(frames.dram, FramesOf("dram", options.dram_bytes, share, page, dram_min));
   if (nvme) {
     SLUICE_ASSIGN_OR_RETURN(frames.nvme, FramesOf("nvme", options.nvme_bytes, share, page, 1));

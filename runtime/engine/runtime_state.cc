@@ -53,6 +53,7 @@ absl::StatusOr<core::CoreOptions> RuntimeState::MakeCoreOptions() const {
   for (core::TierIndex tier = 0; tier < tiers_->size(); ++tier) {
     core.tiers.push_back({tiers_->tier(tier).frames});
   }
+  core.capacity_from = *tiers_->IndexOf(kDram0);  // hbm does not count
   core.prefetch_ops = options_.prefetch_ops;
   core.schedules = LimitsOf(options_);
   core.policy = options_.custom_policy;

@@ -54,6 +54,8 @@ TierStats RuntimeState::StatsOf(core::TierIndex tier, const core::TierCounters& 
   stats.budget_bytes = counters.frames * page_bytes;
   stats.used_bytes = counters.used * page_bytes;
   stats.peak_bytes = counters.used_peak * page_bytes;
+  stats.committed_bytes = counters.committed * page_bytes;
+  stats.transit_bytes = counters.transit * page_bytes;
   for (std::size_t kind = 0; kind < stats.by_kind.size(); ++kind) {
     stats.by_kind[kind] = counters.by_kind[kind] * page_bytes;
   }
@@ -68,9 +70,11 @@ Stats RuntimeState::GetStats() const {
   Stats stats;
   const engine::CoreSnapshot core = Snapshot();
   for (core::TierIndex tier = 0; tier < core.tiers.size(); ++tier) {
+    if (!tiers_->exists(tier)) continue;
     stats.tiers[std::string(ToString(tiers_->id(tier).kind))] = StatsOf(tier, core.tiers[tier]);
   }
   for (core::TierIndex link = 0; link + 1 < tiers_->size(); ++link) {
+    if (!tiers_->exists(link + 1)) continue;
     stats.links[tiers_->LinkName(link)] =
         LinkStats{.in = meters_.Of(link, core::Direction::kIn).Read(),
                   .out = meters_.Of(link, core::Direction::kOut).Read()};

@@ -26,11 +26,11 @@ absl::StatusOr<core::TierIndex> TierSet::LeasableIndexOf(TierId id) const {
   for (core::TierIndex i = 0; i < size(); ++i) {
     if (is_leasable(i)) leasable += (leasable.empty() ? "" : ", ") + ToString(tiers_[i].id);
   }
-  return absl::InvalidArgumentError(fmt::format(
-      "{} {}; this runtime leases in {}",
-      ToString(id),
-      index ? "is the lowest tier, which only holds what is not in use" : "does not exist",
-      leasable));
+  return absl::InvalidArgumentError(
+      fmt::format("{} {}; this runtime leases in {}",
+                  ToString(id),
+                  index && exists(*index) ? "only holds what is not in use" : "does not exist",
+                  leasable));
 }
 
 std::optional<core::TierIndex> TierSet::LowestFor(TierKind lowest) const {

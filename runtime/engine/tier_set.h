@@ -16,7 +16,8 @@
 
 namespace sluice::engine {
 
-/// One tier of a Runtime. `memory` is null for the page store.
+/// One tier of a Runtime. `memory` is null for nvme, which is always the last tier and has no
+/// frames where there is no page store.
 struct Tier {
   TierId id;
   core::FrameIndex frames = 0;
@@ -36,7 +37,7 @@ class TierSet {
   core::TierIndex size() const { return static_cast<core::TierIndex>(tiers_.size()); }
   const Tier& tier(core::TierIndex index) const { return tiers_[index]; }
   TierId id(core::TierIndex index) const { return tiers_[index].id; }
-  /// Null for the page store.
+  /// Null for nvme.
   MemoryTier* memory(core::TierIndex index) const { return tiers_[index].memory.get(); }
   device::Device* device() const { return device_; }
   io::PageStore* store() const { return store_; }
@@ -48,9 +49,10 @@ class TierSet {
   /// at or above it.
   std::optional<core::TierIndex> LowestFor(TierKind lowest) const;
   bool is_store(core::TierIndex index) const { return memory(index) == nullptr; }
-  /// Whether leases and reservations can be made there: in memory, and not in the last tier, which
-  /// holds the committed capacity of its pages and nothing else.
-  bool is_leasable(core::TierIndex index) const { return !is_store(index) && index + 1 < size(); }
+  /// Whether leases and reservations can be made there: in memory.
+  bool is_leasable(core::TierIndex index) const { return !is_store(index); }
+  /// Whether it holds pages at all: nvme may have no frames.
+  bool exists(core::TierIndex index) const { return tiers_[index].frames > 0; }
   Bytes PagesToBytes(std::uint64_t pages) const { return Bytes(pages * page_bytes_); }
   /// The link between tiers `upper` and `upper` + 1: "hbm-dram".
   std::string LinkName(core::TierIndex upper) const;

@@ -235,6 +235,38 @@ absl::Status OffloadedOptimizer::Impl::CheckDram(const std::string& group,
   return absl::OkStatus();
 }
 
+/// Pages that may go to nvme need frames of dram beside those of pages that stay there, wherever
+/// the tensors came to be committed.
+absl::Status OffloadedOptimizer::Impl::CheckRoom(const std::string& group,
+                                                 const std::vector<NewEntry>& entries) const {
+  const Stats stats = runtime_.GetStats();
+  const auto dram = stats.tiers.find("dram");
+  const auto nvme = stats.tiers.find("nvme");
+  if (dram == stats.tiers.end() || nvme == stats.tiers.end()) return absl::OkStatus();
+  if (nvme->second.committed_bytes == 0) return absl::OkStatus();
+  const Bytes page = runtime_.PageBytes();
+  const Bytes stays(dram->second.committed_bytes + dram->second.transit_bytes);
+  const Bytes budget(dram->second.budget_bytes);
+  for (const NewEntry& made : entries) {
+    const auto pages = std::count_if(made.specs.begin(), made.specs.end(), [&](const auto& spec) {
+      return IsLarge(spec, page) && spec.lowest == TierKind::kNvme;
+    });
+    const Bytes needed = page * static_cast<std::uint64_t>(1 + std::max<std::int64_t>(pages, 1));
+    if (needed + stays <= budget) continue;
+    return absl::ResourceExhaustedError(base::ToAbsl(fmt::format(
+        "group '{}': an update of '{}' needs {} of dram, where tensors that stay there and pages "
+        "in "
+        "transit hold {} of {}: raise tiers.nvme.bytes (RuntimeOptions::nvme_bytes), so that "
+        "tensors find room there, or tiers.dram.bytes (RuntimeOptions::dram_bytes)",
+        group,
+        made.entry.name,
+        ToString(needed),
+        ToString(stays),
+        ToString(budget))));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status OffloadedOptimizer::Impl::CreateTensors(std::vector<NewEntry>* entries) {
   // One segment for the small ones of each lowest tier.
   std::map<TierKind, std::pair<std::vector<TensorSpec>, std::vector<TensorId*>>> small;
@@ -268,7 +300,9 @@ absl::StatusOr<GroupId> OffloadedOptimizer::Impl::AddGroup(const GroupOptions& o
     made.push_back(std::move(entry));
   }
   SLUICE_RETURN_IF_ERROR(CheckDram(options.name, made));
-  if (absl::Status created = CreateTensors(&made); !created.ok()) {
+  absl::Status created = CreateTensors(&made);
+  if (created.ok()) created = CheckRoom(options.name, made);
+  if (!created.ok()) {
     for (const NewEntry& entry : made) FreeTensors(entry.entry);
     return base::Annotate(created, fmt::format("group '{}'", options.name));
   }

@@ -103,6 +103,9 @@ class OffloadedOptimizer::Impl {
   /// Whether dram has room for one part of each, beside all sums that stay there. Errors:
   /// ResourceExhausted.
   absl::Status CheckDram(const std::string& group, const std::vector<NewEntry>& entries) const;
+  /// The same once their tensors exist, and it is known what stays in dram. Errors:
+  /// ResourceExhausted.
+  absl::Status CheckRoom(const std::string& group, const std::vector<NewEntry>& entries) const;
   absl::Status CreateTensors(std::vector<NewEntry>* entries);
   absl::Status CheckElements(const optim::ParameterEntry& entry,
                              DType type,

@@ -48,7 +48,8 @@ sim::Machine MachineOf(const RuntimeOptions& runtime,
                    {TierKind::kDram, runtime.dram_bytes.count()},
                    {TierKind::kNvme, runtime.nvme_bytes.count()}};
   for (const char* const link : {kDeviceLink, kDiskLink}) {
-    const LinkRates& rate = rates.at(link);
+    // Without nvme nothing crosses its link, whatever that could carry.
+    const LinkRates& rate = rates.contains(link) ? rates.at(link) : rates.at(kDeviceLink);
     machine.links.push_back({{{.in_bytes_per_s = rate.in,
                                .out_bytes_per_s = rate.out,
                                .both_bytes_per_s = rate.both}}});

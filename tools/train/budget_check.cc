@@ -35,19 +35,47 @@ LeastBudget LeastDram(const gpt::Footprint& footprint, Bytes page) {
                       ToString(transit))};
 }
 
-LeastBudget LeastNvme(const gpt::Footprint& footprint, const RuntimeOptions& options) {
-  const Bytes page = options.page_bytes;
-  const Bytes tensors = footprint.tensors + footprint.padding;
-  const auto pages = static_cast<core::FrameIndex>(tensors.count() / page.count());
-  // A larger file has more writes in flight, up to the queue's depth.
+/// Pages of nvme that are kept for writes in flight where `pages` are to be there. A larger file
+/// has more writes in flight, up to the queue's depth.
+core::FrameIndex SpareOfNvme(core::FrameIndex pages, std::uint32_t queue_depth) {
   core::FrameIndex spare = 0;
   for (core::FrameIndex before = 1; before != spare;) {
     before = spare;
-    spare = engine::StoreCopiesMax(options.io.queue_depth, pages + spare);
+    spare = engine::StoreCopiesMax(queue_depth, pages + spare);
   }
-  return {tensors + page * spare,
-          fmt::format("all tensors take {}, and {} are kept for writes in flight",
+  return spare;
+}
+
+/// Pages of tensors that dram can keep for good: all but those in transit and `for_others`.
+std::uint64_t PagesThatDramHolds(const RuntimeOptions& options, std::uint64_t for_others) {
+  const std::uint64_t frames = options.dram_bytes.count() / options.page_bytes.count();
+  const std::uint64_t kept = 2 * core::CoreOptions().transit_frames + for_others;
+  return frames - std::min(frames, kept);
+}
+
+/// Pages of dram that pages of nvme need beside those that stay there.
+std::uint64_t PagesForOthers(const gpt::Footprint& footprint, const RuntimeOptions& options) {
+  const std::uint64_t page = options.page_bytes.count();
+  const std::uint64_t eighth = options.dram_bytes.count() / page / 8;
+  return std::max({std::uint64_t{1}, eighth, footprint.op_dram_max.count() / page});
+}
+
+/// What nvme has to hold beside dram; nothing where dram holds all.
+LeastBudget LeastNvme(const gpt::Footprint& footprint, const RuntimeOptions& options) {
+  const Bytes page = options.page_bytes;
+  const Bytes tensors = footprint.tensors + footprint.padding;
+  const std::uint64_t pages = tensors.count() / page.count();
+  const bool nvme = options.nvme_bytes > Bytes();
+  if (!nvme && pages <= PagesThatDramHolds(options, 0)) return {};
+  const std::uint64_t above = PagesThatDramHolds(options, PagesForOthers(footprint, options));
+  if (pages <= above) return {};
+  const auto below = static_cast<core::FrameIndex>(pages - above);
+  const core::FrameIndex spare = SpareOfNvme(below, options.io.queue_depth);
+  return {page * (below + spare),
+          fmt::format("all tensors take {}, of which dram has room for {}, and {} are kept for "
+                      "writes in flight; or raise tiers.dram.bytes",
                       ToString(tensors),
+                      ToString(page * above),
                       ToString(page * spare))};
 }
 

@@ -29,12 +29,18 @@ void PutInTwoLanes(double compute_seconds_max, Schedule* schedule) {
 
 }  // namespace
 
+std::vector<std::string> LinksOf(const RuntimeOptions& options) {
+  if (options.nvme_bytes == Bytes()) return {kDeviceLink};
+  return {kDeviceLink, kDiskLink};
+}
+
 LinkBounds ComputeLinkBounds(const Schedule& schedule, const RuntimeOptions& options) {
   const std::uint64_t hbm = WholePages(options.hbm_bytes, options.page_bytes);
   const std::uint64_t dram = WholePages(options.dram_bytes, options.page_bytes);
   LinkBounds bounds;
   bounds[kDeviceLink].bytes =
       core::ComputeLinkBound(schedule, {.lowest_above = TierKind::kHbm, .bytes_above = hbm});
+  if (options.nvme_bytes == Bytes()) return bounds;
   bounds[kDiskLink].bytes = core::ComputeLinkBound(
       schedule, {.lowest_above = TierKind::kDram, .bytes_above = hbm + dram});
   return bounds;
@@ -55,7 +61,11 @@ double ScheduleBoundSeconds(Schedule schedule,
                                .tier_bytes = {WholePages(options.hbm_bytes, options.page_bytes),
                                               WholePages(options.dram_bytes, options.page_bytes),
                                               options.nvme_bytes.count()}};
-  for (const char* const link : {kDeviceLink, kDiskLink}) {
+  if (options.nvme_bytes == Bytes()) {
+    bound.tiers.pop_back();
+    bound.tier_bytes.pop_back();
+  }
+  for (const std::string& link : LinksOf(options)) {
     const LinkRates& rate = rates.at(link);
     bound.links.push_back(
         {.in_bytes_per_s = rate.in, .out_bytes_per_s = rate.out, .both_bytes_per_s = rate.both});

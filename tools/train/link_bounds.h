@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "runtime/core/bound.h"
 #include "sluice/options.h"
@@ -28,6 +29,9 @@ using LinkBounds = std::map<std::string, LinkBound>;
 
 inline constexpr const char* kDeviceLink = "hbm-dram";
 inline constexpr const char* kDiskLink = "dram-nvme";
+
+/// The links of a runtime, from hbm down: without nvme there is no dram-nvme.
+std::vector<std::string> LinksOf(const RuntimeOptions& options);
 
 /// The bytes only; seconds are 0. Budgets are those of `options`.
 LinkBounds ComputeLinkBounds(const Schedule& schedule, const RuntimeOptions& options);

@@ -64,7 +64,9 @@ LinkRates LimitRates(const LinkRates& rates,
 
 absl::StatusOr<std::map<std::string, LinkRates>> MeasureLinkRates(const RuntimeOptions& options) {
   std::map<std::string, LinkRates> rates;
-  SLUICE_ASSIGN_OR_RETURN(rates[kDiskLink], MeasureDisk(options));
+  if (options.nvme_bytes > Bytes()) {
+    SLUICE_ASSIGN_OR_RETURN(rates[kDiskLink], MeasureDisk(options));
+  }
   SLUICE_ASSIGN_OR_RETURN(rates[kDeviceLink], MeasureCopies(options));
   return rates;
 }

@@ -82,7 +82,7 @@ core::RecomputeProblem MakeRecomputeProblem(const TrainSettings& settings,
   }
   const LinkBounds with_stash = ComputeLinkBounds(schedule, settings.runtime);
   const LinkBounds without = ComputeLinkBounds(Without(stash, schedule), settings.runtime);
-  for (const char* link : kLinks) {
+  for (const std::string& link : LinksOf(settings.runtime)) {
     const LinkRates& rate = rates.at(link);
     problem.links.push_back(core::MakeRecomputeLink(
         {.in_bytes_per_s = rate.in, .out_bytes_per_s = rate.out, .both_bytes_per_s = rate.both},

@@ -19,6 +19,7 @@ constexpr std::uint64_t kSeedDivisor = testing::kSlowdown > 1 ? 10 : 1;
 constexpr std::uint64_t kSeeds = 400 / kSeedDivisor;
 constexpr std::uint64_t kSeedsPerPolicy = 30 / kSeedDivisor;
 constexpr std::uint64_t kSeedsWithPlans = 300 / kSeedDivisor;
+constexpr std::uint64_t kSeedsOfMixed = 80 / kSeedDivisor;
 constexpr std::uint64_t kSeedsOfManyPages = 60 / kSeedDivisor;
 
 std::uint64_t FromEnvironment(const char* name, std::uint64_t otherwise) {
@@ -156,6 +157,24 @@ TEST(CorePropertyTest, SoItIsWithPlans) {
   }
   if (only != 0) return;
   EXPECT_GT(totals.cleaned, last) << "plans are followed: nothing else cleans";
+}
+
+/// The last tier has no frames, or not enough, so that pages stay above it for good.
+TEST(CorePropertyTest, SoItIsWhereTheLastTierDoesNotHoldAllPages) {
+  const std::uint64_t only = FromEnvironment("SLUICE_TEST_SEED", 0);
+  const std::uint64_t last = only != 0 ? only : FromEnvironment("SLUICE_TEST_SEEDS", kSeedsOfMixed);
+  Totals totals;
+  for (std::uint64_t seed = only != 0 ? only : 1; seed <= last; ++seed) {
+    Scenario scenario = MixedScenario(seed);
+    if (!RunScenario(scenario, &totals)) return;
+    scenario.driver.policy = "planned";
+    scenario.iterations = true;
+    scenario.plans = true;
+    if (!RunScenario(scenario, &totals)) return;
+  }
+  if (only != 0) return;
+  EXPECT_GT(totals.grants, 10 * last);
+  EXPECT_GT(totals.copies, 10 * last);
 }
 
 /// Many pages of one op wait for one link, or for room in one tier.

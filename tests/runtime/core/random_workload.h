@@ -27,6 +27,8 @@ struct Scenario {
   bool budgets = false;
   /// Segments are created and freed.
   bool segments = false;
+  /// The last tier has no frames, or too few for all pages: the others stay above it.
+  bool mixed = false;
   /// Plans come, at any time.
   bool plans = false;
   /// Of 1000 tasks, so many fail.
@@ -45,6 +47,8 @@ struct ScenarioSizes {
 };
 
 Scenario RandomScenario(std::uint64_t seed, const ScenarioSizes& sizes = {});
+/// The same with a last tier that does not hold all pages.
+Scenario MixedScenario(std::uint64_t seed);
 std::string ToString(const Scenario& scenario);
 
 /// Simulated threads that run ops against a VirtualDriver: acquire, hold, sometimes acquire more

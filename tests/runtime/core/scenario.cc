@@ -62,11 +62,29 @@ Scenario RandomScenario(std::uint64_t seed, const ScenarioSizes& sizes) {
   return scenario;
 }
 
+/// Frames for all pages, a few of them at most in the last tier.
+Scenario MixedScenario(std::uint64_t seed) {
+  Dice dice(seed * 104729 + 3);
+  Scenario scenario = RandomScenario(seed);
+  scenario.mixed = true;
+  std::vector<FrameIndex>& frames = scenario.driver.frames;
+  scenario.driver.capacity_from = dice.Chance(30) ? 0 : 1;
+  if (frames.size() == 2 && scenario.driver.capacity_from == 1) frames.insert(frames.begin(), 6);
+  const auto below = static_cast<std::uint32_t>(dice.Below(scenario.pages));
+  const bool empty = frames.size() > 2 && dice.Chance(50);
+  frames.back() = empty ? 0 : scenario.driver.copies_in_flight_max + below;
+  FrameIndex& above = frames[frames.size() - 2];
+  above += scenario.pages - (empty ? 0 : below);
+  above += above / 4 + 2 * scenario.driver.transit_frames + 1;
+  scenario.driver.frames.front() = std::max(frames.front(), scenario.op_pages_max);
+  return scenario;
+}
+
 std::string ToString(const Scenario& scenario) {
   return fmt::format(
       "seed {} policy {} frames {} threads {} op pages {} pages {} copies {} transit {} prefetch "
       "{} "
-      "clean {} together {} iterations {} ahead {} plans {} budgets {} segments {} faults {}{}",
+      "clean {} together {} iterations {} ahead {} plans {} budgets {} segments {} faults {}{}{}",
       scenario.driver.seed,
       scenario.driver.policy,
       fmt::join(scenario.driver.frames, "/"),
@@ -84,7 +102,8 @@ std::string ToString(const Scenario& scenario) {
       scenario.budgets,
       scenario.segments,
       scenario.faults_per_mille,
-      scenario.long_faults ? " long" : "");
+      scenario.long_faults ? " long" : "",
+      scenario.mixed ? fmt::format(" mixed from {}", scenario.driver.capacity_from) : "");
 }
 
 }  // namespace sluice::core

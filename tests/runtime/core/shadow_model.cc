@@ -26,11 +26,15 @@ bool ShadowPage::freeing() const {
   return !requests.empty() && requests.back().kind == Kind::kFree;
 }
 
-void ShadowModel::Create(const CreateSegment& create) {
+void ShadowModel::Create(const CreateSegment& create, const PagesByTier& committed) {
   pages_.resize(std::max<std::size_t>(pages_.size(), create.first_page + create.pages));
+  PagesByTier left = committed;
+  TierIndex lowest = create.lowest;
   for (std::uint32_t i = 0; i < create.pages; ++i) {
+    while (lowest > 0 && left[lowest] == 0) --lowest;
+    if (left[lowest]-- == 0) verdict_->Fail("a segment has pages without capacity");
     ShadowPage& page = pages_[create.first_page + i];
-    page = {.exists = true, .segment = create.segment, .lowest = create.lowest};
+    page = {.exists = true, .segment = create.segment, .lowest = lowest};
     page.reproducible = create.reproducible;
     if (create.file_home) page.stamp = *(page.file = NewStamp());
   }

@@ -48,7 +48,7 @@ class ShadowModel {
  public:
   explicit ShadowModel(Verdict* verdict) : verdict_(verdict) {}
 
-  void Create(const CreateSegment& create);
+  void Create(const CreateSegment& create, const PagesByTier& committed);
   void Remove(PageIndex first_page, std::uint32_t pages);
   void Request(const Acquire& acquire);
   void Discard(PageIndex first_page, std::uint32_t pages);

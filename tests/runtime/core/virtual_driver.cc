@@ -39,6 +39,7 @@ CoreOptions CoreOptionsOf(const DriverOptions& options) {
       std::make_shared<CheckedPolicy>(CreatePolicy(options.policy).value(), options.policy_log);
   core.copies_in_flight_max = options.copies_in_flight_max;
   core.transit_frames = options.transit_frames;
+  core.capacity_from = options.capacity_from;
   core.prefetch_ops = options.prefetch_ops;
   core.clean_share = options.clean_share;
   core.schedules = options.schedules;
@@ -162,7 +163,7 @@ void VirtualDriver::Carry(const Action& action) {
                    frames_.NoteFence();
                    if (faults_ == 0) verdict_.Fail("a tier is fenced though no task failed");
                  },
-                 [&](const SegmentCreated& created) { Created(created.segment); },
+                 [&](const SegmentCreated& created) { Created(created); },
                  [&](const SegmentRefused& refused) { creating_.erase(refused.segment); },
                  [&](const PagesFreed& freed) { Freed(freed); },
                  [&](const FramesReserved& reserved) { AnswerReservation(reserved); },
@@ -269,10 +270,10 @@ void VirtualDriver::CheckDeadlock(const FailTicket& fail) {
   }
 }
 
-void VirtualDriver::Created(SegmentIndex segment) {
-  const auto found = creating_.find(segment);
+void VirtualDriver::Created(const SegmentCreated& created) {
+  const auto found = creating_.find(created.segment);
   if (found == creating_.end()) return verdict_.Fail("a segment nobody asked for");
-  shadow_.Create(found->second);
+  shadow_.Create(found->second, created.committed);
   creating_.erase(found);
 }
 

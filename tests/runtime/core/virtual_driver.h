@@ -26,6 +26,7 @@ struct DriverOptions {
   std::vector<std::string>* policy_log = nullptr;
   std::uint32_t copies_in_flight_max = 4;
   std::uint32_t transit_frames = 2;
+  TierIndex capacity_from = 1;
   std::uint32_t prefetch_ops = 0;
   double clean_share = 0;
   ScheduleLimits schedules;
@@ -128,7 +129,7 @@ class VirtualDriver {
   void CheckReason(const FailTicket& fail, const SimTicket& ticket);
   void CheckTooLarge(const FailTicket& fail, const SimTicket& ticket);
   void CheckDeadlock(const FailTicket& fail);
-  void Created(SegmentIndex segment);
+  void Created(const SegmentCreated& created);
   void Freed(const PagesFreed& freed);
   void AnswerReservation(const FramesReserved& reserved);
   void AnswerBudget(TierIndex tier, FrameIndex frames);

@@ -69,9 +69,9 @@ TEST(BudgetTest, CapacityIsCommittedAtCreation) {
   RuntimeFixture runtime;
   runtime.Start();
   const auto refused = runtime->CreateTensor(ByteTensor("huge", 2000 * kPage));
-  EXPECT_THAT(
-      refused,
-      IsStatus(absl::StatusCode::kResourceExhausted, "tensor 'huge' needs 7.81 MiB of nvme0"));
+  EXPECT_THAT(refused,
+              IsStatus(absl::StatusCode::kResourceExhausted,
+                       "tensor 'huge' needs 7.81 MiB, and 4.03 MiB are left"));
   EXPECT_THAT(refused, IsStatus(absl::StatusCode::kResourceExhausted, "raise tiers.nvme.bytes"));
   runtime.Make("fits", 900 * kPage);
 }

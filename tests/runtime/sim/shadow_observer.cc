@@ -105,7 +105,7 @@ void ShadowObserver::Carry(const core::Action& action) {
                           ++lost_;
                         },
                         [&](const core::SegmentCreated& created) {
-                          shadow_.Create(creating_.at(created.segment));
+                          shadow_.Create(creating_.at(created.segment), created.committed);
                         },
                         [&](const core::PagesFreed& freed) { Freed(freed); },
                         [&](const core::FenceTier&) {

@@ -92,6 +92,33 @@ TEST_F(TrainCommandTest, VerifiesBitForBitWithTwoComputeThreads) {
   EXPECT_THAT(command.output(), HasSubstr("identical to the run in RAM"));
 }
 
+TEST_F(TrainCommandTest, VerifiesBitForBitWithoutNvme) {
+  Command command(Words({"--verify",
+                         "--set",
+                         "tiers.nvme.bytes=0",
+                         "--set",
+                         "tiers.nvme.directory=/nonexistent",
+                         "--set",
+                         "tiers.dram.bytes=16MiB"}));
+  EXPECT_EQ(command.Wait(), 0) << command.errors();
+  EXPECT_THAT(command.output(), HasSubstr("identical to the run in RAM"));
+  EXPECT_THAT(command.output(), Not(HasSubstr("dram-nvme")));
+}
+
+TEST_F(TrainCommandTest, VerifiesBitForBitWithTensorsThatStayInDram) {
+  Command command(
+      Words({"--verify", "--set", "tiers.nvme.bytes=1MiB", "--set", "tiers.dram.bytes=8MiB"}));
+  EXPECT_EQ(command.Wait(), 0) << command.errors();
+  EXPECT_THAT(command.output(), HasSubstr("identical to the run in RAM"));
+}
+
+TEST_F(TrainCommandTest, ASumOfBudgetsThatIsTooSmallIsRefused) {
+  Command command(Words({"--set", "tiers.nvme.bytes=0"}));
+  EXPECT_EQ(command.Wait(), 2);
+  EXPECT_THAT(command.errors(), HasSubstr("tiers.nvme.bytes is 0 B, at least "));
+  EXPECT_THAT(command.errors(), HasSubstr("or raise tiers.dram.bytes"));
+}
+
 TEST_F(TrainCommandTest, RecomputesEveryLayerWithTheBitsOfTheRunInRam) {
   Command command(Words({"--verify",
                          "--json",

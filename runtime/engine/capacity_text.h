@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "runtime/core/actions.h"
+#include "runtime/core/core.h"
+#include "runtime/engine/segment.h"
+#include "runtime/engine/tier_set.h"
+
+/// What is said to who wants more of a tier than is left.
+
+namespace sluice::engine {
+
+/// ResourceExhausted: the tensors, what they need, what is left in which tier, and what to raise.
+absl::Status NoCapacityStatus(const core::SegmentRefused& refused,
+                              const Segment::Parts& segment,
+                              const TierSet& tiers);
+
+/// What holds the tier's budget, as sums, and what gives some of it back.
+std::string UseText(core::TierIndex tier, const core::TierCounters& use, const TierSet& tiers);
+
+}  // namespace sluice::engine
