@@ -43,9 +43,8 @@ absl::StatusOr<std::unique_ptr<WorkerPool>> WorkerPool::Create(const WorkerPoolO
 
 absl::Status WorkerPool::Start(const WorkerPoolOptions& options) {
   for (int i = 0; i < options.threads; ++i) {
-    SLUICE_ASSIGN_OR_RETURN(std::thread thread,
-                            StartThread([this, name = options.name, cpus = options.cpus] {
-                              SetUpThread(name, cpus, ThreadRole::kBulk);
+    SLUICE_ASSIGN_OR_RETURN(std::thread thread, StartThread([this, options] {
+                              SetUpThread(options.name, options.cpus, options.role);
                               Run();
                             }));
     threads_.push_back(std::move(thread));

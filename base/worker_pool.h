@@ -13,6 +13,10 @@
 
 namespace sluice::base {
 
+/// Which threads give way when processors are short. kBulk: threads that move or hash bytes run at
+/// a nice value of 5, so that the threads which decide and compute are never kept waiting by them.
+enum class ThreadRole { kPrompt, kBulk };
+
 struct WorkerPoolOptions {
   int threads = 1;
   /// Jobs that may wait; Submit blocks beyond it.
@@ -21,6 +25,7 @@ struct WorkerPoolOptions {
   std::string name = "sluice-worker";
   /// Processors the threads may run on; empty means no restriction.
   std::vector<int> cpus;
+  ThreadRole role = ThreadRole::kBulk;
 };
 
 /// A fixed set of threads that run jobs: the only place where page bytes are hashed and copied.
@@ -55,10 +60,6 @@ class WorkerPool {
   BoundedQueue<Job> queue_;
   std::vector<std::thread> threads_;
 };
-
-/// Which threads give way when processors are short. kBulk: threads that move or hash bytes run at
-/// a nice value of 5, so that the threads which decide and compute are never kept waiting by them.
-enum class ThreadRole { kPrompt, kBulk };
 
 /// Names the calling thread, binds it to `cpus` (empty: leaves its affinity as it is) and sets its
 /// priority. Failure to bind is ignored by design: a CPU set is a wish, results do not depend on

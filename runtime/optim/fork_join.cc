@@ -9,28 +9,31 @@
 namespace sluice::optim {
 
 absl::StatusOr<std::unique_ptr<ForkJoin>> ForkJoin::Create(
-    int threads, const std::vector<std::vector<int>>& nodes) {
+    int threads, const std::vector<std::vector<int>>& nodes, const ForkJoinThreads& as) {
   auto join = std::unique_ptr<ForkJoin>(new ForkJoin());
   const auto count = static_cast<std::size_t>(threads);
   if (nodes.size() < 2 || count < nodes.size()) {
-    SLUICE_RETURN_IF_ERROR(join->AddTeam(count - 1, {}));
+    SLUICE_RETURN_IF_ERROR(join->AddTeam(count - 1, {}, as));
     return join;
   }
   join->caller_works_ = false;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const std::size_t share = count * (i + 1) / nodes.size() - count * i / nodes.size();
-    SLUICE_RETURN_IF_ERROR(join->AddTeam(share, nodes[i]));
+    SLUICE_RETURN_IF_ERROR(join->AddTeam(share, nodes[i], as));
   }
   return join;
 }
 
-absl::Status ForkJoin::AddTeam(std::size_t threads, const std::vector<int>& cpus) {
+absl::Status ForkJoin::AddTeam(std::size_t threads,
+                               const std::vector<int>& cpus,
+                               const ForkJoinThreads& as) {
   Team team{.threads = threads};
   if (threads > 0) {
-    SLUICE_ASSIGN_OR_RETURN(
-        team.pool,
-        base::WorkerPool::Create(
-            {.threads = static_cast<int>(threads), .name = "sluice-update", .cpus = cpus}));
+    SLUICE_ASSIGN_OR_RETURN(team.pool,
+                            base::WorkerPool::Create({.threads = static_cast<int>(threads),
+                                                      .name = as.name,
+                                                      .cpus = cpus,
+                                                      .role = as.role}));
   }
   teams_.push_back(std::move(team));
   return absl::OkStatus();

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -12,6 +13,12 @@
 #include "base/worker_pool.h"
 
 namespace sluice::optim {
+
+/// What its threads are to the system.
+struct ForkJoinThreads {
+  std::string name = "sluice-update";
+  base::ThreadRole role = base::ThreadRole::kBulk;
+};
 
 /// Splits work over threads: the calling one and some others, or, where there are several NUMA
 /// nodes, some that are bound to each node. What is done does not depend on which thread does it.
@@ -22,7 +29,7 @@ class ForkJoin {
   /// Threads are bound where there are several nodes and a thread for each; the caller, which is
   /// bound to none, then waits. Errors: ResourceExhausted.
   static absl::StatusOr<std::unique_ptr<ForkJoin>> Create(
-      int threads, const std::vector<std::vector<int>>& nodes = {});
+      int threads, const std::vector<std::vector<int>>& nodes = {}, const ForkJoinThreads& as = {});
 
   /// Calls `work(begin, end)` for parts of [0, count), each but the last a multiple of `unit`, and
   /// returns when all are done. `node`: only its threads do, where threads are bound.
@@ -41,7 +48,9 @@ class ForkJoin {
   };
 
   ForkJoin() = default;
-  absl::Status AddTeam(std::size_t threads, const std::vector<int>& cpus);
+  absl::Status AddTeam(std::size_t threads,
+                       const std::vector<int>& cpus,
+                       const ForkJoinThreads& as);
   /// The pool of each thread that takes part, beside the caller.
   std::vector<base::WorkerPool*> Helpers(std::optional<std::size_t> node) const;
   void Submit(base::WorkerPool& pool, std::function<void()> job);

@@ -65,10 +65,17 @@ TEST(DoctorTest, PrintsOneJsonObjectPerSection) {
   const TemporaryDirectory directory;
   const Answer answer = Doctor({"--json", "--directory", directory.path()});
   EXPECT_EQ(answer.code, 0) << answer.err;
-  EXPECT_THAT(
-      SectionNames(Lines(answer.out)),
-      ElementsAre(
-          "cpu", "numa", "memory", "limits", "huge_pages", "io_uring", "spill", "gpu", "choices"));
+  EXPECT_THAT(SectionNames(Lines(answer.out)),
+              ElementsAre("cpu",
+                          "compute",
+                          "numa",
+                          "memory",
+                          "limits",
+                          "huge_pages",
+                          "io_uring",
+                          "spill",
+                          "gpu",
+                          "choices"));
   EXPECT_THAT(directory.Names(), IsEmpty()) << "nothing is left behind";
 }
 
@@ -123,10 +130,10 @@ TEST(DoctorTest, AMissingDirectoryIsSaidAndDoesNotStopTheReport) {
   const Answer answer = Doctor({"--json", "--directory", directory / "missing"});
   EXPECT_EQ(answer.code, 0);
   const std::vector<Json> objects = Lines(answer.out);
-  ASSERT_EQ(objects.size(), 9u);
-  EXPECT_EQ(objects[6].value("usable", true), false);
-  EXPECT_THAT(objects[6]["warnings"].dump(), HasSubstr("does not exist"));
-  EXPECT_EQ(objects[8]["file_mode"].value("chosen", ""), "none");
+  ASSERT_EQ(objects.size(), 10u);
+  EXPECT_EQ(objects[7].value("usable", true), false);
+  EXPECT_THAT(objects[7]["warnings"].dump(), HasSubstr("does not exist"));
+  EXPECT_EQ(objects[9]["file_mode"].value("chosen", ""), "none");
 
   const Answer measured = Doctor({"--measure", "--directory", directory / "missing"});
   EXPECT_EQ(measured.code, 2);

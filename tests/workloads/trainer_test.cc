@@ -267,6 +267,28 @@ TEST(Trainer, LogitsRefusesWhatItCannotAnswer) {
   EXPECT_EQ((*trainer)->Logits(foreign).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+/// Losses and states of a model whose products have several tiles.
+std::pair<std::vector<float>, StateBytes> TrainWide(int compute_threads) {
+  const ModelConfig model{.layers = 2, .heads = 2, .width = 200, .context = 80, .vocab = 64};
+  TrainConfig train = TinyTrain();
+  train.compute_threads = compute_threads;
+  RamMemory memory;
+  const Dataset data = Dataset::FromBytes(TinyText(), train, model).value();
+  const auto trainer = Trainer::Create(model, train, data, memory).value();
+  std::vector<float> losses;
+  for (int i = 0; i < 3; ++i) losses.push_back(trainer->Step().value().loss);
+  return {losses, StateBytesOf(*trainer)};
+}
+
+TEST(Trainer, HasTheSameBitsForAnyNumberOfComputeThreads) {
+  const auto alone = TrainWide(1);
+  for (const int threads : {2, 3, 5}) {
+    const auto [losses, state] = TrainWide(threads);
+    EXPECT_EQ(losses, alone.first) << threads << " threads";
+    EXPECT_TRUE(state == alone.second) << threads << " threads";
+  }
+}
+
 TEST(Trainer, CountsTheFlopsOfItsProducts) {
   RamMemory memory;
   const Dataset data = TinyDataset();

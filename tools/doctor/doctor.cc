@@ -55,6 +55,7 @@ void PrintFacts(const SpillPlace& spill, Report& report) {
   Facts facts;
   facts.cpu = ReadCpu();
   report.Print(DescribeCpu(facts.cpu));
+  report.Print(DescribeCompute(ReadCompute()));
   facts.topology = numa::DiscoverTopology();
   report.Print(DescribeNuma(facts.topology));
   facts.dram_nodes = ReadDramNodes(facts.topology);

@@ -11,6 +11,7 @@
 #include "numa/memory_nodes.h"
 #include "numa/topology.h"
 #include "tools/doctor/section.h"
+#include "workloads/gpt/compute_rate.h"
 
 /// What doctor finds out: per section the facts, how to read them, and how to put them. Reading has
 /// no effect that outlasts it; describing is pure. `root` replaces "/" in tests.
@@ -24,6 +25,11 @@ struct CpuFacts {
 };
 CpuFacts ReadCpu(const std::string& root = "");
 Section DescribeCpu(const CpuFacts& facts);
+
+/// Matrix products on one thread for each processor of this process. Takes about 0.1 s. Errors:
+/// ResourceExhausted (a thread is refused).
+absl::StatusOr<gpt::ComputeRate> ReadCompute();
+Section DescribeCompute(const absl::StatusOr<gpt::ComputeRate>& rate);
 
 /// Where dram goes.
 struct DramNodeFacts {

@@ -1,9 +1,9 @@
 #include "tools/train/gemm_rate.h"
 
-#include <cblas.h>
-
 #include <chrono>
 #include <vector>
+
+#include "workloads/gpt/gemm.h"
 
 namespace sluice::tools {
 namespace {
@@ -20,34 +20,31 @@ std::vector<float> Filled(int rows, int columns) {
   return matrix;
 }
 
-void Multiply(const gpt::GemmShape& shape, const float* a, const float* b, float* c) {
-  cblas_sgemm(CblasRowMajor,
-              shape.transpose_a ? CblasTrans : CblasNoTrans,
-              shape.transpose_b ? CblasTrans : CblasNoTrans,
-              shape.m,
-              shape.n,
-              shape.k,
-              1.0F,
-              a,
-              shape.transpose_a ? shape.m : shape.k,
-              b,
-              shape.transpose_b ? shape.k : shape.n,
-              0.0F,
-              c,
-              shape.n);
+void Multiply(gpt::ComputeThreads& threads,
+              const gpt::GemmShape& shape,
+              const float* a,
+              const float* b,
+              float* c) {
+  gpt::Gemm(threads,
+            shape,
+            1.0F,
+            {a, shape.transpose_a ? shape.m : shape.k},
+            {b, shape.transpose_b ? shape.k : shape.n},
+            gpt::Accumulate::kNo,
+            {c, shape.n});
 }
 
 /// Seconds of one product of this shape.
-double SecondsOf(const gpt::GemmShape& shape) {
+double SecondsOf(gpt::ComputeThreads& threads, const gpt::GemmShape& shape) {
   const std::vector<float> a = Filled(shape.m, shape.k);
   const std::vector<float> b = Filled(shape.k, shape.n);
   std::vector<float> c(static_cast<std::size_t>(shape.m) * static_cast<std::size_t>(shape.n));
-  Multiply(shape, a.data(), b.data(), c.data());
+  Multiply(threads, shape, a.data(), b.data(), c.data());
   const auto begin = std::chrono::steady_clock::now();
   std::chrono::duration<double> elapsed{0};
   int products = 0;
   while (elapsed < kSecondsPerShape) {
-    Multiply(shape, a.data(), b.data(), c.data());
+    Multiply(threads, shape, a.data(), b.data(), c.data());
     elapsed = std::chrono::steady_clock::now() - begin;
     ++products;
   }
@@ -58,13 +55,13 @@ double FlopsOf(const gpt::GemmShape& shape) { return 2.0 * shape.m * shape.n * s
 
 }  // namespace
 
-double MeasureGemmGflops(std::span<const gpt::GemmShape> shapes) {
+double MeasureGemmGflops(gpt::ComputeThreads& threads, std::span<const gpt::GemmShape> shapes) {
   double flops = 0;
   double seconds = 0;
   for (const gpt::GemmShape& shape : shapes) {
     const auto count = static_cast<double>(shape.count);
     flops += count * FlopsOf(shape);
-    seconds += count * SecondsOf(shape);
+    seconds += count * SecondsOf(threads, shape);
   }
   return seconds > 0 ? flops / seconds / 1e9 : 0;
 }

@@ -48,6 +48,15 @@ Json FallbacksJson(const RunReport& report) {
   return fallbacks;
 }
 
+Json ComputeJson(const gpt::ComputeRate& rate) {
+  return {{"library", rate.library.name},
+          {"kernels", gpt::ToString(rate.library.kernels)},
+          {"threads", rate.threads},
+          {"gflops", rate.gflops},
+          {"peak_gflops", rate.peak_gflops},
+          {"peak_share", rate.PeakShare()}};
+}
+
 Json RecomputeJson(const RecomputeReport& recompute) {
   Json layers = Json::array();
   for (std::size_t layer = 0; layer < recompute.choice.size(); ++layer) {
@@ -111,6 +120,7 @@ std::string FormatJson(const RunReport& report) {
   json["schedule_divergences"] = report.divergences;
   if (report.retired_slots > 0) json["retired_slots"] = report.retired_slots;
   json["fallbacks"] = FallbacksJson(report);
+  if (report.compute.has_value()) json["matrix_products"] = ComputeJson(*report.compute);
   if (report.recompute.has_value()) json["recompute"] = RecomputeJson(*report.recompute);
   if (const std::optional<UpdateCost>& cost = report.update_cost; cost.has_value()) {
     json["update"] = {{"step_ms_with", cost->with_seconds * 1e3},

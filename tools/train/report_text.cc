@@ -137,6 +137,11 @@ std::string Fallbacks(const RunReport& report) {
   return text;
 }
 
+std::string Products(const RunReport& report) {
+  if (!report.compute.has_value()) return "";
+  return fmt::format("matrix products    {}\n", gpt::Describe(*report.compute));
+}
+
 std::string Recomputed(const RunReport& report) {
   if (!report.recompute.has_value()) return "";
   return fmt::format("recompute          {}\n", FormatRecompute(*report.recompute));
@@ -215,7 +220,7 @@ std::string FormatSummary(const RunReport& report) {
   if (report.steps.empty()) return interrupted + "no step was made\n" + Policies(report);
   std::string text = interrupted + Losses(report) + Times(report) + Links(report) + Tiers(report) +
                      Memory(report) + Prefetches(report.prefetch) + Plans(report) +
-                     Recomputed(report) + Updates(report) + Policies(report) +
+                     Products(report) + Recomputed(report) + Updates(report) + Policies(report) +
                      RetiredSlots(report) + Fallbacks(report);
   if (report.verify.has_value()) text += Verify(*report.verify);
   return text + WhatBinds(report) + "\n";

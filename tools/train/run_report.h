@@ -11,6 +11,7 @@
 #include "sluice/events.h"
 #include "sluice/stats.h"
 #include "tools/train/link_bounds.h"
+#include "workloads/gpt/compute_rate.h"
 #include "workloads/gpt/trainer.h"
 
 namespace sluice::tools {
@@ -114,6 +115,7 @@ struct RunReport {
   std::uint64_t padding_bytes = 0;
   std::uint64_t retired_slots = 0;  ///< of nvme: each lost a page
   std::vector<FallbackEvent> fallbacks;
+  std::optional<gpt::ComputeRate> compute;  ///< measured before the first step
   std::optional<VerifyReport> verify;
   std::optional<RecomputeReport> recompute;
   std::optional<UpdateCost> update_cost;

@@ -157,7 +157,7 @@ class TrainChild {
   }
 
   absl::Status MeasureGemm() {
-    const double gflops = MeasureGemmGflops(trainer_->GemmShapes());
+    const double gflops = MeasureGemmGflops(trainer_->compute_threads(), trainer_->GemmShapes());
     return channel_.Send(MessageType::kGemm, PayloadOf(gflops));
   }
 

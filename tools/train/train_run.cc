@@ -188,6 +188,10 @@ absl::Status TrainRun::Finish() {
   SLUICE_RETURN_IF_ERROR(KeepOpTimes(0));
   if (!report_.steps.empty()) SLUICE_RETURN_IF_ERROR(FillBounds());
   parts_.session.monitor().Fill(&report_);
+  report_.compute = parts_.session.compute();
+  if (std::optional<FallbackEvent> fallback = gpt::FallbackOf(*report_.compute)) {
+    report_.fallbacks.push_back(*std::move(fallback));
+  }
   if (!report_.bounds.empty()) CheckBounds();
   if (parts_.compares_updates) report_.update_cost = CompareUpdates(report_);
   if (parts_.policies != nullptr) report_.policies = parts_.policies->Report();

@@ -1,5 +1,6 @@
 #include "tools/train/train_session.h"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,7 @@ absl::StatusOr<std::unique_ptr<TrainSession>> TrainSession::Create(const TrainFl
   SLUICE_ASSIGN_OR_RETURN(session->rates_, MeasureLinkRates(flags.settings.runtime));
   SLUICE_RETURN_IF_ERROR(session->MakeRuntime());
   SLUICE_RETURN_IF_ERROR(session->MakeTrainer(data));
+  session->MeasureProducts();
   SLUICE_RETURN_IF_ERROR(session->Resume());
   return session;
 }
@@ -61,6 +63,16 @@ absl::Status TrainSession::MakeTrainer(const gpt::Dataset& data) {
   SLUICE_ASSIGN_OR_RETURN(
       trainer_, gpt::Trainer::Create(flags_.settings.model, flags_.settings.train, data, *paged_));
   return absl::OkStatus();
+}
+
+void TrainSession::MeasureProducts() {
+  console_.ShowProgress("measuring the matrix products");
+  compute_ = gpt::MeasureCompute(trainer_->compute_threads());
+  const std::optional<FallbackEvent> fallback = gpt::FallbackOf(compute_);
+  if (!fallback.has_value()) return;
+  console_.Log(
+      LogLevel::kWarning,
+      fmt::format("fallback: {}: {} ({})", fallback->what, fallback->chosen, fallback->reason));
 }
 
 std::vector<absl::Status> TrainSession::WriteOutputs() {

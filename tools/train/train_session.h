@@ -16,6 +16,7 @@
 #include "tools/train/run_monitor.h"
 #include "tools/train/safetensors_file.h"
 #include "tools/train/train_flags.h"
+#include "workloads/gpt/compute_rate.h"
 #include "workloads/gpt/dataset.h"
 #include "workloads/gpt/paged_memory.h"
 #include "workloads/gpt/trainer.h"
@@ -41,6 +42,9 @@ class TrainSession {
   /// What the links give; the paced link's entry changes with its pace.
   std::map<std::string, LinkRates>& rates() { return rates_; }
 
+  /// How fast the products of the trainer's threads were before the first step.
+  const gpt::ComputeRate& compute() const { return compute_; }
+
   /// Ends the iteration of the last step, so that its schedule is known even when it was the first.
   absl::Status EndIteration() { return paged_->EndIteration(); }
 
@@ -54,6 +58,7 @@ class TrainSession {
   absl::Status OpenOutputs();
   absl::Status MakeRuntime();
   absl::Status MakeTrainer(const gpt::Dataset& data);
+  void MeasureProducts();
   absl::Status WriteRecord();
   /// `any`: set when there was one.
   absl::Status RecordKey(std::string_view key, bool* any);
@@ -69,6 +74,7 @@ class TrainSession {
   std::unique_ptr<SafetensorsFile> model_;
   std::unique_ptr<AtomicFile> record_;
   std::map<std::string, LinkRates> rates_;
+  gpt::ComputeRate compute_;
   std::unique_ptr<SpanCollector> spans_;
   std::unique_ptr<Runtime> runtime_;
   std::unique_ptr<RunMonitor> monitor_;

@@ -1,10 +1,12 @@
 #include "tools/train/train_settings.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string_view>
 
 #include "base/status.h"
+#include "base/thread.h"
 #include "fmt/format.h"
 
 namespace sluice::tools {
@@ -97,6 +99,7 @@ absl::StatusOr<TrainSettings> ReadTrainSettings(const ConfigText& config) {
 
 absl::StatusOr<TrainSettings> ReadTrainSettings(Config& config) {
   TrainSettings settings;
+  settings.train.compute_threads = std::min(base::AllowedCpuCount(), gpt::kComputeThreadsMax);
   SLUICE_RETURN_IF_ERROR(ReadModel(config, &settings.model));
   SLUICE_RETURN_IF_ERROR(ReadOptimizer(config, &settings.train));
   SLUICE_RETURN_IF_ERROR(ReadLoop(config, &settings.train));

@@ -59,7 +59,7 @@ std::array<Limit, 15> LimitsOf(const TrainConfig& train) {
            {"train.group_sequences", double(train.group_sequences), 1, 65536},
            {"train.val_every", double(train.val_every), 1, 1e9},
            {"train.val_batches", double(train.val_batches), 1, 65536},
-           {"train.compute_threads", double(train.compute_threads), 1, 1024},
+           {"train.compute_threads", double(train.compute_threads), 1, kComputeThreadsMax},
            {"train.val_fraction", train.val_fraction, 0.001, 0.5}}};
 }
 

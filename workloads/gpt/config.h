@@ -30,6 +30,9 @@ absl::StatusOr<OptimizerChoice> ParseOptimizer(std::string_view name);
 /// Its name in a configuration. Errors: InvalidArgument that names what is allowed.
 absl::StatusOr<StateType> ParseStates(std::string_view name);
 
+/// The most that TrainConfig::compute_threads may be.
+inline constexpr int kComputeThreadsMax = 1024;
+
 struct TrainConfig {
   int batch = 8;          ///< sequences per micro-batch
   int micro_batches = 1;  ///< per step: their gradients are added up

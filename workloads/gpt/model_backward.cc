@@ -28,14 +28,16 @@ OpSpec ModelOps::ProjBackward(Place place) const {
   op.Discard(stash.fc);
   return op.Finish([=, this](const OpBuffers& b) {
     const int d = model_.width;
-    Gemm(gemms_.d_proj_weight,
+    Gemm(threads_,
+         gemms_.d_proj_weight,
          1.0f,
          {b.Floats(gelu), 4 * d},
          {b.Floats(d_x), d},
          AccumulateUnless(turn.first),
          {b.Floats(d_weight.access), d});
     AddColumnSums(Rows(d), b.Floats(d_x), Summand(b, d_bias, turn));
-    Gemm(gemms_.d_gelu,
+    Gemm(threads_,
+         gemms_.d_gelu,
          1.0f,
          {b.Floats(d_x), d},
          {b.Floats(weight), d},
@@ -69,14 +71,16 @@ OpSpec ModelOps::FcBackward(Place place) const {
   }
   return op.Finish([=, this](const OpBuffers& b) {
     const int d = model_.width;
-    Gemm(gemms_.d_fc_weight,
+    Gemm(threads_,
+         gemms_.d_fc_weight,
          1.0f,
          {b.Floats(ln2), d},
          {b.Floats(d_fc), 4 * d},
          AccumulateUnless(turn.first),
          {b.Floats(d_weight.access), 4 * d});
     AddColumnSums(Rows(4 * d), b.Floats(d_fc), Summand(b, d_bias, turn));
-    Gemm(gemms_.d_ln2,
+    Gemm(threads_,
+         gemms_.d_ln2,
          1.0f,
          {b.Floats(d_fc), 4 * d},
          {b.Floats(weight), 4 * d},
@@ -109,11 +113,11 @@ void ModelOps::AttendSequenceBackward(const float* qkv,
     const MatrixOut d_key{d_query.data + d, 3 * d};
     const MatrixOut d_value{d_query.data + 2 * d, 3 * d};
     const MatrixIn d_in{d_scores, t};
-    Gemm(gemms_.d_value, 1.0f, {probabilities, t}, d_out, Accumulate::kNo, d_value);
-    Gemm(gemms_.d_probabilities, 1.0f, d_out, value, Accumulate::kNo, {d_scores, t});
+    Gemm(threads_, gemms_.d_value, 1.0f, {probabilities, t}, d_out, Accumulate::kNo, d_value);
+    Gemm(threads_, gemms_.d_probabilities, 1.0f, d_out, value, Accumulate::kNo, {d_scores, t});
     CausalSoftmaxBackward(static_cast<std::size_t>(t), scale, probabilities, d_scores);
-    Gemm(gemms_.d_query, 1.0f, d_in, key, Accumulate::kNo, d_query);
-    Gemm(gemms_.d_key, 1.0f, d_in, query, Accumulate::kNo, d_key);
+    Gemm(threads_, gemms_.d_query, 1.0f, d_in, key, Accumulate::kNo, d_query);
+    Gemm(threads_, gemms_.d_key, 1.0f, d_in, query, Accumulate::kNo, d_key);
     probabilities += std::ptrdiff_t{t} * t;
   }
 }
@@ -142,7 +146,8 @@ OpSpec ModelOps::AttentionBackward(Place place) const {
   return op.Finish([=, this](const OpBuffers& b) {
     const int d = model_.width;
     const MatrixIn d_out{b.Floats(d_x), d};
-    Gemm(gemms_.d_out_weight,
+    Gemm(threads_,
+         gemms_.d_out_weight,
          1.0f,
          {b.Floats(attention), d},
          d_out,
@@ -150,7 +155,8 @@ OpSpec ModelOps::AttentionBackward(Place place) const {
          {b.Floats(d_weight.access), d});
     AddColumnSums(Rows(d), d_out.data, Summand(b, d_bias, turn));
     const MatrixOut d_heads{b.Floats(d_attention), d};
-    Gemm(gemms_.d_attention, 1.0f, d_out, {b.Floats(weight), d}, Accumulate::kNo, d_heads);
+    Gemm(
+        threads_, gemms_.d_attention, 1.0f, d_out, {b.Floats(weight), d}, Accumulate::kNo, d_heads);
     const std::ptrdiff_t t = model_.context;
     for (std::ptrdiff_t sequence = 0; sequence < train_.group_sequences; ++sequence) {
       AttendSequenceBackward(b.Floats(qkv) + sequence * t * 3 * d,
@@ -187,15 +193,21 @@ OpSpec ModelOps::QkvBackward(Place place) const {
   return op.Finish([=, this](const OpBuffers& b) {
     const int d = model_.width;
     const MatrixIn d_out{b.Floats(d_qkv), 3 * d};
-    Gemm(gemms_.d_qkv_weight,
+    Gemm(threads_,
+         gemms_.d_qkv_weight,
          1.0f,
          {b.Floats(ln1), d},
          d_out,
          AccumulateUnless(turn.first),
          {b.Floats(d_weight.access), 3 * d});
     AddColumnSums(Rows(3 * d), d_out.data, Summand(b, d_bias, turn));
-    Gemm(
-        gemms_.d_ln1, 1.0f, d_out, {b.Floats(weight), 3 * d}, Accumulate::kNo, {b.Floats(d_ln), d});
+    Gemm(threads_,
+         gemms_.d_ln1,
+         1.0f,
+         d_out,
+         {b.Floats(weight), 3 * d},
+         Accumulate::kNo,
+         {b.Floats(d_ln), d});
     LayerNormBackward(Rows(d),
                       b.Floats(x),
                       b.Floats(gain),

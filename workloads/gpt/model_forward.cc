@@ -43,7 +43,8 @@ OpSpec ModelOps::QkvForward(Place place, Pass pass) const {
   return op.Finish([=, this](const OpBuffers& b) {
     const int d = model_.width;
     LayerNorm(Rows(d), b.Floats(x), b.Floats(gain), b.Floats(shift), b.Floats(ln1));
-    Gemm(gemms_.qkv,
+    Gemm(threads_,
+         gemms_.qkv,
          1.0f,
          {b.Floats(ln1), d},
          {b.Floats(weight), 3 * d},
@@ -53,26 +54,17 @@ OpSpec ModelOps::QkvForward(Place place, Pass pass) const {
   });
 }
 
-/// Queries, keys and values of head h are columns [h * size, (h + 1) * size) of each third of qkv.
-void ModelOps::AttendSequence(const float* qkv, float* probabilities, float* attention) const {
+/// `qkv` and `attention` begin with the columns of the head. Queries, keys and values of head h are
+/// columns [h * size, (h + 1) * size) of each third of qkv.
+void ModelOps::AttendHead(const float* qkv, float* probabilities, float* attention) const {
   const int d = model_.width;
   const int size = d / model_.heads;
   const int t = model_.context;
   const auto scale = 1.0f / std::sqrt(static_cast<float>(size));
-  for (int head = 0; head < model_.heads; ++head) {
-    const float* query = qkv + head * size;
-    const float* key = query + d;
-    const float* value = query + 2 * d;
-    Gemm(gemms_.scores, 1.0f, {query, 3 * d}, {key, 3 * d}, Accumulate::kNo, {probabilities, t});
-    CausalSoftmax(static_cast<std::size_t>(t), scale, probabilities);
-    Gemm(gemms_.context,
-         1.0f,
-         {probabilities, t},
-         {value, 3 * d},
-         Accumulate::kNo,
-         {attention + head * size, d});
-    probabilities += std::ptrdiff_t{t} * t;
-  }
+  const MatrixIn query{qkv, 3 * d}, key{qkv + d, 3 * d}, value{qkv + 2 * d, 3 * d};
+  GemmAlone(gemms_.scores, 1.0f, query, key, Accumulate::kNo, {probabilities, t});
+  CausalSoftmax(static_cast<std::size_t>(t), scale, probabilities);
+  GemmAlone(gemms_.context, 1.0f, {probabilities, t}, value, Accumulate::kNo, {attention, d});
 }
 
 OpSpec ModelOps::AttentionForward(Place place, Pass pass) const {
@@ -94,13 +86,18 @@ OpSpec ModelOps::AttentionForward(Place place, Pass pass) const {
   return op.Finish([=, this](const OpBuffers& b) {
     const int d = model_.width;
     const std::ptrdiff_t t = model_.context;
-    for (std::ptrdiff_t sequence = 0; sequence < train_.group_sequences; ++sequence) {
-      AttendSequence(b.Floats(qkv) + sequence * t * 3 * d,
-                     b.Floats(probabilities) + sequence * model_.heads * t * t,
-                     b.Floats(attention) + sequence * t * d);
-    }
+    const std::ptrdiff_t heads = model_.heads;
+    const auto tasks = static_cast<std::size_t>(train_.group_sequences * heads);
+    threads_.ForEach(tasks, [&](std::size_t i) {
+      const std::ptrdiff_t sequence = static_cast<std::ptrdiff_t>(i) / heads;
+      const std::ptrdiff_t column = static_cast<std::ptrdiff_t>(i) % heads * (d / heads);
+      AttendHead(b.Floats(qkv) + sequence * t * 3 * d + column,
+                 b.Floats(probabilities) + static_cast<std::ptrdiff_t>(i) * t * t,
+                 b.Floats(attention) + sequence * t * d + column);
+    });
     StartResidual(Rows(d), b.Floats(x), b.Floats(bias), b.Floats(middle));
-    Gemm(gemms_.out,
+    Gemm(threads_,
+         gemms_.out,
          1.0f,
          {b.Floats(attention), d},
          {b.Floats(weight), d},
@@ -129,7 +126,8 @@ void ModelOps::ComputeHidden(const OpBuffers& b, const HiddenAccesses& hidden) c
             b.Floats(hidden.gain),
             b.Floats(hidden.shift),
             b.Floats(hidden.ln2));
-  Gemm(gemms_.fc,
+  Gemm(threads_,
+       gemms_.fc,
        1.0f,
        {b.Floats(hidden.ln2), d},
        {b.Floats(hidden.fc_weight), 4 * d},
@@ -154,7 +152,8 @@ OpSpec ModelOps::MlpForward(Place place, Pass pass) const {
     const int d = model_.width;
     ComputeHidden(b, hidden);
     StartResidual(Rows(d), b.Floats(hidden.middle), b.Floats(proj_bias), b.Floats(out));
-    Gemm(gemms_.proj,
+    Gemm(threads_,
+         gemms_.proj,
          1.0f,
          {b.Floats(hidden.gelu), 4 * d},
          {b.Floats(proj_weight), d},

@@ -27,7 +27,8 @@ void ModelOps::ComputeLogits(const OpBuffers& b, const HeadAccesses& head) const
             b.Floats(head.gain),
             b.Floats(head.shift),
             b.Floats(head.final_ln));
-  Gemm(gemms_.logits,
+  Gemm(threads_,
+       gemms_.logits,
        1.0f,
        {b.Floats(head.final_ln), d},
        {b.Floats(head.tokens), d},
@@ -54,13 +55,15 @@ OpSpec ModelOps::HeadTrain(const BatchPointer& batch, int group) const {
         1.0f / static_cast<float>(train_.batch * train_.micro_batches * model_.context);
     state_.loss_sum += CrossEntropy(
         Rows(model_.vocab), OfGroup(batch->targets, group), mean, b.Floats(head.logits));
-    Gemm(gemms_.d_tokens,
+    Gemm(threads_,
+         gemms_.d_tokens,
          1.0f,
          {b.Floats(head.logits), model_.vocab},
          {b.Floats(head.final_ln), d},
          turn.first ? Accumulate::kNo : Accumulate::kYes,
          {b.Floats(d_tokens.access), d});
-    Gemm(gemms_.d_final_ln,
+    Gemm(threads_,
+         gemms_.d_final_ln,
          1.0f,
          {b.Floats(head.logits), model_.vocab},
          {b.Floats(head.tokens), d},

@@ -11,11 +11,13 @@ ModelOps::ModelOps(const ModelConfig& model,
                    const TrainConfig& train,
                    const ParameterList& parameters,
                    const Tensors& tensors,
+                   ComputeThreads& threads,
                    StepState& state)
     : model_(model),
       train_(train),
       parameters_(parameters),
       tensors_(tensors),
+      threads_(threads),
       state_(state),
       gemms_(model, train),
       rows_(static_cast<std::size_t>(train.group_sequences) *

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "workloads/gpt/compute_threads.h"
 #include "workloads/gpt/config.h"
 #include "workloads/gpt/dataset.h"
 #include "workloads/gpt/gemm_plan.h"
@@ -55,6 +56,7 @@ class ModelOps {
            const TrainConfig& train,
            const ParameterList& parameters,
            const Tensors& tensors,
+           ComputeThreads& threads,
            StepState& state);
 
   OpSpec EmbedForward(const BatchPointer& batch, int group) const;
@@ -129,7 +131,7 @@ class ModelOps {
   HeadAccesses AccessHead(OpDraft& op, int group) const;
   void DiscardHead(OpDraft& op, int group) const;
   void ComputeLogits(const OpBuffers& buffers, const HeadAccesses& head) const;
-  void AttendSequence(const float* qkv, float* probabilities, float* attention) const;
+  void AttendHead(const float* qkv, float* probabilities, float* attention) const;
   void AttendSequenceBackward(const float* qkv,
                               const float* probabilities,
                               const float* d_attention,
@@ -140,6 +142,7 @@ class ModelOps {
   const TrainConfig& train_;
   const ParameterList& parameters_;
   const Tensors& tensors_;
+  ComputeThreads& threads_;
   StepState& state_;
   const GemmPlan gemms_;
   const std::size_t rows_;  ///< of one group

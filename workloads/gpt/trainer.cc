@@ -12,7 +12,9 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(const ModelConfig& mode
                                                          const Dataset& data,
                                                          Memory& memory) {
   GPT_RETURN_IF_ERROR(Check(model, train));
-  auto impl = std::make_unique<Impl>(model, train, data, memory);
+  GPT_ASSIGN_OR_RETURN(std::unique_ptr<ComputeThreads> threads,
+                       ComputeThreads::Create(train.compute_threads));
+  auto impl = std::make_unique<Impl>(model, train, std::move(threads), data, memory);
   GPT_RETURN_IF_ERROR(impl->SetUp());
   return std::unique_ptr<Trainer>(new Trainer(std::move(impl)));
 }
@@ -23,6 +25,8 @@ Trainer::~Trainer() = default;
 absl::Status Trainer::SetRecompute(RecomputeChoice choice) {
   return impl_->SetRecompute(std::move(choice));
 }
+
+ComputeThreads& Trainer::compute_threads() const { return impl_->threads(); }
 
 const RecomputeChoice& Trainer::recompute() const { return impl_->recompute(); }
 

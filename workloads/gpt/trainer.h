@@ -71,18 +71,20 @@ struct GemmShape {
 using StateVisitor = std::function<absl::Status(
     const std::string& tensor, std::uint64_t offset, std::span<const std::byte> bytes)>;
 
+class ComputeThreads;
+
 /// Trains a byte-level GPT whose every tensor lives in a Memory. Parameters are read in hbm; weight
 /// gradients, AdamW moments and the update live in dram; where a Runtime pages the tensors its
 /// OffloadedOptimizer makes the updates; activations are stashed in hbm after each
 /// layer's forward and read in reverse order by its backward, or made again there.
-/// Results are bit-identical for the same configs, data and thread count, whatever the Memory and
-/// whichever layers are recomputed.
-/// After an error of the Memory a step may be half done: every later call answers with that error.
-/// Threads: externally synchronised. Lifetime: `memory` and `data` outlive it.
+/// Results are bit-identical for the same configs and data, whatever the Memory, the number of
+/// threads and the layers that are recomputed. After an error of the Memory a step may be half
+/// done: every later call answers with that error. Threads: externally synchronised. Lifetime:
+/// `memory` and `data` outlive it.
 class Trainer {
  public:
-  /// Creates and initialises every tensor. Sets the process's number of OpenBLAS threads.
-  /// Errors: InvalidArgument (config), those of Memory.
+  /// Creates and initialises every tensor. Errors: InvalidArgument (config), ResourceExhausted (a
+  /// thread is refused), those of Memory.
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(const ModelConfig& model,
                                                          const TrainConfig& train,
                                                          const Dataset& data,
@@ -119,6 +121,8 @@ class Trainer {
   /// Floating-point operations of the matrix products of one step in which no layer is recomputed.
   double FlopsPerStep() const;
   std::vector<GemmShape> GemmShapes() const;
+  /// Those of the products. REQUIRES, to use them: no other method runs.
+  ComputeThreads& compute_threads() const;
   /// Steps done.
   int step() const;
   /// Their iteration keys.

@@ -6,7 +6,6 @@
 
 #include "fmt/format.h"
 #include "sluice/optimizer.h"
-#include "workloads/gpt/gemm.h"
 #include "workloads/gpt/op_draft.h"
 #include "workloads/gpt/random.h"
 #include "workloads/gpt/status.h"
@@ -22,20 +21,21 @@ constexpr std::uint64_t kVisitBytes = std::uint64_t{1} << 20;
 
 Trainer::Impl::Impl(const ModelConfig& model,
                     const TrainConfig& train,
+                    std::unique_ptr<ComputeThreads> threads,
                     const Dataset& data,
                     Memory& memory)
     : model_(model),
       train_(train),
+      threads_(std::move(threads)),
       data_(data),
       memory_(memory),
       parameters_(model),
-      ops_(model_, train_, parameters_, tensors_, state_) {
+      ops_(model_, train_, parameters_, tensors_, *threads_, state_) {
   state_.gradient_squares.resize(parameters_.all.size());
   recompute_.assign(static_cast<std::size_t>(model.layers), train.recompute == Recompute::kAll);
 }
 
 absl::Status Trainer::Impl::SetUp() {
-  SetGemmThreads(train_.compute_threads);
   GPT_ASSIGN_OR_RETURN(tensors_, Tensors::Create(model_, train_, parameters_, memory_));
   const UpdaterParts parts{train_, parameters_, tensors_, memory_};
   GPT_ASSIGN_OR_RETURN(

@@ -20,7 +20,11 @@ namespace sluice::gpt {
 /// in the backward.
 class Trainer::Impl {
  public:
-  Impl(const ModelConfig& model, const TrainConfig& train, const Dataset& data, Memory& memory);
+  Impl(const ModelConfig& model,
+       const TrainConfig& train,
+       std::unique_ptr<ComputeThreads> threads,
+       const Dataset& data,
+       Memory& memory);
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
@@ -37,6 +41,7 @@ class Trainer::Impl {
   absl::Status VisitMoments(const StateVisitor& visit);
 
   const ParameterList& parameters() const { return parameters_; }
+  ComputeThreads& threads() const { return *threads_; }
   const GemmPlan& gemms() const { return ops_.gemms(); }
   const RecomputeChoice& recompute() const { return recompute_; }
   int step() const { return step_; }
@@ -83,6 +88,7 @@ class Trainer::Impl {
 
   const ModelConfig model_;
   const TrainConfig train_;
+  const std::unique_ptr<ComputeThreads> threads_;
   const Dataset& data_;
   Memory& memory_;
   const ParameterList parameters_;

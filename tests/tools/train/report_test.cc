@@ -156,6 +156,12 @@ TEST(RunReportTest, SaysWhatBindsAtTheBorders) {
   EXPECT_EQ(WhatBinds(unbounded), "bound by waiting: 75 % of the step is stalls");
 }
 
+const gpt::ComputeRate kRate{.library = {.name = "oneDNN 2.6.3", .kernels = gpt::VectorSet::kAvx2},
+                             .processor = gpt::VectorSet::kAvx2,
+                             .threads = 2,
+                             .gflops = 150,
+                             .peak_gflops = 200};
+
 std::vector<std::string> KeysOf(const Json& json) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : json.items()) keys.push_back(key);
@@ -166,6 +172,7 @@ TEST(ReportJsonTest, IsOneLineWithExactlyTheDocumentedFields) {
   RunReport report = ThreeSteps();
   report.verify = VerifyReport{.identical = true, .slowdown = 1.25};
   report.fallbacks.push_back({"io_uring", "refused", "threads"});
+  report.compute = kRate;
   const std::string text = FormatJson(report);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
   const Json json = Json::parse(text);
@@ -191,6 +198,7 @@ TEST(ReportJsonTest, IsOneLineWithExactlyTheDocumentedFields) {
                                    "plans",
                                    "schedule_divergences",
                                    "fallbacks",
+                                   "matrix_products",
                                    "verify"));
   EXPECT_EQ(json["steps"], 3);
   EXPECT_EQ(json["loss_first"], 4.0);
@@ -205,6 +213,9 @@ TEST(ReportJsonTest, IsOneLineWithExactlyTheDocumentedFields) {
   EXPECT_EQ(json["bound"]["hbm-dram"],
             Json::parse(R"({"in_bytes":90.0,"out_bytes":9.0,"ms":500.0})"));
   EXPECT_EQ(json["fallbacks"][0]["chosen"], "threads");
+  EXPECT_EQ(json["matrix_products"],
+            Json::parse(R"({"library":"oneDNN 2.6.3","kernels":"AVX2","threads":2,
+                            "gflops":150.0,"peak_gflops":200.0,"peak_share":0.75})"));
   EXPECT_THAT(KeysOf(json["verify"]),
               UnorderedElementsAre(
                   "identical", "ram_step_ms_median", "slowdown", "ram_gflops", "sgemm_gflops"));
@@ -222,6 +233,7 @@ TEST(ReportJsonTest, WhatDoesNotApplyIsAbsent) {
 TEST(ReportTextTest, NamesLossesTiersLinksAndFallbacks) {
   RunReport report = ThreeSteps();
   report.verify = VerifyReport{.identical = false, .difference = "tensor x differs at offset 7"};
+  report.compute = kRate;
   const std::string text = FormatSummary(report);
   for (const char* part : {"4.0000 -> 2.0000",
                            "5.5000 -> 3.5000",
@@ -230,6 +242,7 @@ TEST(ReportTextTest, NamesLossesTiersLinksAndFallbacks) {
                            "100 B in, 10 B out per step",
                            "peak 60 B of 64 B",
                            "parameter 1 B, activation 2 B",
+                           "matrix products    oneDNN 2.6.3, AVX2 kernels, 2 threads: 75 % of",
                            "fallbacks          none",
                            "DIFFERENT: tensor x differs at offset 7",
                            "bound by dram-nvme"}) {

@@ -1,3 +1,5 @@
+#include <sched.h>
+
 #include <filesystem>
 #include <map>
 #include <regex>
@@ -104,6 +106,20 @@ absl::StatusOr<TrainSettings> Settings(const std::vector<std::string>& assignmen
     EXPECT_TRUE(config->Set(assignment).ok()) << assignment;
   }
   return ReadTrainSettings(*config);
+}
+
+TEST(TrainSettingsTest, ComputesOnEveryProcessorOfTheProcess) {
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+  EXPECT_EQ(Settings({})->train.compute_threads, CPU_COUNT(&before));
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  for (std::size_t cpu = 0; CPU_COUNT(&one) == 0; ++cpu) {
+    if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
+  }
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  EXPECT_EQ(Settings({})->train.compute_threads, 1);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
 }
 
 TEST(TrainSettingsTest, ReadsEveryKeyOfTheWorkload) {

@@ -16,6 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "workloads/gpt/peak_loop.h"
 
 namespace sluice::tools {
 namespace {
@@ -84,6 +85,19 @@ TEST_F(TrainCommandTest, WhatNeedsARecordedScheduleSaysSo) {
   Command paced(Words({"--set", few, "--set", "device.emulated.load=0.5"}));
   EXPECT_EQ(paced.Wait(), 2);
   EXPECT_THAT(paced.errors(), HasSubstr("device.emulated.load: no schedule of key 'train"));
+}
+
+TEST_F(TrainCommandTest, SaysThatKernelsAreThoseOfAnOlderProcessor) {
+  if (gpt::PeakVectorSet() <= gpt::VectorSet::kSse4) {
+    GTEST_SKIP() << "the processor has no AVX, so the kernels cannot be older";
+  }
+  const std::vector<std::string> variables = {"ONEDNN_MAX_CPU_ISA=SSE41"};
+  Command train(Words({}), {.variables = variables});
+  EXPECT_EQ(train.Wait(), 0) << train.errors();
+  EXPECT_THAT(train.output(), HasSubstr("fallback           matrix_products: SSE4 kernels at"));
+  Command doctor({"doctor"}, {.variables = variables});
+  EXPECT_EQ(doctor.Wait(), 0) << doctor.errors();
+  EXPECT_THAT(doctor.output(), HasSubstr("! fallback: matrix_products: SSE4 kernels at"));
 }
 
 TEST_F(TrainCommandTest, VerifiesBitForBitWithTwoComputeThreads) {

@@ -1,0 +1,35 @@
+#include <memory>
+
+#include "base/thread.h"
+#include "fmt/format.h"
+#include "tools/doctor/facts.h"
+#include "workloads/gpt/compute_threads.h"
+
+namespace sluice::tools {
+
+absl::StatusOr<gpt::ComputeRate> ReadCompute() {
+  const auto threads = gpt::ComputeThreads::Create(base::AllowedCpuCount());
+  if (!threads.ok()) return threads.status();
+  return gpt::MeasureCompute(**threads);
+}
+
+Section DescribeCompute(const absl::StatusOr<gpt::ComputeRate>& rate) {
+  Section section("compute");
+  if (!rate.ok()) {
+    section.Warn(std::string(rate.status().message()));
+    return section;
+  }
+  section.Add("library", rate->library.name);
+  section.Add("kernels", gpt::ToString(rate->library.kernels));
+  section.Add("threads", rate->threads, fmt::format("{}", rate->threads));
+  section.Add("gflops", rate->gflops, fmt::format("{:.0f}", rate->gflops));
+  section.Add("peak_gflops", rate->peak_gflops, fmt::format("{:.0f}", rate->peak_gflops));
+  section.Add("peak_share", rate->PeakShare(), fmt::format("{:.0f} %", 100 * rate->PeakShare()));
+  if (const std::optional<FallbackEvent> fallback = gpt::FallbackOf(*rate)) {
+    section.Warn(
+        fmt::format("fallback: {}: {} ({})", fallback->what, fallback->chosen, fallback->reason));
+  }
+  return section;
+}
+
+}  // namespace sluice::tools
