@@ -39,7 +39,7 @@ inline constexpr int kSlowdown = 1;
 #define SLUICE_SKIP_FORK_UNDER_SANITIZERS() static_cast<void>(0)
 #endif
 
-/// The same where every call of sched_getaffinity is refused: a sanitizer calls it for each thread that begins.
+/// The same where sched_getaffinity is refused: a sanitizer calls it for each thread that begins.
 #if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
 #define SLUICE_SKIP_AFFINITY_UNDER_SANITIZERS() \
   GTEST_SKIP() << "a sanitizer needs sched_getaffinity for each thread that begins"

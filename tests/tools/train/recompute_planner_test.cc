@@ -54,6 +54,7 @@ TrainSettings Settings() {
   settings.runtime.page_bytes = Bytes(kPage);
   settings.runtime.hbm_bytes = Bytes(10 * kPage);
   settings.runtime.dram_bytes = Bytes(100 * kPage);
+  settings.runtime.nvme_bytes = Bytes(100 * kPage);
   return settings;
 }
 
@@ -80,6 +81,12 @@ TEST(RecomputePlannerTest, AProblemHasWhatTheScheduleAndTheRatesTell) {
   EXPECT_DOUBLE_EQ(problem.links[0].out_bytes, 0);
   EXPECT_NEAR(problem.links[0].excess_bytes, 7 * kPage, kPage) << "17 pages live, 10 fit";
   EXPECT_DOUBLE_EQ(problem.links[1].excess_bytes, 0) << "dram holds all";
+}
+
+TEST(RecomputePlannerTest, WithoutNvmeAProblemHasTheDeviceLinkAlone) {
+  TrainSettings settings = Settings();
+  settings.runtime.nvme_bytes = Bytes();
+  EXPECT_EQ(MakeRecomputeProblem(settings, TwoLayers(), 16, Rates(5)).links.size(), 1u);
 }
 
 TEST(RecomputePlannerTest, ASlowLinkMakesLayersRunAgainAndAFastOneNone) {

@@ -324,11 +324,15 @@ TEST(LinkBoundsTest, BudgetsAreWholePagesAndTheDiskSeesBoth) {
   }
   RuntimeOptions options{.page_bytes = 4_KiB,
                          .hbm_bytes = Bytes(2 * 4096 + 4000),
-                         .dram_bytes = Bytes(2 * 4096 + 200)};
+                         .dram_bytes = Bytes(2 * 4096 + 200),
+                         .nvme_bytes = Bytes(8 * 4096)};
   const LinkBounds bounds = ComputeLinkBounds(schedule, options);
   // The page of the op and what stays of the other frames: out is what does not fit beside it.
   EXPECT_DOUBLE_EQ(bounds.at("hbm-dram").bytes.out_bytes, (6 - 2) * 4096);
   EXPECT_DOUBLE_EQ(bounds.at("dram-nvme").bytes.out_bytes, (6 - 4) * 4096);
+  options.nvme_bytes = Bytes();
+  EXPECT_THAT(LinksOf(options), ElementsAre("hbm-dram"));
+  EXPECT_FALSE(ComputeLinkBounds(schedule, options).contains("dram-nvme"));
 }
 
 TEST(LinkRatesTest, AModelledRateLimitsALink) {
