@@ -10,7 +10,7 @@
 
 /// Of libgomp, which oneDNN is linked with. Its header is one of GCC's own folders, where clang
 /// does not look.
-extern "C" void omp_set_num_threads(int threads);
+extern "C" void omp_set_num_threads(int threads);  // NOLINT(readability-identifier-naming)
 
 namespace sluice::gpt {
 namespace {
