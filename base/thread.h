@@ -18,7 +18,7 @@ absl::StatusOr<std::thread> StartThread(absl::AnyInvocable<void()> body);
 /// not say, as it does not with more than 1024 of them.
 std::vector<int> AllowedCpus();
 
-/// How many these are; where the kernel does not say, how many the machine has. At least 1.
+/// Number of these processors; where the kernel does not say, that of the machine. At least 1.
 int AllowedCpuCount();
 
 }  // namespace sluice::base

@@ -120,8 +120,8 @@ class Runtime {
   absl::StatusOr<Reservation> Reserve(TierId tier, Bytes bytes);
   /// Shrinks or grows hbm or dram, up to the budget at creation. Shrinking returns when the memory
   /// is back with the system. Errors: InvalidArgument (below the least that paging needs, above the
-  /// budget at creation, no tier with leases), ResourceExhausted (leases, reservations or tensors
-  /// that stay in the tier hold more: names the sums), FailedPrecondition (memory that is taken
+  /// budget at creation, no tier with leases), ResourceExhausted (the tier holds more by leases,
+  /// reservations and tensors for good: names the sums), FailedPrecondition (memory that is taken
   /// again lacks what the options require), or that of the system; the budget stays what it was
   /// then.
   absl::Status SetBudget(TierId tier, Bytes bytes);

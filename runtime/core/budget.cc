@@ -62,7 +62,7 @@ void Core::Impl::On(const ReleaseFrames& event) {
   pump_again_ = true;
 }
 
-/// What the tier needs now: transit frames, and what is leased or reserved, or committed to it.
+/// Frames that the tier needs now: transit frames, and those leased, reserved or committed to it.
 /// Committed pages never share a frame with a reservation (I6). One frame more is for other pages,
 /// if there can be any.
 FrameIndex Core::Impl::LeastFrames(TierIndex tier) const {

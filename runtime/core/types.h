@@ -7,8 +7,8 @@
 #include "sluice/policy.h"
 
 /// Words and numbers of the core. It knows tiers only by their place in a list: 0 is the fastest,
-/// the last is where nothing is leased. The last tier may have no frames: then the one above it is
-/// as low as pages get. Nothing here names a technology.
+/// the last is where nothing is leased. The last tier may have no frames. The tier above it is then
+/// the lowest that pages reach. Nothing here names a technology.
 
 namespace sluice::core {
 

@@ -8,7 +8,7 @@
 #include "runtime/engine/segment.h"
 #include "runtime/engine/tier_set.h"
 
-/// What is said to who wants more of a tier than is left.
+/// Messages for a caller that wants more of a tier than is left.
 
 namespace sluice::engine {
 
@@ -17,7 +17,7 @@ absl::Status NoCapacityStatus(const core::SegmentRefused& refused,
                               const Segment::Parts& segment,
                               const TierSet& tiers);
 
-/// What holds the tier's budget, as sums, and what gives some of it back.
+/// Sums of what holds the tier's budget, and the calls that give some of it back.
 std::string UseText(core::TierIndex tier, const core::TierCounters& use, const TierSet& tiers);
 
 }  // namespace sluice::engine

@@ -14,7 +14,7 @@
 
 namespace sluice::optim {
 
-/// What its threads are to the system.
+/// Name and priority of the threads.
 struct ForkJoinThreads {
   std::string name = "sluice-update";
   base::ThreadRole role = base::ThreadRole::kBulk;

@@ -60,7 +60,7 @@ std::uint64_t PagesForOthers(const gpt::Footprint& footprint, const RuntimeOptio
   return std::max({std::uint64_t{1}, eighth, footprint.op_dram_max.count() / page});
 }
 
-/// What nvme has to hold beside dram; nothing where dram holds all.
+/// Budget that nvme needs for the tensors that dram does not hold; 0 where dram holds all.
 LeastBudget LeastNvme(const gpt::Footprint& footprint, const RuntimeOptions& options) {
   const Bytes page = options.page_bytes;
   const Bytes tensors = footprint.tensors + footprint.padding;
