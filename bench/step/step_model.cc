@@ -133,9 +133,9 @@ absl::Status StepModel::WriteParameter(std::size_t index) {
     const ByteRange range{at, std::min(options_.page_bytes, bytes - at)};
     const Access access = InDram(tensors_[index], range, AccessMode::kOverwrite);
     Op op = runtime_->BeginOp({.name = "fill", .lane = "fill"});
-    SLUICE_ASSIGN_OR_RETURN(const std::vector<Lease> leases, op.AcquireAll({&access, 1}).Take());
+    SLUICE_ASSIGN_OR_RETURN(const Lease lease, op.Acquire(access));
     std::uint64_t number = index * options_.tensor_parameters + at / size;
-    for (const std::span<std::byte> piece : leases.front().Spans()) {
+    for (const std::span<std::byte> piece : lease.Spans()) {
       FillNumbers(Numbers::kParameters, size, number, piece);
       number += piece.size() / size;
     }
@@ -201,14 +201,8 @@ absl::StatusOr<StepSample> StepModel::RunBothWays() {
 absl::StatusOr<std::vector<std::byte>> StepModel::ReadElements(std::size_t tensor,
                                                                ElementRange elements) {
   const std::size_t size = ParameterBytes(options_.which);
-  const Access access =
-      InDram(tensors_[tensor], {elements.begin * size, elements.count * size}, AccessMode::kRead);
-  Op op = runtime_->BeginOp({.name = "check", .lane = "check"});
-  SLUICE_ASSIGN_OR_RETURN(const std::vector<Lease> leases, op.AcquireAll({&access, 1}).Take());
-  std::vector<std::byte> bytes;
-  for (const std::span<std::byte> piece : leases.front().Spans()) {
-    bytes.insert(bytes.end(), piece.begin(), piece.end());
-  }
+  std::vector<std::byte> bytes(elements.count * size);
+  SLUICE_RETURN_IF_ERROR(runtime_->Read(tensors_[tensor], bytes, elements.begin * size));
   return bytes;
 }
 

@@ -48,7 +48,7 @@ int main() {
   const auto lease_row = [&](std::uint64_t row, sluice::AccessMode mode) {
     const sluice::Access access{weights, {row * kRowBytes, kRowBytes}, mode};
     sluice::Op op = runtime->BeginOp({.name = "row"});
-    return std::move(ValueOrDie(op.AcquireAll({&access, 1}).Take())[0]);
+    return ValueOrDie(op.Acquire(access));
   };
   for (std::uint64_t row = 0; row < kRows; ++row) {
     const sluice::Lease lease = lease_row(row, sluice::AccessMode::kOverwrite);

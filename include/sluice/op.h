@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -27,7 +28,8 @@ struct Access {
   TensorId tensor = {};
   ByteRange range = kWholeTensor;
   AccessMode mode = AccessMode::kRead;
-  TierId tier = kHbm0;
+  /// Tier of the lease; none: the fastest tier that has a budget.
+  std::optional<TierId> tier = std::nullopt;
   /// Whether Lease::Contiguous is wanted; elementwise work does with Spans and spares the mapping.
   bool contiguous = true;
   /// Of an access that writes: to make what the op writes here again, from what it reads, takes so
@@ -110,6 +112,11 @@ class Op {
   /// can fail with Aborted ("would deadlock"), also when the next op of the lane, asked for before,
   /// already holds the pages.
   Ticket AcquireAll(std::span<const Access> accesses);
+  /// The same for a list in place: AcquireAll({weights, {.tensor = gradient}}).
+  Ticket AcquireAll(std::initializer_list<Access> accesses);
+
+  /// One lease, waited for: AcquireAll and Take. Errors: as Ticket::Take.
+  absl::StatusOr<Lease> Acquire(const Access& access);
 
   /// The op ends when everything enqueued on `stream` so far is done.
   void EndAfter(StreamRef stream);

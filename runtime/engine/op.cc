@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/status.h"
 #include "runtime/engine/op_state.h"
 #include "runtime/engine/runtime_state.h"
 #include "runtime/engine/stream_state.h"
@@ -72,6 +73,15 @@ Ticket Op::AcquireAll(std::span<const Access> accesses) {
     return Ticket(std::make_shared<internal::TicketState>(state_, std::move(child)));
   }
   return Ticket(runtime->AcquireAll(state_, accesses));
+}
+
+Ticket Op::AcquireAll(std::initializer_list<Access> accesses) {
+  return AcquireAll(std::span(accesses.begin(), accesses.size()));
+}
+
+absl::StatusOr<Lease> Op::Acquire(const Access& access) {
+  SLUICE_ASSIGN_OR_RETURN(std::vector<Lease> leases, AcquireAll({&access, 1}).Take());
+  return std::move(leases.front());
 }
 
 void Op::EndAfter(StreamRef stream) {

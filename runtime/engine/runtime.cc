@@ -50,6 +50,16 @@ absl::StatusOr<TensorId> Runtime::Adopt(const TensorSpec& spec,
   return tensor;
 }
 
+absl::Status Runtime::Write(TensorId tensor,
+                            std::span<const std::byte> bytes,
+                            std::uint64_t offset) {
+  SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
+  return state_->Write(tensor, bytes, offset);
+}
+absl::Status Runtime::Read(TensorId tensor, std::span<std::byte> bytes, std::uint64_t offset) {
+  SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
+  return state_->Read(tensor, bytes, offset);
+}
 absl::Status Runtime::Free(TensorId tensor) {
   SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
   return state_->Free(tensor);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -57,6 +58,7 @@ inline absl::Status ShutDownError() { return absl::CancelledError("the runtime h
 /// All of a Runtime. One file per concern:
 ///   runtime_state.cc    create, shut down
 ///   runtime_tensors.cc  create, adopt, free, discard
+///   runtime_copies.cc   write, read
 ///   runtime_ops.cc      iterations, ops, requests, hints
 ///   runtime_budgets.cc  reservations, budgets, rates, streams
 ///   runtime_stats.cc    what Runtime reports
@@ -77,6 +79,8 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
 
   absl::StatusOr<std::vector<TensorId>> CreateTensors(std::span<const TensorSpec> specs);
   absl::StatusOr<TensorId> Adopt(const TensorSpec& spec, std::span<const std::byte> bytes);
+  absl::Status Write(TensorId tensor, std::span<const std::byte> bytes, std::uint64_t offset);
+  absl::Status Read(TensorId tensor, std::span<std::byte> bytes, std::uint64_t offset);
   absl::Status Free(TensorId tensor);
   absl::Status Discard(TensorId tensor, ByteRange range);
   absl::StatusOr<Bytes> SizeOfTensor(TensorId tensor) const;
@@ -117,10 +121,15 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   absl::StatusOr<std::shared_ptr<engine::Segment>> CreateSegment(std::span<const TensorSpec> specs);
   absl::StatusOr<core::TierIndex> LowestTier(std::span<const TensorSpec> specs) const;
   absl::StatusOr<std::shared_ptr<engine::TensorInfo>> FindTensor(TensorId tensor) const;
-  absl::Status CopyIn(TensorId tensor, core::TierIndex lowest, std::span<const std::byte> bytes);
-  absl::Status CopyInPart(const std::shared_ptr<OpState>& op,
-                          const Access& access,
-                          std::span<const std::byte> bytes);
+  using CopyPiece = std::function<void(std::span<std::byte>)>;
+  /// Leases `range` piece by piece and calls `copy` for each span of a lease, in order.
+  absl::Status Copy(TensorId id, ByteRange range, AccessMode mode, const CopyPiece& copy);
+  absl::Status CopyPieces(const std::shared_ptr<OpState>& op,
+                          const engine::TensorInfo& tensor,
+                          Access access,
+                          const CopyPiece& copy);
+  /// The slowest tier in memory that the tensor may be in.
+  core::TierIndex HostTierOf(const engine::TensorInfo& tensor) const;
   absl::StatusOr<engine::TicketPlan> PlanRequest(std::span<const Access> accesses,
                                                  OpState* op) const;
   absl::Status ResizeNow(core::TierIndex tier, core::FrameIndex frames);

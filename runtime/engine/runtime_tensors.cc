@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/status.h"
@@ -8,13 +6,6 @@
 #include "runtime/engine/tensor_spec_check.h"
 
 namespace sluice::internal {
-namespace {
-
-/// Bytes that Adopt copies per request.
-constexpr std::uint64_t kAdoptBytes = std::uint64_t{16} << 20;
-
-}  // namespace
-
 absl::StatusOr<core::TierIndex> RuntimeState::LowestTier(std::span<const TensorSpec> specs) const {
   const TensorSpec& spec = specs.front();
   if (const auto lowest = tiers_->LowestFor(spec.lowest)) return *lowest;
@@ -68,45 +59,11 @@ absl::StatusOr<TensorId> RuntimeState::Adopt(const TensorSpec& spec,
   }
   SLUICE_ASSIGN_OR_RETURN(const auto segment, CreateSegment({&spec, 1}));
   const TensorId id = segment->parts().tensors.front()->id;
-  if (const absl::Status copied = CopyIn(id, segment->parts().lowest, bytes); !copied.ok()) {
+  if (const absl::Status copied = Write(id, bytes, 0); !copied.ok()) {
     SLUICE_RETURN_IF_ERROR(Free(id));
     return copied;
   }
   return id;
-}
-
-absl::Status RuntimeState::CopyIn(TensorId tensor,
-                                  core::TierIndex lowest,
-                                  std::span<const std::byte> bytes) {
-  core::TierIndex tier = lowest;
-  while (!tiers_->is_leasable(tier)) --tier;  // the first tier always is
-  const std::uint64_t page_bytes = tiers_->page_bytes();
-  const std::uint64_t pages =
-      std::clamp<std::uint64_t>(kAdoptBytes / page_bytes, 1, std::max(1u, BudgetOf(tier) / 8));
-  const auto op = BeginOp({.name = "adopt", .lane = "adopt"});
-  for (std::uint64_t offset = 0; offset < bytes.size(); offset += pages * page_bytes) {
-    const std::uint64_t part = std::min(pages * page_bytes, bytes.size() - offset);
-    const Access access{.tensor = tensor,
-                        .range = {offset, part},
-                        .mode = AccessMode::kOverwrite,
-                        .tier = tiers_->id(tier),
-                        .contiguous = false};
-    SLUICE_RETURN_IF_ERROR(CopyInPart(op, access, bytes.subspan(offset, part)));
-  }
-  op->End(OpState::Clock::now());
-  return absl::OkStatus();
-}
-
-absl::Status RuntimeState::CopyInPart(const std::shared_ptr<OpState>& op,
-                                      const Access& access,
-                                      std::span<const std::byte> bytes) {
-  const auto ticket = AcquireAll(op, {&access, 1});
-  SLUICE_ASSIGN_OR_RETURN(const auto leases, ticket->Take());
-  for (const std::span<std::byte> span : leases.front()->facts().spans) {
-    std::memcpy(span.data(), bytes.data(), span.size());
-    bytes = bytes.subspan(span.size());
-  }
-  return absl::OkStatus();
 }
 
 absl::Status RuntimeState::Free(TensorId tensor) {

@@ -119,17 +119,18 @@ absl::StatusOr<ResolvedAccess> TensorTable::ResolveOne(const Access& access,
   const auto& [tensor, segment] = found->second;
   ResolvedAccess resolved{.tensor = tensor, .segment = segment};
   SLUICE_ASSIGN_OR_RETURN(resolved.range, CutRange(*tensor, access.range));
-  const absl::StatusOr<core::TierIndex> tier = tiers.LeasableIndexOf(access.tier);
+  const TierId wanted = access.tier.value_or(tiers.id(tiers.Fastest()));
+  const absl::StatusOr<core::TierIndex> tier = tiers.LeasableIndexOf(wanted);
   if (!tier.ok()) {
     return base::Annotate(tier.status(), fmt::format("access to tensor '{}'", tensor->spec.name));
   }
   if (*tier > segment->parts().lowest) {
     return absl::InvalidArgumentError(fmt::format("tensor '{}' may not reach {}; its lowest is {}",
                                                   tensor->spec.name,
-                                                  ToString(access.tier),
+                                                  ToString(wanted),
                                                   ToString(tensor->spec.lowest)));
   }
-  resolved.tier_id = access.tier;
+  resolved.tier_id = wanted;
   resolved.tier = *tier;
   resolved.mode = access.mode;
   resolved.discards = tensor->discards;

@@ -33,6 +33,12 @@ absl::StatusOr<core::TierIndex> TierSet::LeasableIndexOf(TierId id) const {
                   leasable));
 }
 
+core::TierIndex TierSet::Fastest() const {
+  core::TierIndex index = 0;
+  while (!exists(index)) ++index;
+  return index;
+}
+
 std::optional<core::TierIndex> TierSet::LowestFor(TierKind lowest) const {
   std::optional<core::TierIndex> found;
   for (core::TierIndex i = 0; i < size(); ++i) {

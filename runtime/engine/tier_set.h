@@ -45,6 +45,8 @@ class TierSet {
   std::optional<core::TierIndex> IndexOf(TierId id) const;
   /// IndexOf for a tier in which leases can be made. Errors: InvalidArgument that names those.
   absl::StatusOr<core::TierIndex> LeasableIndexOf(TierId id) const;
+  /// The fastest tier with frames. Every Runtime has one in memory.
+  core::TierIndex Fastest() const;
   /// The slowest tier that a tensor with this `lowest` may reach; none when the Runtime has no tier
   /// at or above it.
   std::optional<core::TierIndex> LowestFor(TierKind lowest) const;

@@ -304,13 +304,13 @@ TEST_F(PagedMemoryTest, AStepWaitsForTheUpdatesThatHaveBegunInItsBackward) {
   // The update of layer 7 has to wait for it; the backward only reads.
   const sluice::Access access{
       .tensor = TensorOf(**runtime, "l7.out.weight"), .tier = kDram0, .contiguous = false};
-  absl::StatusOr<std::vector<Lease>> leases = op.AcquireAll({&access, 1}).Take();
-  ASSERT_TRUE(leases.ok()) << leases.status();
+  absl::StatusOr<Lease> lease = op.Acquire(access);
+  ASSERT_TRUE(lease.ok()) << lease.status();
   std::atomic<bool> released = false;
   std::thread releases([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     released = true;
-    leases->clear();
+    lease->Release();
   });
   MakeSteps(**trainer, 1, UpdateTime::kDeferred);
   EXPECT_TRUE(released);

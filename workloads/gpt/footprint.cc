@@ -67,7 +67,7 @@ class CountingMemory : public Memory {
     Runs hbm;
     Runs dram;
     for (const Access& access : op.accesses) {
-      (access.tier.kind == TierKind::kHbm ? hbm : dram).push_back(PagesOf(access));
+      (access.tier.value_or(kHbm0).kind == TierKind::kHbm ? hbm : dram).push_back(PagesOf(access));
       SetLive(access.tensor, access.mode != AccessMode::kRead);
     }
     const std::uint64_t hbm_pages = CountOnce(std::move(hbm));

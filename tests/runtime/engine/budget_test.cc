@@ -26,7 +26,7 @@ TEST(BudgetTest, AnOpThatCanNeverFitIsNamedWithWhatItNeeds) {
   Op op = runtime->BeginOp({.name = "matmul"});
   const Access access{.tensor = tensor, .tier = kHbm0};
   EXPECT_THAT(
-      op.AcquireAll({&access, 1}).Take(),
+      op.Acquire(access),
       IsStatus(absl::StatusCode::kResourceExhausted,
                "op 'matmul' needs 80 KiB in hbm0 (20 pages), the budget of 64 KiB allows 64 KiB: "
                "raise tiers.hbm.bytes to 80KiB or split the op"));
@@ -57,12 +57,12 @@ TEST(BudgetTest, TwoOpsThatHoldAndWaitWouldDeadlock) {
   Op op = runtime->BeginOp({.name = "greedy"});
   const Access first{.tensor = a, .tier = kHbm0};
   const Access second{.tensor = b, .tier = kHbm0};
-  auto held = op.AcquireAll({&first, 1}).Take();
+  auto held = op.Acquire(first);
   ASSERT_THAT(held, IsOk());
-  EXPECT_THAT(op.AcquireAll({&second, 1}).Take(),
+  EXPECT_THAT(op.Acquire(second),
               IsStatus(absl::StatusCode::kAborted, "op 'greedy' would deadlock"));
-  held->clear();
-  EXPECT_THAT(op.AcquireAll({&second, 1}).Take(), IsOk());
+  held->Release();
+  EXPECT_THAT(op.Acquire(second), IsOk());
 }
 
 TEST(BudgetTest, CapacityIsCommittedAtCreation) {

@@ -125,6 +125,67 @@ TEST_F(ContentTest, AdoptedBytesAreThereAndTheDeleterRuns) {
   EXPECT_EQ(runtime_->GetStats().live_bytes, bytes.size());
 }
 
+TEST_F(ContentTest, BytesOfAnySizeAreWrittenAndReadWhole) {
+  runtime_.Start();
+  const std::vector<TensorSpec> specs = {ByteTensor("before", 100),
+                                         ByteTensor("t", 300 * kPage + 5)};
+  const auto tensors = runtime_->CreateTensors(specs);
+  ASSERT_THAT(tensors, IsOk());
+  const TensorId tensor = (*tensors)[1];
+  const auto bytes = Pattern(4, 300 * kPage + 5);
+  ASSERT_THAT(runtime_->Write(tensor, bytes), IsOk());
+  std::vector<std::byte> read(bytes.size());
+  ASSERT_THAT(runtime_->Read(tensor, read), IsOk());
+  EXPECT_EQ(read, bytes);
+  std::vector<std::byte> neighbour(100);
+  ASSERT_THAT(runtime_->Read((*tensors)[0], neighbour), IsOk());
+  EXPECT_EQ(neighbour, std::vector<std::byte>(100));
+}
+
+TEST_F(ContentTest, WritesAndReadsOfAPartLeaveTheRest) {
+  runtime_.Start();
+  const TensorId tensor = runtime_.Make("t", 40 * kPage);
+  auto expected = Pattern(1, 40 * kPage);
+  ASSERT_THAT(runtime_->Write(tensor, expected), IsOk());
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 50; ++i) {
+    const std::uint64_t offset = random() % expected.size();
+    const std::uint64_t size = random() % (expected.size() - offset) + 1;
+    const auto part = Pattern(random(), size);
+    ASSERT_THAT(runtime_->Write(tensor, part, offset), IsOk());
+    std::ranges::copy(part, expected.begin() + static_cast<std::ptrdiff_t>(offset));
+    std::vector<std::byte> read(expected.size() - offset);
+    ASSERT_THAT(runtime_->Read(tensor, read, offset), IsOk());
+    ASSERT_TRUE(std::ranges::equal(read, std::span(expected).subspan(offset))) << "round " << i;
+  }
+}
+
+TEST_F(ContentTest, WritesOfWhatIsNoRangeAreRefused) {
+  runtime_.Start();
+  const TensorId tensor = runtime_.Make("t", 10);
+  const std::vector<std::byte> bytes(6);
+  EXPECT_THAT(runtime_->Write(tensor, bytes, 5),
+              IsStatus(absl::StatusCode::kInvalidArgument,
+                       "'t' has 10 bytes; 6 bytes from offset 5 are not a range of it"));
+  EXPECT_THAT(runtime_->Write(tensor, {}, 11), HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(runtime_->Write(tensor, {}, 10), IsOk());
+  EXPECT_THAT(runtime_->Write(TensorId{99}, bytes), HasCode(absl::StatusCode::kNotFound));
+  std::vector<std::byte> read(11);
+  EXPECT_THAT(runtime_->Read(tensor, read), HasCode(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_F(ContentTest, LeasesAreInTheFastestTierUnlessOneIsNamed) {
+  for (const bool hbm : {true, false}) {
+    if (!hbm) runtime_.options.hbm_bytes = {};
+    runtime_.Start();
+    const TensorId tensor = runtime_.Make("t", 10);
+    Op op = runtime_->BeginOp({.name = "op"});
+    const auto lease = op.Acquire({.tensor = tensor});
+    ASSERT_THAT(lease, IsOk());
+    EXPECT_EQ(lease->tier(), hbm ? kHbm0 : kDram0);
+  }
+}
+
 TEST_F(ContentTest, AdoptOfAnotherSizeIsRefused) {
   runtime_.Start();
   bool deleted = false;

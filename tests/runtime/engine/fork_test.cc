@@ -70,9 +70,9 @@ Handles TakeHandles(Runtime& runtime, TensorId tensor) {
       .tensor = tensor, .range = {0, kPage}, .mode = AccessMode::kReadWrite, .tier = kDram0};
   const Access other{.tensor = tensor, .range = {kPage, kPage}, .tier = kDram0};
   handles.op = runtime.BeginOp({.name = "holder", .lane = "holder"});
-  auto leases = handles.op->AcquireAll({&first, 1}).Take();
-  EXPECT_THAT(leases, IsOk());
-  handles.lease = std::move(leases->front());
+  auto lease = handles.op->Acquire(first);
+  EXPECT_THAT(lease, IsOk());
+  handles.lease = *std::move(lease);
   handles.granted = handles.op->AcquireAll({&other, 1});
   EXPECT_THAT(handles.granted->Wait(), IsOk());
   handles.waiting_op = runtime.BeginOp({.name = "waiter", .lane = "waiter"});
@@ -116,7 +116,7 @@ void UseRuntime(Runtime& runtime, TensorId tensor, Findings* found) {
 
 void UseHandles(Handles& handles, TensorId tensor, Findings* found) {
   const Access access{.tensor = tensor, .tier = kDram0};
-  found->ExpectRefused(handles.op->AcquireAll({&access, 1}).Take().status(), "AcquireAll");
+  found->ExpectRefused(handles.op->Acquire(access).status(), "Acquire");
   for (Ticket* ticket : {&*handles.granted, &*handles.waiting}) {
     found->Expect(ticket->Ready(), "Ready");
     found->ExpectRefused(ticket->Wait(), "Wait");
@@ -247,9 +247,9 @@ class Load {
     Op op = runtime_.BeginOp({.name = "load", .lane = "load"});
     const Access access{
         .tensor = tensor_, .range = range, .mode = AccessMode::kReadWrite, .tier = kHbm0};
-    const auto leases = op.AcquireAll({&access, 1}).Take();
-    ASSERT_THAT(leases, IsOk());
-    const std::span<std::byte> bytes = leases->front().Contiguous();
+    const auto lease = op.Acquire(access);
+    ASSERT_THAT(lease, IsOk());
+    const std::span<std::byte> bytes = lease->Contiguous();
     const std::vector<std::byte> before = ContentOf(range.offset, round);
     ASSERT_TRUE(std::equal(bytes.begin(), bytes.end(), before.begin(), before.end()))
         << "offset " << range.offset << " round " << round;

@@ -38,10 +38,10 @@ class IterationTest : public ::testing::Test {
   void RunOp(std::size_t layer, AccessMode mode) {
     const Access access{.tensor = layers_[layer], .mode = mode, .tier = kHbm0};
     Op op = runtime_->BeginOp({.name = "op" + std::to_string(layer)});
-    auto leases = op.AcquireAll({&access, 1}).Take();
-    ASSERT_THAT(leases, IsOk());
+    const auto lease = op.Acquire(access);
+    ASSERT_THAT(lease, IsOk());
     const auto expected = Pattern(layer, kLayerPages * kPage);
-    ASSERT_TRUE(std::equal(expected.begin(), expected.end(), (*leases)[0].Contiguous().begin()));
+    ASSERT_TRUE(std::equal(expected.begin(), expected.end(), lease->Contiguous().begin()));
   }
 
   void TrainStep() {
@@ -71,12 +71,13 @@ TEST_F(IterationTest, TheScheduleIsRecordedPerKey) {
   ASSERT_THAT(runtime_->Discard(layers_[0]), IsOk());
   {
     Op op = runtime_->BeginOp({.name = "update", .lane = "cpu"});
-    const std::vector<Access> accesses = {{.tensor = layers_[1],
-                                           .range = {kPage, 100},
-                                           .mode = AccessMode::kOverwrite,
-                                           .tier = kDram0},
-                                          {.tensor = layers_[2], .tier = kHbm0}};
-    ASSERT_THAT(op.AcquireAll(accesses).Take(), IsOk());
+    ASSERT_THAT(op.AcquireAll({{.tensor = layers_[1],
+                                .range = {kPage, 100},
+                                .mode = AccessMode::kOverwrite,
+                                .tier = kDram0},
+                               {.tensor = layers_[2], .tier = kHbm0}})
+                    .Take(),
+                IsOk());
   }
   EXPECT_THAT(runtime_->RecordedSchedule("train"), HasCode(absl::StatusCode::kNotFound));
   ASSERT_THAT(runtime_->EndIteration(), IsOk());
@@ -263,7 +264,7 @@ TEST_F(IterationTest, SecondsToMakeAgainThatAreNoneAreRefused) {
   const auto ask = [&](AccessMode mode, double seconds) {
     const Access access{.tensor = layers_[1], .mode = mode, .recompute_seconds = seconds};
     Op op = runtime_->BeginOp({.name = "forward"});
-    return op.AcquireAll({&access, 1}).Take().status();
+    return op.Acquire(access).status();
   };
   EXPECT_THAT(ask(AccessMode::kOverwrite, 0), IsOk());
   EXPECT_THAT(ask(AccessMode::kReadWrite, 1e9), IsOk());

@@ -37,7 +37,7 @@ TEST(LifetimeTest, EverythingIsHarmlessAfterTheRuntime) {
   ASSERT_THAT(granted.Wait(), IsOk());
   runtime.Stop();
   EXPECT_THAT(granted.Take(), HasCode(absl::StatusCode::kCancelled));
-  EXPECT_THAT(op.AcquireAll({&access, 1}).Take(), HasCode(absl::StatusCode::kCancelled));
+  EXPECT_THAT(op.Acquire(access), HasCode(absl::StatusCode::kCancelled));
   EXPECT_EQ((*leases)[0].tensor(), tensor);
   stream.Enqueue([] { FAIL() << "nothing runs any more"; });
   stream.ReleaseAfter(std::move((*leases)[0]));
@@ -123,9 +123,8 @@ TEST(LifetimeTest, LeakedLeasesAreNamedOnce) {
   runtime.Start();
   const TensorId leaked = runtime.Make("leaked", kPage);
   const TensorId kept = runtime.Make("kept", kPage);
-  const std::vector<Access> accesses = {{.tensor = leaked}, {.tensor = kept}};
   Op op = runtime->BeginOp({.name = "careless"});
-  auto leases = op.AcquireAll(accesses).Take();
+  auto leases = op.AcquireAll({{.tensor = leaked}, {.tensor = kept}}).Take();
   ASSERT_THAT(leases, IsOk());
   (*leases)[1].Release();
   runtime.Stop();
@@ -139,7 +138,7 @@ TEST(LifetimeTest, NothingIsNamedWhenAllWasGivenBack) {
   const TensorId tensor = runtime.Make("t", kPage);
   Op op = runtime->BeginOp({.name = "tidy"});
   const Access access{.tensor = tensor};
-  { const auto leases = op.AcquireAll({&access, 1}).Take(); }
+  { const auto lease = op.Acquire(access); }
   { const Ticket dropped = op.AcquireAll({&access, 1}); }
   runtime.Stop();
   EXPECT_EQ(runtime.log.Count("outlives"), 0) << runtime.log.All();
@@ -197,12 +196,12 @@ TEST(LifetimeTest, WaitReturnsAtItsDeadlineAndTheTicketLivesOn) {
   const Access write{.tensor = tensor, .mode = AccessMode::kWrite, .tier = kDram0};
   Op op = runtime->BeginOp({.name = "op"});
   Op other = runtime->BeginOp({.name = "other", .lane = "other"});
-  auto held = op.AcquireAll({&write, 1}).Take();
+  auto held = op.Acquire(write);
   ASSERT_THAT(held, IsOk());
   Ticket waiting = other.AcquireAll({&write, 1});
   EXPECT_THAT(waiting.Wait(std::chrono::steady_clock::now() + std::chrono::milliseconds(2)),
               HasCode(absl::StatusCode::kDeadlineExceeded));
-  held->clear();
+  held->Release();
   EXPECT_THAT(waiting.Wait(), IsOk());
   EXPECT_THAT(waiting.Take(), IsOk());
   EXPECT_THAT(waiting.Take(), HasCode(absl::StatusCode::kFailedPrecondition));
@@ -216,7 +215,7 @@ TEST(LifetimeTest, TicketsBeyondTheQueueAreUnreadyAndCancelled) {
   const TensorId tensor = runtime.Make("t", kPage);
   const Access write{.tensor = tensor, .mode = AccessMode::kWrite, .tier = kDram0};
   Op op = runtime->BeginOp({.name = "op"});
-  auto held = op.AcquireAll({&write, 1}).Take();
+  auto held = op.Acquire(write);
   ASSERT_THAT(held, IsOk());
   std::vector<Ticket> tickets;
   for (int i = 0; i < 2000; ++i) {
@@ -225,7 +224,7 @@ TEST(LifetimeTest, TicketsBeyondTheQueueAreUnreadyAndCancelled) {
     EXPECT_FALSE(tickets.back().Ready());
   }
   for (std::size_t i = 0; i < tickets.size(); i += 2) tickets[i].Cancel();
-  held->clear();
+  held->Release();
   for (std::size_t i = 1; i < tickets.size(); i += 2) ASSERT_THAT(tickets[i].Take(), IsOk());
 }
 

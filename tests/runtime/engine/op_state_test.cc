@@ -87,7 +87,7 @@ TEST(OpSecondsTest, TwoThreadsThatWaitWithinOneOpAreCountedOnce) {
   ASSERT_THAT(runtime->BeginIteration("key"), IsOk());
   const Access free{.tensor = runtime.Make("c", kPage), .mode = AccessMode::kOverwrite};
   Op op = runtime->BeginOp({.name = "op", .lane = "waiting"});
-  const auto started = op.AcquireAll({&free, 1}).Take();
+  const auto started = op.Acquire(free);
   ASSERT_THAT(started, IsOk());
   std::vector<Lease> held;
   for (const TensorId tensor : tensors) {

@@ -33,9 +33,9 @@ class PlannedRuntimeTest : public ::testing::Test {
   void RunOp(std::size_t layer, AccessMode mode) {
     const Access access{.tensor = layers_[layer], .mode = mode, .tier = kHbm0};
     Op op = runtime_->BeginOp({.name = "op" + std::to_string(layer)});
-    auto leases = op.AcquireAll({&access, 1}).Take();
-    ASSERT_THAT(leases, IsOk());
-    const auto bytes = (*leases)[0].Contiguous();
+    const auto lease = op.Acquire(access);
+    ASSERT_THAT(lease, IsOk());
+    const auto bytes = lease->Contiguous();
     const auto expected = Pattern(versions_[layer], kPlannedLayerPages * kPage);
     ASSERT_TRUE(std::equal(expected.begin(), expected.end(), bytes.begin())) << "layer " << layer;
     std::this_thread::sleep_for(std::chrono::microseconds(200));

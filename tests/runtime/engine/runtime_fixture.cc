@@ -97,9 +97,7 @@ TensorId RuntimeFixture::Make(const std::string& name, std::uint64_t bytes) {
 
 absl::StatusOr<Lease> RuntimeFixture::Acquire(const Access& access) {
   Op op = runtime_->BeginOp({.name = "fixture"});
-  auto leases = op.AcquireAll({&access, 1}).Take();
-  if (!leases.ok()) return leases.status();
-  return std::move(leases->front());
+  return op.Acquire(access);
 }
 
 void RuntimeFixture::Write(TensorId tensor,
