@@ -11,12 +11,6 @@
 
 namespace sluice {
 
-/// What becomes of a tensor between its uses; the workload reads it with Runtime::Fate.
-enum class Fate : std::uint8_t { kKeep, kOffload, kRecompute };
-
-/// Raised whenever Policy changes incompatibly.
-inline constexpr int kPolicyVersion = 6;
-
 /// An index of a page, stable while its segment lives.
 using PageIndex = std::uint32_t;
 /// A place in the sequence of recorded ops, counted across iterations.
@@ -48,7 +42,7 @@ struct FetchAdvice {
   Position not_before = 0;
 };
 
-/// Decides whom to evict, where to, what to fetch next and when, and the fate of tensors. Tiers are
+/// Decides whom to evict, where to, and what to fetch next and when. Tiers are
 /// numbered from 0, the fastest; of the last, where every page has its place, nothing is told.
 /// Residency is told to the policy as it changes; it must be deterministic (no clock, no randomness
 /// without a fixed seed).
@@ -77,8 +71,6 @@ struct FetchAdvice {
 class Policy {
  public:
   virtual ~Policy() = default;
-  /// The interface the policy was compiled against; a Runtime refuses another.
-  virtual int version() const { return kPolicyVersion; }
   virtual std::string_view name() const = 0;
   /// Decides without knowing the schedule: it is told no next use, and none is used on its behalf
   /// when victims are chosen or placed. What is fetched ahead is another matter: with
@@ -175,11 +167,6 @@ class Policy {
     (void)tier;
     (void)now;
     return std::nullopt;
-  }
-
-  virtual Fate TensorFate(TensorId tensor) {
-    (void)tensor;
-    return Fate::kOffload;
   }
 };
 

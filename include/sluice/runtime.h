@@ -140,11 +140,6 @@ class Runtime {
 
   /// Errors: ResourceExhausted (the stream's thread cannot be started).
   absl::StatusOr<StreamRef> CreateStream();
-  /// What the policy wants done with the tensor's content between its uses; kOffload from the named
-  /// policies. Ask at the start of an iteration: the fates at its BeginIteration are part of the
-  /// key, so a changed one is another schedule, not divergence.
-  sluice::Fate Fate(TensorId tensor) const;
-
   /// RuntimeOptions::trace, for intervals of the caller's own; empty where there is none.
   const TraceSink& Trace() const;
   HealthReport Health() const;

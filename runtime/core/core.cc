@@ -17,14 +17,6 @@ absl::StatusOr<std::unique_ptr<Core>> Core::Create(const CoreOptions& options) {
     return absl::InvalidArgumentError("a core has two to four tiers");
   }
   if (options.policy == nullptr) return absl::InvalidArgumentError("a core has a policy");
-  if (options.policy->version() != kPolicyVersion) {
-    return absl::InvalidArgumentError(absl::StrCat("policy ",
-                                                   base::ToAbsl(options.policy->name()),
-                                                   " is of version ",
-                                                   options.policy->version(),
-                                                   "; compile it against version ",
-                                                   kPolicyVersion));
-  }
   if (options.copies_in_flight_max == 0) {
     return absl::InvalidArgumentError("copies_in_flight_max is at least 1");
   }

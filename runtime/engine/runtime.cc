@@ -122,9 +122,6 @@ absl::StatusOr<StreamRef> Runtime::CreateStream() {
   SLUICE_ASSIGN_OR_RETURN(auto stream, state_->CreateStream());
   return StreamRef(std::move(stream));
 }
-Fate Runtime::Fate(TensorId tensor) const {
-  return state_->CheckProcess().ok() ? state_->TensorFate(tensor) : Fate::kOffload;
-}
 HealthReport Runtime::Health() const {
   const absl::Status child = state_->CheckProcess();
   if (child.ok()) return state_->Health();

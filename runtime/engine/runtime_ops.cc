@@ -29,7 +29,7 @@ absl::Status CheckRecompute(std::string_view op, const engine::ResolvedAccess& a
 
 absl::Status RuntimeState::BeginIteration(std::string_view key) {
   recorder_.BeginIteration(key);
-  const core::BeginIteration event{keys_.IndexOf(KeyWithFates(key))};
+  const core::BeginIteration event{keys_.IndexOf(key)};
   return mailbox_->Push(engine::EventRequest{event}) ? absl::OkStatus() : ShutDownError();
 }
 

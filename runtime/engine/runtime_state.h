@@ -100,9 +100,6 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   absl::Status SetBudget(TierId tier, Bytes bytes);
   absl::Status SetEmulatedRates(double in_bytes_per_second, double out_bytes_per_second);
   absl::StatusOr<std::shared_ptr<StreamState>> CreateStream();
-  Fate TensorFate(TensorId tensor) const;
-  std::string KeyWithFates(std::string_view key) const;
-
   HealthReport Health() const { return health_.Report(); }
   Stats GetStats() const;
   absl::StatusOr<Schedule> RecordedSchedule(std::string_view key) const;

@@ -108,31 +108,4 @@ absl::StatusOr<Schedule> RuntimeState::RecordedSchedule(std::string_view key) co
   return recorder_.Get(key);
 }
 
-Fate RuntimeState::TensorFate(TensorId tensor) const {
-  // The named policies keep no fates; a user's own may only be asked on the core thread.
-  if (options_.custom_policy == nullptr) return Fate::kOffload;
-  std::promise<Fate> reply;
-  auto fate = reply.get_future();
-  engine::CallRequest request{[&] { reply.set_value(options_.custom_policy->TensorFate(tensor)); }};
-  return mailbox_->Push(std::move(request)) ? fate.get() : Fate::kOffload;
-}
-
-/// The key, and what the policy has in mind for each tensor that it does not simply offload.
-std::string RuntimeState::KeyWithFates(std::string_view key) const {
-  std::string text(key);
-  if (options_.custom_policy == nullptr) return text;
-  std::promise<void> reply;
-  auto done = reply.get_future();
-  engine::CallRequest request{[&] {
-    for (const TensorId tensor : table_.Tensors()) {
-      const Fate fate = options_.custom_policy->TensorFate(tensor);
-      if (fate == Fate::kOffload) continue;
-      text += fmt::format("\n{} {}", tensor.value, static_cast<int>(fate));
-    }
-    reply.set_value();
-  }};
-  if (mailbox_->Push(std::move(request))) done.get();
-  return text;
-}
-
 }  // namespace sluice::internal

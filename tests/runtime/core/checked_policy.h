@@ -22,7 +22,6 @@ class CheckedPolicy : public Policy {
   CheckedPolicy(std::shared_ptr<Policy> inner, std::vector<std::string>* log)
       : inner_(std::move(inner)), log_(log) {}
 
-  int version() const override { return inner_->version(); }
   std::string_view name() const override { return inner_->name(); }
   bool online() const override { return inner_->online(); }
   bool planned() const override { return inner_->planned(); }

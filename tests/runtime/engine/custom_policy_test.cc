@@ -24,7 +24,6 @@ constexpr PageIndex kNoSuchPage = 123'456'789;
 /// Least recently used, with a few things that a test may change.
 class TestPolicy : public Policy {
  public:
-  int version() const override { return version_; }
   std::string_view name() const override { return "test"; }
   void OnInsert(int tier, const PageFacts& facts) override { lru_->OnInsert(tier, facts); }
   void OnChange(int tier, const PageFacts& facts) override { lru_->OnChange(tier, facts); }
@@ -50,12 +49,7 @@ class TestPolicy : public Policy {
     if (tier != 1 || advised_ >= advice_until_.load()) return std::nullopt;
     return FetchAdvice{.page = advised_++, .not_before = not_before_};
   }
-  Fate TensorFate(TensorId tensor) override {
-    if (all_keep_.load()) return Fate::kKeep;
-    return tensor.value % 2 == 0 ? Fate::kKeep : Fate::kRecompute;
-  }
 
-  int version_ = kPolicyVersion;
   bool breaks_ = false;
   bool lies_ = false;  ///< names a page that there is not
   int victims_ = 0;    ///< read after the runtime is gone
@@ -67,7 +61,6 @@ class TestPolicy : public Policy {
   Position not_before_ = 0;
   bool endless_ = false;  ///< advises the same page for ever
   PageIndex advised_ = 0;
-  std::atomic<bool> all_keep_ = false;
 
  private:
   std::shared_ptr<Policy> lru_ = core::CreatePolicy("lru").value();
@@ -81,8 +74,6 @@ TEST(CustomPolicyTest, ItChoosesTheVictims) {
   const TensorId tensor = runtime.Make("t", 60 * kPage);
   runtime.Write(tensor, Pattern(1, 60 * kPage));
   EXPECT_EQ(runtime.Read(tensor, kHbm0), Pattern(1, 60 * kPage));
-  EXPECT_EQ(runtime->Fate(TensorId{2}), Fate::kKeep);
-  EXPECT_EQ(runtime->Fate(TensorId{3}), Fate::kRecompute);
   runtime.Stop();
   EXPECT_GT(policy->victims_, 0);
   EXPECT_GE(policy->accesses_, 60);
@@ -165,39 +156,6 @@ TEST(CustomPolicyTest, AdviceWithoutAnEndHoldsNothingUp) {
   const TensorId tensor = runtime.Make("t", 60 * kPage);
   runtime.Write(tensor, Pattern(1, 60 * kPage));
   EXPECT_EQ(runtime.Read(tensor), Pattern(1, 60 * kPage));
-}
-
-TEST(CustomPolicyTest, FatesArePartOfTheIterationKey) {
-  RuntimeFixture runtime;
-  const auto policy = std::make_shared<TestPolicy>();
-  runtime.options.custom_policy = policy;
-  runtime.options.record_events = true;
-  runtime.Start();
-  runtime.Make("t", 8 * kPage);
-  for (const bool keep : {false, false, true}) {
-    policy->all_keep_ = keep;
-    ASSERT_THAT(runtime->BeginIteration("train"), IsOk());
-    ASSERT_THAT(runtime->EndIteration(), IsOk());
-  }
-  EXPECT_EQ(runtime->Fate(TensorId{1}), Fate::kKeep);  // and everything before has been handled
-  std::vector<core::KeyIndex> keys;
-  for (const auto& entry : internal::RuntimeAccess::StateOf(*runtime).event_log()->Copy()) {
-    const auto* begin = std::get_if<core::BeginIteration>(&entry.event);
-    if (begin != nullptr) keys.push_back(begin->key);
-  }
-  ASSERT_EQ(keys.size(), 3u);
-  EXPECT_EQ(keys[0], keys[1]);
-  EXPECT_NE(keys[1], keys[2]) << "other fates, another schedule";
-}
-
-TEST(CustomPolicyTest, AnotherVersionIsRefused) {
-  RuntimeFixture runtime;
-  const auto policy = std::make_shared<TestPolicy>();
-  policy->version_ = kPolicyVersion + 1;
-  runtime.options.custom_policy = policy;
-  const absl::Status status = Runtime::Create(runtime.options).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(status.message().find("policy test is of version "), 0u) << status;
 }
 
 TEST(CustomPolicyDeathTest, ABrokenInvariantHandsTheEventHistoryToTheLog) {

@@ -105,7 +105,6 @@ void UseRuntime(Runtime& runtime, TensorId tensor, Findings* found) {
   found->ExpectRefused(runtime.SetEmulatedRates(0, 0), "SetEmulatedRates");
   found->ExpectRefused(runtime.CreateStream().status(), "CreateStream");
   found->ExpectRefused(runtime.RecordedSchedule("key").status(), "RecordedSchedule");
-  found->Expect(runtime.Fate(tensor) == Fate::kOffload, "Fate");
   found->Expect(runtime.Health().state == HealthState::kDead, "Health");
   found->Expect(runtime.GetStats().links.empty(), "GetStats");
   Op op = runtime.BeginOp({.name = "child's"});
