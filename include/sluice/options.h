@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,11 +9,10 @@
 #include "absl/status/statusor.h"
 #include "sluice/config.h"
 #include "sluice/events.h"
+#include "sluice/policy.h"
 #include "sluice/units.h"
 
 namespace sluice {
-
-class Policy;
 
 enum class DeviceKind { kEmulated, kCuda };
 
@@ -104,8 +103,8 @@ struct RuntimeOptions {
   /// "fifo", "lru", "clock", "lfu", "2q", "arc", "s3fifo", "sieve", "gdsf" and "random" without
   /// knowing it. docs/policies.md describes them.
   std::string policy = "planned";
-  /// A policy of the user's own instead of a named one. See policy.h.
-  std::shared_ptr<Policy> custom_policy = {};
+  /// Policies of the program's own, by the name that `policy` then takes. See policy.h.
+  std::map<std::string, CustomPolicy> custom_policies = {};
   /// How many recorded ops ahead page-ins are started, besides those of a plan; 0: none are.
   std::uint32_t prefetch_ops = 12;
   /// Iteration keys whose schedule is kept, the most recent ones; at least 1.

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,9 +12,9 @@
 #include "runtime/core/actions.h"
 #include "runtime/core/events.h"
 #include "runtime/core/plan.h"
+#include "runtime/core/policies/paging_policy.h"
 #include "runtime/core/types.h"
 #include "runtime/core/waits.h"
-#include "sluice/policy.h"
 
 namespace sluice::core {
 
@@ -28,7 +29,7 @@ struct CoreOptions {
   /// The fastest tier whose frames count as capacity for pages that may go to the last tier: the
   /// one above the last counts from here on.
   TierIndex capacity_from = 1;
-  std::shared_ptr<Policy> policy;
+  std::shared_ptr<PagingPolicy> policy;
   /// Tasks in flight per link and direction.
   std::uint32_t copies_in_flight_max = 16;
   /// Frames per direction that every middle tier keeps out of residency (invariant I9).
@@ -124,14 +125,17 @@ class Core {
 };
 
 struct PolicyOptions {
-  std::uint64_t random_seed = 1;  ///< of "random"
+  std::uint64_t random_seed = 1;  ///< seed of the policy "random"
+  /// A program's own policies by name; null: it has none. Must outlive the call.
+  const std::map<std::string, CustomPolicy>* custom = nullptr;
 };
 
 /// The names that CreatePolicy knows; docs/policies.md describes each.
 std::vector<std::string> PolicyNames();
 
-/// Errors: InvalidArgument that lists the known names.
-absl::StatusOr<std::shared_ptr<Policy>> CreatePolicy(std::string_view name,
-                                                     const PolicyOptions& options = {});
+/// Errors: InvalidArgument (an unknown name: lists the known ones; a custom policy with the name of
+/// another one, or without a policy to make).
+absl::StatusOr<std::shared_ptr<PagingPolicy>> CreatePolicy(std::string_view name,
+                                                           const PolicyOptions& options = {});
 
 }  // namespace sluice::core

@@ -153,7 +153,7 @@ std::optional<PageIndex> Core::Impl::VictimForNothing(TierIndex tier, const Clai
   TellWant(tier, claim.page);
   const std::optional<PageIndex> victim = options_.policy->VictimAmong(tier, few);
   SLUICE_CHECK(victim.has_value() && std::binary_search(few.begin(), few.end(), *victim),
-               "Policy::VictimAmong names one of the pages");
+               "PagingPolicy::VictimAmong names one of the pages");
   return victim;
 }
 

@@ -47,7 +47,7 @@ std::uint32_t RuntimeState::CopiesInFlightMax() const {
   return engine::StoreCopiesMax(options_.io.queue_depth, tiers_->tier(tiers_->size() - 1).frames);
 }
 
-absl::StatusOr<core::CoreOptions> RuntimeState::MakeCoreOptions() const {
+core::CoreOptions RuntimeState::MakeCoreOptions() const {
   core::CoreOptions core;
   core.copies_in_flight_max = CopiesInFlightMax();
   for (core::TierIndex tier = 0; tier < tiers_->size(); ++tier) {
@@ -56,10 +56,6 @@ absl::StatusOr<core::CoreOptions> RuntimeState::MakeCoreOptions() const {
   core.capacity_from = *tiers_->IndexOf(kDram0);  // hbm does not count
   core.prefetch_ops = options_.prefetch_ops;
   core.schedules = LimitsOf(options_);
-  core.policy = options_.custom_policy;
-  if (core.policy == nullptr) {
-    SLUICE_ASSIGN_OR_RETURN(core.policy, core::CreatePolicy(options_.policy));
-  }
   return core;
 }
 
@@ -74,16 +70,17 @@ absl::Status RuntimeState::StartPlanner() {
 }
 
 absl::Status RuntimeState::SetUp(const engine::BackendHooks& hooks) {
-  if (options_.custom_policy == nullptr) {  // before memory is touched for nothing
-    SLUICE_RETURN_IF_ERROR(core::CreatePolicy(options_.policy).status());
-  }
+  // Before memory is touched for nothing.
+  SLUICE_ASSIGN_OR_RETURN(
+      auto policy, core::CreatePolicy(options_.policy, {.custom = &options_.custom_policies}));
   engine::BackendHooks told = hooks;
   told.on_drive_fenced = [mailbox = mailbox_](io::FencedDrive drive) {
     mailbox->Post(engine::DriveFencedNotice{std::move(drive)});
   };
   SLUICE_ASSIGN_OR_RETURN(backends_, engine::Backends::Create(options_, told));
   tiers_ = &backends_->tiers();
-  SLUICE_ASSIGN_OR_RETURN(const core::CoreOptions core_options, MakeCoreOptions());
+  core::CoreOptions core_options = MakeCoreOptions();
+  core_options.policy = std::move(policy);
   SLUICE_ASSIGN_OR_RETURN(auto core, core::Core::Create(core_options));
   {
     base::MutexLock lock(budgets_mutex_);

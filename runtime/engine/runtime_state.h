@@ -112,7 +112,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
 
   absl::Status SetUp(const engine::BackendHooks& hooks);
   void TellOfUnregistered();
-  absl::StatusOr<core::CoreOptions> MakeCoreOptions() const;
+  core::CoreOptions MakeCoreOptions() const;
   absl::Status StartPlanner();
   std::uint32_t CopiesInFlightMax() const;
   absl::StatusOr<std::shared_ptr<engine::Segment>> CreateSegment(std::span<const TensorSpec> specs);

@@ -8,17 +8,17 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/core/core.h"
+#include "runtime/core/policies/paging_policy.h"
 #include "runtime/sim/file_schedule.h"
 #include "runtime/sim/machine.h"
 #include "runtime/sim/page_layout.h"
 #include "runtime/sim/sim_observer.h"
-#include "sluice/policy.h"
 
 namespace sluice::sim {
 
 struct SimOptions {
   Machine machine;
-  std::shared_ptr<Policy> policy;
+  std::shared_ptr<core::PagingPolicy> policy;
   /// How often the schedule runs, at least twice: the first iteration is recorded.
   int iterations = 3;
   /// As CoreOptions.

@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <array>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -11,6 +14,7 @@
 #include "base/strings.h"
 #include "runtime/core/core.h"
 #include "runtime/core/policies/arc.h"
+#include "runtime/core/policies/custom_policy.h"
 #include "runtime/core/policies/foresight.h"
 #include "runtime/core/policies/replacement.h"
 #include "runtime/core/policies/s3_fifo.h"
@@ -23,23 +27,26 @@ namespace {
 
 struct Named {
   std::string_view name;
-  std::shared_ptr<Policy> (*create)(std::string_view name, const PolicyOptions& options);
+  std::shared_ptr<PagingPolicy> (*create)(std::string_view name, const PolicyOptions& options);
 };
 
 template <typename R, typename... Options>
-std::shared_ptr<Policy> Online(std::string_view name, const Options&... options) {
+std::shared_ptr<PagingPolicy> Online(std::string_view name, const Options&... options) {
   return std::make_shared<OnlinePolicy>(name, [=] { return std::make_unique<R>(options...); });
 }
 
 constexpr std::array kPolicies = {
-    Named{"min",
-          [](auto, auto&) -> std::shared_ptr<Policy> { return std::make_shared<MinPolicy>(); }},
+    Named{
+        "min",
+        [](auto, auto&) -> std::shared_ptr<PagingPolicy> { return std::make_shared<MinPolicy>(); }},
     Named{"next-use-cost",
-          [](auto, auto&) -> std::shared_ptr<Policy> {
+          [](auto, auto&) -> std::shared_ptr<PagingPolicy> {
             return std::make_shared<NextUseCostPolicy>(NextUseCostOptions{});
           }},
     Named{"planned",
-          [](auto, auto&) -> std::shared_ptr<Policy> { return std::make_shared<PlannedPolicy>(); }},
+          [](auto, auto&) -> std::shared_ptr<PagingPolicy> {
+            return std::make_shared<PlannedPolicy>();
+          }},
     Named{"fifo", [](auto name, auto&) { return Online<Fifo>(name); }},
     Named{"lru", [](auto name, auto&) { return Online<Lru>(name); }},
     Named{"clock", [](auto name, auto&) { return Online<Clock>(name); }},
@@ -55,6 +62,20 @@ constexpr std::array kPolicies = {
           }},
 };
 
+std::map<std::string, CustomPolicy> CustomOf(const PolicyOptions& options) {
+  return options.custom == nullptr ? std::map<std::string, CustomPolicy>() : *options.custom;
+}
+
+absl::StatusOr<std::shared_ptr<PagingPolicy>> Adapt(const std::string& name,
+                                                    const CustomPolicy& custom) {
+  std::unique_ptr<Policy> policy = custom.create ? custom.create() : nullptr;
+  if (policy != nullptr) {
+    return std::make_shared<AdaptedPolicy>(name, custom.online, std::move(policy));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("custom policy \"", name, "\" makes no policy: set CustomPolicy::create"));
+}
+
 }  // namespace
 
 std::vector<std::string> PolicyNames() {
@@ -63,12 +84,20 @@ std::vector<std::string> PolicyNames() {
   return names;
 }
 
-absl::StatusOr<std::shared_ptr<Policy>> CreatePolicy(std::string_view name,
-                                                     const PolicyOptions& options) {
+absl::StatusOr<std::shared_ptr<PagingPolicy>> CreatePolicy(std::string_view name,
+                                                           const PolicyOptions& options) {
+  std::vector<std::string> names = PolicyNames();
+  for (const auto& [custom, policy] : CustomOf(options)) {
+    if (std::ranges::count(names, custom) > 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "custom policy \"", custom, "\" has the name of another policy: choose another name"));
+    }
+    names.push_back(custom);
+    if (custom == name) return Adapt(custom, policy);
+  }
   for (const Named& named : kPolicies) {
     if (named.name == name) return named.create(named.name, options);
   }
-  const std::vector<std::string> names = PolicyNames();
   return absl::InvalidArgumentError(absl::StrCat("unknown policy \"",
                                                  base::ToAbsl(name),
                                                  "\"; allowed are ",

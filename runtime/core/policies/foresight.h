@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/container/btree_set.h"
+#include "runtime/core/policies/paging_policy.h"
 #include "runtime/core/types.h"
-#include "sluice/policy.h"
 
 /// The policies that know when each page is used next.
 
@@ -66,7 +66,7 @@ class NextUseOrder {
 
 /// Evicts the page whose next recorded use is furthest away (Belady's MIN on pages; source: Belady,
 /// "A study of replacement algorithms", IBM Systems Journal 5(2), 1966).
-class MinPolicy : public Policy {
+class MinPolicy : public PagingPolicy {
  public:
   std::string_view name() const override { return "min"; }
   void OnInsert(int tier, const PageFacts& facts) override;
@@ -103,7 +103,7 @@ struct NextUseCostOptions {
 /// more than twice as far. A page that costs nothing goes first, then one without a next use, in
 /// either case the cheapest, then the furthest. (Pages are of one size, which cancels out.)
 /// O(log n): pages of equal cost are ordered by their next use, whatever now is.
-class NextUseCostPolicy : public Policy {
+class NextUseCostPolicy : public PagingPolicy {
  public:
   explicit NextUseCostPolicy(const NextUseCostOptions& options) : options_(options) {}
   std::string_view name() const override { return "next-use-cost"; }

@@ -9,15 +9,15 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "runtime/core/policies/paging_policy.h"
 #include "runtime/core/types.h"
-#include "sluice/policy.h"
 
 namespace sluice::core {
 
 using Evictable = std::function<bool(PageIndex)>;
 
 /// An online replacement algorithm for one tier, in the words of the literature. OnlinePolicy calls
-/// it; see Note [What is an access] of policy.h.
+/// it; see Note [What is an access] of paging_policy.h.
 class Replacement {
  public:
   virtual ~Replacement() = default;
@@ -47,7 +47,7 @@ class Replacement {
 using ReplacementFactory = std::function<std::unique_ptr<Replacement>()>;
 
 /// A policy that decides without the schedule, by one Replacement per tier.
-class OnlinePolicy final : public Policy {
+class OnlinePolicy final : public PagingPolicy {
  public:
   OnlinePolicy(std::string_view name, const ReplacementFactory& factory);
 

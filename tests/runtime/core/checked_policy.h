@@ -11,15 +11,15 @@
 
 #include "base/check.h"
 #include "fmt/format.h"
-#include "sluice/policy.h"
+#include "runtime/core/policies/paging_policy.h"
 
 namespace sluice::core {
 
 /// Another policy, behind checks that the core keeps to policy.h, and the policy too.
-class CheckedPolicy : public Policy {
+class CheckedPolicy : public PagingPolicy {
  public:
   /// `log`, if not null, gets a line for everything told. It must outlive this object.
-  CheckedPolicy(std::shared_ptr<Policy> inner, std::vector<std::string>* log)
+  CheckedPolicy(std::shared_ptr<PagingPolicy> inner, std::vector<std::string>* log)
       : inner_(std::move(inner)), log_(log) {}
 
   std::string_view name() const override { return inner_->name(); }
@@ -87,7 +87,7 @@ class CheckedPolicy : public Policy {
   std::optional<PageIndex> VictimAmong(int tier, std::span<const PageIndex> pages) override {
     SLUICE_CHECK(!pages.empty() && std::is_sorted(pages.begin(), pages.end()), "in order");
     const std::optional<PageIndex> victim = inner_->VictimAmong(tier, pages);
-    SLUICE_CHECK(victim == Policy::VictimAmong(tier, pages), "as Victim would choose");
+    SLUICE_CHECK(victim == PagingPolicy::VictimAmong(tier, pages), "as Victim would choose");
     return victim;
   }
   /// So `evictable` accepts only pages of which the policy was told that they are free to leave.
@@ -122,7 +122,7 @@ class CheckedPolicy : public Policy {
     SLUICE_CHECK(!online() || facts.next_use == kNever, "an online policy knows no next use");
   }
 
-  std::shared_ptr<Policy> inner_;
+  std::shared_ptr<PagingPolicy> inner_;
   std::vector<std::string>* log_;
   std::set<std::pair<int, PageIndex>> inserted_;
   std::set<std::pair<int, PageIndex>> known_;

@@ -35,8 +35,9 @@ bool Contains(const Acquire& acquire, PageIndex page) {
 CoreOptions CoreOptionsOf(const DriverOptions& options) {
   CoreOptions core;
   for (const FrameIndex frames : options.frames) core.tiers.push_back({frames});
-  core.policy =
-      std::make_shared<CheckedPolicy>(CreatePolicy(options.policy).value(), options.policy_log);
+  core.policy = std::make_shared<CheckedPolicy>(
+      CreatePolicy(options.policy, {.custom = options.custom_policies}).value(),
+      options.policy_log);
   core.copies_in_flight_max = options.copies_in_flight_max;
   core.transit_frames = options.transit_frames;
   core.capacity_from = options.capacity_from;

@@ -22,6 +22,7 @@ namespace sluice::core {
 struct DriverOptions {
   std::vector<FrameIndex> frames = {4, 16, 64};
   std::string policy = "min";
+  const std::map<std::string, CustomPolicy>* custom_policies = nullptr;
   /// What the policy is told, in words; none: not kept.
   std::vector<std::string>* policy_log = nullptr;
   std::uint32_t copies_in_flight_max = 4;

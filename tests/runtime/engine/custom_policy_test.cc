@@ -3,47 +3,43 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <thread>
+#include <map>
+#include <memory>
+#include <optional>
 
 #include "base/check.h"
-#include "runtime/core/core.h"
-#include "runtime/engine/runtime_state.h"
 #include "tests/runtime/engine/runtime_fixture.h"
+#include "tests/support/plain_lru.h"
 #include "tests/support/status_matchers.h"
 
 namespace sluice {
 namespace {
 
-using testing::HasCode;
 using testing::IsOk;
+using testing::IsStatus;
 using testing::Pattern;
 using testing::RuntimeFixture;
 
 constexpr PageIndex kNoSuchPage = 123'456'789;
 
 /// Least recently used, with a few things that a test may change.
-class TestPolicy : public Policy {
+class TestPolicy : public testing::PlainLru {
  public:
-  std::string_view name() const override { return "test"; }
-  void OnInsert(int tier, const PageFacts& facts) override { lru_->OnInsert(tier, facts); }
-  void OnChange(int tier, const PageFacts& facts) override { lru_->OnChange(tier, facts); }
-  void OnRemove(int tier, PageIndex page) override { lru_->OnRemove(tier, page); }
-  void OnAccess(int tier, PageIndex page) override {
-    lru_->OnAccess(tier, page);
+  void OnUse(int tier, PageIndex page) override {
+    PlainLru::OnUse(tier, page);
     ++accesses_;
   }
   void OnLeave(int tier, PageIndex page, Departure why) override {
-    lru_->OnLeave(tier, page, why);
+    PlainLru::OnLeave(tier, page, why);
     ++departures_;
   }
-  std::optional<PageIndex> Victim(int tier,
+  std::optional<PageIndex> Victim(const VictimRequest& request,
                                   const std::function<bool(PageIndex)>& evictable) override {
     SLUICE_CHECK(!breaks_, "an invariant that this test breaks");
     ++victims_;
-    const std::optional<PageIndex> victim = lru_->Victim(tier, evictable);
+    const std::optional<PageIndex> victim = PlainLru::Victim(request, evictable);
     return lies_ && victim.has_value() ? kNoSuchPage : victim;
   }
-  int EvictTo(int tier, PageIndex) override { return tier + evict_by_; }
   std::optional<FetchAdvice> NextFetch(int tier, Position) override {
     if (tier == 1 && endless_) return FetchAdvice{.page = 0};
     if (tier != 1 || advised_ >= advice_until_.load()) return std::nullopt;
@@ -55,21 +51,44 @@ class TestPolicy : public Policy {
   int victims_ = 0;    ///< read after the runtime is gone
   int accesses_ = 0;
   int departures_ = 0;
-  int evict_by_ = 1;
   /// Pages 0 and up to here are to be fetched into dram.
   std::atomic<PageIndex> advice_until_ = 0;
   Position not_before_ = 0;
   bool endless_ = false;  ///< advises the same page for ever
   PageIndex advised_ = 0;
-
- private:
-  std::shared_ptr<Policy> lru_ = core::CreatePolicy("lru").value();
 };
 
-TEST(CustomPolicyTest, ItChoosesTheVictims) {
+/// The policy of the runtime's next start, whose state the test may read once the runtime is gone.
+class PolicyHandle : public Policy {
+ public:
+  explicit PolicyHandle(std::shared_ptr<TestPolicy> policy) : policy_(std::move(policy)) {}
+  void OnArrive(int tier, const PageFacts& facts) override { policy_->OnArrive(tier, facts); }
+  void OnUse(int tier, PageIndex page) override { policy_->OnUse(tier, page); }
+  void OnLeave(int tier, PageIndex page, Departure why) override {
+    policy_->OnLeave(tier, page, why);
+  }
+  std::optional<PageIndex> Victim(const VictimRequest& request,
+                                  const std::function<bool(PageIndex)>& evictable) override {
+    return policy_->Victim(request, evictable);
+  }
+  std::optional<FetchAdvice> NextFetch(int tier, Position now) override {
+    return policy_->NextFetch(tier, now);
+  }
+
+ private:
+  const std::shared_ptr<TestPolicy> policy_;
+};
+
+void Use(const std::shared_ptr<TestPolicy>& policy, RuntimeOptions* options) {
+  options->custom_policies["test"] = {
+      .create = [policy] { return std::make_unique<PolicyHandle>(policy); }};
+  options->policy = "test";
+}
+
+TEST(CustomPolicyRuntimeTest, ItChoosesTheVictims) {
   RuntimeFixture runtime;
   const auto policy = std::make_shared<TestPolicy>();
-  runtime.options.custom_policy = policy;
+  Use(policy, &runtime.options);
   runtime.Start();
   const TensorId tensor = runtime.Make("t", 60 * kPage);
   runtime.Write(tensor, Pattern(1, 60 * kPage));
@@ -80,51 +99,12 @@ TEST(CustomPolicyTest, ItChoosesTheVictims) {
   EXPECT_GT(policy->departures_, 0);
 }
 
-std::uint32_t QueueDepth(const Runtime& runtime) {
-  std::uint32_t depth = 0;
-  for (const auto& [name, link] : runtime.GetStats().links) {
-    depth += link.in.queue_depth + link.out.queue_depth;
-  }
-  return depth;
-}
-
-std::vector<std::byte> ReadPage(RuntimeFixture& runtime, TensorId tensor, std::uint64_t page) {
-  const auto lease = runtime.Acquire({.tensor = tensor, .range = {page * kPage, kPage}});
-  EXPECT_THAT(lease, IsOk());
-  const std::span<std::byte> bytes = lease->Contiguous();
-  return {bytes.begin(), bytes.end()};
-}
-
-/// The most bytes that dram held while 40 pages were written through hbm.
-std::uint64_t DramPeakWhenEvictingBy(int tiers) {
-  RuntimeFixture runtime;
-  const auto policy = std::make_shared<TestPolicy>();
-  policy->evict_by_ = tiers;
-  runtime.options.custom_policy = policy;
-  runtime.Start();
-  const TensorId tensor = runtime.Make("t", 40 * kPage);
-  for (std::uint64_t page = 0; page < 40; ++page) {  // each with the transit frames to itself
-    runtime.Write(tensor, Pattern(page, kPage), page * kPage, kHbm0);
-    while (QueueDepth(*runtime) > 0) std::this_thread::yield();
-  }
-  const std::uint64_t peak = runtime->GetStats().tiers.at("dram").peak_bytes;
-  for (std::uint64_t page = 0; page < 40; ++page) {
-    EXPECT_EQ(ReadPage(runtime, tensor, page), Pattern(page, kPage));
-  }
-  return peak;
-}
-
-TEST(CustomPolicyTest, ItChoosesWhereVictimsGo) {
-  EXPECT_GE(DramPeakWhenEvictingBy(1), 20 * kPage);
-  EXPECT_LE(DramPeakWhenEvictingBy(2), 12 * kPage) << "they only pass through";
-}
-
-TEST(CustomPolicyTest, ItChoosesWhatIsFetchedAndWhen) {
+TEST(CustomPolicyRuntimeTest, ItChoosesWhatIsFetchedAndWhen) {
   for (const Position not_before : {Position{0}, kNever}) {
     RuntimeFixture runtime;
     const auto policy = std::make_shared<TestPolicy>();
     policy->not_before_ = not_before;
-    runtime.options.custom_policy = policy;
+    Use(policy, &runtime.options);
     runtime.Start();
     const TensorId tensor = runtime.Make("t", 60 * kPage);
     runtime.Write(tensor, Pattern(1, 60 * kPage));
@@ -147,15 +127,23 @@ TEST(CustomPolicyTest, ItChoosesWhatIsFetchedAndWhen) {
   }
 }
 
-TEST(CustomPolicyTest, AdviceWithoutAnEndHoldsNothingUp) {
+TEST(CustomPolicyRuntimeTest, AdviceWithoutAnEndHoldsNothingUp) {
   RuntimeFixture runtime;
   const auto policy = std::make_shared<TestPolicy>();
   policy->endless_ = true;
-  runtime.options.custom_policy = policy;
+  Use(policy, &runtime.options);
   runtime.Start();
   const TensorId tensor = runtime.Make("t", 60 * kPage);
   runtime.Write(tensor, Pattern(1, 60 * kPage));
   EXPECT_EQ(runtime.Read(tensor), Pattern(1, 60 * kPage));
+}
+
+TEST(CustomPolicyRuntimeTest, ANameThatIsTakenIsRefused) {
+  RuntimeFixture runtime;
+  Use(std::make_shared<TestPolicy>(), &runtime.options);
+  runtime.options.custom_policies["lru"] = runtime.options.custom_policies["test"];
+  EXPECT_THAT(Runtime::Create(runtime.options),
+              IsStatus(absl::StatusCode::kInvalidArgument, "has the name of another policy"));
 }
 
 TEST(CustomPolicyDeathTest, ABrokenInvariantHandsTheEventHistoryToTheLog) {
@@ -168,7 +156,7 @@ TEST(CustomPolicyDeathTest, ABrokenInvariantHandsTheEventHistoryToTheLog) {
     const auto policy = std::make_shared<TestPolicy>();
     policy->breaks_ = !lies;
     policy->lies_ = lies;
-    runtime.options.custom_policy = policy;
+    Use(policy, &runtime.options);
     runtime.options.log = [](LogLevel, std::string_view line) {
       std::fprintf(stderr, "logged: %.*s\n", static_cast<int>(line.size()), line.data());
     };

@@ -5,7 +5,12 @@
 namespace sluice::core {
 
 PolicyCache::PolicyCache(const std::string& policy, std::size_t frames, const Trace& trace)
-    : policy_(std::make_unique<CheckedPolicy>(CreatePolicy(policy).value(), nullptr)),
+    : PolicyCache(CreatePolicy(policy).value(), frames, trace) {}
+
+PolicyCache::PolicyCache(std::shared_ptr<PagingPolicy> policy,
+                         std::size_t frames,
+                         const Trace& trace)
+    : policy_(std::make_unique<CheckedPolicy>(std::move(policy), nullptr)),
       online_(policy_->online()),
       frames_(frames),
       trace_(trace),

@@ -19,6 +19,7 @@ namespace sluice::core {
 class PolicyCache {
  public:
   PolicyCache(const std::string& policy, std::size_t frames, const Trace& trace);
+  PolicyCache(std::shared_ptr<PagingPolicy> policy, std::size_t frames, const Trace& trace);
 
   struct Step {
     bool hit = false;
