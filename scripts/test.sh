@@ -102,14 +102,22 @@ check_format() {
   [ -z "$bad" ] || { printf 'clang-format-14 -i %s\n' $bad && return 1; }
 }
 
+# run_examples FOLDER: each says by its exit code whether its result is right.
+run_examples() {
+  local example
+  for example in hello recorded_loop optimizer "policy --policy mru" "policy --policy lru"; do
+    "$1"/$example || return
+  done
+}
+
 # An application outside the tree finds, builds and runs against what is installed.
 check_package() {
   cmake --install build/release --prefix "$temporary/prefix" &&
-    cmake -G Ninja -S examples/embed -B "$temporary/embed" \
+    cmake -G Ninja -S examples -B "$temporary/examples" \
       -DCMAKE_PREFIX_PATH="$temporary/prefix" -DCMAKE_BUILD_TYPE=Release \
       -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror" &&
-    cmake --build "$temporary/embed" && "$temporary/embed/embed" &&
-    rm -rf "$temporary/embed" "$temporary/prefix"
+    cmake --build "$temporary/examples" && run_examples "$temporary/examples" &&
+    rm -rf "$temporary/examples" "$temporary/prefix"
 }
 
 # run_clang_tidy DATABASE_FOLDER: only its findings are left in the output.
