@@ -10,6 +10,14 @@
 #include "absl/status/statusor.h"
 #include "sluice/units.h"
 
+/// A configuration file with overrides, read key by key:
+///
+///   SLUICE_ASSIGN_OR_RETURN(sluice::Config config, sluice::Config::Load("train.toml"));
+///   SLUICE_RETURN_IF_ERROR(config.Set("tiers.dram.bytes=256MiB"));  // wins over the file
+///   std::int64_t steps = 100;                                       // the default
+///   SLUICE_RETURN_IF_ERROR(config.Read("train.steps", &steps));
+///   SLUICE_RETURN_IF_ERROR(config.Finish());                        // unknown keys are errors
+
 namespace sluice {
 
 /// A TOML file plus overrides, read key by key; every key that nobody asked for is an error.

@@ -12,6 +12,16 @@
 #include "sluice/tier.h"
 #include "sluice/units.h"
 
+/// What a Runtime reports while it runs:
+///
+///   class Alarms : public sluice::EventListener {
+///     void OnFallback(const sluice::FallbackEvent& event) override { Warn(event.reason); }
+///     void OnPageLost(const sluice::PageLostEvent& event) override { Page(event.tensor); }
+///   };
+///   Alarms alarms;  // outlives the Runtime
+///   options.listener = &alarms;
+///   options.log = [](sluice::LogLevel, std::string_view line) { std::clog << line << "\n"; };
+
 namespace sluice {
 
 enum class LogLevel { kInfo, kWarning, kError };

@@ -9,6 +9,14 @@
 #include "sluice/tensor.h"
 #include "sluice/tier.h"
 
+/// The bytes of a tensor, pinned in a tier while the lease lives:
+///
+///   auto lease = op.Acquire({.tensor = weights, .mode = sluice::AccessMode::kReadWrite});
+///   if (!lease.ok()) return lease.status();
+///   for (float& value : lease->As<float>()) value *= 2;         // one address range
+///   for (std::span<std::byte> frame : lease->Spans()) Use(frame);  // or frame by frame
+///   lease->Release();                                           // or at the end of its scope
+
 namespace sluice {
 
 namespace internal {

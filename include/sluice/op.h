@@ -16,6 +16,16 @@
 #include "sluice/tier.h"
 #include "sluice/units.h"
 
+/// One step of the program, with the tensors that it needs:
+///
+///   sluice::Op op = runtime->BeginOp({.name = "layer 3 forward"});
+///   sluice::Ticket ticket = op.AcquireAll({{.tensor = weights},
+///                                          {.tensor = output,
+///                                           .mode = sluice::AccessMode::kOverwrite}});
+///   auto leases = ticket.Take();                   // waits; one lease per access, all at once
+///   if (!leases.ok()) return leases.status();      // names op, tensor, tier and cause
+///   Multiply((*leases)[0].As<float>(), (*leases)[1].As<float>());
+
 namespace sluice {
 
 namespace internal {

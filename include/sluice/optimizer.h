@@ -18,6 +18,19 @@
 /// Optimizers whose states are paged. docs/optimizer.md says how to use them and how to choose,
 /// docs/optimizer-kernels.md has the formulas.
 
+/// An optimizer whose parameters and states are paged:
+///
+///   auto optimizer = sluice::OffloadedOptimizer::Create(*runtime, {.clip_norm = 1});
+///   auto group = (*optimizer)->AddGroup({.name = "all", .parameters = {weights}});
+///   const auto bytes = std::as_bytes(std::span(gradient));
+///   auto bound = (*optimizer)->BindGradient(weights, {.bytes = bytes});
+///   // In every step, once the gradients are there:
+///   auto ready = (*optimizer)->GradientReady(*group);
+///   auto step = (*optimizer)->Step();              // returns at once
+///   auto result = step->Wait();                    // or WaitFor(*group), just before its next use
+///
+/// examples/optimizer is a whole program; docs/optimizer.md explains types, budgets and failures.
+
 namespace sluice {
 
 enum class OptimizerKind : std::uint8_t {

@@ -12,6 +12,17 @@
 #include "sluice/policy.h"
 #include "sluice/units.h"
 
+/// What a Runtime is made with:
+///
+///   using namespace sluice::literals;
+///   sluice::RuntimeOptions options;
+///   options.page_bytes = 2_MiB;
+///   options.hbm_bytes = 1_GiB;    // 0: no device
+///   options.dram_bytes = 8_GiB;
+///   options.nvme_bytes = 64_GiB;  // 0: no spill file
+///   options.policy = "lru";
+///   auto runtime = sluice::Runtime::Create(options);
+
 namespace sluice {
 
 enum class DeviceKind { kEmulated, kCuda };

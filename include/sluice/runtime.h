@@ -19,6 +19,21 @@
 #include "sluice/stream.h"
 #include "sluice/tensor.h"
 
+/// Tensors that are larger than the memory they are used in:
+///
+///   auto runtime = sluice::Runtime::Create(options);
+///   auto weights = (*runtime)->CreateTensor({.name = "weights", .shape = {4096, 4096}});
+///   auto written = (*runtime)->Write(*weights, std::as_bytes(std::span(values)));
+///   for (int step = 0; step < steps; ++step) {
+///     auto begun = (*runtime)->BeginIteration("train");  // recorded once, then planned
+///     sluice::Op op = (*runtime)->BeginOp({.name = "forward"});
+///     auto lease = op.Acquire({.tensor = *weights});
+///     if (!lease.ok()) return lease.status();
+///     Forward(lease->As<float>());
+///   }
+///
+/// examples/hello and examples/recorded_loop are whole programs.
+
 namespace sluice {
 
 namespace internal {

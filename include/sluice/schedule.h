@@ -8,6 +8,16 @@
 #include "sluice/tensor.h"
 #include "sluice/tier.h"
 
+/// The ops of one iteration, as a Runtime recorded them:
+///
+///   auto schedule = runtime->RecordedSchedule("train");
+///   if (!schedule.ok()) return schedule.status();  // before the first iteration has ended
+///   for (const sluice::ScheduleOp& op : schedule->ops) {
+///     for (const sluice::ScheduleAccess& access : op.accesses) {
+///       Count(schedule->tensors[access.tensor].name, access.range.bytes, op.seconds);
+///     }
+///   }
+
 namespace sluice {
 
 /// A tensor as a schedule knows it.

@@ -9,6 +9,14 @@
 #include "sluice/events.h"
 #include "sluice/tensor.h"
 
+/// Counters of a Runtime, from its creation on:
+///
+///   const sluice::Stats stats = runtime->GetStats();
+///   const std::uint64_t read_bytes = stats.links.at("dram-nvme").in.bytes;
+///   const std::uint64_t peak_bytes = stats.tiers.at("dram").peak_bytes;  // never above the budget
+///   const double stalled = stats.stall_seconds;
+///   Print(stats.io.engine + ", " + stats.io.features);
+
 namespace sluice {
 
 /// Latencies in microseconds from a histogram with at most 6 % error per value.

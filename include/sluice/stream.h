@@ -5,6 +5,17 @@
 
 #include "absl/status/status.h"
 
+/// Work on a device in order, with the leases that it needs:
+///
+///   auto stream = runtime->CreateStream();
+///   sluice::Op op = runtime->BeginOp({.name = "forward"});
+///   sluice::Ticket ticket = op.AcquireAll({{.tensor = weights}});
+///   absl::Status ready = stream->WaitOn(ticket);        // the stream waits, not the caller
+///   auto leases = ticket.Take();
+///   stream->Enqueue([] { LaunchKernel(); });
+///   stream->ReleaseAfter(std::move(leases->front()));
+///   op.EndAfter(*stream);
+
 namespace sluice {
 
 class Lease;

@@ -13,6 +13,16 @@
 #include "sluice/tier.h"
 #include "sluice/units.h"
 
+/// What is paged:
+///
+///   auto weights = runtime->CreateTensor({.name = "weights",
+///                                         .shape = {4096, 4096},
+///                                         .dtype = sluice::DType::kBF16,
+///                                         .kind = sluice::TensorKind::kParameter});
+///   auto pinned = runtime->CreateTensor({.name = "norms",
+///                                        .shape = {4096},
+///                                        .lowest = sluice::TierKind::kDram});  // never on disk
+
 namespace sluice {
 
 enum class DType : std::uint8_t { kF32, kF16, kBF16, kI8, kU8, kI32, kI64 };

@@ -7,6 +7,14 @@
 
 #include "absl/status/statusor.h"
 
+/// Names of the tiers:
+///
+///   sluice::Access access{.tensor = weights, .tier = sluice::kDram0};
+///   auto tier = sluice::ParseTierId("hbm0");       // "hbm" is hbm0, too
+///   if (tier.ok()) access.tier = *tier;
+///   Print(sluice::ToString(sluice::kNvme0));       // "nvme0"
+///   Print(sluice::ToString(access.tier->kind));    // "hbm"
+
 namespace sluice {
 
 /// The kinds of memory, fastest first.

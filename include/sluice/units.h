@@ -7,6 +7,14 @@
 
 #include "absl/status/statusor.h"
 
+/// Numbers of bytes that cannot be taken for anything else:
+///
+///   using namespace sluice::literals;
+///   const sluice::Bytes budget = 2_GiB + 512_MiB;
+///   const auto parsed = sluice::ParseBytes("1.5 GiB");
+///   const std::uint64_t count = budget.count();
+///   Print(sluice::ToString(budget));               // "2.50 GiB"
+
 namespace sluice {
 
 /// A number of bytes. Explicit, so that a count of pages or elements cannot be taken for it.
