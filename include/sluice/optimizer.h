@@ -137,12 +137,18 @@ struct StepOptions {
   /// Of all gradients as they are bound, before they are divided by loss_scale; with norm_given,
   /// and only then. At least 0; infinite or NaN says that a gradient is.
   std::optional<double> gradient_norm = std::nullopt;
+  /// Updates the groups that are ready; the others sit this step out (frozen layers, experts that
+  /// were not chosen). They keep parameters, states, their own step counts, accumulated sums and
+  /// bound gradients, and have no part in the norm. Without it a group that is not ready is an
+  /// error. A step that failed is repeated with the same groups.
+  bool only_ready = false;
 };
 
 struct OptimizerStep {
   std::int64_t step = 0;  ///< from 1; of a skipped step, the one that is still to come
   /// The norm was not finite, and nothing has changed.
   bool skipped = false;
+  std::uint32_t groups = 0;  ///< groups that took part
   /// Of all gradients, unscaled, before clipping. Only with clip_norm or skip_not_finite.
   std::optional<double> gradient_norm;
   /// Time of the optimizer's thread in this step: blocked for pages, of that for reads and for
@@ -277,8 +283,8 @@ class OffloadedOptimizer {
   absl::Status GradientReady(GroupId group);
 
   /// Starts what is left of the step, or repeats what failed of it; never blocks. Errors:
-  /// FailedPrecondition (names a group that is not ready; a step runs), InvalidArgument (a loss
-  /// scale out of its range, or one that is not 1 while updates start early; no norm with
+  /// FailedPrecondition (names a group that is not ready, or none is; a step runs), InvalidArgument
+  /// (a loss scale out of its range, or one that is not 1 while updates start early; no norm with
   /// norm_given, or a norm without it).
   absl::StatusOr<StepHandle> Step(const StepOptions& options = {});
   /// Blocks until no update of the group is under way: until what GradientReady has started is

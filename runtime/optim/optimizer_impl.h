@@ -63,7 +63,7 @@ class OffloadedOptimizer::Impl {
   absl::StatusOr<StepHandle> Step(const StepOptions& options);
   absl::Status WaitFor(GroupId group);
   std::int64_t step() const;
-  absl::StatusOr<ParameterState> State(TensorId parameter) const;
+  absl::StatusOr<ParameterState> State(TensorId parameter);
 
   absl::Status Save(const std::string& directory, std::string_view note);
   static absl::StatusOr<OptimizerSave> ReadSave(const std::string& directory);
@@ -76,6 +76,7 @@ class OffloadedOptimizer::Impl {
     std::vector<std::uint32_t> entries;
     GroupRates step_rates;     ///< those of the step under way
     bool ready = false;        ///< its gradients are complete, its step is not over
+    bool sits_out = false;     ///< Step was called without it, and is not over
     bool accumulated = false;  ///< something has been added to its accumulators
   };
   /// Its tensors are to be created: states, scales, accumulator.
@@ -138,11 +139,18 @@ class OffloadedOptimizer::Impl {
   /// Reads the group's gradients where the step needs their norm.
   void Scan(const Group& group);
   absl::Status CheckStep(const StepOptions& options) const;
+  /// Which groups the step has. Errors: FailedPrecondition.
+  absl::Status ChooseGroups(const StepOptions& options);
+  /// The group's parameters have had no part in the step that is over.
+  void SitOut(const Group& group);
+  void Repeat();
   bool StartsAtStep() const;
   void BeginStep();
   /// Those parts of the group that are not at the step yet, in the order of the sweep.
   std::vector<optim::Part> PartsLeft(const Group& group) const;
   void Update(std::uint32_t group);
+  /// Every group that is ready, in the order of the sweep.
+  void UpdateReady();
   /// Groups in the order of the sweep.
   std::vector<std::uint32_t> GroupOrder() const;
   /// Of its pages in dram, about: a page of each of its tensors, but for a copy.
@@ -178,6 +186,7 @@ class OffloadedOptimizer::Impl {
   bool running_ ABSL_GUARDED_BY(mutex_) = false;  ///< Step was called and is not over
   bool failed_ ABSL_GUARDED_BY(mutex_) = false;   ///< the last step is to be repeated
   bool over_ ABSL_GUARDED_BY(mutex_) = false;     ///< a step is over, and groups do not know yet
+  bool skipped_ ABSL_GUARDED_BY(mutex_) = false;  ///< the last step that is over was skipped
 
   std::shared_ptr<internal::StepState> state_;  ///< of the step under way
   std::unique_ptr<optim::StepRunner> runner_;   ///< goes first

@@ -189,7 +189,7 @@ void OffloadedOptimizer::Impl::BeginLoad() {
   const base::MutexLock lock(mutex_);
   failed_ = over_ = false;
   state_ = nullptr;
-  for (Group& group : groups_) group.ready = group.accumulated = false;
+  for (Group& group : groups_) group.ready = group.accumulated = group.sits_out = false;
 }
 
 void OffloadedOptimizer::Impl::OnLoaded(std::int64_t step) {

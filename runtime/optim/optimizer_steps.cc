@@ -40,14 +40,32 @@ void OffloadedOptimizer::Impl::OnStepOver(bool failed, bool skipped) {
   running_ = false;
   failed_ = failed;
   over_ = !failed;
+  skipped_ = skipped;
   if (!failed && !skipped) ++step_;
 }
 
 void OffloadedOptimizer::Impl::Settle() {
-  const base::MutexLock lock(mutex_);
-  if (!std::exchange(over_, false)) return;
-  for (Group& group : groups_) group.ready = group.accumulated = false;
+  bool skipped = false;
+  {
+    const base::MutexLock lock(mutex_);
+    if (!std::exchange(over_, false)) return;
+    skipped = skipped_;
+  }
+  for (Group& group : groups_) {
+    if (!std::exchange(group.sits_out, false)) {
+      group.ready = group.accumulated = false;
+    } else if (!skipped) {
+      SitOut(group);
+    }
+  }
   state_ = nullptr;
+}
+
+void OffloadedOptimizer::Impl::SitOut(const Group& group) {
+  for (const std::uint32_t index : group.entries) {
+    ++entries_[index].steps_before;
+    progress_.Set(index, step());
+  }
 }
 
 absl::Status OffloadedOptimizer::Impl::CheckGradients(const Group& group) const {
@@ -95,6 +113,11 @@ absl::Status OffloadedOptimizer::Impl::ResetGradient(GroupId id) {
 
 absl::Status OffloadedOptimizer::Impl::GradientReady(GroupId id) {
   SLUICE_ASSIGN_OR_RETURN(Group * group, FindIdleGroup(id));
+  if (group->sits_out) {
+    return NotReady(fmt::format(
+        "group '{}' has no part in the step that was started; finish that first (StepHandle::Wait)",
+        group->name));
+  }
   SLUICE_RETURN_IF_ERROR(CheckGradients(*group));
   if (options_.accumulate) SLUICE_RETURN_IF_ERROR(Accumulate(*group));
   if (state_ == nullptr) BeginStep();
@@ -108,8 +131,7 @@ absl::Status OffloadedOptimizer::Impl::GradientReady(GroupId id) {
   // Their pages come in while the norm completes.
   const bool all =
       std::all_of(groups_.begin(), groups_.end(), [](const Group& each) { return each.ready; });
-  if (!all) return absl::OkStatus();
-  for (const std::uint32_t each : GroupOrder()) Update(each);
+  if (all) UpdateReady();
   return absl::OkStatus();
 }
 
@@ -180,17 +202,25 @@ absl::Status OffloadedOptimizer::Impl::CheckStep(const StepOptions& options) con
                                         : "Step has a gradient_norm, and norm_given is not set");
 }
 
+absl::Status OffloadedOptimizer::Impl::ChooseGroups(const StepOptions& options) {
+  if (groups_.empty()) return NotReady("there is no group; AddGroup first");
+  for (const Group& group : groups_) {
+    if (group.ready || group.sits_out || options.only_ready) continue;
+    return NotReady(fmt::format(
+        "the gradients of group '{}' are not complete; call GradientReady once they are, or set "
+        "StepOptions::only_ready",
+        group.name));
+  }
+  if (state_ == nullptr) return NotReady("no group is ready; call GradientReady first");
+  for (Group& group : groups_) group.sits_out = !group.ready;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<StepHandle> OffloadedOptimizer::Impl::Step(const StepOptions& options) {
   Settle();
   SLUICE_RETURN_IF_ERROR(CheckStep(options));
   SLUICE_RETURN_IF_ERROR(CheckLoaded());
-  for (const Group& group : groups_) {
-    if (group.ready) continue;
-    return NotReady(fmt::format(
-        "the gradients of group '{}' are not complete; call GradientReady once they are",
-        group.name));
-  }
-  if (groups_.empty()) return NotReady("there is no group; AddGroup first");
+  SLUICE_RETURN_IF_ERROR(ChooseGroups(options));
   bool repeats = false;
   {
     const base::MutexLock lock(mutex_);
@@ -198,13 +228,32 @@ absl::StatusOr<StepHandle> OffloadedOptimizer::Impl::Step(const StepOptions& opt
     running_ = true;
     repeats = std::exchange(failed_, false);
   }
+  std::vector<bool> sits_out;
+  for (const Group& group : groups_) sits_out.push_back(group.sits_out);
   if (repeats) {
-    BeginStep();
-    for (const Group& group : groups_) Scan(group);
-    for (const std::uint32_t group : GroupOrder()) Update(group);
+    Repeat();
+  } else if (NeedsAllGradients() && std::ranges::count(sits_out, true) > 0) {
+    UpdateReady();
   }
-  runner_->Release(options);
+  for (std::uint32_t group = 0; group < groups_.size(); ++group) {
+    if (sits_out[group]) state_->Expect(group, 0);
+  }
+  runner_->Release(options, std::move(sits_out));
   return StepHandle(state_);
+}
+
+void OffloadedOptimizer::Impl::Repeat() {
+  BeginStep();
+  for (const Group& group : groups_) {
+    if (group.ready) Scan(group);
+  }
+  UpdateReady();
+}
+
+void OffloadedOptimizer::Impl::UpdateReady() {
+  for (const std::uint32_t group : GroupOrder()) {
+    if (groups_[group].ready) Update(group);
+  }
 }
 
 /// Whether what is ready has not been started.
@@ -260,7 +309,8 @@ std::size_t OffloadedOptimizer::Impl::BatchPartsMax() const {
   return std::clamp<std::size_t>(depth / kBatchesInDepth, 1, optim::kBatchPartsMax);
 }
 
-absl::StatusOr<ParameterState> OffloadedOptimizer::Impl::State(TensorId parameter) const {
+absl::StatusOr<ParameterState> OffloadedOptimizer::Impl::State(TensorId parameter) {
+  Settle();
   const auto found = entry_of_.find(parameter.value);
   if (found == entry_of_.end()) {
     SLUICE_ASSIGN_OR_RETURN(const std::string name, runtime_.NameOfTensor(parameter));

@@ -46,6 +46,11 @@ void Progress::Failed(Part part, const Failure& failure) {
   failures_[{part.entry, part.index}] = failure;
 }
 
+void Progress::Set(std::uint32_t entry, std::int64_t step) {
+  const base::MutexLock lock(mutex_);
+  std::ranges::fill(reached_[entry], step);
+}
+
 void Progress::SetAll(std::int64_t step) {
   const base::MutexLock lock(mutex_);
   for (std::vector<std::int64_t>& parts : reached_) std::fill(parts.begin(), parts.end(), step);

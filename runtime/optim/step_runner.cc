@@ -1,5 +1,6 @@
 #include "runtime/optim/step_runner.h"
 
+#include <algorithm>
 #include <cmath>
 #include <future>
 #include <utility>
@@ -128,8 +129,9 @@ void StepRunner::Update(std::uint32_t group, const GroupRates& rates, std::vecto
   });
 }
 
-void StepRunner::Release(const StepOptions& options) {
-  Post([this, options] {
+void StepRunner::Release(const StepOptions& options, std::vector<bool> sits_out) {
+  Post([this, options, sits_out = std::move(sits_out)] {
+    sits_out_ = sits_out;
     OnRelease(options);
     FinishIfDone();
   });
@@ -184,7 +186,7 @@ void StepRunner::EndStep(bool skipped) {
   const bool failed = state->failed();
   const bool discards = !failed && (skipped || !DiscardsEarly());
   for (std::uint32_t i = 0; discards && i < options_.entries.size(); ++i) {
-    DiscardGradient(i);
+    if (!sits_out_[options_.entries[i].group]) DiscardGradient(i);
   }
   options_.over(failed, skipped);
   const WaitTimes& before = totals_.waited_before;
@@ -192,6 +194,7 @@ void StepRunner::EndStep(bool skipped) {
   const double write = pipeline_.waited().write_seconds - before.write_seconds;
   state->Finish({.step = plan_.step,
                  .skipped = skipped,
+                 .groups = static_cast<std::uint32_t>(std::ranges::count(sits_out_, false)),
                  .gradient_norm = totals_.norm,
                  .wait_seconds = read + write,
                  .wait_read_seconds = read,

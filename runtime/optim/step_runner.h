@@ -62,8 +62,8 @@ class StepRunner {
   void Scan(std::uint32_t entry);
   /// Parts of one group are to be updated.
   void Update(std::uint32_t group, const GroupRates& rates, std::vector<Part> parts);
-  /// All updates of the step have been given.
-  void Release(const StepOptions& options);
+  /// All updates of the step have been given. `sits_out`: whether each group has no part in it.
+  void Release(const StepOptions& options, std::vector<bool> sits_out);
 
  private:
   struct Totals {
@@ -121,6 +121,7 @@ class StepRunner {
   std::size_t parts_asked_ = 0;   ///< of those
   Totals totals_;
   bool released_ = false;
+  std::vector<bool> sits_out_;  ///< groups without a part in the step
   double gradient_scale_ = 1;
   absl::Status scan_status_;
   std::vector<double> squares_;  ///< of each entry's gradient

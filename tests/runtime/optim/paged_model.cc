@@ -157,10 +157,36 @@ absl::StatusOr<OptimizerStep> PagedModel::Step(const StepOptions& options) {
   return step->Wait();
 }
 
-void PagedModel::ReferenceStep(std::int64_t step, double scale) {
+absl::StatusOr<OptimizerStep> PagedModel::StepOf(const std::set<std::size_t>& groups) {
+  for (const std::size_t group : groups) {
+    if (absl::Status status = optimizer_->GradientReady(groups_[group]); !status.ok())
+      return status;
+  }
+  absl::StatusOr<StepHandle> step = optimizer_->Step({.only_ready = true});
+  if (!step.ok()) return step.status();
+  return step->Wait();
+}
+
+bool PagedModel::IsIn(const std::set<std::size_t>& groups, std::size_t entry) const {
+  std::size_t first = 0;
+  for (std::size_t group = 0; group < options_.groups.size(); ++group) {
+    const std::size_t next = first + options_.groups[group].size();
+    if (entry >= first && entry < next) return groups.contains(group);
+    first = next;
+  }
+  return false;
+}
+
+void PagedModel::ReferenceStep(std::int64_t step,
+                               double scale,
+                               const std::set<std::size_t>& sits_out) {
   const auto beta1 = static_cast<float>(rates_.beta1), beta2 = static_cast<float>(rates_.beta2);
   const Kernel kernel = FindKernel(options_.spec, SimdTarget::kScalar).value();
   for (std::size_t i = 0; i < entries_.size(); ++i) {
+    if (IsIn(sits_out, i)) {
+      ++entries_[i].steps_before;
+      continue;
+    }
     const std::int64_t own_step = step - entries_[i].steps_before;
     const auto t = static_cast<double>(own_step);
     const KernelScalars scalars{.learning_rate = rates_.learning_rate,
@@ -177,9 +203,11 @@ void PagedModel::ReferenceStep(std::int64_t step, double scale) {
   }
 }
 
-double PagedModel::GradientNorm() const {
+double PagedModel::GradientNorm(const std::set<std::size_t>& sits_out) const {
   double sum = 0;
-  for (const Entry& entry : entries_) {
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const Entry& entry = entries_[i];
+    if (IsIn(sits_out, i)) continue;
     sum += SumOfSquares(options_.spec.gradient, entry.run.gradients.data(), entry.run.count());
   }
   return std::sqrt(sum);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -50,10 +51,15 @@ class PagedModel {
   /// A step of the optimizer, for which it is waited.
   absl::StatusOr<OptimizerStep> Step(double loss_scale = 1);
   absl::StatusOr<OptimizerStep> Step(const StepOptions& options);
-  /// The optimizer's step in plain memory. `scale`: of the gradients.
-  void ReferenceStep(std::int64_t step, double scale = 1);
-  /// The root of the sum of the squares of all gradients.
-  double GradientNorm() const;
+  /// The step of these groups alone.
+  absl::StatusOr<OptimizerStep> StepOf(const std::set<std::size_t>& groups);
+  /// The optimizer's step in plain memory; `scale` multiplies the gradients. Parameters of the
+  /// groups in `sits_out` have no part in it.
+  void ReferenceStep(std::int64_t step,
+                     double scale = 1,
+                     const std::set<std::size_t>& sits_out = {});
+  /// The root of the sum of the squares of all gradients but those of the groups in `sits_out`.
+  double GradientNorm(const std::set<std::size_t>& sits_out = {}) const;
 
   /// Every byte that the optimizer keeps or writes, in the order of the reference's.
   std::vector<std::vector<std::byte>> Paged();
@@ -66,7 +72,7 @@ class PagedModel {
  private:
   struct Entry {
     TensorRun run;
-    std::int64_t steps_before = 0;  ///< steps of the optimizer before the parameter was added
+    std::int64_t steps_before = 0;  ///< steps of the optimizer without the parameter
     TensorId tensor;
     TensorId gradient;
     TensorId copy;
@@ -74,6 +80,7 @@ class PagedModel {
     std::vector<std::byte> copy_bytes;
   };
   void AddEntry(std::size_t count);
+  bool IsIn(const std::set<std::size_t>& groups, std::size_t entry) const;
   /// Gives the optimizer the next group, whose entries begin with `first`.
   void AddGroup(std::size_t first, std::size_t count);
   void Bind(Entry& entry);
