@@ -64,10 +64,13 @@ bool StepState::failed() const {
   return failure_.has_value();
 }
 
-absl::StatusOr<OptimizerStep> StepState::Wait() {
+absl::StatusOr<OptimizerStep> StepState::Wait(Ticket::Deadline deadline) {
   SLUICE_RETURN_IF_ERROR(optim::CheckProcess(owner_));
   const base::MutexLock lock(mutex_);
-  while (!over_) changed_.Wait(mutex_);
+  while (!over_) {
+    if (changed_.WaitUntil(mutex_, deadline)) continue;
+    if (!over_) return absl::DeadlineExceededError("the step is not over yet");
+  }
   if (failure_) return failure_->ToStatus();
   return result_;
 }
@@ -120,9 +123,9 @@ StepHandle::StepHandle(std::shared_ptr<internal::StepState> state) : state_(std:
 bool StepHandle::Ready() const { return state_ == nullptr || state_->over(); }
 bool StepHandle::Ready(GroupId group) const { return state_ == nullptr || state_->Ready(group); }
 
-absl::StatusOr<OptimizerStep> StepHandle::Wait() {
+absl::StatusOr<OptimizerStep> StepHandle::Wait(Ticket::Deadline deadline) {
   if (state_ == nullptr) return NoStep();
-  return state_->Wait();
+  return state_->Wait(deadline);
 }
 
 absl::Status StepHandle::WaitFor(GroupId group) {

@@ -49,7 +49,7 @@ class StepState {
   void Fail(const absl::Status& status);
 
   bool over() const;
-  absl::StatusOr<OptimizerStep> Wait();
+  absl::StatusOr<OptimizerStep> Wait(Ticket::Deadline deadline);
   absl::Status WaitFor(GroupId group);
   bool Ready(GroupId group) const;
   bool failed() const;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -107,6 +108,22 @@ TEST_F(OffloadedOptimizerTest, TheTraceShowsWhatEachOpComputes) {
                           "norm.p3: 2000 elements",
                           "update.p0.0: 303 elements in 3 parts",
                           "update.p3.0: 2000 elements in 2 parts"));
+}
+
+TEST_F(OffloadedOptimizerTest, AWaitEndsAtItsDeadlineAndTheStepGoesOn) {
+  runtime_.Start();
+  PagedModel model(runtime_, {.groups = {{2000}}});
+  Op op = runtime_->BeginOp({.name = "holder"});
+  auto lease = op.Acquire({.tensor = model.parameter(0), .tier = kDram0});
+  ASSERT_THAT(lease, IsOk());
+  ASSERT_THAT(model.optimizer().GradientReady(model.group(0)), IsOk());
+  StepHandle step = model.optimizer().Step().value();
+  EXPECT_THAT(step.Wait(std::chrono::steady_clock::now() + std::chrono::milliseconds(2)),
+              HasCode(absl::StatusCode::kDeadlineExceeded));
+  lease->Release();
+  EXPECT_THAT(step.Wait(), IsOk());
+  model.ReferenceStep(1);
+  EXPECT_EQ(model.Paged(), model.Reference());
 }
 
 TEST_F(OffloadedOptimizerTest, ThreadsDepthAndOrderChangeNothing) {
