@@ -79,6 +79,18 @@ struct TransferStalledEvent {
   double seconds = 0;
 };
 
+/// An op waits for what a lease holds, for longer than RuntimeOptions::stall_seconds. The lease may
+/// be the caller's own: whoever waits for a step while holding one waits for ever.
+struct LeaseStalledEvent {
+  std::string op;           ///< name of the op that waits
+  std::string tensor;       ///< a tensor that it waits for
+  TierId tier;              ///< the tier in which it wants it
+  double seconds = 0;       ///< time that it has waited
+  std::string held_tensor;  ///< tensor of the lease; another one where its frames are wanted
+  std::string held_by;      ///< name of the op whose lease it is
+  double held_seconds = 0;  ///< age of the lease
+};
+
 /// Told about what a user wants to know at once. Override what is of interest.
 /// Threads: called from one internal thread; must not call the Runtime and must not block.
 /// Lifetime: outlives the Runtime.
@@ -90,6 +102,7 @@ class EventListener {
   virtual void OnTierFenced(const TierFencedEvent&) {}
   virtual void OnDriveFenced(const DriveFencedEvent&) {}
   virtual void OnTransferStalled(const TransferStalledEvent&) {}
+  virtual void OnLeaseStalled(const LeaseStalledEvent&) {}
 };
 
 /// One interval of a timeline: a transfer on a link, a stall, or what an optimizer computes.

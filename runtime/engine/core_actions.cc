@@ -37,7 +37,7 @@ void CoreThread::Perform(const core::DropFrame& action) {
 void CoreThread::Perform(core::GrantTicket& action) {
   TicketBook::Entry* entry = tickets_.Find(action.ticket);
   SLUICE_CHECK(entry != nullptr, "only a known ticket is granted");
-  entry->granted = true;
+  tickets_.Grant(entry, Clock::now());
   for (const AccessPlan& access : entry->ticket->plan().accesses) {
     if (access.mode != AccessMode::kRead) parts_.table->MarkLive(*access.tensor, access.discards);
   }

@@ -82,11 +82,12 @@ void CoreThread::TellWaits() {
 void CoreThread::ReportStalled() {
   const Clock::time_point now = Clock::now();
   if (next_look_ == Clock::time_point::max()) {
-    next_look_ = tasks_.NextLook(now);
+    next_look_ = NextLook(now);
     return;
   }
   if (now < next_look_) return;
-  next_look_ = tasks_.NextLook(now);
+  next_look_ = NextLook(now);
+  ReportStalledTickets(now);
   for (const TaskBook::Task& task : tasks_.TakeStalled(now)) {
     TransferStalledEvent event;
     event.tensor = owners_.Owner(task.page)->NameAt(task.page);
@@ -103,13 +104,36 @@ void CoreThread::ReportStalled() {
   }
 }
 
+CoreThread::Clock::time_point CoreThread::NextLook(Clock::time_point now) const {
+  const bool looks = tickets_.AnyWaits() && tasks_.limit() > Clock::duration::zero();
+  return looks ? now + tasks_.limit() / 4 : tasks_.NextLook(now);
+}
+
+void CoreThread::ReportStalledTickets(Clock::time_point now) {
+  const auto seconds_since = [now](Clock::time_point begin) {
+    return std::chrono::duration<double>(now - begin).count();
+  };
+  if (tasks_.limit() <= Clock::duration::zero()) return;
+  for (const TicketBook::Stall& stall : tickets_.TakeStalled(now, tasks_.limit(), tasks_.empty())) {
+    const LeaseStalledEvent event{.op = stall.waits->ticket->op().identity().name,
+                                  .tensor = stall.wanted->tensor->spec.name,
+                                  .tier = stall.wanted->tier_id,
+                                  .seconds = seconds_since(stall.waits->since),
+                                  .held_tensor = stall.held->tensor->spec.name,
+                                  .held_by = stall.holds->ticket->op().identity().name,
+                                  .held_seconds = seconds_since(stall.holds->since)};
+    parts_.logger->Warning(StallText(event));
+    if (parts_.listener != nullptr) parts_.listener->OnLeaseStalled(event);
+  }
+}
+
 void CoreThread::On(AcquireRequest& request) {
   if (const AccessPlan* gone = owners_.FirstUnusable(request.ticket->plan())) {
     request.ticket->Fail(
         absl::InvalidArgumentError(fmt::format("tensor '{}' was freed", gone->tensor->spec.name)));
     return;
   }
-  tickets_.Add(request.ticket);
+  tickets_.Add(request.ticket, Clock::now());
   Feed(std::move(request.event));
 }
 

@@ -67,6 +67,8 @@ class CoreThread {
   void AnnounceFallbacks();
   void TellWaits();
   void ReportStalled();
+  void ReportStalledTickets(Clock::time_point now);
+  Clock::time_point NextLook(Clock::time_point now) const;
   void ReportForgotten();
   static void DumpHistory(void* self, const char* message);
 

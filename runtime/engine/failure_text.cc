@@ -128,4 +128,19 @@ absl::Status TicketFailureStatus(const core::FailTicket& failure,
   return absl::InternalError("an unknown failure");
 }
 
+std::string StallText(const LeaseStalledEvent& event) {
+  return fmt::format(
+      "op '{}' has waited {:.1f} s for tensor '{}' in {}: a lease of tensor '{}' that op '{}' took "
+      "{:.1f} s ago {}; release it before anything waits for op '{}'",
+      event.op,
+      event.seconds,
+      event.tensor,
+      ToString(event.tier),
+      event.held_tensor,
+      event.held_by,
+      event.held_seconds,
+      event.tensor == event.held_tensor ? "excludes it" : "holds frames that it needs",
+      event.op);
+}
+
 }  // namespace sluice::engine

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "runtime/core/actions.h"
 #include "runtime/engine/fault_log.h"
 #include "runtime/engine/ticket_state.h"
 #include "runtime/engine/tier_set.h"
+#include "sluice/events.h"
 
 namespace sluice::engine {
 
@@ -15,5 +18,8 @@ absl::Status TicketFailureStatus(const core::FailTicket& failure,
                                  const TierSet& tiers,
                                  core::FrameIndex budget,
                                  const FaultLog& faults);
+
+/// The event as a line of the log.
+std::string StallText(const LeaseStalledEvent& event);
 
 }  // namespace sluice::engine

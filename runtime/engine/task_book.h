@@ -32,6 +32,7 @@ class TaskBook {
   /// REQUIRES: the task was added and did not end.
   Task End(core::TaskNumber number);
   bool empty() const { return tasks_.empty(); }
+  Clock::duration limit() const { return limit_; }
 
   /// When to look again for tasks that take too long; max when there is no need to.
   Clock::time_point NextLook(Clock::time_point now) const;

@@ -47,6 +47,14 @@ void CountingListener::OnTransferStalled(const TransferStalledEvent& event) {
   base::MutexLock lock(mutex_);
   stalled_.push_back(event);
 }
+void CountingListener::OnLeaseStalled(const LeaseStalledEvent& event) {
+  const base::MutexLock lock(mutex_);
+  stalled_leases_.push_back(event);
+}
+std::vector<LeaseStalledEvent> CountingListener::stalled_leases() const {
+  const base::MutexLock lock(mutex_);
+  return stalled_leases_;
+}
 std::vector<PageLostEvent> CountingListener::lost() const {
   base::MutexLock lock(mutex_);
   return lost_;

@@ -36,12 +36,14 @@ class CountingListener : public EventListener {
   void OnTierFenced(const TierFencedEvent& event) override;
   void OnDriveFenced(const DriveFencedEvent& event) override;
   void OnTransferStalled(const TransferStalledEvent& event) override;
+  void OnLeaseStalled(const LeaseStalledEvent& event) override;
 
   std::vector<PageLostEvent> lost() const;
   std::vector<FallbackEvent> fallbacks() const;
   std::vector<TierFencedEvent> fenced() const;
   std::vector<DriveFencedEvent> drives_fenced() const;
   std::vector<TransferStalledEvent> stalled() const;
+  std::vector<LeaseStalledEvent> stalled_leases() const;
 
  private:
   mutable base::Mutex mutex_;
@@ -50,6 +52,7 @@ class CountingListener : public EventListener {
   std::vector<TierFencedEvent> fenced_ ABSL_GUARDED_BY(mutex_);
   std::vector<DriveFencedEvent> drives_fenced_ ABSL_GUARDED_BY(mutex_);
   std::vector<TransferStalledEvent> stalled_ ABSL_GUARDED_BY(mutex_);
+  std::vector<LeaseStalledEvent> stalled_leases_ ABSL_GUARDED_BY(mutex_);
 };
 
 /// A small Runtime on a temporary spill directory: 4 KiB pages, 16 of hbm, 32 of dram, 1024 of
