@@ -198,6 +198,13 @@ TEST_F(TrainCommandTest, AFlippedBitIsFoundAndNamed) {
   EXPECT_THAT(command.errors(), HasSubstr("tensor l1.fc.weight differs at offset 0"));
 }
 
+TEST_F(TrainCommandTest, ALossThatDiffersIsNamed) {
+  Command command(Words({"--verify"}), {.variables = {"SLUICE_TEST_VERIFY_FLIP=loss"}});
+  EXPECT_EQ(command.Wait(), 1);
+  EXPECT_THAT(command.output(), HasSubstr("DIFFERENT: the loss of step 1 is "));
+  EXPECT_THAT(command.errors(), HasSubstr(", in RAM "));
+}
+
 TEST_F(TrainCommandTest, TextReportHasALinePerStepAndASummary) {
   Command command(Words({}));
   ASSERT_EQ(command.Wait(), 0) << command.errors();
