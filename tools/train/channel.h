@@ -12,7 +12,7 @@
 
 namespace sluice::tools {
 
-/// What a run and those that it compares with, each in its own process, say to each other.
+/// What a run and the run in RAM, in a process of its own, say to each other.
 enum class MessageType : std::uint32_t {
   kSource,       ///< to the child: what the configuration is called
   kConfig,       ///< to the child: its text
@@ -23,7 +23,6 @@ enum class MessageType : std::uint32_t {
   kSteps,        ///< losses and seconds of each step
   kMeasureGemm,  ///< to the child in RAM; it answers kGemm
   kGemm,         ///< the rates of the compute kernels
-  kSetRate,      ///< to a paged child: bytes per second of the emulated link; it answers kEnd
   kSendState,    ///< to the child in RAM; it answers with kTensor and kChunk messages, then kEnd
   kTensor,       ///< the name of the tensor whose chunks follow
   kChunk,        ///< bytes of it, in order

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "tools/train/train_child.h"
 
 namespace sluice::tools {
 namespace {
@@ -29,11 +30,11 @@ absl::Status SendText(const gpt::Text& text, Channel& channel) {
 
 }  // namespace
 
-absl::StatusOr<ChildRun> ChildRun::Start(const Options& options) {
-  const std::vector<std::string> words = {"train", options.word};
+absl::StatusOr<ChildRun> ChildRun::Start(const ConfigText& config, const gpt::Text& text) {
+  const std::vector<std::string> words = {"train", kRamChildWord};
   SLUICE_ASSIGN_OR_RETURN(ChildProcess child, ChildProcess::Start(words));
-  SLUICE_RETURN_IF_ERROR(SendConfig(options.config, child.channel()));
-  SLUICE_RETURN_IF_ERROR(SendText(options.text, child.channel()));
+  SLUICE_RETURN_IF_ERROR(SendConfig(config, child.channel()));
+  SLUICE_RETURN_IF_ERROR(SendText(text, child.channel()));
   SLUICE_RETURN_IF_ERROR(child.channel().Send(MessageType::kStart));
   SLUICE_ASSIGN_OR_RETURN(const std::string answer, child.channel().Expect(MessageType::kEnd));
   SLUICE_ASSIGN_OR_RETURN(const float val_loss, ValueFrom<float>(answer));
@@ -50,11 +51,6 @@ absl::StatusOr<std::vector<StepOutcome>> ChildRun::RunSteps(int count) {
   }
   std::memcpy(outcomes.data(), answer.data(), answer.size());
   return outcomes;
-}
-
-absl::Status ChildRun::SetRate(double bytes_per_s) {
-  SLUICE_RETURN_IF_ERROR(channel().Send(MessageType::kSetRate, PayloadOf(bytes_per_s)));
-  return channel().Expect(MessageType::kEnd).status();
 }
 
 }  // namespace sluice::tools

@@ -11,23 +11,15 @@
 
 namespace sluice::tools {
 
-/// The same training once more, in a process of its own. It computes only inside the calls below;
-/// between them it waits for a message. Threads: externally synchronised.
+/// The same training once more, in RAM, in a process of its own. It computes only inside the calls
+/// below; between them it waits for a message. Threads: externally synchronised.
 class ChildRun {
  public:
-  struct Options {
-    /// kRamChildWord or kPagedChildWord.
-    const char* word;
-    const ConfigText& config;
-    const gpt::Text& text;
-  };
   /// Starts it, up to the validation before the first step. Errors: also what the child says.
-  static absl::StatusOr<ChildRun> Start(const Options& options);
+  static absl::StatusOr<ChildRun> Start(const ConfigText& config, const gpt::Text& text);
 
   float first_val_loss() const { return first_val_loss_; }
   absl::StatusOr<std::vector<StepOutcome>> RunSteps(int count);
-  /// Of a paged run: see Runtime::SetEmulatedRates, for both directions.
-  absl::Status SetRate(double bytes_per_s);
 
   Channel& channel() { return child_.channel(); }
 

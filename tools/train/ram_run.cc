@@ -6,7 +6,6 @@
 
 #include "base/status.h"
 #include "fmt/format.h"
-#include "tools/train/train_child.h"
 
 namespace sluice::tools {
 namespace {
@@ -81,8 +80,7 @@ class StateStream {
 }  // namespace
 
 absl::StatusOr<RamRun> RamRun::Start(const ConfigText& config, const gpt::Text& text) {
-  SLUICE_ASSIGN_OR_RETURN(ChildRun child,
-                          ChildRun::Start({.word = kRamChildWord, .config = config, .text = text}));
+  SLUICE_ASSIGN_OR_RETURN(ChildRun child, ChildRun::Start(config, text));
   return RamRun(std::move(child));
 }
 

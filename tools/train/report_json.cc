@@ -70,17 +70,6 @@ Json RecomputeJson(const RecomputeReport& recompute) {
           {"step_ms", recompute.seconds * 1e3}};
 }
 
-Json PolicyJson(const PolicyReport& policy) {
-  Json json = {{"blocks", policy.blocks}, {"identical", policy.difference.empty()}};
-  if (policy.blocks > 0) {
-    json["step_ms_median"] = policy.step_seconds * 1e3;
-    json["times_as_long"] = policy.times_as_long;
-    json["times_as_long_mad"] = policy.times_spread;
-  }
-  if (!policy.failure.empty()) json["failure"] = policy.failure;
-  return json;
-}
-
 Json VerifyJson(const VerifyReport& verify) {
   return {{"identical", verify.identical},
           {"ram_step_ms_median", verify.ram_step_ms_median},
@@ -126,9 +115,6 @@ std::string FormatJson(const RunReport& report) {
     json["update"] = {{"step_ms_with", cost->with_seconds * 1e3},
                       {"step_ms_without", cost->without_seconds * 1e3},
                       {"added", cost->added}};
-  }
-  for (const PolicyReport& policy : report.policies) {
-    json["policies"][policy.policy] = PolicyJson(policy);
   }
   if (report.verify.has_value()) json["verify"] = VerifyJson(*report.verify);
   return json.dump() + "\n";

@@ -158,25 +158,6 @@ std::string Updates(const RunReport& report) {
       VolumeBoundSeconds(report) * 1e3);
 }
 
-std::string PolicyTimes(const PolicyReport& policy) {
-  if (policy.blocks == 0) return "not measured";
-  return fmt::format("{:.1f} ms a step, {:.3f}x of this run (+- {:.3f}, {} blocks)",
-                     policy.step_seconds * 1e3,
-                     policy.times_as_long,
-                     policy.times_spread,
-                     policy.blocks);
-}
-
-std::string Policies(const RunReport& report) {
-  std::string text;
-  for (const PolicyReport& policy : report.policies) {
-    text += fmt::format("policy {:<11} {}\n", policy.policy, PolicyTimes(policy));
-    if (!policy.difference.empty()) text += fmt::format("  DIFFERENT: {}\n", policy.difference);
-    if (!policy.failure.empty()) text += fmt::format("  failed: {}\n", policy.failure);
-  }
-  return text;
-}
-
 std::string Verify(const VerifyReport& verify) {
   std::string text = verify.identical
                          ? "verify             identical to the run in RAM, bit for bit\n"
@@ -217,10 +198,10 @@ std::string FormatRecompute(const RecomputeReport& recompute) {
 
 std::string FormatSummary(const RunReport& report) {
   const std::string interrupted = Interrupted(report);
-  if (report.steps.empty()) return interrupted + "no step was made\n" + Policies(report);
+  if (report.steps.empty()) return interrupted + "no step was made\n";
   std::string text = interrupted + Losses(report) + Times(report) + Links(report) + Tiers(report) +
                      Memory(report) + Prefetches(report.prefetch) + Plans(report) +
-                     Products(report) + Recomputed(report) + Updates(report) + Policies(report) +
+                     Products(report) + Recomputed(report) + Updates(report) +
                      RetiredSlots(report) + Fallbacks(report);
   if (report.verify.has_value()) text += Verify(*report.verify);
   return text + WhatBinds(report) + "\n";

@@ -83,17 +83,6 @@ struct UpdateCost {
   double added = 0;
 };
 
-/// The same training under another policy, in turn with this run.
-struct PolicyReport {
-  std::string policy;
-  int blocks = 0;            ///< of kBlockSteps that count; no times where there are none
-  double step_seconds = 0;   ///< the median of their steps
-  double times_as_long = 0;  ///< of this run's: the median over blocks
-  double times_spread = 0;   ///< the median distance from that
-  std::string difference;    ///< in losses, as a sentence; empty when there is none
-  std::string failure;       ///< why it ended early; empty when it did not
-};
-
 /// Everything that a run has to say at its end.
 struct RunReport {
   std::vector<StepRecord> steps;
@@ -119,7 +108,6 @@ struct RunReport {
   std::optional<VerifyReport> verify;
   std::optional<RecomputeReport> recompute;
   std::optional<UpdateCost> update_cost;
-  std::vector<PolicyReport> policies;  ///< of --compare-policies
   PrefetchStats prefetch;
   PlanStats plans;
   std::uint64_t divergences = 0;  ///< from recorded schedules

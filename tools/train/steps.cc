@@ -22,20 +22,16 @@ double SumSeconds(std::span<const StepOutcome> outcomes) {
   return sum;
 }
 
-std::string DescribeDifference(int step,
-                               const StepOutcome& mine,
-                               const StepOutcome& other,
-                               std::string_view where) {
-  if (!SameBits(mine.loss, other.loss)) {
+std::string DescribeDifference(int step, const StepOutcome& mine, const StepOutcome& in_ram) {
+  if (!SameBits(mine.loss, in_ram.loss)) {
     return fmt::format(
-        "the loss of step {} is {:.9g}, {} {:.9g}", step, mine.loss, where, other.loss);
+        "the loss of step {} is {:.9g}, in RAM {:.9g}", step, mine.loss, in_ram.loss);
   }
-  if (mine.validated == other.validated && SameBits(mine.val_loss, other.val_loss)) return "";
-  return fmt::format("the validation {} gives {:.9g}, {} {:.9g}",
+  if (mine.validated == in_ram.validated && SameBits(mine.val_loss, in_ram.val_loss)) return "";
+  return fmt::format("the validation {} gives {:.9g}, in RAM {:.9g}",
                      step == 0 ? "before the first step" : fmt::format("after step {}", step),
                      mine.val_loss,
-                     where,
-                     other.val_loss);
+                     in_ram.val_loss);
 }
 
 bool ValidatesAfter(int step, const gpt::TrainConfig& train) {

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -49,12 +48,9 @@ absl::StatusOr<gpt::StepResult> TrainOnce(gpt::Trainer& trainer,
 /// Of all steps together.
 double SumSeconds(std::span<const StepOutcome> outcomes);
 
-/// How the losses of two runs of the same training differ bit by bit, as a sentence; empty when
-/// they do not. `step` 0: before the first one. `where`: what the other run is, "in RAM".
-std::string DescribeDifference(int step,
-                               const StepOutcome& mine,
-                               const StepOutcome& other,
-                               std::string_view where);
+/// How the losses of a run and of the run in RAM differ bit by bit, as a sentence; empty when
+/// they do not. `step` 0: before the first one.
+std::string DescribeDifference(int step, const StepOutcome& mine, const StepOutcome& in_ram);
 
 /// Makes the validation that is due after the trainer's last step, if one is.
 absl::Status ValidateIfDue(gpt::Trainer& trainer,

@@ -16,7 +16,6 @@
 #include "tools/interrupt.h"
 #include "tools/train/budget_check.h"
 #include "tools/train/corpus.h"
-#include "tools/train/policy_comparison.h"
 #include "tools/train/run_report.h"
 #include "tools/train/saved_run.h"
 #include "tools/train/train_child.h"
@@ -62,8 +61,7 @@ absl::StatusOr<int> FindStepsDone(const TrainFlags& flags, const Corpus& corpus)
 /// What is set after some steps is judged by those that follow, so there must be some.
 absl::Status CheckJudgedSteps(const TrainFlags& flags, int steps_done) {
   const TrainSettings& settings = flags.settings;
-  const bool in_blocks = flags.verify || !flags.compare_policies.empty();
-  const int before = in_blocks ? kBlockSteps : kUnpacedStepsAlone;
+  const int before = flags.verify ? kBlockSteps : kUnpacedStepsAlone;
   const bool paced = settings.emulated_load != 0;
   const bool planned = settings.train.recompute == gpt::Recompute::kPlanned;
   if ((!paced && !planned) || settings.train.steps - steps_done > before) {
@@ -83,18 +81,10 @@ absl::Status CheckJudgedSteps(const TrainFlags& flags, int steps_done) {
 
 int ExitCode(const RunReport& report, const InterruptWatch& watch) {
   if (report.interrupted) return kExitSignal + watch.signal();
-  bool differs = false;
-  for (const PolicyReport& policy : report.policies) {
-    if (policy.difference.empty()) continue;
-    differs = true;
-    PrintError("the run differs from that under another policy: " + policy.difference);
-  }
   const std::optional<VerifyReport>& verify = report.verify;
-  if (verify.has_value() && !verify->identical) {
-    differs = true;
-    PrintError("the run differs from the run in RAM: " + verify->difference);
-  }
-  return differs ? kExitDiffers : kExitDone;
+  if (!verify.has_value() || verify->identical) return kExitDone;
+  PrintError("the run differs from the run in RAM: " + verify->difference);
+  return kExitDiffers;
 }
 
 /// Writes and prints what the run has to say: what fails of it keeps back nothing else.
@@ -103,11 +93,6 @@ int Conclude(TrainRun& run, TrainSession& session, Console& console, const Inter
   const RunReport report = run.TakeReport();
   console.Print(FormatSummary(report));
   console.PrintJson(FormatJson(report));
-  for (const PolicyReport& policy : report.policies) {
-    if (policy.failure.empty()) continue;
-    failures.push_back(absl::InternalError(
-        fmt::format("--compare-policies {}: {}", policy.policy, policy.failure)));
-  }
   // Who interrupts may have left the pipe before.
   if (!report.interrupted && !console.status().ok()) failures.push_back(console.status());
   const int exit_code = ExitCode(report, watch);
@@ -134,15 +119,8 @@ absl::StatusOr<int> TrainWith(const TrainFlags& flags) {
     console.ShowProgress("starting the run in RAM");
     SLUICE_ASSIGN_OR_RETURN(verifier, Verifier::Start(flags.config, data.text()));
   }
-  std::unique_ptr<PolicyComparison> policies;
-  if (!flags.compare_policies.empty()) {
-    console.ShowProgress("starting the runs under other policies");
-    SLUICE_ASSIGN_OR_RETURN(
-        policies, PolicyComparison::Start(flags.compare_policies, flags.config, data.text()));
-  }
   TrainRun run({.session = *session,
                 .verifier = verifier.get(),
-                .policies = policies.get(),
                 .console = console,
                 .watch = watch,
                 .compares_updates = flags.compare_updates});
@@ -153,8 +131,7 @@ absl::StatusOr<int> TrainWith(const TrainFlags& flags) {
 }  // namespace
 
 int RunTrain(std::span<const std::string> words) {
-  if (!words.empty() && words.front() == kRamChildWord) return RunTrainChild(ChildKind::kRam);
-  if (!words.empty() && words.front() == kPagedChildWord) return RunTrainChild(ChildKind::kPaged);
+  if (!words.empty() && words.front() == kRamChildWord) return RunTrainChild();
   const auto asks = [](const std::string& word) { return word == "-h" || word == "--help"; };
   if (std::any_of(words.begin(), words.end(), asks)) {
     PrintHelp();

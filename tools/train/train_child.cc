@@ -1,6 +1,5 @@
 #include "tools/train/train_child.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,16 +17,12 @@
 
 #include "base/status.h"
 #include "base/strings.h"
-#include "fmt/format.h"
-#include "sluice/runtime.h"
-#include "tools/console.h"
 #include "tools/exit_code.h"
 #include "tools/train/channel.h"
 #include "tools/train/child_process.h"
 #include "tools/train/gemm_rate.h"
 #include "tools/train/steps.h"
 #include "tools/train/train_settings.h"
-#include "workloads/gpt/paged_memory.h"
 #include "workloads/gpt/ram_memory.h"
 #include "workloads/gpt/trainer.h"
 #include "workloads/gpt/updater.h"
@@ -35,15 +30,12 @@
 namespace sluice::tools {
 namespace {
 
-/// For tests of comparisons only: "TENSOR" has the lowest bit of its first byte flipped on the way;
+/// For tests of --verify only: "TENSOR" has the lowest bit of its first byte flipped on the way;
 /// "loss" names the losses.
 constexpr const char* kFlipVariable = "SLUICE_TEST_VERIFY_FLIP";
 
-/// For a test, too: the run under this policy ends at its first block.
-constexpr const char* kEndVariable = "SLUICE_TEST_CHILD_ENDS";
-
-bool Names(const char* variable, std::string_view what) {
-  const char* const name = std::getenv(variable);
+bool Flips(std::string_view what) {
+  const char* const name = std::getenv(kFlipVariable);
   return name != nullptr && what == name;
 }
 
@@ -52,8 +44,7 @@ constexpr std::size_t kChunkBytesMax = std::size_t{256} << 10;
 
 class TrainChild {
  public:
-  TrainChild(ChildKind kind, Channel& channel)
-      : kind_(kind), channel_(channel), console_(Console::Mode::kJson) {}
+  explicit TrainChild(Channel& channel) : channel_(channel) {}
 
   /// Until the other end closes the channel.
   absl::Status Serve() {
@@ -75,8 +66,6 @@ class TrainChild {
         return MeasureGemm();
       case MessageType::kSendState:
         return SendState();
-      case MessageType::kSetRate:
-        return SetRate(message.payload);
       default:
         return absl::InternalError("the other run was sent what it does not know");
     }
@@ -106,43 +95,27 @@ class TrainChild {
   absl::Status SetUp() {
     SLUICE_ASSIGN_OR_RETURN(settings_, ReadTrainSettings(config_));
     // RAM holds every activation: what recomputing costs is a part of the slowdown.
-    if (kind_ == ChildKind::kRam) settings_.train.recompute = gpt::Recompute::kNone;
+    settings_.train.recompute = gpt::Recompute::kNone;
     SLUICE_ASSIGN_OR_RETURN(
         data_, gpt::Dataset::FromText(std::move(text_), settings_.train, settings_.model));
-    SLUICE_RETURN_IF_ERROR(kind_ == ChildKind::kRam ? TrainInRam() : TrainPaged());
+    SLUICE_RETURN_IF_ERROR(MakeTrainer());
     // What the other run does before its first step.
     SLUICE_ASSIGN_OR_RETURN(const float val_loss, trainer_->Validate());
     return channel_.Send(MessageType::kEnd, PayloadOf(val_loss));
   }
 
-  absl::Status TrainInRam() {
-    memory_ = std::make_unique<gpt::RamMemory>();
-    memory_->SetObserver([this](const gpt::OpTiming& timing) {
+  absl::Status MakeTrainer() {
+    memory_.SetObserver([this](const gpt::OpTiming& timing) {
       if (!timing.name.starts_with(gpt::kUpdateOpPrefix)) return;
       update_seconds_ += std::chrono::duration<double>(timing.end - timing.begin).count();
     });
-    return MakeTrainer();
-  }
-
-  absl::Status TrainPaged() {
-    RuntimeOptions options = settings_.runtime;
-    options.log = [this](LogLevel level, std::string_view line) {
-      console_.Log(level, fmt::format("policy {}: {}", settings_.runtime.policy, line));
-    };
-    SLUICE_ASSIGN_OR_RETURN(runtime_, Runtime::Create(std::move(options)));
-    memory_ = std::make_unique<gpt::PagedMemory>(*runtime_);
-    return MakeTrainer();
-  }
-
-  absl::Status MakeTrainer() {
     SLUICE_ASSIGN_OR_RETURN(
-        trainer_, gpt::Trainer::Create(settings_.model, settings_.train, *data_, *memory_));
+        trainer_, gpt::Trainer::Create(settings_.model, settings_.train, *data_, memory_));
     return absl::OkStatus();
   }
 
   absl::Status RunSteps(const std::string& payload) {
     SLUICE_ASSIGN_OR_RETURN(const auto count, ValueFrom<std::int32_t>(payload));
-    if (runtime_ != nullptr && Names(kEndVariable, settings_.runtime.policy)) raise(SIGKILL);
     std::string outcomes;
     for (std::int32_t i = 0; i < count; ++i) {
       StepOutcome outcome;
@@ -150,7 +123,7 @@ class TrainChild {
       SLUICE_RETURN_IF_ERROR(TrainOnce(*trainer_, update, &outcome).status());
       outcome.update_seconds = std::exchange(update_seconds_, 0);
       SLUICE_RETURN_IF_ERROR(ValidateIfDue(*trainer_, settings_.train, &outcome));
-      if (Names(kFlipVariable, "loss")) outcome.loss = std::nextafter(outcome.loss, 0.0F);
+      if (Flips("loss")) outcome.loss = std::nextafter(outcome.loss, 0.0F);
       outcomes += PayloadOf(outcome);
     }
     return channel_.Send(MessageType::kSteps, outcomes);
@@ -159,13 +132,6 @@ class TrainChild {
   absl::Status MeasureGemm() {
     const double gflops = MeasureGemmGflops(trainer_->compute_threads(), trainer_->GemmShapes());
     return channel_.Send(MessageType::kGemm, PayloadOf(gflops));
-  }
-
-  absl::Status SetRate(const std::string& payload) {
-    if (runtime_ == nullptr) return absl::InternalError("a run in RAM has no links");
-    SLUICE_ASSIGN_OR_RETURN(const auto rate, ValueFrom<double>(payload));
-    SLUICE_RETURN_IF_ERROR(runtime_->SetEmulatedRates(rate, rate));
-    return channel_.Send(MessageType::kEnd);
   }
 
   absl::Status SendState() {
@@ -181,7 +147,7 @@ class TrainChild {
                          std::uint64_t offset,
                          std::span<const std::byte> bytes) {
     if (offset == 0) SLUICE_RETURN_IF_ERROR(channel_.Send(MessageType::kTensor, tensor));
-    const bool flips = offset == 0 && Names(kFlipVariable, tensor);
+    const bool flips = offset == 0 && Flips(tensor);
     for (std::size_t begin = 0; begin < bytes.size(); begin += kChunkBytesMax) {
       const auto piece = bytes.subspan(begin, std::min(kChunkBytesMax, bytes.size() - begin));
       std::string chunk(reinterpret_cast<const char*>(piece.data()), piece.size());
@@ -191,25 +157,22 @@ class TrainChild {
     return absl::OkStatus();
   }
 
-  const ChildKind kind_;
   Channel& channel_;
-  Console console_;
   ConfigText config_;
   TrainSettings settings_;
   gpt::Text text_;
   std::optional<gpt::Dataset> data_;
-  std::unique_ptr<Runtime> runtime_;  ///< of a paged run
-  std::unique_ptr<gpt::Memory> memory_;
+  gpt::RamMemory memory_;
   std::unique_ptr<gpt::Trainer> trainer_;  ///< null until all has been set up
-  double update_seconds_ = 0;              ///< in RAM: of the step that runs
+  double update_seconds_ = 0;              ///< of the step that runs
 };
 
 }  // namespace
 
-int RunTrainChild(ChildKind kind) {
+int RunTrainChild() {
   BecomeChild();
   Channel channel(STDIN_FILENO);
-  const absl::Status status = TrainChild(kind, channel).Serve();
+  const absl::Status status = TrainChild(channel).Serve();
   if (status.ok()) return kExitDone;
   const absl::Status sent = channel.SendError(status);
   return sent.ok() ? ExitCodeOf(status) : Fail(status);

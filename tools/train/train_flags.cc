@@ -10,7 +10,6 @@
 #include <string_view>
 #include <utility>
 
-#include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "fmt/format.h"
 #include "runtime/optim/state_file.h"
@@ -140,39 +139,6 @@ absl::Status CheckCompareUpdates(const TrainFlags& flags) {
                   kStepsMin));
 }
 
-absl::Status CheckComparePolicies(const TrainFlags& flags) {
-  if (flags.compare_policies.empty()) return absl::OkStatus();
-  if (flags.compare_updates || !flags.resume_path.empty()) {
-    return absl::InvalidArgumentError(
-        "--compare-policies trains from the first step, with updates: leave out --compare-updates "
-        "and --resume");
-  }
-  if (flags.settings.train.recompute == gpt::Recompute::kPlanned) {
-    return absl::InvalidArgumentError(
-        "--compare-policies: \"train.recompute\" is \"planned\", which may decide otherwise in "
-        "each run; set \"none\" or \"all\"");
-  }
-  return absl::OkStatus();
-}
-
-/// As the configuration spells them, each once.
-absl::StatusOr<std::vector<std::string>> ReadPolicies(const std::string& list,
-                                                      const ConfigText& config) {
-  const std::vector<std::string> words = absl::StrSplit(list, ',');
-  std::vector<std::string> policies;
-  for (const std::string& word : words) {
-    const auto settings = ReadTrainSettings(UnderPolicy(config, word));
-    if (!settings.ok()) return base::Annotate(settings.status(), "--compare-policies");
-    const std::string& policy = settings->runtime.policy;
-    if (std::find(policies.begin(), policies.end(), policy) != policies.end()) {
-      return absl::InvalidArgumentError(
-          fmt::format("--compare-policies: {} is named twice", policy));
-    }
-    policies.push_back(policy);
-  }
-  return policies;
-}
-
 constexpr char kConfigWanted[] = "name a TOML file, for example configs/train-gpt.toml";
 
 /// Something that is neither white space nor a comment.
@@ -218,10 +184,6 @@ const std::vector<FlagSpec>& TrainFlagSpecs() {
        FlagShape::kSwitch,
        "",
        "every other block of 10 steps makes no update"},
-      {"--compare-policies",
-       FlagShape::kValue,
-       "NAME,...",
-       "the same steps under these policies, in turn"},
       {"--record", FlagShape::kValue, "FILE", "writes the recorded schedules (JSON lines)"},
       {"--trace", FlagShape::kValue, "FILE", "writes a timeline for Perfetto"},
       {"--save", FlagShape::kValue, "FILE", "writes the model (safetensors)"},
@@ -249,10 +211,6 @@ absl::StatusOr<TrainFlags> ReadTrainFlags(std::span<const std::string> words) {
   SLUICE_RETURN_IF_ERROR(CheckPaths(arguments, flags));
   flags.verify = arguments.Has("--verify");
   flags.compare_updates = arguments.Has("--compare-updates");
-  if (arguments.Has("--compare-policies")) {
-    SLUICE_ASSIGN_OR_RETURN(flags.compare_policies,
-                            ReadPolicies(arguments.Value("--compare-policies"), flags.config));
-  }
   flags.json = arguments.Has("--json");
   flags.record_path = arguments.Value("--record");
   flags.trace_path = arguments.Value("--trace");
@@ -260,7 +218,6 @@ absl::StatusOr<TrainFlags> ReadTrainFlags(std::span<const std::string> words) {
   flags.save_state_path = arguments.Value("--save-state");
   flags.resume_path = arguments.Value("--resume");
   SLUICE_RETURN_IF_ERROR(CheckStateFlags(arguments, flags));
-  SLUICE_RETURN_IF_ERROR(CheckComparePolicies(flags));
   SLUICE_RETURN_IF_ERROR(CheckCompareUpdates(flags));
   return flags;
 }

@@ -17,7 +17,6 @@ struct TrainFlags {
   ConfigText config;       ///< its source is the path of --config
   bool verify = false;
   bool compare_updates = false;
-  std::vector<std::string> compare_policies;
   bool json = false;
   std::string record_path;  ///< empty: none; likewise below
   std::string trace_path;

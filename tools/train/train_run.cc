@@ -50,7 +50,6 @@ RunReport TrainRun::TakeReport() {
 
 bool TrainRun::Done() const {
   if (parts_.verifier != nullptr && !parts_.verifier->difference().empty()) return true;
-  if (parts_.policies != nullptr && parts_.policies->Differs()) return true;
   return parts_.session.trainer().step() >= steps_ || interrupted();
 }
 
@@ -65,30 +64,20 @@ absl::Status TrainRun::Begin() {
   SLUICE_ASSIGN_OR_RETURN(const float val_loss, parts_.session.trainer().Validate());
   report_.val_loss_first = val_loss;
   if (parts_.verifier != nullptr) parts_.verifier->CompareFirstValidation(val_loss);
-  if (parts_.policies != nullptr) parts_.policies->CompareFirstValidation(val_loss);
   return absl::OkStatus();
 }
 
 absl::Status TrainRun::MakeBlock() {
   block_.clear();
-  const bool compares = parts_.verifier != nullptr || parts_.policies != nullptr;
-  const std::size_t limit = compares ? kBlockSteps : 1;
+  const std::size_t limit = parts_.verifier != nullptr ? kBlockSteps : 1;
   const int left = steps_ - parts_.session.trainer().step();
   const std::size_t count = std::min(limit, static_cast<std::size_t>(left));
   while (block_.size() < count && !interrupted()) SLUICE_RETURN_IF_ERROR(MakeStep());
   if (interrupted()) return absl::OkStatus();
-  RunOtherPolicies();
   return parts_.verifier == nullptr ? PaceAlone() : RunInRam();
 }
 
-void TrainRun::RunOtherPolicies() {
-  if (parts_.policies == nullptr) return;
-  parts_.console.ShowProgress("the same steps under other policies");
-  parts_.policies->RunBlock(block_, [this] { return interrupted(); });
-}
-
 absl::Status TrainRun::RunInRam() {
-  if (interrupted()) return absl::OkStatus();
   parts_.console.ShowProgress("the same steps in RAM");
   SLUICE_ASSIGN_OR_RETURN(const double ram_step_seconds, parts_.verifier->RunBlock(block_));
   return PaceAfterBlock(ram_step_seconds);
@@ -169,9 +158,6 @@ absl::Status TrainRun::PlanRecompute() {
 absl::Status TrainRun::SetPace(double ram_step_seconds) {
   SLUICE_RETURN_IF_ERROR(pacer_.SetPace(ram_step_seconds, parts_.session, &report_));
   op_times_.Forget();
-  if (parts_.policies != nullptr && pacer_.rate() > 0) {
-    parts_.policies->SetRate(pacer_.rate());
-  }
   parts_.console.Print(
       fmt::format("{} paced at {:.3f} GiB/s each way: its bound takes {:.0f} % of a step in RAM of "
                   "{:.1f} ms; the {} steps so far are not judged\n",
@@ -194,7 +180,6 @@ absl::Status TrainRun::Finish() {
   }
   if (!report_.bounds.empty()) CheckBounds();
   if (parts_.compares_updates) report_.update_cost = CompareUpdates(report_);
-  if (parts_.policies != nullptr) report_.policies = parts_.policies->Report();
   if (interrupted()) return absl::OkStatus();
   if (parts_.verifier != nullptr) {
     parts_.console.ShowProgress("comparing every parameter and optimizer state");

@@ -8,7 +8,6 @@
 #include "tools/interrupt.h"
 #include "tools/train/link_pacer.h"
 #include "tools/train/op_times.h"
-#include "tools/train/policy_comparison.h"
 #include "tools/train/recompute_planner.h"
 #include "tools/train/run_report.h"
 #include "tools/train/steps.h"
@@ -18,14 +17,13 @@
 namespace sluice::tools {
 
 /// The loop of `sluice train`: steps in blocks, each followed by the same block in RAM where a
-/// verifier is given and under other policies where these are compared, until all are made or the
-/// watch saw an interrupt. Threads: externally synchronised.
+/// verifier is given, until all are made or the watch saw an interrupt.
+/// Threads: externally synchronised.
 class TrainRun {
  public:
   struct Parts {
     TrainSession& session;
-    Verifier* verifier = nullptr;          ///< may be null
-    PolicyComparison* policies = nullptr;  ///< may be null
+    Verifier* verifier = nullptr;  ///< may be null
     Console& console;
     const InterruptWatch& watch;
     /// Every other block of kComparedSteps makes no updates.
@@ -45,7 +43,6 @@ class TrainRun {
   absl::Status Begin();
   absl::Status MakeBlock();
   absl::Status MakeStep();
-  void RunOtherPolicies();
   absl::Status RunInRam();
   absl::Status PaceAfterBlock(double ram_step_seconds);
   absl::Status PaceAlone();

@@ -84,11 +84,6 @@ absl::Status ReadLoop(Config& config, gpt::TrainConfig* train) {
 
 }  // namespace
 
-ConfigText UnderPolicy(ConfigText config, const std::string& policy) {
-  config.assignments.push_back("scheduler.policy=" + policy);
-  return config;
-}
-
 absl::StatusOr<TrainSettings> ReadTrainSettings(const ConfigText& config) {
   SLUICE_ASSIGN_OR_RETURN(Config parsed, Config::Parse(config.text, config.source));
   for (const std::string& assignment : config.assignments) {

@@ -29,9 +29,6 @@ struct ConfigText {
   std::vector<std::string> assignments;  ///< of --set, in order
 };
 
-/// The same with another policy.
-ConfigText UnderPolicy(ConfigText config, const std::string& policy);
-
 /// Errors: those of Config, and of the other ReadTrainSettings.
 absl::StatusOr<TrainSettings> ReadTrainSettings(const ConfigText& config);
 

@@ -18,7 +18,7 @@ absl::StatusOr<std::unique_ptr<Verifier>> Verifier::Start(const ConfigText& conf
 void Verifier::CompareFirstValidation(float val_loss) {
   const StepOutcome mine{.val_loss = val_loss, .validated = 1};
   const StepOutcome ram{.val_loss = ram_.first_val_loss(), .validated = 1};
-  difference_ = DescribeDifference(0, mine, ram, "in RAM");
+  difference_ = DescribeDifference(0, mine, ram);
 }
 
 absl::StatusOr<double> Verifier::RunBlock(std::span<const StepOutcome> paged) {
@@ -27,7 +27,7 @@ absl::StatusOr<double> Verifier::RunBlock(std::span<const StepOutcome> paged) {
   std::vector<double> seconds;
   for (std::size_t i = 0; i < ram.size(); ++i) {
     ++steps_;
-    if (difference_.empty()) difference_ = DescribeDifference(steps_, paged[i], ram[i], "in RAM");
+    if (difference_.empty()) difference_ = DescribeDifference(steps_, paged[i], ram[i]);
     seconds.push_back(ram[i].seconds);
     const double without_update = ram[i].seconds - ram[i].update_seconds;
     least_ram_seconds_ = std::min(least_ram_seconds_.value_or(without_update), without_update);
