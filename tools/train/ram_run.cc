@@ -1,14 +1,34 @@
 #include "tools/train/ram_run.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <string_view>
 #include <utility>
 
 #include "base/status.h"
 #include "fmt/format.h"
+#include "tools/train/train_child.h"
 
 namespace sluice::tools {
 namespace {
+
+absl::Status SendConfig(const ConfigText& config, Channel& channel) {
+  SLUICE_RETURN_IF_ERROR(channel.Send(MessageType::kSource, config.source));
+  SLUICE_RETURN_IF_ERROR(channel.Send(MessageType::kConfig, config.text));
+  for (const std::string& assignment : config.assignments) {
+    SLUICE_RETURN_IF_ERROR(channel.Send(MessageType::kSet, assignment));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SendText(const gpt::Text& text, Channel& channel) {
+  for (const gpt::Text::Chunk& chunk : text.chunks()) {
+    const std::string_view bytes(reinterpret_cast<const char*>(chunk.data()), chunk.size());
+    SLUICE_RETURN_IF_ERROR(channel.Send(MessageType::kText, bytes));
+  }
+  return absl::OkStatus();
+}
 
 /// Where the pieces differ, as a sentence; empty when they do not. `mine` begins at `offset`.
 std::string Difference(const std::string& tensor,
@@ -80,19 +100,37 @@ class StateStream {
 }  // namespace
 
 absl::StatusOr<RamRun> RamRun::Start(const ConfigText& config, const gpt::Text& text) {
-  SLUICE_ASSIGN_OR_RETURN(ChildRun child, ChildRun::Start(config, text));
-  return RamRun(std::move(child));
+  const std::vector<std::string> words = {"train", kRamChildWord};
+  SLUICE_ASSIGN_OR_RETURN(ChildProcess child, ChildProcess::Start(words));
+  SLUICE_RETURN_IF_ERROR(SendConfig(config, child.channel()));
+  SLUICE_RETURN_IF_ERROR(SendText(text, child.channel()));
+  SLUICE_RETURN_IF_ERROR(child.channel().Send(MessageType::kStart));
+  SLUICE_ASSIGN_OR_RETURN(const std::string answer, child.channel().Expect(MessageType::kEnd));
+  SLUICE_ASSIGN_OR_RETURN(const float val_loss, ValueFrom<float>(answer));
+  return RamRun(std::move(child), val_loss);
+}
+
+absl::StatusOr<std::vector<StepOutcome>> RamRun::RunSteps(int count) {
+  const std::int32_t number = count;
+  SLUICE_RETURN_IF_ERROR(channel().Send(MessageType::kRunSteps, PayloadOf(number)));
+  SLUICE_ASSIGN_OR_RETURN(const std::string answer, channel().Expect(MessageType::kSteps));
+  std::vector<StepOutcome> outcomes(static_cast<std::size_t>(count));
+  if (answer.size() != outcomes.size() * sizeof(StepOutcome)) {
+    return absl::InternalError("the other run made another number of steps");
+  }
+  std::memcpy(outcomes.data(), answer.data(), answer.size());
+  return outcomes;
 }
 
 absl::StatusOr<double> RamRun::MeasureGemm() {
-  SLUICE_RETURN_IF_ERROR(child_.channel().Send(MessageType::kMeasureGemm));
-  SLUICE_ASSIGN_OR_RETURN(const std::string answer, child_.channel().Expect(MessageType::kGemm));
+  SLUICE_RETURN_IF_ERROR(channel().Send(MessageType::kMeasureGemm));
+  SLUICE_ASSIGN_OR_RETURN(const std::string answer, channel().Expect(MessageType::kGemm));
   return ValueFrom<double>(answer);
 }
 
 absl::StatusOr<std::string> RamRun::CompareState(gpt::Trainer& trainer) {
-  SLUICE_RETURN_IF_ERROR(child_.channel().Send(MessageType::kSendState));
-  StateStream stream(child_.channel());
+  SLUICE_RETURN_IF_ERROR(channel().Send(MessageType::kSendState));
+  StateStream stream(channel());
   std::string difference;
   SLUICE_RETURN_IF_ERROR(trainer.ForEachState(
       [&](const std::string& tensor, std::uint64_t offset, std::span<const std::byte> bytes) {
@@ -101,7 +139,7 @@ absl::StatusOr<std::string> RamRun::CompareState(gpt::Trainer& trainer) {
         return absl::OkStatus();
       }));
   if (!difference.empty()) return difference;
-  const absl::StatusOr<std::string> end = child_.channel().Expect(MessageType::kEnd);
+  const absl::StatusOr<std::string> end = channel().Expect(MessageType::kEnd);
   return end.ok() ? absl::StatusOr<std::string>(difference) : end.status();
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tools/train/child_run.h"
+#include "tools/train/child_process.h"
 #include "tools/train/steps.h"
 #include "tools/train/train_settings.h"
 #include "workloads/gpt/text.h"
@@ -13,17 +13,17 @@
 
 namespace sluice::tools {
 
-/// The same training entirely in RAM, in a process of its own: what --verify compares with.
+/// The same training entirely in RAM, in a process of its own: what --verify compares with. It
+/// computes only inside the calls below; between them it waits for a message.
 /// Threads: externally synchronised.
 class RamRun {
  public:
   /// Starts it with the same configuration, on the same text, up to the validation before
-  /// the first step.
+  /// the first step. Errors: also what the child says.
   static absl::StatusOr<RamRun> Start(const ConfigText& config, const gpt::Text& text);
 
-  float first_val_loss() const { return child_.first_val_loss(); }
-  /// See ChildRun.
-  absl::StatusOr<std::vector<StepOutcome>> RunSteps(int count) { return child_.RunSteps(count); }
+  float first_val_loss() const { return first_val_loss_; }
+  absl::StatusOr<std::vector<StepOutcome>> RunSteps(int count);
   /// See MeasureGemmGflops.
   absl::StatusOr<double> MeasureGemm();
   /// Compares every parameter and optimizer state bit for bit: empty when all are the same, else a
@@ -31,9 +31,12 @@ class RamRun {
   absl::StatusOr<std::string> CompareState(gpt::Trainer& trainer);
 
  private:
-  explicit RamRun(ChildRun child) : child_(std::move(child)) {}
+  RamRun(ChildProcess child, float first_val_loss)
+      : child_(std::move(child)), first_val_loss_(first_val_loss) {}
+  Channel& channel() { return child_.channel(); }
 
-  ChildRun child_;
+  ChildProcess child_;
+  float first_val_loss_;
 };
 
 }  // namespace sluice::tools
