@@ -111,11 +111,6 @@ std::string FormatJson(const RunReport& report) {
   json["fallbacks"] = FallbacksJson(report);
   if (report.compute.has_value()) json["matrix_products"] = ComputeJson(*report.compute);
   if (report.recompute.has_value()) json["recompute"] = RecomputeJson(*report.recompute);
-  if (const std::optional<UpdateCost>& cost = report.update_cost; cost.has_value()) {
-    json["update"] = {{"step_ms_with", cost->with_seconds * 1e3},
-                      {"step_ms_without", cost->without_seconds * 1e3},
-                      {"added", cost->added}};
-  }
   if (report.verify.has_value()) json["verify"] = VerifyJson(*report.verify);
   return json.dump() + "\n";
 }

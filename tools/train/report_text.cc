@@ -147,17 +147,6 @@ std::string Recomputed(const RunReport& report) {
   return fmt::format("recompute          {}\n", FormatRecompute(*report.recompute));
 }
 
-std::string Updates(const RunReport& report) {
-  if (!report.update_cost.has_value()) return "";
-  return fmt::format(
-      "updates            add {:.1f} %: {:.1f} ms a step with, {:.1f} ms without; what crosses the "
-      "links takes {:.1f} ms\n",
-      report.update_cost->added * 100,
-      report.update_cost->with_seconds * 1e3,
-      report.update_cost->without_seconds * 1e3,
-      VolumeBoundSeconds(report) * 1e3);
-}
-
 std::string Verify(const VerifyReport& verify) {
   std::string text = verify.identical
                          ? "verify             identical to the run in RAM, bit for bit\n"
@@ -201,8 +190,8 @@ std::string FormatSummary(const RunReport& report) {
   if (report.steps.empty()) return interrupted + "no step was made\n";
   std::string text = interrupted + Losses(report) + Times(report) + Links(report) + Tiers(report) +
                      Memory(report) + Prefetches(report.prefetch) + Plans(report) +
-                     Products(report) + Recomputed(report) + Updates(report) +
-                     RetiredSlots(report) + Fallbacks(report);
+                     Products(report) + Recomputed(report) + RetiredSlots(report) +
+                     Fallbacks(report);
   if (report.verify.has_value()) text += Verify(*report.verify);
   return text + WhatBinds(report) + "\n";
 }

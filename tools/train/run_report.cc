@@ -7,7 +7,6 @@
 #include "fmt/format.h"
 #include "sluice/tier.h"
 #include "tools/median.h"
-#include "tools/train/steps.h"
 
 namespace sluice::tools {
 namespace {
@@ -141,27 +140,6 @@ std::optional<double> TimeOverBound(const RunReport& report) {
   const double seconds = Median(JudgedSeconds(report, MainKey(report)));
   if (!(seconds > 0 && report.bound_seconds > 0)) return std::nullopt;
   return seconds / report.bound_seconds;
-}
-
-std::optional<UpdateCost> CompareUpdates(const RunReport& report) {
-  std::map<gpt::StepKind, std::vector<double>> seconds;
-  const auto skips = [&](std::size_t i) { return report.steps[i].kind == gpt::StepKind::kNone; };
-  int block = 0;
-  int in_block = 0;
-  for (std::size_t i = 1; i < report.steps.size(); ++i) {
-    const bool begins = skips(i) != skips(i - 1);
-    in_block = begins ? 0 : in_block + 1;
-    if (begins) ++block;
-    if (block >= 2 && in_block >= kComparedSteps / 2) {
-      seconds[report.steps[i].kind].push_back(report.steps[i].seconds);
-    }
-  }
-  const std::vector<double>& with = seconds[gpt::StepKind::kUsual];
-  const std::vector<double>& without = seconds[gpt::StepKind::kNone];
-  if (with.empty() || without.empty()) return std::nullopt;
-  UpdateCost cost{.with_seconds = Median(with), .without_seconds = Median(without)};
-  cost.added = cost.with_seconds / std::max(cost.without_seconds, VolumeBoundSeconds(report)) - 1;
-  return cost;
 }
 
 std::string WhatBinds(const RunReport& report) {

@@ -75,14 +75,6 @@ struct RecomputeReport {
   std::map<std::string, std::pair<double, double>> links;
 };
 
-/// What updates add to steps, from blocks with them and blocks without.
-struct UpdateCost {
-  double with_seconds = 0;     ///< of a step, in the median
-  double without_seconds = 0;  ///< the same
-  /// with / max(without, the bound) - 1
-  double added = 0;
-};
-
 /// Everything that a run has to say at its end.
 struct RunReport {
   std::vector<StepRecord> steps;
@@ -107,7 +99,6 @@ struct RunReport {
   std::optional<gpt::ComputeRate> compute;  ///< measured before the first step
   std::optional<VerifyReport> verify;
   std::optional<RecomputeReport> recompute;
-  std::optional<UpdateCost> update_cost;
   PrefetchStats prefetch;
   PlanStats plans;
   std::uint64_t divergences = 0;  ///< from recorded schedules
@@ -135,9 +126,6 @@ double VolumeBoundSeconds(const RunReport& report);
 /// The median of the judged steps of the main key over bound_seconds; nothing where there are none,
 /// or nothing bounds them.
 std::optional<double> TimeOverBound(const RunReport& report);
-/// The second half of each block of kComparedSteps, but of the first block of each kind. Nothing
-/// when one of both kinds has none.
-std::optional<UpdateCost> CompareUpdates(const RunReport& report);
 /// What most of a step is, as one sentence.
 std::string WhatBinds(const RunReport& report);
 

@@ -14,10 +14,6 @@ namespace sluice::tools {
 /// Steps that the paged run and the run in RAM make in turn.
 inline constexpr int kBlockSteps = 5;
 
-/// Steps with updates that alternate with as many without. The first half of them find memory as
-/// the other kind left it, and are not compared.
-inline constexpr int kComparedSteps = 10;
-
 /// Steps before a link gets its pace when there is no run in RAM: the usual step is the second, and
 /// its schedule is known when the third has begun.
 inline constexpr int kUnpacedStepsAlone = 3;

@@ -119,11 +119,8 @@ absl::StatusOr<int> TrainWith(const TrainFlags& flags) {
     console.ShowProgress("starting the run in RAM");
     SLUICE_ASSIGN_OR_RETURN(verifier, Verifier::Start(flags.config, data.text()));
   }
-  TrainRun run({.session = *session,
-                .verifier = verifier.get(),
-                .console = console,
-                .watch = watch,
-                .compares_updates = flags.compare_updates});
+  TrainRun run(
+      {.session = *session, .verifier = verifier.get(), .console = console, .watch = watch});
   SLUICE_RETURN_IF_ERROR(run.Run());
   return Conclude(run, *session, console, watch);
 }

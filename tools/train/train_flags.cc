@@ -16,7 +16,6 @@
 #include "sluice/config.h"
 #include "tools/output_check.h"
 #include "tools/read_file.h"
-#include "tools/train/steps.h"
 
 namespace sluice::tools {
 namespace {
@@ -111,34 +110,6 @@ absl::Status CheckStateFlags(const Arguments& arguments, const TrainFlags& flags
   return absl::OkStatus();
 }
 
-absl::Status CheckCompareUpdates(const TrainFlags& flags) {
-  constexpr int kStepsMin = 4 * kComparedSteps;
-  if (!flags.compare_updates) return absl::OkStatus();
-  if (flags.verify || flags.settings.train.optimizer == gpt::OptimizerChoice::kNone) {
-    return absl::InvalidArgumentError(
-        "--compare-updates skips updates itself: leave out --verify and \"train.optimizer\" = "
-        "\"none\"");
-  }
-  if (!flags.save_state_path.empty() || !flags.resume_path.empty()) {
-    return absl::InvalidArgumentError(
-        "--compare-updates makes steps without updates, which no state holds: leave out "
-        "--save-state and --resume");
-  }
-  if (flags.settings.train.val_every < kComparedSteps) {
-    return absl::InvalidArgumentError(
-        fmt::format("--compare-updates: \"train.val_every\" is {}; validations come between the "
-                    "steps that are compared, at least {} are needed",
-                    flags.settings.train.val_every,
-                    kComparedSteps));
-  }
-  if (flags.settings.train.steps >= kStepsMin) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      fmt::format("--compare-updates needs two blocks of each kind: \"train.steps\" is {}, at "
-                  "least {} are needed",
-                  flags.settings.train.steps,
-                  kStepsMin));
-}
-
 constexpr char kConfigWanted[] = "name a TOML file, for example configs/train-gpt.toml";
 
 /// Something that is neither white space nor a comment.
@@ -180,10 +151,6 @@ const std::vector<FlagSpec>& TrainFlagSpecs() {
       {"--text", FlagShape::kList, "FILE", "what to train on; default: this project's own files"},
       {"--set", FlagShape::kRepeated, "KEY=VALUE", "overrides a key of the configuration"},
       {"--verify", FlagShape::kSwitch, "", "compares with the same run in RAM, bit for bit"},
-      {"--compare-updates",
-       FlagShape::kSwitch,
-       "",
-       "every other block of 10 steps makes no update"},
       {"--record", FlagShape::kValue, "FILE", "writes the recorded schedules (JSON lines)"},
       {"--trace", FlagShape::kValue, "FILE", "writes a timeline for Perfetto"},
       {"--save", FlagShape::kValue, "FILE", "writes the model (safetensors)"},
@@ -210,7 +177,6 @@ absl::StatusOr<TrainFlags> ReadTrainFlags(std::span<const std::string> words) {
   if (arguments.Has("--text")) flags.settings.texts = arguments.Values("--text");
   SLUICE_RETURN_IF_ERROR(CheckPaths(arguments, flags));
   flags.verify = arguments.Has("--verify");
-  flags.compare_updates = arguments.Has("--compare-updates");
   flags.json = arguments.Has("--json");
   flags.record_path = arguments.Value("--record");
   flags.trace_path = arguments.Value("--trace");
@@ -218,7 +184,6 @@ absl::StatusOr<TrainFlags> ReadTrainFlags(std::span<const std::string> words) {
   flags.save_state_path = arguments.Value("--save-state");
   flags.resume_path = arguments.Value("--resume");
   SLUICE_RETURN_IF_ERROR(CheckStateFlags(arguments, flags));
-  SLUICE_RETURN_IF_ERROR(CheckCompareUpdates(flags));
   return flags;
 }
 

@@ -16,7 +16,6 @@ struct TrainFlags {
   std::string texts_name;  ///< where they are named: "--text" or "train.texts"
   ConfigText config;       ///< its source is the path of --config
   bool verify = false;
-  bool compare_updates = false;
   bool json = false;
   std::string record_path;  ///< empty: none; likewise below
   std::string trace_path;

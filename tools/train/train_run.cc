@@ -87,13 +87,11 @@ absl::Status TrainRun::MakeStep() {
   TrainSession& session = parts_.session;
   StepOutcome outcome;
   session.monitor().BeginStep();
+  const gpt::UpdateTime update = UpdateTimeOfNext(session.trainer(), session.settings().train);
   SLUICE_ASSIGN_OR_RETURN(const gpt::StepResult result,
-                          TrainOnce(session.trainer(), NextUpdate(), &outcome));
+                          TrainOnce(session.trainer(), update, &outcome));
   const int step = session.trainer().step();
   report_.steps.push_back(session.monitor().EndStep(step, result, outcome));
-  if (parts_.compares_updates) {
-    report_.steps.back().judged = result.kind == gpt::StepKind::kUsual;
-  }
   SLUICE_RETURN_IF_ERROR(KeepOpTimes(1));
   if (StepsOfBirth(report_) == report_.steps.size()) {
     links_after_birth_ = session.monitor().LinkTotals();
@@ -114,13 +112,6 @@ absl::Status TrainRun::KeepOpTimes(std::size_t followers) {
   if (absl::IsNotFound(schedule.status())) return absl::OkStatus();
   if (schedule.ok()) op_times_.Add(*schedule);
   return schedule.status();
-}
-
-gpt::UpdateTime TrainRun::NextUpdate() const {
-  const gpt::Trainer& trainer = parts_.session.trainer();
-  const bool skips = parts_.compares_updates && trainer.step() / kComparedSteps % 2 != 0;
-  return skips ? gpt::UpdateTime::kNever
-               : UpdateTimeOfNext(trainer, parts_.session.settings().train);
 }
 
 absl::Status TrainRun::PaceAfterBlock(double ram_step_seconds) {
@@ -179,7 +170,6 @@ absl::Status TrainRun::Finish() {
     report_.fallbacks.push_back(*std::move(fallback));
   }
   if (!report_.bounds.empty()) CheckBounds();
-  if (parts_.compares_updates) report_.update_cost = CompareUpdates(report_);
   if (interrupted()) return absl::OkStatus();
   if (parts_.verifier != nullptr) {
     parts_.console.ShowProgress("comparing every parameter and optimizer state");

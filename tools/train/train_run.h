@@ -26,8 +26,6 @@ class TrainRun {
     Verifier* verifier = nullptr;  ///< may be null
     Console& console;
     const InterruptWatch& watch;
-    /// Every other block of kComparedSteps makes no updates.
-    bool compares_updates = false;
   };
   explicit TrainRun(const Parts& parts);
 
@@ -59,7 +57,6 @@ class TrainRun {
   void CheckBounds() const;
   void PrintStep(const StepRecord& step, const StepOutcome& outcome);
   bool Done() const;
-  gpt::UpdateTime NextUpdate() const;
 
   const Parts parts_;
   const int steps_;         ///< that are to be done in the end

@@ -66,34 +66,6 @@ RunReport StepsWithKeys(const std::vector<std::string>& keys) {
   return report;
 }
 
-TEST(RunReportTest, UpdatesAreComparedOnceABlockHasSettled) {
-  RunReport report;
-  EXPECT_EQ(CompareUpdates(report), std::nullopt);
-  for (int step = 1; step <= 40; ++step) {
-    const int block = (step - 1) / 10;
-    const int in_block = (step - 1) % 10;
-    const bool without = block % 2 != 0;
-    const auto with = in_block == 0 ? gpt::StepKind::kFirst : gpt::StepKind::kUsual;
-    // The first blocks and the first halves of the others take long.
-    const bool counts = block >= 2 && in_block >= 5;
-    const double seconds = without ? 2 : 2.5;
-    report.steps.push_back({.step = step,
-                            .kind = without ? gpt::StepKind::kNone : with,
-                            .seconds = counts ? seconds + 0.001 * in_block : 100});
-    if (step == 30) {
-      EXPECT_EQ(CompareUpdates(report), std::nullopt);
-    }
-  }
-  std::optional<UpdateCost> cost = CompareUpdates(report);
-  ASSERT_TRUE(cost.has_value());
-  EXPECT_NEAR(cost->with_seconds, 2.507, 1e-9);
-  EXPECT_NEAR(cost->without_seconds, 2.007, 1e-9);
-  EXPECT_NEAR(cost->added, 2.507 / 2.007 - 1, 1e-9);
-  report.bounds["dram-nvme"] = {.bytes = {}, .seconds = 2.4};
-  cost = CompareUpdates(report);
-  EXPECT_NEAR(cost->added, 2.507 / 2.4 - 1, 1e-9);
-}
-
 TEST(RunReportTest, TheMainKeyIsThatOfMostSteps) {
   const RunReport usual = StepsWithKeys(
       {"train.first", "train", "train", "train.last", "train.first", "train", "train.last"});

@@ -101,28 +101,6 @@ TEST_F(TrainCommandTest, WhereNoStateCanBeWrittenIsFoundBeforeTheWork) {
   EXPECT_EQ(UserError(Words({"--resume="})), "sluice: --resume is empty; name a directory\n");
 }
 
-TEST_F(TrainCommandTest, WhatUpdatesAddIsSaid) {
-  Command command(Words({"--compare-updates",
-                         "--json",
-                         "--set",
-                         "train.steps=40",
-                         "--set",
-                         "train.micro_batches=2",
-                         "--set",
-                         "train.val_every=100"}));
-  ASSERT_EQ(command.Wait(), 0) << command.errors();
-  const Json update = Json::parse(command.output())["update"];
-  EXPECT_GT(update["step_ms_with"], 0);
-  EXPECT_GT(update["step_ms_without"], 0);
-  EXPECT_GT(update["added"], -1);
-  EXPECT_THAT(UserError(Words({"--compare-updates"})), HasSubstr("train.val_every"));
-  EXPECT_THAT(UserError(Words({"--compare-updates", "--set", "train.val_every=100"})),
-              HasSubstr("at least 40"));
-  EXPECT_THAT(UserError(Words({"--compare-updates", "--save-state", files_ / "."})),
-              HasSubstr("leave out --save-state"));
-  EXPECT_THAT(UserError(Words({"--compare-updates", "--verify"})), HasSubstr("leave out --verify"));
-}
-
 struct ClosedStreams {
   const char* flag;
   std::vector<int> closed;

@@ -19,20 +19,15 @@ namespace {
 
 using sluice::testing::IsOk;
 
-struct RunOptions {
-  std::vector<std::string> settings;  ///< as of --set
-  bool compares_updates = false;
-};
-
 class TrainRunTest : public ::testing::Test {
  protected:
-  /// Trains; the test fails where it cannot.
-  void Train(const RunOptions& options) {
+  /// Trains with settings as of --set; the test fails where it cannot.
+  void Train(const std::vector<std::string>& settings) {
     std::vector<std::string> words = {"--config",
                                       testing::ProjectFile("configs/train-gpt-tiny.toml"),
                                       "--set=train.val_every=100",
                                       "--set=tiers.nvme.directory=" + spill_.path()};
-    for (const std::string& setting : options.settings) words.push_back("--set=" + setting);
+    for (const std::string& setting : settings) words.push_back("--set=" + setting);
     auto flags = ReadTrainFlags(words);
     ASSERT_THAT(flags, IsOk());
     flags_ = *std::move(flags);
@@ -43,10 +38,7 @@ class TrainRunTest : public ::testing::Test {
     auto session = TrainSession::Create(flags_, *data_, console_);
     ASSERT_THAT(session, IsOk());
     session_ = *std::move(session);
-    run_.emplace(TrainRun::Parts{.session = *session_,
-                                 .console = console_,
-                                 .watch = watch_,
-                                 .compares_updates = options.compares_updates});
+    run_.emplace(TrainRun::Parts{.session = *session_, .console = console_, .watch = watch_});
     ASSERT_THAT(run_->Run(), IsOk());
     report_ = run_->TakeReport();
     ASSERT_EQ(report_.steps.size(), static_cast<std::size_t>(flags_.settings.train.steps));
@@ -78,7 +70,7 @@ class TrainRunTest : public ::testing::Test {
 };
 
 TEST_F(TrainRunTest, OpsHaveTheirTimesOfEveryStep) {
-  ASSERT_NO_FATAL_FAILURE(Train({.settings = {"train.steps=9"}}));
+  ASSERT_NO_FATAL_FAILURE(Train({"train.steps=9"}));
   ExpectTimesOfJudgedSteps();
   const std::string last = report_.steps.back().key;
   EXPECT_NE(last, MainKey(report_));
@@ -86,7 +78,7 @@ TEST_F(TrainRunTest, OpsHaveTheirTimesOfEveryStep) {
 }
 
 TEST_F(TrainRunTest, TimesFromBeforeThePaceAreForgotten) {
-  ASSERT_NO_FATAL_FAILURE(Train({.settings = {"train.steps=9", "device.emulated.load=1"}}));
+  ASSERT_NO_FATAL_FAILURE(Train({"train.steps=9", "device.emulated.load=1"}));
   EXPECT_FALSE(report_.steps[1].judged);
   EXPECT_EQ(report_.steps[1].key, MainKey(report_));
   ExpectTimesOfJudgedSteps();
@@ -94,29 +86,20 @@ TEST_F(TrainRunTest, TimesFromBeforeThePaceAreForgotten) {
 
 TEST_F(TrainRunTest, TimesFromBeforeItIsKnownWhatIsMadeAgainAreForgotten) {
   // So slow a link, 0.6 s a step, that making again is the better choice wherever this runs.
-  ASSERT_NO_FATAL_FAILURE(Train({.settings = {"train.steps=9",
-                                              "train.recompute=planned",
-                                              "device.emulated.in_bytes_per_second=2000000",
-                                              "device.emulated.out_bytes_per_second=2000000"}}));
+  ASSERT_NO_FATAL_FAILURE(Train({"train.steps=9",
+                                 "train.recompute=planned",
+                                 "device.emulated.in_bytes_per_second=2000000",
+                                 "device.emulated.out_bytes_per_second=2000000"}));
   ASSERT_TRUE(report_.recompute.has_value());
   ASSERT_GT(report_.recompute->layers_recomputed, 0);
   EXPECT_FALSE(report_.steps[1].judged);
   ExpectTimesOfJudgedSteps();
 }
 
-/// Blocks of ten: in the second one no parameter is updated.
-TEST_F(TrainRunTest, StepsThatAreNotComparedDoNotCount) {
-  ASSERT_NO_FATAL_FAILURE(Train({.settings = {"train.steps=20"}, .compares_updates = true}));
-  EXPECT_TRUE(std::any_of(report_.steps.begin(), report_.steps.end(), [](const StepRecord& step) {
-    return !step.judged;
-  }));
-  ExpectTimesOfJudgedSteps();
-}
-
 TEST_F(TrainRunTest, TheBoundTakesTheLeastTimeOfEachOp) {
   // With room for all it is the time of the ops.
   ASSERT_NO_FATAL_FAILURE(
-      Train({.settings = {"train.steps=12", "tiers.hbm.bytes=32MiB", "tiers.dram.bytes=32MiB"}}));
+      Train({"train.steps=12", "tiers.hbm.bytes=32MiB", "tiers.dram.bytes=32MiB"}));
   Schedule schedule = session_->runtime().RecordedSchedule(MainKey(report_)).value();
   const auto bound = [&] {
     return std::max(VolumeBoundSeconds(report_),
