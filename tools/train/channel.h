@@ -21,8 +21,6 @@ enum class MessageType : std::uint32_t {
   kStart,        ///< to the child: that was all of these; it answers kEnd and its first validation
   kRunSteps,     ///< to the child: how many; it answers kSteps
   kSteps,        ///< losses and seconds of each step
-  kMeasureGemm,  ///< to the child in RAM; it answers kGemm
-  kGemm,         ///< the rates of the compute kernels
   kSendState,    ///< to the child in RAM; it answers with kTensor and kChunk messages, then kEnd
   kTensor,       ///< the name of the tensor whose chunks follow
   kChunk,        ///< bytes of it, in order

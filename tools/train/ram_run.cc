@@ -122,12 +122,6 @@ absl::StatusOr<std::vector<StepOutcome>> RamRun::RunSteps(int count) {
   return outcomes;
 }
 
-absl::StatusOr<double> RamRun::MeasureGemm() {
-  SLUICE_RETURN_IF_ERROR(channel().Send(MessageType::kMeasureGemm));
-  SLUICE_ASSIGN_OR_RETURN(const std::string answer, channel().Expect(MessageType::kGemm));
-  return ValueFrom<double>(answer);
-}
-
 absl::StatusOr<std::string> RamRun::CompareState(gpt::Trainer& trainer) {
   SLUICE_RETURN_IF_ERROR(channel().Send(MessageType::kSendState));
   StateStream stream(channel());

@@ -24,8 +24,6 @@ class RamRun {
 
   float first_val_loss() const { return first_val_loss_; }
   absl::StatusOr<std::vector<StepOutcome>> RunSteps(int count);
-  /// See MeasureGemmGflops.
-  absl::StatusOr<double> MeasureGemm();
   /// Compares every parameter and optimizer state bit for bit: empty when all are the same, else a
   /// sentence that names the first tensor that differs and the offset in it.
   absl::StatusOr<std::string> CompareState(gpt::Trainer& trainer);

@@ -74,8 +74,7 @@ Json VerifyJson(const VerifyReport& verify) {
   return {{"identical", verify.identical},
           {"ram_step_ms_median", verify.ram_step_ms_median},
           {"slowdown", verify.slowdown},
-          {"ram_gflops", verify.ram_gflops},
-          {"sgemm_gflops", verify.sgemm_gflops}};
+          {"ram_gflops", verify.ram_gflops}};
 }
 
 }  // namespace

@@ -42,7 +42,6 @@ struct VerifyReport {
   double ram_step_ms_median = 0;
   double slowdown = 0;
   double ram_gflops = 0;
-  double sgemm_gflops = 0;
   /// The first difference, as a sentence; empty when there is none.
   std::string difference;
 };

@@ -20,7 +20,6 @@
 #include "tools/exit_code.h"
 #include "tools/train/channel.h"
 #include "tools/train/child_process.h"
-#include "tools/train/gemm_rate.h"
 #include "tools/train/steps.h"
 #include "tools/train/train_settings.h"
 #include "workloads/gpt/ram_memory.h"
@@ -62,8 +61,6 @@ class TrainChild {
     switch (message.type) {
       case MessageType::kRunSteps:
         return RunSteps(message.payload);
-      case MessageType::kMeasureGemm:
-        return MeasureGemm();
       case MessageType::kSendState:
         return SendState();
       default:
@@ -127,11 +124,6 @@ class TrainChild {
       outcomes += PayloadOf(outcome);
     }
     return channel_.Send(MessageType::kSteps, outcomes);
-  }
-
-  absl::Status MeasureGemm() {
-    const double gflops = MeasureGemmGflops(trainer_->compute_threads(), trainer_->GemmShapes());
-    return channel_.Send(MessageType::kGemm, PayloadOf(gflops));
   }
 
   absl::Status SendState() {

@@ -39,7 +39,6 @@ absl::StatusOr<double> Verifier::RunBlock(std::span<const StepOutcome> paged) {
 
 absl::StatusOr<VerifyReport> Verifier::Finish(gpt::Trainer& trainer) {
   VerifyReport report;
-  SLUICE_ASSIGN_OR_RETURN(report.sgemm_gflops, ram_.MeasureGemm());
   SLUICE_ASSIGN_OR_RETURN(const std::string state, ram_.CompareState(trainer));
   const std::string_view both = !difference_.empty() && !state.empty() ? "; " : "";
   report.difference = fmt::format("{}{}{}", state, both, difference_);

@@ -33,7 +33,7 @@ class Verifier {
   /// Why the runs are known to differ; empty while they are not.
   const std::string& difference() const { return difference_; }
 
-  /// Compares the states and measures the kernels.
+  /// Compares the states.
   absl::StatusOr<VerifyReport> Finish(gpt::Trainer& trainer);
 
  private:

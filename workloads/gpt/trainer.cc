@@ -63,7 +63,6 @@ std::vector<TensorSpec> Trainer::ParameterSpecs() const {
 }
 
 double Trainer::FlopsPerStep() const { return impl_->gemms().Flops(); }
-std::vector<GemmShape> Trainer::GemmShapes() const { return impl_->gemms().All(); }
 int Trainer::step() const { return impl_->step(); }
 const std::set<std::string>& Trainer::step_keys() const { return impl_->step_keys(); }
 

@@ -120,7 +120,6 @@ class Trainer {
 
   /// Floating-point operations of the matrix products of one step in which no layer is recomputed.
   double FlopsPerStep() const;
-  std::vector<GemmShape> GemmShapes() const;
   /// Those of the products. REQUIRES, to use them: no other method runs.
   ComputeThreads& compute_threads() const;
   /// Steps done.

@@ -46,7 +46,7 @@ TEST(ChannelTest, ExpectPassesTheOtherSidesErrorOn) {
   EXPECT_EQ(b.Expect(MessageType::kSteps).status(), absl::ResourceExhaustedError("no memory"));
   ASSERT_TRUE(a.Send(MessageType::kError).ok());
   EXPECT_EQ(b.Expect(MessageType::kSteps).status().code(), absl::StatusCode::kInternal);
-  ASSERT_TRUE(a.Send(MessageType::kGemm).ok());
+  ASSERT_TRUE(a.Send(MessageType::kTensor).ok());
   EXPECT_EQ(b.Expect(MessageType::kSteps).status().code(), absl::StatusCode::kInternal);
   ASSERT_TRUE(a.Send(MessageType::kSteps, "payload").ok());
   EXPECT_EQ(b.Expect(MessageType::kSteps).value(), "payload");
