@@ -88,7 +88,6 @@ std::string FormatJson(const RunReport& report) {
     json["loss_last"] = report.steps.back().loss;
     json["step_ms_median"] = StepSecondsMedian(report) * 1e3;
     json["stall_fraction"] = StallFraction(report);
-    json["overlap_efficiency"] = OverlapEfficiency(report);
   }
   if (report.val_loss_first.has_value()) json["val_loss_first"] = *report.val_loss_first;
   if (report.val_loss.has_value()) json["val_loss"] = *report.val_loss;

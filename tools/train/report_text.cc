@@ -44,14 +44,12 @@ std::string Times(const RunReport& report) {
       report.steps.begin(), report.steps.end(), [](const StepRecord& step) { return step.judged; });
   return fmt::format(
       "step time          {:.1f} ms median of {} of {} steps{}\n"
-      "stalls             {:.1f} % of the time\n"
-      "overlap            {:.0f} % of the shorter of compute and transfer is hidden\n",
+      "stalls             {:.1f} % of the time\n",
       StepSecondsMedian(report) * 1e3,
       judged,
       report.steps.size(),
       OverBound(report),
-      StallFraction(report) * 100,
-      OverlapEfficiency(report) * 100);
+      StallFraction(report) * 100);
 }
 
 std::string Links(const RunReport& report) {

@@ -4,7 +4,6 @@
 
 #include "base/check.h"
 #include "fmt/format.h"
-#include "workloads/gpt/updater.h"
 
 namespace sluice::tools {
 namespace {
@@ -20,19 +19,10 @@ std::map<std::string, LinkBytes> BytesOf(const Stats& stats) {
 
 }  // namespace
 
-void SpanCollector::Add(const TraceSpan& span) {
-  if (trace_ != nullptr) trace_->Add(span);
-  if (span.track != "stall" && span.track != gpt::kUpdateLane) busy_.Add({span.begin, span.end});
-}
+RunMonitor::RunMonitor(const Runtime& runtime, TraceFile* trace, MemorySampler& memory)
+    : runtime_(runtime), trace_(trace), memory_(memory) {}
 
-RunMonitor::RunMonitor(const Runtime& runtime, SpanCollector& spans, MemorySampler& memory)
-    : runtime_(runtime), spans_(spans), memory_(memory) {}
-
-void RunMonitor::BeginStep() {
-  before_ = runtime_.GetStats();
-  step_begin_ = Clock::now();
-  spans_.busy().ForgetBefore(step_begin_);
-}
+void RunMonitor::BeginStep() { before_ = runtime_.GetStats(); }
 
 StepRecord RunMonitor::EndStep(int step,
                                const gpt::StepResult& result,
@@ -40,15 +30,12 @@ StepRecord RunMonitor::EndStep(int step,
   const Stats stats = runtime_.GetStats();
   memory_.Sample();
   CheckBudgets(stats);
-  const auto step_end = step_begin_ + std::chrono::duration_cast<Clock::duration>(
-                                          std::chrono::duration<double>(outcome.seconds));
   StepRecord record{.step = step,
                     .kind = result.kind,
                     .key = result.key,
                     .loss = outcome.loss,
                     .seconds = outcome.seconds,
                     .stall_seconds = result.stall_seconds,
-                    .transfer_seconds = spans_.busy().SecondsWithin({step_begin_, step_end}),
                     .links = BytesOf(stats)};
   for (auto& [name, bytes] : record.links) {
     bytes.in -= before_.links[name].in.bytes;
@@ -79,14 +66,13 @@ std::map<std::string, LinkBytes> RunMonitor::LinkTotals() const {
 }
 
 void RunMonitor::OnOp(const gpt::OpTiming& timing) {
-  TraceFile* const trace = spans_.trace();
-  if (trace == nullptr) return;
-  trace->Add({.track = "compute", .name = timing.name, .begin = timing.begin, .end = timing.end});
+  if (trace_ == nullptr) return;
+  trace_->Add({.track = "compute", .name = timing.name, .begin = timing.begin, .end = timing.end});
   if (timing.end - counters_at_ < kCounterInterval) return;
   counters_at_ = timing.end;
   std::map<std::string, std::uint64_t> used;
   for (const auto& [name, tier] : runtime_.GetStats().tiers) used[name] = tier.used_bytes;
-  trace->AddCounters("resident bytes", timing.end, used);
+  trace_->AddCounters("resident bytes", timing.end, used);
 }
 
 void RunMonitor::Fill(RunReport* report) {

@@ -7,7 +7,6 @@
 
 #include "sluice/runtime.h"
 #include "tools/trace_file.h"
-#include "tools/train/busy_time.h"
 #include "tools/train/memory_sampler.h"
 #include "tools/train/run_report.h"
 #include "tools/train/steps.h"
@@ -16,28 +15,13 @@
 
 namespace sluice::tools {
 
-/// Receives the intervals of a run as they end: the busy time of its links, and the trace file
-/// where one is wanted. Made before the Runtime, which is given its sink. Threads: any.
-class SpanCollector {
- public:
-  /// `trace` may be null; otherwise it outlives the collector's sink.
-  explicit SpanCollector(TraceFile* trace) : trace_(trace) {}
-
-  void Add(const TraceSpan& span);
-  TraceFile* trace() const { return trace_; }
-  BusyTime& busy() { return busy_; }
-
- private:
-  TraceFile* const trace_;
-  BusyTime busy_;
-};
-
 /// Watches a Runtime step by step: differences of its counters, its peaks against their budgets (a
 /// tier above its budget stops the program), memory, and counters for the trace.
 /// Threads: externally synchronised.
 class RunMonitor {
  public:
-  RunMonitor(const Runtime& runtime, SpanCollector& spans, MemorySampler& memory);
+  /// `trace`: may be null.
+  RunMonitor(const Runtime& runtime, TraceFile* trace, MemorySampler& memory);
 
   /// Around one training step.
   void BeginStep();
@@ -56,10 +40,9 @@ class RunMonitor {
   void CheckBudgets(const Stats& stats);
 
   const Runtime& runtime_;
-  SpanCollector& spans_;
+  TraceFile* const trace_;
   MemorySampler& memory_;
   Stats before_;
-  Clock::time_point step_begin_;
   Clock::time_point counters_at_;
   TierReports tiers_;
 };

@@ -109,15 +109,6 @@ double StallFraction(const RunReport& report) {
   return wall > 0 ? StallSeconds(report) / wall : 0;
 }
 
-double OverlapEfficiency(const RunReport& report) {
-  const double wall = WallSeconds(report);
-  const double compute = wall - StallSeconds(report);
-  const double transfer =
-      SumJudged(report, [](const StepRecord& step) { return step.transfer_seconds; });
-  const double shorter = std::min(compute, transfer);
-  return shorter > 0 ? std::clamp((compute + transfer - wall) / shorter, 0.0, 1.0) : 1.0;
-}
-
 LinkBytes BytesPerStep(const RunReport& report, const std::string& link) {
   LinkBytes bytes;
   std::uint64_t steps = 0;

@@ -30,7 +30,6 @@ struct StepRecord {
   double loss = 0;
   double seconds = 0;
   double stall_seconds = 0;
-  double transfer_seconds = 0;  ///< at least one link was busy
   std::map<std::string, LinkBytes> links;
   /// False for steps that no median counts: those before a link got its pace.
   bool judged = true;
@@ -115,9 +114,6 @@ std::vector<int> MainKeyRuns(const RunReport& report);
 /// Over the judged steps.
 double StepSecondsMedian(const RunReport& report);
 double StallFraction(const RunReport& report);
-/// (compute + transfer - wall) / the smaller of compute and transfer; 1 hides the shorter one
-/// fully.
-double OverlapEfficiency(const RunReport& report);
 /// Mean bytes of a judged step.
 LinkBytes BytesPerStep(const RunReport& report, const std::string& link);
 /// The largest of the links' bounds, each for itself.

@@ -43,16 +43,15 @@ absl::Status TrainSession::OpenOutputs() {
   SLUICE_RETURN_IF_ERROR(OpenOutput<TraceFile>("--trace", flags_.trace_path, &trace_));
   SLUICE_RETURN_IF_ERROR(OpenOutput<SafetensorsFile>("--save", flags_.save_path, &model_));
   SLUICE_RETURN_IF_ERROR(OpenOutput<AtomicFile>("--record", flags_.record_path, &record_));
-  spans_ = std::make_unique<SpanCollector>(trace_.get());
   return absl::OkStatus();
 }
 
 absl::Status TrainSession::MakeRuntime() {
   RuntimeOptions options = flags_.settings.runtime;
   options.log = [this](LogLevel level, std::string_view line) { console_.Log(level, line); };
-  options.trace = [this](const TraceSpan& span) { spans_->Add(span); };
+  if (trace_ != nullptr) options.trace = [this](const TraceSpan& span) { trace_->Add(span); };
   SLUICE_ASSIGN_OR_RETURN(runtime_, Runtime::Create(std::move(options)));
-  monitor_ = std::make_unique<RunMonitor>(*runtime_, *spans_, *memory_);
+  monitor_ = std::make_unique<RunMonitor>(*runtime_, trace_.get(), *memory_);
   return absl::OkStatus();
 }
 

@@ -75,7 +75,6 @@ class TrainSession {
   std::unique_ptr<AtomicFile> record_;
   std::map<std::string, LinkRates> rates_;
   gpt::ComputeRate compute_;
-  std::unique_ptr<SpanCollector> spans_;
   std::unique_ptr<Runtime> runtime_;
   std::unique_ptr<RunMonitor> monitor_;
   std::unique_ptr<gpt::PagedMemory> paged_;

@@ -8,9 +8,7 @@
 #include "runtime/sim/schedule_reader.h"
 #include "tests/tools/temporary_directory.h"
 #include "tools/trace_file.h"
-#include "tools/train/busy_time.h"
 #include "tools/train/record_file.h"
-#include "tools/train/run_monitor.h"
 
 namespace sluice::tools {
 namespace {
@@ -94,47 +92,6 @@ TEST(TraceFileTest, IntervalsThatOverlapAreOnTracksOfTheirOwn) {
   }
   EXPECT_THAT(tracks, ElementsAre("hbm-dram in", "hbm-dram in (2)", "hbm-dram in (3)"));
   EXPECT_THAT(numbers, ElementsAre(1, 2, 1, 3));
-}
-
-TEST(BusyTimeTest, CountsTheUnionWithinTheWindow) {
-  const auto zero = std::chrono::steady_clock::time_point();
-  const auto at = [&](int milliseconds) { return zero + std::chrono::milliseconds(milliseconds); };
-  BusyTime busy;
-  EXPECT_DOUBLE_EQ(busy.SecondsWithin({at(0), at(100)}), 0);
-  busy.Add({at(50), at(60)});
-  busy.Add({at(10), at(20)});
-  busy.Add({at(15), at(30)});
-  busy.Add({at(12), at(14)});
-  EXPECT_NEAR(busy.SecondsWithin({at(0), at(100)}), 0.030, 1e-12);
-  EXPECT_NEAR(busy.SecondsWithin({at(25), at(55)}), 0.010, 1e-12);
-  for (int i = 0; i < 200'000; ++i) busy.Add({at(200 + i % 7), at(210)});
-  EXPECT_NEAR(busy.SecondsWithin({at(0), at(1000)}), 0.040, 1e-12);
-  busy.ForgetBefore(at(55));
-  EXPECT_NEAR(busy.SecondsWithin({at(0), at(1000)}), 0.020, 1e-12);
-}
-
-TEST(SpanCollectorTest, WhatComputesOrWaitsMakesNoLinkBusy) {
-  const auto now = std::chrono::steady_clock::now();
-  const auto later = now + std::chrono::milliseconds(5);
-  SpanCollector spans(nullptr);
-  for (const char* track : {"stall", "optimizer"}) {
-    spans.Add({.track = track, .name = "update", .begin = now, .end = later});
-  }
-  EXPECT_EQ(spans.busy().spans(), 0u);
-  spans.Add({.track = "dram-nvme in", .name = "weight", .begin = now, .end = later});
-  EXPECT_EQ(spans.busy().spans(), 1u);
-}
-
-TEST(BusyTimeTest, ALongRunDoesNotCollect) {
-  const auto at = [](int step) {
-    return std::chrono::steady_clock::time_point() + std::chrono::milliseconds(step);
-  };
-  BusyTime busy;
-  for (int step = 0; step < 1'000'000; ++step) {
-    if (step % 100 == 0) busy.ForgetBefore(at(2 * step));
-    busy.Add({at(2 * step), at(2 * step + 1)});
-  }
-  EXPECT_LE(busy.spans(), 100u);
 }
 
 }  // namespace

@@ -24,7 +24,6 @@ RunReport ThreeSteps() {
                             .loss = 5.0 - step,
                             .seconds = seconds,
                             .stall_seconds = seconds / 4,
-                            .transfer_seconds = seconds / 2,
                             .links = {{"hbm-dram", {100, 10}}},
                             .judged = step > 1});
   }
@@ -45,8 +44,6 @@ TEST(RunReportTest, FiguresCountJudgedStepsOnly) {
   const RunReport report = ThreeSteps();
   EXPECT_DOUBLE_EQ(StepSecondsMedian(report), 3.0);
   EXPECT_DOUBLE_EQ(StallFraction(report), 0.25);
-  // compute 4.5, transfer 3, wall 6: 1.5 of the 3 are hidden.
-  EXPECT_DOUBLE_EQ(OverlapEfficiency(report), 0.5);
   EXPECT_EQ(BytesPerStep(report, "hbm-dram").in, 100u);
   EXPECT_EQ(BytesPerStep(report, "none").in, 0u);
   EXPECT_DOUBLE_EQ(VolumeBoundSeconds(report), 2.9);
@@ -160,7 +157,6 @@ TEST(ReportJsonTest, IsOneLineWithExactlyTheDocumentedFields) {
                                    "time_over_bound",
                                    "volume_bound_ms",
                                    "stall_fraction",
-                                   "overlap_efficiency",
                                    "links",
                                    "tiers",
                                    "bound",
