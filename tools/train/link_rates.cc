@@ -12,18 +12,30 @@ namespace {
 constexpr std::uint64_t kDiskFileBytes = std::uint64_t{256} << 20;
 /// Per side of the copy; the loop takes four times as much.
 constexpr std::uint64_t kCopyBytes = std::uint64_t{32} << 20;
+/// An hbm budget from which on a measurement of copies takes its longest time.
+constexpr std::uint64_t kLargeHbmBytes = std::uint64_t{64} << 20;
+
+/// Milliseconds of one measurement of a tier: `longest` from `large_bytes` on, less in proportion
+/// below, at least a fifth. So a small run starts soon.
+std::uint32_t MillisecondsFor(std::uint64_t bytes,
+                              std::uint64_t large_bytes,
+                              std::uint32_t longest) {
+  const std::uint64_t share = longest * std::min(bytes, large_bytes) / large_bytes;
+  return std::max(static_cast<std::uint32_t>(share), longest / 5);
+}
 
 absl::StatusOr<LinkRates> MeasureDrive(const RuntimeOptions& options,
                                        const std::string& directory) {
   const std::uint64_t page = options.page_bytes.count();
   const std::uint64_t drives = 1 + options.io.more_directories.size();
   const std::uint64_t budget = options.nvme_bytes.count() / drives / page * page;
-  const io::DiskRatesOptions disk{.directory = directory,
-                                  .file_bytes = std::max(page, std::min(kDiskFileBytes, budget)),
-                                  .keep_free_bytes = options.io.keep_free.count(),
-                                  .block_bytes = page,
-                                  .queue_depth = options.io.queue_depth,
-                                  .disable_io_uring = options.io.disable_io_uring};
+  io::DiskRatesOptions disk{.directory = directory,
+                            .file_bytes = std::max(page, std::min(kDiskFileBytes, budget)),
+                            .keep_free_bytes = options.io.keep_free.count(),
+                            .block_bytes = page,
+                            .queue_depth = options.io.queue_depth,
+                            .disable_io_uring = options.io.disable_io_uring};
+  disk.milliseconds = MillisecondsFor(disk.file_bytes, kDiskFileBytes, disk.milliseconds);
   SLUICE_ASSIGN_OR_RETURN(const io::DiskRates rates, io::MeasureDiskRates(disk));
   return LinkRates{rates.read, rates.write, rates.mixed};
 }
@@ -40,10 +52,12 @@ absl::StatusOr<LinkRates> MeasureDisk(const RuntimeOptions& options) {
 
 absl::StatusOr<LinkRates> MeasureCopies(const RuntimeOptions& options) {
   const std::uint64_t page = options.page_bytes.count();
-  const device::PlainCopyOptions copies{
+  device::PlainCopyOptions copies{
       .page_bytes = page,
       .pages = static_cast<std::uint32_t>(std::max<std::uint64_t>(2, kCopyBytes / page)),
       .cpus = options.cpus};
+  copies.milliseconds =
+      MillisecondsFor(options.hbm_bytes.count(), kLargeHbmBytes, copies.milliseconds);
   SLUICE_ASSIGN_OR_RETURN(const device::CopyRates rates, device::MeasurePlainCopyRates(copies));
   return LimitRates(LinkRates{rates.in, rates.out, rates.both},
                     options.emulated.in_bytes_per_second,

@@ -99,12 +99,6 @@ TEST_F(TrainCommandTest, SaysThatKernelsAreThoseOfAnOlderProcessor) {
   EXPECT_THAT(doctor.output(), HasSubstr("! fallback: matrix_products: SSE4 kernels at"));
 }
 
-TEST_F(TrainCommandTest, VerifiesBitForBitWithTwoComputeThreads) {
-  Command command(Words({"--verify", "--set", "train.compute_threads=2"}));
-  EXPECT_EQ(command.Wait(), 0) << command.errors();
-  EXPECT_THAT(command.output(), HasSubstr("identical to the run in RAM"));
-}
-
 TEST_F(TrainCommandTest, VerifiesBitForBitWithoutNvme) {
   Command command(Words({"--verify",
                          "--set",
@@ -118,9 +112,16 @@ TEST_F(TrainCommandTest, VerifiesBitForBitWithoutNvme) {
   EXPECT_THAT(command.output(), Not(HasSubstr("dram-nvme")));
 }
 
-TEST_F(TrainCommandTest, VerifiesBitForBitWithTensorsThatStayInDram) {
-  Command command(
-      Words({"--verify", "--set", "tiers.nvme.bytes=1MiB", "--set", "tiers.dram.bytes=8MiB"}));
+TEST_F(TrainCommandTest, VerifiesTwoThreadsMicroBatchesAndTensorsThatStayInDram) {
+  Command command(Words({"--verify",
+                         "--set",
+                         "train.compute_threads=2",
+                         "--set",
+                         "train.micro_batches=2",
+                         "--set",
+                         "tiers.nvme.bytes=1MiB",
+                         "--set",
+                         "tiers.dram.bytes=8MiB"}));
   EXPECT_EQ(command.Wait(), 0) << command.errors();
   EXPECT_THAT(command.output(), HasSubstr("identical to the run in RAM"));
 }
@@ -150,7 +151,7 @@ TEST_F(TrainCommandTest, RecomputesEveryLayerWithTheBitsOfTheRunInRam) {
 
 TEST_F(TrainCommandTest, PlansToRecomputeBehindASlowLink) {
   const std::vector<std::string> planned = {
-      "--verify", "--json", "--set", "train.recompute=\"planned\"", "--set", "train.steps=12"};
+      "--verify", "--json", "--set", "train.recompute=\"planned\"", "--set", "train.steps=7"};
   std::vector<std::string> slow = planned, roomy = planned;
   for (const char* key : {"device.emulated.in_bytes_per_second=4000000",
                           "device.emulated.out_bytes_per_second=4000000"}) {
@@ -167,7 +168,7 @@ TEST_F(TrainCommandTest, PlansToRecomputeBehindASlowLink) {
   EXPECT_EQ(behind["recompute"]["layers"].size(), behind["recompute"]["recomputed"]);
   EXPECT_LT(behind["recompute"]["step_ms"], behind["recompute"]["step_ms_without"]);
   EXPECT_THAT(slow_command.errors(), ContainsRegex("\nrecompute: 0 layers kept, [01] offloaded"));
-  EXPECT_THAT(slow_command.errors(), HasSubstr("7 of 12 steps")) << "the others are not judged";
+  EXPECT_THAT(slow_command.errors(), HasSubstr("2 of 7 steps")) << "the others are not judged";
   Command roomy_command(Words(roomy));
   ASSERT_EQ(roomy_command.Wait(), 0) << roomy_command.errors();
   const Json fits = Json::parse(roomy_command.output());
@@ -204,20 +205,6 @@ TEST_F(TrainCommandTest, ALossThatDiffersIsNamed) {
   EXPECT_THAT(command.errors(), HasSubstr(", in RAM "));
 }
 
-TEST_F(TrainCommandTest, TextReportHasALinePerStepAndASummary) {
-  Command command(Words({}));
-  ASSERT_EQ(command.Wait(), 0) << command.errors();
-  EXPECT_THAT(command.output(),
-              AllOf(HasSubstr("KiB in 1 file, xxh3 "),
-                    ContainsRegex("hbm-dram [0-9.]+ in [0-9.]+ out MiB"),
-                    HasSubstr("step    1/6"),
-                    HasSubstr("step    6/6"),
-                    HasSubstr("validation loss"),
-                    HasSubstr("peak memory"),
-                    HasSubstr("bound by")));
-  EXPECT_EQ(command.output().find('\r'), std::string::npos) << "progress in a pipe";
-}
-
 std::vector<Json> ParseLines(const std::string& text) {
   std::vector<Json> lines;
   std::istringstream stream(text);
@@ -225,12 +212,22 @@ std::vector<Json> ParseLines(const std::string& text) {
   return lines;
 }
 
-TEST_F(TrainCommandTest, RecordsTheSchedulesOfAllKeys) {
-  Command command(Words({"--record", files_ / "schedule.jsonl"}));
-  ASSERT_EQ(command.Wait(), 0) << command.errors();
+void ExpectTextReport(const std::string& text) {
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("KiB in 1 file, xxh3 "),
+                    ContainsRegex("hbm-dram [0-9.]+ in [0-9.]+ out MiB"),
+                    HasSubstr("step    1/6"),
+                    HasSubstr("step    6/6"),
+                    HasSubstr("validation loss"),
+                    HasSubstr("peak memory"),
+                    HasSubstr("bound by")));
+  EXPECT_EQ(text.find('\r'), std::string::npos) << "progress in a pipe";
+}
+
+void ExpectSchedulesOfAllKeys(const std::string& path) {
   std::vector<std::string> keys;
   std::size_t tensors = 0, ops = 0, expected_tensors = 0, expected_ops = 0;
-  for (const Json& line : ParseLines(ReadWhole(files_ / "schedule.jsonl"))) {
+  for (const Json& line : ParseLines(ReadWhole(path))) {
     if (line.contains("schedule")) {
       keys.push_back(line["key"]);
       expected_tensors += line["tensors"].get<std::size_t>();
@@ -244,7 +241,7 @@ TEST_F(TrainCommandTest, RecordsTheSchedulesOfAllKeys) {
   EXPECT_EQ(ops, expected_ops);
   EXPECT_GT(ops, 20u);
   for (const std::string& key : keys) {
-    Command show({"lab", "show", files_ / "schedule.jsonl", "--key", key, "--json"});
+    Command show({"lab", "show", path, "--key", key, "--json"});
     ASSERT_EQ(show.Wait(), 0) << show.errors();
     const Json shown = ParseLines(show.output()).front();
     EXPECT_EQ(shown["key"], key);
@@ -257,10 +254,7 @@ TEST_F(TrainCommandTest, RecordsTheSchedulesOfAllKeys) {
   }
 }
 
-TEST_F(TrainCommandTest, TracesLinksComputeAndResidentBytes) {
-  Command command(Words({"--trace", files_ / "trace.json"}));
-  ASSERT_EQ(command.Wait(), 0) << command.errors();
-  const Json trace = Json::parse(ReadWhole(files_ / "trace.json"));
+void ExpectLinksComputeAndResidentBytes(const Json& trace) {
   std::vector<std::string> tracks;
   std::size_t intervals = 0;
   for (const Json& event : trace["traceEvents"]) {
@@ -278,25 +272,19 @@ TEST_F(TrainCommandTest, TracesLinksComputeAndResidentBytes) {
   EXPECT_GT(intervals, 100u);
 }
 
-TEST_F(TrainCommandTest, TracesWhatTheOptimizerComputes) {
-  Command command(Words({"--trace", files_ / "trace.json", "--json"}));
-  ASSERT_EQ(command.Wait(), 0) << command.errors();
-  const Json trace = Json::parse(ReadWhole(files_ / "trace.json"));
+void ExpectWhatTheOptimizerComputes(const Json& trace) {
   std::map<int, std::string> tracks;
   std::map<std::string, int> computed;
   for (const Json& event : trace["traceEvents"]) {
     if (event["ph"] == "M") tracks[event["tid"]] = event["args"]["name"];
     if (event["ph"] == "X" && tracks[event["tid"]] == "optimizer") ++computed[event["name"]];
   }
-  const int steps = Json::parse(command.output())["steps"];
-  for (const auto& [name, times] : computed) EXPECT_EQ(times, steps) << name;
-  EXPECT_THAT(computed, Contains(Pair("update.l0.qkv.bias.0: 192 elements", steps)));
+  constexpr int kSteps = 6;
+  for (const auto& [name, times] : computed) EXPECT_EQ(times, kSteps) << name;
+  EXPECT_THAT(computed, Contains(Pair("update.l0.qkv.bias.0: 192 elements", kSteps)));
 }
 
-TEST_F(TrainCommandTest, SavesTheModel) {
-  Command command(Words({"--save", files_ / "model.safetensors"}));
-  ASSERT_EQ(command.Wait(), 0) << command.errors();
-  const std::string content = ReadWhole(files_ / "model.safetensors");
+void ExpectModel(const std::string& content) {
   ASSERT_GT(content.size(), 8u);
   std::uint64_t header_bytes = 0;
   for (int i = 7; i >= 0; --i)
@@ -310,7 +298,24 @@ TEST_F(TrainCommandTest, SavesTheModel) {
     end = std::max(end, tensor["data_offsets"][1].get<std::uint64_t>());
   }
   EXPECT_EQ(content.size(), 8 + header_bytes + end);
-  EXPECT_THAT(files_.Names(), ElementsAre("model.safetensors", "text"));
+}
+
+TEST_F(TrainCommandTest, WritesTheReportSchedulesTraceAndModel) {
+  Command command(Words({"--record",
+                         files_ / "schedule.jsonl",
+                         "--trace",
+                         files_ / "trace.json",
+                         "--save",
+                         files_ / "model.safetensors"}));
+  ASSERT_EQ(command.Wait(), 0) << command.errors();
+  ExpectTextReport(command.output());
+  ExpectSchedulesOfAllKeys(files_ / "schedule.jsonl");
+  const Json trace = Json::parse(ReadWhole(files_ / "trace.json"));
+  ExpectLinksComputeAndResidentBytes(trace);
+  ExpectWhatTheOptimizerComputes(trace);
+  ExpectModel(ReadWhole(files_ / "model.safetensors"));
+  EXPECT_THAT(files_.Names(),
+              ElementsAre("model.safetensors", "schedule.jsonl", "text", "trace.json"));
 }
 
 TEST_F(TrainCommandTest, APacedLinkIsJudgedAfterItsPaceIsSet) {

@@ -78,6 +78,8 @@ TEST(TrainMemoryTest, TheMainJobRunsWithinItsBudgetsAnd160MiB) {
                    "--set",
                    "train.steps=2",
                    "--set",
+                   "train.val_batches=1",
+                   "--set",
                    "tiers.nvme.directory=" + spill.path()},
                   {.cgroup_processes = cgroup.processes()});
   ASSERT_EQ(command.Wait(), 0) << command.errors();
@@ -95,6 +97,10 @@ TEST(TrainMemoryTest, HalfOfTheBudgetsRunToo) {
                    "--json",
                    "--set",
                    "train.steps=2",
+                   "--set",
+                   "train.batch=2",
+                   "--set",
+                   "train.val_batches=1",
                    "--set",
                    "tiers.hbm.bytes=32MiB",
                    "--set",
