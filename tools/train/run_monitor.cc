@@ -61,10 +61,6 @@ void RunMonitor::CheckBudgets(const Stats& stats) {
   }
 }
 
-std::map<std::string, LinkBytes> RunMonitor::LinkTotals() const {
-  return BytesOf(runtime_.GetStats());
-}
-
 void RunMonitor::OnOp(const gpt::OpTiming& timing) {
   if (trace_ == nullptr) return;
   trace_->Add({.track = "compute", .name = timing.name, .begin = timing.begin, .end = timing.end});

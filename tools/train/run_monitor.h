@@ -27,8 +27,6 @@ class RunMonitor {
   void BeginStep();
   StepRecord EndStep(int step, const gpt::StepResult& result, const StepOutcome& outcome);
 
-  /// Bytes per link since the Runtime was made.
-  std::map<std::string, LinkBytes> LinkTotals() const;
   /// For gpt::Memory::SetObserver.
   void OnOp(const gpt::OpTiming& timing);
   /// Fills what the Runtime and the samples know at the end.

@@ -78,28 +78,6 @@ std::string MainKey(const RunReport& report) {
   return most == counts.end() ? std::string(gpt::kTrainKeys[0]) : most->first.second;
 }
 
-std::size_t StepsOfBirth(const RunReport& report) {
-  const auto first =
-      std::find_if(report.steps.begin(), report.steps.end(), [](const StepRecord& step) {
-        return step.kind != gpt::StepKind::kFirst;
-      });
-  const auto before = static_cast<std::size_t>(first - report.steps.begin());
-  return std::min(before + 1, report.steps.size());
-}
-
-std::vector<int> MainKeyRuns(const RunReport& report) {
-  const std::string key = MainKey(report);
-  std::vector<int> runs;
-  bool continues = false;
-  for (std::size_t i = StepsOfBirth(report); i < report.steps.size(); ++i) {
-    const bool counts = report.steps[i].key == key;
-    if (counts && continues) ++runs.back();
-    if (counts && !continues) runs.push_back(1);
-    continues = counts;
-  }
-  return runs;
-}
-
 double StepSecondsMedian(const RunReport& report) {
   return Median(JudgedSeconds(report, std::nullopt));
 }

@@ -106,11 +106,6 @@ struct RunReport {
 /// validates after every third step makes as many of the others. The bounds are those of its
 /// schedule.
 std::string MainKey(const RunReport& report);
-/// The first steps up to the one that runs the first update: the moments are born in it, so no
-/// step before is like its schedule.
-std::size_t StepsOfBirth(const RunReport& report);
-/// How many steps in a row had the main key, run by run, without StepsOfBirth.
-std::vector<int> MainKeyRuns(const RunReport& report);
 /// Over the judged steps.
 double StepSecondsMedian(const RunReport& report);
 double StallFraction(const RunReport& report);

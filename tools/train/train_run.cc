@@ -4,7 +4,6 @@
 #include <limits>
 #include <utility>
 
-#include "base/check.h"
 #include "base/status.h"
 #include "base/strings.h"
 #include "fmt/format.h"
@@ -93,9 +92,6 @@ absl::Status TrainRun::MakeStep() {
   const int step = session.trainer().step();
   report_.steps.push_back(session.monitor().EndStep(step, result, outcome));
   SLUICE_RETURN_IF_ERROR(KeepOpTimes(1));
-  if (StepsOfBirth(report_) == report_.steps.size()) {
-    links_after_birth_ = session.monitor().LinkTotals();
-  }
   SLUICE_RETURN_IF_ERROR(ValidateIfDue(session.trainer(), session.settings().train, &outcome));
   if (outcome.validated != 0) report_.val_loss = outcome.val_loss;
   block_.push_back(outcome);
@@ -169,7 +165,6 @@ absl::Status TrainRun::Finish() {
   if (std::optional<FallbackEvent> fallback = gpt::FallbackOf(*report_.compute)) {
     report_.fallbacks.push_back(*std::move(fallback));
   }
-  if (!report_.bounds.empty()) CheckBounds();
   if (interrupted()) return absl::OkStatus();
   if (parts_.verifier != nullptr) {
     parts_.console.ShowProgress("comparing every parameter and optimizer state");
@@ -205,34 +200,6 @@ double TrainRun::SecondsOfOpsMax() const {
   const bool alike = parts_.session.settings().train.recompute == gpt::Recompute::kNone;
   if (parts_.verifier == nullptr || !alike) return kNoLimit;
   return parts_.verifier->least_ram_seconds().value_or(kNoLimit);
-}
-
-/// A run that moved less than the bound proves the bound wrong. Whatever is between the steps of
-/// the main key only adds.
-void TrainRun::CheckBounds() const {
-  // The bound is one of ops in their order, and those of two lanes change places.
-  if (parts_.session.settings().train.optimizer != gpt::OptimizerChoice::kNone) return;
-  for (const auto& [name, bound] : report_.bounds) {
-    const LinkBytes& end = report_.links.at(name);
-    const LinkBytes& begin = links_after_birth_.at(name);
-    const auto in = static_cast<double>(end.in - begin.in);
-    const auto out = static_cast<double>(end.out - begin.out);
-    double least_in = 0, least_out = 0;
-    for (const int steps : MainKeyRuns(report_)) {
-      least_in += bound.bytes.LeastIn(steps);
-      least_out += bound.bytes.LeastOut(steps);
-    }
-    const std::string text = fmt::format(
-        "a bound is a lower limit: {} moved {:.0f} bytes in and {:.0f} out in {} steps, less than "
-        "the bound's {:.0f} and {:.0f}",
-        name,
-        in,
-        out,
-        report_.steps.size(),
-        least_in,
-        least_out);
-    SLUICE_CHECK(in >= least_in && out >= least_out, text.c_str());
-  }
 }
 
 void TrainRun::PrintStep(const StepRecord& step, const StepOutcome& outcome) {

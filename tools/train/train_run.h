@@ -54,7 +54,6 @@ class TrainRun {
   double SecondsOfOpsMax() const;
   /// Of the step that so many have followed, if it is judged. REQUIRES: its iteration has ended.
   absl::Status KeepOpTimes(std::size_t followers);
-  void CheckBounds() const;
   void PrintStep(const StepRecord& step, const StepOutcome& outcome);
   bool Done() const;
 
@@ -66,8 +65,6 @@ class TrainRun {
   RunReport report_;
   OpTimes op_times_;
   std::vector<StepOutcome> block_;
-  /// Links at the end of StepsOfBirth.
-  std::map<std::string, LinkBytes> links_after_birth_;
 };
 
 }  // namespace sluice::tools
