@@ -86,7 +86,6 @@ TEST(Trainer, WhoeverLooksAtParametersCompletesTheUpdate) {
   const Dataset data = TinyDataset();
   std::vector<State> states;
   std::vector<float> val_losses;
-  std::vector<std::vector<float>> logits;
   for (const UpdateTime update : {UpdateTime::kNow, UpdateTime::kDeferred}) {
     RamMemory memory;
     const auto trainer = Trainer::Create(TinyModel(), TinyTrain(), data, memory);
@@ -94,15 +93,9 @@ TEST(Trainer, WhoeverLooksAtParametersCompletesTheUpdate) {
     for (int i = 0; i < 2; ++i) ASSERT_TRUE((*trainer)->Step(update).ok());
     states.push_back(StateOf(**trainer));
     ASSERT_TRUE((*trainer)->Step(update).ok());
-    const std::vector<std::uint8_t> tokens{1, 2, 3};
-    const absl::StatusOr<std::vector<float>> step_logits = (*trainer)->Logits(tokens);
-    ASSERT_TRUE(step_logits.ok()) << step_logits.status();
-    logits.push_back(*step_logits);
-    ASSERT_TRUE((*trainer)->Step(update).ok());
     val_losses.push_back((*trainer)->Validate().value_or(-1));
   }
   EXPECT_EQ(states[0], states[1]);
-  EXPECT_EQ(logits[0], logits[1]);
   EXPECT_EQ(val_losses[0], val_losses[1]);
 }
 
@@ -154,7 +147,6 @@ TEST(Trainer, AfterAFailedOpEveryCallAnswersWithItsError) {
     EXPECT_EQ(failed.message(), "the op failed");
     EXPECT_EQ((*trainer)->Step().status(), failed);
     EXPECT_EQ((*trainer)->Validate().status(), failed);
-    EXPECT_EQ((*trainer)->Logits(std::vector<std::uint8_t>{1}).status(), failed);
     const auto ignore = [](const std::string&, std::uint64_t, std::span<const std::byte>) {
       ADD_FAILURE() << "half updated parameters are shown";
       return absl::OkStatus();
@@ -253,18 +245,6 @@ TEST(Trainer, RefusesConfigsThatDoNotFit) {
   train = TinyTrain();
   train.learning_rate = -1;
   EXPECT_THAT(refusal(TinyModel(), train), HasSubstr("train.learning_rate"));
-}
-
-TEST(Trainer, LogitsRefusesWhatItCannotAnswer) {
-  RamMemory memory;
-  const Dataset data = TinyDataset();
-  const absl::StatusOr<std::unique_ptr<Trainer>> trainer =
-      Trainer::Create(TinyModel(), TinyTrain(), data, memory);
-  ASSERT_TRUE(trainer.ok()) << trainer.status();
-  const std::vector<std::uint8_t> too_many(10), foreign{64};
-  EXPECT_EQ((*trainer)->Logits({}).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ((*trainer)->Logits(too_many).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ((*trainer)->Logits(foreign).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 /// Losses and states of a model whose products have several tiles.

@@ -90,14 +90,4 @@ OpSpec ModelOps::HeadEvaluate(const BatchPointer& batch, int group) const {
   });
 }
 
-OpSpec ModelOps::HeadLogits(int group, std::vector<float>* logits) const {
-  OpDraft op(fmt::format("head.logits.g{}", group));
-  const HeadAccesses head = AccessHead(op, group);
-  DiscardHead(op, group);
-  return op.Finish([=, this](const OpBuffers& b) {
-    ComputeLogits(b, head);
-    std::copy_n(b.Floats(head.logits), logits->size(), logits->begin());
-  });
-}
-
 }  // namespace sluice::gpt

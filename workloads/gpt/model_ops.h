@@ -70,8 +70,6 @@ class ModelOps {
   OpSpec HeadTrain(const BatchPointer& batch, int group) const;
   /// The same without gradients.
   OpSpec HeadEvaluate(const BatchPointer& batch, int group) const;
-  /// Copies the first logits of the group to `logits` (rows * vocab of them).
-  OpSpec HeadLogits(int group, std::vector<float>* logits) const;
 
   OpSpec ProjBackward(Place place) const;
   OpSpec FcBackward(Place place) const;

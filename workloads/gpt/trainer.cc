@@ -33,10 +33,6 @@ const RecomputeChoice& Trainer::recompute() const { return impl_->recompute(); }
 absl::StatusOr<StepResult> Trainer::Step(UpdateTime update) { return impl_->Step(update); }
 absl::StatusOr<float> Trainer::Validate() { return impl_->Validate(); }
 
-absl::StatusOr<std::vector<float>> Trainer::Logits(std::span<const std::uint8_t> tokens) {
-  return impl_->Logits(tokens);
-}
-
 absl::Status Trainer::ForEachState(const StateVisitor& visit) {
   GPT_RETURN_IF_ERROR(impl_->VisitParameters(visit));
   return impl_->VisitMoments(visit);

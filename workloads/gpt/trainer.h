@@ -99,9 +99,6 @@ class Trainer {
   absl::StatusOr<StepResult> Step(UpdateTime update = UpdateTime::kNow);
   /// Mean loss over the validation batches, iteration key kValidateKey. Errors: those of Memory.
   absl::StatusOr<float> Validate();
-  /// The logits after each of `tokens`, [tokens][vocab], outside of any iteration.
-  /// Errors: InvalidArgument (no tokens, more than the context, or beyond the vocabulary).
-  absl::StatusOr<std::vector<float>> Logits(std::span<const std::uint8_t> tokens);
 
   /// Streams parameters, then first moments ("NAME.m", and of 8-bit ones "NAME.m.scale"), then
   /// second ones ("NAME.v"), each in the order of ParameterSpecs, piece by piece through leases,

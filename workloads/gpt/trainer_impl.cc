@@ -260,32 +260,6 @@ absl::StatusOr<float> Trainer::Impl::Validate() {
   return static_cast<float>(state_.loss_sum / rows);
 }
 
-absl::StatusOr<std::vector<float>> Trainer::Impl::Logits(std::span<const std::uint8_t> tokens) {
-  const auto context = static_cast<std::size_t>(model_.context);
-  if (tokens.empty() || tokens.size() > context) {
-    return absl::InvalidArgumentError(
-        fmt::format("{} tokens, allowed are 1 to {}", tokens.size(), context));
-  }
-  if (*std::max_element(tokens.begin(), tokens.end()) >= model_.vocab) {
-    return absl::InvalidArgumentError(
-        fmt::format("a token is beyond the vocabulary of {}", model_.vocab));
-  }
-  // The group's other rows hold zeros; causal attention lets none of them reach these.
-  Batch batch;
-  batch.inputs.resize(context * static_cast<std::size_t>(train_.group_sequences));
-  std::copy(tokens.begin(), tokens.end(), batch.inputs.begin());
-  const auto shared = std::make_shared<const Batch>(std::move(batch));
-  std::vector<float> logits(tokens.size() * static_cast<std::size_t>(model_.vocab));
-  GPT_RETURN_IF_ERROR(LeaveIteration());
-  GPT_RETURN_IF_ERROR(Run(ops_.EmbedForward(shared, 0)));
-  for (int layer = 0; layer < model_.layers; ++layer) {
-    GPT_RETURN_IF_ERROR(RunGroupForward(layer, 0, Pass::kEvaluate));
-  }
-  GPT_RETURN_IF_ERROR(Run(ops_.HeadLogits(0, &logits)));
-  GPT_RETURN_IF_ERROR(Flush());
-  return logits;
-}
-
 absl::Status Trainer::Impl::SaveState(const std::string& directory, std::string_view note) {
   if (updater_->optimizer() == nullptr) return absl::UnimplementedError("not a paged run");
   if (step_ != updates_) {

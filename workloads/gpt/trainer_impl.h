@@ -34,7 +34,6 @@ class Trainer::Impl {
   absl::Status SetRecompute(RecomputeChoice choice);
   absl::StatusOr<StepResult> Step(UpdateTime update);
   absl::StatusOr<float> Validate();
-  absl::StatusOr<std::vector<float>> Logits(std::span<const std::uint8_t> tokens);
   absl::Status SaveState(const std::string& directory, std::string_view note);
   absl::Status LoadState(const std::string& directory);
   absl::Status VisitParameters(const StateVisitor& visit);
