@@ -91,7 +91,7 @@ TEST_F(TrainCommandTest, SaysThatKernelsAreThoseOfAnOlderProcessor) {
     GTEST_SKIP() << "the processor has no AVX, so the kernels cannot be older";
   }
   const std::vector<std::string> variables = {"ONEDNN_MAX_CPU_ISA=SSE41"};
-  Command train(Words({}), {.variables = variables});
+  Command train(Words({"--set", "train.steps=1"}), {.variables = variables});
   EXPECT_EQ(train.Wait(), 0) << train.errors();
   EXPECT_THAT(train.output(), HasSubstr("fallback           matrix_products: SSE4 kernels at"));
   Command doctor({"doctor"}, {.variables = variables});
@@ -124,6 +124,14 @@ TEST_F(TrainCommandTest, VerifiesTwoThreadsMicroBatchesAndTensorsThatStayInDram)
                          "tiers.dram.bytes=8MiB"}));
   EXPECT_EQ(command.Wait(), 0) << command.errors();
   EXPECT_THAT(command.output(), HasSubstr("identical to the run in RAM"));
+}
+
+TEST_F(TrainCommandTest, WithoutAnOptimizerNoStepUpdates) {
+  Command command(Words({"--json", "--set", "train.optimizer=\"none\""}));
+  ASSERT_EQ(command.Wait(), 0) << command.errors();
+  const Json json = Json::parse(command.output());
+  EXPECT_EQ(json["bound_key"], "train.none");
+  EXPECT_EQ(json["val_loss"], json["val_loss_first"]);
 }
 
 TEST_F(TrainCommandTest, ASumOfBudgetsThatIsTooSmallIsRefused) {
@@ -183,7 +191,8 @@ TEST_F(TrainCommandTest, VerifiesAConfigurationThatCanBeReadOnlyOnce) {
   ASSERT_EQ(pipe(ends.data()), 0);
   ASSERT_EQ(write(ends[1], config.data(), config.size()), static_cast<ssize_t>(config.size()));
   close(ends[1]);
-  std::vector<std::string> words = Words({"--verify", "--set", "train.seed=7"});
+  std::vector<std::string> words =
+      Words({"--verify", "--set", "train.seed=7", "--set", "train.steps=2"});
   std::replace(words.begin(), words.end(), kTinyConfig, "/dev/fd/" + std::to_string(ends[0]));
   Command command(words);
   close(ends[0]);
@@ -191,7 +200,7 @@ TEST_F(TrainCommandTest, VerifiesAConfigurationThatCanBeReadOnlyOnce) {
 }
 
 TEST_F(TrainCommandTest, AFlippedBitIsFoundAndNamed) {
-  Command command(Words({"--verify", "--json"}),
+  Command command(Words({"--verify", "--json", "--set", "train.steps=2"}),
                   {.variables = {"SLUICE_TEST_VERIFY_FLIP=l1.fc.weight"}});
   EXPECT_EQ(command.Wait(), 1) << command.errors();
   EXPECT_EQ(Json::parse(command.output())["verify"]["identical"], false);
