@@ -87,15 +87,29 @@ int ExitCode(const RunReport& report, const InterruptWatch& watch) {
   return kExitDiffers;
 }
 
+/// The exit code of a run whose last loss is no finite number.
+int RefuseSaves(const TrainFlags& flags) {
+  if (flags.save_path.empty() && flags.save_state_path.empty()) return kExitDone;
+  return Fail(absl::FailedPreconditionError(
+      "the last loss is no finite number: --save and --save-state wrote nothing, and earlier saves "
+      "are as they were"));
+}
+
 /// Writes and prints what the run has to say: what fails of it keeps back nothing else.
-int Conclude(TrainRun& run, TrainSession& session, Console& console, const InterruptWatch& watch) {
-  std::vector<absl::Status> failures = session.WriteOutputs();
+int Conclude(TrainRun& run,
+             TrainSession& session,
+             const TrainFlags& flags,
+             Console& console,
+             const InterruptWatch& watch) {
+  const bool saves = run.loss_is_finite();
+  std::vector<absl::Status> failures =
+      session.WriteOutputs(saves ? TrainSession::Saves::kWritten : TrainSession::Saves::kLeftAlone);
   const RunReport report = run.TakeReport();
   console.Print(FormatSummary(report));
   console.PrintJson(FormatJson(report));
   // Who interrupts may have left the pipe before.
   if (!report.interrupted && !console.status().ok()) failures.push_back(console.status());
-  const int exit_code = ExitCode(report, watch);
+  const int exit_code = saves ? ExitCode(report, watch) : RefuseSaves(flags);
   for (const absl::Status& failure : failures) PrintError(base::ToStd(failure.message()));
   return failures.empty() ? exit_code : kExitDeviceFailure;
 }
@@ -122,7 +136,7 @@ absl::StatusOr<int> TrainWith(const TrainFlags& flags) {
   TrainRun run(
       {.session = *session, .verifier = verifier.get(), .console = console, .watch = watch});
   SLUICE_RETURN_IF_ERROR(run.Run());
-  return Conclude(run, *session, console, watch);
+  return Conclude(run, *session, flags, console, watch);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "tools/train/train_run.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -96,7 +97,23 @@ absl::Status TrainRun::MakeStep() {
   if (outcome.validated != 0) report_.val_loss = outcome.val_loss;
   block_.push_back(outcome);
   PrintStep(report_.steps.back(), outcome);
-  return absl::OkStatus();
+  return CheckLoss(step, outcome);
+}
+
+absl::Status TrainRun::CheckLoss(int step, const StepOutcome& outcome) {
+  const bool validated = outcome.validated != 0;
+  const bool finite =
+      std::isfinite(outcome.loss) && (!validated || std::isfinite(outcome.val_loss));
+  not_finite_steps_ = finite ? 0 : not_finite_steps_ + 1;
+  const int limit = parts_.session.settings().not_finite_steps;
+  if (limit == 0 || not_finite_steps_ < limit) return absl::OkStatus();
+  return absl::FailedPreconditionError(fmt::format(
+      "the loss is no finite number since step {}, for {} steps (\"train.not_finite_steps\"): "
+      "lower "
+      "\"train.learning_rate\" or set \"train.clip_norm\"; nothing was saved since, and earlier "
+      "saves are as they were",
+      step - not_finite_steps_ + 1,
+      not_finite_steps_));
 }
 
 absl::Status TrainRun::KeepOpTimes(std::size_t followers) {

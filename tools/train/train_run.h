@@ -36,11 +36,15 @@ class TrainRun {
   /// Of the judged steps. Lifetime: as this.
   const OpTimes& op_times() const { return op_times_; }
   bool interrupted() const { return parts_.watch.interrupted(); }
+  /// Whether the last step had a finite loss, and its validation too. Else nothing is to be saved.
+  bool loss_is_finite() const { return not_finite_steps_ == 0; }
 
  private:
   absl::Status Begin();
   absl::Status MakeBlock();
   absl::Status MakeStep();
+  /// Errors: FailedPrecondition after too many steps in a row without a finite loss.
+  absl::Status CheckLoss(int step, const StepOutcome& outcome);
   absl::Status RunInRam();
   absl::Status PaceAfterBlock(double ram_step_seconds);
   absl::Status PaceAlone();
@@ -65,6 +69,7 @@ class TrainRun {
   RunReport report_;
   OpTimes op_times_;
   std::vector<StepOutcome> block_;
+  int not_finite_steps_ = 0;  ///< steps in a row, up to the last one, without a finite loss
 };
 
 }  // namespace sluice::tools

@@ -74,16 +74,17 @@ void TrainSession::MeasureProducts() {
       fmt::format("fallback: {}: {} ({})", fallback->what, fallback->chosen, fallback->reason));
 }
 
-std::vector<absl::Status> TrainSession::WriteOutputs() {
+std::vector<absl::Status> TrainSession::WriteOutputs(Saves saves) {
   std::vector<absl::Status> failures;
   const auto note = [&](const char* flag, const std::string& path, const absl::Status& status) {
     if (!status.ok()) failures.push_back(base::Annotate(status, fmt::format("{} {}", flag, path)));
   };
   if (record_ != nullptr) note("--record", flags_.record_path, WriteRecord());
-  if (model_ != nullptr) note("--save", flags_.save_path, WriteModel());
+  const bool written = saves == Saves::kWritten;
+  if (model_ != nullptr && written) note("--save", flags_.save_path, WriteModel());
   // A run that was stopped at once replaces no older state.
   const std::string& path = flags_.save_state_path;
-  if (!path.empty() && trainer_->step() > steps_before_) {
+  if (!path.empty() && written && trainer_->step() > steps_before_) {
     note("--save-state", path, trainer_->SaveState(path, note_));
   }
   if (trace_ != nullptr) note("--trace", flags_.trace_path, trace_->Finish());

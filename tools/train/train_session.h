@@ -48,9 +48,11 @@ class TrainSession {
   /// Ends the iteration of the last step, so that its schedule is known even when it was the first.
   absl::Status EndIteration() { return paged_->EndIteration(); }
 
+  /// Whether --save and --save-state are carried out at the end.
+  enum class Saves { kWritten, kLeftAlone };
   /// Writes the files that the flags ask for: each, whatever becomes of the others. What failed,
   /// by flag and path.
-  std::vector<absl::Status> WriteOutputs();
+  std::vector<absl::Status> WriteOutputs(Saves saves);
 
  private:
   TrainSession(const TrainFlags& flags, std::string note, Console& console)

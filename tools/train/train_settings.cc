@@ -98,6 +98,7 @@ absl::StatusOr<TrainSettings> ReadTrainSettings(Config& config) {
   SLUICE_RETURN_IF_ERROR(ReadModel(config, &settings.model));
   SLUICE_RETURN_IF_ERROR(ReadOptimizer(config, &settings.train));
   SLUICE_RETURN_IF_ERROR(ReadLoop(config, &settings.train));
+  SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.not_finite_steps", 0, &settings.not_finite_steps));
   SLUICE_RETURN_IF_ERROR(config.Read("train.texts", &settings.texts));
   SLUICE_RETURN_IF_ERROR(ReadLoad(config, &settings.emulated_load));
   SLUICE_ASSIGN_OR_RETURN(settings.runtime, ReadRuntimeOptions(config));

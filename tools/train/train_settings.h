@@ -19,6 +19,8 @@ struct TrainSettings {
   /// device.emulated.load: the emulated link's bound as a share of the RAM step; 0 leaves it
   /// unpaced.
   double emulated_load = 0;
+  /// train.not_finite_steps: steps in a row without a finite loss that end the run; 0: none do.
+  int not_finite_steps = 3;
   RuntimeOptions runtime;
 };
 
