@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/status.h"
-#include "bench/store/engine_loop.h"
 #include "bench/store/hashing_choice.h"
 #include "bench/store/plain_loop.h"
 #include "bench/store/statistics.h"
@@ -16,9 +15,6 @@ namespace sluice::bench {
 namespace {
 
 constexpr int kRoundsMin = 3;
-/// The rounds after which the engine runs without checksums, too, for half as long: the cost per
-/// byte hardly depends on the state of the disk.
-constexpr int kCpuEvery = 3;
 
 /// `load` for a part of its time, which is not nothing: what is not judged leaves time for rounds.
 Load PartOf(Load load, std::uint32_t parts) {
@@ -43,20 +39,20 @@ struct Beside {
   std::vector<double> cpu = {};  ///< seconds per GiB
 };
 
-/// The one that does nothing with the pages would be the ceiling without fio: it runs as that does.
-Beside PlainLoopThat(PageUse use) {
-  return {
-      .name = use == PageUse::kNone ? kPlainLoop : kReadingLoop,
-      .run = [use](const Session& session,
-                   const Load& load) { return RunPlainLoop(*session.files(), load, {.use = use}); },
-      .in_full = use == PageUse::kNone};
+/// The ceiling where fio is none: the loop runs as that does.
+Beside PlainLoop() {
+  return {.name = kPlainLoop,
+          .run =
+              [](const Session& session, const Load& load) {
+                return RunPlainLoop(*session.files(), load, session.options().interrupted);
+              },
+          .in_full = true};
 }
 
 std::vector<Beside> BesideStore(const Session& session, const Case& which) {
   const bool fio = session.fio_has_huge_pages();  // else the plain loop is the ceiling
   std::vector<Beside> all;
-  if (fio && HasPlainLoop(which)) all.push_back(PlainLoopThat(PageUse::kNone));
-  if (HasReadingLoop(which)) all.push_back(PlainLoopThat(PageUse::kReadOnce));
+  if (fio && HasPlainLoop(which)) all.push_back(PlainLoop());
   if (fio && HasFioThreads(which)) {
     all.push_back({.name = kFioThreads, .run = std::mem_fn(&Session::RunFioThreads)});
   }
@@ -132,13 +128,10 @@ absl::Status JudgedRun::RunRound(int index) {
   SLUICE_RETURN_IF_ERROR(session_.CheckInterrupted());
   SLUICE_ASSIGN_OR_RETURN(const Sample ours, side_->Run());
   round.ours = ours.GiBPerSecond();
+  cpu_ours_.push_back(ours.CpuSecondsPerGiB());
   SLUICE_ASSIGN_OR_RETURN(round.second, RunCeiling());
   rounds_.push_back(round);
   for (Beside& each : beside_) SLUICE_RETURN_IF_ERROR(RunBeside(round, each));
-  if (index % kCpuEvery != 0) return absl::OkStatus();
-  // The same engine and Transfer, but nothing that hashes.
-  SLUICE_ASSIGN_OR_RETURN(const Sample bare, RunEngineLoop(*session_.files(), PartOf(load_, 2)));
-  cpu_ours_.push_back(bare.CpuSecondsPerGiB());
   return session_.CheckInterrupted();
 }
 

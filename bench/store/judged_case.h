@@ -26,8 +26,8 @@ Row MakeJudgedRow(const std::string& name, const std::vector<Round>& rounds);
 
 struct JudgedResult {
   Row row;
-  /// What else ran in the same rounds: on io_uring "plain-loop/..." of random 2 MiB and
-  /// "plain-loop-reading/..." of these and of reads, on threads "fio-threads/...".
+  /// What else ran in the same rounds: on io_uring "plain-loop/..." of random 2 MiB, on threads
+  /// "fio-threads/...".
   std::vector<Row> beside;
 };
 

@@ -78,11 +78,6 @@ bool HasPlainLoop(const Case& which) {
          which.page_bytes == 2 * kMiB;
 }
 
-bool HasReadingLoop(const Case& which) {
-  if (which.engine != StoreEngine::kIoUring) return false;
-  return which.direction == Direction::kRead || HasPlainLoop(which);
-}
-
 int RunsInRound(const Case& which, bool beside_fio) {
   return beside_fio && HasPlainLoop(which) ? 5 : 3;
 }
@@ -97,7 +92,6 @@ std::vector<std::string> RowNamesOf(const Case& which) {
   const std::string name = CaseName(which);
   std::vector<std::string> names = {name};
   if (HasPlainLoop(which)) names.push_back(fmt::format("{}/{}", kPlainLoop, name));
-  if (HasReadingLoop(which)) names.push_back(fmt::format("{}/{}", kReadingLoop, name));
   if (HasFioThreads(which)) names.push_back(fmt::format("{}/{}", kFioThreads, name));
   if (CountsForMean(which)) names.emplace_back(kMeanName);
   return names;

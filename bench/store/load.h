@@ -32,12 +32,9 @@ std::vector<Case> JudgedCases();
 bool CountsForMean(const Case& which);
 /// The row of the mean of those.
 inline constexpr char kMeanName[] = "all/geomean";
-/// Whether a plain loop runs beside fio, for pages of 2 MiB; and one that goes over each page after
-/// it was read or before it is written, for those and for what is only read.
+/// Whether a plain loop runs beside fio, for pages of 2 MiB.
 bool HasPlainLoop(const Case& which);
-bool HasReadingLoop(const Case& which);
 inline constexpr char kPlainLoop[] = "plain-loop";
-inline constexpr char kReadingLoop[] = "plain-loop-reading";
 /// The runs of full length in a round of the case: fio, ours, fio, and two more where a plain loop
 /// runs `beside_fio`.
 int RunsInRound(const Case& which, bool beside_fio);

@@ -8,7 +8,6 @@
 
 #include "base/status.h"
 #include "base/strings.h"
-#include "bench/store/checksum_cost.h"
 #include "bench/store/page_buffers.h"
 #include "bench/store/steps.h"
 #include "fmt/format.h"
@@ -28,8 +27,12 @@ class RingLoop {
   RingLoop(const io::SpillFiles& files,
            const Load& load,
            const PageBuffers& buffers,
-           const PlainLoopOptions& options)
-      : files_(files), load_(load), buffers_(buffers), options_(options), in_flight_(load.depth) {}
+           const InterruptedFn& interrupted)
+      : files_(files),
+        load_(load),
+        buffers_(buffers),
+        interrupted_(interrupted),
+        in_flight_(load.depth) {}
   ~RingLoop() {
     if (usable_) io_uring_queue_exit(&ring_);
   }
@@ -51,9 +54,7 @@ class RingLoop {
     Steps steps(load_);
     for (std::uint32_t place = 0; place < load_.depth; ++place) Prepare(place, steps);
     while (outstanding_ > 0) {
-      if (options_.interrupted && options_.interrupted()) {
-        steps.Fail(absl::CancelledError("interrupted"));
-      }
+      if (interrupted_ && interrupted_()) steps.Fail(absl::CancelledError("interrupted"));
       SLUICE_RETURN_IF_ERROR(TakeOne(steps));
     }
     SLUICE_RETURN_IF_ERROR(steps.status());
@@ -70,18 +71,12 @@ class RingLoop {
     const auto bytes = static_cast<unsigned>(load_.which.page_bytes);
     const auto where = files_.At(step->page * load_.which.page_bytes);
     if (step->writes) {
-      Use(place);
       io_uring_prep_write(sqe, where.file->fd, data, bytes, where.offset);
     } else {
       io_uring_prep_read(sqe, where.file->fd, data, bytes, where.offset);
     }
     io_uring_sqe_set_data64(sqe, place);
     ++outstanding_;
-  }
-
-  /// What a checksum does to memory: before a write, or after a read.
-  void Use(std::uint32_t place) const {
-    if (options_.use == PageUse::kReadOnce) pass_.sum(buffers_[place]);
   }
 
   absl::Status TakeOne(Steps& steps) {
@@ -94,7 +89,6 @@ class RingLoop {
     steps.Finished(in_flight_[place], CheckMoved(cqe->res, load_.which.page_bytes));
     io_uring_cqe_seen(&ring_, cqe);
     --outstanding_;
-    if (!in_flight_[place].writes) Use(place);
     Prepare(place, steps);
     return absl::OkStatus();
   }
@@ -102,8 +96,7 @@ class RingLoop {
   const io::SpillFiles& files_;
   const Load& load_;
   const PageBuffers& buffers_;
-  const PlainLoopOptions& options_;
-  const ReadPass pass_ = ReadPasses().back();
+  const InterruptedFn& interrupted_;
   std::vector<Step> in_flight_;
   io_uring ring_{};
   bool usable_ = false;
@@ -114,10 +107,10 @@ class RingLoop {
 
 absl::StatusOr<Sample> RunPlainLoop(const io::SpillFiles& files,
                                     const Load& load,
-                                    const PlainLoopOptions& options) {
+                                    const InterruptedFn& interrupted) {
   SLUICE_ASSIGN_OR_RETURN(const auto buffers,
                           PageBuffers::Create(load.depth, load.which.page_bytes, Pages::kHuge));
-  RingLoop loop(files, load, *buffers, options);
+  RingLoop loop(files, load, *buffers, interrupted);
   SLUICE_RETURN_IF_ERROR(loop.Start());
   return loop.Run();
 }
@@ -138,10 +131,7 @@ absl::Status CheckIoUring() {
     fix = ": allow it (kernel.io_uring_disabled = 0, the seccomp profile of a container)";
   if (error == -ENOMEM) fix = ": raise the limit of locked memory (ulimit -l)";
   return absl::FailedPreconditionError(base::ToAbsl(
-      fmt::format("io_uring is refused here ({}: {}), which all rows but checksum/* need{}",
-                  call,
-                  base::ErrnoName(-error),
-                  fix)));
+      fmt::format("io_uring is refused here ({}: {}){}", call, base::ErrnoName(-error), fix)));
 }
 
 absl::Status WriteOnce(const io::SpillFiles& files,
@@ -149,7 +139,7 @@ absl::Status WriteOnce(const io::SpillFiles& files,
                        const InterruptedFn& interrupted) {
   const Load load{.which = {.direction = Direction::kWrite, .page_bytes = 1 << 20},
                   .file_bytes = bytes};
-  return RunPlainLoop(files, Steps::OnePass(load), {.interrupted = interrupted}).status();
+  return RunPlainLoop(files, Steps::OnePass(load), interrupted).status();
 }
 
 }  // namespace sluice::bench

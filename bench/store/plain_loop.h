@@ -8,23 +8,13 @@
 
 namespace sluice::bench {
 
-/// What a loop does with a page after it was read and before it is written.
-enum class PageUse : std::uint8_t {
-  kNone,
-  kReadOnce,  ///< the fastest read pass goes over it, as a checksum must
-};
-
-struct PlainLoopOptions {
-  PageUse use = PageUse::kNone;
-  InterruptedFn interrupted = {};  ///< asked after each page; empty: never
-};
-
 /// The load as a bare io_uring loop on one thread makes it, from memory on huge pages: no checksum,
 /// no retry, and no code shared with the page store. The ceiling where fio's buffers cannot lie on
 /// huge pages. Errors: of io_uring_setup(2), Internal (a request failed or was short), Cancelled.
+/// `interrupted`: asked after each page; empty: never.
 absl::StatusOr<Sample> RunPlainLoop(const io::SpillFiles& files,
                                     const Load& load,
-                                    const PlainLoopOptions& options = {});
+                                    const InterruptedFn& interrupted);
 
 /// That a ring can be made and used. Errors: FailedPrecondition (none can, and what to do).
 absl::Status CheckIoUring();

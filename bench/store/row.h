@@ -51,7 +51,7 @@ struct Row {
   std::optional<std::uint32_t> depth;
   std::optional<std::uint32_t> hashing;     ///< operations of ours beyond these, being hashed
   std::optional<std::uint64_t> file_bytes;  ///< of the files of both sides, in all
-  /// CPU seconds per GiB without checksums, and that over the ceiling's.
+  /// CPU seconds per GiB, checksums included, and that over the ceiling's.
   std::optional<double> cpu_per_gib;
   std::optional<double> cpu_ratio;
 
@@ -64,12 +64,10 @@ struct Row {
 
   std::optional<StepFigures> step;
 
-  std::optional<double> cost_ratio;  ///< time over the time of a bare loop
-
   std::string peer;                        ///< what it is compared with
   std::optional<double> peer_value;        ///< in `unit`
   std::optional<double> peer_ratio;        ///< value / peer_value
-  std::optional<double> peer_cpu_per_gib;  ///< beside cpu_per_gib, which has checksums in it here
+  std::optional<double> peer_cpu_per_gib;  ///< beside cpu_per_gib
 };
 
 using RowFn = std::function<void(const Row&)>;

@@ -141,7 +141,7 @@ Load Session::MakeLoad(const Case& which, std::uint32_t depth) const {
 absl::StatusOr<Sample> Session::RunCeiling(const Load& load) const {
   if (fio_has_huge_pages()) return RunFioAs(load, "io_uring", FioMemory::kHuge);
   SLUICE_RETURN_IF_ERROR(CheckInterrupted());
-  return RunPlainLoop(*files_, load);
+  return RunPlainLoop(*files_, load, options_.interrupted);
 }
 
 absl::StatusOr<Sample> Session::RunFioAs(const Load& load,

@@ -1,6 +1,5 @@
 #include "bench/store/store_bench.h"
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -8,7 +7,6 @@
 
 #include "base/status.h"
 #include "base/strings.h"
-#include "bench/store/checksum_cost.h"
 #include "bench/store/judged_case.h"
 #include "bench/store/peers.h"
 #include "bench/store/session.h"
@@ -18,12 +16,11 @@
 namespace sluice::bench {
 namespace {
 
-/// What the peers and checksums take of the time, in minutes; they come last.
-constexpr double kMinutesAfter = 0.9;
+/// What the peers take of the time, in minutes; they come last.
+constexpr double kMinutesAfter = 0.5;
 
 absl::Status CheckPattern(const std::string& pattern) {
-  std::vector<std::string> names = ChecksumRowNames();
-  for (std::string& name : PeerRowNames()) names.push_back(std::move(name));
+  std::vector<std::string> names = PeerRowNames();
   for (const Case& which : JudgedCases()) {
     for (std::string& name : RowNamesOf(which)) names.push_back(std::move(name));
   }
@@ -58,31 +55,12 @@ absl::Status RunJudgedCases(const Session& session, const RowFn& add_row) {
   return absl::OkStatus();
 }
 
-/// Checksums are of memory.
-bool NeedsFiles(const std::string& pattern) {
-  const std::vector<std::string> peers = PeerRowNames();
-  return !SelectedCases(pattern).empty() ||
-         std::any_of(peers.begin(), peers.end(), [&](const std::string& name) {
-           return MatchesPattern(pattern, name);
-         });
-}
-
-absl::Status MeasureChecksums(const StoreBenchOptions& options, const RowFn& add_row) {
-  if (options.progress) options.progress("checksum");
-  return MeasureChecksumCost({.working_set_bytes = options.checksum_bytes,
-                              .pattern = options.pattern,
-                              .interrupted = options.interrupted},
-                             add_row);
-}
-
 }  // namespace
 
 absl::Status RunStoreBench(const StoreBenchOptions& options, const RowFn& add_row) {
   SLUICE_RETURN_IF_ERROR(CheckPattern(options.pattern));
-  if (!NeedsFiles(options.pattern)) return MeasureChecksums(options, add_row);
   SLUICE_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::Create(options));
   SLUICE_RETURN_IF_ERROR(RunJudgedCases(*session, add_row));
-  SLUICE_RETURN_IF_ERROR(MeasureChecksums(options, add_row));
   return MeasurePeers(*session, add_row);
 }
 

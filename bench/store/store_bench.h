@@ -18,7 +18,6 @@ struct StoreBenchOptions {
   int rounds = 11;                    ///< of each judged case
   std::uint32_t milliseconds = 1000;  ///< of each run
   int peer_reps = 3;
-  std::uint64_t checksum_bytes = std::uint64_t{512} << 20;  ///< working set of those rows
   /// A round is left out, but never the third, when the rest would end later than this.
   double minutes_max = 20;
   std::string pattern;  ///< which rows, as MatchesPattern; empty: all

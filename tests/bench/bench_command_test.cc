@@ -173,7 +173,22 @@ TEST(BenchCommandTest, StepsAreMeasured) {
 
 TEST(BenchCommandTest, ResultsThatNobodyTakesEndTheRun) {
   const TemporaryDirectory disk;
-  Command command({"bench", "store", "--dir", disk.path(), "--case", "checksum"});
+  const TemporaryDirectory programs;
+  const std::string fio = bench::WriteFakeFio(programs, bench::kFakeReport);
+  Command command({"bench",
+                   "store",
+                   "--dir",
+                   disk.path(),
+                   "--size",
+                   "64MiB",
+                   "--milliseconds",
+                   "20",
+                   "--rounds",
+                   "1",
+                   "--fio",
+                   fio,
+                   "--case",
+                   "read/random/2MiB/threads"});
   command.CloseOutput();
   EXPECT_EQ(command.Wait(), 3) << "a signal would leave reserved huge pages";
   EXPECT_THAT(command.errors(), HasSubstr("results are lost"));

@@ -61,8 +61,7 @@ TEST(VerdictTest, TheSentenceNamesTheLeast) {
   const std::vector<Row> rows = {JudgedRow("a", 0.98),
                                  JudgedRow("b", 0.93),
                                  JudgedRow("plain-loop/b", 0.5),
-                                 JudgedRow("fio-threads/b", 0.5),
-                                 {.name = "checksum/1MiB", .cost_ratio = 1.1}};
+                                 JudgedRow("fio-threads/b", 0.5)};
   const std::string sentence = ClosingSentence(rows);
   EXPECT_THAT(sentence, HasSubstr("0.95 of fio in the geometric mean of 2 cases"));
   EXPECT_THAT(sentence, HasSubstr("least of all is b with 0.93"));

@@ -57,7 +57,6 @@ TEST(LoadTest, RowsBesideACaseChooseIt) {
   };
   EXPECT_THAT(selected("plain-loop/read/"), ::testing::ElementsAre("read/random/2MiB/io_uring"));
   EXPECT_EQ(selected("plain-loop/*").size(), 3U);
-  EXPECT_EQ(selected("plain-loop-reading/*").size(), 9U);
   EXPECT_EQ(selected("fio-threads/*").size(), 3U);
   EXPECT_EQ(selected("all/geomean").size(), 18U);
   EXPECT_EQ(selected("").size(), JudgedCases().size());

@@ -33,7 +33,6 @@ void AddJudgement(const bench::Row& row, Json& object) {
   AddIfAny("file_bytes", row.file_bytes, object);
   AddIfAny("cpu_seconds_per_gib", row.cpu_per_gib, object);
   AddIfAny("cpu_ratio", row.cpu_ratio, object);
-  AddIfAny("cost_ratio", row.cost_ratio, object);
   AddIfAny("peer", row.peer, object);
   AddIfAny("peer_value", row.peer_value, object);
   AddIfAny("peer_ratio", row.peer_ratio, object);
@@ -71,8 +70,7 @@ std::string Cell(const std::optional<double>& value, int decimals) {
 
 /// The one that applies: a row has at most one of them.
 std::optional<double> RatioOf(const bench::Row& row) {
-  if (row.ratio.has_value()) return row.ratio;
-  return row.peer_ratio.has_value() ? row.peer_ratio : row.cost_ratio;
+  return row.ratio.has_value() ? row.ratio : row.peer_ratio;
 }
 
 std::string Line(const std::string& name,
