@@ -61,7 +61,7 @@ absl::Status UpdateData::Allocate() {
 
 absl::Status UpdateData::AddStream(std::size_t element_bytes, bool writes) {
   SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<PageBuffers> buffer,
-                          PageBuffers::Create(1, element_bytes * count_, Pages::kHuge));
+                          PageBuffers::Create(1, element_bytes * count_));
   streams_.push_back({buffer->memory().data(), element_bytes, writes});
   buffers_.push_back(std::move(buffer));
   return absl::OkStatus();
@@ -72,7 +72,7 @@ absl::Status UpdateData::AddScales() {
   if (spec_.state != optim::StateType::k8Bit) return absl::OkStatus();
   const std::size_t bytes = count_ / optim::kStateBlock * sizeof(float);
   SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<PageBuffers> buffer,
-                          PageBuffers::Create(1, bytes, Pages::kHuge));
+                          PageBuffers::Create(1, bytes));
   scales_.back() = reinterpret_cast<float*>(buffer->memory().data());
   std::memset(scales_.back(), 0, bytes);
   buffers_.push_back(std::move(buffer));

@@ -1,6 +1,7 @@
 #include "bench/step/step_bench.h"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <set>
 #include <string>
@@ -95,9 +96,6 @@ absl::StatusOr<std::unique_ptr<Session>> MakeSession(const StepBenchOptions& opt
                           .file_bytes = options.fio_bytes,
                           .rounds = options.rounds,
                           .milliseconds = options.milliseconds,
-                          .minutes_max = options.minutes_max,
-                          // Whose buffers huge pages are reserved for.
-                          .pattern = "mix/seq/2MiB/io_uring",
                           .fio = options.fio,
                           .huge_pages_path = options.huge_pages_path,
                           .interrupted = options.interrupted,
@@ -105,10 +103,12 @@ absl::StatusOr<std::unique_ptr<Session>> MakeSession(const StepBenchOptions& opt
                           .warn = options.warn});
 }
 
-/// `minutes_end`: no round but the first three begins later.
+using StepClock = std::chrono::steady_clock;
+
+/// `end`: no round but the first three begins later.
 absl::StatusOr<std::string> RunStepCase(const StepSetting& setting,
                                         const StepCase& which,
-                                        double minutes_end,
+                                        StepClock::time_point end,
                                         const RowFn& add_row) {
   const Session& session = setting.session;
   const int rounds = setting.options.rounds;
@@ -116,7 +116,7 @@ absl::StatusOr<std::string> RunStepCase(const StepSetting& setting,
   session.ShowProgress(name + ": making the states");
   SLUICE_ASSIGN_OR_RETURN(const std::unique_ptr<StepRun> run, StepRun::Create(setting, which));
   for (int round = 0; round < rounds; ++round) {
-    if (round >= kRoundsMin && session.minutes() > minutes_end) break;
+    if (round >= kRoundsMin && StepClock::now() > end) break;
     session.ShowProgress(fmt::format("{}: round {} of {}", name, round + 1, rounds));
     SLUICE_RETURN_IF_ERROR(run->RunRound());
   }
@@ -153,15 +153,16 @@ absl::StatusOr<std::string> RunStepBench(const StepBenchOptions& given, const Ro
   SLUICE_RETURN_IF_ERROR(CheckStepOptions(options));
   SLUICE_ASSIGN_OR_RETURN(const std::vector<StepCase> cases, SelectStepCases(options));
   SLUICE_RETURN_IF_ERROR(CheckNeeds(options, cases));
+  const auto start = StepClock::now();
   SLUICE_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, MakeSession(options));
-  session->ShowProgress("choosing the depth of fio");
-  SLUICE_ASSIGN_OR_RETURN(const std::uint32_t depth, session->ChooseDepth(DiskCase(options)));
   const StepSetting setting{
-      .options = options, .session = *session, .disk = session->MakeLoad(DiskCase(options), depth)};
+      .options = options, .session = *session, .disk = session->MakeLoad(DiskCase(options))};
+  const auto last = start + std::chrono::duration_cast<StepClock::duration>(
+                                std::chrono::duration<double, std::ratio<60>>(options.minutes_max));
   for (std::size_t i = 0; i < cases.size(); ++i) {
     // An even share of what is left.
-    const double left = options.minutes_max - session->minutes();
-    const double end = session->minutes() + left / static_cast<double>(cases.size() - i);
+    const auto left = last - StepClock::now();
+    const auto end = StepClock::now() + left / (cases.size() - i);
     SLUICE_ASSIGN_OR_RETURN(std::string differs, RunStepCase(setting, cases[i], end, add_row));
     if (!differs.empty()) return differs;
   }

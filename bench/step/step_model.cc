@@ -82,8 +82,7 @@ std::uint64_t StepModel::GradientBytesOf(const StepCase& which, std::uint64_t pa
 absl::StatusOr<std::unique_ptr<StepModel>> StepModel::Create(const StepModelOptions& options) {
   auto model = std::unique_ptr<StepModel>(new StepModel(options));
   const std::size_t size = GradientBytes(options.which);
-  SLUICE_ASSIGN_OR_RETURN(model->gradients_,
-                          PageBuffers::Create(1, options.parameters * size, Pages::kHuge));
+  SLUICE_ASSIGN_OR_RETURN(model->gradients_, PageBuffers::Create(1, options.parameters * size));
   FillNumbers(Numbers::kGradients, size, 0, model->gradients());
   SLUICE_RETURN_IF_ERROR(model->MakeRuntime());
   SLUICE_RETURN_IF_ERROR(model->MakeParameters());

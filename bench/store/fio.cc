@@ -79,14 +79,13 @@ std::vector<std::string> FioCommand(const FioJob& job) {
       "--name=sluice-bench",
       "--filename=" + FileNames(job.file_fds.size()),
       "--ioengine=" + job.io_engine,
-      "--direct=1",
+      fmt::format("--direct={}", job.buffered ? 0 : 1),
       fmt::format("--rw={}", PatternWord(job.load.which)),
       fmt::format("--bs={}", job.load.which.page_bytes),
       fmt::format("--size={}", job.load.file_bytes),
       fmt::format("--file_service_type={}", FileOrder(job.load.which)),
-      fmt::format("--iodepth={}", job.threads > 0 ? 1 : job.load.depth),
+      fmt::format("--iodepth={}", job.load.depth),
       fmt::format("--runtime={}ms", job.load.milliseconds),
-      "--time_based",
       "--output-format=json",
       fmt::format("--buffer_pattern=\"{}\"", kContent),
       // Does not change the buffers before each write, which would cost it time and CPU that we do
@@ -102,14 +101,10 @@ std::vector<std::string> FioCommand(const FioJob& job) {
       "--fallocate=none",
       "--eta=never",
       "--disk_util=0",
-      "--clocksource=clock_gettime"};
-  if (job.threads > 0) {
-    words.insert(words.end(),
-                 {"--thread", "--group_reporting", fmt::format("--numjobs={}", job.threads)});
-  }
-  if (job.memory == FioMemory::kHuge) {
-    words.insert(words.end(), {"--mem=mmaphuge", "--hugepage-size=2m"});
-  }
+      "--clocksource=clock_gettime",
+      "--mem=mmaphuge",
+      "--hugepage-size=2m"};
+  words.emplace_back(job.buffered ? "--end_fsync=1" : "--time_based");
   return words;
 }
 

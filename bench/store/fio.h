@@ -11,15 +11,13 @@
 
 namespace sluice::bench {
 
-enum class FioMemory : std::uint8_t { kHuge, kDefault };
-
-/// One run of fio(1).
+/// One run of fio(1), with its buffers on huge pages.
 struct FioJob {
   std::string program = "fio";
   std::string io_engine = "io_uring";
-  FioMemory memory = FioMemory::kHuge;
-  /// Each with one request at a time, in place of one thread with as many as the load has; 0: one.
-  std::uint32_t threads = 0;
+  /// Through the page cache, which fio empties first: each page at most once, so that no read meets
+  /// it again. A write ends with fsync.
+  bool buffered = false;
   /// Open files of equal size that fio works on: they need no names. Descriptors of this process.
   std::vector<int> file_fds;
   Load load;

@@ -1,11 +1,11 @@
 #include "bench/store/judged_case.h"
 
-#include <functional>
+#include <algorithm>
+#include <array>
 #include <memory>
-#include <utility>
+#include <optional>
 
 #include "base/status.h"
-#include "bench/store/hashing_choice.h"
 #include "bench/store/plain_loop.h"
 #include "bench/store/statistics.h"
 #include "bench/store/store_side.h"
@@ -14,13 +14,10 @@
 namespace sluice::bench {
 namespace {
 
-constexpr int kRoundsMin = 3;
-
-/// `load` for a part of its time, which is not nothing: what is not judged leaves time for rounds.
-Load PartOf(Load load, std::uint32_t parts) {
-  load.milliseconds = (load.milliseconds + parts - 1) / parts;
-  return load;
-}
+/// A share of what the ceiling reaches against itself, and the bar of small pages and threads.
+constexpr double kOfControl = 0.97;
+constexpr double kOtherBar = 0.90;
+constexpr int kPeerReps = 3;
 
 template <typename Value>
 std::vector<double> Each(const std::vector<Round>& rounds, const Value& value) {
@@ -29,153 +26,157 @@ std::vector<double> Each(const std::vector<Round>& rounds, const Value& value) {
   return values;
 }
 
-/// Something that runs beside the store, and is not judged.
-struct Beside {
-  const char* name;
-  std::function<absl::StatusOr<Sample>(const Session& session, const Load& load)> run;
-  /// That it runs as long as the ceiling does, and between two runs of that.
-  bool in_full = false;
-  std::vector<Round> rounds = {};
-  std::vector<double> cpu = {};  ///< seconds per GiB
+/// Rounds of one side, with its CPU seconds per GiB.
+struct SideRounds {
+  std::vector<Round> rounds;
+  std::vector<double> cpu;
 };
 
-/// The ceiling where fio is none: the loop runs as that does.
-Beside PlainLoop() {
-  return {.name = kPlainLoop,
-          .run =
-              [](const Session& session, const Load& load) {
-                return RunPlainLoop(*session.files(), load, session.options().interrupted);
-              },
-          .in_full = true};
-}
+/// Repetitions of one peer, each beside one of ours.
+struct PeerReps {
+  FioPeer peer;
+  std::vector<double> ours = {};
+  std::vector<double> theirs = {};
+  std::vector<double> ratios = {};
+  std::vector<double> ours_cpu = {};
+  std::vector<double> theirs_cpu = {};
 
-std::vector<Beside> BesideStore(const Session& session, const Case& which) {
-  const bool fio = session.fio_has_huge_pages();  // else the plain loop is the ceiling
-  std::vector<Beside> all;
-  if (fio && HasPlainLoop(which)) all.push_back(PlainLoop());
-  if (fio && HasFioThreads(which)) {
-    all.push_back({.name = kFioThreads, .run = std::mem_fn(&Session::RunFioThreads)});
+  void Add(const Sample& our, const Sample& their) {
+    ours.push_back(our.GiBPerSecond());
+    theirs.push_back(their.GiBPerSecond());
+    ratios.push_back(ours.back() / theirs.back());
+    ours_cpu.push_back(our.CpuSecondsPerGiB());
+    theirs_cpu.push_back(their.CpuSecondsPerGiB());
   }
-  return all;
-}
+};
 
-/// What the rounds of one case share.
+/// One case with its store, from the first round to the rows.
 class JudgedRun {
  public:
-  JudgedRun(const Session& session, const Load& load)
-      : session_(session), load_(load), beside_(BesideStore(session, load.which)) {}
+  JudgedRun(const Session& session, const Case& which)
+      : session_(session), load_(session.MakeLoad(which)), name_(CaseName(which)) {}
 
-  absl::Status Start() {
-    SLUICE_ASSIGN_OR_RETURN(side_, StoreSide::Create(session_.files(), load_, Pages::kHuge));
-    return ChangeHashing();
-  }
-  absl::Status RunRound(int index);
-  JudgedResult Result() const;
+  absl::Status Run();
+  std::vector<Row> Rows() const;
 
  private:
   absl::StatusOr<double> RunCeiling();
-  /// By runs after one of the ceiling, as in the rounds. Few where the case or its file is not for
-  /// many: it has to have four pages for each operation.
-  absl::Status ChangeHashing();
-  absl::StatusOr<double> RateAfterCeiling(std::uint32_t hashing);
-  absl::Status RunBeside(const Round& round, Beside& beside);
-  Row MakeRow(const std::string& name,
-              const std::vector<Round>& rounds,
-              const std::vector<double>& cpu) const;
+  absl::Status RunRound();
+  absl::Status RunLoop(double first);
+  absl::Status RunPeers();
+  Row MakeRow(const std::string& name, const SideRounds& side) const;
+  Row MakePeerRow(const PeerReps& reps) const;
 
   const Session& session_;
   const Load load_;
-  std::unique_ptr<StoreSide> side_;
-  std::vector<Round> rounds_;
-  std::vector<Beside> beside_;
-  std::vector<double> cpu_ours_;
-  std::vector<double> cpu_ceiling_;
+  const std::string name_;
+  std::unique_ptr<StoreSide> store_;
+  SideRounds ours_;
+  SideRounds loop_;
+  std::vector<double> ceiling_cpu_;
+  std::vector<PeerReps> peers_;
 };
 
 absl::StatusOr<double> JudgedRun::RunCeiling() {
   SLUICE_ASSIGN_OR_RETURN(const Sample sample, session_.RunCeiling(load_));
-  cpu_ceiling_.push_back(sample.CpuSecondsPerGiB());
+  ceiling_cpu_.push_back(sample.CpuSecondsPerGiB());
   return sample.GiBPerSecond();
 }
 
-absl::StatusOr<double> JudgedRun::RateAfterCeiling(std::uint32_t hashing) {
-  const Load third = PartOf(load_, 3);
-  SLUICE_RETURN_IF_ERROR(side_->ChangeHashing(hashing));
-  SLUICE_RETURN_IF_ERROR(session_.RunCeiling(third).status());
-  SLUICE_RETURN_IF_ERROR(session_.CheckInterrupted());
-  SLUICE_ASSIGN_OR_RETURN(const Sample ours, side_->RunFor(third.milliseconds));
-  return ours.GiBPerSecond();
-}
-
-absl::Status JudgedRun::ChangeHashing() {
-  const std::uint64_t page_bytes = load_.which.page_bytes;
-  const std::uint32_t most = load_.depth + ManyHashing(load_.which);
-  if (!MayHashMany(load_.which) || !HasPages(session_.options(), page_bytes, most)) {
-    return absl::OkStatus();
+absl::Status JudgedRun::Run() {
+  session_.ShowProgress(name_ + ": writing the pages");
+  SLUICE_ASSIGN_OR_RETURN(store_, StoreSide::Create(session_.files(), load_));
+  const int rounds = session_.options().rounds;
+  for (int round = 1; round <= rounds; ++round) {
+    session_.ShowProgress(fmt::format("{}: round {} of {}", name_, round, rounds));
+    SLUICE_RETURN_IF_ERROR(RunRound());
   }
-  session_.ShowProgress(fmt::format("{}: how many pages to hash", CaseName(load_.which)));
-  SLUICE_ASSIGN_OR_RETURN(
-      const std::uint32_t hashing,
-      ChooseHashing(load_.which, [this](std::uint32_t pages) { return RateAfterCeiling(pages); }));
-  return side_->ChangeHashing(hashing);
+  if (!session_.fio_has_huge_pages() || !HasPeers(load_.which)) return absl::OkStatus();
+  return RunPeers();
 }
 
-absl::Status JudgedRun::RunRound(int index) {
-  session_.ShowProgress(fmt::format(
-      "{}: round {} of {}", CaseName(load_.which), index + 1, session_.options().rounds));
+absl::Status JudgedRun::RunRound() {
   Round round;
   SLUICE_ASSIGN_OR_RETURN(round.first, RunCeiling());
   SLUICE_RETURN_IF_ERROR(session_.CheckInterrupted());
-  SLUICE_ASSIGN_OR_RETURN(const Sample ours, side_->Run());
+  SLUICE_ASSIGN_OR_RETURN(const Sample ours, store_->Run());
   round.ours = ours.GiBPerSecond();
-  cpu_ours_.push_back(ours.CpuSecondsPerGiB());
+  ours_.cpu.push_back(ours.CpuSecondsPerGiB());
   SLUICE_ASSIGN_OR_RETURN(round.second, RunCeiling());
-  rounds_.push_back(round);
-  for (Beside& each : beside_) SLUICE_RETURN_IF_ERROR(RunBeside(round, each));
-  return session_.CheckInterrupted();
+  ours_.rounds.push_back(round);
+  // The loop is the ceiling itself where fio has no huge pages.
+  if (!session_.fio_has_huge_pages() || !HasPlainLoop(load_.which)) return absl::OkStatus();
+  return RunLoop(round.second);
 }
 
-absl::Status JudgedRun::RunBeside(const Round& round, Beside& beside) {
-  SLUICE_RETURN_IF_ERROR(session_.CheckInterrupted());
-  const Load load = beside.in_full ? load_ : PartOf(load_, 2);
-  SLUICE_ASSIGN_OR_RETURN(const Sample sample, beside.run(session_, load));
-  beside.cpu.push_back(sample.CpuSecondsPerGiB());
-  Round its{.first = round.first, .ours = sample.GiBPerSecond(), .second = round.second};
-  if (beside.in_full) {
-    its.first = round.second;
-    SLUICE_ASSIGN_OR_RETURN(its.second, RunCeiling());
-  }
-  beside.rounds.push_back(its);
+absl::Status JudgedRun::RunLoop(double first) {
+  Round round{.first = first};
+  SLUICE_ASSIGN_OR_RETURN(const Sample sample, session_.RunLoop(load_));
+  round.ours = sample.GiBPerSecond();
+  loop_.cpu.push_back(sample.CpuSecondsPerGiB());
+  SLUICE_ASSIGN_OR_RETURN(round.second, RunCeiling());
+  loop_.rounds.push_back(round);
   return absl::OkStatus();
 }
 
-Row JudgedRun::MakeRow(const std::string& name,
-                       const std::vector<Round>& rounds,
-                       const std::vector<double>& cpu) const {
-  Row row = MakeJudgedRow(name, rounds);
-  row.huge_pages = side_->huge();
-  row.registered_bytes = side_->registered_bytes();
+absl::Status JudgedRun::RunPeers() {
+  for (const FioPeer peer : kPeers) peers_.push_back({.peer = peer});
+  for (int rep = 0; rep < std::min(kPeerReps, session_.options().rounds); ++rep) {
+    for (PeerReps& reps : peers_) {
+      session_.ShowProgress(PeerRowName(load_.which, reps.peer));
+      SLUICE_RETURN_IF_ERROR(session_.CheckInterrupted());
+      SLUICE_ASSIGN_OR_RETURN(const Sample ours, store_->Run());
+      SLUICE_ASSIGN_OR_RETURN(const Sample theirs, session_.RunPeer(load_, reps.peer));
+      reps.Add(ours, theirs);
+    }
+  }
+  return absl::OkStatus();
+}
+
+Row JudgedRun::MakeRow(const std::string& name, const SideRounds& side) const {
+  Row row = MakeJudgedRow(name, side.rounds);
+  row.huge_pages = store_->huge();
   row.ceiling_of = session_.ceiling_name();
   row.depth = load_.depth;
-  row.hashing = side_->hashing();
   row.file_bytes = load_.file_bytes;
-  const double own_cpu = Median(cpu);
-  const double ceiling_cpu = Median(cpu_ceiling_);
+  const double own_cpu = Median(side.cpu);
+  const double ceiling_cpu = Median(ceiling_cpu_);
   if (own_cpu > 0) row.cpu_per_gib = own_cpu;  // fio tells none of a short run
   if (own_cpu > 0 && ceiling_cpu > 0) row.cpu_ratio = own_cpu / ceiling_cpu;
   return row;
 }
 
-JudgedResult JudgedRun::Result() const {
-  const std::string name = CaseName(load_.which);
-  JudgedResult result{.row = MakeRow(name, rounds_, cpu_ours_)};
-  for (const Beside& each : beside_) {
-    Row row = MakeRow(fmt::format("{}/{}", each.name, name), each.rounds, each.cpu);
-    row.registered_bytes.reset();  // no ring of theirs knows buffers
-    row.hashing.reset();           // and nothing is hashed
-    result.beside.push_back(std::move(row));
-  }
-  return result;
+Row JudgedRun::MakePeerRow(const PeerReps& reps) const {
+  return {.name = PeerRowName(load_.which, reps.peer),
+          .value = Median(reps.ours),
+          .unit = "GiB/s",
+          .reps = static_cast<int>(reps.ours.size()),
+          .spread = Spread(reps.ours),
+          .huge_pages = store_->huge(),
+          .registered_bytes = store_->registered_bytes(),
+          .depth = load_.depth,
+          .file_bytes = load_.file_bytes,
+          .cpu_per_gib = Median(reps.ours_cpu),
+          .peer = std::string(PeerName(reps.peer)),
+          .peer_value = Median(reps.theirs),
+          .peer_ratio = Median(reps.ratios),
+          .peer_cpu_per_gib = Median(reps.theirs_cpu)};
+}
+
+std::vector<Row> JudgedRun::Rows() const {
+  std::vector<Row> rows = {MakeRow(name_, ours_)};
+  rows.front().registered_bytes = store_->registered_bytes();
+  rows.front().bar =
+      CountsForMean(load_.which) ? kOfControl * rows.front().control_low.value_or(0) : kOtherBar;
+  if (!loop_.rounds.empty()) rows.push_back(MakeRow(LoopRowName(load_.which), loop_));
+  for (const PeerReps& reps : peers_) rows.push_back(MakePeerRow(reps));
+  return rows;
+}
+
+double MeanOf(const std::vector<Row>& rows, std::optional<double> Row::*field) {
+  std::vector<double> values;
+  for (const Row& row : rows) values.push_back((row.*field).value_or(0));
+  return GeometricMean(values);
 }
 
 }  // namespace
@@ -196,18 +197,31 @@ Row MakeJudgedRow(const std::string& name, const std::vector<Round>& rounds) {
           .control_low = LowerQuartile(controls)};
 }
 
-absl::StatusOr<JudgedResult> RunJudgedCase(const Session& session,
-                                           const Case& which,
-                                           double minutes_end) {
-  session.ShowProgress(CaseName(which) + ": choosing the depth");
-  SLUICE_ASSIGN_OR_RETURN(const std::uint32_t depth, session.ChooseDepth(which));
-  JudgedRun run(session, session.MakeLoad(which, depth));
-  SLUICE_RETURN_IF_ERROR(run.Start());
-  for (int round = 0; round < session.options().rounds; ++round) {
-    if (round >= kRoundsMin && session.minutes() > minutes_end) break;
-    SLUICE_RETURN_IF_ERROR(run.RunRound(round));
-  }
-  return run.Result();
+absl::StatusOr<std::vector<Row>> RunJudgedCase(const Session& session, const Case& which) {
+  JudgedRun run(session, which);
+  SLUICE_RETURN_IF_ERROR(run.Run());
+  return run.Rows();
+}
+
+Row MakeMeanRow(const std::vector<Row>& rows) {
+  std::vector<double> ratios;
+  for (const Row& row : rows) ratios.push_back(row.ratio.value_or(0));
+  Row mean{.name = kMeanName,
+           .value = GeometricMean(ratios),
+           .unit = "ratio",
+           .reps = static_cast<int>(rows.size()),
+           .spread = Spread(ratios),
+           .ceiling = 1,
+           .ceiling_of = rows.front().ceiling_of,
+           .control_low = MeanOf(rows, &Row::control_low),
+           .bar = kOfControl};
+  mean.huge_pages =
+      std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.huge_pages; });
+  mean.ratio = mean.value;
+  const bool cpu = std::all_of(
+      rows.begin(), rows.end(), [](const Row& row) { return row.cpu_ratio.value_or(0) > 0; });
+  if (cpu) mean.cpu_ratio = MeanOf(rows, &Row::cpu_ratio);
+  return mean;
 }
 
 }  // namespace sluice::bench

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,17 +24,13 @@ struct Round {
 /// The fields that follow from the rounds: value to control_low.
 Row MakeJudgedRow(const std::string& name, const std::vector<Round>& rounds);
 
-struct JudgedResult {
-  Row row;
-  /// What else ran in the same rounds: on io_uring "plain-loop/..." of random 2 MiB, on threads
-  /// "fio-threads/...".
-  std::vector<Row> beside;
-};
+/// Rows of one case, the judged one first. The rounds are ceiling, ours, ceiling. At random 2 MiB
+/// on io_uring a plain loop runs in each round too; two peers follow (RowNamesOf). Errors: those of
+/// RunStoreBench.
+absl::StatusOr<std::vector<Row>> RunJudgedCase(const Session& session, const Case& which);
 
-/// Rounds of ceiling, ours, ceiling. `minutes_end`: no round but the first three begins later, as
-/// of session.minutes(). Errors: those of RunStoreBench.
-absl::StatusOr<JudgedResult> RunJudgedCase(const Session& session,
-                                           const Case& which,
-                                           double minutes_end);
+/// The row "all/geomean": the geometric mean of the ratios of `rows`, `reps` is their number.
+/// REQUIRES: judged rows, at least one.
+Row MakeMeanRow(const std::vector<Row>& rows);
 
 }  // namespace sluice::bench

@@ -78,21 +78,45 @@ bool HasPlainLoop(const Case& which) {
          which.page_bytes == 2 * kMiB;
 }
 
-int RunsInRound(const Case& which, bool beside_fio) {
-  return beside_fio && HasPlainLoop(which) ? 5 : 3;
+bool HasPeers(const Case& which) {
+  return HasPlainLoop(which) && which.direction != Direction::kMix;
 }
 
-bool HasFioThreads(const Case& which) { return which.engine == StoreEngine::kThreads; }
+std::string LoopRowName(const Case& which) { return "plain-loop/" + CaseName(which); }
 
-bool IsBesideStore(const std::string& row_name) {
-  return row_name.starts_with(kPlainLoop) || row_name.starts_with(kFioThreads);
+std::string_view PeerName(FioPeer peer) {
+  return peer == FioPeer::kBuffered ? "buffered" : "fio-libaio";
+}
+
+std::string PeerRowName(const Case& which, FioPeer peer) {
+  return fmt::format("peer/{}/random/2MiB/{}", DirectionName(which.direction), PeerName(peer));
+}
+
+std::uint32_t DepthOf(const Case& which) {
+  constexpr std::uint64_t kDepthMin = 8;
+  constexpr std::uint64_t kDepthMax = 32;
+  return static_cast<std::uint32_t>(
+      std::clamp(kDepthMin * kMiB / which.page_bytes, kDepthMin, kDepthMax));
+}
+
+std::uint32_t HashedPages(const Case& which) {
+  switch (which.direction) {
+    case Direction::kRead:
+      return DepthOf(which);
+    case Direction::kMix:
+      return DepthOf(which) / 4;
+    case Direction::kWrite:
+      break;
+  }
+  return 0;
 }
 
 std::vector<std::string> RowNamesOf(const Case& which) {
-  const std::string name = CaseName(which);
-  std::vector<std::string> names = {name};
-  if (HasPlainLoop(which)) names.push_back(fmt::format("{}/{}", kPlainLoop, name));
-  if (HasFioThreads(which)) names.push_back(fmt::format("{}/{}", kFioThreads, name));
+  std::vector<std::string> names = {CaseName(which)};
+  if (HasPlainLoop(which)) names.push_back(LoopRowName(which));
+  if (HasPeers(which)) {
+    for (const FioPeer peer : kPeers) names.push_back(PeerRowName(which, peer));
+  }
   if (CountsForMean(which)) names.emplace_back(kMeanName);
   return names;
 }
@@ -115,7 +139,5 @@ bool MatchesPattern(const std::string& pattern, const std::string& name) {
   }
   return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
 }
-
-bool IsClearlyFaster(double rate, double than) { return rate > 1.03 * than; }
 
 }  // namespace sluice::bench

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -32,17 +33,28 @@ std::vector<Case> JudgedCases();
 bool CountsForMean(const Case& which);
 /// The row of the mean of those.
 inline constexpr char kMeanName[] = "all/geomean";
-/// Whether a plain loop runs beside fio, for pages of 2 MiB.
+/// True if a plain loop runs beside fio in each round: random 2 MiB on io_uring.
 bool HasPlainLoop(const Case& which);
-inline constexpr char kPlainLoop[] = "plain-loop";
-/// The runs of full length in a round of the case: fio, ours, fio, and two more where a plain loop
-/// runs `beside_fio`.
-int RunsInRound(const Case& which, bool beside_fio);
-/// Whether fio runs beside it with a thread for each request, at most 16, too, as the store does.
-bool HasFioThreads(const Case& which);
-inline constexpr char kFioThreads[] = "fio-threads";
-/// Whether the row is of something that runs beside the store, and is not judged.
-bool IsBesideStore(const std::string& row_name);
+std::string LoopRowName(const Case& which);
+
+/// Ways to move pages that are compared with the store, and run by fio.
+enum class FioPeer : std::uint8_t {
+  kBuffered,  ///< pread and pwrite on one thread through the page cache
+  kLibaio     ///< libaio with O_DIRECT, at the depth of the case
+};
+inline constexpr std::array kPeers = {FioPeer::kBuffered, FioPeer::kLibaio};
+std::string_view PeerName(FioPeer peer);
+/// True if the peers run after the rounds: random 2 MiB reads and writes on io_uring.
+bool HasPeers(const Case& which);
+/// "peer/read/random/2MiB/buffered".
+std::string PeerRowName(const Case& which, FioPeer peer);
+
+/// Requests in the kernel, of every side: 8 MiB of small pages, 8 to 32 pages.
+std::uint32_t DepthOf(const Case& which);
+/// Operations of the store beyond these, being hashed or waiting for it. A read is hashed once the
+/// kernel is done with its page, so reads have as many again, mixes a quarter and writes none.
+std::uint32_t HashedPages(const Case& which);
+
 /// The rows that measuring a case gives, the case itself first: others run beside some, and
 /// the mean is taken over others.
 std::vector<std::string> RowNamesOf(const Case& which);
@@ -57,9 +69,6 @@ inline constexpr std::uint64_t kSizeUnit = std::uint64_t{8} << 20;
 /// How many files of equal size both sides spread `file_bytes` over: as a page store does, one for
 /// each GiB and at most 4, or fewer where that leaves a rest. REQUIRES: a multiple of kSizeUnit.
 std::uint32_t FilesOf(std::uint64_t file_bytes);
-
-/// Whether the first of two runs of a second is faster by more than such runs differ by, 3 %.
-bool IsClearlyFaster(double rate, double than);
 
 /// What both sides do for `milliseconds`: at most `depth` requests in the kernel, each page once
 /// before any comes again, in the order of the file or not; a mix is every second page written.

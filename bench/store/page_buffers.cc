@@ -26,15 +26,14 @@ void Fill(std::span<std::byte> memory) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PageBuffers>> PageBuffers::Create(std::uint32_t count,
-                                                                 std::uint64_t bytes_each,
-                                                                 Pages pages) {
+                                                                 std::uint64_t bytes_each) {
   auto buffers = std::unique_ptr<PageBuffers>(new PageBuffers(count, bytes_each));
-  SLUICE_RETURN_IF_ERROR(buffers->Map(pages));
+  SLUICE_RETURN_IF_ERROR(buffers->Map());
   Fill({buffers->data_, buffers->bytes()});
   return buffers;
 }
 
-absl::Status PageBuffers::Map(Pages pages) {
+absl::Status PageBuffers::Map() {
   // Inaccessible on both sides, so that the mapping stays one of its own, which huge() looks for.
   const std::uint64_t used = RoundUp(bytes(), kHugePageBytes);
   mapped_bytes_ = used + 2 * kHugePageBytes;
@@ -47,7 +46,7 @@ absl::Status PageBuffers::Map(Pages pages) {
     return base::StatusFromErrno(errno, "mprotect of the buffers");
   }
   // A wish, whose outcome huge() tells.
-  madvise(data_, used, pages == Pages::kHuge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+  madvise(data_, used, MADV_HUGEPAGE);
   return absl::OkStatus();
 }
 

@@ -10,23 +10,19 @@
 
 namespace sluice::bench {
 
-enum class Pages : std::uint8_t { kHuge, kSmall };
-
 /// What every page of the benchmark holds, over and over: no zeros, with which a drive may take a
 /// short way. Both sides write the same, so that they can work on the same files: what fio writes
 /// to a slot is what the slot's checksum was made of. Its length divides every page.
 inline constexpr std::string_view kContent =
     "QvT7xkWm2Jd9RzLb4Hs0PnYcG6fUaE1oKi8tMqVyXw3SjBhDgF5rNlZpCuAe+/=.";
 
-/// Anonymous memory, aligned to 2 MiB and filled with kContent: buffers of equal size, one after
-/// the other.
+/// Anonymous memory of huge pages (MADV_HUGEPAGE), aligned to 2 MiB and filled with kContent:
+/// buffers of equal size, one after the other.
 class PageBuffers {
  public:
-  /// `pages`: what the memory is made of, MADV_HUGEPAGE or MADV_NOHUGEPAGE. Errors:
-  /// ResourceExhausted.
+  /// Errors: ResourceExhausted.
   static absl::StatusOr<std::unique_ptr<PageBuffers>> Create(std::uint32_t count,
-                                                             std::uint64_t bytes_each,
-                                                             Pages pages);
+                                                             std::uint64_t bytes_each);
   ~PageBuffers();
   PageBuffers(const PageBuffers&) = delete;
   PageBuffers& operator=(const PageBuffers&) = delete;
@@ -43,7 +39,7 @@ class PageBuffers {
   PageBuffers(std::uint32_t count, std::uint64_t bytes_each)
       : count_(count), bytes_each_(bytes_each) {}
   std::uint64_t bytes() const { return count_ * bytes_each_; }
-  absl::Status Map(Pages pages);
+  absl::Status Map();
 
   const std::uint32_t count_;
   const std::uint64_t bytes_each_;

@@ -109,7 +109,7 @@ absl::StatusOr<Sample> RunPlainLoop(const io::SpillFiles& files,
                                     const Load& load,
                                     const InterruptedFn& interrupted) {
   SLUICE_ASSIGN_OR_RETURN(const auto buffers,
-                          PageBuffers::Create(load.depth, load.which.page_bytes, Pages::kHuge));
+                          PageBuffers::Create(load.depth, load.which.page_bytes));
   RingLoop loop(files, load, *buffers, interrupted);
   SLUICE_RETURN_IF_ERROR(loop.Start());
   return loop.Run();

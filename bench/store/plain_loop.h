@@ -25,9 +25,4 @@ absl::Status WriteOnce(const io::SpillFiles& files,
                        std::uint64_t bytes,
                        const InterruptedFn& interrupted);
 
-/// pread and pwrite on one thread through the page cache, which is emptied first; each page at most
-/// once, so that no read meets it again. A write ends with fdatasync. O_DIRECT files
-/// are opened anew without it. Errors: of the calls.
-absl::StatusOr<Sample> RunBuffered(const io::SpillFiles& files, const Load& load);
-
 }  // namespace sluice::bench

@@ -49,7 +49,6 @@ struct Row {
   std::optional<double> control;
   std::optional<double> control_low;
   std::optional<std::uint32_t> depth;
-  std::optional<std::uint32_t> hashing;     ///< operations of ours beyond these, being hashed
   std::optional<std::uint64_t> file_bytes;  ///< of the files of both sides, in all
   /// CPU seconds per GiB, checksums included, and that over the ceiling's.
   std::optional<double> cpu_per_gib;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 
 #include "absl/status/status.h"
@@ -17,10 +18,7 @@ struct StoreBenchOptions {
                              << 30;   ///< that both sides share; a multiple of 8 MiB
   int rounds = 11;                    ///< of each judged case
   std::uint32_t milliseconds = 1000;  ///< of each run
-  int peer_reps = 3;
-  /// A round is left out, but never the third, when the rest would end later than this.
-  double minutes_max = 20;
-  std::string pattern;  ///< which rows, as MatchesPattern; empty: all
+  std::string pattern;                ///< which rows, as MatchesPattern; empty: all
   std::string fio = "fio";
   std::string huge_pages_path = "/proc/sys/vm/nr_hugepages";
 
@@ -31,11 +29,15 @@ struct StoreBenchOptions {
 };
 
 /// Measures the page store against fio, and against what others would use. Calls `add_row` as rows
-/// come; nothing is left behind, in the directory (files have no names) or in the system. Blocks
-/// for up to `minutes_max`. Threads: the calling one calls back.
-/// Errors: InvalidArgument, NotFound, PermissionDenied, ResourceExhausted (space), and
-/// FailedPrecondition (no fio; io_uring or O_DIRECT refused) before anything is measured; Cancelled
-/// (interrupted); Internal and others once a read or write of either side failed.
+/// come; nothing is left behind, in the directory (files have no names) or in the system. Threads:
+/// the calling one calls back. Errors: InvalidArgument, NotFound, PermissionDenied,
+/// ResourceExhausted (space), and FailedPrecondition (no fio; io_uring or O_DIRECT refused) before
+/// anything is measured; Cancelled (interrupted); Internal and others once a read or write of
+/// either side failed.
 absl::Status RunStoreBench(const StoreBenchOptions& options, const RowFn& add_row);
+
+/// One sentence: the geometric mean, and the rows below their bars; empty when no row of the mean
+/// was measured.
+std::string StoreSentence(std::span<const Row> rows);
 
 }  // namespace sluice::bench

@@ -14,9 +14,8 @@ using ::testing::Contains;
 using testing::IsStatus;
 using ::testing::Not;
 
-FioJob MakeJob(Direction direction, Pattern pattern, FioMemory memory) {
-  return {.memory = memory,
-          .file_fds = {7, 8},
+FioJob MakeJob(Direction direction, Pattern pattern) {
+  return {.file_fds = {7, 8},
           .load = {.which = {.direction = direction, .pattern = pattern, .page_bytes = 1 << 20},
                    .depth = 32,
                    .milliseconds = 1000,
@@ -24,7 +23,7 @@ FioJob MakeJob(Direction direction, Pattern pattern, FioMemory memory) {
 }
 
 TEST(FioTest, CommandSaysWhatOursDoes) {
-  const auto words = FioCommand(MakeJob(Direction::kMix, Pattern::kRandom, FioMemory::kHuge));
+  const auto words = FioCommand(MakeJob(Direction::kMix, Pattern::kRandom));
   EXPECT_EQ(words.front(), "fio");
   for (const char* word : {"--ioengine=io_uring",
                            "--direct=1",
@@ -46,7 +45,7 @@ TEST(FioTest, CommandSaysWhatOursDoes) {
 }
 
 TEST(FioTest, AMixKeepsTheBuffersAsTheyAre) {
-  const auto words = FioCommand(MakeJob(Direction::kMix, Pattern::kRandom, FioMemory::kHuge));
+  const auto words = FioCommand(MakeJob(Direction::kMix, Pattern::kRandom));
   const auto pattern = std::find_if(words.begin(), words.end(), [](const std::string& word) {
     return word.starts_with("--buffer_pattern=");
   });
@@ -57,7 +56,7 @@ TEST(FioTest, AMixKeepsTheBuffersAsTheyAre) {
 
 TEST(FioTest, DirectionAndPatternMakeTheWord) {
   const auto words = [](Direction direction, Pattern pattern) {
-    return FioCommand(MakeJob(direction, pattern, FioMemory::kHuge));
+    return FioCommand(MakeJob(direction, pattern));
   };
   EXPECT_THAT(words(Direction::kRead, Pattern::kSeq), Contains("--rw=read"));
   EXPECT_THAT(words(Direction::kRead, Pattern::kRandom), Contains("--rw=randread"));
@@ -66,20 +65,13 @@ TEST(FioTest, DirectionAndPatternMakeTheWord) {
   EXPECT_THAT(words(Direction::kMix, Pattern::kSeq), Contains("--rw=rw"));
 }
 
-TEST(FioTest, ThreadsHaveOneRequestEach) {
-  FioJob job = MakeJob(Direction::kWrite, Pattern::kRandom, FioMemory::kHuge);
-  job.io_engine = "psync";
-  job.threads = 8;
+TEST(FioTest, BufferedPassesThePagesOnceAndSyncs) {
+  FioJob job = MakeJob(Direction::kWrite, Pattern::kRandom);
+  job.buffered = true;
   const auto words = FioCommand(job);
-  for (const char* word :
-       {"--ioengine=psync", "--iodepth=1", "--numjobs=8", "--thread", "--group_reporting"}) {
-    EXPECT_THAT(words, Contains(word));
-  }
-}
-
-TEST(FioTest, DefaultMemoryNamesNone) {
-  const auto words = FioCommand(MakeJob(Direction::kRead, Pattern::kSeq, FioMemory::kDefault));
-  EXPECT_THAT(words, Not(Contains(::testing::HasSubstr("--mem"))));
+  EXPECT_THAT(words, Contains("--direct=0"));
+  EXPECT_THAT(words, Contains("--end_fsync=1"));
+  EXPECT_THAT(words, Not(Contains("--time_based")));
 }
 
 constexpr char kReport[] = R"(note: a remark of fio {with braces}
@@ -131,7 +123,7 @@ TEST(FioTest, MissingProgramNamesThePackage) {
 }
 
 TEST(FioTest, FailureOfTheProgramIsAnError) {
-  FioJob job = MakeJob(Direction::kRead, Pattern::kSeq, FioMemory::kHuge);
+  FioJob job = MakeJob(Direction::kRead, Pattern::kSeq);
   job.program = "false";
   job.file_fds.clear();
   EXPECT_THAT(RunFio(job, {}), IsStatus(absl::StatusCode::kInternal, "exit code 1"));

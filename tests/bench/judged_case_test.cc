@@ -1,6 +1,6 @@
 #include "bench/store/judged_case.h"
 
-#include "bench/store/verdict.h"
+#include "bench/store/store_bench.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -57,15 +57,13 @@ TEST(VerdictTest, TheMeanIsGeometric) {
   EXPECT_TRUE(mean.huge_pages);
 }
 
-TEST(VerdictTest, TheSentenceNamesTheLeast) {
-  const std::vector<Row> rows = {JudgedRow("a", 0.98),
-                                 JudgedRow("b", 0.93),
-                                 JudgedRow("plain-loop/b", 0.5),
-                                 JudgedRow("fio-threads/b", 0.5)};
-  const std::string sentence = ClosingSentence(rows);
-  EXPECT_THAT(sentence, HasSubstr("0.95 of fio in the geometric mean of 2 cases"));
-  EXPECT_THAT(sentence, HasSubstr("least of all is b with 0.93"));
-  EXPECT_EQ(ClosingSentence(std::vector<Row>{}), "");
+TEST(VerdictTest, SentenceTellsTheMean) {
+  const std::vector<Row> rows = {JudgedRow("a", 0.98), MakeMeanRow({JudgedRow("a", 0.98)})};
+  EXPECT_THAT(StoreSentence(rows),
+              HasSubstr("0.98 of fio in the geometric mean of 1 case; below their bars: none"));
+  const std::vector<Row> low = {MakeMeanRow({JudgedRow("a", 0.96)})};
+  EXPECT_THAT(StoreSentence(low), HasSubstr("below their bars: all/geomean"));
+  EXPECT_EQ(StoreSentence(std::vector<Row>{}), "");
 }
 
 }  // namespace

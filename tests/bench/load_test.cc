@@ -57,22 +57,27 @@ TEST(LoadTest, RowsBesideACaseChooseIt) {
   };
   EXPECT_THAT(selected("plain-loop/read/"), ::testing::ElementsAre("read/random/2MiB/io_uring"));
   EXPECT_EQ(selected("plain-loop/*").size(), 3U);
-  EXPECT_EQ(selected("fio-threads/*").size(), 3U);
   EXPECT_EQ(selected("all/geomean").size(), 18U);
   EXPECT_EQ(selected("").size(), JudgedCases().size());
-  EXPECT_THAT(selected("peer/"), ::testing::IsEmpty());
+  EXPECT_THAT(selected("peer/*/fio-libaio"),
+              ::testing::ElementsAre("read/random/2MiB/io_uring", "write/random/2MiB/io_uring"));
 }
 
-TEST(ClearlyFasterTest, ThreePerCentAreNotClearlyMore) {
-  EXPECT_TRUE(IsClearlyFaster(1.04, 1));
-  EXPECT_FALSE(IsClearlyFaster(1.02, 1));
+TEST(LoadTest, DepthIsEightPagesAndMoreSmallOnes) {
+  const auto depth = [](std::uint64_t page_bytes) { return DepthOf({.page_bytes = page_bytes}); };
+  EXPECT_EQ(depth(8 * kMiB), 8U);
+  EXPECT_EQ(depth(kMiB), 8U);
+  EXPECT_EQ(depth(kMiB / 4), 32U);
+  EXPECT_EQ(depth(kMiB / 64), 32U);
 }
 
-TEST(RunsInRoundTest, APlainLoopBesideFioBringsAnotherRunOfIt) {
-  const Case with_loop{.pattern = Pattern::kRandom, .page_bytes = 2 << 20};
-  EXPECT_EQ(RunsInRound(with_loop, /*beside_fio=*/true), 5);
-  EXPECT_EQ(RunsInRound(with_loop, /*beside_fio=*/false), 3);
-  EXPECT_EQ(RunsInRound({.pattern = Pattern::kSeq, .page_bytes = 2 << 20}, true), 3);
+TEST(LoadTest, ReadsHaveMoreBuffersThanWrites) {
+  const auto hashed = [](Direction direction) {
+    return HashedPages({.direction = direction, .page_bytes = 2 * kMiB});
+  };
+  EXPECT_EQ(hashed(Direction::kRead), 8U);
+  EXPECT_EQ(hashed(Direction::kMix), 2U);
+  EXPECT_EQ(hashed(Direction::kWrite), 0U);
 }
 
 }  // namespace

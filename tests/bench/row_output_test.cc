@@ -25,7 +25,6 @@ TEST(RowOutputTest, AJudgedRowHasItsCeiling) {
                        .ratio = 0.97,
                        .control_low = 0.95,
                        .depth = 32,
-                       .hashing = 8,
                        .file_bytes = 2147483648,
                        .cpu_ratio = 1.2};
   const std::string line = RowToJson("store", row, kFacts);
@@ -41,7 +40,6 @@ TEST(RowOutputTest, AJudgedRowHasItsCeiling) {
   EXPECT_EQ(json["ratio"], 0.97);
   EXPECT_EQ(json["control_low"], 0.95);
   EXPECT_EQ(json["depth"], 32);
-  EXPECT_EQ(json["hashing"], 8);
   EXPECT_EQ(json["file_bytes"], 2147483648);
   EXPECT_EQ(json["cpu_ratio"], 1.2);
   EXPECT_EQ(json["cpu"], "Some CPU");
@@ -60,7 +58,6 @@ TEST(RowOutputTest, WhatDoesNotApplyIsAbsent) {
                           "ceiling_of",
                           "control_low",
                           "depth",
-                          "hashing",
                           "file_bytes",
                           "cpu_ratio",
                           "peer",

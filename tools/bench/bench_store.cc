@@ -5,7 +5,6 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "bench/store/store_bench.h"
-#include "bench/store/verdict.h"
 #include "fmt/format.h"
 #include "sluice/events.h"
 #include "sluice/units.h"
@@ -21,7 +20,6 @@ namespace sluice::tools {
 namespace {
 
 constexpr int kStoreQuickRounds = 3;
-constexpr double kStoreQuickMinutes = 7;
 
 const std::vector<FlagSpec>& StoreFlagSpecs() {
   static const std::vector<FlagSpec> kFlags = {
@@ -45,7 +43,7 @@ std::string StoreHelpText() {
          "Measures the page store, checksums on, against fio: the same directory, size, block "
          "size\n"
          "and depth, buffers of both on huge pages (reserved for the time, which takes root; else\n"
-         "a plain io_uring loop takes the place of fio). Takes up to 20 minutes and 2 GiB of disk\n"
+         "a plain io_uring loop takes the place of fio). Takes 25 minutes and 2 GiB of disk\n"
          "on an otherwise idle machine, and leaves nothing behind unless it is killed "
          "(docs/page-store.md).\n\n" +
          DescribeFlags(StoreFlagSpecs());
@@ -66,10 +64,7 @@ absl::StatusOr<StoreFlags> ReadStoreFlags(std::span<const std::string> words) {
   }
   flags.json = arguments.Has("--json");
   auto rounds = static_cast<std::uint32_t>(flags.options.rounds);
-  if (arguments.Has("--quick")) {
-    rounds = kStoreQuickRounds;
-    flags.options.minutes_max = kStoreQuickMinutes;
-  }
+  if (arguments.Has("--quick")) rounds = kStoreQuickRounds;
   SLUICE_RETURN_IF_ERROR(ReadCount(arguments, "--rounds", &rounds));
   flags.options.rounds = static_cast<int>(rounds);
   SLUICE_RETURN_IF_ERROR(ReadCount(arguments, "--milliseconds", &flags.options.milliseconds));
@@ -120,7 +115,7 @@ absl::Status Measure(StoreFlags flags, const InterruptWatch& watch) {
       bench::RunStoreBench(flags.options, [&printer](const bench::Row& row) { printer.Add(row); });
   SLUICE_RETURN_IF_ERROR(console.status());
   SLUICE_RETURN_IF_ERROR(measured);
-  const std::string sentence = bench::ClosingSentence(printer.rows());
+  const std::string sentence = bench::StoreSentence(printer.rows());
   if (!sentence.empty()) console.Print(sentence + "\n");
   return console.status();
 }

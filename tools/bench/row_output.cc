@@ -29,7 +29,6 @@ void AddJudgement(const bench::Row& row, Json& object) {
   AddIfAny("control", row.control, object);
   AddIfAny("control_low", row.control_low, object);
   AddIfAny("depth", row.depth, object);
-  AddIfAny("hashing", row.hashing, object);
   AddIfAny("file_bytes", row.file_bytes, object);
   AddIfAny("cpu_seconds_per_gib", row.cpu_per_gib, object);
   AddIfAny("cpu_ratio", row.cpu_ratio, object);
@@ -77,14 +76,16 @@ std::string Line(const std::string& name,
                  const std::string& value,
                  const std::string& against,
                  const std::string& ratio,
+                 const std::string& target,
                  const std::string& control,
                  const std::string& cpu,
                  const std::string& depth) {
-  return fmt::format("{:<42} {:>9} {:>9} {:>7} {:>9} {:>9} {:>6}",
+  return fmt::format("{:<42} {:>9} {:>9} {:>7} {:>7} {:>9} {:>9} {:>6}",
                      name,
                      value,
                      against,
                      ratio,
+                     target,
                      control,
                      cpu,
                      depth);
@@ -191,7 +192,7 @@ std::string StepRowToText(const bench::Row& row) {
 }
 
 std::string TableHead() {
-  return Line("case", "value", "against", "ratio", "control25", "cpu_ratio", "depth");
+  return Line("case", "value", "against", "ratio", "target", "control25", "cpu_ratio", "depth");
 }
 
 std::string RowToText(const bench::Row& row) {
@@ -199,6 +200,7 @@ std::string RowToText(const bench::Row& row) {
               fmt::format("{:.2f}", row.value),
               Cell(row.peer_value.has_value() ? row.peer_value : row.ceiling, 2),
               Cell(RatioOf(row), 2),
+              Cell(row.bar, 2),
               Cell(row.control_low, 2),
               Cell(row.cpu_ratio, 2),
               row.depth.has_value() ? std::to_string(*row.depth) : "");
