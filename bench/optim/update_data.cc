@@ -71,8 +71,7 @@ absl::Status UpdateData::AddScales() {
   scales_.push_back(nullptr);
   if (spec_.state != optim::StateType::k8Bit) return absl::OkStatus();
   const std::size_t bytes = count_ / optim::kStateBlock * sizeof(float);
-  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<PageBuffers> buffer,
-                          PageBuffers::Create(1, bytes));
+  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<PageBuffers> buffer, PageBuffers::Create(1, bytes));
   scales_.back() = reinterpret_cast<float*>(buffer->memory().data());
   std::memset(scales_.back(), 0, bytes);
   buffers_.push_back(std::move(buffer));
