@@ -16,7 +16,7 @@ constexpr std::array<DTypeFacts, 7> kDTypes = {
     {{"f32", 4}, {"f16", 2}, {"bf16", 2}, {"i8", 1}, {"u8", 1}, {"i32", 4}, {"i64", 8}}};
 constexpr std::array<std::string_view, kTensorKindCount> kKindNames = {
     "parameter", "gradient", "optimizer", "activation", "kv", "other"};
-constexpr std::array<std::string_view, 4> kModeNames = {"read", "write", "read_write", "overwrite"};
+constexpr std::array<std::string_view, 3> kModeNames = {"read", "read_write", "overwrite"};
 
 /// Whatever a caller made an enum of has a name, so that messages can refuse it.
 constexpr std::string_view kUnknown = "unknown";

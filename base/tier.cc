@@ -10,11 +10,11 @@
 namespace sluice {
 namespace {
 
-constexpr std::array<std::string_view, 4> kTierNames = {"hbm", "dram", "far", "nvme"};
+constexpr std::array<std::string_view, 3> kTierNames = {"hbm", "dram", "nvme"};
 
 absl::Status NotATier(std::string_view text) {
   return absl::InvalidArgumentError(
-      fmt::format("\"{}\" is not a tier; the kinds are hbm, dram, far and nvme, with an optional "
+      fmt::format("\"{}\" is not a tier; the kinds are hbm, dram and nvme, with an optional "
                   "index from 0 to 255, for example dram1",
                   text));
 }

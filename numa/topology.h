@@ -12,7 +12,7 @@ namespace sluice::numa {
 struct NodeInfo {
   int index = 0;  ///< the system's number, as ArenaOptions::node takes it
   std::uint64_t memory_bytes = 0;
-  /// Processors of the node; empty for a CPU-less one (CXL or persistent memory: the far tier).
+  /// Processors of the node; empty for a CPU-less one (CXL or persistent memory).
   std::vector<int> cpus;
   /// Processors that are nearest; the same as `cpus` where there are any.
   std::vector<int> near_cpus;

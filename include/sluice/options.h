@@ -25,7 +25,7 @@
 
 namespace sluice {
 
-enum class DeviceKind { kEmulated, kCuda };
+enum class DeviceKind { kEmulated };
 
 /// The emulated device: host memory that stands for HBM, reached by real copies.
 struct EmulatedDeviceOptions {

@@ -54,7 +54,7 @@ struct TensorId {
 /// in and the bytes are undefined until written: a ticket that is given up after it was granted has
 /// overwritten too, one that fails changed nothing. Where it covers only part of a page it acts as
 /// kReadWrite on that page.
-enum class AccessMode : std::uint8_t { kRead, kWrite, kReadWrite, kOverwrite };
+enum class AccessMode : std::uint8_t { kRead, kReadWrite, kOverwrite };
 std::string_view ToString(AccessMode mode);
 
 /// Refills bytes that were lost below, or cannot be read there now: writes `out.size()` bytes of

@@ -18,7 +18,7 @@
 namespace sluice {
 
 /// The kinds of memory, fastest first.
-enum class TierKind : std::uint8_t { kHbm, kDram, kFar, kNvme };
+enum class TierKind : std::uint8_t { kHbm, kDram, kNvme };
 
 /// One tier: a kind and an index (hbm0, hbm1; one dram per NUMA node).
 struct TierId {
@@ -31,7 +31,7 @@ inline constexpr TierId kHbm0{TierKind::kHbm, 0};
 inline constexpr TierId kDram0{TierKind::kDram, 0};
 inline constexpr TierId kNvme0{TierKind::kNvme, 0};
 
-/// "hbm", "dram", "far", "nvme"; "unknown" of what is none of the enumerators.
+/// "hbm", "dram", "nvme"; "unknown" of what is none of the enumerators.
 std::string_view ToString(TierKind kind);
 /// "hbm0".
 std::string ToString(TierId tier);

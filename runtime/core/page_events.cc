@@ -28,8 +28,6 @@ Effect EffectOf(AccessMode mode) {
   switch (mode) {
     case AccessMode::kRead:
       return Effect::kRead;
-    case AccessMode::kWrite:
-      return Effect::kWrite;
     case AccessMode::kReadWrite:
       return Effect::kReadWrite;
     case AccessMode::kOverwrite:

@@ -8,14 +8,14 @@
 namespace sluice::core {
 
 /// What happens to one run of bytes of a page.
-enum class Effect : std::uint8_t { kNone, kRead, kWrite, kReadWrite, kOverwrite, kDiscard };
+enum class Effect : std::uint8_t { kNone, kRead, kReadWrite, kOverwrite, kDiscard };
 
 /// The old content is needed.
 constexpr bool Reads(Effect effect) {
-  return effect == Effect::kRead || effect == Effect::kWrite || effect == Effect::kReadWrite;
+  return effect == Effect::kRead || effect == Effect::kReadWrite;
 }
 constexpr bool Writes(Effect effect) {
-  return effect == Effect::kWrite || effect == Effect::kReadWrite || effect == Effect::kOverwrite;
+  return effect == Effect::kReadWrite || effect == Effect::kOverwrite;
 }
 
 /// One access or discard, cut to one page.

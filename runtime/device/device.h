@@ -48,7 +48,7 @@ class Device {
  public:
   virtual ~Device() = default;  ///< drains both copy engines
 
-  virtual std::string_view name() const = 0;  ///< "emulated", "cuda"
+  virtual std::string_view name() const = 0;  ///< "emulated"
   virtual std::uint32_t frame_count() const = 0;
   virtual std::uint64_t page_bytes() const = 0;
 

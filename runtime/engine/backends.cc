@@ -185,10 +185,6 @@ void Backends::MakeTiers(const RuntimeOptions& options, const FrameCounts& frame
 
 absl::StatusOr<std::unique_ptr<Backends>> Backends::Create(const RuntimeOptions& options,
                                                            const BackendHooks& hooks) {
-  if (options.device == DeviceKind::kCuda) {
-    return absl::FailedPreconditionError(
-        "this build has no CUDA backend; write device.kind = \"emulated\"");
-  }
   SLUICE_ASSIGN_OR_RETURN(const FrameCounts frames, CountFrames(options));
   SLUICE_RETURN_IF_ERROR(CheckMemory(options, frames));
   std::unique_ptr<Backends> backends(new Backends());

@@ -67,16 +67,16 @@ absl::Status ReadTiers(Config& config, RuntimeOptions* options) {
   return config.Read("tiers.nvme.more_directories", &options->io.more_directories);
 }
 
-/// `device = "cuda"` alone, or `kind` in a [device] section.
+/// `device = "emulated"` alone, or `kind` in a [device] section.
 absl::Status ReadDeviceKind(Config& config, RuntimeOptions* options) {
-  std::string kind = options->device == DeviceKind::kCuda ? "cuda" : "emulated";
+  std::string kind = "emulated";
   const std::string_view key = config.Has("device") ? "device" : "device.kind";
   SLUICE_RETURN_IF_ERROR(config.Read(key, &kind));
-  if (kind != "emulated" && kind != "cuda") {
+  if (kind != "emulated") {
     return absl::InvalidArgumentError(
-        fmt::format("\"{}\" is \"{}\"; allowed are emulated and cuda", key, kind));
+        fmt::format("\"{}\" is \"{}\"; allowed is emulated", key, kind));
   }
-  options->device = kind == "cuda" ? DeviceKind::kCuda : DeviceKind::kEmulated;
+  options->device = DeviceKind::kEmulated;
   return absl::OkStatus();
 }
 

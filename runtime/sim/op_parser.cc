@@ -81,7 +81,7 @@ absl::StatusOr<TierId> ToTier(const Json& value, std::string_view what) {
   SLUICE_ASSIGN_OR_RETURN(const TierId tier, ParseTierId(name));
   if (tier.kind != TierKind::kNvme) return tier;
   return absl::InvalidArgumentError(
-      fmt::format("{} is nvme, where no op can work; name hbm, dram or far", what));
+      fmt::format("{} is nvme, where no op can work; name hbm or dram", what));
 }
 
 absl::Status ReadTiers(const Json& line, const OpContext& context, FileOp* op) {

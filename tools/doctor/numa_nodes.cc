@@ -21,7 +21,7 @@ void AddNodes(const numa::Topology& topology, Section& section) {
                         text.empty() ? "" : "; ",
                         node.index,
                         ToString(Bytes(node.memory_bytes)),
-                        node.cpu_less() ? std::string("no processors (a far tier)")
+                        node.cpu_less() ? std::string("no processors")
                                         : fmt::format("{} processors", node.cpus.size()));
   }
   section.Add("nodes", std::move(nodes), std::move(text));

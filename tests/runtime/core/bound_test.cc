@@ -196,7 +196,7 @@ class RandomSchedules {
     constexpr std::array kModes = {AccessMode::kRead,
                                    AccessMode::kRead,
                                    AccessMode::kReadWrite,
-                                   AccessMode::kWrite,
+                                   AccessMode::kReadWrite,
                                    AccessMode::kOverwrite};
     const std::uint32_t tensor = Draw(0, static_cast<std::uint32_t>(schedule.tensors.size()) - 1);
     ByteRange range = kWholeTensor;

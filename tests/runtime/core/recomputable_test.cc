@@ -95,10 +95,10 @@ TEST(RecomputableTest, WithoutACostNothingIsMadeAgain) {
 
 TEST(RecomputableTest, WhatItWasMadeOfMustBeThereUnchanged) {
   Builder overwritten = OneActivation();
-  overwritten.schedule().ops[3].accesses.push_back({0, {50, 10}, AccessMode::kWrite, kHbm0});
+  overwritten.schedule().ops[3].accesses.push_back({0, {50, 10}, AccessMode::kReadWrite, kHbm0});
   EXPECT_THAT(TensorsOf(overwritten.Build(1)), IsEmpty());
   Builder later = OneActivation();
-  later.schedule().ops[4].accesses.push_back({0, {50, 10}, AccessMode::kWrite, kHbm0});
+  later.schedule().ops[4].accesses.push_back({0, {50, 10}, AccessMode::kReadWrite, kHbm0});
   EXPECT_THAT(TensorsOf(later.Build(1)), ElementsAre(1)) << "it is made again before op 4";
 
   Builder discarded = OneActivation();
@@ -118,7 +118,7 @@ TEST(RecomputableTest, TheContentIsOneOverwriteOfTheWhole) {
   adds.schedule().ops[0].accesses[1].mode = AccessMode::kReadWrite;
   EXPECT_THAT(TensorsOf(adds.Build(1)), IsEmpty());
   Builder changed = OneActivation();
-  changed.schedule().ops[1].accesses.push_back({1, {0, 1}, AccessMode::kWrite, kHbm0});
+  changed.schedule().ops[1].accesses.push_back({1, {0, 1}, AccessMode::kReadWrite, kHbm0});
   EXPECT_THAT(TensorsOf(changed.Build(1)), IsEmpty());
   Builder dead = OneActivation();
   dead.schedule().ops[4].accesses[1].mode = kMake;

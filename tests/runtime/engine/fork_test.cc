@@ -334,7 +334,7 @@ TEST(ForkChildTest, TheBytesOfALeaseAreNotThereInAChild) {
   RuntimeFixture runtime;
   runtime.Start();
   const TensorId tensor = runtime.Make("t", kPage);
-  auto lease = runtime.Acquire({.tensor = tensor, .mode = AccessMode::kWrite, .tier = kDram0});
+  auto lease = runtime.Acquire({.tensor = tensor, .mode = AccessMode::kReadWrite, .tier = kDram0});
   ASSERT_THAT(lease, IsOk());
   for (std::byte* bytes : {lease->Contiguous().data(), lease->Spans()[0].data()}) {
     bytes[0] = std::byte{7};

@@ -56,7 +56,7 @@ TEST(LifetimeTest, TheTraceSinkIsNotCalledAfterTheRuntime) {
   };
   runtime.Start();
   const TensorId tensor = runtime.Make("t", kPage);
-  const Access write{.tensor = tensor, .mode = AccessMode::kWrite, .tier = kDram0};
+  const Access write{.tensor = tensor, .mode = AccessMode::kReadWrite, .tier = kDram0};
   auto held = runtime.Acquire(write);
   ASSERT_THAT(held, IsOk());
   Op op = runtime->BeginOp({.name = "waits", .lane = "another"});
@@ -172,7 +172,7 @@ TEST(LifetimeTest, CancelGivesBackWhatWasGranted) {
   RuntimeFixture runtime;
   runtime.Start();
   const TensorId tensor = runtime.Make("t", kPage);
-  const Access write{.tensor = tensor, .mode = AccessMode::kWrite, .tier = kDram0};
+  const Access write{.tensor = tensor, .mode = AccessMode::kReadWrite, .tier = kDram0};
   Op op = runtime->BeginOp({.name = "op"});
   Ticket granted = op.AcquireAll({&write, 1});
   ASSERT_THAT(granted.Wait(), IsOk());
@@ -193,7 +193,7 @@ TEST(LifetimeTest, WaitReturnsAtItsDeadlineAndTheTicketLivesOn) {
   RuntimeFixture runtime;
   runtime.Start();
   const TensorId tensor = runtime.Make("t", kPage);
-  const Access write{.tensor = tensor, .mode = AccessMode::kWrite, .tier = kDram0};
+  const Access write{.tensor = tensor, .mode = AccessMode::kReadWrite, .tier = kDram0};
   Op op = runtime->BeginOp({.name = "op"});
   Op other = runtime->BeginOp({.name = "other", .lane = "other"});
   auto held = op.Acquire(write);
@@ -213,7 +213,7 @@ TEST(LifetimeTest, TicketsBeyondTheQueueAreUnreadyAndCancelled) {
   runtime.options.request_queue_capacity = 1;
   runtime.Start();
   const TensorId tensor = runtime.Make("t", kPage);
-  const Access write{.tensor = tensor, .mode = AccessMode::kWrite, .tier = kDram0};
+  const Access write{.tensor = tensor, .mode = AccessMode::kReadWrite, .tier = kDram0};
   Op op = runtime->BeginOp({.name = "op"});
   auto held = op.Acquire(write);
   ASSERT_THAT(held, IsOk());
@@ -232,7 +232,7 @@ TEST(LifetimeTest, LeasesMoveBetweenThreads) {
   RuntimeFixture runtime;
   runtime.Start();
   const TensorId tensor = runtime.Make("t", kPage);
-  const Access write{.tensor = tensor, .mode = AccessMode::kWrite, .tier = kDram0};
+  const Access write{.tensor = tensor, .mode = AccessMode::kReadWrite, .tier = kDram0};
   for (int i = 0; i < 20; ++i) {
     auto lease = runtime.Acquire(write);
     ASSERT_THAT(lease, IsOk());
@@ -249,7 +249,7 @@ TEST(LifetimeTest, StreamsRunInOrderAndReleaseAfterTheirWork) {
     const TensorId tensor = runtime.Make("t", kPage);
     StreamRef stream = runtime->CreateStream().value();
     Op op = runtime->BeginOp({.name = "step"});
-    const Access write{.tensor = tensor, .mode = AccessMode::kWrite, .tier = tier};
+    const Access write{.tensor = tensor, .mode = AccessMode::kReadWrite, .tier = tier};
     Ticket ticket = op.AcquireAll({&write, 1});
     ASSERT_THAT(stream.WaitOn(ticket), IsOk());
     auto leases = ticket.Take();

@@ -202,9 +202,10 @@ TEST_F(RequestBuilderTest, AReaderOfTheSamePageKeepsItsContent) {
 }
 
 TEST_F(RequestBuilderTest, PagesAreMergedAndCountTheirLeases) {
-  const auto plan = BuildTicketPlan(std::vector<ResolvedAccess>{Resolved(2, AccessMode::kRead),
-                                                                Resolved(0, AccessMode::kRead),
-                                                                Resolved(1, AccessMode::kWrite)});
+  const auto plan =
+      BuildTicketPlan(std::vector<ResolvedAccess>{Resolved(2, AccessMode::kRead),
+                                                  Resolved(0, AccessMode::kRead),
+                                                  Resolved(1, AccessMode::kReadWrite)});
   ASSERT_THAT(plan, testing::IsOk());
   ASSERT_EQ(plan->requests.size(), 4u);
   EXPECT_EQ(plan->requests[1].leases, 3u);

@@ -55,8 +55,8 @@ TEST_F(OptimizerMisuseTest, OptionsAreChecked) {
   EXPECT_THAT(create({.state = static_cast<StateType>(9)}), IsStatus(kInvalid, "state is 9"));
   EXPECT_THAT(create({.order = static_cast<SweepOrder>(9)}), IsStatus(kInvalid, "order is 9"));
   EXPECT_THAT(create({.lowest = TierKind::kHbm}), IsStatus(kInvalid, "lowest is hbm, allowed are"));
-  EXPECT_THAT(create({.accumulator_lowest = TierKind::kFar}),
-              IsStatus(kInvalid, "accumulator_lowest is far"));
+  EXPECT_THAT(create({.accumulator_lowest = TierKind::kHbm}),
+              IsStatus(kInvalid, "accumulator_lowest is hbm"));
   EXPECT_THAT(create({.lowest = static_cast<TierKind>(9)}),
               IsStatus(kInvalid, "lowest is unknown"));
   EXPECT_THAT(create({.accumulate = static_cast<DType>(9)}),

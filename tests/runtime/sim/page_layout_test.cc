@@ -217,9 +217,9 @@ TEST(PageLayoutTest, ErrorsNameTheOpAndTheTier) {
     return tensor + "{\"op\": 7, \"name\": \"adam\", \"seconds\": 1, \"tier\": \"" + tier +
            "\", \"reads\": [0], \"writes\": []}\n";
   };
-  EXPECT_THAT(Refused(op("far")),
+  EXPECT_THAT(Refused(op("dram1")),
               IsStatus(absl::StatusCode::kInvalidArgument,
-                       "op 7 (adam, line 3) needs tensors in far, which is not among the tiers"));
+                       "op 7 (adam, line 3) needs tensors in dram1, which is not among the tiers"));
   EXPECT_THAT(Refused(op("hbm1")),
               IsStatus(absl::StatusCode::kInvalidArgument, "needs tensors in hbm1"));
   EXPECT_THAT(Refused(op("dram")),

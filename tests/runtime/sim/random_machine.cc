@@ -50,7 +50,7 @@ FileAccess MakeAccess(const FileSchedule& schedule, Dice* dice) {
 }
 
 FileOp MakeOp(const FileSchedule& schedule, std::size_t lanes, std::size_t tiers, Dice* dice) {
-  const std::vector<TierKind> kinds = {TierKind::kHbm, TierKind::kDram, TierKind::kFar};
+  const std::vector<TierKind> kinds = {TierKind::kHbm, TierKind::kDram};
   const auto tier = [&] {
     return TierId{dice->Chance(75) ? TierKind::kHbm : kinds[dice->Below(tiers - 1)], 0};
   };
@@ -145,8 +145,8 @@ RandomRun MakeRandomRun(std::uint64_t seed) {
   Dice dice(seed * 6364136223846793005u + 1442695040888963407u);
   RandomRun run{.seed = seed};
   run.policy = dice.OneOf(core::PolicyNames());
-  const std::size_t tiers = dice.Between(2, 4);
-  const TierKind kinds[] = {TierKind::kHbm, TierKind::kDram, TierKind::kFar, TierKind::kNvme};
+  const std::size_t tiers = dice.Between(2, 3);
+  const TierKind kinds[] = {TierKind::kHbm, TierKind::kDram, TierKind::kNvme};
   LayoutOptions layout{.page_bytes = kPage};
   for (std::size_t i = 0; i < tiers; ++i) {
     layout.tiers.push_back(kinds[i]);

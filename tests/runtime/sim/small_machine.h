@@ -18,7 +18,7 @@ inline constexpr std::uint64_t kSmallPage = 100;
 
 /// Fastest tier first, sizes in pages; behind them one as large as needed.
 inline Machine SmallMachine(const std::vector<std::uint64_t>& pages) {
-  constexpr TierKind kKinds[] = {TierKind::kHbm, TierKind::kDram, TierKind::kFar, TierKind::kNvme};
+  constexpr TierKind kKinds[] = {TierKind::kHbm, TierKind::kDram, TierKind::kNvme};
   Machine machine;
   for (std::size_t i = 0; i < pages.size(); ++i) {
     machine.tiers.push_back({kKinds[i], pages[i] * kSmallPage});

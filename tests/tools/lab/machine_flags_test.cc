@@ -168,10 +168,6 @@ TEST(MachineFlagsTest, LinksJoinNeighbours) {
   EXPECT_THAT(Links({up, "hbm-nvme=1GiB/s"}),
               Refused("--link hbm-nvme: these are not neighbours among the tiers; give their sizes "
                       "in --tiers, or leave the link out"));
-  EXPECT_THAT(Links({up, "dram-far=1GiB/s", "far-nvme=1GiB/s"}),
-              Refused("--link far-nvme: these are not neighbours"));
-  EXPECT_THAT(Links({up, "dram-far=1GiB/s", "dram-nvme=1GiB/s"}),
-              Refused("--link dram-nvme: these are not neighbours"));
 }
 
 }  // namespace
