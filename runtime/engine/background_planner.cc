@@ -26,9 +26,7 @@ bool HasDrifted(const PlanBasis& was, const PlanBasis& is) {
 }
 
 BackgroundPlanner::BackgroundPlanner(Parts parts)
-    : parts_(std::move(parts)),
-      clock_(parts_.steps_max),
-      speeds_(*parts_.meters, parts_.links, parts_.page_bytes) {}
+    : parts_(std::move(parts)), clock_(parts_.steps_max) {}
 
 absl::Status BackgroundPlanner::Start(const std::vector<int>& cpus) {
   return thread_.Start("sluice-planner", cpus);
@@ -40,11 +38,13 @@ void BackgroundPlanner::Observe(const core::Core& core,
   clock_.Observe(event, actions, parts_.now());
   const auto times = clock_.TakeIteration();
   if (!times.has_value()) return;
-  speeds_.Look();
-  if (!planning_) PlanFor(core, *times);
+  std::vector<core::PlanLink> links = parts_.meters->PageSeconds(parts_.links, parts_.page_bytes);
+  if (!planning_) PlanFor(core, *times, std::move(links));
 }
 
-void BackgroundPlanner::PlanFor(const core::Core& core, const IterationTimes& as_asked) {
+void BackgroundPlanner::PlanFor(const core::Core& core,
+                                const IterationTimes& as_asked,
+                                std::vector<core::PlanLink> links) {
   std::erase_if(known_, [&](const auto& entry) { return core.RecordingOf(entry.first) == 0; });
   // An iteration that was cut short, or that did something else, is none to plan by.
   const std::optional<IterationTimes> ordered =
@@ -56,7 +56,7 @@ void BackgroundPlanner::PlanFor(const core::Core& core, const IterationTimes& as
                   .seconds = times.seconds,
                   .lead_seconds = lead_seconds,
                   .frames = {},
-                  .links = speeds_.links()};
+                  .links = std::move(links)};
   for (core::TierIndex tier = 0; tier <= basis.links.size(); ++tier) {
     basis.frames.push_back(core.op_frames_max(tier));
   }

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "runtime/core/core.h"
-#include "runtime/engine/link_speeds.h"
+#include "runtime/engine/link_meter.h"
 #include "runtime/engine/mailbox.h"
 #include "runtime/engine/serial_executor.h"
 #include "runtime/engine/step_clock.h"
@@ -54,7 +54,7 @@ using PlanMaker = std::function<std::optional<core::Plan>(const core::PlanInput&
 class BackgroundPlanner {
  public:
   struct Parts {
-    const LinkMeters* meters = nullptr;
+    LinkMeters* meters = nullptr;
     std::size_t links = 0;
     std::uint64_t page_bytes = 0;
     Mailbox* mailbox = nullptr;
@@ -87,13 +87,14 @@ class BackgroundPlanner {
 
   static bool IsOutlier(const Known& known, const PlanBasis& is);
 
-  void PlanFor(const core::Core& core, const IterationTimes& as_asked);
+  void PlanFor(const core::Core& core,
+               const IterationTimes& as_asked,
+               std::vector<core::PlanLink> links);
   double LeadFor(const IterationTimes& times) const;
   void MakeInBackground(core::KeyIndex key, core::PlanInput input);
 
   const Parts parts_;
   StepClock clock_;
-  LinkSpeeds speeds_;
   std::map<core::KeyIndex, Known> known_;
   bool planning_ = false;
   PlanStats stats_;

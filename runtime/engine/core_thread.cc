@@ -34,7 +34,7 @@ CoreSnapshot CoreThread::Snapshot() const {
 
 void CoreThread::DumpHistory(void* self, const char* message) {
   auto* thread = static_cast<CoreThread*>(self);
-  thread->history_.Dump(*thread->parts_.logger, message);
+  thread->parts_.log->Dump(*thread->parts_.logger, message);
 }
 
 void CoreThread::Run() {
@@ -332,18 +332,18 @@ void CoreThread::Feed(core::Event event) {
   if (feeding_) return;
   feeding_ = true;
   while (!waiting_.empty()) {
-    const core::Event& next = history_.Add(std::move(waiting_.front()));
+    const core::Event& next = parts_.log->Add(std::move(waiting_.front()));
     waiting_.pop_front();
     actions_.clear();
     parts_.core->Handle(next, &actions_);
-    if (parts_.log != nullptr) parts_.log->Add(next, actions_);
+    parts_.log->Answer(actions_);
     if (parts_.planner != nullptr) parts_.planner->Observe(*parts_.core, next, actions_);
     for (core::Action& action : actions_) {
       std::visit([this](auto& each) { Perform(each); }, action);
     }
   }
   feeding_ = false;
-  if (std::exchange(dump_wanted_, false)) history_.Dump(*parts_.logger, "content was lost");
+  if (std::exchange(dump_wanted_, false)) parts_.log->Dump(*parts_.logger, "content was lost");
 }
 
 }  // namespace sluice::engine

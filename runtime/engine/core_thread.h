@@ -10,7 +10,6 @@
 #include "runtime/core/core.h"
 #include "runtime/engine/background_planner.h"
 #include "runtime/engine/data_mover.h"
-#include "runtime/engine/event_history.h"
 #include "runtime/engine/event_log.h"
 #include "runtime/engine/fault_log.h"
 #include "runtime/engine/health_monitor.h"
@@ -42,8 +41,8 @@ class CoreThread {
     DataMover* mover = nullptr;
     Logger* logger = nullptr;
     HealthMonitor* health = nullptr;
-    EventListener* listener = nullptr;     ///< may be null
-    EventLog* log = nullptr;               ///< null unless events are recorded
+    EventListener* listener = nullptr;  ///< may be null
+    EventLog* log = nullptr;
     BackgroundPlanner* planner = nullptr;  ///< null unless the policy follows plans
     double stall_seconds = 10;
     std::vector<int> cpus;
@@ -124,7 +123,6 @@ class CoreThread {
   TaskBook tasks_;
   Clock::time_point next_look_ = Clock::time_point::max();  ///< for tasks that take too long
   FaultLog faults_;
-  EventHistory history_;
   core::Release releases_;           ///< gathered, not fed yet
   std::deque<core::Event> waiting_;  ///< events that actions gave rise to
   bool feeding_ = false;

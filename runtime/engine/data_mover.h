@@ -10,7 +10,7 @@
 #include "base/timer.h"
 #include "base/worker_pool.h"
 #include "runtime/core/actions.h"
-#include "runtime/engine/link_meters.h"
+#include "runtime/engine/link_meter.h"
 #include "runtime/engine/logger.h"
 #include "runtime/engine/mailbox.h"
 #include "runtime/engine/page_mapper.h"

@@ -41,11 +41,40 @@ LinkMeter::Clock::time_point LinkMeter::Failed(Clock::time_point begun) {
 DirectionStats LinkMeter::Read() const {
   base::MutexLock lock(mutex_);
   DirectionStats stats = stats_;
-  Clock::duration busy = busy_;
-  if (stats.queue_depth > 0) busy += Clock::now() - busy_since_;
-  stats.busy_seconds = std::chrono::duration<double>(busy).count();
+  stats.busy_seconds = BusySeconds();
   stats.latency = latency_.Summary();
   return stats;
+}
+
+double LinkMeter::BusySeconds() const {
+  Clock::duration busy = busy_;
+  if (stats_.queue_depth > 0) busy += Clock::now() - busy_since_;
+  return std::chrono::duration<double>(busy).count();
+}
+
+double LinkMeter::PageSeconds(std::uint64_t page_bytes) {
+  base::MutexLock lock(mutex_);
+  const std::uint64_t bytes = stats_.bytes - told_bytes_;
+  const double busy_s = BusySeconds() - told_busy_s_;
+  if (bytes < kPagesToTell * page_bytes || busy_s <= 0) return page_s_;
+  const double page_s = busy_s * static_cast<double>(page_bytes) / static_cast<double>(bytes);
+  page_s_ = page_s_ > 0 ? (page_s_ + page_s) / 2 : page_s;
+  told_bytes_ = stats_.bytes;
+  told_busy_s_ += busy_s;
+  return page_s_;
+}
+
+std::vector<core::PlanLink> LinkMeters::PageSeconds(std::size_t links, std::uint64_t page_bytes) {
+  std::vector<core::PlanLink> seconds;
+  for (std::size_t i = 0; i < links; ++i) {
+    double in_s = meters_[i][0].PageSeconds(page_bytes);
+    double out_s = meters_[i][1].PageSeconds(page_bytes);
+    if (in_s <= 0) in_s = out_s;
+    if (in_s <= 0) in_s = static_cast<double>(page_bytes) / kNoHindranceBytesPerSecond;
+    if (out_s <= 0) out_s = in_s;
+    seconds.push_back({.in_s = in_s, .out_s = out_s});
+  }
+  return seconds;
 }
 
 }  // namespace sluice::engine

@@ -89,7 +89,7 @@ absl::Status RuntimeState::SetUp(const engine::BackendHooks& hooks) {
   for (const FallbackEvent& event : backends_->fallbacks()) health_.NoteFallback(event);
   TellOfUnregistered();
   if (core_options.policy->planned()) SLUICE_RETURN_IF_ERROR(StartPlanner());
-  if (options_.record_events) event_log_ = std::make_unique<engine::EventLog>(core_options);
+  event_log_ = std::make_unique<engine::EventLog>(core_options, options_.record_events);
   mapper_ = std::make_unique<engine::SerialExecutor>();
   SLUICE_RETURN_IF_ERROR(mapper_->Start("sluice-mapper", options_.cpus));
   mover_ =

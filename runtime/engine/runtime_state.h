@@ -17,7 +17,7 @@
 #include "runtime/engine/data_mover.h"
 #include "runtime/engine/event_log.h"
 #include "runtime/engine/health_monitor.h"
-#include "runtime/engine/link_meters.h"
+#include "runtime/engine/link_meter.h"
 #include "runtime/engine/logger.h"
 #include "runtime/engine/mailbox.h"
 #include "runtime/engine/name_table.h"
@@ -103,7 +103,6 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   HealthReport Health() const { return health_.Report(); }
   Stats GetStats() const;
   absl::StatusOr<Schedule> RecordedSchedule(std::string_view key) const;
-  /// Null unless RuntimeOptions::record_events is set.
   const engine::EventLog* event_log() const { return event_log_.get(); }
   const TraceSink& trace() const { return options_.trace; }
 

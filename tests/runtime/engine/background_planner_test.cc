@@ -56,42 +56,32 @@ void Cross(LinkMeter& meter, std::uint64_t pages) {
   meter.Succeeded(begun, pages * kPageBytes);
 }
 
-double PageSeconds(const LinkMeter& meter, std::uint64_t pages) {
-  return meter.Read().busy_seconds / static_cast<double>(pages);
-}
-
-TEST(LinkSpeedsTest, WhatIsNotKnownIsTakenFromTheOtherDirection) {
+TEST(LinkMetersTest, WhatIsNotKnownIsTakenFromTheOtherDirection) {
   LinkMeters meters;
-  LinkSpeeds speeds(meters, 2, kPageBytes);
-  const double free = kPageBytes / LinkSpeeds::kNoHindranceBytesPerSecond;
-  speeds.Look();
-  for (const core::PlanLink& link : speeds.links()) {
+  const double free = kPageBytes / LinkMeters::kNoHindranceBytesPerSecond;
+  for (const core::PlanLink& link : meters.PageSeconds(2, kPageBytes)) {
     EXPECT_DOUBLE_EQ(link.in_s, free);
     EXPECT_DOUBLE_EQ(link.out_s, free);
   }
   LinkMeter& out = meters.Of(1, core::Direction::kOut);
   Cross(out, 20);
-  speeds.Look();
-  EXPECT_DOUBLE_EQ(speeds.links()[0].out_s, free);
-  EXPECT_DOUBLE_EQ(speeds.links()[1].out_s, PageSeconds(out, 20));
-  EXPECT_DOUBLE_EQ(speeds.links()[1].in_s, PageSeconds(out, 20));
+  const std::vector<core::PlanLink> links = meters.PageSeconds(2, kPageBytes);
+  EXPECT_DOUBLE_EQ(links[0].out_s, free);
+  EXPECT_DOUBLE_EQ(links[1].out_s, out.Read().busy_seconds / 20);
+  EXPECT_DOUBLE_EQ(links[1].in_s, links[1].out_s);
 }
 
-TEST(LinkSpeedsTest, AFewPagesTellNothingAndManyMove) {
-  LinkMeters meters;
-  LinkSpeeds speeds(meters, 1, kPageBytes);
-  LinkMeter& in = meters.Of(0, core::Direction::kIn);
-  Cross(in, LinkSpeeds::kPagesToTell);
-  speeds.Look();
-  const double first = speeds.links()[0].in_s;
+TEST(LinkMeterTest, AFewPagesTellNothingAndManyMove) {
+  LinkMeter in;
+  Cross(in, LinkMeter::kPagesToTell);
+  const double first = in.PageSeconds(kPageBytes);
   const double busy = in.Read().busy_seconds;
+  EXPECT_DOUBLE_EQ(first, busy / LinkMeter::kPagesToTell);
   Cross(in, 1);
-  speeds.Look();
-  EXPECT_DOUBLE_EQ(speeds.links()[0].in_s, first);
+  EXPECT_DOUBLE_EQ(in.PageSeconds(kPageBytes), first);
   Cross(in, 99);  // with the one that told nothing alone
-  speeds.Look();
   const double later = (in.Read().busy_seconds - busy) / 100;
-  EXPECT_DOUBLE_EQ(speeds.links()[0].in_s, (first + later) / 2);
+  EXPECT_DOUBLE_EQ(in.PageSeconds(kPageBytes), (first + later) / 2);
 }
 
 /// A planner that watches a core, whose iterations are one op.

@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "runtime/engine/event_history.h"
+#include "runtime/engine/event_log.h"
 #include "runtime/engine/latency_histogram.h"
 #include "runtime/engine/link_meter.h"
 #include "runtime/engine/name_table.h"
@@ -89,10 +89,10 @@ TEST(LinkMeterTest, OverlappingCopiesCountTheirTimeOnce) {
   EXPECT_DOUBLE_EQ(stats.busy_seconds, std::chrono::duration<double>(end - first).count());
 }
 
-TEST(EventHistoryTest, KeepsTheLast4096AndWritesEachOnce) {
+TEST(EventLogTest, KeepsTheLast4096AndWritesEachOnce) {
   testing::LogCollector log;
   Logger logger(log.sink());
-  EventHistory history;
+  EventLog history({}, /*all=*/false);
   for (core::TaskNumber i = 0; i < 5000; ++i) history.Add(core::TaskDone{i});
   history.Dump(logger, "why");
   EXPECT_EQ(log.Count("why; the last 4096 core events follow"), 1);
