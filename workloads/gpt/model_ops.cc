@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "fmt/format.h"
-#include "runtime/optim/adamw.h"
+#include "runtime/optim/gradient_scan.h"
 
 namespace sluice::gpt {
 

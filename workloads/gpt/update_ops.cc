@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "runtime/optim/adamw.h"
 #include "runtime/optim/parameter_entry.h"
 #include "runtime/optim/part_update.h"
 #include "runtime/optim/step_scalars.h"
@@ -39,7 +38,7 @@ UpdateOps::UpdateOps(const UpdaterParts& parts)
       parameters_(parts.parameters),
       tensors_(parts.tensors),
       range_elements_(std::max(kRangeElements, parts.memory.page_bytes().count() / sizeof(float))),
-      kernel_(optim::AdamWKernel(parts.train.states)),
+      kernel_(optim::FindKernel({.state = parts.train.states}).value()),
       groups_(GroupsOf(parts.parameters)),
       places_(parts.parameters.all.size()) {
   std::uint64_t place = 0;
@@ -70,16 +69,16 @@ void UpdateOps::UpdatePart(const OpBuffers& buffers,
                            std::size_t first_access,
                            const Part& part,
                            const Update& update) const {
-  const optim::AdamWOptions options{train_.beta1, train_.beta2, train_.eps};
   const bool decays = !parameters_.all[part.parameter].is_vector();
-  const double decay = decays ? train_.weight_decay : 0.0;
+  const GroupRates rates = {.learning_rate = update.learning_rate,
+                            .beta1 = train_.beta1,
+                            .beta2 = train_.beta2,
+                            .eps = train_.eps,
+                            .weight_decay = decays ? train_.weight_decay : 0.0};
   optim::UpdateElements(
       kernel_,
-      {.scalars = optim::MakeAdamWParams(options,
-                                         update.number,
-                                         update.learning_rate,
-                                         decay,
-                                         optim::ClipFactor(train_.clip_norm, update.gradient_norm)),
+      {.scalars = optim::MakeScalars(
+           rates, update.number, optim::ClipFactor(train_.clip_norm, update.gradient_norm)),
        .key = {.seed = train_.seed,
                .tensor = places_[part.parameter],
                .step = static_cast<std::uint64_t>(update.number)},
