@@ -5,25 +5,24 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "numa/cgroup_memory.h"
 
 namespace sluice::numa {
-
-/// The tightest memory limit of the control groups that this process is in.
-struct CgroupMemory {
-  std::string path;  ///< of the group that sets it, as seen in the file system
-  std::uint64_t limit_bytes = 0;
-  std::uint64_t used_bytes = 0;  ///< without page cache that can be given back at once
-  std::uint64_t available_bytes() const {
-    return used_bytes < limit_bytes ? limit_bytes - used_bytes : 0;
-  }
-};
 
 struct MemoryLimits {
   std::uint64_t total_bytes = 0;             ///< MemTotal
   std::uint64_t system_available_bytes = 0;  ///< MemAvailable
   std::optional<CgroupMemory> cgroup;        ///< none: no group limits memory
-  /// min(MemAvailable, what the group leaves): what budgets may use.
+  /// What RLIMIT_AS leaves of addresses, and RLIMIT_DATA of memory of the process's own, which
+  /// frames are not; none: unlimited.
+  std::optional<std::uint64_t> address_bytes;
+  std::optional<std::uint64_t> data_bytes;
+  /// The least of MemAvailable, what the group leaves and `address_bytes`.
   std::uint64_t available_bytes = 0;
+  /// Where `available_bytes` comes from, as messages name it: the path of a cgroup's file.
+  std::string available_source;
+  /// What a measurement may take for its buffers, before there are frames: an eighth.
+  std::uint64_t measuring_bytes() const { return available_bytes / 8; }
 
   /// RLIMIT_MEMLOCK, soft; none: unlimited. `memlock_exempt`: CAP_IPC_LOCK, the limit does not
   /// hold.
@@ -33,7 +32,7 @@ struct MemoryLimits {
   std::uint64_t max_map_count = 0;
 };
 
-/// Reads proc and sys/fs/cgroup (version 1 and 2) below `root`, which tests replace.
+/// Reads proc and the control groups below `root`, which tests replace.
 /// Errors: NotFound when `root`/proc/meminfo cannot be read.
 absl::StatusOr<MemoryLimits> ReadMemoryLimits(const std::string& root = "/");
 

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string>
 
 #include "base/status.h"
 #include "base/strings.h"
 #include "fmt/format.h"
 #include "numa/memory_limits.h"
+#include "numa/memory_sum.h"
 #include "sluice/units.h"
 
 namespace sluice::bench {
@@ -39,13 +41,9 @@ absl::Status CheckFreeSpace(const io::SpillDirectory& directory,
 
 absl::Status CheckFreeMemory(std::uint64_t bytes, std::string_view what, std::string_view fix) {
   SLUICE_ASSIGN_OR_RETURN(const numa::MemoryLimits limits, numa::ReadMemoryLimits());
-  if (limits.available_bytes >= bytes) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      base::ToAbsl(fmt::format("{} of memory are available, {} are needed for {}; {}",
-                               ToString(Bytes(limits.available_bytes)),
-                               ToString(Bytes(bytes)),
-                               what,
-                               fix)));
+  numa::MemorySum sum;
+  sum.Add({std::string(what), bytes});
+  return numa::CheckFits(sum, limits, "a case", fix);
 }
 
 }  // namespace sluice::bench

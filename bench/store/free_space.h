@@ -16,7 +16,7 @@ absl::Status CheckFreeSpace(const io::SpillDirectory& directory,
                             std::string_view what);
 
 /// Whether `bytes` of memory are available, for `what`; `fix`: how to need less. Errors:
-/// ResourceExhausted that says what there is and what is needed; those of ReadMemoryLimits.
+/// those of numa::CheckFits and ReadMemoryLimits.
 absl::Status CheckFreeMemory(std::uint64_t bytes, std::string_view what, std::string_view fix);
 
 }  // namespace sluice::bench

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <functional>
 #include <latch>
@@ -190,6 +191,17 @@ absl::Status CheckOptions(const Device& device, const DeviceCopyOptions& options
 }
 
 }  // namespace
+
+PlainCopyOptions PlainCopiesWithin(std::uint64_t page_bytes, std::uint64_t memory_bytes) {
+  constexpr std::uint64_t kArenas = 4;
+  constexpr std::uint64_t kArenaBytesMax = std::uint64_t{32} << 20;
+  constexpr std::uint64_t kPageBytesMin = 4096;
+  constexpr std::uint64_t kPagesMin = 2;
+  const std::uint64_t arena =
+      std::clamp(memory_bytes / kArenas, kPagesMin * kPageBytesMin, kArenaBytesMax);
+  const std::uint64_t page = std::min(page_bytes, std::bit_floor(arena / kPagesMin));
+  return {.page_bytes = page, .pages = static_cast<std::uint32_t>(arena / page)};
+}
 
 absl::StatusOr<CopyRates> MeasurePlainCopyRates(const PlainCopyOptions& options) {
   if (options.milliseconds == 0) {

@@ -26,6 +26,12 @@ struct PlainCopyOptions {
   std::vector<int> cpus;             ///< processors for the threads; empty: any
 };
 
+/// Options that copy pages of `page_bytes`, or smaller ones, in four arenas of 32 MiB, or smaller
+/// ones, that take at most `memory_bytes` together (32 KiB at least). Arenas that lie in the
+/// processor's caches give its caches' rate, which is what pages under budgets of that size get,
+/// too; docs/train.md has figures.
+PlainCopyOptions PlainCopiesWithin(std::uint64_t page_bytes, std::uint64_t memory_bytes);
+
 /// What this host's memory gives to a plain loop that copies pages between two arenas on huge
 /// pages: one thread per direction. Nothing of the device is in it, so that the device can be held
 /// against it. Takes memory for 4 x pages while it runs. Errors: those of numa::Arena::Create and

@@ -6,41 +6,12 @@
 #include "base/status.h"
 #include "fmt/format.h"
 #include "numa/huge_pages.h"
-#include "numa/memory_limits.h"
 #include "numa/topology.h"
 #include "runtime/engine/memory_fallbacks.h"
+#include "runtime/engine/memory_needs.h"
 
 namespace sluice::engine {
 namespace {
-
-/// Mappings that the rest of the process may need.
-constexpr std::uint64_t kMappingsKept = 4096;
-
-absl::Status CheckMemory(const RuntimeOptions& options, const FrameCounts& frames) {
-  SLUICE_ASSIGN_OR_RETURN(const numa::MemoryLimits limits, numa::ReadMemoryLimits());
-  const std::uint64_t host_frames = std::uint64_t{frames.dram} + frames.hbm;
-  const Bytes wanted = options.page_bytes * host_frames;
-  if (wanted > Bytes(limits.available_bytes)) {
-    return absl::ResourceExhaustedError(fmt::format(
-        "tiers.dram.bytes and the emulated tiers.hbm.bytes take {} of memory, {} are available{}",
-        ToString(wanted),
-        ToString(Bytes(limits.available_bytes)),
-        limits.cgroup ? fmt::format(" (control group {})", limits.cgroup->path) : std::string()));
-  }
-  // A page mapped at its stable address, and the part of the reserved range that it cuts off.
-  const std::uint64_t mappings = 2 * host_frames;
-  if (mappings + kMappingsKept > limits.max_map_count) {
-    return absl::ResourceExhaustedError(fmt::format(
-        "{} pages of {} may need {} mappings and the process {}, vm.max_map_count allows {}: raise "
-        "it or use larger pages",
-        host_frames,
-        ToString(options.page_bytes),
-        mappings,
-        kMappingsKept,
-        limits.max_map_count));
-  }
-  return absl::OkStatus();
-}
 
 /// Whether all of the memory that could be is on huge pages, which are whole.
 bool AllHuge(const device::Device& device) {
@@ -186,7 +157,7 @@ void Backends::MakeTiers(const RuntimeOptions& options, const FrameCounts& frame
 absl::StatusOr<std::unique_ptr<Backends>> Backends::Create(const RuntimeOptions& options,
                                                            const BackendHooks& hooks) {
   SLUICE_ASSIGN_OR_RETURN(const FrameCounts frames, CountFrames(options));
-  SLUICE_RETURN_IF_ERROR(CheckMemory(options, frames));
+  SLUICE_RETURN_IF_ERROR(CheckMachine(options, frames));
   std::unique_ptr<Backends> backends(new Backends());
   backends->required_ = options.memory;
   SLUICE_ASSIGN_OR_RETURN(

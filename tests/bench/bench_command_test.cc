@@ -210,8 +210,9 @@ TEST(BenchCommandTest, UserErrorsNameTheFix) {
   EXPECT_THAT(errors({"bench", "store", "--dir", "x", "--size", "big"}), HasSubstr("big"));
   EXPECT_THAT(errors({"bench", "optim", "--rounds", "0"}), HasSubstr("--rounds"));
   EXPECT_THAT(errors({"bench", "optim", "--case", "adamx"}), HasSubstr("cases have names like"));
-  EXPECT_THAT(errors({"bench", "optim", "--mebiparameters", "1000000"}),
-              HasSubstr("are needed for tensors of 1048576000000 parameters; take fewer"));
+  EXPECT_THAT(
+      errors({"bench", "optim", "--mebiparameters", "1000000"}),
+      AllOf(HasSubstr("for tensors of 1048576000000 parameters), and"), HasSubstr("; take fewer")));
   EXPECT_THAT(errors({"bench", "step"}), HasSubstr("--dir DIR is required"));
   EXPECT_THAT(errors({"bench", "step", "--dir", "x", "--mebiparameters", "0"}),
               HasSubstr("--mebiparameters"));

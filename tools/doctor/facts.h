@@ -108,8 +108,8 @@ struct Facts {
 /// key that forbids it.
 Section DescribeChoices(const Facts& facts);
 
-/// Rates of the links. Takes about two seconds, 256 MiB of the spill directory's space, and 256 MiB
-/// of memory. Errors: those of the measurements.
+/// Rates of the links. Takes about two seconds, 256 MiB of the spill directory's space, and at most
+/// 128 MiB or an eighth of the memory that is available. Errors: those of the measurements.
 absl::StatusOr<Section> MeasureLinks(const std::string& directory);
 
 }  // namespace sluice::tools

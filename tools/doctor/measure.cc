@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <numeric>
 
 #include "base/status.h"
 #include "fmt/format.h"
 #include "io/disk_rates.h"
 #include "numa/arena.h"
+#include "numa/memory_limits.h"
 #include "runtime/device/copy_rates.h"
 #include "runtime/device/emulated_device.h"
 #include "tools/doctor/facts.h"
@@ -13,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kPageBytes = std::uint64_t{256} << 10;
 /// More than the caches of most processors hold, on either side.
-constexpr std::uint32_t kPages = 256;
+constexpr std::uint64_t kPagesMax = 256;
 
 struct Rates {
   double in = 0;
@@ -32,16 +34,18 @@ void AddLink(const std::string& name, const Rates& rates, Section& section) {
                           rates.both / 1e9));
 }
 
-absl::StatusOr<Rates> MeasureEmulatedDevice() {
+absl::StatusOr<Rates> MeasureEmulatedDevice(std::uint64_t memory_bytes) {
+  const auto pages = static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(memory_bytes / 2 / kPageBytes, 2, kPagesMax));
   SLUICE_ASSIGN_OR_RETURN(
       const auto device,
-      device::EmulatedDevice::Create({.page_bytes = kPageBytes, .frames = kPages}));
+      device::EmulatedDevice::Create({.page_bytes = kPageBytes, .frames = pages}));
   SLUICE_ASSIGN_OR_RETURN(
       const auto host,
       numa::Arena::Create(
-          {.name = "doctor", .page_bytes = kPageBytes, .frames = kPages, .node = -1}));
+          {.name = "doctor", .page_bytes = kPageBytes, .frames = pages, .node = -1}));
   device::DeviceCopyOptions options;
-  options.frames.resize(kPages);
+  options.frames.resize(pages);
   std::iota(options.frames.begin(), options.frames.end(), 0U);
   for (const std::uint32_t frame : options.frames) options.host.push_back(host->Frame(frame));
   SLUICE_ASSIGN_OR_RETURN(const device::CopyRates rates,
@@ -53,9 +57,12 @@ absl::StatusOr<Rates> MeasureEmulatedDevice() {
 
 absl::StatusOr<Section> MeasureLinks(const std::string& directory) {
   Section section("measure");
-  SLUICE_ASSIGN_OR_RETURN(const Rates copies, MeasureEmulatedDevice());
+  SLUICE_ASSIGN_OR_RETURN(const numa::MemoryLimits limits, numa::ReadMemoryLimits());
+  SLUICE_ASSIGN_OR_RETURN(const Rates copies, MeasureEmulatedDevice(limits.measuring_bytes()));
   AddLink("hbm-dram", copies, section);
-  SLUICE_ASSIGN_OR_RETURN(const io::DiskRates disk, io::MeasureDiskRates({.directory = directory}));
+  SLUICE_ASSIGN_OR_RETURN(
+      const io::DiskRates disk,
+      io::MeasureDiskRates({.directory = directory, .memory_bytes_max = limits.measuring_bytes()}));
   AddLink("dram-nvme", {disk.read, disk.write, disk.mixed}, section);
   section.Add("disk_engine", disk.engine);
   if (!disk.direct) {

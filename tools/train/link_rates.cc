@@ -4,14 +4,13 @@
 
 #include "base/status.h"
 #include "io/disk_rates.h"
+#include "numa/memory_limits.h"
 #include "runtime/device/copy_rates.h"
 
 namespace sluice::tools {
 namespace {
 
 constexpr std::uint64_t kDiskFileBytes = std::uint64_t{256} << 20;
-/// Per side of the copy; the loop takes four times as much.
-constexpr std::uint64_t kCopyBytes = std::uint64_t{32} << 20;
 /// An hbm budget from which on a measurement of copies takes its longest time.
 constexpr std::uint64_t kLargeHbmBytes = std::uint64_t{64} << 20;
 
@@ -26,6 +25,7 @@ std::uint32_t MillisecondsFor(std::uint64_t bytes,
 
 absl::StatusOr<LinkRates> MeasureDrive(const RuntimeOptions& options,
                                        const std::string& directory) {
+  SLUICE_ASSIGN_OR_RETURN(const numa::MemoryLimits limits, numa::ReadMemoryLimits());
   const std::uint64_t page = options.page_bytes.count();
   const std::uint64_t drives = 1 + options.io.more_directories.size();
   const std::uint64_t budget = options.nvme_bytes.count() / drives / page * page;
@@ -34,6 +34,7 @@ absl::StatusOr<LinkRates> MeasureDrive(const RuntimeOptions& options,
                             .keep_free_bytes = options.io.keep_free.count(),
                             .block_bytes = page,
                             .queue_depth = options.io.queue_depth,
+                            .memory_bytes_max = limits.measuring_bytes(),
                             .disable_io_uring = options.io.disable_io_uring};
   disk.milliseconds = MillisecondsFor(disk.file_bytes, kDiskFileBytes, disk.milliseconds);
   SLUICE_ASSIGN_OR_RETURN(const io::DiskRates rates, io::MeasureDiskRates(disk));
@@ -51,11 +52,10 @@ absl::StatusOr<LinkRates> MeasureDisk(const RuntimeOptions& options) {
 }
 
 absl::StatusOr<LinkRates> MeasureCopies(const RuntimeOptions& options) {
-  const std::uint64_t page = options.page_bytes.count();
-  device::PlainCopyOptions copies{
-      .page_bytes = page,
-      .pages = static_cast<std::uint32_t>(std::max<std::uint64_t>(2, kCopyBytes / page)),
-      .cpus = options.cpus};
+  SLUICE_ASSIGN_OR_RETURN(const numa::MemoryLimits limits, numa::ReadMemoryLimits());
+  device::PlainCopyOptions copies =
+      device::PlainCopiesWithin(options.page_bytes.count(), limits.measuring_bytes());
+  copies.cpus = options.cpus;
   copies.milliseconds =
       MillisecondsFor(options.hbm_bytes.count(), kLargeHbmBytes, copies.milliseconds);
   SLUICE_ASSIGN_OR_RETURN(const device::CopyRates rates, device::MeasurePlainCopyRates(copies));

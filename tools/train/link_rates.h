@@ -11,8 +11,9 @@ namespace sluice::tools {
 
 /// Measures what plain loops on huge pages get from every link, now, on this machine; the emulated
 /// device's link is no faster than its modelled rates. By the names of Stats::links. Blocks for at
-/// most two seconds, less where budgets are small, and writes a temporary file of at most 256 MiB
-/// beside the spill file. Errors: those of io::MeasureDiskRates and device::MeasurePlainCopyRates.
+/// most two seconds, less where budgets are small, writes a temporary file of at most 256 MiB
+/// beside the spill file, and takes at most an eighth of the memory that is available. Errors:
+/// those of io::MeasureDiskRates, device::MeasurePlainCopyRates and numa::ReadMemoryLimits.
 absl::StatusOr<std::map<std::string, LinkRates>> MeasureLinkRates(const RuntimeOptions& options);
 
 /// `rates`, no faster than a device with these modelled rates (0: no limit).

@@ -16,6 +16,7 @@
 #include "tools/interrupt.h"
 #include "tools/train/budget_check.h"
 #include "tools/train/corpus.h"
+#include "tools/train/memory_check.h"
 #include "tools/train/run_report.h"
 #include "tools/train/saved_run.h"
 #include "tools/train/train_child.h"
@@ -118,6 +119,7 @@ absl::StatusOr<int> TrainWith(const TrainFlags& flags) {
   Console console(flags.json ? Console::Mode::kJson : Console::Mode::kText);
   SLUICE_RETURN_IF_ERROR(CheckJudgedSteps(flags, 0));
   SLUICE_RETURN_IF_ERROR(CheckBudgets(flags.settings));
+  SLUICE_RETURN_IF_ERROR(CheckMemory(flags));
   SLUICE_ASSIGN_OR_RETURN(Corpus corpus, LoadText(flags, console));
   SLUICE_ASSIGN_OR_RETURN(const int steps_done, FindStepsDone(flags, corpus));
   SLUICE_RETURN_IF_ERROR(CheckJudgedSteps(flags, steps_done));

@@ -55,6 +55,7 @@ class CountingMemory : public Memory {
   }
   absl::Status BeginIteration(std::string_view) override {
     ops_ = 0;
+    page_accesses_ = 0;
     return absl::OkStatus();
   }
   absl::Status EndIteration() override { return absl::OkStatus(); }
@@ -75,6 +76,7 @@ class CountingMemory : public Memory {
     hbm_.Note(hbm_pages, op.name);
     dram_.Note(dram_pages, op.name);
     both_.Note(hbm_pages + dram_pages, op.name);
+    page_accesses_ += hbm_pages + dram_pages;
     live_max_ = std::max(live_max_, live_);
     for (const auto& [tensor, range] : op.discards) SetDead(tensor);
     return absl::OkStatus();
@@ -92,6 +94,7 @@ class CountingMemory : public Memory {
             .padding = Bytes(next_page_ * page_bytes_ - tensor_bytes_)};
   }
   std::int64_t ops() const { return ops_; }
+  std::uint64_t page_accesses() const { return page_accesses_; }
 
  private:
   struct Placed {
@@ -139,6 +142,7 @@ class CountingMemory : public Memory {
   Largest dram_;
   Largest both_;
   std::int64_t ops_ = 0;
+  std::uint64_t page_accesses_ = 0;
 };
 
 }  // namespace
@@ -170,6 +174,7 @@ absl::StatusOr<Footprint> MeasureFootprint(const ModelConfig& model,
   }
   Footprint footprint = memory.Result();
   footprint.ops_per_step = memory.ops();
+  footprint.page_accesses_per_step = memory.page_accesses();
   return footprint;
 }
 

@@ -25,6 +25,8 @@ struct Footprint {
   Bytes tensors;
   Bytes padding;
   std::int64_t ops_per_step = 0;
+  /// Pages that the step's ops access, each once per op.
+  std::uint64_t page_accesses_per_step = 0;
 };
 
 /// Errors: InvalidArgument (config).

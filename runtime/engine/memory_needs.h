@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "numa/memory_limits.h"
+#include "numa/memory_sum.h"
+#include "runtime/engine/backends.h"
+#include "sluice/options.h"
+
+namespace sluice::engine {
+
+/// A thread's stack as far as it is used, its part of the heap, and what the kernel keeps for it.
+inline constexpr std::uint64_t kThreadBytes = std::uint64_t{256} << 10;
+
+/// Memory that a Runtime takes when it is made: frames of dram and of the emulated hbm, tables of
+/// frames and slots, the kernel's tables of memory that is mapped and registered, and threads.
+/// Tables of tensors and of recorded schedules come with the tensors, see MemoryOfTensors.
+numa::MemorySum MemoryOf(const RuntimeOptions& options, const FrameCounts& frames);
+
+/// Memory that tensors of `pages` take beside frames, when each step asks for `page_accesses` pages
+/// and ops of `schedules` steps are kept.
+numa::MemorySum MemoryOfTensors(std::uint64_t pages,
+                                std::uint64_t page_accesses,
+                                const RuntimeOptions& options);
+
+/// The most frames of hbm and dram together that `max_map_count` mappings are enough for.
+std::uint64_t MappableFrames(std::uint64_t max_map_count);
+
+/// Whether memory and mappings of this process are enough for MemoryOf. Errors: ResourceExhausted
+/// that names the sum, the limit and the fix; those of numa::ReadMemoryLimits.
+absl::Status CheckMachine(const RuntimeOptions& options, const FrameCounts& frames);
+
+}  // namespace sluice::engine
