@@ -266,17 +266,6 @@ absl::Status CheckOptions(const DiskRatesOptions& options) {
   return absl::OkStatus();
 }
 
-/// Blocks that are halved still fill the file.
-DiskRatesOptions WithinMemory(DiskRatesOptions options) {
-  constexpr std::uint32_t kDepthMin = 4;
-  const auto fits = [&options] {
-    return options.block_bytes * options.queue_depth <= options.memory_bytes_max;
-  };
-  while (!fits() && options.queue_depth > kDepthMin) options.queue_depth /= 2;
-  while (!fits() && options.block_bytes % (2 * kIoAlignment) == 0) options.block_bytes /= 2;
-  return options;
-}
-
 absl::StatusOr<std::unique_ptr<SpillFile>> MakeFile(const SpillDirectory& directory,
                                                     const DiskRatesOptions& options) {
   SLUICE_RETURN_IF_ERROR(CheckKeepsFree(directory, options.file_bytes, options.keep_free_bytes));
@@ -326,6 +315,16 @@ absl::Status MeasureAll(Loop& loop, const Plain& plain, std::uint32_t ms, DiskRa
 }
 
 }  // namespace
+
+DiskRatesOptions WithinMemory(DiskRatesOptions options) {
+  constexpr std::uint32_t kDepthMin = 4;
+  const auto fits = [&options] {
+    return options.block_bytes * options.queue_depth <= options.memory_bytes_max;
+  };
+  while (!fits() && options.queue_depth > kDepthMin) options.queue_depth /= 2;
+  while (!fits() && options.block_bytes % (2 * kIoAlignment) == 0) options.block_bytes /= 2;
+  return options;
+}
 
 absl::StatusOr<DiskRates> MeasureDiskRates(const DiskRatesOptions& wanted) {
   SLUICE_RETURN_IF_ERROR(CheckOptions(wanted));

@@ -25,6 +25,9 @@ struct DiskRatesOptions {
   bool disable_io_uring = false;
 };
 
+/// Depth and blocks within `memory_bytes_max`. Blocks that are halved still fill the file.
+DiskRatesOptions WithinMemory(DiskRatesOptions options);
+
 /// Bytes per second.
 struct DiskRates {
   double read = 0;

@@ -38,6 +38,17 @@ bool HasIpcLock(const std::string& root) {
 
 }  // namespace
 
+void ChooseTightest(MemoryLimits* limits) {
+  limits->available_bytes = limits->system_available_bytes;
+  limits->available_source = "MemAvailable of /proc/meminfo";
+  if (limits->cgroup) {
+    TakeLeast(limits->cgroup->available_bytes(),
+              absl::StrCat(limits->cgroup->path, "/", limits->cgroup->file),
+              limits);
+  }
+  if (limits->address_bytes) TakeLeast(*limits->address_bytes, "RLIMIT_AS (ulimit -v)", limits);
+}
+
 absl::StatusOr<MemoryLimits> ReadMemoryLimits(const std::string& root_path) {
   const std::string root = root_path == "/" ? "" : root_path;
   const std::string meminfo = absl::StrCat(root, "/proc/meminfo");
@@ -52,14 +63,7 @@ absl::StatusOr<MemoryLimits> ReadMemoryLimits(const std::string& root_path) {
   limits.cgroup = ReadCgroupMemory(root);
   limits.address_bytes = LeftOf(root, "Max address space", "VmSize:");
   limits.data_bytes = LeftOf(root, "Max data size", "VmData:");
-  limits.available_bytes = limits.system_available_bytes;
-  limits.available_source = "MemAvailable of /proc/meminfo";
-  if (limits.cgroup) {
-    TakeLeast(limits.cgroup->available_bytes(),
-              absl::StrCat(limits.cgroup->path, "/", limits.cgroup->file),
-              &limits);
-  }
-  if (limits.address_bytes) TakeLeast(*limits.address_bytes, "RLIMIT_AS (ulimit -v)", &limits);
+  ChooseTightest(&limits);
   limits.memlock_bytes = ReadField(absl::StrCat(root, "/proc/self/limits"), "Max locked memory");
   limits.memlock_exempt = HasIpcLock(root);
   limits.max_map_count =

@@ -32,6 +32,9 @@ struct MemoryLimits {
   std::uint64_t max_map_count = 0;
 };
 
+/// Sets `available_bytes` and `available_source` by the other fields.
+void ChooseTightest(MemoryLimits* limits);
+
 /// Reads proc and the control groups below `root`, which tests replace.
 /// Errors: NotFound when `root`/proc/meminfo cannot be read.
 absl::StatusOr<MemoryLimits> ReadMemoryLimits(const std::string& root = "/");

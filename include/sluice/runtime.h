@@ -81,8 +81,8 @@ struct HealthReport {
 class Runtime {
  public:
   /// Sets up arenas, device, spill file and threads. Errors: InvalidArgument (names the option),
-  /// ResourceExhausted (a budget above what the machine or its cgroup has, a full spill directory,
-  /// a thread that cannot be started),
+  /// ResourceExhausted (budgets, with all that the Runtime takes beside them, above what the machine
+  /// or its cgroup has left, a full spill directory, a thread that cannot be started),
   /// PermissionDenied (spill directory foreign or writable by others), FailedPrecondition (a
   /// fallback that the options forbid).
   static absl::StatusOr<std::unique_ptr<Runtime>> Create(RuntimeOptions options);
@@ -144,9 +144,9 @@ class Runtime {
   /// Shrinks or grows hbm or dram, up to the budget at creation. Shrinking returns when the memory
   /// is back with the system. Errors: InvalidArgument (below the least that paging needs, above the
   /// budget at creation, no tier with leases), ResourceExhausted (the tier holds more by leases,
-  /// reservations and tensors for good: names the sums), FailedPrecondition (memory that is taken
-  /// again lacks what the options require), or that of the system; the budget stays what it was
-  /// then.
+  /// reservations and tensors for good, or less memory is left than it grows by: names the sums),
+  /// FailedPrecondition (memory that is taken again lacks what the options require), or that of the
+  /// system; the budget stays what it was then.
   absl::Status SetBudget(TierId tier, Bytes bytes);
   /// Replaces the emulated device's modelled rates, in bytes per second: 0 (as fast as the host
   /// copies), or at least 1. Errors: FailedPrecondition for another device, InvalidArgument

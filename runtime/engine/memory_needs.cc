@@ -15,11 +15,11 @@ constexpr std::uint64_t kMappingsPerFrame = 2;
 
 /// Of the core, the policy and the page store for each frame or slot that there is.
 constexpr std::uint64_t kBytesPerFrame = 64;
-/// Of the core, the policy and the engine for each page of a tensor: core::Page in a vector that
-/// doubles, and two mappings of the kernel.
-constexpr std::uint64_t kBytesPerTensorPage = 1536;
-/// Of each page that an op asks for: recorded, kept and planned.
-constexpr std::uint64_t kBytesPerAccess = 400;
+// Heap of whole runs as measured, for steps of 236 and 944 ops and pages of 16 KiB to 256 KiB, and
+// a fifth more: core::Page in a vector that doubles is a third of the first.
+constexpr std::uint64_t kBytesPerTensorPage = 1024;
+constexpr std::uint64_t kBytesPerAccess = 128;
+constexpr std::uint64_t kBytesPerOp = std::uint64_t{8} << 10;
 
 /// Entries of 8 bytes for each 4 KiB that is mapped at a stable address.
 std::uint64_t PageTableBytes(std::uint64_t bytes) { return bytes / 512; }
@@ -51,14 +51,15 @@ numa::MemorySum MemoryOf(const RuntimeOptions& options, const FrameCounts& frame
   return sum;
 }
 
-numa::MemorySum MemoryOfTensors(std::uint64_t pages,
-                                std::uint64_t page_accesses,
-                                const RuntimeOptions& options) {
-  const std::uint64_t accesses = std::min(page_accesses, options.recorded_accesses_max);
+numa::MemorySum MemoryOfJob(const JobSize& job, const RuntimeOptions& options) {
+  const std::uint64_t recorded =
+      std::min(job.ops + job.page_accesses, options.recorded_accesses_max);
+  const std::uint64_t ops = std::min(job.ops, recorded);
   numa::MemorySum sum;
-  sum.Add({fmt::format("tables of {} pages of tensors", pages), pages * kBytesPerTensorPage});
-  sum.Add({fmt::format("schedules of steps with {} accesses to pages", accesses),
-           accesses * kBytesPerAccess});
+  sum.Add({fmt::format("tables of {} pages of tensors", job.tensor_pages),
+           job.tensor_pages * kBytesPerTensorPage});
+  sum.Add({fmt::format("schedules of steps of {} ops", job.ops),
+           ops * kBytesPerOp + (recorded - ops) * kBytesPerAccess});
   return sum;
 }
 
@@ -82,6 +83,15 @@ absl::Status CheckMachine(const RuntimeOptions& options, const FrameCounts& fram
       kMappingsPerFrame * host_frames,
       kMappingsKept,
       limits.max_map_count));
+}
+
+absl::Status CheckGrowth(TierId tier, std::uint64_t bytes) {
+  SLUICE_ASSIGN_OR_RETURN(numa::MemoryLimits limits, numa::ReadMemoryLimits());
+  limits.address_bytes.reset();
+  numa::ChooseTightest(&limits);
+  numa::MemorySum sum;
+  sum.Add({fmt::format("frames of {}", ToString(tier)), bytes, numa::MemoryKind::kFrames});
+  return numa::CheckFits(sum, limits, "the larger budget", "name a smaller one");
 }
 
 }  // namespace sluice::engine

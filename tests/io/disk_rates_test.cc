@@ -2,8 +2,10 @@
 
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string>
+#include <utility>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -45,6 +47,23 @@ TEST(DiskRatesTest, MeasuresAllThreeAndLeavesNothing) {
     }
     EXPECT_EQ(temp.entries(), 0);
   }
+}
+
+TEST(DiskRatesTest, LittleMemoryTakesFewerRequestsThenSmallerBlocks) {
+  const DiskRatesOptions wanted{.file_bytes = 3 << 20, .block_bytes = 1 << 20, .queue_depth = 32};
+  const auto within = [&wanted](std::uint64_t bytes) {
+    DiskRatesOptions options = wanted;
+    options.memory_bytes_max = bytes;
+    const DiskRatesOptions got = WithinMemory(options);
+    EXPECT_LE(got.block_bytes * got.queue_depth, std::max<std::uint64_t>(bytes, 4 * 4096));
+    EXPECT_EQ(got.file_bytes % got.block_bytes, 0u);
+    return std::pair(got.block_bytes, got.queue_depth);
+  };
+  EXPECT_EQ(within(UINT64_MAX), std::pair(wanted.block_bytes, wanted.queue_depth));
+  EXPECT_EQ(within(32 << 20), std::pair(wanted.block_bytes, wanted.queue_depth));
+  EXPECT_EQ(within((32 << 20) - 1), std::pair(wanted.block_bytes, std::uint32_t{16}));
+  EXPECT_EQ(within(1 << 20), std::pair(std::uint64_t{256} << 10, std::uint32_t{4}));
+  EXPECT_EQ(within(1), std::pair(std::uint64_t{4096}, std::uint32_t{4}));
 }
 
 TEST(DiskRatesTest, RefusedThreadsAreAStatus) {

@@ -75,6 +75,18 @@ TEST_F(MemoryLimitsTest, Version2TakesTheTightestOfTheGroupAndThoseAbove) {
   EXPECT_EQ(limits.cgroup->limit_bytes, 300 * kLimitMiB);
   EXPECT_EQ(limits.cgroup->path, root_ + "/sys/fs/cgroup/a");
   EXPECT_EQ(limits.available_bytes, 200 * kLimitMiB);
+  EXPECT_EQ(limits.available_source, root_ + "/sys/fs/cgroup/a/memory.max");
+}
+
+TEST_F(MemoryLimitsTest, Version2HighLimitsAsMaxDoes) {
+  Write("proc/self/cgroup", "0::/a\n");
+  Write("sys/fs/cgroup/a/memory.max", std::to_string(300 * kLimitMiB));
+  Write("sys/fs/cgroup/a/memory.high", std::to_string(250 * kLimitMiB));
+  Write("sys/fs/cgroup/a/memory.current", std::to_string(50 * kLimitMiB));
+  EXPECT_EQ(Read().available_bytes, 200 * kLimitMiB);
+  EXPECT_EQ(Read().available_source, root_ + "/sys/fs/cgroup/a/memory.high");
+  Write("sys/fs/cgroup/a/memory.high", "max\n");
+  EXPECT_EQ(Read().available_bytes, 250 * kLimitMiB);
 }
 
 TEST_F(MemoryLimitsTest, CacheThatCanBeGivenBackIsNotUse) {
@@ -111,6 +123,66 @@ TEST_F(MemoryLimitsTest, Version1HasANumberForUnlimited) {
   Write("proc/self/cgroup", "4:memory:/\n");
   Write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
   EXPECT_FALSE(Read().cgroup.has_value());
+}
+
+TEST_F(MemoryLimitsTest, Version1TakesTheTightestOfTheGroupAndThoseAbove) {
+  Write("proc/self/cgroup", "4:memory:/a/b\n");
+  Write("sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", std::to_string(400 * kLimitMiB));
+  Write("sys/fs/cgroup/memory/a/b/memory.usage_in_bytes", std::to_string(10 * kLimitMiB));
+  Write("sys/fs/cgroup/memory/a/memory.limit_in_bytes", std::to_string(300 * kLimitMiB));
+  Write("sys/fs/cgroup/memory/a/memory.usage_in_bytes", std::to_string(200 * kLimitMiB));
+  EXPECT_EQ(Read().available_bytes, 100 * kLimitMiB);
+  EXPECT_EQ(Read().available_source, root_ + "/sys/fs/cgroup/memory/a/memory.limit_in_bytes");
+  // Does not count those below.
+  Write("sys/fs/cgroup/memory/a/memory.use_hierarchy", "0\n");
+  EXPECT_EQ(Read().available_bytes, 390 * kLimitMiB);
+}
+
+TEST_F(MemoryLimitsTest, HierarchiesAreReadWhereTheyAreMounted) {
+  Write("proc/self/cgroup", "4:memory:/docker/1/a\n0::/\n");
+  Write("proc/self/mountinfo",
+        "30 1 0:2 / /proc rw - proc proc rw\n"
+        "31 1 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755\n"
+        "32 31 0:29 /docker/1 /cg/cpu rw - cgroup cgroup rw,cpu\n"
+        "35 31 0:32 /docker/1 /cg/me\\040m rw,relatime shared:9 - cgroup cgroup rw,memory\n"
+        "41 31 0:38 / /cg/unified rw,relatime - cgroup2 cgroup2 rw\n");
+  Write("cg/cpu/a/memory.limit_in_bytes", "1\n");
+  Write("cg/me m/memory.limit_in_bytes", std::to_string(300 * kLimitMiB));
+  Write("cg/me m/a/memory.limit_in_bytes", std::to_string(100 * kLimitMiB));
+  Write("cg/me m/a/memory.usage_in_bytes", std::to_string(40 * kLimitMiB));
+  EXPECT_EQ(Read().available_bytes, 60 * kLimitMiB);
+  EXPECT_EQ(Read().available_source, root_ + "/cg/me m/a/memory.limit_in_bytes");
+}
+
+TEST_F(MemoryLimitsTest, OfBothVersionsTheTighterCounts) {
+  Write("proc/self/cgroup", "4:memory:/a\n0::/b\n");
+  Write("proc/self/mountinfo",
+        "35 31 0:32 / /cg/memory rw - cgroup cgroup rw,memory\n"
+        "41 31 0:38 / /cg/unified rw - cgroup2 cgroup2 rw\n");
+  Write("cg/memory/a/memory.limit_in_bytes", std::to_string(100 * kLimitMiB));
+  Write("cg/unified/b/memory.max", std::to_string(80 * kLimitMiB));
+  EXPECT_EQ(Read().available_bytes, 80 * kLimitMiB);
+  Write("cg/unified/b/memory.max", "max\n");
+  EXPECT_EQ(Read().available_bytes, 100 * kLimitMiB);
+}
+
+TEST_F(MemoryLimitsTest, AGroupWithoutAMemoryControllerLimitsNothing) {
+  Write("proc/self/cgroup", "0::/a\n");
+  Write("sys/fs/cgroup/a/cgroup.procs", "1\n");
+  EXPECT_FALSE(Read().cgroup.has_value());
+  EXPECT_EQ(Read().available_source, "MemAvailable of /proc/meminfo");
+}
+
+TEST_F(MemoryLimitsTest, LimitsOfTheProcessLeaveWhatItDoesNotHaveYet) {
+  EXPECT_EQ(Read().address_bytes, std::nullopt);
+  Write("proc/self/limits",
+        "Max data size             104857600            unlimited            bytes\n"
+        "Max address space         209715200            unlimited            bytes\n");
+  Write("proc/self/status", "VmSize:\t  51200 kB\nVmData:\t   40960 kB\n");
+  EXPECT_EQ(Read().address_bytes, 150 * kLimitMiB);
+  EXPECT_EQ(Read().data_bytes, 60 * kLimitMiB);
+  EXPECT_EQ(Read().available_bytes, 150 * kLimitMiB);
+  EXPECT_EQ(Read().available_source, "RLIMIT_AS (ulimit -v)");
 }
 
 TEST_F(MemoryLimitsTest, WithoutMeminfoThereIsAnError) {

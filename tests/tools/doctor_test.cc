@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/child_process.h"
+#include "tests/support/project_paths.h"
 #include "tests/support/sanitizers.h"
 #include "tests/tools/temporary_directory.h"
 #include "tools/doctor/facts.h"
@@ -113,6 +114,19 @@ TEST(DoctorTest, AnUnknownFlagIsNamedWithTheNearest) {
   EXPECT_THAT(answer.err, HasSubstr("--json"));
   EXPECT_EQ(answer.out, "");
   EXPECT_EQ(Doctor({"stray"}).code, 2);
+}
+
+TEST(DoctorTest, BudgetsAreProposedForTheJobOfAConfiguration) {
+  const TemporaryDirectory directory;
+  const std::string config = testing::ProjectFile("configs/train-gpt.toml");
+  const Answer answer =
+      Doctor({"--directory", directory.path(), "--config", config, "--set", "page_bytes=512KiB"});
+  EXPECT_EQ(answer.code, 0) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("on pages of 512 KiB ("));
+  EXPECT_THAT(answer.out, HasSubstr(" for " + config + ";"));
+  EXPECT_THAT(Doctor({"--config", directory / "none.toml"}).err, HasSubstr("does not exist"));
+  EXPECT_EQ(Doctor({"--config", directory / "none.toml"}).code, 2);
+  EXPECT_EQ(Doctor({"--set", "page_bytes=512KiB"}).code, 2);
 }
 
 TEST(DoctorTest, HelpListsTheFlags) {
@@ -237,7 +251,7 @@ TEST(DoctorLimitsTest, WarnsOfAMemlockThatHolds) {
 }
 
 TEST(DoctorLimitsTest, MappingsBoundThePages) {
-  EXPECT_EQ(MappableBytes(65530, 4096), (65530u - 4096u) * 4096u);
+  EXPECT_EQ(MappableBytes(65530, 4096), (65530u - 4096u) / 2 * 4096u);
   EXPECT_EQ(MappableBytes(100, 4096), 0u);
 }
 
@@ -304,6 +318,8 @@ Facts GoodMachine() {
                             {.index = 1, .available_bytes = 1 << 20}};
   numa::MemoryLimits limits;
   limits.available_bytes = limits.system_available_bytes = 1 << 30;
+  limits.max_map_count = 65530;
+  limits.available_source = "/g/memory.max";
   facts.limits = limits;
   facts.huge_pages.arena_share = 1;
   facts.io_uring = {.available = true, .single_issuer = true, .operations = {"read", "write"}};
@@ -324,7 +340,12 @@ TEST(DoctorChoicesTest, AGoodMachineHasNoFallback) {
   EXPECT_EQ(json["simd"]["chosen"], "AVX2");
   EXPECT_EQ(json["device"]["chosen"], "emulated");
   EXPECT_EQ(json["device"]["why"], "no device");
-  EXPECT_EQ(json["budget_bytes_max"], 1 << 30);
+  const Facts good = GoodMachine();
+  const Bytes budgets = LargestBudgets(good.needs, *good.limits);
+  EXPECT_EQ(json["budget_bytes_max"], budgets.count());
+  EXPECT_LT(budgets, 1_GiB) << "the program takes memory, too";
+  EXPECT_GT(budgets, 900_MiB);
+  EXPECT_THAT(DescribeChoices(good).ToText(), HasSubstr("1 GiB of /g/memory.max"));
 }
 
 TEST(DoctorChoicesTest, EachFallbackSaysWhy) {

@@ -15,6 +15,11 @@ TEST(Footprint, DefaultConfigKeepsTheLimitsOfTheMainJob) {
   EXPECT_GE(footprint->live_max.count(), (64_MiB + 128_MiB).count() * 32 / 10);
   EXPECT_LE(footprint->padding.count(), footprint->live_max.count() / 20);
   EXPECT_GT(footprint->ops_per_step, 0);
+  const absl::StatusOr<Footprint> twice =
+      MeasureFootprint({}, {.micro_batches = 2}, kFootprintPage);
+  ASSERT_TRUE(twice.ok()) << twice.status();
+  EXPECT_GT(footprint->page_accesses_per_step, footprint->tensors.count() / kFootprintPage.count());
+  EXPECT_GT(twice->page_accesses_per_step, footprint->page_accesses_per_step * 3 / 2);
 }
 
 TEST(Footprint, LargeConfigKeepsOpsModest) {

@@ -109,16 +109,20 @@ void AddNodeMemory(const std::vector<numa::MemoryNode>& nodes, Section& section)
   section.Add("arena_memory_max", std::move(json), std::move(text));
 }
 
-void AddBudget(const absl::StatusOr<numa::MemoryLimits>& read, Section& section) {
-  if (!read.ok()) return;
-  const numa::MemoryLimits& limits = *read;
+/// By the sum that train checks, so that it takes what is proposed here.
+void AddBudget(const Facts& facts, Section& section) {
+  if (!facts.limits.ok()) return;
+  const numa::MemoryLimits& limits = *facts.limits;
+  const Bytes budgets = LargestBudgets(facts.needs, limits);
   section.Add("budget_bytes_max",
-              limits.available_bytes,
-              fmt::format("{} for dram and the emulated hbm together ({})",
+              budgets.count(),
+              fmt::format("{} for dram and the emulated hbm together, on pages of {} ({} of {} for "
+                          "{}; the rest is for what it takes beside them)",
+                          ToString(budgets),
+                          ToString(facts.needs.runtime.page_bytes),
                           ToString(Bytes(limits.available_bytes)),
-                          limits.available_bytes < limits.system_available_bytes && limits.cgroup
-                              ? "what the control group " + limits.cgroup->path + " leaves"
-                              : std::string("what the system has available")));
+                          limits.available_source,
+                          facts.job));
 }
 
 /// What DescribeChoices said that a Runtime announces, and the keys that make it fail instead.
@@ -151,7 +155,7 @@ Section DescribeChoices(const Facts& facts) {
   ChoosePages(facts.huge_pages, section);
   ChooseNodes(facts, section);
   AddNodeMemory(facts.dram_nodes.nodes, section);
-  AddBudget(facts.limits, section);
+  AddBudget(facts, section);
   if (!facts.cpu.simd.empty()) {
     Choose("simd", facts.cpu.simd.front(), "the best that this processor has", section);
   }

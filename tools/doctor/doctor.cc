@@ -3,30 +3,44 @@
 #include <algorithm>
 #include <array>
 #include <iostream>
+#include <utility>
+#include <vector>
 
+#include "base/status.h"
 #include "base/strings.h"
+#include "base/thread.h"
 #include "fmt/format.h"
 #include "tools/arguments.h"
 #include "tools/doctor/facts.h"
 #include "tools/doctor/spill_place.h"
 #include "tools/exit_code.h"
+#include "tools/train/memory_check.h"
+#include "tools/train/train_flags.h"
 
 namespace sluice::tools {
 namespace {
 
-const std::array<FlagSpec, 3>& Flags() {
-  static const std::array<FlagSpec, 3> kFlags = {
+const std::array<FlagSpec, 5>& Flags() {
+  static const std::array<FlagSpec, 5> kFlags = {
       FlagSpec{.name = "--json", .help = "one JSON object per section, one per line"},
       FlagSpec{.name = "--measure", .help = "measure the links, too: about two seconds"},
       FlagSpec{.name = "--directory",
                .shape = FlagShape::kValue,
                .value_name = "DIR",
-               .help = "the spill directory to look at (default: /var/tmp/sluice-<uid>)"}};
+               .help = "the spill directory to look at (default: /var/tmp/sluice-<uid>)"},
+      FlagSpec{.name = "--config",
+               .shape = FlagShape::kValue,
+               .value_name = "FILE",
+               .help = "a job of sluice train: budgets are proposed for it"},
+      FlagSpec{.name = "--set",
+               .shape = FlagShape::kRepeated,
+               .value_name = "KEY=VALUE",
+               .help = "overrides a key of --config"}};
   return kFlags;
 }
 
 std::string HelpText() {
-  return "Usage: sluice doctor [--json] [--measure] [--directory DIR]\n\n"
+  return "Usage: sluice doctor [--json] [--measure] [--directory DIR] [--config FILE]\n\n"
          "Reports what this machine offers, what sluice will use, and why not more.\n\n" +
          DescribeFlags(Flags());
 }
@@ -51,8 +65,25 @@ class Report {
   const Format format_;
 };
 
-void PrintFacts(const SpillPlace& spill, Report& report) {
-  Facts facts;
+/// The job of --config, or one of which nothing is known.
+absl::Status ReadJob(const Arguments& arguments, Facts* facts) {
+  const std::string config = arguments.Value("--config");
+  if (!arguments.Has("--config")) {
+    if (arguments.Has("--set")) return absl::InvalidArgumentError("--set needs --config FILE");
+    facts->needs.compute_threads = base::AllowedCpuCount();
+    return absl::OkStatus();
+  }
+  std::vector<std::string> words = {"--config", config};
+  for (const std::string& assignment : arguments.Values("--set")) {
+    words.insert(words.end(), {"--set", assignment});
+  }
+  SLUICE_ASSIGN_OR_RETURN(const TrainFlags flags, ReadTrainFlags(words));
+  SLUICE_ASSIGN_OR_RETURN(facts->needs, FindNeeds(flags));
+  facts->job = config;
+  return absl::OkStatus();
+}
+
+void PrintFacts(const SpillPlace& spill, Facts facts, Report& report) {
   facts.cpu = ReadCpu();
   report.Print(DescribeCpu(facts.cpu));
   report.Print(DescribeCompute(ReadCompute()));
@@ -88,9 +119,12 @@ int RunDoctor(std::span<const std::string> args, DoctorStreams streams) {
   }
   const auto arguments = Arguments::Parse(args, Flags());
   if (!arguments.ok()) return FailTo(streams.err, arguments.status());
+  Facts facts;
+  const absl::Status job = ReadJob(*arguments, &facts);
+  if (!job.ok()) return FailTo(streams.err, job);
   const SpillPlace spill(arguments->Value("--directory"));
   Report report(streams.out, arguments->Has("--json") ? Format::kJson : Format::kText);
-  PrintFacts(spill, report);
+  PrintFacts(spill, std::move(facts), report);
   if (!arguments->Has("--measure")) return kExitDone;
   const auto measured = MeasureLinks(spill.path());
   if (!measured.ok()) return FailTo(streams.err, measured.status());

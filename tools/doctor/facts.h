@@ -11,6 +11,7 @@
 #include "numa/memory_nodes.h"
 #include "numa/topology.h"
 #include "tools/doctor/section.h"
+#include "tools/train/memory_check.h"
 #include "workloads/gpt/compute_rate.h"
 
 /// What doctor finds out: per section the facts, how to read them, and how to put them. Reading has
@@ -43,7 +44,7 @@ Section DescribeNuma(const absl::StatusOr<numa::Topology>& topology);
 
 Section DescribeMemory(const absl::StatusOr<numa::MemoryLimits>& limits);
 Section DescribeLimits(const absl::StatusOr<numa::MemoryLimits>& limits);
-/// The most bytes of hbm and dram frames that vm.max_map_count lets be mapped, page by page.
+/// The most bytes of hbm and dram frames that vm.max_map_count is enough for, page by page.
 std::uint64_t MappableBytes(std::uint64_t max_map_count, std::uint64_t page_bytes);
 
 struct HugePageFacts {
@@ -103,6 +104,8 @@ struct Facts {
   IoUringFacts io_uring;
   SpillFacts spill;
   GpuFacts gpu;
+  RunNeeds needs;  ///< of the job whose budgets are proposed
+  std::string job = "a job like the shipped ones";
 };
 /// What a Runtime made on this machine will use, and why; then what of that is a fallback, and the
 /// key that forbids it.

@@ -1,16 +1,13 @@
 #include <sys/resource.h>
 
-#include <algorithm>
-
 #include "fmt/format.h"
+#include "runtime/engine/memory_needs.h"
 #include "sluice/units.h"
 #include "tools/doctor/facts.h"
 
 namespace sluice::tools {
 namespace {
 
-/// Mappings that the rest of the process needs, as the runtime keeps them free.
-constexpr std::uint64_t kMappingsKept = 4096;
 constexpr std::uint64_t kDefaultPageBytes = std::uint64_t{2} << 20;
 constexpr std::uint64_t kSmallPageBytes = std::uint64_t{256} << 10;
 
@@ -51,7 +48,7 @@ void AddResource(const std::string& key, __rlimit_resource_t resource, Section& 
 }  // namespace
 
 std::uint64_t MappableBytes(std::uint64_t max_map_count, std::uint64_t page_bytes) {
-  return (max_map_count - std::min(max_map_count, kMappingsKept)) * page_bytes;
+  return engine::MappableFrames(max_map_count) * page_bytes;
 }
 
 Section DescribeLimits(const absl::StatusOr<numa::MemoryLimits>& limits) {

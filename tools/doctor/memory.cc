@@ -30,6 +30,7 @@ Section DescribeMemory(const absl::StatusOr<numa::MemoryLimits>& limits) {
                             limits->cgroup->path));
   }
   AddBytes("available_bytes", limits->available_bytes, section);
+  section.Add("available_source", limits->available_source);
   return section;
 }
 

@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 #include "fmt/format.h"
-#include "runtime/engine/memory_needs.h"
+#include "runtime/core/time_bound.h"
 #include "tools/train/corpus.h"
 #include "workloads/gpt/footprint.h"
 
@@ -46,9 +46,16 @@ numa::MemorySum MemoryOfProcess(const RunNeeds& needs) {
   return sum;
 }
 
+/// Two tables of the least time from each op to each other: of one link, and of all so far.
+std::uint64_t BoundBytes(std::uint64_t ops) {
+  const std::uint64_t ends = std::min<std::uint64_t>(ops, core::TimeBoundOptions().window_ends_max);
+  return 2 * ends * ends * sizeof(double);
+}
+
 numa::MemorySum MemoryOfFrames(const RunNeeds& needs, const engine::FrameCounts& frames) {
   numa::MemorySum one = engine::MemoryOf(needs.runtime, frames);
-  one.Add(engine::MemoryOfTensors(needs.tensor_pages, needs.page_accesses, needs.runtime));
+  one.Add(engine::MemoryOfJob(needs.job, needs.runtime));
+  one.Add({"finding the bound of a step", BoundBytes(needs.job.ops)});
   one.Add(MemoryOfProcess(needs));
   numa::MemorySum sum = one;
   sum.Add({fmt::format("{} runs under other policies", needs.more_runs),
@@ -69,8 +76,9 @@ absl::StatusOr<RunNeeds> FindNeeds(const TrainFlags& flags) {
   return RunNeeds{.runtime = settings.runtime,
                   .text_bytes = TextBytes(settings),
                   .tensor_bytes = tensors.count(),
-                  .tensor_pages = tensors.count() / settings.runtime.page_bytes.count(),
-                  .page_accesses = footprint.page_accesses_per_step,
+                  .job = {.tensor_pages = tensors.count() / settings.runtime.page_bytes.count(),
+                          .ops = static_cast<std::uint64_t>(footprint.ops_per_step),
+                          .page_accesses = footprint.page_accesses_per_step},
                   .compute_threads = settings.train.compute_threads,
                   .runs_in_ram = flags.verify ? 1 : 0,
                   .more_runs = static_cast<int>(flags.compare_policies.size())};

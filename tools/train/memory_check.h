@@ -6,7 +6,9 @@
 #include "absl/status/statusor.h"
 #include "numa/memory_limits.h"
 #include "numa/memory_sum.h"
+#include "runtime/engine/memory_needs.h"
 #include "sluice/options.h"
+#include "sluice/units.h"
 #include "tools/train/train_flags.h"
 
 namespace sluice::tools {
@@ -17,8 +19,7 @@ struct RunNeeds {
   RuntimeOptions runtime;
   std::uint64_t text_bytes = std::uint64_t{8} << 20;  ///< as much as the project's own text
   std::uint64_t tensor_bytes = 0;                     ///< matters for a run in RAM only
-  std::uint64_t tensor_pages = 4096;
-  std::uint64_t page_accesses = std::uint64_t{1} << 14;  ///< of a step
+  engine::JobSize job = {.tensor_pages = 4096, .ops = 512, .page_accesses = 1 << 14};
   int compute_threads = 1;
   int runs_in_ram = 0;  ///< with --verify one
   int more_runs = 0;    ///< paged, each with budgets of its own: those of --compare-policies

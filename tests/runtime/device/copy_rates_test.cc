@@ -98,5 +98,23 @@ TEST(CopyRatesTest, ThePlainLoopMovesBytesBothWays) {
   EXPECT_FALSE(MeasurePlainCopyRates({.milliseconds = 0}).ok());
 }
 
+TEST(CopyRatesTest, ThePlainLoopKeepsToItsMemory) {
+  constexpr std::uint64_t kMiB = 1 << 20;
+  const auto bytes = [](const PlainCopyOptions& o) { return 4 * o.pages * o.page_bytes; };
+  const PlainCopyOptions usual = PlainCopiesWithin(256 << 10, UINT64_MAX);
+  EXPECT_EQ(usual.page_bytes, 256u << 10);
+  EXPECT_EQ(bytes(usual), 128 * kMiB);
+  EXPECT_EQ(bytes(PlainCopiesWithin(256 << 10, 16 * kMiB)), 16 * kMiB);
+  EXPECT_EQ(PlainCopiesWithin(64 * kMiB, UINT64_MAX).page_bytes, 16 * kMiB) << "two in an arena";
+  for (const std::uint64_t page : {std::uint64_t{4096}, 2 * kMiB, 64 * kMiB}) {
+    for (std::uint64_t memory = 32 << 10; memory <= 256 * kMiB; memory = memory * 3 / 2) {
+      const PlainCopyOptions options = PlainCopiesWithin(page, memory);
+      EXPECT_LE(bytes(options), memory) << page;
+      EXPECT_GE(options.pages, 2u) << page;
+    }
+  }
+  EXPECT_EQ(bytes(PlainCopiesWithin(4096, 0)), 32u << 10) << "the least";
+}
+
 }  // namespace
 }  // namespace sluice::device

@@ -2,12 +2,17 @@
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
+#include <string>
 
 #include "base/strings.h"
 #include "tests/runtime/engine/runtime_fixture.h"
 #include "tests/support/child_process.h"
+#include "tests/support/limited_cgroup.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
 
 namespace sluice {
@@ -46,6 +51,34 @@ TEST(BudgetFailureTest, MemoryThatTheSystemDoesNotTakeBackStaysInUse) {
             "fallocate PUNCH_HOLE of arena dram: EOPNOTSUPP (Operation not supported), "
             "fallocate PUNCH_HOLE of arena dram: EOPNOTSUPP (Operation not supported), "
             "ok, all is there");
+}
+
+/// Grows by 64 MiB where 16 are left, then by none.
+std::string GrowInACgroup(const std::string& processes) {
+  RuntimeFixture runtime;
+  runtime.options.page_bytes = 2_MiB;
+  runtime.options.hbm_bytes = Bytes();
+  runtime.options.dram_bytes = 96_MiB;
+  runtime.options.nvme_bytes = 32_MiB;
+  runtime.Start();
+  if (!runtime->SetBudget(kDram0, 32_MiB).ok()) return "does not shrink";
+  std::ofstream(processes) << getpid() << std::flush;
+  const absl::Status grown = runtime->SetBudget(kDram0, 96_MiB);
+  const absl::Status same = runtime->SetBudget(kDram0, 32_MiB);
+  return grown.ToString() + "; then " + same.ToString();
+}
+
+TEST(BudgetFailureTest, NoMoreMemoryIsTakenThanTheCgroupLeaves) {
+  SLUICE_SKIP_UNDER_SANITIZERS();
+  const testing::LimitedCgroup cgroup(std::uint64_t{16} << 20);
+  if (!cgroup.limited()) GTEST_SKIP() << "no memory cgroup can be made here (needs root)";
+  const std::string text =
+      testing::RunInChild([&cgroup] { return GrowInACgroup(cgroup.processes()); });
+  EXPECT_TRUE(
+      text.starts_with("RESOURCE_EXHAUSTED: the larger budget takes 64 MiB of memory (64 "
+                       "MiB for frames of dram0), and "))
+      << text;
+  EXPECT_TRUE(text.ends_with("; then OK")) << text;
 }
 
 /// Grows onto small pages, twice; what the listener is told of it.

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <string>
 
+#include "numa/memory_limits.h"
+#include "runtime/engine/memory_needs.h"
 #include "runtime/engine/runtime_state.h"
 #include "tests/runtime/engine/runtime_fixture.h"
 #include "tests/support/child_process.h"
@@ -30,6 +32,60 @@ TEST(MachineLimitsTest, EveryPageMayNeedTwoMappings) {
   runtime.options.dram_bytes = Bytes(mappings_max / 4 * 3 * RuntimeFixture::kPage);
   EXPECT_THAT(internal::RuntimeAccess::Create(runtime.options, {}),
               IsStatus(absl::StatusCode::kResourceExhausted, "vm.max_map_count allows"));
+}
+
+TEST(MachineLimitsTest, ABudgetBeyondMemoryIsRefusedWithItsSumAndTheLimit) {
+  const auto limits = numa::ReadMemoryLimits();
+  ASSERT_THAT(limits, IsOk());
+  RuntimeFixture runtime;
+  runtime.options.page_bytes = 64_MiB;
+  runtime.options.hbm_bytes = Bytes();
+  runtime.options.dram_bytes = Bytes(limits->total_bytes) + 64_MiB;
+  runtime.options.nvme_bytes = Bytes();
+  const absl::Status status = internal::RuntimeAccess::Create(runtime.options, {}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  for (const char* part : {"the runtime takes ",
+                           " for frames of dram, ",
+                           "threads of the runtime",
+                           " are available (",
+                           "lower tiers.dram.bytes or tiers.hbm.bytes, or raise that limit"}) {
+    EXPECT_NE(status.message().find(part), std::string::npos) << status << "\n" << part;
+  }
+}
+
+std::uint64_t BytesFor(const numa::MemorySum& sum, const std::string& name) {
+  for (const numa::MemoryTerm& term : sum.terms()) {
+    if (term.name == name) return term.bytes;
+  }
+  return 0;
+}
+
+TEST(MachineLimitsTest, TheSumNamesWhatARuntimeTakes) {
+  RuntimeOptions options;
+  options.page_bytes = 64_KiB;
+  const engine::FrameCounts frames{.hbm = 16, .dram = 1024, .nvme = 4096};
+  const numa::MemorySum sum = engine::MemoryOf(options, frames);
+  EXPECT_EQ(BytesFor(sum, "frames of dram"), (64_MiB).count());
+  EXPECT_EQ(BytesFor(sum, "frames of the emulated hbm"), (1_MiB).count());
+  EXPECT_EQ(BytesFor(sum, "tables of 5136 frames and slots"), 5136u * 64);
+  EXPECT_GT(BytesFor(sum, "7 threads of the runtime"), 0u);
+  EXPECT_GT(BytesFor(sum, "the kernel's tables of mapped and registered memory"), 0u);
+  options.worker_threads = 4;
+  options.io.more_directories = {"a", "b"};
+  EXPECT_EQ(engine::MemoryOf(options, frames).bytes(), sum.bytes() + 5 * engine::kThreadBytes);
+}
+
+TEST(MachineLimitsTest, AJobIsCountedUpToWhatIsRecorded) {
+  RuntimeOptions options;
+  options.recorded_accesses_max = 1000;
+  const engine::JobSize job{.tensor_pages = 10, .ops = 100, .page_accesses = 900};
+  const std::uint64_t bytes = engine::MemoryOfJob(job, options).bytes();
+  engine::JobSize longer = job;
+  longer.page_accesses *= 2;
+  const auto text = engine::MemoryOfJob(longer, options).Describe();
+  EXPECT_EQ(engine::MemoryOfJob(longer, options).bytes(), bytes) << text;
+  longer.tensor_pages += 1;
+  EXPECT_GT(engine::MemoryOfJob(longer, options).bytes(), bytes);
 }
 
 TEST(MachineLimitsTest, ProcessorsThatCannotBeUsedAreNamed) {

@@ -1,13 +1,13 @@
-#include <unistd.h>
-
+#include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <optional>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/limited_cgroup.h"
 #include "tests/support/project_paths.h"
 #include "tests/support/sanitizers.h"
 #include "tests/tools/command.h"
@@ -16,60 +16,56 @@ namespace sluice::tools {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
-/// The directory of this process's memory cgroup: of version 1, or of version 2.
-std::optional<fs::path> OwnMemoryCgroup() {
-  std::ifstream lines("/proc/self/cgroup");
-  std::optional<fs::path> unified;
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t controllers = line.find(':') + 1;
-    const std::size_t path = line.find(':', controllers) + 1;
-    const std::string names = line.substr(controllers, path - controllers - 1);
-    if (names == "memory") return fs::path("/sys/fs/cgroup/memory" + line.substr(path));
-    if (names.empty()) unified = fs::path("/sys/fs/cgroup" + line.substr(path));
-  }
-  return unified;
+constexpr char kNoCgroup[] = "no memory cgroup can be made here (needs root)";
+
+/// A run of train in the cgroup that makes two steps.
+Command StartTrain(const std::string& config,
+                   const testing::LimitedCgroup& cgroup,
+                   const std::string& spill,
+                   std::vector<std::string> words) {
+  std::vector<std::string> all = {"train",
+                                  "--config",
+                                  testing::ProjectFile(config),
+                                  "--json",
+                                  "--set",
+                                  "train.steps=2",
+                                  "--set",
+                                  "tiers.nvme.directory=" + spill};
+  all.insert(all.end(), words.begin(), words.end());
+  return Command(all, {.cgroup_processes = cgroup.processes()});
 }
 
-/// A cgroup below this process's own with a limit to its memory; gone with its processes.
-class LimitedCgroup {
- public:
-  explicit LimitedCgroup(std::uint64_t bytes) {
-    const std::optional<fs::path> own = OwnMemoryCgroup();
-    if (!own.has_value()) return;
-    path_ = *own / ("sluice-test-" + std::to_string(getpid()));
-    std::error_code error;
-    made_ = fs::create_directory(path_, error);
-    for (const char* name : {"memory.max", "memory.limit_in_bytes"}) {
-      if (made_ && fs::exists(path_ / name, error)) {
-        std::ofstream file(path_ / name);
-        file << bytes << std::endl;
-        limited_ = file.good();
-      }
-    }
-  }
-  ~LimitedCgroup() {
-    if (made_) rmdir(path_.c_str());
-  }
-  LimitedCgroup(const LimitedCgroup&) = delete;
-  LimitedCgroup& operator=(const LimitedCgroup&) = delete;
+std::vector<std::string> Budgets(std::uint64_t hbm, std::uint64_t dram) {
+  return {"--set",
+          "tiers.hbm.bytes=" + std::to_string(hbm),
+          "--set",
+          "tiers.dram.bytes=" + std::to_string(dram)};
+}
 
-  bool limited() const { return limited_; }
-  std::string processes() const { return path_ / "cgroup.procs"; }
-
- private:
-  fs::path path_;
-  bool made_ = false;
-  bool limited_ = false;
-};
+/// What doctor proposes in the cgroup for hbm and dram together.
+std::uint64_t ProposedBudgets(const testing::LimitedCgroup& cgroup,
+                              std::vector<std::string> words) {
+  words.insert(words.begin(), {"doctor", "--json"});
+  Command doctor(words, {.cgroup_processes = cgroup.processes()});
+  EXPECT_EQ(doctor.Wait(), 0) << doctor.errors();
+  std::istringstream lines(doctor.output());
+  for (std::string line; std::getline(lines, line);) {
+    const auto json = nlohmann::json::parse(line);
+    if (json["section"] == "choices") return json["budget_bytes_max"];
+  }
+  return 0;
+}
 
 TEST(TrainMemoryTest, TheMainJobRunsWithinItsBudgetsAnd160MiB) {
   SLUICE_SKIP_UNDER_SANITIZERS();
   constexpr std::uint64_t kLimit = (64 + 128 + 160) * kMiB;
-  const LimitedCgroup cgroup(kLimit);
-  if (!cgroup.limited()) GTEST_SKIP() << "no memory cgroup can be made here (needs root)";
+  const testing::LimitedCgroup cgroup(kLimit);
+  if (!cgroup.limited()) GTEST_SKIP() << kNoCgroup;
   const TemporaryDirectory spill;
   Command command({"train",
                    "--config",
@@ -111,6 +107,76 @@ TEST(TrainMemoryTest, HalfOfTheBudgetsRunToo) {
   const auto json = nlohmann::json::parse(command.output());
   EXPECT_LE(json["tiers"]["hbm"]["peak_bytes"], 32 * kMiB);
   EXPECT_LE(json["tiers"]["dram"]["peak_bytes"], 64 * kMiB);
+}
+
+TEST(TrainMemoryTest, ASumBeyondTheCgroupIsRefusedAtOnce) {
+  SLUICE_SKIP_UNDER_SANITIZERS();
+  const testing::LimitedCgroup cgroup(128 * kMiB);
+  if (!cgroup.limited()) GTEST_SKIP() << kNoCgroup;
+  const TemporaryDirectory spill;
+  Command command =
+      StartTrain("configs/train-gpt-tiny.toml", cgroup, spill.path(), Budgets(kMiB, 110 * kMiB));
+  EXPECT_EQ(command.Wait(), 2) << command.errors();
+  EXPECT_THAT(command.errors(),
+              AllOf(HasSubstr("the run takes "),
+                    HasSubstr("110 MiB for frames of dram"),
+                    HasSubstr("the program and its libraries"),
+                    HasSubstr(fs::path(cgroup.processes()).parent_path().string() + "/memory."),
+                    HasSubstr("lower tiers.dram.bytes or tiers.hbm.bytes")));
+  EXPECT_EQ(command.output(), "") << "before any work";
+}
+
+TEST(SlowTrainMemoryTest, SmallBudgetsRunInASmallCgroup) {
+  const TemporaryDirectory spill;
+  for (const std::uint64_t limit : {128 * kMiB, 64 * kMiB}) {
+    const testing::LimitedCgroup cgroup(limit);
+    if (!cgroup.limited()) GTEST_SKIP() << kNoCgroup;
+    Command command =
+        StartTrain("configs/train-gpt-tiny.toml", cgroup, spill.path(), Budgets(kMiB, kMiB));
+    EXPECT_EQ(command.Wait(), 0) << limit << command.errors();
+  }
+}
+
+TEST(SlowTrainMemoryTest, RunsBesideItAreHeldInTheSameCgroup) {
+  const testing::LimitedCgroup cgroup(128 * kMiB);
+  if (!cgroup.limited()) GTEST_SKIP() << kNoCgroup;
+  const TemporaryDirectory spill;
+  std::vector<std::string> words = Budgets(kMiB, kMiB);
+  words.insert(words.end(), {"--verify", "--compare-policies", "lru"});
+  Command command = StartTrain("configs/train-gpt-tiny.toml", cgroup, spill.path(), words);
+  EXPECT_EQ(command.Wait(), 0) << command.errors();
+}
+
+TEST(SlowTrainMemoryTest, MeasuringTheLinksFitsIntoASmallCgroup) {
+  const testing::LimitedCgroup cgroup(64 * kMiB);
+  if (!cgroup.limited()) GTEST_SKIP() << kNoCgroup;
+  const TemporaryDirectory spill;
+  Command command({"doctor", "--measure", "--directory", spill.path()},
+                  {.cgroup_processes = cgroup.processes()});
+  EXPECT_EQ(command.Wait(), 0) << command.errors();
+}
+
+TEST(SlowTrainMemoryTest, WhatDoctorProposesTrainsAndMoreIsRefused) {
+  constexpr std::uint64_t kLimit = 512 * kMiB;
+  constexpr std::uint64_t kHbm = 128 * kMiB;
+  const testing::LimitedCgroup cgroup(kLimit);
+  if (!cgroup.limited()) GTEST_SKIP() << kNoCgroup;
+  const TemporaryDirectory spill;
+  for (const char* config : {"configs/train-gpt-tiny.toml", "configs/train-gpt.toml"}) {
+    SCOPED_TRACE(config);
+    for (const bool named : {false, true}) {
+      std::vector<std::string> words;
+      if (named) words = {"--config", testing::ProjectFile(config)};
+      const std::uint64_t both = ProposedBudgets(cgroup, words);
+      SCOPED_TRACE(both);
+      ASSERT_GT(both, kLimit * 4 / 5);
+      Command fits = StartTrain(config, cgroup, spill.path(), Budgets(kHbm, both - kHbm));
+      EXPECT_EQ(fits.Wait(), 0) << fits.errors();
+    }
+    Command beyond =
+        StartTrain(config, cgroup, spill.path(), Budgets(kHbm, kLimit - 18 * kMiB - kHbm));
+    EXPECT_EQ(beyond.Wait(), 2) << beyond.errors();
+  }
 }
 
 }  // namespace

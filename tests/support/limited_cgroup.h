@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace sluice::testing {
+
+/// A cgroup below this process's own with a limit to its memory, of version 1 or 2; gone with its
+/// processes. Making one needs root.
+class LimitedCgroup {
+ public:
+  explicit LimitedCgroup(std::uint64_t bytes);
+  ~LimitedCgroup();
+  LimitedCgroup(const LimitedCgroup&) = delete;
+  LimitedCgroup& operator=(const LimitedCgroup&) = delete;
+
+  /// False: none could be made.
+  bool limited() const { return limited_; }
+  /// The file that takes its processes.
+  std::string processes() const { return path_ / "cgroup.procs"; }
+
+ private:
+  std::filesystem::path path_;
+  bool made_ = false;
+  bool limited_ = false;
+};
+
+}  // namespace sluice::testing
