@@ -53,7 +53,7 @@ TEST(BudgetFailureTest, MemoryThatTheSystemDoesNotTakeBackStaysInUse) {
             "ok, all is there");
 }
 
-/// Grows by 64 MiB where 16 are left, then by none.
+/// Grows by 60 MiB, as a whole chunk stays, where 16 are left; then by none.
 std::string GrowInACgroup(const std::string& processes) {
   RuntimeFixture runtime;
   runtime.options.page_bytes = 2_MiB;

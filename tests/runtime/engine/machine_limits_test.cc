@@ -41,7 +41,7 @@ TEST(MachineLimitsTest, ABudgetBeyondMemoryIsRefusedWithItsSumAndTheLimit) {
   runtime.options.page_bytes = 64_MiB;
   runtime.options.hbm_bytes = Bytes();
   runtime.options.dram_bytes = Bytes(limits->total_bytes) + 64_MiB;
-  runtime.options.nvme_bytes = Bytes();
+  runtime.options.nvme_bytes = 256_MiB;
   const absl::Status status = internal::RuntimeAccess::Create(runtime.options, {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   for (const char* part : {"the runtime takes ",
