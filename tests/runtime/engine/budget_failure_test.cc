@@ -75,7 +75,7 @@ TEST(BudgetFailureTest, NoMoreMemoryIsTakenThanTheCgroupLeaves) {
   const std::string text =
       testing::RunInChild([&cgroup] { return GrowInACgroup(cgroup.processes()); });
   EXPECT_TRUE(
-      text.starts_with("RESOURCE_EXHAUSTED: the larger budget takes 64 MiB of memory (64 "
+      text.starts_with("RESOURCE_EXHAUSTED: the larger budget takes 60 MiB of memory (60 "
                        "MiB for frames of dram0), and "))
       << text;
   EXPECT_TRUE(text.ends_with("; then OK")) << text;
