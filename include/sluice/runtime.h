@@ -81,8 +81,8 @@ struct HealthReport {
 class Runtime {
  public:
   /// Sets up arenas, device, spill file and threads. Errors: InvalidArgument (names the option),
-  /// ResourceExhausted (budgets, with all that the Runtime takes beside them, above what the machine
-  /// or its cgroup has left, a full spill directory, a thread that cannot be started),
+  /// ResourceExhausted (budgets, with all that the Runtime takes beside them, above what the
+  /// machine or its cgroup has left, a full spill directory, a thread that cannot be started),
   /// PermissionDenied (spill directory foreign or writable by others), FailedPrecondition (a
   /// fallback that the options forbid).
   static absl::StatusOr<std::unique_ptr<Runtime>> Create(RuntimeOptions options);
