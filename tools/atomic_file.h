@@ -6,25 +6,19 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/new_file.h"
 #include "tools/output_path.h"
 
 namespace sluice::tools {
 
-/// A file that appears under its name only when it is complete: written without a name in the same
-/// directory, then synced, named and renamed. Without Commit nothing is left behind, however the
-/// process ends; where the file system knows no nameless files, unless it is killed. Symbolic
-/// links stay: the file that they lead to is replaced. A character device or a FIFO is written to
-/// as the bytes come. Threads: externally synchronised.
+/// An output that the user named. A regular file appears under its name only when it is complete,
+/// see base::NewFile. Symbolic links stay: the file that they lead to is replaced. A character
+/// device or a FIFO is written to as the bytes come. Threads: externally synchronised.
 class AtomicFile {
  public:
-  enum class Temporary {
-    kNameless,  ///< where the file system can (O_TMPFILE)
-    kNamed,
-  };
   /// Waits for a FIFO's reader. Errors: those of ResolveOutput; as open(2): PermissionDenied,
   /// ResourceExhausted.
-  static absl::StatusOr<std::unique_ptr<AtomicFile>> Create(
-      const std::string& path, Temporary temporary = Temporary::kNameless);
+  static absl::StatusOr<std::unique_ptr<AtomicFile>> Create(const std::string& path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -36,17 +30,16 @@ class AtomicFile {
 
  private:
   explicit AtomicFile(OutputPath output);
-  absl::Status OpenStream();
-  absl::Status OpenTemporary(Temporary temporary);
+  absl::Status Open();
   absl::Status Flush();
-  absl::Status Publish();
-  absl::Status Close();
+  absl::Status Finish();
+  absl::Status WriteToStream();
+  absl::Status CloseStream();
 
   const std::string path_;
   const OutputPath::Kind kind_;
-  /// The name that it has for now; empty while it has none, and once it has its own.
-  std::string temporary_;
-  int descriptor_ = -1;
+  std::unique_ptr<base::NewFile> file_;  ///< null: a stream
+  int stream_ = -1;
   std::string buffer_;
   absl::Status status_;
 };

@@ -1,12 +1,10 @@
 #include "runtime/optim/state_file.h"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
@@ -63,32 +61,6 @@ std::string PathIn(const std::string& directory) {
   return fmt::format("{}/{}", directory, kStateFileName);
 }
 
-// Asked before write, which would raise SIGXFSZ in the caller's thread.
-absl::Status CheckFileSizeLimit(const std::string& path, std::uint64_t bytes) {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= bytes) return absl::OkStatus();
-  return absl::ResourceExhaustedError(base::ToAbsl(fmt::format(
-      "write {}: the limit of file sizes is {} bytes (see ulimit -f)", path, limit.rlim_cur)));
-}
-
-absl::Status SyncDirectory(const std::string& directory) {
-  const int descriptor = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return Failed("open", directory);
-  absl::Status status = fsync(descriptor) == 0 ? absl::OkStatus() : Failed("fsync", directory);
-  close(descriptor);  // only read: nothing that it could report is lost
-  return status;
-}
-
-absl::Status NoFileIn(const std::string& directory) {
-  if (errno == EOPNOTSUPP || errno == EISDIR) {
-    return Error(absl::StatusCode::kInvalidArgument,
-                 "no file without a name can be made in {}: its file system has none; use one such "
-                 "as ext4, xfs, btrfs or tmpfs",
-                 directory);
-  }
-  return Failed("open a file without a name in", directory);
-}
-
 }  // namespace
 
 struct StateFileWriter::Hasher {
@@ -98,32 +70,20 @@ struct StateFileWriter::Hasher {
 absl::StatusOr<std::unique_ptr<StateFileWriter>> StateFileWriter::Create(
     const std::string& directory) {
   SLUICE_RETURN_IF_ERROR(CheckDirectory(directory, "make it first"));
-  const int descriptor = open(directory.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
-  if (descriptor < 0) return NoFileIn(directory);
-  auto writer = std::unique_ptr<StateFileWriter>(new StateFileWriter(directory, descriptor));
+  SLUICE_ASSIGN_OR_RETURN(auto file, base::NewFile::Create(PathIn(directory), {.mode = 0600}));
+  auto writer = std::unique_ptr<StateFileWriter>(new StateFileWriter(std::move(file)));
   SLUICE_RETURN_IF_ERROR(writer->Write(std::as_bytes(std::span(kMark))));
   return writer;
 }
 
-StateFileWriter::StateFileWriter(std::string directory, int descriptor)
-    : directory_(std::move(directory)),
-      descriptor_(descriptor),
-      hasher_(std::make_unique<Hasher>()) {}
+StateFileWriter::StateFileWriter(std::unique_ptr<base::NewFile> file)
+    : file_(std::move(file)), hasher_(std::make_unique<Hasher>()) {}
 
-StateFileWriter::~StateFileWriter() {
-  close(descriptor_);  // what matters has been synced, or has no name
-}
+StateFileWriter::~StateFileWriter() = default;
 
 absl::Status StateFileWriter::Write(std::span<const std::byte> bytes) {
-  SLUICE_RETURN_IF_ERROR(CheckFileSizeLimit(PathIn(directory_), written_ + bytes.size()));
-  while (!bytes.empty()) {
-    const ssize_t done = write(descriptor_, bytes.data(), bytes.size());
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) return Failed("write", PathIn(directory_));
-    bytes = bytes.subspan(static_cast<std::size_t>(done));
-    written_ += static_cast<std::uint64_t>(done);
-  }
-  return absl::OkStatus();
+  written_ += bytes.size();
+  return file_->Write(bytes);
 }
 
 void StateFileWriter::BeginRecord() {
@@ -148,26 +108,7 @@ absl::Status StateFileWriter::Commit(const std::string& text) {
   std::memcpy(trailer.end, kEnd, sizeof(kEnd));
   SLUICE_RETURN_IF_ERROR(Write(std::as_bytes(std::span(text))));
   SLUICE_RETURN_IF_ERROR(Write(std::as_bytes(std::span(&trailer, 1))));
-  if (fsync(descriptor_) != 0) return Failed("fsync", PathIn(directory_));
-  return GiveName();
-}
-
-/// linkat(2) replaces nothing and rename(2) needs a name, so the file has another one in between.
-absl::Status StateFileWriter::GiveName() {
-  const std::string nameless = fmt::format("/proc/self/fd/{}", descriptor_);
-  const std::string path = PathIn(directory_);
-  const std::string between = fmt::format("{}.{}.tmp", path, getpid());
-  unlink(between.c_str());  // of a process with this number that was killed here, if there is one
-  if (linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, between.c_str(), AT_SYMLINK_FOLLOW) != 0) {
-    return Failed("link", between);
-  }
-  if (rename(between.c_str(), path.c_str()) != 0) {
-    absl::Status status =
-        Failed("rename", errno == EISDIR ? path + " (a directory; move it away)" : path);
-    unlink(between.c_str());  // as well as can be: the error that matters is the other one
-    return status;
-  }
-  return SyncDirectory(directory_);
+  return file_->Commit();
 }
 
 absl::StatusOr<std::unique_ptr<StateFileReader>> StateFileReader::Open(

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/new_file.h"
 
 /// The file of a save: 16 bytes that say what it is; the records' bytes one after another; a text
 /// that says what they are; and 32 bytes: offset, size and XXH3-64 of the text, and an end mark.
@@ -22,11 +23,10 @@ struct StateRecord {
   std::uint64_t hash = 0;  ///< XXH3-64
 };
 
-/// Writes a file that has its name only once it is whole and on the disk. Without Commit nothing is
-/// left behind, however the process ends. Threads: externally synchronised.
+/// Writes a save, see base::NewFile. Threads: externally synchronised.
 class StateFileWriter {
  public:
-  /// Errors: those of open(2), naming the directory.
+  /// Errors: InvalidArgument, NotFound (the directory), those of open(2).
   static absl::StatusOr<std::unique_ptr<StateFileWriter>> Create(const std::string& directory);
   ~StateFileWriter();
   StateFileWriter(const StateFileWriter&) = delete;
@@ -36,18 +36,15 @@ class StateFileWriter {
   /// More bytes of the record that has begun. Errors: those of write(2).
   absl::Status Append(std::span<const std::byte> bytes);
   StateRecord EndRecord();
-  /// Ends the file with `text` and gives it its name. Errors: those of the file system; the file of
-  /// before is still there then.
+  /// Ends the file with `text` and gives it its name. Errors: those of base::NewFile::Commit.
   absl::Status Commit(const std::string& text);
 
  private:
   struct Hasher;
-  StateFileWriter(std::string directory, int descriptor);
+  explicit StateFileWriter(std::unique_ptr<base::NewFile> file);
   absl::Status Write(std::span<const std::byte> bytes);
-  absl::Status GiveName();
 
-  const std::string directory_;
-  const int descriptor_;
+  const std::unique_ptr<base::NewFile> file_;
   std::uint64_t written_ = 0;
   std::uint64_t record_begin_ = 0;
   std::unique_ptr<Hasher> hasher_;

@@ -1,5 +1,6 @@
 #include "tests/support/child_process.h"
 
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -97,27 +98,54 @@ std::string KillAtWork(const std::function<void(const std::function<void()>& beg
   return wrong;
 }
 
-std::string RefuseSystemCall(long number, int error_number, Refuse when) {
-  constexpr auto kArgument = static_cast<std::uint32_t>(offsetof(seccomp_data, args) + 8);
-  const std::uint8_t skip_if_zero = when == Refuse::kWhenSecondArgument ? 1 : 0;
-  const std::uint32_t failure =
-      SECCOMP_RET_ERRNO | (static_cast<std::uint32_t>(error_number) & SECCOMP_RET_DATA);
-  const std::uint32_t refused = when == Refuse::kByDeath ? SECCOMP_RET_KILL_PROCESS : failure;
-  // Low half of the second argument; without a condition it is compared with nothing.
-  std::array<sock_filter, 6> program = {{
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(number), 0, 3),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kArgument),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, skip_if_zero, 0),
-      BPF_STMT(BPF_RET | BPF_K, refused),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  }};
-  sock_fprog filter{.len = program.size(), .filter = program.data()};
+namespace {
+
+std::uint32_t FailWith(int error_number) {
+  return SECCOMP_RET_ERRNO | (static_cast<std::uint32_t>(error_number) & SECCOMP_RET_DATA);
+}
+
+template <std::size_t kLength>
+std::string Install(std::array<sock_filter, kLength> program) {
+  sock_fprog filter{.len = kLength, .filter = program.data()};
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return "no_new_privs refused";
   if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) != 0) {
     return std::string("seccomp: ") + std::strerror(errno);
   }
   return {};
+}
+
+/// Offset of the low half of a system call's argument.
+constexpr std::uint32_t ArgumentAt(std::size_t index) {
+  return static_cast<std::uint32_t>(offsetof(seccomp_data, args) + 8 * index);
+}
+
+}  // namespace
+
+std::string RefuseSystemCall(long number, int error_number, Refuse when) {
+  const std::uint8_t skip_if_zero = when == Refuse::kWhenSecondArgument ? 1 : 0;
+  const std::uint32_t refused =
+      when == Refuse::kByDeath ? SECCOMP_RET_KILL_PROCESS : FailWith(error_number);
+  // Without a condition the second argument is compared with nothing.
+  return Install<6>({{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(number), 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ArgumentAt(1)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, skip_if_zero, 0),
+      BPF_STMT(BPF_RET | BPF_K, refused),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }});
+}
+
+std::string RefuseNamelessFiles(int error_number) {
+  constexpr std::uint32_t kNameless = O_TMPFILE & ~O_DIRECTORY;
+  return Install<6>({{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ArgumentAt(2)),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, kNameless, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, FailWith(error_number)),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }});
 }
 
 std::string LimitLockedMemory(std::uint64_t bytes) {

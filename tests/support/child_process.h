@@ -23,6 +23,10 @@ std::string KillAtWork(const std::function<void(const std::function<void()>& beg
 enum class Refuse { kEveryCall, kWhenSecondArgument, kByDeath };
 std::string RefuseSystemCall(long number, int error_number, Refuse when);
 
+/// From now on open(2) with O_TMPFILE fails with `error_number`, as on NFS, CIFS and FUSE
+/// (EOPNOTSUPP). "" or what failed. REQUIRES: a child of RunInChild.
+std::string RefuseNamelessFiles(int error_number);
+
 /// Lets this process lock `bytes`, root as well, and counts what it locks apart from what others of
 /// its user do (the kernel counts per real user), where it may take another. "" or what failed.
 /// REQUIRES: a child of RunInChild.

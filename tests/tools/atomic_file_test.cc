@@ -54,37 +54,6 @@ TEST(AtomicFileTest, BeforeCommitNothingIsThere) {
   EXPECT_THAT(directory.Names(), IsEmpty());
 }
 
-TEST(AtomicFileTest, WithoutCommitNothingIsLeft) {
-  const TemporaryDirectory directory;
-  for (const auto temporary : {AtomicFile::Temporary::kNameless, AtomicFile::Temporary::kNamed}) {
-    auto file = AtomicFile::Create(directory / "file", temporary);
-    ASSERT_TRUE(file.ok());
-    ASSERT_TRUE((*file)->Append("content").ok());
-  }
-  EXPECT_THAT(directory.Names(), IsEmpty());
-}
-
-TEST(AtomicFileTest, WhereNoFileIsNamelessAnotherNameServes) {
-  const TemporaryDirectory directory;
-  const std::string path = directory.Write("file", "old");
-  auto file = AtomicFile::Create(path, AtomicFile::Temporary::kNamed);
-  ASSERT_TRUE(file.ok()) << file.status();
-  ASSERT_TRUE((*file)->Append("content").ok());
-  EXPECT_EQ(directory.Names().size(), 2u);
-  EXPECT_EQ(ReadWhole(path), "old");
-  ASSERT_TRUE((*file)->Commit().ok());
-  EXPECT_EQ(ReadWhole(path), "content");
-  EXPECT_THAT(directory.Names(), ElementsAre("file"));
-}
-
-TEST(AtomicFileTest, ALeftoverIsNotInTheWay) {
-  const TemporaryDirectory directory;
-  const std::string path = directory / "file";
-  directory.Write("file.partial-" + std::to_string(getpid()), "of a process with the same number");
-  EXPECT_TRUE(WriteTo(path, "content").ok());
-  EXPECT_EQ(ReadWhole(path), "content");
-}
-
 TEST(AtomicFileTest, ANameOfAnyLengthWillDo) {
   const TemporaryDirectory directory;
   const std::string longest = directory / std::string(255, 'x');

@@ -1,6 +1,5 @@
 #include "tools/train/train_flags.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/new_file.h"
 #include "base/status.h"
 #include "fmt/format.h"
 #include "runtime/optim/state_file.h"
@@ -46,18 +46,10 @@ absl::Status CheckDirectory(const char* flag, const std::string& path, int acces
   return absl::InvalidArgumentError(fmt::format("{}: {}: {}", flag, path, std::strerror(errno)));
 }
 
-/// A save is a file without a name until it is whole, which not every file system knows.
+/// A file is made as a save makes it, and goes again.
 absl::Status CheckTakesSaves(const std::string& path) {
-  const int descriptor = open(path.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
-  if (descriptor >= 0) {
-    close(descriptor);
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      fmt::format("--save-state: no file without a name can be made in {} ({}); name a directory "
-                  "on another file system",
-                  path,
-                  std::strerror(errno)));
+  const auto file = base::NewFile::Create(fmt::format("{}/{}", path, optim::kStateFileName));
+  return base::Annotate(file.status(), "--save-state");
 }
 
 /// A file replaces a file of the name, but no directory.

@@ -2,13 +2,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/child_process.h"
 #include "tests/tools/train/train_command.h"
 
 namespace sluice::tools {
@@ -73,6 +76,26 @@ TEST_F(TrainCommandTest, AResumedRunSavesTheModelOfOneThatNeverStopped) {
   EXPECT_EQ(ReadWhole(files_ / "whole"), ReadWhole(files_ / "parts"));
 }
 
+/// As on NFS, CIFS and FUSE.
+TEST_F(TrainCommandTest, WithoutNamelessFilesEverythingIsSavedAllTheSame) {
+  const auto run = [&](const std::string& to) -> std::string {
+    std::filesystem::create_directory(files_ / to);
+    Command command(
+        Words({"--set", "train.steps=3", "--save-state", files_ / to, "--save", files_ / to + "/w"}));
+    return command.Wait() == 0 ? "" : command.errors();
+  };
+  EXPECT_EQ(run("usual"), "");
+  const std::string text = testing::RunInChild([&]() -> std::string {
+    const std::string failed = testing::RefuseNamelessFiles(EOPNOTSUPP);
+    return failed.empty() ? run("refused") : failed;
+  });
+  EXPECT_EQ(text, "");
+  for (const char* name : {"/optimizer.sluice", "/w"}) {
+    EXPECT_EQ(ReadWhole(files_ / "refused" + name), ReadWhole(files_ / "usual" + name)) << name;
+  }
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(files_ / "refused"), {}), 2);
+}
+
 TEST_F(TrainCommandTest, StateFlagsThatCannotWorkAreRefused) {
   const std::string state = files_ / "state";
   EXPECT_THAT(UserError(Words({"--save-state", state})), HasSubstr("is not a directory"));
@@ -80,7 +103,7 @@ TEST_F(TrainCommandTest, StateFlagsThatCannotWorkAreRefused) {
   std::filesystem::create_directory(state);
   EXPECT_THAT(UserError(Words({"--resume", state, "--verify"})), HasSubstr("leave one of them"));
   if (geteuid() == 0) {  // nobody else may write there
-    EXPECT_THAT(UserError(Words({"--save-state", "/proc"})), HasSubstr("no file without a name"));
+    EXPECT_THAT(UserError(Words({"--save-state", "/proc"})), HasSubstr("no file can be made in /proc"));
   }
   EXPECT_THAT(UserError(Words({"--save-state", state, "--set", "train.optimizer=\"none\""})),
               HasSubstr("need an optimizer"));
