@@ -227,6 +227,9 @@ PageStoreStats DriveSet::stats() const {
       const std::string drive_name = "drive " + options_.directories[i] + ": ";
       if (!stats.direct) stats.direct_reason = drive_name + stats.direct_reason;
       if (!stats.nocow) stats.nocow_reason = drive_name + stats.nocow_reason;
+      if (!stats.reserved_space) {
+        stats.reserved_space_reason = drive_name + stats.reserved_space_reason;
+      }
     }
     if (i == 0) {
       sum = stats;

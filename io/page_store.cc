@@ -171,6 +171,8 @@ PageStoreStats FilePageStore::stats() const {
   stats.direct = stats.direct_reason.empty();
   stats.nocow_reason = files_->nocow_reason();
   stats.nocow = stats.nocow_reason.empty();
+  stats.reserved_space_reason = files_->reserved_space_reason();
+  stats.reserved_space = stats.reserved_space_reason.empty();
   stats.reads = load(context_.counters.reads);
   stats.writes = load(context_.counters.writes);
   stats.short_io = load(context_.counters.transfer.short_io);
@@ -200,6 +202,8 @@ void PageStoreStats::Add(const PageStoreStats& other) {
   direct_reason = JoinReasons(direct_reason, other.direct_reason);
   nocow = nocow && other.nocow;
   nocow_reason = JoinReasons(nocow_reason, other.nocow_reason);
+  reserved_space = reserved_space && other.reserved_space;
+  reserved_space_reason = JoinReasons(reserved_space_reason, other.reserved_space_reason);
   // Every drive registers the same memory.
   registered_bytes = std::min(registered_bytes, other.registered_bytes);
   if (registered_reason.empty()) registered_reason = other.registered_reason;

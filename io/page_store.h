@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "base/timer.h"
 #include "base/worker_pool.h"
+#include "io/file_fill.h"
 #include "sluice/stats.h"
 
 namespace sluice::io {
@@ -52,6 +53,9 @@ struct PageStoreOptions {
   bool require_io_uring = false;
   bool require_direct = false;
   bool require_nocow = false;  ///< Create fails where the file system copies on write
+  /// Create fails where the file system cannot reserve space, instead of writing files in full.
+  bool require_reserved_space = false;
+  OnFill on_fill;  ///< told by Create, in its thread, of files that are written in full
   bool disable_io_uring = false;
   bool disable_direct = false;
   /// Attempts per request, and the pauses between them, before an error that may pass (EINTR,
@@ -66,9 +70,11 @@ struct PageStoreStats {
   std::string engine_reason;    ///< why not io_uring; empty when it is
   std::string engine_features;  ///< what the engine works with, see IoEngine::features
   bool direct = false;
-  std::string direct_reason;  ///< why not O_DIRECT, of which drive; empty when it is
-  bool nocow = false;         ///< true if the file system overwrites in place
-  std::string nocow_reason;   ///< why writes are copied, of which drive; empty when none are
+  std::string direct_reason;    ///< why not O_DIRECT, of which drive; empty when it is
+  bool nocow = false;           ///< true if the file system overwrites in place
+  std::string nocow_reason;     ///< why writes are copied, of which drive; empty when none are
+  bool reserved_space = false;  ///< true if fallocate(2) reserved the space of all files
+  std::string reserved_space_reason;  ///< why files were written in full, of which drive; or empty
   std::uint64_t reads = 0;
   std::uint64_t writes = 0;
   std::uint64_t short_io = 0;           ///< attempts that moved a part

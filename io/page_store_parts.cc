@@ -80,15 +80,18 @@ absl::StatusOr<PageStoreParts> MakePageStoreParts(const PageStoreOptions& option
 absl::StatusOr<PageStoreParts> MakePageStoreParts(const PageStoreOptions& options) {
   SLUICE_ASSIGN_OR_RETURN(const OpenedDirectory directory,
                           OpenUnlessOpened(options.opened, options.directory));
-  SLUICE_ASSIGN_OR_RETURN(SpillFiles files,
-                          SpillFiles::Create(*directory,
-                                             {.bytes = options.page_bytes * options.slots,
-                                              .unit_bytes = options.page_bytes,
-                                              .files = options.files,
-                                              .keep_free_bytes = options.keep_free_bytes,
-                                              .each = {.require_direct = options.require_direct,
-                                                       .disable_direct = options.disable_direct,
-                                                       .require_nocow = options.require_nocow}}));
+  SLUICE_ASSIGN_OR_RETURN(
+      SpillFiles files,
+      SpillFiles::Create(*directory,
+                         {.bytes = options.page_bytes * options.slots,
+                          .unit_bytes = options.page_bytes,
+                          .files = options.files,
+                          .keep_free_bytes = options.keep_free_bytes,
+                          .each = {.require_direct = options.require_direct,
+                                   .disable_direct = options.disable_direct,
+                                   .require_nocow = options.require_nocow,
+                                   .require_reserved_space = options.require_reserved_space,
+                                   .on_fill = options.on_fill}}));
   return MakePageStoreParts(options, std::make_shared<const SpillFiles>(std::move(files)));
 }
 

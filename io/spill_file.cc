@@ -52,14 +52,41 @@ absl::Status DescribeMakeFailure(const SpillDirectory& directory, int error_numb
   return base::StatusFromErrno(error_number, Describe(directory, what));
 }
 
-absl::StatusOr<FileDescriptor> OpenNamed(const SpillDirectory& directory) {
+absl::Status HasAName(const SpillDirectory& directory) {
+  return absl::InternalError(base::ToAbsl(Describe(directory, "the new file has a name")));
+}
+
+absl::Status RemoveName(const SpillDirectory& directory, const std::string& name) {
+  if (!SLUICE_MUTANT("leave-the-name") && unlinkat(directory.fd.get(), name.c_str(), 0) != 0) {
+    return base::StatusFromErrno(errno, Describe(directory, "unlink"));
+  }
+  struct stat info {};
+  const int found = fstatat(directory.fd.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW);
+  return found != 0 && errno == ENOENT ? absl::OkStatus() : HasAName(directory);
+}
+
+/// A regular file with at most `names_max` names.
+absl::Status CheckNameless(int fd,
+                           std::uint64_t names_max,
+                           const SpillDirectory& directory,
+                           const SpillFileOptions& options) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0) return base::StatusFromErrno(errno, Describe(directory, "fstat"));
+  const std::uint64_t names = options.ask_names ? options.ask_names(fd) : info.st_nlink;
+  if (S_ISREG(info.st_mode) && names <= names_max) return absl::OkStatus();
+  return HasAName(directory);
+}
+
+/// NFS and FUSE keep an open file that was removed under a name of their own (".nfs*",
+/// ".fuse_hidden*"), and remove that one when the file is closed. NFS counts it in st_nlink.
+absl::StatusOr<FileDescriptor> OpenNamed(const SpillDirectory& directory,
+                                         const SpillFileOptions& options) {
   SLUICE_ASSIGN_OR_RETURN(const std::string name, RandomName());
   const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   FileDescriptor fd(openat(directory.fd.get(), name.c_str(), flags, kOwnerOnly));
   if (!fd.valid()) return DescribeMakeFailure(directory, errno);
-  if (!SLUICE_MUTANT("leave-the-name") && unlinkat(directory.fd.get(), name.c_str(), 0) != 0) {
-    return base::StatusFromErrno(errno, Describe(directory, "unlink"));
-  }
+  SLUICE_RETURN_IF_ERROR(RemoveName(directory, name));
+  SLUICE_RETURN_IF_ERROR(CheckNameless(fd.get(), /*names_max=*/1, directory, options));
   return fd;
 }
 
@@ -69,20 +96,16 @@ bool LacksTmpfile(int error_number) {
 
 absl::StatusOr<FileDescriptor> OpenNameless(const SpillDirectory& directory,
                                             const SpillFileOptions& options) {
-  if (options.disable_tmpfile) return OpenNamed(directory);
+  if (options.disable_tmpfile) return OpenNamed(directory, options);
   // O_EXCL: nobody can give the file a name later.
   const int flags = O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC;
   FileDescriptor fd(openat(directory.fd.get(), ".", flags, kOwnerOnly));
-  if (fd.valid()) return fd;
-  if (LacksTmpfile(errno)) return OpenNamed(directory);
+  if (fd.valid()) {
+    SLUICE_RETURN_IF_ERROR(CheckNameless(fd.get(), /*names_max=*/0, directory, options));
+    return fd;
+  }
+  if (LacksTmpfile(errno)) return OpenNamed(directory, options);
   return DescribeMakeFailure(directory, errno);
-}
-
-absl::Status CheckNameless(int fd, const SpillDirectory& directory) {
-  struct stat info {};
-  if (fstat(fd, &info) != 0) return base::StatusFromErrno(errno, Describe(directory, "fstat"));
-  if (S_ISREG(info.st_mode) && info.st_nlink == 0) return absl::OkStatus();
-  return absl::InternalError(base::ToAbsl(Describe(directory, "the new file has a name")));
 }
 
 // Asked before fallocate, which would raise SIGXFSZ in the caller's thread.
@@ -118,9 +141,7 @@ absl::Status DescribeReserveFailure(const SpillDirectory& directory,
     return base::StatusFromErrno(error_number,
                                  what + "; make room there or use a directory elsewhere");
   }
-  if (error_number != EOPNOTSUPP) return base::StatusFromErrno(error_number, what);
-  return absl::FailedPreconditionError(
-      base::ToAbsl(what + ": its file system cannot preallocate; use another"));
+  return base::StatusFromErrno(error_number, what);
 }
 
 // Mode 0, so that the length is final: writes that extend a file take its lock and serialise.
@@ -129,13 +150,58 @@ int Allocate(int fd, const SpillFileOptions& options) {
   return fallocate(fd, 0, 0, static_cast<off_t>(options.bytes)) == 0 ? 0 : errno;
 }
 
-absl::Status Reserve(int fd, const SpillDirectory& directory, const SpillFileOptions& options) {
+/// The file system, the kernel (gVisor) or a seccomp profile does not know fallocate(2). That of
+/// glibc's posix_fallocate is no help: it reads and writes each block.
+bool LacksFallocate(int error_number) {
+  return error_number == EOPNOTSUPP || error_number == ENOSYS;
+}
+
+/// Bytes short of those that the file and later ones need. A file system that tells no size (some
+/// of FUSE) has to be tried.
+bool IsTooFull(const SpillDirectory& directory, const SpillFileOptions& options) {
+  struct statvfs info {};
+  if (fstatvfs(directory.fd.get(), &info) != 0 || info.f_blocks == 0) return false;
+  const std::uint64_t free = std::uint64_t{info.f_bavail} * info.f_frsize;
+  return free < options.bytes + options.bytes_to_come;
+}
+
+/// Writes the file in full. Returns 0 or an errno.
+int FillInstead(int fd,
+                const std::string& reason,
+                const SpillDirectory& directory,
+                const SpillFileOptions& options) {
+  if (IsTooFull(directory, options)) return ENOSPC;
+  const auto tell = [&](std::uint64_t filled) {
+    if (!options.on_fill) return;
+    options.on_fill({directory.path, reason, filled, options.bytes});
+  };
+  tell(0);
+  return FillFile(fd, options.bytes, tell);
+}
+
+absl::Status RefuseToFill(const SpillDirectory& directory, const std::string& reason) {
+  return absl::FailedPreconditionError(base::ToAbsl(
+      Describe(directory,
+               "reserved space is required but refused: " + reason +
+                   "; io.require_reserved_space = false allows to write the file in full first")));
+}
+
+/// Returns why the file was written in full; empty when its space was reserved.
+absl::StatusOr<std::string> Reserve(int fd,
+                                    const SpillDirectory& directory,
+                                    const SpillFileOptions& options) {
   SLUICE_RETURN_IF_ERROR(CheckFileSizeLimit(options.bytes, directory));
   int error = EINTR;
   for (int i = 0; error == EINTR && i < kReserveAttemptsMax; ++i) error = Allocate(fd, options);
-  if (error == 0) return absl::OkStatus();
-  // A fallocate that fails may keep what it got (ext4 does), and a child that was forked meanwhile
-  // may keep the file.
+  std::string reason;
+  if (LacksFallocate(error)) {
+    reason = fmt::format("fallocate is not supported: {}", base::ErrnoName(error));
+    if (options.require_reserved_space) return RefuseToFill(directory, reason);
+    error = FillInstead(fd, reason, directory, options);
+  }
+  if (error == 0) return reason;
+  // A fallocate that fails may keep what it got (ext4 does), as does a write; and a child that was
+  // forked meanwhile may keep the file.
   const bool given_back = SLUICE_MUTANT("keep-what-fallocate-left") || ftruncate(fd, 0) == 0;
   absl::Status status = DescribeReserveFailure(directory, options.bytes, error);
   return given_back ? status : base::Annotate(status, "space not given back");
@@ -192,16 +258,14 @@ absl::Status CheckKeepsFree(const SpillDirectory& directory,
 SpillFile::SpillFile(FileDescriptor fd, std::uint64_t bytes, Reasons reasons)
     : fd_(std::move(fd)),
       file_{.fd = fd_.get(), .bytes = bytes, .buffered = !reasons.direct.empty()},
-      direct_reason_(std::move(reasons.direct)),
-      nocow_reason_(std::move(reasons.nocow)) {}
+      reasons_(std::move(reasons)) {}
 
 absl::StatusOr<std::unique_ptr<SpillFile>> SpillFile::Create(const SpillDirectory& directory,
                                                              const SpillFileOptions& options) {
   SLUICE_ASSIGN_OR_RETURN(FileDescriptor fd, OpenNameless(directory, options));
-  SLUICE_RETURN_IF_ERROR(CheckNameless(fd.get(), directory));
   Reasons reasons;
   SLUICE_ASSIGN_OR_RETURN(reasons.nocow, TurnOffCopying(fd.get(), directory, options));
-  SLUICE_RETURN_IF_ERROR(Reserve(fd.get(), directory, options));
+  SLUICE_ASSIGN_OR_RETURN(reasons.reserved_space, Reserve(fd.get(), directory, options));
   SLUICE_ASSIGN_OR_RETURN(reasons.direct, ChooseMode(fd.get(), directory, options));
   return std::unique_ptr<SpillFile>(
       new SpillFile(std::move(fd), options.bytes, std::move(reasons)));

@@ -22,6 +22,17 @@ std::uint64_t FileBytes(const SpillFilesOptions& options) {
   return (units + files - 1) / files * options.unit_bytes;
 }
 
+/// Makes the progress of a file, before which `made` bytes were made, that of all.
+OnFill TellOfAll(const SpillFilesOptions& options, std::uint64_t made) {
+  if (!options.each.on_fill) return {};
+  return [tell = options.each.on_fill, made, bytes_all = options.bytes](FillProgress progress) {
+    if (made > 0 && progress.filled == 0) return;  // the file before has told as much
+    progress.filled += made;
+    progress.bytes_all = bytes_all;
+    tell(progress);
+  };
+}
+
 }  // namespace
 
 absl::StatusOr<SpillFiles> SpillFiles::Create(const SpillDirectory& directory,
@@ -37,6 +48,8 @@ absl::StatusOr<SpillFiles> SpillFiles::CreateNow(const SpillDirectory& directory
   for (std::uint64_t made = 0; made < options.bytes; made += files.file_bytes_) {
     SpillFileOptions each = options.each;
     each.bytes = std::min(files.file_bytes_, options.bytes - made);
+    each.bytes_to_come = options.bytes - made - each.bytes;
+    each.on_fill = TellOfAll(options, made);
     auto file = SpillFile::Create(directory, each);
     if (!file.ok() && each.bytes < options.bytes) {
       return base::Annotate(file.status(), fmt::format("file {}", files.spill_files_.size() + 1));
@@ -45,6 +58,9 @@ absl::StatusOr<SpillFiles> SpillFiles::CreateNow(const SpillDirectory& directory
     files.io_files_.push_back((*file)->file());
     if (files.direct_reason_.empty()) files.direct_reason_ = (*file)->direct_reason();
     if (files.nocow_reason_.empty()) files.nocow_reason_ = (*file)->nocow_reason();
+    if (files.reserved_space_reason_.empty()) {
+      files.reserved_space_reason_ = (*file)->reserved_space_reason();
+    }
     files.spill_files_.push_back(*std::move(file));
   }
   return files;

@@ -19,7 +19,7 @@ struct SpillFilesOptions {
   std::uint32_t files = 0;
   /// Free space of the file system that must stay, see PageStoreOptions.
   std::uint64_t keep_free_bytes = 0;
-  SpillFileOptions each;  ///< its `bytes` is not used
+  SpillFileOptions each;  ///< its `bytes` and `bytes_to_come` are not used
 };
 
 /// A few files as one range of bytes: consecutive bytes share a file, so that neighbours stay
@@ -45,6 +45,8 @@ class SpillFiles {
   const std::string& direct_reason() const { return direct_reason_; }
   /// The reason why pages of a file are copied on write; empty when all are overwritten in place.
   const std::string& nocow_reason() const { return nocow_reason_; }
+  /// The reason why a file was written in full; empty when the space of all was reserved.
+  const std::string& reserved_space_reason() const { return reserved_space_reason_; }
 
  private:
   SpillFiles() = default;
@@ -56,6 +58,7 @@ class SpillFiles {
   std::uint64_t file_bytes_ = 0;  ///< of each but the last, which may be shorter
   std::string direct_reason_;
   std::string nocow_reason_;
+  std::string reserved_space_reason_;
 };
 
 }  // namespace sluice::io

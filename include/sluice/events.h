@@ -41,7 +41,7 @@ struct PageLostEvent {
 /// The runtime works, but with less than the machine or the options promise. Each kind can be
 /// forbidden: IoOptions and MemoryOptions, require_*.
 struct FallbackEvent {
-  /// "io_uring", "o_direct", "nocow", "huge_pages", "numa_binding", "numa_split"
+  /// "io_uring", "o_direct", "nocow", "reserved_space", "huge_pages", "numa_binding", "numa_split"
   std::string what;
   std::string reason;  ///< why, as a sentence
   std::string chosen;  ///< what is used in its place

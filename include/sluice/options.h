@@ -61,6 +61,9 @@ struct IoOptions {
   /// without FS_NOCOW_FL, ZFS). Reserved space covers the first write of a page only there, so a
   /// later write may find none.
   bool require_nocow = false;
+  /// Create fails where the file system cannot reserve space (ext3, NFSv3, FUSE, 9p), instead of
+  /// writing the spill files in full once, which takes as long as the disk needs for their bytes.
+  bool require_reserved_space = false;
   /// For tests and comparisons: do not try io_uring, do not try O_DIRECT.
   bool disable_io_uring = false;
   bool disable_direct = false;

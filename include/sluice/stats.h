@@ -107,6 +107,8 @@ struct IoStats {
   bool direct = false;
   /// True if every file system overwrites pages in place, so that no write needs new space.
   bool nocow = false;
+  /// True if the file systems reserved the spill files' space, so that none was written in full.
+  bool reserved_space = false;
   std::uint64_t short_io = 0;
   std::uint64_t retries = 0;
   std::uint64_t checksum_failures = 0;

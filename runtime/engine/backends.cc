@@ -1,5 +1,6 @@
 #include "runtime/engine/backends.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -7,6 +8,7 @@
 #include "fmt/format.h"
 #include "numa/huge_pages.h"
 #include "numa/topology.h"
+#include "runtime/engine/fill_report.h"
 #include "runtime/engine/memory_fallbacks.h"
 #include "runtime/engine/memory_needs.h"
 
@@ -124,6 +126,9 @@ absl::Status Backends::MakeStore(const RuntimeOptions& options,
   store.require_io_uring = options.io.require_io_uring;
   store.require_direct = options.io.require_direct;
   store.require_nocow = options.io.require_nocow;
+  store.require_reserved_space = options.io.require_reserved_space;
+  store.on_fill = [report = std::make_shared<FillReport>(options.log)](
+                      const io::FillProgress& progress) { report->Tell(progress); };
   store.disable_io_uring = options.io.disable_io_uring;
   store.disable_direct = options.io.disable_direct;
   store.cpus = options.cpus;
@@ -138,6 +143,10 @@ absl::Status Backends::MakeStore(const RuntimeOptions& options,
   }
   if (!stats.nocow) {
     fallbacks_.push_back({"nocow", stats.nocow_reason, "copies, for which space may run out"});
+  }
+  if (!stats.reserved_space) {
+    fallbacks_.push_back(
+        {"reserved_space", stats.reserved_space_reason, "spill files written in full first"});
   }
   return absl::OkStatus();
 }

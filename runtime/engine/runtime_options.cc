@@ -96,6 +96,7 @@ absl::Status ReadIo(Config& config, IoOptions* io) {
   SLUICE_RETURN_IF_ERROR(config.Read("io.require_io_uring", &io->require_io_uring));
   SLUICE_RETURN_IF_ERROR(config.Read("io.require_direct", &io->require_direct));
   SLUICE_RETURN_IF_ERROR(config.Read("io.require_nocow", &io->require_nocow));
+  SLUICE_RETURN_IF_ERROR(config.Read("io.require_reserved_space", &io->require_reserved_space));
   SLUICE_RETURN_IF_ERROR(config.Read("io.disable_io_uring", &io->disable_io_uring));
   SLUICE_RETURN_IF_ERROR(config.Read("io.disable_direct", &io->disable_direct));
   if (io->require_io_uring && io->disable_io_uring) {

@@ -28,6 +28,7 @@ IoStats IoOf(const io::PageStore* store) {
   return {.engine = stats.engine,
           .direct = stats.direct,
           .nocow = stats.nocow,
+          .reserved_space = stats.reserved_space,
           .short_io = stats.short_io,
           .retries = stats.retries,
           .checksum_failures = stats.checksum_failures,

@@ -122,7 +122,7 @@ TEST_F(CopiedFileTest, IsAskedWhileItHasNoBytes) {
   const auto files = Create({.allocate =
                                  [&](int, std::uint64_t) {
                                    order += "reserve ";
-                                   return EOPNOTSUPP;
+                                   return EIO;
                                  },
                              .ask_nocow =
                                  [&](int fd) {

@@ -56,6 +56,22 @@ TEST(SpillFileTest, IsNamelessPrivateAndReservedInFull) {
   }
 }
 
+/// NFS keeps a removed file under a name of its own as long as it is open.
+TEST(SpillFileTest, ARemovedFileMayHaveOneHiddenName) {
+  const testing::TempDirectory temp;
+  const SpillDirectory directory = Open(temp.path());
+  const auto create = [&](bool disable_tmpfile, std::uint64_t names) {
+    return SpillFile::Create(directory,
+                             {.bytes = kBytes,
+                              .disable_tmpfile = disable_tmpfile,
+                              .ask_names = [=](int) { return names; }})
+        .status();
+  };
+  EXPECT_THAT(create(/*disable_tmpfile=*/true, 1), IsOk());
+  EXPECT_THAT(create(/*disable_tmpfile=*/true, 2), IsStatus(Code::kInternal, "has a name"));
+  EXPECT_THAT(create(/*disable_tmpfile=*/false, 1), IsStatus(Code::kInternal, "has a name"));
+}
+
 TEST(SpillFileTest, ReadsAsZeros) {
   const testing::TempDirectory temp;
   const auto file = SpillFile::Create(Open(temp.path()), {.bytes = kBytes});

@@ -2,15 +2,19 @@
 
 #include <fcntl.h>
 #include <linux/loop.h>
+#include <linux/magic.h>
 #include <sched.h>
 #include <spawn.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -23,6 +27,7 @@ namespace {
 using io::FileDescriptor;
 
 constexpr int kLoopAttemptsMax = 20;
+constexpr char kBindfs[] = "/usr/bin/bindfs";
 
 std::string Failed(const std::string& what) { return what + ": " + std::strerror(errno); }
 
@@ -33,7 +38,9 @@ struct FileSystemKind {
 };
 
 /// Nothing is kept for root, so that what is free is free.
-FileSystemKind Ext4() { return {"ext4", "e2fsprogs", {"-q", "-F", "-m", "0", "-b", "4096"}}; }
+FileSystemKind Ext(const char* name) {
+  return {name, "e2fsprogs", {"-q", "-F", "-m", "0", "-b", "4096"}};
+}
 
 FileSystemKind Btrfs() { return {"btrfs", "btrfs-progs", {"-q", "-f"}}; }
 
@@ -100,11 +107,56 @@ std::string MountSmall(const FileSystemKind& kind, const std::string& path, std:
 }  // namespace
 
 std::string MountSmallExt4(const std::string& path, std::uint64_t bytes) {
-  return MountSmall(Ext4(), path, bytes);
+  return MountSmall(Ext("ext4"), path, bytes);
+}
+
+std::string MountSmallExt2(const std::string& path, std::uint64_t bytes) {
+  return MountSmall(Ext("ext2"), path, bytes);
+}
+
+std::string MountSmallExt3(const std::string& path, std::uint64_t bytes) {
+  return MountSmall(Ext("ext3"), path, bytes);
 }
 
 std::string MountSmallBtrfs(const std::string& path, std::uint64_t bytes) {
   return MountSmall(Btrfs(), path, bytes);
+}
+
+namespace {
+
+/// The server of a FUSE file system goes with its parent, and holds none of its files open: the
+/// pipe of RunInChild would not end.
+[[noreturn]] void ServeBindfs(const std::string& source, const std::string& path) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  close_range(STDERR_FILENO + 1, ~0U, 0);
+  execl(kBindfs, kBindfs, "-f", source.c_str(), path.c_str(), nullptr);
+  _exit(1);
+}
+
+bool IsFuse(const std::string& path) {
+  struct statfs info {};
+  return statfs(path.c_str(), &info) == 0 && info.f_type == FUSE_SUPER_MAGIC;
+}
+
+std::string WaitForFuse(const std::string& path, pid_t server) {
+  while (!IsFuse(path)) {
+    int status = 0;
+    if (waitpid(server, &status, WNOHANG) != 0) return "bindfs failed";
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string MountBindfs(const std::string& source, const std::string& path) {
+  if (access("/dev/fuse", R_OK | W_OK) != 0) return Failed("/dev/fuse");
+  if (access(kBindfs, X_OK) != 0) return Failed(kBindfs);
+  if (std::string why = EnterMountNamespace(); !why.empty()) return why;
+  const pid_t server = fork();
+  if (server < 0) return Failed("fork");
+  if (server == 0) ServeBindfs(source, path);
+  return WaitForFuse(path, server);
 }
 
 std::uint64_t FreeBytes(const std::string& path) {

@@ -12,9 +12,18 @@ namespace sluice::testing {
 /// missing), or nothing. REQUIRES: a process of its own (RunInChild), without other threads.
 std::string MountSmallExt4(const std::string& path, std::uint64_t bytes);
 
+/// The same with ext2 and ext3, which have no extents and so no fallocate(2).
+std::string MountSmallExt2(const std::string& path, std::uint64_t bytes);
+std::string MountSmallExt3(const std::string& path, std::uint64_t bytes);
+
 /// The same with btrfs, which takes at least 128 MiB. mkfs.btrfs and a kernel with btrfs are
 /// needed.
 std::string MountSmallBtrfs(const std::string& path, std::uint64_t bytes);
+
+/// Mounts the directory `source` at `path` through bindfs, a FUSE file system without O_TMPFILE and
+/// fallocate(2), in a mount namespace of the calling process. Returns why not, or nothing.
+/// REQUIRES: a process of its own (RunInChild), without other threads.
+std::string MountBindfs(const std::string& source, const std::string& path);
 
 /// Bytes that are free at `path`, without those that are kept for root.
 std::uint64_t FreeBytes(const std::string& path);

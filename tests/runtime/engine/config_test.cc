@@ -195,6 +195,7 @@ queue_depth = 16
 require_io_uring = true
 require_direct = true
 require_nocow = true
+require_reserved_space = true
 [scheduler]
 policy = "lru"
 prefetch_ops = 3
@@ -220,7 +221,7 @@ cpus = [1, 0]
   EXPECT_TRUE(options->memory.require_huge_pages && options->memory.require_numa_binding &&
               options->memory.require_even_split);
   EXPECT_TRUE(options->io.require_io_uring && options->io.require_direct &&
-              options->io.require_nocow);
+              options->io.require_nocow && options->io.require_reserved_space);
   EXPECT_EQ(options->policy, "lru");
   EXPECT_EQ(options->prefetch_ops, 3u);
   EXPECT_EQ(options->schedules_max, 5u);

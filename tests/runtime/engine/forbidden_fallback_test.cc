@@ -169,6 +169,41 @@ TEST(ForbiddenFallbackTest, PagesThatAreCopiedOnWriteAreToldOnce) {
   runtime.Stop();
 }
 
+/// What a Runtime says where fallocate(2) fails as on ext3, NFSv3 and FUSE.
+std::string WithoutReservations(bool required) {
+  return testing::RunInChild([&]() -> std::string {
+    const std::string failed =
+        testing::RefuseSystemCall(SYS_fallocate, EOPNOTSUPP, testing::Refuse::kEveryCall);
+    if (!failed.empty()) return failed;
+    RuntimeFixture runtime;
+    runtime.options.io.require_reserved_space = required;
+    if (required) return Refusal(runtime);
+    runtime.Start();
+    const Stats stats = runtime->GetStats();
+    std::string text = stats.io.reserved_space ? "reserved" : "filled";
+    for (const FallbackEvent& event : runtime.listener.fallbacks()) {
+      if (event.what == "reserved_space") text += "; " + event.reason + "; " + event.chosen;
+    }
+    text +=
+        fmt::format("; {} lines", runtime.log.Count("the files are written in full first: 0 B"));
+    runtime.Stop();
+    return text;
+  });
+}
+
+TEST(ForbiddenFallbackTest, FilesThatAreWrittenInFull) {
+  EXPECT_EQ(WithoutReservations(/*required=*/false),
+            "filled; fallocate is not supported: EOPNOTSUPP; spill files written in full first; "
+            "1 lines");
+  const std::string text = WithoutReservations(/*required=*/true);
+  EXPECT_TRUE(text.starts_with("FAILED_PRECONDITION: spill directory ")) << text;
+  EXPECT_TRUE(
+      text.ends_with("reserved space is required but refused: fallocate is not supported: "
+                     "EOPNOTSUPP; io.require_reserved_space = false allows to write the file in "
+                     "full first"))
+      << text;
+}
+
 TEST(ForbiddenFallbackTest, AllMayBeForbiddenWhereNoneIsNeeded) {
   RuntimeFixture runtime;
   runtime.options.memory = {

@@ -214,7 +214,7 @@ TEST_F(OptimizerSaveTest, WithoutNamelessFilesItSavesAllTheSame) {
     RuntimeFixture runtime;
     runtime.Start();
     PagedModel other(runtime, UsualOptions());
-    if (const absl::Status status = other.Step(); !status.ok()) return status.ToString();
+    if (const auto stepped = other.Step(); !stepped.ok()) return stepped.status().ToString();
     const absl::Status saved = other.optimizer().Save(directory_.path());
     return saved.ok() ? "" : saved.ToString();
   });
