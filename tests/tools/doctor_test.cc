@@ -142,7 +142,8 @@ TEST(DoctorTest, HelpListsTheFlags) {
 TEST(DoctorTest, AMissingDirectoryIsSaidAndDoesNotStopTheReport) {
   const TemporaryDirectory directory;
   const Answer answer = Doctor({"--json", "--directory", directory / "missing"});
-  EXPECT_EQ(answer.code, 0);
+  EXPECT_EQ(answer.code, 2);
+  EXPECT_THAT(answer.err, HasSubstr("does not exist"));
   const std::vector<Json> objects = Lines(answer.out);
   ASSERT_EQ(objects.size(), 10u);
   EXPECT_EQ(objects[7].value("usable", true), false);
@@ -152,6 +153,22 @@ TEST(DoctorTest, AMissingDirectoryIsSaidAndDoesNotStopTheReport) {
   const Answer measured = Doctor({"--measure", "--directory", directory / "missing"});
   EXPECT_EQ(measured.code, 2);
   EXPECT_THAT(measured.err, HasSubstr("does not exist"));
+}
+
+/// As of `sluice train`: a disk that fails is no fault of the user.
+TEST(DoctorTest, AFileThatFailsForItsDiskIsAnotherExitCode) {
+  const TemporaryDirectory directory;
+  const auto code_where_refused = [&](int error) {
+    return testing::RunInChild([&]() -> std::string {
+      const std::string failed =
+          testing::RefuseSystemCall(SYS_fallocate, error, testing::Refuse::kEveryCall);
+      if (!failed.empty()) return failed;
+      return std::to_string(Doctor({"--directory", directory.path()}).code);
+    });
+  };
+  EXPECT_EQ(code_where_refused(EIO), "3");
+  EXPECT_EQ(code_where_refused(ENOSPC), "2");
+  EXPECT_EQ(code_where_refused(EOPNOTSUPP), "0");
 }
 
 TEST(DoctorTest, ADirectoryWithoutFilesSaysWhatToDo) {
@@ -172,6 +189,22 @@ TEST(DoctorSpillTest, ADirectoryWhoseFilesAreCopiedSaysWhatToDo) {
   EXPECT_EQ(Parsed(DescribeSpill(facts))["nocow"], false);
   EXPECT_THAT(DescribeSpill(facts).ToText(), HasSubstr("no: btrfs copies pages on write"));
   EXPECT_THAT(Parsed(DescribeSpill(facts))["warnings"].dump(), HasSubstr("chattr +C"));
+}
+
+TEST(DoctorSpillTest, ADirectoryWithoutReservationsSaysWhatToDo) {
+  const TemporaryDirectory directory;
+  const std::string text = testing::RunInChild([&]() -> std::string {
+    const std::string failed =
+        testing::RefuseSystemCall(SYS_fallocate, EOPNOTSUPP, testing::Refuse::kEveryCall);
+    return failed.empty() ? DescribeSpill(ReadSpill(directory.path())).ToJson() : failed;
+  });
+  const Json spill = Json::parse(text);
+  EXPECT_EQ(spill["usable"], true) << text;
+  EXPECT_EQ(spill["reserved_space"], false);
+  EXPECT_THAT(spill["warnings"].dump(), HasSubstr("writing its spill files in full"));
+  const Json usual = Parsed(DescribeSpill({.directory = "/d"}));
+  EXPECT_EQ(usual["reserved_space"], true);
+  EXPECT_THAT(usual["warnings"].dump(), ::testing::Not(HasSubstr("in full")));
 }
 
 TEST(SpillPlaceTest, StandInsComeAndGoBesideTheDefaultDirectory) {
@@ -353,6 +386,7 @@ TEST(DoctorChoicesTest, EachFallbackSaysWhy) {
   facts.io_uring = {.available = false, .reason = "io_uring_setup: EPERM"};
   facts.spill.direct_reason = "the file system is memory (tmpfs)";
   facts.spill.nocow_reason = "zfs copies pages on write";
+  facts.spill.reserved_space_reason = "fallocate is not supported: EOPNOTSUPP";
   facts.huge_pages = {.arena_share = 0.5, .reason = "refused"};
   facts.dram_nodes.binding_reason = "mbind refused";
   const Json json = Parsed(DescribeChoices(facts));
@@ -362,6 +396,8 @@ TEST(DoctorChoicesTest, EachFallbackSaysWhy) {
   EXPECT_EQ(json["file_mode"]["why"], "the file system is memory (tmpfs)");
   EXPECT_EQ(json["overwrites"]["chosen"], "copied");
   EXPECT_EQ(json["overwrites"]["why"], "zfs copies pages on write");
+  EXPECT_EQ(json["spill_space"]["chosen"], "written in full first");
+  EXPECT_EQ(json["spill_space"]["why"], "fallocate is not supported: EOPNOTSUPP");
   EXPECT_EQ(json["arena_pages"]["chosen"], "4 KiB");
   EXPECT_EQ(json["arena_pages"]["why"], "refused");
   EXPECT_EQ(json["arena_nodes"]["chosen"], "any node");
@@ -369,8 +405,8 @@ TEST(DoctorChoicesTest, EachFallbackSaysWhy) {
   std::string keys;
   for (const Json& fallback : json["fallbacks"]) keys += fallback.value("forbidden_by", "?") + " ";
   EXPECT_EQ(keys,
-            "io.require_io_uring io.require_direct io.require_nocow memory.require_huge_pages "
-            "memory.require_numa_binding ");
+            "io.require_io_uring io.require_direct io.require_nocow io.require_reserved_space "
+            "memory.require_huge_pages memory.require_numa_binding ");
   facts = GoodMachine();
   facts.io_uring.operations = {"read"};
   EXPECT_EQ(Parsed(DescribeChoices(facts))["io_engine"]["chosen"], "threads");

@@ -51,6 +51,14 @@ void ChooseOverwrites(const SpillFacts& facts, Section& section) {
   Choose("overwrites", "copied", facts.nocow_reason, section);
 }
 
+void ChooseSpace(const SpillFacts& facts, Section& section) {
+  if (!facts.status.ok()) return;
+  if (facts.reserved_space_reason.empty()) {
+    return Choose("spill_space", "reserved", "fallocate works in the spill directory", section);
+  }
+  Choose("spill_space", "written in full first", facts.reserved_space_reason, section);
+}
+
 void ChooseDevice(const GpuFacts& facts, Section& section) {
   Choose("device",
          "emulated",
@@ -139,6 +147,9 @@ void AddFallbacks(const Facts& facts, Section& section) {
       "o_direct",
       "io.require_direct");
   add(facts.spill.status.ok() && !facts.spill.nocow_reason.empty(), "nocow", "io.require_nocow");
+  add(facts.spill.status.ok() && !facts.spill.reserved_space_reason.empty(),
+      "reserved_space",
+      "io.require_reserved_space");
   add(!AllHuge(facts.huge_pages), "huge_pages", "memory.require_huge_pages");
   add(!facts.dram_nodes.binding_reason.empty(), "numa_binding", "memory.require_numa_binding");
   section.Add("fallbacks", std::move(json), text.empty() ? "none" : std::move(text));
@@ -152,6 +163,7 @@ Section DescribeChoices(const Facts& facts) {
   ChooseIoEngine(facts.io_uring, section);
   ChooseFileMode(facts.spill, section);
   ChooseOverwrites(facts.spill, section);
+  ChooseSpace(facts.spill, section);
   ChoosePages(facts.huge_pages, section);
   ChooseNodes(facts, section);
   AddNodeMemory(facts.dram_nodes.nodes, section);

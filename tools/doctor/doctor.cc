@@ -83,7 +83,8 @@ absl::Status ReadJob(const Arguments& arguments, Facts* facts) {
   return absl::OkStatus();
 }
 
-void PrintFacts(const SpillPlace& spill, Facts facts, Report& report) {
+/// Returns why the spill directory cannot be used.
+absl::Status PrintFacts(const SpillPlace& spill, Facts facts, Report& report) {
   facts.cpu = ReadCpu();
   report.Print(DescribeCpu(facts.cpu));
   report.Print(DescribeCompute(ReadCompute()));
@@ -103,6 +104,7 @@ void PrintFacts(const SpillPlace& spill, Facts facts, Report& report) {
   facts.gpu = ReadGpu();
   report.Print(DescribeGpu(facts.gpu));
   report.Print(DescribeChoices(facts));
+  return facts.spill.status;
 }
 
 int FailTo(std::ostream& err, const absl::Status& status) {
@@ -124,7 +126,8 @@ int RunDoctor(std::span<const std::string> args, DoctorStreams streams) {
   if (!job.ok()) return FailTo(streams.err, job);
   const SpillPlace spill(arguments->Value("--directory"));
   Report report(streams.out, arguments->Has("--json") ? Format::kJson : Format::kText);
-  PrintFacts(spill, std::move(facts), report);
+  const absl::Status usable = PrintFacts(spill, std::move(facts), report);
+  if (!usable.ok()) return FailTo(streams.err, usable);
   if (!arguments->Has("--measure")) return kExitDone;
   const auto measured = MeasureLinks(spill.path());
   if (!measured.ok()) return FailTo(streams.err, measured.status());

@@ -75,6 +75,7 @@ struct SpillFacts {
   std::uint64_t total_bytes = 0;
   std::string direct_reason;                  ///< why not O_DIRECT; empty when it works
   std::string nocow_reason;                   ///< why pages are copied on write; empty: none are
+  std::string reserved_space_reason;          ///< why files are written in full; empty: none are
   std::optional<std::uint32_t> memory_align;  ///< as statx tells; none: it does not tell
   std::optional<std::uint32_t> offset_align;
 };

@@ -1,11 +1,13 @@
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include <array>
+#include <fstream>
+#include <istream>
+#include <string>
+#include <string_view>
 
 #include "base/status.h"
 #include "base/strings.h"
@@ -18,36 +20,35 @@
 namespace sluice::tools {
 namespace {
 
-struct FileSystemName {
-  long magic;
-  const char* name;
-};
-
-constexpr long kXfsMagic = 0x58465342;
-constexpr long kZfsMagic = 0x2fc12fc1;
-constexpr long kBcachefsMagic = 0xca451a4e;
-constexpr std::array kFileSystems = {FileSystemName{EXT4_SUPER_MAGIC, "ext4"},
-                                     FileSystemName{kXfsMagic, "xfs"},
-                                     FileSystemName{BTRFS_SUPER_MAGIC, "btrfs"},
-                                     FileSystemName{kBcachefsMagic, "bcachefs"},
-                                     FileSystemName{F2FS_SUPER_MAGIC, "f2fs"},
-                                     FileSystemName{kZfsMagic, "zfs"},
-                                     FileSystemName{TMPFS_MAGIC, "tmpfs"},
-                                     FileSystemName{RAMFS_MAGIC, "ramfs"},
-                                     FileSystemName{OVERLAYFS_SUPER_MAGIC, "overlayfs"},
-                                     FileSystemName{NFS_SUPER_MAGIC, "nfs"},
-                                     FileSystemName{FUSE_SUPER_MAGIC, "fuse"}};
-
 constexpr std::uint64_t kProbeBytes = 1 << 20;
 constexpr std::uint64_t kLittleSpace = std::uint64_t{1} << 30;
 
-std::string FileSystemOf(int fd) {
-  struct statfs info {};
-  if (fstatfs(fd, &info) != 0) return "unknown";
-  for (const FileSystemName& known : kFileSystems) {
-    if (known.magic == static_cast<long>(info.f_type)) return known.name;
+/// The name of a mount's file system; empty where it is not listed. Fields: the mount's number,
+/// others, "-", the name.
+std::string TypeOfMount(std::istream& mounts, std::uint64_t mount) {
+  const std::string begin = fmt::format("{} ", mount);
+  constexpr std::string_view kSeparator = " - ";
+  for (std::string line; std::getline(mounts, line);) {
+    const std::size_t at = line.find(kSeparator);
+    if (!line.starts_with(begin) || at == std::string::npos) continue;
+    const std::string rest = line.substr(at + kSeparator.size());
+    return rest.substr(0, rest.find(' '));
   }
-  return fmt::format("type {:#x}", static_cast<unsigned long>(info.f_type));
+  return {};
+}
+
+/// By the mount, as ext2, ext3 and ext4 have one magic number, and all of FUSE another.
+std::string FileSystemOf(int fd) {
+  struct statx info {};
+  if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &info) == 0 &&
+      (info.stx_mask & STATX_MNT_ID) != 0) {
+    std::ifstream mounts("/proc/self/mountinfo");
+    std::string name = TypeOfMount(mounts, info.stx_mnt_id);
+    if (!name.empty()) return name;
+  }
+  struct statfs type {};
+  if (fstatfs(fd, &type) != 0) return "unknown";
+  return fmt::format("type {:#x}", static_cast<unsigned long>(type.f_type));
 }
 
 void ReadSpace(int fd, SpillFacts& facts) {
@@ -78,6 +79,7 @@ absl::Status ProbeFile(const io::SpillDirectory& directory, SpillFacts& facts) {
   ReadAlignment((*file)->file().fd, facts);
   facts.direct_reason = (*file)->direct_reason();
   facts.nocow_reason = (*file)->nocow_reason();
+  facts.reserved_space_reason = (*file)->reserved_space_reason();
   return absl::OkStatus();
 }
 
@@ -123,11 +125,18 @@ Section DescribeSpill(const SpillFacts& facts) {
   }
   const bool nocow = facts.nocow_reason.empty();
   section.Add("nocow", nocow, nocow ? "yes" : "no: " + facts.nocow_reason);
+  const bool reserved = facts.reserved_space_reason.empty();
+  section.Add("reserved_space", reserved, reserved ? "yes" : "no: " + facts.reserved_space_reason);
   if (!direct) section.Warn("pages go through the page cache, which takes memory of its own");
   if (!nocow) {
     section.Warn(
         "a page that is written again needs new space, which may run out: make the directory "
         "anew with chattr +C, or name one on ext4 or xfs");
+  }
+  if (!reserved) {
+    section.Warn(
+        "each run begins with writing its spill files in full, as long as the disk needs for "
+        "tiers.nvme.bytes: name a directory on ext4, xfs or btrfs");
   }
   if (facts.free_bytes < kLittleSpace) section.Warn("less than 1 GiB of space is free");
   return section;

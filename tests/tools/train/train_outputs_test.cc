@@ -80,8 +80,8 @@ TEST_F(TrainCommandTest, AResumedRunSavesTheModelOfOneThatNeverStopped) {
 TEST_F(TrainCommandTest, WithoutNamelessFilesEverythingIsSavedAllTheSame) {
   const auto run = [&](const std::string& to) -> std::string {
     std::filesystem::create_directory(files_ / to);
-    Command command(
-        Words({"--set", "train.steps=3", "--save-state", files_ / to, "--save", files_ / to + "/w"}));
+    Command command(Words(
+        {"--set", "train.steps=3", "--save-state", files_ / to, "--save", files_ / to + "/w"}));
     return command.Wait() == 0 ? "" : command.errors();
   };
   EXPECT_EQ(run("usual"), "");
@@ -103,7 +103,8 @@ TEST_F(TrainCommandTest, StateFlagsThatCannotWorkAreRefused) {
   std::filesystem::create_directory(state);
   EXPECT_THAT(UserError(Words({"--resume", state, "--verify"})), HasSubstr("leave one of them"));
   if (geteuid() == 0) {  // nobody else may write there
-    EXPECT_THAT(UserError(Words({"--save-state", "/proc"})), HasSubstr("no file can be made in /proc"));
+    EXPECT_THAT(UserError(Words({"--save-state", "/proc"})),
+                HasSubstr("no file can be made in /proc"));
   }
   EXPECT_THAT(UserError(Words({"--save-state", state, "--set", "train.optimizer=\"none\""})),
               HasSubstr("need an optimizer"));
