@@ -53,13 +53,10 @@ std::uint64_t BoundBytes(std::uint64_t ops) {
 }
 
 numa::MemorySum MemoryOfFrames(const RunNeeds& needs, const engine::FrameCounts& frames) {
-  numa::MemorySum one = engine::MemoryOf(needs.runtime, frames);
-  one.Add(engine::MemoryOfJob(needs.job, needs.runtime));
-  one.Add({"finding the bound of a step", BoundBytes(needs.job.ops)});
-  one.Add(MemoryOfProcess(needs));
-  numa::MemorySum sum = one;
-  sum.Add({fmt::format("{} runs under other policies", needs.more_runs),
-           static_cast<std::uint64_t>(needs.more_runs) * one.bytes()});
+  numa::MemorySum sum = engine::MemoryOf(needs.runtime, frames);
+  sum.Add(engine::MemoryOfJob(needs.job, needs.runtime));
+  sum.Add({"finding the bound of a step", BoundBytes(needs.job.ops)});
+  sum.Add(MemoryOfProcess(needs));
   const std::uint64_t in_ram = needs.tensor_bytes + kRamChunkBytes + MemoryOfProcess(needs).bytes();
   sum.Add({"the run in RAM", static_cast<std::uint64_t>(needs.runs_in_ram) * in_ram});
   return sum;
@@ -80,8 +77,7 @@ absl::StatusOr<RunNeeds> FindNeeds(const TrainFlags& flags) {
                           .ops = static_cast<std::uint64_t>(footprint.ops_per_step),
                           .page_accesses = footprint.page_accesses_per_step},
                   .compute_threads = settings.train.compute_threads,
-                  .runs_in_ram = flags.verify ? 1 : 0,
-                  .more_runs = static_cast<int>(flags.compare_policies.size())};
+                  .runs_in_ram = flags.verify ? 1 : 0};
 }
 
 absl::StatusOr<numa::MemorySum> MemoryOf(const RunNeeds& needs) {

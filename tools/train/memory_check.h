@@ -22,7 +22,6 @@ struct RunNeeds {
   engine::JobSize job = {.tensor_pages = 4096, .ops = 512, .page_accesses = 1 << 14};
   int compute_threads = 1;
   int runs_in_ram = 0;  ///< with --verify one
-  int more_runs = 0;    ///< paged, each with budgets of its own: those of --compare-policies
 };
 
 /// Errors: InvalidArgument (the model).

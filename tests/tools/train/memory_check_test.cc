@@ -66,10 +66,6 @@ TEST(MemoryCheckTest, OtherRunsAreCounted) {
   needs.tensor_bytes = (100_MiB).count();
   const auto alone = MemoryOf(needs);
   ASSERT_THAT(alone, IsOk());
-  needs.more_runs = 2;
-  EXPECT_EQ(MemoryOf(needs)->bytes(), 3 * alone->bytes());
-  EXPECT_THAT(MemoryOf(needs)->Describe(), HasSubstr("for 2 runs under other policies"));
-  needs.more_runs = 0;
   needs.runs_in_ram = 1;
   EXPECT_GT(MemoryOf(needs)->bytes(), alone->bytes() + needs.tensor_bytes + needs.text_bytes);
   EXPECT_THAT(MemoryOf(needs)->Describe(), HasSubstr("for the run in RAM"));
@@ -77,14 +73,8 @@ TEST(MemoryCheckTest, OtherRunsAreCounted) {
 
 TEST(MemoryCheckTest, NeedsAreThoseOfTheModelAndItsTexts) {
   const std::string config = testing::ProjectFile("configs/train-gpt-tiny.toml");
-  const auto flags = ReadTrainFlags(std::vector<std::string>{"--config",
-                                                             config,
-                                                             "--text",
-                                                             config,
-                                                             "/no/such/file",
-                                                             "--verify",
-                                                             "--compare-policies",
-                                                             "lru,min"});
+  const auto flags = ReadTrainFlags(
+      std::vector<std::string>{"--config", config, "--text", config, "/no/such/file", "--verify"});
   ASSERT_THAT(flags, IsOk());
   const auto needs = FindNeeds(*flags);
   ASSERT_THAT(needs, IsOk());
@@ -94,7 +84,6 @@ TEST(MemoryCheckTest, NeedsAreThoseOfTheModelAndItsTexts) {
   EXPECT_EQ(needs->tensor_bytes, needs->job.tensor_pages * needs->runtime.page_bytes.count());
   EXPECT_GT(needs->job.page_accesses, needs->job.ops);
   EXPECT_EQ(needs->runs_in_ram, 1);
-  EXPECT_EQ(needs->more_runs, 2);
 }
 
 }  // namespace
