@@ -275,7 +275,9 @@ TEST(LabRunTest, ATimelineThatMayNotGrowIsAnErrorAndLeavesNothing) {
   const sluice::testing::FileSizeLimit limit(4096);
   Command command(words);
   EXPECT_EQ(command.Wait(), 3);
-  EXPECT_THAT(command.errors(), AllOf(HasSubstr(directory / "t"), HasSubstr("File too large")));
+  EXPECT_THAT(
+      command.errors(),
+      AllOf(HasSubstr(directory / "t"), HasSubstr("the limit of file sizes is 4096 bytes")));
   EXPECT_THAT(directory.Names(), ElementsAre());
 }
 
