@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "fmt/format.h"
+#include "sluice/use.h"
 
 namespace sluice {
 namespace {
@@ -20,6 +21,12 @@ absl::Status NotATier(std::string_view text) {
 }
 
 }  // namespace
+
+std::string_view ToString(Use use) {
+  constexpr std::array<std::string_view, 3> kNames = {"auto", "require", "off"};
+  const auto index = static_cast<std::size_t>(use);
+  return index < kNames.size() ? kNames[index] : "unknown";
+}
 
 std::string_view ToString(TierKind kind) {
   const auto index = static_cast<std::size_t>(kind);

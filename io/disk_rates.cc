@@ -274,12 +274,12 @@ absl::StatusOr<std::unique_ptr<SpillFile>> MakeFile(const SpillDirectory& direct
 
 std::unique_ptr<Loop> MakeLoop(const DiskRatesOptions& options, DiskRates* rates) {
   rates->engine = "io_uring";
-  if (!options.disable_io_uring) {
+  if (options.io_uring != Use::kOff) {
     auto ring = RingLoop::Create(options.queue_depth);
     if (ring.ok()) return *std::move(ring);
     rates->engine_reason = std::string(base::ToStd(ring.status().message()));
   } else {
-    rates->engine_reason = "disabled by option";
+    rates->engine_reason = std::string(kOffByOption);
   }
   rates->engine = "threads";
   return std::make_unique<ThreadLoop>();

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "sluice/use.h"
 
 namespace sluice::io {
 
@@ -21,8 +22,8 @@ struct DiskRatesOptions {
   /// Of buffers, one block for each request: beyond it first fewer requests are in flight (4 at
   /// least), then blocks are smaller (4 KiB at least).
   std::uint64_t memory_bytes_max = UINT64_MAX;
+  Use io_uring = Use::kAuto;
   std::uint32_t milliseconds = 300;  ///< of each of the three measurements
-  bool disable_io_uring = false;
 };
 
 /// Depth and blocks within `memory_bytes_max`. Blocks that are halved still fill the file.

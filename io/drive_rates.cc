@@ -25,8 +25,8 @@ absl::StatusOr<DiskRates> MeasureDrive(const PageStoreOptions& store,
                                                       .keep_free_bytes = store.keep_free_bytes,
                                                       .block_bytes = kBlockBytes,
                                                       .queue_depth = 8,
-                                                      .milliseconds = 45,
-                                                      .disable_io_uring = store.disable_io_uring});
+                                                      .io_uring = store.io_uring,
+                                                      .milliseconds = 45});
   if (!rates.ok()) return base::Annotate(rates.status(), "drive " + opened->path);
   return rates;
 }

@@ -14,6 +14,7 @@
 #include "base/worker_pool.h"
 #include "io/file_fill.h"
 #include "sluice/stats.h"
+#include "sluice/use.h"
 
 namespace sluice::io {
 
@@ -50,14 +51,12 @@ struct PageStoreOptions {
   std::uint64_t keep_free_bytes = 0;
   /// Reads and writes between their call and the return of `done`; a call beyond them waits.
   std::uint32_t operations_max = 1024;
-  bool require_io_uring = false;
-  bool require_direct = false;
-  bool require_nocow = false;  ///< Create fails where the file system copies on write
+  Use io_uring = Use::kAuto;
+  Use direct = Use::kAuto;
+  Use nocow = Use::kAuto;  ///< Create fails where the file system copies on write
   /// Create fails where the file system cannot reserve space, instead of writing files in full.
-  bool require_reserved_space = false;
+  Use reserved_space = Use::kAuto;
   OnFill on_fill;  ///< told by Create, in its thread, of files that are written in full
-  bool disable_io_uring = false;
-  bool disable_direct = false;
   /// Attempts per request, and the pauses between them, before an error that may pass (EINTR,
   /// EAGAIN, ENOMEM, any of a read) becomes final. Attempts that move bytes do not count.
   base::Backoff backoff;

@@ -24,7 +24,7 @@ absl::Status InvalidOption(std::string_view option, std::uint64_t value, std::st
 
 absl::Status RequiredButRefused(std::string_view reason) {
   return absl::FailedPreconditionError(
-      base::ToAbsl(fmt::format("io_uring is required but refused: {}; io.require_io_uring = false "
+      base::ToAbsl(fmt::format("io_uring is required but refused: {}; io.io_uring = \"auto\" "
                                "allows pread and pwrite on threads",
                                reason)));
 }
@@ -34,8 +34,8 @@ absl::Status ChooseEngine(const PageStoreOptions& options, PageStoreParts* parts
                                  .merge_bytes_max = options.merge_bytes_max,
                                  .cpus = options.cpus};
   for (const IoFile& file : parts->files->files()) engine_options.files.push_back(file.fd);
-  if (options.disable_io_uring) {
-    parts->engine_reason = "disabled by option";
+  if (options.io_uring == Use::kOff) {
+    parts->engine_reason = std::string(kOffByOption);
   } else {
     auto ring = MakeUringEngine(engine_options);
     if (ring.ok()) {
@@ -44,7 +44,7 @@ absl::Status ChooseEngine(const PageStoreOptions& options, PageStoreParts* parts
     }
     parts->engine_reason = std::string(base::ToStd(ring.status().message()));
   }
-  if (options.require_io_uring || SLUICE_MUTANT("no-fallback"))
+  if (options.io_uring == Use::kRequire || SLUICE_MUTANT("no-fallback"))
     return RequiredButRefused(parts->engine_reason);
   SLUICE_ASSIGN_OR_RETURN(parts->engine, MakeThreadEngine(engine_options));
   return absl::OkStatus();
@@ -80,18 +80,16 @@ absl::StatusOr<PageStoreParts> MakePageStoreParts(const PageStoreOptions& option
 absl::StatusOr<PageStoreParts> MakePageStoreParts(const PageStoreOptions& options) {
   SLUICE_ASSIGN_OR_RETURN(const OpenedDirectory directory,
                           OpenUnlessOpened(options.opened, options.directory));
-  SLUICE_ASSIGN_OR_RETURN(
-      SpillFiles files,
-      SpillFiles::Create(*directory,
-                         {.bytes = options.page_bytes * options.slots,
-                          .unit_bytes = options.page_bytes,
-                          .files = options.files,
-                          .keep_free_bytes = options.keep_free_bytes,
-                          .each = {.require_direct = options.require_direct,
-                                   .disable_direct = options.disable_direct,
-                                   .require_nocow = options.require_nocow,
-                                   .require_reserved_space = options.require_reserved_space,
-                                   .on_fill = options.on_fill}}));
+  SLUICE_ASSIGN_OR_RETURN(SpillFiles files,
+                          SpillFiles::Create(*directory,
+                                             {.bytes = options.page_bytes * options.slots,
+                                              .unit_bytes = options.page_bytes,
+                                              .files = options.files,
+                                              .keep_free_bytes = options.keep_free_bytes,
+                                              .each = {.direct = options.direct,
+                                                       .nocow = options.nocow,
+                                                       .reserved_space = options.reserved_space,
+                                                       .on_fill = options.on_fill}}));
   return MakePageStoreParts(options, std::make_shared<const SpillFiles>(std::move(files)));
 }
 

@@ -183,20 +183,29 @@ absl::Status RefuseToFill(const SpillDirectory& directory, const std::string& re
   return absl::FailedPreconditionError(base::ToAbsl(
       Describe(directory,
                "reserved space is required but refused: " + reason +
-                   "; io.require_reserved_space = false allows to write the file in full first")));
+                   "; io.reserved_space = \"auto\" allows to write the file in full first")));
 }
 
-/// Returns why the file was written in full; empty when its space was reserved.
+/// Makes the file sparse, whose space is not reserved.
+absl::StatusOr<std::string> SetLength(int fd,
+                                      const SpillDirectory& directory,
+                                      const SpillFileOptions& options) {
+  if (ftruncate(fd, static_cast<off_t>(options.bytes)) == 0) return std::string(kOffByOption);
+  return base::StatusFromErrno(errno, Describe(directory, "ftruncate"));
+}
+
+/// Returns why the file's space was not reserved; empty when it was.
 absl::StatusOr<std::string> Reserve(int fd,
                                     const SpillDirectory& directory,
                                     const SpillFileOptions& options) {
   SLUICE_RETURN_IF_ERROR(CheckFileSizeLimit(options.bytes, directory));
+  if (options.reserved_space == Use::kOff) return SetLength(fd, directory, options);
   int error = EINTR;
   for (int i = 0; error == EINTR && i < kReserveAttemptsMax; ++i) error = Allocate(fd, options);
   std::string reason;
   if (LacksFallocate(error)) {
     reason = fmt::format("fallocate is not supported: {}", base::ErrnoName(error));
-    if (options.require_reserved_space) return RefuseToFill(directory, reason);
+    if (options.reserved_space == Use::kRequire) return RefuseToFill(directory, reason);
     error = FillInstead(fd, reason, directory, options);
   }
   if (error == 0) return reason;
@@ -212,28 +221,29 @@ absl::StatusOr<std::string> Reserve(int fd,
 absl::StatusOr<std::string> TurnOffCopying(int fd,
                                            const SpillDirectory& directory,
                                            const SpillFileOptions& options) {
+  if (options.nocow == Use::kOff) return std::string(kOffByOption);
   std::string reason = WhyCopied(options.ask_nocow ? options.ask_nocow(fd) : AskForNocow(fd));
-  if (reason.empty() || !options.require_nocow) return reason;
+  if (reason.empty() || options.nocow != Use::kRequire) return reason;
   return absl::FailedPreconditionError(base::ToAbsl(
       Describe(directory,
                "writing in place is required but refused: " + reason +
-                   "; io.require_nocow = false allows copies, which need space of their own")));
+                   "; io.nocow = \"auto\" allows copies, which need space of their own")));
 }
 
 /// Returns why the file is buffered; empty when it is O_DIRECT.
 absl::StatusOr<std::string> ChooseMode(int fd,
                                        const SpillDirectory& directory,
                                        const SpillFileOptions& options) {
-  std::string reason = options.disable_direct
-                           ? "disabled by option"
+  std::string reason = options.direct == Use::kOff
+                           ? std::string(kOffByOption)
                            : TurnOnDirect(fd, options.ask_alignment, options.ask_cache);
   if (reason.empty()) return reason;
   TurnOffReadAhead(fd);
-  if (!options.require_direct) return reason;
+  if (options.direct != Use::kRequire) return reason;
   return absl::FailedPreconditionError(
       base::ToAbsl(Describe(directory,
                             "O_DIRECT is required but refused: " + reason +
-                                "; io.require_direct = false allows buffered I/O")));
+                                "; io.direct = \"auto\" allows buffered I/O")));
 }
 
 }  // namespace

@@ -12,16 +12,16 @@
 #include "io/file_fill.h"
 #include "io/io_engine.h"
 #include "io/spill_directory.h"
+#include "sluice/use.h"
 
 namespace sluice::io {
 
 struct SpillFileOptions {
   std::uint64_t bytes = 0;  ///< a multiple of kIoAlignment
-  bool require_direct = false;
-  bool disable_direct = false;
-  bool require_nocow = false;
+  Use direct = Use::kAuto;
+  Use nocow = Use::kAuto;
   /// Fails where the file system cannot reserve space, instead of writing the file in full.
-  bool require_reserved_space = false;
+  Use reserved_space = Use::kAuto;
   /// Bytes of files that come after this one. Their space must be free, too, before it is written.
   std::uint64_t bytes_to_come = 0;
   /// Told of the writing of the file in full; null: nobody.

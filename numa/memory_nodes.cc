@@ -103,6 +103,16 @@ std::uint64_t Distribute(std::uint64_t left,
   }
 }
 
+absl::Status NoMemory(std::uint64_t left,
+                      std::uint32_t frames,
+                      std::uint64_t page_bytes,
+                      const std::vector<MemoryNode>& nodes) {
+  return absl::ResourceExhaustedError(
+      absl::StrFormat("%s of dram find no memory: %s, and no other node has more to give",
+                      SizeText(left * page_bytes),
+                      DescribeLack(frames, page_bytes, nodes)));
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<MemoryNode>> ListMemoryNodes(const Topology& topology,
@@ -139,11 +149,22 @@ absl::StatusOr<std::vector<std::uint32_t>> SplitFrames(std::uint32_t frames,
     left -= shares[i];
   }
   left = Distribute(left, room, shares);
-  if (left == 0) return std::vector<std::uint32_t>(shares.begin(), shares.end());
-  return absl::ResourceExhaustedError(
-      absl::StrFormat("%s of dram find no memory: %s, and no other node has more to give",
-                      SizeText(left * page_bytes),
-                      DescribeLack(frames, page_bytes, nodes)));
+  if (left > 0) return NoMemory(left, frames, page_bytes, nodes);
+  return std::vector<std::uint32_t>(shares.begin(), shares.end());
+}
+
+absl::StatusOr<std::vector<std::uint32_t>> FillNodes(std::uint32_t frames,
+                                                     std::uint64_t page_bytes,
+                                                     const std::vector<MemoryNode>& nodes) {
+  std::vector<std::uint32_t> shares;
+  std::uint32_t left = frames;
+  for (const MemoryNode& node : nodes) {
+    shares.push_back(
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(left, FramesIn(node, page_bytes))));
+    left -= shares.back();
+  }
+  if (left > 0) return NoMemory(left, frames, page_bytes, nodes);
+  return shares;
 }
 
 std::string SizeText(std::uint64_t bytes) {

@@ -39,6 +39,12 @@ absl::StatusOr<std::vector<std::uint32_t>> SplitFrames(std::uint32_t frames,
                                                        std::uint64_t page_bytes,
                                                        const std::vector<MemoryNode>& nodes);
 
+/// How many of `frames` each node holds where one is filled after the other. Errors: as
+/// SplitFrames.
+absl::StatusOr<std::vector<std::uint32_t>> FillNodes(std::uint32_t frames,
+                                                     std::uint64_t page_bytes,
+                                                     const std::vector<MemoryNode>& nodes);
+
 /// "12 MiB" from 10 MiB on, else "40 KiB"; rounded down.
 std::string SizeText(std::uint64_t bytes);
 

@@ -37,8 +37,9 @@ std::vector<ArenaOptions> OptionsPerNode(const NodeArenasOptions& options,
                       .page_bytes = options.page_bytes,
                       .frames = frames[i],
                       .node = node.index,
-                      .node_count = node.node_count,
-                      .touch_cpus = TouchCpus(node.cpus, options.cpus)});
+                      .node_count = options.bind ? node.node_count : 1,
+                      .touch_cpus = TouchCpus(node.cpus, options.cpus),
+                      .huge_pages = options.huge_pages});
   }
   return arenas;
 }
@@ -67,11 +68,15 @@ absl::StatusOr<std::unique_ptr<NodeArenas>> NodeArenas::Create(const NodeArenasO
         absl::StrCat("arenas ", options.name, ": need at least one node and one frame"));
   }
   SLUICE_ASSIGN_OR_RETURN(const std::vector<std::uint32_t> frames,
-                          SplitFrames(options.frames, options.page_bytes, options.nodes));
+                          options.even
+                              ? SplitFrames(options.frames, options.page_bytes, options.nodes)
+                              : FillNodes(options.frames, options.page_bytes, options.nodes));
   const std::vector<ArenaOptions> per_node = OptionsPerNode(options, frames);
   auto arenas = absl::WrapUnique(new NodeArenas());
   SLUICE_RETURN_IF_ERROR(arenas->MakeArenas(per_node));
-  arenas->info_.split_reason = DescribeLack(options.frames, options.page_bytes, options.nodes);
+  if (options.even) {
+    arenas->info_.split_reason = DescribeLack(options.frames, options.page_bytes, options.nodes);
+  }
   arenas->info_.split = DescribeSplit(per_node);
   return arenas;
 }

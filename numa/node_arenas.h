@@ -23,6 +23,9 @@ struct NodeArenasOptions {
   /// Processors that threads may use; empty: any. A node's memory is touched by those of its own
   /// processors that are among them, by any of them where none is.
   std::vector<int> cpus;
+  bool huge_pages = true;  ///< as ArenaOptions
+  bool bind = true;        ///< binds each arena to its node
+  bool even = true;        ///< even shares; else one node is filled after the other
 };
 
 /// What the arenas got from the system when they took memory last: at creation, or by a Grow that

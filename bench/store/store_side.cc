@@ -17,8 +17,7 @@ absl::Status StoreSide::Start(std::shared_ptr<const io::SpillFiles> files) {
   const io::PageStoreOptions options{.page_bytes = load_.which.page_bytes,
                                      .slots = load_.pages(),
                                      .queue_depth = load_.depth,
-                                     .require_io_uring = !threads,
-                                     .disable_io_uring = threads};
+                                     .io_uring = threads ? Use::kOff : Use::kRequire};
   SLUICE_ASSIGN_OR_RETURN(io::PageStoreParts parts,
                           io::MakePageStoreParts(options, std::move(files)));
   store_ = io::AssemblePageStore(options, std::move(parts), *workers_);

@@ -39,7 +39,7 @@ struct PageLostEvent {
 };
 
 /// The runtime works, but with less than the machine or the options promise. Each kind can be
-/// forbidden: IoOptions and MemoryOptions, require_*.
+/// forbidden: Use::kRequire in IoOptions and MemoryOptions.
 struct FallbackEvent {
   /// "io_uring", "o_direct", "nocow", "reserved_space", "huge_pages", "numa_binding", "numa_split"
   std::string what;

@@ -11,6 +11,7 @@
 #include "sluice/events.h"
 #include "sluice/policy.h"
 #include "sluice/units.h"
+#include "sluice/use.h"
 
 /// What a Runtime is made with:
 ///
@@ -53,34 +54,29 @@ struct IoOptions {
   /// Requests in flight per ring, 1 to 1024. Half of it is what each direction of a link has in
   /// flight at most (less where an eighth of nvme would be kept free for that).
   std::uint32_t queue_depth = 32;
-  /// Create fails instead of falling back to pread/pwrite threads.
-  bool require_io_uring = false;
-  /// Create fails instead of falling back to buffered I/O.
-  bool require_direct = false;
-  /// Create fails where the file system writes each new version of a page to a new place (btrfs
-  /// without FS_NOCOW_FL, ZFS). Reserved space covers the first write of a page only there, so a
-  /// later write may find none.
-  bool require_nocow = false;
-  /// Create fails where the file system cannot reserve space (ext3, NFSv3, FUSE, 9p), instead of
-  /// writing the spill files in full once, which takes as long as the disk needs for their bytes.
-  bool require_reserved_space = false;
-  /// For tests and comparisons: do not try io_uring, do not try O_DIRECT.
-  bool disable_io_uring = false;
-  bool disable_direct = false;
+  /// io_uring; else pread and pwrite on threads ("io_uring").
+  Use io_uring = Use::kAuto;
+  /// O_DIRECT; else buffered I/O ("o_direct").
+  Use direct = Use::kAuto;
+  /// Pages written in place. Where the file system writes each new version of a page to a new place
+  /// (btrfs without FS_NOCOW_FL, ZFS), reserved space covers the first write of a page only, so a
+  /// later write may find none ("nocow"). kOff leaves the flag of btrfs alone.
+  Use nocow = Use::kAuto;
+  /// Space of spill files reserved at once; else they are written in full first
+  /// ("reserved_space"). kOff does neither: writes may find no space.
+  Use reserved_space = Use::kAuto;
 };
 
-/// What the memory of dram and of the emulated hbm must be. Without these it takes what it gets,
-/// and says so (FallbackEvent). A fallback that is forbidden makes Create fail with
-/// FailedPrecondition; one that shows only when SetBudget takes memory again makes that fail, and
-/// the budget stays.
+/// The memory of dram and of the emulated hbm. A lack that shows only when SetBudget takes memory
+/// again is announced then; where it is required, SetBudget fails and the budget stays.
 struct MemoryOptions {
   /// All memory on 2 MiB pages, but for a last part of less on each node ("huge_pages").
-  bool require_huge_pages = false;
+  Use huge_pages = Use::kAuto;
   /// Each part of dram bound to its NUMA node ("numa_binding").
-  bool require_numa_binding = false;
+  Use numa_binding = Use::kAuto;
   /// As much of dram on one NUMA node as on another, rather than less on one that has too little
-  /// memory left ("numa_split").
-  bool require_even_split = false;
+  /// memory left ("numa_split"). kOff fills one node after the other.
+  Use even_split = Use::kAuto;
 };
 
 /// The part of one host that belongs to this process (index of count); host budgets are divided.

@@ -50,6 +50,9 @@ absl::Status Backends::MakeArenas(const RuntimeOptions& options,
   arenas.page_bytes = options.page_bytes.count();
   arenas.frames = frames;
   arenas.cpus = options.cpus;
+  arenas.huge_pages = options.memory.huge_pages != Use::kOff;
+  arenas.bind = options.memory.numa_binding != Use::kOff;
+  arenas.even = options.memory.even_split != Use::kOff;
   SLUICE_ASSIGN_OR_RETURN(arenas.nodes, NodesForDram(hooks));
   SLUICE_ASSIGN_OR_RETURN(arenas_, numa::NodeArenas::Create(arenas));
   return NoteFallbacks(kDram0);
@@ -65,6 +68,7 @@ absl::Status Backends::MakeDevice(const RuntimeOptions& options,
                     options.emulated.out_bytes_per_second,
                     options.emulated.latency_seconds};
   emulated.cpus = options.cpus;
+  emulated.huge_pages = options.memory.huge_pages != Use::kOff;
   SLUICE_ASSIGN_OR_RETURN(auto device, device::EmulatedDevice::Create(emulated));
   emulated_ = device.get();
   device_ = std::move(device);
@@ -72,12 +76,17 @@ absl::Status Backends::MakeDevice(const RuntimeOptions& options,
   return NoteFallbacks(kHbm0);
 }
 
+std::string_view Backends::ReasonOf(const std::string& huge_page_reason) const {
+  return required_.huge_pages == Use::kOff ? kOffByOption : std::string_view(huge_page_reason);
+}
+
 std::vector<FallbackEvent> Backends::FallbacksOf(TierId tier) const {
   std::vector<FallbackEvent> lacking;
   if (tier == kHbm0) {
     if (AllHuge(*device_)) return lacking;
-    const std::string& reason = emulated_->arena_info().huge_page_reason;
-    return {SmallPages("the emulated hbm", device_->huge_page_share(), reason)};
+    return {SmallPages("the emulated hbm",
+                       device_->huge_page_share(),
+                       ReasonOf(emulated_->arena_info().huge_page_reason))};
   }
   const numa::NodeArenasInfo& info = arenas_->info();
   if (!info.binding_reason.empty()) {
@@ -87,7 +96,8 @@ std::vector<FallbackEvent> Backends::FallbacksOf(TierId tier) const {
     lacking.push_back({std::string(kSplitFallback), info.split_reason, info.split});
   }
   if (!arenas_->all_huge()) {
-    lacking.push_back(SmallPages("dram", arenas_->huge_page_share(), info.huge_page_reason));
+    lacking.push_back(
+        SmallPages("dram", arenas_->huge_page_share(), ReasonOf(info.huge_page_reason)));
   }
   return lacking;
 }
@@ -123,14 +133,12 @@ absl::Status Backends::MakeStore(const RuntimeOptions& options,
   store.queue_depth = options.io.queue_depth;
   store.merge_bytes_max = options.io.merge.count();
   store.keep_free_bytes = options.io.keep_free.count();
-  store.require_io_uring = options.io.require_io_uring;
-  store.require_direct = options.io.require_direct;
-  store.require_nocow = options.io.require_nocow;
-  store.require_reserved_space = options.io.require_reserved_space;
+  store.io_uring = options.io.io_uring;
+  store.direct = options.io.direct;
+  store.nocow = options.io.nocow;
+  store.reserved_space = options.io.reserved_space;
   store.on_fill = [report = std::make_shared<FillReport>(options.log)](
                       const io::FillProgress& progress) { report->Tell(progress); };
-  store.disable_io_uring = options.io.disable_io_uring;
-  store.disable_direct = options.io.disable_direct;
   store.cpus = options.cpus;
   SLUICE_ASSIGN_OR_RETURN(store_, CreateStore(store, options.io, hooks, *workers_));
   if (hooks.wrap_store) store_ = hooks.wrap_store(std::move(store_));
@@ -145,8 +153,11 @@ absl::Status Backends::MakeStore(const RuntimeOptions& options,
     fallbacks_.push_back({"nocow", stats.nocow_reason, "copies, for which space may run out"});
   }
   if (!stats.reserved_space) {
-    fallbacks_.push_back(
-        {"reserved_space", stats.reserved_space_reason, "spill files written in full first"});
+    fallbacks_.push_back({"reserved_space",
+                          stats.reserved_space_reason,
+                          options.io.reserved_space == Use::kOff
+                              ? "sparse files, for which space may run out"
+                              : "spill files written in full first"});
   }
   return absl::OkStatus();
 }

@@ -84,6 +84,8 @@ class Backends {
                          const BackendHooks& hooks);
   /// Announces what the new memory lacks, where that is allowed.
   absl::Status NoteFallbacks(TierId tier);
+  /// Why memory is not on 2 MiB pages.
+  std::string_view ReasonOf(const std::string& huge_page_reason) const;
   std::vector<FallbackEvent> FallbacksOf(TierId tier) const;
   void MakeTiers(const RuntimeOptions& options, const FrameCounts& frames);
 

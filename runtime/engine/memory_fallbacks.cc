@@ -11,22 +11,22 @@ struct Rule {
   std::string_view what;
   std::string_view name;  ///< in a sentence
   std::string_view key;
-  bool MemoryOptions::*required;
+  Use MemoryOptions::*use;
 };
 
 constexpr std::array kRules = {
     Rule{kHugePagesFallback,
          "memory on 2 MiB pages",
-         "memory.require_huge_pages",
-         &MemoryOptions::require_huge_pages},
+         "memory.huge_pages",
+         &MemoryOptions::huge_pages},
     Rule{kBindingFallback,
          "memory bound to its NUMA node",
-         "memory.require_numa_binding",
-         &MemoryOptions::require_numa_binding},
+         "memory.numa_binding",
+         &MemoryOptions::numa_binding},
     Rule{kSplitFallback,
          "an even share of dram on every NUMA node",
-         "memory.require_even_split",
-         &MemoryOptions::require_even_split},
+         "memory.even_split",
+         &MemoryOptions::even_split},
 };
 
 }  // namespace
@@ -43,9 +43,9 @@ FallbackEvent SmallPages(std::string_view tier, double share, std::string_view r
 
 absl::Status CheckAllowed(const MemoryOptions& options, const FallbackEvent& fallback) {
   for (const Rule& rule : kRules) {
-    if (rule.what != fallback.what || !(options.*rule.required)) continue;
+    if (rule.what != fallback.what || options.*rule.use != Use::kRequire) continue;
     return absl::FailedPreconditionError(
-        fmt::format("{} is required but refused: {}; {} = false allows {}",
+        fmt::format("{} is required but refused: {}; {} = \"auto\" allows {}",
                     rule.name,
                     fallback.reason,
                     rule.key,

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -90,30 +92,61 @@ absl::Status ReadDevice(Config& config, RuntimeOptions* options) {
   return ReadSeconds(config, "device.emulated.latency_seconds", &emulated.latency_seconds);
 }
 
-absl::Status ReadIo(Config& config, IoOptions* io) {
-  SLUICE_RETURN_IF_ERROR(ReadInteger(config, "io.queue_depth", 1, 1024, &io->queue_depth));
-  SLUICE_RETURN_IF_ERROR(config.Read("io.merge", &io->merge));
-  SLUICE_RETURN_IF_ERROR(config.Read("io.require_io_uring", &io->require_io_uring));
-  SLUICE_RETURN_IF_ERROR(config.Read("io.require_direct", &io->require_direct));
-  SLUICE_RETURN_IF_ERROR(config.Read("io.require_nocow", &io->require_nocow));
-  SLUICE_RETURN_IF_ERROR(config.Read("io.require_reserved_space", &io->require_reserved_space));
-  SLUICE_RETURN_IF_ERROR(config.Read("io.disable_io_uring", &io->disable_io_uring));
-  SLUICE_RETURN_IF_ERROR(config.Read("io.disable_direct", &io->disable_direct));
-  if (io->require_io_uring && io->disable_io_uring) {
+/// Keys of before, and what takes their place.
+struct OldKey {
+  std::string_view key;
+  std::string_view now;
+  std::string_view value;
+};
+constexpr std::array kOldKeys = {
+    OldKey{"io.require_io_uring", "io.io_uring", "require"},
+    OldKey{"io.disable_io_uring", "io.io_uring", "off"},
+    OldKey{"io.require_direct", "io.direct", "require"},
+    OldKey{"io.disable_direct", "io.direct", "off"},
+    OldKey{"io.require_nocow", "io.nocow", "require"},
+    OldKey{"io.require_reserved_space", "io.reserved_space", "require"},
+    OldKey{"memory.require_huge_pages", "memory.huge_pages", "require"},
+    OldKey{"memory.require_numa_binding", "memory.numa_binding", "require"},
+    OldKey{"memory.require_even_split", "memory.even_split", "require"},
+};
+
+absl::Status RefuseOldKeys(const Config& config) {
+  for (const OldKey& old : kOldKeys) {
+    if (!config.Has(old.key)) continue;
     return absl::InvalidArgumentError(
-        "\"io.require_io_uring\" and \"io.disable_io_uring\" exclude each other");
-  }
-  if (io->require_direct && io->disable_direct) {
-    return absl::InvalidArgumentError(
-        "\"io.require_direct\" and \"io.disable_direct\" exclude each other");
+        fmt::format("\"{}\" is gone: write {} = \"{}\" for true, and \"auto\" or nothing for false",
+                    old.key,
+                    old.now,
+                    old.value));
   }
   return absl::OkStatus();
 }
 
+absl::Status ReadUse(Config& config, std::string_view key, Use* use) {
+  std::string text(ToString(*use));
+  SLUICE_RETURN_IF_ERROR(config.Read(key, &text));
+  for (const Use each : {Use::kAuto, Use::kRequire, Use::kOff}) {
+    if (text != ToString(each)) continue;
+    *use = each;
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      fmt::format("\"{}\" is \"{}\"; allowed are \"auto\", \"require\", \"off\"", key, text));
+}
+
+absl::Status ReadIo(Config& config, IoOptions* io) {
+  SLUICE_RETURN_IF_ERROR(ReadInteger(config, "io.queue_depth", 1, 1024, &io->queue_depth));
+  SLUICE_RETURN_IF_ERROR(config.Read("io.merge", &io->merge));
+  SLUICE_RETURN_IF_ERROR(ReadUse(config, "io.io_uring", &io->io_uring));
+  SLUICE_RETURN_IF_ERROR(ReadUse(config, "io.direct", &io->direct));
+  SLUICE_RETURN_IF_ERROR(ReadUse(config, "io.nocow", &io->nocow));
+  return ReadUse(config, "io.reserved_space", &io->reserved_space);
+}
+
 absl::Status ReadMemory(Config& config, MemoryOptions* memory) {
-  SLUICE_RETURN_IF_ERROR(config.Read("memory.require_huge_pages", &memory->require_huge_pages));
-  SLUICE_RETURN_IF_ERROR(config.Read("memory.require_numa_binding", &memory->require_numa_binding));
-  return config.Read("memory.require_even_split", &memory->require_even_split);
+  SLUICE_RETURN_IF_ERROR(ReadUse(config, "memory.huge_pages", &memory->huge_pages));
+  SLUICE_RETURN_IF_ERROR(ReadUse(config, "memory.numa_binding", &memory->numa_binding));
+  return ReadUse(config, "memory.even_split", &memory->even_split);
 }
 
 absl::Status ReadCpus(Config& config, RuntimeOptions* options) {
@@ -161,6 +194,7 @@ absl::Status ReadScheduling(Config& config, RuntimeOptions* options) {
 
 absl::StatusOr<RuntimeOptions> ReadRuntimeOptions(Config& config) {
   RuntimeOptions options;
+  SLUICE_RETURN_IF_ERROR(RefuseOldKeys(config));
   SLUICE_RETURN_IF_ERROR(ReadPageBytes(config, &options));
   SLUICE_RETURN_IF_ERROR(ReadTiers(config, &options));
   SLUICE_RETURN_IF_ERROR(ReadDevice(config, &options));

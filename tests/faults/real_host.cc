@@ -23,9 +23,8 @@ class RealHost final : public StoreHost {
       : StoreHost(WithShortPauses(options), ledger) {
     io::DriveSetOptions set{.store = StoreOptions(), .directories = {}, .rates = {}};
     set.store.backoff.first_pause = kFirstPause;
-    set.store.require_direct = true;
-    set.store.require_io_uring = options.medium == Medium::kUring;
-    set.store.disable_io_uring = options.medium == Medium::kThreads;
+    set.store.direct = Use::kRequire;
+    set.store.io_uring = options.medium == Medium::kUring ? Use::kRequire : Use::kOff;
     for (std::uint32_t i = 0; i < options.drives; ++i) {
       directories_.push_back(std::make_unique<testing::TempDirectory>());
       set.directories.push_back(directories_.back()->path());

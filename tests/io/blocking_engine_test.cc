@@ -109,7 +109,7 @@ TEST(BlockingEngineTest, AStoreSaysHowManyThreadsItHas) {
                                          .page_bytes = kIoAlignment,
                                          .slots = 8,
                                          .queue_depth = kThreads,
-                                         .disable_io_uring = true});
+                                         .io_uring = Use::kOff});
   ASSERT_TRUE(parts.ok()) << parts.status();
   EXPECT_EQ(parts->engine->features(), "4 threads");
 }

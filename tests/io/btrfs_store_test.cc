@@ -67,15 +67,15 @@ std::string Overwrite(const PageStoreOptions& options) {
 
 std::string OverwriteReservedSpace(const std::string& path) {
   PageStoreOptions options = MostOf(path);
-  options.require_nocow = true;
-  options.require_direct = true;
+  options.nocow = Use::kRequire;
+  options.direct = Use::kRequire;
   for (const bool uring : {true, false}) {
-    options.disable_io_uring = !uring;
+    options.io_uring = uring ? Use::kAuto : Use::kOff;
     const std::string wrong = Overwrite(options);
     if (!wrong.empty()) return fmt::format("uring {}: {}", uring, wrong);
   }
-  options.disable_direct = true;
-  options.require_direct = false;
+  options.direct = Use::kOff;
+  options.direct = Use::kAuto;
   const std::string wrong = Overwrite(options);
   return wrong.empty() ? wrong : "buffered: " + wrong;
 }
@@ -90,7 +90,7 @@ std::string StoreInACompressedDirectory(const std::string& path) {
   long flags = FS_COMPR_FL;
   if (ioctl(directory.get(), FS_IOC_SETFLAGS, &flags) != 0) return "chattr +c is refused";
   PageStoreOptions options = MostOf(path);
-  options.require_nocow = true;
+  options.nocow = Use::kRequire;
   return Overwrite(options);
 }
 
@@ -128,10 +128,10 @@ std::string StoreWithoutTheFlag(const std::string& path) {
           "the file system accepts O_DIRECT, but writes through the page cache") {
     return "direct: " + stats.direct_reason;
   }
-  options.require_direct = true;
+  options.direct = Use::kRequire;
   if (PageStore::Create(options, workers).ok() != stats.direct) return "direct is not what it is";
-  options.require_direct = false;
-  options.require_nocow = true;
+  options.direct = Use::kAuto;
+  options.nocow = Use::kRequire;
   const absl::Status refused = PageStore::Create(options, workers).status();
   return absl::IsFailedPrecondition(refused) ? "" : refused.ToString();
 }

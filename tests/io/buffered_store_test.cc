@@ -45,7 +45,9 @@ std::uint64_t CachedBytes(int fd, std::uint64_t bytes) {
 class BufferedStoreTest : public ::testing::TestWithParam<bool> {
  protected:
   PageStoreOptions Options() const {
-    return {.page_bytes = kBufferedPage, .slots = kBufferedSlots, .disable_io_uring = GetParam()};
+    return {.page_bytes = kBufferedPage,
+            .slots = kBufferedSlots,
+            .io_uring = GetParam() ? Use::kOff : Use::kAuto};
   }
 };
 

@@ -103,15 +103,15 @@ TEST_F(CopiedFileTest, IsAllowedAndSaysSo) {
 }
 
 TEST_F(CopiedFileTest, IsRefusedWhereItIsForbidden) {
-  EXPECT_THAT(Create({.require_nocow = true, .ask_nocow = RefuseFlag}),
+  EXPECT_THAT(Create({.nocow = Use::kRequire, .ask_nocow = RefuseFlag}),
               IsStatus(Code::kFailedPrecondition,
                        std::string("writing in place is required but refused: ") + kRefused +
-                           "; io.require_nocow = false allows copies"));
+                           "; io.nocow = \"auto\" allows copies"));
   EXPECT_EQ(temp_.entries(), 0);
 }
 
 TEST_F(CopiedFileTest, OneThatKeepsTheFlagIsNone) {
-  const auto files = Create({.require_nocow = true, .ask_nocow = KeepFlag});
+  const auto files = Create({.nocow = Use::kRequire, .ask_nocow = KeepFlag});
   ASSERT_THAT(files, IsOk());
   EXPECT_EQ(files->nocow_reason(), "");
 }

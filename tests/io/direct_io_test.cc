@@ -72,7 +72,7 @@ class DirectIoTest : public ::testing::Test {
   }
 
   void ExpectDirect(const AskAlignment& ask, const AskCache& cache = {}) const {
-    const auto file = Create({.require_direct = true, .ask_alignment = ask, .ask_cache = cache});
+    const auto file = Create({.direct = Use::kRequire, .ask_alignment = ask, .ask_cache = cache});
     ASSERT_THAT(file, IsOk());
     EXPECT_EQ((*file)->direct_reason(), "");
     EXPECT_FALSE((*file)->file().buffered);
@@ -88,10 +88,10 @@ class DirectIoTest : public ::testing::Test {
     EXPECT_EQ((*file)->direct_reason(), reason);
     EXPECT_TRUE((*file)->file().buffered);
     EXPECT_FALSE(FlagOf((*file)->file().fd));
-    EXPECT_THAT(Create({.require_direct = true, .ask_alignment = ask, .ask_cache = cache}),
+    EXPECT_THAT(Create({.direct = Use::kRequire, .ask_alignment = ask, .ask_cache = cache}),
                 IsStatus(Code::kFailedPrecondition,
                          "O_DIRECT is required but refused: " + reason +
-                             "; io.require_direct = false allows buffered I/O"));
+                             "; io.direct = \"auto\" allows buffered I/O"));
   }
 
   testing::TempDirectory temp_;

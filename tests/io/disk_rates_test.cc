@@ -32,7 +32,7 @@ TEST(DiskRatesTest, MeasuresAllThreeAndLeavesNothing) {
   const testing::TempDirectory temp;
   for (const bool disable : {false, true}) {
     DiskRatesOptions options = Small(temp);
-    options.disable_io_uring = disable;
+    options.io_uring = disable ? Use::kOff : Use::kAuto;
     const absl::StatusOr<DiskRates> rates = MeasureDiskRates(options);
     ASSERT_THAT(rates, IsOk());
     // At least one block of each, and no disk moves a tebibyte a second.
@@ -70,7 +70,7 @@ TEST(DiskRatesTest, RefusedThreadsAreAStatus) {
   const testing::TempDirectory temp;
   const std::string text = testing::RunInChild([&temp] {
     DiskRatesOptions options = Small(temp);
-    options.disable_io_uring = true;
+    options.io_uring = Use::kOff;
     const std::string failed =
         testing::RefuseSystemCall(SYS_clone3, EAGAIN, testing::Refuse::kEveryCall);
     return failed + MeasureDiskRates(options).status().ToString();

@@ -274,15 +274,15 @@ TEST(DriveSetCreateTest, RatesThatAreGivenAreNotMeasured) {
 
 TEST(DriveSetCreateTest, StatsSayOfWhichDrivesFilesAreBuffered) {
   TwoDirectories two;
-  two.options.store.disable_direct = true;
+  two.options.store.direct = Use::kOff;
   two.options.rates = {1e9, 1e9};
   const auto set = CreateDriveSet(two.options, two.workers);
   ASSERT_THAT(set, IsOk());
   const PageStoreStats stats = (*set)->stats();
   EXPECT_FALSE(stats.direct);
   EXPECT_EQ(stats.direct_reason,
-            "drive " + two.first.path() + ": disabled by option; drive " + two.second.path() +
-                ": disabled by option");
+            "drive " + two.first.path() + ": off by option; drive " + two.second.path() +
+                ": off by option");
 }
 
 TEST(DriveSetCreateTest, ErrorsNameTheDirectory) {

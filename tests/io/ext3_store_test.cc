@@ -45,8 +45,8 @@ std::string FillUpAroundAFilledStore(const std::string& path) {
   base::WorkerPool workers({.threads = 1, .name = "test-worker", .cpus = {}});
   for (const auto& [uring, direct] : {std::pair(true, true), {false, true}, {false, false}}) {
     PageStoreOptions options = OptionsOnExt3(path);
-    options.disable_io_uring = !uring;
-    options.disable_direct = !direct;
+    options.io_uring = uring ? Use::kAuto : Use::kOff;
+    options.direct = direct ? Use::kAuto : Use::kOff;
     const auto store = PageStore::Create(options, workers);
     if (!store.ok()) return store.status().ToString();
     const PageStoreStats stats = (*store)->stats();
@@ -72,10 +72,10 @@ std::string RefuseMoreThanExt3Has(const std::string& path) {
   base::WorkerPool workers({.threads = 1, .name = "test-worker", .cpus = {}});
   const std::uint64_t before = FreeBytes(path);
   PageStoreOptions options = OptionsOnExt3(path);
-  options.require_reserved_space = true;
+  options.reserved_space = Use::kRequire;
   const absl::Status required = PageStore::Create(options, workers).status();
   if (!absl::IsFailedPrecondition(required)) return "required: " + required.ToString();
-  options.require_reserved_space = false;
+  options.reserved_space = Use::kAuto;
   // All that is free, without the blocks that tell where the file's blocks are: noticed at the end.
   for (const std::uint64_t bytes : {before, 2 * before}) {
     options.slots = static_cast<SlotIndex>(bytes / kExt3Page);

@@ -87,11 +87,11 @@ TEST_F(FileFillTest, OtherRefusalsAreErrors) {
 }
 
 TEST_F(FileFillTest, IsRefusedWhereReservedSpaceIsRequired) {
-  EXPECT_THAT(Create(kFillMiB, {.require_reserved_space = true}),
+  EXPECT_THAT(Create(kFillMiB, {.reserved_space = Use::kRequire}),
               IsStatus(Code::kFailedPrecondition,
                        "spill directory " + temp_.path() +
                            ": reserved space is required but refused: " + kNoFallocate +
-                           "; io.require_reserved_space = false allows to write the file in full "
+                           "; io.reserved_space = \"auto\" allows to write the file in full "
                            "first"));
   EXPECT_EQ(temp_.entries(), 0);
 }

@@ -86,8 +86,8 @@ std::string FillUpAroundAStore(const std::string& path) {
   base::WorkerPool workers({.threads = 2, .name = "test-worker", .cpus = {}});
   for (const auto& [uring, direct] : {std::pair(true, true), {false, true}, {false, false}}) {
     PageStoreOptions options = OptionsIn(path);
-    options.disable_io_uring = !uring;
-    options.disable_direct = !direct;
+    options.io_uring = uring ? Use::kAuto : Use::kOff;
+    options.direct = direct ? Use::kAuto : Use::kOff;
     const auto store = PageStore::Create(options, workers);
     if (!store.ok()) return store.status().ToString();
     if (!FillUp(path + "/others")) return "the file system does not fill up";

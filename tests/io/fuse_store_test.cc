@@ -34,8 +34,10 @@ std::string OnBindfs(const std::function<std::string(const std::string& path)>& 
 std::string UseAStoreOnFuse(const std::string& path) {
   base::WorkerPool workers({.threads = 1, .name = "test-worker", .cpus = {}});
   for (const bool direct : {true, false}) {
-    const PageStoreOptions options = {
-        .directory = path, .page_bytes = 65536, .slots = 256, .disable_direct = !direct};
+    const PageStoreOptions options = {.directory = path,
+                                      .page_bytes = 65536,
+                                      .slots = 256,
+                                      .direct = direct ? Use::kAuto : Use::kOff};
     const auto store = PageStore::Create(options, workers);
     if (!store.ok()) return store.status().ToString();
     const PageStoreStats stats = (*store)->stats();

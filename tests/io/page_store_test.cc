@@ -95,14 +95,12 @@ TEST_F(PageStoreCreateTest, UnsafeDirectoryIsRefused) {
 }
 
 TEST_F(PageStoreCreateTest, ForbiddenFallbacksAreRefused) {
+  const testing::TempDirectory memory("/dev/shm");
   PageStoreOptions options = Options();
-  options.require_io_uring = true;
-  options.disable_io_uring = true;
-  EXPECT_THAT(Create(options), IsStatus(Code::kFailedPrecondition, "io_uring is required"));
-  options = Options();
-  options.require_direct = true;
-  options.disable_direct = true;
+  options.directory = memory.path();
+  options.direct = Use::kRequire;
   EXPECT_THAT(Create(options), IsStatus(Code::kFailedPrecondition, "O_DIRECT is required"));
+  EXPECT_EQ(memory.entries(), 0);
   EXPECT_EQ(temp_.entries(), 0);
 }
 

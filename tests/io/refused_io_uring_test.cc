@@ -91,12 +91,12 @@ TEST_P(RefusedSetup, IsAnErrorWhenRequired) {
   const std::string text = RunInChild([&] {
     const std::string failed = RefuseSystemCall(SYS_io_uring_setup, GetParam(), Refuse::kEveryCall);
     PageStoreOptions options = OptionsIn(temp);
-    options.require_io_uring = true;
+    options.io_uring = Use::kRequire;
     return failed.empty() ? TryStore(options) : failed;
   });
   EXPECT_EQ(text,
             fmt::format("FAILED_PRECONDITION: io_uring is required but refused: "
-                        "io_uring_queue_init: {}; io.require_io_uring = false allows pread "
+                        "io_uring_queue_init: {}; io.io_uring = \"auto\" allows pread "
                         "and pwrite on threads",
                         WhyRefused(GetParam())));
 }
@@ -165,7 +165,7 @@ std::string StopSubmissions(const PageStoreOptions& options, int error_number) {
 TEST(RefusedIoUringTest, SubmissionsThatTheKernelKeepsRefusingFailAndTheStoreCloses) {
   const testing::TempDirectory temp;
   PageStoreOptions options = OptionsIn(temp);
-  options.require_io_uring = true;
+  options.io_uring = Use::kRequire;
   const std::string text = RunInChild([&] { return StopSubmissions(options, EAGAIN); });
   if (text.starts_with("FAILED_PRECONDITION: io_uring is required")) GTEST_SKIP() << text;
   EXPECT_EQ(text,
@@ -201,7 +201,7 @@ TEST(RefusedIoUringTest, LargeSubmissionsThatTheKernelKeepsRefusingFailToo) {
   const testing::TempDirectory temp;
   PageStoreOptions options = OptionsIn(temp);
   options.page_bytes = std::uint64_t{1} << 20;
-  options.require_io_uring = true;
+  options.io_uring = Use::kRequire;
   const std::string text = RunInChild([&] { return StopLargeSubmissions(options); });
   if (text.starts_with("FAILED_PRECONDITION: io_uring is required")) GTEST_SKIP() << text;
   std::string expected;
@@ -233,7 +233,7 @@ std::string RegisterWhileRefused(const PageStoreOptions& options) {
 TEST(RefusedIoUringTest, MemoryIsRegisteredThoughSubmissionsAreRefused) {
   const testing::TempDirectory temp;
   PageStoreOptions options = OptionsIn(temp);
-  options.require_io_uring = true;
+  options.io_uring = Use::kRequire;
   const std::string text = RunInChild([&] { return RegisterWhileRefused(options); });
   if (text.starts_with("FAILED_PRECONDITION: io_uring is required")) GTEST_SKIP() << text;
   EXPECT_EQ(text, "UNAVAILABLE closed");
@@ -264,8 +264,8 @@ class FileSizeLimit : public ::testing::TestWithParam<std::pair<bool, bool>> {};
 TEST_P(FileSizeLimit, FailsTheWriteAndNothingElse) {
   const testing::TempDirectory temp;
   PageStoreOptions options = OptionsIn(temp);
-  options.disable_io_uring = GetParam().first;
-  options.disable_direct = GetParam().second;
+  options.io_uring = GetParam().first ? Use::kOff : Use::kAuto;
+  options.direct = GetParam().second ? Use::kOff : Use::kAuto;
   EXPECT_EQ(RunInChild([&] { return WritePastFileSizeLimit(options); }),
             "OK / RESOURCE_EXHAUSTED true / RESOURCE_EXHAUSTED true / ok / short 1");
 }

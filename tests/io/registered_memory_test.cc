@@ -104,7 +104,7 @@ class RegisteredMemoryTest : public ::testing::Test {
     return {.directory = temp_.path(),
             .page_bytes = kRegisteredPage,
             .slots = kRegisteredSlots,
-            .require_io_uring = true};
+            .io_uring = Use::kRequire};
   }
 
   testing::TempDirectory temp_;
@@ -153,8 +153,8 @@ TEST_F(RegisteredMemoryTest, OtherPagesUnderTheSameAddressAreSeenOnceItIsUnregis
 
 TEST_F(RegisteredMemoryTest, AnEngineWithoutARingSaysSo) {
   PageStoreOptions options = Options();
-  options.require_io_uring = false;
-  options.disable_io_uring = true;
+  options.io_uring = Use::kAuto;
+  options.io_uring = Use::kOff;
   auto store = Waiting::Create(options);
   ASSERT_THAT(store, IsOk());
   const Mapping memory(kRegisteredPage);

@@ -86,13 +86,14 @@ TEST(SpillFileTest, DirectMatchesTheFlagOfTheFile) {
   const testing::TempDirectory temp;
   const SpillDirectory directory = Open(temp.path());
   for (const bool disable : {false, true}) {
-    const auto file = SpillFile::Create(directory, {.bytes = kBytes, .disable_direct = disable});
+    const auto file =
+        SpillFile::Create(directory, {.bytes = kBytes, .direct = disable ? Use::kOff : Use::kAuto});
     ASSERT_THAT(file, IsOk());
     const bool flag = (fcntl((*file)->file().fd, F_GETFL) & O_DIRECT) != 0;
     EXPECT_EQ((*file)->direct(), flag);
     EXPECT_EQ((*file)->direct_reason().empty(), flag);
     if (disable) {
-      EXPECT_EQ((*file)->direct_reason(), "disabled by option");
+      EXPECT_EQ((*file)->direct_reason(), "off by option");
     }
   }
 }
@@ -108,15 +109,33 @@ TEST(SpillFileTest, MemoryFileSystemIsBufferedAndSaysSo) {
   EXPECT_FALSE((*file)->direct());
   EXPECT_EQ((*file)->direct_reason(), "the file system is memory (tmpfs)");
   EXPECT_THAT(
-      SpillFile::Create(Open(temp.path()), {.bytes = kBytes, .require_direct = true}),
+      SpillFile::Create(Open(temp.path()), {.bytes = kBytes, .direct = Use::kRequire}),
       IsStatus(Code::kFailedPrecondition, "O_DIRECT is required but refused: the file system"));
 }
 
-TEST(SpillFileTest, RequiredDirectIsRefusedWhenDisabled) {
+TEST(SpillFileTest, SpaceIsNotReservedWhereThatIsOff) {
   const testing::TempDirectory temp;
-  EXPECT_THAT(SpillFile::Create(Open(temp.path()),
-                                {.bytes = kBytes, .require_direct = true, .disable_direct = true}),
-              IsStatus(Code::kFailedPrecondition, "disabled by option"));
+  const auto file =
+      SpillFile::Create(Open(temp.path()), {.bytes = kBytes, .reserved_space = Use::kOff});
+  ASSERT_THAT(file, IsOk());
+  EXPECT_EQ((*file)->reserved_space_reason(), "off by option");
+  struct stat info {};
+  ASSERT_EQ(fstat((*file)->file().fd, &info), 0);
+  EXPECT_EQ(info.st_size, kBytes);
+  EXPECT_EQ(info.st_blocks, 0) << "sparse";
+}
+
+TEST(SpillFileTest, TheFlagOfBtrfsIsLeftAloneWhereThatIsOff) {
+  const testing::TempDirectory temp;
+  bool asked = false;
+  const auto file = SpillFile::Create(
+      Open(temp.path()), {.bytes = kBytes, .nocow = Use::kOff, .ask_nocow = [&](int fd) {
+                            asked = true;
+                            return AskForNocow(fd);
+                          }});
+  ASSERT_THAT(file, IsOk());
+  EXPECT_FALSE(asked);
+  EXPECT_EQ((*file)->nocow_reason(), "off by option");
 }
 
 TEST(SpillFileTest, MoreThanAnyFileMayHoldIsExhausted) {

@@ -168,6 +168,13 @@ TEST(SplitFramesTest, WhatANodeLacksGoesToTheOthers) {
   EXPECT_THAT(*SplitFrames(114, kNodesMiB, nodes), ElementsAre(11, 3, 50, 50));
 }
 
+TEST(FillNodesTest, OneNodeIsFilledAfterTheOther) {
+  EXPECT_THAT(*FillNodes(40, kNodesMiB, NodesWith({11, 3, 50, 50})), ElementsAre(11, 3, 26, 0));
+  EXPECT_THAT(*FillNodes(5, kNodesMiB, NodesWith({11, 3})), ElementsAre(5, 0));
+  const auto refused = FillNodes(40, kNodesMiB, NodesWith({17, 3}));
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+}
+
 TEST(SplitFramesTest, MoreThanAllNodesHaveNamesThem) {
   const auto refused = SplitFrames(40, kNodesMiB, NodesWith({17, 3}));
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);

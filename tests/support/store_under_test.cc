@@ -50,10 +50,12 @@ StoreUnderTest::~StoreUnderTest() {
 
 void StoreUnderTest::Open(StoreSpec spec) {
   spec.options.directory = directory_.path();
-  spec.options.require_io_uring = spec.kind == StoreKind::kUring;
-  spec.options.require_direct = spec.kind == StoreKind::kUring || spec.kind == StoreKind::kThreads;
-  spec.options.disable_io_uring = spec.kind == StoreKind::kThreads;
-  spec.options.disable_direct = spec.kind == StoreKind::kBuffered;
+  spec.options.io_uring = spec.kind == StoreKind::kUring ? Use::kRequire : Use::kAuto;
+  if (spec.kind == StoreKind::kThreads) spec.options.io_uring = Use::kOff;
+  if (spec.kind == StoreKind::kUring || spec.kind == StoreKind::kThreads) {
+    spec.options.direct = Use::kRequire;
+  }
+  if (spec.kind == StoreKind::kBuffered) spec.options.direct = Use::kOff;
   absl::StatusOr<io::PageStoreParts> parts = MakeParts(spec, memory_);
   if (!parts.ok()) {
     unavailable_ = std::string(base::ToStd(parts.status().message()));

@@ -32,9 +32,9 @@ std::string AnswersOnBtrfs(bool with_flag) {
     const auto choices = nlohmann::json::parse(DescribeChoices(facts).ToJson());
     return "on " + spill.value("file_system", "?") + " nocow " + spill["nocow"].dump() +
            " overwrites " + choices["overwrites"].value("chosen", "?") +
-           (choices["fallbacks"].dump().find("io.require_nocow") == std::string::npos
+           (choices["fallbacks"].dump().find("io.nocow") == std::string::npos
                 ? ""
-                : " forbidden by io.require_nocow");
+                : " forbidden by io.nocow = \"require\"");
   });
 }
 
@@ -43,7 +43,7 @@ TEST(SlowBtrfsDoctorTest, SaysWhetherPagesAreCopied) {
   if (text.starts_with("skip")) GTEST_SKIP() << "needs root and btrfs: " << text.substr(6);
   EXPECT_EQ(text, "on btrfs nocow true overwrites in place");
   EXPECT_EQ(AnswersOnBtrfs(/*with_flag=*/false),
-            "on btrfs nocow false overwrites copied forbidden by io.require_nocow");
+            "on btrfs nocow false overwrites copied forbidden by io.nocow = \"require\"");
 }
 
 }  // namespace

@@ -405,8 +405,9 @@ TEST(DoctorChoicesTest, EachFallbackSaysWhy) {
   std::string keys;
   for (const Json& fallback : json["fallbacks"]) keys += fallback.value("forbidden_by", "?") + " ";
   EXPECT_EQ(keys,
-            "io.require_io_uring io.require_direct io.require_nocow io.require_reserved_space "
-            "memory.require_huge_pages memory.require_numa_binding ");
+            "io.io_uring = \"require\" io.direct = \"require\" io.nocow = \"require\" "
+            "io.reserved_space = \"require\" memory.huge_pages = \"require\" "
+            "memory.numa_binding = \"require\" ");
   facts = GoodMachine();
   facts.io_uring.operations = {"read"};
   EXPECT_EQ(Parsed(DescribeChoices(facts))["io_engine"]["chosen"], "threads");

@@ -142,16 +142,20 @@ void AddFallbacks(const Facts& facts, Section& section) {
     json.push_back({{"what", what}, {"forbidden_by", key}});
     text += fmt::format("{}{} (forbidden by {})", text.empty() ? "" : ", ", what, key);
   };
-  add(!UsesIoUring(facts.io_uring), "io_uring", "io.require_io_uring");
+  add(!UsesIoUring(facts.io_uring), "io_uring", "io.io_uring = \"require\"");
   add(facts.spill.status.ok() && !facts.spill.direct_reason.empty(),
       "o_direct",
-      "io.require_direct");
-  add(facts.spill.status.ok() && !facts.spill.nocow_reason.empty(), "nocow", "io.require_nocow");
+      "io.direct = \"require\"");
+  add(facts.spill.status.ok() && !facts.spill.nocow_reason.empty(),
+      "nocow",
+      "io.nocow = \"require\"");
   add(facts.spill.status.ok() && !facts.spill.reserved_space_reason.empty(),
       "reserved_space",
-      "io.require_reserved_space");
-  add(!AllHuge(facts.huge_pages), "huge_pages", "memory.require_huge_pages");
-  add(!facts.dram_nodes.binding_reason.empty(), "numa_binding", "memory.require_numa_binding");
+      "io.reserved_space = \"require\"");
+  add(!AllHuge(facts.huge_pages), "huge_pages", "memory.huge_pages = \"require\"");
+  add(!facts.dram_nodes.binding_reason.empty(),
+      "numa_binding",
+      "memory.numa_binding = \"require\"");
   section.Add("fallbacks", std::move(json), text.empty() ? "none" : std::move(text));
 }
 

@@ -35,7 +35,7 @@ absl::StatusOr<LinkRates> MeasureDrive(const RuntimeOptions& options,
                             .block_bytes = page,
                             .queue_depth = options.io.queue_depth,
                             .memory_bytes_max = limits.measuring_bytes(),
-                            .disable_io_uring = options.io.disable_io_uring};
+                            .io_uring = options.io.io_uring};
   disk.milliseconds = MillisecondsFor(disk.file_bytes, kDiskFileBytes, disk.milliseconds);
   SLUICE_ASSIGN_OR_RETURN(const io::DiskRates rates, io::MeasureDiskRates(disk));
   return LinkRates{rates.read, rates.write, rates.mixed};

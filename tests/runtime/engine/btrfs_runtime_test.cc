@@ -22,11 +22,11 @@ using testing::RuntimeFixture;
 constexpr std::uint64_t kBtrfsBytes = std::uint64_t{256} << 20;
 
 /// What the listener of a Runtime on btrfs is told, or the error of its Create.
-std::string Told(const std::string& directory, bool require_nocow) {
+std::string Told(const std::string& directory, Use nocow) {
   RuntimeFixture runtime;
   runtime.options.io.directory = directory;
   runtime.options.io.keep_free = Bytes();
-  runtime.options.io.require_nocow = require_nocow;
+  runtime.options.io.nocow = nocow;
   runtime.options.listener = &runtime.listener;
   const auto made = internal::RuntimeAccess::Create(runtime.options, {});
   if (!made.ok()) return made.status().ToString();
@@ -49,24 +49,24 @@ std::string OnSmallBtrfs(const std::function<std::string(const std::string& path
 
 TEST(SlowBtrfsRuntimeTest, FilesOnBtrfsAreOverwrittenInPlace) {
   const std::string text =
-      OnSmallBtrfs([](const std::string& path) { return Told(path, /*require_nocow=*/true); });
+      OnSmallBtrfs([](const std::string& path) { return Told(path, Use::kRequire); });
   if (text.starts_with("skip")) GTEST_SKIP() << "needs root and btrfs: " << text.substr(6);
   EXPECT_EQ(text, "in place;");
 }
 
-std::string ToldWithoutTheFlag(bool require_nocow) {
+std::string ToldWithoutTheFlag(Use nocow) {
   return OnSmallBtrfs([=](const std::string& path) {
     const std::string failed =
         testing::RefuseSystemCall(SYS_ioctl, EPERM, testing::Refuse::kEveryCall);
-    return failed.empty() ? Told(path, require_nocow) : failed;
+    return failed.empty() ? Told(path, nocow) : failed;
   });
 }
 
 TEST(SlowBtrfsRuntimeTest, FilesThatAreCopiedAreToldAndCanBeForbidden) {
-  const std::string text = ToldWithoutTheFlag(/*require_nocow=*/false);
+  const std::string text = ToldWithoutTheFlag(Use::kAuto);
   if (text.starts_with("skip")) GTEST_SKIP() << "needs root and btrfs: " << text.substr(6);
   EXPECT_EQ(text, "copied; btrfs copies pages on write, FS_IOC_GETFLAGS: EPERM");
-  const std::string refused = ToldWithoutTheFlag(/*require_nocow=*/true);
+  const std::string refused = ToldWithoutTheFlag(Use::kRequire);
   EXPECT_TRUE(refused.starts_with("FAILED_PRECONDITION")) << refused;
   EXPECT_NE(refused.find("writing in place is required but refused"), std::string::npos) << refused;
 }

@@ -187,15 +187,15 @@ dram.bytes = "128MiB"
 nvme.bytes = "1GiB"
 nvme.directory = "/some/where"
 [memory]
-require_huge_pages = true
-require_numa_binding = true
-require_even_split = true
+huge_pages = "require"
+numa_binding = "require"
+even_split = "off"
 [io]
 queue_depth = 16
-require_io_uring = true
-require_direct = true
-require_nocow = true
-require_reserved_space = true
+io_uring = "require"
+direct = "off"
+nocow = "require"
+reserved_space = "require"
 [scheduler]
 policy = "lru"
 prefetch_ops = 3
@@ -218,10 +218,13 @@ cpus = [1, 0]
   EXPECT_EQ(options->nvme_bytes, 1_GiB);
   EXPECT_EQ(options->io.directory, "/some/where");
   EXPECT_EQ(options->io.queue_depth, 16u);
-  EXPECT_TRUE(options->memory.require_huge_pages && options->memory.require_numa_binding &&
-              options->memory.require_even_split);
-  EXPECT_TRUE(options->io.require_io_uring && options->io.require_direct &&
-              options->io.require_nocow && options->io.require_reserved_space);
+  EXPECT_EQ(options->memory.huge_pages, Use::kRequire);
+  EXPECT_EQ(options->memory.numa_binding, Use::kRequire);
+  EXPECT_EQ(options->memory.even_split, Use::kOff);
+  EXPECT_EQ(options->io.io_uring, Use::kRequire);
+  EXPECT_EQ(options->io.direct, Use::kOff);
+  EXPECT_EQ(options->io.nocow, Use::kRequire);
+  EXPECT_EQ(options->io.reserved_space, Use::kRequire);
   EXPECT_EQ(options->policy, "lru");
   EXPECT_EQ(options->prefetch_ops, 3u);
   EXPECT_EQ(options->schedules_max, 5u);
@@ -286,8 +289,10 @@ INSTANTIATE_TEST_SUITE_P(
         std::pair("stall_seconds = 1000001", "\"stall_seconds\" is 1000001; allowed are"),
         std::pair("[io]\nqueue_depth = 0", "\"io.queue_depth\" is 0; allowed are 1 to 1024"),
         std::pair("[io]\nqueue_depth = 1025", "\"io.queue_depth\" is 1025; allowed are 1 to 1024"),
-        std::pair("[io]\nrequire_direct = true\ndisable_direct = true", "exclude each other"),
-        std::pair("[io]\nrequire_io_uring = true\ndisable_io_uring = true", "exclude each other"),
+        std::pair("[io]\ndirect = \"on\"", "allowed are \"auto\", \"require\", \"off\""),
+        std::pair("[io]\nrequire_direct = true", "write io.direct = \"require\" for true"),
+        std::pair("[io]\ndisable_io_uring = false", "write io.io_uring = \"off\" for true"),
+        std::pair("[memory]\nrequire_even_split = true", "memory.even_split = \"require\""),
         std::pair("[scheduler]\npolicy = 'mni'",
                   "\"mni\"; allowed are min, next-use-cost, planned"),
         std::pair("[scheduler]\nprefetch_ops = -1", "\"scheduler.prefetch_ops\" is -1"),

@@ -63,15 +63,15 @@ std::string WithoutHugePages(const std::function<void(RuntimeOptions&)>& change)
 TEST(ForbiddenFallbackTest, SmallPagesOfDram) {
   EXPECT_EQ(WithoutHugePages([](RuntimeOptions&) {}), "made");
   EXPECT_EQ(
-      WithoutHugePages([](RuntimeOptions& options) { options.memory.require_huge_pages = true; }),
+      WithoutHugePages([](RuntimeOptions& options) { options.memory.huge_pages = Use::kRequire; }),
       "FAILED_PRECONDITION: memory on 2 MiB pages is required but refused: 0 % of dram is on "
       "2 MiB pages: MADV_COLLAPSE refused for 4 of 4 units of 2 MiB: EINVAL; "
-      "memory.require_huge_pages = false allows 4 KiB pages for the rest");
+      "memory.huge_pages = \"auto\" allows 4 KiB pages for the rest");
 }
 
 TEST(ForbiddenFallbackTest, SmallPagesOfTheEmulatedHbm) {
   const std::string text = WithoutHugePages([](RuntimeOptions& options) {
-    options.memory.require_huge_pages = true;
+    options.memory.huge_pages = Use::kRequire;
     options.hbm_bytes = 8_MiB;
     options.dram_bytes = 1536_KiB;
   });
@@ -88,36 +88,55 @@ TEST(ForbiddenFallbackTest, MemoryThatIsNotBoundToItsNode) {
   EXPECT_EQ(runtime.listener.fallbacks()[0].what, "numa_binding");
   EXPECT_EQ(runtime.listener.fallbacks()[0].reason.substr(0, 24), "mbind to node 63 refused");
   runtime.Stop();
-  runtime.options.memory.require_numa_binding = true;
+  runtime.options.memory.numa_binding = Use::kRequire;
   const std::string text = Refusal(runtime);
   EXPECT_TRUE(
       text.starts_with("FAILED_PRECONDITION: memory bound to its NUMA node is required but "
                        "refused: mbind to node 63 refused: E"))
       << text;
-  EXPECT_TRUE(text.ends_with("; memory.require_numa_binding = false allows memory of any node"))
-      << text;
+  EXPECT_TRUE(text.ends_with("; memory.numa_binding = \"auto\" allows memory of any node")) << text;
+}
+
+TEST(ForbiddenFallbackTest, WhatIsOffIsNotTried) {
+  RuntimeFixture runtime;
+  runtime.options.page_bytes = 256_KiB;
+  runtime.options.hbm_bytes = 8_MiB;
+  runtime.options.dram_bytes = 8_MiB;
+  runtime.options.nvme_bytes = 16_MiB;
+  runtime.options.memory = {
+      .huge_pages = Use::kOff, .numa_binding = Use::kOff, .even_split = Use::kOff};
+  runtime.hooks.memory_nodes = {{.index = 63, .node_count = 64, .available_bytes = 6 << 20},
+                                {.index = 62, .node_count = 64}};
+  runtime.Start();
+  EXPECT_EQ(runtime->GetStats().tiers.at("dram").huge_page_share, 0);
+  EXPECT_EQ(runtime->GetStats().tiers.at("hbm").huge_page_share, 0);
+  std::string told;
+  for (const FallbackEvent& event : runtime.listener.fallbacks()) {
+    told += event.what + ": " + event.reason + "; ";
+  }
+  EXPECT_EQ(told,
+            "huge_pages: 0 % of dram is on 2 MiB pages: off by option; "
+            "huge_pages: 0 % of the emulated hbm is on 2 MiB pages: off by option; ")
+      << "mbind to nodes that do not exist would be refused, and the split is uneven";
 }
 
 TEST(ForbiddenFallbackTest, AnUnevenSplit) {
   RuntimeFixture runtime;
   runtime.hooks.memory_nodes = {{.index = 0}, {.index = 0, .available_bytes = 10 * kPage}};
   EXPECT_EQ(Refusal(runtime), "made");
-  runtime.options.memory.require_even_split = true;
+  runtime.options.memory.even_split = Use::kRequire;
   EXPECT_EQ(
       Refusal(runtime),
       "FAILED_PRECONDITION: an even share of dram on every NUMA node is required but refused: "
-      "node 0 has 40 KiB available, an even share is 64 KiB; memory.require_even_split = false "
+      "node 0 has 40 KiB available, an even share is 64 KiB; memory.even_split = \"auto\" "
       "allows 88 KiB on node 0, 40 KiB on node 0");
 }
 
 TEST(ForbiddenFallbackTest, ThreadsInsteadOfIoUring) {
   RuntimeFixture runtime;
-  runtime.options.io.disable_io_uring = true;
+  runtime.options.io.io_uring = Use::kOff;
   EXPECT_EQ(Refusal(runtime), "made");
-  runtime.options.io.require_io_uring = true;
-  EXPECT_EQ(Refusal(runtime),
-            "FAILED_PRECONDITION: io_uring is required but refused: disabled by option; "
-            "io.require_io_uring = false allows pread and pwrite on threads");
+  EXPECT_EQ(runtime.log.Count("io_uring is not in use (off by option); "), 1);
 }
 
 /// Not a fallback, as nothing else is used instead; but it is told.
@@ -130,7 +149,7 @@ TEST(ForbiddenFallbackTest, MemoryThatTheRingDoesNotKnowInAdvance) {
     runtime.options.hbm_bytes = 1_MiB;
     runtime.options.dram_bytes = 8_MiB;
     runtime.options.nvme_bytes = 16_MiB;
-    runtime.options.io.require_io_uring = true;
+    runtime.options.io.io_uring = Use::kRequire;
     const auto made = internal::RuntimeAccess::Create(runtime.options, runtime.hooks);
     if (!made.ok()) return made.status().ToString();
     return fmt::format("{}",
@@ -143,13 +162,15 @@ TEST(ForbiddenFallbackTest, MemoryThatTheRingDoesNotKnowInAdvance) {
 
 TEST(ForbiddenFallbackTest, BufferedFiles) {
   RuntimeFixture runtime;
-  runtime.options.io.disable_direct = true;
+  runtime.options.io.direct = Use::kOff;
   EXPECT_EQ(Refusal(runtime), "made");
-  runtime.options.io.require_direct = true;
+  const testing::TempDirectory memory("/dev/shm");
+  runtime.options.io.directory = memory.path();
+  runtime.options.io.direct = Use::kRequire;
   const std::string text = Refusal(runtime);
   EXPECT_TRUE(
-      text.ends_with("O_DIRECT is required but refused: disabled by option; "
-                     "io.require_direct = false allows buffered I/O"))
+      text.ends_with("O_DIRECT is required but refused: the file system is memory (tmpfs); "
+                     "io.direct = \"auto\" allows buffered I/O"))
       << text;
 }
 
@@ -176,7 +197,7 @@ std::string WithoutReservations(bool required) {
         testing::RefuseSystemCall(SYS_fallocate, EOPNOTSUPP, testing::Refuse::kEveryCall);
     if (!failed.empty()) return failed;
     RuntimeFixture runtime;
-    runtime.options.io.require_reserved_space = required;
+    runtime.options.io.reserved_space = required ? Use::kRequire : Use::kAuto;
     if (required) return Refusal(runtime);
     runtime.Start();
     const Stats stats = runtime->GetStats();
@@ -199,7 +220,7 @@ TEST(ForbiddenFallbackTest, FilesThatAreWrittenInFull) {
   EXPECT_TRUE(text.starts_with("FAILED_PRECONDITION: spill directory ")) << text;
   EXPECT_TRUE(
       text.ends_with("reserved space is required but refused: fallocate is not supported: "
-                     "EOPNOTSUPP; io.require_reserved_space = false allows to write the file in "
+                     "EOPNOTSUPP; io.reserved_space = \"auto\" allows to write the file in "
                      "full first"))
       << text;
 }
@@ -207,7 +228,7 @@ TEST(ForbiddenFallbackTest, FilesThatAreWrittenInFull) {
 TEST(ForbiddenFallbackTest, AllMayBeForbiddenWhereNoneIsNeeded) {
   RuntimeFixture runtime;
   runtime.options.memory = {
-      .require_huge_pages = true, .require_numa_binding = true, .require_even_split = true};
+      .huge_pages = Use::kRequire, .numa_binding = Use::kRequire, .even_split = Use::kRequire};
   runtime.hooks.memory_nodes.resize(3);
   EXPECT_EQ(Refusal(runtime), "made");
 }
@@ -240,7 +261,7 @@ std::string GrowInVain(RuntimeFixture& runtime, const std::function<bool()>& tak
 TEST(ForbiddenFallbackTest, AGrowthOntoSmallPagesIsRefusedAndTheBudgetStays) {
   const std::string text = testing::RunInChild([] {
     RuntimeFixture runtime;
-    runtime.options.memory.require_huge_pages = true;
+    runtime.options.memory.huge_pages = Use::kRequire;
     return GrowInVain(runtime, [] { return prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0; });
   });
   if (text.starts_with("lacks")) GTEST_SKIP() << text;
@@ -255,7 +276,7 @@ TEST(ForbiddenFallbackTest, AGrowthOntoSmallPagesIsRefusedAndTheBudgetStays) {
 std::string GrowUnbound(bool required) {
   return testing::RunInChild([required] {
     RuntimeFixture runtime;
-    runtime.options.memory.require_numa_binding = required;
+    runtime.options.memory.numa_binding = required ? Use::kRequire : Use::kAuto;
     runtime.hooks.memory_nodes = {{.index = 0, .node_count = 2}};
     return GrowInVain(runtime, [] {
       return testing::RefuseSystemCall(SYS_mbind, EPERM, testing::Refuse::kEveryCall).empty();
@@ -268,7 +289,7 @@ TEST(ForbiddenFallbackTest, AGrowthOntoUnboundMemoryIsRefusedAndTheBudgetStays) 
   if (text.starts_with("lacks")) GTEST_SKIP() << text;
   EXPECT_TRUE(
       text.starts_with("memory bound to its NUMA node is required but refused: mbind to "
-                       "node 0 refused: EPERM; memory.require_numa_binding = false allows "
+                       "node 0 refused: EPERM; memory.numa_binding = \"auto\" allows "
                        "memory of any node\n16 MiB\n"))
       << text;
   EXPECT_TRUE(text.ends_with("\n\n32 MiB\n")) << "the emulated hbm is bound to no node: " << text;

@@ -166,7 +166,7 @@ class ForkTest : public ::testing::TestWithParam<Engine> {
  protected:
   /// Why not, where the engine cannot be had.
   std::string StartWith(Engine engine) {
-    runtime_.options.io.disable_io_uring = engine == Engine::kThreads;
+    if (engine == Engine::kThreads) runtime_.options.io.io_uring = Use::kOff;
     runtime_.Start();
     if (::testing::Test::HasFatalFailure()) return "no runtime";
     const std::string name = runtime_->GetStats().io.engine;

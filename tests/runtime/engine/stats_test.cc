@@ -93,8 +93,8 @@ TEST(StatsTest, LiveBytesFollowWritesDiscardsAndFrees) {
 
 TEST(StatsTest, FallbacksAreAnnouncedOnceAndListed) {
   RuntimeFixture runtime;
-  runtime.options.io.disable_io_uring = true;
-  runtime.options.io.disable_direct = true;
+  runtime.options.io.io_uring = Use::kOff;
+  runtime.options.io.direct = Use::kOff;
   runtime.Start();
   MoveAround(runtime);
   const Stats stats = runtime->GetStats();

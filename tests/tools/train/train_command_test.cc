@@ -423,12 +423,12 @@ TEST_F(TrainCommandTest, TextErrorsNameTheFile) {
 
 TEST_F(TrainCommandTest, AForbiddenFallbackIsTheUsersError) {
   ASSERT_EQ(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), 0) << "inherited by the command";
-  const std::string message = UserError(
-      Words({"--set", "memory.require_huge_pages=true", "--set", "tiers.dram.bytes=8MiB"}));
+  const std::string message =
+      UserError(Words({"--set", "memory.huge_pages=require", "--set", "tiers.dram.bytes=8MiB"}));
   prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0);
   EXPECT_THAT(message,
               AllOf(HasSubstr("memory on 2 MiB pages is required but refused: "),
-                    HasSubstr("memory.require_huge_pages = false allows")));
+                    HasSubstr("memory.huge_pages = \"auto\" allows")));
   EXPECT_THAT(spill_.Names(), IsEmpty());
 }
 

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+/// What a program asks of a feature that not every machine has:
+///
+///   sluice::RuntimeOptions options;
+///   options.io.direct = sluice::Use::kRequire;   // Create fails instead of buffered I/O
+///   options.io.io_uring = sluice::Use::kOff;     // threads, as a comparison
+///   auto runtime = sluice::Runtime::Create(options);
+///
+/// In TOML: io.direct = "require", io.io_uring = "off"; "auto" is the default.
+
+namespace sluice {
+
+enum class Use : std::uint8_t {
+  kAuto,     ///< used where it works; a fallback is announced (FallbackEvent)
+  kRequire,  ///< Create fails with FailedPrecondition instead of a fallback
+  kOff,      ///< not tried: for tests and comparisons
+};
+/// "auto", "require", "off".
+std::string_view ToString(Use use);
+
+/// The reason of a fallback that kOff chose.
+inline constexpr std::string_view kOffByOption = "off by option";
+
+}  // namespace sluice
