@@ -9,9 +9,9 @@
 #include "fmt/format.h"
 #include "tools/bench/bench.h"
 #include "tools/doctor/doctor.h"
-#include "tools/exit_code.h"
 #include "tools/lab/lab.h"
-#include "tools/standard_streams.h"
+#include "tools/support/exit_code.h"
+#include "tools/support/standard_streams.h"
 #include "tools/train/train.h"
 
 namespace sluice::tools {

@@ -29,7 +29,8 @@ LAYERS = {
     "runtime/device": {"include", "base", "numa"},
     "runtime/optim": {"include", "base"},
     "runtime/engine": {"include", "base", "numa", "io", "runtime/core", "runtime/device"},
-    "runtime/sim": {"include", "base", "runtime/core"},
+    "runtime/analysis": {"include", "base"},
+    "runtime/sim": {"include", "base", "runtime/core", "runtime/analysis"},
     "workloads": {"include", "runtime/optim"},
     "examples": {"include"},
 }

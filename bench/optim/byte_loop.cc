@@ -6,7 +6,7 @@
 // foreach_target.h comes before highway.h.
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
-#include "runtime/optim/kernel.h"
+#include "runtime/optim/kernels/kernel.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::bench::HWY_NAMESPACE {

@@ -10,9 +10,9 @@
 #include "bench/optim/optim_case.h"
 #include "bench/optim/parts.h"
 #include "bench/optim/update_data.h"
-#include "bench/store/free_space.h"
 #include "bench/store/judged_case.h"
 #include "bench/store/load.h"
+#include "bench/store/machine/free_space.h"
 #include "bench/store/statistics.h"
 #include "fmt/format.h"
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "bench/store/page_buffers.h"
-#include "runtime/optim/kernel.h"
+#include "bench/store/machine/page_buffers.h"
+#include "runtime/optim/kernels/kernel.h"
 
 namespace sluice::bench {
 

@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "bench/optim/update_data.h"
-#include "runtime/optim/kernel.h"
+#include "runtime/optim/kernels/kernel.h"
 
 namespace sluice::bench {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "bench/store/child_output.h"
+#include "bench/store/machine/child_output.h"
 #include "bench/store/row.h"
 
 namespace sluice::bench {

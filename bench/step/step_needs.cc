@@ -5,9 +5,9 @@
 #include "base/status.h"
 #include "bench/optim/parts.h"
 #include "bench/step/memory_rates.h"
-#include "bench/store/free_space.h"
+#include "bench/store/machine/free_space.h"
 #include "fmt/format.h"
-#include "io/spill_directory.h"
+#include "io/file/spill_directory.h"
 
 namespace sluice::bench {
 namespace {

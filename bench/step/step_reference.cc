@@ -2,7 +2,7 @@
 
 #include "base/status.h"
 #include "bench/step/numbers.h"
-#include "runtime/optim/step_scalars.h"
+#include "runtime/optim/kernels/step_scalars.h"
 
 namespace sluice::bench {
 absl::StatusOr<std::vector<std::byte>> UpdateInMemory(const ReferenceRun& run) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/optim/kernel.h"
+#include "runtime/optim/kernels/kernel.h"
 #include "sluice/optimizer.h"
 
 namespace sluice::bench {

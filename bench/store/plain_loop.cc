@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 #include "base/strings.h"
-#include "bench/store/page_buffers.h"
+#include "bench/store/machine/page_buffers.h"
 #include "bench/store/steps.h"
 #include "fmt/format.h"
 

@@ -1,10 +1,10 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "bench/store/child_output.h"
 #include "bench/store/load.h"
+#include "bench/store/machine/child_output.h"
 #include "bench/store/sample.h"
-#include "io/spill_files.h"
+#include "io/file/spill_files.h"
 
 namespace sluice::bench {
 

@@ -6,10 +6,10 @@
 
 #include "base/status.h"
 #include "base/strings.h"
-#include "bench/store/free_space.h"
+#include "bench/store/machine/free_space.h"
 #include "bench/store/plain_loop.h"
 #include "fmt/format.h"
-#include "io/spill_directory.h"
+#include "io/file/spill_directory.h"
 
 namespace sluice::bench {
 namespace {

@@ -4,12 +4,12 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "bench/store/fio.h"
-#include "bench/store/huge_page_reservation.h"
 #include "bench/store/load.h"
+#include "bench/store/machine/fio.h"
+#include "bench/store/machine/huge_page_reservation.h"
 #include "bench/store/sample.h"
 #include "bench/store/store_bench.h"
-#include "io/spill_files.h"
+#include "io/file/spill_files.h"
 
 namespace sluice::bench {
 

@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "fmt/format.h"
-#include "io/page_store_parts.h"
+#include "io/store/page_store_parts.h"
 
 namespace sluice::bench {
 

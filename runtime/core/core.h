@@ -11,10 +11,10 @@
 #include "absl/status/statusor.h"
 #include "runtime/core/actions.h"
 #include "runtime/core/events.h"
-#include "runtime/core/plan.h"
+#include "runtime/core/machine/waits.h"
+#include "runtime/core/plan/plan.h"
 #include "runtime/core/policies/paging_policy.h"
 #include "runtime/core/types.h"
-#include "runtime/core/waits.h"
 
 namespace sluice::core {
 

@@ -5,7 +5,7 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/core/plan.h"
+#include "runtime/core/plan/plan.h"
 #include "runtime/core/types.h"
 #include "sluice/tensor.h"
 

@@ -8,7 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "io/file_descriptor.h"
+#include "io/file/file_descriptor.h"
 #include "nlohmann/json.hpp"
 #include "tests/bench/fake_fio.h"
 #include "tests/tools/command.h"

@@ -1,4 +1,4 @@
-#include "bench/store/child_output.h"
+#include "bench/store/machine/child_output.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "io/file_descriptor.h"
+#include "io/file/file_descriptor.h"
 #include "tests/support/status_matchers.h"
 
 namespace sluice::bench {

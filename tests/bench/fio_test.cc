@@ -1,4 +1,4 @@
-#include "bench/store/fio.h"
+#include "bench/store/machine/fio.h"
 
 #include <algorithm>
 #include <string>

@@ -6,7 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "io/page_store.h"
+#include "io/store/page_store.h"
 #include "tests/bench/fake_fio.h"
 #include "tests/support/status_matchers.h"
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/check.h"
-#include "runtime/optim/layout.h"
-#include "runtime/optim/rates.h"
-#include "runtime/optim/save_text.h"
+#include "runtime/optim/optimizer/layout.h"
+#include "runtime/optim/optimizer/rates.h"
+#include "runtime/optim/save/save_text.h"
 
 namespace {
 

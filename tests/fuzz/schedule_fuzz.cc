@@ -8,10 +8,10 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "runtime/sim/schedule_facts.h"
-#include "runtime/sim/schedule_reader.h"
-#include "runtime/sim/schedule_writer.h"
-#include "tests/runtime/sim/gzip.h"
+#include "runtime/sim/facts/schedule_facts.h"
+#include "runtime/sim/files/schedule_reader.h"
+#include "runtime/sim/files/schedule_writer.h"
+#include "tests/runtime/sim/files/gzip.h"
 
 namespace {
 

@@ -20,7 +20,7 @@ Test Passed.
 SKIPPING = """2/3 Testing: io_test
 Output:
 ----------------------------------------------------------
-tests/io/page_store_test.cc:12: Skipped
+tests/io/store/page_store_test.cc:12: Skipped
 io_uring is refused by this kernel: EPERM
 
 [==========] 3 tests from 1 test suite ran. (5 ms total)
@@ -90,7 +90,7 @@ class TestSummaryTest(unittest.TestCase):
     def test_shows_a_skip_with_its_reason_and_place(self):
         self.assertEqual(summary(release=PASSING + SKIPPING), [
             "skipped: release io_test: io_uring is refused by this kernel: EPERM "
-            "(tests/io/page_store_test.cc:12)",
+            "(tests/io/store/page_store_test.cc:12)",
             "48 passed, 0 failed, 1 skipped"])
 
     def test_counts_failures_and_crashes(self):

@@ -1,6 +1,6 @@
 #include <cstdlib>
 
-#include "io/mutants.h"
+#include "io/store/mutants.h"
 
 namespace sluice::io {
 

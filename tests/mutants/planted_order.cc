@@ -1,4 +1,4 @@
-#include "io/planted_order.h"
+#include "io/store/planted_order.h"
 
 #include <cstdint>
 #include <deque>

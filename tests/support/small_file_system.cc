@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "io/file_descriptor.h"
+#include "io/file/file_descriptor.h"
 
 namespace sluice::testing {
 namespace {

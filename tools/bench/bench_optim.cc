@@ -4,13 +4,13 @@
 #include "base/status.h"
 #include "bench/optim/optim_bench.h"
 #include "fmt/format.h"
-#include "tools/arguments.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/bench_count.h"
 #include "tools/bench/row_output.h"
-#include "tools/console.h"
-#include "tools/exit_code.h"
-#include "tools/interrupt.h"
+#include "tools/support/arguments.h"
+#include "tools/support/console.h"
+#include "tools/support/exit_code.h"
+#include "tools/support/interrupt.h"
 
 namespace sluice::tools {
 namespace {

@@ -8,13 +8,13 @@
 #include "fmt/format.h"
 #include "sluice/events.h"
 #include "sluice/units.h"
-#include "tools/arguments.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/bench_count.h"
 #include "tools/bench/row_output.h"
-#include "tools/console.h"
-#include "tools/exit_code.h"
-#include "tools/interrupt.h"
+#include "tools/support/arguments.h"
+#include "tools/support/console.h"
+#include "tools/support/exit_code.h"
+#include "tools/support/interrupt.h"
 
 namespace sluice::tools {
 namespace {

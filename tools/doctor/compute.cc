@@ -3,7 +3,7 @@
 #include "base/thread.h"
 #include "fmt/format.h"
 #include "tools/doctor/facts.h"
-#include "workloads/gpt/compute_threads.h"
+#include "workloads/gpt/compute/compute_threads.h"
 
 namespace sluice::tools {
 

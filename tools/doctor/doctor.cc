@@ -10,12 +10,12 @@
 #include "base/strings.h"
 #include "base/thread.h"
 #include "fmt/format.h"
-#include "tools/arguments.h"
 #include "tools/doctor/facts.h"
 #include "tools/doctor/spill_place.h"
-#include "tools/exit_code.h"
-#include "tools/train/memory_check.h"
-#include "tools/train/train_flags.h"
+#include "tools/support/arguments.h"
+#include "tools/support/exit_code.h"
+#include "tools/train/settings/memory_check.h"
+#include "tools/train/settings/train_flags.h"
 
 namespace sluice::tools {
 namespace {

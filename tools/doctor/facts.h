@@ -11,8 +11,8 @@
 #include "numa/memory_nodes.h"
 #include "numa/topology.h"
 #include "tools/doctor/section.h"
-#include "tools/train/memory_check.h"
-#include "workloads/gpt/compute_rate.h"
+#include "tools/train/settings/memory_check.h"
+#include "workloads/gpt/compute/compute_rate.h"
 
 /// What doctor finds out: per section the facts, how to read them, and how to put them. Reading has
 /// no effect that outlasts it; describing is pure. `root` replaces "/" in tests.

@@ -1,7 +1,7 @@
 #include <sys/resource.h>
 
 #include "fmt/format.h"
-#include "runtime/engine/memory_needs.h"
+#include "runtime/engine/setup/memory_needs.h"
 #include "sluice/units.h"
 #include "tools/doctor/facts.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/status.h"
 #include "fmt/format.h"
-#include "io/disk_rates.h"
+#include "io/drives/disk_rates.h"
 #include "numa/arena.h"
 #include "numa/memory_limits.h"
 #include "runtime/device/copy_rates.h"

@@ -12,8 +12,8 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "fmt/format.h"
-#include "io/spill_directory.h"
-#include "io/spill_file.h"
+#include "io/file/spill_directory.h"
+#include "io/file/spill_file.h"
 #include "sluice/units.h"
 #include "tools/doctor/facts.h"
 

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "tools/sub_command.h"
+#include "tools/support/sub_command.h"
 
 namespace sluice::tools {
 

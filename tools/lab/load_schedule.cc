@@ -3,8 +3,8 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "runtime/sim/schedule_reader.h"
-#include "tools/read_file.h"
+#include "runtime/sim/files/schedule_reader.h"
+#include "tools/support/read_file.h"
 
 namespace sluice::tools {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "runtime/sim/file_schedule.h"
+#include "runtime/sim/schedule/file_schedule.h"
 
 namespace sluice::tools {
 

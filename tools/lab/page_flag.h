@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "tools/arguments.h"
+#include "tools/support/arguments.h"
 
 namespace sluice::tools {
 

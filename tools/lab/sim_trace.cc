@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "fmt/format.h"
-#include "tools/lab/machine_flags.h"
+#include "tools/lab/run/machine_flags.h"
 
 namespace sluice::tools {
 namespace {

@@ -3,10 +3,10 @@
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
-#include "runtime/sim/page_layout.h"
-#include "runtime/sim/sim_observer.h"
-#include "tools/lab/run_report.h"
-#include "tools/trace_file.h"
+#include "runtime/sim/schedule/page_layout.h"
+#include "runtime/sim/simulator/sim_observer.h"
+#include "tools/lab/run/run_report.h"
+#include "tools/support/trace_file.h"
 
 namespace sluice::tools {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "tests/runtime/core/virtual_driver.h"
+#include "tests/runtime/core/driver/virtual_driver.h"
 
 namespace sluice::core {
 

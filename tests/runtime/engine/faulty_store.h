@@ -10,7 +10,7 @@
 #include "absl/functional/any_invocable.h"
 #include "base/cond_var.h"
 #include "base/mutex.h"
-#include "io/page_store.h"
+#include "io/store/page_store.h"
 
 namespace sluice::testing {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "gtest/gtest.h"
-#include "runtime/engine/runtime_state.h"
+#include "runtime/engine/api/runtime_state.h"
 #include "tests/support/status_matchers.h"
 
 namespace sluice::testing {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "runtime/engine/backends.h"
+#include "runtime/engine/setup/backends.h"
 #include "sluice/runtime.h"
 #include "tests/runtime/engine/faulty_store.h"
 #include "tests/support/temp_directory.h"

@@ -6,8 +6,8 @@
 #include <random>
 #include <span>
 
-#include "runtime/optim/gradient_scan.h"
-#include "runtime/optim/parameter_entry.h"
+#include "runtime/optim/kernels/gradient_scan.h"
+#include "runtime/optim/optimizer/parameter_entry.h"
 #include "tests/support/status_matchers.h"
 
 namespace sluice::optim {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/optim/kernel.h"
+#include "runtime/optim/kernels/kernel.h"
 #include "sluice/optimizer.h"
 #include "tests/runtime/engine/runtime_fixture.h"
 #include "tests/runtime/optim/tensor_run.h"

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <random>
 
-#include "tests/runtime/optim/reference_update.h"
+#include "tests/runtime/optim/kernels/reference_update.h"
 
 namespace sluice::optim {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/optim/kernel.h"
+#include "runtime/optim/kernels/kernel.h"
 
 namespace sluice::optim {
 

@@ -1,4 +1,4 @@
-#include "tools/lab/machine_flags.h"
+#include "tools/lab/run/machine_flags.h"
 
 #include <string>
 #include <vector>

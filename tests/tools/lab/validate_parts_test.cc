@@ -6,8 +6,8 @@
 #include "nlohmann/json.hpp"
 #include "tests/support/project_paths.h"
 #include "tests/support/status_matchers.h"
-#include "tools/lab/validate_flags.h"
-#include "tools/lab/validate_report.h"
+#include "tools/lab/validate/validate_flags.h"
+#include "tools/lab/validate/validate_report.h"
 
 namespace sluice::tools {
 namespace {

@@ -1,5 +1,5 @@
 // What lab validate simulates of a training run.
-#include "tools/lab/validate_run.h"
+#include "tools/lab/validate/validate_run.h"
 
 #include <algorithm>
 #include <string>

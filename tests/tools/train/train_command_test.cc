@@ -16,7 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "workloads/gpt/peak_loop.h"
+#include "workloads/gpt/compute/peak_loop.h"
 
 namespace sluice::tools {
 namespace {

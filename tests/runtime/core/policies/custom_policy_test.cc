@@ -9,9 +9,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/core/core.h"
+#include "tests/runtime/core/driver/random_workload.h"
 #include "tests/runtime/core/policies/naive_caches.h"
 #include "tests/runtime/core/policies/policy_cache.h"
-#include "tests/runtime/core/random_workload.h"
 #include "tests/support/plain_lru.h"
 
 namespace sluice::core {

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "io/drives/drive_meter.h"
+#include "io/drives/drive_outcomes.h"
+#include "io/drives/drive_places.h"
+#include "io/drives/drive_set.h"
+
+namespace sluice::io {
+
+/// A write on its way to one of several drives.
+struct WriteAttempt {
+  SlotIndex slot = 0;
+  Place place;
+  std::vector<bool> refused;  ///< drives that have refused it; empty: none has
+};
+
+/// What a drive set knows: which drive is written next, where each page is, and which drives have
+/// failed. It starts no I/O and asks no clock: it is told.
+/// Threads: externally synchronised.
+class DriveLedger {
+ public:
+  using Clock = DriveMeter::Clock;
+
+  explicit DriveLedger(const DriveSetOptions& options);
+
+  /// A place for a page; what the slot held before is gone. Errors: InvalidArgument (no such slot),
+  /// FailedPrecondition (an operation of the slot is on its way), ResourceExhausted (no drive has
+  /// room).
+  absl::StatusOr<WriteAttempt> BeginWrite(SlotIndex slot, Clock::time_point now);
+  struct WriteEnd {
+    bool again = false;  ///< the attempt has another place, where it begins now
+    std::optional<FencedDrive> fenced;
+  };
+  /// A page that its drive refused, or took when it had failed already, goes to another with room.
+  WriteEnd EndWrite(WriteAttempt* attempt, const absl::Status& status, Clock::time_point now);
+
+  /// Where a page is. Errors: InvalidArgument (no such slot), NotFound (nothing acknowledged).
+  absl::StatusOr<Place> BeginRead(SlotIndex slot, Clock::time_point now);
+  std::optional<FencedDrive> EndRead(SlotIndex slot,
+                                     const Place& place,
+                                     const absl::Status& status,
+                                     Clock::time_point now);
+
+  void Forget(SlotIndex slot) { places_.Forget(slot); }
+  /// Somebody waits for the page that is being written, wherever it goes.
+  void Hasten(SlotIndex slot) { places_.Hasten(slot); }
+  /// Where the page is that is being written and waited for; none when none is.
+  std::optional<Place> FindHastened(SlotIndex slot) const { return places_.FindHastened(slot); }
+  /// Without what the drive's store counts.
+  DriveStats StatsOf(std::uint32_t drive) const;
+
+ private:
+  struct Drive {
+    DriveMeter meter;
+    DriveOutcomes outcomes;
+    double rate_at_start = 0;
+    SlotIndex slots = 0;
+    SlotIndex retired = 0;
+  };
+
+  absl::Status CheckSlot(SlotIndex slot) const;
+  absl::Status NoRoom(SlotIndex slot) const;
+  bool Take(WriteAttempt* attempt, Clock::time_point now);
+  bool Leaves(const WriteAttempt& attempt, const absl::Status& status) const;
+  bool HasOtherDrive(WriteAttempt* attempt) const;
+  std::optional<std::uint32_t> ChooseDrive(const std::vector<bool>& refused) const;
+  void TakeTurn(std::uint32_t chosen, Clock::time_point now);
+  void EndOnMeter(std::uint32_t drive, const absl::Status& status, Clock::time_point now);
+  /// Whether another drive is left that is not fenced.
+  bool MayFence(std::uint32_t drive) const;
+  FencedDrive Fenced(std::uint32_t drive, const absl::Status& last) const;
+
+  const DriveSetOptions options_;
+  std::vector<Drive> drives_;
+  DrivePlaces places_;
+};
+
+}  // namespace sluice::io

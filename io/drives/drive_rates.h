@@ -1,0 +1,18 @@
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "io/file/spill_directory.h"
+#include "io/store/page_store.h"
+
+namespace sluice::io {
+
+/// What each drive gives to reads and writes in turn, in bytes per second, in the order of
+/// `opened`, the directories; measured with a file without a name of at most 32 MiB, one drive
+/// after another. Empty where a drive refuses O_DIRECT: the page cache would be measured there.
+/// Blocks for about 0.2 s a drive. Errors: those of MeasureDiskRates, each names the directory.
+absl::StatusOr<std::vector<double>> MeasureDriveRates(const PageStoreOptions& store,
+                                                      const std::vector<OpenedDirectory>& opened);
+
+}  // namespace sluice::io

@@ -1,0 +1,71 @@
+#include "io/engine/blocking_engine.h"
+
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "base/check.h"
+#include "base/status.h"
+#include "base/thread.h"
+#include "base/worker_pool.h"
+#include "fmt/format.h"
+#include "io/engine/signals.h"
+
+namespace sluice::io {
+
+absl::StatusOr<std::unique_ptr<BlockingEngine>> BlockingEngine::Create(const Options& options,
+                                                                       PerformFn perform) {
+  auto engine = absl::WrapUnique(new BlockingEngine(options.name, std::move(perform)));
+  SLUICE_RETURN_IF_ERROR(engine->Start(options));
+  return engine;
+}
+
+absl::Status BlockingEngine::Start(const Options& options) {
+  for (std::uint32_t i = 0; i < options.threads; ++i) {
+    SLUICE_ASSIGN_OR_RETURN(std::thread thread, base::StartThread([this, cpus = options.cpus] {
+                              BlockAllSignals();
+                              base::SetUpThread("sluice-io", cpus);
+                              Run();
+                            }));
+    threads_.push_back(std::move(thread));
+  }
+  return absl::OkStatus();
+}
+
+BlockingEngine::~BlockingEngine() {
+  {
+    base::MutexLock lock(mutex_);
+    SLUICE_CHECK(queue_.empty(), "an engine is destroyed after its last request");
+    stopping_ = true;
+    not_empty_.NotifyAll();
+  }
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void BlockingEngine::SubmitChecked(IoRequest* request) {
+  base::MutexLock lock(mutex_);
+  queue_.Push(request, RequestQueue::Clock::now());
+  not_empty_.NotifyOne();
+}
+
+void BlockingEngine::Hasten(const IoFile& file, std::uint64_t offset, std::uint64_t bytes) {
+  base::MutexLock lock(mutex_);
+  queue_.Hasten(file, offset, bytes);
+}
+
+std::string BlockingEngine::features() const {
+  return fmt::format("{} thread{}", threads_.size(), threads_.size() == 1 ? "" : "s");
+}
+
+void BlockingEngine::Run() {
+  while (IoRequest* request = WaitForRequest()) {
+    request->Complete(perform_(request->command));
+  }
+}
+
+IoRequest* BlockingEngine::WaitForRequest() {
+  base::MutexLock lock(mutex_);
+  while (queue_.empty() && !stopping_) not_empty_.Wait(mutex_);
+  return queue_.Pop(RequestQueue::Clock::now());
+}
+
+}  // namespace sluice::io

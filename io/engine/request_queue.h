@@ -1,0 +1,62 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "io/engine/io_engine.h"
+
+namespace sluice::io {
+
+/// What waits for an engine. Reads go before writes, because a reader is waiting for each of them,
+/// with three exceptions: a write that somebody waits for (Hasten), one that has waited for
+/// kWriteAgeMax since it was first asked for (a write that is tried again keeps its age), and one
+/// after kReadsPerWrite reads in a row. Writes that overtake reads stop after kWritesPerRead in a
+/// row, and after as many of the first kind one of the second goes: nobody starves. What is dropped
+/// from the page cache after a read goes with the reads.
+/// Threads: none of its own, the engine locks.
+class RequestQueue {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  static constexpr int kReadsPerWrite = 4;
+  static constexpr int kWritesPerRead = 4;
+  static constexpr std::chrono::milliseconds kWriteAgeMax{20};
+
+  void Push(IoRequest* request, Clock::time_point now);
+  /// Null when nothing waits.
+  IoRequest* Pop(Clock::time_point now);
+  /// What Pop would give next, if it continues `before`: same direction, same file, at its end, and
+  /// both may be merged. Null otherwise.
+  IoRequest* PopAdjacent(const IoRequest& before, Clock::time_point now);
+  /// Waiting writes that begin in the range of the file overtake everything else, and those whose
+  /// command has come to be hastened.
+  void Hasten(const IoFile& file, std::uint64_t offset, std::uint64_t bytes);
+  bool empty() const {
+    return reads_.head == nullptr && writes_.head == nullptr && hastened_.head == nullptr;
+  }
+
+ private:
+  struct List {
+    IoRequest* head = nullptr;
+    IoRequest* tail = nullptr;
+  };
+
+  static void PushBack(List& list, IoRequest* request);
+  static void PushByAge(List& list, IoRequest* request);
+  static IoRequest* PopFront(List& list);
+  List& ListFor(const IoRequest& request);
+  bool WriteIsNext(Clock::time_point now) const;
+  bool HasOverdue(Clock::time_point now) const;
+  bool HastenedIsNext(Clock::time_point now) const;
+  List* NextList(Clock::time_point now);
+  IoRequest* PopFrom(List& list);
+
+  List reads_;
+  List writes_;
+  List hastened_;
+  int reads_in_a_row_ = 0;
+  int writes_in_a_row_ = 0;
+  int hastened_in_a_row_ = 0;  ///< among the writes
+};
+
+}  // namespace sluice::io

@@ -1,0 +1,141 @@
+#include "io/file/direct_io.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string_view>
+
+#include "base/status.h"
+#include "fmt/format.h"
+#include "io/engine/io_engine.h"
+
+namespace sluice::io {
+namespace {
+
+constexpr int kWritesToProbe = 3;
+
+std::string DescribeErrno(std::string_view call, int error_number = errno) {
+  return fmt::format("{}: {}", call, base::ErrnoName(error_number));
+}
+
+// These accept the flag and ignore it: their pages are the page cache itself.
+bool IsMemoryFileSystem(int fd) {
+  struct statfs info {};
+  if (fstatfs(fd, &info) != 0) return false;
+  return info.f_type == TMPFS_MAGIC || info.f_type == RAMFS_MAGIC;
+}
+
+int AskKernel(int fd, struct statx* info) {
+  return statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, info) == 0 ? 0 : errno;
+}
+
+std::string CheckAlignment(const struct statx& info) {
+  // Before Linux 6.1, and on file systems that do not tell, the probe read has to do.
+  if ((info.stx_mask & STATX_DIOALIGN) == 0) return {};
+  if (info.stx_dio_mem_align == 0 || info.stx_dio_offset_align == 0)
+    return "the file system has none for this file";
+  if (info.stx_dio_mem_align <= kIoAlignment && info.stx_dio_offset_align <= kIoAlignment)
+    return {};
+  return fmt::format(
+      "the file system wants alignment {} of memory and {} of offsets, at most {} is supported",
+      info.stx_dio_mem_align,
+      info.stx_dio_offset_align,
+      kIoAlignment);
+}
+
+/// The first block of a file, mapped: shows whether the page cache holds it.
+class MappedBlock {
+ public:
+  explicit MappedBlock(int fd)
+      : memory_(mmap(nullptr, kIoAlignment, PROT_READ, MAP_SHARED, fd, 0)) {}
+  ~MappedBlock() {
+    if (memory_ != MAP_FAILED) munmap(memory_, kIoAlignment);
+  }
+  MappedBlock(const MappedBlock&) = delete;
+  MappedBlock& operator=(const MappedBlock&) = delete;
+
+  /// Brings the block into the page cache; without a signal where that fails.
+  void Fill() const {
+    if (memory_ != MAP_FAILED) madvise(memory_, kIoAlignment, MADV_POPULATE_READ);
+  }
+  /// False where the kernel does not tell.
+  bool IsCached(const AskCache& ask) const {
+    if (memory_ == MAP_FAILED) return false;
+    unsigned char resident = 0;
+    const int error = ask ? ask(memory_, &resident) : mincore(memory_, kIoAlignment, &resident);
+    return error == 0 && (resident & 1U) != 0;
+  }
+
+ private:
+  void* const memory_;
+};
+
+std::string DescribeCount(std::string_view call, ssize_t moved) {
+  if (moved < 0) return DescribeErrno(call);
+  if (moved != static_cast<ssize_t>(kIoAlignment))
+    return fmt::format("the {} came back short", call);
+  return {};
+}
+
+/// A block that was not in the cache is not there after a direct read either.
+std::string ProbeRead(int fd, const MappedBlock& block, const AskCache& ask) {
+  const bool cached_before = block.IsCached(ask);  // true after a preallocation that writes zeros
+  alignas(kIoAlignment) std::array<std::byte, kIoAlignment> data{};
+  std::string reason = DescribeCount("probe read", pread(fd, data.data(), data.size(), 0));
+  if (!reason.empty()) return reason;
+  if (cached_before || !block.IsCached(ask)) return {};
+  return "the file system accepts O_DIRECT, but reads through the page cache";
+}
+
+/// A direct write takes the block out of the cache, where a buffered one leaves it, as it is
+/// mapped. A direct write that finds the block busy becomes a buffered one, so several are tried.
+std::string ProbeWrite(int fd, const MappedBlock& block, const AskCache& ask) {
+  alignas(kIoAlignment) const std::array<std::byte, kIoAlignment> data{};
+  for (int i = 0; i < kWritesToProbe; ++i) {
+    block.Fill();
+    std::string reason = DescribeCount("probe write", pwrite(fd, data.data(), data.size(), 0));
+    if (!reason.empty() || !block.IsCached(ask)) return reason;
+  }
+  return "the file system accepts O_DIRECT, but writes through the page cache";
+}
+
+std::string Probe(int fd, const struct statx& info, const AskCache& ask) {
+  const MappedBlock block(fd);
+  std::string reason = ProbeRead(fd, block, ask);
+  // With DAX a mapped page is the medium itself, and so always resident.
+  const bool dax = (info.stx_attributes & STATX_ATTR_DAX) != 0;
+  return reason.empty() && !dax ? ProbeWrite(fd, block, ask) : reason;
+}
+
+std::string SetDirect(int fd, bool on) {
+  const int flags = fcntl(fd, F_GETFL);
+  if (flags < 0) return DescribeErrno("fcntl");
+  const int wanted = on ? flags | O_DIRECT : flags & ~O_DIRECT;
+  return fcntl(fd, F_SETFL, wanted) == 0 ? std::string() : DescribeErrno("fcntl(O_DIRECT)");
+}
+
+}  // namespace
+
+// An advice: that it is refused (no such file system is known) costs memory, not bytes.
+void TurnOffReadAhead(int fd) { (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); }
+
+std::string TurnOnDirect(int fd, const AskAlignment& ask, const AskCache& ask_cache) {
+  if (IsMemoryFileSystem(fd)) return "the file system is memory (tmpfs)";
+  struct statx info {};
+  const int error = ask ? ask(fd, &info) : AskKernel(fd, &info);
+  if (error != 0) return DescribeErrno("statx", error);
+  std::string reason = CheckAlignment(info);
+  if (!reason.empty()) return reason;
+  reason = SetDirect(fd, true);
+  if (!reason.empty()) return reason;
+  reason = Probe(fd, info, ask_cache);
+  if (!reason.empty()) SetDirect(fd, false);
+  return reason;
+}
+
+}  // namespace sluice::io

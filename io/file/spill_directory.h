@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "io/file/file_descriptor.h"
+
+namespace sluice::io {
+
+/// A directory that holds spill files, open.
+struct SpillDirectory {
+  FileDescriptor fd;
+  std::string path;  ///< for messages
+};
+
+/// Opens `path` (empty: /var/tmp/sluice-<uid>, made 0700 when missing), once and without following
+/// a symbolic link, and checks that it belongs to the effective user and that nobody else may write
+/// to it: spilled pages are weights, and whoever can write to a directory can plant names in it.
+/// Errors: NotFound, InvalidArgument (not a directory), PermissionDenied; each names the directory
+/// and what to do.
+absl::StatusOr<SpillDirectory> OpenSpillDirectory(const std::string& path);
+
+/// Shared by all that makes files in it, so that it is opened and judged once.
+using OpenedDirectory = std::shared_ptr<const SpillDirectory>;
+
+/// `opened`, or, where that is null, `path` opened now. Errors: those of OpenSpillDirectory.
+absl::StatusOr<OpenedDirectory> OpenUnlessOpened(const OpenedDirectory& opened,
+                                                 const std::string& path);
+
+/// One of each drive. Errors: those of OpenSpillDirectory, InvalidArgument (two are the same).
+absl::StatusOr<std::vector<OpenedDirectory>> OpenSpillDirectories(
+    const std::vector<std::string>& paths);
+
+/// The path PARENT/sluice-<uid>, made 0700 unless something has that name; OpenSpillDirectory then
+/// judges what it is.
+absl::StatusOr<std::string> MakeDefaultSpillDirectory(const std::string& parent);
+
+}  // namespace sluice::io

@@ -1,0 +1,311 @@
+#include "io/store/page_operation.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include "base/status.h"
+#include "base/strings.h"
+#include "fmt/format.h"
+#include "io/store/checksum.h"
+#include "io/store/medium_fault.h"
+#include "io/store/mutants.h"
+#include "io/store/planted_order.h"
+
+namespace sluice::io {
+namespace {
+
+absl::StatusCode CodeOf(IoDirection direction, int error_number) {
+  if (IsMediumErrno(error_number)) {
+    // Of a read: the medium does not give the bytes back, however often it is asked.
+    return direction == IoDirection::kRead ? absl::StatusCode::kDataLoss
+                                           : absl::StatusCode::kInternal;
+  }
+  switch (error_number) {
+    case ENOSPC:
+      if (SLUICE_MUTANT("full-is-an-internal-error")) return absl::StatusCode::kInternal;
+      [[fallthrough]];
+    case EDQUOT:
+    case EFBIG:
+      return absl::StatusCode::kResourceExhausted;
+    case EINTR:
+    case EAGAIN:
+    case ENOMEM:
+      return absl::StatusCode::kUnavailable;
+    default:
+      return absl::StatusCode::kInternal;
+  }
+}
+
+/// The page cache keeps pieces of up to this size, and drops none in part: those that stick out of
+/// a page on either side are dropped with it.
+constexpr std::uint64_t kCachePieceBytesMax = std::uint64_t{4} << 20;
+
+std::string Describe(const PageAddress& address, std::string_view what) {
+  return fmt::format("slot {}: {}: {}", address.slot, ToString(address.identity), what);
+}
+
+absl::Status DescribeFailure(const PageAddress& address,
+                             IoDirection direction,
+                             const TransferResult& result) {
+  const std::string_view verb = direction == IoDirection::kRead ? "read" : "write";
+  const std::string what = fmt::format("{} failed after {} attempt{}: {}",
+                                       verb,
+                                       result.attempts,
+                                       result.attempts == 1 ? "" : "s",
+                                       base::DescribeErrno(result.error_number));
+  absl::Status status(CodeOf(direction, result.error_number),
+                      base::ToAbsl(Describe(address, what)));
+  if (absl::IsDataLoss(status)) return MarkMediumFault(std::move(status));
+  return IsDriveErrno(result.error_number) ? MarkDriveFault(std::move(status)) : status;
+}
+
+DoneFn WithPlantedBug(const StoreContext& context, DoneFn done) {
+  if (SLUICE_MUTANT("tell-the-oldest")) return TellTheOldest(&context, std::move(done));
+  if (SLUICE_MUTANT("give-up-what-is-late")) return GiveUpWhatIsLate(&context, std::move(done));
+  return done;
+}
+
+/// One page on its way. Owns itself: deleted once `done` has returned.
+class PageOperation : public Transfer {
+ public:
+  PageOperation(StoreContext& context, const PageAddress& address, DoneFn done)
+      : Transfer(context.engine, context.counters.transfer, context.backoff, context.timer),
+        context_(context),
+        address_(address),
+        place_(context.files.At(context.page_bytes * address.slot)),
+        done_(WithPlantedBug(context, std::move(done))) {}
+  virtual ~PageOperation() = default;
+
+ protected:
+  void TransferPage(IoDirection direction, std::byte* data) {
+    SpillFiles::Place place = place_;
+    if (SLUICE_MUTANT("swap-two-slots") && direction == IoDirection::kWrite &&
+        address_.slot / 2 == 8) {  // 16 and 17: none of a plain round trip
+      place = context_.files.At(context_.page_bytes * (address_.slot ^ 1));
+    }
+    StartTransfer({.direction = direction,
+                   .file = place.file,
+                   .offset = place.offset,
+                   .data = data,
+                   .bytes = context_.page_bytes,
+                   .hastened = &context_.slots.hastened(address_.slot)});
+  }
+
+  bool buffered() const { return place_.file->buffered; }
+  WriteBackLine& write_backs() { return context_.WriteBacksOf(*place_.file); }
+
+  /// `hastened`: as of IoCommand.
+  void DropFromCache(std::byte* data, const std::atomic<bool>* hastened) {
+    const std::uint64_t begin = place_.offset;
+    const std::uint64_t first = begin - std::min(begin, kCachePieceBytesMax);
+    const std::uint64_t end =
+        std::min(place_.file->bytes, begin + context_.page_bytes + kCachePieceBytesMax);
+    StartTransfer({.direction = IoDirection::kDropCache,
+                   .file = place_.file,
+                   .offset = first,
+                   .data = data,
+                   .bytes = end - first,
+                   .hastened = hastened});
+  }
+
+  /// REQUIRES: the slot table knows the outcome.
+  void Finish(absl::Status status, ThreadRole role) {
+    Admission& admission = context_.admission;
+    {
+      const ScopedThreadRole scope(role);
+      std::move(done_)(std::move(status));
+    }
+    delete this;
+    // Last: the store may be gone afterwards.
+    admission.Leave();
+  }
+
+  StoreContext& context_;
+  const PageAddress address_;
+
+ private:
+  const SpillFiles::Place place_;
+  DoneFn done_;
+};
+
+class WriteOperation final : public PageOperation, private WriteBackLine::Page {
+ public:
+  WriteOperation(StoreContext& context,
+                 const PageAddress& address,
+                 std::span<const std::byte> data,
+                 DoneFn done)
+      : PageOperation(context, address, std::move(done)), data_(data) {}
+
+  /// The disk writes while a worker hashes; whoever is last ends the operation.
+  static void Start(WriteOperation* operation) {
+    StoreContext& context = operation->context_;
+    if (operation->buffered()) operation->write_backs().Begin(operation);
+    operation->Move(IoDirection::kWrite);
+    // Still there: the hash is missing.
+    RunOnWorker(context, [operation] { operation->Hash(); });
+  }
+
+ private:
+  void Hash() {
+    checksum_ = PageChecksum(address_.identity, data_);
+    EndPart(ThreadRole::kWorker);
+  }
+
+  // The engine only reads what it writes.
+  std::byte* memory() const { return const_cast<std::byte*>(data_.data()); }
+
+  void Move(IoDirection step) {
+    step_ = step;
+    TransferPage(step, memory());
+  }
+
+  /// In a buffered file a page is written when the medium has it, and then leaves the page cache:
+  /// an error of the medium is heard here, and the cache holds no more than what is in flight.
+  void OnTransferred(const TransferResult& result) override {
+    if (step_ == IoDirection::kDropCache) return EndPart(ThreadRole::kIoThread);
+    result_ = result;
+    if (!buffered() || SLUICE_MUTANT("leave-it-to-the-page-cache")) {
+      return EndPart(ThreadRole::kIoThread);
+    }
+    const bool done = result.kind == TransferResult::Kind::kDone;
+    if (!in_turn_) return done ? write_backs().Join(this) : EndPart(ThreadRole::kIoThread);
+    if (done && step_ == IoDirection::kWrite) return Move(IoDirection::kWriteBack);
+    write_backs().Leave(done ? WriteBackLine::Outcome::kDone : WriteBackLine::Outcome::kFailed);
+  }
+
+  void TakeTurn(WriteBackLine::Turn turn) override {
+    in_turn_ = true;
+    Move(turn == WriteBackLine::Turn::kWriteAgain ? IoDirection::kWrite : IoDirection::kWriteBack);
+  }
+
+  void EndTurns() override {
+    if (result_.kind != TransferResult::Kind::kDone) return EndPart(ThreadRole::kIoThread);
+    step_ = IoDirection::kDropCache;
+    DropFromCache(memory(), &context_.slots.hastened(address_.slot));
+  }
+
+  void EndPart(ThreadRole role) {
+    if (parts_.fetch_sub(1, std::memory_order_acq_rel) == 1) End(role);
+  }
+
+  void End(ThreadRole role) {
+    const bool done = result_.kind == TransferResult::Kind::kDone;
+    if (done || SLUICE_MUTANT("keep-a-failed-write")) {
+      context_.slots.EndWrite(address_.slot, address_.identity, checksum_);
+    } else {
+      context_.slots.AbandonWrite(address_.slot);
+    }
+    if (!done) return Finish(DescribeStop(result_), role);
+    context_.counters.writes.fetch_add(1, std::memory_order_relaxed);
+    Finish(absl::OkStatus(), role);
+  }
+
+  absl::Status DescribeStop(const TransferResult& result) const {
+    if (result.kind == TransferResult::Kind::kFailed) {
+      return DescribeFailure(address_, IoDirection::kWrite, result);
+    }
+    return absl::InternalError(
+        base::ToAbsl(Describe(address_, "write stopped: the kernel moves no more bytes")));
+  }
+
+  const std::span<const std::byte> data_;
+  std::uint64_t checksum_ = 0;
+  IoDirection step_ = IoDirection::kWrite;
+  bool in_turn_ = false;  ///< of the write-backs of its file, once it was written
+  TransferResult result_;
+  std::atomic<int> parts_{2};
+};
+
+class ReadOperation final : public PageOperation {
+ public:
+  ReadOperation(StoreContext& context,
+                const PageAddress& address,
+                std::uint64_t checksum,
+                std::span<std::byte> data,
+                DoneFn done)
+      : PageOperation(context, address, std::move(done)), data_(data), checksum_(checksum) {}
+
+  void Submit() {
+    step_ = IoDirection::kRead;
+    TransferPage(step_, data_.data());
+  }
+
+ private:
+  void OnTransferred(const TransferResult& result) override {
+    // What stays in the page cache costs memory, not bytes.
+    if (step_ == IoDirection::kDropCache) return VerifyOnWorker();
+    switch (result.kind) {
+      case TransferResult::Kind::kDone:
+        if (!buffered()) return VerifyOnWorker();
+        step_ = IoDirection::kDropCache;
+        return DropFromCache(data_.data(), nullptr);
+      case TransferResult::Kind::kTruncated:
+        return End(Lost("the file ends before the page (truncated)"), ThreadRole::kIoThread);
+      case TransferResult::Kind::kFailed:
+        return End(DescribeFailure(address_, IoDirection::kRead, result), ThreadRole::kIoThread);
+    }
+  }
+
+  void VerifyOnWorker() {
+    RunOnWorker(context_, [this] { Verify(); });
+  }
+
+  void Verify() {
+    const std::uint64_t found = PageChecksum(address_.identity, data_);
+    if (found == checksum_ || SLUICE_MUTANT("skip-the-checksum"))
+      return End(absl::OkStatus(), ThreadRole::kWorker);
+    context_.counters.checksum_failures.fetch_add(1, std::memory_order_relaxed);
+    // Once more: memory or a bus may have failed on the way, not the medium.
+    if (!std::exchange(read_again_, true) && !SLUICE_MUTANT("no-second-read")) return Submit();
+    End(MarkMediumFault(
+            Lost(fmt::format("checksum {:016x} instead of {:016x}, read twice", found, checksum_))),
+        ThreadRole::kWorker);
+  }
+
+  void End(absl::Status status, ThreadRole role) {
+    context_.slots.EndRead(address_.slot);
+    if (status.ok()) context_.counters.reads.fetch_add(1, std::memory_order_relaxed);
+    Finish(std::move(status), role);
+  }
+
+  absl::Status Lost(std::string_view why) const {
+    return absl::DataLossError(base::ToAbsl(Describe(address_, why)));
+  }
+
+  const std::span<std::byte> data_;
+  const std::uint64_t checksum_;
+  IoDirection step_ = IoDirection::kRead;
+  bool read_again_ = false;
+};
+
+}  // namespace
+
+void RunOnWorker(StoreContext& context, base::WorkerPool::Job job) {
+  if (ScopedThreadRole::Current() == ThreadRole::kWorker) {
+    std::move(job)();
+    return;
+  }
+  context.workers.Submit([job = std::move(job)]() mutable {
+    const ScopedThreadRole scope(ThreadRole::kWorker);
+    std::move(job)();
+  });
+}
+
+void StartWrite(StoreContext& context,
+                const PageAddress& address,
+                std::span<const std::byte> data,
+                DoneFn done) {
+  WriteOperation::Start(new WriteOperation(context, address, data, std::move(done)));
+}
+
+void StartRead(StoreContext& context,
+               const PageAddress& address,
+               std::uint64_t checksum,
+               std::span<std::byte> data,
+               DoneFn done) {
+  (new ReadOperation(context, address, checksum, data, std::move(done)))->Submit();
+}
+
+}  // namespace sluice::io

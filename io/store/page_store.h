@@ -1,0 +1,156 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/timer.h"
+#include "base/worker_pool.h"
+#include "io/file/file_fill.h"
+#include "sluice/stats.h"
+#include "sluice/use.h"
+
+namespace sluice::io {
+
+/// What a stored page is: its checksum is bound to all three, so a stale, misdirected, torn or
+/// zeroed page never passes for it.
+struct PageIdentity {
+  std::uint64_t segment = 0;
+  std::uint64_t page = 0;
+  std::uint64_t generation = 0;
+  friend constexpr bool operator==(const PageIdentity&, const PageIdentity&) = default;
+};
+
+using SlotIndex = std::uint32_t;
+using DoneFn = absl::AnyInvocable<void(absl::Status)>;
+
+struct SpillDirectory;
+
+struct PageStoreOptions {
+  /// Existing directory that belongs to the user and is not writable by group or others, or empty:
+  /// /var/tmp/sluice-<uid>, made 0700.
+  std::string directory;
+  /// Unless null, takes the place of `directory`, which it was opened from.
+  std::shared_ptr<const SpillDirectory> opened;
+  std::uint64_t page_bytes = 0;  ///< a power of two, 4 KiB to 64 MiB
+  SlotIndex slots = 0;
+  /// That the slots lie in, at most 64; 0: one for each GiB, at most 4.
+  std::uint32_t files = 0;
+  /// Requests that the kernel holds at a time, 1 to 1024.
+  std::uint32_t queue_depth = 32;
+  /// Waiting requests of adjacent slots become one of the kernel, up to this many bytes; 0: none
+  /// do. Only with io_uring.
+  std::uint64_t merge_bytes_max = std::uint64_t{1} << 20;
+  /// Free space of the file system that is left alone: Create is refused before it takes that.
+  std::uint64_t keep_free_bytes = 0;
+  /// Reads and writes between their call and the return of `done`; a call beyond them waits.
+  std::uint32_t operations_max = 1024;
+  Use io_uring = Use::kAuto;
+  Use direct = Use::kAuto;
+  Use nocow = Use::kAuto;  ///< Create fails where the file system copies on write
+  /// Create fails where the file system cannot reserve space, instead of writing files in full.
+  Use reserved_space = Use::kAuto;
+  OnFill on_fill;  ///< told by Create, in its thread, of files that are written in full
+  /// Attempts per request, and the pauses between them, before an error that may pass (EINTR,
+  /// EAGAIN, ENOMEM, any of a read) becomes final. Attempts that move bytes do not count.
+  base::Backoff backoff;
+  /// Processors for the I/O threads; empty: those that whoever makes the store may run on.
+  std::vector<int> cpus;
+};
+
+struct PageStoreStats {
+  std::string engine;           ///< "io_uring", "threads", "memory"
+  std::string engine_reason;    ///< why not io_uring; empty when it is
+  std::string engine_features;  ///< what the engine works with, see IoEngine::features
+  bool direct = false;
+  std::string direct_reason;    ///< why not O_DIRECT, of which drive; empty when it is
+  bool nocow = false;           ///< true if the file system overwrites in place
+  std::string nocow_reason;     ///< why writes are copied, of which drive; empty when none are
+  bool reserved_space = false;  ///< true if fallocate(2) reserved the space of all files
+  std::string reserved_space_reason;  ///< why files were written in full, of which drive; or empty
+  std::uint64_t reads = 0;
+  std::uint64_t writes = 0;
+  std::uint64_t short_io = 0;           ///< attempts that moved a part
+  std::uint64_t merged = 0;             ///< requests that reached the kernel within another one
+  std::uint64_t retries = 0;            ///< attempts repeated because the one before moved nothing
+  std::uint64_t checksum_failures = 0;  ///< reads whose bytes did not verify, re-reads included
+  std::uint64_t registered_bytes = 0;   ///< of memory that the ring knows, see RegisterMemory
+  std::string registered_reason;        ///< why not all that was asked for; empty when all is
+  std::uint64_t retired = 0;            ///< slots that lost a page and are used no more
+  std::vector<DriveStats> drives;       ///< empty: there is one, and it is `engine` and the rest
+
+  /// Adds the counters of another drive; a fallback of either is one of both.
+  void Add(const PageStoreStats& other);
+};
+
+/// Pages in the slots of a few preallocated, nameless files (O_TMPFILE, 0600), scratch by design:
+/// nothing survives the process. Bytes move on the I/O threads of an engine; hashing runs on
+/// `workers`, never there. A slot is written and read whole. Slots are chosen by the caller.
+///
+/// Threads: all methods from any thread but, outside of `done`, those of `workers`. `done` runs on
+/// an internal thread (an I/O thread or one of `workers`), exactly once; it must not block, may
+/// call Read, Write and Forget, and must not destroy the store.
+///
+/// Blocks: Read and Write wait while `operations_max` operations are outstanding, except in
+/// `done`; Write waits while the queue of `workers` is full.
+///
+/// Align: buffers at 4096 bytes, checked.
+///
+/// fork: a child of fork gets FailedPrecondition from Read and Write, through `done` and before
+/// they return; it calls nothing else and destroys nothing.
+class PageStore {
+ public:
+  /// `workers` outlives the store. Errors: InvalidArgument (options), NotFound, PermissionDenied
+  /// (directory foreign, a symlink or writable by others), ResourceExhausted (disk full: leaves
+  /// nothing behind), FailedPrecondition (a forbidden fallback).
+  static absl::StatusOr<std::unique_ptr<PageStore>> Create(const PageStoreOptions& options,
+                                                           base::WorkerPool& workers);
+  /// Waits until everything outstanding is done. A Read or Write that is done may still be on its
+  /// way back to its caller; no other call may.
+  virtual ~PageStore() = default;
+
+  /// Writes `data` (one page) into `slot` and records its checksum. `data` must not change until
+  /// `done`. From the call on, what the slot held before is gone; on error it holds nothing and the
+  /// caller's bytes are the only copy.
+  /// Errors: InvalidArgument (slot, size or alignment), FailedPrecondition (a read or write of the
+  /// slot is in flight; what it holds stays), ResourceExhausted (ENOSPC, EDQUOT, EFBIG),
+  /// Unavailable (transient, attempts used up), Internal (EIO and others). After an error that
+  /// names a fault of the disk the slot may be written again.
+  virtual void Write(SlotIndex slot,
+                     const PageIdentity& identity,
+                     std::span<const std::byte> data,
+                     DoneFn done) = 0;
+  /// Reads a slot and verifies it against `identity`: one re-read on mismatch, then DataLoss. On
+  /// error the content of `data` is undefined.
+  /// Errors: InvalidArgument (as Write), DataLoss (other page, checksum, file truncated, or the
+  /// medium refused every attempt: EIO, ENODATA, EILSEQ), NotFound (nothing acknowledged in the
+  /// slot); Unavailable and Internal leave the slot as it is, so that a later read may succeed.
+  virtual void Read(SlotIndex slot,
+                    const PageIdentity& identity,
+                    std::span<std::byte> data,
+                    DoneFn done) = 0;
+  /// Somebody waits for the write of this slot that is in flight: it goes before everything that
+  /// the kernel does not have yet. Nothing else changes.
+  virtual void Hasten(SlotIndex slot) = 0;
+  /// Forgets a slot's checksum, so that what it held cannot be read again; a read in flight still
+  /// finishes, a write in flight leaves the slot empty. No I/O.
+  virtual void Forget(SlotIndex slot) = 0;
+
+  /// Memory that pages will be read into and written from for long: pinned once, where the engine
+  /// and the limit of locked memory allow, instead of at every request; stats() tell how much of
+  /// it. Nothing else changes. Takes milliseconds per GiB; not from `done`.
+  virtual void RegisterMemory(std::span<std::byte> memory) = 0;
+  /// Registered memory, all of it as it was registered, before it is given back, unmapped or mapped
+  /// anew: the ring would go on with the old pages. REQUIRES: no operation uses memory that goes.
+  virtual void UnregisterMemory(std::span<std::byte> memory) = 0;
+
+  virtual PageStoreStats stats() const = 0;
+};
+
+}  // namespace sluice::io

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/timer.h"
+#include "io/engine/io_engine.h"
+#include "io/file/spill_files.h"
+#include "io/store/page_store.h"
+
+namespace sluice::io {
+
+/// What a page store is put together from.
+struct PageStoreParts {
+  std::unique_ptr<IoEngine> engine;
+  std::string engine_reason;
+  /// At least as long as the slots together; whoever shares them leaves them alone while the store
+  /// is in use. Null: the engine needs no file (memory).
+  std::shared_ptr<const SpillFiles> files;
+  /// Null: one with a thread of its own, which starts with the first error.
+  std::unique_ptr<base::Timer> timer;
+};
+
+/// Errors: InvalidArgument that names the option.
+absl::Status CheckPageStoreOptions(const PageStoreOptions& options);
+
+/// The engine that `options` ask for and the kernel grants, and why not io_uring if not. Errors:
+/// FailedPrecondition (io_uring required, but refused or disabled).
+absl::StatusOr<PageStoreParts> MakePageStoreParts(const PageStoreOptions& options);
+
+/// The same over files that there are already.
+absl::StatusOr<PageStoreParts> MakePageStoreParts(const PageStoreOptions& options,
+                                                  std::shared_ptr<const SpillFiles> files);
+
+/// A store over any engine: what Create calls, and how tests put faults under a store.
+/// REQUIRES: CheckPageStoreOptions(options).ok().
+std::unique_ptr<PageStore> AssemblePageStore(const PageStoreOptions& options,
+                                             PageStoreParts parts,
+                                             base::WorkerPool& workers);
+
+}  // namespace sluice::io

@@ -1,0 +1,72 @@
+#include "io/store/write_back_line.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace sluice::io {
+
+void WriteBackLine::Begin(Page* page) {
+  base::MutexLock lock(mutex_);
+  page->errors_before_ = errors_;
+}
+
+void WriteBackLine::Join(Page* page) {
+  std::vector<Page*> next;
+  {
+    base::MutexLock lock(mutex_);
+    waiting_.push_back(page);
+    if (turn_.empty()) next = NextTurn();
+  }
+  Start(next);
+}
+
+void WriteBackLine::Leave(Outcome outcome) {
+  std::vector<Page*> ended;
+  std::vector<Page*> next;
+  {
+    base::MutexLock lock(mutex_);
+    SLUICE_CHECK(unfinished_ > 0, "a turn that ends has begun");
+    failed_ = failed_ || outcome == Outcome::kFailed;
+    if (--unfinished_ > 0) return;
+    ended = EndTurn();
+    next = NextTurn();
+  }
+  Start(next);
+  // Last: with the last page the line may be gone.
+  for (Page* page : ended) page->EndTurns();
+}
+
+/// The pages that need no further one.
+std::vector<WriteBackLine::Page*> WriteBackLine::EndTurn() {
+  if (failed_) ++errors_;
+  std::vector<Page*> ended;
+  for (Page* page : std::exchange(turn_, {})) {
+    if (page->alone_ || page->errors_before_ == errors_) {
+      ended.push_back(page);
+    } else {
+      page->alone_ = true;
+      again_.push_back(page);
+    }
+  }
+  return ended;
+}
+
+/// Whose turn it is then: the first of those that go alone, else all that wait.
+std::vector<WriteBackLine::Page*> WriteBackLine::NextTurn() {
+  if (again_.empty()) {
+    turn_ = std::exchange(waiting_, {});
+  } else {
+    turn_ = {again_.front()};
+    again_.pop_front();
+  }
+  unfinished_ = turn_.size();
+  failed_ = false;
+  return turn_;
+}
+
+void WriteBackLine::Start(const std::vector<Page*>& pages) {
+  for (Page* page : pages) page->TakeTurn(page->alone_ ? Turn::kWriteAgain : Turn::kWriteBack);
+}
+
+}  // namespace sluice::io

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace sluice::analysis {
+
+/// What becomes of tensors between the ops that write them and those that read them much later.
+enum class Relief : std::uint8_t {
+  kKeep,       ///< they stay above
+  kOffload,    ///< they cross the links, out and in again
+  kRecompute,  ///< they are discarded, and made again
+};
+
+/// Tensors with one relief, such as the activations of a layer.
+struct RecomputeCandidate {
+  double bytes = 0;
+  double recompute_seconds = 0;  ///< making them again takes so long
+  double idle_seconds = 0;       ///< between the last use before and the first one after
+};
+
+/// A link. Seconds are per byte: of each direction alone, and of both together.
+struct RecomputeLink {
+  double in_seconds = 0;
+  double out_seconds = 0;
+  double both_seconds = 0;
+  /// What crosses it in an iteration whatever becomes of the candidates.
+  double in_bytes = 0;
+  double out_bytes = 0;
+  /// By how much what lives when the last candidate is written exceeds the tiers above the link:
+  /// the candidates are relieved of as much.
+  double excess_bytes = 0;
+};
+
+struct RecomputeProblem {
+  std::vector<RecomputeCandidate> candidates;
+  std::vector<RecomputeLink> links;
+  /// Compute of an iteration that recomputes nothing; it hides transfers. First all candidates are
+  /// written, then all are read.
+  double write_seconds = 0;
+  double read_seconds = 0;
+};
+
+/// Seconds are those of an iteration by the reckoning of PlanRecompute.
+struct RecomputePlan {
+  std::vector<Relief> reliefs;  ///< by candidate
+  double seconds = 0;
+  std::vector<double> link_seconds;  ///< by link, hidden or not
+};
+
+/// Chooses a relief for each candidate until all that lives fits. What is offloaded must be out
+/// when the last candidate is written, and comes in after that, so that each of the two parts of an
+/// iteration is taken to last as long as its compute or its busiest link; the parts of round trips
+/// that are longer than their idle time are added. One candidate after another gets the relief that
+/// costs the least per byte-second relieved: what hides is offloaded at no cost until a link is
+/// full, and then the cheaper of waiting and recomputing. The result is no slower than offloading
+/// everything and no slower than recomputing everything. O(candidates^2 * links).
+RecomputePlan PlanRecompute(const RecomputeProblem& problem);
+
+/// The same, but with one relief for all candidates that must leave.
+RecomputePlan PlanUniform(const RecomputeProblem& problem, Relief relief);
+
+}  // namespace sluice::analysis

@@ -1,0 +1,61 @@
+// Copies in the last tier that may soon be unreadable.
+#include <utility>
+
+#include "base/check.h"
+#include "runtime/core/machine/core_impl.h"
+
+namespace sluice::core {
+
+void Core::Impl::On(const AbandonCopies& event) {
+  const TierIndex tier = last_tier();
+  for (const FrameIndex frame : event.frames) {
+    const PageIndex index = tiers_[tier].pool.owner(frame);
+    if (index == kNoPage || page(index).copies[tier].frame != frame) continue;
+    page(index).copies[tier].doomed = true;
+    UpdateFacts(index);
+  }
+}
+
+/// What passes a tier on its way up may turn back before it arrives, and then leaves nothing there.
+bool Core::Impl::IsOnlyIn(const Page& p, TierIndex tier) {
+  if (!p.content || p.file_home || p.reproducible || p.dying || Dies(p)) return false;
+  for (TierIndex t = 0; t < kTiersMax; ++t) {
+    const PageCopy& copy = p.copies[t];
+    const bool passes = copy.transit && copy.transit_direction == Direction::kIn;
+    if ((copy.state == CopyState::kValid && !passes) != (t == tier)) return false;
+  }
+  return true;
+}
+
+std::vector<PageIndex> Core::Impl::PagesOnlyIn(const std::vector<FrameIndex>& frames) const {
+  const TierIndex tier = last_tier();
+  std::vector<PageIndex> only;
+  for (const FrameIndex frame : frames) {
+    const PageIndex index = tiers_[tier].pool.owner(frame);
+    if (index == kNoPage || pages_[index].copies[tier].frame != frame) continue;
+    if (IsOnlyIn(pages_[index], tier)) only.push_back(index);
+  }
+  return only;
+}
+
+/// The doomed copy's place in the last tier is another frame's, which is about to be written.
+void Core::Impl::SetDoomedAside(PageIndex index) {
+  Page& p = page(index);
+  PageCopy& copy = p.copies[last_tier()];
+  SLUICE_CHECK(p.stale_frame == kNoFrame, "a page has at most one stale slot");
+  p.stale_frame = copy.frame;
+  p.stale_holds = true;
+  copy = PageCopy{};
+}
+
+/// That one was not written: the doomed copy is what there is.
+void Core::Impl::RestoreDoomed(PageIndex index) {
+  Page& p = page(index);
+  if (!std::exchange(p.stale_holds, false)) return;
+  PageCopy& copy = p.copies[last_tier()];
+  copy.frame = std::exchange(p.stale_frame, kNoFrame);
+  copy.state = CopyState::kValid;
+  copy.doomed = true;
+}
+
+}  // namespace sluice::core

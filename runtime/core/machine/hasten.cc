@@ -1,0 +1,78 @@
+#include <algorithm>
+
+#include "runtime/core/machine/core_impl.h"
+
+namespace sluice::core {
+
+/// Remembers what a ticket did not get. Costs nothing while there is nothing to hasten.
+void Core::Impl::NoteShortage(TierIndex tier, const Claim& claim) {
+  if (unhurried_.empty() || claim.purpose != Purpose::kDemand) return;
+  const auto known = std::count_if(
+      shortages_.begin(), shortages_.end(), [&](const Shortage& s) { return s.tier == tier; });
+  if (known >= options_.copies_in_flight_max) return;  // no more than that is ever in flight
+  shortages_.push_back({tier, claim, tiers_[tier].no_victim});
+}
+
+/// A write lease of the page waits for its copies (I4).
+void Core::Impl::HastenForWriter(PageIndex index) {
+  if (page(index).tasks == 0) return;
+  for (auto next = unhurried_.begin(); next != unhurried_.end();) {
+    const TaskNumber number = *next++;
+    if (tasks_.at(number).page == index) Hasten(number);
+  }
+}
+
+/// After the last round of a pump: who lacks a frame now waits for one of the page-outs in flight.
+void Core::Impl::HastenForRoom() {
+  for (TierIndex t = 0; t < last_tier(); ++t) HastenForRoomIn(t);
+}
+
+/// As many page-outs as there are tickets' claims to the room are urgent: those that were started
+/// so, then the oldest others.
+void Core::Impl::HastenForRoomIn(TierIndex tier) {
+  std::uint32_t served = 0;
+  for (const Shortage& shortage : shortages_) {
+    // What leaves another tier makes no room here: without any of this one nothing is to be done.
+    if (tiers_[tier].unhurried == 0 || served == options_.copies_in_flight_max) return;
+    if (shortage.tier != tier) continue;
+    const auto coming = std::count_if(hurried_.begin(), hurried_.end(), [&](TaskNumber number) {
+      return MakesRoom(tasks_.at(number), shortage);
+    });
+    ++served;
+    if (coming >= served) continue;
+    // Pages on their way out first: one that is only cleaned leaves when nothing else does.
+    for (const bool leaving : {true, false}) {
+      const auto found = std::find_if(unhurried_.begin(), unhurried_.end(), [&](TaskNumber number) {
+        const Task& task = tasks_.at(number);
+        return pages_[task.page].copies[task.source].leaving == leaving &&
+               MakesRoom(task, shortage);
+      });
+      if (found == unhurried_.end()) continue;
+      Hasten(*found);
+      break;
+    }
+  }
+}
+
+/// Whether the end of the task alone gives the claim a frame: its page leaves then, or may be made
+/// to, and no other victim would do as well.
+bool Core::Impl::MakesRoom(const Task& task, const Shortage& shortage) const {
+  const TierIndex tier = shortage.tier;
+  if (task.kind != TaskKind::kCopy || task.source != tier || task.target < tier) return false;
+  const Page& p = pages_[task.page];
+  const PageCopy& copy = p.copies[tier];
+  if (copy.readers != 1 || copy.mapping || copy.transit || PinnedAt(p, tier)) return false;
+  if (copy.leaving) return true;
+  return shortage.no_victim && MayEvict(tier, task.page, shortage.claim);
+}
+
+void Core::Impl::Hasten(TaskNumber number) {
+  Task& task = tasks_.at(number);
+  task.urgent = true;
+  unhurried_.erase(number);
+  --tiers_[task.source].unhurried;
+  hurried_.insert(number);
+  Emit(HastenCopy{number, task.target, task.target_frame});
+}
+
+}  // namespace sluice::core

@@ -1,0 +1,163 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/core/actions.h"
+#include "runtime/core/events.h"
+#include "runtime/core/machine/need_queue.h"
+#include "runtime/core/types.h"
+#include "sluice/policy.h"
+
+namespace sluice::core {
+
+enum class CopyState : std::uint8_t {
+  kNone,
+  kFilling,  ///< a task is bringing the bytes
+  kPlaced,   ///< a frame without content, for an overwrite to come
+  kValid,    ///< the page's current content
+};
+
+/// A page in one tier.
+struct PageCopy {
+  FrameIndex frame = kNoFrame;
+  CopyState state = CopyState::kNone;
+  std::uint16_t readers = 0;  ///< tasks that read the frame
+  bool mapping = false;       ///< a StartMap is in flight
+  bool mapped = false;
+  bool leaving = false;  ///< to be dropped when its page-out is done
+  bool transit = false;  ///< sits in a transit frame
+  bool doomed = false;   ///< may soon be unreadable: another is to take its place
+  Direction transit_direction = Direction::kIn;
+  bool known = false;      ///< the policy knows it as being here,
+  bool candidate = false;  ///< and as evictable
+  bool told_free = false;  ///< facts as the policy knows them
+  bool told_return = false;
+  bool lossless = false;             ///< among those that may be dropped,
+  std::uint32_t lossless_place = 0;  ///< at this place
+  Position told_use = kNever;
+  Position stays_for = kNever;  ///< what a plan wants here for this use does not leave before it
+};
+
+struct Ticket;
+
+/// One page of one ticket, queued on the page in the order of arrival.
+struct Need {
+  Ticket* ticket = nullptr;
+  PageRequest request;
+  bool locked = false;  ///< no earlier need of the page conflicts
+  bool ready = false;   ///< counted as such in its ticket
+};
+
+enum class TicketKind : std::uint8_t { kAcquire, kDiscard, kFree };
+
+struct Ticket {
+  TicketKind kind = TicketKind::kAcquire;
+  TicketNumber number = 0;
+  OpNumber op = 0;
+  LaneIndex lane = 0;
+  Position position = kNever;  ///< the step of the schedule that it is
+  std::uint64_t arrival = 0;
+  bool granted = false;
+  std::uint32_t unready = 0;
+  std::uint32_t pinned = 0;  ///< leases out
+  PageIndex first_page = 0;  ///< kDiscard, kFree
+  std::uint32_t pages_left = 0;
+  std::vector<Need> needs;
+  NeedQueue queue;
+};
+
+/// Where a page is wanted ahead of need.
+struct Goal {
+  TierIndex tier = kNoTier;
+  PageMode mode = PageMode::kRead;
+  bool map = false;
+  Position position = kNever;
+  Position not_before = 0;
+};
+
+constexpr std::array<FrameIndex, kTiersMax> NoFrames() {
+  std::array<FrameIndex, kTiersMax> frames{};
+  frames.fill(kNoFrame);
+  return frames;
+}
+
+struct Page {
+  bool exists = false;
+  bool content = false;    ///< bytes that a read must see
+  bool file_home = false;  ///< the content is (also) in a file
+  bool reproducible = false;
+  bool lost = false;
+  bool refused =
+      false;  ///< its copy in the last tier could not be read: better made again, and dropped then
+  bool write_pinned = false;
+  bool dying = false;  ///< a FreePages waits for it
+  TierIndex lowest = 0;
+  TensorKind kind = TensorKind::kOther;
+  SegmentIndex segment = 0;
+  std::uint32_t pins = 0;
+  std::uint32_t tasks = 0;  ///< in flight, of any kind
+  std::uint64_t generation = 0;
+  std::array<PageCopy, kTiersMax> copies;
+  /// The frame that its last mapped copy left in each tier.
+  std::array<FrameIndex, kTiersMax> was_mapped_to = NoFrames();
+  /// Attempts in a row that did not bring it to (or map it in) each tier.
+  std::array<std::uint8_t, kTiersMax> bring_failures{};
+  /// The last tier's slot of an older generation, kept until a newer one is acknowledged.
+  FrameIndex stale_frame = kNoFrame;
+  /// It is of no older one, but of a doomed copy that is being replaced.
+  bool stale_holds = false;
+  /// A frame held at `held_tier` for a page-in that passes a transit frame.
+  FrameIndex held_frame = kNoFrame;
+  TierIndex held_tier = kNoTier;
+  std::vector<Need*> queue;
+  std::uint8_t head_wants = 0;  ///< bit t: the ticket at the head waits to lease it in tier t
+
+  Position next_use = kNever;
+  TierIndex next_tier = kNoTier;
+  PageMode next_mode = PageMode::kRead;
+  bool next_map = false;
+  Goal goal;
+  bool goal_queued = false;
+  bool given_up = false;            ///< could not be brought: only a hint or a ticket tries again
+  TierIndex coming_tier = kNoTier;  ///< being fetched ahead to there
+  TierIndex prefetched_tier = kNoTier;  ///< fetched ahead and not used yet
+  TierIndex hint_tier = kNoTier;        ///< a hint says it will be used there,
+  Position hinted = kNever;             ///< after this position
+};
+
+enum class Purpose : std::uint8_t { kDemand, kAhead, kClean };
+
+/// Why a frame is wanted, and so what may be displaced for it.
+struct Claim {
+  Purpose purpose = Purpose::kDemand;
+  std::uint64_t arrival = UINT64_MAX;  ///< pages wanted by tickets up to this one are protected
+  Position position = 0;               ///< kAhead: the op that the frame is for
+  PageIndex page = kNoPage;
+  /// The page that moves once there is room: every copy of it may be the source, so none is
+  /// displaced, by the victims of victims neither.
+  PageIndex mover = kNoPage;
+  /// The frame is where the mover's ticket wants it, or where a page in transit must stay.
+  bool arrives = false;
+  /// What the policy is told of the page that leaves.
+  Departure departure = Departure::kVictim;
+};
+
+enum class TaskKind : std::uint8_t { kCopy, kFill, kMap };
+
+struct Task {
+  TaskKind kind = TaskKind::kCopy;
+  PageIndex page = kNoPage;
+  TierIndex source = kNoTier;
+  TierIndex target = kNoTier;
+  FrameIndex target_frame = kNoFrame;
+  FillKind fill = FillKind::kUndefined;
+  bool map = false;
+  bool evict = false;  ///< the source is to be dropped afterwards
+  Purpose purpose = Purpose::kDemand;
+  bool urgent = false;  ///< a ticket is known to wait for it
+};
+
+}  // namespace sluice::core

@@ -1,0 +1,55 @@
+#include "runtime/core/machine/waits.h"
+
+#include <algorithm>
+
+#include "runtime/core/machine/core_impl.h"
+
+namespace sluice::core {
+
+void Core::Impl::Waits(std::vector<TicketWait>* waits) const {
+  waits->clear();
+  for (const Ticket* ticket : pending_) {
+    const auto same = [&](const TicketWait& wait) { return wait.lane == ticket->lane; };
+    if (std::any_of(waits->begin(), waits->end(), same)) continue;
+    const bool writes = LacksRoom(*ticket) || HasPageOnItsWayOut(*ticket);
+    waits->push_back({ticket->number, ticket->lane, writes ? WaitFor::kWrite : WaitFor::kRead});
+  }
+}
+
+bool Core::Impl::LacksRoom(const Ticket& ticket) const {
+  return ticket.queue.Any([&](NeedQueue::Ordinal ordinal) {
+    const Need& need = ticket.needs[ordinal];
+    return !need.ready && need.locked && LacksRoom(need);
+  });
+}
+
+/// Whether the page could go on if a frame were free, and one will be when a page-out ends.
+bool Core::Impl::LacksRoom(const Need& need) const {
+  const TierIndex tier = need.request.tier;
+  const std::optional<TierIndex> source = BestSource(pages_[need.request.page], tier);
+  if (!source.has_value() || *source <= tier) return RoomComes(tier);
+  const auto hop = static_cast<TierIndex>(*source - 1);
+  const LinkLoad& load = links_[hop];
+  if (load.in_flight[DirectionIndex(*source, hop)] >= options_.copies_in_flight_max) return false;
+  return RoomComes(hop) || RoomComes(tier);
+}
+
+bool Core::Impl::RoomComes(TierIndex tier) const {
+  const bool full = tiers_[tier].pool.free_count() <= TransitReserve(tier);
+  return full && links_[tier].in_flight[1] > 0;
+}
+
+/// Whether a page that the ticket is to write is where it is wanted, and being copied down (I4).
+bool Core::Impl::HasPageOnItsWayOut(const Ticket& ticket) const {
+  return std::any_of(tasks_.begin(), tasks_.end(), [&](const auto& entry) {
+    const Task& task = entry.second;
+    if (task.kind != TaskKind::kCopy || task.target < task.source) return false;
+    const Page& p = pages_[task.page];
+    return std::any_of(p.queue.begin(), p.queue.end(), [&](const Need* need) {
+      return need->ticket == &ticket && need->locked && IsWrite(need->request.mode) &&
+             p.copies[need->request.tier].state == CopyState::kValid;
+    });
+  });
+}
+
+}  // namespace sluice::core

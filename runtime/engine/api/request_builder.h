@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/core/events.h"
+#include "runtime/engine/api/tensor_table.h"
+#include "sluice/tensor.h"
+#include "sluice/tier.h"
+
+namespace sluice::engine {
+
+/// What one lease will be, but for the frames.
+struct AccessPlan {
+  std::shared_ptr<TensorInfo> tensor;
+  TierId tier_id;
+  core::TierIndex tier = 0;
+  AccessMode mode = AccessMode::kRead;
+  ByteRange range;                 ///< within the tensor
+  std::byte* address = nullptr;    ///< of the range's first byte; null when not contiguous
+  std::uint64_t first_offset = 0;  ///< of the range's first byte within its first page
+  PageIndex first_page = 0;
+  std::uint32_t pages = 0;
+  std::uint32_t first_request = 0;  ///< the pages are this request and those that follow
+  std::uint64_t discards = 0;       ///< of the tensor when this was asked for
+};
+
+/// An AcquireAll in the core's terms. Requests are in order of page.
+struct TicketPlan {
+  std::vector<AccessPlan> accesses;
+  std::vector<core::PageRequest> requests;
+};
+
+/// Splits accesses into pages and merges what falls on the same page. A page is overwritten when
+/// overwrite accesses alone ask for it and cover every byte of it that belongs to a tensor.
+/// Errors: InvalidArgument (one page in two tiers: names both tensors).
+absl::StatusOr<TicketPlan> BuildTicketPlan(std::span<const ResolvedAccess> accesses);
+
+}  // namespace sluice::engine

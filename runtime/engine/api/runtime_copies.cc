@@ -1,0 +1,88 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/status.h"
+#include "runtime/engine/api/runtime_state.h"
+
+namespace sluice::internal {
+namespace {
+
+/// Most bytes of one lease of Read and Write.
+constexpr std::uint64_t kPieceBytes = std::uint64_t{16} << 20;
+
+/// The part of `range` from `offset` on that ends at the next multiple of `piece` in the segment.
+ByteRange PieceAt(const engine::TensorInfo& tensor,
+                  ByteRange range,
+                  std::uint64_t offset,
+                  std::uint64_t piece) {
+  const std::uint64_t until_cut = piece - (tensor.offset + offset) % piece;
+  return {offset, std::min(until_cut, range.offset + range.bytes - offset)};
+}
+
+}  // namespace
+
+absl::Status RuntimeState::Write(TensorId tensor,
+                                 std::span<const std::byte> bytes,
+                                 std::uint64_t offset) {
+  return Copy(tensor, {offset, bytes.size()}, AccessMode::kOverwrite, [&](std::span<std::byte> to) {
+    std::memcpy(to.data(), bytes.data(), to.size());
+    bytes = bytes.subspan(to.size());
+  });
+}
+
+absl::Status RuntimeState::Read(TensorId tensor, std::span<std::byte> bytes, std::uint64_t offset) {
+  return Copy(tensor, {offset, bytes.size()}, AccessMode::kRead, [&](std::span<std::byte> from) {
+    std::memcpy(bytes.data(), from.data(), from.size());
+    bytes = bytes.subspan(from.size());
+  });
+}
+
+absl::Status RuntimeState::Copy(TensorId id,
+                                ByteRange range,
+                                AccessMode mode,
+                                const CopyPiece& copy) {
+  SLUICE_ASSIGN_OR_RETURN(const auto tensor, FindTensor(id));
+  if (range.bytes == 0 && range.offset <= tensor->bytes) return absl::OkStatus();
+  SLUICE_RETURN_IF_ERROR(engine::CutRange(*tensor, range).status());
+  const std::string_view name = mode == AccessMode::kRead ? "read" : "write";
+  const auto op = BeginOp({.name = std::string(name), .lane = "copy"});
+  const absl::Status copied = CopyPieces(op, *tensor, {id, range, mode}, copy);
+  op->End(OpState::Clock::now());
+  return copied;
+}
+
+absl::Status RuntimeState::CopyPieces(const std::shared_ptr<OpState>& op,
+                                      const engine::TensorInfo& tensor,
+                                      Access access,
+                                      const CopyPiece& copy) {
+  const core::TierIndex tier = HostTierOf(tensor);
+  const std::uint64_t page_bytes = tiers_->page_bytes();
+  const std::uint64_t piece =
+      page_bytes *
+      std::clamp<std::uint64_t>(kPieceBytes / page_bytes, 1, std::max(1u, BudgetOf(tier) / 8));
+  const ByteRange range = access.range;
+  access.tier = tiers_->id(tier);
+  access.contiguous = false;
+  for (std::uint64_t at = range.offset; at < range.offset + range.bytes;) {
+    access.range = PieceAt(tensor, range, at, piece);
+    at += access.range.bytes;
+    const auto ticket = AcquireAll(op, {&access, 1});
+    if (access.mode == AccessMode::kRead && at < range.offset + range.bytes) {
+      Access next = access;
+      next.range = PieceAt(tensor, range, at, piece);
+      SLUICE_RETURN_IF_ERROR(Prefetch({&next, 1}));
+    }
+    SLUICE_ASSIGN_OR_RETURN(const auto leases, ticket->Take());
+    for (const std::span<std::byte> span : leases.front()->facts().spans) copy(span);
+  }
+  return absl::OkStatus();
+}
+
+core::TierIndex RuntimeState::HostTierOf(const engine::TensorInfo& tensor) const {
+  core::TierIndex tier = *tiers_->LowestFor(tensor.spec.lowest);
+  while (!tiers_->is_leasable(tier)) --tier;  // the first tier always is
+  return tier;
+}
+
+}  // namespace sluice::internal

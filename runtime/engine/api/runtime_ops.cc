@@ -1,0 +1,96 @@
+#include <string_view>
+#include <utility>
+
+#include "base/status.h"
+#include "fmt/format.h"
+#include "runtime/engine/api/runtime_state.h"
+
+namespace sluice::internal {
+namespace {
+
+/// What a schedule file may hold.
+constexpr double kRecomputeSecondsMax = 1e9;
+
+absl::Status CheckRecompute(std::string_view op, const engine::ResolvedAccess& access) {
+  if (!access.recompute_seconds.has_value()) return absl::OkStatus();
+  const double seconds = *access.recompute_seconds;
+  const bool valid = seconds >= 0 && seconds <= kRecomputeSecondsMax;
+  if (valid && access.mode != AccessMode::kRead) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("op '{}', tensor '{}': recompute_seconds is {}; {}",
+                  op,
+                  access.tensor->spec.name,
+                  seconds,
+                  valid ? "give it to an access that writes, this one reads"
+                        : "give a number from 0 to 1e9, or none"));
+}
+
+}  // namespace
+
+absl::Status RuntimeState::BeginIteration(std::string_view key) {
+  recorder_.BeginIteration(key);
+  const core::BeginIteration event{keys_.IndexOf(key)};
+  return mailbox_->Push(engine::EventRequest{event}) ? absl::OkStatus() : ShutDownError();
+}
+
+absl::Status RuntimeState::EndIteration() {
+  if (!recorder_.EndIteration()) {
+    return absl::FailedPreconditionError("no iteration has begun");
+  }
+  return mailbox_->Push(engine::EventRequest{core::EndIteration{}}) ? absl::OkStatus()
+                                                                    : ShutDownError();
+}
+
+std::shared_ptr<OpState> RuntimeState::BeginOp(OpOptions options) {
+  OpState::Identity identity;
+  identity.number = next_op_++;
+  identity.name_index = op_names_.IndexOf(options.name);
+  identity.lane_index = lanes_.IndexOf(options.lane);
+  engine::OpRecord record = recorder_.BeginOp(options.name, options.lane);
+  identity.name = std::move(options.name);
+  return engine::MakeOwned<OpState>(weak_from_this(), std::move(identity), std::move(record));
+}
+
+absl::StatusOr<engine::TicketPlan> RuntimeState::PlanRequest(std::span<const Access> accesses,
+                                                             OpState* op) const {
+  SLUICE_ASSIGN_OR_RETURN(const auto resolved, table_.Resolve(accesses, *tiers_));
+  const std::string_view name = op == nullptr ? "prefetch" : std::string_view(op->identity().name);
+  for (const engine::ResolvedAccess& access : resolved) {
+    SLUICE_RETURN_IF_ERROR(CheckRecompute(name, access));
+  }
+  SLUICE_ASSIGN_OR_RETURN(engine::TicketPlan plan, engine::BuildTicketPlan(resolved));
+  if (op != nullptr) op->record().AddAccesses(resolved);
+  return plan;
+}
+
+std::shared_ptr<TicketState> RuntimeState::AcquireAll(const std::shared_ptr<OpState>& op,
+                                                      std::span<const Access> accesses) {
+  auto plan = PlanRequest(accesses, op.get());
+  if (!plan.ok()) return engine::MakeOwned<TicketState>(op, plan.status());
+  core::Acquire event;
+  event.ticket = next_ticket_++;
+  event.op = op->identity().number;
+  event.lane = op->identity().lane_index;
+  event.name = op->identity().name_index;
+  event.requests = plan->requests;
+  auto ticket = engine::MakeOwned<TicketState>(
+      event.ticket,
+      *std::move(plan),
+      op,
+      TicketState::Context{mailbox_, waits_, tiers_, options_.fill_overwrite_with_nan});
+  if (event.requests.empty()) {
+    ticket->Grant({});  // an op that needs nothing
+  } else if (!mailbox_->Offer({ticket, std::move(event)})) {
+    ticket->Fail(ShutDownError());
+  }
+  return ticket;
+}
+
+absl::Status RuntimeState::Prefetch(std::span<const Access> accesses) {
+  SLUICE_ASSIGN_OR_RETURN(engine::TicketPlan plan, PlanRequest(accesses, nullptr));
+  if (plan.requests.empty()) return absl::OkStatus();
+  return mailbox_->Push(engine::PrefetchRequest{std::move(plan)}) ? absl::OkStatus()
+                                                                  : ShutDownError();
+}
+
+}  // namespace sluice::internal

@@ -1,0 +1,158 @@
+#include "runtime/engine/api/runtime_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "fmt/format.h"
+
+namespace sluice::internal {
+namespace {
+
+core::ScheduleLimits LimitsOf(const RuntimeOptions& options) {
+  return {options.schedules_max, options.recorded_accesses_max};
+}
+
+}  // namespace
+
+RuntimeState::RuntimeState(RuntimeOptions options)
+    : options_(std::move(options)),
+      logger_(options_.log),
+      op_names_(options_.recorded_accesses_max),
+      keys_(options_.schedules_max),
+      recorder_(options_.page_bytes.count(), LimitsOf(options_)),
+      table_(options_.page_bytes.count()),
+      mailbox_(std::make_shared<engine::Mailbox>(options_.request_queue_capacity)),
+      waits_(std::make_shared<engine::WaitMeter>(options_.trace)),
+      stream_count_(std::make_shared<engine::StreamCount>()) {}
+
+RuntimeState::~RuntimeState() {
+  SLUICE_CHECK(core_thread_ == nullptr, "a runtime is shut down before it goes away");
+}
+
+absl::StatusOr<std::shared_ptr<RuntimeState>> RuntimeState::Create(
+    RuntimeOptions options, const engine::BackendHooks& hooks) {
+  SLUICE_RETURN_IF_ERROR(engine::CountFrames(options).status());
+  std::shared_ptr<RuntimeState> state(new RuntimeState(std::move(options)), engine::OwnerDelete());
+  if (absl::Status set_up = state->SetUp(hooks); !set_up.ok()) {
+    state->core_thread_.reset();  // it never ran
+    return set_up;
+  }
+  return state;
+}
+
+std::uint32_t RuntimeState::CopiesInFlightMax() const {
+  if (tiers_->store() == nullptr) return core::CoreOptions().copies_in_flight_max;
+  return engine::StoreCopiesMax(options_.io.queue_depth, tiers_->tier(tiers_->size() - 1).frames);
+}
+
+core::CoreOptions RuntimeState::MakeCoreOptions() const {
+  core::CoreOptions core;
+  core.copies_in_flight_max = CopiesInFlightMax();
+  for (core::TierIndex tier = 0; tier < tiers_->size(); ++tier) {
+    core.tiers.push_back({tiers_->tier(tier).frames});
+  }
+  core.capacity_from = *tiers_->IndexOf(kDram0);  // hbm does not count
+  core.prefetch_ops = options_.prefetch_ops;
+  core.schedules = LimitsOf(options_);
+  return core;
+}
+
+absl::Status RuntimeState::StartPlanner() {
+  planner_ = std::make_unique<engine::BackgroundPlanner>(
+      engine::BackgroundPlanner::Parts{.meters = &meters_,
+                                       .links = std::size_t{tiers_->size()} - 1,
+                                       .page_bytes = tiers_->page_bytes(),
+                                       .mailbox = mailbox_.get(),
+                                       .steps_max = options_.recorded_accesses_max});
+  return planner_->Start(options_.cpus);
+}
+
+absl::Status RuntimeState::SetUp(const engine::BackendHooks& hooks) {
+  // Before memory is touched for nothing.
+  SLUICE_ASSIGN_OR_RETURN(
+      auto policy, core::CreatePolicy(options_.policy, {.custom = &options_.custom_policies}));
+  engine::BackendHooks told = hooks;
+  told.on_drive_fenced = [mailbox = mailbox_](io::FencedDrive drive) {
+    mailbox->Post(engine::DriveFencedNotice{std::move(drive)});
+  };
+  SLUICE_ASSIGN_OR_RETURN(backends_, engine::Backends::Create(options_, told));
+  tiers_ = &backends_->tiers();
+  core::CoreOptions core_options = MakeCoreOptions();
+  core_options.policy = std::move(policy);
+  SLUICE_ASSIGN_OR_RETURN(auto core, core::Core::Create(core_options));
+  {
+    base::MutexLock lock(budgets_mutex_);
+    for (const core::TierConfig& tier : core_options.tiers) budgets_.push_back(tier.frames);
+  }
+  for (const FallbackEvent& event : backends_->fallbacks()) health_.NoteFallback(event);
+  TellOfUnregistered();
+  if (core_options.policy->planned()) SLUICE_RETURN_IF_ERROR(StartPlanner());
+  event_log_ = std::make_unique<engine::EventLog>(core_options, options_.record_events);
+  mapper_ = std::make_unique<engine::SerialExecutor>();
+  SLUICE_RETURN_IF_ERROR(mapper_->Start("sluice-mapper", options_.cpus));
+  mover_ =
+      std::make_unique<engine::DataMover>(engine::DataMover::Parts{.tiers = tiers_,
+                                                                   .mapper = mapper_.get(),
+                                                                   .workers = &backends_->workers(),
+                                                                   .mailbox = mailbox_.get(),
+                                                                   .meters = &meters_,
+                                                                   .logger = &logger_,
+                                                                   .trace = options_.trace,
+                                                                   .cpus = options_.cpus});
+  core_thread_ = std::make_unique<engine::CoreThread>(
+      engine::CoreThread::Parts{.core = std::move(core),
+                                .mailbox = mailbox_.get(),
+                                .table = &table_,
+                                .tiers = tiers_,
+                                .mover = mover_.get(),
+                                .logger = &logger_,
+                                .health = &health_,
+                                .listener = options_.listener,
+                                .log = event_log_.get(),
+                                .planner = planner_.get(),
+                                .stall_seconds = options_.stall_seconds,
+                                .cpus = options_.cpus,
+                                .fallbacks = backends_->fallbacks()});
+  return core_thread_->Start();
+}
+
+/// No fallback: pages move the same way, for a little more of the processors.
+void RuntimeState::TellOfUnregistered() {
+  if (tiers_->store() == nullptr) return;
+  const io::PageStoreStats stats = tiers_->store()->stats();
+  if (stats.engine != "io_uring" || stats.registered_reason.empty()) return;
+  logger_.Warning(
+      fmt::format("io_uring knows {} of the memory of dram in advance, the rest is pinned at each "
+                  "request: {}",
+                  ToString(Bytes(stats.registered_bytes)),
+                  stats.registered_reason));
+}
+
+void RuntimeState::Shutdown() {
+  std::vector<std::weak_ptr<StreamState>> streams;
+  {
+    base::MutexLock lock(streams_mutex_);
+    streams.swap(streams_);
+  }
+  for (const auto& weak : streams) {
+    if (const auto stream = weak.lock()) stream->Close();
+  }
+  stream_count_->WaitForNone();  // those that were let go and have work left
+  table_.Close();
+  for (engine::AcquireRequest& request : mailbox_->CloseRequests()) {
+    request.ticket->Fail(absl::CancelledError("the runtime has shut down"));
+  }
+  mailbox_->Post(engine::StopNotice{});
+  core_thread_->Join();  // no task is in flight any more
+  planner_.reset();      // a plan that is being made is given up
+  mapper_.reset();       // mappings that were on their way are made or unmade
+  core_thread_.reset();
+  mover_.reset();  // and with both the last segments and their addresses
+  backends_.reset();
+  waits_->CloseSink();  // threads that waited for tickets may still be on their way out
+  health_.NoteDead("the runtime has shut down");
+}
+
+}  // namespace sluice::internal

@@ -1,0 +1,182 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/mutex.h"
+#include "runtime/engine/api/name_table.h"
+#include "runtime/engine/api/op_state.h"
+#include "runtime/engine/api/stream_state.h"
+#include "runtime/engine/api/tensor_table.h"
+#include "runtime/engine/control/background_planner.h"
+#include "runtime/engine/control/core_thread.h"
+#include "runtime/engine/control/mailbox.h"
+#include "runtime/engine/control/schedule_recorder.h"
+#include "runtime/engine/control/ticket_state.h"
+#include "runtime/engine/data/data_mover.h"
+#include "runtime/engine/data/link_meter.h"
+#include "runtime/engine/data/serial_executor.h"
+#include "runtime/engine/report/event_log.h"
+#include "runtime/engine/report/health_monitor.h"
+#include "runtime/engine/report/logger.h"
+#include "runtime/engine/report/wait_meter.h"
+#include "runtime/engine/setup/backends.h"
+#include "runtime/engine/setup/process_bound.h"
+#include "sluice/runtime.h"
+
+namespace sluice::internal {
+
+/// Frames that are not paged; see Reservation. Threads: destroyed on any thread.
+class ReservationState {
+ public:
+  ReservationState(std::shared_ptr<engine::Mailbox> mailbox,
+                   core::ReservationNumber number,
+                   std::vector<std::span<std::byte>> spans)
+      : mailbox_(std::move(mailbox)), number_(number), spans_(std::move(spans)) {}
+  ~ReservationState() { mailbox_->Post(engine::ReleaseFramesNotice{number_}); }
+  ReservationState(const ReservationState&) = delete;
+  ReservationState& operator=(const ReservationState&) = delete;
+
+  const std::vector<std::span<std::byte>>& spans() const { return spans_; }
+
+ private:
+  const std::shared_ptr<engine::Mailbox> mailbox_;
+  const core::ReservationNumber number_;
+  const std::vector<std::span<std::byte>> spans_;
+};
+
+/// What late callers get.
+inline absl::Status ShutDownError() { return absl::CancelledError("the runtime has shut down"); }
+
+/// All of a Runtime. One file per concern:
+///   runtime_state.cc    create, shut down
+///   runtime_tensors.cc  create, adopt, free, discard
+///   runtime_copies.cc   write, read
+///   runtime_ops.cc      iterations, ops, requests, hints
+///   runtime_budgets.cc  reservations, budgets, rates, streams
+///   runtime_stats.cc    what Runtime reports
+/// Ops hold it weakly, so that it may be gone, or shut down, when they use it. Whoever comes from
+/// outside asks CheckProcess first.
+/// Threads: all methods from any thread, but for Shutdown, which is called once and last.
+class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
+ public:
+  static absl::StatusOr<std::shared_ptr<RuntimeState>> Create(
+      RuntimeOptions options, const engine::BackendHooks& hooks = {});
+  ~RuntimeState();
+
+  /// Errors: FailedPrecondition in a child of the process that made the runtime.
+  absl::Status CheckProcess() const { return engine::CheckProcess(owner_); }
+  /// Waits for transfers in flight, names leaked leases, frees everything but what late callers
+  /// need to be told that there is nothing any more.
+  void Shutdown();
+
+  absl::StatusOr<std::vector<TensorId>> CreateTensors(std::span<const TensorSpec> specs);
+  absl::StatusOr<TensorId> Adopt(const TensorSpec& spec, std::span<const std::byte> bytes);
+  absl::Status Write(TensorId tensor, std::span<const std::byte> bytes, std::uint64_t offset);
+  absl::Status Read(TensorId tensor, std::span<std::byte> bytes, std::uint64_t offset);
+  absl::Status Free(TensorId tensor);
+  absl::Status Discard(TensorId tensor, ByteRange range);
+  absl::StatusOr<Bytes> SizeOfTensor(TensorId tensor) const;
+  absl::StatusOr<std::string> NameOfTensor(TensorId tensor) const;
+  absl::StatusOr<DType> TypeOfTensor(TensorId tensor) const;
+  Bytes PageBytes() const { return tiers_->PagesToBytes(1); }
+  std::vector<std::vector<int>> DramNodes() const;
+
+  absl::Status BeginIteration(std::string_view key);
+  absl::Status EndIteration();
+  std::shared_ptr<OpState> BeginOp(OpOptions options);
+  std::shared_ptr<TicketState> AcquireAll(const std::shared_ptr<OpState>& op,
+                                          std::span<const Access> accesses);
+  absl::Status Prefetch(std::span<const Access> accesses);
+
+  absl::StatusOr<std::shared_ptr<ReservationState>> Reserve(TierId tier, Bytes bytes);
+  absl::Status SetBudget(TierId tier, Bytes bytes);
+  absl::Status SetEmulatedRates(double in_bytes_per_second, double out_bytes_per_second);
+  absl::StatusOr<std::shared_ptr<StreamState>> CreateStream();
+  HealthReport Health() const { return health_.Report(); }
+  Stats GetStats() const;
+  absl::StatusOr<Schedule> RecordedSchedule(std::string_view key) const;
+  const engine::EventLog* event_log() const { return event_log_.get(); }
+  const TraceSink& trace() const { return options_.trace; }
+
+ private:
+  explicit RuntimeState(RuntimeOptions options);
+
+  absl::Status SetUp(const engine::BackendHooks& hooks);
+  void TellOfUnregistered();
+  core::CoreOptions MakeCoreOptions() const;
+  absl::Status StartPlanner();
+  std::uint32_t CopiesInFlightMax() const;
+  absl::StatusOr<std::shared_ptr<engine::Segment>> CreateSegment(std::span<const TensorSpec> specs);
+  absl::StatusOr<core::TierIndex> LowestTier(std::span<const TensorSpec> specs) const;
+  absl::StatusOr<std::shared_ptr<engine::TensorInfo>> FindTensor(TensorId tensor) const;
+  using CopyPiece = std::function<void(std::span<std::byte>)>;
+  /// Leases `range` piece by piece and calls `copy` for each span of a lease, in order.
+  absl::Status Copy(TensorId id, ByteRange range, AccessMode mode, const CopyPiece& copy);
+  absl::Status CopyPieces(const std::shared_ptr<OpState>& op,
+                          const engine::TensorInfo& tensor,
+                          Access access,
+                          const CopyPiece& copy);
+  /// The slowest tier in memory that the tensor may be in.
+  core::TierIndex HostTierOf(const engine::TensorInfo& tensor) const;
+  absl::StatusOr<engine::TicketPlan> PlanRequest(std::span<const Access> accesses,
+                                                 OpState* op) const;
+  absl::Status ResizeNow(core::TierIndex tier, core::FrameIndex frames);
+  absl::Status ChangeBudget(core::TierIndex tier, core::FrameIndex frames);
+  /// After a change that failed. False when the frames could not be had back.
+  bool UndoBudgetChange(core::TierIndex tier, core::FrameIndex before);
+  /// Takes memory for a larger budget, and gives it back where it lacks what the options require.
+  absl::Status TakeMemory(core::TierIndex tier, core::FrameIndex frames);
+  /// Each kind once for a tier: memory that was taken for a larger budget may lack something.
+  void AnnounceFallbacks(TierId tier);
+  core::FrameIndex BudgetOf(core::TierIndex tier) const;
+  engine::CoreSnapshot Snapshot() const;
+  TierStats StatsOf(core::TierIndex tier, const core::TierCounters& counters) const;
+
+  const base::OwnerProcess owner_;
+  const RuntimeOptions options_;
+  engine::Logger logger_;
+  engine::HealthMonitor health_;
+  engine::NameTable op_names_;
+  engine::NameTable lanes_;
+  engine::NameTable keys_;
+  engine::ScheduleRecorder recorder_;
+  engine::TensorTable table_;
+  engine::LinkMeters meters_;
+  const std::shared_ptr<engine::Mailbox> mailbox_;
+  const std::shared_ptr<engine::WaitMeter> waits_;
+  std::atomic<core::OpNumber> next_op_{1};
+  std::atomic<core::TicketNumber> next_ticket_{1};
+
+  std::unique_ptr<engine::Backends> backends_;
+  const engine::TierSet* tiers_ = nullptr;  ///< of the backends; not used once the table is closed
+  std::unique_ptr<engine::SerialExecutor> mapper_;
+  std::unique_ptr<engine::EventLog> event_log_;
+  std::unique_ptr<engine::DataMover> mover_;
+  std::unique_ptr<engine::BackgroundPlanner> planner_;  ///< null unless the policy follows plans
+  std::unique_ptr<engine::CoreThread> core_thread_;
+
+  base::Mutex budget_change_mutex_;  ///< held for the whole of a budget change: one at a time
+  mutable base::Mutex budgets_mutex_;
+  std::vector<core::FrameIndex> budgets_ ABSL_GUARDED_BY(budgets_mutex_);
+  base::Mutex streams_mutex_;
+  std::vector<std::weak_ptr<StreamState>> streams_ ABSL_GUARDED_BY(streams_mutex_);
+  const std::shared_ptr<engine::StreamCount> stream_count_;
+};
+
+/// Reaches into a Runtime, for tests and tools.
+class RuntimeAccess {
+ public:
+  static absl::StatusOr<std::unique_ptr<Runtime>> Create(RuntimeOptions options,
+                                                         const engine::BackendHooks& hooks);
+  static RuntimeState& StateOf(Runtime& runtime);
+};
+
+}  // namespace sluice::internal

@@ -1,0 +1,109 @@
+#include <utility>
+
+#include "base/status.h"
+#include "fmt/format.h"
+#include "runtime/engine/api/runtime_state.h"
+#include "runtime/engine/api/tensor_spec_check.h"
+
+namespace sluice::internal {
+absl::StatusOr<core::TierIndex> RuntimeState::LowestTier(std::span<const TensorSpec> specs) const {
+  const TensorSpec& spec = specs.front();
+  if (const auto lowest = tiers_->LowestFor(spec.lowest)) return *lowest;
+  return absl::InvalidArgumentError(
+      fmt::format("tensor '{}' may reach down to {} only, and this "
+                  "runtime has no such tier",
+                  spec.name,
+                  ToString(spec.lowest)));
+}
+
+absl::StatusOr<std::shared_ptr<engine::Segment>> RuntimeState::CreateSegment(
+    std::span<const TensorSpec> specs) {
+  SLUICE_RETURN_IF_ERROR(engine::CheckTensorSpecs(specs));
+  SLUICE_ASSIGN_OR_RETURN(const core::TierIndex lowest, LowestTier(specs));
+  std::shared_ptr<engine::HomeFile> file;
+  if (specs.front().file) {
+    SLUICE_ASSIGN_OR_RETURN(
+        file, engine::HomeFile::Open(*specs.front().file, SizeOf(specs.front()).count()));
+  }
+  SLUICE_ASSIGN_OR_RETURN(auto segment, table_.Prepare(specs, lowest, std::move(file)));
+  engine::CreateRequest request{.segment = segment};
+  std::future<absl::Status> reply = request.reply.get_future();
+  const absl::Status created = mailbox_->Push(std::move(request)) ? reply.get() : ShutDownError();
+  if (!created.ok()) {
+    table_.Abandon(*segment);
+    return created;
+  }
+  table_.Publish(segment);
+  return segment;
+}
+
+absl::StatusOr<std::vector<TensorId>> RuntimeState::CreateTensors(
+    std::span<const TensorSpec> specs) {
+  SLUICE_ASSIGN_OR_RETURN(const auto segment, CreateSegment(specs));
+  std::vector<TensorId> ids;
+  ids.reserve(specs.size());
+  for (const auto& tensor : segment->parts().tensors) ids.push_back(tensor->id);
+  return ids;
+}
+
+absl::StatusOr<TensorId> RuntimeState::Adopt(const TensorSpec& spec,
+                                             std::span<const std::byte> bytes) {
+  SLUICE_RETURN_IF_ERROR(engine::CheckTensorSpecs({&spec, 1}));
+  if (SizeOf(spec).count() != bytes.size()) {
+    return absl::InvalidArgumentError(fmt::format(
+        "tensor '{}' has {} bytes, {} were given", spec.name, SizeOf(spec).count(), bytes.size()));
+  }
+  if (spec.file) {
+    return absl::InvalidArgumentError(
+        fmt::format("tensor '{}' is adopted and cannot have a file home", spec.name));
+  }
+  SLUICE_ASSIGN_OR_RETURN(const auto segment, CreateSegment({&spec, 1}));
+  const TensorId id = segment->parts().tensors.front()->id;
+  if (const absl::Status copied = Write(id, bytes, 0); !copied.ok()) {
+    SLUICE_RETURN_IF_ERROR(Free(id));
+    return copied;
+  }
+  return id;
+}
+
+absl::Status RuntimeState::Free(TensorId tensor) {
+  SLUICE_ASSIGN_OR_RETURN(engine::TensorTable::Freed freed, table_.Free(tensor));
+  recorder_.AddDiscard(*freed.tensor, {0, freed.tensor->bytes});
+  if (freed.runs.empty()) return absl::OkStatus();
+  return mailbox_->Push(engine::FreeRequest{freed.tensor->segment, std::move(freed.runs)})
+             ? absl::OkStatus()
+             : ShutDownError();
+}
+
+absl::Status RuntimeState::Discard(TensorId tensor, ByteRange range) {
+  SLUICE_ASSIGN_OR_RETURN(engine::TensorTable::Discarded dead, table_.Discard(tensor, range));
+  recorder_.AddDiscard(*dead.tensor, dead.range);
+  if (dead.runs.empty()) return absl::OkStatus();
+  return mailbox_->Push(engine::DiscardRequest{dead.tensor->segment, std::move(dead.runs)})
+             ? absl::OkStatus()
+             : ShutDownError();
+}
+
+absl::StatusOr<std::shared_ptr<engine::TensorInfo>> RuntimeState::FindTensor(
+    TensorId tensor) const {
+  std::shared_ptr<engine::TensorInfo> found = table_.Find(tensor);
+  if (found != nullptr) return found;
+  return absl::NotFoundError(fmt::format("there is no tensor with id {}", tensor.value));
+}
+
+absl::StatusOr<Bytes> RuntimeState::SizeOfTensor(TensorId tensor) const {
+  SLUICE_ASSIGN_OR_RETURN(const auto found, FindTensor(tensor));
+  return Bytes(found->bytes);
+}
+
+absl::StatusOr<std::string> RuntimeState::NameOfTensor(TensorId tensor) const {
+  SLUICE_ASSIGN_OR_RETURN(const auto found, FindTensor(tensor));
+  return found->spec.name;
+}
+
+absl::StatusOr<DType> RuntimeState::TypeOfTensor(TensorId tensor) const {
+  SLUICE_ASSIGN_OR_RETURN(const auto found, FindTensor(tensor));
+  return found->spec.dtype;
+}
+
+}  // namespace sluice::internal

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "base/mutex.h"
+#include "base/owner_process.h"
+#include "runtime/device/device.h"
+#include "runtime/engine/api/stream_count.h"
+
+namespace sluice::internal {
+
+/// A stream that the user may hold longer than the Runtime, and let go anywhere, in the stream's
+/// own work too. Threads: any.
+class StreamState {
+ public:
+  /// `count` counts the stream until it is drained.
+  StreamState(std::unique_ptr<device::Stream> stream, std::shared_ptr<engine::StreamCount> count)
+      : stream_(std::move(stream)), count_(std::move(count)) {
+    count_->Add();
+  }
+
+  ~StreamState() {
+    base::MutexLock lock(mutex_);
+    if (stream_ == nullptr) return;
+    if (stream_->InOwnWork()) {
+      stream_->Notify([count = count_](const absl::Status&) { count->Remove(); });
+      return;
+    }
+    stream_.reset();  // drains
+    count_->Remove();
+  }
+  StreamState(const StreamState&) = delete;
+  StreamState& operator=(const StreamState&) = delete;
+
+  /// Null after Close, and in a child of the process.
+  std::shared_ptr<device::Stream> Get() const {
+    if (!owner_.IsThis()) return nullptr;
+    base::MutexLock lock(mutex_);
+    return stream_;
+  }
+
+  /// Drains the stream and lets it go; everything asked of it later is dropped.
+  void Close() {
+    std::shared_ptr<device::Stream> stream;
+    {
+      base::MutexLock lock(mutex_);
+      stream.swap(stream_);
+    }
+    if (stream == nullptr) return;
+    stream->Synchronize();
+    stream.reset();
+    count_->Remove();
+  }
+
+ private:
+  const base::OwnerProcess owner_;
+  mutable base::Mutex mutex_;
+  std::shared_ptr<device::Stream> stream_ ABSL_GUARDED_BY(mutex_);
+  const std::shared_ptr<engine::StreamCount> count_;
+};
+
+}  // namespace sluice::internal

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "runtime/core/core.h"
+#include "runtime/engine/control/mailbox.h"
+#include "runtime/engine/control/step_clock.h"
+#include "runtime/engine/data/link_meter.h"
+#include "runtime/engine/data/serial_executor.h"
+#include "sluice/stats.h"
+
+namespace sluice::engine {
+
+/// What a plan is made for.
+struct PlanBasis {
+  std::uint64_t recording = 0;
+  double seconds = 0;  ///< of an iteration that waits for no pages
+  double lead_seconds = 0;
+  std::vector<core::FrameIndex> frames;
+  std::vector<core::PlanLink> links;
+};
+
+/// Whether a plan made for `was` no longer fits: another schedule or other budgets, or something
+/// that is more than the factor larger or smaller than it was.
+bool HasDrifted(const PlanBasis& was, const PlanBasis& is);
+inline constexpr double kSecondsDrift = 1.15;
+inline constexpr double kLinkDrift = 1.3;
+inline constexpr double kLeadDrift = 3;
+
+/// Pages come earlier than just in time by so many times the jitter from one iteration to the next,
+/// within these shares of an iteration.
+inline constexpr double kJittersAhead = 2;
+inline constexpr double kLeadShareMin = 0.01;
+inline constexpr double kLeadShareMax = 0.1;
+
+/// Makes a plan; none when it was told to stop.
+using PlanMaker = std::function<std::optional<core::Plan>(const core::PlanInput& input,
+                                                          const core::PlanStop& stop)>;
+
+/// Plans every key's iteration from the first complete one on, and again when the times or the
+/// links have drifted or the core has dropped its plan; a single iteration that takes another time
+/// than those around it is no drift. On a thread of its own, so that neither the
+/// core nor the program waits.
+/// Threads: the core thread only, but for the destructor, which is called when that has returned;
+/// a plan that is being made then is given up.
+class BackgroundPlanner {
+ public:
+  struct Parts {
+    LinkMeters* meters = nullptr;
+    std::size_t links = 0;
+    std::uint64_t page_bytes = 0;
+    Mailbox* mailbox = nullptr;
+    std::uint64_t steps_max = UINT64_MAX;  ///< longer iterations are not planned
+    PlanMaker make = core::TryMakePlan;
+    std::function<StepClock::TimePoint()> now = std::chrono::steady_clock::now;
+  };
+  explicit BackgroundPlanner(Parts parts);
+  ~BackgroundPlanner() { stop_ = true; }
+  BackgroundPlanner(const BackgroundPlanner&) = delete;
+  BackgroundPlanner& operator=(const BackgroundPlanner&) = delete;
+
+  /// Errors: ResourceExhausted (the thread cannot be started).
+  absl::Status Start(const std::vector<int>& cpus);
+  /// What the core was told and has answered.
+  void Observe(const core::Core& core,
+               const core::Event& event,
+               std::span<const core::Action> actions);
+  /// A plan has come back.
+  void Note(const PlanNotice& notice);
+  const PlanStats& stats() const { return stats_; }
+
+ private:
+  /// Of one key.
+  struct Known {
+    PlanBasis basis;       ///< of the last plan
+    IterationTimes last;   ///< iteration that counts
+    bool outlier = false;  ///< the one since then took another time, and did not count
+  };
+
+  static bool IsOutlier(const Known& known, const PlanBasis& is);
+
+  void PlanFor(const core::Core& core,
+               const IterationTimes& as_asked,
+               std::vector<core::PlanLink> links);
+  double LeadFor(const IterationTimes& times) const;
+  void MakeInBackground(core::KeyIndex key, core::PlanInput input);
+
+  const Parts parts_;
+  StepClock clock_;
+  std::map<core::KeyIndex, Known> known_;
+  bool planning_ = false;
+  PlanStats stats_;
+  std::atomic<bool> stop_ = false;
+  SerialExecutor thread_;  ///< last: the jobs use the rest
+};
+
+}  // namespace sluice::engine

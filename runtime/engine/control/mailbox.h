@@ -1,0 +1,58 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "base/cond_var.h"
+#include "base/mutex.h"
+#include "runtime/engine/control/messages.h"
+
+namespace sluice::engine {
+
+/// The core thread's one queue, first in, first out. Requests are bounded; beyond the bound tickets
+/// wait aside in order and other requests block. Notices are always taken. One queue for both, so
+/// that a thread's release is seen before its next request.
+/// Threads: any; PopAll from the core thread only.
+class Mailbox {
+ public:
+  using Deadline = std::chrono::steady_clock::time_point;
+
+  explicit Mailbox(std::size_t capacity);
+
+  /// A request that may wait for room. False when closed; the message is dropped then.
+  bool Push(Message request);
+  /// A request that never waits. False when closed.
+  bool Offer(AcquireRequest request);
+  /// Takes a ticket back that waits aside; false when it is not there.
+  bool Withdraw(core::TicketNumber ticket);
+  /// Never blocks; dropped once the core thread has returned.
+  void Post(Message notice);
+
+  /// Appends everything queued to `out`; blocks while there is nothing and `deadline` has not
+  /// passed.
+  void PopAll(std::vector<Message>* out, Deadline deadline);
+
+  /// Refuses requests from now on; returns the tickets that waited aside.
+  std::vector<AcquireRequest> CloseRequests();
+  /// Refuses everything, drops what is left.
+  void Close();
+
+ private:
+  void RefillLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AppendLocked(Message message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::size_t capacity_;
+  base::Mutex mutex_;
+  base::CondVar not_empty_;
+  base::CondVar not_full_;
+  std::deque<Message> items_ ABSL_GUARDED_BY(mutex_);
+  std::size_t requests_ ABSL_GUARDED_BY(mutex_) = 0;  ///< of the items
+  std::deque<AcquireRequest> aside_ ABSL_GUARDED_BY(mutex_);
+  bool requests_closed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "io/drives/drive_set.h"
+#include "runtime/core/events.h"
+#include "runtime/engine/api/request_builder.h"
+#include "runtime/engine/api/tensor_table.h"
+#include "runtime/engine/data/segment.h"
+
+/// What other threads say to the core thread.
+
+namespace sluice::internal {
+class TicketState;
+}
+
+namespace sluice::engine {
+
+// Requests: their number in the queue is bounded.
+
+/// An AcquireAll; the answer goes to the ticket.
+struct AcquireRequest {
+  std::shared_ptr<internal::TicketState> ticket;
+  core::Acquire event;
+};
+/// A segment to create; the reply comes when the core has committed its capacity.
+struct CreateRequest {
+  std::shared_ptr<Segment> segment;
+  std::promise<absl::Status> reply;
+};
+struct FrameGrant {
+  core::ReservationNumber reservation = 0;
+  std::vector<core::FrameIndex> frames;
+};
+struct ReserveRequest {
+  core::TierIndex tier = 0;
+  std::uint32_t frames = 0;
+  std::promise<absl::StatusOr<FrameGrant>> reply;
+};
+/// The reply comes when the memory is back with the system, or there again.
+struct BudgetRequest {
+  core::TierIndex tier = 0;
+  core::FrameIndex frames = 0;
+  std::promise<absl::Status> reply;
+};
+/// Pages whose last tensor was freed.
+struct FreeRequest {
+  core::SegmentIndex segment = 0;
+  std::vector<PageRun> runs;
+};
+/// Pages whose content is dead.
+struct DiscardRequest {
+  core::SegmentIndex segment = 0;
+  std::vector<PageRun> runs;
+};
+/// A hint.
+struct PrefetchRequest {
+  TicketPlan plan;
+};
+/// Goes to the core as it is: the marks of iterations.
+struct EventRequest {
+  core::Event event;
+};
+/// Runs on the core thread.
+struct CallRequest {
+  absl::AnyInvocable<void()> call;
+};
+
+// Notices: not bounded by the queue but by what they end (tasks, leases, tickets, reservations),
+// and never refused, so that no completion can be lost or block.
+
+/// A task has ended; `failure` says how it failed, with `status` as the cause.
+struct Completion {
+  core::TaskNumber task = 0;
+  std::optional<core::FailureKind> failure;
+  absl::Status status;
+};
+struct ReleaseNotice {
+  core::TicketNumber ticket = 0;
+  std::uint32_t access = 0;
+};
+struct CancelNotice {
+  core::TicketNumber ticket = 0;
+};
+struct ReleaseFramesNotice {
+  core::ReservationNumber reservation = 0;
+};
+/// A drive of the store has failed.
+struct DriveFencedNotice {
+  io::FencedDrive drive;
+};
+/// A plan that was asked for; at most one at a time. `seconds`: that it took to make.
+struct PlanNotice {
+  core::AdoptPlan event;
+  double seconds = 0;
+};
+/// No requests come any more: fail what waits, let tasks in flight end, return.
+struct StopNotice {};
+
+using Message = std::variant<AcquireRequest,
+                             CreateRequest,
+                             ReserveRequest,
+                             BudgetRequest,
+                             FreeRequest,
+                             DiscardRequest,
+                             PrefetchRequest,
+                             EventRequest,
+                             CallRequest,
+                             Completion,
+                             ReleaseNotice,
+                             CancelNotice,
+                             ReleaseFramesNotice,
+                             DriveFencedNotice,
+                             PlanNotice,
+                             StopNotice>;
+
+}  // namespace sluice::engine

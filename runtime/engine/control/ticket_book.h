@@ -1,0 +1,85 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/core/events.h"
+#include "runtime/engine/control/messages.h"
+#include "runtime/engine/control/ticket_state.h"
+
+namespace sluice::engine {
+
+/// Tickets that the core knows: those that wait, and those with leases out. Threads: the core
+/// thread only.
+class TicketBook {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  struct Entry {
+    std::shared_ptr<internal::TicketState> ticket;
+    bool granted = false;
+    core::WaitFor waits_for = core::WaitFor::kRead;  ///< as the ticket was told
+    std::vector<bool> released;                      ///< per access
+    std::uint32_t leases_left = 0;
+    Clock::time_point since{};    ///< when it was asked for, from the grant on when it was granted
+    bool stall_reported = false;  ///< TakeStalled has returned it
+  };
+  /// A ticket that has waited for long, and a lease that it waits for.
+  struct Stall {
+    const Entry* waits = nullptr;
+    const AccessPlan* wanted = nullptr;
+    const Entry* holds = nullptr;
+    const AccessPlan* held = nullptr;
+    bool same_page = false;  ///< else the lease holds frames of the tier that is wanted
+  };
+
+  void Add(std::shared_ptr<internal::TicketState> ticket, Clock::time_point now);
+  void Grant(Entry* entry, Clock::time_point now);
+  /// Whether a ticket waits that TakeStalled has not returned.
+  bool AnyWaits() const { return waiting_ > 0; }
+  /// Tickets that have waited for more than `limit` while a lease is in their way, each once. Where
+  /// `idle`, no transfer is under way: then a lease of any page of the tier is in their way.
+  std::vector<Stall> TakeStalled(Clock::time_point now, Clock::duration limit, bool idle);
+  /// Null when the ticket has ended.
+  Entry* Find(core::TicketNumber number);
+  void Erase(core::TicketNumber number);
+
+  /// Adds the pages of one lease that ends; forgets the ticket with its last one. Nothing when the
+  /// lease or its ticket has ended before.
+  void Release(const ReleaseNotice& notice, std::vector<PageIndex>* pages);
+  /// The event for the end of all leases that are left; forgets the ticket.
+  core::Release ReleaseAll(core::TicketNumber number);
+
+  /// Calls `visit(entry)` for every ticket, in order of number.
+  template <typename Visit>
+  void ForEach(Visit visit) const;
+  void Clear() {
+    entries_.clear();
+    waiting_ = 0;
+  }
+
+ private:
+  static void AppendPages(const AccessPlan& access, std::vector<PageIndex>* pages);
+
+  /// The lease that was granted first of those that `wanted` waits for.
+  Stall HolderOf(const AccessPlan& wanted, bool same_page) const;
+
+  std::unordered_map<core::TicketNumber, Entry> entries_;
+  std::size_t waiting_ = 0;  ///< entries that are neither granted nor reported
+};
+
+template <typename Visit>
+void TicketBook::ForEach(Visit visit) const {
+  std::vector<core::TicketNumber> numbers;
+  numbers.reserve(entries_.size());
+  for (const auto& [number, entry] : entries_) numbers.push_back(number);
+  std::sort(numbers.begin(), numbers.end());
+  for (const core::TicketNumber number : numbers) visit(entries_.at(number));
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,205 @@
+#include "runtime/engine/control/ticket_state.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "runtime/engine/setup/process_bound.h"
+
+namespace sluice::internal {
+namespace {
+
+/// A status that shares nothing with `status`: absl counts references to the parts of a status
+/// inside its library, where ThreadSanitizer does not see it, so none is shared between threads.
+absl::Status OwnCopy(const absl::Status& status) {
+  return status.ok() ? absl::OkStatus() : absl::Status(status.code(), status.message());
+}
+
+core::WaitSplit::Time SinceStart(TicketState::Clock::time_point when) {
+  return std::chrono::duration_cast<core::WaitSplit::Time>(when.time_since_epoch());
+}
+
+}  // namespace
+
+TicketState::TicketState(core::TicketNumber number,
+                         engine::TicketPlan plan,
+                         std::shared_ptr<OpState> op,
+                         Context context)
+    : number_(number), plan_(std::move(plan)), op_(std::move(op)), context_(std::move(context)) {}
+
+TicketState::TicketState(std::shared_ptr<OpState> op, absl::Status error)
+    : op_(std::move(op)), phase_(Phase::kFailed), error_(std::move(error)) {}
+
+void TicketState::Grant(std::vector<core::FrameIndex> frames) {
+  SLUICE_CHECK(frames.size() == plan_.requests.size(), "a grant names one frame per request");
+  base::MutexLock lock(mutex_);
+  if (phase_ != Phase::kPending) return;  // cancelled meanwhile; the notice is on its way
+  frames_ = std::move(frames);
+  phase_ = Phase::kGranted;
+  split_.Change(core::WaitFor::kRead, SinceStart(Clock::now()));  // no longer for a write
+  changed_.NotifyAll();
+}
+
+void TicketState::Fail(absl::Status error) {
+  base::MutexLock lock(mutex_);
+  if (phase_ != Phase::kPending) return;
+  error_ = std::move(error);
+  phase_ = Phase::kFailed;
+  changed_.NotifyAll();
+}
+
+void TicketState::NoteWait(core::WaitFor waits_for) {
+  base::MutexLock lock(mutex_);
+  if (phase_ == Phase::kPending) split_.Change(waits_for, SinceStart(Clock::now()));
+}
+
+bool TicketState::Revoke() {
+  base::MutexLock lock(mutex_);
+  if (phase_ == Phase::kTaken) return true;
+  if (phase_ == Phase::kFailed) return false;
+  error_ = absl::CancelledError("the runtime has shut down");
+  phase_ = Phase::kFailed;
+  changed_.NotifyAll();
+  return false;
+}
+
+bool TicketState::Ready() const {
+  if (!owner_.IsThis()) return true;
+  base::MutexLock lock(mutex_);
+  return phase_ != Phase::kPending;
+}
+
+bool TicketState::WaitWhilePending(Clock::time_point deadline) {
+  while (phase_ == Phase::kPending) {
+    if (deadline == Clock::time_point::max()) {
+      changed_.Wait(mutex_);
+    } else if (!changed_.WaitUntil(mutex_, deadline)) {
+      return phase_ != Phase::kPending;
+    }
+  }
+  return true;
+}
+
+absl::Status TicketState::Wait(Clock::time_point deadline) {
+  SLUICE_RETURN_IF_ERROR(engine::CheckProcess(owner_));
+  bool in_time = true;
+  absl::Status error;
+  Clock::time_point begin;
+  Clock::time_point end;
+  core::WaitSplit::Time writing;
+  {
+    base::MutexLock lock(mutex_);
+    if (phase_ != Phase::kPending) return OwnCopy(error_);
+    begin = Clock::now();
+    op_->BeginWait(begin);
+    split_.Begin(SinceStart(begin));
+    const core::WaitSplit::Time before = split_.of(core::WaitFor::kWrite);
+    in_time = WaitWhilePending(deadline);
+    error = OwnCopy(error_);
+    end = Clock::now();
+    split_.End(SinceStart(end));
+    writing = split_.of(core::WaitFor::kWrite) - before;
+  }
+  op_->EndWait(end);
+  context_.waits->Add(op_->identity().name, begin, end, writing);
+  if (!in_time) return absl::DeadlineExceededError("the ticket is not ready yet");
+  return error;
+}
+
+std::vector<std::span<std::byte>> TicketState::SpansOf(const engine::AccessPlan& access) const {
+  std::vector<std::span<std::byte>> spans;
+  spans.reserve(access.pages);
+  const engine::MemoryTier& memory = *context_.tiers->memory(access.tier);
+  std::uint64_t left = access.range.bytes;
+  std::uint64_t offset = access.first_offset;
+  for (std::uint32_t i = 0; i < access.pages; ++i) {
+    const std::span<std::byte> frame = memory.Frame(frames_[access.first_request + i]);
+    const std::uint64_t bytes = std::min<std::uint64_t>(left, frame.size() - offset);
+    spans.push_back(frame.subspan(offset, bytes));
+    left -= bytes;
+    offset = 0;
+  }
+  return spans;
+}
+
+std::vector<std::uint32_t> TicketState::NodesOf(const engine::AccessPlan& access) const {
+  const engine::MemoryTier& memory = *context_.tiers->memory(access.tier);
+  std::vector<std::uint32_t> nodes;
+  nodes.reserve(access.pages);
+  for (std::uint32_t i = 0; i < access.pages; ++i) {
+    nodes.push_back(memory.NodeOf(frames_[access.first_request + i]));
+  }
+  return nodes;
+}
+
+void TicketState::FillWithNan(const engine::AccessPlan& access,
+                              const std::vector<std::span<std::byte>>& spans) const {
+  if (!context_.fill_overwrite_with_nan || access.mode != AccessMode::kOverwrite) return;
+  for (std::uint32_t i = 0; i < access.pages; ++i) {
+    const core::PageRequest& request = plan_.requests[access.first_request + i];
+    // All ones is a NaN in every float format. Elsewhere the access acts as a read-write one.
+    if (request.mode == core::PageMode::kOverwrite) {
+      std::memset(spans[i].data(), 0xff, spans[i].size());
+    }
+  }
+}
+
+std::vector<std::shared_ptr<LeaseState>> TicketState::MakeLeases() const {
+  std::vector<std::shared_ptr<LeaseState>> leases;
+  leases.reserve(plan_.accesses.size());
+  for (std::uint32_t i = 0; i < plan_.accesses.size(); ++i) {
+    const engine::AccessPlan& access = plan_.accesses[i];
+    auto lease = engine::MakeOwned<LeaseState>(context_.mailbox,
+                                               engine::ReleaseNotice{number_, i},
+                                               LeaseState::Facts{.tensor = access.tensor->id,
+                                                                 .tier = access.tier_id,
+                                                                 .mode = access.mode,
+                                                                 .address = access.address,
+                                                                 .bytes = access.range.bytes,
+                                                                 .spans = SpansOf(access),
+                                                                 .nodes = NodesOf(access)});
+    FillWithNan(access, lease->facts().spans);
+    leases.push_back(std::move(lease));
+  }
+  return leases;
+}
+
+absl::StatusOr<std::vector<std::shared_ptr<LeaseState>>> TicketState::Take() {
+  if (absl::Status status = Wait(Clock::time_point::max()); !status.ok()) return status;
+  base::MutexLock lock(mutex_);
+  if (phase_ == Phase::kFailed) return OwnCopy(error_);
+  if (phase_ == Phase::kTaken) {
+    return absl::FailedPreconditionError("the ticket's leases were taken before");
+  }
+  std::vector<std::shared_ptr<LeaseState>> leases = MakeLeases();
+  phase_ = Phase::kTaken;
+  op_->Start(Clock::now());
+  return leases;
+}
+
+WaitTimes TicketState::waited() const {
+  if (!owner_.IsThis()) return {};
+  const base::MutexLock lock(mutex_);
+  const auto seconds = [&](core::WaitFor waits_for) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return std::chrono::duration<double>(split_.of(waits_for)).count();
+  };
+  return {.read_seconds = seconds(core::WaitFor::kRead),
+          .write_seconds = seconds(core::WaitFor::kWrite)};
+}
+
+void TicketState::Cancel() {
+  if (!owner_.IsThis()) return;
+  {
+    base::MutexLock lock(mutex_);
+    if (phase_ == Phase::kTaken || phase_ == Phase::kFailed) return;
+    error_ = absl::CancelledError("the ticket was cancelled");
+    phase_ = Phase::kFailed;
+    changed_.NotifyAll();
+  }
+  if (context_.mailbox->Withdraw(number_)) return;
+  context_.mailbox->Post(engine::CancelNotice{number_});
+}
+
+}  // namespace sluice::internal

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/cond_var.h"
+#include "base/mutex.h"
+#include "base/owner_process.h"
+#include "runtime/core/machine/waits.h"
+#include "runtime/core/types.h"
+#include "runtime/engine/api/lease_state.h"
+#include "runtime/engine/api/op_state.h"
+#include "runtime/engine/api/request_builder.h"
+#include "runtime/engine/control/mailbox.h"
+#include "runtime/engine/data/tier_set.h"
+#include "runtime/engine/report/wait_meter.h"
+#include "sluice/op.h"
+
+namespace sluice::internal {
+
+/// The answer to one AcquireAll, shared by the user's Ticket and the core thread.
+/// Threads: the user's methods from one thread at a time, the core thread's beside them.
+class TicketState {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// What outlives the Runtime, and what does not (`tiers`, used before Revoke only).
+  struct Context {
+    std::shared_ptr<engine::Mailbox> mailbox;
+    std::shared_ptr<engine::WaitMeter> waits;
+    const engine::TierSet* tiers = nullptr;
+    bool fill_overwrite_with_nan = false;
+  };
+
+  TicketState(core::TicketNumber number,
+              engine::TicketPlan plan,
+              std::shared_ptr<OpState> op,
+              Context context);
+  /// A ticket that has failed before it reached the core.
+  TicketState(std::shared_ptr<OpState> op, absl::Status error);
+
+  core::TicketNumber number() const { return number_; }
+  /// Immutable.
+  const engine::TicketPlan& plan() const { return plan_; }
+  const OpState& op() const { return *op_; }
+
+  // The core thread's side.
+  void Grant(std::vector<core::FrameIndex> frames);
+  /// Fails the ticket unless it is granted, failed or cancelled already.
+  void Fail(absl::Status error);
+  /// From now on it waits for this.
+  void NoteWait(core::WaitFor waits_for);
+  /// The tiers go away: nothing is handed out from here on. True when the leases had been taken.
+  bool Revoke();
+
+  // The user's side. In a child of the process it has failed, with FailedPrecondition.
+  bool Ready() const;
+  absl::Status Wait(Clock::time_point deadline);
+  absl::StatusOr<std::vector<std::shared_ptr<LeaseState>>> Take();
+  WaitTimes waited() const;
+  /// Gives the request up unless its leases were taken. Never blocks.
+  void Cancel();
+
+ private:
+  enum class Phase { kPending, kGranted, kTaken, kFailed };
+
+  bool WaitWhilePending(Clock::time_point deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<std::span<std::byte>> SpansOf(const engine::AccessPlan& access) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<std::uint32_t> NodesOf(const engine::AccessPlan& access) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<std::shared_ptr<LeaseState>> MakeLeases() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FillWithNan(const engine::AccessPlan& access,
+                   const std::vector<std::span<std::byte>>& spans) const;
+
+  const base::OwnerProcess owner_;
+  const core::TicketNumber number_ = 0;
+  const engine::TicketPlan plan_;
+  const std::shared_ptr<OpState> op_;
+  const Context context_;
+  mutable base::Mutex mutex_;
+  base::CondVar changed_;
+  Phase phase_ ABSL_GUARDED_BY(mutex_) = Phase::kPending;
+  absl::Status error_ ABSL_GUARDED_BY(mutex_);
+  core::WaitSplit split_ ABSL_GUARDED_BY(mutex_);
+  std::vector<core::FrameIndex> frames_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace sluice::internal

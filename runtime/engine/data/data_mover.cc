@@ -1,0 +1,216 @@
+#include "runtime/engine/data/data_mover.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+#include "base/strings.h"
+#include "fmt/format.h"
+#include "runtime/engine/data/page_filler.h"
+
+namespace sluice::engine {
+namespace {
+
+core::Direction DirectionOf(const core::StartCopy& order) {
+  return order.target < order.source ? core::Direction::kIn : core::Direction::kOut;
+}
+
+core::TierIndex LinkOf(const core::StartCopy& order) {
+  return std::min(order.source, order.target);
+}
+
+/// Whether a failed read says that the bytes are gone: they are not what was written (DataLoss), or
+/// nothing was (NotFound). Every other cause may pass, and the source stays what it was.
+bool SourceIsLost(const absl::Status& status) {
+  return absl::IsDataLoss(status) || absl::IsNotFound(status);
+}
+
+/// Whether a failed refill may succeed later: what a file cannot give now it still has, unless it
+/// became shorter; a callback says so itself.
+bool MayPass(core::FillKind kind, const absl::Status& status) {
+  if (kind == core::FillKind::kFile) return !SourceIsLost(status);
+  return kind == core::FillKind::kReproduce && absl::IsUnavailable(status);
+}
+
+/// What a failed copy means for the core. A failed write, or a failed copy between memories, leaves
+/// the source as it was, as does a read that failed for another cause than the bytes.
+core::FailureKind KindOf(bool read_from_store, const absl::Status& status) {
+  if (read_from_store) {
+    return SourceIsLost(status) ? core::FailureKind::kSourceLost
+                                : core::FailureKind::kSourceRefused;
+  }
+  return status.code() == absl::StatusCode::kResourceExhausted ? core::FailureKind::kTargetFull
+                                                               : core::FailureKind::kTargetFailed;
+}
+
+}  // namespace
+
+struct DataMover::FillJob {
+  core::StartFill order;
+  Place place;
+  int attempts = 0;  ///< that failed
+};
+
+struct DataMover::CopyJob {
+  core::StartCopy order;
+  SegmentPtr segment;
+  LinkMeter::Clock::time_point begun;
+};
+
+DataMover::DataMover(Parts parts)
+    : parts_(std::move(parts)),
+      page_mapper_({.tiers = parts_.tiers, .logger = parts_.logger}),
+      timer_("sluice-retry", parts_.cpus) {
+  for (core::TierIndex link = 0; link + 1 < parts_.tiers->size(); ++link) {
+    const std::string name = parts_.tiers->LinkName(link);
+    tracks_[link] = {name + " in", name + " out"};
+  }
+}
+
+void DataMover::Report(core::TaskNumber task) { parts_.mailbox->Post(Completion{.task = task}); }
+
+void DataMover::ReportFailure(core::TaskNumber task, core::FailureKind kind, absl::Status cause) {
+  parts_.mailbox->Post(Completion{task, kind, std::move(cause)});
+}
+
+void DataMover::TakeFrame(core::TierIndex tier, core::FrameIndex frame, PageIndex page) {
+  if (parts_.tiers->is_store(tier)) return;
+  page_mapper_.Displace(tier, frame, page, [this](Place place) { PostUnmap(std::move(place)); });
+}
+
+void DataMover::PostUnmap(Place place) {
+  parts_.mapper->Post([this, place = std::move(place)] { page_mapper_.Unmap(place); });
+}
+
+void DataMover::Copy(const core::StartCopy& order, const SegmentPtr& segment) {
+  TakeFrame(order.target, order.target_frame, order.page);
+  CopyJob job{order, segment, parts_.meters->Of(LinkOf(order), DirectionOf(order)).Begin()};
+  Submit(order, *segment, [this, job = std::move(job)](const absl::Status& status) {
+    FinishCopy(job, status);
+  });
+}
+
+void DataMover::Submit(const core::StartCopy& order, const Segment& segment, io::DoneFn done) {
+  const TierSet& tiers = *parts_.tiers;
+  const io::PageIdentity identity{order.segment, segment.PageWithin(order.page), order.generation};
+  if (tiers.is_store(order.source)) {
+    const auto frame = tiers.memory(order.target)->Frame(order.target_frame);
+    tiers.store()->Read(order.source_frame, identity, frame, std::move(done));
+  } else if (tiers.is_store(order.target)) {
+    const auto frame = tiers.memory(order.source)->Frame(order.source_frame);
+    tiers.store()->Write(order.target_frame, identity, frame, std::move(done));
+    if (order.urgent) tiers.store()->Hasten(order.target_frame);
+  } else if (DirectionOf(order) == core::Direction::kIn) {
+    const auto frame = tiers.memory(order.source)->Frame(order.source_frame);
+    tiers.device()->CopyIn(frame, order.target_frame, std::move(done));
+  } else {
+    const auto frame = tiers.memory(order.target)->Frame(order.target_frame);
+    tiers.device()->CopyOut(order.source_frame, frame, std::move(done));
+  }
+}
+
+void DataMover::Hasten(const core::HastenCopy& order) {
+  // Between memories copies are done in their order.
+  if (parts_.tiers->is_store(order.target)) parts_.tiers->store()->Hasten(order.target_frame);
+}
+
+void DataMover::FinishCopy(const CopyJob& job, const absl::Status& status) {
+  const core::StartCopy& order = job.order;
+  LinkMeter& meter = parts_.meters->Of(LinkOf(order), DirectionOf(order));
+  if (!status.ok()) {
+    meter.Failed(job.begun);
+    const bool read = parts_.tiers->is_store(order.source);
+    ReportFailure(order.task, KindOf(read, status), status);
+    return;
+  }
+  const auto end = meter.Succeeded(job.begun, parts_.tiers->page_bytes());
+  Trace(job, end);
+  Arrived(order.task, Place{job.segment, order.page, order.target, order.target_frame}, order.map);
+}
+
+void DataMover::Trace(const CopyJob& job, LinkMeter::Clock::time_point end) {
+  if (!parts_.trace) return;
+  const auto direction = static_cast<std::size_t>(DirectionOf(job.order));
+  parts_.trace(TraceSpan{
+      tracks_[LinkOf(job.order)][direction], job.segment->NameAt(job.order.page), job.begun, end});
+}
+
+void DataMover::Arrived(core::TaskNumber task, const Place& place, bool map) {
+  if (map) {
+    PostMap(task, place);
+  } else {
+    Report(task);
+  }
+}
+
+void DataMover::PostMap(core::TaskNumber task, const Place& place) {
+  if (page_mapper_.Reuse(place)) return Report(task);
+  parts_.mapper->Post([this, task, place] {
+    if (absl::Status status = page_mapper_.Map(place); !status.ok()) {
+      ReportFailure(task, core::FailureKind::kTargetFailed, std::move(status));
+    } else {
+      Report(task);
+    }
+  });
+}
+
+bool DataMover::Fill(const core::StartFill& order, const SegmentPtr& segment) {
+  TakeFrame(order.tier, order.frame, order.page);
+  const Place place{segment, order.page, order.tier, order.frame};
+  if (order.kind == core::FillKind::kUndefined) {
+    if (!order.map) return true;
+    PostMap(order.task, place);
+    return false;
+  }
+  PostFill({order, place});
+  return false;
+}
+
+void DataMover::PostFill(FillJob job) {
+  parts_.workers->Submit([this, job = std::move(job)]() mutable { FillNow(std::move(job)); });
+}
+
+void DataMover::FillNow(FillJob job) {
+  const Place& place = job.place;
+  const auto frame = parts_.tiers->memory(place.tier)->Frame(place.frame);
+  const core::FillKind kind = job.order.kind;
+  absl::Status status = FillPage(kind, *place.segment, place.page, frame);
+  if (status.ok()) return Arrived(job.order.task, place, job.order.map);
+  const core::TaskNumber task = job.order.task;
+  if (!MayPass(kind, status)) {
+    return ReportFailure(task, core::FailureKind::kSourceLost, std::move(status));
+  }
+  if (++job.attempts < backoff_.attempts_max) {
+    const auto pause = backoff_.PauseAfter(job.attempts);
+    if (timer_.After(pause, [this, job] { PostFill(job); })) return;
+  }
+  ReportFailure(task, core::FailureKind::kTargetFailed, std::move(status));
+}
+
+void DataMover::Map(const core::StartMap& order, const SegmentPtr& segment) {
+  PostMap(order.task, Place{segment, order.page, order.tier, order.frame});
+}
+
+void DataMover::Drop(const core::DropFrame& order, const SegmentPtr& segment) {
+  if (parts_.tiers->is_store(order.tier)) {
+    parts_.tiers->store()->Forget(order.frame);
+  } else if (order.mapped) {
+    page_mapper_.Leave({segment, order.page, order.tier, order.frame},
+                       [this](Place place) { PostUnmap(std::move(place)); });
+  }
+}
+
+void DataMover::Resize(core::TierIndex tier,
+                       core::FrameIndex frames,
+                       absl::AnyInvocable<void(absl::Status)> done) {
+  parts_.mapper->Post([this, tier, frames, done = std::move(done)]() mutable {
+    done(page_mapper_.Resize(tier, frames));
+  });
+}
+
+void DataMover::Retire(SegmentPtr segment, const PageRun& run) {
+  page_mapper_.Forget(run, [this](Place place) { PostUnmap(std::move(place)); });
+  parts_.mapper->Post([segment = std::move(segment)]() mutable { segment.reset(); });
+}
+
+}  // namespace sluice::engine

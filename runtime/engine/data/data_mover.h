@@ -1,0 +1,86 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/timer.h"
+#include "base/worker_pool.h"
+#include "runtime/core/actions.h"
+#include "runtime/engine/control/mailbox.h"
+#include "runtime/engine/data/link_meter.h"
+#include "runtime/engine/data/page_mapper.h"
+#include "runtime/engine/data/segment.h"
+#include "runtime/engine/data/serial_executor.h"
+#include "runtime/engine/data/tier_set.h"
+#include "runtime/engine/report/logger.h"
+#include "sluice/events.h"
+
+namespace sluice::engine {
+
+/// Turns the core's orders into copies, fills and mappings, and posts a Completion for each task.
+/// Mappings and unmappings run on the mapper thread in the order in which they were asked for, so
+/// that a page that comes back is never unmapped by its own past. Threads: orders from the core
+/// thread; nothing here blocks it or touches bytes on it.
+class DataMover {
+ public:
+  struct Parts {
+    const TierSet* tiers = nullptr;
+    SerialExecutor* mapper = nullptr;
+    base::WorkerPool* workers = nullptr;
+    Mailbox* mailbox = nullptr;
+    LinkMeters* meters = nullptr;
+    Logger* logger = nullptr;
+    TraceSink trace;
+    std::vector<int> cpus;  ///< of the thread that tries again; empty: those of whoever makes it
+  };
+  using SegmentPtr = std::shared_ptr<Segment>;
+
+  /// Everything in `parts` outlives the mover and its last completion.
+  explicit DataMover(Parts parts);
+
+  void Copy(const core::StartCopy& order, const SegmentPtr& segment);
+  /// A copy that was started and did not end has become urgent.
+  void Hasten(const core::HastenCopy& order);
+  /// True when the task is complete already: nothing was to be done, and no Completion follows.
+  bool Fill(const core::StartFill& order, const SegmentPtr& segment);
+  void Map(const core::StartMap& order, const SegmentPtr& segment);
+  void Drop(const core::DropFrame& order, const SegmentPtr& segment);
+  /// The frame is the page's from now on, or, with kNoPage, whose it was reserved for. Copy and
+  /// Fill say so themselves.
+  void TakeFrame(core::TierIndex tier, core::FrameIndex frame, PageIndex page);
+  /// Gives a tier's frames from `frames` on back to the system (or takes them again) once every
+  /// mapping change asked for before is done, then calls `done` on the mapper thread.
+  void Resize(core::TierIndex tier,
+              core::FrameIndex frames,
+              absl::AnyInvocable<void(absl::Status)> done);
+  /// The pages were freed: unmaps them, then lets the segment go, and with its last pages its
+  /// addresses. REQUIRES: their indices are nobody else's yet.
+  void Retire(SegmentPtr segment, const PageRun& run);
+
+ private:
+  struct CopyJob;
+  struct FillJob;
+
+  void Submit(const core::StartCopy& order, const Segment& segment, io::DoneFn done);
+  void FinishCopy(const CopyJob& job, const absl::Status& status);
+  void Trace(const CopyJob& job, LinkMeter::Clock::time_point end);
+  void PostFill(FillJob job);
+  void FillNow(FillJob job);
+  void Arrived(core::TaskNumber task, const Place& place, bool map);
+  void PostMap(core::TaskNumber task, const Place& place);
+  void PostUnmap(Place place);
+  void Report(core::TaskNumber task);
+  void ReportFailure(core::TaskNumber task, core::FailureKind kind, absl::Status cause);
+
+  const Parts parts_;
+  std::array<std::array<std::string, 2>, core::kTiersMax - 1> tracks_;
+  const base::Backoff backoff_;
+  PageMapper page_mapper_;
+  base::Timer timer_;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,44 @@
+#include "runtime/engine/data/page_filler.h"
+
+#include <cstring>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "fmt/format.h"
+
+namespace sluice::engine {
+namespace {
+
+absl::Status FillRange(core::FillKind kind,
+                       const Segment& segment,
+                       const TensorInfo& tensor,
+                       ByteRange range,
+                       std::span<std::byte> out) {
+  if (kind == core::FillKind::kFile) {
+    SLUICE_CHECK(segment.parts().file != nullptr, "only a segment with a file is read from one");
+    return segment.parts().file->Read(tensor.offset + range.offset, out);
+  }
+  SLUICE_CHECK(tensor.spec.reproduce != nullptr, "only a reproducible tensor is reproduced");
+  return base::Annotate(tensor.spec.reproduce(range, out),
+                        fmt::format("the reproduce callback of tensor '{}'", tensor.spec.name));
+}
+
+}  // namespace
+
+absl::Status FillPage(core::FillKind kind,
+                      const Segment& segment,
+                      PageIndex page,
+                      std::span<std::byte> frame) {
+  std::memset(frame.data(), 0, frame.size());
+  if (kind == core::FillKind::kZero) return absl::OkStatus();
+  absl::Status status;
+  const std::uint64_t page_begin = segment.PageWithin(page) * segment.page_bytes();
+  segment.ForEachTensorIn(page, [&](const TensorInfo& tensor, ByteRange range) {
+    if (!status.ok()) return;
+    const std::uint64_t at = tensor.offset + range.offset - page_begin;
+    status = FillRange(kind, segment, tensor, range, frame.subspan(at, range.bytes));
+  });
+  return status;
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "absl/status/status.h"
+#include "runtime/core/actions.h"
+#include "runtime/engine/data/segment.h"
+
+namespace sluice::engine {
+
+/// Writes a page's content into `frame` from its file home, by its tensors' callbacks, or as zeros;
+/// bytes that belong to no tensor become zero. Blocks; runs on a worker thread.
+/// Errors: those of the file or of the callback.
+absl::Status FillPage(core::FillKind kind,
+                      const Segment& segment,
+                      PageIndex page,
+                      std::span<std::byte> frame);
+
+}  // namespace sluice::engine

@@ -1,0 +1,201 @@
+#include "runtime/engine/setup/backends.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/status.h"
+#include "fmt/format.h"
+#include "numa/huge_pages.h"
+#include "numa/topology.h"
+#include "runtime/engine/report/fill_report.h"
+#include "runtime/engine/report/memory_fallbacks.h"
+#include "runtime/engine/setup/memory_needs.h"
+
+namespace sluice::engine {
+namespace {
+
+/// Whether all of the memory that could be is on huge pages, which are whole.
+bool AllHuge(const device::Device& device) {
+  const std::uint64_t bytes = device.frame_count() * device.page_bytes();
+  const std::uint64_t possible = bytes / numa::kHugePageBytes * numa::kHugePageBytes;
+  return device.huge_page_share() * static_cast<double>(bytes) + numa::kHugePageBytes / 2 >=
+         static_cast<double>(possible);
+}
+
+absl::StatusOr<std::unique_ptr<io::PageStore>> CreateStore(const io::PageStoreOptions& store,
+                                                           const IoOptions& io,
+                                                           const BackendHooks& hooks,
+                                                           base::WorkerPool& workers) {
+  io::DriveSetOptions drives{.store = store,
+                             .directories = {io.directory},
+                             .rates = hooks.drive_rates,
+                             .on_fenced = hooks.on_drive_fenced};
+  for (const std::string& directory : io.more_directories) drives.directories.push_back(directory);
+  return io::CreateDriveSet(drives, workers);
+}
+
+absl::StatusOr<std::vector<numa::MemoryNode>> NodesForDram(const BackendHooks& hooks) {
+  if (!hooks.memory_nodes.empty()) return hooks.memory_nodes;
+  SLUICE_ASSIGN_OR_RETURN(const numa::Topology topology, numa::DiscoverTopology());
+  return numa::ListMemoryNodes(topology);
+}
+
+}  // namespace
+
+absl::Status Backends::MakeArenas(const RuntimeOptions& options,
+                                  core::FrameIndex frames,
+                                  const BackendHooks& hooks) {
+  numa::NodeArenasOptions arenas;
+  arenas.page_bytes = options.page_bytes.count();
+  arenas.frames = frames;
+  arenas.cpus = options.cpus;
+  arenas.huge_pages = options.memory.huge_pages != Use::kOff;
+  arenas.bind = options.memory.numa_binding != Use::kOff;
+  arenas.even = options.memory.even_split != Use::kOff;
+  SLUICE_ASSIGN_OR_RETURN(arenas.nodes, NodesForDram(hooks));
+  SLUICE_ASSIGN_OR_RETURN(arenas_, numa::NodeArenas::Create(arenas));
+  return NoteFallbacks(kDram0);
+}
+
+absl::Status Backends::MakeDevice(const RuntimeOptions& options,
+                                  core::FrameIndex frames,
+                                  const BackendHooks& hooks) {
+  device::EmulatedDeviceOptions emulated;
+  emulated.page_bytes = options.page_bytes.count();
+  emulated.frames = frames;
+  emulated.rates = {options.emulated.in_bytes_per_second,
+                    options.emulated.out_bytes_per_second,
+                    options.emulated.latency_seconds};
+  emulated.cpus = options.cpus;
+  emulated.huge_pages = options.memory.huge_pages != Use::kOff;
+  SLUICE_ASSIGN_OR_RETURN(auto device, device::EmulatedDevice::Create(emulated));
+  emulated_ = device.get();
+  device_ = std::move(device);
+  if (hooks.wrap_device) device_ = hooks.wrap_device(std::move(device_));
+  return NoteFallbacks(kHbm0);
+}
+
+std::string_view Backends::ReasonOf(const std::string& huge_page_reason) const {
+  return required_.huge_pages == Use::kOff ? kOffByOption : std::string_view(huge_page_reason);
+}
+
+std::vector<FallbackEvent> Backends::FallbacksOf(TierId tier) const {
+  std::vector<FallbackEvent> lacking;
+  if (tier == kHbm0) {
+    if (AllHuge(*device_)) return lacking;
+    return {SmallPages("the emulated hbm",
+                       device_->huge_page_share(),
+                       ReasonOf(emulated_->arena_info().huge_page_reason))};
+  }
+  const numa::NodeArenasInfo& info = arenas_->info();
+  if (!info.binding_reason.empty()) {
+    lacking.push_back({std::string(kBindingFallback), info.binding_reason, "memory of any node"});
+  }
+  if (!info.split_reason.empty()) {
+    lacking.push_back({std::string(kSplitFallback), info.split_reason, info.split});
+  }
+  if (!arenas_->all_huge()) {
+    lacking.push_back(
+        SmallPages("dram", arenas_->huge_page_share(), ReasonOf(info.huge_page_reason)));
+  }
+  return lacking;
+}
+
+std::vector<FallbackEvent> Backends::TakeFallbacks(TierId tier) {
+  std::vector<FallbackEvent> lacking = FallbacksOf(tier);
+  std::erase_if(lacking, [&](const FallbackEvent& event) {
+    return !announced_.emplace(tier, event.what).second;
+  });
+  return lacking;
+}
+
+absl::Status Backends::CheckAllowed(TierId tier) const {
+  for (const FallbackEvent& event : FallbacksOf(tier)) {
+    SLUICE_RETURN_IF_ERROR(engine::CheckAllowed(required_, event));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Backends::NoteFallbacks(TierId tier) {
+  SLUICE_RETURN_IF_ERROR(CheckAllowed(tier));
+  for (FallbackEvent& event : TakeFallbacks(tier)) fallbacks_.push_back(std::move(event));
+  return absl::OkStatus();
+}
+
+absl::Status Backends::MakeStore(const RuntimeOptions& options,
+                                 core::FrameIndex frames,
+                                 const BackendHooks& hooks) {
+  io::PageStoreOptions store;
+  store.directory = options.io.directory;
+  store.page_bytes = options.page_bytes.count();
+  store.slots = frames;
+  store.queue_depth = options.io.queue_depth;
+  store.merge_bytes_max = options.io.merge.count();
+  store.keep_free_bytes = options.io.keep_free.count();
+  store.io_uring = options.io.io_uring;
+  store.direct = options.io.direct;
+  store.nocow = options.io.nocow;
+  store.reserved_space = options.io.reserved_space;
+  store.on_fill = [report = std::make_shared<FillReport>(options.log)](
+                      const io::FillProgress& progress) { report->Tell(progress); };
+  store.cpus = options.cpus;
+  SLUICE_ASSIGN_OR_RETURN(store_, CreateStore(store, options.io, hooks, *workers_));
+  if (hooks.wrap_store) store_ = hooks.wrap_store(std::move(store_));
+  const io::PageStoreStats stats = store_->stats();
+  if (stats.engine != "io_uring") {
+    fallbacks_.push_back({"io_uring", stats.engine_reason, stats.engine});
+  }
+  if (!stats.direct) {
+    fallbacks_.push_back({"o_direct", stats.direct_reason, "buffered I/O"});
+  }
+  if (!stats.nocow) {
+    fallbacks_.push_back({"nocow", stats.nocow_reason, "copies, for which space may run out"});
+  }
+  if (!stats.reserved_space) {
+    fallbacks_.push_back({"reserved_space",
+                          stats.reserved_space_reason,
+                          options.io.reserved_space == Use::kOff
+                              ? "sparse files, for which space may run out"
+                              : "spill files written in full first"});
+  }
+  return absl::OkStatus();
+}
+
+void Backends::MakeTiers(const RuntimeOptions& options, const FrameCounts& frames) {
+  std::vector<Tier> tiers;
+  if (device_ != nullptr) {
+    tiers.push_back(Tier{kHbm0, frames.hbm, MakeDeviceTier(*device_)});
+  }
+  tiers.push_back(Tier{kDram0, frames.dram, MakeHostTier(*arenas_, store_.get())});
+  // Without nvme it has no frames, and dram is as low as pages get.
+  tiers.push_back(Tier{kNvme0, frames.nvme, nullptr});
+  tiers_ = std::make_unique<TierSet>(
+      options.page_bytes.count(), std::move(tiers), device_.get(), store_.get());
+}
+
+absl::StatusOr<std::unique_ptr<Backends>> Backends::Create(const RuntimeOptions& options,
+                                                           const BackendHooks& hooks) {
+  SLUICE_ASSIGN_OR_RETURN(const FrameCounts frames, CountFrames(options));
+  SLUICE_RETURN_IF_ERROR(CheckMachine(options, frames));
+  std::unique_ptr<Backends> backends(new Backends());
+  backends->required_ = options.memory;
+  SLUICE_ASSIGN_OR_RETURN(
+      backends->workers_,
+      base::WorkerPool::Create(
+          {.threads = options.worker_threads,
+           // Bounded in truth by tasks in flight; the core thread must not block.
+           .queue_capacity = std::size_t{1} << 20,
+           .cpus = options.cpus}));
+  if (frames.nvme > 0) {  // first: a refused spill directory should not cost the touching of arenas
+    SLUICE_RETURN_IF_ERROR(backends->MakeStore(options, frames.nvme, hooks));
+  }
+  SLUICE_RETURN_IF_ERROR(backends->MakeArenas(options, frames.dram, hooks));
+  if (frames.hbm > 0) {
+    SLUICE_RETURN_IF_ERROR(backends->MakeDevice(options, frames.hbm, hooks));
+  }
+  backends->MakeTiers(options, frames);
+  return backends;
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/worker_pool.h"
+#include "io/drives/drive_set.h"
+#include "io/store/page_store.h"
+#include "numa/node_arenas.h"
+#include "runtime/device/emulated_device.h"
+#include "runtime/engine/data/tier_set.h"
+#include "sluice/events.h"
+#include "sluice/options.h"
+
+namespace sluice::engine {
+
+/// Lets a test put something between the engine and what it stands on.
+struct BackendHooks {
+  /// Told of a drive that failed, see io::DriveSetOptions.
+  std::function<void(io::FencedDrive)> on_drive_fenced;
+  /// Instead of measuring the drives, see io::DriveSetOptions.
+  std::vector<double> drive_rates;
+  std::function<std::unique_ptr<io::PageStore>(std::unique_ptr<io::PageStore>)> wrap_store;
+  std::function<std::unique_ptr<device::Device>(std::unique_ptr<device::Device>)> wrap_device;
+  /// The nodes to lay dram on instead of those of the machine; a node may be named more than once.
+  std::vector<numa::MemoryNode> memory_nodes;
+};
+
+/// The frames of each tier: the budgets, divided among the processes of the host and rounded down
+/// to whole pages. 0: no such tier.
+struct FrameCounts {
+  core::FrameIndex hbm = 0;
+  core::FrameIndex dram = 0;
+  core::FrameIndex nvme = 0;
+};
+
+/// The frames that a tier needs at least; one between two others lets pages pass.
+core::FrameIndex FramesMin(bool middle);
+
+/// Copies between dram and nvme in flight per direction; the two directions share a ring. As many
+/// pages of nvme are kept free for them.
+std::uint32_t StoreCopiesMax(std::uint32_t queue_depth, core::FrameIndex nvme_frames);
+
+/// Errors: InvalidArgument that names the option.
+absl::StatusOr<FrameCounts> CountFrames(const RuntimeOptions& options);
+
+/// What a Runtime stands on. Destroyed in the order: tiers, device, store, workers, arenas.
+/// Threads: see the parts.
+class Backends {
+ public:
+  /// Checks the options against each other and the machine, and sets everything up. Errors: as
+  /// Runtime::Create.
+  static absl::StatusOr<std::unique_ptr<Backends>> Create(const RuntimeOptions& options,
+                                                          const BackendHooks& hooks);
+
+  const TierSet& tiers() const { return *tiers_; }
+  base::WorkerPool& workers() { return *workers_; }
+  /// Null when the device is no emulated one, or there is none.
+  device::EmulatedDevice* emulated() const { return emulated_; }
+  /// What the memory of hbm or dram lacks and was not yet told of. Threads: this and CheckAllowed
+  /// one at a time, after a change of the tier's frames.
+  std::vector<FallbackEvent> TakeFallbacks(TierId tier);
+  /// Errors: FailedPrecondition when the memory lacks what the options require.
+  absl::Status CheckAllowed(TierId tier) const;
+  /// What is in use instead of something better, from the start.
+  const std::vector<FallbackEvent>& fallbacks() const { return fallbacks_; }
+
+ private:
+  Backends() = default;
+
+  absl::Status MakeArenas(const RuntimeOptions& options,
+                          core::FrameIndex frames,
+                          const BackendHooks& hooks);
+  absl::Status MakeDevice(const RuntimeOptions& options,
+                          core::FrameIndex frames,
+                          const BackendHooks& hooks);
+  absl::Status MakeStore(const RuntimeOptions& options,
+                         core::FrameIndex frames,
+                         const BackendHooks& hooks);
+  /// Announces what the new memory lacks, where that is allowed.
+  absl::Status NoteFallbacks(TierId tier);
+  /// Why memory is not on 2 MiB pages.
+  std::string_view ReasonOf(const std::string& huge_page_reason) const;
+  std::vector<FallbackEvent> FallbacksOf(TierId tier) const;
+  void MakeTiers(const RuntimeOptions& options, const FrameCounts& frames);
+
+  std::vector<FallbackEvent> fallbacks_;
+  MemoryOptions required_;
+  std::set<std::pair<TierId, std::string>> announced_;
+  std::unique_ptr<numa::NodeArenas> arenas_;
+  std::unique_ptr<base::WorkerPool> workers_;
+  std::unique_ptr<io::PageStore> store_;
+  std::unique_ptr<device::Device> device_;
+  device::EmulatedDevice* emulated_ = nullptr;
+  std::unique_ptr<TierSet> tiers_;
+};
+
+}  // namespace sluice::engine

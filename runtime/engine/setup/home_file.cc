@@ -1,0 +1,64 @@
+#include "runtime/engine/setup/home_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "base/status.h"
+#include "fmt/format.h"
+
+namespace sluice::engine {
+namespace {
+
+absl::Status CheckExtent(int descriptor, const FileHome& home, std::uint64_t bytes) {
+  struct stat facts {};
+  if (fstat(descriptor, &facts) != 0) {
+    return base::StatusFromErrno(errno, fmt::format("stat {}", home.path));
+  }
+  if (!S_ISREG(facts.st_mode)) {
+    return absl::InvalidArgumentError(fmt::format("{} is not a regular file", home.path));
+  }
+  const auto size = static_cast<std::uint64_t>(facts.st_size);
+  if (home.offset <= size && bytes <= size - home.offset) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format(
+      "{} has {} bytes; {} from offset {} are asked for", home.path, size, bytes, home.offset));
+}
+
+}  // namespace
+
+HomeFile::HomeFile(int descriptor, FileHome home)
+    : descriptor_(descriptor), home_(std::move(home)) {}
+
+HomeFile::~HomeFile() { close(descriptor_); }
+
+absl::StatusOr<std::shared_ptr<HomeFile>> HomeFile::Open(const FileHome& home,
+                                                         std::uint64_t bytes) {
+  const int descriptor = open(home.path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return base::StatusFromErrno(errno, fmt::format("open {}", home.path));
+  std::shared_ptr<HomeFile> file(new HomeFile(descriptor, home));
+  SLUICE_RETURN_IF_ERROR(CheckExtent(descriptor, home, bytes));
+  return file;
+}
+
+absl::Status HomeFile::Read(std::uint64_t offset, std::span<std::byte> out) const {
+  std::uint64_t done = 0;
+  while (done < out.size()) {
+    const std::uint64_t at = home_.offset + offset + done;
+    const ssize_t count =
+        pread(descriptor_, out.data() + done, out.size() - done, static_cast<off_t>(at));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      return base::StatusFromErrno(errno, fmt::format("read {} at offset {}", home_.path, at));
+    }
+    if (count == 0) {
+      return absl::DataLossError(fmt::format("{} ends at offset {}", home_.path, at));
+    }
+    done += static_cast<std::uint64_t>(count);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace sluice::engine

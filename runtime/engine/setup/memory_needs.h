@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "numa/memory_limits.h"
+#include "numa/memory_sum.h"
+#include "runtime/engine/setup/backends.h"
+#include "sluice/options.h"
+#include "sluice/tier.h"
+
+namespace sluice::engine {
+
+/// A thread's stack as far as it is used, its part of the heap, and what the kernel keeps for it.
+inline constexpr std::uint64_t kThreadBytes = std::uint64_t{256} << 10;
+
+/// Memory that a Runtime takes when it is made: frames of dram and of the emulated hbm, tables of
+/// frames and slots, the kernel's tables of memory that is mapped and registered, and threads.
+/// Tables of tensors and of recorded schedules come with the tensors, see MemoryOfJob.
+numa::MemorySum MemoryOf(const RuntimeOptions& options, const FrameCounts& frames);
+
+/// Tensors of a job, and what one of its steps asks for.
+struct JobSize {
+  std::uint64_t tensor_pages = 0;
+  std::uint64_t ops = 0;
+  std::uint64_t page_accesses = 0;  ///< of all ops, a page once per op
+};
+
+/// Memory that a job takes beside frames: tables of its pages, and schedules of its steps as they
+/// are recorded, kept and planned. Few kinds of steps are taken to repeat.
+numa::MemorySum MemoryOfJob(const JobSize& job, const RuntimeOptions& options);
+
+/// The most frames of hbm and dram together that `max_map_count` mappings are enough for.
+std::uint64_t MappableFrames(std::uint64_t max_map_count);
+
+/// Whether memory and mappings of this process are enough for MemoryOf. Errors: ResourceExhausted
+/// that names the sum, the limit and the fix; those of numa::ReadMemoryLimits.
+absl::Status CheckMachine(const RuntimeOptions& options, const FrameCounts& frames);
+
+/// Whether memory is enough for `bytes` more frames of a tier, whose addresses are reserved.
+/// Errors: as CheckMachine.
+absl::Status CheckGrowth(TierId tier, std::uint64_t bytes);
+
+}  // namespace sluice::engine

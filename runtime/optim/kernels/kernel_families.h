@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/optim/kernels/kernel.h"
+
+/// Each family of optimizers is compiled on its own, for every target. `target`: one of Highway's
+/// HWY_TARGET values; null when it is not compiled.
+/// REQUIRES: the spec is valid and its optimizer belongs to the family.
+
+namespace sluice::optim {
+
+UpdateFn FindAdam(const KernelSpec& spec, std::int64_t target);      ///< Adam, AdamW
+UpdateFn FindMomentum(const KernelSpec& spec, std::int64_t target);  ///< SGD, Nesterov
+UpdateFn FindSimple(const KernelSpec& spec, std::int64_t target);    ///< Lion, Adagrad
+
+}  // namespace sluice::optim

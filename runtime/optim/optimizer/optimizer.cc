@@ -1,0 +1,84 @@
+#include "sluice/optimizer.h"
+
+#include <utility>
+
+#include "base/status.h"
+#include "runtime/optim/optimizer/optimizer_impl.h"
+
+namespace sluice {
+
+absl::StatusOr<std::unique_ptr<OffloadedOptimizer>> OffloadedOptimizer::Create(
+    Runtime& runtime, const OptimizerOptions& options) {
+  SLUICE_ASSIGN_OR_RETURN(auto impl, Impl::Create(runtime, options));
+  return std::unique_ptr<OffloadedOptimizer>(new OffloadedOptimizer(std::move(impl)));
+}
+
+OffloadedOptimizer::OffloadedOptimizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+OffloadedOptimizer::~OffloadedOptimizer() {
+  if (!impl_->CheckProcess().ok()) static_cast<void>(impl_.release());
+}
+
+absl::StatusOr<GroupId> OffloadedOptimizer::AddGroup(const GroupOptions& options) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->AddGroup(options);
+}
+absl::Status OffloadedOptimizer::SetRates(GroupId group, const GroupRates& rates) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->SetRates(group, rates);
+}
+absl::StatusOr<GroupRates> OffloadedOptimizer::Rates(GroupId group) const {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->Rates(group);
+}
+absl::Status OffloadedOptimizer::BindGradient(TensorId parameter, const GradientBinding& gradient) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->BindGradient(parameter, gradient);
+}
+absl::Status OffloadedOptimizer::BindCopy(TensorId parameter, const CopyBinding& copy) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->BindCopy(parameter, copy);
+}
+absl::Status OffloadedOptimizer::RefreshCopies(GroupId group) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->RefreshCopies(group);
+}
+absl::Status OffloadedOptimizer::AddGradient(GroupId group) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->AddGradient(group);
+}
+absl::Status OffloadedOptimizer::ResetGradient(GroupId group) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->ResetGradient(group);
+}
+absl::Status OffloadedOptimizer::GradientReady(GroupId group) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->GradientReady(group);
+}
+absl::StatusOr<StepHandle> OffloadedOptimizer::Step(const StepOptions& options) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->Step(options);
+}
+absl::Status OffloadedOptimizer::WaitFor(GroupId group) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->WaitFor(group);
+}
+std::int64_t OffloadedOptimizer::step() const {
+  return impl_->CheckProcess().ok() ? impl_->step() : 0;
+}
+absl::StatusOr<ParameterState> OffloadedOptimizer::State(TensorId parameter) const {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->State(parameter);
+}
+absl::Status OffloadedOptimizer::Save(const std::string& directory, std::string_view note) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->Save(directory, note);
+}
+absl::StatusOr<OptimizerSave> OffloadedOptimizer::ReadSave(const std::string& directory) {
+  return Impl::ReadSave(directory);
+}
+absl::Status OffloadedOptimizer::Load(const std::string& directory) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->Load(directory);
+}
+
+}  // namespace sluice

@@ -1,0 +1,88 @@
+#include <algorithm>
+#include <vector>
+
+#include "base/status.h"
+#include "fmt/format.h"
+#include "runtime/optim/kernels/parameter_copy.h"
+#include "runtime/optim/optimizer/optimizer_impl.h"
+#include "runtime/optim/step/pieces.h"
+#include "runtime/optim/step/range_sweep.h"
+
+namespace sluice {
+namespace {
+
+using optim::InDram;
+using optim::ParameterEntry;
+using optim::Pieces;
+
+constexpr std::size_t kElementBytes = 2;  ///< of a copy
+/// Of a parameter in an op: a whole page of its copy, which so need not be read.
+constexpr std::uint64_t kPages = sizeof(float) / kElementBytes;
+
+std::vector<Access> AccessesOf(const ParameterEntry& entry, ElementRange range, AccessMode mode) {
+  std::vector<Access> accesses = {
+      InDram(entry.tensor, optim::BytesOfElements(range, sizeof(float)), mode)};
+  if (entry.copy->tensor != TensorId()) {
+    accesses.push_back(InDram(
+        entry.copy->tensor, optim::BytesOfElements(range, kElementBytes), AccessMode::kOverwrite));
+  }
+  return accesses;
+}
+
+Pieces CopyOf(const ParameterEntry& entry, ElementRange range, const std::vector<Lease>& leases) {
+  if (entry.copy->tensor != TensorId()) return Pieces(leases[1], kElementBytes);
+  const ByteRange bytes = optim::BytesOfElements(range, kElementBytes);
+  return Pieces(entry.copy->bytes.subspan(bytes.offset, bytes.bytes), kElementBytes);
+}
+
+void CopyRange(const Pieces& from, const Pieces& to, optim::ParameterCopy args, std::size_t count) {
+  for (std::size_t i = 0; i < count; i += args.count) {
+    args.count = std::min({from.Together(i), to.Together(i), count - i});
+    args.parameters = from.At(i);
+    args.copy = to.At(i);
+    optim::CopyParameters(args);
+  }
+}
+
+}  // namespace
+
+absl::Status OffloadedOptimizer::Impl::RefreshCopies(GroupId id) {
+  Settle();
+  SLUICE_RETURN_IF_ERROR(CheckIdle());
+  SLUICE_ASSIGN_OR_RETURN(const Group* group, FindGroup(id));
+  return WriteCopies(*group);
+}
+
+absl::Status OffloadedOptimizer::Impl::WriteCopies(const Group& group) {
+  for (const std::uint32_t index : group.entries) {
+    const ParameterEntry& entry = entries_[index];
+    if (!entry.copy) continue;
+    SLUICE_RETURN_IF_ERROR(
+        base::Annotate(WriteCopy(entry, {}), fmt::format("copy of '{}'", entry.name)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OffloadedOptimizer::Impl::WriteCopy(const ParameterEntry& entry, const FillFn& fill) {
+  const optim::ParameterCopy args{.type = optim::CopyTypeOf(entry.copy->type)};
+  const AccessMode mode = fill ? AccessMode::kOverwrite : AccessMode::kRead;
+  const auto work = [&](ElementRange range, const std::vector<Lease>& leases) {
+    std::uint64_t offset = range.begin * sizeof(float);
+    for (const std::span<std::byte> piece : leases[0].Spans()) {
+      if (fill) SLUICE_RETURN_IF_ERROR(fill(offset, piece));
+      offset += piece.size();
+    }
+    const Pieces from(leases[0], sizeof(float));
+    CopyRange(from, CopyOf(entry, range, leases), args, range.count);
+    return absl::OkStatus();
+  };
+  return optim::Run(runtime_,
+                    options_.lane,
+                    {.name = "copy." + entry.name,
+                     .count = entry.count,
+                     .step = kPages * parts_.elements,
+                     .accesses = [&](ElementRange range) { return AccessesOf(entry, range, mode); },
+                     .work = work});
+}
+
+}  // namespace sluice

@@ -1,0 +1,195 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/owner_process.h"
+#include "base/strings.h"
+#include "fmt/format.h"
+#include "runtime/optim/optimizer/parameter_entry.h"
+#include "runtime/optim/step/progress.h"
+#include "runtime/optim/step/step_runner.h"
+#include "sluice/optimizer.h"
+
+namespace sluice {
+namespace optim {
+
+template <typename... Args>
+absl::Status Invalid(fmt::format_string<Args...> format, Args&&... args) {
+  return absl::InvalidArgumentError(base::ToAbsl(fmt::format(format, std::forward<Args>(args)...)));
+}
+
+}  // namespace optim
+
+/// What the user's thread knows. One file per concern:
+///   optimizer.cc           the public class
+///   optimizer_groups.cc    groups and their states
+///   optimizer_bindings.cc  what belongs to a parameter
+///   optimizer_copies.cc    copies of parameters
+///   optimizer_steps.cc     gradients and steps
+///   optimizer_save.cc      save and load
+class OffloadedOptimizer::Impl {
+ public:
+  static absl::StatusOr<std::unique_ptr<Impl>> Create(Runtime& runtime,
+                                                      const OptimizerOptions& options);
+  ~Impl();
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  /// Errors: FailedPrecondition in a child of fork, where nothing else may be called, nor the
+  /// destructor: the optimizer's thread is not there, and its locks may be held for ever.
+  absl::Status CheckProcess() const { return optim::CheckProcess(owner_); }
+
+  absl::StatusOr<GroupId> AddGroup(const GroupOptions& options);
+  absl::Status SetRates(GroupId group, const GroupRates& rates);
+  absl::StatusOr<GroupRates> Rates(GroupId group) const;
+  absl::Status BindGradient(TensorId parameter, const GradientBinding& gradient);
+  absl::Status BindCopy(TensorId parameter, const CopyBinding& copy);
+
+  absl::Status RefreshCopies(GroupId group);
+  absl::Status AddGradient(GroupId group);
+  absl::Status ResetGradient(GroupId group);
+  absl::Status GradientReady(GroupId group);
+  absl::StatusOr<StepHandle> Step(const StepOptions& options);
+  absl::Status WaitFor(GroupId group);
+  std::int64_t step() const;
+  absl::StatusOr<ParameterState> State(TensorId parameter);
+
+  absl::Status Save(const std::string& directory, std::string_view note);
+  static absl::StatusOr<OptimizerSave> ReadSave(const std::string& directory);
+  absl::Status Load(const std::string& directory);
+
+ private:
+  struct Group {
+    std::string name;
+    GroupRates rates;
+    std::vector<std::uint32_t> entries;
+    GroupRates step_rates;     ///< those of the step under way
+    bool ready = false;        ///< its gradients are complete, its step is not over
+    bool sits_out = false;     ///< Step was called without it, and is not over
+    bool accumulated = false;  ///< something has been added to its accumulators
+  };
+  /// Its tensors are to be created: states, scales, accumulator.
+  struct NewEntry {
+    optim::ParameterEntry entry;
+    std::vector<TensorSpec> specs;
+  };
+
+  Impl(Runtime& runtime, const OptimizerOptions& options);
+
+  bool NeedsAllGradients() const { return options_.clip_norm > 0 || options_.skip_not_finite; }
+  /// What a step that is over means for the groups. Every method begins with it.
+  void Settle();
+  /// Errors: FailedPrecondition while a step is under way, or failed and is to be repeated, and
+  /// those of CheckLoaded.
+  absl::Status CheckIdle() const;
+  absl::StatusOr<Group*> FindGroup(GroupId group);
+  /// Of a group of which no step is under way.
+  absl::StatusOr<Group*> FindIdleGroup(GroupId group);
+  absl::StatusOr<optim::ParameterEntry*> FindIdleEntry(TensorId parameter);
+
+  absl::StatusOr<NewEntry> MakeEntry(TensorId parameter, std::uint32_t group) const;
+  absl::Status CheckNew(const GroupOptions& options) const;
+  Bytes SumsInDram(const std::vector<NewEntry>& more) const;
+  /// Whether dram has room for one part of each, beside all sums that stay there. Errors:
+  /// ResourceExhausted.
+  absl::Status CheckDram(const std::string& group, const std::vector<NewEntry>& entries) const;
+  /// The same once their tensors exist, and it is known what stays in dram. Errors:
+  /// ResourceExhausted.
+  absl::Status CheckRoom(const std::string& group, const std::vector<NewEntry>& entries) const;
+  absl::Status CreateTensors(std::vector<NewEntry>* entries);
+  absl::Status CheckElements(const optim::ParameterEntry& entry,
+                             DType type,
+                             std::span<const std::byte> bytes,
+                             TensorId tensor,
+                             const char* what) const;
+  /// What this optimizer has the tensor for, in words; empty: nothing, or (`but_as_gradient`) only
+  /// the gradients of others, which may share one.
+  std::string UseOf(TensorId tensor, bool but_as_gradient) const;
+  absl::Status RefuseUse(const optim::ParameterEntry& entry,
+                         TensorId tensor,
+                         const char* what,
+                         const std::string& use) const;
+  /// Whether memory for the entry's copy, else its gradient, overlaps none of which an update would
+  /// write the one and read, or write, the other. Errors: InvalidArgument.
+  absl::Status CheckApart(const optim::ParameterEntry& entry,
+                          std::span<const std::byte> bytes,
+                          bool is_copy) const;
+  void FreeTensors(const optim::ParameterEntry& entry);
+
+  /// Writes bytes of a tensor, from `offset` on.
+  using FillFn = std::function<absl::Status(std::uint64_t offset, std::span<std::byte> out)>;
+  /// Those that are bound, of the parameters as they are.
+  absl::Status WriteCopies(const Group& group);
+  /// Of the parameter as it is, or as `fill` writes it on the way. REQUIRES: a copy is bound.
+  absl::Status WriteCopy(const optim::ParameterEntry& entry, const FillFn& fill);
+
+  absl::Status CheckGradients(const Group& group) const;
+  absl::Status Accumulate(Group& group);
+  /// Reads the group's gradients where the step needs their norm.
+  void Scan(const Group& group);
+  absl::Status CheckStep(const StepOptions& options) const;
+  /// Which groups the step has. Errors: FailedPrecondition.
+  absl::Status ChooseGroups(const StepOptions& options);
+  /// The group's parameters have had no part in the step that is over.
+  void SitOut(const Group& group);
+  void Repeat();
+  bool StartsAtStep() const;
+  void BeginStep();
+  /// Those parts of the group that are not at the step yet, in the order of the sweep.
+  std::vector<optim::Part> PartsLeft(const Group& group) const;
+  void Update(std::uint32_t group);
+  /// Every group that is ready, in the order of the sweep.
+  void UpdateReady();
+  /// Groups in the order of the sweep.
+  std::vector<std::uint32_t> GroupOrder() const;
+  /// Of its pages in dram, about: a page of each of its tensors, but for a copy.
+  std::uint64_t BytesOfPart() const;
+  std::size_t DepthMax(const Stats& stats) const;
+  std::size_t Depth() const;
+  std::size_t BatchPartsMax() const;
+  void OnStepOver(bool failed, bool skipped);
+
+  /// What a save and an optimizer must have in common, as JSON.
+  std::string Layout() const;
+  /// Whether the step under way has ended, and failed.
+  bool CanReplaceStep() const;
+  /// What was there is about to be overwritten: no step of it is to be repeated.
+  void BeginLoad();
+  void OnLoaded(std::int64_t step);
+  /// Errors: FailedPrecondition after a Load that ended in the middle.
+  absl::Status CheckLoaded() const;
+
+  const base::OwnerProcess owner_;
+  Runtime& runtime_;
+  const OptimizerOptions options_;
+  const optim::PartSize parts_;
+  std::deque<optim::ParameterEntry> entries_;
+  std::map<std::uint64_t, std::uint32_t> entry_of_;  ///< by tensor
+  std::map<std::uint64_t, std::uint32_t> owner_of_;  ///< by state, scale or accumulator
+  std::vector<Group> groups_;
+  optim::Progress progress_;
+  bool half_loaded_ = false;  ///< a Load has begun to write, and not ended
+
+  mutable base::Mutex mutex_;
+  std::int64_t step_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool running_ ABSL_GUARDED_BY(mutex_) = false;  ///< Step was called and is not over
+  bool failed_ ABSL_GUARDED_BY(mutex_) = false;   ///< the last step is to be repeated
+  bool over_ ABSL_GUARDED_BY(mutex_) = false;     ///< a step is over, and groups do not know yet
+  bool skipped_ ABSL_GUARDED_BY(mutex_) = false;  ///< the last step that is over was skipped
+
+  std::shared_ptr<internal::StepState> state_;  ///< of the step under way
+  std::unique_ptr<optim::StepRunner> runner_;   ///< goes first
+};
+
+}  // namespace sluice

@@ -1,0 +1,332 @@
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/status.h"
+#include "base/strings.h"
+#include "fmt/format.h"
+#include "runtime/optim/optimizer/optimizer_impl.h"
+
+namespace sluice {
+namespace {
+
+using optim::ParameterEntry;
+using optim::Part;
+
+/// Updates that are asked for ahead before anything has been measured.
+constexpr std::size_t kDepthAtFirst = 8;
+/// The share of dram that updates which are asked for ahead may take.
+constexpr std::uint64_t kShareOfDram = 4;
+/// So that those that come do not wait for all of one batch.
+constexpr std::size_t kBatchesInDepth = 4;
+
+/// Far beyond fp32; the inverse is still a product of two of its normal numbers.
+constexpr double kLossScaleMin = 1e-75;
+constexpr double kLossScaleMax = 1e75;
+
+absl::Status NotReady(const std::string& text) {
+  return absl::FailedPreconditionError(base::ToAbsl(text));
+}
+
+}  // namespace
+
+std::int64_t OffloadedOptimizer::Impl::step() const {
+  const base::MutexLock lock(mutex_);
+  return step_;
+}
+
+void OffloadedOptimizer::Impl::OnStepOver(bool failed, bool skipped) {
+  const base::MutexLock lock(mutex_);
+  running_ = false;
+  failed_ = failed;
+  over_ = !failed;
+  skipped_ = skipped;
+  if (!failed && !skipped) ++step_;
+}
+
+void OffloadedOptimizer::Impl::Settle() {
+  bool skipped = false;
+  {
+    const base::MutexLock lock(mutex_);
+    if (!std::exchange(over_, false)) return;
+    skipped = skipped_;
+  }
+  for (Group& group : groups_) {
+    if (!std::exchange(group.sits_out, false)) {
+      group.ready = group.accumulated = false;
+    } else if (!skipped) {
+      SitOut(group);
+    }
+  }
+  state_ = nullptr;
+}
+
+void OffloadedOptimizer::Impl::SitOut(const Group& group) {
+  for (const std::uint32_t index : group.entries) {
+    ++entries_[index].steps_before;
+    progress_.Set(index, step());
+  }
+}
+
+absl::Status OffloadedOptimizer::Impl::CheckGradients(const Group& group) const {
+  SLUICE_RETURN_IF_ERROR(CheckLoaded());
+  for (const std::uint32_t index : group.entries) {
+    const ParameterEntry& entry = entries_[index];
+    if (!entry.gradient) {
+      return NotReady(fmt::format(
+          "group '{}': '{}' has no gradient; BindGradient first", group.name, entry.name));
+    }
+    const TensorId tensor = entry.gradient->tensor;
+    if (tensor == TensorId() || runtime_.NameOfTensor(tensor).ok()) continue;
+    return NotReady(fmt::format(
+        "group '{}': the gradient of '{}' was freed; BindGradient first", group.name, entry.name));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OffloadedOptimizer::Impl::Accumulate(Group& group) {
+  const bool first = !std::exchange(group.accumulated, true);
+  for (const std::uint32_t index : group.entries) {
+    SLUICE_RETURN_IF_ERROR(base::Annotate(runner_->Accumulate(index, first),
+                                          fmt::format("gradient of '{}'", entries_[index].name)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OffloadedOptimizer::Impl::AddGradient(GroupId id) {
+  SLUICE_ASSIGN_OR_RETURN(Group * group, FindIdleGroup(id));
+  if (!options_.accumulate) {
+    return NotReady("gradients are not accumulated; set OptimizerOptions::accumulate");
+  }
+  SLUICE_RETURN_IF_ERROR(CheckGradients(*group));
+  return Accumulate(*group);
+}
+
+absl::Status OffloadedOptimizer::Impl::ResetGradient(GroupId id) {
+  SLUICE_ASSIGN_OR_RETURN(Group * group, FindIdleGroup(id));
+  if (!options_.accumulate) {
+    return NotReady("gradients are not accumulated; set OptimizerOptions::accumulate");
+  }
+  group->accumulated = false;
+  return absl::OkStatus();
+}
+
+absl::Status OffloadedOptimizer::Impl::GradientReady(GroupId id) {
+  SLUICE_ASSIGN_OR_RETURN(Group * group, FindIdleGroup(id));
+  if (group->sits_out) {
+    return NotReady(fmt::format(
+        "group '{}' has no part in the step that was started; finish that first (StepHandle::Wait)",
+        group->name));
+  }
+  SLUICE_RETURN_IF_ERROR(CheckGradients(*group));
+  if (options_.accumulate) SLUICE_RETURN_IF_ERROR(Accumulate(*group));
+  if (state_ == nullptr) BeginStep();
+  group->ready = true;
+  group->step_rates = group->rates;
+  if (!NeedsAllGradients()) {
+    Update(id.value);
+    return absl::OkStatus();
+  }
+  Scan(*group);
+  // Their pages come in while the norm completes.
+  const bool all =
+      std::all_of(groups_.begin(), groups_.end(), [](const Group& each) { return each.ready; });
+  if (all) UpdateReady();
+  return absl::OkStatus();
+}
+
+void OffloadedOptimizer::Impl::BeginStep() {
+  state_ = internal::StepState::Create(groups_.size());
+  runner_->BeginStep({.step = step() + 1,
+                      .state = state_,
+                      .waits = NeedsAllGradients(),
+                      .clip_norm = options_.clip_norm,
+                      .skip_not_finite = options_.skip_not_finite,
+                      .norm_given = options_.norm_given,
+                      .depth = Depth(),
+                      .batch_parts_max = BatchPartsMax()});
+}
+
+std::vector<std::uint32_t> OffloadedOptimizer::Impl::GroupOrder() const {
+  std::vector<std::uint32_t> order(groups_.size());
+  for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  const bool backwards = options_.order == SweepOrder::kAlternate && step() % 2 != 0;
+  if (backwards) std::reverse(order.begin(), order.end());
+  return order;
+}
+
+std::vector<Part> OffloadedOptimizer::Impl::PartsLeft(const Group& group) const {
+  const std::int64_t target = step() + 1;
+  std::vector<Part> parts;
+  for (const std::uint32_t entry : group.entries) {
+    for (std::uint32_t part = 0; part < parts_.PartsOf(entries_[entry]); ++part) {
+      if (progress_.Of({entry, part}) < target) parts.push_back({entry, part});
+    }
+  }
+  const bool backwards = options_.order == SweepOrder::kAlternate && step() % 2 != 0;
+  if (backwards) std::reverse(parts.begin(), parts.end());
+  return parts;
+}
+
+void OffloadedOptimizer::Impl::Update(std::uint32_t group) {
+  std::vector<Part> parts = PartsLeft(groups_[group]);
+  state_->Expect(group, parts.size());
+  runner_->Update(group, groups_[group].step_rates, std::move(parts));
+}
+
+void OffloadedOptimizer::Impl::Scan(const Group& group) {
+  if (!NeedsAllGradients() || options_.norm_given) return;
+  for (const std::uint32_t index : group.entries) runner_->Scan(index);
+}
+
+absl::Status OffloadedOptimizer::Impl::CheckStep(const StepOptions& options) const {
+  if (!(options.loss_scale >= kLossScaleMin && options.loss_scale <= kLossScaleMax)) {
+    return absl::InvalidArgumentError(
+        base::ToAbsl(fmt::format("loss_scale is {}, allowed are {} to {}",
+                                 options.loss_scale,
+                                 kLossScaleMin,
+                                 kLossScaleMax)));
+  }
+  if (options.loss_scale != 1 && !NeedsAllGradients()) {
+    return absl::InvalidArgumentError(
+        "a loss_scale needs skip_not_finite (or clip_norm): updates start before it is known");
+  }
+  if (options.gradient_norm && *options.gradient_norm < 0) {
+    return absl::InvalidArgumentError(base::ToAbsl(fmt::format(
+        "gradient_norm is {}, it must be 0 or more, or infinite or NaN where a gradient is",
+        *options.gradient_norm)));
+  }
+  if (options.gradient_norm.has_value() == options_.norm_given) return absl::OkStatus();
+  return absl::InvalidArgumentError(options_.norm_given
+                                        ? "norm_given is set, and Step has no gradient_norm"
+                                        : "Step has a gradient_norm, and norm_given is not set");
+}
+
+absl::Status OffloadedOptimizer::Impl::ChooseGroups(const StepOptions& options) {
+  if (groups_.empty()) return NotReady("there is no group; AddGroup first");
+  for (const Group& group : groups_) {
+    if (group.ready || group.sits_out || options.only_ready) continue;
+    return NotReady(fmt::format(
+        "the gradients of group '{}' are not complete; call GradientReady once they are, or set "
+        "StepOptions::only_ready",
+        group.name));
+  }
+  if (state_ == nullptr) return NotReady("no group is ready; call GradientReady first");
+  for (Group& group : groups_) group.sits_out = !group.ready;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StepHandle> OffloadedOptimizer::Impl::Step(const StepOptions& options) {
+  Settle();
+  SLUICE_RETURN_IF_ERROR(CheckStep(options));
+  SLUICE_RETURN_IF_ERROR(CheckLoaded());
+  SLUICE_RETURN_IF_ERROR(ChooseGroups(options));
+  bool repeats = false;
+  {
+    const base::MutexLock lock(mutex_);
+    if (running_) return NotReady("a step is under way; wait for it first");
+    running_ = true;
+    repeats = std::exchange(failed_, false);
+  }
+  std::vector<bool> sits_out;
+  for (const Group& group : groups_) sits_out.push_back(group.sits_out);
+  if (repeats) {
+    Repeat();
+  } else if (NeedsAllGradients() && std::ranges::count(sits_out, true) > 0) {
+    UpdateReady();
+  }
+  for (std::uint32_t group = 0; group < groups_.size(); ++group) {
+    if (sits_out[group]) state_->Expect(group, 0);
+  }
+  runner_->Release(options, std::move(sits_out));
+  return StepHandle(state_);
+}
+
+void OffloadedOptimizer::Impl::Repeat() {
+  BeginStep();
+  for (const Group& group : groups_) {
+    if (group.ready) Scan(group);
+  }
+  UpdateReady();
+}
+
+void OffloadedOptimizer::Impl::UpdateReady() {
+  for (const std::uint32_t group : GroupOrder()) {
+    if (groups_[group].ready) Update(group);
+  }
+}
+
+/// Whether what is ready has not been started.
+bool OffloadedOptimizer::Impl::StartsAtStep() const {
+  const base::MutexLock lock(mutex_);
+  return NeedsAllGradients() && !running_ && !failed_ && !over_;
+}
+
+absl::Status OffloadedOptimizer::Impl::WaitFor(GroupId id) {
+  Settle();
+  SLUICE_ASSIGN_OR_RETURN(const Group* group, FindGroup(id));
+  if (!group->ready) return absl::OkStatus();
+  if (StartsAtStep()) {
+    return NotReady(
+        fmt::format("the update of group '{}' starts at Step: call that first", group->name));
+  }
+  return state_->WaitFor(id);
+}
+
+std::uint64_t OffloadedOptimizer::Impl::BytesOfPart() const {
+  const auto states = static_cast<std::uint64_t>(optim::StateCount(options_.kind));
+  const std::uint64_t pages = 2 + states * (options_.state == StateType::k8Bit ? 2 : 1);
+  return pages * runtime_.PageBytes().count();
+}
+
+std::size_t OffloadedOptimizer::Impl::DepthMax(const Stats& stats) const {
+  const auto dram = stats.tiers.find("dram");
+  const std::uint64_t budget = dram == stats.tiers.end() ? 0 : dram->second.budget_bytes;
+  return std::max<std::uint64_t>(budget / kShareOfDram / BytesOfPart(), 1);
+}
+
+std::size_t OffloadedOptimizer::Impl::Depth() const {
+  if (options_.depth > 0) return options_.depth;
+  const Stats stats = runtime_.GetStats();
+  const std::size_t limit = DepthMax(stats);
+  const auto link = stats.links.find("dram-nvme");
+  if (link == stats.links.end() || !(link->second.in.busy_seconds > 0)) {
+    return std::min(kDepthAtFirst, limit);
+  }
+  // As many bytes as come in while one slow read is under way, twice.
+  const DirectionStats& in = link->second.in;
+  const double rate = static_cast<double>(in.bytes) / in.busy_seconds;
+  const double ahead = 2 * rate * in.latency.p99_us * 1e-6;
+  const auto wanted = static_cast<std::size_t>(ahead / static_cast<double>(BytesOfPart())) + 2;
+  return std::min(wanted, limit);
+}
+
+// Of nothing that is measured: other ops than in the step before would have no plan.
+std::size_t OffloadedOptimizer::Impl::BatchPartsMax() const {
+  const std::size_t limit = DepthMax(runtime_.GetStats());
+  const std::size_t depth =
+      options_.depth > 0 ? std::min<std::size_t>(options_.depth, limit) : limit;
+  return std::clamp<std::size_t>(depth / kBatchesInDepth, 1, optim::kBatchPartsMax);
+}
+
+absl::StatusOr<ParameterState> OffloadedOptimizer::Impl::State(TensorId parameter) {
+  Settle();
+  const auto found = entry_of_.find(parameter.value);
+  if (found == entry_of_.end()) {
+    SLUICE_ASSIGN_OR_RETURN(const std::string name, runtime_.NameOfTensor(parameter));
+    return absl::NotFoundError(
+        base::ToAbsl(fmt::format("'{}' is no parameter of this optimizer", name)));
+  }
+  const ParameterEntry& entry = entries_[found->second];
+  const optim::Progress::Summary summary = progress_.SummaryOf(found->second, step());
+  ParameterState state{
+      .states = entry.states, .scales = entry.scales, .step = optim::OwnStep(entry, summary.least)};
+  for (const optim::Progress::Behind& behind : summary.behind) {
+    state.missing.push_back(
+        {.elements = parts_.RangeOf(entry, behind.part),
+         .why = behind.why ? behind.why->ToStatus() : absl::UnavailableError("not updated yet")});
+  }
+  return state;
+}
+
+}  // namespace sluice

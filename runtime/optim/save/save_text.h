@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/optim/save/state_file.h"
+#include "sluice/optimizer.h"
+
+/// The text of a save, which says what it is and what its records are, as JSON.
+
+namespace sluice::optim {
+
+struct SaveText {
+  std::string layout;  ///< see LayoutDifference
+  std::int64_t step = 0;
+  std::string note;
+  std::vector<GroupRates> rates;      ///< of each group
+  std::vector<std::uint64_t> hashes;  ///< of each tensor, see StateRecord
+  /// Own steps of each parameter. Older saves have none: `step` is everyone's.
+  std::optional<std::vector<std::int64_t>> steps = std::nullopt;
+};
+
+std::string WriteSaveText(const SaveText& save);
+
+/// Any bytes. Errors: DataLoss (not what WriteSaveText makes, rates that no group may have, a
+/// parameter with more steps than the optimizer).
+absl::StatusOr<SaveText> ParseSaveText(std::string_view text);
+
+/// The own steps of each of `parameters`; saves from before parameters counted theirs have none, so
+/// the optimizer's is everyone's. Errors: DataLoss (steps of another number of parameters).
+absl::StatusOr<std::vector<std::int64_t>> StepsOf(const SaveText& save, std::size_t parameters);
+
+/// The records of tensors of these sizes, which lie one after another before byte `end` of the
+/// file. Errors: DataLoss (as many hashes, or as many bytes, there are not).
+absl::StatusOr<std::vector<StateRecord>> PlaceRecords(std::span<const std::uint64_t> hashes,
+                                                      std::span<const std::uint64_t> sizes,
+                                                      std::uint64_t end);
+
+/// DataLoss that says what is wrong with the file.
+absl::Status DamagedSave(std::string_view what);
+
+}  // namespace sluice::optim

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "base/mutex.h"
+#include "runtime/optim/optimizer/parameter_entry.h"
+#include "runtime/optim/step/step_state.h"
+
+namespace sluice::optim {
+
+/// The step that every part has reached, and why one has not. Threads: any.
+class Progress {
+ public:
+  /// The next entry, at `step`.
+  void Add(std::uint32_t parts, std::int64_t step);
+  /// Forgets entries from `entries` on.
+  void Truncate(std::size_t entries);
+  std::int64_t Of(Part part) const;
+  void Reached(Part part, std::int64_t step);
+  /// Whether all parts of the entry have.
+  bool HasReached(std::uint32_t entry, std::int64_t step) const;
+  /// Whether any part of any entry has.
+  bool AnyHasReached(std::int64_t step) const;
+  void Failed(Part part, const Failure& failure);
+  /// Every part of the entry, without an update.
+  void Set(std::uint32_t entry, std::int64_t step);
+  /// Every part, after a load.
+  void SetAll(std::int64_t step);
+
+  /// Of one entry: the step of its last part, and the parts that are behind `step`.
+  struct Behind {
+    std::uint32_t part = 0;
+    std::optional<Failure> why;
+  };
+  struct Summary {
+    std::int64_t least = 0;
+    std::vector<Behind> behind;
+  };
+  Summary SummaryOf(std::uint32_t entry, std::int64_t step) const;
+
+ private:
+  mutable base::Mutex mutex_;
+  std::vector<std::vector<std::int64_t>> reached_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Failure> failures_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace sluice::optim

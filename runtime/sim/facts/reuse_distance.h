@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/sim/schedule/extents.h"
+#include "runtime/sim/schedule/lifetimes.h"
+
+namespace sluice::sim {
+
+/// Bytes that were used again, and how much else was used since.
+struct Reuse {
+  std::uint64_t distance_bytes = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t op = 0;  ///< that used them again
+};
+
+/// All uses of bytes that were used before, in an iteration that follows one of its like, by rising
+/// distance. The distance is the sum of all distinct bytes that were touched since the op that used
+/// them last, those of the op that uses them now included: a memory that drops what was used least
+/// recently keeps them if it is that large. Time: uses times the logarithm of ops.
+std::vector<Reuse> MeasureReuse(const Extents& extents,
+                                const OpVisits& visits,
+                                const Lifetimes& lifetimes);
+
+/// The smallest distance that covers `share`, from 0 to 1, of all bytes that were used again; 0
+/// when there are none.
+std::uint64_t ReuseQuantile(const std::vector<Reuse>& reuses, double share);
+
+}  // namespace sluice::sim

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "runtime/sim/schedule/file_schedule.h"
+#include "sluice/schedule.h"
+
+namespace sluice::sim {
+
+/// Receives one line with its newline. An error ends the writing and is returned.
+using LineSink = std::function<absl::Status(std::string_view line)>;
+
+/// Writes a schedule as JSON lines, one by one, as all together may be large: a header, its
+/// tensors, its ops. A file may hold several, one per iteration key. What ScheduleReader reads is
+/// equal to it. Errors: the sink's.
+absl::Status WriteSchedule(const FileSchedule& schedule, const LineSink& sink);
+
+/// Likewise a schedule that a Runtime recorded. A tensor that is discarded as a whole after its
+/// last use lives within the iteration; any other exists from one to the next.
+absl::Status WriteRecorded(const std::string& name, const Schedule& recorded, const LineSink& sink);
+
+}  // namespace sluice::sim

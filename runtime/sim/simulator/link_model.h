@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "runtime/core/types.h"
+#include "runtime/sim/simulator/machine.h"
+#include "runtime/sim/simulator/path_model.h"
+
+namespace sluice::sim {
+
+/// A page that is to be moved over a link.
+struct SimOrder {
+  core::Direction direction = core::Direction::kIn;
+  core::TaskNumber task = 0;
+  std::uint64_t bytes = 0;
+  /// It is read from the file that it has its home in.
+  bool from_file = false;
+  /// Where it lies below the link: the page, if it comes from a file, otherwise the frame.
+  std::uint32_t place = 0;
+};
+
+/// A link in virtual time. Each page takes the path over which it would be complete first, the
+/// first of several; so paths share in proportion to their speed. Where each path leads to a drive
+/// of its own a page comes back over the one by which it went.
+class LinkModel {
+ public:
+  /// `drives`: each path leads to a drive of its own.
+  LinkModel(const MachineLink& link, bool drives);
+
+  /// These pages lie in a file from the start, on drives in proportion to how fast they are read.
+  void PlaceInFile(PageIndex first, std::uint32_t pages);
+  /// REQUIRES: `now` is no earlier than in any call before.
+  void Start(const SimOrder& order, double now);
+  /// When the next transfer leaves; PathModel::kNever when there is none.
+  double next() const { return paths_[NextPath()].next(); }
+  /// Takes the one that leaves at next(). REQUIRES: there is one.
+  PathModel::Finished Finish();
+  /// REQUIRES: `now` is no earlier than in any call before, and not after next().
+  void PassTime(double now);
+
+  const std::vector<PathModel>& paths() const { return paths_; }
+
+ private:
+  std::size_t NextPath() const;
+  std::size_t Choose(const SimOrder& order) const;
+  std::size_t FirstToComplete(const SimOrder& order) const;
+
+  std::vector<PathModel> paths_;
+  const bool drives_;
+  std::vector<double> read_rates_;
+  std::vector<std::uint64_t> pages_placed_;  ///< by path, in files
+  std::vector<std::uint8_t> path_of_frame_;
+  std::vector<std::uint8_t> path_of_page_;  ///< that lie in files
+};
+
+}  // namespace sluice::sim

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <limits>
+
+#include "runtime/core/types.h"
+#include "runtime/sim/simulator/machine.h"
+#include "runtime/sim/simulator/sim_observer.h"
+
+namespace sluice::sim {
+
+/// A path of a link in virtual time: in each direction one transfer after the other, in the order
+/// in which they were started. While both directions have work and that is more than the path
+/// carries, both are slowed in the same proportion.
+class PathModel {
+ public:
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+
+  /// A transfer that has left the path, and when it is complete: after the latency.
+  struct Finished {
+    SimTransfer transfer;
+    double complete_s = 0;
+  };
+
+  explicit PathModel(const MachinePath& path);
+
+  /// REQUIRES: `now` is no earlier than in any call before.
+  void Start(core::Direction direction, core::TaskNumber task, std::uint64_t bytes, double now);
+  /// When the next transfer leaves; kNever when there is none.
+  double next() const { return next_; }
+  /// Takes the one that leaves at next(). REQUIRES: there is one.
+  Finished Finish();
+  /// REQUIRES: `now` is no earlier than in any call before, and not after next().
+  void PassTime(double now);
+
+  /// When a transfer that is started now would be complete, if nothing were started later; now is
+  /// that of the last call.
+  double WouldComplete(core::Direction direction, std::uint64_t bytes) const;
+
+  /// Seconds, up to the last call, in which the direction had work.
+  double busy(core::Direction direction) const { return lane(direction).busy; }
+  std::uint64_t bytes(core::Direction direction) const { return lane(direction).bytes; }
+
+ private:
+  struct Transfer {
+    core::TaskNumber task = 0;
+    std::uint64_t bytes = 0;
+    double bytes_left = 0;
+    double begin_s = 0;  ///< of the first of the queue: when it came there
+  };
+  struct Lane {
+    double rate = 0;
+    double setup = 0;   ///< bytes' worth of what a transfer occupies the path for besides its bytes
+    double behind = 0;  ///< what those occupy that wait behind the first
+    double busy = 0;
+    std::uint64_t bytes = 0;
+    std::deque<Transfer> queue;
+  };
+
+  Lane& lane(core::Direction direction) { return lanes_[static_cast<std::size_t>(direction)]; }
+  const Lane& lane(core::Direction direction) const {
+    return lanes_[static_cast<std::size_t>(direction)];
+  }
+  double Share() const;
+  double SecondsLeft(core::Direction direction, std::uint64_t more) const;
+  void FindNext();
+
+  std::array<Lane, 2> lanes_;
+  const double latency_;
+  double slowdown_ = 1;  ///< of each direction while both have work
+  double now_ = 0;
+  double next_;
+  std::size_t next_lane_ = 0;
+};
+
+}  // namespace sluice::sim

@@ -1,0 +1,75 @@
+#include "runtime/sim/simulator/sim_errors.h"
+
+#include <string>
+
+#include "fmt/format.h"
+#include "sluice/units.h"
+
+namespace sluice::sim {
+namespace {
+
+std::string Size(std::uint64_t bytes) { return ToString(Bytes(bytes)); }
+
+std::string_view NameOf(const Machine& machine, std::size_t tier) {
+  return ToString(machine.tiers[tier].kind);
+}
+
+}  // namespace
+
+absl::Status CheckMachine(const Machine& machine,
+                          const core::CoreOptions& core,
+                          std::uint64_t page_bytes) {
+  const std::size_t tiers = machine.tiers.size();
+  if (tiers < 2 || tiers > core::kTiersMax || machine.links.size() + 1 != tiers) {
+    return absl::InvalidArgumentError(
+        fmt::format("a machine has 2 to {} tiers, and a link between each two", core::kTiersMax));
+  }
+  for (std::size_t i = 0; i < tiers; ++i) {
+    const bool middle = i > 0 && i + 1 < tiers;
+    const std::uint64_t least = middle ? 2 * core.transit_frames + 1 : 1;
+    if (core.tiers[i].frames >= least) continue;
+    return absl::InvalidArgumentError(
+        fmt::format("{} has room for {} pages of {}, and nothing moves with less than {}: give it "
+                    "{}, or make pages smaller",
+                    NameOf(machine, i),
+                    core.tiers[i].frames,
+                    Size(page_bytes),
+                    least,
+                    Size(least * page_bytes)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OpTooLarge(const Machine& machine,
+                        const PageLayout& layout,
+                        const core::FailTicket& failure,
+                        std::uint32_t op) {
+  const std::uint64_t more = failure.pages - failure.limit;
+  return absl::InvalidArgumentError(
+      fmt::format("{} needs {} pages of {} at once in {}, where an op can have {}: give {} {} more",
+                  Describe(layout.ops[op]),
+                  failure.pages,
+                  Size(layout.page_bytes),
+                  NameOf(machine, failure.tier),
+                  failure.limit,
+                  NameOf(machine, failure.tier),
+                  Size(more * layout.page_bytes)));
+}
+
+absl::Status TooMuchAlive(const Machine& machine, const PageLayout& layout, const Crowd& crowd) {
+  const std::string who = crowd.op == nullptr
+                              ? "what persists needs "
+                              : Describe(*crowd.op) + " makes what lives at once need ";
+  const bool lowest = machine.tiers.back().kind == TierKind::kNvme;
+  return absl::ResourceExhaustedError(
+      fmt::format("{}{} pages of {} in {}, which has room for {}: give it {} more{}",
+                  who,
+                  crowd.pages,
+                  Size(layout.page_bytes),
+                  NameOf(machine, machine.tiers.size() - 1),
+                  crowd.room,
+                  Size((crowd.pages - crowd.room) * layout.page_bytes),
+                  lowest ? "" : ", or name a tier below it"));
+}
+
+}  // namespace sluice::sim

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/core/core.h"
+#include "runtime/core/policies/paging_policy.h"
+#include "runtime/sim/schedule/file_schedule.h"
+#include "runtime/sim/schedule/page_layout.h"
+#include "runtime/sim/simulator/machine.h"
+#include "runtime/sim/simulator/sim_observer.h"
+
+namespace sluice::sim {
+
+struct SimOptions {
+  Machine machine;
+  std::shared_ptr<core::PagingPolicy> policy;
+  /// How often the schedule runs, at least twice: the first iteration is recorded.
+  int iterations = 3;
+  /// As CoreOptions.
+  std::uint32_t prefetch_ops = 12;
+  std::uint32_t copies_in_flight_max = 16;
+  std::uint32_t transit_frames = 2;
+  double clean_share = 1.0 / 8;
+  core::Objective objective = core::Objective::kTime;
+  /// An op is asked for as soon as the turn of those before it has come, rather than once they have
+  /// ended: as a program does that asks one op ahead.
+  bool ask_ahead = false;
+  /// Asked when a copy ends; none: it succeeds. Empty: all do.
+  std::function<std::optional<core::FailureKind>(const core::StartCopy&)> fault;
+  /// May change what an op asks for in an iteration, within the pages that it has in the schedule
+  /// and those that persist. Empty: nothing changes.
+  std::function<void(std::uint64_t iteration, std::uint32_t op, std::vector<core::PageRequest>*)>
+      alter;
+  SimObserver* observer = nullptr;  ///< outlives the simulation
+};
+
+struct PathUse {
+  std::uint64_t in_bytes = 0;
+  std::uint64_t out_bytes = 0;
+  double busy_in_s = 0;
+  double busy_out_s = 0;
+};
+
+/// Of all paths: the sums of bytes, and means of seconds, weighted with the paths' rates.
+struct LinkUse : PathUse {
+  std::vector<PathUse> paths;
+};
+
+struct TierUse {
+  std::uint64_t budget_bytes = 0;
+  std::uint64_t peak_bytes = 0;
+};
+
+/// What a simulation came to. Times, stalls and bytes are per iteration in the steady state: the
+/// mean over the last iterations, about half of them.
+struct SimReport {
+  double time_s = 0;
+  /// Of one iteration if no op ever waited for a page.
+  double compute_s = 0;
+  double stall_s = 0;
+  /// Of each op of the last iteration: from when everything before it had ended until it began.
+  std::vector<double> op_stall_s;
+  std::vector<double> iteration_s;
+  std::vector<LinkUse> links;
+  std::vector<TierUse> tiers;   ///< peaks of the whole run
+  core::CoreCounters counters;  ///< of the whole run
+  /// That the plan took to make, of the clock on the wall; 0: none was.
+  double plan_s = 0;
+  /// Copies that started and ended, pages that left without one, leases: what the core has decided
+  /// in the whole run.
+  std::uint64_t page_events = 0;
+  std::uint64_t ops_failed = 0;  ///< in the whole run; 0 without faults
+};
+
+/// Runs the schedule on the machine in virtual time, with the core and the policy that a Runtime
+/// has. Deterministic. Errors: InvalidArgument (an op needs more of a tier than there is; names it;
+/// a machine that is none), ResourceExhausted (the tiers together are too small for what lives at
+/// once).
+absl::StatusOr<SimReport> Simulate(const PageLayout& layout, const SimOptions& options);
+
+}  // namespace sluice::sim

@@ -1,0 +1,149 @@
+#include "tests/io/drives/drive_set_fixture.h"
+
+#include <cerrno>
+#include <chrono>
+#include <latch>
+#include <semaphore>
+#include <thread>
+
+#include "io/engine/blocking_engine.h"
+#include "io/store/page_store_parts.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/store/page_buffer.h"
+
+namespace sluice::testing {
+
+using io::FencedDrive;
+using io::PageStore;
+using io::SlotIndex;
+
+std::int64_t FakeDrive::Perform(const io::IoCommand& command) {
+  std::this_thread::sleep_for(std::chrono::microseconds(delay_us));
+  const int error = ErrorOf(command);
+  return error != 0 ? -error : file.Perform(command);
+}
+
+int FakeDrive::ErrorOf(const io::IoCommand& command) {
+  const bool writes = command.direction == io::IoDirection::kWrite;
+  if (!writes && reads_to_fail > 0) {
+    --reads_to_fail;
+    return EIO;
+  }
+  base::MutexLock lock(mutex_);
+  const std::uint64_t slot = command.offset / kPage;
+  if (!writes) return unreadable_.contains(slot) ? EIO : read_error.load();
+  const auto broken = unwritable_.find(slot);
+  return broken != unwritable_.end() ? broken->second : write_error.load();
+}
+
+void FakeDrive::Break(std::uint64_t slot, int error) {
+  BreakReads(slot);
+  base::MutexLock lock(mutex_);
+  unwritable_[slot] = error;
+}
+
+void FakeDrive::BreakReads(std::uint64_t slot) {
+  base::MutexLock lock(mutex_);
+  unreadable_.insert(slot);
+}
+
+void DriveSetFixture::Open(std::uint32_t drives, SlotIndex slots) {
+  io::DriveSetOptions options{
+      .store = {.page_bytes = kPage,
+                .slots = slots,
+                .backoff = {.attempts_max = 2, .first_pause = std::chrono::microseconds(1)}}};
+  for (std::uint32_t i = 0; i < drives; ++i) {
+    options.directories.push_back("/drive" + std::to_string(i));
+  }
+  options.rates = rates_;
+  options.on_fenced = [this](FencedDrive fenced) {
+    base::MutexLock lock(mutex_);
+    fenced_.push_back(std::move(fenced));
+  };
+  drives_.clear();
+  gates_.clear();
+  std::vector<std::unique_ptr<PageStore>> stores;
+  for (std::uint32_t i = 0; i < drives; ++i) stores.push_back(MakeStore(options));
+  set_ = io::AssembleDriveSet(options, std::move(stores), workers_);
+}
+
+std::unique_ptr<PageStore> DriveSetFixture::MakeStore(const io::DriveSetOptions& options) {
+  io::PageStoreOptions store = options.store;
+  store.slots = io::SlotsOfDrives(options)[drives_.size()];
+  auto drive = std::make_shared<FakeDrive>(store.slots);
+  drives_.push_back(drive);
+  auto engine = io::BlockingEngine::Create(
+      {.name = "fake", .threads = 1, .cpus = {}},
+      [drive](const io::IoCommand& command) { return drive->Perform(command); });
+  auto gate = std::make_unique<GatedEngine>(*std::move(engine));
+  gate->Open();
+  gates_.push_back(gate.get());
+  return io::AssemblePageStore(
+      store, {.engine = std::move(gate), .engine_reason = "in memory"}, workers_);
+}
+
+absl::Status DriveSetFixture::Write(SlotIndex slot, std::uint64_t generation) {
+  PageBuffer page(kPage);
+  page.Fill(slot + 1000 * generation);
+  Outcome done;
+  set_->Write(slot, {1, slot, generation}, page.span(), done.Done());
+  return done.Get();
+}
+
+absl::Status DriveSetFixture::Read(SlotIndex slot, std::uint64_t generation) {
+  PageBuffer page(kPage);
+  Outcome done;
+  set_->Read(slot, {1, slot, generation}, page.span(), done.Done());
+  absl::Status status = done.Get();
+  if (status.ok()) {
+    EXPECT_TRUE(page.Holds(slot + 1000 * generation)) << slot;
+  }
+  return status;
+}
+
+void DriveSetFixture::WriteMany(int count, std::uint64_t generation) {
+  const auto slots = static_cast<SlotIndex>(count);
+  std::latch done(count);
+  std::vector<std::unique_ptr<PageBuffer>> pages;
+  std::counting_semaphore<8> room(8);
+  for (SlotIndex slot = 0; slot < slots; ++slot) {
+    room.acquire();
+    pages.push_back(std::make_unique<PageBuffer>(kPage));
+    pages.back()->Fill(slot + 1000 * generation);
+    set_->Write(slot, {1, slot, generation}, pages.back()->span(), [&](absl::Status status) {
+      EXPECT_THAT(status, IsOk());
+      room.release();
+      done.count_down();
+    });
+  }
+  done.wait();
+}
+
+void DriveSetFixture::HoldWritesOfAFailingDrive(std::vector<Outcome>* outcomes) {
+  gates_[0]->Close();
+  for (std::uint64_t place = 0; place < 3; ++place) drives_[0]->Break(place);
+  outcomes->resize(8);
+  for (SlotIndex slot = 0; slot < 8; ++slot) {
+    pages_.push_back(std::make_unique<PageBuffer>(kPage));
+    pages_.back()->Fill(slot + 1000);
+    set_->Write(slot, {1, slot, 1}, pages_.back()->span(), (*outcomes)[slot].Done());
+  }
+  gates_[0]->WaitForHeld(4);
+  for (const SlotIndex slot : {1, 3, 5, 7}) EXPECT_THAT((*outcomes)[slot].Get(), IsOk());
+  FinishHashing();
+}
+
+/// Every worker is past what was submitted before.
+void DriveSetFixture::FinishHashing() {
+  // Shared: a worker may still be inside when all have arrived.
+  const auto all = std::make_shared<std::latch>(3);
+  for (int i = 0; i < 2; ++i) workers_.Submit([all] { all->arrive_and_wait(); });
+  all->arrive_and_wait();
+}
+
+std::vector<FencedDrive> DriveSetFixture::fenced() const {
+  base::MutexLock lock(mutex_);
+  return fenced_;
+}
+
+}  // namespace sluice::testing

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <atomic>
+#include <cerrno>
+#include <future>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/worker_pool.h"
+#include "gtest/gtest.h"
+#include "io/drives/drive_set.h"
+#include "io/engine/memory_engine.h"
+#include "tests/support/store/gated_engine.h"
+#include "tests/support/store/page_buffer.h"
+
+namespace sluice::testing {
+
+/// A drive in memory whose errors and pace are set while it runs.
+class FakeDrive {
+ public:
+  static constexpr std::uint64_t kPage = 4096;
+
+  explicit FakeDrive(io::SlotIndex slots) : file(slots * kPage) {}
+
+  std::int64_t Perform(const io::IoCommand& command);
+  /// The slot takes no page and gives none back: EIO, or of writes another error.
+  void Break(std::uint64_t slot, int error = EIO);
+  /// The slot gives no page back.
+  void BreakReads(std::uint64_t slot);
+
+  io::MemoryFile file;
+  std::atomic<int> delay_us{0};
+  std::atomic<int> write_error{0};
+  std::atomic<int> read_error{0};
+  std::atomic<int> reads_to_fail{0};  ///< the next ones, with EIO
+
+ private:
+  int ErrorOf(const io::IoCommand& command);
+
+  base::Mutex mutex_;
+  std::map<std::uint64_t, int> unwritable_ ABSL_GUARDED_BY(mutex_);  ///< and why
+  std::set<std::uint64_t> unreadable_ ABSL_GUARDED_BY(mutex_);
+};
+
+/// How an operation ended. Shared with its callback, which may still be inside when the result is
+/// out.
+class Outcome {
+ public:
+  io::DoneFn Done() {
+    return [promise = promise_](absl::Status status) { promise->set_value(std::move(status)); };
+  }
+  absl::Status Get() { return promise_->get_future().get(); }
+
+ private:
+  std::shared_ptr<std::promise<absl::Status>> promise_ =
+      std::make_shared<std::promise<absl::Status>>();
+};
+
+/// Rates of two drives: so slow that none is late while a test holds its writes.
+inline const std::vector<double> kSlowDrives = {1000, 1000};
+
+/// A set over fake drives, whose pages follow from their slot and generation.
+class DriveSetFixture : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kPage = FakeDrive::kPage;
+
+  void Open(std::uint32_t drives, io::SlotIndex slots);
+
+  absl::Status Write(io::SlotIndex slot, std::uint64_t generation);
+  /// The test fails when the read gives other bytes.
+  absl::Status Read(io::SlotIndex slot, std::uint64_t generation);
+  /// Keeps eight writes in flight until `count` are done.
+  void WriteMany(int count, std::uint64_t generation);
+
+  /// Slots 0 to 7 of two drives. Those of the first drive, 0, 2, 4 and 6, are held back, with their
+  /// checksums made, until its gate opens; then three writes fail, which fences it, and that of
+  /// slot 6 ends well.
+  void HoldWritesOfAFailingDrive(std::vector<Outcome>* outcomes);
+  std::vector<io::FencedDrive> fenced() const;
+  std::uint64_t writes(std::size_t drive) const { return set_->stats().drives[drive].writes; }
+
+  std::vector<double> rates_;  ///< for Open; empty: even
+  base::WorkerPool workers_{{.threads = 2, .name = "test-worker", .cpus = {}}};
+  std::vector<std::shared_ptr<FakeDrive>> drives_;
+  std::vector<GatedEngine*> gates_;
+  mutable base::Mutex mutex_;
+  std::vector<io::FencedDrive> fenced_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<PageBuffer>> pages_;  ///< of writes that are held back
+  std::unique_ptr<io::PageStore> set_;
+
+ private:
+  void FinishHashing();
+  std::unique_ptr<io::PageStore> MakeStore(const io::DriveSetOptions& options);
+};
+
+}  // namespace sluice::testing

@@ -1,0 +1,60 @@
+#include "io/drives/drive_shares.h"
+
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace sluice::io {
+namespace {
+
+using ::testing::ElementsAre;
+
+std::vector<SlotIndex> Divide(SlotIndex slots, const std::vector<double>& rates) {
+  return DivideSlots(slots, rates);
+}
+
+TEST(DriveSharesTest, SlotsAreDividedInProportionToTheRates) {
+  EXPECT_THAT(Divide(1000, {1e9}), ElementsAre(1000));
+  EXPECT_THAT(Divide(1000, {3e9, 1e9}), ElementsAre(750, 250));
+  EXPECT_THAT(Divide(1000, {1e9, 2e9, 5e9}), ElementsAre(125, 250, 625));
+}
+
+TEST(DriveSharesTest, EachHasAtLeastATenthOfAnEvenPart) {
+  EXPECT_THAT(Divide(1000, {1e9, 1.0}), ElementsAre(950, 50));
+  // What the slow ones get comes from the others, in proportion.
+  EXPECT_THAT(Divide(900, {1.0, 3e9, 1.0, 1e9}), ElementsAre(22, 642, 22, 214));
+}
+
+TEST(DriveSharesTest, FewSlotsAreOneEach) {
+  EXPECT_THAT(Divide(2, {5.0, 1.0, 1.0}), ElementsAre(1, 1, 1));
+  EXPECT_THAT(Divide(5, {1e9, 1.0, 1.0}), ElementsAre(3, 1, 1));
+}
+
+TEST(DriveSharesTest, TogetherTheyAreAllSlots) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    std::mt19937_64 random(seed);
+    std::vector<double> rates(1 + random() % 8);
+    for (double& rate : rates) rate = std::exp2(static_cast<double>(random() % 300) / 10);
+    const auto slots = static_cast<SlotIndex>(rates.size() + random() % 5'000'000);
+    const std::vector<SlotIndex> shares = DivideSlots(slots, rates);
+    EXPECT_EQ(std::accumulate(shares.begin(), shares.end(), std::uint64_t{0}), slots);
+    for (const SlotIndex share : shares) {
+      EXPECT_GE(share, 1u);
+      EXPECT_GE(share, slots / (10 * rates.size()));
+    }
+  }
+}
+
+TEST(DriveSharesTest, SparesAreOneIn512AndAtLeastOne) {
+  EXPECT_EQ(SpareSlots(1), 1u);
+  EXPECT_EQ(SpareSlots(1023), 1u);
+  EXPECT_EQ(SpareSlots(5120), 10u);
+}
+
+}  // namespace
+}  // namespace sluice::io

@@ -1,0 +1,397 @@
+#include "tests/runtime/core/driver/random_workload.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fmt/format.h"
+
+namespace sluice::core {
+namespace {
+
+constexpr std::uint64_t kDisturbTimer = 1'000'000;
+constexpr std::uint64_t kHoldMax = 150;
+
+PageMode RandomMode(std::uint64_t dice) {
+  if (dice < 5) return PageMode::kRead;
+  return dice < 8 ? PageMode::kWrite : PageMode::kOverwrite;
+}
+
+}  // namespace
+
+RandomWorkload::RandomWorkload(const Scenario& scenario)
+    : scenario_(scenario), random_(scenario.driver.seed), driver_(scenario.driver) {
+  if (scenario.faults_per_mille > 0) {
+    driver_.set_fault([this](TaskNumber, const SimTask& task) { return Fault(task); });
+  }
+  workers_.resize(scenario.threads);
+}
+
+void RandomWorkload::Run() {
+  CreateBlocks();
+  if (scenario_.iterations) MakeScripts();
+  for (std::uint32_t i = 0; i < workers_.size(); ++i) driver_.SetTimer(1 + Below(20), i);
+  driver_.SetTimer(30, kDisturbTimer);
+  while (driver_.verdict().ok() && driver_.event_count() < scenario_.events) {
+    if (driver_.frames().tasks().empty()) driver_.CheckProgress();
+    const auto moment = driver_.Step();
+    if (!moment) break;
+    TakeAnswers();
+    if (moment->is_timer) OnTimer(moment->id);
+    TakeAnswers();
+  }
+  WindDown();
+  ReadEverything();
+  if (driver_.verdict().ok()) driver_.CheckReplay();
+}
+
+// --- segments ---------------------------------------------------------------------------------
+
+void RandomWorkload::CreateBlocks() {
+  const auto last = static_cast<TierIndex>(scenario_.driver.frames.size() - 1);
+  std::uint32_t left = scenario_.pages;
+  while (left > 0) {
+    const auto pages = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, 1 + Below(6)));
+    const bool high = last > 1 && Chance(150);
+    const auto lowest = high ? static_cast<TierIndex>(1 + Below(last - 1u)) : last;
+    CreateBlock(pages, lowest, scenario_.segments ? Chance(600) : true);
+    left -= pages;
+  }
+}
+
+bool RandomWorkload::CreateBlock(std::uint32_t pages, TierIndex lowest, bool permanent) {
+  const PageIndex first = FindRoom(pages);
+  const SegmentIndex segment = next_segment_++;
+  const auto actions = driver_.Send(CreateSegment{.segment = segment,
+                                                  .first_page = first,
+                                                  .pages = pages,
+                                                  .lowest = lowest,
+                                                  .kind = TensorKind::kParameter,
+                                                  .file_home = Chance(150),
+                                                  .reproducible = Chance(200)});
+  if (Select<SegmentCreated>(actions).empty()) return false;
+  blocks_.push_back({segment, first, pages, lowest, permanent});
+  return true;
+}
+
+PageIndex RandomWorkload::FindRoom(std::uint32_t pages) const {
+  for (PageIndex first = 0;; ++first) {
+    bool room = true;
+    for (PageIndex page = first; page < first + pages; ++page) {
+      room = room && !driver_.shadow().page(page).exists;
+    }
+    if (room) return first;
+  }
+}
+
+// --- ops --------------------------------------------------------------------------------------
+
+std::optional<PageRequest> RandomWorkload::RandomRequest(bool permanent) {
+  if (blocks_.empty()) return std::nullopt;
+  const Block& block = blocks_[Below(blocks_.size())];
+  if (permanent && !block.permanent) return std::nullopt;
+  const auto page = static_cast<PageIndex>(block.first_page + Below(block.pages));
+  if (!driver_.shadow().page(page).exists || driver_.shadow().page(page).freeing()) {
+    return std::nullopt;
+  }
+  // The last tier only holds pages; leases are taken above it.
+  const auto tiers = static_cast<TierIndex>(
+      std::min<std::size_t>(block.lowest + 1u, scenario_.driver.frames.size() - 1));
+  const auto tier = static_cast<TierIndex>(Chance(700) ? 0 : Below(tiers));
+  return PageRequest{.page = page,
+                     .tier = tier,
+                     .mode = RandomMode(Below(10)),
+                     .map = Chance(300),
+                     .leases = static_cast<std::uint16_t>(1 + Below(2))};
+}
+
+RandomWorkload::OpPlan RandomWorkload::RandomOp(bool permanent) {
+  OpPlan plan{.name = static_cast<NameIndex>(Below(100)), .discard = Chance(100)};
+  const std::uint64_t count = 1 + Below(scenario_.op_pages_max);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto request = RandomRequest(permanent);
+    if (!request) continue;
+    const bool there = std::any_of(plan.requests.begin(),
+                                   plan.requests.end(),
+                                   [&](const auto& other) { return other.page == request->page; });
+    if (there) continue;
+    plan.requests.push_back(*request);
+    if (!Fits(plan.requests) && !Chance(30)) plan.requests.pop_back();
+  }
+  return plan;
+}
+
+bool RandomWorkload::Fits(const std::vector<PageRequest>& requests) {
+  std::vector<FrameIndex> counts(scenario_.driver.frames.size());
+  for (const PageRequest& request : requests) ++counts[request.tier];
+  for (TierIndex tier = 0; tier < counts.size(); ++tier) {
+    if (counts[tier] > driver_.core().op_frames_max(tier)) return false;
+  }
+  return true;
+}
+
+void RandomWorkload::MakeScripts() {
+  scripts_.resize(1 + Below(3));
+  for (auto& lanes : scripts_) {
+    lanes.resize(workers_.size());
+    for (auto& script : lanes) {
+      const std::uint64_t steps = 3 + Below(10);
+      for (std::uint64_t i = 0; i < steps; ++i) script.push_back(RandomOp(true));
+    }
+  }
+}
+
+void RandomWorkload::OnTimer(std::uint64_t id) {
+  if (id == kDisturbTimer) {
+    Disturb();
+    driver_.SetTimer(1 + Below(60), kDisturbTimer);
+    return;
+  }
+  Advance(static_cast<std::uint32_t>(id));
+}
+
+void RandomWorkload::Advance(std::uint32_t index) {
+  Worker& worker = workers_[index];
+  if (worker.state == State::kIdle) return StartOp(index);
+  if (worker.state == State::kHolding) return Hold(index);
+  if (worker.state == State::kWaiting && Chance(20)) driver_.Send(Cancel{worker.waiting});
+}
+
+void RandomWorkload::StartOp(std::uint32_t index) {
+  Worker& worker = workers_[index];
+  if (winding_down_) {
+    worker.state = State::kStopped;
+    return;
+  }
+  if (!NextPlan(&worker, index)) return;
+  worker.op = next_op_++;
+  AcquireFor(index, worker.plan);
+  if (scenario_.ask_ahead) AskAhead(index);
+}
+
+bool RandomWorkload::NextPlan(Worker* worker, std::uint32_t lane) {
+  if (!scenario_.iterations) {
+    worker->plan = RandomOp(false);
+    return true;
+  }
+  if (!in_iteration_) BeginNextIteration();
+  const auto& script = scripts_[key_][lane];
+  if (worker->next_step == script.size()) {
+    const bool all = std::all_of(workers_.begin(), workers_.end(), [this](const Worker& other) {
+      return other.state == State::kIdle &&
+             other.next_step ==
+                 scripts_[key_][static_cast<std::size_t>(&other - workers_.data())].size();
+    });
+    if (!all) {
+      driver_.SetTimer(10 + Below(20), lane);
+      return false;
+    }
+    driver_.Send(EndIteration{});
+    in_iteration_ = false;
+    if (scenario_.plans) AdoptSome();
+    BeginNextIteration();
+  }
+  worker->plan = Chance(15) ? RandomOp(true) : scripts_[key_][lane][worker->next_step];
+  ++worker->next_step;
+  return true;
+}
+
+void RandomWorkload::BeginNextIteration() {
+  if (Chance(200)) key_ = static_cast<KeyIndex>(Below(scripts_.size()));
+  driver_.Send(BeginIteration{key_});
+  in_iteration_ = true;
+  for (Worker& worker : workers_) worker.next_step = 0;
+}
+
+void RandomWorkload::AcquireFor(std::uint32_t index, const OpPlan& plan) {
+  Worker& worker = workers_[index];
+  worker.state = State::kWaiting;
+  worker.waiting = Ask(index, worker.op, plan);
+  if (Chance(100)) driver_.SetTimer(1 + Below(kHoldMax), index);
+}
+
+TicketNumber RandomWorkload::Ask(std::uint32_t lane, OpNumber op, const OpPlan& plan) {
+  const TicketNumber ticket = next_ticket_++;
+  driver_.Send(Acquire{
+      .ticket = ticket, .op = op, .lane = lane, .name = plan.name, .requests = plan.requests});
+  return ticket;
+}
+
+/// As a thread that hides the hand-over between its ops: asks for the next before it waits.
+void RandomWorkload::AskAhead(std::uint32_t index) {
+  Worker& worker = workers_[index];
+  if (winding_down_ || worker.ahead.has_value()) return;
+  AskedAhead ahead{.op = next_op_++};
+  if (scenario_.iterations) {
+    const auto& script = scripts_[key_][index];
+    if (worker.next_step == script.size()) return;
+    ahead.plan = script[worker.next_step++];
+  } else {
+    ahead.plan = RandomOp(false);
+  }
+  ahead.ticket = next_ticket_;
+  worker.ahead = ahead;  // before the answer comes
+  Ask(index, ahead.op, ahead.plan);
+}
+
+void RandomWorkload::TakeUpAhead(std::uint32_t index) {
+  Worker& worker = workers_[index];
+  const AskedAhead ahead = *std::exchange(worker.ahead, std::nullopt);
+  worker.op = ahead.op;
+  worker.plan = ahead.plan;
+  worker.waiting = ahead.ticket;
+  worker.state = ahead.granted ? State::kHolding : State::kWaiting;
+  if (ahead.granted) worker.held.push_back(ahead.ticket);
+  if (ahead.granted) driver_.SetTimer(1 + Below(kHoldMax), index);
+}
+
+void RandomWorkload::Hold(std::uint32_t index) {
+  Worker& worker = workers_[index];
+  if (!scenario_.iterations && !winding_down_ && worker.held.size() < 3 && Chance(150)) {
+    return AcquireFor(index, RandomOp(false));
+  }
+  ReleaseSome(index);
+  if (worker.held.empty()) return EndOp(index);
+  driver_.SetTimer(1 + Below(kHoldMax), index);
+}
+
+void RandomWorkload::ReleaseSome(std::uint32_t index) {
+  Worker& worker = workers_[index];
+  const std::vector<TicketNumber> held = worker.held;
+  for (const TicketNumber ticket : held) {
+    if (Chance(600)) ReleaseTicket(ticket, Chance(600));
+  }
+  std::erase_if(worker.held, [this](TicketNumber ticket) {
+    const auto& left = driver_.ticket(ticket).leases_left;
+    return std::all_of(left.begin(), left.end(), [](auto count) { return count == 0; });
+  });
+}
+
+void RandomWorkload::ReleaseTicket(TicketNumber number, bool all) {
+  const SimTicket& ticket = driver_.ticket(number);
+  Release release{.ticket = number};
+  for (std::size_t i = 0; i < ticket.leases_left.size(); ++i) {
+    for (std::uint32_t k = 0; k < ticket.leases_left[i]; ++k) {
+      if (all || Chance(500)) release.pages.push_back(ticket.acquire.requests[i].page);
+    }
+  }
+  std::shuffle(release.pages.begin(), release.pages.end(), random_);
+  driver_.Send(release);
+}
+
+void RandomWorkload::EndOp(std::uint32_t index) {
+  Worker& worker = workers_[index];
+  worker.state = State::kIdle;
+  if (worker.plan.discard) {
+    for (const PageRequest& request : worker.plan.requests) {
+      const ShadowPage& page = driver_.shadow().page(request.page);
+      if (page.exists && !page.freeing()) driver_.Send(DiscardPages{request.page, 1});
+    }
+  }
+  if (worker.ahead.has_value()) {
+    TakeUpAhead(index);
+    AskAhead(index);
+    return;
+  }
+  driver_.SetTimer(1 + Below(20), index);
+}
+
+// --- answers ----------------------------------------------------------------------------------
+
+void RandomWorkload::TakeAnswers() {
+  while (!driver_.answers().empty()) {
+    const Action answer = std::move(driver_.answers().front());
+    driver_.answers().pop_front();
+    if (const auto* grant = std::get_if<GrantTicket>(&answer)) {
+      OnGranted(grant->ticket);
+    } else if (const auto* fail = std::get_if<FailTicket>(&answer)) {
+      OnFailed(*fail);
+    } else if (const auto* reserved = std::get_if<FramesReserved>(&answer)) {
+      reservations_.push_back(reserved->reservation);
+      reservation_pending_ = false;
+    } else if (std::holds_alternative<ReservationRefused>(answer)) {
+      reservation_pending_ = false;
+    } else if (std::holds_alternative<BudgetSet>(answer) ||
+               std::holds_alternative<BudgetRefused>(answer)) {
+      budget_pending_ = false;
+    }
+  }
+}
+
+void RandomWorkload::OnGranted(TicketNumber ticket) {
+  for (std::uint32_t i = 0; i < workers_.size(); ++i) {
+    Worker& worker = workers_[i];
+    if (worker.ahead.has_value() && worker.ahead->ticket == ticket) {
+      worker.ahead->granted = true;
+      if (worker.held.empty()) driver_.verdict().Fail("an op is granted before the one before it");
+    }
+    if (worker.state != State::kWaiting || worker.waiting != ticket) continue;
+    worker.state = State::kHolding;
+    worker.held.push_back(ticket);
+    driver_.SetTimer(1 + Below(kHoldMax), i);
+  }
+}
+
+void RandomWorkload::OnFailed(const FailTicket& fail) {
+  for (std::uint32_t i = 0; i < workers_.size(); ++i) {
+    Worker& worker = workers_[i];
+    if (worker.ahead.has_value() && worker.ahead->ticket == fail.ticket) worker.ahead.reset();
+    if (worker.state != State::kWaiting || worker.waiting != fail.ticket) continue;
+    for (const TicketNumber ticket : worker.held) ReleaseTicket(ticket, true);
+    worker.held.clear();
+    worker.state = State::kIdle;
+    worker.ahead.has_value() ? TakeUpAhead(i) : driver_.SetTimer(1 + Below(20), i);
+  }
+}
+
+// --- the end ----------------------------------------------------------------------------------
+
+void RandomWorkload::WindDown() {
+  winding_down_ = true;
+  for (int i = 0; i < 20000 && driver_.verdict().ok(); ++i) {
+    if (driver_.frames().tasks().empty()) driver_.CheckProgress();
+    const bool done = std::all_of(workers_.begin(), workers_.end(), [](const Worker& worker) {
+      return worker.state == State::kStopped;
+    });
+    if (done && driver_.frames().tasks().empty()) break;
+    const auto moment = driver_.Step();
+    if (!moment) break;
+    TakeAnswers();
+    if (moment->is_timer && moment->id != kDisturbTimer) OnTimer(moment->id);
+    TakeAnswers();
+  }
+  for (const ReservationNumber reservation : reservations_) {
+    driver_.Send(ReleaseFrames{reservation});
+  }
+  for (TierIndex tier = 0; tier < scenario_.driver.frames.size(); ++tier) {
+    driver_.Send(SetBudget{.tier = tier, .frames = scenario_.driver.frames[tier]});
+  }
+  driver_.Drain();
+  driver_.CheckProgress();
+}
+
+/// What is not lost is there, byte for byte (the driver compares at the grant).
+void RandomWorkload::ReadEverything() {
+  for (PageIndex page = 0; page < driver_.shadow().page_count(); ++page) {
+    const ShadowPage& shadow = driver_.shadow().page(page);
+    if (!shadow.exists || !driver_.verdict().ok()) continue;
+    for (int attempt = 0;; ++attempt) {
+      const TicketNumber ticket = next_ticket_++;
+      driver_.Send(Acquire{.ticket = ticket,
+                           .op = next_op_++,
+                           .requests = {{.page = page, .tier = 0, .mode = PageMode::kRead}}});
+      driver_.Drain();
+      driver_.CheckProgress();
+      if (!driver_.verdict().ok()) return;
+      if (driver_.ticket(ticket).granted) {
+        driver_.Send(Release{ticket, {page}});
+        break;
+      }
+      if (shadow.lost) break;
+      if (attempt < 20 && driver_.fault_count() > 0) continue;  // a fenced tier is being tried
+      driver_.verdict().Fail(fmt::format("page {} cannot be read at the end", page));
+      return;
+    }
+  }
+}
+
+}  // namespace sluice::core

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "runtime/core/events.h"
+#include "runtime/core/types.h"
+#include "tests/runtime/core/driver/verdict.h"
+
+namespace sluice::core {
+
+/// Stands for the bytes of a page: different stamps are different bytes.
+using Stamp = std::uint64_t;
+inline constexpr Stamp kZeros = 0;
+
+/// A request of a page that is not over, in the order of arrival.
+struct ShadowRequest {
+  enum class Kind : std::uint8_t { kAcquire, kDiscard, kFree };
+  Kind kind = Kind::kAcquire;
+  TicketNumber ticket = 0;
+  PageMode mode = PageMode::kRead;
+  bool granted = false;
+  std::uint32_t leases_left = 0;
+};
+
+struct ShadowPage {
+  bool exists = false;
+  SegmentIndex segment = 0;
+  TierIndex lowest = 0;
+  bool reproducible = false;
+  /// The bytes in the page's file home.
+  std::optional<Stamp> file;
+  /// What a read must see.
+  Stamp stamp = kZeros;
+  bool lost = false;
+  std::deque<ShadowRequest> requests;
+
+  bool write_leased() const;
+  bool freeing() const;
+};
+
+/// What every page must contain and who may touch it, kept the naive way: one stamp per page and
+/// the list of its requests. Requests that conflict are served in the order of arrival.
+class ShadowModel {
+ public:
+  explicit ShadowModel(Verdict* verdict) : verdict_(verdict) {}
+
+  void Create(const CreateSegment& create, const PagesByTier& committed);
+  void Remove(PageIndex first_page, std::uint32_t pages);
+  void Request(const Acquire& acquire);
+  void Discard(PageIndex first_page, std::uint32_t pages);
+  void Free(PageIndex first_page, std::uint32_t pages);
+
+  /// The ticket gets its lease of `request.page`: checks that nothing before it conflicts, and
+  /// changes the stamp when it may write.
+  void Grant(TicketNumber ticket, const PageRequest& request);
+  /// A ticket that will not be granted.
+  void Withdraw(TicketNumber ticket, PageIndex page);
+  /// One lease of a granted request ends, which may have written. True when it was the last.
+  bool Release(TicketNumber ticket, PageIndex page);
+  void Lose(PageIndex page);
+
+  const ShadowPage& page(PageIndex page) const;
+  std::size_t page_count() const { return pages_.size(); }
+  /// Bytes that nothing else holds.
+  Stamp NewStamp() { return next_stamp_++; }
+
+ private:
+  std::deque<ShadowRequest>::iterator Find(TicketNumber ticket, PageIndex page);
+  /// Discards at the head of the line take effect.
+  void Settle(ShadowPage* page);
+
+  Verdict* verdict_;
+  std::vector<ShadowPage> pages_;
+  Stamp next_stamp_ = 1;
+};
+
+}  // namespace sluice::core

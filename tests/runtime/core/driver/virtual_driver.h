@@ -1,0 +1,188 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/core/core.h"
+#include "tests/runtime/core/driver/frame_model.h"
+#include "tests/runtime/core/driver/shadow_model.h"
+#include "tests/runtime/core/driver/verdict.h"
+
+namespace sluice::core {
+
+struct DriverOptions {
+  std::vector<FrameIndex> frames = {4, 16, 64};
+  std::string policy = "min";
+  const std::map<std::string, CustomPolicy>* custom_policies = nullptr;
+  /// What the policy is told, in words; none: not kept.
+  std::vector<std::string>* policy_log = nullptr;
+  std::uint32_t copies_in_flight_max = 4;
+  std::uint32_t transit_frames = 2;
+  TierIndex capacity_from = 1;
+  std::uint32_t prefetch_ops = 0;
+  double clean_share = 0;
+  ScheduleLimits schedules;
+  std::uint64_t seed = 1;
+  std::uint64_t latency_max = 100;
+  /// Tasks that end at most so long after the earliest are told with it; 0: each is told alone.
+  std::uint64_t together = 0;
+  /// Core::CheckInvariants runs each time after so many events, or batches of those told together.
+  std::uint32_t events_per_check = 1;
+};
+
+CoreOptions CoreOptionsOf(const DriverOptions& options);
+
+/// What the driver knows of an AcquireAll.
+struct SimTicket {
+  Acquire acquire;
+  bool granted = false;
+  bool failed = false;
+  bool cancelled = false;
+  std::vector<FrameIndex> frames;
+  std::vector<std::uint32_t> leases_left;  ///< per request
+  bool open() const { return !granted && !failed; }
+};
+
+/// What happened next in virtual time: a task ended, or a timer of the user went off.
+struct Moment {
+  bool is_timer = false;
+  std::uint64_t id = 0;
+};
+
+/// Decides at the end of a task whether it fails.
+using FaultFunction = std::function<std::optional<FailureKind>(TaskNumber, const SimTask&)>;
+
+/// Drives a Core in virtual time: tasks end after seeded random latencies, in any order; every
+/// action is carried out literally on simulated frames and held against the invariants and a shadow
+/// model. The first violation stands in verdict(); nothing is sent to the core after it.
+class VirtualDriver {
+ public:
+  explicit VirtualDriver(const DriverOptions& options);
+
+  /// Sends an event; the actions that follow are returned and are carried out already.
+  std::vector<Action> Send(const Event& event);
+  std::vector<Action> Done(TaskNumber task) { return Send(TaskDone{task}); }
+  std::vector<Action> Failed(TaskNumber task, FailureKind kind) {
+    return Send(TaskFailed{task, kind});
+  }
+  /// Ends the earliest task and those that end with it, or returns the earliest timer; none when
+  /// there is neither.
+  std::optional<Moment> Step();
+  void SetTimer(std::uint64_t delay, std::uint64_t id);
+  /// Ends tasks (not timers) until none is in flight. The actions of all.
+  std::vector<Action> Drain();
+  void set_fault(FaultFunction fault) { fault_ = std::move(fault); }
+
+  /// Nothing waits that could go on: see core_property_test.cc. REQUIRES: no task in flight.
+  void CheckProgress();
+  /// The same events give the same actions (I7).
+  void CheckReplay();
+
+  /// Answers in order of arrival, for the user to take.
+  std::deque<Action>& answers() { return answers_; }
+  const std::map<TicketNumber, SimTicket>& tickets() const { return tickets_; }
+  const SimTicket& ticket(TicketNumber ticket) const { return tickets_.at(ticket); }
+  std::set<PageIndex> PagesHeld(OpNumber op, TierIndex tier) const;
+  /// The op waits for a ticket, or for an earlier op of its lane that does.
+  bool Waiting(OpNumber op) const;
+
+  Core& core() { return *core_; }
+  const ShadowModel& shadow() const { return shadow_; }
+  const FrameModel& frames() const { return frames_; }
+  Verdict& verdict() { return verdict_; }
+  std::uint64_t now() const { return now_; }
+  std::uint64_t event_count() const { return events_.size(); }
+  /// How often several events were sent together.
+  std::uint64_t together_count() const { return together_; }
+  std::uint64_t fault_count() const { return faults_; }
+  std::uint64_t grant_count() const { return grants_; }
+  /// Failures of `reason` so far.
+  std::uint64_t failure_count(TicketFailure reason) const;
+  /// The verdict with the last events and their actions.
+  std::string Report() const;
+
+ private:
+  struct Entry {
+    std::uint64_t time;
+    std::uint64_t order;
+    Moment moment;
+    bool operator>(const Entry& other) const {
+      return std::tie(time, order) > std::tie(other.time, other.order);
+    }
+  };
+
+  /// Sends events that come together.
+  std::vector<Action> Send(const std::vector<Event>& events);
+  void Before(const Event& event);
+  void BeforeRelease(const Release& release);
+  void Carry(const Action& action);
+  void Grant(const GrantTicket& grant);
+  void FailOne(const FailTicket& fail);
+  void CheckReason(const FailTicket& fail, const SimTicket& ticket);
+  void CheckTooLarge(const FailTicket& fail, const SimTicket& ticket);
+  void CheckDeadlock(const FailTicket& fail);
+  void Created(const SegmentCreated& created);
+  void Freed(const PagesFreed& freed);
+  void AnswerReservation(const FramesReserved& reserved);
+  void AnswerBudget(TierIndex tier, FrameIndex frames);
+  void CheckCounters();
+  void CheckBatch();
+  std::string EventText(std::size_t event) const;
+  void Queue(TaskNumber task);
+  /// What the end of a task is told as, unless it was ended by hand.
+  std::optional<Event> EndOf(TaskNumber task) const;
+  /// Takes the next task out of the queue, if it ends no later than this.
+  std::optional<TaskNumber> TakeTask(std::uint64_t latest);
+  bool Holds(OpNumber op) const;
+
+  DriverOptions options_;
+  Verdict verdict_;
+  std::unique_ptr<Core> core_;
+  ShadowModel shadow_;
+  FrameModel frames_;
+  std::mt19937_64 random_;
+  FaultFunction fault_;
+  std::uint64_t now_ = 0;
+  std::uint64_t order_ = 0;
+  std::uint64_t faults_ = 0;
+  std::uint64_t grants_ = 0;
+  std::uint64_t together_ = 0;
+  std::map<TicketFailure, std::uint64_t> failures_;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
+  std::map<TicketNumber, SimTicket> tickets_;
+  /// Tickets neither granted nor failed, and granted ones with leases, by op.
+  std::map<OpNumber, LaneIndex> lanes_;
+  std::map<OpNumber, std::set<TicketNumber>> waiting_;
+  std::map<OpNumber, std::set<TicketNumber>> holding_;
+  std::map<SegmentIndex, CreateSegment> creating_;
+  std::multiset<std::pair<PageIndex, std::uint32_t>> freeing_;
+  std::map<ReservationNumber, ReserveFrames> reserving_;
+  std::map<ReservationNumber, FramesReserved> reserved_;
+  /// Budgets before and after a change that is not answered.
+  std::map<TierIndex, std::pair<FrameIndex, FrameIndex>> budget_asked_;
+  std::deque<Action> answers_;
+  std::vector<Event> events_;
+  std::vector<std::size_t> batch_ends_;       ///< in events_: each sent alone or with others
+  std::vector<std::vector<Action>> actions_;  ///< that followed, by batch
+};
+
+/// The actions of one type, in order.
+template <typename T>
+std::vector<T> Select(const std::vector<Action>& actions) {
+  std::vector<T> selected;
+  for (const Action& action : actions) {
+    if (const T* one = std::get_if<T>(&action)) selected.push_back(*one);
+  }
+  return selected;
+}
+
+}  // namespace sluice::core

@@ -1,0 +1,96 @@
+#include "runtime/core/machine/frame_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+namespace sluice::core {
+namespace {
+
+TEST(FramePoolTest, WhatIsPreferredElseWhatIsFreeForLongestElseWhatWasGivenLast) {
+  FramePool pool(4);
+  EXPECT_EQ(pool.Take(10), 0u);
+  EXPECT_EQ(pool.Take(11, 2), 2u);
+  EXPECT_EQ(pool.Take(12, 2), 3u);
+  EXPECT_EQ(pool.Take(13), 1u);
+  EXPECT_EQ(pool.free_count(), 0u);
+  for (const FrameIndex frame : {2u, 0u, 3u}) pool.Give(frame);
+  EXPECT_EQ(pool.Take(14, 0), 0u);
+  EXPECT_EQ(pool.Take(15), 3u);
+  pool.Give(3);
+  EXPECT_EQ(pool.Take(16, 0), 2u);
+  EXPECT_EQ(pool.owner(2), 16u);
+}
+
+TEST(FramePoolTest, WhatIsBeyondTheLimitIsNotPreferred) {
+  FramePool pool(4);
+  pool.SetLimit(2);
+  EXPECT_EQ(pool.Take(1, 3), 1u);
+  EXPECT_EQ(pool.Take(2, kNoFrame), 0u);
+  pool.SetLimit(4);
+  EXPECT_EQ(pool.Take(3, 3), 3u);
+  pool.SetLimit(2);
+  pool.Give(3);
+  EXPECT_EQ(pool.free_count(), 0u);
+  pool.SetLimit(4);
+  EXPECT_EQ(pool.free_count(), 2u);
+}
+
+/// A stack that is searched.
+struct PlainPool {
+  FrameIndex Take(FrameIndex preferred) {
+    auto found = std::find(free.begin(), free.end(), preferred);
+    if (found == free.end()) found = preferred == kNoFrame ? free.end() - 1 : free.begin();
+    const FrameIndex frame = *found;
+    free.erase(found);
+    used.push_back(frame);
+    return frame;
+  }
+  void Give(std::size_t which) {
+    if (used[which] < limit) free.push_back(used[which]);
+    used.erase(used.begin() + static_cast<std::ptrdiff_t>(which));
+  }
+  void SetLimit(FrameIndex frames) {
+    limit = frames;
+    free.clear();
+    for (FrameIndex i = frames; i > 0; --i) {
+      if (std::find(used.begin(), used.end(), i - 1) == used.end()) free.push_back(i - 1);
+    }
+  }
+
+  FrameIndex limit = 0;
+  std::vector<FrameIndex> free;
+  std::vector<FrameIndex> used;
+};
+
+TEST(FramePoolTest, DoesWhatAPlainStackDoes) {
+  constexpr unsigned kSeed = 17;
+  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
+  std::minstd_rand generator(kSeed);
+  const auto random = [&] { return static_cast<unsigned>(generator()); };
+  FramePool pool(12);
+  PlainPool plain;
+  plain.SetLimit(12);
+  for (int i = 0; i < 5000; ++i) {
+    const unsigned what = random() % 20;
+    if (what == 0) {
+      const FrameIndex limit = random() % 13;
+      pool.SetLimit(limit);
+      plain.SetLimit(limit);
+    } else if (what < 11 && !plain.free.empty()) {
+      const FrameIndex preferred = random() % 3 == 0 ? kNoFrame : random() % 12;
+      ASSERT_EQ(pool.Take(7, preferred), plain.Take(preferred));
+    } else if (!plain.used.empty()) {
+      const std::size_t which = random() % plain.used.size();
+      pool.Give(plain.used[which]);
+      plain.Give(which);
+    }
+    ASSERT_EQ(pool.free_count(), plain.free.size());
+    ASSERT_EQ(pool.used(), plain.used.size());
+  }
+}
+
+}  // namespace
+}  // namespace sluice::core

@@ -1,0 +1,179 @@
+#include "runtime/engine/data/page_mapper.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fmt/format.h"
+#include "runtime/engine/api/tensor_table.h"
+#include "tests/runtime/engine/runtime_fixture.h"
+#include "tests/support/status_matchers.h"
+
+namespace sluice::engine {
+namespace {
+
+using sluice::testing::IsOk;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr std::uint64_t kMappedPage = 4096;
+
+class NamedRange : public MappedRange {
+ public:
+  std::byte* base() const override { return nullptr; }
+};
+
+/// Writes down what is asked of it.
+class ListingMemory : public MemoryTier {
+ public:
+  explicit ListingMemory(std::vector<std::string>& calls) : calls_(calls) {}
+  std::span<std::byte> Frame(core::FrameIndex) const override { return {}; }
+  absl::StatusOr<std::unique_ptr<MappedRange>> ReserveRange(std::uint64_t) override {
+    return std::make_unique<NamedRange>();
+  }
+  absl::Status Map(MappedRange&, std::uint64_t page, core::FrameIndex frame) override {
+    calls_.push_back(fmt::format("map {} to {}", page, frame));
+    return failures > 0 && failures-- > 0 ? absl::ResourceExhaustedError("full") : absl::OkStatus();
+  }
+  absl::Status Unmap(MappedRange&, std::uint64_t page) override {
+    calls_.push_back(fmt::format("unmap {}", page));
+    return absl::OkStatus();
+  }
+  absl::Status Resize(core::FrameIndex frames) override {
+    calls_.push_back(fmt::format("resize {}", frames));
+    return absl::OkStatus();
+  }
+  std::uint64_t allocated_bytes() const override { return 0; }
+  double huge_page_share() const override { return 0; }
+
+  int failures = 0;
+
+ private:
+  std::vector<std::string>& calls_;
+};
+
+class PageMapperTest : public ::testing::Test {
+ protected:
+  PageMapperTest() : tiers_(kMappedPage, MakeTiers(), nullptr, nullptr) {
+    segment_ = MakeSegment();
+  }
+
+  std::vector<Tier> MakeTiers() {
+    std::vector<Tier> tiers;
+    auto memory = std::make_unique<ListingMemory>(calls_);
+    memory_ = memory.get();
+    tiers.push_back({kDram0, 16, std::move(memory)});
+    tiers.push_back({kNvme0, 16, nullptr});
+    return tiers;
+  }
+  std::shared_ptr<Segment> MakeSegment() {
+    const TensorSpec spec = testing::ByteTensor("t", 16 * kMappedPage);
+    return table_.Prepare({&spec, 1}, 1, nullptr).value();
+  }
+  Place At(std::uint64_t page, core::FrameIndex frame) const {
+    return {segment_, segment_->parts().first_page + static_cast<PageIndex>(page), 0, frame};
+  }
+
+  void Leave(const Place& place) {
+    mapper_.Leave(place, [this](const Place& gone) { posted_.push_back(gone.page); });
+  }
+  void Displace(core::FrameIndex frame, PageIndex page) {
+    mapper_.Displace(0, frame, page, [this](const Place& gone) { posted_.push_back(gone.page); });
+  }
+
+  std::vector<std::string> calls_;  ///< of the memory
+  std::vector<PageIndex> posted_;   ///< to be unmapped
+  ListingMemory* memory_ = nullptr;
+  TierSet tiers_;
+  TensorTable table_{kMappedPage};
+  std::shared_ptr<Segment> segment_;
+  Logger logger_{nullptr};
+  PageMapper mapper_{{.tiers = &tiers_, .logger = &logger_, .kept_max = 3}};
+};
+
+TEST_F(PageMapperTest, WhoComesBackToItsFrameIsThere) {
+  EXPECT_FALSE(mapper_.Reuse(At(1, 5)));
+  Leave(At(1, 5));
+  EXPECT_FALSE(mapper_.Reuse(At(2, 5)));
+  Displace(5, At(1, 5).page);
+  Displace(6, At(2, 6).page);
+  EXPECT_TRUE(mapper_.Reuse(At(1, 5)));
+  EXPECT_FALSE(mapper_.Reuse(At(1, 5)));  // once
+  EXPECT_THAT(posted_, IsEmpty());
+}
+
+TEST_F(PageMapperTest, WhoComesToAnotherFrameIsMappedOver) {
+  Leave(At(1, 5));
+  EXPECT_FALSE(mapper_.Reuse(At(1, 6)));
+  // It is mapped by now, or will be: nobody may unmap it any more.
+  Displace(5, At(2, 5).page);
+  EXPECT_THAT(posted_, IsEmpty());
+  EXPECT_FALSE(mapper_.Reuse(At(1, 5)));
+  Leave(At(1, 6));
+  EXPECT_TRUE(mapper_.Reuse(At(1, 6)));
+}
+
+TEST_F(PageMapperTest, WhoTakesTheFrameDisplacesTheMapping) {
+  Leave(At(1, 5));
+  Displace(5, At(2, 5).page);
+  EXPECT_THAT(posted_, ElementsAre(At(1, 5).page));
+  EXPECT_FALSE(mapper_.Reuse(At(1, 5)));
+  Leave(At(3, 5));
+  Displace(5, core::kNoPage);
+  EXPECT_THAT(posted_, ElementsAre(At(1, 5).page, At(3, 5).page));
+}
+
+TEST_F(PageMapperTest, TheOldestGoesBeyondTheLimit) {
+  for (const core::FrameIndex i : {1, 2, 3}) Leave(At(i, i));
+  EXPECT_THAT(posted_, IsEmpty());
+  Leave(At(4, 4));
+  EXPECT_THAT(posted_, ElementsAre(At(1, 1).page));
+  EXPECT_FALSE(mapper_.Reuse(At(1, 1)));
+  EXPECT_TRUE(mapper_.Reuse(At(2, 2)));
+}
+
+TEST_F(PageMapperTest, PagesThatAreFreedAreUnmappedAndTheOthersOfTheSegmentStay) {
+  for (const core::FrameIndex i : {1, 2, 3}) Leave(At(i, i));
+  mapper_.Forget({At(2, 0).page, 2}, [this](const Place& place) { posted_.push_back(place.page); });
+  EXPECT_THAT(posted_, ElementsAre(At(2, 2).page, At(3, 3).page));
+  EXPECT_FALSE(mapper_.Reuse(At(2, 2)));
+  EXPECT_TRUE(mapper_.Reuse(At(1, 1)));
+}
+
+TEST_F(PageMapperTest, WhereNothingMoreCanBeMappedTheOldOnesGo) {
+  for (const core::FrameIndex i : {1, 2}) {
+    ASSERT_THAT(mapper_.Map(At(i, i)), IsOk());
+    Leave(At(i, i));
+  }
+  calls_.clear();
+  memory_->failures = 1;
+  EXPECT_THAT(mapper_.Map(At(3, 6)), IsOk());
+  EXPECT_THAT(calls_, ElementsAre("map 3 to 6", "unmap 1", "unmap 2", "map 3 to 6"));
+  EXPECT_FALSE(mapper_.Reuse(At(1, 1)));
+}
+
+TEST_F(PageMapperTest, WhatCannotBeMappedOverIsUnmapped) {
+  ASSERT_THAT(mapper_.Map(At(4, 6)), IsOk());
+  calls_.clear();
+  memory_->failures = 1;
+  EXPECT_FALSE(mapper_.Map(At(4, 7)).ok());
+  EXPECT_THAT(calls_, ElementsAre("map 4 to 7", "unmap 4"));
+}
+
+TEST_F(PageMapperTest, NothingIsMappedToFramesThatAreGivenBack) {
+  for (const core::FrameIndex i : {1, 2, 3}) {
+    ASSERT_THAT(mapper_.Map(At(i, i)), IsOk());
+    Leave(At(i, i));
+  }
+  calls_.clear();
+  EXPECT_THAT(mapper_.Resize(0, 2), IsOk());
+  EXPECT_THAT(calls_, ElementsAre("unmap 2", "unmap 3", "resize 2"));
+  EXPECT_FALSE(mapper_.Reuse(At(2, 2)));
+  EXPECT_TRUE(mapper_.Reuse(At(1, 1)));
+}
+
+}  // namespace
+}  // namespace sluice::engine

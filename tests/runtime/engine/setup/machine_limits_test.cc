@@ -1,0 +1,136 @@
+// Options that meet the limits of the machine.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <fstream>
+#include <string>
+
+#include "numa/memory_limits.h"
+#include "runtime/engine/api/runtime_state.h"
+#include "runtime/engine/setup/memory_needs.h"
+#include "tests/runtime/engine/runtime_fixture.h"
+#include "tests/support/child_process.h"
+#include "tests/support/sanitizers.h"
+#include "tests/support/status_matchers.h"
+
+namespace sluice {
+namespace {
+
+using testing::IsOk;
+using testing::IsStatus;
+using testing::RuntimeFixture;
+
+TEST(MachineLimitsTest, EveryPageMayNeedTwoMappings) {
+  std::uint64_t mappings_max = 0;
+  std::ifstream("/proc/sys/vm/max_map_count") >> mappings_max;
+  if (mappings_max == 0 || mappings_max > (1u << 18)) GTEST_SKIP() << "so many need much memory";
+  RuntimeFixture runtime;
+  runtime.options.hbm_bytes = Bytes();
+  runtime.options.dram_bytes = Bytes(mappings_max / 4 * 3 * RuntimeFixture::kPage);
+  EXPECT_THAT(internal::RuntimeAccess::Create(runtime.options, {}),
+              IsStatus(absl::StatusCode::kResourceExhausted, "vm.max_map_count allows"));
+}
+
+TEST(MachineLimitsTest, ABudgetBeyondMemoryIsRefusedWithItsSumAndTheLimit) {
+  const auto limits = numa::ReadMemoryLimits();
+  ASSERT_THAT(limits, IsOk());
+  RuntimeFixture runtime;
+  runtime.options.page_bytes = 64_MiB;
+  runtime.options.hbm_bytes = Bytes();
+  runtime.options.dram_bytes = Bytes(limits->total_bytes) + 64_MiB;
+  runtime.options.nvme_bytes = 256_MiB;
+  const absl::Status status = internal::RuntimeAccess::Create(runtime.options, {}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  for (const char* part : {"the runtime takes ",
+                           " for frames of dram, ",
+                           "threads of the runtime",
+                           " are available (",
+                           "lower tiers.dram.bytes or tiers.hbm.bytes, or raise that limit"}) {
+    EXPECT_NE(status.message().find(part), std::string::npos) << status << "\n" << part;
+  }
+}
+
+std::uint64_t BytesFor(const numa::MemorySum& sum, const std::string& name) {
+  for (const numa::MemoryTerm& term : sum.terms()) {
+    if (term.name == name) return term.bytes;
+  }
+  return 0;
+}
+
+TEST(MachineLimitsTest, TheSumNamesWhatARuntimeTakes) {
+  RuntimeOptions options;
+  options.page_bytes = 64_KiB;
+  const engine::FrameCounts frames{.hbm = 16, .dram = 1024, .nvme = 4096};
+  const numa::MemorySum sum = engine::MemoryOf(options, frames);
+  EXPECT_EQ(BytesFor(sum, "frames of dram"), (64_MiB).count());
+  EXPECT_EQ(BytesFor(sum, "frames of the emulated hbm"), (1_MiB).count());
+  EXPECT_EQ(BytesFor(sum, "tables of 5136 frames and slots"), 5136u * 64);
+  EXPECT_GT(BytesFor(sum, "7 threads of the runtime"), 0u);
+  EXPECT_GT(BytesFor(sum, "the kernel's tables of mapped and registered memory"), 0u);
+  options.worker_threads = 4;
+  options.io.more_directories = {"a", "b"};
+  EXPECT_EQ(engine::MemoryOf(options, frames).bytes(), sum.bytes() + 5 * engine::kThreadBytes);
+}
+
+TEST(MachineLimitsTest, AJobIsCountedUpToWhatIsRecorded) {
+  RuntimeOptions options;
+  options.recorded_accesses_max = 1000;
+  const engine::JobSize job{.tensor_pages = 10, .ops = 100, .page_accesses = 900};
+  const std::uint64_t bytes = engine::MemoryOfJob(job, options).bytes();
+  engine::JobSize longer = job;
+  longer.page_accesses *= 2;
+  const auto text = engine::MemoryOfJob(longer, options).Describe();
+  EXPECT_EQ(engine::MemoryOfJob(longer, options).bytes(), bytes) << text;
+  longer.tensor_pages += 1;
+  EXPECT_GT(engine::MemoryOfJob(longer, options).bytes(), bytes);
+}
+
+TEST(MachineLimitsTest, ProcessorsThatCannotBeUsedAreNamed) {
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  int usable = 0;
+  while (!CPU_ISSET(static_cast<std::size_t>(usable), &allowed)) ++usable;
+  RuntimeFixture runtime;
+  runtime.options.cpus = {usable, 1023, 100'000};
+  EXPECT_THAT(internal::RuntimeAccess::Create(runtime.options, {}),
+              IsStatus(absl::StatusCode::kInvalidArgument,
+                       "\"workers.cpus\" holds 1023, 100000: no processors that this process"));
+  runtime.options.cpus = {usable};
+  EXPECT_THAT(internal::RuntimeAccess::Create(runtime.options, {}), IsOk());
+}
+
+TEST(MachineLimitsTest, ATopologyThatTheContainerRefusesIsNamed) {
+  SLUICE_SKIP_AFFINITY_UNDER_SANITIZERS();
+  const std::string text = testing::RunInChild([]() -> std::string {
+    std::string failed =
+        testing::RefuseSystemCall(SYS_sched_getaffinity, EPERM, testing::Refuse::kEveryCall);
+    RuntimeFixture runtime;
+    if (!failed.empty()) return failed;
+    return internal::RuntimeAccess::Create(runtime.options, {}).status().ToString();
+  });
+  EXPECT_TRUE(text.starts_with("FAILED_PRECONDITION: sched_getaffinity is refused (EPERM)"))
+      << text;
+}
+
+std::uint32_t CopiesInFlightMax(std::uint32_t queue_depth) {
+  RuntimeFixture runtime;
+  runtime.options.record_events = true;
+  runtime.options.io.queue_depth = queue_depth;
+  runtime.Start();
+  const auto* log = internal::RuntimeAccess::StateOf(*runtime).event_log();
+  return log->options().copies_in_flight_max;
+}
+
+TEST(MachineLimitsTest, TheQueueDepthBoundsTheCopiesInFlight) {
+  EXPECT_EQ(CopiesInFlightMax(1), 1u);
+  EXPECT_EQ(CopiesInFlightMax(8), 4u);
+  EXPECT_EQ(CopiesInFlightMax(RuntimeOptions().io.queue_depth), 16u) << "as measured";
+  EXPECT_EQ(CopiesInFlightMax(128), 64u);
+  EXPECT_EQ(CopiesInFlightMax(1024), 128u) << "an eighth of nvme";
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,35 @@
+#pragma once
+
+#include "runtime/optim/kernels/kernel.h"
+
+namespace sluice::optim {
+
+/// The textbooks' updates in double, and how large the numbers are that they are made of.
+
+/// KernelScalars in double.
+struct ExactScalars {
+  double rate = 0, beta1 = 0, beta2 = 0, eps = 0, decay = 0, moment1_scale = 1, moment2_scale = 1;
+
+  /// What a kernel was given, exactly.
+  static ExactScalars Of(const KernelScalars& scalars);
+  /// Those of step `t` as the textbooks have them.
+  static ExactScalars OfStep(OptimizerKind kind, const GroupRates& rates, int t);
+};
+
+/// An element, and for each of its numbers the largest magnitude among what was added up for it.
+struct ExactElement {
+  double p = 0;
+  double states[2] = {};  ///< m, v; Adagrad: s
+  double step_term = 0;   ///< of what was taken from the parameter
+  double state_terms[2] = {};
+  /// Lion's: how far the number whose sign counts is from zero, in its largest term.
+  double sign_margin = 1;
+};
+
+/// `gradient`: scaled already.
+void ExactUpdate(OptimizerKind kind, const ExactScalars& s, double gradient, ExactElement* element);
+
+/// One unit in the last place of fp32.
+double UlpOf(double term);
+
+}  // namespace sluice::optim

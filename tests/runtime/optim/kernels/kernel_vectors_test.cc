@@ -1,0 +1,92 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <sstream>
+
+#include "runtime/optim/kernels/kernel.h"
+#include "tests/runtime/optim/kernels/reference_update.h"
+#include "tests/runtime/optim/tensor_run.h"
+#include "tests/support/project_paths.h"
+
+namespace sluice::optim {
+namespace {
+
+constexpr std::size_t kElements = 2;
+constexpr RoundingKey kVectorsKey{.seed = 0x0123456789abcdef, .tensor = 42, .step = 1000};
+
+/// Where runs may begin anywhere the first has the upper half of a random word, and the second the
+/// lower half of the next.
+std::uint64_t FirstOf(const KernelSpec& spec) {
+  return (std::uint64_t{5} << 32) + (spec.state == StateType::k8Bit ? 256 : 271);
+}
+
+using UpdateAny = std::function<void(const KernelSpec&, const KernelArgs&)>;
+
+std::string Hex(float value) {
+  std::ostringstream text;
+  text << std::hexfloat << value;
+  return text.str();
+}
+
+std::string ScalesOf(const TensorRun& run) {
+  std::string text;
+  for (const std::vector<float>& scales : run.scales) {
+    for (const float scale : scales) text += " " + Hex(scale);
+  }
+  return text;
+}
+
+/// A line per combination and element: before, gradient, after. Scales stand at the first element.
+std::string DescribeSpec(const KernelSpec& spec, const UpdateAny& update) {
+  TensorRun run = TensorRun::Random(spec, kElements, 47);
+  const TensorRun before = run;
+  KernelArgs args = run.Args(UsualScalars(spec.optimizer), kVectorsKey, 0, kElements);
+  args.element = FirstOf(spec);
+  update(spec, args);
+  std::string text;
+  for (std::size_t i = 0; i < kElements; ++i) {
+    text += NameOf(spec) + " " + std::to_string(i) + ": " + before.HexOf(i);
+    if (i == 0) text += ScalesOf(before);
+    text += " | " + Hex(before.gradient(i)) + " | " + run.HexOf(i);
+    if (i == 0) text += ScalesOf(run);
+    text += "\n";
+  }
+  return text;
+}
+
+std::string Describe(const UpdateAny& update) {
+  std::string text;
+  for (const KernelSpec& spec : AllSpecs()) text += DescribeSpec(spec, update);
+  return text;
+}
+
+std::string ReadTable() {
+  std::ifstream file(testing::ProjectFile("tests/runtime/optim/kernels/kernel_vectors.txt"));
+  std::string text, line;
+  while (std::getline(file, line)) {
+    if (!line.starts_with('#')) text += line + "\n";
+  }
+  return text;
+}
+
+TEST(KernelVectorsTest, TheTableIsWhatTheReferenceGives) {
+  const std::string text = Describe(ReferenceUpdate);
+  if (const char* path = std::getenv("SLUICE_WRITE_VECTORS")) {
+    std::ofstream(path) << "# See docs/optimizer-kernels.md, \"Test vectors\".\n" << text;
+  }
+  EXPECT_EQ(ReadTable(), text);
+}
+
+TEST(KernelVectorsTest, EveryTargetGivesTheTable) {
+  for (const SimdTarget target : SupportedSimdTargets()) {
+    const auto update = [&](const KernelSpec& spec, const KernelArgs& args) {
+      (*FindKernel(spec, target))(args);
+    };
+    EXPECT_EQ(Describe(update), ReadTable()) << ToString(target);
+  }
+}
+
+}  // namespace
+}  // namespace sluice::optim

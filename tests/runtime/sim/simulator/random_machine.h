@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/sim/schedule/page_layout.h"
+#include "runtime/sim/simulator/simulator.h"
+
+namespace sluice::sim {
+
+/// What a seed chooses: a schedule, and a machine on which it runs, often with not a frame to
+/// spare.
+struct RandomRun {
+  std::uint64_t seed = 0;
+  std::string policy;
+  FileSchedule schedule;
+  PageLayout layout;
+  /// Without policy, fault, alter and observer.
+  SimOptions options;
+  /// Of 1000 copies, so many fail.
+  std::uint32_t faults_per_mille = 0;
+  /// Of 1000 ops, so many ask for something else than the schedule says.
+  std::uint32_t changes_per_mille = 0;
+};
+
+RandomRun MakeRandomRun(std::uint64_t seed);
+/// Gives links more paths, some faster and some slower than the first.
+void AddRandomPaths(RandomRun* run);
+std::string ToString(const RandomRun& run);
+
+/// Changes what an op asks for, so that it still fits.
+void ChangeRequests(const PageLayout& layout,
+                    std::uint64_t dice,
+                    std::vector<core::PageRequest>* requests);
+
+}  // namespace sluice::sim

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/worker_pool.h"
+#include "io/engine/memory_engine.h"
+#include "io/store/page_store_parts.h"
+#include "tests/support/temp_directory.h"
+
+namespace sluice::testing {
+
+/// The ways to run a page store that one contract holds for.
+enum class StoreKind { kUring, kThreads, kBuffered, kMemory };
+std::string ToString(StoreKind kind);
+
+struct StoreSpec {
+  StoreKind kind = StoreKind::kMemory;
+  io::PageStoreOptions options;
+  /// Puts something between the store and its engine.
+  std::function<std::unique_ptr<io::IoEngine>(std::unique_ptr<io::IoEngine>)> wrap;
+};
+
+/// A store of any kind in a temporary directory, with a hand on the bytes below it.
+class StoreUnderTest {
+ public:
+  explicit StoreUnderTest(const StoreSpec& spec);
+  ~StoreUnderTest();
+
+  /// Why this machine cannot run the kind; empty when it can.
+  const std::string& unavailable() const { return unavailable_; }
+
+  io::PageStore& operator*() { return *store_; }
+  io::PageStore* operator->() { return store_.get(); }
+  /// Those that hash for the store.
+  static constexpr int kWorkers = 2;
+  base::WorkerPool& workers() { return workers_; }
+  /// Destroys the store.
+  void Close() { store_.reset(); }
+
+  absl::Status Write(io::SlotIndex slot,
+                     const io::PageIdentity& identity,
+                     std::span<const std::byte> data);
+  absl::Status Read(io::SlotIndex slot,
+                    const io::PageIdentity& identity,
+                    std::span<std::byte> data);
+
+  /// Takes the name of the directory away, which succeeds where there is none in it. "" or why not.
+  std::string RemoveDirectory();
+
+  // Below the store, at rest only.
+  /// Of its file; -1 where there is none.
+  int fd() const { return fd_; }
+  void FlipByte(io::SlotIndex slot, std::size_t at);
+  void SwapSlots(io::SlotIndex a, io::SlotIndex b);
+  void Truncate(std::size_t bytes);
+
+ private:
+  void Open(StoreSpec spec);
+  void MoveSlot(io::SlotIndex slot, io::IoDirection direction, std::byte* data);
+
+  TempDirectory directory_;
+  base::WorkerPool workers_{{.threads = kWorkers, .name = "test-worker", .cpus = {}}};
+  std::uint64_t page_bytes_;
+  std::shared_ptr<io::MemoryFile> memory_;
+  int fd_ = -1;
+  std::string unavailable_;
+  std::unique_ptr<io::PageStore> store_;
+};
+
+}  // namespace sluice::testing

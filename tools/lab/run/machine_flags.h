@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/sim/simulator/machine.h"
+
+namespace sluice::tools {
+
+/// Reads a machine from flags. `tiers`: "hbm=40GiB,dram=128GiB"; `links`: each
+/// "NAME=IN[/OUT][/BOTH][,LATENCY][,half]", as "hbm-dram=15.754GiB/s,50us"; of one name,
+/// paths of one link. A link from the last tier of the list adds the one that it leads to, as large
+/// as needed. `serial`: latency occupies the links. Errors: InvalidArgument that names the flag and
+/// the fix.
+absl::StatusOr<sim::Machine> ParseMachine(const std::string& tiers,
+                                          const std::vector<std::string>& links,
+                                          bool serial);
+
+/// "hbm-dram": what `link` of the machine is called.
+std::string LinkName(const sim::Machine& machine, std::size_t link);
+
+}  // namespace sluice::tools

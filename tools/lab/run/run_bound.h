@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/analysis/bounds/time_bound.h"
+#include "runtime/sim/simulator/machine.h"
+#include "sluice/schedule.h"
+
+namespace sluice::tools {
+
+/// The time per iteration that no policy stays below (docs/bounds.md), and what it is due to.
+struct RunBound {
+  /// What `share` of bound_s it would save to have a tenth more of it, and of nothing else.
+  struct Saving {
+    std::string name;  ///< of a tier or a link
+    double share = 0;
+  };
+
+  /// What moves, and the lane that computes longest.
+  analysis::TimeBound moves;
+  /// The longest chain of ops that wait for each other.
+  double compute_s = 0;
+  double bound_s = 0;
+  /// Of every tier but the last, and of every link.
+  std::vector<Saving> savings;
+
+  bool ComputeBinds() const;
+};
+
+/// REQUIRES: `schedule` fits the tiers of `machine`.
+RunBound BoundRun(const Schedule& schedule, const sim::Machine& machine, double compute_s);
+
+/// For programs: "compute", or "hbm-dram window".
+std::string BindsName(const sim::Machine& machine, const RunBound& bound);
+/// For people: "bound by hbm-dram (windows); +10 % hbm-dram would save 4.1 %".
+std::string BindsSentence(const sim::Machine& machine, const RunBound& bound);
+
+}  // namespace sluice::tools

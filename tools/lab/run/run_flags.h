@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/core/plan/plan.h"
+#include "runtime/sim/simulator/machine.h"
+#include "tools/support/console.h"
+
+namespace sluice::tools {
+
+/// Which tensors are discarded and made again.
+enum class Recompute : std::uint8_t { kNone, kAll, kPlanned };
+
+/// What `sluice lab run` is asked to do.
+struct RunFlags {
+  std::string path;
+  std::optional<std::string> key;
+  sim::Machine machine;
+  std::vector<std::string> policies;
+  std::uint64_t page_bytes = 0;
+  int iterations = 0;
+  std::uint32_t prefetch_ops = 0;
+  bool ask_ahead = false;
+  core::Objective objective = core::Objective::kTime;
+  Recompute recompute = Recompute::kNone;
+  std::string trace;  ///< empty: none
+  Console::Mode mode = Console::Mode::kText;
+};
+
+/// Errors: InvalidArgument that names the flag and the fix.
+absl::StatusOr<RunFlags> ReadRunFlags(std::span<const std::string> words);
+std::string RunHelpText();
+
+}  // namespace sluice::tools

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/sim/schedule/file_schedule.h"
+#include "runtime/sim/simulator/machine.h"
+#include "runtime/sim/simulator/simulator.h"
+#include "tools/lab/run/run_bound.h"
+
+namespace sluice::tools {
+
+/// What `sluice lab run` tells of one policy.
+struct PolicyRun {
+  std::string policy;
+  sim::SimReport sim;
+  double wall_s = 0;  ///< that the simulation took
+};
+
+/// What became of the tensors that could be made again.
+struct RecomputeUse {
+  struct Part {
+    std::uint64_t tensors = 0;
+    std::uint64_t bytes = 0;
+  };
+  std::string taken;  ///< "none", "all" or "planned"
+  Part kept;
+  Part offloaded;
+  Part recomputed;
+  double recompute_s = 0;  ///< of making again, per iteration
+};
+
+/// What is the same for all of them.
+struct RunSetting {
+  sim::FileSchedule schedule;
+  sim::Machine machine;
+  std::uint64_t page_bytes = 0;
+  RunBound bound;
+  std::optional<RecomputeUse> recompute;  ///< none: nobody asked
+};
+
+/// For people. `Head` comes before the policies, `Tail` behind them.
+std::string HeadText(const RunSetting& setting);
+std::string TailText(const RunSetting& setting);
+std::string ToText(const RunSetting& setting, const PolicyRun& report);
+/// For programs: one JSON object; docs/lab.md describes it.
+std::string ToJsonLine(const RunSetting& setting, const PolicyRun& report);
+
+/// Of nothing, nothing.
+inline double Share(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+/// How much longer the last iteration took than the one before, as a share of that; none where that
+/// took no time. Far from 0: the run is not in its steady state.
+std::optional<double> LastChange(const sim::SimReport& sim);
+
+/// The smallest value that at least `share` of them do not exceed; 0 of none.
+double Quantile(std::vector<double> values, double share);
+
+}  // namespace sluice::tools

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tools/support/console.h"
+#include "tools/train/settings/train_flags.h"
+
+namespace sluice::tools {
+
+/// What `sluice lab validate` is asked to do.
+struct ValidateFlags {
+  TrainFlags train;           ///< of the whole budgets
+  std::vector<int> percents;  ///< of hbm and dram, in the order given
+  Console::Mode mode = Console::Mode::kText;
+};
+
+/// Errors: InvalidArgument that names the flag and the fix; those of ReadTrainFlags.
+absl::StatusOr<ValidateFlags> ReadValidateFlags(std::span<const std::string> words);
+std::string ValidateHelpText();
+
+/// `train` with `percent` of its hbm and dram, in whole pages.
+TrainFlags WithBudgets(const TrainFlags& train, int percent);
+
+}  // namespace sluice::tools

@@ -1,0 +1,80 @@
+#include "tools/support/read_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/status.h"
+#include "fmt/format.h"
+#include "tools/support/exit_code.h"
+
+namespace sluice::tools {
+namespace {
+
+/// Whatever is wrong with it, the user named it.
+absl::Status UserError(const std::string& what) {
+  absl::Status status = base::StatusFromErrno(errno, what);
+  if (ExitCodeOf(status) == kExitUserError) return status;
+  return absl::InvalidArgumentError(status.message());
+}
+
+/// Regular files and pipes have an end; devices may have none.
+absl::Status CheckKind(int descriptor, const std::string& path) {
+  struct stat info {};
+  if (fstat(descriptor, &info) != 0) return UserError("fstat " + path);
+  if (S_ISREG(info.st_mode) || S_ISFIFO(info.st_mode)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("{} is a {}; name files or pipes",
+                  path,
+                  S_ISDIR(info.st_mode) ? "directory" : "device or socket"));
+}
+
+absl::Status ReadAll(int descriptor,
+                     const std::string& path,
+                     Bytes bytes_max,
+                     const PieceSink& sink) {
+  std::vector<char> buffer(std::size_t{64} << 10);
+  std::uint64_t left = bytes_max.count();
+  for (;;) {
+    const ssize_t count = read(descriptor, buffer.data(), buffer.size());
+    if (count == 0) return absl::OkStatus();
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return UserError("read " + path);
+    const auto bytes = static_cast<std::size_t>(count);
+    if (bytes > left) {
+      return absl::InvalidArgumentError(
+          fmt::format("{} is too large; at most {} are read", path, ToString(bytes_max)));
+    }
+    left -= bytes;
+    SLUICE_RETURN_IF_ERROR(sink({buffer.data(), bytes}));
+  }
+}
+
+absl::Status ReadOpen(int descriptor,
+                      const std::string& path,
+                      Bytes bytes_max,
+                      const PieceSink& sink) {
+  SLUICE_RETURN_IF_ERROR(CheckKind(descriptor, path));
+  // From here on a pipe's writer is waited for.
+  if (fcntl(descriptor, F_SETFL, O_RDONLY) != 0) return UserError("fcntl " + path);
+  return ReadAll(descriptor, path, bytes_max, sink);
+}
+
+}  // namespace
+
+absl::Status ReadFile(const std::string& path, Bytes bytes_max, const PieceSink& sink) {
+  // Not blocking, as a named pipe without a writer would hold it up for ever.
+  const int descriptor = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (descriptor < 0 && errno == ENOENT) return absl::NotFoundError(path + " does not exist");
+  if (descriptor < 0) return UserError("open " + path);
+  absl::Status status = ReadOpen(descriptor, path, bytes_max, sink);
+  close(descriptor);
+  return status;
+}
+
+}  // namespace sluice::tools

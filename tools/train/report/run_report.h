@@ -1,0 +1,129 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sluice/events.h"
+#include "sluice/stats.h"
+#include "tools/train/report/link_bounds.h"
+#include "workloads/gpt/compute/compute_rate.h"
+#include "workloads/gpt/training/trainer.h"
+
+namespace sluice::tools {
+
+/// Bytes that crossed a link.
+struct LinkBytes {
+  std::uint64_t in = 0;
+  std::uint64_t out = 0;
+};
+
+/// One training step, validation excluded.
+struct StepRecord {
+  int step = 0;  ///< from 1
+  gpt::StepKind kind = gpt::StepKind::kUsual;
+  std::string key;  ///< of its iteration
+  double loss = 0;
+  double seconds = 0;
+  double stall_seconds = 0;
+  std::map<std::string, LinkBytes> links;
+  /// False for steps that no median counts: those before a link got its pace.
+  bool judged = true;
+};
+
+/// What --verify found.
+struct VerifyReport {
+  bool identical = false;
+  double ram_step_ms_median = 0;
+  double slowdown = 0;
+  double ram_gflops = 0;
+  /// The first difference, as a sentence; empty when there is none.
+  std::string difference;
+};
+
+struct TierReport {
+  std::uint64_t budget_bytes = 0;
+  std::uint64_t peak_bytes = 0;
+  /// The most bytes of each tensor kind at the end of a step.
+  std::array<std::uint64_t, kTensorKindCount> by_kind{};
+};
+
+/// Orders hbm before dram before nvme.
+struct FasterTier {
+  bool operator()(const std::string& a, const std::string& b) const;
+};
+
+using TierReports = std::map<std::string, TierReport, FasterTier>;
+
+/// What `train.recompute = "planned"` decided. Seconds are those of a step as they were reckoned
+/// from the steps before.
+struct RecomputeReport {
+  gpt::RecomputeChoice choice;
+  int layers_kept = 0;       ///< in hbm
+  int layers_offloaded = 0;  ///< moved out and in again
+  int layers_recomputed = 0;
+  double compute_seconds = 0;  ///< without recomputing
+  double seconds_without = 0;  ///< of the step without recomputing
+  double seconds = 0;          ///< of the step as it was decided
+  /// A link's seconds without recomputing, and as it was decided.
+  std::map<std::string, std::pair<double, double>> links;
+};
+
+/// Everything that a run has to say at its end.
+struct RunReport {
+  std::vector<StepRecord> steps;
+  int steps_wanted = 0;
+  /// A signal ended it: before its last step, or before it was verified.
+  bool interrupted = false;
+  bool verify_wanted = false;
+  std::optional<double> val_loss_first;
+  std::optional<double> val_loss;  ///< after the last validation that followed a step
+  std::map<std::string, LinkBytes> links;
+  TierReports tiers;
+  LinkBounds bounds;
+  /// ScheduleBoundSeconds of the main key's ops, each as fast as in that of the last
+  /// OpTimes::kIterationsMax judged steps in which it was fastest. Verified, and where nothing is
+  /// made again: together no more than the fastest step in RAM.
+  double bound_seconds = 0;
+  std::uint64_t peak_rss_bytes = 0;
+  std::uint64_t live_bytes = 0;
+  std::uint64_t padding_bytes = 0;
+  std::uint64_t retired_slots = 0;  ///< of nvme: each lost a page
+  std::vector<FallbackEvent> fallbacks;
+  std::optional<gpt::ComputeRate> compute;  ///< measured before the first step
+  std::optional<VerifyReport> verify;
+  std::optional<RecomputeReport> recompute;
+  PrefetchStats prefetch;
+  PlanStats plans;
+  std::uint64_t divergences = 0;  ///< from recorded schedules
+};
+
+/// The iteration key of most judged steps, of which those of the usual kind count twice: a run that
+/// validates after every third step makes as many of the others. The bounds are those of its
+/// schedule.
+std::string MainKey(const RunReport& report);
+/// Over the judged steps.
+double StepSecondsMedian(const RunReport& report);
+double StallFraction(const RunReport& report);
+/// Mean bytes of a judged step.
+LinkBytes BytesPerStep(const RunReport& report, const std::string& link);
+/// The largest of the links' bounds, each for itself.
+double VolumeBoundSeconds(const RunReport& report);
+/// The median of the judged steps of the main key over bound_seconds; nothing where there are none,
+/// or nothing bounds them.
+std::optional<double> TimeOverBound(const RunReport& report);
+/// What most of a step is, as one sentence.
+std::string WhatBinds(const RunReport& report);
+
+/// One sentence of what was decided, and why.
+std::string FormatRecompute(const RecomputeReport& recompute);
+/// One object of JSON, on one line, with a newline.
+std::string FormatJson(const RunReport& report);
+/// The same for people.
+std::string FormatSummary(const RunReport& report);
+
+}  // namespace sluice::tools

@@ -1,0 +1,239 @@
+#include "tools/train/run/train_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/status.h"
+#include "base/strings.h"
+#include "fmt/format.h"
+#include "sluice/units.h"
+
+namespace sluice::tools {
+namespace {
+
+/// "0.25 in 0.5 out MiB"
+std::string Crossed(const LinkBytes& bytes) {
+  const auto in = static_cast<double>(bytes.in);
+  const auto out = static_cast<double>(bytes.out);
+  constexpr double kMiB = 1 << 20;
+  constexpr double kGiB = 1 << 30;
+  if (std::max(in, out) < 0.1 * kGiB) {
+    return fmt::format("{:.2f} in {:.2f} out MiB", in / kMiB, out / kMiB);
+  }
+  return fmt::format("{:.3f} in {:.3f} out GiB", in / kGiB, out / kGiB);
+}
+
+/// "1:05"
+std::string Duration(double seconds) {
+  const auto whole = static_cast<int>(seconds + 0.5);
+  return fmt::format("{}:{:02}", whole / 60, whole % 60);
+}
+
+}  // namespace
+
+TrainRun::TrainRun(const Parts& parts)
+    : parts_(parts),
+      steps_(parts.session.settings().train.steps),
+      steps_before_(parts.session.trainer().step()),
+      pacer_(parts.session.settings().emulated_load),
+      recompute_(parts.session.settings().train.recompute) {
+  report_.steps_wanted = steps_ - steps_before_;
+  report_.verify_wanted = parts.verifier != nullptr;
+}
+
+RunReport TrainRun::TakeReport() {
+  report_.interrupted = interrupted();
+  return std::move(report_);
+}
+
+bool TrainRun::Done() const {
+  if (parts_.verifier != nullptr && !parts_.verifier->difference().empty()) return true;
+  return parts_.session.trainer().step() >= steps_ || interrupted();
+}
+
+absl::Status TrainRun::Run() {
+  SLUICE_RETURN_IF_ERROR(Begin());
+  while (!Done()) SLUICE_RETURN_IF_ERROR(MakeBlock());
+  return Finish();
+}
+
+absl::Status TrainRun::Begin() {
+  parts_.console.ShowProgress("validating");
+  SLUICE_ASSIGN_OR_RETURN(const float val_loss, parts_.session.trainer().Validate());
+  report_.val_loss_first = val_loss;
+  if (parts_.verifier != nullptr) parts_.verifier->CompareFirstValidation(val_loss);
+  return absl::OkStatus();
+}
+
+absl::Status TrainRun::MakeBlock() {
+  block_.clear();
+  const std::size_t limit = parts_.verifier != nullptr ? kBlockSteps : 1;
+  const int left = steps_ - parts_.session.trainer().step();
+  const std::size_t count = std::min(limit, static_cast<std::size_t>(left));
+  while (block_.size() < count && !interrupted()) SLUICE_RETURN_IF_ERROR(MakeStep());
+  if (interrupted()) return absl::OkStatus();
+  return parts_.verifier == nullptr ? PaceAlone() : RunInRam();
+}
+
+absl::Status TrainRun::RunInRam() {
+  parts_.console.ShowProgress("the same steps in RAM");
+  SLUICE_ASSIGN_OR_RETURN(const double ram_step_seconds, parts_.verifier->RunBlock(block_));
+  return PaceAfterBlock(ram_step_seconds);
+}
+
+absl::Status TrainRun::MakeStep() {
+  TrainSession& session = parts_.session;
+  StepOutcome outcome;
+  session.monitor().BeginStep();
+  const gpt::UpdateTime update = UpdateTimeOfNext(session.trainer(), session.settings().train);
+  SLUICE_ASSIGN_OR_RETURN(const gpt::StepResult result,
+                          TrainOnce(session.trainer(), update, &outcome));
+  const int step = session.trainer().step();
+  report_.steps.push_back(session.monitor().EndStep(step, result, outcome));
+  SLUICE_RETURN_IF_ERROR(KeepOpTimes(1));
+  SLUICE_RETURN_IF_ERROR(ValidateIfDue(session.trainer(), session.settings().train, &outcome));
+  if (outcome.validated != 0) report_.val_loss = outcome.val_loss;
+  block_.push_back(outcome);
+  PrintStep(report_.steps.back(), outcome);
+  return CheckLoss(step, outcome);
+}
+
+absl::Status TrainRun::CheckLoss(int step, const StepOutcome& outcome) {
+  const bool validated = outcome.validated != 0;
+  const bool finite =
+      std::isfinite(outcome.loss) && (!validated || std::isfinite(outcome.val_loss));
+  not_finite_steps_ = finite ? 0 : not_finite_steps_ + 1;
+  const int limit = parts_.session.settings().not_finite_steps;
+  if (limit == 0 || not_finite_steps_ < limit) return absl::OkStatus();
+  return absl::FailedPreconditionError(fmt::format(
+      "the loss is no finite number since step {}, for {} steps (\"train.not_finite_steps\"): "
+      "lower "
+      "\"train.learning_rate\" or set \"train.clip_norm\"; nothing was saved since, and earlier "
+      "saves are as they were",
+      step - not_finite_steps_ + 1,
+      not_finite_steps_));
+}
+
+absl::Status TrainRun::KeepOpTimes(std::size_t followers) {
+  if (report_.steps.size() <= followers) return absl::OkStatus();
+  const StepRecord& step = report_.steps[report_.steps.size() - 1 - followers];
+  if (!step.judged) return absl::OkStatus();
+  const absl::StatusOr<Schedule> schedule = parts_.session.runtime().RecordedSchedule(step.key);
+  // One that is too long is not recorded.
+  if (absl::IsNotFound(schedule.status())) return absl::OkStatus();
+  if (schedule.ok()) op_times_.Add(*schedule);
+  return schedule.status();
+}
+
+absl::Status TrainRun::PaceAfterBlock(double ram_step_seconds) {
+  if (pacer_.pending()) {
+    parts_.verifier->ForgetRatios();
+    SLUICE_RETURN_IF_ERROR(SetPace(ram_step_seconds));
+  }
+  return PlanRecompute();
+}
+
+/// Without a run in RAM its step is taken to last as long as the compute of the last one.
+absl::Status TrainRun::PaceAlone() {
+  if (report_.steps.size() < kUnpacedStepsAlone) return absl::OkStatus();
+  if (!pacer_.pending() && !recompute_.pending()) return absl::OkStatus();
+  // After --resume the first usual step may be the last one made: its schedule is to be known.
+  SLUICE_RETURN_IF_ERROR(parts_.session.EndIteration());
+  const StepRecord& step = report_.steps.back();
+  if (pacer_.pending()) SLUICE_RETURN_IF_ERROR(SetPace(step.seconds - step.stall_seconds));
+  return PlanRecompute();
+}
+
+absl::Status TrainRun::PlanRecompute() {
+  if (!recompute_.pending()) return absl::OkStatus();
+  SLUICE_RETURN_IF_ERROR(recompute_.Decide(parts_.session, &report_));
+  const bool changes = report_.recompute->layers_recomputed > 0;
+  if (changes) op_times_.Forget();
+  if (changes && parts_.verifier != nullptr) parts_.verifier->ForgetRatios();
+  parts_.console.Print(fmt::format(
+      "recompute: {}{}\n",
+      FormatRecompute(*report_.recompute),
+      changes ? fmt::format("; the {} steps so far are not judged", report_.steps.size()) : ""));
+  return absl::OkStatus();
+}
+
+absl::Status TrainRun::SetPace(double ram_step_seconds) {
+  SLUICE_RETURN_IF_ERROR(pacer_.SetPace(ram_step_seconds, parts_.session, &report_));
+  op_times_.Forget();
+  parts_.console.Print(
+      fmt::format("{} paced at {:.3f} GiB/s each way: its bound takes {:.0f} % of a step in RAM of "
+                  "{:.1f} ms; the {} steps so far are not judged\n",
+                  kDeviceLink,
+                  pacer_.rate() / static_cast<double>(1 << 30),
+                  100 * parts_.session.settings().emulated_load,
+                  ram_step_seconds * 1e3,
+                  report_.steps.size()));
+  return absl::OkStatus();
+}
+
+absl::Status TrainRun::Finish() {
+  SLUICE_RETURN_IF_ERROR(parts_.session.EndIteration());
+  SLUICE_RETURN_IF_ERROR(KeepOpTimes(0));
+  if (!report_.steps.empty()) SLUICE_RETURN_IF_ERROR(FillBounds());
+  parts_.session.monitor().Fill(&report_);
+  report_.compute = parts_.session.compute();
+  if (std::optional<FallbackEvent> fallback = gpt::FallbackOf(*report_.compute)) {
+    report_.fallbacks.push_back(*std::move(fallback));
+  }
+  if (interrupted()) return absl::OkStatus();
+  if (parts_.verifier != nullptr) {
+    parts_.console.ShowProgress("comparing every parameter and optimizer state");
+    SLUICE_ASSIGN_OR_RETURN(report_.verify, parts_.verifier->Finish(parts_.session.trainer()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TrainRun::FillBounds() {
+  absl::StatusOr<Schedule> recorded = parts_.session.runtime().RecordedSchedule(MainKey(report_));
+  if (absl::IsNotFound(recorded.status())) {
+    parts_.console.Print(
+        fmt::format("no bound is known: {}\n", base::ToStd(recorded.status().message())));
+    return absl::OkStatus();
+  }
+  SLUICE_ASSIGN_OR_RETURN(Schedule schedule, std::move(recorded));
+  report_.bounds = ComputeLinkBounds(schedule, parts_.session.settings().runtime);
+  for (auto& [name, bound] : report_.bounds) {
+    bound.seconds = BoundSeconds(bound.bytes, parts_.session.rates().at(name));
+  }
+  op_times_.SetLeast(&schedule);
+  report_.bound_seconds = std::max(VolumeBoundSeconds(report_),
+                                   ScheduleBoundSeconds(std::move(schedule),
+                                                        parts_.session.settings().runtime,
+                                                        parts_.session.rates(),
+                                                        SecondsOfOpsMax()));
+  return absl::OkStatus();
+}
+
+double TrainRun::SecondsOfOpsMax() const {
+  constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+  // In RAM nothing is made again.
+  const bool alike = parts_.session.settings().train.recompute == gpt::Recompute::kNone;
+  if (parts_.verifier == nullptr || !alike) return kNoLimit;
+  return parts_.verifier->least_ram_seconds().value_or(kNoLimit);
+}
+
+void TrainRun::PrintStep(const StepRecord& step, const StepOutcome& outcome) {
+  std::string line = fmt::format("step {:>4}/{}  loss {:.4f}  {:.1f} ms  stall {:.1f} ms",
+                                 step.step,
+                                 steps_,
+                                 step.loss,
+                                 step.seconds * 1e3,
+                                 step.stall_seconds * 1e3);
+  for (const auto& [name, bytes] : step.links) {
+    line += fmt::format("  {} {}", name, Crossed(bytes));
+  }
+  if (outcome.validated != 0) line += fmt::format("  validation loss {:.4f}", outcome.val_loss);
+  parts_.console.Print(line + "\n");
+  const int left = steps_ - step.step;
+  parts_.console.ShowProgress(fmt::format(
+      "step {}/{}, about {} left", step.step, steps_, Duration(left * StepSecondsMedian(report_))));
+}
+
+}  // namespace sluice::tools

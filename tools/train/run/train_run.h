@@ -1,0 +1,75 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tools/support/console.h"
+#include "tools/support/interrupt.h"
+#include "tools/train/report/op_times.h"
+#include "tools/train/report/run_report.h"
+#include "tools/train/run/link_pacer.h"
+#include "tools/train/run/steps.h"
+#include "tools/train/run/train_session.h"
+#include "tools/train/run/verifier.h"
+#include "tools/train/settings/recompute_planner.h"
+
+namespace sluice::tools {
+
+/// The loop of `sluice train`: steps in blocks, each followed by the same block in RAM where a
+/// verifier is given, until all are made or the watch saw an interrupt.
+/// Threads: externally synchronised.
+class TrainRun {
+ public:
+  struct Parts {
+    TrainSession& session;
+    Verifier* verifier = nullptr;  ///< may be null
+    Console& console;
+    const InterruptWatch& watch;
+  };
+  explicit TrainRun(const Parts& parts);
+
+  /// Errors: those of the trainer and of the run in RAM.
+  absl::Status Run();
+  /// What the run has to say, once it has ended.
+  RunReport TakeReport();
+  /// Of the judged steps. Lifetime: as this.
+  const OpTimes& op_times() const { return op_times_; }
+  bool interrupted() const { return parts_.watch.interrupted(); }
+  /// Whether the last step had a finite loss, and its validation too. Else nothing is to be saved.
+  bool loss_is_finite() const { return not_finite_steps_ == 0; }
+
+ private:
+  absl::Status Begin();
+  absl::Status MakeBlock();
+  absl::Status MakeStep();
+  /// Errors: FailedPrecondition after too many steps in a row without a finite loss.
+  absl::Status CheckLoss(int step, const StepOutcome& outcome);
+  absl::Status RunInRam();
+  absl::Status PaceAfterBlock(double ram_step_seconds);
+  absl::Status PaceAlone();
+  absl::Status SetPace(double ram_step_seconds);
+  /// What is left to recompute's planner, once the links have their rates.
+  absl::Status PlanRecompute();
+  absl::Status Finish();
+  /// A finished link-bound computation, held against what crossed the links.
+  absl::Status FillBounds();
+  /// More than that the model's ops of the main key need not take together.
+  double SecondsOfOpsMax() const;
+  /// Of the step that so many have followed, if it is judged. REQUIRES: its iteration has ended.
+  absl::Status KeepOpTimes(std::size_t followers);
+  void PrintStep(const StepRecord& step, const StepOutcome& outcome);
+  bool Done() const;
+
+  const Parts parts_;
+  const int steps_;         ///< that are to be done in the end
+  const int steps_before_;  ///< that were done before this run
+  LinkPacer pacer_;
+  RecomputePlanner recompute_;
+  RunReport report_;
+  OpTimes op_times_;
+  std::vector<StepOutcome> block_;
+  int not_finite_steps_ = 0;  ///< steps in a row, up to the last one, without a finite loss
+};
+
+}  // namespace sluice::tools

@@ -1,0 +1,141 @@
+#include "tools/train/run/train_session.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "fmt/format.h"
+#include "tools/train/files/record_file.h"
+
+namespace sluice::tools {
+namespace {
+
+/// Nothing when no path is given.
+template <typename File>
+absl::Status OpenOutput(const char* flag, const std::string& path, std::unique_ptr<File>* file) {
+  if (path.empty()) return absl::OkStatus();
+  absl::StatusOr<std::unique_ptr<File>> opened = File::Create(path);
+  if (!opened.ok()) return base::Annotate(opened.status(), flag);
+  *file = *std::move(opened);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TrainSession>> TrainSession::Create(const TrainFlags& flags,
+                                                                   const gpt::Dataset& data,
+                                                                   Console& console,
+                                                                   std::string note) {
+  std::unique_ptr<TrainSession> session(new TrainSession(flags, std::move(note), console));
+  SLUICE_ASSIGN_OR_RETURN(session->memory_, MemorySampler::Create());
+  SLUICE_RETURN_IF_ERROR(session->OpenOutputs());
+  console.ShowProgress("measuring the links");
+  SLUICE_ASSIGN_OR_RETURN(session->rates_, MeasureLinkRates(flags.settings.runtime));
+  SLUICE_RETURN_IF_ERROR(session->MakeRuntime());
+  SLUICE_RETURN_IF_ERROR(session->MakeTrainer(data));
+  session->MeasureProducts();
+  SLUICE_RETURN_IF_ERROR(session->Resume());
+  return session;
+}
+
+absl::Status TrainSession::OpenOutputs() {
+  SLUICE_RETURN_IF_ERROR(OpenOutput<TraceFile>("--trace", flags_.trace_path, &trace_));
+  SLUICE_RETURN_IF_ERROR(OpenOutput<SafetensorsFile>("--save", flags_.save_path, &model_));
+  SLUICE_RETURN_IF_ERROR(OpenOutput<AtomicFile>("--record", flags_.record_path, &record_));
+  return absl::OkStatus();
+}
+
+absl::Status TrainSession::MakeRuntime() {
+  RuntimeOptions options = flags_.settings.runtime;
+  options.log = [this](LogLevel level, std::string_view line) { console_.Log(level, line); };
+  if (trace_ != nullptr) options.trace = [this](const TraceSpan& span) { trace_->Add(span); };
+  SLUICE_ASSIGN_OR_RETURN(runtime_, Runtime::Create(std::move(options)));
+  monitor_ = std::make_unique<RunMonitor>(*runtime_, trace_.get(), *memory_);
+  return absl::OkStatus();
+}
+
+absl::Status TrainSession::MakeTrainer(const gpt::Dataset& data) {
+  console_.ShowProgress("creating the model");
+  paged_ = std::make_unique<gpt::PagedMemory>(*runtime_);
+  paged_->SetObserver([this](const gpt::OpTiming& timing) { monitor_->OnOp(timing); });
+  SLUICE_ASSIGN_OR_RETURN(
+      trainer_, gpt::Trainer::Create(flags_.settings.model, flags_.settings.train, data, *paged_));
+  return absl::OkStatus();
+}
+
+void TrainSession::MeasureProducts() {
+  console_.ShowProgress("measuring the matrix products");
+  compute_ = gpt::MeasureCompute(trainer_->compute_threads());
+  const std::optional<FallbackEvent> fallback = gpt::FallbackOf(compute_);
+  if (!fallback.has_value()) return;
+  console_.Log(
+      LogLevel::kWarning,
+      fmt::format("fallback: {}: {} ({})", fallback->what, fallback->chosen, fallback->reason));
+}
+
+std::vector<absl::Status> TrainSession::WriteOutputs(Saves saves) {
+  std::vector<absl::Status> failures;
+  const auto note = [&](const char* flag, const std::string& path, const absl::Status& status) {
+    if (!status.ok()) failures.push_back(base::Annotate(status, fmt::format("{} {}", flag, path)));
+  };
+  if (record_ != nullptr) note("--record", flags_.record_path, WriteRecord());
+  const bool written = saves == Saves::kWritten;
+  if (model_ != nullptr && written) note("--save", flags_.save_path, WriteModel());
+  // A run that was stopped at once replaces no older state.
+  const std::string& path = flags_.save_state_path;
+  if (!path.empty() && written && trainer_->step() > steps_before_) {
+    note("--save-state", path, trainer_->SaveState(path, note_));
+  }
+  if (trace_ != nullptr) note("--trace", flags_.trace_path, trace_->Finish());
+  return failures;
+}
+
+absl::Status TrainSession::Resume() {
+  if (flags_.resume_path.empty()) return absl::OkStatus();
+  console_.ShowProgress("reading the state");
+  SLUICE_RETURN_IF_ERROR(base::Annotate(trainer_->LoadState(flags_.resume_path), "--resume"));
+  steps_before_ = trainer_->step();
+  console_.Print(
+      fmt::format("resumed after step {} of {}\n", trainer_->step(), flags_.settings.train.steps));
+  return absl::OkStatus();
+}
+
+absl::Status TrainSession::WriteRecord() {
+  bool any = false;
+  for (const std::string& key : trainer_->step_keys()) {
+    SLUICE_RETURN_IF_ERROR(RecordKey(key, &any));
+  }
+  SLUICE_RETURN_IF_ERROR(RecordKey(gpt::kValidateKey, &any));
+  if (!any && trainer_->step() > steps_before_) {
+    return absl::FailedPreconditionError(
+        "no iteration was short enough to be recorded; raise scheduler.recorded_accesses_max");
+  }
+  return record_->Commit();
+}
+
+absl::Status TrainSession::RecordKey(std::string_view key, bool* any) {
+  const absl::StatusOr<Schedule> schedule = runtime_->RecordedSchedule(key);
+  // Not every run has steps of every key.
+  if (absl::IsNotFound(schedule.status())) return absl::OkStatus();
+  if (!schedule.ok()) return schedule.status();
+  *any = true;
+  return AppendSchedule("train-gpt", *schedule, record_.get());
+}
+
+absl::Status TrainSession::WriteModel() {
+  const gpt::ModelConfig& model = flags_.settings.model;
+  SLUICE_RETURN_IF_ERROR(model_->Begin(trainer_->ParameterSpecs(),
+                                       {{"layers", std::to_string(model.layers)},
+                                        {"heads", std::to_string(model.heads)},
+                                        {"width", std::to_string(model.width)},
+                                        {"context", std::to_string(model.context)},
+                                        {"steps", std::to_string(trainer_->step())}}));
+  SLUICE_RETURN_IF_ERROR(trainer_->ForEachParameter(
+      [this](const std::string& tensor, std::uint64_t offset, std::span<const std::byte> bytes) {
+        return model_->Append(tensor, offset, bytes);
+      }));
+  return model_->Commit();
+}
+
+}  // namespace sluice::tools

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "sluice/runtime.h"
+#include "tools/support/console.h"
+#include "tools/support/trace_file.h"
+#include "tools/train/files/safetensors_file.h"
+#include "tools/train/report/link_rates.h"
+#include "tools/train/report/memory_sampler.h"
+#include "tools/train/report/run_monitor.h"
+#include "tools/train/settings/train_flags.h"
+#include "workloads/gpt/compute/compute_rate.h"
+#include "workloads/gpt/memory/paged_memory.h"
+#include "workloads/gpt/model/dataset.h"
+#include "workloads/gpt/training/trainer.h"
+
+namespace sluice::tools {
+
+/// Everything that a paged training run needs, made in order and taken down in the opposite one.
+/// Threads: externally synchronised.
+class TrainSession {
+ public:
+  /// Opens the output files (so that a bad path is found before the work), measures the links,
+  /// makes Runtime and Trainer. `flags`, `data` and `console` outlive the session. `note`: what its
+  /// save says of the run. Errors: those of each part.
+  static absl::StatusOr<std::unique_ptr<TrainSession>> Create(const TrainFlags& flags,
+                                                              const gpt::Dataset& data,
+                                                              Console& console,
+                                                              std::string note = {});
+
+  const TrainSettings& settings() const { return flags_.settings; }
+  Runtime& runtime() { return *runtime_; }
+  gpt::Trainer& trainer() { return *trainer_; }
+  RunMonitor& monitor() { return *monitor_; }
+  /// What the links give; the paced link's entry changes with its pace.
+  std::map<std::string, LinkRates>& rates() { return rates_; }
+
+  /// How fast the products of the trainer's threads were before the first step.
+  const gpt::ComputeRate& compute() const { return compute_; }
+
+  /// Ends the iteration of the last step, so that its schedule is known even when it was the first.
+  absl::Status EndIteration() { return paged_->EndIteration(); }
+
+  /// Whether --save and --save-state are carried out at the end.
+  enum class Saves { kWritten, kLeftAlone };
+  /// Writes the files that the flags ask for: each, whatever becomes of the others. What failed,
+  /// by flag and path.
+  std::vector<absl::Status> WriteOutputs(Saves saves);
+
+ private:
+  TrainSession(const TrainFlags& flags, std::string note, Console& console)
+      : flags_(flags), note_(std::move(note)), console_(console) {}
+  absl::Status OpenOutputs();
+  absl::Status MakeRuntime();
+  absl::Status MakeTrainer(const gpt::Dataset& data);
+  void MeasureProducts();
+  absl::Status WriteRecord();
+  /// `any`: set when there was one.
+  absl::Status RecordKey(std::string_view key, bool* any);
+  absl::Status WriteModel();
+  absl::Status Resume();
+
+  const TrainFlags& flags_;
+  const std::string note_;
+  int steps_before_ = 0;  ///< that were done when --resume read the state
+  Console& console_;
+  std::unique_ptr<MemorySampler> memory_;
+  std::unique_ptr<TraceFile> trace_;
+  std::unique_ptr<SafetensorsFile> model_;
+  std::unique_ptr<AtomicFile> record_;
+  std::map<std::string, LinkRates> rates_;
+  gpt::ComputeRate compute_;
+  std::unique_ptr<Runtime> runtime_;
+  std::unique_ptr<RunMonitor> monitor_;
+  std::unique_ptr<gpt::PagedMemory> paged_;
+  std::unique_ptr<gpt::Trainer> trainer_;
+};
+
+}  // namespace sluice::tools

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "sluice/config.h"
+#include "sluice/options.h"
+#include "workloads/gpt/model/config.h"
+
+namespace sluice::tools {
+
+/// A whole configuration of the train command.
+struct TrainSettings {
+  gpt::ModelConfig model;  ///< the keys model.*
+  gpt::TrainConfig train;  ///< the keys train.*
+  /// Files to train on; none: the project's own sources and documents.
+  std::vector<std::string> texts;
+  /// device.emulated.load: the emulated link's bound as a share of the RAM step; 0 leaves it
+  /// unpaced.
+  double emulated_load = 0;
+  /// train.not_finite_steps: steps in a row without a finite loss that end the run; 0: none do.
+  int not_finite_steps = 3;
+  RuntimeOptions runtime;
+};
+
+/// A configuration as it was given: what the run in RAM is made of, too.
+struct ConfigText {
+  std::string text;
+  std::string source;                    ///< names it in messages
+  std::vector<std::string> assignments;  ///< of --set, in order
+};
+
+/// Errors: those of Config, and of the other ReadTrainSettings.
+absl::StatusOr<TrainSettings> ReadTrainSettings(const ConfigText& config);
+
+/// Reads all keys and refuses any other. Errors: InvalidArgument that names key, value and what is
+/// allowed.
+absl::StatusOr<TrainSettings> ReadTrainSettings(Config& config);
+
+}  // namespace sluice::tools

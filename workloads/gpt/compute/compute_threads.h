@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "runtime/optim/step/fork_join.h"
+
+namespace sluice::gpt {
+
+/// Threads that share the tasks of a computation: the calling thread and some others, which sleep
+/// between computations. Threads: one calls ForEach at a time.
+class ComputeThreads {
+ public:
+  /// `count`: at least 1, the caller included. Errors: ResourceExhausted (a thread is refused).
+  static absl::StatusOr<std::unique_ptr<ComputeThreads>> Create(int count);
+
+  int count() const { return count_; }
+  /// Calls `task(i)` once for each i in [0, tasks) and returns when all are done. A thread that is
+  /// free takes the next task, so no result may depend on which thread makes it.
+  void ForEach(std::size_t tasks, const std::function<void(std::size_t i)>& task);
+
+ private:
+  ComputeThreads(int count, std::unique_ptr<optim::ForkJoin> join)
+      : count_(count), join_(std::move(join)) {}
+
+  const int count_;
+  const std::unique_ptr<optim::ForkJoin> join_;
+};
+
+}  // namespace sluice::gpt

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "sluice/optimizer.h"
+#include "workloads/gpt/training/recompute.h"
+
+namespace sluice::gpt {
+
+/// Shape of the model: a pre-norm decoder over bytes with a tied output head.
+struct ModelConfig {
+  int layers = 8;
+  int heads = 6;
+  int width = 384;  ///< a multiple of heads
+  int context = 256;
+  int vocab = 256;
+};
+
+enum class OptimizerChoice : std::uint8_t {
+  kAdamW,
+  kNone,  ///< parameters stay as they are: what a step takes without its update
+};
+
+/// Its name in a configuration. Errors: InvalidArgument that names what is allowed.
+absl::StatusOr<OptimizerChoice> ParseOptimizer(std::string_view name);
+
+/// Its name in a configuration. Errors: InvalidArgument that names what is allowed.
+absl::StatusOr<StateType> ParseStates(std::string_view name);
+
+/// The most that TrainConfig::compute_threads may be.
+inline constexpr int kComputeThreadsMax = 1024;
+
+struct TrainConfig {
+  int batch = 8;          ///< sequences per micro-batch
+  int micro_batches = 1;  ///< per step: their gradients are added up
+  OptimizerChoice optimizer = OptimizerChoice::kAdamW;
+  StateType states = StateType::kFp32;  ///< of the optimizer's states
+  int steps = 30;
+  double learning_rate = 1e-3;
+  double weight_decay = 0.1;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double eps = 1e-8;
+  double clip_norm = 1.0;  ///< 0: no clipping
+  int warmup_steps = 5;
+  /// Sequences per op: what an op touches at once. Divides batch.
+  int group_sequences = 2;
+  std::uint64_t seed = 1;
+  int val_every = 10;
+  int val_batches = 2;
+  int compute_threads = 1;
+  double val_fraction = 0.1;
+  Recompute recompute = Recompute::kNone;
+};
+
+/// Errors: InvalidArgument that names the key and what is allowed.
+absl::Status Check(const ModelConfig& model, const TrainConfig& train);
+
+/// Parameters of the model, all of them.
+std::int64_t ParameterCount(const ModelConfig& model);
+
+}  // namespace sluice::gpt

@@ -1,0 +1,149 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "workloads/gpt/compute/compute_threads.h"
+#include "workloads/gpt/compute/gemm_plan.h"
+#include "workloads/gpt/compute/kernels.h"
+#include "workloads/gpt/memory/memory.h"
+#include "workloads/gpt/model/config.h"
+#include "workloads/gpt/model/dataset.h"
+#include "workloads/gpt/model/op_draft.h"
+#include "workloads/gpt/model/parameters.h"
+#include "workloads/gpt/model/tensors.h"
+
+namespace sluice::gpt {
+
+/// What ops leave behind on the host; read it after Memory::Flush.
+struct StepState {
+  double loss_sum = 0;  ///< cross-entropy of all rows so far, in nats
+  /// Read when an op is made: the micro-batch, and whether nobody needs the gradients.
+  int micro = 0;
+  bool drops_gradients = false;
+  /// Per parameter: sum of squares of its gradient, once that is complete.
+  std::vector<double> gradient_squares;
+};
+
+/// What a layer's forward is for, and so which activations outlive their last forward use.
+enum class Pass {
+  kTrain,      ///< all, for the backward
+  kKeepInput,  ///< the layer's input, of which kRecompute makes the others again
+  kRecompute,  ///< all, for the backward that follows at once; makes no output
+  kEvaluate,   ///< none
+};
+
+/// Where an op works.
+struct Place {
+  int layer = 0;
+  int group = 0;
+};
+
+/// Makes the ops of the model; their order is the trainer's affair. Each works on one group of
+/// sequences, so that its working set stays small. The first group of the first micro-batch
+/// overwrites weight gradients, the others add to them, the last of the last one also notes their
+/// sums of squares.
+/// Lifetime: everything passed by reference outlives the object and its ops, the object its ops.
+class ModelOps {
+ public:
+  using BatchPointer = std::shared_ptr<const Batch>;
+
+  ModelOps(const ModelConfig& model,
+           const TrainConfig& train,
+           const ParameterList& parameters,
+           const Tensors& tensors,
+           ComputeThreads& threads,
+           StepState& state);
+
+  OpSpec EmbedForward(const BatchPointer& batch, int group) const;
+  OpSpec QkvForward(Place place, Pass pass) const;
+  OpSpec AttentionForward(Place place, Pass pass) const;
+  OpSpec MlpForward(Place place, Pass pass) const;
+  /// What MlpForward leaves for the backward, without the layer's output.
+  OpSpec MlpRecompute(Place place) const;
+
+  /// Final norm, output head and loss; with gradients.
+  OpSpec HeadTrain(const BatchPointer& batch, int group) const;
+  /// The same without gradients.
+  OpSpec HeadEvaluate(const BatchPointer& batch, int group) const;
+
+  OpSpec ProjBackward(Place place) const;
+  OpSpec FcBackward(Place place) const;
+  OpSpec AttentionBackward(Place place) const;
+  OpSpec QkvBackward(Place place) const;
+  OpSpec EmbedBackward(const BatchPointer& batch, int group) const;
+
+  int groups() const { return train_.batch / train_.group_sequences; }
+  const GemmPlan& gemms() const { return gemms_; }
+
+ private:
+  /// A weight gradient that an op writes or adds to.
+  struct Gradient {
+    std::size_t access = 0;
+    std::size_t parameter = 0;
+  };
+  /// Whether a group's contribution to a gradient is the first or the last one.
+  struct Turn {
+    bool first = false;
+    bool last = false;
+  };
+
+  /// What both forwards of the MLP touch.
+  struct HiddenAccesses {
+    std::size_t middle, gain, shift, fc_weight, fc_bias, ln2, fc, gelu;
+  };
+
+  /// What every use of the head touches.
+  struct HeadAccesses {
+    std::size_t x, gain, shift, tokens, final_ln, logits;
+  };
+
+  Extent Rows(int width) const { return {rows_, static_cast<std::size_t>(width)}; }
+  Turn TurnOf(int group) const;
+  /// Of a group of a micro-batch, within the step.
+  int NumberOf(int group) const { return state_.micro * groups() + group; }
+  /// After the op nobody needs the gradient, where nobody needs any.
+  void DropGradient(OpDraft& op, std::size_t parameter, Turn turn) const;
+  std::string Name(Place place, const char* what) const;
+  std::string ForwardName(Place place, const char* what, Pass pass) const;
+  const LayerActivations& Stash(Place place) const;
+  const LayerParameters& Weights(Place place) const;
+  TensorId StreamAfter(Place place) const;
+  std::size_t Value(OpDraft& op, std::size_t parameter) const;
+  Gradient Gradients(OpDraft& op, std::size_t parameter, Turn turn) const;
+  const std::uint8_t* OfGroup(const std::vector<std::uint8_t>& ids, int group) const;
+
+  /// The gradient's bytes, zeros when this is the first turn.
+  float* Summand(const OpBuffers& buffers, Gradient gradient, Turn turn) const;
+  /// Notes sums of squares when this is the last turn.
+  void NoteSquares(const OpBuffers& buffers,
+                   Turn turn,
+                   std::initializer_list<Gradient> gradients) const;
+
+  HiddenAccesses AccessHidden(OpDraft& op, Place place) const;
+  void ComputeHidden(const OpBuffers& buffers, const HiddenAccesses& hidden) const;
+  HeadAccesses AccessHead(OpDraft& op, int group) const;
+  void DiscardHead(OpDraft& op, int group) const;
+  void ComputeLogits(const OpBuffers& buffers, const HeadAccesses& head) const;
+  void AttendHead(const float* qkv, float* probabilities, float* attention) const;
+  void AttendSequenceBackward(const float* qkv,
+                              const float* probabilities,
+                              const float* d_attention,
+                              float* d_scores,
+                              float* d_qkv) const;
+
+  const ModelConfig& model_;
+  const TrainConfig& train_;
+  const ParameterList& parameters_;
+  const Tensors& tensors_;
+  ComputeThreads& threads_;
+  StepState& state_;
+  const GemmPlan gemms_;
+  const std::size_t rows_;  ///< of one group
+};
+
+}  // namespace sluice::gpt

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "sluice/tensor.h"
+#include "workloads/gpt/memory/memory.h"
+#include "workloads/gpt/model/config.h"
+#include "workloads/gpt/model/parameters.h"
+
+namespace sluice::gpt {
+
+/// What one layer stashes for its backward, per group of sequences: [rows, ...] with rows =
+/// group_sequences * context and d = width.
+struct LayerActivations {
+  TensorId input;          ///< [rows, d], for the backward of ln1
+  TensorId ln1;            ///< [rows, d], for the gradient of qkv's weight
+  TensorId qkv;            ///< [rows, 3 d]
+  TensorId probabilities;  ///< [sequences, heads, context, context]
+  TensorId attention;      ///< [rows, d], for the gradient of out's weight
+  TensorId middle;         ///< [rows, d], after attention, for the backward of ln2
+  TensorId ln2;            ///< [rows, d], for the gradient of fc's weight
+  TensorId fc;             ///< [rows, 4 d], for the derivative of gelu
+  TensorId gelu;           ///< [rows, 4 d], for the gradient of proj's weight
+};
+
+/// Handed from one op to the next, then discarded. One set serves all layers and groups.
+struct ScratchTensors {
+  TensorId d_fc;         ///< [rows, 4 d]
+  TensorId d_ln;         ///< [rows, d]
+  TensorId d_qkv;        ///< [rows, 3 d]
+  TensorId d_attention;  ///< [rows, d]
+  TensorId d_scores;     ///< [context, context]
+  TensorId final_ln;     ///< [rows, d]
+  TensorId logits;       ///< [rows, vocab]
+};
+
+/// Every tensor of the workload. Vectors indexed by parameter follow ParameterList::all.
+struct Tensors {
+  /// All but the moments and their scales. Errors: those of Memory.
+  static absl::StatusOr<Tensors> Create(const ModelConfig& model,
+                                        const TrainConfig& train,
+                                        const ParameterList& parameters,
+                                        Memory& memory);
+
+  std::vector<TensorId> values;
+  std::vector<TensorId> gradients;
+  std::array<std::vector<TensorId>, 2> moments;       ///< these two by the Updater
+  std::array<std::vector<TensorId>, 2> scales;        ///< of 8-bit moments
+  std::vector<std::vector<LayerActivations>> layers;  ///< [layer][group]
+  std::vector<TensorId> outputs;                      ///< [group]: of the last layer
+  std::vector<TensorId> d_stream;                     ///< [group]: gradient of the residual stream
+  ScratchTensors scratch;
+};
+
+/// Creates one tensor per parameter: the vectors together in one segment, each matrix in its own.
+/// Errors: those of Memory.
+absl::StatusOr<std::vector<TensorId>> CreatePerParameter(const ParameterList& parameters,
+                                                         const std::string& suffix,
+                                                         TensorKind kind,
+                                                         Memory& memory);
+
+/// The spec of a parameter's value, or of what goes with it under another name and kind.
+TensorSpec SpecOf(const Parameter& parameter, const std::string& suffix, TensorKind kind);
+
+}  // namespace sluice::gpt

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sluice/schedule.h"
+#include "workloads/gpt/model/config.h"
+
+namespace sluice::gpt {
+
+/// What recomputing a layer saves and costs, all groups together.
+struct LayerCosts {
+  std::vector<std::uint32_t> tensors;  ///< that it discards and makes again
+  double bytes = 0;                    ///< of these
+  double recompute_seconds = 0;        ///< of making them again
+  double idle_seconds = 0;  ///< between the forward and the backward of a group, in the mean
+};
+
+/// By layer, from the recorded schedule of a step that recomputed none. Costs of ops that the
+/// schedule does not have are 0.
+std::vector<LayerCosts> FindLayerCosts(const ModelConfig& model,
+                                       const TrainConfig& train,
+                                       const Schedule& schedule);
+
+}  // namespace sluice::gpt

@@ -1,0 +1,133 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "sluice/tensor.h"
+#include "workloads/gpt/memory/memory.h"
+#include "workloads/gpt/model/config.h"
+#include "workloads/gpt/model/dataset.h"
+#include "workloads/gpt/training/recompute.h"
+
+namespace sluice::gpt {
+
+/// When a step's update of the parameters runs. The first two give the same bits.
+enum class UpdateTime : std::uint8_t {
+  kNow,  ///< at the end of the step
+  /// During the next step's forward, layer by layer, just before the parameters are needed, so that
+  /// what the update moves hides behind compute. Whatever else needs the parameters completes it.
+  /// Without clipping an OffloadedOptimizer updates the upper half of the layers in the backward.
+  kDeferred,
+  /// Not at all: the gradients are dropped, and the parameters stay as they are.
+  kNever,
+};
+
+/// By the updates that run within a step, of layers whose update is deferred to the next.
+enum class StepKind : std::uint8_t {
+  kUsual,  ///< that of the step before within the forward, none at the end
+  kFirst,  ///< none
+  kLast,   ///< both
+  kAlone,  ///< its own at the end
+  kNone,   ///< none, not even a deferred one
+};
+
+/// The iteration keys of steps by StepKind, to which a choice of layers to recompute adds its
+/// KeySuffix.
+inline constexpr std::string_view kTrainKeys[] = {
+    "train", "train.first", "train.last", "train.alone", "train.none"};
+
+struct StepResult {
+  float loss = 0;  ///< mean cross-entropy before the update, in nats per byte
+  double grad_norm = 0;
+  double learning_rate = 0;
+  StepKind kind = StepKind::kUsual;
+  std::string key;  ///< of the iteration
+  /// That the trainer's thread has waited for pages and updates.
+  double stall_seconds = 0;
+};
+
+inline constexpr std::string_view kValidateKey = "validate";
+
+/// One matrix product as the model asks for it, row-major: C[m,n] = op(A) op(B), `count` per step.
+struct GemmShape {
+  int m = 0;
+  int n = 0;
+  int k = 0;
+  bool transpose_a = false;
+  bool transpose_b = false;
+  std::int64_t count = 0;
+};
+
+/// Receives a piece of a tensor: its name, the piece's offset in bytes, and the bytes (only valid
+/// during the call). An error ends the stream and is returned.
+using StateVisitor = std::function<absl::Status(
+    const std::string& tensor, std::uint64_t offset, std::span<const std::byte> bytes)>;
+
+class ComputeThreads;
+
+/// Trains a byte-level GPT whose every tensor lives in a Memory. Parameters are read in hbm; weight
+/// gradients, AdamW moments and the update live in dram; where a Runtime pages the tensors its
+/// OffloadedOptimizer makes the updates; activations are stashed in hbm after each
+/// layer's forward and read in reverse order by its backward, or made again there.
+/// Results are bit-identical for the same configs and data, whatever the Memory, the number of
+/// threads and the layers that are recomputed. After an error of the Memory a step may be half
+/// done: every later call answers with that error. Threads: externally synchronised. Lifetime:
+/// `memory` and `data` outlive it.
+class Trainer {
+ public:
+  /// Creates and initialises every tensor. Errors: InvalidArgument (config), ResourceExhausted (a
+  /// thread is refused), those of Memory.
+  static absl::StatusOr<std::unique_ptr<Trainer>> Create(const ModelConfig& model,
+                                                         const TrainConfig& train,
+                                                         const Dataset& data,
+                                                         Memory& memory);
+  ~Trainer();
+
+  /// Which layers later steps recompute; at first, those of TrainConfig::recompute.
+  /// Errors: InvalidArgument (not one element per layer).
+  absl::Status SetRecompute(RecomputeChoice choice);
+  const RecomputeChoice& recompute() const;
+  /// One training step. Errors: those of Memory.
+  absl::StatusOr<StepResult> Step(UpdateTime update = UpdateTime::kNow);
+  /// Mean loss over the validation batches, iteration key kValidateKey. Errors: those of Memory.
+  absl::StatusOr<float> Validate();
+
+  /// Streams parameters, then first moments ("NAME.m", and of 8-bit ones "NAME.m.scale"), then
+  /// second ones ("NAME.v"), each in the order of ParameterSpecs, piece by piece through leases,
+  /// outside of any iteration.
+  absl::Status ForEachState(const StateVisitor& visit);
+  /// Writes parameters, moments and the number of steps to `directory`, completing a pending update
+  /// first; reads them into a trainer of the same configs, which goes on as if it had made the
+  /// steps. `note`: for OffloadedOptimizer::ReadSave. Errors: those of OffloadedOptimizer::Save and
+  /// Load; Unimplemented (a Memory without a Runtime), FailedPrecondition (saving after steps
+  /// without an update).
+  absl::Status SaveState(const std::string& directory, std::string_view note = {});
+  absl::Status LoadState(const std::string& directory);
+  /// Only the parameters.
+  absl::Status ForEachParameter(const StateVisitor& visit);
+  std::vector<TensorSpec> ParameterSpecs() const;
+
+  /// Floating-point operations of the matrix products of one step in which no layer is recomputed.
+  double FlopsPerStep() const;
+  /// Those of the products. REQUIRES, to use them: no other method runs.
+  ComputeThreads& compute_threads() const;
+  /// Steps done.
+  int step() const;
+  /// Their iteration keys.
+  const std::set<std::string>& step_keys() const;
+
+ private:
+  class Impl;
+  explicit Trainer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sluice::gpt

@@ -1,0 +1,334 @@
+#include "workloads/gpt/training/trainer_impl.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "fmt/format.h"
+#include "sluice/optimizer.h"
+#include "workloads/gpt/model/op_draft.h"
+#include "workloads/gpt/model/random.h"
+#include "workloads/gpt/model/status.h"
+#include "workloads/gpt/training/update_states.h"
+
+namespace sluice::gpt {
+namespace {
+
+/// Of a tensor in one op of a visit.
+constexpr std::uint64_t kVisitBytes = std::uint64_t{1} << 20;
+
+}  // namespace
+
+Trainer::Impl::Impl(const ModelConfig& model,
+                    const TrainConfig& train,
+                    std::unique_ptr<ComputeThreads> threads,
+                    const Dataset& data,
+                    Memory& memory)
+    : model_(model),
+      train_(train),
+      threads_(std::move(threads)),
+      data_(data),
+      memory_(memory),
+      parameters_(model),
+      ops_(model_, train_, parameters_, tensors_, *threads_, state_) {
+  state_.gradient_squares.resize(parameters_.all.size());
+  recompute_.assign(static_cast<std::size_t>(model.layers), train.recompute == Recompute::kAll);
+}
+
+absl::Status Trainer::Impl::SetUp() {
+  GPT_ASSIGN_OR_RETURN(tensors_, Tensors::Create(model_, train_, parameters_, memory_));
+  const UpdaterParts parts{train_, parameters_, tensors_, memory_};
+  GPT_ASSIGN_OR_RETURN(
+      updater_, memory_.runtime() == nullptr ? MakeOpUpdater(parts) : MakeOffloadedUpdater(parts));
+  for (std::size_t i = 0; i < parameters_.all.size(); ++i) {
+    GPT_RETURN_IF_ERROR(Run(Initialise(i)));
+  }
+  return Flush();
+}
+
+absl::Status Trainer::Impl::Note(absl::Status status) {
+  if (broken_.ok()) broken_ = std::move(status);
+  return broken_;
+}
+
+absl::Status Trainer::Impl::Run(OpSpec op) {
+  if (broken_.ok()) broken_ = memory_.Run(std::move(op));
+  return broken_;
+}
+
+absl::Status Trainer::Impl::Flush() {
+  if (broken_.ok()) broken_ = memory_.Flush();
+  return broken_;
+}
+
+absl::Status Trainer::Impl::BeginIteration(std::string_view key) {
+  if (broken_.ok()) broken_ = memory_.BeginIteration(key);
+  return broken_;
+}
+
+absl::Status Trainer::Impl::EndIteration() {
+  if (broken_.ok()) broken_ = memory_.EndIteration();
+  return broken_;
+}
+
+OpSpec Trainer::Impl::Initialise(std::size_t index) const {
+  const Parameter& parameter = parameters_.all[index];
+  OpDraft op("initialise." + parameter.name);
+  op.SetLane("cpu");
+  op.Add({.tensor = tensors_.values[index],
+          .mode = AccessMode::kOverwrite,
+          .tier = kDram0,
+          .contiguous = false});
+  return op.Finish([this, &parameter, index](const OpBuffers& b) {
+    const std::uint64_t stream = RandomBits(train_.seed, index);
+    std::uint64_t element = 0;
+    for (const std::span<std::byte> piece : b.Spans(0)) {
+      auto* values = reinterpret_cast<float*>(piece.data());
+      for (std::size_t i = 0; i < piece.size() / sizeof(float); ++i, ++element) {
+        values[i] = parameter.initial_mean;
+        if (parameter.initial_deviation != 0) {
+          values[i] += parameter.initial_deviation * RandomNormal(stream, element);
+        }
+      }
+    }
+  });
+}
+
+absl::Status Trainer::Impl::RunGroupForward(int layer, int group, Pass pass) {
+  GPT_RETURN_IF_ERROR(Advance({layer, group, ForwardOp::kQkv}));
+  GPT_RETURN_IF_ERROR(Run(ops_.QkvForward({layer, group}, pass)));
+  GPT_RETURN_IF_ERROR(Advance({layer, group, ForwardOp::kAttention}));
+  GPT_RETURN_IF_ERROR(Run(ops_.AttentionForward({layer, group}, pass)));
+  GPT_RETURN_IF_ERROR(Advance({layer, group, ForwardOp::kMlp}));
+  return Run(ops_.MlpForward({layer, group}, pass));
+}
+
+absl::Status Trainer::Impl::RunForward(const BatchPointer& batch, Pass pass) {
+  for (int group = 0; group < ops_.groups(); ++group) {
+    GPT_RETURN_IF_ERROR(Advance({kEmbedding, group}));
+    GPT_RETURN_IF_ERROR(Run(ops_.EmbedForward(batch, group)));
+  }
+  for (int layer = 0; layer < model_.layers; ++layer) {
+    for (int group = 0; group < ops_.groups(); ++group) {
+      GPT_RETURN_IF_ERROR(RunGroupForward(layer, group, PassOf(layer, pass)));
+    }
+  }
+  return CompleteUpdate();
+}
+
+absl::Status Trainer::Impl::Advance(const ForwardPlace& place) {
+  if (!broken_.ok() || !updater_->pending()) return broken_;
+  return Note(updater_->Advance(place));
+}
+
+absl::Status Trainer::Impl::LeaveIteration() {
+  GPT_RETURN_IF_ERROR(EndIteration());
+  return CompleteUpdate();
+}
+
+absl::Status Trainer::Impl::CompleteUpdate() {
+  if (!broken_.ok() || !updater_->pending()) return broken_;
+  return Note(updater_->Complete());
+}
+
+Pass Trainer::Impl::PassOf(int layer, Pass pass) const {
+  return pass == Pass::kTrain && Recomputes(layer) ? Pass::kKeepInput : pass;
+}
+
+absl::Status Trainer::Impl::RunGroupRecompute(int layer, int group) {
+  GPT_RETURN_IF_ERROR(Run(ops_.QkvForward({layer, group}, Pass::kRecompute)));
+  GPT_RETURN_IF_ERROR(Run(ops_.AttentionForward({layer, group}, Pass::kRecompute)));
+  return Run(ops_.MlpRecompute({layer, group}));
+}
+
+absl::Status Trainer::Impl::RunGroupBackward(int layer, int group) {
+  if (Recomputes(layer)) GPT_RETURN_IF_ERROR(RunGroupRecompute(layer, group));
+  GPT_RETURN_IF_ERROR(Run(ops_.ProjBackward({layer, group})));
+  GPT_RETURN_IF_ERROR(Run(ops_.FcBackward({layer, group})));
+  GPT_RETURN_IF_ERROR(Run(ops_.AttentionBackward({layer, group})));
+  return Run(ops_.QkvBackward({layer, group}));
+}
+
+absl::Status Trainer::Impl::RunBackward(const BatchPointer& batch) {
+  for (int group = 0; group < ops_.groups(); ++group) {
+    GPT_RETURN_IF_ERROR(Run(ops_.HeadTrain(batch, group)));
+  }
+  for (int layer = model_.layers - 1; layer >= 0; --layer) {
+    for (int group = 0; group < ops_.groups(); ++group) {
+      GPT_RETURN_IF_ERROR(RunGroupBackward(layer, group));
+    }
+    GPT_RETURN_IF_ERROR(LayerIsDone(layer + 1));
+  }
+  for (int group = 0; group < ops_.groups(); ++group) {
+    GPT_RETURN_IF_ERROR(Run(ops_.EmbedBackward(batch, group)));
+  }
+  return LayerIsDone(0);
+}
+
+absl::Status Trainer::Impl::LayerIsDone(int layer) {
+  const bool complete = defers_update_ && state_.micro + 1 == train_.micro_batches;
+  if (!broken_.ok() || !complete || layer == model_.layers) return broken_;
+  return Note(updater_->GradientsReady(layer, LearningRate()));
+}
+
+absl::Status Trainer::Impl::RunMicroBatches() {
+  for (state_.micro = 0; state_.micro < train_.micro_batches; ++state_.micro) {
+    const auto batch = std::make_shared<const Batch>(
+        data_.TrainBatch(std::int64_t{step_} * train_.micro_batches + state_.micro));
+    GPT_RETURN_IF_ERROR(RunForward(batch, Pass::kTrain));
+    GPT_RETURN_IF_ERROR(RunBackward(batch));
+  }
+  state_.micro = 0;
+  return Flush();
+}
+
+double Trainer::Impl::StallSeconds() const {
+  return memory_.stall_seconds() + updater_->stall_seconds();
+}
+
+double Trainer::Impl::GradientNorm() const {
+  double sum = 0;
+  for (const double squares : state_.gradient_squares) sum += squares;
+  return std::sqrt(sum);
+}
+
+/// Linear warm-up, then constant.
+double Trainer::Impl::LearningRate() const {
+  if (step_ >= train_.warmup_steps) return train_.learning_rate;
+  return train_.learning_rate * (step_ + 1) / train_.warmup_steps;
+}
+
+StepKind Trainer::Impl::KindOf(UpdateTime update) const {
+  if (update == UpdateTime::kNever) return StepKind::kNone;
+  const bool pending = updater_->pending();
+  if (update == UpdateTime::kNow) return pending ? StepKind::kLast : StepKind::kAlone;
+  return pending ? StepKind::kUsual : StepKind::kFirst;
+}
+
+absl::Status Trainer::Impl::SetRecompute(RecomputeChoice choice) {
+  if (choice.size() != static_cast<std::size_t>(model_.layers)) {
+    return absl::InvalidArgumentError(
+        fmt::format("a choice for {} layers, the model has {}", choice.size(), model_.layers));
+  }
+  recompute_ = std::move(choice);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StepResult> Trainer::Impl::Step(UpdateTime update) {
+  if (train_.optimizer == OptimizerChoice::kNone) update = UpdateTime::kNever;
+  if (update == UpdateTime::kNever) GPT_RETURN_IF_ERROR(LeaveIteration());
+  const StepKind kind = KindOf(update);
+  const double stalled = StallSeconds();
+  std::string key(kTrainKeys[static_cast<std::size_t>(kind)]);
+  key += KeySuffix(recompute_);
+  GPT_RETURN_IF_ERROR(BeginIteration(key));
+  step_keys_.insert(key);
+  state_.loss_sum = 0;
+  state_.drops_gradients = update == UpdateTime::kNever;
+  defers_update_ = update == UpdateTime::kDeferred;
+  if (updater_->pending()) GPT_RETURN_IF_ERROR(Note(updater_->Start()));
+  GPT_RETURN_IF_ERROR(RunMicroBatches());
+  GPT_RETURN_IF_ERROR(Note(updater_->FinishBegun()));
+  const double rate = LearningRate();
+  const double norm = GradientNorm();
+  if (update != UpdateTime::kNever) updater_->Add({++updates_, rate, norm});
+  if (update == UpdateTime::kNow) GPT_RETURN_IF_ERROR(CompleteUpdate());
+  GPT_RETURN_IF_ERROR(Flush());
+  ++step_;
+  const double rows = double(train_.batch) * train_.micro_batches * model_.context;
+  return StepResult{.loss = static_cast<float>(state_.loss_sum / rows),
+                    .grad_norm = norm,
+                    .learning_rate = rate,
+                    .kind = kind,
+                    .key = std::move(key),
+                    .stall_seconds = StallSeconds() - stalled};
+}
+
+absl::StatusOr<float> Trainer::Impl::Validate() {
+  GPT_RETURN_IF_ERROR(LeaveIteration());
+  GPT_RETURN_IF_ERROR(BeginIteration(kValidateKey));
+  state_.loss_sum = 0;
+  for (int index = 0; index < train_.val_batches; ++index) {
+    const auto batch = std::make_shared<const Batch>(data_.ValidationBatch(index));
+    GPT_RETURN_IF_ERROR(RunForward(batch, Pass::kEvaluate));
+    for (int group = 0; group < ops_.groups(); ++group) {
+      GPT_RETURN_IF_ERROR(Run(ops_.HeadEvaluate(batch, group)));
+    }
+  }
+  GPT_RETURN_IF_ERROR(Flush());
+  const double rows = double(train_.val_batches) * train_.batch * model_.context;
+  return static_cast<float>(state_.loss_sum / rows);
+}
+
+absl::Status Trainer::Impl::SaveState(const std::string& directory, std::string_view note) {
+  if (updater_->optimizer() == nullptr) return absl::UnimplementedError("not a paged run");
+  if (step_ != updates_) {
+    return absl::FailedPreconditionError(fmt::format(
+        "{} of {} steps made no update, which a save does not hold", step_ - updates_, step_));
+  }
+  GPT_RETURN_IF_ERROR(LeaveIteration());
+  return updater_->optimizer()->Save(directory, note);
+}
+
+absl::Status Trainer::Impl::LoadState(const std::string& directory) {
+  if (updater_->optimizer() == nullptr) return absl::UnimplementedError("not a paged run");
+  GPT_RETURN_IF_ERROR(LeaveIteration());
+  GPT_RETURN_IF_ERROR(updater_->optimizer()->Load(directory));
+  updates_ = updater_->optimizer()->step();
+  step_ = static_cast<int>(updates_);
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::Impl::VisitParameters(const StateVisitor& visit) {
+  GPT_RETURN_IF_ERROR(LeaveIteration());
+  for (std::size_t i = 0; i < parameters_.all.size(); ++i) {
+    const Parameter& parameter = parameters_.all[i];
+    GPT_RETURN_IF_ERROR(
+        Visit(parameter.name, tensors_.values[i], parameter.count() * sizeof(float), visit));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::Impl::VisitMoments(const StateVisitor& visit) {
+  GPT_RETURN_IF_ERROR(LeaveIteration());
+  for (std::size_t s = 0; s < tensors_.moments.size(); ++s) {
+    const std::string suffix = kMomentSuffixes[s];
+    for (std::size_t i = 0; i < parameters_.all.size(); ++i) {
+      const Parameter& parameter = parameters_.all[i];
+      const std::uint64_t bytes = MomentBytes(parameter, train_.states);
+      GPT_RETURN_IF_ERROR(Visit(parameter.name + suffix, tensors_.moments[s][i], bytes, visit));
+    }
+    for (std::size_t i = 0; i < tensors_.scales[s].size(); ++i) {
+      const Parameter& parameter = parameters_.all[i];
+      GPT_RETURN_IF_ERROR(Visit(parameter.name + suffix + kScaleSuffix,
+                                tensors_.scales[s][i],
+                                ScaleBytes(parameter),
+                                visit));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::Impl::Visit(const std::string& name,
+                                  TensorId tensor,
+                                  std::uint64_t bytes,
+                                  const StateVisitor& visit) {
+  absl::Status visited;
+  for (std::uint64_t begin = 0; begin < bytes; begin += kVisitBytes) {
+    const ByteRange range{begin, std::min(kVisitBytes, bytes - begin)};
+    OpDraft op("read." + name);
+    op.SetLane("cpu");
+    op.Add({.tensor = tensor, .range = range, .tier = kDram0, .contiguous = false});
+    GPT_RETURN_IF_ERROR(Run(op.Finish([&, begin](const OpBuffers& b) {
+      std::uint64_t offset = begin;
+      for (const std::span<std::byte> piece : b.Spans(0)) {
+        if (visited.ok()) visited = visit(name, offset, piece);
+        offset += piece.size();
+      }
+    })));
+  }
+  GPT_RETURN_IF_ERROR(Flush());
+  return visited;
+}
+
+}  // namespace sluice::gpt

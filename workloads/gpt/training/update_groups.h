@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "workloads/gpt/model/parameters.h"
+
+namespace sluice::gpt {
+
+/// Parameters that are updated together.
+struct UpdateGroup {
+  std::string name;
+  std::vector<std::size_t> parameters;  ///< indices into ParameterList::all
+};
+
+/// All groups in the order in which a forward needs them: what the embedding needs, all vectors
+/// (they share pages), then layer by layer the matrices of each of its ForwardOps. A parameter's
+/// place in this order is what its roundings depend on.
+std::vector<UpdateGroup> GroupsOf(const ParameterList& parameters);
+
+inline constexpr std::size_t kGroupsBeforeLayers = 2;
+inline constexpr std::size_t kGroupsPerLayer = 3;
+
+}  // namespace sluice::gpt

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "workloads/gpt/memory/memory.h"
+#include "workloads/gpt/model/config.h"
+#include "workloads/gpt/model/parameters.h"
+#include "workloads/gpt/model/tensors.h"
+
+namespace sluice {
+class OffloadedOptimizer;
+}
+
+namespace sluice::gpt {
+
+/// The lane of updates that run beside the other ops.
+inline constexpr std::string_view kUpdateLane = "optimizer";
+
+/// What the names of the ops begin with that update parameters in RAM.
+inline constexpr std::string_view kUpdateOpPrefix = "update.";
+
+/// The layer that Updater::Advance takes for what comes before the first one.
+inline constexpr int kEmbedding = -1;
+
+/// The ops of a layer's forward; each reads matrices of its own.
+enum class ForwardOp : std::uint8_t { kQkv, kAttention, kMlp };
+
+/// Where a forward is.
+struct ForwardPlace {
+  int layer = kEmbedding;
+  int group = 0;
+  ForwardOp op = ForwardOp::kQkv;  ///< of a layer
+};
+
+/// One update of all parameters, by gradients that are complete.
+struct Update {
+  std::int64_t number = 0;  ///< from 1
+  double learning_rate = 0;
+  double gradient_norm = 0;
+};
+
+/// Runs the updates of the parameters, each within the forward that follows or before it. All
+/// implementations give the same bits. After an error it is left half done.
+/// Threads: externally synchronised.
+class Updater {
+ public:
+  virtual ~Updater() = default;
+
+  /// A layer's matrices have all their gradients for the next Add, whose learning rate will be this
+  /// one: whoever needs nothing else to update them may begin. REQUIRES: !pending().
+  virtual absl::Status GradientsReady(int /*layer*/, double /*learning_rate*/) {
+    return absl::OkStatus();
+  }
+  /// Updates that GradientsReady has begun are over.
+  virtual absl::Status FinishBegun() { return absl::OkStatus(); }
+  /// There is one that is not done. REQUIRES: !pending().
+  virtual void Add(const Update& update) = 0;
+  virtual bool pending() const = 0;
+  /// Starts the pending one, in the iteration that has begun by now.
+  virtual absl::Status Start() = 0;
+  /// Returns when the op of a forward that is about to be run may read its parameters. REQUIRES:
+  /// layers in ascending order, groups within layers, ops within groups.
+  virtual absl::Status Advance(const ForwardPlace& place) = 0;
+  /// All of it is done.
+  virtual absl::Status Complete() = 0;
+  /// That Advance and Complete have waited for updates so far.
+  virtual double stall_seconds() const { return 0; }
+  /// The optimizer that does it; null when none does.
+  virtual OffloadedOptimizer* optimizer() { return nullptr; }
+};
+
+/// Where an Updater works. Lifetime: what it refers to outlives the Updater.
+struct UpdaterParts {
+  const TrainConfig& train;
+  const ParameterList& parameters;
+  /// Parameters and gradients; moments are added.
+  Tensors& tensors;
+  Memory& memory;
+};
+
+/// By ops on the Memory, in the order of the other ops. Errors: those of Memory.
+absl::StatusOr<std::unique_ptr<Updater>> MakeOpUpdater(const UpdaterParts& parts);
+
+/// By an OffloadedOptimizer of the Memory's Runtime, at the same time as the forward. Errors: those
+/// of OffloadedOptimizer. REQUIRES: memory.runtime() != nullptr.
+absl::StatusOr<std::unique_ptr<Updater>> MakeOffloadedUpdater(const UpdaterParts& parts);
+
+}  // namespace sluice::gpt
