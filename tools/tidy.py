@@ -4,8 +4,8 @@
     tools/tidy.py [--root DIR]
 
 Prints one line per finding, "file:line: [rule] what"; exit 1 when there is one. The rules and the
-layers are listed in CONTRIBUTING.md. tools/tidy_ratchet.txt may allow a function more lines than
-the limit; it may only shrink: an entry that is no longer needed is a finding too.
+layers are listed in CONTRIBUTING.md. tools/tidy_ratchet.txt may allow more than a limit; it may
+only shrink: an entry that is no longer needed is a finding too.
 """
 
 import argparse
@@ -14,6 +14,8 @@ import pathlib
 import re
 import subprocess
 import sys
+
+import tidy_text
 
 FUNCTION_LINES_MAX = 60
 FILE_LINES_MAX = 500
@@ -334,26 +336,43 @@ def _body_start(code, start, end):
     return position
 
 
-def check_function_length(tree):
+def check_limits(tree):
+    """Counts above their limit: each is a finding, unless the ratchet allows exactly as many."""
     allowed = _ratchet(tree)
     used = set()
-    for path, text in tree.sources():
-        for name, first, last in functions(text):
-            lines, key = last - first + 1, f"{path} {name}"
-            if lines <= FUNCTION_LINES_MAX:
-                continue
-            used.add(key)
-            limit = allowed.get(key, FUNCTION_LINES_MAX)
-            if lines > limit:
-                yield Finding(path, first, "function-length", f"{name}: {lines} lines, limit {limit}")
-            elif lines < limit:
-                yield Finding(RATCHET, 1, "ratchet", f"{key}: lower {limit} to {lines}")
+    for found in _counts(tree):
+        if found.count <= found.limit:
+            continue
+        key = f"{found.path}{':' if found.name else ''}{found.name} [{found.rule}]"
+        used.add(key)
+        if found.count > allowed.get(key, found.limit):
+            yield Finding(found.path, found.line, found.rule, found.message)
+        elif found.count < allowed[key]:
+            yield Finding(RATCHET, 1, "ratchet", f"{key}: lower {allowed[key]} to {found.count}")
     for key in sorted(set(allowed) - used):
         yield Finding(RATCHET, 1, "ratchet", f"{key}: no longer needed, remove it")
 
 
+def _counts(tree):
+    """Everything that has a limit."""
+    for path, text in tree.sources():
+        for name, first, last in functions(text):
+            lines = last - first + 1
+            yield tidy_text.Count(path, name, first, "function-length", lines, FUNCTION_LINES_MAX,
+                                  f"{name}: {lines} lines, limit {FUNCTION_LINES_MAX}")
+    yield from tidy_text.folder_files(tree)
+    yield from tidy_text.document_lines(tree)
+    yield from tidy_text.trailing_comments(tree)
+    yield from tidy_text.class_methods(tree, strip_code)
+
+
+def check_rows(tree):
+    for path, message in tidy_text.folder_rows(tree):
+        yield Finding(path, 1, "folder-row", message)
+
+
 def _ratchet(tree):
-    """Lines of "path name lines"; # begins a comment."""
+    """Lines of "path [rule] count" or "path:name [rule] count"; # begins a comment."""
     allowed = {}
     for line in tree.files.get(RATCHET, "").splitlines():
         words = line.split("#")[0].split()
@@ -406,7 +425,7 @@ def check_pragma_once(tree):
             yield Finding(path, 1, "pragma-once", "a header begins with #pragma once")
 
 
-CHECKS = [check_includes, check_core_words, check_links, check_orphans, check_function_length,
+CHECKS = [check_includes, check_core_words, check_links, check_orphans, check_limits, check_rows,
           check_file_length, check_lines, check_pragma_once]
 
 

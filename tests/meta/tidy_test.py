@@ -194,10 +194,48 @@ class FunctionLengthTest(TidyTestCase):
 
     def test_the_ratchet_allows_what_it_lists_and_only_shrinks(self):
         source = {"io/a.h": "#pragma once\n" + function_of(70)}
-        self.expect_clean({**source, tidy.RATCHET: "# why\nio/a.h F 70\n"})
-        self.expect("function-length", {**source, tidy.RATCHET: "io/a.h F 69\n"})
-        self.expect("ratchet", {**source, tidy.RATCHET: "io/a.h F 71\n"})
-        self.expect("ratchet", {"io/a.h": "#pragma once\n", tidy.RATCHET: "io/a.h F 70\n"})
+        self.expect_clean({**source, tidy.RATCHET: "# why\nio/a.h:F [function-length] 70\n"})
+        self.expect("function-length", {**source, tidy.RATCHET: "io/a.h:F [function-length] 69\n"})
+        self.expect("ratchet", {**source, tidy.RATCHET: "io/a.h:F [function-length] 71\n"})
+        self.expect("ratchet", {"io/a.h": "#pragma once\n", tidy.RATCHET: "io/a.h:F [function-length] 70\n"})
+
+
+class CountsTest(TidyTestCase):
+
+    def test_files_per_folder(self):
+        self.expect_clean({f"base/a{i}.h": "#pragma once\n" for i in range(23)})
+        self.expect("folder-files", {f"base/a{i}.h": "#pragma once\n" for i in range(24)}, "base")
+        self.expect_clean({f"base/room/a{i}.h": "#pragma once\n" for i in range(24)})
+
+    def test_methods_per_class(self):
+        def class_of(methods, extra=""):
+            body = "".join(f"  void M{i}(int a) {{ F(a); }}\n" for i in range(methods))
+            return f"#pragma once\nclass A final : public B {{\n{body}{extra}}};\n"
+        self.expect_clean({"io/a.h": class_of(40, "  using F = void();\n  int a = F(3);\n")})
+        self.expect("class-methods", {"io/a.h": class_of(41)})
+        self.expect("class-methods", {"io/a.h": class_of(40, "  int Get() const;\n")})
+        self.expect_clean({"io/a.h": class_of(41), tidy.RATCHET: "io/a.h:A [class-methods] 41\n"})
+
+    def test_lines_of_documents(self):
+        self.expect_clean({"docs/a.md": "x" * 120 + "\n"})
+        self.expect("document-lines", {"docs/a.md": "x" * 121 + "\n"})
+        self.expect_clean({"io/a.txt": "x" * 121 + "\n"})
+
+    def test_trailing_comments_begin_with_a_noun(self):
+        for word in ["of", "for", "to", "in", "by", "as", "that", "which", "whose", "what", "those"]:
+            with self.subTest(word=word):
+                self.expect("trailing-comments",
+                            {"io/a.h": f"#pragma once\nint a;  ///< {word} the ring\n"})
+        self.expect_clean({"io/a.h": "#pragma once\n// of the ring\nint a;  ///< offset in bytes\n"})
+
+    def test_every_folder_has_a_row(self):
+        rows = "".join(f"| `{folder}/` | what |\n" for folder in
+                       ["include/sluice", "base", "io", "numa", "runtime/core", "runtime/device",
+                        "runtime/engine", "workloads/gpt"])
+        self.expect_clean({"ARCHITECTURE.md": rows})
+        self.expect_clean({"ARCHITECTURE.md": rows, "tests/io/a.h": "#pragma once\n"})
+        self.expect("folder-row", {"ARCHITECTURE.md": rows, "io/ring/a.h": "#pragma once\n"}, "io/ring")
+        self.expect("folder-row", {"ARCHITECTURE.md": rows + "| `gone/` | what |\n"}, "ARCHITECTURE.md")
 
 
 class LinesTest(TidyTestCase):
