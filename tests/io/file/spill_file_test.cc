@@ -122,7 +122,7 @@ TEST(SpillFileTest, SpaceIsNotReservedWhereThatIsOff) {
   struct stat info {};
   ASSERT_EQ(fstat((*file)->file().fd, &info), 0);
   EXPECT_EQ(info.st_size, kBytes);
-  EXPECT_EQ(info.st_blocks, 0) << "sparse";
+  EXPECT_LE(info.st_blocks * 512, 4096) << "sparse, but for what the probe of O_DIRECT writes";
 }
 
 TEST(SpillFileTest, TheFlagOfBtrfsIsLeftAloneWhereThatIsOff) {
