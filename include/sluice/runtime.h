@@ -104,11 +104,10 @@ class Runtime {
                                  std::span<const std::byte> bytes,
                                  std::function<void()> deleter);
   /// Writes `bytes` into the tensor from byte `offset` on, or reads them from there. The copy goes
-  /// through leases of at most 16 MiB in dram (hbm for a tensor whose `lowest` is hbm), so any size
-  /// works with any budget. It waits for leases of the same bytes, like any op: a caller that holds
-  /// one of them itself waits for ever.
-  /// Errors: NotFound, InvalidArgument (not a range of the tensor), else as Ticket::Take; a part
-  /// may have been copied then.
+  /// through leases of at most 16 MiB, or a page, in dram (hbm for a tensor whose `lowest` is hbm),
+  /// so any size works with any budget. It waits for leases of the same bytes, like any op: a
+  /// caller that holds one of them itself waits for ever. Errors: NotFound, InvalidArgument (not a
+  /// range of the tensor), else as Ticket::Take; a part may have been copied then.
   absl::Status Write(TensorId tensor, std::span<const std::byte> bytes, std::uint64_t offset = 0);
   absl::Status Read(TensorId tensor, std::span<std::byte> bytes, std::uint64_t offset = 0);
   /// Frees a tensor once its leases are gone. Errors: NotFound.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "fmt/format.h"
 #include "runtime/engine/api/runtime_state.h"
 
 namespace sluice::internal {
@@ -18,6 +19,13 @@ ByteRange PieceAt(const engine::TensorInfo& tensor,
                   std::uint64_t piece) {
   const std::uint64_t until_cut = piece - (tensor.offset + offset) % piece;
   return {offset, std::min(until_cut, range.offset + range.bytes - offset)};
+}
+
+/// The slowest tier in memory that the tensor may be in.
+core::TierIndex HostTierOf(const engine::TierSet& tiers, const engine::TensorInfo& tensor) {
+  core::TierIndex tier = *tiers.LowestFor(tensor.spec.lowest);
+  while (!tiers.is_leasable(tier)) --tier;  // the first tier always is
+  return tier;
 }
 
 }  // namespace
@@ -46,9 +54,11 @@ absl::Status RuntimeState::Copy(TensorId id,
   if (range.bytes == 0 && range.offset <= tensor->bytes) return absl::OkStatus();
   SLUICE_RETURN_IF_ERROR(engine::CutRange(*tensor, range).status());
   const std::string_view name = mode == AccessMode::kRead ? "read" : "write";
-  const auto op = BeginOp({.name = std::string(name), .lane = "copy"});
+  const std::uint32_t lane = copy_lanes_.Take();
+  const auto op = BeginOp({.name = std::string(name), .lane = fmt::format("sluice.copy.{}", lane)});
   const absl::Status copied = CopyPieces(op, *tensor, {id, range, mode}, copy);
   op->End(OpState::Clock::now());
+  copy_lanes_.GiveBack(lane);
   return copied;
 }
 
@@ -56,33 +66,44 @@ absl::Status RuntimeState::CopyPieces(const std::shared_ptr<OpState>& op,
                                       const engine::TensorInfo& tensor,
                                       Access access,
                                       const CopyPiece& copy) {
-  const core::TierIndex tier = HostTierOf(tensor);
+  const core::TierIndex tier = HostTierOf(*tiers_, tensor);
   const std::uint64_t page_bytes = tiers_->page_bytes();
-  const std::uint64_t piece =
+  std::uint64_t piece =
       page_bytes *
       std::clamp<std::uint64_t>(kPieceBytes / page_bytes, 1, std::max(1u, BudgetOf(tier) / 8));
   const ByteRange range = access.range;
+  const std::uint64_t end = range.offset + range.bytes;
   access.tier = tiers_->id(tier);
   access.contiguous = false;
-  for (std::uint64_t at = range.offset; at < range.offset + range.bytes;) {
+  for (std::uint64_t at = range.offset; at < end;) {
     access.range = PieceAt(tensor, range, at, piece);
-    at += access.range.bytes;
-    const auto ticket = AcquireAll(op, {&access, 1});
-    if (access.mode == AccessMode::kRead && at < range.offset + range.bytes) {
-      Access next = access;
-      next.range = PieceAt(tensor, range, at, piece);
-      SLUICE_RETURN_IF_ERROR(Prefetch({&next, 1}));
+    const std::uint64_t after = at + access.range.bytes;
+    std::optional<Access> next;
+    if (access.mode == AccessMode::kRead && after < end) {
+      next = access;
+      next->range = PieceAt(tensor, range, after, piece);
     }
-    SLUICE_ASSIGN_OR_RETURN(const auto leases, ticket->Take());
-    for (const std::span<std::byte> span : leases.front()->facts().spans) copy(span);
+    const absl::Status copied = LeaseAndCopy(op, access, next, copy);
+    // Reservations and tensors that stay there may leave less than an eighth of the tier.
+    if (absl::IsResourceExhausted(copied) && piece > page_bytes) {
+      piece = std::max(page_bytes, piece / 2 / page_bytes * page_bytes);
+      continue;
+    }
+    SLUICE_RETURN_IF_ERROR(copied);
+    at = after;
   }
   return absl::OkStatus();
 }
 
-core::TierIndex RuntimeState::HostTierOf(const engine::TensorInfo& tensor) const {
-  core::TierIndex tier = *tiers_->LowestFor(tensor.spec.lowest);
-  while (!tiers_->is_leasable(tier)) --tier;  // the first tier always is
-  return tier;
+absl::Status RuntimeState::LeaseAndCopy(const std::shared_ptr<OpState>& op,
+                                        const Access& access,
+                                        std::optional<Access> next,
+                                        const CopyPiece& copy) {
+  const auto ticket = AcquireAll(op, {&access, 1});
+  if (next) SLUICE_RETURN_IF_ERROR(Prefetch({&*next, 1}));
+  SLUICE_ASSIGN_OR_RETURN(const auto leases, ticket->Take());
+  for (const std::span<std::byte> span : leases.front()->facts().spans) copy(span);
+  return absl::OkStatus();
 }
 
 }  // namespace sluice::internal

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
+#include "runtime/engine/api/copy_lanes.h"
 #include "runtime/engine/api/name_table.h"
 #include "runtime/engine/api/op_state.h"
 #include "runtime/engine/api/stream_state.h"
@@ -124,8 +126,10 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
                           const engine::TensorInfo& tensor,
                           Access access,
                           const CopyPiece& copy);
-  /// The slowest tier in memory that the tensor may be in.
-  core::TierIndex HostTierOf(const engine::TensorInfo& tensor) const;
+  absl::Status LeaseAndCopy(const std::shared_ptr<OpState>& op,
+                            const Access& access,
+                            std::optional<Access> next,
+                            const CopyPiece& copy);
   absl::StatusOr<engine::TicketPlan> PlanRequest(std::span<const Access> accesses,
                                                  OpState* op) const;
   absl::Status ResizeNow(core::TierIndex tier, core::FrameIndex frames);
@@ -166,6 +170,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   base::Mutex budget_change_mutex_;  ///< held for the whole of a budget change: one at a time
   mutable base::Mutex budgets_mutex_;
   std::vector<core::FrameIndex> budgets_ ABSL_GUARDED_BY(budgets_mutex_);
+  engine::CopyLanes copy_lanes_;
   base::Mutex streams_mutex_;
   std::vector<std::weak_ptr<StreamState>> streams_ ABSL_GUARDED_BY(streams_mutex_);
   const std::shared_ptr<engine::StreamCount> stream_count_;

@@ -2,6 +2,8 @@
 
 #include <cstdio>
 #include <fstream>
+#include <random>
+#include <thread>
 
 #include "tests/runtime/engine/faulty_store.h"
 #include "tests/runtime/engine/runtime_fixture.h"
@@ -158,6 +160,33 @@ TEST_F(ContentTest, WritesAndReadsOfAPartLeaveTheRest) {
     ASSERT_THAT(runtime_->Read(tensor, read, offset), IsOk());
     ASSERT_TRUE(std::ranges::equal(read, std::span(expected).subspan(offset))) << "round " << i;
   }
+}
+
+TEST_F(ContentTest, ReadsAndWritesWaitForNothingButTheirOwnLeases) {
+  runtime_.Start();
+  const TensorId held = runtime_.Make("held", kPage);
+  const TensorId other = runtime_.Make("other", kPage);
+  auto lease = runtime_.Acquire({.tensor = held, .tier = kDram0});
+  ASSERT_THAT(lease, IsOk());
+  std::thread writer([&] { EXPECT_THAT(runtime_->Write(held, Pattern(1, kPage)), IsOk()); });
+  for (int i = 0; i < 20; ++i) {
+    std::vector<std::byte> bytes(kPage);
+    EXPECT_THAT(runtime_->Read(other, bytes), IsOk());
+  }
+  lease->Release();
+  writer.join();
+  EXPECT_EQ(runtime_.Read(held), Pattern(1, kPage));
+}
+
+TEST_F(ContentTest, ReadsAndWritesDoWithTheFramesThatAreLeft) {
+  runtime_.Start();
+  const TensorId tensor = runtime_.Make("t", 40 * kPage);
+  const auto reserved = runtime_->Reserve(kDram0, Bytes(26 * kPage));  // two are left
+  ASSERT_THAT(reserved, IsOk());
+  ASSERT_THAT(runtime_->Write(tensor, Pattern(3, 40 * kPage)), IsOk());
+  std::vector<std::byte> read(40 * kPage);
+  ASSERT_THAT(runtime_->Read(tensor, read), IsOk());
+  EXPECT_EQ(read, Pattern(3, 40 * kPage));
 }
 
 TEST_F(ContentTest, WritesOfWhatIsNoRangeAreRefused) {
