@@ -88,8 +88,9 @@ class OffloadedOptimizer::Impl {
   Impl(Runtime& runtime, const OptimizerOptions& options);
 
   bool NeedsAllGradients() const { return options_.clip_norm > 0 || options_.skip_not_finite; }
-  /// What a step that is over means for the groups. Every method begins with it.
-  void Settle();
+  /// What a step that is over means for the groups. Every method begins with it. Returns the steps
+  /// done, of which the groups know then.
+  std::int64_t Settle();
   /// Errors: FailedPrecondition while a step is under way, or failed and is to be repeated, and
   /// those of CheckLoaded.
   absl::Status CheckIdle() const;

@@ -44,21 +44,23 @@ void OffloadedOptimizer::Impl::OnStepOver(bool failed, bool skipped) {
   if (!failed && !skipped) ++step_;
 }
 
-void OffloadedOptimizer::Impl::Settle() {
-  bool skipped = false;
-  {
-    const base::MutexLock lock(mutex_);
-    if (!std::exchange(over_, false)) return;
-    skipped = skipped_;
-  }
-  for (Group& group : groups_) {
-    if (!std::exchange(group.sits_out, false)) {
-      group.ready = group.accumulated = false;
-    } else if (!skipped) {
-      SitOut(group);
+std::int64_t OffloadedOptimizer::Impl::Settle() {
+  while (true) {
+    bool skipped = false;
+    {
+      const base::MutexLock lock(mutex_);
+      if (!std::exchange(over_, false)) return step_;
+      skipped = skipped_;
     }
+    for (Group& group : groups_) {
+      if (!std::exchange(group.sits_out, false)) {
+        group.ready = group.accumulated = false;
+      } else if (!skipped) {
+        SitOut(group);
+      }
+    }
+    state_ = nullptr;
   }
-  state_ = nullptr;
 }
 
 void OffloadedOptimizer::Impl::SitOut(const Group& group) {
@@ -224,7 +226,8 @@ absl::StatusOr<StepHandle> OffloadedOptimizer::Impl::Step(const StepOptions& opt
   bool repeats = false;
   {
     const base::MutexLock lock(mutex_);
-    if (running_) return NotReady("a step is under way; wait for it first");
+    // Where it has ended since Settle, the groups do not know yet.
+    if (running_ || over_) return NotReady("a step is under way; wait for it first");
     running_ = true;
     repeats = std::exchange(failed_, false);
   }
@@ -310,7 +313,7 @@ std::size_t OffloadedOptimizer::Impl::BatchPartsMax() const {
 }
 
 absl::StatusOr<ParameterState> OffloadedOptimizer::Impl::State(TensorId parameter) {
-  Settle();
+  const std::int64_t steps = Settle();
   const auto found = entry_of_.find(parameter.value);
   if (found == entry_of_.end()) {
     SLUICE_ASSIGN_OR_RETURN(const std::string name, runtime_.NameOfTensor(parameter));
@@ -318,7 +321,7 @@ absl::StatusOr<ParameterState> OffloadedOptimizer::Impl::State(TensorId paramete
         base::ToAbsl(fmt::format("'{}' is no parameter of this optimizer", name)));
   }
   const ParameterEntry& entry = entries_[found->second];
-  const optim::Progress::Summary summary = progress_.SummaryOf(found->second, step());
+  const optim::Progress::Summary summary = progress_.SummaryOf(found->second, steps);
   ParameterState state{
       .states = entry.states, .scales = entry.scales, .step = optim::OwnStep(entry, summary.least)};
   for (const optim::Progress::Behind& behind : summary.behind) {

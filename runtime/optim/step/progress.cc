@@ -46,6 +46,11 @@ void Progress::Failed(Part part, const Failure& failure) {
   failures_[{part.entry, part.index}] = failure;
 }
 
+void Progress::ForgetFailures() {
+  const base::MutexLock lock(mutex_);
+  failures_.clear();
+}
+
 void Progress::Set(std::uint32_t entry, std::int64_t step) {
   const base::MutexLock lock(mutex_);
   std::ranges::fill(reached_[entry], step);

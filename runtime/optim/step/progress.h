@@ -25,6 +25,8 @@ class Progress {
   /// Whether any part of any entry has.
   bool AnyHasReached(std::int64_t step) const;
   void Failed(Part part, const Failure& failure);
+  /// The step of the failures is skipped.
+  void ForgetFailures();
   /// Every part of the entry, without an update.
   void Set(std::uint32_t entry, std::int64_t step);
   /// Every part, after a load.

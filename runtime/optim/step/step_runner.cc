@@ -101,6 +101,9 @@ absl::Status StepRunner::Accumulate(std::uint32_t index, bool first) {
                                 .tensor = entry.gradient->tensor,
                                 .bytes = entry.gradient->bytes};
     const GradientType sum_type = *GradientTypeOf(*options_.optimizer.accumulate);
+    // Parts that are asked for ahead hold pages, and go before this pass in their lane.
+    pipeline_.Clear();
+    parts_asked_ = 0;
     const absl::Status status = passes_.Accumulate(entry, source, sum_type, first);
     promise.set_value(status.ok() ? nullptr : std::make_shared<Failure>(Failure::From(status)));
   });
@@ -158,6 +161,7 @@ void StepRunner::OnRelease(const StepOptions& options) {
     // Some parts would have the step and others not.
     if (options_.progress.AnyHasReached(plan_.step)) return FailAll(NotTheFirstGradients());
     GiveUp();
+    options_.progress.ForgetFailures();
     return EndStep(true);
   }
   gradient_scale_ = ClipFactor(plan_.clip_norm, *totals_.norm) / options.loss_scale;

@@ -154,6 +154,19 @@ TEST_F(OptimizerOnlyReadyTest, AStepThatFailedIsRepeatedWithTheSameGroups) {
   }
 }
 
+/// Parts that are asked for ahead hold pages, more of them than dram has.
+TEST_F(OptimizerOnlyReadyTest, SumsAreMadeBesideUpdatesThatHaveBegun) {
+  PagedModel model(
+      runtime_,
+      {.groups = {{5000}, {6000}}, .optimizer = {.accumulate = DType::kF32, .depth = 64}});
+  for (int step = 1; step <= 3; ++step) {
+    model.SetGradients(static_cast<std::uint64_t>(step));
+    ASSERT_THAT(model.Step(), IsOk());
+    model.ReferenceStep(step);
+    EXPECT_EQ(model.Paged(), model.Reference());
+  }
+}
+
 TEST_F(OptimizerOnlyReadyTest, ASkippedStepIsNobodysEither) {
   PagedModel model(runtime_, {.groups = {{500}, {500}}, .optimizer = {.skip_not_finite = true}});
   model.run(0).SetGradient(7, INFINITY);
