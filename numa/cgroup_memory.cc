@@ -23,21 +23,25 @@ struct CgroupNames {
   std::string_view usual_mount;
   std::span<const std::string_view> limits;
   std::string_view usage;
-  std::string_view reclaimable;
+  std::span<const std::string_view> reclaimable;  ///< fields of memory.stat
 };
 
 constexpr std::string_view kLimits1[] = {"memory.limit_in_bytes"};
 constexpr std::string_view kLimits2[] = {"memory.max", "memory.high"};
+// What the kernel gives back before it kills: page cache and, in version 2, freeable kernel memory.
+constexpr std::string_view kReclaimable1[] = {"total_inactive_file ", "total_active_file "};
+constexpr std::string_view kReclaimable2[] = {
+    "inactive_file ", "active_file ", "slab_reclaimable "};
 constexpr CgroupNames kVersion1{.file_system = "cgroup",
                                 .usual_mount = "/sys/fs/cgroup/memory",
                                 .limits = kLimits1,
                                 .usage = "memory.usage_in_bytes",
-                                .reclaimable = "total_inactive_file "};
+                                .reclaimable = kReclaimable1};
 constexpr CgroupNames kVersion2{.file_system = "cgroup2",
                                 .usual_mount = "/sys/fs/cgroup",
                                 .limits = kLimits2,
                                 .usage = "memory.current",
-                                .reclaimable = "inactive_file "};
+                                .reclaimable = kReclaimable2};
 
 std::string Join(const std::string& directory, std::string_view file) {
   return absl::StrCat(directory, "/", base::ToAbsl(file));
@@ -59,8 +63,10 @@ std::optional<CgroupMemory> ReadGroup(const CgroupNames& names, const std::strin
   }
   if (!tightest) return std::nullopt;
   const std::uint64_t usage = ReadNumber(Join(directory, names.usage)).value_or(0);
-  const std::uint64_t cache =
-      ReadField(Join(directory, "memory.stat"), names.reclaimable).value_or(0);
+  std::uint64_t cache = 0;
+  for (const std::string_view field : names.reclaimable) {
+    cache += ReadField(Join(directory, "memory.stat"), field).value_or(0);
+  }
   tightest->used_bytes = usage - std::min(usage, cache);
   return tightest;
 }

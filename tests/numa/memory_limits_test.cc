@@ -94,7 +94,9 @@ TEST_F(MemoryLimitsTest, CacheThatCanBeGivenBackIsNotUse) {
   Write("sys/fs/cgroup/memory.max", std::to_string(300 * kLimitMiB));
   Write("sys/fs/cgroup/memory.current", std::to_string(250 * kLimitMiB));
   Write("sys/fs/cgroup/memory.stat",
-        "anon 1\ninactive_file " + std::to_string(150 * kLimitMiB) + "\n");
+        "anon 1\ninactive_file " + std::to_string(100 * kLimitMiB) + "\nactive_file " +
+            std::to_string(40 * kLimitMiB) + "\nslab_reclaimable " +
+            std::to_string(10 * kLimitMiB) + "\n");
   EXPECT_EQ(Read().available_bytes, 200 * kLimitMiB);
 }
 
@@ -115,7 +117,9 @@ TEST_F(MemoryLimitsTest, Version1InAContainerIsReadFromTheMountPoint) {
   Write("proc/self/cgroup", "5:cpu,cpuacct:/docker/1\n4:memory:/docker/1\n1:name=systemd:/x\n");
   Write("sys/fs/cgroup/memory/memory.limit_in_bytes", std::to_string(64 * kLimitMiB));
   Write("sys/fs/cgroup/memory/memory.usage_in_bytes", std::to_string(32 * kLimitMiB));
-  Write("sys/fs/cgroup/memory/memory.stat", "total_inactive_file " + std::to_string(8 * kLimitMiB));
+  Write("sys/fs/cgroup/memory/memory.stat",
+        "total_inactive_file " + std::to_string(5 * kLimitMiB) + "\ntotal_active_file " +
+            std::to_string(3 * kLimitMiB));
   EXPECT_EQ(Read().available_bytes, 40 * kLimitMiB);
 }
 

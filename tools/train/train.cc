@@ -88,12 +88,13 @@ int ExitCode(const RunReport& report, const InterruptWatch& watch) {
   return kExitDiffers;
 }
 
-/// The exit code of a run whose last loss is no finite number.
-int RefuseSaves(const TrainFlags& flags) {
-  if (flags.save_path.empty() && flags.save_state_path.empty()) return kExitDone;
-  return Fail(absl::FailedPreconditionError(
+/// Whether a save was asked for that the run does not make; tells of it.
+bool RefusesSaves(const TrainFlags& flags, bool loss_is_finite) {
+  if (loss_is_finite || (flags.save_path.empty() && flags.save_state_path.empty())) return false;
+  PrintError(
       "the last loss is no finite number: --save and --save-state wrote nothing, and earlier saves "
-      "are as they were"));
+      "are as they were");
+  return true;
 }
 
 /// Writes and prints what the run has to say: what fails of it keeps back nothing else.
@@ -110,7 +111,8 @@ int Conclude(TrainRun& run,
   console.PrintJson(FormatJson(report));
   // Who interrupts may have left the pipe before.
   if (!report.interrupted && !console.status().ok()) failures.push_back(console.status());
-  const int exit_code = saves ? ExitCode(report, watch) : RefuseSaves(flags);
+  int exit_code = ExitCode(report, watch);
+  if (RefusesSaves(flags, saves) && exit_code == kExitDone) exit_code = kExitUserError;
   for (const absl::Status& failure : failures) PrintError(base::ToStd(failure.message()));
   return failures.empty() ? exit_code : kExitDeviceFailure;
 }

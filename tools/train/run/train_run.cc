@@ -72,9 +72,16 @@ absl::Status TrainRun::MakeBlock() {
   const std::size_t limit = parts_.verifier != nullptr ? kBlockSteps : 1;
   const int left = steps_ - parts_.session.trainer().step();
   const std::size_t count = std::min(limit, static_cast<std::size_t>(left));
-  while (block_.size() < count && !interrupted()) SLUICE_RETURN_IF_ERROR(MakeStep());
+  absl::Status loss;
+  while (block_.size() < count && !interrupted() && loss.ok()) {
+    SLUICE_RETURN_IF_ERROR(MakeStep());
+    loss = CheckLoss(report_.steps.back().step, block_.back());
+  }
   if (interrupted()) return absl::OkStatus();
-  return parts_.verifier == nullptr ? PaceAlone() : RunInRam();
+  if (parts_.verifier == nullptr) return loss.ok() ? PaceAlone() : loss;
+  // What paging has spoilt is a difference, and no matter of the learning rate.
+  SLUICE_RETURN_IF_ERROR(RunInRam());
+  return parts_.verifier->difference().empty() ? loss : absl::OkStatus();
 }
 
 absl::Status TrainRun::RunInRam() {
@@ -97,7 +104,7 @@ absl::Status TrainRun::MakeStep() {
   if (outcome.validated != 0) report_.val_loss = outcome.val_loss;
   block_.push_back(outcome);
   PrintStep(report_.steps.back(), outcome);
-  return CheckLoss(step, outcome);
+  return absl::OkStatus();
 }
 
 absl::Status TrainRun::CheckLoss(int step, const StepOutcome& outcome) {

@@ -101,8 +101,9 @@ Bytes LargestBudgets(const RunNeeds& needs, const numa::MemoryLimits& limits) {
   const auto fits = [&](std::uint64_t mebibytes) {
     // All in dram: frames of hbm take no more beside themselves.
     frames.dram = static_cast<core::FrameIndex>(mebibytes * kMebibyte / page);
-    const std::uint64_t bytes = MemoryOfFrames(needs, frames).bytes() + kSlackBytes;
-    return bytes <= limits.available_bytes;
+    numa::MemorySum sum = MemoryOfFrames(needs, frames);
+    sum.Add({"slack", kSlackBytes});
+    return numa::CheckFits(sum, limits, "the run", "").ok();
   };
   std::uint64_t least = 0;
   std::uint64_t most = std::min(limits.available_bytes / kMebibyte,
