@@ -133,6 +133,8 @@ absl::Status NewFile::Publish() {
     SLUICE_ASSIGN_OR_RETURN(temporary_, TakeRandomName([this](const std::string& name) {
                               return calls_.Link(fd_, name);
                             }));
+    // A file system may have logged nothing of a file that had no name (btrfs).
+    if (Sync(fd_) != 0) return FailedTo("sync", path_);
   }
   SLUICE_RETURN_IF_ERROR(Close());
   if (calls_.Rename(temporary_, path_) != 0) {

@@ -58,10 +58,18 @@ int SetNocow(int fd, long flags) {
 
 }  // namespace
 
-NocowAnswers AskForNocow(int fd) {
+NocowAnswers ReadNocow(int fd) {
   NocowAnswers answers;
   struct statfs info {};
   if (fstatfs(fd, &info) == 0) answers.file_system = static_cast<std::uint64_t>(info.f_type);
+  long flags = 0;
+  answers.get_error = GetFlags(fd, &flags);
+  answers.nocow = answers.get_error == 0 && (flags & FS_NOCOW_FL) != 0;
+  return answers;
+}
+
+NocowAnswers AskForNocow(int fd) {
+  NocowAnswers answers = ReadNocow(fd);
   long flags = 0;
   answers.get_error = GetFlags(fd, &flags);
   if (answers.get_error != 0) return answers;

@@ -163,9 +163,10 @@ TEST(FilledStoreTest, AnErrorOfTheSyncIsOneOfTheFile) {
   for (const auto& [error, code] : {std::pair(ENOSPC, "RESOURCE_EXHAUSTED"),
                                     std::pair(EDQUOT, "RESOURCE_EXHAUSTED"),
                                     std::pair(EIO, "INTERNAL")}) {
+    const int refusal = error;
     const std::string text = WithoutFallocate([&]() -> std::string {
       const std::string failed =
-          testing::RefuseSystemCall(SYS_fdatasync, error, testing::Refuse::kEveryCall);
+          testing::RefuseSystemCall(SYS_fdatasync, refusal, testing::Refuse::kEveryCall);
       if (!failed.empty()) return failed;
       const auto directory = OpenSpillDirectory(temp.path());
       return SpillFile::Create(*directory, {.bytes = kFillMiB}).status().ToString();
