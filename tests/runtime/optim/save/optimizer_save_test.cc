@@ -12,6 +12,7 @@
 
 #include "tests/runtime/optim/paged_model.h"
 #include "tests/support/child_process.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_directory.h"
 
@@ -204,6 +205,7 @@ TEST_F(OptimizerSaveTest, APipeInPlaceOfTheFileIsRefusedAtOnce) {
 /// File systems without nameless files (NFS, CIFS, FUSE): the file has a random name until it is
 /// whole.
 TEST_F(OptimizerSaveTest, WithoutNamelessFilesItSavesAllTheSame) {
+  SLUICE_SKIP_FORK_UNDER_SANITIZERS();
   PagedModel model(runtime_, UsualOptions());
   ASSERT_THAT(model.Step(), IsOk());
   ASSERT_THAT(model.optimizer().Save(directory_.path()), IsOk());
