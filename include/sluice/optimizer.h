@@ -224,7 +224,8 @@ struct ParameterState {
 ///
 /// A step: bind gradients once, then for each step call GradientReady for every group, as its
 /// gradients are complete, and Step, which returns at once. Without clip_norm and skip_not_finite a
-/// group's update starts at its GradientReady; else when all are ready and Step is called. Until
+/// group's update starts at its GradientReady; else when Step is called and all are ready, or
+/// StepOptions::only_ready says that those which are will do. Until
 /// the step is over, the parameters of a group belong to the optimizer from GradientReady on.
 ///
 /// Results are the same bits for any budget, page size, thread count and order, and with and

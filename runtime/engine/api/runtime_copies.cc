@@ -56,7 +56,7 @@ absl::Status RuntimeState::Copy(TensorId id,
   const std::string_view name = mode == AccessMode::kRead ? "read" : "write";
   const std::uint32_t lane = copy_lanes_.Take();
   const auto op = BeginOp({.name = std::string(name), .lane = fmt::format("sluice.copy.{}", lane)});
-  const absl::Status copied = CopyPieces(op, *tensor, {id, range, mode}, copy);
+  absl::Status copied = CopyPieces(op, *tensor, {id, range, mode}, copy);
   op->End(OpState::Clock::now());
   copy_lanes_.GiveBack(lane);
   return copied;
