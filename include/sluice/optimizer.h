@@ -224,9 +224,9 @@ struct ParameterState {
 ///
 /// A step: bind gradients once, then for each step call GradientReady for every group, as its
 /// gradients are complete, and Step, which returns at once. Without clip_norm and skip_not_finite a
-/// group's update starts at its GradientReady; else when Step is called and all are ready, or
-/// StepOptions::only_ready says that those which are will do. Until
-/// the step is over, the parameters of a group belong to the optimizer from GradientReady on.
+/// group's update starts at its GradientReady; else at Step, once all are ready or
+/// StepOptions::only_ready is set. Until the step is over, the parameters of a group belong to the
+/// optimizer from GradientReady on.
 ///
 /// Results are the same bits for any budget, page size, thread count and order, and with and
 /// without paging. Each parameter is updated in parts, of at most a page of each tensor. A part

@@ -26,6 +26,7 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
@@ -351,7 +352,9 @@ TEST_P(TrainInterruptTest, FinishesTheStepAndPrintsTheSummary) {
               AllOf(HasSubstr("peak memory"),
                     ContainsRegex("\ninterrupted after [0-9]+ of 100000 steps\n")));
   EXPECT_THAT(command.output(), Not(HasSubstr("validation loss"))) << "none followed a step";
-  EXPECT_EQ(command.errors(), "sluice: finishing what has begun; once more to stop at once\n");
+  // Beside other work the share of the peak may be a fallback to tell of.
+  EXPECT_THAT(command.errors(),
+              EndsWith("sluice: finishing what has begun; once more to stop at once\n"));
   EXPECT_THAT(spill_.Names(), IsEmpty());
   EXPECT_THAT(files_.Names(), ElementsAre("model.safetensors", "text"));
 }
