@@ -84,7 +84,7 @@ class NoVerdict(Exception):
 
 def planted(folders):
     names = set()
-    for path in sorted(path for folder in folders for path in folder.iterdir()):
+    for path in sorted(path for folder in folders for path in folder.rglob("*")):
         if path.suffix in (".cc", ".h") and path.name != "mutants.h":
             names.update(re.findall(r'SLUICE_MUTANT\("([^"]+)"\)', path.read_text()))
     return names
