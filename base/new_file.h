@@ -22,13 +22,15 @@ struct NewFileOptions {
 
 /// A file that gets its name only once it is whole and on the disk. Every saver writes through it.
 ///
-/// The order is the one that power loss needs: write, sync the file, rename it, sync the directory.
+/// The order is the one that power loss needs: write, sync the file, give it a random name, sync it
+/// again (btrfs may log nothing of a file without a name), rename it, sync the directory.
 /// After a crash at any moment the name has the old file or the new one.
 ///
-/// The file has no name until then (O_TMPFILE), so a process that ends leaves nothing, however it
-/// ends. File systems without nameless files (NFS, CIFS, FUSE) get a file with a random name
-/// beside it, ".sluice-*.partial". A process that is killed leaves that one. Nobody needs it, but
-/// a later save cannot know that: its writer may run on another host.
+/// The file has no name until then (O_TMPFILE), so a process that is killed while it writes leaves
+/// nothing; one that is killed between the last two steps leaves the random name. File systems
+/// without nameless files (NFS, CIFS, FUSE) get a file with a random name beside it,
+/// ".sluice-*.partial". A process that is killed leaves that one. Nobody needs it, but a later save
+/// cannot know that: its writer may run on another host.
 ///
 /// Threads: externally synchronised.
 class NewFile {

@@ -66,7 +66,7 @@ struct Row {
   std::string peer;                        ///< what it is compared with
   std::optional<double> peer_value;        ///< in `unit`
   std::optional<double> peer_ratio;        ///< value / peer_value
-  std::optional<double> peer_cpu_per_gib;  ///< beside cpu_per_gib
+  std::optional<double> peer_cpu_per_gib;  ///< processor seconds per GiB of the peer
 };
 
 using RowFn = std::function<void(const Row&)>;

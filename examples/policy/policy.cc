@@ -34,7 +34,7 @@ class Mru : public sluice::Policy {
 int main(int argc, char** argv) {
   using namespace sluice::literals;
   sluice::RuntimeOptions options{.page_bytes = 64_KiB, .dram_bytes = 2_MiB, .nvme_bytes = 8_MiB};
-  options.prefetch_ops = 0;  // what is measured is whom the policy evicts
+  options.prefetch_ops = 0;  // only the policy decides what is read again
   options.custom_policies["mru"] = {.create = [] { return std::make_unique<Mru>(); },
                                     .online = true};
   options.policy = argc == 3 && std::strcmp(argv[1], "--policy") == 0 ? argv[2] : "mru";

@@ -1,5 +1,5 @@
-// A loop that repeats itself: eight layers of 4 MiB, forward and backward, with 12 MiB of memory
-// for them. The runtime records the first iteration and moves pages ahead of need in the others.
+// A loop that repeats itself: eight layers of 4 MiB, forward and backward, under a budget
+// of 12 MiB. The runtime records the first iteration and moves pages ahead of need in the others.
 #include <cstdint>
 #include <cstdio>
 #include <string>

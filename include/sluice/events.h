@@ -12,7 +12,7 @@
 #include "sluice/tier.h"
 #include "sluice/units.h"
 
-/// What a Runtime reports while it runs:
+/// Reports of a Runtime while it runs:
 ///
 ///   class Alarms : public sluice::EventListener {
 ///     void OnFallback(const sluice::FallbackEvent& event) override { Warn(event.reason); }

@@ -13,7 +13,7 @@
 #include "sluice/units.h"
 #include "sluice/use.h"
 
-/// What a Runtime is made with:
+/// Options of a Runtime:
 ///
 ///   using namespace sluice::literals;
 ///   sluice::RuntimeOptions options;

@@ -13,7 +13,7 @@
 #include "sluice/tier.h"
 #include "sluice/units.h"
 
-/// What is paged:
+/// Tensors are what is paged:
 ///
 ///   auto weights = runtime->CreateTensor({.name = "weights",
 ///                                         .shape = {4096, 4096},

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-/// What a program asks of a feature that not every machine has:
+/// Insistence of a program on a feature that not every machine has:
 ///
 ///   sluice::RuntimeOptions options;
 ///   options.io.direct = sluice::Use::kRequire;   // Create fails instead of buffered I/O

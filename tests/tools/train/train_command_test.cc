@@ -26,7 +26,6 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
-using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
@@ -336,6 +335,13 @@ TEST_F(TrainCommandTest, APacedLinkIsJudgedAfterItsPaceIsSet) {
               AllOf(HasSubstr("hbm-dram paced at"), HasSubstr("median of 3 of 8")));
 }
 
+/// The text less its line on slow matrix products, which a machine with other work may cause.
+std::string WithoutComputeFallback(std::string text) {
+  const std::size_t begin = text.find("sluice: warning: fallback: matrix_products: ");
+  if (begin != std::string::npos) text.erase(begin, text.find('\n', begin) + 1 - begin);
+  return text;
+}
+
 class TrainInterruptTest : public TrainCommandTest, public ::testing::WithParamInterface<int> {};
 
 TEST_P(TrainInterruptTest, FinishesTheStepAndPrintsTheSummary) {
@@ -352,9 +358,8 @@ TEST_P(TrainInterruptTest, FinishesTheStepAndPrintsTheSummary) {
               AllOf(HasSubstr("peak memory"),
                     ContainsRegex("\ninterrupted after [0-9]+ of 100000 steps\n")));
   EXPECT_THAT(command.output(), Not(HasSubstr("validation loss"))) << "none followed a step";
-  // Beside other work the share of the peak may be a fallback to tell of.
-  EXPECT_THAT(command.errors(),
-              EndsWith("sluice: finishing what has begun; once more to stop at once\n"));
+  EXPECT_EQ(WithoutComputeFallback(command.errors()),
+            "sluice: finishing what has begun; once more to stop at once\n");
   EXPECT_THAT(spill_.Names(), IsEmpty());
   EXPECT_THAT(files_.Names(), ElementsAre("model.safetensors", "text"));
 }
