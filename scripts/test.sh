@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Builds and tests.
 #
-#   scripts/test.sh              set-up, release build, fast tests, format, tidy, the installed package
+#   scripts/test.sh              set-up, release build, fast tests, format, tidy, the installed package, the demo and
+#                                docs/getting-started.md
 #   scripts/test.sh --ci         the same, clang-tidy on changed units, ASan and UBSan of the runtime, TSan of what
-#                                has threads, the demo, and the part of the long mode that was run last
+#                                has threads, and the part of the long mode that was run last
 #   scripts/test.sh --long       every part of the long mode
 #   scripts/test.sh --part NAME  one of them: asan, tsan, clang-tidy, slow, fuzz
 #   scripts/test.sh --next-part  the one that was not run for longest; adds its line to tests/long_runs.txt
@@ -135,7 +136,8 @@ check_changed_units() {
 
 check_all_units() { cmake --preset tidy -Wno-dev >/dev/null && run_clang_tidy build/tidy; }
 
-check_demo() { scripts/demo.sh --set train.steps=3; }
+# The demo with 3 steps, and a program of one's own: every block of the page, in the folders that it names.
+check_getting_started() { scripts/run_document.py docs/getting-started.md; }
 
 # sanitizer_stages PRESET LABEL WHAT: builds and runs the tests of a label, all when it is empty.
 sanitizer_stages() {
@@ -149,12 +151,12 @@ short_stages() {
   stage "build release" build release || return 0
   tests "tests" run_tests release --no-tests=error -LE slow
   stage "examples, installed package" check_package || true
+  stage "demo and getting started" check_getting_started || true
 }
 
 ci_stages() {
   stage "clang-tidy, changed units" check_changed_units || true
   short_stages
-  stage "demo, 3 steps" check_demo || true
   sanitizer_stages asan runtime "runtime"
   sanitizer_stages tsan threads "threads"
   part_stages "$part"
@@ -185,7 +187,6 @@ part_stages() {
 }
 
 long_stages() {
-  stage "demo, 3 steps" check_demo || true
   for part in asan tsan clang-tidy slow fuzz; do part_stages "$part"; done
 }
 

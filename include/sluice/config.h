@@ -54,6 +54,11 @@ class Config {
   /// True when the key has a value; false when it is absent or a section.
   bool Has(std::string_view key) const;
 
+  /// The keys that were read, in the order of reading, each with its value as a line of TOML:
+  /// `tiers.dram.bytes = "256MiB"`. Where the file and overrides are silent, the value is the
+  /// default.
+  std::string Values() const;
+
   /// Errors: InvalidArgument for the first key in the file or overrides that was never read, with
   /// the nearest known key.
   absl::Status Finish() const;

@@ -36,6 +36,13 @@ void PrintHelp() {
       DescribeFlags(TrainFlagSpecs()));
 }
 
+int PrintConfig(std::span<const std::string> words) {
+  const absl::StatusOr<std::string> config = WriteConfig(words);
+  if (!config.ok()) return Fail(config.status());
+  fmt::print("{}", *config);
+  return kExitDone;
+}
+
 absl::StatusOr<Corpus> LoadText(const TrainFlags& flags, Console& console) {
   SLUICE_ASSIGN_OR_RETURN(
       Corpus corpus,
@@ -147,11 +154,14 @@ absl::StatusOr<int> TrainWith(const TrainFlags& flags) {
 
 int RunTrain(std::span<const std::string> words) {
   if (!words.empty() && words.front() == kRamChildWord) return RunTrainChild();
-  const auto asks = [](const std::string& word) { return word == "-h" || word == "--help"; };
-  if (std::any_of(words.begin(), words.end(), asks)) {
+  const auto has = [words](std::string_view flag) {
+    return std::find(words.begin(), words.end(), flag) != words.end();
+  };
+  if (has("-h") || has("--help")) {
     PrintHelp();
     return kExitDone;
   }
+  if (has("--print-config")) return PrintConfig(words);
   const absl::StatusOr<TrainFlags> flags = ReadTrainFlags(words);
   if (!flags.ok()) return Fail(flags.status());
   const absl::StatusOr<int> exit_code = TrainWith(*flags);

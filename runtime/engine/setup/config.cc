@@ -1,31 +1,23 @@
 #include "sluice/config.h"
 
-// Header-only and without exceptions: the packaged shared library is built with them. Without its
-// assertions, of which one is false for the text "[:": what they forbid is an error a few lines on.
-// With NDEBUG toml++ would tell the compiler to assume them.
-#define TOML_HEADER_ONLY 1
-#define TOML_EXCEPTIONS 0
-#define TOML_ASSERT(condition) static_assert(true)
-#pragma push_macro("NDEBUG")
-#undef NDEBUG
-#include <toml++/toml.h>
-#pragma pop_macro("NDEBUG")
-
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <system_error>
 #include <utility>
 
 #include "base/status.h"
 #include "base/strings.h"
 #include "fmt/format.h"
+#include "runtime/engine/setup/config_values.h"
+#include "runtime/engine/setup/toml.h"
 
 namespace sluice {
-
 namespace {
+
+using engine::ConvertNode;
+using engine::Written;
 
 bool Contains(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -120,62 +112,6 @@ bool IsKnown(const std::vector<std::string>& known,
   });
 }
 
-bool ConvertNode(const toml::node& node, bool* value) {
-  if (!node.is_boolean()) return false;
-  *value = node.as_boolean()->get();
-  return true;
-}
-
-bool ConvertNode(const toml::node& node, std::int64_t* value) {
-  if (!node.is_integer()) return false;
-  *value = node.as_integer()->get();
-  return true;
-}
-
-bool ConvertNode(const toml::node& node, double* value) {
-  if (!node.is_number()) return false;
-  // value<double>() has none where an integer is not exactly a double.
-  *value = node.is_integer() ? static_cast<double>(node.as_integer()->get())
-                             : node.as_floating_point()->get();
-  return true;
-}
-
-bool ConvertNode(const toml::node& node, std::string* value) {
-  if (!node.is_string()) return false;
-  *value = node.as_string()->get();
-  return true;
-}
-
-bool ConvertNode(const toml::node& node, Bytes* value) {
-  if (node.is_integer() && node.as_integer()->get() >= 0) {
-    *value = Bytes(static_cast<std::uint64_t>(node.as_integer()->get()));
-    return true;
-  }
-  if (!node.is_string()) return false;
-  const absl::StatusOr<Bytes> parsed = ParseBytes(node.as_string()->get());
-  if (!parsed.ok()) return false;
-  *value = *parsed;
-  return true;
-}
-
-template <typename T>
-bool ConvertNode(const toml::node& node, std::vector<T>* value) {
-  const toml::array* const array = node.as_array();
-  if (array == nullptr) return false;
-  std::vector<T> items(array->size());
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    if (!ConvertNode(*array->get(i), &items[i])) return false;
-  }
-  *value = std::move(items);
-  return true;
-}
-
-std::string Written(const toml::node& node) {
-  std::ostringstream out;
-  node.visit([&](const auto& typed) { out << typed; });
-  return out.str();
-}
-
 }  // namespace
 
 struct Config::State {
@@ -185,6 +121,8 @@ struct Config::State {
   std::vector<std::string> known;
   /// Keys that overrides set.
   std::vector<std::string> overridden;
+  /// Lines of Config::Values.
+  std::string values;
 
   std::string PlaceOf(const std::string& key, const toml::node& node) const {
     return Place(source_name, node, Contains(overridden, key));
@@ -193,9 +131,13 @@ struct Config::State {
   template <typename T>
   absl::Status Read(std::string_view name, std::string_view expected, T* value) {
     const std::string key(name);
-    if (!Contains(known, key)) known.push_back(key);
+    const bool first = !Contains(known, key);
+    if (first) known.push_back(key);
     const toml::node* const node = FindNode(root, key);
-    if (node == nullptr || ConvertNode(*node, value)) return absl::OkStatus();
+    if (node == nullptr || ConvertNode(*node, value)) {
+      if (first) values += fmt::format("{} = {}\n", key, Written(*value));
+      return absl::OkStatus();
+    }
     return absl::InvalidArgumentError(fmt::format(
         "{}: \"{}\" is {}; it must be {}", PlaceOf(key, *node), key, Written(*node), expected));
   }
@@ -259,6 +201,8 @@ bool Config::Has(std::string_view key) const {
   const toml::node* const node = FindNode(state_->root, key);
   return node != nullptr && !node->is_table();
 }
+
+std::string Config::Values() const { return state_->values; }
 
 absl::Status Config::Finish() const {
   std::string first_key;

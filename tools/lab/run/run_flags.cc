@@ -34,7 +34,7 @@ const std::vector<FlagSpec>& RunFlagSpecs() {
       {"--link",
        FlagShape::kRepeated,
        "NAME=IN[/OUT][/BOTH][,LATENCY][,half]",
-       "a link, as hbm-dram=15.754GiB/s,50us, for each pair of neighbours; again: another path"},
+       "a link, as hbm-dram=15.754GiB/s,50us; once more: another path"},
       {"--policy", FlagShape::kValue, "NAME,...", "default: min,lru"},
       {"--objective",
        FlagShape::kValue,

@@ -142,6 +142,7 @@ const std::vector<FlagSpec>& TrainFlagSpecs() {
       {"--config", FlagShape::kValue, "FILE", "the configuration (see configs/); required"},
       {"--text", FlagShape::kList, "FILE", "what to train on; default: this project's own files"},
       {"--set", FlagShape::kRepeated, "KEY=VALUE", "overrides a key of the configuration"},
+      {"--print-config", FlagShape::kSwitch, "", "prints every key with its value, and ends"},
       {"--verify", FlagShape::kSwitch, "", "compares with the same run in RAM, bit for bit"},
       {"--record", FlagShape::kValue, "FILE", "writes the recorded schedules (JSON lines)"},
       {"--trace", FlagShape::kValue, "FILE", "writes a timeline for Perfetto"},
@@ -177,6 +178,16 @@ absl::StatusOr<TrainFlags> ReadTrainFlags(std::span<const std::string> words) {
   flags.resume_path = arguments.Value("--resume");
   SLUICE_RETURN_IF_ERROR(CheckStateFlags(arguments, flags));
   return flags;
+}
+
+absl::StatusOr<std::string> WriteConfig(std::span<const std::string> words) {
+  SLUICE_ASSIGN_OR_RETURN(const Arguments arguments, Arguments::Parse(words, TrainFlagSpecs()));
+  ConfigText config{.source = "defaults", .assignments = arguments.Values("--set")};
+  if (arguments.Has("--config")) {
+    config.source = arguments.Value("--config");
+    SLUICE_RETURN_IF_ERROR(ReadConfigText(&config));
+  }
+  return WriteTrainSettings(config);
 }
 
 }  // namespace sluice::tools

@@ -29,4 +29,8 @@ const std::vector<FlagSpec>& TrainFlagSpecs();
 /// Errors: InvalidArgument for flags and configuration; those of Config::Load.
 absl::StatusOr<TrainFlags> ReadTrainFlags(std::span<const std::string> words);
 
+/// What `sluice train --print-config` prints: the configuration with its overrides, every key.
+/// Without --config all defaults. Errors: as ReadTrainFlags.
+absl::StatusOr<std::string> WriteConfig(std::span<const std::string> words);
+
 }  // namespace sluice::tools

@@ -82,14 +82,25 @@ absl::Status ReadLoop(Config& config, gpt::TrainConfig* train) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<TrainSettings> ReadTrainSettings(const ConfigText& config) {
+absl::StatusOr<Config> Parse(const ConfigText& config) {
   SLUICE_ASSIGN_OR_RETURN(Config parsed, Config::Parse(config.text, config.source));
   for (const std::string& assignment : config.assignments) {
     SLUICE_RETURN_IF_ERROR(parsed.Set(assignment));
   }
+  return parsed;
+}
+
+}  // namespace
+
+absl::StatusOr<TrainSettings> ReadTrainSettings(const ConfigText& config) {
+  SLUICE_ASSIGN_OR_RETURN(Config parsed, Parse(config));
   return ReadTrainSettings(parsed);
+}
+
+absl::StatusOr<std::string> WriteTrainSettings(const ConfigText& config) {
+  SLUICE_ASSIGN_OR_RETURN(Config parsed, Parse(config));
+  SLUICE_RETURN_IF_ERROR(ReadTrainSettings(parsed).status());
+  return parsed.Values();
 }
 
 absl::StatusOr<TrainSettings> ReadTrainSettings(Config& config) {

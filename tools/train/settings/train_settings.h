@@ -34,6 +34,10 @@ struct ConfigText {
 /// Errors: those of Config, and of the other ReadTrainSettings.
 absl::StatusOr<TrainSettings> ReadTrainSettings(const ConfigText& config);
 
+/// Every key with its value, as a TOML file that ReadTrainSettings reads to the same settings.
+/// Errors: as ReadTrainSettings.
+absl::StatusOr<std::string> WriteTrainSettings(const ConfigText& config);
+
 /// Reads all keys and refuses any other. Errors: InvalidArgument that names key, value and what is
 /// allowed.
 absl::StatusOr<TrainSettings> ReadTrainSettings(Config& config);

@@ -1,12 +1,14 @@
 #include <sched.h>
 
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <regex>
-#include <sstream>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/project_paths.h"
@@ -38,22 +40,24 @@ TEST_P(ShippedConfigTest, Loads) {
   EXPECT_TRUE(settings->texts.empty());
 }
 
-/// A comment stands directly above each key, or above the keys that directly precede it.
-TEST_P(ShippedConfigTest, DocumentsEveryKeyThatItSets) {
-  std::istringstream lines(ReadWhole(path()));
-  bool documented = false;
-  int keys = 0;
-  for (std::string line; std::getline(lines, line);) {
-    if (line.empty() || line.starts_with('[')) {
-      documented = false;
-    } else if (line.starts_with('#')) {
-      documented = true;
-    } else {
-      ++keys;
-      EXPECT_TRUE(documented) << line;
-    }
+/// Lines "key = value" of a whole configuration.
+std::set<std::string> LinesOf(const ConfigText& config) {
+  const absl::StatusOr<std::string> text = WriteTrainSettings(config);
+  EXPECT_TRUE(text.ok()) << text.status();
+  const std::vector<std::string> lines = absl::StrSplit(*text, '\n', absl::SkipEmpty());
+  return {lines.begin(), lines.end()};
+}
+
+TEST_P(ShippedConfigTest, SetsOnlyWhatDiffersFromTheDefaults) {
+  const std::set<std::string> defaults = LinesOf({.source = "defaults"});
+  const std::string text = ReadWhole(path());
+  int differ = 0;
+  for (const std::string& line : LinesOf({.text = text, .source = path()})) {
+    differ += defaults.contains(line) ? 0 : 1;
   }
-  EXPECT_GE(keys, 40);
+  const std::regex assignment("^[a-z_.]+ = ", std::regex::multiline);
+  const std::sregex_iterator set(text.begin(), text.end(), assignment);
+  EXPECT_EQ(std::distance(set, std::sregex_iterator()), differ);
 }
 
 TEST_P(ShippedConfigTest, FitsItsBudgetsAndWastesLittleOnPadding) {
@@ -75,16 +79,41 @@ INSTANTIATE_TEST_SUITE_P(All,
                                            "train-gpt-tiny.toml",
                                            "train-gpt-large.toml"));
 
-TEST(ReadmeTest, NamesKeysThatExist) {
-  const std::string readme = ReadWhole(kConfigs + "/../README.md");
-  const absl::StatusOr<Config> config = Config::Load(kConfigs + "/train-gpt.toml");
-  ASSERT_TRUE(config.ok()) << config.status();
+TEST(DocumentsTest, NameKeysThatExist) {
+  const absl::StatusOr<std::string> known = WriteTrainSettings({.source = "defaults"});
+  ASSERT_TRUE(known.ok()) << known.status();
   const std::regex key("`((?:io|memory|tiers|scheduler|train|model|device)[.][a-z_.]+)`");
   int keys = 0;
-  for (std::sregex_iterator at(readme.begin(), readme.end(), key), end; at != end; ++at, ++keys) {
-    EXPECT_TRUE(config->Has((*at)[1].str())) << (*at)[1];
+  for (const char* const document :
+       {"README.md", "docs/configuration.md", "docs/troubleshooting.md"}) {
+    const std::string text = ReadWhole(testing::ProjectFile(document));
+    for (std::sregex_iterator at(text.begin(), text.end(), key), end; at != end; ++at, ++keys) {
+      EXPECT_THAT("\n" + *known, HasSubstr("\n" + (*at)[1].str() + " = ")) << document;
+    }
   }
-  EXPECT_GE(keys, 3);
+  EXPECT_GE(keys, 20);
+}
+
+TEST(WriteTrainSettingsTest, IsReadToTheSameSettings) {
+  const ConfigText config = {.text = "page_bytes = \"192KiB\"\n[tiers]\ndram.bytes = 1234567\n",
+                             .source = "test",
+                             .assignments = {"page_bytes=64KiB",
+                                             "train.texts=['a b', 'c\\d']",
+                                             "train.eps=3e-17",
+                                             "tiers.nvme.bytes=3221225472",
+                                             "workers.cpus=[0]"}};
+  const absl::StatusOr<std::string> text = WriteTrainSettings(config);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, HasSubstr("\ntiers.nvme.bytes = \"3GiB\"\n"));
+  EXPECT_THAT(*text, HasSubstr("\ntiers.dram.bytes = 1234567\n"));
+  const absl::StatusOr<TrainSettings> again = ReadTrainSettings({.text = *text, .source = "again"});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(WriteTrainSettings({.text = *text, .source = "again"}).value(), *text);
+  EXPECT_EQ(again->runtime.page_bytes, Bytes(64 << 10));
+  EXPECT_EQ(again->runtime.dram_bytes, Bytes(1234567));
+  EXPECT_THAT(again->texts, ElementsAre("a b", "c\\d"));
+  EXPECT_EQ(again->train.eps, 3e-17);
+  EXPECT_THAT(again->runtime.cpus, ElementsAre(0));
 }
 
 TEST(ShippedConfigsTest, NoneIsForgottenHere) {

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Holds documents against the command.
+
+  scripts/documents.py SLUICE          exit 1 where a document differs from what the command says
+  scripts/documents.py SLUICE --write  writes the command's help into docs/commands.md
+
+docs/commands.md has the output of each `$ sluice ... --help`. docs/configuration.md has a row for each key with its
+default. SLUICE is the built command.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+COMMANDS = ROOT / "docs/commands.md"
+CONFIGURATION = ROOT / "docs/configuration.md"
+HELP = re.compile(r"^```text\n\$ sluice (.*)\n(?:.*\n)*?```$", re.MULTILINE)
+ROW = re.compile(r"^\| `([a-z_.0-9]+)` \| (?:`([^`]*)`|processors) \|", re.MULTILINE)
+
+
+def output(sluice, words):
+    return subprocess.run([sluice, *words], check=True, capture_output=True, text=True).stdout
+
+
+def with_help(sluice, page):
+    def block(match):
+        return f"```text\n$ sluice {match[1]}\n{output(sluice, match[1].split())}```"
+
+    return HELP.sub(block, page)
+
+
+def defaults(sluice):
+    lines = output(sluice, ["train", "--print-config"]).replace("'", '"').splitlines()
+    keys = dict(line.split(" = ", 1) for line in lines)
+    keys["train.compute_threads"] = ""  # the processors of this machine
+    return keys
+
+
+def differences(sluice):
+    page = COMMANDS.read_text()
+    if with_help(sluice, page) != page:
+        yield f"docs/commands.md differs from --help: run scripts/documents.py {sluice} --write"
+    said = dict(ROW.findall(CONFIGURATION.read_text()))
+    true = defaults(sluice)
+    for key in sorted(said.keys() | true.keys()):
+        if said.get(key) != true.get(key):
+            yield f"docs/configuration.md: {key} has the default {said.get(key)}; the command says {true.get(key)}"
+
+
+def main():
+    if len(sys.argv) < 2 or sys.argv[2:] not in ([], ["--write"]):
+        sys.exit(__doc__)
+    sluice = sys.argv[1]
+    if sys.argv[2:]:
+        COMMANDS.write_text(with_help(sluice, COMMANDS.read_text()))
+    found = list(differences(sluice))
+    sys.exit("\n".join(found) or 0)
+
+
+main()
