@@ -5,7 +5,7 @@
   scripts/documents.py SLUICE --write  writes the command's help into docs/commands.md
 
 docs/commands.md has the output of each `$ sluice ... --help`. docs/configuration.md has a row for each key with its
-default. SLUICE is the built command.
+default. Links of all documents lead to files and headings that exist. SLUICE is the built command.
 """
 
 import pathlib
@@ -17,6 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 COMMANDS = ROOT / "docs/commands.md"
 CONFIGURATION = ROOT / "docs/configuration.md"
 HELP = re.compile(r"^```text\n\$ sluice (.*)\n(?:.*\n)*?```$", re.MULTILINE)
+LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]*)(?:#([^)\s]+))?\)")
 ROW = re.compile(r"^\| `([a-z_.0-9]+)` \| (?:`([^`]*)`|processors) \|", re.MULTILINE)
 
 
@@ -38,10 +39,29 @@ def defaults(sluice):
     return keys
 
 
+def anchors(page):
+    headings = re.findall(r"^#+ (.*)$", page, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def broken_links():
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "*.md"], cwd=ROOT, check=True,
+                            capture_output=True, text=True)
+    for name in listed.stdout.split():
+        page = ROOT / name
+        for path, anchor in LINK.findall(page.read_text()):
+            target = page.parent / path if path else page
+            if not target.exists():
+                yield f"{name}: {path} does not exist"
+            elif anchor and anchor not in anchors(target.read_text()):
+                yield f"{name}: {path} has no heading #{anchor}"
+
+
 def differences(sluice):
     page = COMMANDS.read_text()
     if with_help(sluice, page) != page:
         yield f"docs/commands.md differs from --help: run scripts/documents.py {sluice} --write"
+    yield from broken_links()
     said = dict(ROW.findall(CONFIGURATION.read_text()))
     true = defaults(sluice)
     for key in sorted(said.keys() | true.keys()):

@@ -45,7 +45,7 @@ std::string StoreHelpText() {
          "and depth, buffers of both on huge pages (reserved for the time, which takes root; else\n"
          "a plain io_uring loop takes the place of fio). Takes 25 minutes and 2 GiB of disk\n"
          "on an otherwise idle machine, and leaves nothing behind unless it is killed "
-         "(docs/page-store.md).\n\n" +
+         "(docs/benchmarks.md).\n\n" +
          DescribeFlags(StoreFlagSpecs());
 }
 

@@ -43,7 +43,7 @@ struct FaultCase {
 
 std::ostream& operator<<(std::ostream& out, const FaultCase& fault);
 
-// By what goes wrong. The numbers are those of the classes that docs/page-store.md lists.
+// By what goes wrong. The numbers are those of the classes that tests/faults/README.md lists.
 std::vector<FaultCase> ShortCountCases();       // 1
 std::vector<FaultCase> PassingErrorCases();     // 2, 3
 std::vector<FaultCase> UnreadablePageCases();   // 4, 5
