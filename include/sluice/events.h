@@ -26,9 +26,9 @@ namespace sluice {
 
 enum class LogLevel { kInfo, kWarning, kError };
 
-/// Receives every line the library has to say; the library never writes to stdout or stderr itself
-/// (except the text of a violated invariant, just before it stops the program).
-/// Threads: called from internal threads, one call at a time; must not call the Runtime.
+/// Receives every line of the log. The library writes nothing to stdout or stderr itself, but for
+/// the text of a violated invariant just before it stops the program. Threads: called from internal
+/// threads, one call at a time. Must not call the Runtime.
 using LogSink = std::function<void(LogLevel level, std::string_view line)>;
 
 /// A page's only copy could not be read and could not be reproduced.
@@ -38,13 +38,13 @@ struct PageLostEvent {
   absl::Status cause;
 };
 
-/// The runtime works, but with less than the machine or the options promise. Each kind can be
-/// forbidden: Use::kRequire in IoOptions and MemoryOptions.
+/// The Runtime works with less than it asked for. Use::kRequire in IoOptions and MemoryOptions
+/// forbids each kind.
 struct FallbackEvent {
   /// "io_uring", "o_direct", "nocow", "reserved_space", "huge_pages", "numa_binding", "numa_split"
   std::string what;
-  std::string reason;  ///< why, as a sentence
-  std::string chosen;  ///< what is used in its place
+  std::string reason;  ///< a sentence
+  std::string chosen;  ///< the substitute
 };
 
 /// A tier stopped taking pages.
@@ -59,19 +59,20 @@ struct SoleCopy {
   std::uint64_t bytes = 0;
 };
 
-/// One of several drives of nvme failed several times in a row. It is written no more; its pages
-/// that have another copy are written elsewhere when they leave, the others once they were read
-/// from it, as long as it gives them.
+/// One of several drives of nvme failed several times in a row. The store writes to it no more. A
+/// page with another copy goes to another drive when it leaves; a page without one goes there after
+/// its next read, as long as the drive gives it.
 struct DriveFencedEvent {
   std::string directory;
   absl::Status cause;
-  /// What it alone held at that moment: what it gives back wrong or not at all is lost, each page
-  /// with a PageLostEvent of its own, but for a drive that is gone (ENODEV and the like): requests
-  /// then fail with Unavailable, and work once it is back. Read it soon to save what can be.
+  /// Tensors with bytes on this drive alone. A page that the drive does not give back is lost with
+  /// a PageLostEvent. Requests for pages of a drive that is gone (ENODEV and the like) fail with
+  /// Unavailable, and work once it is back. Read the tensors soon to save them.
   std::vector<SoleCopy> sole_copies;
 };
 
-/// A transfer passed its deadline and has not completed; its frame is quarantined until it does.
+/// A transfer has taken longer than RuntimeOptions::stall_seconds. Nobody uses its frame until it
+/// completes.
 struct TransferStalledEvent {
   std::string tensor;
   TierId source;
@@ -79,8 +80,8 @@ struct TransferStalledEvent {
   double seconds = 0;
 };
 
-/// An op waits for what a lease holds, for longer than RuntimeOptions::stall_seconds. The lease may
-/// be the caller's own: whoever waits for a step while holding one waits for ever.
+/// An op has waited for a lease of another op for longer than RuntimeOptions::stall_seconds. The
+/// lease may be the caller's own: a caller that waits for a step while it holds one waits for ever.
 struct LeaseStalledEvent {
   std::string op;           ///< name of the op that waits
   std::string tensor;       ///< a tensor that it waits for
@@ -91,9 +92,9 @@ struct LeaseStalledEvent {
   double held_seconds = 0;  ///< age of the lease
 };
 
-/// Told about what a user wants to know at once. Override what is of interest.
-/// Threads: called from one internal thread; must not call the Runtime and must not block.
-/// Lifetime: outlives the Runtime.
+/// Receiver of events that a user wants to know at once. Override the methods of interest.
+/// Threads: called from one internal thread. Must not call the Runtime and must not block.
+/// Lifetime: the listener outlives the Runtime.
 class EventListener {
  public:
   virtual ~EventListener() = default;
@@ -105,16 +106,16 @@ class EventListener {
   virtual void OnLeaseStalled(const LeaseStalledEvent&) {}
 };
 
-/// One interval of a timeline: a transfer on a link, a stall, or what an optimizer computes.
+/// One interval of a timeline: a transfer on a link, a stall, or an update of an optimizer.
 struct TraceSpan {
   std::string track;  ///< "hbm-dram in", "dram-nvme out", "stall"; OptimizerOptions::lane
-  std::string name;   ///< tensor or op; of an optimizer's with the number of elements
+  std::string name;   ///< tensor or op; for an optimizer also the number of elements
   std::chrono::steady_clock::time_point begin;
   std::chrono::steady_clock::time_point end;
 };
 
-/// Receives every interval as it ends. Threads: called from internal and waiting threads at once;
-/// not called any more once the Runtime's destructor has returned.
+/// Receives every interval when it ends. Threads: called from internal and waiting threads at once,
+/// and never after the Runtime's destructor has returned.
 using TraceSink = std::function<void(const TraceSpan&)>;
 
 }  // namespace sluice

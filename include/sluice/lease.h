@@ -23,16 +23,16 @@ namespace internal {
 class LeaseState;
 }
 
-/// An RAII pin of a range of a tensor in one tier. While it lives the bytes stay where they are.
+/// An RAII pin of a range of a tensor in one tier. The bytes stay in place while it lives.
 /// Threads: a lease may be moved to and released from any thread; release never blocks.
-/// Lifetime: harmless after its Runtime is gone (its spans are not: they are unmapped by then), and
-/// in a child of fork (nor are they mapped there).
+/// Lifetime: a lease may outlive its Runtime, and exist in a child of fork. Its spans are not
+/// mapped there.
 class Lease {
  public:
   Lease();
   Lease(Lease&&) noexcept;
   Lease& operator=(Lease&&) noexcept;
-  /// Releases.
+  /// Releases the pin.
   ~Lease();
 
   /// False for a default-constructed, moved-from or released lease.
@@ -41,13 +41,13 @@ class Lease {
   TierId tier() const;
   AccessMode mode() const;
 
-  /// The range as one piece at the tensor's stable address, the same through any number of
-  /// evictions. REQUIRES: valid(), and the access asked for a contiguous address.
+  /// The range as one piece at the tensor's address, which no eviction changes.
+  /// REQUIRES: valid(), and Access::contiguous.
   std::span<std::byte> Contiguous() const;
-  /// The pinned frames themselves, in order, cut to the range. REQUIRES: valid().
+  /// The pinned frames in order, cut to the range. REQUIRES: valid().
   const std::vector<std::span<std::byte>>& Spans() const;
 
-  /// For each of Spans, in which of Runtime::DramNodes it lies; 0 in hbm. REQUIRES: valid().
+  /// Index into Runtime::DramNodes for each of Spans; 0 in hbm. REQUIRES: valid().
   const std::vector<std::uint32_t>& Nodes() const;
 
   /// The contiguous range as elements. REQUIRES: size divisible by sizeof(T).
@@ -57,7 +57,7 @@ class Lease {
     return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
   }
 
-  /// Gives the pin back early; the destructor does the same.
+  /// Releases the pin before the end of scope.
   void Release();
 
  private:

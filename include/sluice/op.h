@@ -40,17 +40,17 @@ struct Access {
   AccessMode mode = AccessMode::kRead;
   /// Tier of the lease; none: the fastest tier that has a budget.
   std::optional<TierId> tier = std::nullopt;
-  /// Whether Lease::Contiguous is wanted; elementwise work does with Spans and spares the mapping.
+  /// True if Lease::Contiguous is wanted. Elementwise work needs only Spans and saves the mapping.
   bool contiguous = true;
-  /// Of an access that writes: to make what the op writes here again, from what it reads, takes so
-  /// many seconds, 1e9 at most; none: it cannot be made again, or nobody knows. It is recorded
-  /// (ScheduleAccess), and the Runtime makes nothing again by itself.
+  /// Seconds that the op takes to make the written content again from what it reads, at most 1e9.
+  /// None: it cannot be made again, or nobody knows. The value is recorded (ScheduleAccess); the
+  /// Runtime itself makes nothing again. Only for accesses that write.
   std::optional<double> recompute_seconds = std::nullopt;
 };
 
-/// How long threads were blocked for a ticket, by what it waited for meanwhile. A write: no frame
-/// was free for one of its pages until a page-out had ended, or a page that it was to write was
-/// still being written out. A read: anything else, as a rule pages on their way in.
+/// Time that threads were blocked for a ticket, divided by the cause. A wait for a write: no frame
+/// was free until a page-out ended, or a page to be written was still being paged out. Any other
+/// wait counts as a wait for a read, usually for pages on their way in.
 struct WaitTimes {
   double read_seconds = 0;
   double write_seconds = 0;
@@ -58,9 +58,9 @@ struct WaitTimes {
   double seconds() const { return read_seconds + write_seconds; }
 };
 
-/// The answer to one AcquireAll: all of its leases at once, or none.
+/// The answer to one AcquireAll: all leases at once, or none.
 /// Threads: externally synchronised; the ticket may move between threads. Fork: see Runtime; in a
-/// child it has failed.
+/// child the ticket has failed.
 class Ticket {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
@@ -68,28 +68,30 @@ class Ticket {
   Ticket();
   Ticket(Ticket&&) noexcept;
   Ticket& operator=(Ticket&&) noexcept;
-  /// Cancels when the leases were not taken.
+  /// Cancels the request unless the leases were taken.
   ~Ticket();
 
   /// True when Take will not block: granted or failed.
   bool Ready() const;
   /// Blocks until granted or failed. Errors: DeadlineExceeded (the ticket lives on); else as Take.
   absl::Status Wait(Deadline deadline = Deadline::max());
-  /// Gives the request up; leases already granted are released, which leaves what a kOverwrite
-  /// covers undefined. Never blocks.
+  /// Gives the request up. Leases that were granted already are released, and the bytes that a
+  /// kOverwrite covers are undefined then. Never blocks.
   void Cancel();
 
   /// Waits, then hands out one lease per access, in the order of the request.
-  /// Errors: InvalidArgument (unknown tensor, bad range, one page asked for in two tiers, seconds
-  /// to make again that are negative, NaN, above 1e9 or of a read: names op and tensor),
-  /// ResourceExhausted (the op can never fit: names op, bytes needed, tier and budget),
-  /// DataLoss (names tensor, range, tier and cause), Unavailable (the pages are where they were,
-  /// but cannot be read or brought now: names tensor, range, tier and cause; a later request tries
-  /// again), Aborted ("would deadlock": other ops hold what this one needs and wait themselves),
-  /// Cancelled (cancelled, or the Runtime shut down), FailedPrecondition (in a child of fork).
+  /// Errors, each naming op, tensor, range, tier and cause as far as they apply:
+  /// - InvalidArgument: unknown tensor, bad range, one page asked for in two tiers, bad
+  ///   recompute_seconds.
+  /// - ResourceExhausted: the op can never fit; names the bytes and the budget.
+  /// - DataLoss: the pages are lost.
+  /// - Unavailable: the pages cannot be read now; a later request tries again.
+  /// - Aborted ("would deadlock"): other ops hold what this one needs, and wait themselves.
+  /// - Cancelled: the ticket was cancelled, or the Runtime shut down.
+  /// - FailedPrecondition: in a child of fork.
   absl::StatusOr<std::vector<Lease>> Take();
 
-  /// Of Wait and Take so far.
+  /// Time that Wait and Take have blocked so far.
   WaitTimes waited() const;
 
  private:
@@ -108,7 +110,7 @@ struct OpOptions {
   std::string lane = "gpu";
 };
 
-/// One step of the repeating structure. Ends by destruction or EndAfter; its time excludes stalls.
+/// One step of an iteration. It ends by destruction, End or EndAfter. Its time excludes stalls.
 /// Threads: several ops may be open at once on several threads; one op belongs to one thread.
 class Op {
  public:
@@ -117,18 +119,17 @@ class Op {
   Op& operator=(Op&&) noexcept;
   ~Op();
 
-  /// Asks for everything at once; never blocks inside the call (a full request queue gives an
-  /// unready ticket). Asking twice in one op is allowed; holding one set while waiting for another
-  /// can fail with Aborted ("would deadlock"), also when the next op of the lane, asked for before,
-  /// already holds the pages.
+  /// Asks for all accesses at once. Never blocks: with a full request queue the ticket is not
+  /// ready. An op may ask twice. It can then fail with Aborted ("would deadlock"), since it holds
+  /// the first leases while it waits for the others.
   Ticket AcquireAll(std::span<const Access> accesses);
-  /// The same for a list in place: AcquireAll({weights, {.tensor = gradient}}).
+  /// The same with a list in place: AcquireAll({weights, {.tensor = gradient}}).
   Ticket AcquireAll(std::initializer_list<Access> accesses);
 
-  /// One lease, waited for: AcquireAll and Take. Errors: as Ticket::Take.
+  /// Waits for one lease: AcquireAll and Take. Errors: as Ticket::Take.
   absl::StatusOr<Lease> Acquire(const Access& access);
 
-  /// The op ends when everything enqueued on `stream` so far is done.
+  /// Ends the op once all work enqueued on `stream` so far is done.
   void EndAfter(StreamRef stream);
   void End();
 

@@ -30,56 +30,53 @@ enum class DeviceKind { kEmulated };
 
 /// The emulated device: host memory that stands for HBM, reached by real copies.
 struct EmulatedDeviceOptions {
-  /// Modelled rate per direction in bytes per second, at least 1; 0 copies as fast as the host can.
+  /// Modelled rate per direction in bytes per second, at least 1; 0: as fast as the host copies.
   double in_bytes_per_second = 0;
   double out_bytes_per_second = 0;
-  /// Added to the completion of every copy, at most 1e6; does not occupy the link.
+  /// Seconds added to the completion of every copy, at most 1e6. The link is free meanwhile.
   double latency_seconds = 0;
 };
 
 struct IoOptions {
-  /// Directory of the spill file; empty means /var/tmp/sluice-<uid>, which is made 0700. One that
-  /// is named must exist, belong to the user and not be writable by group or others.
+  /// Directory of the spill file. Empty: /var/tmp/sluice-<uid>, made with mode 0700. A directory
+  /// with a name must exist, belong to the user, and not be writable by group or others.
   std::string directory = {};
-  /// Further drives, a directory of each, with the same rules: tiers.nvme.bytes is divided among
-  /// all in proportion to their rates, which takes about 0.2 s each to measure, and pages are
-  /// written in proportion to the rates that they show.
+  /// One directory on each further drive, with the same rules. nvme_bytes is divided in proportion
+  /// to the rates of the drives, which takes 0.2 s per drive to measure.
   std::vector<std::string> more_directories = {};
-  /// Free space of the directory's file system that is left alone: Create fails with
-  /// ResourceExhausted before the spill file takes that.
+  /// Free space of the file system that the spill file leaves alone; Create fails with
+  /// ResourceExhausted if there is too little.
   Bytes keep_free = 1_GiB;
-  /// Waiting requests of adjacent pages become one request of the kernel, up to this size; 0 bytes:
-  /// none do. Only with io_uring.
+  /// Largest request that adjacent waiting requests are merged into; 0: none. Only with io_uring.
   Bytes merge = 1_MiB;
-  /// Requests in flight per ring, 1 to 1024. Half of it is what each direction of a link has in
-  /// flight at most (less where an eighth of nvme would be kept free for that).
+  /// Requests in flight per ring, 1 to 1024. Each direction of a link has at most half of them in
+  /// flight, and at most an eighth of nvme.
   std::uint32_t queue_depth = 32;
-  /// io_uring; else pread and pwrite on threads ("io_uring").
+  /// io_uring. Fallback "io_uring": pread and pwrite on threads.
   Use io_uring = Use::kAuto;
-  /// O_DIRECT; else buffered I/O ("o_direct").
+  /// O_DIRECT. Fallback "o_direct": buffered I/O.
   Use direct = Use::kAuto;
-  /// Pages written in place. Where the file system writes each new version of a page to a new place
-  /// (btrfs without FS_NOCOW_FL, ZFS), reserved space covers the first write of a page only, so a
-  /// later write may find none ("nocow"). kOff leaves the flag of btrfs alone.
+  /// Pages written in place. Fallback "nocow": the file system copies on write (ZFS, btrfs without
+  /// FS_NOCOW_FL), so a later write of a page may find no space. kOff leaves btrfs's flag alone.
   Use nocow = Use::kAuto;
-  /// Space of spill files reserved at once; else they are written in full first
-  /// ("reserved_space"). kOff does neither: writes may find no space.
+  /// Space of spill files reserved at the start. Fallback "reserved_space": the files are written
+  /// in full first. kOff does neither, so writes may find no space.
   Use reserved_space = Use::kAuto;
 };
 
-/// The memory of dram and of the emulated hbm. A lack that shows only when SetBudget takes memory
-/// again is announced then; where it is required, SetBudget fails and the budget stays.
+/// Memory of dram and of the emulated hbm. SetBudget announces a lack that shows only when it takes
+/// memory again. With kRequire it fails then, and the budget is unchanged.
 struct MemoryOptions {
-  /// All memory on 2 MiB pages, but for a last part of less on each node ("huge_pages").
+  /// Memory on 2 MiB pages, but for a smaller last part per node. Fallback "huge_pages".
   Use huge_pages = Use::kAuto;
-  /// Each part of dram bound to its NUMA node ("numa_binding").
+  /// Parts of dram bound to their NUMA nodes. Fallback "numa_binding".
   Use numa_binding = Use::kAuto;
-  /// As much of dram on one NUMA node as on another, rather than less on one that has too little
-  /// memory left ("numa_split"). kOff fills one node after the other.
+  /// Equal parts of dram on all NUMA nodes. Fallback "numa_split": less on a node with too little
+  /// memory. kOff fills one node after the other.
   Use even_split = Use::kAuto;
 };
 
-/// The part of one host that belongs to this process (index of count); host budgets are divided.
+/// Share of the host for this process: number `index` of `count`. Host budgets are divided.
 struct Share {
   std::uint32_t index = 0;
   std::uint32_t count = 1;
@@ -88,17 +85,16 @@ struct Share {
 struct RuntimeOptions {
   /// Unit of residency and transfer in every tier: a power of two, 4 KiB to 64 MiB.
   Bytes page_bytes = 2_MiB;
-  /// Hard limits per kind, staging and in-flight pages included; rounded down to whole pages.
-  /// dram lies on all NUMA nodes that have processors of this process and that it may allocate from
-  /// (cpuset, numactl --membind), in even shares.
+  /// Hard budgets per tier, staging and pages in flight included, rounded down to whole pages. dram
+  /// lies on all NUMA nodes that have processors of this process and that it may allocate from.
   Bytes hbm_bytes = {};
   Bytes dram_bytes = {};
-  /// 0: no nvme, no spill file, no I/O; tensors then stay in dram, which takes them all but for
-  /// four pages that are kept for transfers. Where nvme is too small for all tensors, the rest
-  /// stays in dram, too: as much as is left beside these four pages and an eighth of dram, which
-  /// other pages need. Tensors get all but what writes in flight need: as many pages as half of
-  /// io.queue_depth, but no more than 16 or an eighth of nvme (whichever is more). The spill files
-  /// are 1/512 larger, at least a page each, to make up for slots that lose a page.
+  /// 0: no spill file and no I/O. Capacity for tensors is the sum of two parts:
+  /// - nvme less the pages of writes in flight: half of io.queue_depth, but at most 16 or an eighth
+  ///   of nvme, whichever is more.
+  /// - dram less four pages for transfers, and less an eighth for the pages of nvme, if there are
+  ///   any.
+  /// The spill files are 1/512 larger, at least a page each, to replace slots that lose a page.
   Bytes nvme_bytes = {};
 
   DeviceKind device = DeviceKind::kEmulated;
@@ -107,46 +103,44 @@ struct RuntimeOptions {
   MemoryOptions memory = {};
   Share share = {};
 
-  /// "planned": as soon as an iteration has repeated, pages move by a plan made from the recorded
-  /// schedule, measured times and link speeds. Others only say whom to evict: "min" and
-  /// "next-use-cost" by the recorded schedule (before there is one, what was used longest ago);
-  /// "fifo", "lru", "clock", "lfu", "2q", "arc", "s3fifo", "sieve", "gdsf" and "random" without
-  /// knowing it. docs/policies.md describes them.
+  /// Name of the policy; docs/policies.md describes them.
+  /// - "planned": pages move by a plan, made from the recorded schedule and measured speeds.
+  /// - "min", "next-use-cost": victims by the recorded schedule.
+  /// - "fifo", "lru", "clock", "lfu", "2q", "arc", "s3fifo", "sieve", "gdsf", "random": victims
+  ///   without the schedule.
   std::string policy = "planned";
-  /// Policies of the program's own, by the name that `policy` then takes. See policy.h.
+  /// The program's own policies by name (policy.h). `policy` names one of them, too.
   std::map<std::string, CustomPolicy> custom_policies = {};
-  /// How many recorded ops ahead page-ins are started, besides those of a plan; 0: none are.
+  /// Recorded ops ahead for which pages are fetched, beside those of a plan; 0: none.
   std::uint32_t prefetch_ops = 12;
-  /// Iteration keys whose schedule is kept, the most recent ones; at least 1.
+  /// Largest number of iteration keys with a schedule that is kept, at least 1.
   std::uint32_t schedules_max = 64;
-  /// Ops and pages that they access, in all schedules that are kept and once more in the iteration
-  /// that runs; about 60 bytes each, at least 1. Beyond it the least recently used schedules are
-  /// dropped; an iteration that alone is longer is not recorded, so nothing is planned or fetched
-  /// ahead for it. Stats::schedules_dropped and iterations_too_long count; the log says each once.
+  /// Largest number of ops and page accesses in all schedules, at least 1; about 60 bytes each.
+  /// Beyond it the least recently used schedules are dropped (Stats::schedules_dropped). A longer
+  /// iteration is not recorded and has no plan (Stats::iterations_too_long).
   std::uint64_t recorded_accesses_max = std::uint64_t{1} << 23;
 
-  /// Threads that hash and copy, and the processors that all internal threads may use (empty:
-  /// those of the thread that makes the Runtime); each is one that this process may run on.
+  /// Threads that hash and copy; processors for all internal threads (empty: those of the thread
+  /// that makes the Runtime).
   int worker_threads = 1;
   std::vector<int> cpus = {};
-  /// Requests that may wait for the core thread; beyond it tickets are simply not ready yet.
+  /// Requests that may wait for the core thread. Tickets of further ones are just not ready yet.
   std::uint32_t request_queue_capacity = 4096;
-  /// A transfer that takes longer is reported as stalled; at most 1e6, 0: none is.
+  /// Seconds after which a transfer or a lease is reported as stalled, at most 1e6; 0: never.
   double stall_seconds = 10.0;
 
-  /// Debug aids: overwrite leases are filled with NaN, and the event stream is kept for replay.
+  /// Debug aids: kOverwrite leases filled with NaN; the event stream kept for replay.
   bool fill_overwrite_with_nan = false;
   bool record_events = false;
 
-  /// All optional. See events.h for threads and lifetime.
+  /// Optional receivers; events.h has the rules for threads and lifetime.
   LogSink log = {};
   EventListener* listener = nullptr;
   TraceSink trace = {};
 };
 
-/// Reads the runtime's keys (page_bytes, device, tiers.*, memory.*, io.*, scheduler.*, workers.*)
-/// of `config`; keys of others are left alone. Errors: InvalidArgument that names key, value and
-/// what is allowed.
+/// Reads the runtime's keys of `config`: page_bytes, device, tiers.*, memory.*, io.*, scheduler.*,
+/// workers.*. Errors: InvalidArgument (names key, value and what is allowed).
 absl::StatusOr<RuntimeOptions> ReadRuntimeOptions(Config& config);
 
 }  // namespace sluice

@@ -20,7 +20,7 @@
 
 namespace sluice {
 
-/// A tensor as a schedule knows it.
+/// A tensor of a schedule.
 struct ScheduleTensor {
   std::string name;
   TensorKind kind = TensorKind::kOther;
@@ -46,8 +46,8 @@ struct ScheduleOp {
   /// Time from grant to end, stalls excluded.
   double seconds = 0;
   std::vector<ScheduleAccess> accesses;
-  /// Tensor ranges whose content was discarded or freed after this op, the last before that which
-  /// had asked for the tensor.
+  /// Ranges with content discarded or freed after this op, the last op before that to ask for the
+  /// tensor.
   std::vector<ScheduleAccess> discards;
 };
 

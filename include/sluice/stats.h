@@ -32,7 +32,7 @@ struct DirectionStats {
   std::uint64_t bytes = 0;
   std::uint64_t copies = 0;
   std::uint64_t failed = 0;
-  /// Length of the union of the intervals during which at least one copy was in flight.
+  /// Time during which at least one copy was in flight.
   double busy_seconds = 0;
   /// Copies in flight now, and the most there ever were.
   std::uint32_t queue_depth = 0;
@@ -40,7 +40,7 @@ struct DirectionStats {
   LatencyStats latency;
 };
 
-/// In is towards hbm, out away from it. Names: "hbm-dram", "dram-nvme".
+/// A link: "hbm-dram" or "dram-nvme". In is towards hbm.
 struct LinkStats {
   DirectionStats in;
   DirectionStats out;
@@ -51,39 +51,38 @@ struct TierStats {
   /// Bytes of frames in use now and at most, staging, in-flight and reserved frames included.
   std::uint64_t used_bytes = 0;
   std::uint64_t peak_bytes = 0;
-  /// Pages of tensors that never go below this tier, wherever they are now: what is promised of its
+  /// Bytes of pages that never go below this tier, wherever they are now: the committed part of the
   /// capacity.
   std::uint64_t committed_bytes = 0;
   /// Bytes of frames that are kept for pages in transit.
   std::uint64_t transit_bytes = 0;
   /// Used bytes by TensorKind.
   std::array<std::uint64_t, kTensorKindCount> by_kind{};
-  /// Share of the arena on huge pages; 0 where a tier has none.
+  /// Share of the arena on huge pages.
   double huge_page_share = 0;
   /// Bytes the kernel has allocated for the arena.
   std::uint64_t arena_bytes = 0;
 };
 
-/// Pages that were moved up ahead of need, each counted once however many links it crosses. What is
-/// none of the four is on its way, or there and not used yet.
+/// Pages moved up ahead of need. Each counts once, for any number of links. A page that is in none
+/// of the four outcomes is on its way, or there and not used yet.
 struct PrefetchStats {
   std::uint64_t issued = 0;
-  std::uint64_t hit = 0;      ///< complete before it was needed
-  std::uint64_t late = 0;     ///< still in flight, or not all the way up, when it was needed
-  std::uint64_t revoked = 0;  ///< given up before use because an op needed the frame
-  std::uint64_t wasted = 0;   ///< evicted unused
+  std::uint64_t hit = 0;      ///< pages complete before their use
+  std::uint64_t late = 0;     ///< pages in flight, or not all the way up, at their use
+  std::uint64_t revoked = 0;  ///< pages given up before use, as an op needed the frame
+  std::uint64_t wasted = 0;   ///< pages evicted unused
 };
 
 struct EvictionStats {
-  std::uint64_t dropped_clean = 0;   ///< a valid copy was below (or above)
-  std::uint64_t dropped_dead = 0;    ///< content discarded or freed
-  std::uint64_t written_demand = 0;  ///< paged out while an op waited for the frame
-  std::uint64_t written_ahead = 0;   ///< paged out ahead of need
-  std::uint64_t cleaned = 0;         ///< written ahead and kept
+  std::uint64_t dropped_clean = 0;   ///< pages dropped with a valid copy elsewhere
+  std::uint64_t dropped_dead = 0;    ///< pages dropped with content discarded or freed
+  std::uint64_t written_demand = 0;  ///< pages paged out while an op waited for the frame
+  std::uint64_t written_ahead = 0;   ///< pages paged out ahead of need
+  std::uint64_t cleaned = 0;         ///< pages written ahead and kept
 };
 
-/// Plans made for iterations that repeat (policy "planned"), and the time that took, beside the
-/// program.
+/// Plans made in the background (policy "planned"), and the time for them.
 struct PlanStats {
   std::uint64_t made = 0;
   double seconds = 0;
@@ -94,12 +93,12 @@ struct DriveStats {
   std::string directory;
   std::uint64_t reads = 0;      ///< pages
   std::uint64_t writes = 0;     ///< pages
-  std::uint64_t slots = 0;      ///< room for as many pages, a few to spare included
-  std::uint64_t retired = 0;    ///< slots of these that lost a page, and are used no more
-  double bytes_per_second = 0;  ///< both directions while busy, as last seen; 0: not known yet
-  /// As it was measured to divide the slots; 0: it was not.
+  std::uint64_t slots = 0;      ///< slots, spare ones included
+  std::uint64_t retired = 0;    ///< slots that lost a page and are used no more
+  double bytes_per_second = 0;  ///< latest rate of both directions while busy; 0: not known yet
+  /// Rate measured at the start to divide the slots; 0: not measured.
   double bytes_per_second_at_start = 0;
-  bool fenced = false;  ///< failed: written no more
+  bool fenced = false;  ///< true if the drive failed and is written no more
 };
 
 struct IoStats {
@@ -113,14 +112,12 @@ struct IoStats {
   std::uint64_t retries = 0;
   std::uint64_t checksum_failures = 0;
   std::uint64_t merged = 0;  ///< requests that reached the kernel within another one
-  /// What the engine works with, for people: of io_uring what the kernel granted, else how many
-  /// threads: "16 threads".
+  /// Features for people: what the kernel granted to io_uring, or "16 threads".
   std::string features;
-  /// Bytes of dram that the ring knows (pinned once, not at every request), and why not all of
-  /// them; empty when all are.
+  /// Bytes of dram registered with the ring, and the reason if that is not all of dram.
   std::uint64_t registered_bytes = 0;
   std::string registered_reason;
-  std::uint64_t retired = 0;       ///< slots of all drives that lost a page, and are used no more
+  std::uint64_t retired = 0;       ///< retired slots of all drives
   std::vector<DriveStats> drives;  ///< none without nvme
 };
 
@@ -132,18 +129,18 @@ struct Stats {
   PlanStats plans;
   IoStats io;
   std::vector<FallbackEvent> fallbacks;
-  /// Time that threads spent blocked in Ticket::Wait and Take, summed; and what of it went into
-  /// waiting for reads and for writes (WaitTimes), which together are all of it.
+  /// Time that threads were blocked in Ticket::Wait and Take, summed, and its two parts
+  /// (WaitTimes).
   double stall_seconds = 0;
   double stall_read_seconds = 0;
   double stall_write_seconds = 0;
-  /// Bytes of live tensors now and at most, without padding; and what page rounding adds now.
+  /// Bytes of live tensors without padding, now and at most; bytes that page rounding adds now.
   std::uint64_t live_bytes = 0;
   std::uint64_t live_bytes_peak = 0;
   std::uint64_t padding_bytes = 0;
   std::uint64_t schedule_divergences = 0;
-  /// By RuntimeOptions::schedules_max and recorded_accesses_max: schedules that newer ones have
-  /// displaced, and iterations that were too long to be recorded.
+  /// Schedules that newer ones displaced, and iterations too long to be recorded
+  /// (RuntimeOptions::schedules_max, recorded_accesses_max).
   std::uint64_t schedules_dropped = 0;
   std::uint64_t iterations_too_long = 0;
   std::uint64_t pages_lost = 0;

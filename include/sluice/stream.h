@@ -26,9 +26,9 @@ class StreamState;
 }
 
 /// An ordered queue of device work: a CUDA stream, or a thread of the emulated device.
-/// Threads: any. Lifetime: shared; the last reference to go waits until the queue is drained, and
-/// so does the Runtime. The last reference may go in the stream's own work: what is enqueued then
-/// still runs, and the Runtime alone waits for it. Fork: see Runtime; in a child it does nothing.
+/// Threads: any. Lifetime: shared. The last reference waits until the queue is drained, and so does
+/// the Runtime. If the stream's own work drops the last reference, queued work still runs and only
+/// the Runtime waits for it. Fork: see Runtime; in a child a stream does nothing.
 class StreamRef {
  public:
   StreamRef();

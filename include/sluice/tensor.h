@@ -29,10 +29,10 @@ enum class DType : std::uint8_t { kF32, kF16, kBF16, kI8, kU8, kI32, kI64 };
 
 /// Bytes of one element.
 std::uint64_t SizeOf(DType dtype);
-/// "f32"; "unknown" of what is none of the enumerators, as of the enums below.
+/// "f32"; "unknown" for a value that is no enumerator. The functions below do the same.
 std::string_view ToString(DType dtype);
 
-/// What a tensor is for; reports group by it, policies may use it.
+/// Purpose of a tensor. Reports group by it, and policies may use it.
 enum class TensorKind : std::uint8_t {
   kParameter,
   kGradient,
@@ -44,30 +44,28 @@ enum class TensorKind : std::uint8_t {
 inline constexpr int kTensorKindCount = 6;
 std::string_view ToString(TensorKind kind);
 
-/// A handle to a tensor of one Runtime; 0 is none. Never reused within a Runtime.
+/// A handle to a tensor of one Runtime. 0 is no tensor. A Runtime uses each value once.
 struct TensorId {
   std::uint64_t value = 0;
   friend constexpr auto operator<=>(const TensorId&, const TensorId&) = default;
 };
 
-/// How a lease may touch a tensor. kOverwrite: the old content is not needed, so nothing is paged
-/// in and the bytes are undefined until written: a ticket that is given up after it was granted has
-/// overwritten too, one that fails changed nothing. Where it covers only part of a page it acts as
-/// kReadWrite on that page.
+/// What a lease may do with a tensor. kOverwrite gives up the old content: nothing is paged in, and
+/// the bytes are undefined until written. A granted ticket that is given up has overwritten; a
+/// ticket that failed has not. On a page that is covered in part kOverwrite acts as kReadWrite.
 enum class AccessMode : std::uint8_t { kRead, kReadWrite, kOverwrite };
 std::string_view ToString(AccessMode mode);
 
-/// Refills bytes that were lost below, or cannot be read there now: writes `out.size()` bytes of
-/// the tensor, from `range.offset` on, and exactly those that it has. Runs on a worker thread and
-/// may block; must not call the Runtime.
-/// Errors: Unavailable when it may succeed later: it is called some times more (for about a
-/// second), then the requests that wait fail with Unavailable, nothing is lost, and a later request
-/// calls it again. After any other error the page is lost, unless it is still where it could not be
-/// read: then it is read there again, and the requests fail with Unavailable if that fails, too.
+/// Makes the content of a page again that was lost or cannot be read now: fills `out` with the
+/// tensor's bytes from `range.offset` on. Runs on a worker thread and may block. Must not call the
+/// Runtime.
+/// Errors: Unavailable if it may succeed later. The Runtime calls again for about a second. Then
+/// the waiting requests fail with Unavailable, nothing is lost, and a later request calls again.
+/// After any other error the page is lost, unless its slot can still be read later (Unavailable).
 using ReproduceFn = std::function<absl::Status(ByteRange range, std::span<std::byte> out)>;
 
-/// A read-only home: `bytes` of a file from `offset` on. Pages with such a home are never written
-/// to it, only dropped and read again; a write lease gives the page a store slot instead.
+/// A read-only home of a tensor: the bytes of a file from `offset` on. Nothing is written to the
+/// file. A clean page is dropped and read again; a page that was written gets a slot of its own.
 struct FileHome {
   std::string path;
   std::uint64_t offset = 0;
@@ -80,13 +78,13 @@ struct TensorSpec {
   std::vector<std::int64_t> shape = {};
   DType dtype = DType::kF32;
   TensorKind kind = TensorKind::kOther;
-  /// The lowest tier its pages may reach. Capacity for each page is reserved at creation: in this
-  /// tier as long as it has some, for the other pages in dram, which they then never leave for
-  /// nvme. hbm does not count. kNvme is right for runtimes without nvme, too.
+  /// The lowest tier that the tensor's pages may reach. Creation commits capacity for each page: in
+  /// this tier while it has some, else in dram, where the page then stays. hbm does not count.
+  /// kNvme is right for a Runtime without nvme, too.
   TierKind lowest = TierKind::kNvme;
-  /// Where the bytes are at first; none: the tensor is born empty (reads as zeros).
+  /// First home of the bytes. None: the tensor reads as zeros.
   std::optional<FileHome> file = std::nullopt;
-  /// Optional: called for a page whose only copy below cannot be read.
+  /// Optional. Called for a page with no readable copy.
   ReproduceFn reproduce = {};
 };
 

@@ -31,7 +31,7 @@ inline constexpr TierId kHbm0{TierKind::kHbm, 0};
 inline constexpr TierId kDram0{TierKind::kDram, 0};
 inline constexpr TierId kNvme0{TierKind::kNvme, 0};
 
-/// "hbm", "dram", "nvme"; "unknown" of what is none of the enumerators.
+/// "hbm", "dram", "nvme"; "unknown" for a value that is no enumerator.
 std::string_view ToString(TierKind kind);
 /// "hbm0".
 std::string ToString(TierId tier);
