@@ -17,13 +17,13 @@ namespace sluice::numa {
 struct NodeArenasOptions {
   /// The arenas' name; followed by "-node<N>" where there are several nodes.
   std::string name = "dram";
-  std::uint64_t page_bytes = 0;   ///< as ArenaOptions
-  std::uint32_t frames = 0;       ///< of all arenas together, at least one
+  std::uint64_t page_bytes = 0;   ///< see ArenaOptions
+  std::uint32_t frames = 0;       ///< frames of all arenas together, at least one
   std::vector<MemoryNode> nodes;  ///< at least one
   /// Processors that threads may use; empty: any. A node's memory is touched by those of its own
   /// processors that are among them, by any of them where none is.
   std::vector<int> cpus;
-  bool huge_pages = true;  ///< as ArenaOptions
+  bool huge_pages = true;  ///< see ArenaOptions
   bool bind = true;        ///< binds each arena to its node
   bool even = true;        ///< even shares; else one node is filled after the other
 };
@@ -32,8 +32,8 @@ struct NodeArenasOptions {
 /// took any. A reason that is not empty is a fallback to announce; it names the node where there
 /// are several.
 struct NodeArenasInfo {
-  std::string binding_reason;    ///< as ArenaInfo
-  std::string huge_page_reason;  ///< as ArenaInfo
+  std::string binding_reason;    ///< see ArenaInfo
+  std::string huge_page_reason;  ///< see ArenaInfo
   /// Why not every node holds an even share; of the creation alone. `split` is what each holds.
   std::string split_reason;
   std::string split;
@@ -97,8 +97,8 @@ class NodeArenas {
   double HugeBytes() const;
 
   std::vector<std::unique_ptr<Arena>> arenas_;
-  std::vector<int> nodes_;              ///< of each arena
-  std::vector<std::vector<int>> cpus_;  ///< of each arena
+  std::vector<int> nodes_;              ///< one per arena
+  std::vector<std::vector<int>> cpus_;  ///< one per arena
   std::vector<std::uint32_t> ends_;     ///< one past each arena's last frame, at creation
   NodeArenasInfo info_;
 };

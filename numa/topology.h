@@ -23,7 +23,7 @@ struct CacheInfo {
   int level = 0;
   std::uint64_t bytes = 0;
   std::uint32_t line_bytes = 0;
-  std::vector<int> cpus;  ///< that share it
+  std::vector<int> cpus;  ///< processors that share it
 };
 
 /// What processors and memory this process may use, as hwloc sees it.

@@ -14,7 +14,7 @@ ARCHITECTURE = "ARCHITECTURE.md"
 
 SOURCES = {".cc", ".h", ".cu", ".cuh"}
 # A comment behind code begins with the noun that it describes.
-TRAILING = re.compile(r"\S.*?//[/!<]*\s*(of|for|to|in|by|as|that|which|whose|what|those)\b")
+TRAILING = re.compile(r"^\s*[^/\s].*?//[/!<]*\s*(of|for|to|in|by|as|that|which|whose|what|those)\b")
 ROW = re.compile(r"^\|\s*`([\w./-]+)/`\s*\|", re.M)
 
 

@@ -16,14 +16,14 @@ struct StepBenchOptions {
   std::string directory;
   /// A multiple of 4096.
   std::uint64_t parameters = std::uint64_t{1} << 28;
-  std::uint64_t tensor_parameters = std::uint64_t{1} << 24;  ///< of each tensor
-  std::string pattern;      ///< which cases, as MatchesPattern; empty: all
-  int rounds = 11;          ///< of each case
+  std::uint64_t tensor_parameters = std::uint64_t{1} << 24;  ///< parameters of each tensor
+  std::string pattern;      ///< pattern of the cases (MatchesPattern); empty: all
+  int rounds = 11;          ///< rounds of each case
   double minutes_max = 30;  ///< a round is left out, but never the third, when it would end later
-  std::uint32_t milliseconds = 1000;                  ///< of each run of fio
+  std::uint32_t milliseconds = 1000;                  ///< length of each run of fio
   std::uint64_t fio_bytes = std::uint64_t{2} << 30;   ///< its files; a multiple of 8 MiB
   std::uint64_t page_bytes = std::uint64_t{2} << 20;  ///< at most 2 MiB
-  std::string policy = "planned";                     ///< of the runtime
+  std::string policy = "planned";                     ///< policy of the runtime
   std::string fio = "fio";
   std::string huge_pages_path = "/proc/sys/vm/nr_hugepages";
 

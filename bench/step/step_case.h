@@ -11,7 +11,7 @@ namespace sluice::bench {
 /// What the time of a step is held to.
 enum class StepFloor : std::uint8_t {
   kDisk,          ///< the disk's time for the bytes that must move
-  kDiskOrMemory,  ///< that, or memory's time for what an update and the disk read and write
+  kDiskOrMemory,  ///< the disk's time, or memory's for the bytes of update and disk
   kOwnFp32        ///< our own step with fp32 parameters and states, under the same budget
 };
 

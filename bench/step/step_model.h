@@ -36,7 +36,7 @@ struct StepModelOptions {
 struct StepSample {
   double seconds = 0;
   double wait_seconds = 0;        ///< the optimizer's thread had no pages,
-  double wait_read_seconds = 0;   ///< of that, until they were read,
+  double wait_read_seconds = 0;   ///< part of the wait for reads
   double wait_write_seconds = 0;  ///< until others were written
   double compute_seconds = 0;     ///< it updated
   double read_bytes = 0;

@@ -15,7 +15,7 @@ namespace sluice::bench {
 struct ReferenceRun {
   optim::KernelSpec spec;
   GroupRates rates;
-  std::uint64_t tensor = 0;        ///< in the order of the group
+  std::uint64_t tensor = 0;        ///< index in the order of the group
   std::uint64_t first_number = 0;  ///< index among all parameters of the tensor's first
   ElementRange elements;           ///< begins at a multiple of optim::kStateBlock
   std::span<const std::byte> gradients;

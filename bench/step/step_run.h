@@ -29,7 +29,7 @@ double FloorSeconds(const StepCase& which,
 struct StepSetting {
   const StepBenchOptions& options;
   const Session& session;  ///< has the files of fio
-  Load disk;               ///< what fio does
+  Load disk;               ///< load that fio makes
 };
 
 /// A case with all that it runs on: rounds of floor, step, floor.
@@ -67,7 +67,7 @@ class StepRun {
   std::unique_ptr<StepModel> own_fp32_;  ///< none where that is no floor
   std::optional<PeakMemory> peak_;       ///< since the model came to be
   std::unique_ptr<StepModel> model_;
-  std::optional<double> floor_before_;  ///< of our own fp32 step: one run serves two rounds
+  std::optional<double> floor_before_;  ///< seconds of our own fp32 step; one run serves two rounds
   std::vector<Round> rounds_;
   std::vector<Round> kernel_rounds_;  ///< the same against the kernel alone
   std::vector<StepSample> samples_;

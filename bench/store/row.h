@@ -10,7 +10,7 @@ namespace sluice::bench {
 /// Of a whole step of an optimizer whose states are paged: medians over the rounds.
 struct StepFigures {
   std::uint64_t parameters = 0;
-  std::uint64_t budget_bytes = 0;  ///< of dram
+  std::uint64_t budget_bytes = 0;  ///< budget of dram
   double seconds = 0;
   double floor_seconds = 0;
   /// Of the optimizer's thread: blocked for pages, that is for reads and for writes; updating.
@@ -49,7 +49,7 @@ struct Row {
   std::optional<double> control;
   std::optional<double> control_low;
   std::optional<std::uint32_t> depth;
-  std::optional<std::uint64_t> file_bytes;  ///< of the files of both sides, in all
+  std::optional<std::uint64_t> file_bytes;  ///< bytes of all files of both sides
   /// CPU seconds per GiB, checksums included, and that over the ceiling's.
   std::optional<double> cpu_per_gib;
   std::optional<double> cpu_ratio;
@@ -63,8 +63,8 @@ struct Row {
 
   std::optional<StepFigures> step;
 
-  std::string peer;                        ///< what it is compared with
-  std::optional<double> peer_value;        ///< in `unit`
+  std::string peer;                        ///< name of the peer
+  std::optional<double> peer_value;        ///< rate of the peer in `unit`
   std::optional<double> peer_ratio;        ///< value / peer_value
   std::optional<double> peer_cpu_per_gib;  ///< processor seconds per GiB of the peer
 };

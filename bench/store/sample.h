@@ -7,7 +7,7 @@ namespace sluice::bench {
 /// What one stretch of load came to.
 struct Sample {
   std::uint64_t bytes = 0;
-  double seconds = 0;  ///< to the last completion, so that every byte counted has its time counted
+  double seconds = 0;  ///< time to the last completion, so that every byte has its time counted
   double cpu_seconds = 0;
 
   double GiBPerSecond() const { return Ratio(GiB(), seconds); }

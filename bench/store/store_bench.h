@@ -15,10 +15,10 @@ struct StoreBenchOptions {
   /// On the disk to measure; as of io::PageStoreOptions, but never empty.
   std::string directory;
   std::uint64_t file_bytes = std::uint64_t{2}
-                             << 30;   ///< that both sides share; a multiple of 8 MiB
-  int rounds = 11;                    ///< of each judged case
-  std::uint32_t milliseconds = 1000;  ///< of each run
-  std::string pattern;                ///< which rows, as MatchesPattern; empty: all
+                             << 30;   ///< size of the shared files, a multiple of 8 MiB
+  int rounds = 11;                    ///< rounds of each judged case
+  std::uint32_t milliseconds = 1000;  ///< length of each run
+  std::string pattern;                ///< pattern of the rows (MatchesPattern); empty: all
   std::string fio = "fio";
   std::string huge_pages_path = "/proc/sys/vm/nr_hugepages";
 

@@ -175,7 +175,7 @@ class RingLoop final : public Loop {
   }
 
   struct Completion {
-    std::uint64_t place = 0;  ///< in memory
+    std::uint64_t place = 0;  ///< offset in memory
     std::int64_t moved = 0;   ///< bytes, or a negative errno
   };
 
@@ -183,7 +183,7 @@ class RingLoop final : public Loop {
   absl::StatusOr<Completion> Next() {
     io_uring_cqe* cqe = nullptr;
     int error = -EINTR;
-    while (error == -EINTR) {  // by signals of the program
+    while (error == -EINTR) {  // signals of the program interrupt the wait
       error = io_uring_submit(&ring_);
       if (error >= 0) error = io_uring_wait_cqe(&ring_, &cqe);
     }
@@ -214,7 +214,7 @@ class ThreadLoop final : public Loop {
     std::atomic<std::uint64_t> finished{0};
     std::vector<absl::Status> statuses(plain.queue_depth);
     std::vector<std::thread> threads;
-    absl::Status refused;  // those that run then come to the goal, which is near
+    absl::Status refused;  // running requests still end near the goal
     for (std::uint32_t i = 0; i < plain.queue_depth && refused.ok(); ++i) {
       auto thread = base::StartThread([&, i] {
         BlockAllSignals();

@@ -16,14 +16,14 @@ struct DiskRatesOptions {
   std::string directory;
   std::shared_ptr<const SpillDirectory> opened;
   std::uint64_t file_bytes = std::uint64_t{256} << 20;
-  std::uint64_t keep_free_bytes = 0;                   ///< as of PageStoreOptions
+  std::uint64_t keep_free_bytes = 0;                   ///< see PageStoreOptions
   std::uint64_t block_bytes = std::uint64_t{1} << 20;  ///< a multiple of 4096, divides file_bytes
   std::uint32_t queue_depth = 8;
   /// Of buffers, one block for each request: beyond it first fewer requests are in flight (4 at
   /// least), then blocks are smaller (4 KiB at least).
   std::uint64_t memory_bytes_max = UINT64_MAX;
   Use io_uring = Use::kAuto;
-  std::uint32_t milliseconds = 300;  ///< of each of the three measurements
+  std::uint32_t milliseconds = 300;  ///< length of each of the three measurements
 };
 
 /// Depth and blocks within `memory_bytes_max`. Blocks that are halved still fill the file.

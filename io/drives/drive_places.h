@@ -69,7 +69,7 @@ class DrivePlaces {
   void GiveBack(SlotIndex slot);
 
   std::vector<Entry> entries_;
-  std::vector<std::deque<SlotIndex>> free_;  ///< by drive; the last is taken first
+  std::vector<std::deque<SlotIndex>> free_;  ///< free slots per drive; the last is taken first
 };
 
 }  // namespace sluice::io

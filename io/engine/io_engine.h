@@ -24,7 +24,7 @@ inline constexpr std::uint32_t kIoAlignment = 4096;
 struct IoFile {
   int fd = -1;
   std::uint64_t bytes = 0;
-  std::uint32_t alignment = kIoAlignment;  ///< of offset, length and memory
+  std::uint32_t alignment = kIoAlignment;  ///< alignment of offset, length and memory
   /// Not O_DIRECT: bytes pass through the page cache.
   bool buffered = false;
 };
@@ -79,14 +79,14 @@ class IoRequest {
   friend class RequestQueue;
   friend class UringEngine;
   IoRequest* next_ = nullptr;
-  std::optional<std::chrono::steady_clock::time_point> queued_at_;  ///< for the first time
+  std::optional<std::chrono::steady_clock::time_point> queued_at_;  ///< time of the first queueing
   bool hastened_ = false;  ///< stays so when it is tried again
   bool alone_ = false;     ///< not to be merged with others: a merged attempt of it failed
 };
 
 /// What became of memory that was to be registered.
 struct RegisteredMemory {
-  std::uint64_t bytes = 0;  ///< of it that are
+  std::uint64_t bytes = 0;  ///< bytes registered with the ring
   std::string reason;       ///< why not all; empty when all are
 };
 

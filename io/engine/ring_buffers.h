@@ -54,7 +54,7 @@ class RingBuffers {
 
   io_uring* const ring_;
   const std::uint64_t piece_bytes_;
-  std::vector<Piece> pieces_;  ///< by address
+  std::vector<Piece> pieces_;  ///< pieces by address
   std::vector<unsigned> free_;
   unsigned used_ = 0;  ///< numbers ever given
 };

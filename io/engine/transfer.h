@@ -70,7 +70,7 @@ class Transfer : private IoRequest {
   const base::Backoff backoff_;
   base::Timer& timer_;
   int attempts_ = 0;
-  int passing_error_ = 0;  ///< of a read: the last errno that was not the medium's
+  int passing_error_ = 0;  ///< last errno of a read that was not the medium's
 };
 
 }  // namespace sluice::io

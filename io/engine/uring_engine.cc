@@ -241,7 +241,7 @@ void UringEngine::FailUnsubmitted(int error_number) {
     }
   }
   unsubmitted_.clear();
-  refusals_in_a_row_ = 0;  // what comes next has its own patience
+  refusals_in_a_row_ = 0;  // later requests have their own patience
 }
 
 void UringEngine::Reap() {

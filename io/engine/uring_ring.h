@@ -20,7 +20,7 @@ struct RingOptions {
 struct RingInfo {
   bool files_registered = false;
   bool buffers_reserved = false;  ///< see RingBuffers
-  std::string features;           ///< for people
+  std::string features;           ///< features for people
 };
 
 /// Makes a ring that belongs to the calling thread, is not inherited by child processes, and does

@@ -12,7 +12,7 @@ namespace sluice::io {
 /// A directory that holds spill files, open.
 struct SpillDirectory {
   FileDescriptor fd;
-  std::string path;  ///< for messages
+  std::string path;  ///< path for messages
 };
 
 /// Opens `path` (empty: /var/tmp/sluice-<uid>, made 0700 when missing), once and without following

@@ -13,8 +13,8 @@
 namespace sluice::io {
 
 struct SpillFilesOptions {
-  std::uint64_t bytes = 0;       ///< of all files together, a multiple of `unit_bytes`
-  std::uint64_t unit_bytes = 0;  ///< what no file splits, a multiple of kIoAlignment
+  std::uint64_t bytes = 0;       ///< bytes of all files together, a multiple of `unit_bytes`
+  std::uint64_t unit_bytes = 0;  ///< bytes that no file splits, a multiple of kIoAlignment
   /// 0: one for each GiB, at least 1 and at most 4, so that not every write meets at one inode.
   std::uint32_t files = 0;
   /// Free space of the file system that must stay, see PageStoreOptions.
@@ -55,7 +55,7 @@ class SpillFiles {
 
   std::vector<std::unique_ptr<SpillFile>> spill_files_;
   std::vector<IoFile> io_files_;
-  std::uint64_t file_bytes_ = 0;  ///< of each but the last, which may be shorter
+  std::uint64_t file_bytes_ = 0;  ///< bytes of each file but the last, which may be shorter
   std::string direct_reason_;
   std::string nocow_reason_;
   std::string reserved_space_reason_;

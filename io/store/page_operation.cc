@@ -213,7 +213,7 @@ class WriteOperation final : public PageOperation, private WriteBackLine::Page {
   const std::span<const std::byte> data_;
   std::uint64_t checksum_ = 0;
   IoDirection step_ = IoDirection::kWrite;
-  bool in_turn_ = false;  ///< of the write-backs of its file, once it was written
+  bool in_turn_ = false;  ///< true while the page is in its file's turn of write-backs
   TransferResult result_;
   std::atomic<int> parts_{2};
 };

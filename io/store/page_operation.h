@@ -35,8 +35,8 @@ struct StoreContext {
   base::WorkerPool& workers;
   const std::uint64_t page_bytes;
   const base::Backoff backoff;
-  base::Timer& timer;                      ///< of the pauses between attempts
-  std::vector<WriteBackLine> write_backs;  ///< of each file
+  base::Timer& timer;                      ///< timer of the pauses between attempts
+  std::vector<WriteBackLine> write_backs;  ///< one per file
   SlotTable slots;
   Admission admission;
   StoreCounters counters{};

@@ -67,7 +67,7 @@ struct PageStoreOptions {
 struct PageStoreStats {
   std::string engine;           ///< "io_uring", "threads", "memory"
   std::string engine_reason;    ///< why not io_uring; empty when it is
-  std::string engine_features;  ///< what the engine works with, see IoEngine::features
+  std::string engine_features;  ///< see IoEngine::features
   bool direct = false;
   std::string direct_reason;    ///< why not O_DIRECT, of which drive; empty when it is
   bool nocow = false;           ///< true if the file system overwrites in place
@@ -80,7 +80,7 @@ struct PageStoreStats {
   std::uint64_t merged = 0;             ///< requests that reached the kernel within another one
   std::uint64_t retries = 0;            ///< attempts repeated because the one before moved nothing
   std::uint64_t checksum_failures = 0;  ///< reads whose bytes did not verify, re-reads included
-  std::uint64_t registered_bytes = 0;   ///< of memory that the ring knows, see RegisterMemory
+  std::uint64_t registered_bytes = 0;   ///< bytes of memory that the ring knows (RegisterMemory)
   std::string registered_reason;        ///< why not all that was asked for; empty when all is
   std::uint64_t retired = 0;            ///< slots that lost a page and are used no more
   std::vector<DriveStats> drives;       ///< empty: there is one, and it is `engine` and the rest

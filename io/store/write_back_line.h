@@ -54,7 +54,7 @@ class WriteBackLine {
   std::uint64_t errors_ ABSL_GUARDED_BY(mutex_) = 0;  ///< turns in which one was told
   std::vector<Page*> waiting_ ABSL_GUARDED_BY(mutex_);
   std::deque<Page*> again_ ABSL_GUARDED_BY(mutex_);  ///< each waits for a turn of its own
-  std::vector<Page*> turn_ ABSL_GUARDED_BY(mutex_);  ///< whose turn it is
+  std::vector<Page*> turn_ ABSL_GUARDED_BY(mutex_);  ///< pages of the current turn
   std::size_t unfinished_ ABSL_GUARDED_BY(mutex_) = 0;
   bool failed_ ABSL_GUARDED_BY(mutex_) = false;
 };

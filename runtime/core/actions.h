@@ -41,7 +41,7 @@ enum class FillKind : std::uint8_t {
   kUndefined,  ///< about to be overwritten: nothing to do but map
   kZero,
   kFile,       ///< from the page's file home
-  kReproduce,  ///< by the tensor's callback
+  kReproduce,  ///< the tensor's callback makes the page again
 };
 
 /// Give a frame its content from somewhere else than a tier.

@@ -85,7 +85,7 @@ struct TaskDone {
 enum class FailureKind : std::uint8_t {
   kSourceLost,     ///< the source cannot be read correctly any more
   kTargetFull,     ///< the target took nothing; the source is untouched
-  kTargetFailed,   ///< as kTargetFull, for another reason than space
+  kTargetFailed,   ///< the target took no page, for another reason than space
   kSourceRefused,  ///< the last tier cannot be read now; what it holds may still be there
 };
 

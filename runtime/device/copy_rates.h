@@ -22,7 +22,7 @@ struct PlainCopyOptions {
   std::uint64_t page_bytes = 256 << 10;
   /// Pages on each side; more than the caches hold, so that memory is measured.
   std::uint32_t pages = 256;
-  std::uint32_t milliseconds = 200;  ///< of each of the three measurements
+  std::uint32_t milliseconds = 200;  ///< length of each of the three measurements
   std::vector<int> cpus;             ///< processors for the threads; empty: any
 };
 
@@ -44,7 +44,7 @@ struct DeviceCopyOptions {
   std::vector<std::uint32_t> frames;
   /// Host pages of page_bytes each, at least two, likewise.
   std::vector<std::span<std::byte>> host;
-  std::uint32_t milliseconds = 200;  ///< of each of the three measurements
+  std::uint32_t milliseconds = 200;  ///< length of each of the three measurements
   std::uint32_t depth = 4;           ///< copies in flight per direction
 };
 

@@ -66,7 +66,7 @@ TEST_F(StepBenchTest, AStepIsHeldToTheDisk) {
   EXPECT_EQ(row.name, "adamw/fp32/fp32/2MiB");
   EXPECT_EQ(row.unit, "Gparameters/s");
   EXPECT_EQ(row.ceiling_of, "fio");
-  EXPECT_EQ(row.depth, 32U);  // of 64 KiB
+  EXPECT_EQ(row.depth, 32U);  // requests of 64 KiB
   EXPECT_EQ(row.reps, 2);
   ASSERT_TRUE(row.step.has_value());
   // 2 x (12 - 2) MiB at 1 GiB/s.

@@ -226,7 +226,7 @@ class CountsTest(TidyTestCase):
             with self.subTest(word=word):
                 self.expect("trailing-comments",
                             {"io/a.h": f"#pragma once\nint a;  ///< {word} the ring\n"})
-        self.expect_clean({"io/a.h": "#pragma once\n// of the ring\nint a;  ///< offset in bytes\n"})
+        self.expect_clean({"io/a.h": "#pragma once\n// of the ring\n/// Bytes that\n/// // of the ring\nint a;  ///< offset in bytes\n"})
 
     def test_every_folder_has_a_row(self):
         rows = "".join(f"| `{folder}/` | what |\n" for folder in

@@ -32,8 +32,8 @@ constexpr char kBindfs[] = "/usr/bin/bindfs";
 std::string Failed(const std::string& what) { return what + ": " + std::strerror(errno); }
 
 struct FileSystemKind {
-  std::string name;     ///< as mount(2) knows it
-  std::string package;  ///< which has its mkfs
+  std::string name;     ///< name for mount(2)
+  std::string package;  ///< package with its mkfs
   std::vector<std::string> mkfs_options;
 };
 
@@ -183,7 +183,7 @@ bool Append(const FileDescriptor& file) {
     while (write(file.get(), block.data(), piece) > 0) {
     }
     if (errno != ENOSPC) return false;
-    fsync(file.get());  // what was only promised is allocated
+    fsync(file.get());  // promised blocks are allocated now
   }
   return true;
 }

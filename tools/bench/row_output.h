@@ -9,7 +9,7 @@ namespace sluice::tools {
 /// The machine that a benchmark ran on.
 struct MachineFacts {
   std::string cpu;
-  int cpus = 0;  ///< that this process may run on
+  int cpus = 0;  ///< processors that this process may run on
   std::string kernel;
   std::string file_system;  ///< empty where none matters
 };

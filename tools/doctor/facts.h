@@ -51,7 +51,7 @@ struct HugePageFacts {
   std::string enabled;         ///< transparent_hugepage/enabled
   std::string shmem_enabled;   ///< transparent_hugepage/shmem_enabled
   std::uint64_t reserved = 0;  ///< nr_hugepages
-  double arena_share = 0;      ///< what a small arena got
+  double arena_share = 0;      ///< share that a small arena got
   std::string reason;          ///< why not all; empty when all
 };
 HugePageFacts ReadHugePages(const std::string& root = "");
@@ -62,7 +62,7 @@ struct IoUringFacts {
   std::string reason;          ///< why not
   bool single_issuer = false;  ///< SINGLE_ISSUER with DEFER_TASKRUN
   std::vector<std::string> features;
-  std::vector<std::string> operations;  ///< those of the page store that the kernel has
+  std::vector<std::string> operations;  ///< operations of the page store that the kernel has
 };
 IoUringFacts ReadIoUring();
 Section DescribeIoUring(const IoUringFacts& facts);
@@ -73,10 +73,11 @@ struct SpillFacts {
   std::string file_system;
   std::uint64_t free_bytes = 0;
   std::uint64_t total_bytes = 0;
-  std::string direct_reason;                  ///< why not O_DIRECT; empty when it works
-  std::string nocow_reason;                   ///< why pages are copied on write; empty: none are
-  std::string reserved_space_reason;          ///< why files are written in full; empty: none are
-  std::optional<std::uint32_t> memory_align;  ///< as statx tells; none: it does not tell
+  std::string direct_reason;          ///< why not O_DIRECT; empty when it works
+  std::string nocow_reason;           ///< why pages are copied on write; empty: none are
+  std::string reserved_space_reason;  ///< why files are written in full; empty: none are
+  std::optional<std::uint32_t>
+      memory_align;  ///< alignment that statx tells; none: it does not tell
   std::optional<std::uint32_t> offset_align;
 };
 /// `directory` as in tiers.nvme.directory.
@@ -105,7 +106,7 @@ struct Facts {
   IoUringFacts io_uring;
   SpillFacts spill;
   GpuFacts gpu;
-  RunNeeds needs;  ///< of the job whose budgets are proposed
+  RunNeeds needs;  ///< needs of the job whose budgets are proposed
   std::string job = "a job like the shipped ones";
 };
 /// What a Runtime made on this machine will use, and why; then what of that is a fallback, and the

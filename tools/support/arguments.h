@@ -21,7 +21,7 @@ enum class FlagShape {
 struct FlagSpec {
   std::string name;  ///< with its dashes: "--json"; a kWord's without: "SCHEDULE"
   FlagShape shape = FlagShape::kSwitch;
-  std::string value_name;  ///< as help shows it: "FILE"
+  std::string value_name;  ///< name that help shows: "FILE"
   std::string help;        ///< one line
 };
 

@@ -26,7 +26,7 @@ class HugePageReservation {
       : path_(std::move(path)), pages_(pages) {}
 
   const std::string path_;
-  std::uint64_t pages_;  ///< that are ours
+  std::uint64_t pages_;  ///< pages reserved by this object
 };
 
 }  // namespace sluice::bench

@@ -16,7 +16,7 @@ struct Touch {
   std::size_t op = 0;
   bool accesses = false;
   bool reads = false;
-  bool overwrites = false;  ///< as a whole
+  bool overwrites = false;  ///< true if the whole tensor is overwritten
   bool changes = false;     ///< writes or discards any part
   bool discards = false;    ///< any part
   bool ends = false;        ///< discards the whole
@@ -76,7 +76,7 @@ std::vector<bool> FindShared(const Schedule& schedule) {
            std::pair(second.segment, second.segment_offset);
   });
   std::vector<bool> shared(order.size());
-  std::uint32_t furthest = 0;  // of those before in the segment, that which ends last
+  std::uint32_t furthest = 0;  // tensor before in the segment that ends last
   for (std::size_t i = 0; i < order.size(); ++i) {
     const ScheduleTensor& tensor = schedule.tensors[order[i]];
     const ScheduleTensor& before = schedule.tensors[furthest];
@@ -112,8 +112,8 @@ class Finder {
   const LaneTimes times_;
   const Histories histories_;
   const std::vector<bool> shared_;
-  const std::vector<std::vector<std::size_t>> changes_;  ///< by tensor: ops
-  const std::vector<std::size_t> inputs_end_;            ///< by op
+  const std::vector<std::vector<std::size_t>> changes_;  ///< ops by tensor
+  const std::vector<std::size_t> inputs_end_;            ///< one per op
 };
 
 /// In one lane, ended by a discard.
@@ -149,7 +149,7 @@ std::optional<Recomputable> Finder::Find(std::uint32_t tensor) const {
   if (shared_[tensor] || !HasOneLife(history)) return std::nullopt;
   Recomputable best{.tensor = tensor,
                     .bytes = static_cast<double>(schedule_.tensors[tensor].bytes)};
-  const Touch* writer = nullptr;  // of the content there is
+  const Touch* writer = nullptr;  // writer of the current content
   for (std::size_t i = 0; i + 1 < history.size(); ++i) {
     const Touch &here = history[i], &next = history[i + 1];
     if (here.changes) {
@@ -235,8 +235,9 @@ class Selection {
 
   const Schedule& schedule_;
   std::vector<Recomputable> taken_;
-  std::map<std::uint32_t, std::size_t> places_;                ///< in taken_, by tensor
-  std::map<std::uint32_t, std::vector<std::size_t>> readers_;  ///< by what their writers read
+  std::map<std::uint32_t, std::size_t> places_;  ///< index in taken_, by tensor
+  std::map<std::uint32_t, std::vector<std::size_t>>
+      readers_;  ///< tensors by what their writers read
 };
 
 }  // namespace

@@ -75,9 +75,9 @@ class Reckoning {
   }
 
   std::vector<RecomputeLink> links_;
-  std::vector<double> moved_;  ///< by link: bytes of candidates, out and in again
+  std::vector<double> moved_;  ///< bytes of candidates per link, out and in again
   double recompute_ = 0;
-  double exposed_ = 0;  ///< of round trips, beyond their idle time
+  double exposed_ = 0;  ///< seconds of round trips beyond their idle time
   const RecomputeProblem& problem_;
 };
 

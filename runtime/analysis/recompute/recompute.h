@@ -43,9 +43,9 @@ struct RecomputeProblem {
 
 /// Seconds are those of an iteration by the reckoning of PlanRecompute.
 struct RecomputePlan {
-  std::vector<Relief> reliefs;  ///< by candidate
+  std::vector<Relief> reliefs;  ///< one per candidate
   double seconds = 0;
-  std::vector<double> link_seconds;  ///< by link, hidden or not
+  std::vector<double> link_seconds;  ///< seconds per link, hidden or not
 };
 
 /// Chooses a relief for each candidate until all that lives fits. What is offloaded must be out

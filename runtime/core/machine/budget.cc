@@ -105,7 +105,7 @@ void Core::Impl::Vacate(TierIndex tier, FrameIndex frame) {
     return;
   }
   if (page(index).copies[tier].frame != frame) return;
-  if (!IsIdle(page(index), tier)) return;  // what a ticket waits for comes back elsewhere
+  if (!IsIdle(page(index), tier)) return;  // a page that a ticket waits for comes back elsewhere
   const Claim claim{.departure = Departure::kOther};
   if (MayDrop(page(index), tier)) {
     EvictFree(tier, index, claim);

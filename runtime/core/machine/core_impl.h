@@ -62,7 +62,7 @@ class Core::Impl {
   };
   /// Whom the policy has named, and would again as long as nothing changes.
   struct Answer {
-    std::uint64_t arrival = 0;  ///< of the claim
+    std::uint64_t arrival = 0;  ///< number of the claim in the order of arrival
     std::uint64_t changes = 0;  ///< until then
     std::optional<PageIndex> victim;
   };
@@ -81,9 +81,9 @@ class Core::Impl {
     std::uint32_t cleaning = 0;         ///< cleaning page-outs in flight
     std::uint32_t unhurried = 0;        ///< page-outs in flight that nobody is known to wait for
     std::uint32_t candidates_free = 0;  ///< evictable pages that leave for free
-    std::vector<PageIndex> lossless;    ///< those that may be dropped: the free ones, and others
+    std::vector<PageIndex> lossless;    ///< pages that may be dropped: the free ones, and others
     std::array<std::uint32_t, kTensorKindCount> by_kind{};
-    std::uint32_t write_failures = 0;  ///< of copies down to here, in a row
+    std::uint32_t write_failures = 0;  ///< failures of copies down to here, in a row
     bool fenced = false;
     std::uint64_t fenced_before = 0;  ///< the first arrival since
     Position cursor = 0;              ///< prefetch: steps before it are seen to
@@ -100,7 +100,7 @@ class Core::Impl {
     std::uint32_t deficit = 0;   ///< frames wanted in vain
     bool no_victim = false;
     bool advised = false;                     ///< per event: the policy's advice has been taken
-    std::optional<FrameIndex> budget_target;  ///< of a SetBudget that is not answered
+    std::optional<FrameIndex> budget_target;  ///< target of a SetBudget without an answer yet
     FrameIndex budget_before = 0;
   };
   /// A frame that a ticket wants and did not get in this pump.
@@ -394,7 +394,7 @@ class Core::Impl {
   std::vector<Shortage> shortages_;  ///< per pump, of tickets
   absl::flat_hash_map<TicketNumber, std::unique_ptr<Ticket>> tickets_;
   std::vector<Ticket*> pending_;  ///< acquires not granted, in order of arrival
-  Ticket* head_ = nullptr;        ///< whose wants its pages know: the first of them
+  Ticket* head_ = nullptr;        ///< first ticket whose wants its pages know
   absl::flat_hash_map<OpNumber, Holder> holders_;
   absl::flat_hash_set<LaneIndex> lanes_waiting_;  ///< per pump: an earlier ticket is pending
   std::vector<std::unique_ptr<Ticket>> kills_;
@@ -406,7 +406,7 @@ class Core::Impl {
   std::vector<ReservationNumber> pending_reservations_;
   ScheduleBook book_;
   absl::flat_hash_map<KeyIndex, std::shared_ptr<const Plan>> plans_;
-  std::shared_ptr<const Plan> plan_;  ///< that is followed
+  std::shared_ptr<const Plan> plan_;  ///< plan that is followed
   Position plan_since_ = 0;           ///< where its first step was, in the first iteration of it
   std::vector<DueLeave> late_;        ///< due, page by page, and not there yet
   CoreCounters counters_;

@@ -86,7 +86,7 @@ class FramePool {
 
   std::vector<PageIndex> owner_;
   std::vector<bool> in_use_;
-  std::vector<Links> links_;  ///< of free frames, and of end()
+  std::vector<Links> links_;  ///< links of free frames, and of end()
   FrameIndex limit_;
   FrameIndex free_ = 0;
   FrameIndex used_ = 0;

@@ -438,7 +438,7 @@ void Core::Impl::LoseContent(PageIndex index, TierIndex tier) {
 void Core::Impl::FailWaiting(PageIndex index, TicketFailure reason, TierIndex tier) {
   std::vector<TicketNumber> numbers;
   for (const Need* need : page(index).queue) {
-    if (need->ticket->kind != TicketKind::kAcquire) break;  // what comes after it reads zeros
+    if (need->ticket->kind != TicketKind::kAcquire) break;  // later tickets read zeros
     const bool waits = !need->ticket->granted;
     const bool reads = need->request.mode != PageMode::kOverwrite;
     if (waits && (reads || reason != TicketFailure::kPageLost)) {

@@ -17,11 +17,11 @@ namespace sluice::core {
 /// can take it the others are not looked at: of thousands before a full tier or link, one is.
 class NeedQueue {
  public:
-  using Ordinal = std::uint32_t;  ///< in the ticket
-  using Number = std::uint64_t;   ///< of the order of adding
+  using Ordinal = std::uint32_t;  ///< number of the need in its ticket
+  using Number = std::uint64_t;   ///< number in the order of adding
   using Group = std::uint8_t;
 
-  static constexpr Group kAlone = 0;  ///< of those that have nothing in common with others
+  static constexpr Group kAlone = 0;  ///< group of needs that have nothing in common with others
   /// A frame in `tier`, over no link.
   static constexpr Group Into(TierIndex tier) { return static_cast<Group>(1 + tier); }
   /// From the tier above into `tier`, where they are wanted.
@@ -34,7 +34,7 @@ class NeedQueue {
 
   /// One time through the queue.
   struct Pass {
-    Number next = 0;                          ///< those before it have been looked at
+    Number next = 0;                          ///< first number that was not looked at
     std::uint32_t closed = 0;                 ///< a bit for each group
     std::array<Number, kGroups> closed_at{};  ///< where each of them was
   };
@@ -85,7 +85,7 @@ class NeedQueue {
 
   std::array<absl::btree_map<Number, Ordinal>, kGroups> groups_;
   std::uint32_t used_ = 0;     ///< bits of groups that may have needs
-  std::vector<Place> places_;  ///< by ordinal
+  std::vector<Place> places_;  ///< one per ordinal
   Number last_ = 0;
 };
 

@@ -27,7 +27,7 @@ struct PageCopy {
   std::uint16_t readers = 0;  ///< tasks that read the frame
   bool mapping = false;       ///< a StartMap is in flight
   bool mapped = false;
-  bool leaving = false;  ///< to be dropped when its page-out is done
+  bool leaving = false;  ///< true if the page is dropped after its page-out
   bool transit = false;  ///< sits in a transit frame
   bool doomed = false;   ///< may soon be unreadable: another is to take its place
   Direction transit_direction = Direction::kIn;
@@ -38,7 +38,7 @@ struct PageCopy {
   bool lossless = false;             ///< among those that may be dropped,
   std::uint32_t lossless_place = 0;  ///< at this place
   Position told_use = kNever;
-  Position stays_for = kNever;  ///< what a plan wants here for this use does not leave before it
+  Position stays_for = kNever;  ///< position before which a plan keeps the page here
 };
 
 struct Ticket;
@@ -98,7 +98,7 @@ struct Page {
   TensorKind kind = TensorKind::kOther;
   SegmentIndex segment = 0;
   std::uint32_t pins = 0;
-  std::uint32_t tasks = 0;  ///< in flight, of any kind
+  std::uint32_t tasks = 0;  ///< tasks in flight, of any kind
   std::uint64_t generation = 0;
   std::array<PageCopy, kTiersMax> copies;
   /// The frame that its last mapped copy left in each tier.

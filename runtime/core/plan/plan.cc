@@ -51,7 +51,7 @@ struct TierPlan {
   Plan plan;
   std::vector<PlanSpan> below;
   double link_seconds = 0;
-  double busiest_seconds = 0;  ///< of all links planned so far
+  double busiest_seconds = 0;  ///< seconds of the busiest link planned so far
 };
 
 /// What a plan is made from, and who says that it is not wanted any more.

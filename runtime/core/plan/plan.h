@@ -23,7 +23,7 @@ struct PlanUse {
 struct PlanItem {
   PageIndex first_page = 0;
   std::uint32_t pages = 0;
-  std::vector<PlanUse> uses;  ///< in order of steps
+  std::vector<PlanUse> uses;  ///< uses in the order of steps
 };
 
 /// Seconds that one page takes over a link; `both_s` > 0: the least that two pages take, one in
@@ -63,7 +63,7 @@ struct PlanInput {
   /// early or a copy that takes long costs nothing.
   double lead_seconds = 0;
   std::vector<PlanItem> items;
-  std::vector<FrameIndex> frames;  ///< by tier, that pages may fill
+  std::vector<FrameIndex> frames;  ///< frames per tier that pages may fill
   std::vector<PlanLink> links;
   Objective objective = Objective::kTime;
 };
@@ -102,10 +102,12 @@ struct PlannedReturn {
 
 /// Lists by step. Wraps: what comes for the first steps is listed with the last ones.
 struct Plan {
-  std::uint64_t recording = 0;  ///< that of the input: what is recorded later does not follow it
+  std::uint64_t recording =
+      0;  ///< recording of the input; a later recording does not follow the plan
   std::vector<std::vector<PlannedLeave>> leaves;
-  std::vector<std::vector<PlannedFetch>> fetches;  ///< of one step in the order of their uses
-  std::vector<PlannedReturn> returns;              ///< the fetches again, sorted
+  std::vector<std::vector<PlannedFetch>>
+      fetches;                         ///< fetches of each step in the order of their uses
+  std::vector<PlannedReturn> returns;  ///< the fetches again, sorted
   /// While what is to leave the fastest tier leaves, nothing else makes room there: the last link
   /// binds, and what is dropped in its place would cross it once more.
   bool leaves_make_room = false;

@@ -27,8 +27,8 @@ struct PlanGap {
 
 /// How the link below a tier is seen.
 struct SweepLink {
-  LinkCalendar seen;  ///< by whoever asks what would be away in time
-  LinkCalendar real;  ///< by whoever asks what would be written by the time that it leaves
+  LinkCalendar seen;  ///< calendar that says which page would be away in time
+  LinkCalendar real;  ///< calendar that says which page would be written when it leaves
   /// What would be goes first where it is as good.
   bool written_first = false;
 };

@@ -106,20 +106,20 @@ class TierPlanner {
   const TierIndex tier_;
   const std::uint64_t steps_;
   const double stretch_;
-  LinkCalendar calendar_;  ///< as the choice sees it
+  LinkCalendar calendar_;  ///< calendar of the choice
   LinkCalendar real_;
   const bool swift_;  ///< the choice sees a faster link than there is
   const PlanStop& stop_;
   const TierAims aims_;
-  PagesAway preferred_;  ///< those that no gap has taken
+  PagesAway preferred_;  ///< pages that no gap has taken
   PagesAway away_;
   std::vector<PlanGap> gaps_;
-  std::vector<PlanSpan> gap_spans_;  ///< by gap
+  std::vector<PlanSpan> gap_spans_;  ///< one per gap
   std::vector<Down> downs_;
   std::vector<std::int64_t> resident_;
   /// By item and use: the number of what it writes.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> versions_;
-  std::vector<std::uint32_t> gone_;  ///< by gap: pages of it that leave
+  std::vector<std::uint32_t> gone_;  ///< pages of each gap that leave
   std::vector<PlanSpan> below_;
   std::uint64_t pages_in_ = 0;
   std::uint64_t pages_out_ = 0;

@@ -38,7 +38,7 @@ class Arc : public Replacement {
   GhostList b2_;
   /// Remembered pages that p has followed already, by the time the first victim left for them.
   absl::flat_hash_set<PageIndex> adapted_;
-  std::optional<PageIndex> incoming_;  ///< of the last question
+  std::optional<PageIndex> incoming_;  ///< page of the last question
   std::uint64_t clock_ = 0;
 };
 

@@ -60,7 +60,7 @@ class NextUseOrder {
   static std::uint64_t FreeBit(const PageFacts& facts);
 
   std::array<absl::btree_set<Rank>, kClasses> orders_;
-  std::vector<Place> places_;  ///< by page
+  std::vector<Place> places_;  ///< one per page
   std::uint64_t age_ = std::uint64_t{1} << 63;
 };
 
@@ -83,7 +83,7 @@ class MinPolicy : public PagingPolicy {
 
  private:
   static constexpr std::size_t kFree = 0;   ///< the class of what is free to leave
-  static constexpr std::size_t kDirty = 1;  ///< of the rest
+  static constexpr std::size_t kDirty = 1;  ///< dirty pages among the rest
   static std::size_t ClassOf(const PageFacts& facts);
   static std::optional<PageIndex> LastOf(const NextUseOrder::Lasts& lasts);
 

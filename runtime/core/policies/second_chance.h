@@ -44,7 +44,7 @@ class Sieve : public Replacement {
 
  private:
   PageOrder<std::uint64_t> order_;
-  absl::btree_set<std::uint64_t> places_;  ///< of all pages, hidden ones too
+  absl::btree_set<std::uint64_t> places_;  ///< places of all pages, hidden ones too
   absl::flat_hash_set<PageIndex> visited_;
   std::uint64_t clock_ = 0;
   std::uint64_t hand_ = 0;  ///< the place to look at next; 0: the oldest

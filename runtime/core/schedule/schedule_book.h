@@ -125,8 +125,8 @@ class ScheduleBook {
 
   const ScheduleLimits limits_;
   std::map<KeyIndex, Recording> schedules_;
-  std::uint64_t size_ = 0;  ///< of all of them
-  std::uint64_t used_ = 0;  ///< what the one that was used last is marked with
+  std::uint64_t size_ = 0;  ///< size of all schedules
+  std::uint64_t used_ = 0;  ///< mark of the schedule that was used last
   const Recording* followed_ = nullptr;
   Recording recording_;
   std::map<LaneIndex, std::uint32_t> lane_next_;

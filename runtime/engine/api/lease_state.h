@@ -23,7 +23,7 @@ class LeaseState {
     std::byte* address = nullptr;  ///< null when no contiguous address was asked for
     std::size_t bytes = 0;
     std::vector<std::span<std::byte>> spans;
-    std::vector<std::uint32_t> nodes;  ///< of the tier, for each span
+    std::vector<std::uint32_t> nodes;  ///< node of each span
   };
 
   LeaseState(std::shared_ptr<engine::Mailbox> mailbox, engine::ReleaseNotice notice, Facts facts)

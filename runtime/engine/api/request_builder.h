@@ -21,12 +21,12 @@ struct AccessPlan {
   core::TierIndex tier = 0;
   AccessMode mode = AccessMode::kRead;
   ByteRange range;                 ///< within the tensor
-  std::byte* address = nullptr;    ///< of the range's first byte; null when not contiguous
-  std::uint64_t first_offset = 0;  ///< of the range's first byte within its first page
+  std::byte* address = nullptr;    ///< address of the range's first byte; null when not contiguous
+  std::uint64_t first_offset = 0;  ///< offset of the range's first byte within its first page
   PageIndex first_page = 0;
   std::uint32_t pages = 0;
   std::uint32_t first_request = 0;  ///< the pages are this request and those that follow
-  std::uint64_t discards = 0;       ///< of the tensor when this was asked for
+  std::uint64_t discards = 0;       ///< discards of the tensor at the time of the request
 };
 
 /// An AcquireAll in the core's terms. Requests are in order of page.

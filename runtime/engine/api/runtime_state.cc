@@ -139,7 +139,7 @@ void RuntimeState::Shutdown() {
   for (const auto& weak : streams) {
     if (const auto stream = weak.lock()) stream->Close();
   }
-  stream_count_->WaitForNone();  // those that were let go and have work left
+  stream_count_->WaitForNone();  // streams that were let go and have work left
   table_.Close();
   for (engine::AcquireRequest& request : mailbox_->CloseRequests()) {
     request.ticket->Fail(absl::CancelledError("the runtime has shut down"));

@@ -160,7 +160,8 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   std::atomic<core::TicketNumber> next_ticket_{1};
 
   std::unique_ptr<engine::Backends> backends_;
-  const engine::TierSet* tiers_ = nullptr;  ///< of the backends; not used once the table is closed
+  const engine::TierSet* tiers_ =
+      nullptr;  ///< tiers of the backends; not used once the table is closed
   std::unique_ptr<engine::SerialExecutor> mapper_;
   std::unique_ptr<engine::EventLog> event_log_;
   std::unique_ptr<engine::DataMover> mover_;

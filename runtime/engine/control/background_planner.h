@@ -22,7 +22,7 @@ namespace sluice::engine {
 /// What a plan is made for.
 struct PlanBasis {
   std::uint64_t recording = 0;
-  double seconds = 0;  ///< of an iteration that waits for no pages
+  double seconds = 0;  ///< seconds of an iteration that waits for no pages
   double lead_seconds = 0;
   std::vector<core::FrameIndex> frames;
   std::vector<core::PlanLink> links;
@@ -80,7 +80,7 @@ class BackgroundPlanner {
  private:
   /// Of one key.
   struct Known {
-    PlanBasis basis;       ///< of the last plan
+    PlanBasis basis;       ///< basis of the last plan
     IterationTimes last;   ///< iteration that counts
     bool outlier = false;  ///< the one since then took another time, and did not count
   };

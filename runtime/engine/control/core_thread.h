@@ -121,7 +121,8 @@ class CoreThread {
   PageOwners owners_;
   TicketBook tickets_;
   TaskBook tasks_;
-  Clock::time_point next_look_ = Clock::time_point::max();  ///< for tasks that take too long
+  Clock::time_point next_look_ =
+      Clock::time_point::max();  ///< time of the next search for slow tasks
   FaultLog faults_;
   core::Release releases_;           ///< gathered, not fed yet
   std::deque<core::Event> waiting_;  ///< events that actions gave rise to

@@ -49,7 +49,7 @@ class Mailbox {
   base::CondVar not_empty_;
   base::CondVar not_full_;
   std::deque<Message> items_ ABSL_GUARDED_BY(mutex_);
-  std::size_t requests_ ABSL_GUARDED_BY(mutex_) = 0;  ///< of the items
+  std::size_t requests_ ABSL_GUARDED_BY(mutex_) = 0;  ///< number of requests among the items
   std::deque<AcquireRequest> aside_ ABSL_GUARDED_BY(mutex_);
   bool requests_closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;

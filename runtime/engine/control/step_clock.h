@@ -16,9 +16,9 @@ namespace sluice::engine {
 /// One iteration as it would have gone if nobody had waited for pages; in seconds from its begin.
 struct IterationTimes {
   core::KeyIndex key = 0;
-  std::vector<core::StepTime> steps;     ///< in the order of their requests
-  std::vector<core::LaneIndex> lanes{};  ///< by step
-  double seconds = 0;                    ///< to the begin of what came after it
+  std::vector<core::StepTime> steps;     ///< steps in the order of their requests
+  std::vector<core::LaneIndex> lanes{};  ///< lane of each step
+  double seconds = 0;                    ///< seconds to the begin of the next iteration
 };
 
 /// The same in the order in which the steps are recorded: the first of a lane is the first that is
@@ -63,7 +63,7 @@ class StepClock {
 
   const std::uint64_t steps_max_;
   TimePoint last_{};
-  double seconds_ = 0;  ///< that the clock has run
+  double seconds_ = 0;  ///< seconds that the clock has run
   std::uint64_t waiting_ = 0;
   std::uint64_t holding_ = 0;
   std::unordered_map<core::TicketNumber, Ticket> tickets_;

@@ -23,7 +23,7 @@ class TicketBook {
   struct Entry {
     std::shared_ptr<internal::TicketState> ticket;
     bool granted = false;
-    core::WaitFor waits_for = core::WaitFor::kRead;  ///< as the ticket was told
+    core::WaitFor waits_for = core::WaitFor::kRead;  ///< cause that the ticket was told
     std::vector<bool> released;                      ///< per access
     std::uint32_t leases_left = 0;
     Clock::time_point since{};    ///< when it was asked for, from the grant on when it was granted

@@ -48,7 +48,7 @@ core::FailureKind KindOf(bool read_from_store, const absl::Status& status) {
 struct DataMover::FillJob {
   core::StartFill order;
   Place place;
-  int attempts = 0;  ///< that failed
+  int attempts = 0;  ///< attempts that failed
 };
 
 struct DataMover::CopyJob {

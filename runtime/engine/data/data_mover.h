@@ -35,7 +35,8 @@ class DataMover {
     LinkMeters* meters = nullptr;
     Logger* logger = nullptr;
     TraceSink trace;
-    std::vector<int> cpus;  ///< of the thread that tries again; empty: those of whoever makes it
+    std::vector<int>
+        cpus;  ///< processors of the thread that tries again; empty: those of its maker
   };
   using SegmentPtr = std::shared_ptr<Segment>;
 

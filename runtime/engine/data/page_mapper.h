@@ -69,7 +69,7 @@ class PageMapper {
 
   const Options options_;
   base::Mutex mutex_;
-  Kept kept_ ABSL_GUARDED_BY(mutex_);  ///< that which left first is in front
+  Kept kept_ ABSL_GUARDED_BY(mutex_);  ///< mappings in the order of leaving
   Index by_page_ ABSL_GUARDED_BY(mutex_);
   Index by_frame_ ABSL_GUARDED_BY(mutex_);
 };

@@ -44,8 +44,9 @@ class Segment {
     std::uint32_t pages = 0;
     core::TierIndex lowest = 0;
     std::uint64_t page_bytes = 0;
-    std::vector<std::shared_ptr<TensorInfo>> tensors;  ///< by offset, disjoint, at least one
-    std::shared_ptr<HomeFile> file;                    ///< null: born empty
+    std::vector<std::shared_ptr<TensorInfo>>
+        tensors;                     ///< tensors by offset, disjoint, at least one
+    std::shared_ptr<HomeFile> file;  ///< null: born empty
   };
   explicit Segment(Parts parts) : parts_(std::move(parts)) {}
 

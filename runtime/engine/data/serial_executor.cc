@@ -44,7 +44,7 @@ void SerialExecutor::Run() {
   Job job;
   while (Pop(&job)) {
     std::move(job)();
-    job = nullptr;  // what the job holds is released before the wait
+    job = nullptr;  // the job's objects go before the wait
   }
 }
 

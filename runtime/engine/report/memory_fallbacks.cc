@@ -9,7 +9,7 @@ namespace {
 
 struct Rule {
   std::string_view what;
-  std::string_view name;  ///< in a sentence
+  std::string_view name;  ///< name in a sentence
   std::string_view key;
   Use MemoryOptions::*use;
 };

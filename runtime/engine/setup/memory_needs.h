@@ -23,7 +23,7 @@ numa::MemorySum MemoryOf(const RuntimeOptions& options, const FrameCounts& frame
 struct JobSize {
   std::uint64_t tensor_pages = 0;
   std::uint64_t ops = 0;
-  std::uint64_t page_accesses = 0;  ///< of all ops, a page once per op
+  std::uint64_t page_accesses = 0;  ///< page accesses of all ops, a page once per op
 };
 
 /// Memory that a job takes beside frames: tables of its pages, and schedules of its steps as they

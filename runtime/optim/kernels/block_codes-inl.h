@@ -57,7 +57,7 @@ HWY_INLINE hn::Vec<hn::RebindToSigned<D>> NearestCode(D d, hn::Vec<D> ratio) {
   const auto halvings = hn::Sub(hn::Set(di, 126), hn::ShiftRight<23>(below));
   const auto levels = kSign == Sign::kUnsigned
                           ? hn::ShiftRight<2>(halvings)
-                          : hn::ShiftRight<7>(hn::Mul(halvings, hn::Set(di, 43)));  // by 3
+                          : hn::ShiftRight<7>(hn::Mul(halvings, hn::Set(di, 43)));  // division by 3
   const auto down = hn::Min(levels, hn::Set(di, CodeMap<kSign>::kTop));
   const auto slope = LookUp(d, kCodeLines<kSign>.slopes, down);
   const auto code = hn::Add(hn::Mul(slope, ratio), LookUp(d, kCodeLines<kSign>.offsets, down));

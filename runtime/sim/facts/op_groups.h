@@ -45,7 +45,7 @@ inline constexpr std::size_t kGroupsMax = 4096;
 /// Groups, the one that takes longest first.
 struct Grouping {
   std::vector<OpGroup> groups;
-  std::vector<std::uint32_t> of_op;  ///< by op: which of them
+  std::vector<std::uint32_t> of_op;  ///< group of each op
 };
 
 /// Ops by GroupName and by lane.

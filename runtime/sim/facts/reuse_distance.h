@@ -12,7 +12,7 @@ namespace sluice::sim {
 struct Reuse {
   std::uint64_t distance_bytes = 0;
   std::uint64_t bytes = 0;
-  std::uint32_t op = 0;  ///< that used them again
+  std::uint32_t op = 0;  ///< op that used the bytes again
 };
 
 /// All uses of bytes that were used before, in an iteration that follows one of its like, by rising

@@ -47,8 +47,8 @@ class Rewriter {
   const FileSchedule& schedule_;
   const std::span<const Recomputable> tensors_;
   FileSchedule result_;
-  std::vector<std::uint32_t> now_;     ///< by tensor: the one that has its content now
-  std::vector<std::uint32_t> copies_;  ///< by op: its place in the result
+  std::vector<std::uint32_t> now_;     ///< tensor with the content now, by tensor
+  std::vector<std::uint32_t> copies_;  ///< index in the result, by op
   /// By tensor of the result: ops that were added and read it.
   std::map<std::uint32_t, std::vector<std::uint32_t>> readers_;
 };

@@ -50,9 +50,9 @@ class LinkModel {
   std::vector<PathModel> paths_;
   const bool drives_;
   std::vector<double> read_rates_;
-  std::vector<std::uint64_t> pages_placed_;  ///< by path, in files
+  std::vector<std::uint64_t> pages_placed_;  ///< pages in files, per path
   std::vector<std::uint8_t> path_of_frame_;
-  std::vector<std::uint8_t> path_of_page_;  ///< that lie in files
+  std::vector<std::uint8_t> path_of_page_;  ///< path of each page that lies in a file
 };
 
 }  // namespace sluice::sim

@@ -48,12 +48,12 @@ class PathModel {
     core::TaskNumber task = 0;
     std::uint64_t bytes = 0;
     double bytes_left = 0;
-    double begin_s = 0;  ///< of the first of the queue: when it came there
+    double begin_s = 0;  ///< time at which the first of the queue came there
   };
   struct Lane {
     double rate = 0;
     double setup = 0;   ///< bytes' worth of what a transfer occupies the path for besides its bytes
-    double behind = 0;  ///< what those occupy that wait behind the first
+    double behind = 0;  ///< seconds of the pages that wait behind the first
     double busy = 0;
     std::uint64_t bytes = 0;
     std::deque<Transfer> queue;
@@ -69,7 +69,7 @@ class PathModel {
 
   std::array<Lane, 2> lanes_;
   const double latency_;
-  double slowdown_ = 1;  ///< of each direction while both have work
+  double slowdown_ = 1;  ///< slowdown of each direction while both have work
   double now_ = 0;
   double next_;
   std::size_t next_lane_ = 0;

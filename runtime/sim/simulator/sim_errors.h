@@ -24,8 +24,8 @@ absl::Status OpTooLarge(const Machine& machine,
 
 /// ResourceExhausted: all tiers together have no room for what lives at once.
 struct Crowd {
-  std::uint64_t pages = 0;  ///< that would live
-  std::uint64_t room = 0;   ///< for so many
+  std::uint64_t pages = 0;  ///< pages that would live
+  std::uint64_t room = 0;   ///< pages that fit
   /// The op that makes one too many; none: what persists has no room.
   const PagedOp* op = nullptr;
 };

@@ -40,12 +40,12 @@ class Simulation {
     bool granted = false;  ///< its pages are held
     bool failed = false;
     bool ended = false;
-    std::vector<PageIndex> pages;  ///< that it has asked for
+    std::vector<PageIndex> pages;  ///< pages that the op has asked for
   };
 
   /// A run of the running iteration.
   struct RunState {
-    std::uint32_t ops_left = 0;  ///< that touch it yet
+    std::uint32_t ops_left = 0;  ///< ops that still touch it
     bool created = false;
   };
 
@@ -99,7 +99,7 @@ class Simulation {
   SimMeter meter_;
   absl::Status status_;
   std::deque<core::Event> events_;
-  std::vector<core::Event> batch_;  ///< that the core takes together
+  std::vector<core::Event> batch_;  ///< events that the core takes together
   std::vector<core::Action> actions_;
   /// Copies under way, where they may fail.
   absl::flat_hash_map<core::TaskNumber, core::StartCopy> copies_;
@@ -113,8 +113,8 @@ class Simulation {
   std::vector<OpState> ops_;
   std::vector<RunState> runs_;
   absl::flat_hash_set<PageIndex> freeing_;  ///< first pages of runs
-  std::uint64_t pages_alive_ = 0;           ///< those that are being freed included
-  std::uint64_t room_ = 0;                  ///< for so many
+  std::uint64_t pages_alive_ = 0;           ///< pages alive, those being freed included
+  std::uint64_t room_ = 0;                  ///< pages that fit
   std::uint64_t iteration_ = 0;
   std::size_t ops_to_end_ = 0;
 };

@@ -68,13 +68,13 @@ struct SimReport {
   std::vector<double> iteration_s;
   std::vector<LinkUse> links;
   std::vector<TierUse> tiers;   ///< peaks of the whole run
-  core::CoreCounters counters;  ///< of the whole run
+  core::CoreCounters counters;  ///< counters of the whole run
   /// That the plan took to make, of the clock on the wall; 0: none was.
   double plan_s = 0;
   /// Copies that started and ended, pages that left without one, leases: what the core has decided
   /// in the whole run.
   std::uint64_t page_events = 0;
-  std::uint64_t ops_failed = 0;  ///< in the whole run; 0 without faults
+  std::uint64_t ops_failed = 0;  ///< failed ops of the whole run; 0 without faults
 };
 
 /// Runs the schedule on the machine in virtual time, with the core and the policy that a Runtime

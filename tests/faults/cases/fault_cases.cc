@@ -183,7 +183,7 @@ std::vector<FaultCase> LostWriteCases() {
 }
 
 std::vector<FaultCase> RegistrationCases() {
-  constexpr std::uint64_t kFrame = 4096;  // of two
+  constexpr std::uint64_t kFrame = 4096;  // bytes of one frame of two
   return {
       Unregistered("RegistrationRefusedOnce", 0, 1),
       Unregistered("RegistrationRefusedFromThereOn", 0, kAlways),

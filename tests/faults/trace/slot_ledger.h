@@ -71,7 +71,7 @@ class SlotLedger {
 
   mutable base::Mutex mutex_;
   std::vector<Entry> entries_ ABSL_GUARDED_BY(mutex_);
-  std::map<Key, io::SlotIndex> slots_ ABSL_GUARDED_BY(mutex_);  ///< whose page is in which place
+  std::map<Key, io::SlotIndex> slots_ ABSL_GUARDED_BY(mutex_);  ///< slot of each page
   std::vector<io::PageIdentity> harmed_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t moved_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string broken_ ABSL_GUARDED_BY(mutex_);

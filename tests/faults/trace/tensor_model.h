@@ -21,7 +21,7 @@ bool PageHolds(Stamp stamp, std::span<const std::byte> page);
 struct ModelPage {
   Stamp stamp = 0;
   bool lost = false;
-  Stamp older = 0;  ///< what it held before; 0: nothing
+  Stamp older = 0;  ///< content before; 0: none
 };
 
 struct ModelTensor {
@@ -49,7 +49,7 @@ class TensorModel {
 
  private:
   std::vector<ModelTensor> tensors_;
-  std::vector<std::uint32_t> owner_;  ///< of each page
+  std::vector<std::uint32_t> owner_;  ///< owner of each page
   Stamp last_stamp_ = 0;
   core::SegmentIndex next_segment_ = 1;
 };

@@ -81,7 +81,7 @@ class VirtualEngine final : public io::IoEngine {
   int refusals_in_a_row_ = 0;
   std::map<const std::byte*, std::size_t> registered_;  ///< bytes of each piece
   bool healed_ = false;
-  bool waits_ = false;  ///< for the kernel to take submissions again
+  bool waits_ = false;  ///< true while the kernel takes no submissions
 };
 
 }  // namespace sluice::faults

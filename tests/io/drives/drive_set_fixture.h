@@ -82,13 +82,13 @@ class DriveSetFixture : public ::testing::Test {
   std::vector<io::FencedDrive> fenced() const;
   std::uint64_t writes(std::size_t drive) const { return set_->stats().drives[drive].writes; }
 
-  std::vector<double> rates_;  ///< for Open; empty: even
+  std::vector<double> rates_;  ///< rates for Open; empty: even
   base::WorkerPool workers_{{.threads = 2, .name = "test-worker", .cpus = {}}};
   std::vector<std::shared_ptr<FakeDrive>> drives_;
   std::vector<GatedEngine*> gates_;
   mutable base::Mutex mutex_;
   std::vector<io::FencedDrive> fenced_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::unique_ptr<PageBuffer>> pages_;  ///< of writes that are held back
+  std::vector<std::unique_ptr<PageBuffer>> pages_;  ///< pages of writes that are held back
   std::unique_ptr<io::PageStore> set_;
 
  private:

@@ -124,7 +124,7 @@ TEST_F(DriveSetTest, AChildOfForkIsRefusedAndChangesNothing) {
 
 TEST_F(DriveSetTest, HastenReachesTheDriveThatHasTheWrite) {
   Open(2, 8);
-  ASSERT_THAT(Write(0, 1), IsOk());  // to the first: the next goes to the second
+  ASSERT_THAT(Write(0, 1), IsOk());  // the first drive takes it; the next goes to the second
   drives_[1]->delay_us = 50000;
   PageBuffer page(kPage);
   Outcome done;
@@ -142,7 +142,7 @@ TEST_F(DriveSetTest, AHastenedWriteThatMovesOnStaysHastened) {
   PageBuffer page(kPage);
   page.Fill(1005);
   Outcome done;
-  set_->Write(5, {1, 5, 1}, page.span(), done.Done());  // to the first
+  set_->Write(5, {1, 5, 1}, page.span(), done.Done());  // the first drive takes it
   gates_[0]->WaitForHeld(1);
   set_->Hasten(5);
   drives_[0]->write_error = EIO;

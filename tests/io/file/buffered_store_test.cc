@@ -99,7 +99,7 @@ class ForgetfulMedium {
     if (command.offset != kBufferedPage || refusals_ == 0) return file_.Perform(command);
     --refusals_;
     error_ = error_number_;
-    return static_cast<std::int64_t>(command.bytes);  // that is how far the page cache goes
+    return static_cast<std::int64_t>(command.bytes);  // the page cache goes this far
   }
   /// The next `times` pages for slot 1 do not arrive.
   void Refuse(int times, int error_number) {
@@ -152,7 +152,7 @@ class ErrorToldOnceTest : public ::testing::Test {
     EXPECT_TRUE(page.Holds(10 * generation + slot)) << slot;
   }
 
-  ForgetfulMedium medium_;  ///< of one thread, and the test's while that has nothing to do
+  ForgetfulMedium medium_;  ///< used by one thread, and by the test while that is idle
   StoreUnderTest store_{{.kind = StoreKind::kBuffered,
                          .options = {.page_bytes = kBufferedPage, .slots = kBufferedSlots},
                          .wrap = [this](std::unique_ptr<IoEngine>) -> std::unique_ptr<IoEngine> {

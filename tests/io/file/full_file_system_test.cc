@@ -107,7 +107,8 @@ TEST(FullFileSystemTest, AStoreHasItsSpaceWhateverOthersTake) {
 
 std::string KeepSpaceFree(const std::string& path) {
   constexpr std::uint64_t kKept = 8 * kMiB;
-  constexpr std::uint64_t kTables = kMiB / 4;  // what ext4 may need to find the file's blocks
+  constexpr std::uint64_t kTables =
+      kMiB / 4;  // bytes that ext4 may need for the file's block tables
   base::WorkerPool workers({.threads = 1, .name = "test-worker", .cpus = {}});
   const std::uint64_t before = FreeBytes(path);
   PageStoreOptions options = OptionsIn(path);

@@ -163,7 +163,7 @@ TEST(SpillFileTest, SpaceThatIsToStayFreeIsNotTaken) {
 
 TEST(SpillFileTest, WhatAFailedAllocationLeftIsGivenBackAtOnce) {
   const testing::TempDirectory temp;
-  FileDescriptor still_open;  // as a child has it that was forked meanwhile
+  FileDescriptor still_open;  // a child that was forked meanwhile has such a descriptor
   const auto fail_half_way = [&still_open](int fd, std::uint64_t bytes) {
     still_open = FileDescriptor(dup(fd));
     EXPECT_EQ(fallocate(fd, 0, 0, static_cast<off_t>(bytes / 2)), 0);

@@ -115,7 +115,7 @@ class RefusingThread {
   }
 
   MemoryFile file{std::size_t{4} * 4096};
-  std::vector<std::uint64_t> order;  ///< of slots
+  std::vector<std::uint64_t> order;  ///< slots in order
   std::latch second_begun{1};
   std::latch second_may_end{1};
 };

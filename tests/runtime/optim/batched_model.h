@@ -16,7 +16,7 @@ class BatchedModel {
  public:
   static constexpr std::size_t kParameters = 20;
   static constexpr std::size_t kFirstGroup = 14;
-  static constexpr std::size_t kParts = 9;  ///< of each parameter
+  static constexpr std::size_t kParts = 9;  ///< parts of each parameter
 
   explicit BatchedModel(const OptimizerOptions& optimizer = {}, const KernelSpec& spec = {});
 

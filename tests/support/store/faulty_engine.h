@@ -25,7 +25,7 @@ struct FaultPlan {
     kError,        ///< `error_number`, after the first block was moved: an error is not "no effect"
     kRefused,      ///< `error_number`, and nothing was moved
     kFlip,         ///< success, with one byte inverted: of a read in memory, of a write in the file
-    kZeroTail,     ///< as kFlip, but the second half is zeros
+    kZeroTail,     ///< the second half is zeros
     kLostWrite,    ///< a write is acknowledged and dropped
     kStaleWrite,   ///< a write is acknowledged, and an older version of the page stored
     kTornWrite,    ///< a write is acknowledged and only the first half of its blocks stored

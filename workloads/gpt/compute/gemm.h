@@ -51,7 +51,7 @@ std::string ToString(VectorSet set);
 /// The library of the products, as it is loaded.
 struct GemmLibrary {
   std::string name;                      ///< "oneDNN 2.6.3"
-  VectorSet kernels = VectorSet::kNone;  ///< what it takes on this processor
+  VectorSet kernels = VectorSet::kNone;  ///< kernels for this processor
 };
 GemmLibrary DescribeGemmLibrary();
 

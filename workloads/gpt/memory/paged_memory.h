@@ -45,7 +45,7 @@ class PagedMemory : public Memory {
   std::optional<Asked> asked_;
   bool in_iteration_ = false;
   double stall_seconds_ = 0;
-  std::map<std::string, double> seconds_;  ///< by name: of repeatable ops, when they ran last
+  std::map<std::string, double> seconds_;  ///< seconds of the last run of repeatable ops, by name
   OpObserver observer_;
 };
 

@@ -37,7 +37,7 @@ struct TrainConfig {
   int batch = 8;          ///< sequences per micro-batch
   int micro_batches = 1;  ///< per step: their gradients are added up
   OptimizerChoice optimizer = OptimizerChoice::kAdamW;
-  StateType states = StateType::kFp32;  ///< of the optimizer's states
+  StateType states = StateType::kFp32;  ///< type of the optimizer's states
   int steps = 30;
   double learning_rate = 1e-3;
   double weight_decay = 0.1;

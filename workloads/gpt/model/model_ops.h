@@ -143,7 +143,7 @@ class ModelOps {
   ComputeThreads& threads_;
   StepState& state_;
   const GemmPlan gemms_;
-  const std::size_t rows_;  ///< of one group
+  const std::size_t rows_;  ///< rows of one group
 };
 
 }  // namespace sluice::gpt

@@ -47,7 +47,7 @@ struct Tensors {
   std::vector<TensorId> values;
   std::vector<TensorId> gradients;
   std::array<std::vector<TensorId>, 2> moments;       ///< these two by the Updater
-  std::array<std::vector<TensorId>, 2> scales;        ///< of 8-bit moments
+  std::array<std::vector<TensorId>, 2> scales;        ///< scales of 8-bit moments
   std::vector<std::vector<LayerActivations>> layers;  ///< [layer][group]
   std::vector<TensorId> outputs;                      ///< [group]: of the last layer
   std::vector<TensorId> d_stream;                     ///< [group]: gradient of the residual stream

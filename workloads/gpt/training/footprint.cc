@@ -17,7 +17,7 @@ namespace sluice::gpt {
 namespace {
 
 constexpr std::uint64_t kTensorAlignment =
-    64;  // of tensors in a segment, as Runtime::CreateTensors says
+    64;  // alignment of tensors in a segment (Runtime::CreateTensors)
 
 /// Pages [first, second).
 using PageRun = std::pair<std::uint64_t, std::uint64_t>;

@@ -10,9 +10,9 @@ namespace sluice::gpt {
 
 /// What recomputing a layer saves and costs, all groups together.
 struct LayerCosts {
-  std::vector<std::uint32_t> tensors;  ///< that it discards and makes again
-  double bytes = 0;                    ///< of these
-  double recompute_seconds = 0;        ///< of making them again
+  std::vector<std::uint32_t> tensors;  ///< tensors that the layer discards and makes again
+  double bytes = 0;                    ///< bytes of these tensors
+  double recompute_seconds = 0;        ///< seconds of making them again
   double idle_seconds = 0;  ///< between the forward and the backward of a group, in the mean
 };
 

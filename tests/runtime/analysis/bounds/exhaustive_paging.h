@@ -34,7 +34,7 @@ class ExhaustivePaging {
   struct Moment {
     Mask above = 0;         ///< pages used above
     Mask below = 0;         ///< pages used below
-    Mask written = 0;       ///< of these, pages written
+    Mask written = 0;       ///< pages of these that were written
     Mask alive_before = 0;  ///< pages with content that is still needed, just before the op
     Mask alive_after = 0;   ///< the same after the op and its discards
   };

@@ -19,7 +19,7 @@ namespace sluice::core {
 struct SimFrame {
   PageIndex owner = kNoPage;
   bool reserved = false;
-  bool abandoned = false;  ///< what it holds, or is being given, may soon be unreadable
+  bool abandoned = false;  ///< true if its content may soon be unreadable
   bool filling = false;    ///< a task writes it
   bool mapping = false;    ///< a StartMap is in flight
   bool mapped = false;
@@ -41,7 +41,7 @@ struct SimTask {
   TierIndex target = kNoTier;
   FrameIndex target_frame = kNoFrame;
   bool hastened = false;
-  Stamp stamp = kZeros;  ///< of the bytes under way
+  Stamp stamp = kZeros;  ///< stamp of the bytes under way
   bool garbage = false;  ///< nothing readable is under way
 
   const StartCopy* copy() const { return std::get_if<StartCopy>(&action); }

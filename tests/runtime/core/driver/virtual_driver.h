@@ -171,8 +171,8 @@ class VirtualDriver {
   std::map<TierIndex, std::pair<FrameIndex, FrameIndex>> budget_asked_;
   std::deque<Action> answers_;
   std::vector<Event> events_;
-  std::vector<std::size_t> batch_ends_;       ///< in events_: each sent alone or with others
-  std::vector<std::vector<Action>> actions_;  ///< that followed, by batch
+  std::vector<std::size_t> batch_ends_;       ///< ends in events_ of the batches that were sent
+  std::vector<std::vector<Action>> actions_;  ///< actions that followed each batch
 };
 
 /// The actions of one type, in order.

@@ -201,7 +201,7 @@ TEST(CorePropertyTest, SeedsThatOnceFailedPass) {
   Totals totals;
   for (const std::uint64_t seed : {8656, 9777, 13452, 13768, 14775, 15087, 15602}) {
     Scenario scenario = RandomScenario(seed);
-    scenario.driver.together = 0;  // as they failed
+    scenario.driver.together = 0;  // events alone, since they failed alone
     if (!RunScenario(scenario, &totals) || !RunSeed(seed, &totals)) return;
   }
 }

@@ -118,7 +118,7 @@ TEST_F(FaultsTest, OtherCopyHealsALostOne) {
   Create(2, 2);
   RunOp({Write(0)});
   RunOp({Read(1)});
-  RunOp({Read(0)});  // in tiers 0 and 1
+  RunOp({Read(0)});  // the page is in tiers 0 and 1
   ASSERT_TRUE(Resident(0, 0) && Resident(0, 1));
   RunOp({Read(0, 1)});
   FailAll(FailureKind::kSourceLost);
@@ -180,7 +180,7 @@ TEST_F(FaultsTest, FullTierIsFencedAndTheSourceStaysValid) {
   EXPECT_EQ(FailureOf(other).reason, TicketFailure::kTierFull);
   EXPECT_LT(driver().fault_count(), 20u) << "retries are bounded";
   EXPECT_TRUE(Resident(0, 0));
-  RunOp({Read(0)});  // what is here can be used
+  RunOp({Read(0)});  // the copy here can be used
   RunOp({Write(0)});
   FailNothing();
   for (int i = 0; i < 3; ++i) {  // and the tier is tried again

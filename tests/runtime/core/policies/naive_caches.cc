@@ -202,7 +202,7 @@ class NaiveArc : public NaiveCache {
     }
   }
   void Replace(PageIndex x, Outcome* outcome) {
-    if (t1_.size() + t2_.size() < c_) return;  // in the paper the cache is full from here on
+    if (t1_.size() + t2_.size() < c_) return;  // the paper's cache is full from here on
     const auto t1 = static_cast<double>(t1_.size());
     if (t1 >= 1 && ((Has(b2_, x) && t1 == p_) || t1 > p_)) {
       outcome->evicted = TakeFirst(&t1_);

@@ -193,7 +193,7 @@ TEST(GhostTest, FreedPagesAreNotRemembered) {
         return victim;
       };
       for (PageIndex page = 0; page < 4; ++page) come(page);
-      policy->OnAccess(0, 3);  // for arc: L1 is not full
+      policy->OnAccess(0, 3);  // arc's L1 is not full
       EXPECT_EQ(evict(4), 0u);
       come(4);
       if (freed) policy->OnLeave(0, 0, Departure::kFreed);

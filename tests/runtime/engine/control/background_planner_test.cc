@@ -172,7 +172,7 @@ TEST_F(BackgroundPlannerTest, APlanThatWentWhileAnotherWasMadeIsMadeAgain) {
   Iterate(1);  // the plan of key 1 is being made
   Iterate(2);  // displaces what was recorded of key 0, and its plan
   EXPECT_FALSE(core_->HasPlan(0));
-  Iterate(0);  // as before; displaces key 1
+  Iterate(0);  // the same as before; displaces key 1
   ASSERT_TRUE(TakePlan(1));
   EXPECT_FALSE(core_->HasPlan(1)) << "its schedule has gone meanwhile";
   Iterate(0);

@@ -89,7 +89,7 @@ std::string GrowWithoutHugePages() {
   runtime.options.dram_bytes = 32_MiB;
   runtime.options.nvme_bytes = 32_MiB;
   runtime.Start();
-  static_cast<void>(runtime->GetStats());  // what is announced at the start has been by now
+  static_cast<void>(runtime->GetStats());  // announcements of the start have been made by now
   if (!runtime.listener.fallbacks().empty()) return "lacks something from the start";
   if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0) return "prctl refused";
   for (const Bytes budget : {8_MiB, 32_MiB, 8_MiB, 32_MiB}) {

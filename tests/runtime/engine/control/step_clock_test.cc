@@ -36,7 +36,7 @@ TEST_F(StepClockTest, WaitingForPagesTakesNoTime) {
   AskAndGet(1, 1);
   GiveBack(4, 1);
   Ask(5, 2);                                  // nobody holds pages: the clock stands
-  Tell(25, core::TaskDone{7}, {Granted(2)});  // for 20 s
+  Tell(25, core::TaskDone{7}, {Granted(2)});  // a wait of 20 s
   GiveBack(27, 2);
   Tell(28, core::EndIteration{});
   const auto times = clock_.TakeIteration();

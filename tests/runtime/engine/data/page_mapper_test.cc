@@ -84,8 +84,8 @@ class PageMapperTest : public ::testing::Test {
     mapper_.Displace(0, frame, page, [this](const Place& gone) { posted_.push_back(gone.page); });
   }
 
-  std::vector<std::string> calls_;  ///< of the memory
-  std::vector<PageIndex> posted_;   ///< to be unmapped
+  std::vector<std::string> calls_;  ///< calls of the memory
+  std::vector<PageIndex> posted_;   ///< pages posted for unmapping
   ListingMemory* memory_ = nullptr;
   TierSet tiers_;
   TensorTable table_{kMappedPage};

@@ -165,7 +165,7 @@ TEST(UnevenSplitTest, OneWithTooLittleMemoryIsAnnounced) {
   RuntimeFixture runtime;
   runtime.hooks.memory_nodes = {{.index = 0}, {.index = 0, .available_bytes = 10 * kPage}};
   runtime.Start();
-  static_cast<void>(runtime->GetStats());  // what is announced at the start has been by now
+  static_cast<void>(runtime->GetStats());  // announcements of the start have been made by now
   ASSERT_EQ(runtime.listener.fallbacks().size(), 1u);
   const FallbackEvent event = runtime.listener.fallbacks()[0];
   EXPECT_EQ(event.what, "numa_split");

@@ -20,7 +20,7 @@ struct ExactScalars {
 struct ExactElement {
   double p = 0;
   double states[2] = {};  ///< m, v; Adagrad: s
-  double step_term = 0;   ///< of what was taken from the parameter
+  double step_term = 0;   ///< term taken from the parameter
   double state_terms[2] = {};
   /// Lion's: how far the number whose sign counts is from zero, in its largest term.
   double sign_margin = 1;

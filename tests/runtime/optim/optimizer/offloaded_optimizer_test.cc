@@ -216,7 +216,7 @@ TEST_F(OffloadedOptimizerTest, TheNormMayBeGiven) {
                    {.groups = kGroups,
                     .optimizer = {.clip_norm = 1, .skip_not_finite = true, .norm_given = true}});
   model.SetGradients(1, 0.5f);
-  const double norm = 2 * model.GradientNorm();  // of two ranks, say
+  const double norm = 2 * model.GradientNorm();  // the norm of two ranks, say
   const auto done = model.Step(StepOptions{.loss_scale = 4, .gradient_norm = norm});
   ASSERT_THAT(done, IsOk());
   EXPECT_EQ(done->gradient_norm, norm / 4);

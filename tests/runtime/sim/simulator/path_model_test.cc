@@ -83,7 +83,7 @@ TEST(PathModelTest, SerialLatencyOccupiesTheLink) {
 
 TEST(PathModelTest, BothDirectionsTogetherAreSlower) {
   MachinePath disk = kPlain;
-  disk.both_bytes_per_s = 120;  // of 150: each has 0.8 of its rate
+  disk.both_bytes_per_s = 120;  // 150 would be both: each has 0.8 of its rate
   PathModel link(disk);
   link.Start(Direction::kIn, 1, 100, 0);
   link.Start(Direction::kOut, 2, 100, 0);
