@@ -1,13 +1,16 @@
 #include "runtime/device/emulated_device.h"
 
 #include <chrono>
+#include <cstring>
 #include <latch>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "gtest/gtest.h"
 #include "tests/runtime/device/device_contract.h"
+#include "tests/support/memory_probe.h"
 
 namespace sluice::device {
 namespace {
@@ -15,12 +18,24 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
+constexpr std::uint64_t kEmulatedPageBytes = 64 << 10;
+
 DeviceFactory Emulated(std::string name, EmulatedRates rates, bool huge_pages) {
   return {
-      .name = std::move(name), .make = [=](std::uint64_t page_bytes, std::uint32_t frames) {
-        return EmulatedDevice::Create(
-            {.page_bytes = page_bytes, .frames = frames, .rates = rates, .huge_pages = huge_pages});
-      }};
+      .name = std::move(name),
+      .page_bytes = kEmulatedPageBytes,
+      .make =
+          [=](std::uint32_t frames) {
+            return EmulatedDevice::Create({.page_bytes = kEmulatedPageBytes,
+                                           .frames = frames,
+                                           .rates = rates,
+                                           .huge_pages = huge_pages});
+          },
+      .accessible = testing::IsReadable,
+      .read = [](const std::byte* from,
+                 std::span<std::byte> host) { std::memcpy(host.data(), from, host.size()); },
+      .write = [](std::byte* to,
+                  std::span<const std::byte> host) { std::memcpy(to, host.data(), host.size()); }};
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -38,10 +53,11 @@ INSTANTIATE_TEST_SUITE_P(
 /// Lower limits of time only: a busy machine may take longer, never less.
 class EmulatedDevicePacingTest : public ::testing::Test {
  protected:
-  static constexpr std::uint64_t kPageBytes = 64 << 10;
+  static constexpr std::uint64_t kPageBytes = kEmulatedPageBytes;
 
   std::unique_ptr<EmulatedDevice> Make(const EmulatedRates& rates) {
-    auto device = EmulatedDevice::Create({.page_bytes = kPageBytes, .frames = 8, .rates = rates});
+    auto device =
+        EmulatedDevice::Create({.page_bytes = kEmulatedPageBytes, .frames = 8, .rates = rates});
     EXPECT_TRUE(device.ok()) << device.status();
     return *std::move(device);
   }
