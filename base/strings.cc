@@ -5,6 +5,8 @@
 #include <numeric>
 #include <vector>
 
+#include "base/names/common_names.h"
+
 namespace sluice::base {
 namespace {
 
@@ -47,7 +49,8 @@ std::string NearestName(std::string_view name, std::span<const std::string> cand
 }
 
 std::string DidYouMean(std::string_view name, std::span<const std::string> candidates) {
-  const std::string nearest = NearestName(name, candidates);
+  const std::string ours = OurName(name, candidates);
+  const std::string nearest = ours.empty() ? NearestName(name, candidates) : ours;
   return nearest.empty() ? nearest : "; did you mean \"" + nearest + "\"?";
 }
 

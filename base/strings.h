@@ -17,7 +17,8 @@ inline std::string_view ToStd(absl::string_view text) { return {text.data(), tex
 /// it; empty when none is near.
 std::string NearestName(std::string_view name, std::span<const std::string> candidates);
 
-/// What to add to a message about an unknown name: "; did you mean "NEAREST"?", or nothing.
+/// End of a message about an unknown name: "; did you mean "NAME"?", or nothing. NAME is our name
+/// for a common one (names/common_names.h), else the nearest.
 std::string DidYouMean(std::string_view name, std::span<const std::string> candidates);
 
 /// One word of a shell's command line, in quotes where it needs them.

@@ -58,6 +58,10 @@ Command::Command(const std::vector<std::string>& words, const Surroundings& surr
       surroundings.errors_path.empty() ? directory_ / "errors" : surroundings.errors_path;
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
+  if (!surroundings.input_path.empty()) {
+    posix_spawn_file_actions_addopen(
+        &actions, STDIN_FILENO, surroundings.input_path.c_str(), O_RDONLY | O_NOCTTY, 0);
+  }
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
   if (!surroundings.output_path.empty()) {
     posix_spawn_file_actions_addopen(

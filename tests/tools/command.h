@@ -17,6 +17,8 @@ class Command {
     std::vector<std::string> variables;
     /// The file of a cgroup that takes its processes; empty: the test's own cgroup.
     std::string cgroup_processes;
+    /// The file that is standard input; empty: the test's own.
+    std::string input_path;
     /// Where standard output goes instead of to output(); likewise errors.
     std::string output_path;
     std::string errors_path;

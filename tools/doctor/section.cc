@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "tools/support/wrap.h"
 
 namespace sluice::tools {
 
@@ -23,7 +24,7 @@ std::string Section::ToText() const {
   std::string text = name_ + "\n";
   for (const Field& field : fields_) text += fmt::format("  {:<18} {}\n", field.key, field.text);
   for (const std::string& warning : warnings_) text += fmt::format("  ! {}\n", warning);
-  return text;
+  return WrapLines(text, 4);
 }
 
 }  // namespace sluice::tools

@@ -1,6 +1,7 @@
 #include "tools/support/read_file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,6 +35,12 @@ absl::Status CheckKind(int descriptor, const std::string& path) {
                   S_ISDIR(info.st_mode) ? "directory" : "device or socket"));
 }
 
+/// Blocks until a descriptor that does not block has bytes or its end.
+void WaitForBytes(int descriptor) {
+  struct pollfd ready = {.fd = descriptor, .events = POLLIN, .revents = 0};
+  static_cast<void>(poll(&ready, 1, -1));
+}
+
 absl::Status ReadAll(int descriptor,
                      const std::string& path,
                      Bytes bytes_max,
@@ -44,6 +51,10 @@ absl::Status ReadAll(int descriptor,
     const ssize_t count = read(descriptor, buffer.data(), buffer.size());
     if (count == 0) return absl::OkStatus();
     if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) {
+      WaitForBytes(descriptor);
+      continue;
+    }
     if (count < 0) return UserError("read " + path);
     const auto bytes = static_cast<std::size_t>(count);
     if (bytes > left) {
@@ -65,9 +76,20 @@ absl::Status ReadOpen(int descriptor,
   return ReadAll(descriptor, path, bytes_max, sink);
 }
 
+absl::Status ReadStandardInput(Bytes bytes_max, const PieceSink& sink) {
+  const std::string name = "standard input";
+  if (isatty(STDIN_FILENO) != 0) {
+    return absl::InvalidArgumentError(
+        name + " is a terminal; lead a file or a pipe into it, as in: cat FILE | sluice ...");
+  }
+  SLUICE_RETURN_IF_ERROR(CheckKind(STDIN_FILENO, name));
+  return ReadAll(STDIN_FILENO, name, bytes_max, sink);
+}
+
 }  // namespace
 
 absl::Status ReadFile(const std::string& path, Bytes bytes_max, const PieceSink& sink) {
+  if (path == kStandardInput) return ReadStandardInput(bytes_max, sink);
   // Not blocking, as a named pipe without a writer would hold it up for ever.
   const int descriptor = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (descriptor < 0 && errno == ENOENT) return absl::NotFoundError(path + " does not exist");

@@ -35,7 +35,7 @@ const std::vector<FlagSpec>& RunFlagSpecs() {
        FlagShape::kRepeated,
        "NAME=IN[/OUT][/BOTH][,LATENCY][,half]",
        "a link, as hbm-dram=15.754GiB/s,50us; once more: another path"},
-      {"--policy", FlagShape::kValue, "NAME,...", "default: min,lru"},
+      {"--policy", FlagShape::kValue, "NAME,...", "default: planned,min,lru; planned for traffic"},
       {"--objective",
        FlagShape::kValue,
        "time|traffic",
@@ -72,8 +72,9 @@ absl::StatusOr<int> ReadNumber(const Arguments& arguments,
 }
 
 absl::StatusOr<std::vector<std::string>> ReadPolicies(const Arguments& arguments) {
+  const bool traffic = arguments.Value("--objective") == "traffic";
   const std::vector<std::string> names =
-      absl::StrSplit(arguments.Value("--policy", "min,lru"), ',');
+      absl::StrSplit(arguments.Value("--policy", traffic ? "planned" : "planned,min,lru"), ',');
   std::set<std::string> seen;
   for (const std::string& name : names) {
     const auto policy = core::CreatePolicy(name);

@@ -98,7 +98,8 @@ absl::Status AppendFile(const std::string& path, EmptyFile empty, gpt::Text* tex
   if (!read.ok() && before == 0) return read;
   SLUICE_RETURN_IF_ERROR(base::Annotate(read, "all texts together are bounded"));
   if (text->size() == before && empty == EmptyFile::kIsAnError) {
-    return absl::InvalidArgumentError(fmt::format("{} is empty", path));
+    return absl::InvalidArgumentError(
+        fmt::format("{} is empty", path == kStandardInput ? "standard input" : path));
   }
   return absl::OkStatus();
 }
@@ -120,6 +121,10 @@ absl::StatusOr<Corpus> LoadCorpus(const CorpusOptions& options) {
   const bool own = files.empty();
   if (own) {
     SLUICE_ASSIGN_OR_RETURN(files, ProjectFiles(options.start_directory));
+  }
+  if (std::count(files.begin(), files.end(), kStandardInput) > 1) {
+    return absl::InvalidArgumentError(fmt::format(
+        "{}: \"-\" is named twice; standard input can be read once", options.files_name));
   }
   Corpus corpus{.files = files.size()};
   const EmptyFile empty = own ? EmptyFile::kIsSkipped : EmptyFile::kIsAnError;

@@ -2,6 +2,7 @@
 
 #include "fmt/format.h"
 #include "sluice/units.h"
+#include "tools/support/wrap.h"
 #include "tools/train/report/run_report.h"
 
 namespace sluice::tools {
@@ -189,7 +190,8 @@ std::string FormatSummary(const RunReport& report) {
                      Products(report) + Recomputed(report) + RetiredSlots(report) +
                      Fallbacks(report);
   if (report.verify.has_value()) text += Verify(*report.verify);
-  return text + WhatBinds(report) + "\n";
+  // Values begin in the column of their label.
+  return WrapLines(text, 19) + WrapLines(WhatBinds(report) + "\n", 0);
 }
 
 }  // namespace sluice::tools

@@ -9,21 +9,10 @@
 #include "base/strings.h"
 #include "fmt/format.h"
 #include "sluice/units.h"
+#include "tools/train/report/step_text.h"
 
 namespace sluice::tools {
 namespace {
-
-/// "0.25 in 0.5 out MiB"
-std::string Crossed(const LinkBytes& bytes) {
-  const auto in = static_cast<double>(bytes.in);
-  const auto out = static_cast<double>(bytes.out);
-  constexpr double kMiB = 1 << 20;
-  constexpr double kGiB = 1 << 30;
-  if (std::max(in, out) < 0.1 * kGiB) {
-    return fmt::format("{:.2f} in {:.2f} out MiB", in / kMiB, out / kMiB);
-  }
-  return fmt::format("{:.3f} in {:.3f} out GiB", in / kGiB, out / kGiB);
-}
 
 /// "1:05"
 std::string Duration(double seconds) {
@@ -227,17 +216,8 @@ double TrainRun::SecondsOfOpsMax() const {
 }
 
 void TrainRun::PrintStep(const StepRecord& step, const StepOutcome& outcome) {
-  std::string line = fmt::format("step {:>4}/{}  loss {:.4f}  {:.1f} ms  stall {:.1f} ms",
-                                 step.step,
-                                 steps_,
-                                 step.loss,
-                                 step.seconds * 1e3,
-                                 step.stall_seconds * 1e3);
-  for (const auto& [name, bytes] : step.links) {
-    line += fmt::format("  {} {}", name, Crossed(bytes));
-  }
-  if (outcome.validated != 0) line += fmt::format("  validation loss {:.4f}", outcome.val_loss);
-  parts_.console.Print(line + "\n");
+  parts_.console.Print(FormatStep(
+      step, steps_, outcome.validated != 0 ? std::optional(outcome.val_loss) : std::nullopt));
   const int left = steps_ - step.step;
   parts_.console.ShowProgress(fmt::format(
       "step {}/{}, about {} left", step.step, steps_, Duration(left * StepSecondsMedian(report_))));

@@ -26,7 +26,9 @@ absl::Status CheckPaths(const Arguments& arguments, const TrainFlags& flags) {
     if (arguments.Has(flag)) outputs.push_back({flag, arguments.Value(flag)});
   }
   std::vector<NamedPath> inputs = {{"--config", flags.config.source}};
-  for (const std::string& text : flags.settings.texts) inputs.push_back({flags.texts_name, text});
+  for (const std::string& text : flags.settings.texts) {
+    inputs.push_back({flags.texts_name, text == kStandardInput ? "/dev/stdin" : text});
+  }
   return CheckOutputs(outputs, inputs);
 }
 
@@ -140,7 +142,10 @@ absl::Status ReadConfigText(ConfigText* config) {
 const std::vector<FlagSpec>& TrainFlagSpecs() {
   static const std::vector<FlagSpec> kSpecs = {
       {"--config", FlagShape::kValue, "FILE", "the configuration (see configs/); required"},
-      {"--text", FlagShape::kList, "FILE", "what to train on; default: this project's own files"},
+      {"--text",
+       FlagShape::kList,
+       "FILE",
+       "what to train on, \"-\": standard input; default: this project's own files"},
       {"--set", FlagShape::kRepeated, "KEY=VALUE", "overrides a key of the configuration"},
       {"--print-config", FlagShape::kSwitch, "", "prints every key with its value, and ends"},
       {"--verify", FlagShape::kSwitch, "", "compares with the same run in RAM, bit for bit"},

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
+#include "base/names/common_names.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/project_paths.h"
@@ -92,6 +93,20 @@ TEST(DocumentsTest, NameKeysThatExist) {
     }
   }
   EXPECT_GE(keys, 20);
+}
+
+TEST(CommonNamesTest, LeadToKeysAndFlagsThatExist) {
+  const absl::StatusOr<std::string> keys = WriteTrainSettings({.source = "defaults"});
+  ASSERT_TRUE(keys.ok()) << keys.status();
+  const std::string flags = DescribeFlags(TrainFlagSpecs());
+  for (const base::CommonName& name : base::CommonNames()) {
+    const std::string ours(name.ours);
+    if (ours.starts_with("--")) {
+      EXPECT_THAT(flags, HasSubstr("  " + ours + " ")) << name.theirs;
+    } else {
+      EXPECT_THAT("\n" + *keys, HasSubstr("\n" + ours + " = ")) << name.theirs;
+    }
+  }
 }
 
 TEST(WriteTrainSettingsTest, IsReadToTheSameSettings) {
