@@ -66,6 +66,7 @@ class TrainSession {
   absl::Status RecordKey(std::string_view key, bool* any);
   absl::Status WriteModel();
   absl::Status Resume();
+  absl::Status BeginFromWeights();
 
   const TrainFlags& flags_;
   const std::string note_;
