@@ -10,6 +10,7 @@
 #include "tools/bench/bench.h"
 #include "tools/doctor/doctor.h"
 #include "tools/lab/lab.h"
+#include "tools/state/state.h"
 #include "tools/support/exit_code.h"
 #include "tools/support/standard_streams.h"
 #include "tools/train/train.h"
@@ -26,6 +27,7 @@ struct SubCommand {
 constexpr std::array kSubCommands = {
     SubCommand{"train", "train the byte-level GPT on any text under given budgets", RunTrain},
     SubCommand{"doctor", "what this machine offers and what sluice will use", RunDoctor},
+    SubCommand{"state", "saves of optimizers as safetensors files, and back", RunState},
     SubCommand{"lab", "schedules of training and inference, looked at", RunLab},
     SubCommand{"bench", "the project's benchmarks, each against a ceiling", RunBench},
 };

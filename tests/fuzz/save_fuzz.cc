@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "runtime/optim/optimizer/layout.h"
 #include "runtime/optim/optimizer/rates.h"
+#include "runtime/optim/save/save_layout.h"
 #include "runtime/optim/save/save_text.h"
 
 namespace {
@@ -23,6 +24,9 @@ constexpr char kHere[] =
     R"("optimizer":"adamw","seed":0,"state":"8bit"})";
 
 void CheckLayout(const std::string& layout) {
+  const auto parsed = sluice::optim::ParseLayout(layout);
+  SLUICE_CHECK(parsed.ok() || !parsed.status().message().empty(), "errors say something");
+  SLUICE_CHECK(!parsed.ok() || sluice::optim::WriteLayout(*parsed) == layout, "it comes back");
   SLUICE_CHECK(LayoutDifference(layout, layout).empty(), "a layout is its own");
   const bool same = LayoutDifference(layout, kHere).empty();
   SLUICE_CHECK(LayoutDifference(kHere, layout).empty() == same, "both ways");

@@ -15,6 +15,7 @@
 #include "tools/support/exit_code.h"
 #include "tools/support/interrupt.h"
 #include "tools/train/files/corpus.h"
+#include "tools/train/files/initial_weights.h"
 #include "tools/train/report/run_report.h"
 #include "tools/train/run/saved_run.h"
 #include "tools/train/run/train_child.h"
@@ -64,6 +65,13 @@ absl::StatusOr<int> FindStepsDone(const TrainFlags& flags, const Corpus& corpus)
   absl::StatusOr<int> steps = CheckSavedRun(flags.resume_path, flags.settings, corpus.hash);
   if (!steps.ok()) return base::Annotate(steps.status(), "--resume");
   return steps;
+}
+
+/// Whether --init's weights are the model's: before the work.
+absl::Status CheckInitialWeights(const TrainFlags& flags) {
+  if (flags.init_path.empty()) return absl::OkStatus();
+  const auto weights = InitialWeights::Open(flags.init_path, flags.settings.model);
+  return base::Annotate(weights.status(), "--init");
 }
 
 /// What is set after some steps is judged by those that follow, so there must be some.
@@ -129,6 +137,7 @@ absl::StatusOr<int> TrainWith(const TrainFlags& flags) {
   SLUICE_RETURN_IF_ERROR(CheckJudgedSteps(flags, 0));
   SLUICE_RETURN_IF_ERROR(CheckBudgets(flags.settings));
   SLUICE_RETURN_IF_ERROR(CheckMemory(flags));
+  SLUICE_RETURN_IF_ERROR(CheckInitialWeights(flags));
   SLUICE_ASSIGN_OR_RETURN(Corpus corpus, LoadText(flags, console));
   SLUICE_ASSIGN_OR_RETURN(const int steps_done, FindStepsDone(flags, corpus));
   SLUICE_RETURN_IF_ERROR(CheckJudgedSteps(flags, steps_done));
@@ -142,7 +151,7 @@ absl::StatusOr<int> TrainWith(const TrainFlags& flags) {
   std::unique_ptr<Verifier> verifier;
   if (flags.verify) {
     console.ShowProgress("starting the run in RAM");
-    SLUICE_ASSIGN_OR_RETURN(verifier, Verifier::Start(flags.config, data.text()));
+    SLUICE_ASSIGN_OR_RETURN(verifier, Verifier::Start(flags.config, data.text(), flags.init_path));
   }
   TrainRun run(
       {.session = *session, .verifier = verifier.get(), .console = console, .watch = watch});

@@ -4,9 +4,9 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "fmt/format.h"
-#include "nlohmann/json.hpp"
 #include "runtime/optim/optimizer/layout.h"
 #include "runtime/optim/optimizer/optimizer_impl.h"
+#include "runtime/optim/save/save_layout.h"
 #include "runtime/optim/save/save_text.h"
 #include "runtime/optim/save/state_file.h"
 #include "runtime/optim/step/range_sweep.h"
@@ -14,7 +14,6 @@
 namespace sluice {
 namespace {
 
-using Json = nlohmann::json;
 using optim::ParameterEntry;
 
 /// A tensor that is saved.
@@ -73,21 +72,16 @@ absl::Status ForEachPiece(Runtime& runtime,
 }  // namespace
 
 std::string OffloadedOptimizer::Impl::Layout() const {
-  Json groups = Json::array();
+  optim::SaveLayout layout{.kind = options_.kind, .state = options_.state, .seed = options_.seed};
   for (const Group& group : groups_) {
-    Json parameters = Json::array();
+    optim::LayoutGroup& to = layout.groups.emplace_back();
+    to.name = group.name;
     for (const std::uint32_t index : group.entries) {
       const ParameterEntry& entry = entries_[index];
-      parameters.push_back(
-          {{"name", entry.name}, {"type", ToString(entry.type)}, {"count", entry.count}});
+      to.parameters.push_back({entry.name, entry.type, entry.count});
     }
-    groups.push_back({{"name", group.name}, {"parameters", std::move(parameters)}});
   }
-  return Json{{"optimizer", ToString(options_.kind)},
-              {"state", ToString(options_.state)},
-              {"seed", options_.seed},
-              {"groups", std::move(groups)}}
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
+  return optim::WriteLayout(layout);
 }
 
 absl::Status OffloadedOptimizer::Impl::Save(const std::string& directory, std::string_view note) {

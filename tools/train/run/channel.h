@@ -18,6 +18,7 @@ enum class MessageType : std::uint32_t {
   kConfig,     ///< to the child: its text
   kSet,        ///< to the child: an assignment that overrides a key
   kText,       ///< to the child: bytes to train on, in pieces
+  kInit,       ///< path of the weights that the child begins from
   kStart,      ///< to the child: that was all of these; it answers kEnd and its first validation
   kRunSteps,   ///< to the child: how many; it answers kSteps
   kSteps,      ///< losses and seconds of each step

@@ -99,11 +99,16 @@ class StateStream {
 
 }  // namespace
 
-absl::StatusOr<RamRun> RamRun::Start(const ConfigText& config, const gpt::Text& text) {
+absl::StatusOr<RamRun> RamRun::Start(const ConfigText& config,
+                                     const gpt::Text& text,
+                                     const std::string& init_path) {
   const std::vector<std::string> words = {"train", kRamChildWord};
   SLUICE_ASSIGN_OR_RETURN(ChildProcess child, ChildProcess::Start(words));
   SLUICE_RETURN_IF_ERROR(SendConfig(config, child.channel()));
   SLUICE_RETURN_IF_ERROR(SendText(text, child.channel()));
+  if (!init_path.empty()) {
+    SLUICE_RETURN_IF_ERROR(child.channel().Send(MessageType::kInit, init_path));
+  }
   SLUICE_RETURN_IF_ERROR(child.channel().Send(MessageType::kStart));
   SLUICE_ASSIGN_OR_RETURN(const std::string answer, child.channel().Expect(MessageType::kEnd));
   SLUICE_ASSIGN_OR_RETURN(const float val_loss, ValueFrom<float>(answer));

@@ -18,9 +18,12 @@ namespace sluice::tools {
 /// Threads: externally synchronised.
 class RamRun {
  public:
-  /// Starts it with the same configuration, on the same text, up to the validation before
-  /// the first step. Errors: also what the child says.
-  static absl::StatusOr<RamRun> Start(const ConfigText& config, const gpt::Text& text);
+  /// Starts it with the same configuration, on the same text, from the same weights (`init_path`,
+  /// empty: those of the seed), up to the validation before the first step. Errors: also what the
+  /// child says.
+  static absl::StatusOr<RamRun> Start(const ConfigText& config,
+                                      const gpt::Text& text,
+                                      const std::string& init_path);
 
   float first_val_loss() const { return first_val_loss_; }
   absl::StatusOr<std::vector<StepOutcome>> RunSteps(int count);

@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "tools/support/exit_code.h"
+#include "tools/train/files/initial_weights.h"
 #include "tools/train/run/channel.h"
 #include "tools/train/run/child_process.h"
 #include "tools/train/run/steps.h"
@@ -82,6 +83,9 @@ class TrainChild {
       case MessageType::kText:
         text_.Append(message.payload);
         return absl::OkStatus();
+      case MessageType::kInit:
+        init_path_ = std::move(message.payload);
+        return absl::OkStatus();
       case MessageType::kStart:
         return SetUp();
       default:
@@ -108,7 +112,10 @@ class TrainChild {
     });
     SLUICE_ASSIGN_OR_RETURN(
         trainer_, gpt::Trainer::Create(settings_.model, settings_.train, *data_, memory_));
-    return absl::OkStatus();
+    if (init_path_.empty()) return absl::OkStatus();
+    SLUICE_ASSIGN_OR_RETURN(const InitialWeights weights,
+                            InitialWeights::Open(init_path_, settings_.model));
+    return weights.Fill(*trainer_);
   }
 
   absl::Status RunSteps(const std::string& payload) {
@@ -153,6 +160,7 @@ class TrainChild {
   ConfigText config_;
   TrainSettings settings_;
   gpt::Text text_;
+  std::string init_path_;
   std::optional<gpt::Dataset> data_;
   gpt::RamMemory memory_;
   std::unique_ptr<gpt::Trainer> trainer_;  ///< null until all has been set up

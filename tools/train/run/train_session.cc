@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "fmt/format.h"
+#include "tools/train/files/initial_weights.h"
 #include "tools/train/files/record_file.h"
 
 namespace sluice::tools {
@@ -36,6 +37,7 @@ absl::StatusOr<std::unique_ptr<TrainSession>> TrainSession::Create(const TrainFl
   SLUICE_RETURN_IF_ERROR(session->MakeTrainer(data));
   session->MeasureProducts();
   SLUICE_RETURN_IF_ERROR(session->Resume());
+  SLUICE_RETURN_IF_ERROR(session->BeginFromWeights());
   return session;
 }
 
@@ -98,6 +100,18 @@ absl::Status TrainSession::Resume() {
   steps_before_ = trainer_->step();
   console_.Print(
       fmt::format("resumed after step {} of {}\n", trainer_->step(), flags_.settings.train.steps));
+  return absl::OkStatus();
+}
+
+absl::Status TrainSession::BeginFromWeights() {
+  // A state that was read has later weights.
+  if (flags_.init_path.empty() || trainer_->step() > 0) return absl::OkStatus();
+  console_.ShowProgress("reading the weights");
+  absl::StatusOr<InitialWeights> weights =
+      InitialWeights::Open(flags_.init_path, flags_.settings.model);
+  if (!weights.ok()) return base::Annotate(weights.status(), "--init");
+  SLUICE_RETURN_IF_ERROR(base::Annotate(weights->Fill(*trainer_), "--init"));
+  console_.Print(fmt::format("began from the weights in {}\n", flags_.init_path));
   return absl::OkStatus();
 }
 

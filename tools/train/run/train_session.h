@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "sluice/runtime.h"
 #include "tools/support/console.h"
+#include "tools/support/safetensors/safetensors_file.h"
 #include "tools/support/trace_file.h"
-#include "tools/train/files/safetensors_file.h"
 #include "tools/train/report/link_rates.h"
 #include "tools/train/report/memory_sampler.h"
 #include "tools/train/report/run_monitor.h"
@@ -66,6 +66,7 @@ class TrainSession {
   absl::Status RecordKey(std::string_view key, bool* any);
   absl::Status WriteModel();
   absl::Status Resume();
+  absl::Status BeginFromWeights();
 
   const TrainFlags& flags_;
   const std::string note_;

@@ -9,8 +9,9 @@
 namespace sluice::tools {
 
 absl::StatusOr<std::unique_ptr<Verifier>> Verifier::Start(const ConfigText& config,
-                                                          const gpt::Text& text) {
-  auto ram = RamRun::Start(config, text);
+                                                          const gpt::Text& text,
+                                                          const std::string& init_path) {
+  auto ram = RamRun::Start(config, text, init_path);
   if (!ram.ok()) return base::Annotate(ram.status(), "the run in RAM");
   return std::unique_ptr<Verifier>(new Verifier(*std::move(ram)));
 }

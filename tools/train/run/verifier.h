@@ -20,7 +20,8 @@ class Verifier {
  public:
   /// See RamRun::Start.
   static absl::StatusOr<std::unique_ptr<Verifier>> Start(const ConfigText& config,
-                                                         const gpt::Text& text);
+                                                         const gpt::Text& text,
+                                                         const std::string& init_path);
 
   /// The validation before the first step.
   void CompareFirstValidation(float val_loss);

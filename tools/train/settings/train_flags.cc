@@ -26,6 +26,7 @@ absl::Status CheckPaths(const Arguments& arguments, const TrainFlags& flags) {
     if (arguments.Has(flag)) outputs.push_back({flag, arguments.Value(flag)});
   }
   std::vector<NamedPath> inputs = {{"--config", flags.config.source}};
+  if (arguments.Has("--init")) inputs.push_back({"--init", arguments.Value("--init")});
   for (const std::string& text : flags.settings.texts) {
     inputs.push_back({flags.texts_name, text == kStandardInput ? "/dev/stdin" : text});
   }
@@ -97,6 +98,14 @@ absl::Status CheckStateFlags(const Arguments& arguments, const TrainFlags& flags
     return absl::InvalidArgumentError(
         "--resume and --verify: the run in RAM begins at the first step; leave one of them out");
   }
+  if (arguments.Has("--init") && flags.init_path.empty()) {
+    return absl::InvalidArgumentError("--init is empty; name a file that --save wrote");
+  }
+  if (arguments.Has("--init") && resumes) {
+    return absl::InvalidArgumentError(
+        "--init and --resume: a run begins from weights or goes on from a state, which has weights "
+        "of its own; leave one of them out");
+  }
   if ((saves || resumes) && flags.settings.train.optimizer == gpt::OptimizerChoice::kNone) {
     return absl::InvalidArgumentError(
         "--save-state and --resume need an optimizer; \"train.optimizer\" is \"none\"");
@@ -157,6 +166,7 @@ const std::vector<FlagSpec>& TrainFlagSpecs() {
        "DIR",
        "writes all that --resume needs, at the end; DIR exists and has no other run's"},
       {"--resume", FlagShape::kValue, "DIR", "goes on where a run with --save-state ended"},
+      {"--init", FlagShape::kValue, "FILE", "begins from the weights that --save wrote"},
       {"--json", FlagShape::kSwitch, "", "standard output is one JSON object"},
       {"--help", FlagShape::kSwitch, "", "prints this"}};
   return kSpecs;
@@ -181,6 +191,7 @@ absl::StatusOr<TrainFlags> ReadTrainFlags(std::span<const std::string> words) {
   flags.save_path = arguments.Value("--save");
   flags.save_state_path = arguments.Value("--save-state");
   flags.resume_path = arguments.Value("--resume");
+  flags.init_path = arguments.Value("--init");
   SLUICE_RETURN_IF_ERROR(CheckStateFlags(arguments, flags));
   return flags;
 }

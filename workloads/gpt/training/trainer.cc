@@ -46,6 +46,10 @@ absl::Status Trainer::LoadState(const std::string& directory) {
   return impl_->LoadState(directory);
 }
 
+absl::Status Trainer::FillParameters(const ParameterFill& fill) {
+  return impl_->FillParameters(fill);
+}
+
 absl::Status Trainer::ForEachParameter(const StateVisitor& visit) {
   return impl_->VisitParameters(visit);
 }

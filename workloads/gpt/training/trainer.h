@@ -71,6 +71,10 @@ struct GemmShape {
 using StateVisitor = std::function<absl::Status(
     const std::string& tensor, std::uint64_t offset, std::span<const std::byte> bytes)>;
 
+/// Writes values of a parameter, from an element on; the span is only valid during the call.
+using ParameterFill = std::function<absl::Status(
+    const std::string& parameter, std::uint64_t element, std::span<float> values)>;
+
 class ComputeThreads;
 
 /// Trains a byte-level GPT whose every tensor lives in a Memory. Parameters are read in hbm; weight
@@ -111,6 +115,9 @@ class Trainer {
   /// without an update).
   absl::Status SaveState(const std::string& directory, std::string_view note = {});
   absl::Status LoadState(const std::string& directory);
+  /// Replaces every parameter, piece by piece; moments stay zero. Errors: FailedPrecondition (after
+  /// a step), those of Memory and of `fill`. An error of `fill` ends the training.
+  absl::Status FillParameters(const ParameterFill& fill);
   /// Only the parameters.
   absl::Status ForEachParameter(const StateVisitor& visit);
   std::vector<TensorSpec> ParameterSpecs() const;

@@ -17,6 +17,21 @@ namespace {
 /// Of a tensor in one op of a visit.
 constexpr std::uint64_t kVisitBytes = std::uint64_t{1} << 20;
 
+/// An op that overwrites a range of a tensor.
+OpSpec Overwrite(const std::string& name,
+                 TensorId tensor,
+                 ByteRange range,
+                 std::function<void(const OpBuffers&)> compute) {
+  OpDraft op(name);
+  op.SetLane("cpu");
+  op.Add({.tensor = tensor,
+          .range = range,
+          .mode = AccessMode::kOverwrite,
+          .tier = kDram0,
+          .contiguous = false});
+  return op.Finish(std::move(compute));
+}
+
 }  // namespace
 
 Trainer::Impl::Impl(const ModelConfig& model,
@@ -73,13 +88,8 @@ absl::Status Trainer::Impl::EndIteration() {
 
 OpSpec Trainer::Impl::Initialise(std::size_t index) const {
   const Parameter& parameter = parameters_.all[index];
-  OpDraft op("initialise." + parameter.name);
-  op.SetLane("cpu");
-  op.Add({.tensor = tensors_.values[index],
-          .mode = AccessMode::kOverwrite,
-          .tier = kDram0,
-          .contiguous = false});
-  return op.Finish([this, &parameter, index](const OpBuffers& b) {
+  const TensorId tensor = tensors_.values[index];
+  const auto compute = [this, &parameter, index](const OpBuffers& b) {
     const std::uint64_t stream = RandomBits(train_.seed, index);
     std::uint64_t element = 0;
     for (const std::span<std::byte> piece : b.Spans(0)) {
@@ -91,7 +101,8 @@ OpSpec Trainer::Impl::Initialise(std::size_t index) const {
         }
       }
     }
-  });
+  };
+  return Overwrite("initialise." + parameter.name, tensor, kWholeTensor, compute);
 }
 
 absl::Status Trainer::Impl::RunGroupForward(int layer, int group, Pass pass) {
@@ -277,6 +288,33 @@ absl::Status Trainer::Impl::LoadState(const std::string& directory) {
   updates_ = updater_->optimizer()->step();
   step_ = static_cast<int>(updates_);
   return absl::OkStatus();
+}
+
+absl::Status Trainer::Impl::FillParameters(const ParameterFill& fill) {
+  if (step_ > 0) return absl::FailedPreconditionError("steps have been made already");
+  absl::Status filled;
+  for (std::size_t i = 0; i < parameters_.all.size(); ++i) {
+    const std::uint64_t bytes = parameters_.all[i].count() * sizeof(float);
+    for (std::uint64_t begin = 0; begin < bytes && filled.ok(); begin += kVisitBytes) {
+      const ByteRange range{begin, std::min(kVisitBytes, bytes - begin)};
+      GPT_RETURN_IF_ERROR(
+          Run(Overwrite("fill." + parameters_.all[i].name,
+                        tensors_.values[i],
+                        range,
+                        [&, i, begin](const OpBuffers& b) {
+                          std::uint64_t element = begin / sizeof(float);
+                          for (const std::span<std::byte> piece : b.Spans(0)) {
+                            const std::size_t count = piece.size() / sizeof(float);
+                            auto* const values = reinterpret_cast<float*>(piece.data());
+                            if (filled.ok())
+                              filled = fill(parameters_.all[i].name, element, {values, count});
+                            element += count;
+                          }
+                        })));
+      GPT_RETURN_IF_ERROR(Flush());
+    }
+  }
+  return filled.ok() ? filled : Note(filled);
 }
 
 absl::Status Trainer::Impl::VisitParameters(const StateVisitor& visit) {

@@ -36,6 +36,7 @@ class Trainer::Impl {
   absl::StatusOr<float> Validate();
   absl::Status SaveState(const std::string& directory, std::string_view note);
   absl::Status LoadState(const std::string& directory);
+  absl::Status FillParameters(const ParameterFill& fill);
   absl::Status VisitParameters(const StateVisitor& visit);
   absl::Status VisitMoments(const StateVisitor& visit);
 

@@ -23,7 +23,8 @@ class SafetensorsFile {
   /// Names the file; nothing is in it yet. Errors: as AtomicFile.
   static absl::StatusOr<std::unique_ptr<SafetensorsFile>> Create(const std::string& path);
 
-  /// What follows: these tensors, in this order. Call once, first.
+  /// What follows: these tensors, in this order. Call once, first. Errors: InvalidArgument (more
+  /// tensors than a header holds), as AtomicFile.
   absl::Status Begin(std::vector<TensorSpec> tensors,
                      const std::map<std::string, std::string>& metadata);
   /// The next bytes. Errors: InvalidArgument when they are not the next ones, as AtomicFile.

@@ -1,10 +1,11 @@
+#include "tools/support/safetensors/safetensors_file.h"
+
 #include <cstring>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/tools/temporary_directory.h"
-#include "tools/train/files/safetensors_file.h"
 
 namespace sluice::tools {
 namespace {

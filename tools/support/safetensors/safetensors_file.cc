@@ -1,23 +1,16 @@
-#include "tools/train/files/safetensors_file.h"
+#include "tools/support/safetensors/safetensors_file.h"
 
-#include <array>
-#include <string_view>
 #include <utility>
 
 #include "base/status.h"
+#include "fmt/format.h"
 #include "nlohmann/json.hpp"
-#include "tools/support/atomic_file.h"
+#include "tools/support/safetensors/safetensors_header.h"
 
 namespace sluice::tools {
 namespace {
 
 constexpr std::size_t kHeaderAlignment = 8;
-
-std::string_view FormatName(DType dtype) {
-  constexpr std::array<std::string_view, 7> kNames = {
-      "F32", "F16", "BF16", "I8", "U8", "I32", "I64"};
-  return kNames[static_cast<std::size_t>(dtype)];
-}
 
 /// The length of the header as 8 little-endian bytes, then the header, padded with spaces.
 std::string HeaderText(std::span<const TensorSpec> tensors,
@@ -27,12 +20,12 @@ std::string HeaderText(std::span<const TensorSpec> tensors,
   std::uint64_t offset = 0;
   for (const TensorSpec& tensor : tensors) {
     const std::uint64_t end = offset + SizeOf(tensor).count();
-    json[tensor.name] = {{"dtype", FormatName(tensor.dtype)},
+    json[tensor.name] = {{"dtype", SafetensorsName(tensor.dtype)},
                          {"shape", tensor.shape},
                          {"data_offsets", {offset, end}}};
     offset = end;
   }
-  std::string text = json.dump();
+  std::string text = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   text.resize((text.size() + kHeaderAlignment - 1) / kHeaderAlignment * kHeaderAlignment, ' ');
   std::string header;
   for (int byte = 0; byte < 8; ++byte) {
@@ -51,7 +44,15 @@ absl::StatusOr<std::unique_ptr<SafetensorsFile>> SafetensorsFile::Create(const s
 absl::Status SafetensorsFile::Begin(std::vector<TensorSpec> tensors,
                                     const std::map<std::string, std::string>& metadata) {
   tensors_ = std::move(tensors);
-  return file_->Append(HeaderText(tensors_, metadata));
+  const std::string header = HeaderText(tensors_, metadata);
+  if (header.size() > kSafetensorsHeaderBytesMax) {
+    return absl::InvalidArgumentError(
+        fmt::format("the header of {} tensors has {} bytes; readers of safetensors take {}",
+                    tensors_.size(),
+                    header.size(),
+                    kSafetensorsHeaderBytesMax));
+  }
+  return file_->Append(header);
 }
 
 absl::Status SafetensorsFile::Append(const std::string& tensor,

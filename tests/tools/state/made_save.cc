@@ -1,0 +1,40 @@
+#include "tests/tools/state/made_save.h"
+
+#include <random>
+
+#include "gtest/gtest.h"
+#include "runtime/optim/save/state_file.h"
+#include "tests/support/status_matchers.h"
+
+namespace sluice::tools {
+namespace {
+
+std::vector<std::byte> RandomBytes(std::mt19937& random, std::size_t count) {
+  std::vector<std::byte> bytes(count);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  return bytes;
+}
+
+}  // namespace
+
+void MadeSave::Write(const std::string& directory) const {
+  const auto writer = optim::StateFileWriter::Create(directory);
+  ASSERT_THAT(writer, sluice::testing::IsOk());
+  std::mt19937 random(7);
+  optim::SaveText text{.layout = optim::WriteLayout(layout), .step = step, .note = note};
+  text.steps = steps;
+  for (const optim::LayoutGroup& group : layout.groups) {
+    text.rates.push_back({.learning_rate = 0.1 + 0.2, .eps = 1e-300});
+    for (const optim::LayoutParameter& parameter : group.parameters) {
+      for (const auto& record : optim::RecordsOf(parameter, layout.kind, layout.state)) {
+        (*writer)->BeginRecord();
+        ASSERT_THAT((*writer)->Append(RandomBytes(random, record.bytes())),
+                    sluice::testing::IsOk());
+        text.hashes.push_back((*writer)->EndRecord().hash);
+      }
+    }
+  }
+  ASSERT_THAT((*writer)->Commit(optim::WriteSaveText(text)), sluice::testing::IsOk());
+}
+
+}  // namespace sluice::tools

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <array>
+
+#include "runtime/optim/kernels/code_map.h"
+
+namespace sluice::tools {
+
+/// What each code of an 8-bit state stands for, before its block's scale multiplies it.
+using CodeTable = std::array<float, 256>;
+
+CodeTable CodeTableOf(optim::Sign sign);
+
+}  // namespace sluice::tools

@@ -1,0 +1,180 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "fmt/format.h"
+#include "runtime/optim/save/state_file.h"
+#include "tools/state/state.h"
+#include "tools/state/state_command.h"
+#include "tools/state/state_metadata.h"
+#include "tools/state/state_save.h"
+#include "tools/support/arguments.h"
+#include "tools/support/console.h"
+#include "tools/support/safetensors/header_events.h"
+#include "tools/support/safetensors/safetensors_reader.h"
+
+namespace sluice::tools {
+namespace {
+
+const std::vector<FlagSpec>& ImportFlagSpecs() {
+  static const std::vector<FlagSpec> kFlags = {
+      {"FILE", FlagShape::kWord, "", "a file that `sluice state export` wrote"},
+      {"DIR", FlagShape::kWord, "", "a directory without optimizer.sluice"},
+      {"--help", FlagShape::kSwitch, "", "prints this"}};
+  return kFlags;
+}
+
+constexpr const char* kImportAbout =
+    "Writes DIR/optimizer.sluice from a safetensors file as `sluice state export` makes it.\n"
+    "Another tool may have changed values or written the file anew: order, alignment and\n"
+    "shapes do not matter, names, types and __metadata__ do.\n";
+
+/// The tensor of the file that a save's tensor is made of.
+absl::StatusOr<const SafetensorsEntry*> FindTensor(const SafetensorsReader& file,
+                                                   const StateTensor& wanted) {
+  const SafetensorsEntry* const found = file.Find(wanted.key);
+  const std::string shown = ShownName(wanted.key);
+  if (found == nullptr) {
+    return absl::InvalidArgumentError(fmt::format("{}: tensor {} is missing; add it ({} [{}])",
+                                                  file.path(),
+                                                  shown,
+                                                  SafetensorsName(wanted.type),
+                                                  wanted.count));
+  }
+  if (found->dtype == wanted.type && found->count() == wanted.count) return found;
+  return absl::InvalidArgumentError(
+      fmt::format("{}: tensor {} is {} {}; by its parameter and \"sluice.states\" it must be {} "
+                  "[{}]: convert it",
+                  file.path(),
+                  shown,
+                  SafetensorsName(found->dtype),
+                  ShapeText(found->shape),
+                  SafetensorsName(wanted.type),
+                  wanted.count));
+}
+
+/// The codes of the file stand for what ours do; a file without tables has ours.
+absl::Status CheckCodes(const SafetensorsReader& file, const StateCodes& codes) {
+  const SafetensorsEntry* const found = file.Find(codes.key);
+  if (found == nullptr) return absl::OkStatus();
+  CodeTable table{};
+  const auto bytes = std::as_writable_bytes(std::span(table));
+  bool same = found->dtype == DType::kF32 && found->bytes == bytes.size();
+  if (same) {
+    SLUICE_RETURN_IF_ERROR(file.Read(*found, 0, bytes));
+    same = std::memcmp(table.data(), codes.table.data(), bytes.size()) == 0;
+  }
+  if (same) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("{}: tensor '{}' has other values than sluice's codes; encode the states by "
+                  "those, and leave the tensor as it was exported",
+                  file.path(),
+                  codes.key));
+}
+
+/// A tensor that nothing takes would be lost.
+absl::Status CheckNoMore(const SafetensorsReader& file, const std::set<std::string>& known) {
+  for (const SafetensorsEntry& tensor : file.header().tensors) {
+    if (known.contains(tensor.name)) continue;
+    return absl::InvalidArgumentError(
+        fmt::format("{}: tensor {} belongs to no parameter of \"sluice.groups\"; remove it, or add "
+                    "its parameter there",
+                    file.path(),
+                    ShownName(tensor.name)));
+  }
+  return absl::OkStatus();
+}
+
+/// The tensors of the save in the file, in the save's order.
+absl::StatusOr<std::vector<const SafetensorsEntry*>> MatchTensors(const SafetensorsReader& file,
+                                                                  const StateDescription& state) {
+  std::set<std::string> known;
+  std::vector<const SafetensorsEntry*> matched;
+  for (const StateTensor& wanted : TensorsOf(state)) {
+    SLUICE_ASSIGN_OR_RETURN(const SafetensorsEntry* const found, FindTensor(file, wanted));
+    if (!known.insert(wanted.key).second) {
+      return absl::InvalidArgumentError(
+          fmt::format("{}: tensor {} is a parameter's and a state's; give one of them another "
+                      "\"tensor\" in \"sluice.groups\"",
+                      file.path(),
+                      ShownName(wanted.key)));
+    }
+    matched.push_back(found);
+  }
+  for (const StateCodes& codes : CodesOf(state.layout)) {
+    SLUICE_RETURN_IF_ERROR(CheckCodes(file, codes));
+    known.insert(codes.key);
+  }
+  SLUICE_RETURN_IF_ERROR(CheckNoMore(file, known));
+  return matched;
+}
+
+absl::Status CheckIsFree(const std::string& directory) {
+  std::error_code error;
+  const auto status = std::filesystem::symlink_status(StateFileIn(directory), error);
+  if (!std::filesystem::exists(status)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("{} is there already and would be replaced; move it away, or name another "
+                  "directory",
+                  StateFileIn(directory)));
+}
+
+absl::StatusOr<std::uint64_t> CopyTensor(const SafetensorsReader& file,
+                                         const SafetensorsEntry& tensor,
+                                         optim::StateFileWriter& writer) {
+  std::vector<std::byte> buffer(std::min<std::uint64_t>(tensor.bytes, kStatePieceBytes));
+  writer.BeginRecord();
+  for (std::uint64_t offset = 0; offset < tensor.bytes; offset += buffer.size()) {
+    const std::uint64_t size = std::min<std::uint64_t>(tensor.bytes - offset, buffer.size());
+    const std::span<std::byte> piece = std::span(buffer).first(size);
+    SLUICE_RETURN_IF_ERROR(file.Read(tensor, offset, piece));
+    SLUICE_RETURN_IF_ERROR(writer.Append(piece));
+  }
+  return writer.EndRecord().hash;
+}
+
+absl::Status Import(const std::string& path, const std::string& directory) {
+  SLUICE_ASSIGN_OR_RETURN(const auto file, SafetensorsReader::Open(path));
+  const absl::StatusOr<StateDescription> state = DescribeFile(file->header());
+  if (!state.ok()) return base::Annotate(state.status(), path);
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<const SafetensorsEntry*> tensors,
+                          MatchTensors(*file, *state));
+  SLUICE_RETURN_IF_ERROR(CheckIsFree(directory));
+  SLUICE_ASSIGN_OR_RETURN(const auto writer, optim::StateFileWriter::Create(directory));
+  Console console(Console::Mode::kText);
+  std::vector<std::uint64_t> hashes;
+  for (const SafetensorsEntry* const tensor : tensors) {
+    console.ShowProgress("reading " + tensor->name);
+    SLUICE_ASSIGN_OR_RETURN(const std::uint64_t hash, CopyTensor(*file, *tensor, *writer));
+    hashes.push_back(hash);
+  }
+  SLUICE_RETURN_IF_ERROR(
+      writer->Commit(optim::WriteSaveText(SaveTextOf(*state, std::move(hashes)))));
+  console.Print(fmt::format("imported step {}: {} tensors of {} parameters in {}\n",
+                            state->step,
+                            tensors.size(),
+                            state->keys.size(),
+                            StateFileIn(directory)));
+  return console.status();
+}
+
+}  // namespace
+
+int RunStateImport(std::span<const std::string> words) {
+  return RunStateCommand({.usage = "sluice state import FILE.safetensors DIR",
+                          .about = kImportAbout,
+                          .flags = ImportFlagSpecs()},
+                         words,
+                         [](const Arguments& arguments) {
+                           return Import(arguments.Value("FILE"), arguments.Value("DIR"));
+                         });
+}
+
+}  // namespace sluice::tools

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "tools/state/state_tensors.h"
+#include "tools/support/safetensors/safetensors_header.h"
+
+/// What a safetensors file of a state says under `__metadata__`: docs/optimizer.md has the keys.
+
+namespace sluice::tools {
+
+std::map<std::string, std::string> MetadataOf(const StateDescription& state);
+
+/// The description of a file that may come from another tool. The parameters' tensors give types
+/// and numbers of elements. Errors: InvalidArgument that names the key, and what to do.
+absl::StatusOr<StateDescription> DescribeFile(const SafetensorsHeader& header);
+
+}  // namespace sluice::tools
