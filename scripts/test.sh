@@ -175,6 +175,8 @@ part_stages() {
       if stage "build fuzz" build fuzz fuzz_targets; then
         tests "fuzz targets" run_tests fuzz --no-tests=error -L fuzz
       fi
+      stage "planted bugs" scripts/mutants.sh || true
+      grep '^mutants: \|skipped here' "$temporary/logs/stage" || true
       ;;
   esac
   part_minutes=$(((SECONDS - start + 59) / 60))
