@@ -81,14 +81,14 @@ run_test() {
 try_mutant() {
   local folder verdict
   folder=$(mktemp -d "$temporary/XXXXXX")
-  if ! run_test "$build/bin/$2" "$3" "$folder" || ! grep -q 'ran\. (' "$folder/output" ||
+  if ! run_test "$build/bin/$2" "$3" "$folder" 2>/dev/null || ! grep -q 'ran\. (' "$folder/output" ||
     grep -q ' 0 tests from ' "$folder/output"; then
     verdict="WRONG the test fails or is not there without the bug"
   elif grep -q '^\[  SKIPPED \]' "$folder/output"; then
     verdict="skipped here"
   elif ! link_mutant "$1" "$2" "$folder" >"$folder/output" 2>&1; then
     verdict="WRONG does not build: $(grep -m 1 -i error "$folder/output")"
-  elif run_test "$folder/test" "$3" "$folder"; then
+  elif run_test "$folder/test" "$3" "$folder" 2>/dev/null; then
     verdict="NOT FOUND"
   else
     verdict="found"
