@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Counts the tests in ctest logs, lists every skipped one with its reason, and shows the table of
-planted bugs where they were tried.
+"""Counts the tests in ctest logs, and lists every skipped one with its reason.
 
     scripts/test_summary.py LOG_FOLDER
 
@@ -17,7 +16,6 @@ RAN = re.compile(r"^\[=+\] (\d+) tests? from \d+ test suites? ran", re.M)
 PASSED = re.compile(r"^\[  PASSED  \] (\d+) test", re.M)
 SKIPPED = re.compile(r"^\[  SKIPPED \] (\d+) test", re.M)
 UNITTEST = re.compile(r"^Ran (\d+) tests? in", re.M)
-PLANTED = re.compile(r"^-{20,}\n((?:.*\n)*?mutants: caught .*)$", re.M)
 REASON = re.compile(r"^(\S+:\d+): Skipped\n(.*)$", re.M)
 
 
@@ -43,15 +41,12 @@ def sections(text):
 
 
 def main(folder):
-    totals, reasons, tables = [0, 0, 0], [], []
+    totals, reasons = [0, 0, 0], []
     for log in sorted(pathlib.Path(folder).glob("*.ctest")):
         for name, section in sections(log.read_text(errors="replace")):
             totals = [total + part for total, part in zip(totals, count(section))]
-            tables += PLANTED.findall(section)
             reasons += [f"{log.stem.split('-')[0]} {name}: {reason or 'no reason given'} ({place})"
                         for place, reason in REASON.findall(section)]
-    for table in tables:
-        print(table)
     for reason in reasons:
         print(f"skipped: {reason}")
     print("%d passed, %d failed, %d skipped" % tuple(totals))

@@ -6,7 +6,6 @@
 #include "base/strings.h"
 #include "fmt/format.h"
 #include "io/store/medium_fault.h"
-#include "io/store/mutants.h"
 
 namespace sluice::io {
 DriveLedger::DriveLedger(const DriveSetOptions& options)
@@ -112,7 +111,7 @@ DriveLedger::WriteEnd DriveLedger::EndWrite(WriteAttempt* attempt,
 bool DriveLedger::Leaves(const WriteAttempt& attempt, const absl::Status& status) const {
   if (!places_.FindOnItsWay(attempt.slot).has_value()) return false;
   if (status.ok()) return drives_[attempt.place.drive].outcomes.fenced();
-  return OthersMayTake(status) && !SLUICE_MUTANT("no-other-drive");
+  return OthersMayTake(status);
 }
 
 /// Whether there is one that has not refused the page; the attempt's own has now.

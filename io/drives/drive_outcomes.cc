@@ -3,7 +3,6 @@
 #include "base/status.h"
 #include "fmt/format.h"
 #include "io/store/medium_fault.h"
-#include "io/store/mutants.h"
 
 namespace sluice::io {
 
@@ -21,7 +20,7 @@ bool DriveOutcomes::NoteRead(const absl::Status& status, SlotIndex slot, bool ma
 
 bool DriveOutcomes::NoteError(int* errors, bool may_fence) {
   if (fenced_) return false;
-  fenced_ = ++*errors >= errors_to_fence_ && may_fence && !SLUICE_MUTANT("never-fence");
+  fenced_ = ++*errors >= errors_to_fence_ && may_fence;
   return fenced_;
 }
 

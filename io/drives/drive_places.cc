@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "io/store/mutants.h"
 
 namespace sluice::io {
 
@@ -52,14 +51,11 @@ Place DrivePlaces::Take(SlotIndex slot, std::uint32_t drive) {
   return place;
 }
 
-bool DrivePlaces::Retire(SlotIndex slot) {
-  if (SLUICE_MUTANT("reuse-a-lost-slot")) return false;
-  return !std::exchange(entries_[slot].retired, true);
-}
+bool DrivePlaces::Retire(SlotIndex slot) { return !std::exchange(entries_[slot].retired, true); }
 
 void DrivePlaces::RemoveUser(SlotIndex slot) {
   Entry& entry = entries_[slot];
-  const bool in_use = --entry.users > 0 && !SLUICE_MUTANT("free-early");
+  const bool in_use = --entry.users > 0;
   if (entry.forgotten && !in_use) GiveBack(slot);
 }
 

@@ -5,7 +5,6 @@
 #include <cstddef>
 
 #include "base/check.h"
-#include "io/store/mutants.h"
 
 namespace sluice::io {
 namespace {
@@ -64,8 +63,6 @@ std::vector<SlotIndex> Round(const Division& division) {
 }  // namespace
 
 std::vector<SlotIndex> DivideSlots(SlotIndex slots, std::span<const double> rates) {
-  const std::vector<double> even(rates.size(), 1);
-  if (SLUICE_MUTANT("even-shares")) rates = even;
   for (const double rate : rates) SLUICE_CHECK(rate > 0, "the rate of a drive is above 0");
   const auto tenths = static_cast<SlotIndex>(10 * rates.size());
   Division division{.rates = rates,

@@ -2,13 +2,11 @@
 
 #include "base/strings.h"
 #include "fmt/format.h"
-#include "io/store/mutants.h"
 
 namespace sluice::io {
 namespace {
 
 bool IsAligned(const IoCommand& command) {
-  if (SLUICE_MUTANT("trust-the-kernel-with-alignment")) return true;
   const std::uint64_t mask = command.file->alignment - 1;
   const auto address = reinterpret_cast<std::uintptr_t>(command.data);
   return ((command.offset | command.bytes | address) & mask) == 0;

@@ -1,7 +1,5 @@
 #include "io/engine/request_queue.h"
 
-#include "io/store/mutants.h"
-
 namespace sluice::io {
 namespace {
 
@@ -75,13 +73,12 @@ RequestQueue::List* RequestQueue::NextList(Clock::time_point now) {
 bool RequestQueue::WriteIsNext(Clock::time_point now) const {
   if (hastened_.head == nullptr && writes_.head == nullptr) return false;
   if (reads_.head == nullptr) return true;
-  if (writes_in_a_row_ >= kWritesPerRead && !SLUICE_MUTANT("writes-starve-reads")) return false;
+  if (writes_in_a_row_ >= kWritesPerRead) return false;
   return hastened_.head != nullptr || HasOverdue(now) || reads_in_a_row_ >= kReadsPerWrite;
 }
 
 bool RequestQueue::HasOverdue(Clock::time_point now) const {
-  return writes_.head != nullptr && now - *writes_.head->queued_at_ >= kWriteAgeMax &&
-         !SLUICE_MUTANT("old-writes-wait");
+  return writes_.head != nullptr && now - *writes_.head->queued_at_ >= kWriteAgeMax;
 }
 
 /// REQUIRES: a write waits.

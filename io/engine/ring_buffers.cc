@@ -9,7 +9,6 @@
 
 #include "base/status.h"
 #include "fmt/format.h"
-#include "io/store/mutants.h"
 
 namespace sluice::io {
 
@@ -35,7 +34,7 @@ RegisteredMemory RingBuffers::Add(std::span<std::byte> memory) {
     const std::span<std::byte> piece = memory.subspan(registered.bytes, bytes);
     const unsigned number = TakeNumber();
     const int error = Update(number, piece);
-    if (error != 0 && !SLUICE_MUTANT("claim-what-was-refused")) {
+    if (error != 0) {
       free_.push_back(number);
       registered.reason = DescribeLockingError(error);
       break;
@@ -51,7 +50,6 @@ RegisteredMemory RingBuffers::Add(std::span<std::byte> memory) {
 }
 
 void RingBuffers::Remove(std::span<std::byte> memory) {
-  if (SLUICE_MUTANT("keep-what-is-registered")) return;
   std::erase_if(pieces_, [&](const Piece& piece) {
     if (piece.begin < memory.data() || piece.begin >= memory.data() + memory.size()) return false;
     // A number that cannot be taken back is not given to other memory.

@@ -4,7 +4,6 @@
 
 #include "base/check.h"
 #include "io/store/medium_fault.h"
-#include "io/store/mutants.h"
 
 namespace sluice::io {
 
@@ -29,19 +28,14 @@ void Transfer::Complete(std::int64_t result) {
   if (result == 0 && !MovesBytes()) return OnTransferred({.attempts = attempts_});
   if (result > 0) return Advance(static_cast<std::size_t>(result));
   if (result < 0) return Fail(static_cast<int>(-result));
-  if (SLUICE_MUTANT("the-end-is-done")) return OnTransferred({});
   OnTransferred({.kind = TransferResult::Kind::kTruncated, .attempts = attempts_ + 1});
 }
 
 void Transfer::Advance(std::size_t moved) {
   SLUICE_CHECK(moved <= command.bytes, "the kernel moves no more than it was asked to");
-  if (moved == command.bytes || SLUICE_MUTANT("accept-short-io"))
-    return OnTransferred({.attempts = attempts_});
+  if (moved == command.bytes) return OnTransferred({.attempts = attempts_});
   counters_.short_io.fetch_add(1, std::memory_order_relaxed);
-  const std::size_t progress = SLUICE_MUTANT("resume-a-block-late")
-                                   ? (moved + command.file->alignment - 1) /
-                                         command.file->alignment * command.file->alignment
-                                   : moved - moved % command.file->alignment;
+  const std::size_t progress = moved - moved % command.file->alignment;
   if (progress == 0) return Retry({.kind = TransferResult::Kind::kTruncated});
   command.offset += progress;
   command.data += progress;
@@ -60,17 +54,12 @@ void Transfer::Fail(int error_number) {
 }
 
 bool Transfer::IsTransient(int error_number) const {
-  if (SLUICE_MUTANT("drop-the-retry")) return false;
   if (command.direction == IoDirection::kWriteBack) return false;
-  if (command.direction == IoDirection::kRead) return !SLUICE_MUTANT("one-attempt-for-reads");
+  if (command.direction == IoDirection::kRead) return true;
   return error_number == EINTR || error_number == EAGAIN || error_number == ENOMEM;
 }
 
 void Transfer::Retry(const TransferResult& otherwise) {
-  if (SLUICE_MUTANT("report-done-when-attempts-are-used-up") &&
-      attempts_ + 1 >= backoff_.attempts_max) {
-    return OnTransferred({});
-  }
   if (++attempts_ >= backoff_.attempts_max) {
     TransferResult result = otherwise;
     if (passing_error_ != 0) {

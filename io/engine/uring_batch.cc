@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "io/store/mutants.h"
-
 namespace sluice::io {
 namespace {
 
@@ -29,9 +27,7 @@ void UringBatch::Deliver(std::int64_t result, TryAloneFn try_alone) {
   } else {
     for (IoRequest* request : requests_) {
       const auto bytes = static_cast<std::int64_t>(request->command.bytes);
-      const std::int64_t moved = SLUICE_MUTANT("a-merged-request-is-whole")
-                                     ? bytes
-                                     : std::clamp<std::int64_t>(result, 0, bytes);
+      const std::int64_t moved = std::clamp<std::int64_t>(result, 0, bytes);
       result -= moved;
       moved > 0 ? request->Complete(moved) : try_alone(request);
     }

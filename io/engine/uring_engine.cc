@@ -13,7 +13,6 @@
 #include "base/thread.h"
 #include "base/worker_pool.h"
 #include "io/engine/signals.h"
-#include "io/store/mutants.h"
 
 namespace sluice::io {
 namespace {
@@ -161,8 +160,7 @@ std::vector<UringBatch*>& UringEngine::TakeWaiting() {
   taken_.clear();
   base::MutexLock lock(mutex_);
   const RequestQueue::Clock::time_point now = RequestQueue::Clock::now();
-  const std::size_t bound = SLUICE_MUTANT("fill-the-ring") ? SIZE_MAX : options_.queue_depth;
-  while (in_flight_ + taken_.size() < bound && !free_.empty() && !queue_.empty()) {
+  while (in_flight_ + taken_.size() < options_.queue_depth && !free_.empty() && !queue_.empty()) {
     UringBatch& batch = *free_.back();
     free_.pop_back();
     batch.Take(queue_.Pop(now));

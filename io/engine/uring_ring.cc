@@ -9,7 +9,6 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "io/engine/ring_buffers.h"
-#include "io/store/mutants.h"
 
 namespace sluice::io {
 namespace {
@@ -77,7 +76,6 @@ io_uring_restriction AllowRegister(unsigned what) {
 
 /// From then on the ring does nothing but kOperations, whoever gets hold of it.
 bool Restrict(io_uring* ring) {
-  if (SLUICE_MUTANT("claim-the-restriction")) return true;
   std::vector<io_uring_restriction> rules;
   for (const unsigned operation : kOperations) {
     io_uring_restriction rule{};
@@ -147,7 +145,7 @@ absl::StatusOr<RingInfo> CreateRing(const RingOptions& options, io_uring* ring) 
 }
 
 void CloseRing(io_uring* ring) {
-  if (!SLUICE_MUTANT("leave-files-to-the-ring")) io_uring_unregister_files(ring);
+  io_uring_unregister_files(ring);
   io_uring_queue_exit(ring);
 }
 

@@ -11,7 +11,6 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "fmt/format.h"
-#include "io/store/mutants.h"
 
 namespace sluice::io {
 namespace {
@@ -68,7 +67,7 @@ absl::Status CheckOwnerAndMode(int fd, const std::string& path) {
         info.st_uid,
         geteuid())));
   }
-  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !SLUICE_MUTANT("share-the-directory")) {
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     // A directory that is shared on purpose (/tmp) must stay as it is.
     const std::string fix = (info.st_mode & S_ISVTX) != 0
                                 ? fmt::format("use one of your own in it: mkdir -m 700 {}",
@@ -109,8 +108,7 @@ absl::StatusOr<SpillDirectory> OpenSpillDirectory(const std::string& path) {
   if (name.empty()) {
     SLUICE_ASSIGN_OR_RETURN(name, MakeDefaultSpillDirectory("/var/tmp"));
   }
-  const int follow = SLUICE_MUTANT("follow-the-link") ? 0 : O_NOFOLLOW;
-  FileDescriptor fd(open(name.c_str(), O_RDONLY | O_DIRECTORY | follow | O_CLOEXEC));
+  FileDescriptor fd(open(name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.valid()) return DescribeOpenFailure(name, errno);
   SLUICE_RETURN_IF_ERROR(CheckOwnerAndMode(fd.get(), name));
   return SpillDirectory{.fd = std::move(fd), .path = std::move(name)};

@@ -15,7 +15,6 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "fmt/format.h"
-#include "io/store/mutants.h"
 
 namespace sluice::io {
 namespace {
@@ -57,7 +56,7 @@ absl::Status HasAName(const SpillDirectory& directory) {
 }
 
 absl::Status RemoveName(const SpillDirectory& directory, const std::string& name) {
-  if (!SLUICE_MUTANT("leave-the-name") && unlinkat(directory.fd.get(), name.c_str(), 0) != 0) {
+  if (unlinkat(directory.fd.get(), name.c_str(), 0) != 0) {
     return base::StatusFromErrno(errno, Describe(directory, "unlink"));
   }
   struct stat info {};
@@ -211,7 +210,7 @@ absl::StatusOr<std::string> Reserve(int fd,
   if (error == 0) return reason;
   // A fallocate that fails may keep what it got (ext4 does), as does a write; and a child that was
   // forked meanwhile may keep the file.
-  const bool given_back = SLUICE_MUTANT("keep-what-fallocate-left") || ftruncate(fd, 0) == 0;
+  const bool given_back = ftruncate(fd, 0) == 0;
   absl::Status status = DescribeReserveFailure(directory, options.bytes, error);
   return given_back ? status : base::Annotate(status, "space not given back");
 }

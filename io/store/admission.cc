@@ -1,7 +1,6 @@
 #include "io/store/admission.h"
 
 #include "base/check.h"
-#include "io/store/mutants.h"
 
 namespace sluice::io {
 namespace {
@@ -17,8 +16,7 @@ ThreadRole ScopedThreadRole::Current() { return current_role; }
 void Admission::Enter() {
   base::MutexLock lock(mutex_);
   if (ScopedThreadRole::Current() == ThreadRole::kCaller) {
-    while (outstanding_ >= operations_max_ && !SLUICE_MUTANT("no-back-pressure"))
-      changed_.Wait(mutex_);
+    while (outstanding_ >= operations_max_) changed_.Wait(mutex_);
   }
   ++outstanding_;
 }
@@ -34,7 +32,7 @@ void Admission::Drain() {
   SLUICE_CHECK(ScopedThreadRole::Current() == ThreadRole::kCaller,
                "a page store is not destroyed by its own callbacks");
   base::MutexLock lock(mutex_);
-  while (outstanding_ > 0 && !(outstanding_ > 1 && SLUICE_MUTANT("do-not-drain"))) {
+  while (outstanding_ > 0) {
     changed_.Wait(mutex_);
   }
 }

@@ -10,8 +10,6 @@
 #include "fmt/format.h"
 #include "io/store/checksum.h"
 #include "io/store/medium_fault.h"
-#include "io/store/mutants.h"
-#include "io/store/planted_order.h"
 
 namespace sluice::io {
 namespace {
@@ -24,8 +22,6 @@ absl::StatusCode CodeOf(IoDirection direction, int error_number) {
   }
   switch (error_number) {
     case ENOSPC:
-      if (SLUICE_MUTANT("full-is-an-internal-error")) return absl::StatusCode::kInternal;
-      [[fallthrough]];
     case EDQUOT:
     case EFBIG:
       return absl::StatusCode::kResourceExhausted;
@@ -61,12 +57,6 @@ absl::Status DescribeFailure(const PageAddress& address,
   return IsDriveErrno(result.error_number) ? MarkDriveFault(std::move(status)) : status;
 }
 
-DoneFn WithPlantedBug(const StoreContext& context, DoneFn done) {
-  if (SLUICE_MUTANT("tell-the-oldest")) return TellTheOldest(&context, std::move(done));
-  if (SLUICE_MUTANT("give-up-what-is-late")) return GiveUpWhatIsLate(&context, std::move(done));
-  return done;
-}
-
 /// One page on its way. Owns itself: deleted once `done` has returned.
 class PageOperation : public Transfer {
  public:
@@ -75,19 +65,14 @@ class PageOperation : public Transfer {
         context_(context),
         address_(address),
         place_(context.files.At(context.page_bytes * address.slot)),
-        done_(WithPlantedBug(context, std::move(done))) {}
+        done_(std::move(done)) {}
   virtual ~PageOperation() = default;
 
  protected:
   void TransferPage(IoDirection direction, std::byte* data) {
-    SpillFiles::Place place = place_;
-    if (SLUICE_MUTANT("swap-two-slots") && direction == IoDirection::kWrite &&
-        address_.slot / 2 == 8) {  // 16 and 17: none of a plain round trip
-      place = context_.files.At(context_.page_bytes * (address_.slot ^ 1));
-    }
     StartTransfer({.direction = direction,
-                   .file = place.file,
-                   .offset = place.offset,
+                   .file = place_.file,
+                   .offset = place_.offset,
                    .data = data,
                    .bytes = context_.page_bytes,
                    .hastened = &context_.slots.hastened(address_.slot)});
@@ -166,7 +151,7 @@ class WriteOperation final : public PageOperation, private WriteBackLine::Page {
   void OnTransferred(const TransferResult& result) override {
     if (step_ == IoDirection::kDropCache) return EndPart(ThreadRole::kIoThread);
     result_ = result;
-    if (!buffered() || SLUICE_MUTANT("leave-it-to-the-page-cache")) {
+    if (!buffered()) {
       return EndPart(ThreadRole::kIoThread);
     }
     const bool done = result.kind == TransferResult::Kind::kDone;
@@ -192,7 +177,7 @@ class WriteOperation final : public PageOperation, private WriteBackLine::Page {
 
   void End(ThreadRole role) {
     const bool done = result_.kind == TransferResult::Kind::kDone;
-    if (done || SLUICE_MUTANT("keep-a-failed-write")) {
+    if (done) {
       context_.slots.EndWrite(address_.slot, address_.identity, checksum_);
     } else {
       context_.slots.AbandonWrite(address_.slot);
@@ -254,11 +239,10 @@ class ReadOperation final : public PageOperation {
 
   void Verify() {
     const std::uint64_t found = PageChecksum(address_.identity, data_);
-    if (found == checksum_ || SLUICE_MUTANT("skip-the-checksum"))
-      return End(absl::OkStatus(), ThreadRole::kWorker);
+    if (found == checksum_) return End(absl::OkStatus(), ThreadRole::kWorker);
     context_.counters.checksum_failures.fetch_add(1, std::memory_order_relaxed);
     // Once more: memory or a bus may have failed on the way, not the medium.
-    if (!std::exchange(read_again_, true) && !SLUICE_MUTANT("no-second-read")) return Submit();
+    if (!std::exchange(read_again_, true)) return Submit();
     End(MarkMediumFault(
             Lost(fmt::format("checksum {:016x} instead of {:016x}, read twice", found, checksum_))),
         ThreadRole::kWorker);

@@ -12,7 +12,6 @@
 #include "base/strings.h"
 #include "fmt/format.h"
 #include "io/store/admission.h"
-#include "io/store/mutants.h"
 #include "io/store/page_operation.h"
 #include "io/store/page_store_parts.h"
 
@@ -107,9 +106,7 @@ void FilePageStore::Read(SlotIndex slot,
   StartRead(context_, {slot, identity}, *checksum, data, std::move(done));
 }
 
-bool FilePageStore::OfThisProcess() const {
-  return owner_.IsThis() || SLUICE_MUTANT("serve-a-child-of-fork");
-}
+bool FilePageStore::OfThisProcess() const { return owner_.IsThis(); }
 
 void FilePageStore::Hasten(SlotIndex slot) {
   SLUICE_CHECK(slot < options_.slots, "a slot that is hastened is one of the store's");

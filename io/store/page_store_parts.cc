@@ -7,7 +7,6 @@
 #include "base/strings.h"
 #include "fmt/format.h"
 #include "io/file/spill_directory.h"
-#include "io/store/mutants.h"
 
 namespace sluice::io {
 namespace {
@@ -44,8 +43,7 @@ absl::Status ChooseEngine(const PageStoreOptions& options, PageStoreParts* parts
     }
     parts->engine_reason = std::string(base::ToStd(ring.status().message()));
   }
-  if (options.io_uring == Use::kRequire || SLUICE_MUTANT("no-fallback"))
-    return RequiredButRefused(parts->engine_reason);
+  if (options.io_uring == Use::kRequire) return RequiredButRefused(parts->engine_reason);
   SLUICE_ASSIGN_OR_RETURN(parts->engine, MakeThreadEngine(engine_options));
   return absl::OkStatus();
 }

@@ -6,7 +6,6 @@
 #include "base/strings.h"
 #include "fmt/format.h"
 #include "io/store/medium_fault.h"
-#include "io/store/mutants.h"
 
 namespace sluice::io {
 
@@ -15,20 +14,11 @@ std::string ToString(const PageIdentity& identity) {
       "segment {} page {} generation {}", identity.segment, identity.page, identity.generation);
 }
 
-namespace {
-
-bool IsOther(const PageIdentity& held, PageIdentity wanted) {
-  if (SLUICE_MUTANT("a-page-of-any-segment-will-do")) wanted.segment = held.segment;
-  return held != wanted;
-}
-
-}  // namespace
-
 absl::Status SlotTable::BeginWrite(SlotIndex slot) {
   base::MutexLock lock(mutex_);
   Entry& entry = entries_[slot];
   const bool writing = IsWritten(entry);
-  if ((writing || entry.readers > 0) && !SLUICE_MUTANT("write-over-what-is-in-use")) {
+  if ((writing || entry.readers > 0)) {
     return absl::FailedPreconditionError(base::ToAbsl(fmt::format(
         "slot {}: written while a {} of it is in flight", slot, writing ? "write" : "read")));
   }
@@ -66,7 +56,7 @@ absl::StatusOr<std::uint64_t> SlotTable::BeginRead(SlotIndex slot, const PageIde
     return absl::NotFoundError(base::ToAbsl(
         fmt::format("slot {}: holds no acknowledged page, wanted {}", slot, ToString(identity))));
   }
-  if (IsOther(entry.identity, identity)) {
+  if (entry.identity != identity) {
     return MarkWithoutIo(absl::DataLossError(base::ToAbsl(fmt::format(
         "slot {}: wanted {}, holds {}", slot, ToString(identity), ToString(entry.identity)))));
   }

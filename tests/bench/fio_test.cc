@@ -1,8 +1,11 @@
 #include "bench/store/machine/fio.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <string>
 
+#include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/status_matchers.h"
@@ -37,11 +40,11 @@ TEST(FioTest, CommandSaysWhatOursDoes) {
                            "--rw=randrw",
                            "--bs=1048576",
                            "--size=67108864",
-                           "--filename=/proc/self/fd/3:/proc/self/fd/4",
                            "--file_service_type=random",
                            "--iodepth=32"}) {
     EXPECT_THAT(words, Contains(word));
   }
+  EXPECT_THAT(words, Contains(fmt::format("--filename=/proc/{0}/fd/7:/proc/{0}/fd/8", getpid())));
 }
 
 TEST(FioTest, AMixKeepsTheBuffersAsTheyAre) {

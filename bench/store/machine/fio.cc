@@ -1,12 +1,14 @@
 #include "bench/store/machine/fio.h"
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <iterator>
 
 #include "base/status.h"
 #include "base/strings.h"
 #include "bench/store/machine/page_buffers.h"
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 #include "nlohmann/json.hpp"
 
 namespace sluice::bench {
@@ -31,15 +33,9 @@ std::string_view PatternWord(const Case& which) {
   return random ? "randrw" : "rw";
 }
 
-std::string FileNames(std::size_t files) {
-  std::string names;
-  for (std::size_t i = 0; i < files; ++i) {
-    fmt::format_to(std::back_inserter(names),
-                   "{}/proc/self/fd/{}",
-                   i == 0 ? "" : ":",
-                   i + static_cast<std::size_t>(kFirstInheritedFd));
-  }
-  return names;
+std::string FileNames(const std::vector<int>& fds) {
+  const std::string prefix = fmt::format("/proc/{}/fd/", getpid());
+  return fds.empty() ? "" : prefix + fmt::format("{}", fmt::join(fds, ":" + prefix));
 }
 
 /// As our slots lie: one file after the other, or anywhere.
@@ -77,7 +73,7 @@ std::vector<std::string> FioCommand(const FioJob& job) {
   std::vector<std::string> words = {
       job.program,
       "--name=sluice-bench",
-      "--filename=" + FileNames(job.file_fds.size()),
+      "--filename=" + FileNames(job.file_fds),
       "--ioengine=" + job.io_engine,
       fmt::format("--direct={}", job.buffered ? 0 : 1),
       fmt::format("--rw={}", PatternWord(job.load.which)),
@@ -131,7 +127,6 @@ absl::StatusOr<Sample> RunFio(const FioJob& job, const InterruptedFn& interrupte
   const std::vector<std::string> words = FioCommand(job);
   SLUICE_ASSIGN_OR_RETURN(const ChildOutput output,
                           RunChild({.words = words,
-                                    .inherited_fds = job.file_fds,
                                     .interrupted = interrupted,
                                     .seconds_max = job.load.milliseconds / 1e3 + kSecondsMore}));
   if (output.exit_code != 0) {
@@ -146,8 +141,7 @@ absl::Status CheckFio(const std::string& program, const InterruptedFn& interrupt
       RunChild({.words = words, .interrupted = interrupted, .seconds_max = kVersionSeconds});
   const absl::Status& status = output.status();
   // It has been started, so it is there.
-  const bool hangs = absl::IsDeadlineExceeded(status) || absl::IsInternal(status);
-  if (hangs || absl::IsCancelled(status)) return status;
+  if (absl::IsDeadlineExceeded(status) || absl::IsCancelled(status)) return status;
   if (output.ok() && output->exit_code == 0) return absl::OkStatus();
   const std::string why = output.ok() ? fmt::format("--version: exit code {}", output->exit_code)
                                       : std::string(base::ToStd(status.message()));

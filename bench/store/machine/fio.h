@@ -23,7 +23,7 @@ struct FioJob {
   Load load;
 };
 
-/// Its words, the program first. The files are /proc/self/fd/3 and so on, as RunChild passes them.
+/// Words of the job, the program first. The files are named by this process's /proc/PID/fd.
 std::vector<std::string> FioCommand(const FioJob& job);
 
 /// Reads what fio printed with --output-format=json, which may follow notes. Errors: Internal (no

@@ -43,7 +43,6 @@ PageUses::PageUses(const PageVisits& visits, std::uint64_t capacity)
   std::vector<std::vector<PageUse>> ops(visits.op_count);
   for (std::uint32_t item = 0; item < item_count_; ++item) {
     AddItem(item, visits.pages[item], visits.visits[item], &ops);
-    page_count_ += visits.pages[item];
   }
   Flatten(ops);
 }

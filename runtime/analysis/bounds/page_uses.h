@@ -47,9 +47,6 @@ class PageUses {
   std::uint64_t pinned(std::uint32_t op) const { return pinned_[op]; }
   /// The most pages that are above beside its own while the op runs.
   std::uint64_t room(std::uint32_t op) const { return capacity_ - pinned_[op]; }
-  std::size_t use_count() const { return uses_.size(); }
-  /// Pages of all items together, used above or not.
-  std::uint64_t page_count() const { return page_count_; }
 
  private:
   void AddItem(std::uint32_t item,
@@ -60,7 +57,6 @@ class PageUses {
 
   const std::uint64_t capacity_;
   const std::uint32_t item_count_;
-  std::uint64_t page_count_ = 0;
   std::vector<PageUse> uses_;
   std::vector<std::size_t> begin_;
   std::vector<std::uint64_t> pinned_;

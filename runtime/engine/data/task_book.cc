@@ -1,7 +1,6 @@
 #include "runtime/engine/data/task_book.h"
 
 #include "base/check.h"
-#include "io/store/mutants.h"
 
 namespace sluice::engine {
 
@@ -24,7 +23,6 @@ std::vector<TaskBook::Task> TaskBook::TakeStalled(Clock::time_point now) {
   for (auto& [number, task] : tasks_) {
     if (task.reported || now - task.begun <= limit_) continue;
     task.reported = true;
-    if (SLUICE_MUTANT("report-no-stall")) continue;
     stalled.push_back(task);
   }
   return stalled;
