@@ -17,6 +17,8 @@
 #include "base/strings.h"
 #include "fmt/format.h"
 #include "runtime/optim/optimizer/parameter_entry.h"
+#include "runtime/optim/save/save_state.h"
+#include "runtime/optim/save/save_text.h"
 #include "runtime/optim/step/progress.h"
 #include "runtime/optim/step/step_runner.h"
 #include "sluice/optimizer.h"
@@ -37,7 +39,8 @@ absl::Status Invalid(fmt::format_string<Args...> format, Args&&... args) {
 ///   optimizer_bindings.cc  what belongs to a parameter
 ///   optimizer_copies.cc    copies of parameters
 ///   optimizer_steps.cc     gradients and steps
-///   optimizer_save.cc      save and load
+///   optimizer_save.cc      saves
+///   optimizer_load.cc      what reads them
 class OffloadedOptimizer::Impl {
  public:
   static absl::StatusOr<std::unique_ptr<Impl>> Create(Runtime& runtime,
@@ -66,8 +69,12 @@ class OffloadedOptimizer::Impl {
   absl::StatusOr<ParameterState> State(TensorId parameter);
 
   absl::Status Save(const std::string& directory, std::string_view note);
+  absl::StatusOr<SaveHandle> StartSave(const std::string& directory, std::string_view note);
   static absl::StatusOr<OptimizerSave> ReadSave(const std::string& directory);
+  static absl::StatusOr<OptimizerSave> VerifySave(const std::string& directory);
   absl::Status Load(const std::string& directory);
+  /// For tests: in place of the kernel's calls, for saves that start later. It outlives those.
+  void SetFileCalls(base::FileCalls* calls) { file_calls_ = calls; }
 
  private:
   struct Group {
@@ -163,6 +170,22 @@ class OffloadedOptimizer::Impl {
 
   /// What a save and an optimizer must have in common, as JSON.
   std::string Layout() const;
+  /// Whether all that a save has exists. Errors: NotFound.
+  absl::Status CheckSavedTensors() const;
+  /// Errors: FailedPrecondition.
+  absl::Status CheckNothingAccumulated() const;
+  /// What the text of a save says, but for the hashes.
+  optim::SaveText DescribeSave(std::string_view note) const;
+  /// Waits until a save that is being written is over; its handle tells how it went.
+  void FinishSave();
+  /// Errors: InvalidArgument (the save is another optimizer's).
+  absl::Status CheckSameLayout(const std::string& saved, const std::string& directory) const;
+  absl::Status LoadTensor(TensorId tensor, const FillFn& fill);
+  /// Reads bytes of a tensor of a save.
+  using ReadFn = std::function<absl::Status(
+      std::size_t tensor, std::uint64_t offset, std::span<std::byte> out)>;
+  /// All that a save has; bound copies are written on the way.
+  absl::Status LoadAll(const ReadFn& read);
   /// Whether the step under way has ended, and failed.
   bool CanReplaceStep() const;
   /// What was there is about to be overwritten: no step of it is to be repeated.
@@ -190,7 +213,9 @@ class OffloadedOptimizer::Impl {
   bool skipped_ ABSL_GUARDED_BY(mutex_) = false;  ///< the last step that is over was skipped
 
   std::shared_ptr<internal::StepState> state_;  ///< of the step under way
-  std::unique_ptr<optim::StepRunner> runner_;   ///< goes first
+  base::FileCalls* file_calls_ = nullptr;
+  std::unique_ptr<optim::StepRunner> runner_;          ///< goes second
+  std::unique_ptr<internal::SaveThread> save_thread_;  ///< of the last save; goes first
 };
 
 }  // namespace sluice
