@@ -15,8 +15,8 @@ class FileCalls {
   virtual int Open(const std::string& path, int flags, mode_t mode);
   virtual ssize_t Write(int fd, const void* bytes, std::size_t size, off_t offset);
   virtual int Sync(int fd);
-  /// Waits for the writeback that an earlier call has started, and starts that of all other bytes
-  /// which only memory has. It makes nothing durable.
+  /// Waits for the writeback that an earlier call has started, and starts that of all bytes written
+  /// since. It makes nothing durable.
   virtual int StartWriteback(int fd);
   /// Gives a nameless file its first name, through /proc, for which no privilege is needed.
   virtual int Link(int fd, const std::string& path);

@@ -78,7 +78,7 @@ class NewFile {
   std::string temporary_;
   int directory_fd_ = -1;
   int fd_ = -1;
-  std::uint64_t end_ = 0;    ///< of the bytes that have been written
+  std::uint64_t end_ = 0;    ///< end of the bytes that have been written
   std::uint64_t dirty_ = 0;  ///< bytes written since writeback was started
   absl::Status status_;
 };

@@ -223,7 +223,7 @@ class SaveHandle {
   /// read and written now. Errors: the first one of the save, of those that
   /// OffloadedOptimizer::Save names; the older save is there then, and nothing else. Cancelled (the
   /// optimizer was destroyed before the save was whole). A caller that waits while it holds leases
-  /// that write to a parameter or a state waits for ever.
+  /// on a parameter or a state, writing, waits for ever.
   absl::Status Wait();
 
  private:

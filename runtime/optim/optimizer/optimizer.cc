@@ -78,12 +78,6 @@ absl::StatusOr<SaveHandle> OffloadedOptimizer::StartSave(const std::string& dire
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->StartSave(directory, note);
 }
-absl::StatusOr<OptimizerSave> OffloadedOptimizer::ReadSave(const std::string& directory) {
-  return Impl::ReadSave(directory);
-}
-absl::StatusOr<OptimizerSave> OffloadedOptimizer::VerifySave(const std::string& directory) {
-  return Impl::VerifySave(directory);
-}
 absl::Status OffloadedOptimizer::Load(const std::string& directory) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->Load(directory);

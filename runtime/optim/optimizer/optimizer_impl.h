@@ -70,13 +70,10 @@ class OffloadedOptimizer::Impl {
 
   absl::Status Save(const std::string& directory, std::string_view note);
   absl::StatusOr<SaveHandle> StartSave(const std::string& directory, std::string_view note);
-  static absl::StatusOr<OptimizerSave> ReadSave(const std::string& directory);
-  static absl::StatusOr<OptimizerSave> VerifySave(const std::string& directory);
   absl::Status Load(const std::string& directory);
-  /// For tests: in place of the kernel's calls, for saves that start later. It outlives those.
-  void SetFileCalls(base::FileCalls* calls) { file_calls_ = calls; }
 
  private:
+  friend class internal::OptimizerAccess;
   struct Group {
     std::string name;
     GroupRates rates;
@@ -170,24 +167,8 @@ class OffloadedOptimizer::Impl {
 
   /// What a save and an optimizer must have in common, as JSON.
   std::string Layout() const;
-  /// Whether all that a save has exists. Errors: NotFound.
-  absl::Status CheckSavedTensors() const;
-  /// Errors: FailedPrecondition.
-  absl::Status CheckNothingAccumulated() const;
   /// What the text of a save says, but for the hashes.
   optim::SaveText DescribeSave(std::string_view note) const;
-  /// Waits until a save that is being written is over; its handle tells how it went.
-  void FinishSave();
-  /// Errors: InvalidArgument (the save is another optimizer's).
-  absl::Status CheckSameLayout(const std::string& saved, const std::string& directory) const;
-  absl::Status LoadTensor(TensorId tensor, const FillFn& fill);
-  /// Reads bytes of a tensor of a save.
-  using ReadFn = std::function<absl::Status(
-      std::size_t tensor, std::uint64_t offset, std::span<std::byte> out)>;
-  /// All that a save has; bound copies are written on the way.
-  absl::Status LoadAll(const ReadFn& read);
-  /// Whether the step under way has ended, and failed.
-  bool CanReplaceStep() const;
   /// What was there is about to be overwritten: no step of it is to be repeated.
   void BeginLoad();
   void OnLoaded(std::int64_t step);
@@ -213,9 +194,9 @@ class OffloadedOptimizer::Impl {
   bool skipped_ ABSL_GUARDED_BY(mutex_) = false;  ///< the last step that is over was skipped
 
   std::shared_ptr<internal::StepState> state_;  ///< of the step under way
-  base::FileCalls* file_calls_ = nullptr;
+  base::FileCalls* file_calls_ = nullptr;  ///< calls of the system for saves; null: the kernel's
   std::unique_ptr<optim::StepRunner> runner_;          ///< goes second
-  std::unique_ptr<internal::SaveThread> save_thread_;  ///< of the last save; goes first
+  std::unique_ptr<internal::SaveThread> save_thread_;  ///< thread of the last save; goes first
 };
 
 }  // namespace sluice

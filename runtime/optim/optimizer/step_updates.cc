@@ -64,7 +64,13 @@ void StepRunner::AskAhead() {
 
 void StepRunner::UpdateOne() {
   AskAhead();
-  while (HoldsMore()) HoldNext();
+  while (held_.empty() && pipeline_.asked() > 0) HoldNext();
+  // A save's thread writes some while others are updated. A batch that has not its pages yet may
+  // wait for those of one that is held.
+  while (!held_.empty() && held_.front().save_number != 0 && pipeline_.asked() > 0 &&
+         pipeline_.NextIsReady()) {
+    HoldNext();
+  }
   if (!held_.empty()) UpdateHeld();
   FinishIfDone();
 }

@@ -1,3 +1,4 @@
+#include <functional>
 #include <memory>
 #include <span>
 #include <utility>
@@ -48,23 +49,14 @@ absl::Status FindRecords(OpenSave* save) {
   return absl::OkStatus();
 }
 
-}  // namespace
+using FillFn = std::function<absl::Status(std::uint64_t offset, std::span<std::byte> piece)>;
 
-absl::StatusOr<OptimizerSave> OffloadedOptimizer::Impl::ReadSave(const std::string& directory) {
-  SLUICE_ASSIGN_OR_RETURN(OpenSave save, OpenText(directory));
-  return OptimizerSave{.step = save.text.step, .note = std::move(save.text.note)};
-}
-
-absl::StatusOr<OptimizerSave> OffloadedOptimizer::Impl::VerifySave(const std::string& directory) {
-  SLUICE_ASSIGN_OR_RETURN(OpenSave save, OpenText(directory));
-  SLUICE_RETURN_IF_ERROR(FindRecords(&save));
-  SLUICE_RETURN_IF_ERROR(save.Verify());
-  return OptimizerSave{.step = save.text.step, .note = std::move(save.text.note)};
-}
-
-absl::Status OffloadedOptimizer::Impl::LoadTensor(TensorId tensor, const FillFn& fill) {
-  SLUICE_ASSIGN_OR_RETURN(const std::string name, runtime_.NameOfTensor(tensor));
-  SLUICE_ASSIGN_OR_RETURN(const Bytes bytes, runtime_.SizeOfTensor(tensor));
+absl::Status LoadTensor(Runtime& runtime,
+                        const std::string& lane,
+                        TensorId tensor,
+                        const FillFn& fill) {
+  SLUICE_ASSIGN_OR_RETURN(const std::string name, runtime.NameOfTensor(tensor));
+  SLUICE_ASSIGN_OR_RETURN(const Bytes bytes, runtime.SizeOfTensor(tensor));
   const auto accesses = [&](ElementRange range) -> std::vector<Access> {
     return {optim::InDram(tensor, {range.begin, range.count}, AccessMode::kOverwrite)};
   };
@@ -76,33 +68,19 @@ absl::Status OffloadedOptimizer::Impl::LoadTensor(TensorId tensor, const FillFn&
     }
     return absl::OkStatus();
   };
-  return optim::Run(runtime_,
-                    options_.lane,
+  return optim::Run(runtime,
+                    lane,
                     {.name = "load." + name,
                      .count = bytes.count(),
-                     .step = runtime_.PageBytes().count(),
+                     .step = runtime.PageBytes().count(),
                      .accesses = accesses,
                      .work = work});
 }
 
-absl::Status OffloadedOptimizer::Impl::LoadAll(const ReadFn& read) {
-  std::size_t next = 0;
-  for (const optim::ParameterEntry& entry : entries_) {
-    for (const TensorId tensor : optim::PartSaver::SavedOf(entry)) {
-      const std::size_t index = next++;
-      const FillFn fill = [&read, index](std::uint64_t offset, std::span<std::byte> piece) {
-        return read(index, offset, piece);
-      };
-      const bool copied = tensor == entry.tensor && entry.copy.has_value();
-      SLUICE_RETURN_IF_ERROR(copied ? WriteCopy(entry, fill) : LoadTensor(tensor, fill));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status OffloadedOptimizer::Impl::CheckSameLayout(const std::string& saved,
-                                                       const std::string& directory) const {
-  const std::string difference = optim::LayoutDifference(saved, Layout());
+absl::Status CheckSameLayout(const std::string& saved,
+                             const std::string& here,
+                             const std::string& directory) {
+  const std::string difference = optim::LayoutDifference(saved, here);
   if (difference.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       base::ToAbsl(fmt::format("{} in {} is of another optimizer: {}; before Load make one of "
@@ -112,15 +90,32 @@ absl::Status OffloadedOptimizer::Impl::CheckSameLayout(const std::string& saved,
                                difference)));
 }
 
+}  // namespace
+
+absl::StatusOr<OptimizerSave> OffloadedOptimizer::ReadSave(const std::string& directory) {
+  SLUICE_ASSIGN_OR_RETURN(OpenSave save, OpenText(directory));
+  return OptimizerSave{.step = save.text.step, .note = std::move(save.text.note)};
+}
+
+absl::StatusOr<OptimizerSave> OffloadedOptimizer::VerifySave(const std::string& directory) {
+  SLUICE_ASSIGN_OR_RETURN(OpenSave save, OpenText(directory));
+  SLUICE_RETURN_IF_ERROR(FindRecords(&save));
+  SLUICE_RETURN_IF_ERROR(save.Verify());
+  return OptimizerSave{.step = save.text.step, .note = std::move(save.text.note)};
+}
+
 absl::Status OffloadedOptimizer::Impl::Load(const std::string& directory) {
   Settle();
-  if (absl::Status idle = CheckIdle(); !idle.ok() && !half_loaded_ && !CanReplaceStep())
-    return idle;
-  FinishSave();
-  SLUICE_RETURN_IF_ERROR(CheckSavedTensors());
+  const auto failed = [this] {
+    const base::MutexLock lock(mutex_);
+    return failed_;
+  };
+  if (absl::Status idle = CheckIdle(); !idle.ok() && !half_loaded_ && !failed()) return idle;
+  internal::SaveThread::Finish(std::move(save_thread_));
+  SLUICE_RETURN_IF_ERROR(optim::CheckSavedTensors(runtime_, entries_));
   SLUICE_ASSIGN_OR_RETURN(OpenSave save, OpenText(directory));
   const optim::SaveText& text = save.text;
-  SLUICE_RETURN_IF_ERROR(CheckSameLayout(text.layout, directory));
+  SLUICE_RETURN_IF_ERROR(CheckSameLayout(text.layout, Layout(), directory));
   SLUICE_RETURN_IF_ERROR(FindRecords(&save));
   if (text.rates.size() != groups_.size()) {
     return optim::DamagedSave("it has not the rates of every group");
@@ -129,10 +124,18 @@ absl::Status OffloadedOptimizer::Impl::Load(const std::string& directory) {
                           optim::StepsOf(text, entries_.size()));
   SLUICE_RETURN_IF_ERROR(save.Verify());
   BeginLoad();
-  SLUICE_RETURN_IF_ERROR(
-      LoadAll([&](std::size_t tensor, std::uint64_t offset, std::span<std::byte> piece) {
-        return save.file->Read(save.records[tensor].offset + offset, piece);
-      }));
+  std::size_t next = 0;
+  for (const optim::ParameterEntry& entry : entries_) {
+    for (const TensorId tensor : optim::SavedOf(entry)) {
+      const StateRecord& record = save.records[next++];
+      const auto fill = [&](std::uint64_t offset, std::span<std::byte> piece) {
+        return save.file->Read(record.offset + offset, piece);
+      };
+      const bool copied = tensor == entry.tensor && entry.copy.has_value();
+      SLUICE_RETURN_IF_ERROR(copied ? WriteCopy(entry, fill)
+                                    : LoadTensor(runtime_, options_.lane, tensor, fill));
+    }
+  }
   for (std::size_t i = 0; i < groups_.size(); ++i) groups_[i].rates = text.rates[i];
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     entries_[i].steps_before = text.step - steps[i];
@@ -146,11 +149,6 @@ absl::Status OffloadedOptimizer::Impl::CheckLoaded() const {
   return absl::FailedPreconditionError(
       "the last Load ended in the middle, so parameters and states are of different steps; Load "
       "again, this save or another one");
-}
-
-bool OffloadedOptimizer::Impl::CanReplaceStep() const {
-  const base::MutexLock lock(mutex_);
-  return failed_;
 }
 
 void OffloadedOptimizer::Impl::BeginLoad() {

@@ -16,6 +16,12 @@ namespace {
 using Json = nlohmann::json;
 using optim::ParameterEntry;
 
+absl::Status HasSums(const std::string& group) {
+  return absl::FailedPreconditionError(base::ToAbsl(fmt::format(
+      "group '{}' has gradients that are added up, which a save does not hold; save after a step",
+      group)));
+}
+
 }  // namespace
 
 std::string OffloadedOptimizer::Impl::Layout() const {
@@ -36,25 +42,6 @@ std::string OffloadedOptimizer::Impl::Layout() const {
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-absl::Status OffloadedOptimizer::Impl::CheckSavedTensors() const {
-  for (const ParameterEntry& entry : entries_) {
-    for (const TensorId tensor : optim::PartSaver::SavedOf(entry)) {
-      SLUICE_RETURN_IF_ERROR(runtime_.NameOfTensor(tensor).status());
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status OffloadedOptimizer::Impl::CheckNothingAccumulated() const {
-  for (const Group& group : groups_) {
-    if (!group.accumulated) continue;
-    return absl::FailedPreconditionError(base::ToAbsl(fmt::format(
-        "group '{}' has gradients that are added up, which a save does not hold; save after a step",
-        group.name)));
-  }
-  return absl::OkStatus();
-}
-
 optim::SaveText OffloadedOptimizer::Impl::DescribeSave(std::string_view note) const {
   optim::SaveText text{.layout = Layout(), .step = step(), .note = std::string(note)};
   for (const Group& group : groups_) text.rates.push_back(group.rates);
@@ -65,18 +52,15 @@ optim::SaveText OffloadedOptimizer::Impl::DescribeSave(std::string_view note) co
   return text;
 }
 
-void OffloadedOptimizer::Impl::FinishSave() {
-  if (save_thread_ != nullptr) save_thread_->state()->Wait().IgnoreError();
-  save_thread_.reset();
-}
-
 absl::StatusOr<SaveHandle> OffloadedOptimizer::Impl::StartSave(const std::string& directory,
                                                                std::string_view note) {
   Settle();
   SLUICE_RETURN_IF_ERROR(CheckIdle());
-  SLUICE_RETURN_IF_ERROR(CheckNothingAccumulated());
-  FinishSave();
-  SLUICE_RETURN_IF_ERROR(CheckSavedTensors());
+  for (const Group& group : groups_) {
+    if (group.accumulated) return HasSums(group.name);
+  }
+  internal::SaveThread::Finish(std::move(save_thread_));
+  SLUICE_RETURN_IF_ERROR(optim::CheckSavedTensors(runtime_, entries_));
   optim::SaveText text = DescribeSave(note);
   SLUICE_ASSIGN_OR_RETURN(std::vector<optim::SavedTensor> tensors,
                           optim::TensorsOfLayout(text.layout));
@@ -99,9 +83,7 @@ absl::StatusOr<SaveHandle> OffloadedOptimizer::Impl::StartSave(const std::string
 
 absl::Status OffloadedOptimizer::Impl::Save(const std::string& directory, std::string_view note) {
   SLUICE_ASSIGN_OR_RETURN(SaveHandle save, StartSave(directory, note));
-  absl::Status saved = save.Wait();
-  FinishSave();
-  return saved;
+  return save.Wait();
 }
 
 }  // namespace sluice

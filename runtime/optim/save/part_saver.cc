@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/status.h"
 #include "runtime/optim/step/op_pipeline.h"
 #include "runtime/optim/step/range_sweep.h"
 
@@ -19,6 +20,22 @@ struct SavingOp {
 
 }  // namespace
 
+std::vector<TensorId> SavedOf(const ParameterEntry& entry) {
+  std::vector<TensorId> tensors = {entry.tensor};
+  tensors.insert(tensors.end(), entry.states.begin(), entry.states.end());
+  tensors.insert(tensors.end(), entry.scales.begin(), entry.scales.end());
+  return tensors;
+}
+
+absl::Status CheckSavedTensors(const Runtime& runtime, const std::deque<ParameterEntry>& entries) {
+  for (const ParameterEntry& entry : entries) {
+    for (const TensorId tensor : SavedOf(entry)) {
+      SLUICE_RETURN_IF_ERROR(runtime.NameOfTensor(tensor).status());
+    }
+  }
+  return absl::OkStatus();
+}
+
 PartSaver::PartSaver(const Options& options, const std::deque<ParameterEntry>& entries)
     : options_(options) {
   std::size_t tensors = 0;
@@ -28,13 +45,6 @@ PartSaver::PartSaver(const Options& options, const std::deque<ParameterEntry>& e
     tensors += SavedOf(entry).size();
     left_ += parts;
   }
-}
-
-std::vector<TensorId> PartSaver::SavedOf(const ParameterEntry& entry) {
-  std::vector<TensorId> tensors = {entry.tensor};
-  tensors.insert(tensors.end(), entry.states.begin(), entry.states.end());
-  tensors.insert(tensors.end(), entry.scales.begin(), entry.scales.end());
-  return tensors;
 }
 
 bool PartSaver::Wants(Part part) const {

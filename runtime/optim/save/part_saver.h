@@ -14,9 +14,15 @@
 
 namespace sluice::optim {
 
-/// Gives a save the parts that it has not had: those that an update holds, or all others. The order
-/// of a save's tensors is that of SavedOf, entry by entry. Threads: externally synchronised.
-/// Lifetime: the entries outlive it, and what it uses of them never changes.
+/// What a save has of a parameter, in its order: itself, its states, their scales.
+std::vector<TensorId> SavedOf(const ParameterEntry& entry);
+
+/// Whether all that a save has exists. Errors: NotFound.
+absl::Status CheckSavedTensors(const Runtime& runtime, const std::deque<ParameterEntry>& entries);
+
+/// Gives a save the parts that it has not had: those that an update holds, or all others. Threads:
+/// externally synchronised. Lifetime: the entries outlive it, and what it uses of them never
+/// changes.
 class PartSaver {
  public:
   struct Options {
@@ -27,8 +33,6 @@ class PartSaver {
   };
   PartSaver(const Options& options, const std::deque<ParameterEntry>& entries);
 
-  /// What a save has of a parameter: itself, its states, their scales.
-  static std::vector<TensorId> SavedOf(const ParameterEntry& entry);
   /// Parts of all entries.
   std::uint64_t parts() const { return left_; }
 
@@ -46,8 +50,8 @@ class PartSaver {
  private:
   struct Entry {
     const ParameterEntry* entry = nullptr;
-    std::size_t first_tensor = 0;  ///< of the save
-    std::vector<bool> has;         ///< by part
+    std::size_t first_tensor = 0;  ///< number in the save
+    std::vector<bool> has;         ///< parts of it that were added
   };
   bool Wants(Part part) const;
   std::vector<ByteRange> RangesOf(Part part) const;

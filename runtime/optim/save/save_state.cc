@@ -138,6 +138,10 @@ SaveThread::~SaveThread() {
   if (thread_.joinable()) thread_.join();
 }
 
+void SaveThread::Finish(std::unique_ptr<SaveThread> save) {
+  if (save != nullptr) save->state_->Wait().IgnoreError();
+}
+
 }  // namespace sluice::internal
 
 namespace sluice {

@@ -24,7 +24,8 @@ namespace sluice::optim {
 
 /// Bytes for a save, in memory that stays as it is until they are written.
 struct SavedBytes {
-  std::size_t tensor = 0;  ///< of the save
+  /// The number of the tensor in the save.
+  std::size_t tensor = 0;
   std::uint64_t offset = 0;
   std::vector<std::span<std::byte>> pieces;
 };
@@ -87,9 +88,9 @@ class SaveState {
   std::function<void()> ask_for_rest_ ABSL_GUARDED_BY(mutex_);
   std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t submitted_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::uint64_t written_ ABSL_GUARDED_BY(mutex_) = 0;     ///< the last job that was
-  std::uint64_t writing_ ABSL_GUARDED_BY(mutex_) = 0;     ///< the job that is being; 0: none
-  std::uint64_t parts_left_ ABSL_GUARDED_BY(mutex_) = 0;  ///< that are not written
+  std::uint64_t written_ ABSL_GUARDED_BY(mutex_) = 0;     ///< job that was the last
+  std::uint64_t writing_ ABSL_GUARDED_BY(mutex_) = 0;     ///< job that is being; 0: none
+  std::uint64_t parts_left_ ABSL_GUARDED_BY(mutex_) = 0;  ///< parts that are not written
   bool over_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<optim::Failure> failure_ ABSL_GUARDED_BY(mutex_);
 };
@@ -104,7 +105,8 @@ class SaveThread {
   SaveThread(const SaveThread&) = delete;
   SaveThread& operator=(const SaveThread&) = delete;
 
-  const std::shared_ptr<SaveState>& state() const { return state_; }
+  /// Waits until the save, if there is one, is over; its handle tells how it went.
+  static void Finish(std::unique_ptr<SaveThread> save);
 
  private:
   explicit SaveThread(std::shared_ptr<SaveState> state) : state_(std::move(state)) {}

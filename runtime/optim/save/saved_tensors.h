@@ -17,7 +17,7 @@ inline constexpr std::uint64_t kSumElements = 1024;
 struct SavedTensor {
   std::string name;
   std::uint64_t bytes = 0;
-  std::uint64_t block_bytes = 0;  ///< of its checksum
+  std::uint64_t block_bytes = 0;  ///< bytes of a block of its checksum
 };
 
 /// The tensors of a layout (OffloadedOptimizer::Impl::Layout) in the order in which a save has

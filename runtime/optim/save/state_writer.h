@@ -41,8 +41,8 @@ class StateWriter {
 
   const std::unique_ptr<base::NewFile> file_;
   const std::vector<SavedTensor> tensors_;
-  std::vector<std::uint64_t> offsets_;  ///< of each tensor
-  std::uint64_t end_ = 0;               ///< of the last one
+  std::vector<std::uint64_t> offsets_;  ///< offset of each tensor
+  std::uint64_t end_ = 0;               ///< end of the last one
   std::vector<std::uint64_t> sums_;
 };
 

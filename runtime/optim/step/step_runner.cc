@@ -76,10 +76,13 @@ void StepRunner::Run() {
     } else {
       UpdateOne();
     }
-    WriteRestIfWanted();
+    if (rest_wanted_ && !CanUpdate()) WriteRest();
     AskAhead();
   }
-  DropHeld();
+  for (const HeldBatch& held : held_) {
+    if (held.save_number != 0) saver_->state()->WaitFor(held.save_number);
+  }
+  held_.clear();
   pipeline_.Clear();
 }
 
@@ -181,7 +184,7 @@ void StepRunner::GiveUp() {
 }
 
 void StepRunner::FinishIfDone() {
-  if (plan_.state != nullptr && released_ && !HasUpdates()) EndStep(false);
+  if (plan_.state != nullptr && released_ && !CanUpdate()) EndStep(false);
 }
 
 void StepRunner::EndStep(bool skipped) {

@@ -82,7 +82,8 @@ class StepRunner {
   struct HeldBatch {
     UpdateBatch batch;
     RunningOp running;
-    std::uint64_t save_number = 0;  ///< that its old bytes have in the save; 0: it needs none
+    /// The number that its old bytes have in the save; 0: the save needs none of them.
+    std::uint64_t save_number = 0;
   };
 
   StepRunner(const Options& options, std::unique_ptr<ForkJoin> join);
@@ -91,23 +92,19 @@ class StepRunner {
   /// The next command; one that is empty when there is a part to work on instead; nothing at the
   /// end.
   std::optional<Command> NextCommand();
-  bool HasUpdates() const { return !todo_.empty() || !held_.empty(); }
-  bool CanUpdate() const { return HasUpdates() && (released_ || !plan_.waits); }
+  bool CanUpdate() const {
+    return !(todo_.empty() && held_.empty()) && (released_ || !plan_.waits);
+  }
   bool AsksForMore() const;
   void AskAhead();
   void UpdateOne();
-  bool HoldsMore() const;
   /// The batch that was asked for first gets its pages, and the save its old bytes.
   void HoldNext();
   /// The one that has held its pages for longest.
   void UpdateHeld();
   /// Nothing holds or asks for pages then, so that other ops of the lane can have theirs.
   void LetGoOfPages();
-  /// They stay as they are.
-  void DropHeld();
   void WriteRest();
-  void WriteRestIfWanted();
-  bool stopped();
   std::string NameOf(const UpdateBatch& batch) const;
   std::uint64_t ElementsOf(const UpdateBatch& batch) const;
   PartAccesses AccessesOfPart(Part part) const;
@@ -143,10 +140,11 @@ class StepRunner {
   StepPlan plan_;
   std::vector<GroupRates> rates_;
   std::deque<UpdateBatch> todo_;  ///< the first pipeline_.asked() are asked for
-  std::deque<HeldBatch> held_;    ///< to be updated before those, in order
-  std::size_t parts_asked_ = 0;   ///< of both
+  std::deque<HeldBatch> held_;    ///< batches that go before those, in order
+  std::size_t parts_asked_ = 0;   ///< parts of both
   std::shared_ptr<PartSaver> saver_;
-  bool rest_wanted_ = false;  ///< of the save, once there are no updates to be made
+  /// The save is to be completed once no updates can go on.
+  bool rest_wanted_ = false;
   Totals totals_;
   bool released_ = false;
   std::vector<bool> sits_out_;  ///< groups without a part in the step

@@ -15,29 +15,14 @@ void StepRunner::WriteRestOfSave() {
   Post([this] { rest_wanted_ = true; });
 }
 
-void StepRunner::WriteRestIfWanted() {
-  if (!rest_wanted_ || CanUpdate()) return;
-  rest_wanted_ = false;
-  WriteRest();
-}
-
 void StepRunner::WriteRest() {
+  rest_wanted_ = false;
   if (saver_ == nullptr || saver_->state()->has_every_part()) return;
   LetGoOfPages();
-  saver_->WriteRest([this] { return stopped(); });
-}
-
-bool StepRunner::stopped() {
-  const base::MutexLock lock(mutex_);
-  return stop_;
-}
-
-/// More than one at a time only for a save: its thread writes some while others are updated. One
-/// that has not its pages yet may wait for those of one that is held.
-bool StepRunner::HoldsMore() const {
-  if (pipeline_.asked() == 0) return false;
-  if (held_.empty()) return true;
-  return held_.front().save_number != 0 && pipeline_.NextIsReady();
+  saver_->WriteRest([this] {
+    const base::MutexLock lock(mutex_);
+    return stop_;
+  });
 }
 
 void StepRunner::HoldNext() {
@@ -72,13 +57,6 @@ void StepRunner::UpdateHeld() {
   }
   UpdateParts(held.batch, std::move(held.running));
   parts_asked_ -= held.batch.parts.size();
-}
-
-void StepRunner::DropHeld() {
-  for (const HeldBatch& held : held_) {
-    if (held.save_number != 0) saver_->state()->WaitFor(held.save_number);
-  }
-  held_.clear();
 }
 
 void StepRunner::LetGoOfPages() {
