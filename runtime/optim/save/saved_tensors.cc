@@ -3,9 +3,11 @@
 #include <cstddef>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/status.h"
 #include "runtime/optim/kernels/kernel.h"
+#include "runtime/optim/optimizer/parameter_entry.h"
 #include "runtime/optim/save/save_text.h"
 #include "runtime/optim/save/shallow_json.h"
 
