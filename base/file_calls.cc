@@ -13,11 +13,15 @@ int FileCalls::Open(const std::string& path, int flags, mode_t mode) {
   return open(path.c_str(), flags, mode);
 }
 
-ssize_t FileCalls::Write(int fd, const void* bytes, std::size_t size) {
-  return write(fd, bytes, size);
+ssize_t FileCalls::Write(int fd, const void* bytes, std::size_t size, off_t offset) {
+  return pwrite(fd, bytes, size, offset);
 }
 
 int FileCalls::Sync(int fd) { return fsync(fd); }
+
+int FileCalls::StartWriteback(int fd) {
+  return sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE);
+}
 
 int FileCalls::Link(int fd, const std::string& path) {
   const std::string nameless = fmt::format("/proc/self/fd/{}", fd);

@@ -13,8 +13,11 @@ class FileCalls {
  public:
   virtual ~FileCalls() = default;
   virtual int Open(const std::string& path, int flags, mode_t mode);
-  virtual ssize_t Write(int fd, const void* bytes, std::size_t size);
+  virtual ssize_t Write(int fd, const void* bytes, std::size_t size, off_t offset);
   virtual int Sync(int fd);
+  /// Waits for the writeback that an earlier call has started, and starts that of all bytes written
+  /// since. It makes nothing durable.
+  virtual int StartWriteback(int fd);
   /// Gives a nameless file its first name, through /proc, for which no privilege is needed.
   virtual int Link(int fd, const std::string& path);
   virtual int Rename(const std::string& from, const std::string& to);

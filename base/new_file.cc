@@ -4,6 +4,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <utility>
@@ -16,6 +17,8 @@ namespace sluice::base {
 namespace {
 
 constexpr int kNameTriesMax = 16;
+/// Bytes after which writeback is started. Twice as many are in memory alone at most.
+constexpr std::uint64_t kDirtyBytesMax = std::uint64_t{8} << 20;
 
 std::string DirectoryOf(const std::string& path) {
   std::string directory = std::filesystem::path(path).parent_path().string();
@@ -101,21 +104,35 @@ absl::Status NewFile::Open() {
   return absl::OkStatus();
 }
 
-absl::Status NewFile::Write(std::span<const std::byte> bytes) {
+absl::Status NewFile::WriteAt(std::uint64_t offset, std::span<const std::byte> bytes) {
   SLUICE_RETURN_IF_ERROR(status_);
-  return status_ = WriteAll(bytes);
+  return status_ = WriteAll(offset, bytes);
 }
 
-absl::Status NewFile::WriteAll(std::span<const std::byte> bytes) {
-  SLUICE_RETURN_IF_ERROR(CheckFileSizeLimit(path_, written_ + bytes.size()));
+absl::Status NewFile::WriteAll(std::uint64_t offset, std::span<const std::byte> bytes) {
+  SLUICE_RETURN_IF_ERROR(CheckFileSizeLimit(path_, offset + bytes.size()));
   while (!bytes.empty()) {
-    const ssize_t done = calls_.Write(fd_, bytes.data(), bytes.size());
+    // Few at a time: otherwise one call could fill memory.
+    const std::size_t size = std::min<std::size_t>(bytes.size(), kDirtyBytesMax);
+    const ssize_t done = calls_.Write(fd_, bytes.data(), size, static_cast<off_t>(offset));
     if (done < 0 && errno == EINTR) continue;
     if (done < 0) return FailedTo("write", path_);
     bytes = bytes.subspan(static_cast<std::size_t>(done));
-    written_ += static_cast<std::uint64_t>(done);
+    offset += static_cast<std::uint64_t>(done);
+    end_ = std::max(end_, offset);
+    SLUICE_RETURN_IF_ERROR(BoundDirtyBytes(static_cast<std::uint64_t>(done)));
   }
   return absl::OkStatus();
+}
+
+/// File systems that do not know the call leave all to the sync.
+absl::Status NewFile::BoundDirtyBytes(std::uint64_t more) {
+  dirty_ += more;
+  if (dirty_ < kDirtyBytesMax) return absl::OkStatus();
+  dirty_ = 0;
+  if (calls_.StartWriteback(fd_) == 0) return absl::OkStatus();
+  const bool lost = errno == EIO || errno == ENOSPC || errno == EDQUOT;
+  return lost ? FailedTo("write", path_) : absl::OkStatus();
 }
 
 absl::Status NewFile::Commit() {

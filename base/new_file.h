@@ -32,6 +32,9 @@ struct NewFileOptions {
 /// ".sluice-*.partial". A process that is killed leaves that one. Nobody needs it, but a later save
 /// cannot know that: its writer may run on another host.
 ///
+/// Bytes that only memory has stay few: writeback starts while the file is written, and the writer
+/// waits for the disk rather than fill memory, so the last sync is short.
+///
 /// Threads: externally synchronised.
 class NewFile {
  public:
@@ -43,9 +46,11 @@ class NewFile {
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
 
-  /// Appends. The first error stays: later calls return it again. Errors: those of write(2),
-  /// ResourceExhausted (RLIMIT_FSIZE).
-  absl::Status Write(std::span<const std::byte> bytes);
+  /// Appends to what is the furthest by then. The first error stays: later calls return it again.
+  /// Errors: those of pwrite(2), ResourceExhausted (RLIMIT_FSIZE).
+  absl::Status Write(std::span<const std::byte> bytes) { return WriteAt(end_, bytes); }
+  /// As Write, from `offset` on. What nobody writes is zeros.
+  absl::Status WriteAt(std::uint64_t offset, std::span<const std::byte> bytes);
   /// Gives the file its name, once. After an error the name has the old file; only where the
   /// directory's sync fails does it have the new one, which a power loss may take back.
   absl::Status Commit();
@@ -54,7 +59,8 @@ class NewFile {
   NewFile(std::string path, const NewFileOptions& options);
   absl::Status OpenDirectory();
   absl::Status Open();
-  absl::Status WriteAll(std::span<const std::byte> bytes);
+  absl::Status WriteAll(std::uint64_t offset, std::span<const std::byte> bytes);
+  absl::Status BoundDirtyBytes(std::uint64_t more);
   absl::Status Publish();
   absl::Status Close();
   absl::Status SyncDirectory();
@@ -72,7 +78,8 @@ class NewFile {
   std::string temporary_;
   int directory_fd_ = -1;
   int fd_ = -1;
-  std::uint64_t written_ = 0;
+  std::uint64_t end_ = 0;    ///< end of the bytes that have been written
+  std::uint64_t dirty_ = 0;  ///< bytes written since writeback was started
   absl::Status status_;
 };
 

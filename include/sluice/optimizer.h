@@ -157,6 +157,8 @@ struct OptimizerStep {
   double wait_read_seconds = 0;
   double wait_write_seconds = 0;
   double compute_seconds = 0;
+  /// Time of that thread, blocked until a save (StartSave) had what the step was to update.
+  double save_seconds = 0;
 };
 
 /// What a save says of itself.
@@ -167,7 +169,9 @@ struct OptimizerSave {
 
 namespace internal {
 class StepState;
-}
+class SaveState;
+class OptimizerAccess;
+}  // namespace internal
 
 /// A step that runs. Threads: any. Lifetime: may outlive the optimizer.
 class StepHandle {
@@ -197,6 +201,35 @@ class StepHandle {
   friend class OffloadedOptimizer;
   explicit StepHandle(std::shared_ptr<internal::StepState> state);
   std::shared_ptr<internal::StepState> state_;
+};
+
+/// A save that is being written (OffloadedOptimizer::StartSave). Threads: any. Lifetime: may
+/// outlive the optimizer. Fork: in a child it is ready, and Wait fails with FailedPrecondition.
+class SaveHandle {
+ public:
+  SaveHandle();
+  SaveHandle(const SaveHandle&);
+  SaveHandle& operator=(const SaveHandle&);
+  SaveHandle(SaveHandle&&) noexcept;
+  SaveHandle& operator=(SaveHandle&&) noexcept;
+  ~SaveHandle();
+
+  /// Whether the save has all that it is to have, so that no later update is slowed by it and Wait
+  /// blocks for the disk at most. A save that has failed has nothing more to come.
+  bool HasEveryPart() const;
+  /// Whether Wait would not block: the save has its name, or has failed.
+  bool Ready() const;
+  /// Blocks until the save has its name and is on the disk. What no step has written by then is
+  /// read and written now. Errors: the first one of the save, of those that
+  /// OffloadedOptimizer::Save names; the older save is there then, and nothing else. Cancelled (the
+  /// optimizer was destroyed before the save was whole). A caller that waits while it holds leases
+  /// on a parameter or a state, writing, waits for ever.
+  absl::Status Wait();
+
+ private:
+  friend class OffloadedOptimizer;
+  explicit SaveHandle(std::shared_ptr<internal::SaveState> state);
+  std::shared_ptr<internal::SaveState> state_;
 };
 
 /// Elements of a parameter, [begin, begin + count).
@@ -305,13 +338,29 @@ class OffloadedOptimizer {
   /// a crash the old or the new one is there. The directory must exist; a save that is there is
   /// replaced. `note`: text of the caller, for ReadSave. Errors: FailedPrecondition (a step is
   /// under way, gradients are added up), NotFound and InvalidArgument (the directory), those of the
-  /// file system, of reading pages.
+  /// file system, of reading pages, ResourceExhausted (a thread cannot be started). The same as
+  /// StartSave and SaveHandle::Wait.
   absl::Status Save(const std::string& directory, std::string_view note = {});
+  /// A Save beside the steps that follow: returns at once, and the file has what is there now. The
+  /// next update of a part writes the part's old bytes from the frames that it holds anyway, and
+  /// changes them only then, so the save reads no page twice and keeps no copy. What a step has not
+  /// touched (groups that sit out, a step that is skipped) is written at the step's end; what no
+  /// step has touched, and what a failed one has left, in SaveHandle::Wait. The save's thread
+  /// writes, syncs and names the file. A save that fails hinders no update: only SaveHandle::Wait
+  /// tells. An earlier save that is not whole is completed first, which blocks; so do Load, and
+  /// Save itself. The destructor gives up one that is not whole, and leaves nothing of it. Until
+  /// SaveHandle::HasEveryPart nobody else may write to parameters. Errors: FailedPrecondition,
+  /// NotFound, InvalidArgument and ResourceExhausted of Save, those of making the file.
+  absl::StatusOr<SaveHandle> StartSave(const std::string& directory, std::string_view note = {});
   /// Of the save in `directory`, for whoever is to decide whether to load it. Errors: NotFound (no
   /// such directory, no save in it), InvalidArgument (an empty name, one of no directory, a save
   /// that is no file), DataLoss (of what describes the save; the rest is not read), those of the
   /// file system.
   static absl::StatusOr<OptimizerSave> ReadSave(const std::string& directory);
+  /// Reads all of the save in `directory`, in little memory, and checks every checksum: whether
+  /// Load would find it whole. Errors: those of ReadSave, DataLoss (a damaged file: names the
+  /// place).
+  static absl::StatusOr<OptimizerSave> VerifySave(const std::string& directory);
   /// Reads what Save wrote: parameters, states, rates, steps; and writes bound copies. In a save
   /// from before parameters counted their own steps, every parameter has the optimizer's. The
   /// optimizer must have the save's kind, state type, seed and groups (names, and the parameters'
@@ -323,6 +372,7 @@ class OffloadedOptimizer {
   absl::Status Load(const std::string& directory);
 
  private:
+  friend class internal::OptimizerAccess;
   class Impl;
   explicit OffloadedOptimizer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

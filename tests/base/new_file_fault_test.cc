@@ -1,6 +1,7 @@
 // A fault of each call, and a loss of power after each, while a file replaces another.
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <iterator>
@@ -35,7 +36,11 @@ class PowerModel {
     files_.emplace_back();
     return static_cast<int>(files_.size()) - 1;
   }
-  void Write(int node, std::string_view bytes) { files_[Index(node)].written += bytes; }
+  void Write(int node, std::size_t offset, std::string_view bytes) {
+    std::string& written = files_[Index(node)].written;
+    written.resize(std::max(written.size(), offset + bytes.size()));
+    written.replace(offset, bytes.size(), bytes);
+  }
   void SyncFile(int node) { files_[Index(node)].synced = files_[Index(node)].written; }
   void Enter(const std::string& name, int node) { changes_.push_back({.to = name, .node = node}); }
   void Rename(const std::string& from, const std::string& to) {
@@ -112,11 +117,12 @@ class FaultyCalls : public FileCalls {
     if (!nameless) power_.Enter(path, nodes_[fd]);
     return fd;
   }
-  ssize_t Write(int fd, const void* bytes, std::size_t size) override {
+  ssize_t Write(int fd, const void* bytes, std::size_t size, off_t offset) override {
     if (Fails("write")) return -1;
     const std::size_t part = (size + 1) / 2;  // a short count, as long as there is more than one
-    power_.Write(nodes_.at(fd), std::string_view(static_cast<const char*>(bytes), part));
-    return FileCalls::Write(fd, bytes, part);
+    const std::string_view written(static_cast<const char*>(bytes), part);
+    power_.Write(nodes_.at(fd), static_cast<std::size_t>(offset), written);
+    return FileCalls::Write(fd, bytes, part, offset);
   }
   int Sync(int fd) override {
     const auto node = nodes_.find(fd);

@@ -12,6 +12,7 @@
 #include "runtime/optim/optimizer/rates.h"
 #include "runtime/optim/save/save_layout.h"
 #include "runtime/optim/save/save_text.h"
+#include "runtime/optim/save/saved_tensors.h"
 
 namespace {
 
@@ -30,6 +31,8 @@ void CheckLayout(const std::string& layout) {
   SLUICE_CHECK(LayoutDifference(layout, layout).empty(), "a layout is its own");
   const bool same = LayoutDifference(layout, kHere).empty();
   SLUICE_CHECK(LayoutDifference(kHere, layout).empty() == same, "both ways");
+  const auto tensors = sluice::optim::TensorsOfLayout(layout);
+  SLUICE_CHECK(tensors.ok() || !tensors.status().message().empty(), "errors say something");
 }
 
 /// Of tensors whose sizes the hashes make up.

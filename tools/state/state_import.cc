@@ -6,11 +6,13 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
 #include "fmt/format.h"
-#include "runtime/optim/save/state_file.h"
+#include "runtime/optim/save/saved_tensors.h"
+#include "runtime/optim/save/state_writer.h"
 #include "tools/state/state.h"
 #include "tools/state/state_command.h"
 #include "tools/state/state_metadata.h"
@@ -126,18 +128,19 @@ absl::Status CheckIsFree(const std::string& directory) {
                   StateFileIn(directory)));
 }
 
-absl::StatusOr<std::uint64_t> CopyTensor(const SafetensorsReader& file,
-                                         const SafetensorsEntry& tensor,
-                                         optim::StateFileWriter& writer) {
+/// Copies a tensor of the file to be tensor `number` of the save.
+absl::Status CopyTensor(const SafetensorsReader& file,
+                        const SafetensorsEntry& tensor,
+                        std::size_t number,
+                        optim::StateWriter& writer) {
   std::vector<std::byte> buffer(std::min<std::uint64_t>(tensor.bytes, kStatePieceBytes));
-  writer.BeginRecord();
   for (std::uint64_t offset = 0; offset < tensor.bytes; offset += buffer.size()) {
     const std::uint64_t size = std::min<std::uint64_t>(tensor.bytes - offset, buffer.size());
     const std::span<std::byte> piece = std::span(buffer).first(size);
     SLUICE_RETURN_IF_ERROR(file.Read(tensor, offset, piece));
-    SLUICE_RETURN_IF_ERROR(writer.Append(piece));
+    SLUICE_RETURN_IF_ERROR(writer.Write(number, offset, std::span(&piece, 1)));
   }
-  return writer.EndRecord().hash;
+  return absl::OkStatus();
 }
 
 absl::Status Import(const std::string& path, const std::string& directory) {
@@ -147,16 +150,16 @@ absl::Status Import(const std::string& path, const std::string& directory) {
   SLUICE_ASSIGN_OR_RETURN(const std::vector<const SafetensorsEntry*> tensors,
                           MatchTensors(*file, *state));
   SLUICE_RETURN_IF_ERROR(CheckIsFree(directory));
-  SLUICE_ASSIGN_OR_RETURN(const auto writer, optim::StateFileWriter::Create(directory));
+  SLUICE_ASSIGN_OR_RETURN(std::vector<optim::SavedTensor> saved,
+                          optim::TensorsOfLayout(SaveTextOf(*state, {}).layout));
+  SLUICE_ASSIGN_OR_RETURN(const auto writer,
+                          optim::StateWriter::Create(directory, std::move(saved)));
   Console console(Console::Mode::kText);
-  std::vector<std::uint64_t> hashes;
-  for (const SafetensorsEntry* const tensor : tensors) {
-    console.ShowProgress("reading " + tensor->name);
-    SLUICE_ASSIGN_OR_RETURN(const std::uint64_t hash, CopyTensor(*file, *tensor, *writer));
-    hashes.push_back(hash);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    console.ShowProgress("reading " + tensors[i]->name);
+    SLUICE_RETURN_IF_ERROR(CopyTensor(*file, *tensors[i], i, *writer));
   }
-  SLUICE_RETURN_IF_ERROR(
-      writer->Commit(optim::WriteSaveText(SaveTextOf(*state, std::move(hashes)))));
+  SLUICE_RETURN_IF_ERROR(writer->Commit(optim::WriteSaveText(SaveTextOf(*state, writer->sums()))));
   console.Print(fmt::format("imported step {}: {} tensors of {} parameters in {}\n",
                             state->step,
                             tensors.size(),

@@ -19,6 +19,7 @@ absl::StatusOr<std::unique_ptr<StateSave>> StateSave::Open(const std::string& di
   SLUICE_ASSIGN_OR_RETURN(const optim::SaveText text, optim::ParseSaveText(save->file_->text()));
   SLUICE_ASSIGN_OR_RETURN(save->description_, DescribeState(text));
   save->tensors_ = TensorsOf(save->description_);
+  SLUICE_ASSIGN_OR_RETURN(save->saved_, optim::TensorsOfLayout(text.layout));
   std::vector<std::uint64_t> sizes;
   for (const StateTensor& tensor : save->tensors_) sizes.push_back(tensor.bytes());
   SLUICE_ASSIGN_OR_RETURN(save->records_,
@@ -28,7 +29,7 @@ absl::StatusOr<std::unique_ptr<StateSave>> StateSave::Open(const std::string& di
 
 absl::Status StateSave::ReadTensor(std::size_t tensor, StatePieceFn visit) const {
   const optim::StateRecord& record = records_[tensor];
-  SLUICE_RETURN_IF_ERROR(file_->Verify(record, tensors_[tensor].key));
+  SLUICE_RETURN_IF_ERROR(file_->Verify(record, saved_[tensor].block_bytes, tensors_[tensor].key));
   std::vector<std::byte> buffer(std::min<std::uint64_t>(record.bytes, kStatePieceBytes));
   for (std::uint64_t offset = 0; offset < record.bytes; offset += buffer.size()) {
     const std::uint64_t size = std::min<std::uint64_t>(record.bytes - offset, buffer.size());

@@ -10,6 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/optim/save/saved_tensors.h"
 #include "runtime/optim/save/state_file.h"
 #include "tools/state/state_tensors.h"
 
@@ -42,6 +43,7 @@ class StateSave {
   StateDescription description_;
   std::vector<StateTensor> tensors_;
   std::vector<optim::StateRecord> records_;  ///< one entry for each tensor
+  std::vector<optim::SavedTensor> saved_;    ///< likewise
 };
 
 /// The file of the save in a directory, for messages.

@@ -73,8 +73,10 @@ absl::Status OffloadedOptimizer::Save(const std::string& directory, std::string_
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->Save(directory, note);
 }
-absl::StatusOr<OptimizerSave> OffloadedOptimizer::ReadSave(const std::string& directory) {
-  return Impl::ReadSave(directory);
+absl::StatusOr<SaveHandle> OffloadedOptimizer::StartSave(const std::string& directory,
+                                                         std::string_view note) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->StartSave(directory, note);
 }
 absl::Status OffloadedOptimizer::Load(const std::string& directory) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());

@@ -111,6 +111,7 @@ OffloadedOptimizer::Impl::Impl(Runtime& runtime, const OptimizerOptions& options
       parts_{.elements = runtime.PageBytes().count() / sizeof(float)} {}
 
 OffloadedOptimizer::Impl::~Impl() {
+  save_thread_.reset();
   runner_.reset();
   // Whatever the thread had come to; a step that is over stays what it is.
   if (state_ != nullptr && !state_->over()) {

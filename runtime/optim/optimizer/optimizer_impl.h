@@ -17,6 +17,8 @@
 #include "base/strings.h"
 #include "fmt/format.h"
 #include "runtime/optim/optimizer/parameter_entry.h"
+#include "runtime/optim/save/save_state.h"
+#include "runtime/optim/save/save_text.h"
 #include "runtime/optim/step/progress.h"
 #include "runtime/optim/step/step_runner.h"
 #include "sluice/optimizer.h"
@@ -37,7 +39,8 @@ absl::Status Invalid(fmt::format_string<Args...> format, Args&&... args) {
 ///   optimizer_bindings.cc  what belongs to a parameter
 ///   optimizer_copies.cc    copies of parameters
 ///   optimizer_steps.cc     gradients and steps
-///   optimizer_save.cc      save and load
+///   optimizer_save.cc      saves
+///   optimizer_load.cc      what reads them
 class OffloadedOptimizer::Impl {
  public:
   static absl::StatusOr<std::unique_ptr<Impl>> Create(Runtime& runtime,
@@ -66,10 +69,11 @@ class OffloadedOptimizer::Impl {
   absl::StatusOr<ParameterState> State(TensorId parameter);
 
   absl::Status Save(const std::string& directory, std::string_view note);
-  static absl::StatusOr<OptimizerSave> ReadSave(const std::string& directory);
+  absl::StatusOr<SaveHandle> StartSave(const std::string& directory, std::string_view note);
   absl::Status Load(const std::string& directory);
 
  private:
+  friend class internal::OptimizerAccess;
   struct Group {
     std::string name;
     GroupRates rates;
@@ -163,8 +167,8 @@ class OffloadedOptimizer::Impl {
 
   /// What a save and an optimizer must have in common, as JSON.
   std::string Layout() const;
-  /// Whether the step under way has ended, and failed.
-  bool CanReplaceStep() const;
+  /// What the text of a save says, but for the hashes.
+  optim::SaveText DescribeSave(std::string_view note) const;
   /// What was there is about to be overwritten: no step of it is to be repeated.
   void BeginLoad();
   void OnLoaded(std::int64_t step);
@@ -190,7 +194,9 @@ class OffloadedOptimizer::Impl {
   bool skipped_ ABSL_GUARDED_BY(mutex_) = false;  ///< the last step that is over was skipped
 
   std::shared_ptr<internal::StepState> state_;  ///< of the step under way
-  std::unique_ptr<optim::StepRunner> runner_;   ///< goes first
+  base::FileCalls* file_calls_ = nullptr;  ///< calls of the system for saves; null: the kernel's
+  std::unique_ptr<optim::StepRunner> runner_;          ///< goes second
+  std::unique_ptr<internal::SaveThread> save_thread_;  ///< thread of the last save; goes first
 };
 
 }  // namespace sluice

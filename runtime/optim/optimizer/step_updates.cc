@@ -46,7 +46,7 @@ PartAccesses StepRunner::AccessesOfPart(Part part) const {
 bool StepRunner::AsksForMore() const {
   const std::size_t asked = pipeline_.asked();
   if (asked == todo_.size()) return false;
-  return asked < 2 || parts_asked_ + todo_[asked].parts.size() <= plan_.depth;
+  return asked + held_.size() < 2 || parts_asked_ + todo_[asked].parts.size() <= plan_.depth;
 }
 
 void StepRunner::AskAhead() {
@@ -64,17 +64,14 @@ void StepRunner::AskAhead() {
 
 void StepRunner::UpdateOne() {
   AskAhead();
-  absl::StatusOr<RunningOp> running = pipeline_.Next();
-  const UpdateBatch batch = std::move(todo_.front());
-  todo_.pop_front();
-  parts_asked_ -= batch.parts.size();
-  if (running.ok()) {
-    UpdateParts(batch, *std::move(running));
-  } else if (batch.parts.size() > 1) {
-    TryEachAlone(batch);
-  } else {
-    Fail(batch.parts.front(), batch.group, running.status());
+  while (held_.empty() && pipeline_.asked() > 0) HoldNext();
+  // A save's thread writes some while others are updated. A batch that has not its pages yet may
+  // wait for those of one that is held.
+  while (!held_.empty() && held_.front().save_number != 0 && pipeline_.asked() > 0 &&
+         pipeline_.NextIsReady()) {
+    HoldNext();
   }
+  if (!held_.empty()) UpdateHeld();
   FinishIfDone();
 }
 

@@ -16,22 +16,15 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "fmt/format.h"
+#include "runtime/optim/save/block_sum.h"
 
 namespace sluice::optim {
 namespace {
 
-constexpr char kMark[16] = {'S', 'L', 'U', 'I', 'C', 'E', '-', 'O', 'P', 'T', 'I', 'M', 0, 0, 0, 1};
 constexpr char kEnd[8] = {'S', 'L', 'U', 'I', 'C', 'E', 'N', 'D'};
+/// Read at a time; a multiple of every block of a sum.
 constexpr std::size_t kVerifyBytes = std::size_t{1} << 20;
 constexpr std::string_view kWhatToLoad = "name one that has a save";
-
-struct Trailer {
-  std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t hash = 0;
-  char end[8] = {};
-};
-static_assert(sizeof(Trailer) == 32);
 
 absl::Status Failed(const char* call, const std::string& path) {
   return base::StatusFromErrno(errno, fmt::format("{} {}", call, path));
@@ -42,8 +35,20 @@ absl::Status Error(absl::StatusCode code, fmt::format_string<Args...> format, Ar
   return absl::Status(code, base::ToAbsl(fmt::format(format, std::forward<Args>(args)...)));
 }
 
-/// Errors: InvalidArgument, NotFound, with `fix` where it is not there; those of stat(2).
-absl::Status CheckDirectory(const std::string& directory, std::string_view fix) {
+}  // namespace
+
+StateFileTrailer TrailerOf(std::uint64_t offset, const std::string& text) {
+  StateFileTrailer trailer{
+      .offset = offset, .bytes = text.size(), .hash = XXH3_64bits(text.data(), text.size())};
+  std::memcpy(trailer.end, kEnd, sizeof(kEnd));
+  return trailer;
+}
+
+std::string StateFilePath(const std::string& directory) {
+  return fmt::format("{}/{}", directory, kStateFileName);
+}
+
+absl::Status CheckSaveDirectory(const std::string& directory, std::string_view fix) {
   if (directory.empty()) {
     return Error(absl::StatusCode::kInvalidArgument,
                  "the name of the save's directory is empty; \".\" is the current one");
@@ -57,64 +62,10 @@ absl::Status CheckDirectory(const std::string& directory, std::string_view fix) 
   return Error(absl::StatusCode::kInvalidArgument, "{} is no directory; name one", directory);
 }
 
-std::string PathIn(const std::string& directory) {
-  return fmt::format("{}/{}", directory, kStateFileName);
-}
-
-}  // namespace
-
-struct StateFileWriter::Hasher {
-  XXH3_state_t state;
-};
-
-absl::StatusOr<std::unique_ptr<StateFileWriter>> StateFileWriter::Create(
-    const std::string& directory) {
-  SLUICE_RETURN_IF_ERROR(CheckDirectory(directory, "make it first"));
-  SLUICE_ASSIGN_OR_RETURN(auto file, base::NewFile::Create(PathIn(directory), {.mode = 0600}));
-  auto writer = std::unique_ptr<StateFileWriter>(new StateFileWriter(std::move(file)));
-  SLUICE_RETURN_IF_ERROR(writer->Write(std::as_bytes(std::span(kMark))));
-  return writer;
-}
-
-StateFileWriter::StateFileWriter(std::unique_ptr<base::NewFile> file)
-    : file_(std::move(file)), hasher_(std::make_unique<Hasher>()) {}
-
-StateFileWriter::~StateFileWriter() = default;
-
-absl::Status StateFileWriter::Write(std::span<const std::byte> bytes) {
-  written_ += bytes.size();
-  return file_->Write(bytes);
-}
-
-void StateFileWriter::BeginRecord() {
-  record_begin_ = written_;
-  XXH3_64bits_reset(&hasher_->state);
-}
-
-absl::Status StateFileWriter::Append(std::span<const std::byte> bytes) {
-  XXH3_64bits_update(&hasher_->state, bytes.data(), bytes.size());
-  return Write(bytes);
-}
-
-StateRecord StateFileWriter::EndRecord() {
-  return {.offset = record_begin_,
-          .bytes = written_ - record_begin_,
-          .hash = XXH3_64bits_digest(&hasher_->state)};
-}
-
-absl::Status StateFileWriter::Commit(const std::string& text) {
-  Trailer trailer{
-      .offset = written_, .bytes = text.size(), .hash = XXH3_64bits(text.data(), text.size())};
-  std::memcpy(trailer.end, kEnd, sizeof(kEnd));
-  SLUICE_RETURN_IF_ERROR(Write(std::as_bytes(std::span(text))));
-  SLUICE_RETURN_IF_ERROR(Write(std::as_bytes(std::span(&trailer, 1))));
-  return file_->Commit();
-}
-
 absl::StatusOr<std::unique_ptr<StateFileReader>> StateFileReader::Open(
     const std::string& directory) {
-  SLUICE_RETURN_IF_ERROR(CheckDirectory(directory, kWhatToLoad));
-  const std::string path = PathIn(directory);
+  SLUICE_RETURN_IF_ERROR(CheckSaveDirectory(directory, kWhatToLoad));
+  const std::string path = StateFilePath(directory);
   // Not to wait for the other end of what is no file; one is not affected.
   const int descriptor = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0 && errno == ENOENT) {
@@ -153,6 +104,18 @@ absl::Status StateFileReader::Read(std::uint64_t offset, std::span<std::byte> ou
   return absl::OkStatus();
 }
 
+absl::Status StateFileReader::ReadMark() {
+  char mark[sizeof(kStateFileMark)];
+  SLUICE_RETURN_IF_ERROR(Read(0, std::as_writable_bytes(std::span(mark))));
+  const char format = std::exchange(mark[sizeof(mark) - 1], kStateFileMark[sizeof(mark) - 1]);
+  if (std::memcmp(mark, kStateFileMark, sizeof(mark)) != 0 || format < 1) {
+    return Damaged("it is no optimizer's save");
+  }
+  if (format > 2) return Damaged(fmt::format("its format {} is not known here", int{format}));
+  has_sums_ = format == 2;
+  return absl::OkStatus();
+}
+
 absl::Status StateFileReader::ReadText() {
   struct stat info {};
   if (fstat(descriptor_, &info) != 0) return Failed("stat", path_);
@@ -160,16 +123,16 @@ absl::Status StateFileReader::ReadText() {
     return absl::InvalidArgumentError(base::ToAbsl(fmt::format("{} is no regular file", path_)));
   }
   const auto size = static_cast<std::uint64_t>(info.st_size);
-  char mark[sizeof(kMark)];
-  Trailer trailer;
-  if (size < sizeof(mark) + sizeof(trailer)) return Damaged("it is cut short, or no save");
-  SLUICE_RETURN_IF_ERROR(Read(0, std::as_writable_bytes(std::span(mark))));
-  if (std::memcmp(mark, kMark, sizeof(mark)) != 0) return Damaged("it is no optimizer's save");
+  StateFileTrailer trailer;
+  if (size < sizeof(kStateFileMark) + sizeof(trailer)) {
+    return Damaged("it is cut short, or no save");
+  }
+  SLUICE_RETURN_IF_ERROR(ReadMark());
   const std::uint64_t end = size - sizeof(trailer);
   SLUICE_RETURN_IF_ERROR(Read(end, std::as_writable_bytes(std::span(&trailer, 1))));
   if (std::memcmp(trailer.end, kEnd, sizeof(kEnd)) != 0) return Damaged("its end is missing");
   if (trailer.offset > end || trailer.bytes != end - trailer.offset ||
-      trailer.offset < sizeof(mark)) {
+      trailer.offset < sizeof(kStateFileMark)) {
     return Damaged("its last bytes contradict its size");
   }
   text_.resize(trailer.bytes);
@@ -181,18 +144,42 @@ absl::Status StateFileReader::ReadText() {
   return absl::OkStatus();
 }
 
-absl::Status StateFileReader::Verify(const StateRecord& record, const std::string& name) const {
-  auto state = std::make_unique<XXH3_state_t>();
-  XXH3_64bits_reset(state.get());
+absl::Status StateFileReader::ForEachPiece(const StateRecord& record, const VisitFn& visit) const {
   std::vector<std::byte> buffer(std::min<std::uint64_t>(record.bytes, kVerifyBytes));
   for (std::uint64_t done = 0; done < record.bytes;) {
     const std::uint64_t size = std::min<std::uint64_t>(record.bytes - done, buffer.size());
     const std::span<std::byte> piece = std::span(buffer).first(size);
     SLUICE_RETURN_IF_ERROR(Read(record.offset + done, piece));
-    XXH3_64bits_update(state.get(), piece.data(), piece.size());
+    visit(done, piece);
     done += size;
   }
-  if (XXH3_64bits_digest(state.get()) == record.hash) return absl::OkStatus();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::uint64_t> StateFileReader::HashOf(const StateRecord& record) const {
+  auto state = std::make_unique<XXH3_state_t>();
+  XXH3_64bits_reset(state.get());
+  SLUICE_RETURN_IF_ERROR(ForEachPiece(record, [&](std::uint64_t, std::span<std::byte> piece) {
+    XXH3_64bits_update(state.get(), piece.data(), piece.size());
+  }));
+  return XXH3_64bits_digest(state.get());
+}
+
+absl::StatusOr<std::uint64_t> StateFileReader::SumOf(const StateRecord& record,
+                                                     std::uint64_t block_bytes) const {
+  std::uint64_t sum = 0;
+  SLUICE_RETURN_IF_ERROR(ForEachPiece(record, [&](std::uint64_t offset, auto piece) {
+    sum += SumOfBlocks(block_bytes, offset, std::span(&piece, 1));
+  }));
+  return sum;
+}
+
+absl::Status StateFileReader::Verify(const StateRecord& record,
+                                     std::uint64_t block_bytes,
+                                     const std::string& name) const {
+  SLUICE_ASSIGN_OR_RETURN(const std::uint64_t found,
+                          has_sums_ ? SumOf(record, block_bytes) : HashOf(record));
+  if (found == record.hash) return absl::OkStatus();
   return Damaged(fmt::format("the checksum of {} (bytes {} to {}) is wrong",
                              name,
                              record.offset,

@@ -1,56 +1,47 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/new_file.h"
 
-/// The file of a save: 16 bytes that say what it is; the records' bytes one after another; a text
-/// that says what they are; and 32 bytes: offset, size and XXH3-64 of the text, and an end mark.
+/// The file of a save: 16 bytes that say what it is, the last of them the format's number; the
+/// records' bytes one after another; a text that says what they are; and 32 bytes: offset, size and
+/// XXH3-64 of the text, and an end mark. Format 1 has an XXH3-64 of each record, format 2 the sum
+/// of block_sum.h, so that records can be written in parts.
 
 namespace sluice::optim {
 
 inline constexpr char kStateFileName[] = "optimizer.sluice";
+inline constexpr char kStateFileMark[16] = {
+    'S', 'L', 'U', 'I', 'C', 'E', '-', 'O', 'P', 'T', 'I', 'M', 0, 0, 0, 2};
+
+struct StateFileTrailer {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t hash = 0;
+  char end[8] = {};
+};
+static_assert(sizeof(StateFileTrailer) == 32);
+
+/// The end of a file whose text begins at `offset`.
+StateFileTrailer TrailerOf(std::uint64_t offset, const std::string& text);
+std::string StateFilePath(const std::string& directory);
+/// Errors: InvalidArgument, NotFound, with `fix` where it is not there; those of stat(2).
+absl::Status CheckSaveDirectory(const std::string& directory, std::string_view fix);
 
 struct StateRecord {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t hash = 0;  ///< XXH3-64
+  std::uint64_t hash = 0;
 };
 
-/// Writes a save, see base::NewFile. Threads: externally synchronised.
-class StateFileWriter {
- public:
-  /// Errors: InvalidArgument, NotFound (the directory), those of open(2).
-  static absl::StatusOr<std::unique_ptr<StateFileWriter>> Create(const std::string& directory);
-  ~StateFileWriter();
-  StateFileWriter(const StateFileWriter&) = delete;
-  StateFileWriter& operator=(const StateFileWriter&) = delete;
-
-  void BeginRecord();
-  /// More bytes of the record that has begun. Errors: those of write(2).
-  absl::Status Append(std::span<const std::byte> bytes);
-  StateRecord EndRecord();
-  /// Ends the file with `text` and gives it its name. Errors: those of base::NewFile::Commit.
-  absl::Status Commit(const std::string& text);
-
- private:
-  struct Hasher;
-  explicit StateFileWriter(std::unique_ptr<base::NewFile> file);
-  absl::Status Write(std::span<const std::byte> bytes);
-
-  const std::unique_ptr<base::NewFile> file_;
-  std::uint64_t written_ = 0;
-  std::uint64_t record_begin_ = 0;
-  std::unique_ptr<Hasher> hasher_;
-};
-
-/// Reads what a writer has written. Threads: externally synchronised.
+/// Reads what a StateWriter has written. Threads: externally synchronised.
 class StateFileReader {
  public:
   /// Errors: those of open(2), DataLoss (not such a file, cut short, a damaged text).
@@ -64,16 +55,26 @@ class StateFileReader {
   std::uint64_t records_end() const { return records_end_; }
   /// Errors: those of pread(2), DataLoss (the file has become shorter).
   absl::Status Read(std::uint64_t offset, std::span<std::byte> out) const;
-  /// Errors: those of Read, DataLoss that calls the record `name`.
-  absl::Status Verify(const StateRecord& record, const std::string& name) const;
+  /// `block_bytes`: of the sum, where the format has sums. Errors: those of Read, DataLoss that
+  /// calls the record `name`.
+  absl::Status Verify(const StateRecord& record,
+                      std::uint64_t block_bytes,
+                      const std::string& name) const;
 
  private:
   StateFileReader(std::string path, int descriptor);
+  absl::Status ReadMark();
   absl::Status ReadText();
+  using VisitFn = std::function<void(std::uint64_t offset, std::span<std::byte> piece)>;
+  /// Reads the record, little at a time. Errors: those of Read.
+  absl::Status ForEachPiece(const StateRecord& record, const VisitFn& visit) const;
+  absl::StatusOr<std::uint64_t> HashOf(const StateRecord& record) const;
+  absl::StatusOr<std::uint64_t> SumOf(const StateRecord& record, std::uint64_t block_bytes) const;
   absl::Status Damaged(const std::string& what) const;
 
   const std::string path_;
   const int descriptor_;
+  bool has_sums_ = false;  ///< format 2
   std::string text_;
   std::uint64_t records_end_ = 0;
 };

@@ -28,6 +28,8 @@ class OpPipeline {
   /// Blocks until the op that was asked for first has its pages. Errors: those of Ticket::Take; the
   /// op is over then. REQUIRES: asked() > 0.
   absl::StatusOr<RunningOp> Next();
+  /// Whether Next would not block. REQUIRES: asked() > 0.
+  bool NextIsReady() const { return asked_.front().ticket.Ready(); }
   void Clear() { asked_.clear(); }
   /// That Next has blocked so far.
   const WaitTimes& waited() const { return waited_; }

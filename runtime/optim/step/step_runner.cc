@@ -76,8 +76,13 @@ void StepRunner::Run() {
     } else {
       UpdateOne();
     }
+    if (rest_wanted_ && !CanUpdate()) WriteRest();
     AskAhead();
   }
+  for (const HeldBatch& held : held_) {
+    if (held.save_number != 0) saver_->state()->WaitFor(held.save_number);
+  }
+  held_.clear();
   pipeline_.Clear();
 }
 
@@ -102,8 +107,7 @@ absl::Status StepRunner::Accumulate(std::uint32_t index, bool first) {
                                 .bytes = entry.gradient->bytes};
     const GradientType sum_type = *GradientTypeOf(*options_.optimizer.accumulate);
     // Parts that are asked for ahead hold pages, and go before this pass in their lane.
-    pipeline_.Clear();
-    parts_asked_ = 0;
+    LetGoOfPages();
     const absl::Status status = passes_.Accumulate(entry, source, sum_type, first);
     promise.set_value(status.ok() ? nullptr : std::make_shared<Failure>(Failure::From(status)));
   });
@@ -175,13 +179,12 @@ void StepRunner::FailAll(const absl::Status& status) {
 }
 
 void StepRunner::GiveUp() {
-  pipeline_.Clear();
+  LetGoOfPages();
   todo_.clear();
-  parts_asked_ = 0;
 }
 
 void StepRunner::FinishIfDone() {
-  if (plan_.state != nullptr && released_ && todo_.empty()) EndStep(false);
+  if (plan_.state != nullptr && released_ && !CanUpdate()) EndStep(false);
 }
 
 void StepRunner::EndStep(bool skipped) {
@@ -192,6 +195,7 @@ void StepRunner::EndStep(bool skipped) {
   for (std::uint32_t i = 0; discards && i < options_.entries.size(); ++i) {
     if (!sits_out_[options_.entries[i].group]) DiscardGradient(i);
   }
+  if (!failed) WriteRest();
   options_.over(failed, skipped);
   const WaitTimes& before = totals_.waited_before;
   const double read = pipeline_.waited().read_seconds - before.read_seconds;
@@ -203,7 +207,8 @@ void StepRunner::EndStep(bool skipped) {
                  .wait_seconds = read + write,
                  .wait_read_seconds = read,
                  .wait_write_seconds = write,
-                 .compute_seconds = totals_.compute_seconds});
+                 .compute_seconds = totals_.compute_seconds,
+                 .save_seconds = totals_.save_seconds});
 }
 
 void StepRunner::DiscardGradient(std::uint32_t index) {

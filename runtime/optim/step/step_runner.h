@@ -14,6 +14,7 @@
 #include "base/cond_var.h"
 #include "base/mutex.h"
 #include "runtime/optim/optimizer/parameter_entry.h"
+#include "runtime/optim/save/part_saver.h"
 #include "runtime/optim/step/fork_join.h"
 #include "runtime/optim/step/gradient_passes.h"
 #include "runtime/optim/step/op_pipeline.h"
@@ -62,16 +63,28 @@ class StepRunner {
   void Scan(std::uint32_t entry);
   /// Parts of one group are to be updated.
   void Update(std::uint32_t group, const GroupRates& rates, std::vector<Part> parts);
+  /// From now on an update gives the save what it is about to change first, until the save has all.
+  void BeginSave(std::shared_ptr<PartSaver> saver);
+  /// Reads and writes what that save does not get by updates which can go on. Does not block.
+  void WriteRestOfSave();
   /// All updates of the step have been given. `sits_out`: whether each group has no part in it.
   void Release(const StepOptions& options, std::vector<bool> sits_out);
 
  private:
   struct Totals {
     double compute_seconds = 0;
+    double save_seconds = 0;
     WaitTimes waited_before;
     std::optional<double> norm;
   };
   using Command = std::function<void()>;
+  /// A batch whose pages are there.
+  struct HeldBatch {
+    UpdateBatch batch;
+    RunningOp running;
+    /// The number that its old bytes have in the save; 0: the save needs none of them.
+    std::uint64_t save_number = 0;
+  };
 
   StepRunner(const Options& options, std::unique_ptr<ForkJoin> join);
   void Post(Command command);
@@ -79,10 +92,19 @@ class StepRunner {
   /// The next command; one that is empty when there is a part to work on instead; nothing at the
   /// end.
   std::optional<Command> NextCommand();
-  bool CanUpdate() const { return !todo_.empty() && (released_ || !plan_.waits); }
+  bool CanUpdate() const {
+    return !(todo_.empty() && held_.empty()) && (released_ || !plan_.waits);
+  }
   bool AsksForMore() const;
   void AskAhead();
   void UpdateOne();
+  /// The batch that was asked for first gets its pages, and the save its old bytes.
+  void HoldNext();
+  /// The one that has held its pages for longest.
+  void UpdateHeld();
+  /// Nothing holds or asks for pages then, so that other ops of the lane can have theirs.
+  void LetGoOfPages();
+  void WriteRest();
   std::string NameOf(const UpdateBatch& batch) const;
   std::uint64_t ElementsOf(const UpdateBatch& batch) const;
   PartAccesses AccessesOfPart(Part part) const;
@@ -118,7 +140,11 @@ class StepRunner {
   StepPlan plan_;
   std::vector<GroupRates> rates_;
   std::deque<UpdateBatch> todo_;  ///< the first pipeline_.asked() are asked for
-  std::size_t parts_asked_ = 0;   ///< of those
+  std::deque<HeldBatch> held_;    ///< batches that go before those, in order
+  std::size_t parts_asked_ = 0;   ///< parts of both
+  std::shared_ptr<PartSaver> saver_;
+  /// The save is to be completed once no updates can go on.
+  bool rest_wanted_ = false;
   Totals totals_;
   bool released_ = false;
   std::vector<bool> sits_out_;  ///< groups without a part in the step

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
-#include "runtime/optim/save/state_file.h"
 #include "tests/runtime/engine/faulty_store.h"
 #include "tests/runtime/optim/paged_model.h"
+#include "tests/runtime/optim/save_file.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_directory.h"
 
@@ -209,28 +209,12 @@ TEST_F(OptimizerLateGroupTest, ASaveKeepsTheStepsOfEachParameter) {
   Train(model, 2);
 }
 
-/// The save in `directory`, with a text that says something else.
-void RewriteText(const std::string& directory,
-                 const std::function<void(nlohmann::json& text)>& change) {
-  const auto reader = StateFileReader::Open(directory).value();
-  constexpr std::uint64_t kRecordsBegin = 16;
-  std::vector<std::byte> records(reader->records_end() - kRecordsBegin);
-  ASSERT_THAT(reader->Read(kRecordsBegin, records), IsOk());
-  nlohmann::json text = nlohmann::json::parse(reader->text());
-  change(text);
-  const auto writer = StateFileWriter::Create(directory).value();
-  writer->BeginRecord();
-  ASSERT_THAT(writer->Append(records), IsOk());
-  writer->EndRecord();
-  ASSERT_THAT(writer->Commit(text.dump()), IsOk());
-}
-
 /// As from before parameters had steps.
 TEST_F(OptimizerLateGroupTest, TheStepOfAnOldSaveIsEverybodys) {
   PagedModel model(runtime_, {.spec = {.state = StateType::kBf16}, .groups = {{3000}, {100}}});
   Train(model, 3);
   ASSERT_THAT(model.optimizer().Save(directory()), IsOk());
-  RewriteText(directory(), [](nlohmann::json& text) { EXPECT_EQ(text.erase("steps"), 1u); });
+  RewriteSaveText(directory(), [](nlohmann::json& text) { EXPECT_EQ(text.erase("steps"), 1u); });
   ASSERT_THAT(model.Step(), IsOk());
   ASSERT_THAT(model.optimizer().Load(directory()), IsOk());
   EXPECT_EQ(model.optimizer().State(model.parameter(1))->step, 3);
@@ -244,7 +228,7 @@ TEST_F(OptimizerLateGroupTest, AnOldSaveTakesTheStepsOfLateGroupsBack) {
   model.AddLateGroup({300});
   Train(model, 1);
   ASSERT_THAT(model.optimizer().Save(directory()), IsOk());
-  RewriteText(directory(), [](nlohmann::json& text) { EXPECT_EQ(text.erase("steps"), 1u); });
+  RewriteSaveText(directory(), [](nlohmann::json& text) { EXPECT_EQ(text.erase("steps"), 1u); });
   ASSERT_THAT(model.optimizer().Load(directory()), IsOk());
   EXPECT_EQ(model.optimizer().State(model.parameter(1))->step, 3);
 }
@@ -256,7 +240,7 @@ TEST_F(OptimizerLateGroupTest, DamagedStepsAreNamedAndChangeNothing) {
   Train(model, 1);
   const auto load_with = [&](const nlohmann::json& steps) {
     EXPECT_THAT(model.optimizer().Save(directory()), IsOk());
-    RewriteText(directory(), [&](nlohmann::json& text) { text["steps"] = steps; });
+    RewriteSaveText(directory(), [&](nlohmann::json& text) { text["steps"] = steps; });
     return model.optimizer().Load(directory());
   };
   constexpr auto kDataLoss = absl::StatusCode::kDataLoss;

@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "runtime/optim/save/state_file.h"
+#include "runtime/optim/save/state_writer.h"
 #include "tests/tools/temporary_directory.h"
 
 namespace sluice::tools {
@@ -23,7 +23,7 @@ class SavedRunTest : public ::testing::Test {
     Json text = {
         {"layout", ""}, {"step", step}, {"rates", Json::array()}, {"hashes", Json::array()}};
     text.update(more);
-    const auto file = optim::StateFileWriter::Create(directory_.path());
+    const auto file = optim::StateWriter::Create(directory_.path(), {});
     ASSERT_TRUE(file.ok()) << file.status();
     ASSERT_TRUE((*file)->Commit(text.dump()).ok());
   }
