@@ -99,9 +99,12 @@ class StateStream {
 
 }  // namespace
 
-absl::StatusOr<RamRun> RamRun::Start(const ConfigText& config, const gpt::Text& text) {
+absl::StatusOr<RamRun> RamRun::Start(const ConfigText& config,
+                                     const gpt::Text& text,
+                                     const gpt::StopFn& stop) {
   const std::vector<std::string> words = {"train", kRamChildWord};
   SLUICE_ASSIGN_OR_RETURN(ChildProcess child, ChildProcess::Start(words));
+  child.channel().SetStop(stop);
   SLUICE_RETURN_IF_ERROR(SendConfig(config, child.channel()));
   SLUICE_RETURN_IF_ERROR(SendText(text, child.channel()));
   SLUICE_RETURN_IF_ERROR(child.channel().Send(MessageType::kStart));
@@ -110,7 +113,8 @@ absl::StatusOr<RamRun> RamRun::Start(const ConfigText& config, const gpt::Text& 
   return RamRun(std::move(child), val_loss);
 }
 
-absl::StatusOr<std::vector<StepOutcome>> RamRun::RunSteps(int count) {
+absl::StatusOr<std::vector<StepOutcome>> RamRun::RunSteps(int count, const gpt::StopFn& stop) {
+  channel().SetStop(stop);
   const std::int32_t number = count;
   SLUICE_RETURN_IF_ERROR(channel().Send(MessageType::kRunSteps, PayloadOf(number)));
   SLUICE_ASSIGN_OR_RETURN(const std::string answer, channel().Expect(MessageType::kSteps));
@@ -122,7 +126,8 @@ absl::StatusOr<std::vector<StepOutcome>> RamRun::RunSteps(int count) {
   return outcomes;
 }
 
-absl::StatusOr<std::string> RamRun::CompareState(gpt::Trainer& trainer) {
+absl::StatusOr<std::string> RamRun::CompareState(gpt::Trainer& trainer, const gpt::StopFn& stop) {
+  channel().SetStop(stop);
   SLUICE_RETURN_IF_ERROR(channel().Send(MessageType::kSendState));
   StateStream stream(channel());
   std::string difference;
