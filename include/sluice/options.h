@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -137,6 +138,9 @@ struct RuntimeOptions {
   LogSink log = {};
   EventListener* listener = nullptr;
   TraceSink trace = {};
+  /// Asked by Create, in its thread, while it writes spill files in full; true: Create gives
+  /// Cancelled, and leaves nothing.
+  std::function<bool()> stop = {};
 };
 
 /// Reads the runtime's keys of `config`: page_bytes, device, tiers.*, memory.*, io.*, scheduler.*,

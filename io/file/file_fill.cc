@@ -62,7 +62,7 @@ int SyncAndForget(int fd, std::uint64_t offset, std::uint64_t bytes) {
 
 int FillFile(int fd,
              std::uint64_t bytes,
-             const std::function<void(std::uint64_t filled)>& on_filled) {
+             const std::function<bool(std::uint64_t filled)>& on_filled) {
   std::vector<std::uint64_t> noise = MakeNoise();
   std::uint64_t synced = 0;
   for (std::uint64_t offset = 0; offset < bytes;) {
@@ -74,7 +74,7 @@ int FillFile(int fd,
     if (offset < bytes && offset - synced < kPieceBytes) continue;
     if (const int error = SyncAndForget(fd, synced, offset - synced); error != 0) return error;
     synced = offset;
-    on_filled(synced);
+    if (!on_filled(synced)) return ECANCELED;
   }
   return 0;
 }

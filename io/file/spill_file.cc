@@ -140,6 +140,7 @@ absl::Status DescribeReserveFailure(const SpillDirectory& directory,
     return base::StatusFromErrno(error_number,
                                  what + "; make room there or use a directory elsewhere");
   }
+  if (error_number == ECANCELED) return absl::CancelledError(base::ToAbsl(what + ": stopped"));
   return base::StatusFromErrno(error_number, what);
 }
 
@@ -171,10 +172,10 @@ int FillInstead(int fd,
                 const SpillFileOptions& options) {
   if (IsTooFull(directory, options)) return ENOSPC;
   const auto tell = [&](std::uint64_t filled) {
-    if (!options.on_fill) return;
-    options.on_fill({directory.path, reason, filled, options.bytes});
+    if (options.on_fill) options.on_fill({directory.path, reason, filled, options.bytes});
+    return !options.stop_fill || !options.stop_fill();
   };
-  tell(0);
+  if (!tell(0)) return ECANCELED;
   return FillFile(fd, options.bytes, tell);
 }
 

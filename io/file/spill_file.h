@@ -26,6 +26,8 @@ struct SpillFileOptions {
   std::uint64_t bytes_to_come = 0;
   /// Told of the writing of the file in full; null: nobody.
   OnFill on_fill;
+  /// Asked after each piece of it; true: Create gives Cancelled. Null: never.
+  std::function<bool()> stop_fill;
   /// As on a file system without O_TMPFILE: make a random name and remove it at once.
   bool disable_tmpfile = false;
   /// For tests: in place of fallocate(2) with mode 0; returns 0 or an errno.

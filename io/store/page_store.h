@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -57,6 +58,8 @@ struct PageStoreOptions {
   /// Create fails where the file system cannot reserve space, instead of writing files in full.
   Use reserved_space = Use::kAuto;
   OnFill on_fill;  ///< told by Create, in its thread, of files that are written in full
+  /// Asked meanwhile; true: Create gives Cancelled. Empty: never.
+  std::function<bool()> stop_fill;
   /// Attempts per request, and the pauses between them, before an error that may pass (EINTR,
   /// EAGAIN, ENOMEM, any of a read) becomes final. Attempts that move bytes do not count.
   base::Backoff backoff;

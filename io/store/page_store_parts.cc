@@ -87,7 +87,8 @@ absl::StatusOr<PageStoreParts> MakePageStoreParts(const PageStoreOptions& option
                                               .each = {.direct = options.direct,
                                                        .nocow = options.nocow,
                                                        .reserved_space = options.reserved_space,
-                                                       .on_fill = options.on_fill}}));
+                                                       .on_fill = options.on_fill,
+                                                       .stop_fill = options.stop_fill}}));
   return MakePageStoreParts(options, std::make_shared<const SpillFiles>(std::move(files)));
 }
 

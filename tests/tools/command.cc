@@ -28,7 +28,8 @@ std::vector<char*> Pointers(std::vector<std::string>& words) {
 void SetDefaultSignals(posix_spawnattr_t* attributes) {
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) sigaddset(&signals, number);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXCPU, SIGUSR1, SIGUSR2})
+    sigaddset(&signals, number);
   posix_spawnattr_setsigdefault(attributes, &signals);
   posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGDEF);
 }

@@ -17,7 +17,9 @@
 #include "tools/train/files/corpus.h"
 #include "tools/train/files/initial_weights.h"
 #include "tools/train/report/run_report.h"
+#include "tools/train/run/rescue.h"
 #include "tools/train/run/saved_run.h"
+#include "tools/train/run/signal_answer.h"
 #include "tools/train/run/train_child.h"
 #include "tools/train/run/train_run.h"
 #include "tools/train/run/train_session.h"
@@ -132,7 +134,14 @@ int Conclude(TrainRun& run,
   return failures.empty() ? exit_code : kExitDeviceFailure;
 }
 
-absl::StatusOr<int> TrainWith(const TrainFlags& flags) {
+/// Of storage or a device, during the run: whatever its errno, it is no fault of the flags.
+int EndAfterFailure(const absl::Status& failure, const TrainRun& run, TrainSession& session) {
+  PrintError(base::ToStd(failure.message()));
+  PrintError(RescueState(session, run.loss_is_finite() ? LastLoss::kFinite : LastLoss::kNotFinite));
+  return kExitDeviceFailure;
+}
+
+absl::StatusOr<int> TrainWith(const TrainFlags& flags, InterruptWatch& watch) {
   Console console(flags.json ? Console::Mode::kJson : Console::Mode::kText);
   SLUICE_RETURN_IF_ERROR(CheckJudgedSteps(flags, 0));
   SLUICE_RETURN_IF_ERROR(CheckBudgets(flags.settings));
@@ -141,22 +150,42 @@ absl::StatusOr<int> TrainWith(const TrainFlags& flags) {
   SLUICE_ASSIGN_OR_RETURN(Corpus corpus, LoadText(flags, console));
   SLUICE_ASSIGN_OR_RETURN(const int steps_done, FindStepsDone(flags, corpus));
   SLUICE_RETURN_IF_ERROR(CheckJudgedSteps(flags, steps_done));
-  const InterruptWatch watch;  // from here on: a pipe that gives no text is left at once
+  watch.Arm();  // not before: a pipe that gives no text is left at once
   SLUICE_ASSIGN_OR_RETURN(
       const gpt::Dataset data,
       gpt::Dataset::FromText(std::move(corpus.text), flags.settings.train, flags.settings.model));
   SLUICE_ASSIGN_OR_RETURN(
       const std::unique_ptr<TrainSession> session,
-      TrainSession::Create(flags, data, console, DescribeRun(flags.settings, corpus.hash)));
+      TrainSession::Create(
+          flags, data, console, DescribeRun(flags.settings, corpus.hash), [&watch] {
+            return watch.interrupted();
+          }));
+  SignalAnswer signals(*session, console, watch);
   std::unique_ptr<Verifier> verifier;
   if (flags.verify) {
     console.ShowProgress("starting the run in RAM");
-    SLUICE_ASSIGN_OR_RETURN(verifier, Verifier::Start(flags.config, data.text(), flags.init_path));
+    SLUICE_ASSIGN_OR_RETURN(
+        verifier,
+        Verifier::Start(
+            flags.config, data.text(), flags.init_path, [&] { return signals.Attend(); }));
   }
   TrainRun run(
-      {.session = *session, .verifier = verifier.get(), .console = console, .watch = watch});
-  SLUICE_RETURN_IF_ERROR(run.Run());
-  return Conclude(run, *session, flags, console, watch);
+      {.session = *session, .verifier = verifier.get(), .console = console, .signals = signals});
+  const absl::Status ran = run.Run();
+  if (!session->trainer().failure().ok()) return EndAfterFailure(ran, run, *session);
+  SLUICE_RETURN_IF_ERROR(ran);
+  const int exit_code = Conclude(run, *session, flags, console, watch);
+  signals.Attend();
+  return exit_code;
+}
+
+/// As TrainWith; a run that a signal ends before its first step has nothing to write.
+absl::StatusOr<int> TrainUntilSignal(const TrainFlags& flags, InterruptWatch& watch) {
+  absl::StatusOr<int> exit_code = TrainWith(flags, watch);
+  if (!absl::IsCancelled(exit_code.status()) || !watch.interrupted()) return exit_code;
+  Console(flags.json ? Console::Mode::kJson : Console::Mode::kText)
+      .Print("interrupted before the first step\n");
+  return kExitSignal + watch.signal();
 }
 
 }  // namespace
@@ -171,9 +200,11 @@ int RunTrain(std::span<const std::string> words) {
     return kExitDone;
   }
   if (has("--print-config")) return PrintConfig(words);
+  InterruptWatch watch({.signals = InterruptWatch::Options::Signals::kOfBatchSystems,
+                        .armed = InterruptWatch::Options::Armed::kLater});
   const absl::StatusOr<TrainFlags> flags = ReadTrainFlags(words);
   if (!flags.ok()) return Fail(flags.status());
-  const absl::StatusOr<int> exit_code = TrainWith(*flags);
+  const absl::StatusOr<int> exit_code = TrainUntilSignal(*flags, watch);
   return exit_code.ok() ? *exit_code : Fail(exit_code.status());
 }
 

@@ -60,11 +60,13 @@ void CoreThread::Perform(const core::LosePage& action) {
   owners_.Owner(action.page)
       ->ForEachTensorIn(action.page, [&](const TensorInfo& tensor, ByteRange range) {
         const PageLostEvent event{tensor.spec.name, range, fault.cause};
-        parts_.logger->Error(fmt::format("{} bytes at offset {} of tensor '{}' are lost: {}",
-                                         range.bytes,
-                                         range.offset,
-                                         tensor.spec.name,
-                                         base::ToStd(fault.cause.message())));
+        if (repeated_.IsFirst(fmt::format("tensor '{}' is lost", tensor.spec.name), fault.cause)) {
+          parts_.logger->Error(fmt::format("{} bytes at offset {} of tensor '{}' are lost: {}",
+                                           range.bytes,
+                                           range.offset,
+                                           tensor.spec.name,
+                                           base::ToStd(fault.cause.message())));
+        }
         parts_.health->NoteLostPage(event);
         if (parts_.listener != nullptr) parts_.listener->OnPageLost(event);
       });
@@ -73,8 +75,10 @@ void CoreThread::Perform(const core::LosePage& action) {
 
 void CoreThread::Perform(const core::FenceTier& action) {
   const TierFencedEvent event{parts_.tiers->id(action.tier), faults_.OfTier(action.tier)};
-  parts_.logger->Error(fmt::format(
-      "{} takes no pages: {}", ToString(event.tier), base::ToStd(event.cause.message())));
+  if (repeated_.IsFirst(ToString(event.tier), event.cause)) {
+    parts_.logger->Error(fmt::format(
+        "{} takes no pages: {}", ToString(event.tier), base::ToStd(event.cause.message())));
+  }
   parts_.health->NoteFenced(event);
   if (parts_.listener != nullptr) parts_.listener->OnTierFenced(event);
 }

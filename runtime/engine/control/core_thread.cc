@@ -54,6 +54,7 @@ void CoreThread::Run() {
     ReportStalled();
     ReportForgotten();
   }
+  for (const std::string& line : repeated_.Take()) parts_.logger->Warning(line);
   base::SetCheckObserver(nullptr, nullptr);
   parts_.mailbox->Close();
 }
@@ -216,10 +217,13 @@ void CoreThread::NoteSuccess(const TaskBook::Task& task) {
 }
 
 void CoreThread::NoteFailure(const Completion& completion, const TaskBook::Task& task) {
-  parts_.logger->Warning(fmt::format("a transfer of tensor '{}' to {} failed: {}",
-                                     owners_.Owner(task.page)->NameAt(task.page),
-                                     ToString(parts_.tiers->id(task.target)),
-                                     base::ToStd(completion.status.message())));
+  const std::string target = ToString(parts_.tiers->id(task.target));
+  if (repeated_.IsFirst(target, completion.status)) {
+    parts_.logger->Warning(fmt::format("a transfer of tensor '{}' to {} failed: {}",
+                                       owners_.Owner(task.page)->NameAt(task.page),
+                                       target,
+                                       base::ToStd(completion.status.message())));
+  }
   if (completion.failure == core::FailureKind::kSourceLost) {
     NoteLostSource(completion, task);
   } else if (task.source < task.target) {

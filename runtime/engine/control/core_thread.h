@@ -18,6 +18,7 @@
 #include "runtime/engine/report/event_log.h"
 #include "runtime/engine/report/fault_log.h"
 #include "runtime/engine/report/health_monitor.h"
+#include "runtime/engine/report/repeated_failures.h"
 
 namespace sluice::engine {
 
@@ -124,6 +125,7 @@ class CoreThread {
   Clock::time_point next_look_ =
       Clock::time_point::max();  ///< time of the next search for slow tasks
   FaultLog faults_;
+  RepeatedFailures repeated_;
   core::Release releases_;           ///< gathered, not fed yet
   std::deque<core::Event> waiting_;  ///< events that actions gave rise to
   bool feeding_ = false;

@@ -139,6 +139,7 @@ absl::Status Backends::MakeStore(const RuntimeOptions& options,
   store.reserved_space = options.io.reserved_space;
   store.on_fill = [report = std::make_shared<FillReport>(options.log)](
                       const io::FillProgress& progress) { report->Tell(progress); };
+  store.stop_fill = options.stop;
   store.cpus = options.cpus;
   SLUICE_ASSIGN_OR_RETURN(store_, CreateStore(store, options.io, hooks, *workers_));
   if (hooks.wrap_store) store_ = hooks.wrap_store(std::move(store_));

@@ -107,6 +107,19 @@ TEST_F(FileFillTest, ProgressIsThatOfAllFiles) {
   EXPECT_EQ(told, (std::vector<std::string>{"0/160", "64/160", "80/160", "144/160", "160/160"}));
 }
 
+TEST_F(FileFillTest, IsStoppedBetweenPieces) {
+  int told = 0;
+  const auto tell = [&](const FillProgress&) { ++told; };
+  for (const int stop_at : {1, 2}) {
+    told = 0;
+    EXPECT_THAT(
+        Create(160 * kFillMiB, {.on_fill = tell, .stop_fill = [&] { return told == stop_at; }}),
+        IsStatus(Code::kCancelled, "stopped"));
+    EXPECT_EQ(told, stop_at) << "nothing was written after that";
+    EXPECT_EQ(temp_.entries(), 0);
+  }
+}
+
 /// Zeros and equal blocks take no space where a file system compresses or shares them.
 TEST_F(FileFillTest, NoTwoBlocksAreEqualAndNoneIsZero) {
   const auto files = Create(8 * kFillMiB);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -40,13 +41,18 @@ class Channel {
  public:
   /// Takes the descriptor over.
   explicit Channel(int descriptor) : descriptor_(descriptor) {}
-  Channel(Channel&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  Channel(Channel&& other) noexcept
+      : descriptor_(std::exchange(other.descriptor_, -1)), stop_(std::move(other.stop_)) {}
   Channel& operator=(Channel&& other) noexcept {
     std::swap(descriptor_, other.descriptor_);
+    std::swap(stop_, other.stop_);
     return *this;
   }
   ~Channel() { Close(); }
 
+  /// Asked while the other end keeps this one waiting; true: Send and Receive end with Cancelled,
+  /// within a message, so that the channel is of no more use. Empty: never.
+  void SetStop(std::function<bool()> stop) { stop_ = std::move(stop); }
   /// Errors: Unavailable when the other end is gone.
   absl::Status Send(MessageType type, std::string_view payload = {});
   /// A kError of the status. REQUIRES: it is none of success.
@@ -60,7 +66,13 @@ class Channel {
   void Close();
 
  private:
+  absl::Status SendAll(const char* data, std::size_t bytes);
+  absl::Status ReceiveAll(char* data, std::size_t bytes);
+  /// Returns once `events` of poll(2) have come.
+  absl::Status Await(short events);
+
   int descriptor_;
+  std::function<bool()> stop_;
 };
 
 /// A value as it is in memory, for payloads. The result lives as long as the value.

@@ -32,15 +32,29 @@ class FileActions {
   posix_spawn_file_actions_t actions_;
 };
 
+sigset_t WatchedSet() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int watched : WatchedSignals()) sigaddset(&set, watched);
+  return set;
+}
+
 absl::StatusOr<pid_t> Spawn(std::span<const std::string> words, const FileActions& actions) {
   std::vector<std::string> copies(words.begin(), words.end());
   copies.insert(copies.begin(), "sluice");
   std::vector<char*> arguments;
   for (std::string& word : copies) arguments.push_back(word.data());
   arguments.push_back(nullptr);
+  // A signal to the whole group must not end the child before it ignores signals.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  const sigset_t watched = WatchedSet();
+  posix_spawnattr_setsigmask(&attributes, &watched);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   pid_t process = -1;
-  const int error =
-      posix_spawn(&process, "/proc/self/exe", actions.get(), nullptr, arguments.data(), environ);
+  const int error = posix_spawn(
+      &process, "/proc/self/exe", actions.get(), &attributes, arguments.data(), environ);
+  posix_spawnattr_destroy(&attributes);
   if (error != 0) return base::StatusFromErrno(error, "start the other run");
   return process;
 }
@@ -69,7 +83,9 @@ ChildProcess::~ChildProcess() {
 
 void BecomeChild() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  for (const int interrupt : kInterrupts) signal(interrupt, SIG_IGN);
+  for (const int watched : WatchedSignals()) signal(watched, SIG_IGN);
+  const sigset_t set = WatchedSet();
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 
 }  // namespace sluice::tools

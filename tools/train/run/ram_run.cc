@@ -101,9 +101,11 @@ class StateStream {
 
 absl::StatusOr<RamRun> RamRun::Start(const ConfigText& config,
                                      const gpt::Text& text,
-                                     const std::string& init_path) {
+                                     const std::string& init_path,
+                                     const gpt::StopFn& stop) {
   const std::vector<std::string> words = {"train", kRamChildWord};
   SLUICE_ASSIGN_OR_RETURN(ChildProcess child, ChildProcess::Start(words));
+  child.channel().SetStop(stop);
   SLUICE_RETURN_IF_ERROR(SendConfig(config, child.channel()));
   SLUICE_RETURN_IF_ERROR(SendText(text, child.channel()));
   if (!init_path.empty()) {
@@ -115,7 +117,8 @@ absl::StatusOr<RamRun> RamRun::Start(const ConfigText& config,
   return RamRun(std::move(child), val_loss);
 }
 
-absl::StatusOr<std::vector<StepOutcome>> RamRun::RunSteps(int count) {
+absl::StatusOr<std::vector<StepOutcome>> RamRun::RunSteps(int count, const gpt::StopFn& stop) {
+  channel().SetStop(stop);
   const std::int32_t number = count;
   SLUICE_RETURN_IF_ERROR(channel().Send(MessageType::kRunSteps, PayloadOf(number)));
   SLUICE_ASSIGN_OR_RETURN(const std::string answer, channel().Expect(MessageType::kSteps));
@@ -127,7 +130,8 @@ absl::StatusOr<std::vector<StepOutcome>> RamRun::RunSteps(int count) {
   return outcomes;
 }
 
-absl::StatusOr<std::string> RamRun::CompareState(gpt::Trainer& trainer) {
+absl::StatusOr<std::string> RamRun::CompareState(gpt::Trainer& trainer, const gpt::StopFn& stop) {
+  channel().SetStop(stop);
   SLUICE_RETURN_IF_ERROR(channel().Send(MessageType::kSendState));
   StateStream stream(channel());
   std::string difference;

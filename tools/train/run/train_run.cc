@@ -37,15 +37,23 @@ RunReport TrainRun::TakeReport() {
   return std::move(report_);
 }
 
-bool TrainRun::Done() const {
+bool TrainRun::Done() {
+  if (parts_.signals.Attend()) return true;
   if (parts_.verifier != nullptr && !parts_.verifier->difference().empty()) return true;
-  return parts_.session.trainer().step() >= steps_ || interrupted();
+  return parts_.session.trainer().step() >= steps_;
 }
 
 absl::Status TrainRun::Run() {
+  const absl::Status made = MakeSteps();
+  if (!made.ok() && !(absl::IsCancelled(made) && interrupted())) return made;
+  if (interrupted()) parts_.signals.SaveForEnd();
+  return Finish();
+}
+
+absl::Status TrainRun::MakeSteps() {
   SLUICE_RETURN_IF_ERROR(Begin());
   while (!Done()) SLUICE_RETURN_IF_ERROR(MakeBlock());
-  return Finish();
+  return absl::OkStatus();
 }
 
 absl::Status TrainRun::Begin() {
@@ -62,7 +70,7 @@ absl::Status TrainRun::MakeBlock() {
   const int left = steps_ - parts_.session.trainer().step();
   const std::size_t count = std::min(limit, static_cast<std::size_t>(left));
   absl::Status loss;
-  while (block_.size() < count && !interrupted() && loss.ok()) {
+  while (block_.size() < count && !parts_.signals.Attend() && loss.ok()) {
     SLUICE_RETURN_IF_ERROR(MakeStep());
     loss = CheckLoss(report_.steps.back().step, block_.back());
   }
@@ -75,7 +83,9 @@ absl::Status TrainRun::MakeBlock() {
 
 absl::Status TrainRun::RunInRam() {
   parts_.console.ShowProgress("the same steps in RAM");
-  SLUICE_ASSIGN_OR_RETURN(const double ram_step_seconds, parts_.verifier->RunBlock(block_));
+  SLUICE_ASSIGN_OR_RETURN(const double ram_step_seconds, parts_.verifier->RunBlock(block_, [this] {
+    return parts_.signals.Attend();
+  }));
   return PaceAfterBlock(ram_step_seconds);
 }
 
@@ -83,17 +93,27 @@ absl::Status TrainRun::MakeStep() {
   TrainSession& session = parts_.session;
   StepOutcome outcome;
   session.monitor().BeginStep();
+  const int saves = parts_.signals.saves();
+  schedule_is_whole_ = false;
   const gpt::UpdateTime update = UpdateTimeOfNext(session.trainer(), session.settings().train);
   SLUICE_ASSIGN_OR_RETURN(const gpt::StepResult result,
                           TrainOnce(session.trainer(), update, &outcome));
   const int step = session.trainer().step();
   report_.steps.push_back(session.monitor().EndStep(step, result, outcome));
+  schedule_is_whole_ = saves == parts_.signals.saves();
+  report_.steps.back().judged &= schedule_is_whole_;
   SLUICE_RETURN_IF_ERROR(KeepOpTimes(1));
-  SLUICE_RETURN_IF_ERROR(ValidateIfDue(session.trainer(), session.settings().train, &outcome));
-  if (outcome.validated != 0) report_.val_loss = outcome.val_loss;
-  block_.push_back(outcome);
-  PrintStep(report_.steps.back(), outcome);
-  return absl::OkStatus();
+  return EndStep(&outcome);
+}
+
+absl::Status TrainRun::EndStep(StepOutcome* outcome) {
+  TrainSession& session = parts_.session;
+  const absl::Status validated =
+      ValidateIfDue(session.trainer(), session.settings().train, outcome);
+  if (outcome->validated != 0) report_.val_loss = outcome->val_loss;
+  block_.push_back(*outcome);
+  PrintStep(report_.steps.back(), *outcome);
+  return validated;
 }
 
 absl::Status TrainRun::CheckLoss(int step, const StepOutcome& outcome) {
@@ -101,6 +121,7 @@ absl::Status TrainRun::CheckLoss(int step, const StepOutcome& outcome) {
   const bool finite =
       std::isfinite(outcome.loss) && (!validated || std::isfinite(outcome.val_loss));
   not_finite_steps_ = finite ? 0 : not_finite_steps_ + 1;
+  parts_.signals.NoteLoss(finite);
   const int limit = parts_.session.settings().not_finite_steps;
   if (limit == 0 || not_finite_steps_ < limit) return absl::OkStatus();
   return absl::FailedPreconditionError(fmt::format(
@@ -135,6 +156,7 @@ absl::Status TrainRun::PaceAfterBlock(double ram_step_seconds) {
 absl::Status TrainRun::PaceAlone() {
   if (report_.steps.size() < kUnpacedStepsAlone) return absl::OkStatus();
   if (!pacer_.pending() && !recompute_.pending()) return absl::OkStatus();
+  if (!schedule_is_whole_) return absl::OkStatus();
   // After --resume the first usual step may be the last one made: its schedule is to be known.
   SLUICE_RETURN_IF_ERROR(parts_.session.EndIteration());
   const StepRecord& step = report_.steps.back();
@@ -171,8 +193,10 @@ absl::Status TrainRun::SetPace(double ram_step_seconds) {
 
 absl::Status TrainRun::Finish() {
   SLUICE_RETURN_IF_ERROR(parts_.session.EndIteration());
-  SLUICE_RETURN_IF_ERROR(KeepOpTimes(0));
-  if (!report_.steps.empty()) SLUICE_RETURN_IF_ERROR(FillBounds());
+  if (!report_.steps.empty() && schedule_is_whole_) {
+    SLUICE_RETURN_IF_ERROR(KeepOpTimes(0));
+    SLUICE_RETURN_IF_ERROR(FillBounds());
+  }
   parts_.session.monitor().Fill(&report_);
   report_.compute = parts_.session.compute();
   if (std::optional<FallbackEvent> fallback = gpt::FallbackOf(*report_.compute)) {
@@ -181,8 +205,16 @@ absl::Status TrainRun::Finish() {
   if (interrupted()) return absl::OkStatus();
   if (parts_.verifier != nullptr) {
     parts_.console.ShowProgress("comparing every parameter and optimizer state");
-    SLUICE_ASSIGN_OR_RETURN(report_.verify, parts_.verifier->Finish(parts_.session.trainer()));
+    return Verify();
   }
+  return absl::OkStatus();
+}
+
+absl::Status TrainRun::Verify() {
+  absl::StatusOr<VerifyReport> verified =
+      parts_.verifier->Finish(parts_.session.trainer(), [this] { return interrupted(); });
+  if (absl::IsCancelled(verified.status()) && interrupted()) return absl::OkStatus();
+  SLUICE_ASSIGN_OR_RETURN(report_.verify, std::move(verified));
   return absl::OkStatus();
 }
 

@@ -5,10 +5,10 @@
 
 #include "absl/status/status.h"
 #include "tools/support/console.h"
-#include "tools/support/interrupt.h"
 #include "tools/train/report/op_times.h"
 #include "tools/train/report/run_report.h"
 #include "tools/train/run/link_pacer.h"
+#include "tools/train/run/signal_answer.h"
 #include "tools/train/run/steps.h"
 #include "tools/train/run/train_session.h"
 #include "tools/train/run/verifier.h"
@@ -17,15 +17,16 @@
 namespace sluice::tools {
 
 /// The loop of `sluice train`: steps in blocks, each followed by the same block in RAM where a
-/// verifier is given, until all are made or the watch saw an interrupt.
-/// Threads: externally synchronised.
+/// verifier is given, until all are made or a signal asks for an end. A step or a validation that
+/// is under way then ends at its next micro-batch or batch, without effect. Threads: externally
+/// synchronised.
 class TrainRun {
  public:
   struct Parts {
     TrainSession& session;
     Verifier* verifier = nullptr;  ///< may be null
     Console& console;
-    const InterruptWatch& watch;
+    SignalAnswer& signals;
   };
   explicit TrainRun(const Parts& parts);
 
@@ -35,14 +36,17 @@ class TrainRun {
   RunReport TakeReport();
   /// Of the judged steps. Lifetime: as this.
   const OpTimes& op_times() const { return op_times_; }
-  bool interrupted() const { return parts_.watch.interrupted(); }
+  bool interrupted() const { return parts_.signals.interrupted(); }
   /// Whether the last step had a finite loss, and its validation too. Else nothing is to be saved.
   bool loss_is_finite() const { return not_finite_steps_ == 0; }
 
  private:
   absl::Status Begin();
+  absl::Status MakeSteps();
   absl::Status MakeBlock();
   absl::Status MakeStep();
+  /// The validation that may be due after it.
+  absl::Status EndStep(StepOutcome* outcome);
   /// Errors: FailedPrecondition after too many steps in a row without a finite loss.
   absl::Status CheckLoss(int step, const StepOutcome& outcome);
   absl::Status RunInRam();
@@ -52,6 +56,7 @@ class TrainRun {
   /// What is left to recompute's planner, once the links have their rates.
   absl::Status PlanRecompute();
   absl::Status Finish();
+  absl::Status Verify();
   /// A finished link-bound computation, held against what crossed the links.
   absl::Status FillBounds();
   /// More than that the model's ops of the main key need not take together.
@@ -59,7 +64,7 @@ class TrainRun {
   /// Of the step that so many have followed, if it is judged. REQUIRES: its iteration has ended.
   absl::Status KeepOpTimes(std::size_t followers);
   void PrintStep(const StepRecord& step, const StepOutcome& outcome);
-  bool Done() const;
+  bool Done();
 
   const Parts parts_;
   const int steps_;         ///< that are to be done in the end
@@ -69,6 +74,8 @@ class TrainRun {
   RunReport report_;
   OpTimes op_times_;
   std::vector<StepOutcome> block_;
+  /// The last iteration has all ops of a step, and none of a save: its schedule is a step's.
+  bool schedule_is_whole_ = false;
   int not_finite_steps_ = 0;  ///< steps in a row, up to the last one, without a finite loss
 };
 

@@ -27,18 +27,28 @@ absl::Status OpenOutput(const char* flag, const std::string& path, std::unique_p
 absl::StatusOr<std::unique_ptr<TrainSession>> TrainSession::Create(const TrainFlags& flags,
                                                                    const gpt::Dataset& data,
                                                                    Console& console,
-                                                                   std::string note) {
+                                                                   std::string note,
+                                                                   gpt::StopFn stop) {
   std::unique_ptr<TrainSession> session(new TrainSession(flags, std::move(note), console));
+  session->stop_ = std::move(stop);
   SLUICE_ASSIGN_OR_RETURN(session->memory_, MemorySampler::Create());
   SLUICE_RETURN_IF_ERROR(session->OpenOutputs());
-  console.ShowProgress("measuring the links");
+  SLUICE_RETURN_IF_ERROR(session->BeginPhase("measuring the links"));
   SLUICE_ASSIGN_OR_RETURN(session->rates_, MeasureLinkRates(flags.settings.runtime));
   SLUICE_RETURN_IF_ERROR(session->MakeRuntime());
   SLUICE_RETURN_IF_ERROR(session->MakeTrainer(data));
+  SLUICE_RETURN_IF_ERROR(session->BeginPhase("measuring the matrix products"));
   session->MeasureProducts();
   SLUICE_RETURN_IF_ERROR(session->Resume());
   SLUICE_RETURN_IF_ERROR(session->BeginFromWeights());
+  session->stop_ = {};
   return session;
+}
+
+absl::Status TrainSession::BeginPhase(const std::string& what) {
+  if (stop_ && stop_()) return absl::CancelledError("stopped before " + what);
+  console_.ShowProgress(what);
+  return absl::OkStatus();
 }
 
 absl::Status TrainSession::OpenOutputs() {
@@ -49,8 +59,10 @@ absl::Status TrainSession::OpenOutputs() {
 }
 
 absl::Status TrainSession::MakeRuntime() {
+  SLUICE_RETURN_IF_ERROR(BeginPhase("making the tiers"));
   RuntimeOptions options = flags_.settings.runtime;
   options.log = [this](LogLevel level, std::string_view line) { console_.Log(level, line); };
+  options.stop = stop_;
   if (trace_ != nullptr) options.trace = [this](const TraceSpan& span) { trace_->Add(span); };
   SLUICE_ASSIGN_OR_RETURN(runtime_, Runtime::Create(std::move(options)));
   monitor_ = std::make_unique<RunMonitor>(*runtime_, trace_.get(), *memory_);
@@ -58,16 +70,17 @@ absl::Status TrainSession::MakeRuntime() {
 }
 
 absl::Status TrainSession::MakeTrainer(const gpt::Dataset& data) {
-  console_.ShowProgress("creating the model");
+  SLUICE_RETURN_IF_ERROR(BeginPhase("creating the model"));
   paged_ = std::make_unique<gpt::PagedMemory>(*runtime_);
   paged_->SetObserver([this](const gpt::OpTiming& timing) { monitor_->OnOp(timing); });
   SLUICE_ASSIGN_OR_RETURN(
-      trainer_, gpt::Trainer::Create(flags_.settings.model, flags_.settings.train, data, *paged_));
+      trainer_,
+      gpt::Trainer::Create(flags_.settings.model, flags_.settings.train, data, *paged_, stop_));
+  trainer_->SetStop({});
   return absl::OkStatus();
 }
 
 void TrainSession::MeasureProducts() {
-  console_.ShowProgress("measuring the matrix products");
   compute_ = gpt::MeasureCompute(trainer_->compute_threads());
   const std::optional<FallbackEvent> fallback = gpt::FallbackOf(compute_);
   if (!fallback.has_value()) return;
@@ -85,19 +98,27 @@ std::vector<absl::Status> TrainSession::WriteOutputs(Saves saves) {
   const bool written = saves == Saves::kWritten;
   if (model_ != nullptr && written) note("--save", flags_.save_path, WriteModel());
   // A run that was stopped at once replaces no older state.
-  const std::string& path = flags_.save_state_path;
-  if (!path.empty() && written && trainer_->step() > steps_before_) {
-    note("--save-state", path, trainer_->SaveState(path, note_));
+  if (!save_place().empty() && written && has_unsaved_steps()) {
+    if (const absl::Status saved = SaveState(); !saved.ok()) failures.push_back(saved);
   }
   if (trace_ != nullptr) note("--trace", flags_.trace_path, trace_->Finish());
   return failures;
 }
 
+absl::Status TrainSession::SaveState() {
+  // Another output may have met a failure before.
+  if (!trainer_->failure().ok()) SLUICE_RETURN_IF_ERROR(trainer_->Recover());
+  const absl::Status saved = trainer_->SaveState(save_place(), note_);
+  if (!saved.ok()) return base::Annotate(saved, "--save-state " + save_place());
+  steps_saved_ = trainer_->step();
+  return absl::OkStatus();
+}
+
 absl::Status TrainSession::Resume() {
   if (flags_.resume_path.empty()) return absl::OkStatus();
-  console_.ShowProgress("reading the state");
+  SLUICE_RETURN_IF_ERROR(BeginPhase("reading the state"));
   SLUICE_RETURN_IF_ERROR(base::Annotate(trainer_->LoadState(flags_.resume_path), "--resume"));
-  steps_before_ = trainer_->step();
+  steps_before_ = steps_saved_ = trainer_->step();
   console_.Print(
       fmt::format("resumed after step {} of {}\n", trainer_->step(), flags_.settings.train.steps));
   return absl::OkStatus();

@@ -29,11 +29,13 @@ class TrainSession {
  public:
   /// Opens the output files (so that a bad path is found before the work), measures the links,
   /// makes Runtime and Trainer. `flags`, `data` and `console` outlive the session. `note`: what its
-  /// save says of the run. Errors: those of each part.
+  /// save says of the run. `stop`: asked between the pieces of this work; true: Cancelled.
+  /// Errors: those of each part.
   static absl::StatusOr<std::unique_ptr<TrainSession>> Create(const TrainFlags& flags,
                                                               const gpt::Dataset& data,
                                                               Console& console,
-                                                              std::string note = {});
+                                                              std::string note = {},
+                                                              gpt::StopFn stop = {});
 
   const TrainSettings& settings() const { return flags_.settings; }
   Runtime& runtime() { return *runtime_; }
@@ -48,6 +50,14 @@ class TrainSession {
   /// Ends the iteration of the last step, so that its schedule is known even when it was the first.
   absl::Status EndIteration() { return paged_->EndIteration(); }
 
+  /// The directory of --save-state; empty: none.
+  const std::string& save_place() const { return flags_.save_state_path; }
+  /// Whether the trainer made steps that no save holds.
+  bool has_unsaved_steps() const { return trainer_->step() > steps_saved_; }
+  /// Saves the trainer's state, as it is after its last step, to save_place(). Errors: those of
+  /// Trainer::SaveState, with flag and path.
+  absl::Status SaveState();
+
   /// Whether --save and --save-state are carried out at the end.
   enum class Saves { kWritten, kLeftAlone };
   /// Writes the files that the flags ask for: each, whatever becomes of the others. What failed,
@@ -57,6 +67,8 @@ class TrainSession {
  private:
   TrainSession(const TrainFlags& flags, std::string note, Console& console)
       : flags_(flags), note_(std::move(note)), console_(console) {}
+  /// Shows what comes next, unless the stop says otherwise.
+  absl::Status BeginPhase(const std::string& what);
   absl::Status OpenOutputs();
   absl::Status MakeRuntime();
   absl::Status MakeTrainer(const gpt::Dataset& data);
@@ -71,7 +83,11 @@ class TrainSession {
   const TrainFlags& flags_;
   const std::string note_;
   int steps_before_ = 0;  ///< that were done when --resume read the state
+  /// Steps in the newest save of this run, or from --resume.
+  int steps_saved_ = 0;
   Console& console_;
+  /// The stop of Create, while that runs.
+  gpt::StopFn stop_;
   std::unique_ptr<MemorySampler> memory_;
   std::unique_ptr<TraceFile> trace_;
   std::unique_ptr<SafetensorsFile> model_;

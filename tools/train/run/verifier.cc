@@ -10,8 +10,9 @@ namespace sluice::tools {
 
 absl::StatusOr<std::unique_ptr<Verifier>> Verifier::Start(const ConfigText& config,
                                                           const gpt::Text& text,
-                                                          const std::string& init_path) {
-  auto ram = RamRun::Start(config, text, init_path);
+                                                          const std::string& init_path,
+                                                          const gpt::StopFn& stop) {
+  auto ram = RamRun::Start(config, text, init_path, stop);
   if (!ram.ok()) return base::Annotate(ram.status(), "the run in RAM");
   return std::unique_ptr<Verifier>(new Verifier(*std::move(ram)));
 }
@@ -22,9 +23,10 @@ void Verifier::CompareFirstValidation(float val_loss) {
   difference_ = DescribeDifference(0, mine, ram);
 }
 
-absl::StatusOr<double> Verifier::RunBlock(std::span<const StepOutcome> paged) {
+absl::StatusOr<double> Verifier::RunBlock(std::span<const StepOutcome> paged,
+                                          const gpt::StopFn& stop) {
   SLUICE_ASSIGN_OR_RETURN(const std::vector<StepOutcome> ram,
-                          ram_.RunSteps(static_cast<int>(paged.size())));
+                          ram_.RunSteps(static_cast<int>(paged.size()), stop));
   std::vector<double> seconds;
   for (std::size_t i = 0; i < ram.size(); ++i) {
     ++steps_;
@@ -38,9 +40,9 @@ absl::StatusOr<double> Verifier::RunBlock(std::span<const StepOutcome> paged) {
   return Median(std::move(seconds));
 }
 
-absl::StatusOr<VerifyReport> Verifier::Finish(gpt::Trainer& trainer) {
+absl::StatusOr<VerifyReport> Verifier::Finish(gpt::Trainer& trainer, const gpt::StopFn& stop) {
   VerifyReport report;
-  SLUICE_ASSIGN_OR_RETURN(const std::string state, ram_.CompareState(trainer));
+  SLUICE_ASSIGN_OR_RETURN(const std::string state, ram_.CompareState(trainer, stop));
   const std::string_view both = !difference_.empty() && !state.empty() ? "; " : "";
   report.difference = fmt::format("{}{}{}", state, both, difference_);
   report.identical = report.difference.empty();

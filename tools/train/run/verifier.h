@@ -18,15 +18,16 @@ namespace sluice::tools {
 /// Threads: externally synchronised.
 class Verifier {
  public:
-  /// See RamRun::Start.
+  /// See RamRun::Start, for `stop` here and below, too.
   static absl::StatusOr<std::unique_ptr<Verifier>> Start(const ConfigText& config,
                                                          const gpt::Text& text,
-                                                         const std::string& init_path);
+                                                         const std::string& init_path,
+                                                         const gpt::StopFn& stop);
 
   /// The validation before the first step.
   void CompareFirstValidation(float val_loss);
   /// Lets the run in RAM make the same steps; their losses are compared. Median seconds of a step.
-  absl::StatusOr<double> RunBlock(std::span<const StepOutcome> paged);
+  absl::StatusOr<double> RunBlock(std::span<const StepOutcome> paged, const gpt::StopFn& stop);
   /// Block ratios so far no longer count.
   void ForgetRatios() { ratios_.clear(); }
   /// Of the fastest step in RAM so far, its updates left out; none before the first.
@@ -35,7 +36,7 @@ class Verifier {
   const std::string& difference() const { return difference_; }
 
   /// Compares the states.
-  absl::StatusOr<VerifyReport> Finish(gpt::Trainer& trainer);
+  absl::StatusOr<VerifyReport> Finish(gpt::Trainer& trainer, const gpt::StopFn& stop);
 
  private:
   explicit Verifier(RamRun ram) : ram_(std::move(ram)) {}

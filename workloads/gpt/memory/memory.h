@@ -71,6 +71,8 @@ class Memory {
   virtual absl::Status Run(OpSpec op) = 0;
   /// Runs what is left.
   virtual absl::Status Flush() = 0;
+  /// Gives up what is left and the iteration, after an error or in its place.
+  virtual void Abandon() {}
   /// Called after every op. Lifetime: until replaced.
   virtual void SetObserver(OpObserver observer) = 0;
   /// The Runtime that pages the tensors; null when none does.

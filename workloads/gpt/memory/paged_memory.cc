@@ -87,6 +87,12 @@ absl::Status PagedMemory::Flush() {
   return current ? Execute(*std::move(current)) : absl::OkStatus();
 }
 
+void PagedMemory::Abandon() {
+  asked_.reset();
+  // What it would say is of the op that is given up.
+  if (std::exchange(in_iteration_, false)) runtime_.EndIteration().IgnoreError();
+}
+
 void PagedMemory::SetObserver(OpObserver observer) { observer_ = std::move(observer); }
 
 }  // namespace sluice::gpt

@@ -26,6 +26,7 @@ class PagedMemory : public Memory {
   absl::Status EndIteration() override;
   absl::Status Run(OpSpec op) override;
   absl::Status Flush() override;
+  void Abandon() override;
   void SetObserver(OpObserver observer) override;
   Runtime* runtime() override { return &runtime_; }
   Bytes page_bytes() const override { return runtime_.PageBytes(); }

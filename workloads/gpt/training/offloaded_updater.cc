@@ -104,6 +104,19 @@ class OffloadedUpdater : public Updater {
     return absl::OkStatus();
   }
 
+  bool begun() const override {
+    return !update_ && std::find(begun_.begin(), begun_.end(), true) != begun_.end();
+  }
+
+  absl::Status Repeat() override {
+    if (step_) {
+      // The optimizer repeats a step once all of it is over.
+      step_->Wait().status().IgnoreError();
+      step_.reset();
+    }
+    return Complete();
+  }
+
   double stall_seconds() const override { return stall_seconds_; }
 
  private:

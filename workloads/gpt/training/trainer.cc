@@ -10,17 +10,21 @@ namespace sluice::gpt {
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(const ModelConfig& model,
                                                          const TrainConfig& train,
                                                          const Dataset& data,
-                                                         Memory& memory) {
+                                                         Memory& memory,
+                                                         StopFn stop) {
   GPT_RETURN_IF_ERROR(Check(model, train));
   GPT_ASSIGN_OR_RETURN(std::unique_ptr<ComputeThreads> threads,
                        ComputeThreads::Create(train.compute_threads));
   auto impl = std::make_unique<Impl>(model, train, std::move(threads), data, memory);
+  impl->SetStop(std::move(stop));
   GPT_RETURN_IF_ERROR(impl->SetUp());
   return std::unique_ptr<Trainer>(new Trainer(std::move(impl)));
 }
 
 Trainer::Trainer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Trainer::~Trainer() = default;
+
+void Trainer::SetStop(StopFn stop) { impl_->SetStop(std::move(stop)); }
 
 absl::Status Trainer::SetRecompute(RecomputeChoice choice) {
   return impl_->SetRecompute(std::move(choice));
@@ -32,6 +36,9 @@ const RecomputeChoice& Trainer::recompute() const { return impl_->recompute(); }
 
 absl::StatusOr<StepResult> Trainer::Step(UpdateTime update) { return impl_->Step(update); }
 absl::StatusOr<float> Trainer::Validate() { return impl_->Validate(); }
+
+const absl::Status& Trainer::failure() const { return impl_->failure(); }
+absl::Status Trainer::Recover() { return impl_->Recover(); }
 
 absl::Status Trainer::ForEachState(const StateVisitor& visit) {
   GPT_RETURN_IF_ERROR(impl_->VisitParameters(visit));

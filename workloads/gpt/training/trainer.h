@@ -74,6 +74,8 @@ using StateVisitor = std::function<absl::Status(
 /// Writes values of a parameter, from an element on; the span is only valid during the call.
 using ParameterFill = std::function<absl::Status(
     const std::string& parameter, std::uint64_t element, std::span<float> values)>;
+/// Asked between pieces of work; true: stop there. It may call Trainer::SaveState.
+using StopFn = std::function<bool()>;
 
 class ComputeThreads;
 
@@ -83,26 +85,41 @@ class ComputeThreads;
 /// layer's forward and read in reverse order by its backward, or made again there.
 /// Results are bit-identical for the same configs and data, whatever the Memory, the number of
 /// threads and the layers that are recomputed. After an error of the Memory a step may be half
-/// done: every later call answers with that error. Threads: externally synchronised. Lifetime:
-/// `memory` and `data` outlive it.
+/// done: every later call answers with that error, until Recover. Threads: externally synchronised.
+/// Lifetime: `memory` and `data` outlive it.
 class Trainer {
  public:
   /// Creates and initialises every tensor. Errors: InvalidArgument (config), ResourceExhausted (a
-  /// thread is refused), those of Memory.
+  /// thread is refused), those of Memory; Cancelled. `stop`: see SetStop, and asked once for each
+  /// parameter; empty: never.
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(const ModelConfig& model,
                                                          const TrainConfig& train,
                                                          const Dataset& data,
-                                                         Memory& memory);
+                                                         Memory& memory,
+                                                         StopFn stop = {});
   ~Trainer();
 
+  /// Asked before each micro-batch but a step's first, and before each validation batch but the
+  /// first one: Step and Validate then end with Cancelled, as if they had not been called. Step
+  /// stops before its own updates begin, and no later.
+  void SetStop(StopFn stop);
   /// Which layers later steps recompute; at first, those of TrainConfig::recompute.
   /// Errors: InvalidArgument (not one element per layer).
   absl::Status SetRecompute(RecomputeChoice choice);
   const RecomputeChoice& recompute() const;
-  /// One training step. Errors: those of Memory.
+  /// One training step. Errors: those of Memory; Cancelled.
   absl::StatusOr<StepResult> Step(UpdateTime update = UpdateTime::kNow);
-  /// Mean loss over the validation batches, iteration key kValidateKey. Errors: those of Memory.
+  /// Mean loss over the validation batches, iteration key kValidateKey. Errors: those of Memory;
+  /// Cancelled.
   absl::StatusOr<float> Validate();
+
+  /// The error that every call answers with; OK while there is none.
+  const absl::Status& failure() const;
+  /// Makes one step whole after failure(): frees activations and, where no update of the step that
+  /// failed has begun, its gradients; then repeats what is missing of the last update. After that
+  /// the trainer is as after step(), and may be saved. Errors: of what is still missing, which may
+  /// be tried again; FailedPrecondition (updates began in a backward that was not finished).
+  absl::Status Recover();
 
   /// Streams parameters, then first moments ("NAME.m", and of 8-bit ones "NAME.m.scale"), then
   /// second ones ("NAME.v"), each in the order of ParameterSpecs, piece by piece through leases,

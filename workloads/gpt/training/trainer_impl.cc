@@ -32,6 +32,27 @@ OpSpec Overwrite(const std::string& name,
   return op.Finish(std::move(compute));
 }
 
+/// Cancelled where the stop says so.
+absl::Status CheckStop(const StopFn& stop) {
+  return stop && stop() ? absl::CancelledError("stopped as asked for") : absl::OkStatus();
+}
+
+double StallSecondsOf(const Memory& memory, const Updater& updater) {
+  return memory.stall_seconds() + updater.stall_seconds();
+}
+
+double NormOf(const StepState& state) {
+  double sum = 0;
+  for (const double squares : state.gradient_squares) sum += squares;
+  return std::sqrt(sum);
+}
+
+/// Linear warm-up, then constant.
+double LearningRateOf(const TrainConfig& train, int step) {
+  if (step >= train.warmup_steps) return train.learning_rate;
+  return train.learning_rate * (step + 1) / train.warmup_steps;
+}
+
 }  // namespace
 
 Trainer::Impl::Impl(const ModelConfig& model,
@@ -56,6 +77,7 @@ absl::Status Trainer::Impl::SetUp() {
   GPT_ASSIGN_OR_RETURN(
       updater_, memory_.runtime() == nullptr ? MakeOpUpdater(parts) : MakeOffloadedUpdater(parts));
   for (std::size_t i = 0; i < parameters_.all.size(); ++i) {
+    GPT_RETURN_IF_ERROR(CheckStop(stop_));
     GPT_RETURN_IF_ERROR(Run(Initialise(i)));
   }
   return Flush();
@@ -179,11 +201,15 @@ absl::Status Trainer::Impl::RunBackward(const BatchPointer& batch) {
 absl::Status Trainer::Impl::LayerIsDone(int layer) {
   const bool complete = defers_update_ && state_.micro + 1 == train_.micro_batches;
   if (!broken_.ok() || !complete || layer == model_.layers) return broken_;
-  return Note(updater_->GradientsReady(layer, LearningRate()));
+  return Note(updater_->GradientsReady(layer, LearningRateOf(train_, step_)));
 }
 
 absl::Status Trainer::Impl::RunMicroBatches() {
   for (state_.micro = 0; state_.micro < train_.micro_batches; ++state_.micro) {
+    // The first one ends the update of the step before: from the second one on, the parameters are
+    // those of a whole step, and its own updates begin in the last one's backward at the earliest.
+    const absl::Status stopped = state_.micro > 0 ? CheckStop(stop_) : absl::OkStatus();
+    if (!stopped.ok()) return DropStep(stopped);
     const auto batch = std::make_shared<const Batch>(
         data_.TrainBatch(std::int64_t{step_} * train_.micro_batches + state_.micro));
     GPT_RETURN_IF_ERROR(RunForward(batch, Pass::kTrain));
@@ -191,22 +217,6 @@ absl::Status Trainer::Impl::RunMicroBatches() {
   }
   state_.micro = 0;
   return Flush();
-}
-
-double Trainer::Impl::StallSeconds() const {
-  return memory_.stall_seconds() + updater_->stall_seconds();
-}
-
-double Trainer::Impl::GradientNorm() const {
-  double sum = 0;
-  for (const double squares : state_.gradient_squares) sum += squares;
-  return std::sqrt(sum);
-}
-
-/// Linear warm-up, then constant.
-double Trainer::Impl::LearningRate() const {
-  if (step_ >= train_.warmup_steps) return train_.learning_rate;
-  return train_.learning_rate * (step_ + 1) / train_.warmup_steps;
 }
 
 StepKind Trainer::Impl::KindOf(UpdateTime update) const {
@@ -229,7 +239,7 @@ absl::StatusOr<StepResult> Trainer::Impl::Step(UpdateTime update) {
   if (train_.optimizer == OptimizerChoice::kNone) update = UpdateTime::kNever;
   if (update == UpdateTime::kNever) GPT_RETURN_IF_ERROR(LeaveIteration());
   const StepKind kind = KindOf(update);
-  const double stalled = StallSeconds();
+  const double stalled = StallSecondsOf(memory_, *updater_);
   std::string key(kTrainKeys[static_cast<std::size_t>(kind)]);
   key += KeySuffix(recompute_);
   GPT_RETURN_IF_ERROR(BeginIteration(key));
@@ -239,20 +249,21 @@ absl::StatusOr<StepResult> Trainer::Impl::Step(UpdateTime update) {
   defers_update_ = update == UpdateTime::kDeferred;
   if (updater_->pending()) GPT_RETURN_IF_ERROR(Note(updater_->Start()));
   GPT_RETURN_IF_ERROR(RunMicroBatches());
-  GPT_RETURN_IF_ERROR(Note(updater_->FinishBegun()));
-  const double rate = LearningRate();
-  const double norm = GradientNorm();
+  const double rate = LearningRateOf(train_, step_);
+  const double norm = NormOf(state_);
+  // All gradients are there: from here on the step can be made whole, whatever fails.
+  ++step_;
   if (update != UpdateTime::kNever) updater_->Add({++updates_, rate, norm});
+  GPT_RETURN_IF_ERROR(Note(updater_->FinishBegun()));
   if (update == UpdateTime::kNow) GPT_RETURN_IF_ERROR(CompleteUpdate());
   GPT_RETURN_IF_ERROR(Flush());
-  ++step_;
   const double rows = double(train_.batch) * train_.micro_batches * model_.context;
   return StepResult{.loss = static_cast<float>(state_.loss_sum / rows),
                     .grad_norm = norm,
                     .learning_rate = rate,
                     .kind = kind,
                     .key = std::move(key),
-                    .stall_seconds = StallSeconds() - stalled};
+                    .stall_seconds = StallSecondsOf(memory_, *updater_) - stalled};
 }
 
 absl::StatusOr<float> Trainer::Impl::Validate() {
@@ -260,6 +271,11 @@ absl::StatusOr<float> Trainer::Impl::Validate() {
   GPT_RETURN_IF_ERROR(BeginIteration(kValidateKey));
   state_.loss_sum = 0;
   for (int index = 0; index < train_.val_batches; ++index) {
+    const absl::Status stopped = index > 0 ? CheckStop(stop_) : absl::OkStatus();
+    if (!stopped.ok()) {
+      GPT_RETURN_IF_ERROR(LeaveIteration());
+      return stopped;
+    }
     const auto batch = std::make_shared<const Batch>(data_.ValidationBatch(index));
     GPT_RETURN_IF_ERROR(RunForward(batch, Pass::kEvaluate));
     for (int group = 0; group < ops_.groups(); ++group) {

@@ -31,9 +31,12 @@ class Trainer::Impl {
   /// Creates the tensors and fills the parameters.
   absl::Status SetUp();
 
+  void SetStop(StopFn stop) { stop_ = std::move(stop); }
   absl::Status SetRecompute(RecomputeChoice choice);
   absl::StatusOr<StepResult> Step(UpdateTime update);
   absl::StatusOr<float> Validate();
+  const absl::Status& failure() const { return broken_; }
+  absl::Status Recover();
   absl::Status SaveState(const std::string& directory, std::string_view note);
   absl::Status LoadState(const std::string& directory);
   absl::Status FillParameters(const ParameterFill& fill);
@@ -67,6 +70,8 @@ class Trainer::Impl {
   absl::Status RunGroupRecompute(int layer, int group);
   absl::Status RunGroupBackward(int layer, int group);
   absl::Status RunMicroBatches();
+  /// Ends a step before its updates begin, as if it had not been called.
+  absl::Status DropStep(absl::Status why);
   absl::Status Advance(const ForwardPlace& place);
   /// Runs all of a pending update.
   absl::Status CompleteUpdate();
@@ -76,9 +81,6 @@ class Trainer::Impl {
   bool Recomputes(int layer) const { return recompute_[static_cast<std::size_t>(layer)]; }
   /// What a layer's forward is for in a pass over all layers.
   Pass PassOf(int layer, Pass pass) const;
-  double LearningRate() const;
-  double GradientNorm() const;
-  double StallSeconds() const;
   OpSpec Initialise(std::size_t parameter) const;
   /// Streams a tensor of the name, range by range.
   absl::Status Visit(const std::string& name,
@@ -96,6 +98,7 @@ class Trainer::Impl {
   StepState state_;
   const ModelOps ops_;
   std::unique_ptr<Updater> updater_;
+  StopFn stop_;
   absl::Status broken_;
   /// The update may start before the step ends.
   bool defers_update_ = false;

@@ -65,6 +65,10 @@ class Updater {
   /// Returns when the op of a forward that is about to be run may read its parameters. REQUIRES:
   /// layers in ascending order, groups within layers, ops within groups.
   virtual absl::Status Advance(const ForwardPlace& place) = 0;
+  /// Updates have begun that no Add has told of yet.
+  virtual bool begun() const { return false; }
+  /// Does what is missing of the pending one, which has failed in part.
+  virtual absl::Status Repeat() { return Complete(); }
   /// All of it is done.
   virtual absl::Status Complete() = 0;
   /// That Advance and Complete have waited for updates so far.

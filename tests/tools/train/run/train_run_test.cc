@@ -38,7 +38,8 @@ class TrainRunTest : public ::testing::Test {
     auto session = TrainSession::Create(flags_, *data_, console_);
     ASSERT_THAT(session, IsOk());
     session_ = *std::move(session);
-    run_.emplace(TrainRun::Parts{.session = *session_, .console = console_, .watch = watch_});
+    signals_.emplace(*session_, console_, watch_);
+    run_.emplace(TrainRun::Parts{.session = *session_, .console = console_, .signals = *signals_});
     ASSERT_THAT(run_->Run(), IsOk());
     report_ = run_->TakeReport();
     ASSERT_EQ(report_.steps.size(), static_cast<std::size_t>(flags_.settings.train.steps));
@@ -65,6 +66,7 @@ class TrainRunTest : public ::testing::Test {
   TrainFlags flags_;
   std::optional<gpt::Dataset> data_;
   std::unique_ptr<TrainSession> session_;
+  std::optional<SignalAnswer> signals_;
   std::optional<TrainRun> run_;
   RunReport report_;
 };

@@ -1,0 +1,149 @@
+// A disk that takes no more pages, at each moment of a step: what can be saved is one whole step.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "sluice/runtime.h"
+#include "tests/runtime/engine/runtime_fixture.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_directory.h"
+#include "tests/workloads/gpt/gpt_fixture.h"
+#include "workloads/gpt/memory/paged_memory.h"
+#include "workloads/gpt/training/footprint.h"
+#include "workloads/gpt/training/trainer.h"
+
+namespace sluice::gpt {
+namespace {
+
+using sluice::testing::IsOk;
+using sluice::testing::RuntimeFixture;
+using sluice::testing::StoreFaults;
+using sluice::testing::TempDirectory;
+
+constexpr int kRecoverSteps = 6;
+
+struct RecoverCase {
+  const char* name;
+  double clip_norm;
+  UpdateTime update;
+  bool fails_reads;
+};
+
+class TrainerRecoverTest : public ::testing::TestWithParam<RecoverCase> {
+ protected:
+  void SetUp() override {
+    model_.layers = 4;
+    train_.micro_batches = 2;
+    train_.clip_norm = GetParam().clip_norm;
+    data_ = std::make_unique<Dataset>(TinyDataset(train_));
+    const absl::StatusOr<Footprint> footprint =
+        MeasureFootprint(model_, train_, Bytes(RuntimeFixture::kPage));
+    ASSERT_THAT(footprint, IsOk());
+    runtime_.hooks.wrap_store = [this](auto store) { return faults_.Wrap(std::move(store)); };
+    runtime_.options.hbm_bytes = footprint->op_hbm_max + Bytes(RuntimeFixture::kPage * 8);
+    runtime_.options.dram_bytes = footprint->op_dram_max + Bytes(RuntimeFixture::kPage * 8);
+    for (int step = 0; step <= kRecoverSteps; ++step) unbroken_.push_back(SavedAfter(step));
+  }
+
+  void Make() {
+    trainer_.reset();
+    memory_.reset();
+    runtime_.Start();
+    memory_ = std::make_unique<PagedMemory>(*runtime_);
+    auto trainer = Trainer::Create(model_, train_, *data_, *memory_);
+    ASSERT_THAT(trainer, IsOk());
+    trainer_ = *std::move(trainer);
+  }
+
+  std::string Saved() {
+    const TempDirectory directory;
+    const absl::Status saved = trainer_->SaveState(directory.path());
+    EXPECT_THAT(saved, IsOk());
+    std::ifstream in(directory.path() + "/optimizer.sluice", std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  }
+
+  std::string SavedAfter(int steps) {
+    Make();
+    for (int i = 0; i < steps; ++i) EXPECT_THAT(trainer_->Step(GetParam().update).status(), IsOk());
+    return Saved();
+  }
+
+  void Fail(const absl::Status& status) {
+    if (GetParam().fails_reads) {
+      faults_.FailReads(status);
+    } else {
+      faults_.FailWrites(status);
+    }
+  }
+
+  /// Trains until it fails, from op `op` of the third step on. False: it did not fail.
+  bool TrainUntilFailure(int op) {
+    int ops = 0;
+    for (int i = 0; i < 2; ++i) EXPECT_THAT(trainer_->Step(GetParam().update).status(), IsOk());
+    memory_->SetObserver([&](const OpTiming&) {
+      if (++ops == op) Fail(absl::ResourceExhaustedError("ENOSPC"));
+    });
+    while (trainer_->step() < kRecoverSteps - 1) {
+      if (!trainer_->Step(GetParam().update).ok()) break;
+    }
+    memory_->SetObserver({});
+    return !trainer_->failure().ok();
+  }
+
+  ModelConfig model_ = TinyModel();
+  TrainConfig train_ = TinyTrain();
+  std::unique_ptr<Dataset> data_;
+  StoreFaults faults_;
+  RuntimeFixture runtime_;
+  std::unique_ptr<PagedMemory> memory_;
+  std::unique_ptr<Trainer> trainer_;
+  std::vector<std::string> unbroken_;  ///< saves by step
+};
+
+TEST_P(TrainerRecoverTest, OneWholeStepIsSaved) {
+  std::map<std::string, int> seen;
+  for (int op = 1; op < 60; op += 3) {
+    Make();
+    if (!TrainUntilFailure(op)) {
+      Fail(absl::OkStatus());
+      ++seen["no failure"];
+      continue;
+    }
+    const int step = trainer_->step();
+    EXPECT_THAT(trainer_->Validate(), ::testing::Not(IsOk()));
+    absl::Status whole = trainer_->Recover();
+    ++seen[whole.ok() ? "while it failed" : std::string(absl::StatusCodeToString(whole.code()))];
+    Fail(absl::OkStatus());
+    if (!whole.ok()) whole = trainer_->Recover();
+    if (absl::IsFailedPrecondition(whole)) {
+      EXPECT_EQ(GetParam().clip_norm, 0) << "only then updates begin in the backward";
+      continue;
+    }
+    ASSERT_THAT(whole, IsOk());
+    EXPECT_EQ(trainer_->step(), step);
+    EXPECT_TRUE(Saved() == unbroken_[static_cast<std::size_t>(step)]) << "op " << op;
+    ASSERT_THAT(trainer_->Step(GetParam().update).status(), IsOk());
+    EXPECT_TRUE(Saved() == unbroken_[static_cast<std::size_t>(step) + 1]) << "op " << op;
+  }
+  EXPECT_LT(seen["no failure"], 10) << "the faults must be met";
+  for (const auto& [what, count] : seen) RecordProperty(what, count);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    TrainerRecoverTest,
+    ::testing::Values(RecoverCase{"WritesClipped", 1, UpdateTime::kDeferred, false},
+                      RecoverCase{"WritesClippedNow", 1, UpdateTime::kNow, false},
+                      RecoverCase{"WritesEarly", 0, UpdateTime::kDeferred, false},
+                      RecoverCase{"ReadsClipped", 1, UpdateTime::kDeferred, true},
+                      RecoverCase{"ReadsEarly", 0, UpdateTime::kDeferred, true}),
+    [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace sluice::gpt
