@@ -165,7 +165,7 @@ absl::Status Trainer::Impl::CompleteUpdate() {
 }
 
 Pass Trainer::Impl::PassOf(int layer, Pass pass) const {
-  return pass == Pass::kTrain && Recomputes(layer) ? Pass::kKeepInput : pass;
+  return pass == Pass::kTrain && recompute_[static_cast<std::size_t>(layer)] ? Pass::kKeepInput : pass;
 }
 
 absl::Status Trainer::Impl::RunGroupRecompute(int layer, int group) {
@@ -175,7 +175,7 @@ absl::Status Trainer::Impl::RunGroupRecompute(int layer, int group) {
 }
 
 absl::Status Trainer::Impl::RunGroupBackward(int layer, int group) {
-  if (Recomputes(layer)) GPT_RETURN_IF_ERROR(RunGroupRecompute(layer, group));
+  if (recompute_[static_cast<std::size_t>(layer)]) GPT_RETURN_IF_ERROR(RunGroupRecompute(layer, group));
   GPT_RETURN_IF_ERROR(Run(ops_.ProjBackward({layer, group})));
   GPT_RETURN_IF_ERROR(Run(ops_.FcBackward({layer, group})));
   GPT_RETURN_IF_ERROR(Run(ops_.AttentionBackward({layer, group})));

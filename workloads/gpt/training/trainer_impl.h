@@ -78,7 +78,6 @@ class Trainer::Impl {
   /// Ends the iteration, and completes the update for those who look at the parameters.
   absl::Status LeaveIteration();
   StepKind KindOf(UpdateTime update) const;
-  bool Recomputes(int layer) const { return recompute_[static_cast<std::size_t>(layer)]; }
   /// What a layer's forward is for in a pass over all layers.
   Pass PassOf(int layer, Pass pass) const;
   OpSpec Initialise(std::size_t parameter) const;
