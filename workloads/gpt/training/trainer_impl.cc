@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "fmt/format.h"
@@ -40,6 +41,9 @@ absl::Status Trainer::Impl::SetUp() {
   const UpdaterParts parts{train_, parameters_, tensors_, memory_};
   GPT_ASSIGN_OR_RETURN(
       updater_, memory_.runtime() == nullptr ? MakeOpUpdater(parts) : MakeOffloadedUpdater(parts));
+  if (OffloadedOptimizer* const optimizer = updater_->optimizer(); optimizer != nullptr) {
+    saves_ = std::make_unique<TrainerSaves>(*optimizer, train_.clip_norm > 0);
+  }
   for (std::size_t i = 0; i < parameters_.all.size(); ++i) {
     GPT_RETURN_IF_ERROR(Run(Initialise(i)));
   }
@@ -63,11 +67,6 @@ absl::Status Trainer::Impl::Flush() {
 
 absl::Status Trainer::Impl::BeginIteration(std::string_view key) {
   if (broken_.ok()) broken_ = memory_.BeginIteration(key);
-  return broken_;
-}
-
-absl::Status Trainer::Impl::EndIteration() {
-  if (broken_.ok()) broken_ = memory_.EndIteration();
   return broken_;
 }
 
@@ -122,13 +121,15 @@ absl::Status Trainer::Impl::Advance(const ForwardPlace& place) {
 }
 
 absl::Status Trainer::Impl::LeaveIteration() {
-  GPT_RETURN_IF_ERROR(EndIteration());
+  if (broken_.ok()) broken_ = memory_.EndIteration();
   return CompleteUpdate();
 }
 
 absl::Status Trainer::Impl::CompleteUpdate() {
-  if (!broken_.ok() || !updater_->pending()) return broken_;
-  return Note(updater_->Complete());
+  if (!broken_.ok()) return broken_;
+  if (updater_->pending()) GPT_RETURN_IF_ERROR(Note(updater_->Complete()));
+  if (saves_ != nullptr) saves_->StartWanted();
+  return absl::OkStatus();
 }
 
 Pass Trainer::Impl::PassOf(int layer, Pass pass) const {
@@ -186,12 +187,6 @@ double Trainer::Impl::StallSeconds() const {
   return memory_.stall_seconds() + updater_->stall_seconds();
 }
 
-double Trainer::Impl::GradientNorm() const {
-  double sum = 0;
-  for (const double squares : state_.gradient_squares) sum += squares;
-  return std::sqrt(sum);
-}
-
 /// Linear warm-up, then constant.
 double Trainer::Impl::LearningRate() const {
   if (step_ >= train_.warmup_steps) return train_.learning_rate;
@@ -221,6 +216,7 @@ absl::StatusOr<StepResult> Trainer::Impl::Step(UpdateTime update) {
   const double stalled = StallSeconds();
   std::string key(kTrainKeys[static_cast<std::size_t>(kind)]);
   key += KeySuffix(recompute_);
+  if (saves_ != nullptr && saves_->AreWrittenBy(update)) key += kSaveSuffix;
   GPT_RETURN_IF_ERROR(BeginIteration(key));
   step_keys_.insert(key);
   state_.loss_sum = 0;
@@ -230,7 +226,8 @@ absl::StatusOr<StepResult> Trainer::Impl::Step(UpdateTime update) {
   GPT_RETURN_IF_ERROR(RunMicroBatches());
   GPT_RETURN_IF_ERROR(Note(updater_->FinishBegun()));
   const double rate = LearningRate();
-  const double norm = GradientNorm();
+  const double norm = std::sqrt(
+      std::accumulate(state_.gradient_squares.begin(), state_.gradient_squares.end(), 0.0));
   if (update != UpdateTime::kNever) updater_->Add({++updates_, rate, norm});
   if (update == UpdateTime::kNow) GPT_RETURN_IF_ERROR(CompleteUpdate());
   GPT_RETURN_IF_ERROR(Flush());
@@ -258,25 +255,6 @@ absl::StatusOr<float> Trainer::Impl::Validate() {
   GPT_RETURN_IF_ERROR(Flush());
   const double rows = double(train_.val_batches) * train_.batch * model_.context;
   return static_cast<float>(state_.loss_sum / rows);
-}
-
-absl::Status Trainer::Impl::SaveState(const std::string& directory, std::string_view note) {
-  if (updater_->optimizer() == nullptr) return absl::UnimplementedError("not a paged run");
-  if (step_ != updates_) {
-    return absl::FailedPreconditionError(fmt::format(
-        "{} of {} steps made no update, which a save does not hold", step_ - updates_, step_));
-  }
-  GPT_RETURN_IF_ERROR(LeaveIteration());
-  return updater_->optimizer()->Save(directory, note);
-}
-
-absl::Status Trainer::Impl::LoadState(const std::string& directory) {
-  if (updater_->optimizer() == nullptr) return absl::UnimplementedError("not a paged run");
-  GPT_RETURN_IF_ERROR(LeaveIteration());
-  GPT_RETURN_IF_ERROR(updater_->optimizer()->Load(directory));
-  updates_ = updater_->optimizer()->step();
-  step_ = static_cast<int>(updates_);
-  return absl::OkStatus();
 }
 
 absl::Status Trainer::Impl::VisitParameters(const StateVisitor& visit) {
