@@ -57,6 +57,17 @@ absl::Status Trainer::FillParameters(const ParameterFill& fill) {
   return impl_->FillParameters(fill);
 }
 
+absl::Status Trainer::StartSave(const std::string& directory, std::string_view note) {
+  return impl_->StartSave(directory, note);
+}
+
+absl::Status Trainer::FinishSave() { return impl_->FinishSave(); }
+
+std::vector<FinishedSave> Trainer::TakeFinishedSaves() {
+  TrainerSaves* const saves = impl_->saves();
+  return saves == nullptr ? std::vector<FinishedSave>() : saves->TakeFinished();
+}
+
 absl::Status Trainer::ForEachParameter(const StateVisitor& visit) {
   return impl_->VisitParameters(visit);
 }

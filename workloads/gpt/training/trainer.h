@@ -40,9 +40,19 @@ enum class StepKind : std::uint8_t {
 };
 
 /// The iteration keys of steps by StepKind, to which a choice of layers to recompute adds its
-/// KeySuffix.
+/// KeySuffix, and a save that updates of the step write kSaveSuffix.
 inline constexpr std::string_view kTrainKeys[] = {
     "train", "train.first", "train.last", "train.alone", "train.none"};
+
+inline constexpr std::string_view kSaveSuffix = ".save";
+
+/// How a save that Trainer::StartSave was asked for went.
+struct FinishedSave {
+  /// The step after which it was made.
+  int step = 0;
+  std::string directory;
+  absl::Status status;
+};
 
 struct StepResult {
   float loss = 0;  ///< mean cross-entropy before the update, in nats per byte
@@ -135,6 +145,20 @@ class Trainer {
   /// Replaces every parameter, piece by piece; moments stay zero. Errors: FailedPrecondition (after
   /// a step), those of Memory and of `fill`. An error of `fill` ends the training.
   absl::Status FillParameters(const ParameterFill& fill);
+  /// A SaveState beside the steps that follow (OffloadedOptimizer::StartSave): returns at once. It
+  /// is of the steps done by now: where an update is pending, the next step makes the snapshot once
+  /// it is complete, before updates of its own begin. What later updates write slows those; the
+  /// iteration keys of their steps end in kSaveSuffix. One that was asked for before, and is not
+  /// whole, is completed first. TakeFinishedSaves tells how it went, files included; no step fails
+  /// because of it. Errors: Unimplemented, FailedPrecondition as SaveState; those of a step that
+  /// failed.
+  absl::Status StartSave(const std::string& directory, std::string_view note = {});
+  /// Blocks until the save that StartSave was asked for last is over, completing a pending update;
+  /// also after a step has failed, as far as what it is of is still there. Errors: that of the
+  /// save, which TakeFinishedSaves tells too; OK where there is none.
+  absl::Status FinishSave();
+  /// The saves that are over and that no earlier call has told of, in order. Does not block.
+  std::vector<FinishedSave> TakeFinishedSaves();
   /// Only the parameters.
   absl::Status ForEachParameter(const StateVisitor& visit);
   std::vector<TensorSpec> ParameterSpecs() const;

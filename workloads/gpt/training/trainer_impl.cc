@@ -53,6 +53,18 @@ double LearningRateOf(const TrainConfig& train, int step) {
   return train.learning_rate * (step + 1) / train.warmup_steps;
 }
 
+/// Purpose of a layer's forward in a pass over all layers.
+Pass PassOf(bool recomputes, Pass pass) {
+  return pass == Pass::kTrain && recomputes ? Pass::kKeepInput : pass;
+}
+
+/// `pending`: an update of the step before is to be made.
+StepKind KindOf(UpdateTime update, bool pending) {
+  if (update == UpdateTime::kNever) return StepKind::kNone;
+  if (update == UpdateTime::kNow) return pending ? StepKind::kLast : StepKind::kAlone;
+  return pending ? StepKind::kUsual : StepKind::kFirst;
+}
+
 }  // namespace
 
 Trainer::Impl::Impl(const ModelConfig& model,
@@ -76,6 +88,9 @@ absl::Status Trainer::Impl::SetUp() {
   const UpdaterParts parts{train_, parameters_, tensors_, memory_};
   GPT_ASSIGN_OR_RETURN(
       updater_, memory_.runtime() == nullptr ? MakeOpUpdater(parts) : MakeOffloadedUpdater(parts));
+  if (OffloadedOptimizer* const optimizer = updater_->optimizer(); optimizer != nullptr) {
+    saves_ = std::make_unique<TrainerSaves>(*optimizer, train_.clip_norm > 0);
+  }
   for (std::size_t i = 0; i < parameters_.all.size(); ++i) {
     GPT_RETURN_IF_ERROR(CheckStop(stop_));
     GPT_RETURN_IF_ERROR(Run(Initialise(i)));
@@ -100,11 +115,6 @@ absl::Status Trainer::Impl::Flush() {
 
 absl::Status Trainer::Impl::BeginIteration(std::string_view key) {
   if (broken_.ok()) broken_ = memory_.BeginIteration(key);
-  return broken_;
-}
-
-absl::Status Trainer::Impl::EndIteration() {
-  if (broken_.ok()) broken_ = memory_.EndIteration();
   return broken_;
 }
 
@@ -143,7 +153,8 @@ absl::Status Trainer::Impl::RunForward(const BatchPointer& batch, Pass pass) {
   }
   for (int layer = 0; layer < model_.layers; ++layer) {
     for (int group = 0; group < ops_.groups(); ++group) {
-      GPT_RETURN_IF_ERROR(RunGroupForward(layer, group, PassOf(layer, pass)));
+      GPT_RETURN_IF_ERROR(
+          RunGroupForward(layer, group, PassOf(recompute_[static_cast<std::size_t>(layer)], pass)));
     }
   }
   return CompleteUpdate();
@@ -155,17 +166,15 @@ absl::Status Trainer::Impl::Advance(const ForwardPlace& place) {
 }
 
 absl::Status Trainer::Impl::LeaveIteration() {
-  GPT_RETURN_IF_ERROR(EndIteration());
+  if (broken_.ok()) broken_ = memory_.EndIteration();
   return CompleteUpdate();
 }
 
 absl::Status Trainer::Impl::CompleteUpdate() {
-  if (!broken_.ok() || !updater_->pending()) return broken_;
-  return Note(updater_->Complete());
-}
-
-Pass Trainer::Impl::PassOf(int layer, Pass pass) const {
-  return pass == Pass::kTrain && recompute_[static_cast<std::size_t>(layer)] ? Pass::kKeepInput : pass;
+  if (!broken_.ok()) return broken_;
+  if (updater_->pending()) GPT_RETURN_IF_ERROR(Note(updater_->Complete()));
+  if (saves_ != nullptr) saves_->StartWanted();
+  return absl::OkStatus();
 }
 
 absl::Status Trainer::Impl::RunGroupRecompute(int layer, int group) {
@@ -175,7 +184,8 @@ absl::Status Trainer::Impl::RunGroupRecompute(int layer, int group) {
 }
 
 absl::Status Trainer::Impl::RunGroupBackward(int layer, int group) {
-  if (recompute_[static_cast<std::size_t>(layer)]) GPT_RETURN_IF_ERROR(RunGroupRecompute(layer, group));
+  if (recompute_[static_cast<std::size_t>(layer)])
+    GPT_RETURN_IF_ERROR(RunGroupRecompute(layer, group));
   GPT_RETURN_IF_ERROR(Run(ops_.ProjBackward({layer, group})));
   GPT_RETURN_IF_ERROR(Run(ops_.FcBackward({layer, group})));
   GPT_RETURN_IF_ERROR(Run(ops_.AttentionBackward({layer, group})));
@@ -219,13 +229,6 @@ absl::Status Trainer::Impl::RunMicroBatches() {
   return Flush();
 }
 
-StepKind Trainer::Impl::KindOf(UpdateTime update) const {
-  if (update == UpdateTime::kNever) return StepKind::kNone;
-  const bool pending = updater_->pending();
-  if (update == UpdateTime::kNow) return pending ? StepKind::kLast : StepKind::kAlone;
-  return pending ? StepKind::kUsual : StepKind::kFirst;
-}
-
 absl::Status Trainer::Impl::SetRecompute(RecomputeChoice choice) {
   if (choice.size() != static_cast<std::size_t>(model_.layers)) {
     return absl::InvalidArgumentError(
@@ -238,10 +241,11 @@ absl::Status Trainer::Impl::SetRecompute(RecomputeChoice choice) {
 absl::StatusOr<StepResult> Trainer::Impl::Step(UpdateTime update) {
   if (train_.optimizer == OptimizerChoice::kNone) update = UpdateTime::kNever;
   if (update == UpdateTime::kNever) GPT_RETURN_IF_ERROR(LeaveIteration());
-  const StepKind kind = KindOf(update);
+  const StepKind kind = KindOf(update, updater_->pending());
   const double stalled = StallSecondsOf(memory_, *updater_);
   std::string key(kTrainKeys[static_cast<std::size_t>(kind)]);
   key += KeySuffix(recompute_);
+  if (saves_ != nullptr && saves_->AreWrittenBy(update)) key += kSaveSuffix;
   GPT_RETURN_IF_ERROR(BeginIteration(key));
   step_keys_.insert(key);
   state_.loss_sum = 0;
@@ -285,25 +289,6 @@ absl::StatusOr<float> Trainer::Impl::Validate() {
   GPT_RETURN_IF_ERROR(Flush());
   const double rows = double(train_.val_batches) * train_.batch * model_.context;
   return static_cast<float>(state_.loss_sum / rows);
-}
-
-absl::Status Trainer::Impl::SaveState(const std::string& directory, std::string_view note) {
-  if (updater_->optimizer() == nullptr) return absl::UnimplementedError("not a paged run");
-  if (step_ != updates_) {
-    return absl::FailedPreconditionError(fmt::format(
-        "{} of {} steps made no update, which a save does not hold", step_ - updates_, step_));
-  }
-  GPT_RETURN_IF_ERROR(LeaveIteration());
-  return updater_->optimizer()->Save(directory, note);
-}
-
-absl::Status Trainer::Impl::LoadState(const std::string& directory) {
-  if (updater_->optimizer() == nullptr) return absl::UnimplementedError("not a paged run");
-  GPT_RETURN_IF_ERROR(LeaveIteration());
-  GPT_RETURN_IF_ERROR(updater_->optimizer()->Load(directory));
-  updates_ = updater_->optimizer()->step();
-  step_ = static_cast<int>(updates_);
-  return absl::OkStatus();
 }
 
 absl::Status Trainer::Impl::FillParameters(const ParameterFill& fill) {

@@ -11,6 +11,7 @@
 #include "workloads/gpt/model/parameters.h"
 #include "workloads/gpt/model/tensors.h"
 #include "workloads/gpt/training/trainer.h"
+#include "workloads/gpt/training/trainer_saves.h"
 #include "workloads/gpt/training/updater.h"
 
 namespace sluice::gpt {
@@ -40,9 +41,12 @@ class Trainer::Impl {
   absl::Status SaveState(const std::string& directory, std::string_view note);
   absl::Status LoadState(const std::string& directory);
   absl::Status FillParameters(const ParameterFill& fill);
+  absl::Status StartSave(const std::string& directory, std::string_view note);
+  absl::Status FinishSave();
   absl::Status VisitParameters(const StateVisitor& visit);
   absl::Status VisitMoments(const StateVisitor& visit);
 
+  TrainerSaves* saves() const { return saves_.get(); }
   const ParameterList& parameters() const { return parameters_; }
   ComputeThreads& threads() const { return *threads_; }
   const GemmPlan& gemms() const { return ops_.gemms(); }
@@ -59,7 +63,6 @@ class Trainer::Impl {
   /// Remembers the first error.
   absl::Status Note(absl::Status status);
   absl::Status BeginIteration(std::string_view key);
-  absl::Status EndIteration();
 
   absl::Status RunForward(const BatchPointer& batch, Pass pass);
   absl::Status RunGroupForward(int layer, int group, Pass pass);
@@ -77,9 +80,6 @@ class Trainer::Impl {
   absl::Status CompleteUpdate();
   /// Ends the iteration, and completes the update for those who look at the parameters.
   absl::Status LeaveIteration();
-  StepKind KindOf(UpdateTime update) const;
-  /// What a layer's forward is for in a pass over all layers.
-  Pass PassOf(int layer, Pass pass) const;
   OpSpec Initialise(std::size_t parameter) const;
   /// Streams a tensor of the name, range by range.
   absl::Status Visit(const std::string& name,
@@ -104,6 +104,7 @@ class Trainer::Impl {
   int step_ = 0;
   std::int64_t updates_ = 0;
   RecomputeChoice recompute_;
+  std::unique_ptr<TrainerSaves> saves_;  ///< null: the Memory is none that saves
   std::set<std::string> step_keys_;
 };
 

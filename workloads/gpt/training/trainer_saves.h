@@ -1,0 +1,56 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "sluice/optimizer.h"
+#include "workloads/gpt/training/trainer.h"
+
+namespace sluice::gpt {
+
+/// The saves that Trainer::StartSave is asked for: one at most whose snapshot is to be made, one at
+/// most under way, and all others, which are over. Threads: externally synchronised. Lifetime: the
+/// optimizer outlives it.
+class TrainerSaves {
+ public:
+  /// `clips`: no deferred update begins within its own step.
+  TrainerSaves(OffloadedOptimizer& optimizer, bool clips) : optimizer_(optimizer), clips_(clips) {}
+
+  /// REQUIRES: !wanted().
+  void Want(int step, const std::string& directory, std::string_view note);
+  /// Whether Wait, or StartWanted, has something to do.
+  bool unfinished() const { return wanted_ || started_; }
+  bool wanted() const { return wanted_.has_value(); }
+  /// Makes the snapshot of the one that is wanted, if any is. REQUIRES: no update is pending.
+  void StartWanted();
+  /// The one that is wanted cannot be made.
+  void FailWanted(absl::Status status);
+  /// Blocks until the one that was started is over. Errors: its own; OK where there is none.
+  absl::Status Wait();
+  /// How the last one went that is over.
+  absl::Status LastStatus() const;
+  std::vector<FinishedSave> TakeFinished();
+  /// Whether updates of a step that begins now write parts of a save.
+  bool AreWrittenBy(UpdateTime update) const;
+
+ private:
+  struct Wanted {
+    int step = 0;
+    std::string directory;
+    std::string note;
+  };
+  struct Started {
+    Wanted of;
+    SaveHandle handle;
+  };
+
+  OffloadedOptimizer& optimizer_;
+  const bool clips_;
+  std::optional<Wanted> wanted_;
+  std::optional<Started> started_;
+  std::vector<FinishedSave> finished_;
+};
+
+}  // namespace sluice::gpt
