@@ -1,12 +1,15 @@
 #include "tools/train/run/train_session.h"
 
+#include <cstring>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "base/status.h"
 #include "fmt/format.h"
 #include "tools/train/files/record_file.h"
+#include "tools/train/state/save_room.h"
 
 namespace sluice::tools {
 namespace {
@@ -21,21 +24,36 @@ absl::Status OpenOutput(const char* flag, const std::string& path, std::unique_p
   return absl::OkStatus();
 }
 
+/// Whether all of these fp32 numbers are finite: an exponent of ones stands for none.
+bool AllFinite(std::span<const std::byte> bytes) {
+  constexpr std::uint32_t kExponent = 0x7f800000;
+  bool finite = true;
+  for (std::size_t at = 0; at + sizeof(float) <= bytes.size(); at += sizeof(float)) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, bytes.data() + at, sizeof(bits));
+    finite &= (bits & kExponent) != kExponent;
+  }
+  return finite;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TrainSession>> TrainSession::Create(const TrainFlags& flags,
                                                                    const gpt::Dataset& data,
                                                                    Console& console,
-                                                                   std::string note) {
-  std::unique_ptr<TrainSession> session(new TrainSession(flags, std::move(note), console));
+                                                                   RunState state) {
+  std::unique_ptr<TrainSession> session(new TrainSession(flags, std::move(state), console));
   SLUICE_ASSIGN_OR_RETURN(session->memory_, MemorySampler::Create());
   SLUICE_RETURN_IF_ERROR(session->OpenOutputs());
   console.ShowProgress("measuring the links");
   SLUICE_ASSIGN_OR_RETURN(session->rates_, MeasureLinkRates(flags.settings.runtime));
   SLUICE_RETURN_IF_ERROR(session->MakeRuntime());
   SLUICE_RETURN_IF_ERROR(session->MakeTrainer(data));
+  SLUICE_RETURN_IF_ERROR(
+      CheckRoomForSaves(flags, session->state_.plan, session->trainer_->ParameterSpecs()));
   session->MeasureProducts();
   SLUICE_RETURN_IF_ERROR(session->Resume());
+  session->MakeSaver();
   return session;
 }
 
@@ -82,23 +100,55 @@ std::vector<absl::Status> TrainSession::WriteOutputs(Saves saves) {
   if (record_ != nullptr) note("--record", flags_.record_path, WriteRecord());
   const bool written = saves == Saves::kWritten;
   if (model_ != nullptr && written) note("--save", flags_.save_path, WriteModel());
-  // A run that was stopped at once replaces no older state.
-  const std::string& path = flags_.save_state_path;
-  if (!path.empty() && written && trainer_->step() > steps_before_) {
-    note("--save-state", path, trainer_->SaveState(path, note_));
+  if (written) {
+    const absl::Status saved = saver_->SaveNow(trainer_->step());
+    if (!saved.ok()) failures.push_back(saved);
   }
   if (trace_ != nullptr) note("--trace", flags_.trace_path, trace_->Finish());
   return failures;
 }
 
 absl::Status TrainSession::Resume() {
-  if (flags_.resume_path.empty()) return absl::OkStatus();
+  ResumePlan& plan = state_.plan;
+  if (plan.candidates.empty()) return absl::OkStatus();
   console_.ShowProgress("reading the state");
-  SLUICE_RETURN_IF_ERROR(base::Annotate(trainer_->LoadState(flags_.resume_path), "--resume"));
+  const auto load = [this](const std::string& from) { return trainer_->LoadState(from); };
+  SLUICE_ASSIGN_OR_RETURN(const ResumePlan::Candidate loaded, LoadNewest(load, &plan));
+  PrintPassedOver(plan, console_);
   steps_before_ = trainer_->step();
+  if (state_.directory != nullptr) {
+    SLUICE_RETURN_IF_ERROR(state_.directory->OnResumed(steps_before_));
+  }
+  const std::string& differences = loaded.run.differences;
+  if (!differences.empty()) {
+    console_.Log(LogLevel::kWarning, fmt::format("{}: {}", plan.flag, differences));
+  }
   console_.Print(
       fmt::format("resumed after step {} of {}\n", trainer_->step(), flags_.settings.train.steps));
   return absl::OkStatus();
+}
+
+void TrainSession::MakeSaver() {
+  saver_ = std::make_unique<StateSaver>(
+      StateSaverOptions{.every = flags_.settings.save_every,
+                        .directory = state_.directory.get(),
+                        .in_place = flags_.save_state_path,
+                        .save = [this](const std::string& to) { return SaveState(to); }},
+      steps_before_);
+}
+
+absl::Status TrainSession::SaveState(const std::string& directory) {
+  return trainer_->SaveState(directory, state_.note);
+}
+
+absl::StatusOr<bool> TrainSession::HasFiniteParameters() {
+  bool finite = true;
+  SLUICE_RETURN_IF_ERROR(trainer_->ForEachParameter(
+      [&finite](const std::string&, std::uint64_t, std::span<const std::byte> bytes) {
+        finite = finite && AllFinite(bytes);
+        return absl::OkStatus();
+      }));
+  return finite;
 }
 
 absl::Status TrainSession::WriteRecord() {

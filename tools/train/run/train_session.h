@@ -16,6 +16,8 @@
 #include "tools/train/report/memory_sampler.h"
 #include "tools/train/report/run_monitor.h"
 #include "tools/train/settings/train_flags.h"
+#include "tools/train/state/run_state.h"
+#include "tools/train/state/state_saver.h"
 #include "workloads/gpt/compute/compute_rate.h"
 #include "workloads/gpt/memory/paged_memory.h"
 #include "workloads/gpt/model/dataset.h"
@@ -28,12 +30,12 @@ namespace sluice::tools {
 class TrainSession {
  public:
   /// Opens the output files (so that a bad path is found before the work), measures the links,
-  /// makes Runtime and Trainer. `flags`, `data` and `console` outlive the session. `note`: what its
-  /// save says of the run. Errors: those of each part.
+  /// makes Runtime and Trainer, checks the room for saves, and loads the state. `flags`, `data` and
+  /// `console` outlive the session. Errors: those of each part.
   static absl::StatusOr<std::unique_ptr<TrainSession>> Create(const TrainFlags& flags,
                                                               const gpt::Dataset& data,
                                                               Console& console,
-                                                              std::string note = {});
+                                                              RunState state = {});
 
   const TrainSettings& settings() const { return flags_.settings; }
   Runtime& runtime() { return *runtime_; }
@@ -48,15 +50,22 @@ class TrainSession {
   /// Ends the iteration of the last step, so that its schedule is known even when it was the first.
   absl::Status EndIteration() { return paged_->EndIteration(); }
 
-  /// Whether --save and --save-state are carried out at the end.
+  /// Saves of the state, on the way and at the end.
+  StateSaver& saver() { return *saver_; }
+  /// Steps that were done when the run began.
+  int steps_before() const { return steps_before_; }
+  /// False once an update has left a parameter that is no finite number.
+  absl::StatusOr<bool> HasFiniteParameters();
+
+  /// Whether --save, --state and --save-state are carried out at the end.
   enum class Saves { kWritten, kLeftAlone };
   /// Writes the files that the flags ask for: each, whatever becomes of the others. What failed,
   /// by flag and path.
   std::vector<absl::Status> WriteOutputs(Saves saves);
 
  private:
-  TrainSession(const TrainFlags& flags, std::string note, Console& console)
-      : flags_(flags), note_(std::move(note)), console_(console) {}
+  TrainSession(const TrainFlags& flags, RunState state, Console& console)
+      : flags_(flags), state_(std::move(state)), console_(console) {}
   absl::Status OpenOutputs();
   absl::Status MakeRuntime();
   absl::Status MakeTrainer(const gpt::Dataset& data);
@@ -66,10 +75,13 @@ class TrainSession {
   absl::Status RecordKey(std::string_view key, bool* any);
   absl::Status WriteModel();
   absl::Status Resume();
+  /// The one place that writes a state.
+  absl::Status SaveState(const std::string& directory);
+  void MakeSaver();
 
   const TrainFlags& flags_;
-  const std::string note_;
-  int steps_before_ = 0;  ///< that were done when --resume read the state
+  RunState state_;
+  int steps_before_ = 0;
   Console& console_;
   std::unique_ptr<MemorySampler> memory_;
   std::unique_ptr<TraceFile> trace_;
@@ -81,6 +93,7 @@ class TrainSession {
   std::unique_ptr<RunMonitor> monitor_;
   std::unique_ptr<gpt::PagedMemory> paged_;
   std::unique_ptr<gpt::Trainer> trainer_;
+  std::unique_ptr<StateSaver> saver_;
 };
 
 }  // namespace sluice::tools

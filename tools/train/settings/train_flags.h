@@ -22,6 +22,7 @@ struct TrainFlags {
   std::string save_path;
   std::string save_state_path;  ///< directories
   std::string resume_path;
+  std::string state_path;
 };
 
 const std::vector<FlagSpec>& TrainFlagSpecs();
