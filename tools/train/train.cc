@@ -27,6 +27,8 @@
 #include "tools/train/settings/budget_check.h"
 #include "tools/train/settings/memory_check.h"
 #include "tools/train/settings/train_flags.h"
+#include "tools/train/state/resume.h"
+#include "tools/train/state/run_state.h"
 
 namespace sluice::tools {
 namespace {
@@ -59,14 +61,6 @@ absl::StatusOr<Corpus> LoadText(const TrainFlags& flags, Console& console) {
                             corpus.files == 1 ? "" : "s",
                             corpus.hash));
   return corpus;
-}
-
-/// Steps that the run goes on after.
-absl::StatusOr<int> FindStepsDone(const TrainFlags& flags, const Corpus& corpus) {
-  if (flags.resume_path.empty()) return 0;
-  absl::StatusOr<int> steps = CheckSavedRun(flags.resume_path, flags.settings, corpus.hash);
-  if (!steps.ok()) return base::Annotate(steps.status(), "--resume");
-  return steps;
 }
 
 /// Whether --init's weights are the model's: before the work.
@@ -105,13 +99,29 @@ int ExitCode(const RunReport& report, const InterruptWatch& watch) {
   return kExitDiffers;
 }
 
-/// Whether a save was asked for that the run does not make; tells of it.
-bool RefusesSaves(const TrainFlags& flags, bool loss_is_finite) {
-  if (loss_is_finite || (flags.save_path.empty() && flags.save_state_path.empty())) return false;
-  PrintError(
-      "the last loss is no finite number: --save and --save-state wrote nothing, and earlier saves "
-      "are as they were");
-  return true;
+/// What is set after some steps needs them. A requeued job may have too few left, and ends all the
+/// same.
+absl::Status CheckStepsLeft(const TrainFlags& flags, const ResumePlan& plan, Console& console) {
+  const absl::Status judged = CheckJudgedSteps(flags, plan.step());
+  if (judged.ok() || flags.state_path.empty()) return judged;
+  if (plan.step() < flags.settings.train.steps) {
+    console.Log(LogLevel::kWarning,
+                fmt::format("{}; so few are left that the run ends without",
+                            base::ToStd(judged.message())));
+  }
+  return absl::OkStatus();
+}
+
+/// Why the saves that were asked for are not made; empty: they are. What cannot be read cannot be
+/// saved either, which the save will say.
+std::string WhyNotSaved(TrainRun& run, TrainSession& session, const TrainFlags& flags) {
+  if (flags.save_path.empty() && flags.save_state_path.empty() && flags.state_path.empty()) {
+    return "";
+  }
+  if (!run.loss_is_finite()) return "the last loss is no finite number";
+  // A run that was not interrupted ends with a validation.
+  if (!run.interrupted() || session.HasFiniteParameters().value_or(true)) return "";
+  return "the last update left parameters that are no finite numbers";
 }
 
 /// Writes and prints what the run has to say: what fails of it keeps back nothing else.
@@ -120,16 +130,21 @@ int Conclude(TrainRun& run,
              const TrainFlags& flags,
              Console& console,
              const InterruptWatch& watch) {
-  const bool saves = run.loss_is_finite();
-  std::vector<absl::Status> failures =
-      session.WriteOutputs(saves ? TrainSession::Saves::kWritten : TrainSession::Saves::kLeftAlone);
+  const std::string why_not = WhyNotSaved(run, session, flags);
+  std::vector<absl::Status> failures = session.WriteOutputs(
+      why_not.empty() ? TrainSession::Saves::kWritten : TrainSession::Saves::kLeftAlone);
   const RunReport report = run.TakeReport();
   console.Print(FormatSummary(report));
   console.PrintJson(FormatJson(report));
   // Who interrupts may have left the pipe before.
   if (!report.interrupted && !console.status().ok()) failures.push_back(console.status());
   int exit_code = ExitCode(report, watch);
-  if (RefusesSaves(flags, saves) && exit_code == kExitDone) exit_code = kExitUserError;
+  if (!why_not.empty()) {
+    PrintError(fmt::format("{}: --save and {} wrote nothing, and earlier saves are as they were",
+                           why_not,
+                           flags.state_path.empty() ? "--save-state" : "--state"));
+    if (exit_code == kExitDone) exit_code = kExitUserError;
+  }
   for (const absl::Status& failure : failures) PrintError(base::ToStd(failure.message()));
   return failures.empty() ? exit_code : kExitDeviceFailure;
 }
@@ -143,31 +158,36 @@ int EndAfterFailure(const absl::Status& failure, const TrainRun& run, TrainSessi
 
 absl::StatusOr<int> TrainWith(const TrainFlags& flags, InterruptWatch& watch) {
   Console console(flags.json ? Console::Mode::kJson : Console::Mode::kText);
+  SLUICE_RETURN_IF_ERROR(CheckSavePlace(flags));
   SLUICE_RETURN_IF_ERROR(CheckJudgedSteps(flags, 0));
   SLUICE_RETURN_IF_ERROR(CheckBudgets(flags.settings));
   SLUICE_RETURN_IF_ERROR(CheckMemory(flags));
-  SLUICE_RETURN_IF_ERROR(CheckInitialWeights(flags));
   SLUICE_ASSIGN_OR_RETURN(Corpus corpus, LoadText(flags, console));
-  SLUICE_ASSIGN_OR_RETURN(const int steps_done, FindStepsDone(flags, corpus));
-  SLUICE_RETURN_IF_ERROR(CheckJudgedSteps(flags, steps_done));
+  RunState state{.note = DescribeRun(flags.settings, corpus.hash)};
+  SLUICE_ASSIGN_OR_RETURN(state.directory, OpenStateDirectory(flags, console));
+  SLUICE_ASSIGN_OR_RETURN(state.plan, PlanResume(flags, corpus.hash));
+  SLUICE_RETURN_IF_ERROR(CheckStepsLeft(flags, state.plan, console));
+  // A state that is there has later weights.
+  if (state.plan.candidates.empty()) SLUICE_RETURN_IF_ERROR(CheckInitialWeights(flags));
   watch.Arm();  // not before: a pipe that gives no text is left at once
   SLUICE_ASSIGN_OR_RETURN(
       const gpt::Dataset data,
       gpt::Dataset::FromText(std::move(corpus.text), flags.settings.train, flags.settings.model));
-  SLUICE_ASSIGN_OR_RETURN(
-      const std::unique_ptr<TrainSession> session,
-      TrainSession::Create(
-          flags, data, console, DescribeRun(flags.settings, corpus.hash), [&watch] {
-            return watch.interrupted();
-          }));
+  SLUICE_ASSIGN_OR_RETURN(const std::unique_ptr<TrainSession> session,
+                          TrainSession::Create(flags, data, console, std::move(state), [&watch] {
+                            return watch.interrupted();
+                          }));
+  if (session->steps_before() >= flags.settings.train.steps) {
+    console.Print("all steps are done; raise train.steps to go on\n");
+  }
   SignalAnswer signals(*session, console, watch);
   std::unique_ptr<Verifier> verifier;
   if (flags.verify) {
     console.ShowProgress("starting the run in RAM");
-    SLUICE_ASSIGN_OR_RETURN(
-        verifier,
-        Verifier::Start(
-            flags.config, data.text(), flags.init_path, [&] { return signals.Attend(); }));
+    SLUICE_ASSIGN_OR_RETURN(verifier,
+                            Verifier::Start(flags.config, data.text(), flags.init_path, [&] {
+                              return signals.Attend();
+                            }));
   }
   TrainRun run(
       {.session = *session, .verifier = verifier.get(), .console = console, .signals = signals});

@@ -110,7 +110,9 @@ TEST_F(SlowTrainFullDiskTest, WithoutAPlaceItSaysSo) {
   const std::string text = RunWhileFilling("");
   if (text.starts_with("skip")) GTEST_SKIP() << "needs root and a loop device: " << text.substr(6);
   EXPECT_THAT(text, HasSubstr("exit 3\n"));
-  EXPECT_THAT(text, HasSubstr("nothing was saved, as --save-state names no directory\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("nothing was saved, as neither --state nor --save-state names a directory\n"));
 }
 
 TEST_F(SlowTrainFullDiskTest, ASaveOnTheFullDiskFailsAndSaysWhatStands) {

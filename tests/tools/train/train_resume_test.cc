@@ -40,8 +40,31 @@ TEST_F(TrainResumeTest, AnotherRunIsRefusedBeforeTheWork) {
                     HasSubstr("\"train.seed\" is 1 in the save and 7 here"),
                     HasSubstr("go on with --set train.states=fp32 --set train.seed=1, or"),
                     Not(HasSubstr("/groups"))));
+}
+
+TEST_F(TrainResumeTest, NoStepsLeftIsSaidWithTheFix) {
+  EXPECT_EQ(UserError(Resumed({"train.steps=3"})),
+            "sluice: --resume: 3 steps are done already, and \"train.steps\" is 3; raise it\n");
+}
+
+TEST_F(TrainResumeTest, AnotherTextBatchAndMicroBatchesGoOn) {
   const std::string other = files_.Write("other", std::string(9000, 'x') + std::string(9000, 'y'));
-  EXPECT_THAT(UserError(WordsOn(other, {"--resume", state_})), HasSubstr("the text's xxh3 is "));
+  Command command(WordsOn(other,
+                          {"--resume",
+                           state_,
+                           "--set",
+                           "train.batch=2",
+                           "--set",
+                           "train.micro_batches=2",
+                           "--set",
+                           "train.steps=5"}));
+  EXPECT_EQ(command.Wait(), 0) << command.errors();
+  EXPECT_THAT(command.output(),
+              AllOf(HasSubstr("step    5/5"), HasSubstr("steps              4 to 5 of 5, 2 in")));
+  EXPECT_THAT(command.errors(),
+              AllOf(HasSubstr("\"train.batch\" is 4 in the save and 2 here; "),
+                    HasSubstr("\"train.micro_batches\" is 1 in the save and 2 here; the text's"),
+                    HasSubstr("goes on with micro-batch 7 of its own order, and is not bit-")));
 }
 
 TEST_F(TrainResumeTest, WhatTheMessageNamesGoesOn) {

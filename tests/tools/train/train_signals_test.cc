@@ -128,9 +128,10 @@ TEST_F(TrainSignalsTest, WithoutAPlaceSigusr1SaysSo) {
   ASSERT_TRUE(command.ReadUntil("step    1/")) << command.errors();
   command.Signal(SIGUSR1);
   EXPECT_EQ(command.Wait(), 0) << command.errors();
-  EXPECT_THAT(command.errors(),
-              HasSubstr("sluice: SIGUSR1: nothing was saved, as --save-state names no directory; "
-                        "the run goes on\n"));
+  EXPECT_THAT(
+      command.errors(),
+      HasSubstr("sluice: SIGUSR1: nothing was saved, as neither --state nor --save-state names "
+                "a directory; the run goes on\n"));
 }
 
 }  // namespace

@@ -82,6 +82,7 @@ Json VerifyJson(const VerifyReport& verify) {
 std::string FormatJson(const RunReport& report) {
   Json json;
   json["steps"] = report.steps.size();
+  if (report.steps_before > 0) json["steps_before"] = report.steps_before;
   if (report.interrupted) json["interrupted"] = true;
   if (!report.steps.empty()) {
     json["loss_first"] = report.steps.front().loss;

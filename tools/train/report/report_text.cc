@@ -13,10 +13,22 @@ std::string Size(std::uint64_t bytes) { return ToString(Bytes(bytes)); }
 std::string Interrupted(const RunReport& report) {
   if (!report.interrupted) return "";
   const bool unverified = report.verify_wanted && !report.verify.has_value();
-  return fmt::format("interrupted after {} of {} steps{}\n",
-                     report.steps.size(),
+  return fmt::format(
+      "interrupted after {} of {} steps{}{}\n",
+      static_cast<std::size_t>(report.steps_before) + report.steps.size(),
+      report.steps_wanted,
+      report.steps_before > 0 ? fmt::format(", {} in this run", report.steps.size()) : "",
+      unverified ? "; the verification was not made" : "");
+}
+
+/// Where a run went on: which steps were its own.
+std::string StepsOfThisRun(const RunReport& report) {
+  if (report.steps_before == 0) return "";
+  return fmt::format("steps              {} to {} of {}, {} in this run\n",
+                     report.steps.front().step,
+                     report.steps.back().step,
                      report.steps_wanted,
-                     unverified ? "; the verification was not made" : "");
+                     report.steps.size());
 }
 
 std::string Losses(const RunReport& report) {
@@ -185,9 +197,9 @@ std::string FormatRecompute(const RecomputeReport& recompute) {
 std::string FormatSummary(const RunReport& report) {
   const std::string interrupted = Interrupted(report);
   if (report.steps.empty()) return interrupted + "no step was made\n";
-  std::string text = interrupted + Losses(report) + Times(report) + Links(report) + Tiers(report) +
-                     Memory(report) + Prefetches(report.prefetch) + Plans(report) +
-                     Products(report) + Recomputed(report) + RetiredSlots(report) +
+  std::string text = interrupted + StepsOfThisRun(report) + Losses(report) + Times(report) +
+                     Links(report) + Tiers(report) + Memory(report) + Prefetches(report.prefetch) +
+                     Plans(report) + Products(report) + Recomputed(report) + RetiredSlots(report) +
                      Fallbacks(report);
   if (report.verify.has_value()) text += Verify(*report.verify);
   // Values begin in the column of their label.

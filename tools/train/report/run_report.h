@@ -76,7 +76,8 @@ struct RecomputeReport {
 /// Everything that a run has to say at its end.
 struct RunReport {
   std::vector<StepRecord> steps;
-  int steps_wanted = 0;
+  int steps_wanted = 0;  ///< steps of the whole training
+  int steps_before = 0;  ///< steps that were done when this run began
   /// A signal ended it: before its last step, or before it was verified.
   bool interrupted = false;
   bool verify_wanted = false;

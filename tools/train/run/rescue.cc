@@ -1,8 +1,12 @@
 #include "tools/train/run/rescue.h"
 
+#include <string_view>
+#include <vector>
+
 #include "base/strings.h"
 #include "fmt/format.h"
 #include "sluice/optimizer.h"
+#include "tools/train/state/state_directory.h"
 
 namespace sluice::tools {
 namespace {
@@ -17,9 +21,14 @@ absl::Status MakeStepWhole(gpt::Trainer& trainer) {
 }
 
 std::string OlderSave(const std::string& place) {
-  const absl::StatusOr<OptimizerSave> older = OffloadedOptimizer::ReadSave(place);
-  if (!older.ok()) return fmt::format("there is no older save in {}", place);
-  return fmt::format("the save of step {} in {} is as it was", older->step, place);
+  const absl::StatusOr<std::vector<FoundSave>> saves = ListSaves(place);
+  for (const FoundSave& save : saves.value_or(std::vector<FoundSave>())) {
+    const absl::StatusOr<OptimizerSave> older = OffloadedOptimizer::ReadSave(save.directory);
+    if (older.ok()) {
+      return fmt::format("the save of step {} in {} is as it was", older->step, place);
+    }
+  }
+  return fmt::format("there is no older save in {}", place);
 }
 
 std::string NothingSaved(const std::string& why, const std::string& place) {
@@ -30,7 +39,8 @@ std::string NothingSaved(const std::string& why, const std::string& place) {
 
 std::string RescueState(TrainSession& session, LastLoss loss) {
   const std::string& place = session.save_place();
-  if (place.empty()) return "nothing was saved, as --save-state names no directory";
+  if (place.empty())
+    return "nothing was saved, as neither --state nor --save-state names a directory";
   if (loss == LastLoss::kNotFinite) return NothingSaved("the last loss is no finite number", place);
   absl::Status saved = MakeStepWhole(session.trainer());
   if (saved.ok() && !session.has_unsaved_steps()) {
@@ -39,8 +49,9 @@ std::string RescueState(TrainSession& session, LastLoss loss) {
   }
   if (saved.ok()) saved = session.SaveState();
   if (!saved.ok()) return NothingSaved(std::string(base::ToStd(saved.message())), place);
+  const std::string_view flag = session.state_is_named() ? "--state" : "--resume";
   return fmt::format(
-      "saved step {0} in {1}; --resume {1} goes on from there", session.trainer().step(), place);
+      "saved step {0} in {1}; {2} {1} goes on from there", session.trainer().step(), place, flag);
 }
 
 }  // namespace sluice::tools

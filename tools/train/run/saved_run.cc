@@ -1,5 +1,7 @@
 #include "tools/train/run/saved_run.h"
 
+#include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -16,88 +18,115 @@ using NoteJson = nlohmann::json;
 /// Stands for the text in a note; all others are keys of a configuration.
 constexpr const char* kTextKey = "text";
 
-/// Keys and values, as --set takes them.
-using Facts = std::vector<std::pair<std::string, std::string>>;
-
-Facts FactsOf(const TrainSettings& settings, const std::string& text_hash) {
-  const gpt::ModelConfig& model = settings.model;
-  const gpt::TrainConfig& train = settings.train;
-  return {{"model.layers", std::to_string(model.layers)},
-          {"model.heads", std::to_string(model.heads)},
-          {"model.width", std::to_string(model.width)},
-          {"model.context", std::to_string(model.context)},
-          {"train.states", std::string(ToString(train.states))},
-          {"train.seed", std::to_string(train.seed)},
-          {"train.batch", std::to_string(train.batch)},
-          {"train.micro_batches", std::to_string(train.micro_batches)},
-          {"train.val_fraction", fmt::format("{}", train.val_fraction)},
-          {kTextKey, text_hash}};
-}
-
-/// What differs, and the flags that would make it the same.
-struct Differences {
-  std::vector<std::string> what;
-  std::vector<std::string> fixes;
+/// What a difference does to a run that goes on.
+enum class Effect {
+  kRefused,   ///< the state cannot be loaded, or means something else
+  kOtherwise  ///< the run goes on, with other data than one that never stopped
 };
 
-Differences FindDifferences(const NoteJson& saved, const Facts& facts) {
+/// A key and its value, as --set takes them.
+struct Fact {
+  std::string key;
+  std::string value;
+  Effect effect;
+};
+
+std::vector<Fact> FactsOf(const TrainSettings& settings, const std::string& text_hash) {
+  const gpt::ModelConfig& model = settings.model;
+  const gpt::TrainConfig& train = settings.train;
+  return {{"model.layers", std::to_string(model.layers), Effect::kRefused},
+          {"model.heads", std::to_string(model.heads), Effect::kRefused},
+          {"model.width", std::to_string(model.width), Effect::kRefused},
+          {"model.context", std::to_string(model.context), Effect::kRefused},
+          {"train.states", std::string(ToString(train.states)), Effect::kRefused},
+          // States that are rounded stochastically belong to their seed.
+          {"train.seed", std::to_string(train.seed), Effect::kRefused},
+          {"train.batch", std::to_string(train.batch), Effect::kOtherwise},
+          {"train.micro_batches", std::to_string(train.micro_batches), Effect::kOtherwise},
+          {"train.val_fraction", fmt::format("{}", train.val_fraction), Effect::kOtherwise},
+          {kTextKey, text_hash, Effect::kOtherwise}};
+}
+
+/// What differs.
+struct Differences {
+  std::vector<std::string> refused;
+  std::vector<std::string> fixes;  ///< flags that make the refused ones the same
+  std::vector<std::string> otherwise;
+};
+
+std::string DescribeFact(const Fact& here, const std::string& there) {
+  if (here.key == kTextKey) {
+    return fmt::format("the text's xxh3 is {} in the save and {} here", there, here.value);
+  }
+  return fmt::format("\"{}\" is {} in the save and {} here", here.key, there, here.value);
+}
+
+Differences FindDifferences(const NoteJson& saved, const std::vector<Fact>& facts) {
   Differences found;
-  for (const auto& [key, here] : facts) {
-    const auto at = saved.find(key);
+  for (const Fact& here : facts) {
+    const auto at = saved.find(here.key);
     if (at == saved.end() || !at->is_string()) {
-      found.what.push_back(fmt::format("it does not say its \"{}\"", key));
+      found.refused.push_back(fmt::format("it does not say its \"{}\"", here.key));
       continue;
     }
     const std::string there = at->get<std::string>();
-    if (there == here) continue;
-    if (key == kTextKey) {
-      found.what.push_back(
-          fmt::format("the text's xxh3 is {} in the save and {} here", there, here));
-      found.fixes.push_back("the same --text");
-      continue;
-    }
-    found.what.push_back(fmt::format("\"{}\" is {} in the save and {} here", key, there, here));
-    found.fixes.push_back(fmt::format("--set {}={}", key, there));
+    if (there == here.value) continue;
+    const bool refused = here.effect == Effect::kRefused;
+    (refused ? found.refused : found.otherwise).push_back(DescribeFact(here, there));
+    if (refused) found.fixes.push_back(fmt::format("--set {}={}", here.key, there));
   }
   return found;
 }
 
-absl::Status AnotherRun(const std::string& directory, const Differences& found) {
+absl::Status AnotherRun(const std::string& directory,
+                        const Differences& found,
+                        std::string_view begin_anew) {
   const std::string fixes =
       found.fixes.empty() ? "" : fmt::format("go on with {}, or ", fmt::join(found.fixes, " "));
-  return absl::InvalidArgumentError(
-      fmt::format("{} holds another run: {}; {}begin anew without "
-                  "--resume",
-                  directory,
-                  fmt::join(found.what, "; "),
-                  fixes));
+  return absl::InvalidArgumentError(fmt::format("{} holds another run: {}; {}begin anew {}",
+                                                directory,
+                                                fmt::join(found.refused, "; "),
+                                                fixes,
+                                                begin_anew));
+}
+
+/// Batches are chosen by seed and number alone, so the number goes on with the steps.
+std::string GoesOnOtherwise(const Differences& found, int step, const TrainSettings& settings) {
+  if (found.otherwise.empty()) return "";
+  return fmt::format(
+      "{}: the run goes on with micro-batch {} of its own order, and is not bit-identical to one "
+      "that never stopped",
+      fmt::join(found.otherwise, "; "),
+      std::int64_t{step} * settings.train.micro_batches + 1);
 }
 
 }  // namespace
 
 std::string DescribeRun(const TrainSettings& settings, const std::string& text_hash) {
   NoteJson note = NoteJson::object();
-  for (const auto& [key, value] : FactsOf(settings, text_hash)) note[key] = value;
+  for (const Fact& fact : FactsOf(settings, text_hash)) note[fact.key] = fact.value;
   return note.dump();
 }
 
-absl::StatusOr<int> CheckSavedRun(const std::string& directory,
-                                  const TrainSettings& settings,
-                                  const std::string& text_hash) {
+absl::StatusOr<SavedRun> CheckSavedRun(const std::string& directory,
+                                       const TrainSettings& settings,
+                                       const std::string& text_hash,
+                                       std::string_view begin_anew) {
   SLUICE_ASSIGN_OR_RETURN(const OptimizerSave save, OffloadedOptimizer::ReadSave(directory));
   const NoteJson note = NoteJson::parse(save.note, nullptr, false);
   if (!note.is_object()) {
     return absl::InvalidArgumentError(
         fmt::format("the save in {} does not say of which run it is; name the directory of a run "
-                    "with --save-state",
+                    "with --state or --save-state",
                     directory));
   }
+  if (save.step > std::numeric_limits<int>::max()) {
+    return absl::DataLossError(fmt::format("the save in {} says step {}", directory, save.step));
+  }
   const Differences found = FindDifferences(note, FactsOf(settings, text_hash));
-  if (!found.what.empty()) return AnotherRun(directory, found);
-  const int steps = settings.train.steps;
-  if (save.step < steps) return static_cast<int>(save.step);
-  return absl::InvalidArgumentError(fmt::format(
-      "{} steps are done already, and \"train.steps\" is {}; raise it", save.step, steps));
+  if (!found.refused.empty()) return AnotherRun(directory, found, begin_anew);
+  const int step = static_cast<int>(save.step);
+  return SavedRun{.step = step, .differences = GoesOnOtherwise(found, step, settings)};
 }
 
 }  // namespace sluice::tools

@@ -27,7 +27,8 @@ void SignalAnswer::SaveForEnd() {
 std::string SignalAnswer::SaveNow() {
   const std::string& place = session_.save_place();
   const int step = session_.trainer().step();
-  if (place.empty()) return "nothing was saved, as --save-state names no directory";
+  if (place.empty())
+    return "nothing was saved, as neither --state nor --save-state names a directory";
   if (!loss_is_finite_) return "nothing was saved, as the last loss is no finite number";
   if (!session_.has_unsaved_steps()) {
     return fmt::format("nothing was saved, as no step was made since step {}", step);

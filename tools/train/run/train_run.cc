@@ -25,10 +25,10 @@ std::string Duration(double seconds) {
 TrainRun::TrainRun(const Parts& parts)
     : parts_(parts),
       steps_(parts.session.settings().train.steps),
-      steps_before_(parts.session.trainer().step()),
       pacer_(parts.session.settings().emulated_load),
       recompute_(parts.session.settings().train.recompute) {
-  report_.steps_wanted = steps_ - steps_before_;
+  report_.steps_wanted = steps_;
+  report_.steps_before = parts.session.steps_before();
   report_.verify_wanted = parts.verifier != nullptr;
 }
 
@@ -59,6 +59,7 @@ absl::Status TrainRun::MakeSteps() {
 absl::Status TrainRun::Begin() {
   parts_.console.ShowProgress("validating");
   SLUICE_ASSIGN_OR_RETURN(const float val_loss, parts_.session.trainer().Validate());
+  SLUICE_RETURN_IF_ERROR(CheckResumedLoss(val_loss));
   report_.val_loss_first = val_loss;
   if (parts_.verifier != nullptr) parts_.verifier->CompareFirstValidation(val_loss);
   return absl::OkStatus();
@@ -73,6 +74,8 @@ absl::Status TrainRun::MakeBlock() {
   while (block_.size() < count && !parts_.signals.Attend() && loss.ok()) {
     SLUICE_RETURN_IF_ERROR(MakeStep());
     loss = CheckLoss(report_.steps.back().step, block_.back());
+    SLUICE_RETURN_IF_ERROR(WithdrawSave(report_.steps.back().step));
+    SaveIfDue();
   }
   if (interrupted()) return absl::OkStatus();
   if (parts_.verifier == nullptr) return loss.ok() ? PaceAlone() : loss;
@@ -114,6 +117,34 @@ absl::Status TrainRun::EndStep(StepOutcome* outcome) {
   block_.push_back(*outcome);
   PrintStep(report_.steps.back(), *outcome);
   return validated;
+}
+
+absl::Status TrainRun::WithdrawSave(int step) {
+  // A validation that is none tells of this step's own update, which is not saved.
+  if (std::isfinite(block_.back().loss)) return absl::OkStatus();
+  SLUICE_ASSIGN_OR_RETURN(const std::string done, parts_.session.saver().OnLossNotFinite(step));
+  if (!done.empty()) parts_.console.Log(LogLevel::kWarning, done);
+  return absl::OkStatus();
+}
+
+/// A run may have been killed before its next loss showed what its last save was worth.
+absl::Status TrainRun::CheckResumedLoss(float val_loss) const {
+  const bool asks = parts_.session.settings().not_finite_steps > 0;
+  const int step = parts_.session.steps_before();
+  if (!asks || step == 0 || std::isfinite(val_loss)) return absl::OkStatus();
+  return absl::FailedPreconditionError(fmt::format(
+      "the validation loss of the save after step {} is no finite number; to go on from "
+      "the save before it, move it away",
+      step));
+}
+
+/// A run outlives a save that fails: the older ones stand, and the next may succeed.
+void TrainRun::SaveIfDue() {
+  // Who interrupts gets a save at the end.
+  if (interrupted() || !loss_is_finite()) return;
+  const absl::Status saved = parts_.session.saver().SaveIfDue(parts_.session.trainer().step());
+  if (saved.ok()) return;
+  parts_.console.Log(LogLevel::kWarning, base::ToStd(saved.message()));
 }
 
 absl::Status TrainRun::CheckLoss(int step, const StepOutcome& outcome) {

@@ -49,6 +49,9 @@ class TrainRun {
   absl::Status EndStep(StepOutcome* outcome);
   /// Errors: FailedPrecondition after too many steps in a row without a finite loss.
   absl::Status CheckLoss(int step, const StepOutcome& outcome);
+  void SaveIfDue();
+  absl::Status WithdrawSave(int step);
+  absl::Status CheckResumedLoss(float val_loss) const;
   absl::Status RunInRam();
   absl::Status PaceAfterBlock(double ram_step_seconds);
   absl::Status PaceAlone();
@@ -67,8 +70,7 @@ class TrainRun {
   bool Done();
 
   const Parts parts_;
-  const int steps_;         ///< that are to be done in the end
-  const int steps_before_;  ///< that were done before this run
+  const int steps_;  ///< steps of the whole training
   LinkPacer pacer_;
   RecomputePlanner recompute_;
   RunReport report_;

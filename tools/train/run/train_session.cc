@@ -1,6 +1,8 @@
 #include "tools/train/run/train_session.h"
 
+#include <cstring>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -8,6 +10,7 @@
 #include "fmt/format.h"
 #include "tools/train/files/initial_weights.h"
 #include "tools/train/files/record_file.h"
+#include "tools/train/state/save_room.h"
 
 namespace sluice::tools {
 namespace {
@@ -22,14 +25,26 @@ absl::Status OpenOutput(const char* flag, const std::string& path, std::unique_p
   return absl::OkStatus();
 }
 
+/// Whether all of these fp32 numbers are finite: an exponent of ones stands for none.
+bool AllFinite(std::span<const std::byte> bytes) {
+  constexpr std::uint32_t kExponent = 0x7f800000;
+  bool finite = true;
+  for (std::size_t at = 0; at + sizeof(float) <= bytes.size(); at += sizeof(float)) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, bytes.data() + at, sizeof(bits));
+    finite &= (bits & kExponent) != kExponent;
+  }
+  return finite;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TrainSession>> TrainSession::Create(const TrainFlags& flags,
                                                                    const gpt::Dataset& data,
                                                                    Console& console,
-                                                                   std::string note,
+                                                                   RunState state,
                                                                    gpt::StopFn stop) {
-  std::unique_ptr<TrainSession> session(new TrainSession(flags, std::move(note), console));
+  std::unique_ptr<TrainSession> session(new TrainSession(flags, std::move(state), console));
   session->stop_ = std::move(stop);
   SLUICE_ASSIGN_OR_RETURN(session->memory_, MemorySampler::Create());
   SLUICE_RETURN_IF_ERROR(session->OpenOutputs());
@@ -37,10 +52,13 @@ absl::StatusOr<std::unique_ptr<TrainSession>> TrainSession::Create(const TrainFl
   SLUICE_ASSIGN_OR_RETURN(session->rates_, MeasureLinkRates(flags.settings.runtime));
   SLUICE_RETURN_IF_ERROR(session->MakeRuntime());
   SLUICE_RETURN_IF_ERROR(session->MakeTrainer(data));
+  SLUICE_RETURN_IF_ERROR(
+      CheckRoomForSaves(flags, session->state_.plan, session->trainer_->ParameterSpecs()));
   SLUICE_RETURN_IF_ERROR(session->BeginPhase("measuring the matrix products"));
   session->MeasureProducts();
   SLUICE_RETURN_IF_ERROR(session->Resume());
   SLUICE_RETURN_IF_ERROR(session->BeginFromWeights());
+  session->MakeSaver();
   session->stop_ = {};
   return session;
 }
@@ -97,8 +115,7 @@ std::vector<absl::Status> TrainSession::WriteOutputs(Saves saves) {
   if (record_ != nullptr) note("--record", flags_.record_path, WriteRecord());
   const bool written = saves == Saves::kWritten;
   if (model_ != nullptr && written) note("--save", flags_.save_path, WriteModel());
-  // A run that was stopped at once replaces no older state.
-  if (!save_place().empty() && written && has_unsaved_steps()) {
+  if (written) {
     if (const absl::Status saved = SaveState(); !saved.ok()) failures.push_back(saved);
   }
   if (trace_ != nullptr) note("--trace", flags_.trace_path, trace_->Finish());
@@ -108,17 +125,24 @@ std::vector<absl::Status> TrainSession::WriteOutputs(Saves saves) {
 absl::Status TrainSession::SaveState() {
   // Another output may have met a failure before.
   if (!trainer_->failure().ok()) SLUICE_RETURN_IF_ERROR(trainer_->Recover());
-  const absl::Status saved = trainer_->SaveState(save_place(), note_);
-  if (!saved.ok()) return base::Annotate(saved, "--save-state " + save_place());
-  steps_saved_ = trainer_->step();
-  return absl::OkStatus();
+  return saver_->SaveNow(trainer_->step());
 }
 
 absl::Status TrainSession::Resume() {
-  if (flags_.resume_path.empty()) return absl::OkStatus();
+  ResumePlan& plan = state_.plan;
+  if (plan.candidates.empty()) return absl::OkStatus();
   SLUICE_RETURN_IF_ERROR(BeginPhase("reading the state"));
-  SLUICE_RETURN_IF_ERROR(base::Annotate(trainer_->LoadState(flags_.resume_path), "--resume"));
-  steps_before_ = steps_saved_ = trainer_->step();
+  const auto load = [this](const std::string& from) { return trainer_->LoadState(from); };
+  SLUICE_ASSIGN_OR_RETURN(const ResumePlan::Candidate loaded, LoadNewest(load, &plan));
+  PrintPassedOver(plan, console_);
+  steps_before_ = trainer_->step();
+  if (state_.directory != nullptr) {
+    SLUICE_RETURN_IF_ERROR(state_.directory->OnResumed(steps_before_));
+  }
+  const std::string& differences = loaded.run.differences;
+  if (!differences.empty()) {
+    console_.Log(LogLevel::kWarning, fmt::format("{}: {}", plan.flag, differences));
+  }
   console_.Print(
       fmt::format("resumed after step {} of {}\n", trainer_->step(), flags_.settings.train.steps));
   return absl::OkStatus();
@@ -126,7 +150,7 @@ absl::Status TrainSession::Resume() {
 
 absl::Status TrainSession::BeginFromWeights() {
   // A state that was read has later weights.
-  if (flags_.init_path.empty() || trainer_->step() > 0) return absl::OkStatus();
+  if (flags_.init_path.empty() || !state_.plan.candidates.empty()) return absl::OkStatus();
   console_.ShowProgress("reading the weights");
   absl::StatusOr<InitialWeights> weights =
       InitialWeights::Open(flags_.init_path, flags_.settings.model);
@@ -134,6 +158,31 @@ absl::Status TrainSession::BeginFromWeights() {
   SLUICE_RETURN_IF_ERROR(base::Annotate(weights->Fill(*trainer_), "--init"));
   console_.Print(fmt::format("began from the weights in {}\n", flags_.init_path));
   return absl::OkStatus();
+}
+
+void TrainSession::MakeSaver() {
+  gpt::Trainer& trainer = *trainer_;
+  const std::string& note = state_.note;
+  saver_ = std::make_unique<StateSaver>(
+      StateSaverOptions{.every = flags_.settings.save_every,
+                        .directory = state_.directory.get(),
+                        .in_place = flags_.save_state_path,
+                        .save = [&](const std::string& to) { return trainer.SaveState(to, note); },
+                        .start = [&](const std::string& to) { return trainer.StartSave(to, note); },
+                        // TakeFinishedSaves tells how it went.
+                        .finish = [&] { trainer.FinishSave().IgnoreError(); },
+                        .take = [&] { return trainer.TakeFinishedSaves(); }},
+      steps_before_);
+}
+
+absl::StatusOr<bool> TrainSession::HasFiniteParameters() {
+  bool finite = true;
+  SLUICE_RETURN_IF_ERROR(trainer_->ForEachParameter(
+      [&finite](const std::string&, std::uint64_t, std::span<const std::byte> bytes) {
+        finite = finite && AllFinite(bytes);
+        return absl::OkStatus();
+      }));
+  return finite;
 }
 
 absl::Status TrainSession::WriteRecord() {

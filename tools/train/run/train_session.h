@@ -16,6 +16,8 @@
 #include "tools/train/report/memory_sampler.h"
 #include "tools/train/report/run_monitor.h"
 #include "tools/train/settings/train_flags.h"
+#include "tools/train/state/run_state.h"
+#include "tools/train/state/state_saver.h"
 #include "workloads/gpt/compute/compute_rate.h"
 #include "workloads/gpt/memory/paged_memory.h"
 #include "workloads/gpt/model/dataset.h"
@@ -28,13 +30,13 @@ namespace sluice::tools {
 class TrainSession {
  public:
   /// Opens the output files (so that a bad path is found before the work), measures the links,
-  /// makes Runtime and Trainer. `flags`, `data` and `console` outlive the session. `note`: what its
-  /// save says of the run. `stop`: asked between the pieces of this work; true: Cancelled.
+  /// makes Runtime and Trainer, checks the room for saves, and loads the state. `flags`, `data` and
+  /// `console` outlive the session. `stop`: asked between the pieces of this work; true: Cancelled.
   /// Errors: those of each part.
   static absl::StatusOr<std::unique_ptr<TrainSession>> Create(const TrainFlags& flags,
                                                               const gpt::Dataset& data,
                                                               Console& console,
-                                                              std::string note = {},
+                                                              RunState state = {},
                                                               gpt::StopFn stop = {});
 
   const TrainSettings& settings() const { return flags_.settings; }
@@ -50,24 +52,34 @@ class TrainSession {
   /// Ends the iteration of the last step, so that its schedule is known even when it was the first.
   absl::Status EndIteration() { return paged_->EndIteration(); }
 
-  /// The directory of --save-state; empty: none.
-  const std::string& save_place() const { return flags_.save_state_path; }
+  /// Saves of the state, on the way and at the end.
+  StateSaver& saver() { return *saver_; }
+  /// The directory of --state or --save-state; empty: none.
+  const std::string& save_place() const {
+    return flags_.state_path.empty() ? flags_.save_state_path : flags_.state_path;
+  }
+  /// Whether save_place() is that of --state.
+  bool state_is_named() const { return !flags_.state_path.empty(); }
   /// Whether the trainer made steps that no save holds.
-  bool has_unsaved_steps() const { return trainer_->step() > steps_saved_; }
-  /// Saves the trainer's state, as it is after its last step, to save_place(). Errors: those of
-  /// Trainer::SaveState, with flag and path.
+  bool has_unsaved_steps() const { return saver_->HasUnsaved(trainer_->step()); }
+  /// Saves the trainer's state, as it is after its last step, to save_place(), if there is one and
+  /// no save holds that step. Errors: those of StateSaver::SaveNow.
   absl::Status SaveState();
+  /// Steps that were done when the run began.
+  int steps_before() const { return steps_before_; }
+  /// False once an update has left a parameter that is no finite number.
+  absl::StatusOr<bool> HasFiniteParameters();
 
-  /// Whether --save and --save-state are carried out at the end.
+  /// Whether --save, --state and --save-state are carried out at the end.
   enum class Saves { kWritten, kLeftAlone };
   /// Writes the files that the flags ask for: each, whatever becomes of the others. What failed,
   /// by flag and path.
   std::vector<absl::Status> WriteOutputs(Saves saves);
 
  private:
-  TrainSession(const TrainFlags& flags, std::string note, Console& console)
-      : flags_(flags), note_(std::move(note)), console_(console) {}
-  /// Shows what comes next, unless the stop says otherwise.
+  TrainSession(const TrainFlags& flags, RunState state, Console& console)
+      : flags_(flags), state_(std::move(state)), console_(console) {}
+  /// Shows the next phase, unless the stop says otherwise.
   absl::Status BeginPhase(const std::string& what);
   absl::Status OpenOutputs();
   absl::Status MakeRuntime();
@@ -79,12 +91,11 @@ class TrainSession {
   absl::Status WriteModel();
   absl::Status Resume();
   absl::Status BeginFromWeights();
+  void MakeSaver();
 
   const TrainFlags& flags_;
-  const std::string note_;
-  int steps_before_ = 0;  ///< that were done when --resume read the state
-  /// Steps in the newest save of this run, or from --resume.
-  int steps_saved_ = 0;
+  RunState state_;
+  int steps_before_ = 0;
   Console& console_;
   /// The stop of Create, while that runs.
   gpt::StopFn stop_;
@@ -98,6 +109,7 @@ class TrainSession {
   std::unique_ptr<RunMonitor> monitor_;
   std::unique_ptr<gpt::PagedMemory> paged_;
   std::unique_ptr<gpt::Trainer> trainer_;
+  std::unique_ptr<StateSaver> saver_;
 };
 
 }  // namespace sluice::tools

@@ -43,7 +43,7 @@ absl::Status CheckDirectory(const char* flag, const std::string& path, int acces
         "{}: \"{}\" is not a directory; {}",
         flag,
         path,
-        access_mode == W_OK ? "make it first" : "name that of a run with --save-state"));
+        access_mode == W_OK ? "make it first" : "name that of a run with --state or --save-state"));
   }
   if (access(path.c_str(), access_mode) == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(fmt::format("{}: {}: {}", flag, path, std::strerror(errno)));
@@ -83,9 +83,24 @@ absl::Status CheckReplacesNoOther(const TrainFlags& flags) {
                   to));
 }
 
+/// Flags that say where a run begins and ends otherwise than --state does.
+absl::Status CheckStateAlone(const Arguments& arguments) {
+  for (const char* const flag : {"--save-state", "--resume"}) {
+    if (!arguments.Has(flag)) continue;
+    return absl::InvalidArgumentError(fmt::format(
+        "--state and {}: --state goes on from its directory and saves there; leave one of them out",
+        flag));
+  }
+  if (!arguments.Has("--verify")) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "--state and --verify: the run in RAM begins at the first step; leave one of them out");
+}
+
 absl::Status CheckStateFlags(const Arguments& arguments, const TrainFlags& flags) {
   const bool saves = arguments.Has("--save-state");
   const bool resumes = arguments.Has("--resume");
+  const bool has_state = arguments.Has("--state");
+  if (has_state) SLUICE_RETURN_IF_ERROR(CheckStateAlone(arguments));
   if (saves) {
     SLUICE_RETURN_IF_ERROR(CheckDirectory("--save-state", flags.save_state_path, W_OK));
     SLUICE_RETURN_IF_ERROR(CheckTakesSaves(flags.save_state_path));
@@ -106,9 +121,10 @@ absl::Status CheckStateFlags(const Arguments& arguments, const TrainFlags& flags
         "--init and --resume: a run begins from weights or goes on from a state, which has weights "
         "of its own; leave one of them out");
   }
-  if ((saves || resumes) && flags.settings.train.optimizer == gpt::OptimizerChoice::kNone) {
+  const bool needs_optimizer = saves || resumes || has_state;
+  if (needs_optimizer && flags.settings.train.optimizer == gpt::OptimizerChoice::kNone) {
     return absl::InvalidArgumentError(
-        "--save-state and --resume need an optimizer; \"train.optimizer\" is \"none\"");
+        "--state, --save-state and --resume need an optimizer; \"train.optimizer\" is \"none\"");
   }
   return absl::OkStatus();
 }
@@ -161,11 +177,15 @@ const std::vector<FlagSpec>& TrainFlagSpecs() {
       {"--record", FlagShape::kValue, "FILE", "writes the recorded schedules (JSON lines)"},
       {"--trace", FlagShape::kValue, "FILE", "writes a timeline for Perfetto"},
       {"--save", FlagShape::kValue, "FILE", "writes the model (safetensors)"},
+      {"--state",
+       FlagShape::kValue,
+       "DIR",
+       "goes on from the newest save in DIR, or begins, and saves there"},
       {"--save-state",
        FlagShape::kValue,
        "DIR",
-       "writes all that --resume needs, at the end; DIR exists and has no other run's"},
-      {"--resume", FlagShape::kValue, "DIR", "goes on where a run with --save-state ended"},
+       "writes all that --resume needs to one file; DIR exists and has no other run's"},
+      {"--resume", FlagShape::kValue, "DIR", "goes on from the newest save in DIR"},
       {"--init", FlagShape::kValue, "FILE", "begins from the weights that --save wrote"},
       {"--json", FlagShape::kSwitch, "", "standard output is one JSON object"},
       {"--help", FlagShape::kSwitch, "", "prints this"}};
@@ -192,6 +212,10 @@ absl::StatusOr<TrainFlags> ReadTrainFlags(std::span<const std::string> words) {
   flags.save_state_path = arguments.Value("--save-state");
   flags.resume_path = arguments.Value("--resume");
   flags.init_path = arguments.Value("--init");
+  flags.state_path = arguments.Value("--state");
+  if (arguments.Has("--state") && flags.state_path.empty()) {
+    return absl::InvalidArgumentError("--state is empty; name a directory");
+  }
   SLUICE_RETURN_IF_ERROR(CheckStateFlags(arguments, flags));
   return flags;
 }

@@ -23,6 +23,7 @@ struct TrainFlags {
   std::string save_state_path;  ///< directories
   std::string resume_path;
   std::string init_path;  ///< a file of weights
+  std::string state_path;
 };
 
 const std::vector<FlagSpec>& TrainFlagSpecs();

@@ -55,6 +55,13 @@ absl::Status ReadOptimizer(Config& config, gpt::TrainConfig* train) {
   return config.Read("train.clip_norm", &train->clip_norm);
 }
 
+absl::Status ReadSaveEvery(Config& config, SaveInterval* interval) {
+  std::string text;
+  SLUICE_RETURN_IF_ERROR(config.Read("train.save_every", &text));
+  SLUICE_ASSIGN_OR_RETURN(*interval, ParseSaveInterval(text));
+  return absl::OkStatus();
+}
+
 absl::Status ReadRecompute(Config& config, gpt::Recompute* recompute) {
   std::string name = "none";
   SLUICE_RETURN_IF_ERROR(config.Read("train.recompute", &name));
@@ -110,6 +117,7 @@ absl::StatusOr<TrainSettings> ReadTrainSettings(Config& config) {
   SLUICE_RETURN_IF_ERROR(ReadOptimizer(config, &settings.train));
   SLUICE_RETURN_IF_ERROR(ReadLoop(config, &settings.train));
   SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.not_finite_steps", 0, &settings.not_finite_steps));
+  SLUICE_RETURN_IF_ERROR(ReadSaveEvery(config, &settings.save_every));
   SLUICE_RETURN_IF_ERROR(config.Read("train.texts", &settings.texts));
   SLUICE_RETURN_IF_ERROR(ReadLoad(config, &settings.emulated_load));
   SLUICE_ASSIGN_OR_RETURN(settings.runtime, ReadRuntimeOptions(config));

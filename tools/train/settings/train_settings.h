@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "sluice/config.h"
 #include "sluice/options.h"
+#include "tools/train/state/save_interval.h"
 #include "workloads/gpt/model/config.h"
 
 namespace sluice::tools {
@@ -21,6 +22,8 @@ struct TrainSettings {
   double emulated_load = 0;
   /// train.not_finite_steps: steps in a row without a finite loss that end the run; 0: none do.
   int not_finite_steps = 3;
+  /// train.save_every: saves on the way, into --state or --save-state.
+  SaveInterval save_every;
   RuntimeOptions runtime;
 };
 

@@ -254,6 +254,11 @@ TEST(ReportTextTest, AnInterruptedRunSaysWhatIsMissing) {
   report.steps_wanted = 30;
   report.interrupted = true;
   EXPECT_THAT(FormatSummary(report), StartsWith("interrupted after 3 of 30 steps\n"));
+  report.steps_before = 12;
+  EXPECT_THAT(FormatSummary(report),
+              StartsWith("interrupted after 15 of 30 steps, 3 in this run\n"));
+  EXPECT_EQ(Json::parse(FormatJson(report))["steps_before"], 12);
+  report.steps_before = 0;
   report.verify_wanted = true;
   EXPECT_THAT(FormatSummary(report),
               StartsWith("interrupted after 3 of 30 steps; the verification was not made\n"));

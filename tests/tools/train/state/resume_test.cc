@@ -1,0 +1,130 @@
+#include "tools/train/state/resume.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "runtime/optim/save/state_file.h"
+#include "tests/support/status_matchers.h"
+#include "tests/tools/temporary_directory.h"
+
+namespace sluice::tools {
+namespace {
+
+using sluice::testing::IsOk;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class ResumeTest : public ::testing::Test {
+ protected:
+  ResumeTest() { flags_.state_path = files_.path(); }
+
+  /// A save of no tensors.
+  void WriteSave(const std::string& name, int step, const TrainSettings& settings = {}) {
+    using Json = nlohmann::json;
+    const Json text = {{"layout", ""},
+                       {"step", step},
+                       {"rates", Json::array()},
+                       {"hashes", Json::array()},
+                       {"note", DescribeRun(settings, "cafe")}};
+    std::filesystem::create_directory(files_ / name);
+    const auto file = optim::StateFileWriter::Create(files_ / name);
+    ASSERT_THAT(file, IsOk());
+    ASSERT_THAT((*file)->Commit(text.dump()), IsOk());
+  }
+  ResumePlan Plan() {
+    auto plan = PlanResume(flags_, "cafe");
+    EXPECT_THAT(plan, IsOk());
+    return plan.ok() ? *std::move(plan) : ResumePlan();
+  }
+  absl::Status Refusal() { return PlanResume(flags_, "cafe").status(); }
+
+  TemporaryDirectory files_;
+  TrainFlags flags_;
+};
+
+TEST_F(ResumeTest, WithoutASaveTheRunBegins) {
+  EXPECT_TRUE(Plan().candidates.empty());
+  EXPECT_EQ(Plan().step(), 0);
+  flags_.state_path.clear();
+  EXPECT_TRUE(Plan().candidates.empty());
+}
+
+TEST_F(ResumeTest, TheNewestComesFirstAndOthersArePassedOver) {
+  WriteSave("step-0000003", 3);
+  WriteSave("step-0000004", 4);
+  WriteSave("step-0000005", 6);
+  WriteSave("step-0000006", 6, {.model = {.layers = 1}});
+  WriteSave("step-0000007", 7);
+  std::filesystem::resize_file(files_ / "step-0000007/optimizer.sluice", 40);
+  const ResumePlan plan = Plan();
+  ASSERT_EQ(plan.candidates.size(), 2u);
+  EXPECT_EQ(plan.step(), 4);
+  EXPECT_THAT(plan.passed_over,
+              ElementsAre(AllOf(HasSubstr("step-0000007: "), HasSubstr("use another save")),
+                          AllOf(HasSubstr("step-0000006: "), HasSubstr("\"model.layers\" is 1")),
+                          HasSubstr("step-0000005: it is of step 6, another one")));
+}
+
+TEST_F(ResumeTest, SavesThatCannotBeGoneOnFromAreNoReasonToBeginAnew) {
+  WriteSave("step-0000003", 3, {.model = {.layers = 1}});
+  EXPECT_EQ(Refusal().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(
+      std::string(Refusal().message()),
+      AllOf(HasSubstr("--state: no save in " + files_.path() + " can be gone on from: step-"),
+            HasSubstr("go on with --set model.layers=1, or begin anew with another --state"),
+            HasSubstr("; to begin anew name another directory, or move the saves away")));
+  std::ofstream(files_ / "step-0000003/optimizer.sluice") << "short";
+  EXPECT_EQ(Refusal().code(), absl::StatusCode::kFailedPrecondition) << "2, not 3";
+}
+
+TEST_F(ResumeTest, WhatDoesNotLoadIsPassedOver) {
+  for (const int step : {3, 4, 5}) WriteSave(SaveName(step), step);
+  ResumePlan plan = Plan();
+  std::vector<std::string> tried;
+  const auto load = [&](const std::string& directory) {
+    tried.push_back(directory);
+    return tried.size() < 2 ? absl::DataLossError("a checksum is wrong") : absl::OkStatus();
+  };
+  const auto loaded = LoadNewest(load, &plan);
+  ASSERT_THAT(loaded, IsOk());
+  EXPECT_EQ(loaded->run.step, 4);
+  EXPECT_THAT(tried, ElementsAre(files_ / "step-0000005", files_ / "step-0000004"));
+  EXPECT_THAT(plan.passed_over, ElementsAre("step-0000005: a checksum is wrong"));
+}
+
+TEST_F(ResumeTest, WhereNothingLoadsTheFirstReasonDecidesTheExitCode) {
+  for (const int step : {3, 4}) WriteSave(SaveName(step), step);
+  ResumePlan plan = Plan();
+  const auto damaged = [](const std::string&) { return absl::DataLossError("damaged"); };
+  const absl::Status refusal = LoadNewest(damaged, &plan).status();
+  EXPECT_EQ(refusal.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refusal.message()),
+              HasSubstr("step-0000004: damaged; step-0000003: damaged; to begin anew name"));
+  plan = Plan();
+  const auto broken = [](const std::string&) { return absl::InternalError("read: EIO"); };
+  EXPECT_EQ(LoadNewest(broken, &plan).status().code(), absl::StatusCode::kInternal);
+}
+
+TEST_F(ResumeTest, ResumeReadsDirectoriesOfBothKinds) {
+  flags_.resume_path = files_.path();
+  flags_.state_path.clear();
+  EXPECT_THAT(std::string(Refusal().message()), HasSubstr("--resume: there is no save"));
+  WriteSave("step-0000003", 3);
+  WriteSave("step-0000004", 4);
+  EXPECT_EQ(Plan().step(), 4);
+  flags_.settings.train.steps = 4;
+  EXPECT_EQ(Refusal().message(),
+            "--resume: 4 steps are done already, and \"train.steps\" is 4; raise it");
+  flags_.settings.train.steps = 8;
+  flags_.resume_path = files_ / "step-0000003";
+  EXPECT_EQ(Plan().step(), 3);
+}
+
+}  // namespace
+}  // namespace sluice::tools

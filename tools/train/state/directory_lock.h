@@ -1,0 +1,44 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace sluice::tools {
+
+inline constexpr char kLockName[] = "lock";
+
+/// The right to write to a directory of saves: flock(2) on its file "lock", which the kernel gives
+/// back however the process ends. The file has the process and host of the last holder.
+/// Threads: externally synchronised.
+class DirectoryLock {
+ public:
+  /// flock(2), or what a test puts in its place.
+  using Flock = std::function<int(int fd, int operation)>;
+
+  /// Errors: FailedPrecondition (another process has it: names it), those of open(2). Where the
+  /// file system knows no locks, the lock is not held.
+  static absl::StatusOr<std::unique_ptr<DirectoryLock>> Take(const std::string& directory,
+                                                             const Flock& flock);
+  static absl::StatusOr<std::unique_ptr<DirectoryLock>> Take(const std::string& directory);
+  ~DirectoryLock();
+  DirectoryLock(const DirectoryLock&) = delete;
+  DirectoryLock& operator=(const DirectoryLock&) = delete;
+
+  /// False where the file system knows no locks; why_not then says what it answered.
+  bool held() const { return why_not_.empty(); }
+  const std::string& why_not() const { return why_not_; }
+
+ private:
+  DirectoryLock(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  absl::Status Lock(const Flock& flock);
+  absl::Status NameHolder();
+
+  const std::string path_;
+  const int fd_;
+  std::string why_not_;
+};
+
+}  // namespace sluice::tools

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tools/train/run/saved_run.h"
+#include "tools/train/settings/train_flags.h"
+#include "tools/train/state/state_directory.h"
+
+namespace sluice::tools {
+
+/// Saves that a run may go on from, the newest first; none: it begins.
+struct ResumePlan {
+  struct Candidate {
+    FoundSave save;
+    SavedRun run;
+  };
+  std::string flag;       ///< flag that names the directory, for messages
+  std::string directory;  ///< directory that all saves are in
+  std::vector<Candidate> candidates;
+  /// Saves that were passed over, and why: "step-0000120: ...".
+  std::vector<std::string> passed_over;
+  /// Why the newest save was passed over.
+  absl::Status first_refusal;
+
+  /// Steps of the newest candidate; 0: there is none.
+  int step() const { return candidates.empty() ? 0 : candidates.front().run.step; }
+};
+
+/// Looks at what the saves under --state or --resume say of themselves. Errors: there are saves and
+/// no run with these settings may go on from any (that of the newest; those of CheckSavedRun), all
+/// steps are done (--resume only), no save (--resume only).
+absl::StatusOr<ResumePlan> PlanResume(const TrainFlags& flags, const std::string& text_hash);
+
+/// Loads the newest save that verifies, and returns it. Newer ones are passed over, which `plan`
+/// then says. Errors: there is none, and what the newest one's load answered.
+/// REQUIRES: there are candidates.
+absl::StatusOr<ResumePlan::Candidate> LoadNewest(
+    const std::function<absl::Status(const std::string& directory)>& load, ResumePlan* plan);
+
+}  // namespace sluice::tools

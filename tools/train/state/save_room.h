@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "sluice/optimizer.h"
+#include "sluice/tensor.h"
+#include "tools/train/state/resume.h"
+
+namespace sluice::tools {
+
+/// Bytes that a save of these fp32 parameters and their two states takes, with its description, its
+/// directory and the rest of its last block: at most.
+std::uint64_t SaveBytesMax(std::span<const TensorSpec> parameters, StateType states);
+
+/// Room for the saves of a run, as a sum.
+struct SaveRoom {
+  std::string flag;       ///< flag that names the directory
+  std::string directory;  ///< directory that the saves are made in
+  std::uint64_t save_bytes = 0;
+  int kept = 0;                     ///< saves that stay; one more is written beside them
+  std::uint64_t present_bytes = 0;  ///< saves that are there and will be replaced or removed
+  std::uint64_t free_bytes = 0;     ///< free space, the spill files being there already
+};
+
+/// Errors: ResourceExhausted with the sum and the fix.
+absl::Status CheckRoom(const SaveRoom& room);
+
+/// Looks at the file system of --state or --save-state; neither: nothing is checked. Errors: as
+/// CheckRoom and statvfs(3).
+absl::Status CheckRoomForSaves(const TrainFlags& flags,
+                               const ResumePlan& plan,
+                               std::span<const TensorSpec> parameters);
+
+}  // namespace sluice::tools

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tools/train/state/directory_lock.h"
+#include "tools/train/state/state_calls.h"
+
+/// The directory of --state: saves of one training, named by step, and a lock.
+///
+///   DIR/lock
+///   DIR/step-0000110/optimizer.sluice
+///   DIR/step-0000120/optimizer.sluice
+
+namespace sluice::tools {
+
+/// Saves that stay: the newest, and the one before.
+inline constexpr int kSavesKept = 2;
+
+/// "step-0000120".
+std::string SaveName(int step);
+
+/// A directory that holds a save's file.
+struct FoundSave {
+  std::string directory;
+  int step = 0;  ///< step that the directory's name says; -1: the name says none
+};
+
+/// The saves under `directory`, the newest first: those named by step. Where it has a save's file
+/// itself, as --save-state makes it, that alone. Errors: those of reading the directory.
+absl::StatusOr<std::vector<FoundSave>> ListSaves(const std::string& directory);
+
+struct StateDirectoryOptions {
+  std::string path;
+  /// For tests: in place of the kernel's calls. Lifetime: outlives the directory.
+  StateCalls* calls = nullptr;
+  DirectoryLock::Flock flock = nullptr;
+};
+
+/// Makes, locks and cleans a directory of saves, and lets the older ones go.
+///
+/// The order is the one that power loss needs: the new save's file is whole under its name
+/// (base::NewFile), the directory is synced, then older saves are removed. After a crash at any
+/// moment the newest save that was durable, or a newer one, is there.
+/// Threads: externally synchronised.
+class StateDirectory {
+ public:
+  /// Makes `path` (its parent must be there), locks it, and removes what a killed run has left: no
+  /// other process can write there then. Without locks nothing is removed. Errors: InvalidArgument
+  /// (no directory, an empty name, a save of --save-state), NotFound (the parent),
+  /// FailedPrecondition (locked), those of the file system.
+  static absl::StatusOr<std::unique_ptr<StateDirectory>> Open(const StateDirectoryOptions& options);
+  ~StateDirectory();
+  StateDirectory(const StateDirectory&) = delete;
+  StateDirectory& operator=(const StateDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+  const DirectoryLock& lock() const { return *lock_; }
+  /// Names of the directories that Open found without a save and removed.
+  const std::vector<std::string>& removed() const { return removed_; }
+
+  /// The save of `step` is good: the run goes on from it. Lets go of those before its predecessor.
+  absl::Status OnResumed(int step);
+  /// Makes the directory that takes the save of `step`; its path.
+  absl::StatusOr<std::string> BeginSave(int step);
+  /// The save is whole: makes it durable, then removes saves older than the last two good ones.
+  absl::Status EndSave(int step);
+  /// The save of `step` is no good after all: removes it. The step of the last good one; 0: none.
+  absl::StatusOr<int> Withdraw(int step);
+  /// There is no such save: removes what BeginSave has made, unless an older save is in it.
+  void GiveUpSave(int step);
+
+ private:
+  explicit StateDirectory(const StateDirectoryOptions& options);
+  absl::Status Make();
+  absl::Status OpenDirectory();
+  absl::Status CheckNoOtherSave() const;
+  absl::Status Clean();
+  absl::Status RemovePartialFiles(const std::string& directory);
+  absl::Status RemoveOlderThan(int step);
+  absl::Status RemoveSave(const std::string& directory);
+  absl::Status SyncDirectory(int fd, const std::string& path);
+  std::string PathOf(int step) const;
+
+  const std::string path_;
+  StateCalls kernel_;
+  StateCalls& calls_;
+  const DirectoryLock::Flock flock_;
+  std::unique_ptr<DirectoryLock> lock_;
+  int fd_ = -1;
+  std::vector<std::string> removed_;
+  std::vector<int> good_;  ///< steps of the last saves that are known to be good, oldest first
+};
+
+}  // namespace sluice::tools

@@ -1,0 +1,113 @@
+#include "tools/train/state/state_saver.h"
+
+#include <utility>
+
+#include "base/status.h"
+#include "base/strings.h"
+#include "fmt/format.h"
+
+namespace sluice::tools {
+
+StateSaver::StateSaver(StateSaverOptions options, int step)
+    : options_(std::move(options)),
+      clock_(options_.every, options_.now()),
+      steps_before_(step),
+      saved_step_(step) {}
+
+absl::Status StateSaver::SaveIfDue(int step) {
+  if (!saves()) return absl::OkStatus();
+  absl::Status status = Collect();
+  if (!clock_.Due(step, options_.now())) return status;
+  status.Update(options_.start == nullptr ? SaveNow(step) : Start(step));
+  return status;
+}
+
+absl::Status StateSaver::SaveNow(int step) {
+  if (!saves()) return absl::OkStatus();
+  // What became of an older one matters no more where this one is made.
+  const absl::Status begun = FinishBegun();
+  if (step == saved_step_) return begun;
+  const absl::Status saved = Save(step);
+  clock_.OnSave(options_.now());
+  if (!saved.ok()) return Failed(saved, step);
+  saved_step_ = step;
+  return absl::OkStatus();
+}
+
+absl::Status StateSaver::Start(int step) {
+  const absl::StatusOr<std::string> place = PlaceOf(step);
+  clock_.OnSave(options_.now());
+  if (!place.ok()) return Failed(place.status(), step);
+  const absl::Status started = options_.start(*place);
+  return started.ok() ? started : End({step, *place, started});
+}
+
+absl::Status StateSaver::Collect() {
+  absl::Status first;
+  if (options_.take == nullptr) return first;
+  for (const gpt::FinishedSave& save : options_.take()) first.Update(End(save));
+  return first;
+}
+
+absl::Status StateSaver::End(const gpt::FinishedSave& save) {
+  clock_.OnSave(options_.now());
+  absl::Status status = save.status;
+  if (options_.directory != nullptr) {
+    if (status.ok()) {
+      status = options_.directory->EndSave(save.step);
+    } else {
+      options_.directory->GiveUpSave(save.step);
+    }
+  }
+  if (!status.ok()) return Failed(status, save.step);
+  saved_step_ = save.step;
+  return absl::OkStatus();
+}
+
+absl::Status StateSaver::FinishBegun() {
+  if (options_.finish != nullptr) options_.finish();
+  return Collect();
+}
+
+absl::StatusOr<std::string> StateSaver::PlaceOf(int step) {
+  if (options_.directory == nullptr) return options_.in_place;
+  return options_.directory->BeginSave(step);
+}
+
+absl::StatusOr<std::string> StateSaver::OnLossNotFinite(int step) {
+  // A save of the step before may still be written.
+  FinishBegun().IgnoreError();
+  const bool led_to_it = saved_step_ == step - 1 && saved_step_ > steps_before_;
+  if (options_.directory == nullptr || !led_to_it) return std::string();
+  const int withdrawn = saved_step_;
+  SLUICE_ASSIGN_OR_RETURN(saved_step_, options_.directory->Withdraw(withdrawn));
+  return fmt::format(
+      "--state: the save after step {} is removed, as its loss is no finite number; {}",
+      withdrawn,
+      saved_step_ > 0 ? fmt::format("that of step {} stands", saved_step_)
+                      : "there is none before it");
+}
+
+absl::Status StateSaver::Save(int step) {
+  SLUICE_ASSIGN_OR_RETURN(const std::string place, PlaceOf(step));
+  const absl::Status saved = options_.save(place);
+  if (options_.directory == nullptr) return saved;
+  if (saved.ok()) return options_.directory->EndSave(step);
+  options_.directory->GiveUpSave(step);
+  return saved;
+}
+
+absl::Status StateSaver::Failed(const absl::Status& why, int step) const {
+  const bool named = options_.directory != nullptr;
+  return absl::Status(
+      why.code(),
+      base::ToAbsl(fmt::format("{} {}: the save after step {} failed: {}; {}",
+                               named ? "--state" : "--save-state",
+                               named ? options_.directory->path() : options_.in_place,
+                               step,
+                               base::ToStd(why.message()),
+                               saved_step_ > 0 ? fmt::format("that of step {} stands", saved_step_)
+                                               : "there is no older one of this run")));
+}
+
+}  // namespace sluice::tools

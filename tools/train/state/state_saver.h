@@ -1,0 +1,74 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tools/train/state/save_interval.h"
+#include "tools/train/state/state_directory.h"
+#include "workloads/gpt/training/trainer.h"
+
+namespace sluice::tools {
+
+struct StateSaverOptions {
+  SaveInterval every;
+  /// The directory of --state; null: none. Lifetime: outlives the saver.
+  StateDirectory* directory = nullptr;
+  /// The directory of --save-state, whose one file is replaced; empty: none.
+  std::string in_place;
+  /// Writes the trainer's state, whole and durable, to a directory.
+  std::function<absl::Status(const std::string& directory)> save;
+  /// Begins to write the state beside the steps that follow (gpt::Trainer::StartSave). Null: saves
+  /// on the way are made at once, and the next two are not called.
+  std::function<absl::Status(const std::string& directory)> start = nullptr;
+  /// Blocks until all saves that were begun are over.
+  std::function<void()> finish = nullptr;
+  /// The saves that are over since the last call (gpt::Trainer::TakeFinishedSaves).
+  std::function<std::vector<gpt::FinishedSave>()> take = nullptr;
+  /// For tests: in place of the clock.
+  std::function<SaveClock::Time()> now = std::chrono::steady_clock::now;
+};
+
+/// Saves a run on its way and at its end. Threads: externally synchronised.
+class StateSaver {
+ public:
+  /// `step`: after which the run goes on; 0: it begins.
+  StateSaver(StateSaverOptions options, int step);
+
+  /// Begins a save after `step` if one is due, and ends those that are whole. Errors: the first of
+  /// a save that ended, or of the one that is due: those of SaveNow; the older saves stand.
+  absl::Status SaveIfDue(int step);
+  /// Ends the saves that were begun, and saves after `step`, unless there is that save by then, or
+  /// no step was made. Errors: those of `save` and of the directory, with the flag and which save
+  /// stands.
+  absl::Status SaveNow(int step);
+  /// Whether steps up to `step` were made that no whole save holds.
+  bool HasUnsaved(int step) const { return step > saved_step_; }
+  /// The loss of `step` is no finite number. A save of the step before, if this run has made it,
+  /// led to that: it is removed, so that a run goes on from the one before. Of --state only: in
+  /// place there is none before. What was done, as a sentence; empty: nothing.
+  absl::StatusOr<std::string> OnLossNotFinite(int step);
+
+ private:
+  bool saves() const { return options_.directory != nullptr || !options_.in_place.empty(); }
+  absl::Status Save(int step);
+  /// Begins the save of `step`.
+  absl::Status Start(int step);
+  /// Ends the saves that are over. Errors: the first one's.
+  absl::Status Collect();
+  absl::Status End(const gpt::FinishedSave& save);
+  /// Waits for the saves that were begun, and ends them. Errors: as Collect.
+  absl::Status FinishBegun();
+  /// The directory that takes the save of `step`.
+  absl::StatusOr<std::string> PlaceOf(int step);
+  absl::Status Failed(const absl::Status& why, int step) const;
+
+  const StateSaverOptions options_;
+  SaveClock clock_;
+  const int steps_before_;
+  int saved_step_;  ///< step of the last good save, or after which the run goes on
+};
+
+}  // namespace sluice::tools
