@@ -11,13 +11,21 @@ std::size_t ColumnsOf(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xC0) != 0x80; }));
 }
 
+/// The end of the word at `begin`. A number and its unit are one word.
+std::size_t EndOfWord(std::string_view line, std::size_t begin) {
+  const std::size_t end = std::min(line.find(' ', begin), line.size());
+  const bool number = begin < end && line[begin] >= '0' && line[begin] <= '9';
+  const bool unit = end + 1 < line.size() && line[end + 1] != ' ';
+  return number && unit ? std::min(line.find(' ', end + 1), line.size()) : end;
+}
+
 /// One line without its newline.
 std::string WrapLine(std::string_view line, std::size_t indent) {
   std::string wrapped;
   std::size_t columns = 0;
   while (!line.empty()) {
     const std::size_t spaces = std::min(line.find_first_not_of(' '), line.size());
-    const std::size_t end = std::min(line.find(' ', spaces), line.size());
+    const std::size_t end = EndOfWord(line, spaces);
     const std::string_view word = line.substr(spaces, end - spaces);
     const std::size_t width = ColumnsOf(word);
     if (columns > indent && !word.empty() && columns + spaces + width > kColumns) {

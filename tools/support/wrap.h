@@ -16,7 +16,8 @@ std::string Wrap(std::span<const std::string> parts,
                  std::string_view separator,
                  std::size_t indent);
 
-/// The text, each line that is too long broken between words. Spaces within a line stay.
+/// The text, each line that is too long broken between words. Spaces within a line stay, and a
+/// number stays with its unit.
 std::string WrapLines(std::string_view text, std::size_t indent);
 
 }  // namespace sluice::tools

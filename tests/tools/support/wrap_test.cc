@@ -46,6 +46,12 @@ TEST(WrapLinesTest, ShortLinesStayAsTheyAre) {
   EXPECT_EQ(WrapLines("no newline", 4), "no newline");
 }
 
+TEST(WrapLinesTest, ANumberStaysWithItsUnit) {
+  const std::string filler(74, 'x');
+  EXPECT_EQ(WrapLines(filler + " 12.5 MiB, more", 2), filler + "\n  12.5 MiB, more");
+  EXPECT_EQ(WrapLines(filler + " 12.5", 2), filler + " 12.5");
+}
+
 TEST(WrapLinesTest, ColumnsAreCodePoints) {
   std::string text;
   for (int i = 0; i < 40; ++i) text += "\xC3\xA4";  // 40 columns in 80 bytes

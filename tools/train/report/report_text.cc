@@ -89,17 +89,18 @@ std::string Tiers(const RunReport& report) {
   std::string text;
   for (const auto& [name, tier] : report.tiers) {
     text +=
-        fmt::format("{:<18} peak {} of {}", name, Size(tier.peak_bytes), Size(tier.budget_bytes));
-    text += "; at the end of a step at most:";
-    const char* separator = " ";
+        fmt::format("{:<18} peak {} of {}\n", name, Size(tier.peak_bytes), Size(tier.budget_bytes));
+    const char* separator = "  at a step's end  ";
+    bool any = false;
     for (int kind = 0; kind < kTensorKindCount; ++kind) {
       const std::uint64_t bytes = tier.by_kind[static_cast<std::size_t>(kind)];
       if (bytes == 0) continue;
       text +=
           fmt::format("{}{} {}", separator, ToString(static_cast<TensorKind>(kind)), Size(bytes));
       separator = ", ";
+      any = true;
     }
-    text += "\n";
+    if (any) text += "\n";
   }
   return text;
 }

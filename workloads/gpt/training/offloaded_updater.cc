@@ -98,9 +98,7 @@ class OffloadedUpdater : public Updater {
     GPT_RETURN_IF_ERROR(parts_.memory.Flush());
     GPT_RETURN_IF_ERROR(Start());
     GPT_RETURN_IF_ERROR(Timed([&] { return step_->Wait().status(); }));
-    step_.reset();
-    update_.reset();
-    begun_.assign(groups_.size(), false);
+    ForgetUpdate();
     return absl::OkStatus();
   }
 
@@ -110,9 +108,10 @@ class OffloadedUpdater : public Updater {
 
   absl::Status Repeat() override {
     if (step_) {
-      // The optimizer repeats a step once all of it is over.
-      step_->Wait().status().IgnoreError();
+      // The optimizer repeats a step once all of it is over. What failed need not be the update.
+      const bool done = step_->Wait().ok();
       step_.reset();
+      if (done) ForgetUpdate();
     }
     return Complete();
   }
@@ -123,6 +122,13 @@ class OffloadedUpdater : public Updater {
   /// Of the groups of a layer, one for each of its ForwardOps.
   static std::size_t FirstOf(int layer) {
     return kGroupsBeforeLayers + static_cast<std::size_t>(layer) * kGroupsPerLayer;
+  }
+
+  /// The update has been made.
+  void ForgetUpdate() {
+    step_.reset();
+    update_.reset();
+    begun_.assign(groups_.size(), false);
   }
 
   absl::Status BeginGroup(std::size_t index, double learning_rate) {

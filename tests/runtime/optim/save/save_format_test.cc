@@ -82,8 +82,8 @@ TEST(BlockSumTest, ABitThatDiffersAndBlocksThatChangePlacesAreSeen) {
 
 TEST(SavedTensorsTest, ALayoutSaysWhatASaveHas) {
   const auto tensors = TensorsOfLayout(
-      R"({"optimizer":"adamw","state":"8bit","seed":0,"groups":[{"name":"g","parameters":)"
-      R"([{"name":"a","type":"bf16","count":300}]},{"name":"h","parameters":[]}]})");
+      R"({"groups":[{"name":"g","parameters":[{"count":300,"name":"a","type":"bf16"}]},)"
+      R"({"name":"h","parameters":[]}],"optimizer":"adamw","seed":0,"state":"8bit"})");
   ASSERT_THAT(tensors, IsOk());
   std::string all;
   for (const SavedTensor& t : *tensors) {

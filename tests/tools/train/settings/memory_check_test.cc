@@ -73,8 +73,9 @@ TEST(MemoryCheckTest, OtherRunsAreCounted) {
 
 TEST(MemoryCheckTest, NeedsAreThoseOfTheModelAndItsTexts) {
   const std::string config = testing::ProjectFile("configs/train-gpt-tiny.toml");
+  const std::string text = testing::ProjectFile("LICENSE");
   const auto flags = ReadTrainFlags(
-      std::vector<std::string>{"--config", config, "--text", config, "/no/such/file", "--verify"});
+      std::vector<std::string>{"--config", config, "--text", text, "/no/such/file", "--verify"});
   ASSERT_THAT(flags, IsOk());
   const auto needs = FindNeeds(*flags);
   ASSERT_THAT(needs, IsOk());

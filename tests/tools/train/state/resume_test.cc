@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "runtime/optim/save/state_file.h"
+#include "runtime/optim/save/state_writer.h"
 #include "tests/support/status_matchers.h"
 #include "tests/tools/temporary_directory.h"
 
@@ -33,7 +33,7 @@ class ResumeTest : public ::testing::Test {
                        {"hashes", Json::array()},
                        {"note", DescribeRun(settings, "cafe")}};
     std::filesystem::create_directory(files_ / name);
-    const auto file = optim::StateFileWriter::Create(files_ / name);
+    const auto file = optim::StateWriter::Create(files_ / name, {});
     ASSERT_THAT(file, IsOk());
     ASSERT_THAT((*file)->Commit(text.dump()), IsOk());
   }

@@ -132,7 +132,8 @@ class StateSaverBesideTest : public StateSaverTest {
   }
   std::vector<int> SavedSteps() const {
     std::vector<int> steps;
-    for (const FoundSave& save : ListSaves(path_).value()) steps.push_back(save.step);
+    const std::vector<FoundSave> saves = ListSaves(path_).value();
+    for (const FoundSave& save : saves) steps.push_back(save.step);
     return steps;
   }
 

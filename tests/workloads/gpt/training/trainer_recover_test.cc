@@ -122,7 +122,7 @@ TEST_P(TrainerRecoverTest, OneWholeStepIsSaved) {
     Fail(absl::OkStatus());
     if (!whole.ok()) whole = trainer_->Recover();
     if (absl::IsFailedPrecondition(whole)) {
-      EXPECT_EQ(GetParam().clip_norm, 0) << "only then updates begin in the backward";
+      EXPECT_EQ(GetParam().clip_norm, 0) << "op " << op << ": " << whole;
       continue;
     }
     ASSERT_THAT(whole, IsOk());

@@ -45,8 +45,8 @@ std::string FileIn(const std::string& directory) {
 }
 
 /// A trainer on a runtime of its own, most of whose tensors are paged.
-struct PagedTrainer {
-  explicit PagedTrainer(const TrainConfig& train) : data(TinyDataset(train)) {
+struct SavingTrainer {
+  explicit SavingTrainer(const TrainConfig& train) : data(TinyDataset(train)) {
     ModelConfig model = TinyModel();
     model.layers = 4;
     const Footprint footprint = MeasureFootprint(model, train, kSavingPage).value();
@@ -76,7 +76,7 @@ struct Reference {
 };
 
 Reference ReferenceOf(const TrainConfig& train) {
-  PagedTrainer run(train);
+  SavingTrainer run(train);
   const TempDirectory directory;
   Reference reference;
   for (int step = 0; step <= kSavedSteps; ++step) {
@@ -105,7 +105,7 @@ TEST_P(TrainerSavesTest, EverySaveIsThatOfTheStepsDoneWhenItWasAskedFor) {
   const Reference reference = ReferenceOf(train);
   for (const int every : {1, 2, 3}) {
     SCOPED_TRACE(every);
-    PagedTrainer run(train);
+    SavingTrainer run(train);
     std::vector<TempDirectory> directories(kSavedSteps + 1);
     std::vector<int> asked;
     for (int step = 1; step <= kSavedSteps; ++step) {
@@ -128,7 +128,7 @@ TEST_P(TrainerSavesTest, EverySaveIsThatOfTheStepsDoneWhenItWasAskedFor) {
 
 TEST_P(TrainerSavesTest, StepsWhoseUpdatesWriteASaveHaveAKeyOfTheirOwn) {
   const TrainConfig train = ConfigOf(GetParam());
-  PagedTrainer run(train);
+  SavingTrainer run(train);
   const TempDirectory directory;
   std::vector<std::string> keys;
   for (int step = 1; step <= kSavedSteps; ++step) {
@@ -160,7 +160,7 @@ TEST(TrainerSaves, WhoeverLooksAtParametersLeavesASaveWhole) {
   const TrainConfig train = TinyTrain();
   const Reference reference = ReferenceOf(train);
   const TempDirectory first, second, third, fourth;
-  PagedTrainer run(train);
+  SavingTrainer run(train);
   ASSERT_TRUE(run->Step(kLater).ok());
   ASSERT_TRUE(run->StartSave(first.path(), "note").ok());
   ASSERT_TRUE(run->Validate().ok());
@@ -178,7 +178,7 @@ TEST(TrainerSaves, ASaveThatCannotBeMadeStopsNoStep) {
   const Reference reference = ReferenceOf(train);
   const TempDirectory directory;
   const std::string none = directory.path() + "/none";
-  PagedTrainer run(train);
+  SavingTrainer run(train);
   ASSERT_TRUE(run->Step(kLater).ok());
   ASSERT_TRUE(run->StartSave(none).ok()) << "it is looked for later";
   ASSERT_TRUE(run->Step(kLater).ok());
@@ -199,7 +199,7 @@ TEST(TrainerSaves, WhatASaveDoesNotHoldIsRefused) {
   const auto trainer = Trainer::Create(TinyModel(), TinyTrain(), data, ram);
   EXPECT_EQ((*trainer)->StartSave("/nowhere").code(), absl::StatusCode::kUnimplemented);
   EXPECT_TRUE((*trainer)->FinishSave().ok());
-  PagedTrainer run(TinyTrain());
+  SavingTrainer run(TinyTrain());
   ASSERT_TRUE(run->Step(UpdateTime::kNever).ok());
   EXPECT_EQ(run->StartSave("/nowhere").code(), absl::StatusCode::kFailedPrecondition);
 }
