@@ -200,7 +200,7 @@ TEST(SlowTrainStateRoomTest, SavesThatWillNotFitAreRefusedBeforeTheFirstStep) {
   if (result.starts_with("skip")) GTEST_SKIP() << "needs root and loop devices: " << result;
   EXPECT_THAT(result,
               AllOf(::testing::StartsWith("2 "),
-                    HasSubstr("for each of 2 kept and one being written"),
+                    HasSubstr("for each of 2 kept and 1 being written"),
                     Not(HasSubstr("step    1/"))));
 }
 

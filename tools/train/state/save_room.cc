@@ -67,11 +67,12 @@ std::uint64_t SaveBytesMax(std::span<const TensorSpec> parameters, StateType sta
 }
 
 absl::Status CheckRoom(const SaveRoom& room) {
-  const std::uint64_t all = room.save_bytes * static_cast<std::uint64_t>(room.kept + 1);
+  const std::uint64_t all =
+      room.save_bytes * static_cast<std::uint64_t>(room.kept + room.being_written);
   const std::uint64_t more = all - std::min(all, room.present_bytes);
   if (more <= room.free_bytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(base::ToAbsl(fmt::format(
-      "{} {}: saves take {} there, {} for each of {} kept and one being written, of which {} are "
+      "{} {}: saves take {} there, {} for each of {} kept and {} being written, of which {} are "
       "there; {} are free, beside the spill files; make room, or name a directory on another file "
       "system",
       room.flag,
@@ -79,6 +80,7 @@ absl::Status CheckRoom(const SaveRoom& room) {
       Readable(all),
       Readable(room.save_bytes),
       room.kept,
+      room.being_written,
       Readable(std::min(all, room.present_bytes)),
       Readable(room.free_bytes))));
 }
@@ -96,7 +98,9 @@ absl::Status CheckRoomForSaves(const TrainFlags& flags,
   SaveRoom room{.flag = named ? "--state" : "--save-state",
                 .directory = directory,
                 .save_bytes = SaveBytesMax(parameters, flags.settings.train.states),
-                .kept = named ? kSavesKept : 1};
+                .kept = named ? kSavesKept : 1,
+                // A save on the way begins before an older one is removed for the one before it.
+                .being_written = named && !flags.settings.save_every.none() ? 2 : 1};
   SLUICE_ASSIGN_OR_RETURN(room.present_bytes, PresentBytes(flags, plan));
   room.free_bytes = std::uint64_t{info.f_bavail} * info.f_frsize;
   return CheckRoom(room);

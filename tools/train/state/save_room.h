@@ -20,7 +20,8 @@ struct SaveRoom {
   std::string flag;       ///< flag that names the directory
   std::string directory;  ///< directory that the saves are made in
   std::uint64_t save_bytes = 0;
-  int kept = 0;                     ///< saves that stay; one more is written beside them
+  int kept = 0;                     ///< saves that stay
+  int being_written = 1;            ///< saves that are written beside them
   std::uint64_t present_bytes = 0;  ///< saves that are there and will be replaced or removed
   std::uint64_t free_bytes = 0;     ///< free space, the spill files being there already
 };

@@ -26,9 +26,17 @@ TEST(SaveRoomTest, ThreeSavesMustFitWhereTwoAreKept) {
   const absl::Status refusal = CheckRoom(Room(0, 20 * kRoomMiB));
   EXPECT_EQ(refusal.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(std::string(refusal.message()),
-            "--state /saves: saves take 30 MiB there, 10 MiB for each of 2 kept and one being "
+            "--state /saves: saves take 30 MiB there, 10 MiB for each of 2 kept and 1 being "
             "written, of which 0 B are there; 20 MiB are free, beside the spill files; make "
             "room, or name a directory on another file system");
+}
+
+TEST(SaveRoomTest, SavesOnTheWayOverlap) {
+  SaveRoom room = Room(0, 40 * kRoomMiB);
+  room.being_written = 2;
+  EXPECT_THAT(CheckRoom(room), IsOk());
+  room.free_bytes -= 1;
+  EXPECT_FALSE(CheckRoom(room).ok());
 }
 
 TEST(SaveRoomTest, SavesThatAreThereNeedNoRoomAgain) {
