@@ -12,11 +12,15 @@
 
 /// A configuration file with overrides, read key by key:
 ///
-///   SLUICE_ASSIGN_OR_RETURN(sluice::Config config, sluice::Config::Load("train.toml"));
-///   SLUICE_RETURN_IF_ERROR(config.Set("tiers.dram.bytes=256MiB"));  // wins over the file
-///   std::int64_t steps = 100;                                       // the default
-///   SLUICE_RETURN_IF_ERROR(config.Read("train.steps", &steps));
-///   SLUICE_RETURN_IF_ERROR(config.Finish());                        // unknown keys are errors
+///   auto config = sluice::Config::Load("train.toml");
+///   if (!config.ok()) return config.status();
+///   absl::Status status = config->Set("tiers.dram.bytes=256MiB");  // wins over the file
+///   std::int64_t steps = 100;                                      // the default
+///   if (status.ok()) status = config->Read("train.steps", &steps);
+///   auto options = sluice::ReadRuntimeOptions(*config);            // sluice/options.h
+///   if (!options.ok()) return options.status();
+///   if (status.ok()) status = config->Finish();                    // unknown keys are errors
+///   if (!status.ok()) return status;
 
 namespace sluice {
 
@@ -25,7 +29,7 @@ namespace sluice {
 /// Threads: externally synchronised.
 class Config {
  public:
-  /// No configuration has more text.
+  /// Largest TOML text; more is InvalidArgument.
   static constexpr Bytes kBytesMax{std::uint64_t{1} << 20};
 
   /// Errors: NotFound, or InvalidArgument with line and column for malformed TOML; not a regular

@@ -28,7 +28,7 @@ enum class LogLevel { kInfo, kWarning, kError };
 
 /// Receives every line of the log. The library writes nothing to stdout or stderr itself, but for
 /// the text of a violated invariant just before it stops the program. Threads: called from internal
-/// threads, one call at a time. Must not call the Runtime.
+/// threads and from the thread in Runtime::Create, one call at a time. Must not call the Runtime.
 using LogSink = std::function<void(LogLevel level, std::string_view line)>;
 
 /// A page's only copy could not be read and could not be reproduced.
@@ -47,7 +47,7 @@ struct FallbackEvent {
   std::string chosen;  ///< the substitute
 };
 
-/// A tier stopped taking pages.
+/// A tier refused pages. A later request asks it again.
 struct TierFencedEvent {
   TierId tier;
   absl::Status cause;

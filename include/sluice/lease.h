@@ -25,8 +25,10 @@ class LeaseState;
 
 /// An RAII pin of a range of a tensor in one tier. The bytes stay in place while it lives.
 /// Threads: a lease may be moved to and released from any thread; release never blocks.
-/// Lifetime: a lease may outlive its Runtime, and exist in a child of fork. Its spans are not
-/// mapped there.
+/// Lifetime: a lease may outlive its op and its Runtime, and exist in a child of fork. After the
+/// Runtime's destructor it still reports valid(), but its bytes must not be touched; in a child
+/// they are not mapped. Writing through a kRead lease is an error of the program that nothing
+/// detects: the page may be dropped as clean, and the written bytes with it.
 class Lease {
  public:
   Lease();
@@ -50,7 +52,8 @@ class Lease {
   /// Index into Runtime::DramNodes for each of Spans; 0 in hbm. REQUIRES: valid().
   const std::vector<std::uint32_t>& Nodes() const;
 
-  /// The contiguous range as elements. REQUIRES: size divisible by sizeof(T).
+  /// The contiguous range as elements. Bytes beyond the last whole element are cut off.
+  /// REQUIRES: valid(), and Access::contiguous.
   template <typename T>
   std::span<T> As() const {
     const std::span<std::byte> bytes = Contiguous();

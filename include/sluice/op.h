@@ -79,16 +79,18 @@ class Ticket {
   /// kOverwrite covers are undefined then. Never blocks.
   void Cancel();
 
-  /// Waits, then hands out one lease per access, in the order of the request.
+  /// Waits, then hands out one lease per access, in the order of the request. A ticket hands them
+  /// out once.
   /// Errors, each naming op, tensor, range, tier and cause as far as they apply:
   /// - InvalidArgument: unknown tensor, bad range, one page asked for in two tiers, bad
   ///   recompute_seconds.
-  /// - ResourceExhausted: the op can never fit; names the bytes and the budget.
+  /// - ResourceExhausted: the op can never fit (names the bytes and the budget), or no room can be
+  ///   made now (a tier refuses pages, say), which may pass.
   /// - DataLoss: the pages are lost.
   /// - Unavailable: the pages cannot be read now; a later request tries again.
   /// - Aborted ("would deadlock"): other ops hold what this one needs, and wait themselves.
-  /// - Cancelled: the ticket was cancelled, or the Runtime shut down.
-  /// - FailedPrecondition: in a child of fork.
+  /// - Cancelled: the ticket was cancelled, its op had ended, or the Runtime shut down.
+  /// - FailedPrecondition: an empty ticket, one whose leases were taken before, or a child of fork.
   absl::StatusOr<std::vector<Lease>> Take();
 
   /// Time that Wait and Take have blocked so far.
@@ -120,8 +122,9 @@ class Op {
   ~Op();
 
   /// Asks for all accesses at once. Never blocks: with a full request queue the ticket is not
-  /// ready. An op may ask twice. It can then fail with Aborted ("would deadlock"), since it holds
-  /// the first leases while it waits for the others.
+  /// ready (Runtime::Prefetch, Free, Discard, BeginIteration, EndIteration and GetStats block
+  /// then). After End the ticket fails with Cancelled. An op may ask twice. It can then fail with
+  /// Aborted ("would deadlock"), since it holds the first leases while it waits for the others.
   Ticket AcquireAll(std::span<const Access> accesses);
   /// The same with a list in place: AcquireAll({weights, {.tensor = gradient}}).
   Ticket AcquireAll(std::initializer_list<Access> accesses);
@@ -129,7 +132,7 @@ class Op {
   /// Waits for one lease: AcquireAll and Take. Errors: as Ticket::Take.
   absl::StatusOr<Lease> Acquire(const Access& access);
 
-  /// Ends the op once all work enqueued on `stream` so far is done.
+  /// Ends the op once all work enqueued on `stream` so far is done. The op asks for nothing more.
   void EndAfter(StreamRef stream);
   void End();
 

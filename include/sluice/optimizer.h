@@ -58,23 +58,25 @@ enum class SweepOrder : std::uint8_t {
 
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::kAdamW;
-  /// Of every parameter's states.
+  /// Type of all optimizer states.
   StateType state = StateType::kFp32;
-  /// The lowest tier that states may reach, and that accumulated gradients may.
+  /// Lowest tiers that states, and accumulated gradients, may reach: kDram or kNvme.
   TierKind lowest = TierKind::kNvme;
   TierKind accumulator_lowest = TierKind::kDram;
-  /// kF32 or kBF16: gradients are added up in dram, micro-batch by micro-batch, in that type (bf16:
-  /// each sum rounded to nearest). None: a step uses the bound gradients as they are.
+  /// Type of accumulated gradients, kF32 or kBF16: they are added up in dram, micro-batch by
+  /// micro-batch, in that type (bf16: each sum rounded to nearest). None: a step uses the bound
+  /// gradients as they are.
   std::optional<DType> accumulate = std::nullopt;
-  /// The global norm of the gradients, unscaled, is cut to this; 0: it is not.
+  /// Largest global norm of the gradients, unscaled; larger ones are scaled down. 0: no clipping.
   double clip_norm = 0;
   /// A step whose gradient norm is infinite or NaN changes nothing. The norm that the optimizer
   /// finds is finite exactly where every gradient is.
   bool skip_not_finite = false;
   /// The caller knows the norm (of all ranks, say, or because whoever made the gradients summed
-  /// their squares) and gives it to every Step; the optimizer does not read gradients for it.
+  /// their squares) and gives it to every Step; the optimizer does not read gradients for it. Needs
+  /// clip_norm or skip_not_finite.
   bool norm_given = false;
-  /// Of stochastic rounding.
+  /// Seed of stochastic rounding.
   std::uint64_t seed = 0;
   SweepOrder order = SweepOrder::kAlternate;
   /// Threads that compute, the optimizer's own included, 1 to 256. No bit depends on it.
@@ -82,12 +84,12 @@ struct OptimizerOptions {
   /// Updates whose pages are asked for ahead of the one that computes, at most 4096; 0: as many as
   /// the measured latency of reads needs.
   std::uint32_t depth = 0;
-  /// Of the ops in schedules.
+  /// Lane of the optimizer's ops, not empty.
   std::string lane = "optimizer";
 };
 
-/// What may change from step to step. b1 of SGD is its momentum; what an optimizer does not use is
-/// ignored. beta1 and beta2 in [0, 1), the others in [0, 1e30).
+/// Rates that may change from step to step. beta1 is SGD's momentum; what an optimizer does not use
+/// is ignored. beta1 and beta2 in [0, 1), the others in [0, 1e30).
 struct GroupRates {
   double learning_rate = 1e-3;
   double beta1 = 0.9;
@@ -97,6 +99,7 @@ struct GroupRates {
 };
 
 struct GroupOptions {
+  /// Name of the group, unique in its optimizer.
   std::string name = {};
   /// fp32 or bf16 tensors of the Runtime, which outlive the optimizer. bf16 ones are rounded
   /// stochastically.
@@ -132,10 +135,10 @@ struct CopyBinding {
 };
 
 struct StepOptions {
-  /// Gradients are divided by it. From 1e-75 to 1e75.
+  /// Divisor of the gradients, from 1e-75 to 1e75.
   double loss_scale = 1;
-  /// Of all gradients as they are bound, before they are divided by loss_scale; with norm_given,
-  /// and only then. At least 0; infinite or NaN says that a gradient is.
+  /// Norm of all gradients as they are bound, before they are divided by loss_scale; with
+  /// norm_given, and only then. At least 0; infinite or NaN says that a gradient is.
   std::optional<double> gradient_norm = std::nullopt;
   /// Updates the groups that are ready; the others sit this step out (frozen layers, experts that
   /// were not chosen). They keep parameters, states, their own step counts, accumulated sums and
@@ -145,11 +148,11 @@ struct StepOptions {
 };
 
 struct OptimizerStep {
-  std::int64_t step = 0;  ///< from 1; of a skipped step, the one that is still to come
+  std::int64_t step = 0;  ///< number of the step, from 1; a skipped step's comes again
   /// The norm was not finite, and nothing has changed.
   bool skipped = false;
   std::uint32_t groups = 0;  ///< groups that took part
-  /// Of all gradients, unscaled, before clipping. Only with clip_norm or skip_not_finite.
+  /// Norm of all gradients, unscaled, before clipping. Only with clip_norm or skip_not_finite.
   std::optional<double> gradient_norm;
   /// Time of the optimizer's thread in this step: blocked for pages, of that for reads and for
   /// writes (WaitTimes), which together are all of it; and computing.
@@ -163,8 +166,8 @@ struct OptimizerStep {
 
 /// What a save says of itself.
 struct OptimizerSave {
-  std::int64_t step = 0;  ///< after which it was made
-  std::string note;       ///< that Save was given
+  std::int64_t step = 0;  ///< step after which the save was made
+  std::string note;       ///< text that Save was given
 };
 
 namespace internal {
@@ -173,7 +176,8 @@ class SaveState;
 class OptimizerAccess;
 }  // namespace internal
 
-/// A step that runs. Threads: any. Lifetime: may outlive the optimizer.
+/// A step that runs. A default-constructed handle is of no step: Ready is true, Wait and WaitFor
+/// fail with FailedPrecondition. Threads: any. Lifetime: may outlive the optimizer.
 class StepHandle {
  public:
   StepHandle();
@@ -282,23 +286,24 @@ class OffloadedOptimizer {
 
   /// Creates the states of the group's parameters, zeros. A parameter counts its own steps from
   /// here on, however many the optimizer has done: bias correction and random bits depend on these.
-  /// Errors: InvalidArgument (no parameters, one that has a group or is bound, neither fp32 nor
-  /// bf16, a rate out of its range: names tensor and group), NotFound, FailedPrecondition (a step
-  /// is under way), ResourceExhausted (dram has no room for an update beside the tensors that stay
-  /// there), and those of Runtime::CreateTensors.
+  /// Errors: InvalidArgument (the name of another group, no parameters, one that has a group or is
+  /// bound, neither fp32 nor bf16, a rate out of its range: names tensor and group), NotFound,
+  /// FailedPrecondition (a step is under way), ResourceExhausted (dram has no room for an update
+  /// beside the tensors that stay there), and those of Runtime::CreateTensors.
   absl::StatusOr<GroupId> AddGroup(const GroupOptions& options);
-  /// From the next GradientReady on. Errors: InvalidArgument, FailedPrecondition (the group's step
-  /// is under way).
+  /// Sets the rates from the next GradientReady on. Errors: InvalidArgument, FailedPrecondition
+  /// (the group's step is under way).
   absl::Status SetRates(GroupId group, const GroupRates& rates);
   absl::StatusOr<GroupRates> Rates(GroupId group) const;
 
-  /// Replaces an earlier one. Errors: InvalidArgument (unknown parameter, another number of
-  /// elements, not a type of gradients, memory that is null, is not aligned for it or overlaps
-  /// that of a copy, a tensor that this optimizer has as a parameter, a state or a copy: names the
-  /// tensors), FailedPrecondition (its step is under way). Several parameters may share one.
+  /// Binds a gradient in place of an earlier one; nothing unbinds it. Errors: InvalidArgument
+  /// (unknown parameter, another number of elements, not a type of gradients, memory that is null,
+  /// is not aligned for it or overlaps that of a copy, a tensor that this optimizer has as a
+  /// parameter, a state or a copy: names the tensors), FailedPrecondition (its step is under way).
+  /// Several parameters may share one.
   absl::Status BindGradient(TensorId parameter, const GradientBinding& gradient);
-  /// Errors: as BindGradient, and InvalidArgument for a bf16 parameter and for a gradient's tensor
-  /// or memory.
+  /// Binds a copy in place of an earlier one; nothing unbinds it. Errors: as BindGradient, and
+  /// InvalidArgument for a bf16 parameter and for a gradient's tensor or memory.
   absl::Status BindCopy(TensorId parameter, const CopyBinding& copy);
   /// Writes the group's bound copies from its parameters as they are now: for the forward before
   /// the first step, or after the program itself has written parameters. Blocks, for as long as the
@@ -315,10 +320,11 @@ class OffloadedOptimizer {
   /// Forgets what was added. Errors: as AddGradient.
   absl::Status ResetGradient(GroupId group);
   /// The group's gradients are complete: those that are bound, with `accumulate` added to the sum
-  /// first. Errors: as AddGradient.
+  /// first, for which the call blocks. Errors: as AddGradient.
   absl::Status GradientReady(GroupId group);
 
-  /// Starts what is left of the step, or repeats what failed of it; never blocks. Errors:
+  /// Starts what is left of the step, or repeats what failed of it. The call waits for no page; a
+  /// repeat waits for an answer of the Runtime's core thread. Errors:
   /// FailedPrecondition (names a group that is not ready, or none is; a step runs), InvalidArgument
   /// (a loss scale out of its range, or one that is not 1 while updates start early; no norm with
   /// norm_given, or a norm without it).

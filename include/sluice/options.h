@@ -29,7 +29,7 @@ namespace sluice {
 
 enum class DeviceKind { kEmulated };
 
-/// The emulated device: host memory that stands for HBM, reached by real copies.
+/// The emulated device: host memory that stands for hbm, reached by real copies.
 struct EmulatedDeviceOptions {
   /// Modelled rate per direction in bytes per second, at least 1; 0: as fast as the host copies.
   double in_bytes_per_second = 0;
@@ -50,8 +50,8 @@ struct IoOptions {
   Bytes keep_free = 1_GiB;
   /// Largest request that adjacent waiting requests are merged into; 0: none. Only with io_uring.
   Bytes merge = 1_MiB;
-  /// Requests in flight per ring, 1 to 1024. Each direction of a link has at most half of them in
-  /// flight, and at most an eighth of nvme.
+  /// Requests in flight per drive, 1 to 1024. Each direction of a link has at most
+  /// min(queue_depth / 2, max(16, slots / 8)) pages in flight, at least one, for the slots of nvme.
   std::uint32_t queue_depth = 32;
   /// io_uring. Fallback "io_uring": pread and pwrite on threads.
   Use io_uring = Use::kAuto;
@@ -77,7 +77,8 @@ struct MemoryOptions {
   Use even_split = Use::kAuto;
 };
 
-/// Share of the host for this process: number `index` of `count`. Host budgets are divided.
+/// Share of the host for this process: number `index` of `count`. The budgets of dram and nvme are
+/// divided by `count`; that of hbm is not. `index` is only checked: it is less than `count`.
 struct Share {
   std::uint32_t index = 0;
   std::uint32_t count = 1;
@@ -88,13 +89,15 @@ struct RuntimeOptions {
   Bytes page_bytes = 2_MiB;
   /// Hard budgets per tier, staging and pages in flight included, rounded down to whole pages. dram
   /// lies on all NUMA nodes that have processors of this process and that it may allocate from.
+  /// Least budgets: hbm or nvme is above 0; dram has at least one page, and 5 beside hbm; hbm and
+  /// nvme, where they are not 0, have at least one page.
   Bytes hbm_bytes = {};
   Bytes dram_bytes = {};
   /// 0: no spill file and no I/O. Capacity for tensors is the sum of two parts:
-  /// - nvme less the pages of writes in flight: half of io.queue_depth, but at most 16 or an eighth
-  ///   of nvme, whichever is more.
-  /// - dram less four pages for transfers, and less an eighth for the pages of nvme, if there are
-  ///   any.
+  /// - nvme less the pages of writes in flight: min(io.queue_depth / 2, max(16, slots / 8)) pages,
+  ///   at least one.
+  /// - dram less four pages for transfers, if there is hbm. Tensors that found no room on nvme
+  ///   leave at least an eighth of dram to those on nvme.
   /// The spill files are 1/512 larger, at least a page each, to replace slots that lose a page.
   Bytes nvme_bytes = {};
 
@@ -110,7 +113,8 @@ struct RuntimeOptions {
   /// - "fifo", "lru", "clock", "lfu", "2q", "arc", "s3fifo", "sieve", "gdsf", "random": victims
   ///   without the schedule.
   std::string policy = "planned";
-  /// The program's own policies by name (policy.h). `policy` names one of them, too.
+  /// The program's own policies by name (policy.h). `policy` names one of them, too; TOML keys and
+  /// the tools `sluice train` and `sluice lab` know the names above only.
   std::map<std::string, CustomPolicy> custom_policies = {};
   /// Recorded ops ahead for which pages are fetched, beside those of a plan; 0: none.
   std::uint32_t prefetch_ops = 12;
@@ -121,13 +125,14 @@ struct RuntimeOptions {
   /// iteration is not recorded and has no plan (Stats::iterations_too_long).
   std::uint64_t recorded_accesses_max = std::uint64_t{1} << 23;
 
-  /// Threads that hash and copy; processors for all internal threads (empty: those of the thread
-  /// that makes the Runtime).
+  /// Threads that hash, verify and fill pages, at least 1 (copies have threads of their own);
+  /// processors for all internal threads (empty: those of the thread that makes the Runtime).
   int worker_threads = 1;
   std::vector<int> cpus = {};
   /// Requests that may wait for the core thread. Tickets of further ones are just not ready yet.
   std::uint32_t request_queue_capacity = 4096;
-  /// Seconds after which a transfer or a lease is reported as stalled, at most 1e6; 0: never.
+  /// Seconds after which a transfer is reported as stalled, or a ticket that waits for another op's
+  /// lease, at most 1e6; 0: never.
   double stall_seconds = 10.0;
 
   /// Debug aids: kOverwrite leases filled with NaN; the event stream kept for replay.
@@ -144,7 +149,9 @@ struct RuntimeOptions {
 };
 
 /// Reads the runtime's keys of `config`: page_bytes, device, tiers.*, memory.*, io.*, scheduler.*,
-/// workers.*. Errors: InvalidArgument (names key, value and what is allowed).
+/// workers.*, request_queue_capacity, stall_seconds. docs/configuration.md lists them, and the
+/// fields without a key. The caller reads its own keys and then calls Config::Finish.
+/// Errors: InvalidArgument (names key, value and what is allowed).
 absl::StatusOr<RuntimeOptions> ReadRuntimeOptions(Config& config);
 
 }  // namespace sluice

@@ -13,7 +13,9 @@
 ///   options.custom_policies["mru"] = {.create = [] { return std::make_unique<Mru>(); }};
 ///   options.policy = "mru";
 ///
-/// examples/policy is a whole program.
+/// examples/policy is a whole program. Only RuntimeOptions::policy names such a policy: TOML keys,
+/// `sluice train` and `sluice lab` know the built-in ones. docs/policies.md says how to add
+/// a built-in one.
 
 namespace sluice {
 
@@ -26,6 +28,7 @@ inline constexpr Position kNever = UINT64_MAX;
 /// Facts that a policy gets of a page in a tier.
 struct PageFacts {
   PageIndex page = 0;
+  /// Kind of the page's tensor; of tensors that share a segment, that of the first.
   TensorKind kind = TensorKind::kOther;
   /// Position of the next recorded use; kNever if none is known, and for online policies.
   Position next_use = kNever;
@@ -51,6 +54,7 @@ struct FetchAdvice {
 
 /// The question that Policy::Victim answers.
 struct VictimRequest {
+  /// Number of the tier: see Policy.
   int tier = 0;
   /// Frames that pages may fill in the tier.
   std::uint64_t frames = 0;
@@ -61,7 +65,8 @@ struct VictimRequest {
 };
 
 /// Decides which page leaves a full tier, and which page to fetch ahead. Tiers are numbered from 0,
-/// the fastest; the last one has no policy. A policy must be deterministic: no clock, and random
+/// the fastest: hbm if it has a budget, else dram. The last one, which only stores, has no policy:
+/// nvme, with or without a budget. A policy must be deterministic: no clock, and random
 /// numbers only with a fixed seed.
 /// Threads: called from one thread of the Runtime. Blocks: never. Lifetime: one Runtime.
 class Policy {
@@ -81,7 +86,8 @@ class Policy {
   virtual void OnUse(int tier, PageIndex page) = 0;
   /// The page left `tier`. For a freed page the call comes for every tier.
   virtual void OnLeave(int tier, PageIndex page, Departure why) = 0;
-  /// Returns a page of the tier that `evictable` accepts, or none if there is none. Any other
+  /// Returns a page of the tier that `evictable` accepts, or none if there is none. `evictable`
+  /// refuses pages that are leased or in motion, and those that a waiting ticket needs. Any other
   /// answer stops the program, since bytes would be lost. The Runtime need not follow the answer,
   /// so this function must not change the policy's state.
   virtual std::optional<PageIndex> Victim(const VictimRequest& request,
@@ -97,10 +103,11 @@ class Policy {
 
 /// A policy that RuntimeOptions::policy may name.
 struct CustomPolicy {
-  /// Makes the policy of one Runtime.
+  /// Makes the policy of one Runtime. Called once, in the thread that calls Runtime::Create.
   std::function<std::unique_ptr<Policy>()> create = {};
   /// True if the policy decides without the schedule: next_use is always kNever, and the Runtime
-  /// itself uses no next use when it places victims.
+  /// itself uses no next use when it places victims. It matters once an iteration is recorded: set
+  /// it to compare the policy fairly with other online ones.
   bool online = false;
 };
 

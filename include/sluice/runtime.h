@@ -43,13 +43,14 @@ class ReservationState;
 }  // namespace internal
 
 /// Pinned frames of a tier that are never paged. The tier's budget is charged until destruction.
+/// Lifetime: may outlive the Runtime; its spans must not be touched then.
 class Reservation {
  public:
   Reservation();
   Reservation(Reservation&&) noexcept;
   Reservation& operator=(Reservation&&) noexcept;
   ~Reservation();
-  /// One span per frame.
+  /// One span of page_bytes per frame. REQUIRES: not default-constructed nor moved from.
   const std::vector<std::span<std::byte>>& Spans() const;
 
  private:
@@ -67,8 +68,11 @@ struct HealthReport {
 };
 
 /// The paging engine: it owns the tiers, moves the pages, and answers requests for leases.
-/// Threads: every method may be called from any thread. Lifetime: streams go first. Leases, ops
-/// and tickets may outlive the Runtime and are then empty.
+/// Threads: every method may be called from any thread. Lifetime: leases, ops, tickets, streams and
+/// reservations may outlive the Runtime. After its destructor:
+/// - A lease still reports valid(), but its bytes must not be touched; the same of reservations.
+/// - Tickets that were not taken fail with Cancelled, and so do requests of ops.
+/// - A stream does nothing. The destructor waits for the work that was enqueued before.
 ///
 /// Fork: a Runtime belongs to the process that made it. In a child of that process:
 /// - Every call returns at once and changes nothing. A call with a status says FailedPrecondition;
@@ -94,12 +98,14 @@ class Runtime {
   /// Creates tensors in one segment, where they may share pages. They have the same `lowest` tier,
   /// and only a tensor that is alone may have a file home. Each starts at a multiple of 64 bytes.
   /// Errors: InvalidArgument, ResourceExhausted (nvme and dram lack capacity for all pages; names
-  /// the need and the rest of each tier, and creates nothing).
+  /// the need and the rest of each tier, and creates nothing), those of opening a file home
+  /// (NotFound, PermissionDenied; InvalidArgument: no regular file, or fewer bytes than the
+  /// tensor).
   absl::StatusOr<std::vector<TensorId>> CreateTensors(std::span<const TensorSpec> specs);
   absl::StatusOr<TensorId> CreateTensor(const TensorSpec& spec);
   /// Creates a tensor with the content of `bytes` (copied before the call returns), then calls
-  /// `deleter`. Errors: as CreateTensor, and InvalidArgument when sizes differ; the deleter is not
-  /// called on error.
+  /// `deleter`. Errors: as CreateTensor and Write, and InvalidArgument when sizes differ or `spec`
+  /// has a file home; the deleter is not called on error.
   absl::StatusOr<TensorId> Adopt(const TensorSpec& spec,
                                  std::span<const std::byte> bytes,
                                  std::function<void()> deleter);
@@ -128,17 +134,22 @@ class Runtime {
   std::vector<std::vector<int>> DramNodes() const;
 
   /// Starts an iteration of `key`. The first iteration of a key is recorded; later ones are
-  /// expected to repeat it.
+  /// expected to repeat it. There is one current iteration for all threads and lanes. An op belongs
+  /// to the one that is current at its BeginOp.
   absl::Status BeginIteration(std::string_view key);
   /// Ends the current iteration. Later ops belong to no iteration. BeginIteration implies the call.
+  /// Errors: FailedPrecondition (no iteration has begun).
   absl::Status EndIteration();
   /// Never blocks.
   Op BeginOp(OpOptions options);
-  /// A hint that these accesses come soon. Errors: as AcquireAll.
+  /// A hint that these accesses come soon. No schedule records it. Blocks while the request queue
+  /// is full, but not for pages. Errors: InvalidArgument (unknown tensor, bad range or tier, one
+  /// page in two tiers), Cancelled (the Runtime shuts down).
   absl::Status Prefetch(std::span<const Access> accesses);
 
-  /// Takes frames of hbm or dram out of paging. Blocks until evictions have made room.
-  /// Errors: ResourceExhausted, InvalidArgument.
+  /// Takes frames of hbm or dram out of paging, `bytes` rounded up to whole pages. Blocks until
+  /// evictions have made room. Errors: InvalidArgument (0, above the budget, not hbm or dram),
+  /// ResourceExhausted (leases, reservations and committed tensors leave too little).
   absl::StatusOr<Reservation> Reserve(TierId tier, Bytes bytes);
   /// Shrinks hbm or dram, or grows it up to the budget at creation. A call that shrinks returns
   /// once the system has the memory back. After an error the budget is unchanged. Errors:

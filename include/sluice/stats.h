@@ -12,8 +12,10 @@
 /// Counters of a Runtime, from its creation on:
 ///
 ///   const sluice::Stats stats = runtime->GetStats();
-///   const std::uint64_t read_bytes = stats.links.at("dram-nvme").in.bytes;
-///   const std::uint64_t peak_bytes = stats.tiers.at("dram").peak_bytes;  // never above the budget
+///   const auto disk = stats.links.find("dram-nvme");   // absent without nvme
+///   const std::uint64_t read_bytes = disk == stats.links.end() ? 0 : disk->second.in.bytes;
+///   const auto dram = stats.tiers.find("dram");        // absent in a child of fork
+///   if (dram != stats.tiers.end()) Print(dram->second.peak_bytes);  // never above the budget
 ///   const double stalled = stats.stall_seconds;
 ///   Print(stats.io.engine + ", " + stats.io.features);
 
@@ -121,8 +123,10 @@ struct IoStats {
   std::vector<DriveStats> drives;  ///< none without nvme
 };
 
+/// Counters and figures of GetStats. The two maps hold only the links and tiers that exist. In a
+/// child of fork they are empty.
 struct Stats {
-  std::map<std::string, LinkStats> links;
+  std::map<std::string, LinkStats> links;  ///< "hbm-dram", "dram-nvme"
   std::map<std::string, TierStats> tiers;  ///< "hbm", "dram", "nvme"
   PrefetchStats prefetch;
   EvictionStats evictions;

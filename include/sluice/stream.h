@@ -10,8 +10,9 @@
 ///   auto stream = runtime->CreateStream();
 ///   sluice::Op op = runtime->BeginOp({.name = "forward"});
 ///   sluice::Ticket ticket = op.AcquireAll({{.tensor = weights}});
-///   absl::Status ready = stream->WaitOn(ticket);        // the stream waits, not the caller
-///   auto leases = ticket.Take();
+///   absl::Status ready = stream->WaitOn(ticket);        // blocks until the pages are in place
+///   if (!ready.ok()) return ready;
+///   auto leases = ticket.Take();                        // one lease per access
 ///   stream->Enqueue([] { LaunchKernel(); });
 ///   stream->ReleaseAfter(std::move(leases->front()));
 ///   op.EndAfter(*stream);
@@ -40,11 +41,11 @@ class StreamRef {
 
   bool valid() const { return state_ != nullptr; }
 
-  /// Makes later work of the stream wait until the ticket's pages are in place. Returns once every
-  /// page is verified in dram and its copy enqueued; from then on the stream waits, not the caller.
-  /// Errors: as Ticket::Take.
+  /// Blocks the caller until the ticket's pages are in place. Work that is enqueued afterwards
+  /// finds them there. Errors: as Ticket::Take.
   absl::Status WaitOn(Ticket& ticket);
-  /// Releases `lease` when everything enqueued so far is done. Never blocks.
+  /// Releases `lease` when everything enqueued so far is done; at once without a stream. Never
+  /// blocks.
   void ReleaseAfter(Lease lease);
   /// Runs `work` on the stream, in order. Emulated device only.
   void Enqueue(std::function<void()> work);

@@ -57,15 +57,17 @@ enum class AccessMode : std::uint8_t { kRead, kReadWrite, kOverwrite };
 std::string_view ToString(AccessMode mode);
 
 /// Makes the content of a page again that was lost or cannot be read now: fills `out` with the
-/// tensor's bytes from `range.offset` on. Runs on a worker thread and may block. Must not call the
-/// Runtime.
+/// tensor's bytes from `range.offset` on, as they were written last. A program that writes a tensor
+/// again must return the new content. Runs on worker threads, several at once, and may block.
+/// Must not call the Runtime. Tensors that share a segment are reproduced only if each has one.
 /// Errors: Unavailable if it may succeed later. The Runtime calls again for about a second. Then
 /// the waiting requests fail with Unavailable, nothing is lost, and a later request calls again.
 /// After any other error the page is lost, unless its slot can still be read later (Unavailable).
 using ReproduceFn = std::function<absl::Status(ByteRange range, std::span<std::byte> out)>;
 
-/// A read-only home of a tensor: the bytes of a file from `offset` on. Nothing is written to the
-/// file. A clean page is dropped and read again; a page that was written gets a slot of its own.
+/// A read-only home of a tensor: the bytes of a regular file from `offset` on. Nothing is written
+/// to the file. A clean page is dropped and read again; a page that was written gets a slot of its
+/// own. The file must not change or shrink while the tensor lives: nothing verifies what is read.
 struct FileHome {
   std::string path;
   std::uint64_t offset = 0;
@@ -74,7 +76,8 @@ struct FileHome {
 struct TensorSpec {
   /// Appears in messages, reports and schedules.
   std::string name = {};
-  /// Elements per dimension, row-major; empty is a scalar. All >= 0, product > 0.
+  /// Elements per dimension, row-major, each at least 1; empty is a scalar. A tensor has at most
+  /// 1 PiB.
   std::vector<std::int64_t> shape = {};
   DType dtype = DType::kF32;
   TensorKind kind = TensorKind::kOther;

@@ -13,7 +13,7 @@
 ///   const sluice::Bytes budget = 2_GiB + 512_MiB;
 ///   const auto parsed = sluice::ParseBytes("1.5 GiB");
 ///   const std::uint64_t count = budget.count();
-///   Print(sluice::ToString(budget));               // "2.50 GiB"
+///   Print(sluice::ToString(budget));               // "2.5 GiB"
 
 namespace sluice {
 
@@ -43,7 +43,7 @@ constexpr Bytes operator""_MiB(unsigned long long n) { return Bytes(n << 20); }
 constexpr Bytes operator""_GiB(unsigned long long n) { return Bytes(n << 30); }
 }  // namespace literals
 
-/// "256 KiB", "1.50 GiB": binary units, at most two decimals.
+/// "256 KiB", "1.5 GiB": binary units, at most two decimals.
 std::string ToString(Bytes bytes);
 
 /// Parses "256KiB", "1.5 GiB", "4096": a non-negative number with an optional B, KiB, MiB, GiB or

@@ -16,8 +16,6 @@ StreamRef::StreamRef(StreamRef&&) noexcept = default;
 StreamRef& StreamRef::operator=(StreamRef&&) noexcept = default;
 StreamRef::~StreamRef() = default;
 
-// The caller waits until the copies are complete, which is later than the contract asks for: work
-// enqueued afterwards then finds its pages in place without the stream having to wait.
 absl::Status StreamRef::WaitOn(Ticket& ticket) { return ticket.Wait(); }
 
 void StreamRef::ReleaseAfter(Lease lease) {
