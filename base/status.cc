@@ -50,6 +50,10 @@ std::string_view ErrnoName(int error_number) {
 }
 
 std::string DescribeErrno(int error_number) {
+  // Nobody here cancels a request: io_uring answers so where it can start no worker thread.
+  if (error_number == ECANCELED) {
+    return "ECANCELED (io_uring could start no worker thread; see ulimit -u)";
+  }
   const char* description = strerrordesc_np(error_number);
   return description == nullptr ? fmt::format("{} {}", ErrnoName(error_number), error_number)
                                 : fmt::format("{} ({})", ErrnoName(error_number), description);

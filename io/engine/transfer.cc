@@ -56,7 +56,9 @@ void Transfer::Fail(int error_number) {
 bool Transfer::IsTransient(int error_number) const {
   if (command.direction == IoDirection::kWriteBack) return false;
   if (command.direction == IoDirection::kRead) return true;
-  return error_number == EINTR || error_number == EAGAIN || error_number == ENOMEM;
+  // ECANCELED: io_uring had no worker thread for the request (ulimit -u), and may have one later.
+  return error_number == EINTR || error_number == EAGAIN || error_number == ENOMEM ||
+         error_number == ECANCELED;
 }
 
 void Transfer::Retry(const TransferResult& otherwise) {

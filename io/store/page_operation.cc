@@ -28,6 +28,7 @@ absl::StatusCode CodeOf(IoDirection direction, int error_number) {
     case EINTR:
     case EAGAIN:
     case ENOMEM:
+    case ECANCELED:
       return absl::StatusCode::kUnavailable;
     default:
       return absl::StatusCode::kInternal;

@@ -65,6 +65,8 @@ TEST(StatusFromErrnoTest, SurvivesAnUnknownErrno) {
 TEST(DescribeErrnoTest, AlsoOneThatTheLibraryDoesNotKnow) {
   EXPECT_EQ(DescribeErrno(EIO), "EIO (Input/output error)");
   EXPECT_EQ(DescribeErrno(524), "unknown errno 524");
+  EXPECT_EQ(DescribeErrno(ECANCELED),
+            "ECANCELED (io_uring could start no worker thread; see ulimit -u)");
 }
 
 TEST(ErrnoNameTest, IsSymbolic) {

@@ -83,7 +83,7 @@ TEST_P(TrainEndTest, EndsWithinAValidation) {
   command.Signal(SIGUSR1);
   command.Signal(GetParam());
   EXPECT_EQ(command.Wait(), 128 + GetParam()) << command.errors();
-  EXPECT_THAT(command.output(), HasSubstr("interrupted after 0 of 99999 steps\n"));
+  EXPECT_THAT(command.output(), HasSubstr("interrupted after 1 of 100000 steps, 0 in this run\n"));
 }
 
 TEST_P(TrainEndTest, EndsWhileTheRunInRamKeepsItWaiting) {
