@@ -116,7 +116,8 @@ absl::Status NewFile::WriteAll(std::uint64_t offset, std::span<const std::byte> 
     const std::size_t size = std::min<std::size_t>(bytes.size(), kDirtyBytesMax);
     const ssize_t done = calls_.Write(fd_, bytes.data(), size, static_cast<off_t>(offset));
     if (done < 0 && errno == EINTR) continue;
-    if (done < 0) return FailedTo("write", path_);
+    if (done == 0) errno = EIO;  // a file system that takes nothing and says nothing
+    if (done <= 0) return FailedTo("write", path_);
     bytes = bytes.subspan(static_cast<std::size_t>(done));
     offset += static_cast<std::uint64_t>(done);
     end_ = std::max(end_, offset);

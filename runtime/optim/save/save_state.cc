@@ -34,6 +34,7 @@ std::uint64_t SaveState::Submit(std::vector<optim::SavedBytes> bytes, std::uint6
 }
 
 void SaveState::WaitFor(std::uint64_t number) {
+  if (number == 0) return;  // nothing was submitted, as the save had failed by then
   const base::MutexLock lock(mutex_);
   while (writing_ == number || (written_ < number && !failure_)) changed_.Wait(mutex_);
 }

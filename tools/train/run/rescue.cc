@@ -47,7 +47,12 @@ std::string RescueState(TrainSession& session, LastLoss loss) {
     return NothingSaved(fmt::format("no step was made since step {}", session.trainer().step()),
                         place);
   }
+  if (saved.ok() && !session.HasFiniteParameters().value_or(true)) {
+    return NothingSaved("the last update left parameters that are no finite numbers", place);
+  }
   if (saved.ok()) saved = session.SaveState();
+  // One that was begun before may still become whole.
+  if (!saved.ok()) session.saver().EndBegun().IgnoreError();
   if (!saved.ok()) return NothingSaved(std::string(base::ToStd(saved.message())), place);
   const std::string_view flag = session.state_is_named() ? "--state" : "--resume";
   return fmt::format(

@@ -21,7 +21,10 @@ bool SignalAnswer::Attend() {
 
 void SignalAnswer::SaveForEnd() {
   const bool wanted = !session_.save_place().empty() && session_.has_unsaved_steps();
-  if (wanted && loss_is_finite_) session_.SaveState().IgnoreError();
+  if (!wanted || !loss_is_finite_) return;
+  // No later loss will tell of the last update. What cannot be read cannot be saved either.
+  if (!session_.HasFiniteParameters().value_or(true)) return;
+  session_.SaveState().IgnoreError();
 }
 
 std::string SignalAnswer::SaveNow() {
@@ -33,9 +36,9 @@ std::string SignalAnswer::SaveNow() {
   if (!session_.has_unsaved_steps()) {
     return fmt::format("nothing was saved, as no step was made since step {}", step);
   }
+  ++saves_;  // also one that fails ends the iteration
   const absl::Status saved = session_.SaveState();
   if (!saved.ok()) return fmt::format("nothing was saved: {}", base::ToStd(saved.message()));
-  ++saves_;
   return fmt::format("saved step {} in {}", step, place);
 }
 

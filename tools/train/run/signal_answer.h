@@ -26,7 +26,7 @@ class SignalAnswer {
   bool interrupted() const { return watch_.interrupted(); }
   /// Whether the last step had a finite loss. Without one nothing is saved.
   void NoteLoss(bool finite) { loss_is_finite_ = finite; }
-  /// Saves that a signal has brought about.
+  /// Saves that a signal has asked for and that were tried.
   int saves() const { return saves_; }
 
  private:

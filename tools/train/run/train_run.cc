@@ -101,6 +101,8 @@ absl::Status TrainRun::MakeStep() {
   const gpt::UpdateTime update = UpdateTimeOfNext(session.trainer(), session.settings().train);
   SLUICE_ASSIGN_OR_RETURN(const gpt::StepResult result,
                           TrainOnce(session.trainer(), update, &outcome));
+  // A signal may ask for a save before the validation has ended.
+  if (!std::isfinite(outcome.loss)) NoteLoss(false);
   const int step = session.trainer().step();
   report_.steps.push_back(session.monitor().EndStep(step, result, outcome));
   schedule_is_whole_ = saves == parts_.signals.saves();
@@ -147,12 +149,17 @@ void TrainRun::SaveIfDue() {
   parts_.console.Log(LogLevel::kWarning, base::ToStd(saved.message()));
 }
 
+void TrainRun::NoteLoss(bool finite) {
+  loss_is_finite_ = finite;
+  parts_.signals.NoteLoss(finite);
+}
+
 absl::Status TrainRun::CheckLoss(int step, const StepOutcome& outcome) {
   const bool validated = outcome.validated != 0;
   const bool finite =
       std::isfinite(outcome.loss) && (!validated || std::isfinite(outcome.val_loss));
   not_finite_steps_ = finite ? 0 : not_finite_steps_ + 1;
-  parts_.signals.NoteLoss(finite);
+  NoteLoss(finite);
   const int limit = parts_.session.settings().not_finite_steps;
   if (limit == 0 || not_finite_steps_ < limit) return absl::OkStatus();
   return absl::FailedPreconditionError(fmt::format(

@@ -38,7 +38,7 @@ class TrainRun {
   const OpTimes& op_times() const { return op_times_; }
   bool interrupted() const { return parts_.signals.interrupted(); }
   /// Whether the last step had a finite loss, and its validation too. Else nothing is to be saved.
-  bool loss_is_finite() const { return not_finite_steps_ == 0; }
+  bool loss_is_finite() const { return loss_is_finite_; }
 
  private:
   absl::Status Begin();
@@ -50,6 +50,7 @@ class TrainRun {
   /// Errors: FailedPrecondition after too many steps in a row without a finite loss.
   absl::Status CheckLoss(int step, const StepOutcome& outcome);
   void SaveIfDue();
+  void NoteLoss(bool finite);
   absl::Status WithdrawSave(int step);
   absl::Status CheckResumedLoss(float val_loss) const;
   absl::Status RunInRam();
@@ -78,6 +79,7 @@ class TrainRun {
   std::vector<StepOutcome> block_;
   /// The last iteration has all ops of a step, and none of a save: its schedule is a step's.
   bool schedule_is_whole_ = false;
+  bool loss_is_finite_ = true;
   int not_finite_steps_ = 0;  ///< steps in a row, up to the last one, without a finite loss
 };
 

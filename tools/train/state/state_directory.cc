@@ -214,6 +214,10 @@ absl::Status StateDirectory::EndSave(int step) {
   return RemoveOlderThan(good_.front());
 }
 
+bool StateDirectory::IsGood(int step) const {
+  return std::find(good_.begin(), good_.end(), step) != good_.end();
+}
+
 absl::StatusOr<int> StateDirectory::Withdraw(int step) {
   std::erase(good_, step);
   SLUICE_RETURN_IF_ERROR(RemoveSave(PathOf(step)));

@@ -69,6 +69,8 @@ class StateDirectory {
   absl::StatusOr<std::string> BeginSave(int step);
   /// The save is whole: makes it durable, then removes saves older than the last two good ones.
   absl::Status EndSave(int step);
+  /// Whether the save of `step` is whole and durable, whatever became of older ones.
+  bool IsGood(int step) const;
   /// The save of `step` is no good after all: removes it. The step of the last good one; 0: none.
   absl::StatusOr<int> Withdraw(int step);
   /// There is no such save: removes what BeginSave has made, unless an older save is in it.

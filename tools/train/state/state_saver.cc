@@ -24,14 +24,12 @@ absl::Status StateSaver::SaveIfDue(int step) {
 
 absl::Status StateSaver::SaveNow(int step) {
   if (!saves()) return absl::OkStatus();
-  // What became of an older one matters no more where this one is made.
-  const absl::Status begun = FinishBegun();
-  if (step == saved_step_) return begun;
-  const absl::Status saved = Save(step);
-  clock_.OnSave(options_.now());
-  if (!saved.ok()) return Failed(saved, step);
-  saved_step_ = step;
-  return absl::OkStatus();
+  // What became of an older one matters no more where this one is there.
+  FinishBegun().IgnoreError();
+  if (step == saved_step_) return absl::OkStatus();
+  const absl::StatusOr<std::string> place = PlaceOf(step);
+  const absl::Status saved = place.ok() ? options_.save(*place) : place.status();
+  return End({step, place.value_or(""), saved});
 }
 
 absl::Status StateSaver::Start(int step) {
@@ -51,17 +49,15 @@ absl::Status StateSaver::Collect() {
 
 absl::Status StateSaver::End(const gpt::FinishedSave& save) {
   clock_.OnSave(options_.now());
-  absl::Status status = save.status;
-  if (options_.directory != nullptr) {
-    if (status.ok()) {
-      status = options_.directory->EndSave(save.step);
-    } else {
-      options_.directory->GiveUpSave(save.step);
-    }
-  }
-  if (!status.ok()) return Failed(status, save.step);
+  StateDirectory* const directory = options_.directory;
+  if (!save.status.ok() && directory != nullptr) directory->GiveUpSave(save.step);
+  if (!save.status.ok()) return Failed(save.status, save.step);
+  const absl::Status ended =
+      directory == nullptr ? absl::OkStatus() : directory->EndSave(save.step);
+  if (!ended.ok() && !directory->IsGood(save.step)) return Failed(ended, save.step);
   saved_step_ = save.step;
-  return absl::OkStatus();
+  return base::Annotate(
+      ended, "--state: saved step " + std::to_string(save.step) + ", but an older save stays");
 }
 
 absl::Status StateSaver::FinishBegun() {
@@ -86,15 +82,6 @@ absl::StatusOr<std::string> StateSaver::OnLossNotFinite(int step) {
       withdrawn,
       saved_step_ > 0 ? fmt::format("that of step {} stands", saved_step_)
                       : "there is none before it");
-}
-
-absl::Status StateSaver::Save(int step) {
-  SLUICE_ASSIGN_OR_RETURN(const std::string place, PlaceOf(step));
-  const absl::Status saved = options_.save(place);
-  if (options_.directory == nullptr) return saved;
-  if (saved.ok()) return options_.directory->EndSave(step);
-  options_.directory->GiveUpSave(step);
-  return saved;
 }
 
 absl::Status StateSaver::Failed(const absl::Status& why, int step) const {

@@ -44,6 +44,8 @@ class StateSaver {
   /// no step was made. Errors: those of `save` and of the directory, with the flag and which save
   /// stands.
   absl::Status SaveNow(int step);
+  /// Waits for the saves that were begun, and ends them. Errors: the first one's.
+  absl::Status EndBegun() { return FinishBegun(); }
   /// Whether steps up to `step` were made that no whole save holds.
   bool HasUnsaved(int step) const { return step > saved_step_; }
   /// The loss of `step` is no finite number. A save of the step before, if this run has made it,
@@ -53,7 +55,6 @@ class StateSaver {
 
  private:
   bool saves() const { return options_.directory != nullptr || !options_.in_place.empty(); }
-  absl::Status Save(int step);
   /// Begins the save of `step`.
   absl::Status Start(int step);
   /// Ends the saves that are over. Errors: the first one's.

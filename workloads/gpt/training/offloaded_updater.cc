@@ -134,8 +134,9 @@ class OffloadedUpdater : public Updater {
   absl::Status BeginGroup(std::size_t index, double learning_rate) {
     rates_[index].learning_rate = learning_rate;
     GPT_RETURN_IF_ERROR(optimizer_->SetRates(groups_[index], rates_[index]));
+    GPT_RETURN_IF_ERROR(optimizer_->GradientReady(groups_[index]));
     begun_[index] = true;
-    return optimizer_->GradientReady(groups_[index]);
+    return absl::OkStatus();
   }
 
   absl::Status WaitFor(GroupId group) {

@@ -180,5 +180,12 @@ TEST_F(SaveFaultTest, TheFileIsSyncedBeforeItHasANameAndTheDirectoryAfter) {
             (std::vector<std::string>{"sync", "link", "sync", "close", "rename", "sync", "close"}));
 }
 
+TEST(SaveStateTest, WhatWasNotSubmittedIsNotWaitedFor) {
+  const auto state = internal::SaveState::Create(nullptr, {}, 1);
+  state->Fail(absl::CancelledError("stopped"));
+  state->WaitFor(0);
+  EXPECT_TRUE(state->failed());
+}
+
 }  // namespace
 }  // namespace sluice::optim
