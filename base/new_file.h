@@ -49,7 +49,7 @@ class NewFile {
   /// Appends to what is the furthest by then. The first error stays: later calls return it again.
   /// Errors: those of pwrite(2), ResourceExhausted (RLIMIT_FSIZE).
   absl::Status Write(std::span<const std::byte> bytes) { return WriteAt(end_, bytes); }
-  /// As Write, from `offset` on. What nobody writes is zeros.
+  /// Writes bytes from `offset` on. A hole that nobody fills reads as zeros. Errors: as Write.
   absl::Status WriteAt(std::uint64_t offset, std::span<const std::byte> bytes);
   /// Gives the file its name, once. After an error the name has the old file; only where the
   /// directory's sync fails does it have the new one, which a power loss may take back.

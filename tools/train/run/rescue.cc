@@ -52,7 +52,7 @@ std::string RescueState(TrainSession& session, LastLoss loss) {
   }
   if (saved.ok()) saved = session.SaveState();
   // One that was begun before may still become whole.
-  if (!saved.ok()) session.saver().EndBegun().IgnoreError();
+  if (!saved.ok()) session.saver().FinishBegun().IgnoreError();
   if (!saved.ok()) return NothingSaved(std::string(base::ToStd(saved.message())), place);
   const std::string_view flag = session.state_is_named() ? "--state" : "--resume";
   return fmt::format(

@@ -45,7 +45,7 @@ class StateSaver {
   /// stands.
   absl::Status SaveNow(int step);
   /// Waits for the saves that were begun, and ends them. Errors: the first one's.
-  absl::Status EndBegun() { return FinishBegun(); }
+  absl::Status FinishBegun();
   /// Whether steps up to `step` were made that no whole save holds.
   bool HasUnsaved(int step) const { return step > saved_step_; }
   /// The loss of `step` is no finite number. A save of the step before, if this run has made it,
@@ -60,8 +60,6 @@ class StateSaver {
   /// Ends the saves that are over. Errors: the first one's.
   absl::Status Collect();
   absl::Status End(const gpt::FinishedSave& save);
-  /// Waits for the saves that were begun, and ends them. Errors: as Collect.
-  absl::Status FinishBegun();
   /// The directory that takes the save of `step`.
   absl::StatusOr<std::string> PlaceOf(int step);
   absl::Status Failed(const absl::Status& why, int step) const;

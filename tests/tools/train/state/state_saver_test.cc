@@ -184,6 +184,15 @@ TEST_F(StateSaverBesideTest, AFailureIsToldAndLeavesNothing) {
   EXPECT_FALSE(std::filesystem::exists(path_ + "/step-0000003"));
 }
 
+TEST_F(StateSaverBesideTest, TheEndIsJudgedByTheNewestSave) {
+  StateSaver saver = Make("1 steps");
+  for (const int step : {1, 2}) EXPECT_THAT(saver.SaveIfDue(step), IsOk());
+  Finish(absl::ResourceExhaustedError("write: ENOSPC"));
+  EXPECT_THAT(saver.SaveNow(2), IsOk());
+  EXPECT_THAT(SavedSteps(), ElementsAre(2));
+  EXPECT_THAT(saves_, IsEmpty());
+}
+
 TEST_F(StateSaverBesideTest, ASaveUnderWayThatLedToNoNumberIsRemoved) {
   StateSaver saver = Make("1 steps");
   EXPECT_THAT(saver.SaveIfDue(1), IsOk());
