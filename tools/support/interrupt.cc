@@ -90,13 +90,13 @@ void NoteSave(int /*signal*/) {
 }  // namespace
 
 const std::vector<int>& WatchedSignals() {
-  static const std::vector<int> all = [] {
+  static const std::vector<int> kAll = [] {
     std::vector<int> signals(kInterrupts.begin(), kInterrupts.end());
     signals.insert(signals.end(), kBatchInterrupts.begin(), kBatchInterrupts.end());
     signals.push_back(kSaveSignal);
     return signals;
   }();
-  return all;
+  return kAll;
 }
 
 InterruptWatch::InterruptWatch(const Options& options) {

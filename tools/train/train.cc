@@ -102,7 +102,7 @@ int ExitCode(const RunReport& report, const InterruptWatch& watch) {
 /// What is set after some steps needs them. A requeued job may have too few left, and ends all the
 /// same.
 absl::Status CheckStepsLeft(const TrainFlags& flags, const ResumePlan& plan, Console& console) {
-  const absl::Status judged = CheckJudgedSteps(flags, plan.step());
+  absl::Status judged = CheckJudgedSteps(flags, plan.step());
   if (judged.ok() || flags.state_path.empty()) return judged;
   if (plan.step() < flags.settings.train.steps) {
     console.Log(LogLevel::kWarning,

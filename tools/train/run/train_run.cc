@@ -44,7 +44,7 @@ bool TrainRun::Done() {
 }
 
 absl::Status TrainRun::Run() {
-  const absl::Status made = MakeSteps();
+  absl::Status made = MakeSteps();
   if (!made.ok() && !(absl::IsCancelled(made) && interrupted())) return made;
   if (interrupted()) parts_.signals.SaveForEnd();
   return Finish();
@@ -113,8 +113,7 @@ absl::Status TrainRun::MakeStep() {
 
 absl::Status TrainRun::EndStep(StepOutcome* outcome) {
   TrainSession& session = parts_.session;
-  const absl::Status validated =
-      ValidateIfDue(session.trainer(), session.settings().train, outcome);
+  absl::Status validated = ValidateIfDue(session.trainer(), session.settings().train, outcome);
   if (outcome->validated != 0) report_.val_loss = outcome->val_loss;
   block_.push_back(*outcome);
   PrintStep(report_.steps.back(), *outcome);

@@ -127,7 +127,7 @@ absl::Status StateDirectory::Make() {
     const std::string parent = ParentOf(path_);
     const int fd = calls_.Open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0) return base::StatusFromErrno(errno, "open directory " + parent);
-    const absl::Status synced = SyncDirectory(fd, parent);
+    absl::Status synced = SyncDirectory(fd, parent);
     calls_.Close(fd);
     return synced;
   }
