@@ -18,9 +18,11 @@ constexpr int kBulkNice = 5;
 
 }  // namespace
 
-void SetUpThread(const std::string& name, const std::vector<int>& cpus, ThreadRole role) {
+void SetUpThread(const std::string& name, const std::vector<int>& cpus, ThreadPriority priority) {
   // Linux keeps nice values by thread; raising one needs no privilege and cannot fail.
-  if (role == ThreadRole::kBulk) setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kBulkNice);
+  if (priority == ThreadPriority::kBulk) {
+    setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kBulkNice);
+  }
   if (!cpus.empty()) {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -44,7 +46,7 @@ absl::StatusOr<std::unique_ptr<WorkerPool>> WorkerPool::Create(const WorkerPoolO
 absl::Status WorkerPool::Start(const WorkerPoolOptions& options) {
   for (int i = 0; i < options.threads; ++i) {
     SLUICE_ASSIGN_OR_RETURN(std::thread thread, StartThread([this, options] {
-                              SetUpThread(options.name, options.cpus, options.role);
+                              SetUpThread(options.name, options.cpus, options.priority);
                               Run();
                             }));
     threads_.push_back(std::move(thread));

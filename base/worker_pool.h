@@ -15,7 +15,7 @@ namespace sluice::base {
 
 /// Which threads give way when processors are short. kBulk: threads that move or hash bytes run at
 /// a nice value of 5, so that the threads which decide and compute are never kept waiting by them.
-enum class ThreadRole { kPrompt, kBulk };
+enum class ThreadPriority { kPrompt, kBulk };
 
 struct WorkerPoolOptions {
   int threads = 1;
@@ -25,7 +25,7 @@ struct WorkerPoolOptions {
   std::string name = "sluice-worker";
   /// Processors the threads may run on; empty means no restriction.
   std::vector<int> cpus;
-  ThreadRole role = ThreadRole::kBulk;
+  ThreadPriority priority = ThreadPriority::kBulk;
 };
 
 /// A fixed set of threads that run jobs: the only place where page bytes are hashed and copied.
@@ -66,6 +66,6 @@ class WorkerPool {
 /// it.
 void SetUpThread(const std::string& name,
                  const std::vector<int>& cpus,
-                 ThreadRole role = ThreadRole::kPrompt);
+                 ThreadPriority priority = ThreadPriority::kPrompt);
 
 }  // namespace sluice::base

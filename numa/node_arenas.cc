@@ -112,7 +112,7 @@ void NodeArenas::AddInfo(std::size_t arena) {
   Append(info.huge_page_reason, arenas_.size() == 1 ? "" : node, info_.huge_page_reason);
 }
 
-NodeArenas::Place NodeArenas::PlaceOf(std::uint32_t frame) const {
+NodeArenas::ArenaFrame NodeArenas::ArenaFrameOf(std::uint32_t frame) const {
   const auto end = std::upper_bound(ends_.begin(), ends_.end(), frame);
   SLUICE_CHECK(end != ends_.end(), "a frame is one of those that were made");
   const auto arena = static_cast<std::size_t>(end - ends_.begin());
@@ -133,12 +133,12 @@ std::uint32_t NodeArenas::frame_count() const {
 }
 
 std::span<std::byte> NodeArenas::Frame(std::uint32_t frame) const {
-  const Place place = PlaceOf(frame);
+  const ArenaFrame place = ArenaFrameOf(frame);
   return arenas_[place.arena]->Frame(place.frame);
 }
 
 absl::Status NodeArenas::MapAt(std::uint32_t frame, std::byte* address) const {
-  const Place place = PlaceOf(frame);
+  const ArenaFrame place = ArenaFrameOf(frame);
   return arenas_[place.arena]->MapAt(place.frame, address);
 }
 

@@ -55,7 +55,7 @@ class NodeArenas {
 
   /// The arena that has the frame, and the processors near an arena's memory that threads may use;
   /// empty: any.
-  std::size_t ArenaOf(std::uint32_t frame) const { return PlaceOf(frame).arena; }
+  std::size_t ArenaOf(std::uint32_t frame) const { return ArenaFrameOf(frame).arena; }
   const std::vector<int>& CpusNear(std::size_t arena) const { return cpus_[arena]; }
 
   /// As those of Arena. Frames of different nodes may be mapped side by side: each has its own
@@ -81,7 +81,7 @@ class NodeArenas {
   const NodeArenasInfo& info() const { return info_; }
 
  private:
-  struct Place {
+  struct ArenaFrame {
     std::size_t arena;
     std::uint32_t frame;
   };
@@ -89,7 +89,7 @@ class NodeArenas {
   NodeArenas() = default;
   /// The frames of the first `arena` arenas at creation: where those of the next begin.
   std::uint32_t FirstFrame(std::size_t arena) const { return arena == 0 ? 0 : ends_[arena - 1]; }
-  Place PlaceOf(std::uint32_t frame) const;
+  ArenaFrame ArenaFrameOf(std::uint32_t frame) const;
   /// How many frames arena `arena` has when all have `frames`.
   std::uint32_t PartOf(std::uint32_t frames, std::size_t arena) const;
   absl::Status MakeArenas(const std::vector<ArenaOptions>& options);

@@ -74,7 +74,7 @@ SpillFiles SpillFiles::WithoutFile(std::uint64_t bytes) {
   return files;
 }
 
-SpillFiles::Place SpillFiles::At(std::uint64_t offset) const {
+SpillFiles::FileOffset SpillFiles::At(std::uint64_t offset) const {
   const std::uint64_t file = offset / file_bytes_;
   SLUICE_CHECK(file < io_files_.size(), "a place is within the files");
   return {&io_files_[file], offset % file_bytes_};

@@ -26,7 +26,7 @@ struct SpillFilesOptions {
 /// neighbours. Threads: const methods from any.
 class SpillFiles {
  public:
-  struct Place {
+  struct FileOffset {
     const IoFile* file;
     std::uint64_t offset;
   };
@@ -39,7 +39,7 @@ class SpillFiles {
   static SpillFiles WithoutFile(std::uint64_t bytes);
 
   /// Lifetime: that of this object, moved or not. REQUIRES: offset < bytes.
-  Place At(std::uint64_t offset) const;
+  FileOffset At(std::uint64_t offset) const;
   const std::vector<IoFile>& files() const { return io_files_; }
   /// Why one of them is not O_DIRECT; empty when all are.
   const std::string& direct_reason() const { return direct_reason_; }

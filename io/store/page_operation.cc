@@ -112,7 +112,7 @@ class PageOperation : public Transfer {
   const PageAddress address_;
 
  private:
-  const SpillFiles::Place place_;
+  const SpillFiles::FileOffset place_;
   DoneFn done_;
 };
 

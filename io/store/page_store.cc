@@ -111,7 +111,7 @@ bool FilePageStore::OfThisProcess() const { return owner_.IsThis(); }
 void FilePageStore::Hasten(SlotIndex slot) {
   SLUICE_CHECK(slot < options_.slots, "a slot that is hastened is one of the store's");
   context_.slots.Hasten(slot);  // first: what is queued from now on knows it
-  const SpillFiles::Place place = files_->At(options_.page_bytes * slot);
+  const SpillFiles::FileOffset place = files_->At(options_.page_bytes * slot);
   engine_->Hasten(*place.file, place.offset, options_.page_bytes);
 }
 

@@ -41,7 +41,7 @@ LinkTimeline::Slot LinkTimeline::Take(TimePoint submitted, std::uint64_t bytes) 
 absl::Status CopyEngine::Start(const Options& options) {
   SLUICE_ASSIGN_OR_RETURN(thread_, base::StartThread([this, options] {
                             base::SetUpThread(
-                                options.thread_name, options.cpus, base::ThreadRole::kBulk);
+                                options.thread_name, options.cpus, base::ThreadPriority::kBulk);
                             // Wakes at the time asked for and not up to 50 us later, as the kernel
                             // groups timers by default: a copy of 256 KiB at 2.5 GB/s takes no more
                             // than twice that.

@@ -320,7 +320,7 @@ class Core::Impl {
   bool GoalReached(const Page& p) const;
   void ContinueGoals();
   bool GoalsBlocked() const;
-  std::optional<GoalQueue::Place> NextGoal(const std::optional<GoalQueue::Place>& last) const;
+  std::optional<GoalQueue::Key> NextGoal(const std::optional<GoalQueue::Key>& last) const;
   void ContinueGoal(PageIndex index);
   void DequeueGoal(Page& p, PageIndex index);
   void PrefetchInto(TierIndex tier);

@@ -5,7 +5,7 @@
 namespace sluice::core {
 
 void GoalQueue::Insert(const Goal& goal, PageIndex page, Position now) {
-  const Place place{goal.position, page};
+  const Key place{goal.position, page};
   Tier& tier = tiers_[goal.tier];
   ++tier.goals;
   if (goal.not_before > now) {
@@ -16,7 +16,7 @@ void GoalQueue::Insert(const Goal& goal, PageIndex page, Position now) {
 }
 
 void GoalQueue::Erase(const Goal& goal, PageIndex page) {
-  const Place place{goal.position, page};
+  const Key place{goal.position, page};
   Tier& tier = tiers_[goal.tier];
   --tier.goals;
   if (tier.ready.erase(place) > 0) return;
@@ -38,8 +38,8 @@ std::uint64_t GoalQueue::size() const {
   return goals;
 }
 
-std::optional<GoalQueue::Place> GoalQueue::FirstAfter(TierIndex tier,
-                                                      const std::optional<Place>& last) const {
+std::optional<GoalQueue::Key> GoalQueue::FirstAfter(TierIndex tier,
+                                                    const std::optional<Key>& last) const {
   const auto& ready = tiers_[tier].ready;
   const auto found = last.has_value() ? ready.upper_bound(*last) : ready.begin();
   if (found == ready.end()) return std::nullopt;

@@ -16,7 +16,7 @@ namespace sluice::core {
 /// position or for room in a tier none is looked at.
 class GoalQueue {
  public:
-  using Place = std::pair<Position, PageIndex>;
+  using Key = std::pair<Position, PageIndex>;
 
   explicit GoalQueue(std::size_t tiers) : tiers_(tiers) {}
 
@@ -29,16 +29,16 @@ class GoalQueue {
   /// Whether the tier has none, of those that wait neither.
   bool empty(TierIndex tier) const { return tiers_[tier].goals == 0; }
   /// The first that is not waiting and comes after `last` (nullopt: of all).
-  std::optional<Place> FirstAfter(TierIndex tier, const std::optional<Place>& last) const;
+  std::optional<Key> FirstAfter(TierIndex tier, const std::optional<Key>& last) const;
 
  private:
   struct Tier {
-    absl::btree_set<Place> ready;
+    absl::btree_set<Key> ready;
     std::uint64_t goals = 0;
   };
 
   std::vector<Tier> tiers_;
-  absl::btree_set<std::tuple<Position, TierIndex, Place>> waiting_;  ///< not before it, where
+  absl::btree_set<std::tuple<Position, TierIndex, Key>> waiting_;  ///< not before it, where
 };
 
 }  // namespace sluice::core

@@ -9,7 +9,7 @@ namespace sluice::core {
 
 void NeedQueue::Add(Ordinal need) {
   if (need >= places_.size()) places_.resize(std::size_t{need} + 1);
-  Place& place = places_[need];
+  Membership& place = places_[need];
   if (place.number != 0) return Move(need, kAlone);
   place = {++last_, kAlone};
   used_ |= BitOf(kAlone);
@@ -18,13 +18,13 @@ void NeedQueue::Add(Ordinal need) {
 
 void NeedQueue::Remove(Ordinal need) {
   if (need >= places_.size()) return;
-  Place& place = places_[need];
+  Membership& place = places_[need];
   if (place.number != 0) groups_[place.group].erase(place.number);
   place = {};
 }
 
 void NeedQueue::Move(Ordinal need, Group group) {
-  Place& place = places_.at(need);
+  Membership& place = places_.at(need);
   SLUICE_CHECK(place.number != 0, "only a need that is queued can wait for something");
   if (place.group == group) return;
   groups_[place.group].erase(place.number);

@@ -75,7 +75,7 @@ class NeedQueue {
   bool Contains(Ordinal need) const { return need < places_.size() && places_[need].number != 0; }
 
  private:
-  struct Place {
+  struct Membership {
     Number number = 0;  ///< 0: not there
     Group group = kAlone;
   };
@@ -84,8 +84,8 @@ class NeedQueue {
   static constexpr std::uint32_t BitOf(Group group) { return std::uint32_t{1} << group; }
 
   std::array<absl::btree_map<Number, Ordinal>, kGroups> groups_;
-  std::uint32_t used_ = 0;     ///< bits of groups that may have needs
-  std::vector<Place> places_;  ///< one per ordinal
+  std::uint32_t used_ = 0;          ///< bits of groups that may have needs
+  std::vector<Membership> places_;  ///< one per ordinal
   Number last_ = 0;
 };
 

@@ -18,7 +18,7 @@ std::uint64_t NextUseOrder::FreeBit(const PageFacts& facts) {
 
 void NextUseOrder::Insert(const PageFacts& facts, std::size_t page_class) {
   if (facts.page >= places_.size()) places_.resize(std::size_t{facts.page} + 1);
-  Place& place = places_[facts.page];
+  ClassRank& place = places_[facts.page];
   SLUICE_CHECK(place.page_class == kClasses, "a page has one place in an order");
   place.rank = {facts.next_use, FreeBit(facts) | --age_, facts.page};
   place.page_class = static_cast<std::uint8_t>(page_class);
@@ -27,7 +27,7 @@ void NextUseOrder::Insert(const PageFacts& facts, std::size_t page_class) {
 
 void NextUseOrder::Change(const PageFacts& facts, std::size_t page_class) {
   if (facts.page >= places_.size()) return;
-  Place& place = places_[facts.page];
+  ClassRank& place = places_[facts.page];
   if (place.page_class == kClasses) return;
   orders_[place.page_class].erase(place.rank);
   constexpr std::uint64_t kAgeBits = ~(std::uint64_t{1} << 63);
@@ -39,7 +39,7 @@ void NextUseOrder::Change(const PageFacts& facts, std::size_t page_class) {
 
 void NextUseOrder::Remove(PageIndex page) {
   if (page >= places_.size()) return;
-  Place& place = places_[page];
+  ClassRank& place = places_[page];
   if (place.page_class == kClasses) return;
   orders_[place.page_class].erase(place.rank);
   place.page_class = kClasses;
@@ -65,7 +65,7 @@ NextUseOrder::Lasts NextUseOrder::Furthest(const std::function<bool(PageIndex)>&
 NextUseOrder::Lasts NextUseOrder::FurthestAmong(std::span<const PageIndex> pages) const {
   Lasts lasts;
   for (const PageIndex page : pages) {
-    const Place& place = places_.at(page);
+    const ClassRank& place = places_.at(page);
     SLUICE_CHECK(place.page_class != kClasses, "a victim is chosen among inserted pages");
     std::optional<Rank>& last = lasts[place.page_class];
     if (!last.has_value() || *last < place.rank) last = place.rank;

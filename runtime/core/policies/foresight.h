@@ -53,14 +53,14 @@ class NextUseOrder {
   Lasts FurthestAmong(std::span<const PageIndex> pages) const;
 
  private:
-  struct Place {
+  struct ClassRank {
     Rank rank;
     std::uint8_t page_class = kClasses;  ///< kClasses: not there
   };
   static std::uint64_t FreeBit(const PageFacts& facts);
 
   std::array<absl::btree_set<Rank>, kClasses> orders_;
-  std::vector<Place> places_;  ///< one per page
+  std::vector<ClassRank> places_;  ///< one per page
   std::uint64_t age_ = std::uint64_t{1} << 63;
 };
 

@@ -23,14 +23,14 @@ class PageOrder {
 
   /// REQUIRES: the page is not there.
   void Add(PageIndex page, const Key& key, bool shown = false) {
-    const bool added = all_.try_emplace(page, Place{key, shown}).second;
+    const bool added = all_.try_emplace(page, ShownKey{key, shown}).second;
     SLUICE_CHECK(added, "a page has one place in an order");
     if (shown) shown_.emplace(key, page);
   }
 
   /// Gives the page another key. REQUIRES: it is there.
   void Move(PageIndex page, const Key& key) {
-    Place& place = all_.at(page);
+    ShownKey& place = all_.at(page);
     if (place.shown) {
       shown_.erase({place.key, page});
       shown_.emplace(key, page);
@@ -75,12 +75,12 @@ class PageOrder {
   }
 
  private:
-  struct Place {
+  struct ShownKey {
     Key key;
     bool shown = false;
   };
 
-  absl::flat_hash_map<PageIndex, Place> all_;
+  absl::flat_hash_map<PageIndex, ShownKey> all_;
   Shown shown_;
 };
 

@@ -138,10 +138,10 @@ void Core::Impl::ContinueGoals() {
 
 /// The first after `last` of the goals that may be able to go on: where their tier is blocked only
 /// those of pages on their way.
-std::optional<GoalQueue::Place> Core::Impl::NextGoal(
-    const std::optional<GoalQueue::Place>& last) const {
-  std::optional<GoalQueue::Place> next;
-  const auto consider = [&](const std::optional<GoalQueue::Place>& place) {
+std::optional<GoalQueue::Key> Core::Impl::NextGoal(
+    const std::optional<GoalQueue::Key>& last) const {
+  std::optional<GoalQueue::Key> next;
+  const auto consider = [&](const std::optional<GoalQueue::Key>& place) {
     if (place.has_value() && (!next.has_value() || *place < *next)) next = place;
   };
   for (TierIndex t = 0; t < tiers_.size(); ++t) {
@@ -149,7 +149,7 @@ std::optional<GoalQueue::Place> Core::Impl::NextGoal(
   }
   for (const PageIndex index : holding_) {
     const Page& p = pages_[index];
-    const GoalQueue::Place place{p.goal.position, index};
+    const GoalQueue::Key place{p.goal.position, index};
     if (p.goal_queued && (!last.has_value() || place > *last)) consider(place);
   }
   return next;

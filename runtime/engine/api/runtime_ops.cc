@@ -51,8 +51,8 @@ std::shared_ptr<OpState> RuntimeState::BeginOp(OpOptions options) {
   return engine::MakeOwned<OpState>(weak_from_this(), std::move(identity), std::move(record));
 }
 
-absl::StatusOr<engine::TicketPlan> RuntimeState::PlanRequest(std::span<const Access> accesses,
-                                                             OpState* op) const {
+absl::StatusOr<engine::TicketPlan> RuntimeState::PlanTicket(std::span<const Access> accesses,
+                                                            OpState* op) const {
   SLUICE_ASSIGN_OR_RETURN(const auto resolved, table_.Resolve(accesses, *tiers_));
   const std::string_view name = op == nullptr ? "prefetch" : std::string_view(op->identity().name);
   for (const engine::ResolvedAccess& access : resolved) {
@@ -65,7 +65,7 @@ absl::StatusOr<engine::TicketPlan> RuntimeState::PlanRequest(std::span<const Acc
 
 std::shared_ptr<TicketState> RuntimeState::AcquireAll(const std::shared_ptr<OpState>& op,
                                                       std::span<const Access> accesses) {
-  auto plan = PlanRequest(accesses, op.get());
+  auto plan = PlanTicket(accesses, op.get());
   if (!plan.ok()) return engine::MakeOwned<TicketState>(op, plan.status());
   core::Acquire event;
   event.ticket = next_ticket_++;
@@ -87,7 +87,7 @@ std::shared_ptr<TicketState> RuntimeState::AcquireAll(const std::shared_ptr<OpSt
 }
 
 absl::Status RuntimeState::Prefetch(std::span<const Access> accesses) {
-  SLUICE_ASSIGN_OR_RETURN(engine::TicketPlan plan, PlanRequest(accesses, nullptr));
+  SLUICE_ASSIGN_OR_RETURN(engine::TicketPlan plan, PlanTicket(accesses, nullptr));
   if (plan.requests.empty()) return absl::OkStatus();
   return mailbox_->Push(engine::PrefetchRequest{std::move(plan)}) ? absl::OkStatus()
                                                                   : ShutDownError();

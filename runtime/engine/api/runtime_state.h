@@ -130,8 +130,8 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
                             const Access& access,
                             std::optional<Access> next,
                             const CopyPiece& copy);
-  absl::StatusOr<engine::TicketPlan> PlanRequest(std::span<const Access> accesses,
-                                                 OpState* op) const;
+  absl::StatusOr<engine::TicketPlan> PlanTicket(std::span<const Access> accesses,
+                                                OpState* op) const;
   absl::Status ResizeNow(core::TierIndex tier, core::FrameIndex frames);
   absl::Status ChangeBudget(core::TierIndex tier, core::FrameIndex frames);
   /// After a change that failed. False when the frames could not be had back.

@@ -47,7 +47,7 @@ core::FailureKind KindOf(bool read_from_store, const absl::Status& status) {
 
 struct DataMover::FillJob {
   core::StartFill order;
-  Place place;
+  PageInFrame place;
   int attempts = 0;  ///< attempts that failed
 };
 
@@ -75,10 +75,11 @@ void DataMover::ReportFailure(core::TaskNumber task, core::FailureKind kind, abs
 
 void DataMover::TakeFrame(core::TierIndex tier, core::FrameIndex frame, PageIndex page) {
   if (parts_.tiers->is_store(tier)) return;
-  page_mapper_.Displace(tier, frame, page, [this](Place place) { PostUnmap(std::move(place)); });
+  page_mapper_.Displace(
+      tier, frame, page, [this](PageInFrame place) { PostUnmap(std::move(place)); });
 }
 
-void DataMover::PostUnmap(Place place) {
+void DataMover::PostUnmap(PageInFrame place) {
   parts_.mapper->Post([this, place = std::move(place)] { page_mapper_.Unmap(place); });
 }
 
@@ -125,7 +126,9 @@ void DataMover::FinishCopy(const CopyJob& job, const absl::Status& status) {
   }
   const auto end = meter.Succeeded(job.begun, parts_.tiers->page_bytes());
   Trace(job, end);
-  Arrived(order.task, Place{job.segment, order.page, order.target, order.target_frame}, order.map);
+  Arrived(order.task,
+          PageInFrame{job.segment, order.page, order.target, order.target_frame},
+          order.map);
 }
 
 void DataMover::Trace(const CopyJob& job, LinkMeter::Clock::time_point end) {
@@ -135,7 +138,7 @@ void DataMover::Trace(const CopyJob& job, LinkMeter::Clock::time_point end) {
       tracks_[LinkOf(job.order)][direction], job.segment->NameAt(job.order.page), job.begun, end});
 }
 
-void DataMover::Arrived(core::TaskNumber task, const Place& place, bool map) {
+void DataMover::Arrived(core::TaskNumber task, const PageInFrame& place, bool map) {
   if (map) {
     PostMap(task, place);
   } else {
@@ -143,7 +146,7 @@ void DataMover::Arrived(core::TaskNumber task, const Place& place, bool map) {
   }
 }
 
-void DataMover::PostMap(core::TaskNumber task, const Place& place) {
+void DataMover::PostMap(core::TaskNumber task, const PageInFrame& place) {
   if (page_mapper_.Reuse(place)) return Report(task);
   parts_.mapper->Post([this, task, place] {
     if (absl::Status status = page_mapper_.Map(place); !status.ok()) {
@@ -156,7 +159,7 @@ void DataMover::PostMap(core::TaskNumber task, const Place& place) {
 
 bool DataMover::Fill(const core::StartFill& order, const SegmentPtr& segment) {
   TakeFrame(order.tier, order.frame, order.page);
-  const Place place{segment, order.page, order.tier, order.frame};
+  const PageInFrame place{segment, order.page, order.tier, order.frame};
   if (order.kind == core::FillKind::kUndefined) {
     if (!order.map) return true;
     PostMap(order.task, place);
@@ -171,7 +174,7 @@ void DataMover::PostFill(FillJob job) {
 }
 
 void DataMover::FillNow(FillJob job) {
-  const Place& place = job.place;
+  const PageInFrame& place = job.place;
   const auto frame = parts_.tiers->memory(place.tier)->Frame(place.frame);
   const core::FillKind kind = job.order.kind;
   absl::Status status = FillPage(kind, *place.segment, place.page, frame);
@@ -188,7 +191,7 @@ void DataMover::FillNow(FillJob job) {
 }
 
 void DataMover::Map(const core::StartMap& order, const SegmentPtr& segment) {
-  PostMap(order.task, Place{segment, order.page, order.tier, order.frame});
+  PostMap(order.task, PageInFrame{segment, order.page, order.tier, order.frame});
 }
 
 void DataMover::Drop(const core::DropFrame& order, const SegmentPtr& segment) {
@@ -196,7 +199,7 @@ void DataMover::Drop(const core::DropFrame& order, const SegmentPtr& segment) {
     parts_.tiers->store()->Forget(order.frame);
   } else if (order.mapped) {
     page_mapper_.Leave({segment, order.page, order.tier, order.frame},
-                       [this](Place place) { PostUnmap(std::move(place)); });
+                       [this](PageInFrame place) { PostUnmap(std::move(place)); });
   }
 }
 
@@ -209,7 +212,7 @@ void DataMover::Resize(core::TierIndex tier,
 }
 
 void DataMover::Retire(SegmentPtr segment, const PageRun& run) {
-  page_mapper_.Forget(run, [this](Place place) { PostUnmap(std::move(place)); });
+  page_mapper_.Forget(run, [this](PageInFrame place) { PostUnmap(std::move(place)); });
   parts_.mapper->Post([segment = std::move(segment)]() mutable { segment.reset(); });
 }
 

@@ -71,9 +71,9 @@ class DataMover {
   void Trace(const CopyJob& job, LinkMeter::Clock::time_point end);
   void PostFill(FillJob job);
   void FillNow(FillJob job);
-  void Arrived(core::TaskNumber task, const Place& place, bool map);
-  void PostMap(core::TaskNumber task, const Place& place);
-  void PostUnmap(Place place);
+  void Arrived(core::TaskNumber task, const PageInFrame& place, bool map);
+  void PostMap(core::TaskNumber task, const PageInFrame& place);
+  void PostUnmap(PageInFrame place);
   void Report(core::TaskNumber task);
   void ReportFailure(core::TaskNumber task, core::FailureKind kind, absl::Status cause);
 

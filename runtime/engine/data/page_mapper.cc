@@ -11,7 +11,7 @@
 
 namespace sluice::engine {
 
-void PageMapper::Leave(const Place& place, PostUnmap post) {
+void PageMapper::Leave(const PageInFrame& place, PostUnmap post) {
   const base::MutexLock lock(mutex_);
   const auto kept = kept_.insert(kept_.end(), place);
   const bool new_page = by_page_.emplace(Key{place.tier, place.page}, kept).second;
@@ -20,7 +20,7 @@ void PageMapper::Leave(const Place& place, PostUnmap post) {
   if (kept_.size() > options_.kept_max) post(Take(kept_.begin()));
 }
 
-bool PageMapper::Reuse(const Place& place) {
+bool PageMapper::Reuse(const PageInFrame& place) {
   const base::MutexLock lock(mutex_);
   const auto found = by_page_.find(Key{place.tier, place.page});
   if (found == by_page_.end()) return false;
@@ -47,27 +47,27 @@ void PageMapper::Forget(const PageRun& run, PostUnmap post) {
   }
 }
 
-absl::Status PageMapper::Map(const Place& place) {
+absl::Status PageMapper::Map(const PageInFrame& place) {
   MemoryTier& memory = *options_.tiers->memory(place.tier);
   // A plan may ask for a mapping before any request for this segment did.
   SLUICE_RETURN_IF_ERROR(place.segment->EnsureRange(place.tier, memory).status());
   absl::Status status = MapFrame(place);
   if (status.ok()) return status;
   // The process may have as many mappings as it can.
-  const Kept all = TakeIf([](const Place&) { return true; });
-  for (const Place& kept : all) Unmap(kept);
+  const Kept all = TakeIf([](const PageInFrame&) { return true; });
+  for (const PageInFrame& kept : all) Unmap(kept);
   if (!all.empty()) status = MapFrame(place);
   // What was to be mapped over must not stay.
   if (!status.ok()) Unmap(place);
   return status;
 }
 
-absl::Status PageMapper::MapFrame(const Place& place) {
+absl::Status PageMapper::MapFrame(const PageInFrame& place) {
   return options_.tiers->memory(place.tier)
       ->Map(place.segment->range(place.tier), place.segment->PageWithin(place.page), place.frame);
 }
 
-void PageMapper::Unmap(const Place& place) {
+void PageMapper::Unmap(const PageInFrame& place) {
   MemoryTier& memory = *options_.tiers->memory(place.tier);
   const absl::Status status =
       memory.Unmap(place.segment->range(place.tier), place.segment->PageWithin(place.page));
@@ -79,12 +79,12 @@ void PageMapper::Unmap(const Place& place) {
 
 absl::Status PageMapper::Resize(core::TierIndex tier, core::FrameIndex frames) {
   const Kept gone =
-      TakeIf([&](const Place& place) { return place.tier == tier && place.frame >= frames; });
-  for (const Place& place : gone) Unmap(place);
+      TakeIf([&](const PageInFrame& place) { return place.tier == tier && place.frame >= frames; });
+  for (const PageInFrame& place : gone) Unmap(place);
   return options_.tiers->memory(tier)->Resize(frames);
 }
 
-PageMapper::Kept PageMapper::TakeIf(absl::FunctionRef<bool(const Place&)> goes) {
+PageMapper::Kept PageMapper::TakeIf(absl::FunctionRef<bool(const PageInFrame&)> goes) {
   const base::MutexLock lock(mutex_);
   Kept taken;
   for (auto kept = kept_.begin(); kept != kept_.end();) {
@@ -95,10 +95,10 @@ PageMapper::Kept PageMapper::TakeIf(absl::FunctionRef<bool(const Place&)> goes) 
   return taken;
 }
 
-Place PageMapper::Take(Kept::iterator kept) {
+PageInFrame PageMapper::Take(Kept::iterator kept) {
   by_page_.erase(Key{kept->tier, kept->page});
   by_frame_.erase(Key{kept->tier, kept->frame});
-  Place taken = std::move(*kept);
+  PageInFrame taken = std::move(*kept);
   kept_.erase(kept);
   return taken;
 }

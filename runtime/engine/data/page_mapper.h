@@ -17,7 +17,7 @@
 namespace sluice::engine {
 
 /// Where a page of a segment is, or was.
-struct Place {
+struct PageInFrame {
   std::shared_ptr<Segment> segment;
   PageIndex page = 0;
   core::TierIndex tier = 0;
@@ -40,32 +40,32 @@ class PageMapper {
 
   /// Has a place unmapped on the mapper thread after all that was posted there before. Called under
   /// a lock: who is told by Reuse to Map then posts that later.
-  using PostUnmap = absl::FunctionRef<void(Place)>;
+  using PostUnmap = absl::FunctionRef<void(PageInFrame)>;
 
   /// The page is not there any more.
-  void Leave(const Place& place, PostUnmap post);
+  void Leave(const PageInFrame& place, PostUnmap post);
   /// The page is there again, and is to be mapped. True: it is so already, else Map has to follow.
-  bool Reuse(const Place& place);
+  bool Reuse(const PageInFrame& place);
   /// A page takes the frame.
   void Displace(core::TierIndex tier, core::FrameIndex frame, PageIndex page, PostUnmap post);
   /// The pages are nowhere any more, and their indices may become those of others.
   void Forget(const PageRun& run, PostUnmap post);
 
   /// Errors: those of MemoryTier::ReserveRange and Map; then nothing is mapped there.
-  absl::Status Map(const Place& place);
-  void Unmap(const Place& place);
+  absl::Status Map(const PageInFrame& place);
+  void Unmap(const PageInFrame& place);
   /// Gives frames from `frames` on back to the system, or takes them again.
   absl::Status Resize(core::TierIndex tier, core::FrameIndex frames);
 
  private:
-  using Kept = std::list<Place>;
+  using Kept = std::list<PageInFrame>;
   using Key = std::pair<core::TierIndex, std::uint32_t>;  ///< a page or a frame of a tier
   using Index = absl::flat_hash_map<Key, Kept::iterator>;
 
-  absl::Status MapFrame(const Place& place);
+  absl::Status MapFrame(const PageInFrame& place);
   /// Takes out those for which `goes` is true.
-  Kept TakeIf(absl::FunctionRef<bool(const Place&)> goes);
-  Place Take(Kept::iterator kept) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Kept TakeIf(absl::FunctionRef<bool(const PageInFrame&)> goes);
+  PageInFrame Take(Kept::iterator kept) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   base::Mutex mutex_;

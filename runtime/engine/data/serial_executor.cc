@@ -10,7 +10,7 @@ namespace sluice::engine {
 
 absl::Status SerialExecutor::Start(const std::string& name, const std::vector<int>& cpus) {
   SLUICE_ASSIGN_OR_RETURN(thread_, base::StartThread([this, name, cpus] {
-                            base::SetUpThread(name, cpus, base::ThreadRole::kBulk);
+                            base::SetUpThread(name, cpus, base::ThreadPriority::kBulk);
                             Run();
                           }));
   return absl::OkStatus();

@@ -46,7 +46,7 @@ const toml::node* FindNode(const toml::table& root, std::string_view key) {
 }
 
 /// "file.toml:3:7" or "--set".
-std::string Place(const std::string& source_name, const toml::node& node, bool overridden) {
+std::string Location(const std::string& source_name, const toml::node& node, bool overridden) {
   if (overridden) return "--set";
   const toml::source_position begin = node.source().begin;
   return fmt::format("{}:{}:{}", source_name, begin.line, begin.column);
@@ -125,7 +125,7 @@ struct Config::State {
   std::string values;
 
   std::string PlaceOf(const std::string& key, const toml::node& node) const {
-    return Place(source_name, node, Contains(overridden, key));
+    return Location(source_name, node, Contains(overridden, key));
   }
 
   template <typename T>

@@ -127,7 +127,7 @@ void SaveState::End(const absl::Status& status) {
 absl::StatusOr<std::unique_ptr<SaveThread>> SaveThread::Create(std::shared_ptr<SaveState> state) {
   auto thread = std::unique_ptr<SaveThread>(new SaveThread(std::move(state)));
   SLUICE_ASSIGN_OR_RETURN(thread->thread_, base::StartThread([state = thread->state_] {
-                            base::SetUpThread("sluice-save", {}, base::ThreadRole::kBulk);
+                            base::SetUpThread("sluice-save", {}, base::ThreadPriority::kBulk);
                             state->Run();
                           }));
   return thread;

@@ -33,7 +33,7 @@ absl::Status ForkJoin::AddTeam(std::size_t threads,
                             base::WorkerPool::Create({.threads = static_cast<int>(threads),
                                                       .name = as.name,
                                                       .cpus = cpus,
-                                                      .role = as.role}));
+                                                      .priority = as.priority}));
   }
   teams_.push_back(std::move(team));
   return absl::OkStatus();

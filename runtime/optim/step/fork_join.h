@@ -17,7 +17,7 @@ namespace sluice::optim {
 /// Name and priority of the threads.
 struct ForkJoinThreads {
   std::string name = "sluice-update";
-  base::ThreadRole role = base::ThreadRole::kBulk;
+  base::ThreadPriority priority = base::ThreadPriority::kBulk;
 };
 
 /// Splits work over threads: the calling one and some others, or, where there are several NUMA

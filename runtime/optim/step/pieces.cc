@@ -14,8 +14,8 @@ Pieces::Pieces(std::vector<std::span<std::byte>> pieces, std::size_t element_byt
 Pieces::Pieces(std::span<std::byte> bytes, std::size_t element_bytes)
     : pieces_{bytes}, element_bytes_(element_bytes) {}
 
-Pieces::Place Pieces::Find(std::size_t element) const {
-  Place place{.offset = element * element_bytes_};
+Pieces::PieceOffset Pieces::Find(std::size_t element) const {
+  PieceOffset place{.offset = element * element_bytes_};
   while (place.piece < pieces_.size() && place.offset >= pieces_[place.piece].size()) {
     place.offset -= pieces_[place.piece++].size();
   }
@@ -24,12 +24,12 @@ Pieces::Place Pieces::Find(std::size_t element) const {
 }
 
 std::size_t Pieces::Together(std::size_t element) const {
-  const Place place = Find(element);
+  const PieceOffset place = Find(element);
   return (pieces_[place.piece].size() - place.offset) / element_bytes_;
 }
 
 std::byte* Pieces::At(std::size_t element) const {
-  const Place place = Find(element);
+  const PieceOffset place = Find(element);
   return pieces_[place.piece].data() + place.offset;
 }
 

@@ -27,11 +27,11 @@ class Pieces {
   void CopyIn(std::size_t element, std::size_t count, const std::byte* from) const;
 
  private:
-  struct Place {
+  struct PieceOffset {
     std::size_t piece = 0;
     std::size_t offset = 0;
   };
-  Place Find(std::size_t element) const;
+  PieceOffset Find(std::size_t element) const;
 
   std::vector<std::span<std::byte>> pieces_;
   std::size_t element_bytes_ = 1;

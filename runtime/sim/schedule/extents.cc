@@ -45,7 +45,7 @@ Extents::Extents(const FileSchedule& schedule, std::uint64_t page_bytes) : page_
 }
 
 void Extents::AddCuts(const FileAccess& access) {
-  const Place place = places_[access.tensor];
+  const SpaceOffset place = places_[access.tensor];
   const std::uint64_t begin = place.offset + access.range.offset;
   const std::uint64_t end = begin + access.range.bytes;
   const std::uint64_t pages = (end + page_bytes_ - 1) / page_bytes_;
@@ -63,11 +63,12 @@ void Extents::MakeExtents() {
 }
 
 Extents::Range Extents::OfAccess(const FileAccess& access) const {
-  const Place place = places_[access.tensor];
+  const SpaceOffset place = places_[access.tensor];
   const std::uint64_t begin = place.offset + access.range.offset;
   const std::uint64_t end = begin + access.range.bytes;
   const auto index = [&](std::uint64_t offset) {
-    const auto found = std::lower_bound(cuts_.begin(), cuts_.end(), Cut{place.space, offset});
+    const auto found =
+        std::lower_bound(cuts_.begin(), cuts_.end(), SpaceOffset{place.space, offset});
     return static_cast<std::uint32_t>(found - cuts_.begin());
   };
   return {index(begin / page_bytes_ * page_bytes_), index(end)};

@@ -36,15 +36,11 @@ class Extents {
   Range OfAccess(const FileAccess& access) const;
 
  private:
-  /// A segment, or a tensor that is in none.
-  struct Place {
+  /// A byte of a space: a segment, or a tensor that is in none.
+  struct SpaceOffset {
     std::uint32_t space = 0;
     std::uint64_t offset = 0;
-  };
-  struct Cut {
-    std::uint32_t space = 0;
-    std::uint64_t offset = 0;
-    friend auto operator<=>(const Cut&, const Cut&) = default;
+    friend auto operator<=>(const SpaceOffset&, const SpaceOffset&) = default;
   };
 
   Extents(const FileSchedule& schedule, std::uint64_t page_bytes);
@@ -53,9 +49,9 @@ class Extents {
   absl::Status CountVisits(const FileSchedule& schedule, std::uint64_t visits_max) const;
 
   const std::uint64_t page_bytes_;
-  std::vector<Place> places_;
+  std::vector<SpaceOffset> places_;
   /// Sorted. Extent i reaches from cut i to cut i + 1; behind the last cut of a space lies none.
-  std::vector<Cut> cuts_;
+  std::vector<SpaceOffset> cuts_;
   std::vector<std::uint64_t> bytes_;
   std::vector<Range> tensors_;
 };

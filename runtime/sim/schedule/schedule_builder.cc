@@ -74,7 +74,7 @@ absl::Status ScheduleBuilder::Begin(const Json& header) {
 }
 
 /// Without a place of its own it lies behind the one before it.
-absl::Status ScheduleBuilder::Place(const Json& line, FileTensor* tensor) {
+absl::Status ScheduleBuilder::PlaceTensor(const Json& line, FileTensor* tensor) {
   tensor_bytes_ += tensor->bytes + 2 * kPageBytesMax;
   if (tensor_bytes_ > kSumMax) {
     return absl::InvalidArgumentError(
@@ -98,7 +98,8 @@ absl::Status ScheduleBuilder::AddTensor(const Json& line) {
     return absl::InvalidArgumentError(
         fmt::format("tensor {} is described twice; remove one", tensor.id));
   }
-  SLUICE_RETURN_IF_ERROR(base::Annotate(Place(line, &tensor), fmt::format("tensor {}", tensor.id)));
+  SLUICE_RETURN_IF_ERROR(
+      base::Annotate(PlaceTensor(line, &tensor), fmt::format("tensor {}", tensor.id)));
   SLUICE_RETURN_IF_ERROR(Charge(sizeof(FileTensor) + tensor.name.size() + 2 * kEntryBytes));
   schedule_.tensors.push_back(std::move(tensor));
   return absl::OkStatus();

@@ -45,7 +45,7 @@ class ScheduleBuilder {
 
  private:
   absl::Status Charge(std::uint64_t bytes);
-  absl::Status Place(const Json& line, FileTensor* tensor);
+  absl::Status PlaceTensor(const Json& line, FileTensor* tensor);
   absl::Status CheckWrites(const FileOp& op) const;
   absl::Status CountTraffic(const FileOp& op);
   absl::Status CountLane(const FileOp& op);

@@ -42,7 +42,7 @@ TEST_F(SpillFilesTest, ShareTheRangeInOrder) {
     EXPECT_EQ(info.st_nlink, 0U);
   }
   for (std::uint64_t unit = 0; unit < 8; ++unit) {
-    const SpillFiles::Place place = files->At(unit * kUnit);
+    const SpillFiles::FileOffset place = files->At(unit * kUnit);
     EXPECT_EQ(place.file, &files->files()[unit / 3]);
     EXPECT_EQ(place.offset, unit % 3 * kUnit);
   }

@@ -65,10 +65,10 @@ void PagedModel::AddEntry(std::size_t count) {
   };
   entry.tensor = create("", TypeOf(options_.spec.parameter));
   runtime_.Write(entry.tensor, BytesOf(entry.run.parameters));
-  if (options_.gradients == Place::kTensor) {
+  if (options_.gradients == Storage::kTensor) {
     entry.gradient = create(".gradient", TypeOf(options_.spec.gradient));
   }
-  if (options_.spec.copy != CopyType::kNone && options_.copies == Place::kTensor) {
+  if (options_.spec.copy != CopyType::kNone && options_.copies == Storage::kTensor) {
     entry.copy = create(".copy", TypeOf(options_.spec.copy));
   }
   entry.gradient_bytes.resize(entry.run.gradients.size());

@@ -14,7 +14,7 @@
 namespace sluice::optim {
 
 /// Where a gradient or a copy is.
-enum class Place { kMemory, kTensor };
+enum class Storage { kMemory, kTensor };
 
 /// Parameters twice: paged, under an optimizer, and in plain memory, updated by one kernel call per
 /// tensor and step. Both must stay the same, byte for byte.
@@ -24,8 +24,8 @@ class PagedModel {
     KernelSpec spec;
     std::vector<std::vector<std::size_t>> groups;  ///< elements of each parameter
     OptimizerOptions optimizer;
-    Place gradients = Place::kMemory;
-    Place copies = Place::kMemory;
+    Storage gradients = Storage::kMemory;
+    Storage copies = Storage::kMemory;
     bool discard = false;  ///< gradients, which are tensors, once they are used
     std::uint64_t seed = 1;
   };

@@ -33,7 +33,7 @@ class HeaderEvents : public nlohmann::json_sax<HeaderJson> {
   bool binary(HeaderJson::binary_t&) override { return Misplaced("bytes"); }
 
   bool number_unsigned(std::uint64_t value) override {
-    if (place_ != Place::kNumbers) return Misplaced("a number");
+    if (place_ != Scope::kNumbers) return Misplaced("a number");
     if (numbers_.size() == kExtentsMax) {
       return Fail(fmt::format("{} has more than {} numbers", Where(), kExtentsMax));
     }
@@ -42,47 +42,47 @@ class HeaderEvents : public nlohmann::json_sax<HeaderJson> {
   }
 
   bool string(std::string& value) override {
-    if (place_ == Place::kMetadata) {
+    if (place_ == Scope::kMetadata) {
       const bool added = content_.metadata.emplace(field_, std::move(value)).second;
       return added || Fail(fmt::format("{} is there twice", Where()));
     }
-    if (place_ != Place::kTensor || field_ != "dtype") return Misplaced("a text");
+    if (place_ != Scope::kTensor || field_ != "dtype") return Misplaced("a text");
     tensor_.dtype = std::move(value);
     return true;
   }
 
   bool start_object(std::size_t) override {
-    if (place_ == Place::kOutside) return Enter(Place::kTop);
-    if (place_ != Place::kTop) return Misplaced("an object");
-    if (name_ == kMetadataKey) return Enter(Place::kMetadata);
+    if (place_ == Scope::kOutside) return Enter(Scope::kTop);
+    if (place_ != Scope::kTop) return Misplaced("an object");
+    if (name_ == kMetadataKey) return Enter(Scope::kMetadata);
     tensor_ = {.name = name_};
-    return Enter(Place::kTensor);
+    return Enter(Scope::kTensor);
   }
 
   bool key(std::string& name) override {
-    if (place_ == Place::kTop) {
+    if (place_ == Scope::kTop) {
       name_ = std::move(name);
       const bool added = names_.insert(name_).second;
       return added || Fail(fmt::format("{} is there twice", ShownName(name_)));
     }
     field_ = std::move(name);
-    return place_ == Place::kMetadata || CheckField();
+    return place_ == Scope::kMetadata || CheckField();
   }
 
   bool end_object() override {
-    if (place_ == Place::kTensor) content_.tensors.push_back(std::move(tensor_));
-    return Enter(place_ == Place::kTop ? Place::kOutside : Place::kTop);
+    if (place_ == Scope::kTensor) content_.tensors.push_back(std::move(tensor_));
+    return Enter(place_ == Scope::kTop ? Scope::kOutside : Scope::kTop);
   }
 
   bool start_array(std::size_t) override {
-    if (place_ != Place::kTensor || field_ == "dtype") return Misplaced("a list");
+    if (place_ != Scope::kTensor || field_ == "dtype") return Misplaced("a list");
     numbers_.clear();
-    return Enter(Place::kNumbers);
+    return Enter(Scope::kNumbers);
   }
 
   bool end_array() override {
     (field_ == "shape" ? tensor_.shape : tensor_.offsets) = std::move(numbers_);
-    return Enter(Place::kTensor);
+    return Enter(Scope::kTensor);
   }
 
   bool parse_error(std::size_t position,
@@ -93,9 +93,9 @@ class HeaderEvents : public nlohmann::json_sax<HeaderJson> {
 
  private:
   /// What the next event belongs to.
-  enum class Place { kOutside, kTop, kMetadata, kTensor, kNumbers };
+  enum class Scope { kOutside, kTop, kMetadata, kTensor, kNumbers };
 
-  bool Enter(Place place) {
+  bool Enter(Scope place) {
     place_ = place;
     return true;
   }
@@ -114,8 +114,8 @@ class HeaderEvents : public nlohmann::json_sax<HeaderJson> {
   }
 
   std::string Where() const {
-    if (place_ == Place::kOutside) return "its header";
-    if (place_ == Place::kTop) return ShownName(name_);
+    if (place_ == Scope::kOutside) return "its header";
+    if (place_ == Scope::kTop) return ShownName(name_);
     return fmt::format("{} of {}", ShownName(field_), ShownName(name_));
   }
 
@@ -130,7 +130,7 @@ class HeaderEvents : public nlohmann::json_sax<HeaderJson> {
 
   HeaderContent& content_;
   absl::Status status_;
-  Place place_ = Place::kOutside;
+  Scope place_ = Scope::kOutside;
   std::set<std::string> names_;
   std::string name_;   ///< key of the header that was read last
   std::string field_;  ///< key of its object that was read last

@@ -11,7 +11,7 @@ Accumulate AccumulateUnless(bool first) { return first ? Accumulate::kNo : Accum
 
 }  // namespace
 
-OpSpec ModelOps::ProjBackward(Place place) const {
+OpSpec ModelOps::ProjBackward(LayerGroup place) const {
   const LayerActivations& stash = Stash(place);
   const LayerParameters& weights = Weights(place);
   const Turn turn = TurnOf(place.group);
@@ -48,7 +48,7 @@ OpSpec ModelOps::ProjBackward(Place place) const {
   });
 }
 
-OpSpec ModelOps::FcBackward(Place place) const {
+OpSpec ModelOps::FcBackward(LayerGroup place) const {
   const LayerActivations& stash = Stash(place);
   const LayerParameters& weights = Weights(place);
   const Turn turn = TurnOf(place.group);
@@ -122,7 +122,7 @@ void ModelOps::AttendSequenceBackward(const float* qkv,
   }
 }
 
-OpSpec ModelOps::AttentionBackward(Place place) const {
+OpSpec ModelOps::AttentionBackward(LayerGroup place) const {
   const LayerActivations& stash = Stash(place);
   const LayerParameters& weights = Weights(place);
   const ScratchTensors& scratch = tensors_.scratch;
@@ -169,7 +169,7 @@ OpSpec ModelOps::AttentionBackward(Place place) const {
   });
 }
 
-OpSpec ModelOps::QkvBackward(Place place) const {
+OpSpec ModelOps::QkvBackward(LayerGroup place) const {
   const LayerActivations& stash = Stash(place);
   const LayerParameters& weights = Weights(place);
   const Turn turn = TurnOf(place.group);

@@ -27,7 +27,7 @@ OpSpec ModelOps::EmbedForward(const BatchPointer& batch, int group) const {
   });
 }
 
-OpSpec ModelOps::QkvForward(Place place, Pass pass) const {
+OpSpec ModelOps::QkvForward(LayerGroup place, Pass pass) const {
   const LayerActivations& stash = Stash(place);
   const LayerParameters& weights = Weights(place);
   OpDraft op(ForwardName(place, "qkv", pass));
@@ -67,7 +67,7 @@ void ModelOps::AttendHead(const float* qkv, float* probabilities, float* attenti
   GemmAlone(gemms_.context, 1.0f, {probabilities, t}, value, Accumulate::kNo, {attention, d});
 }
 
-OpSpec ModelOps::AttentionForward(Place place, Pass pass) const {
+OpSpec ModelOps::AttentionForward(LayerGroup place, Pass pass) const {
   const LayerActivations& stash = Stash(place);
   const LayerParameters& weights = Weights(place);
   OpDraft op(ForwardName(place, "attention", pass));
@@ -106,7 +106,7 @@ OpSpec ModelOps::AttentionForward(Place place, Pass pass) const {
   });
 }
 
-ModelOps::HiddenAccesses ModelOps::AccessHidden(OpDraft& op, Place place) const {
+ModelOps::HiddenAccesses ModelOps::AccessHidden(OpDraft& op, LayerGroup place) const {
   const LayerActivations& stash = Stash(place);
   const LayerParameters& weights = Weights(place);
   return {.middle = op.Read(stash.middle),
@@ -136,7 +136,7 @@ void ModelOps::ComputeHidden(const OpBuffers& b, const HiddenAccesses& hidden) c
   BiasGelu(Rows(4 * d), b.Floats(hidden.fc_bias), b.Floats(hidden.fc), b.Floats(hidden.gelu));
 }
 
-OpSpec ModelOps::MlpForward(Place place, Pass pass) const {
+OpSpec ModelOps::MlpForward(LayerGroup place, Pass pass) const {
   const LayerActivations& stash = Stash(place);
   const LayerParameters& weights = Weights(place);
   OpDraft op(ForwardName(place, "mlp", pass));
@@ -162,7 +162,7 @@ OpSpec ModelOps::MlpForward(Place place, Pass pass) const {
   });
 }
 
-OpSpec ModelOps::MlpRecompute(Place place) const {
+OpSpec ModelOps::MlpRecompute(LayerGroup place) const {
   OpDraft op(ForwardName(place, "mlp", Pass::kRecompute));
   const HiddenAccesses hidden = AccessHidden(op, place);
   return op.Finish([=, this](const OpBuffers& b) { ComputeHidden(b, hidden); });

@@ -23,27 +23,27 @@ ModelOps::ModelOps(const ModelConfig& model,
       rows_(static_cast<std::size_t>(train.group_sequences) *
             static_cast<std::size_t>(model.context)) {}
 
-std::string ModelOps::Name(Place place, const char* what) const {
+std::string ModelOps::Name(LayerGroup place, const char* what) const {
   return fmt::format("l{}.{}.g{}", place.layer, what, NumberOf(place.group));
 }
 
-std::string ModelOps::ForwardName(Place place, const char* what, Pass pass) const {
+std::string ModelOps::ForwardName(LayerGroup place, const char* what, Pass pass) const {
   if (pass != Pass::kRecompute)
     return fmt::format("l{}.{}.forward.g{}", place.layer, what, NumberOf(place.group));
   return fmt::format("recompute.l{}.{}.g{}", place.layer, what, NumberOf(place.group));
 }
 
-const LayerActivations& ModelOps::Stash(Place place) const {
+const LayerActivations& ModelOps::Stash(LayerGroup place) const {
   return tensors_
       .layers[static_cast<std::size_t>(place.layer)][static_cast<std::size_t>(place.group)];
 }
 
-const LayerParameters& ModelOps::Weights(Place place) const {
+const LayerParameters& ModelOps::Weights(LayerGroup place) const {
   return parameters_.layers[static_cast<std::size_t>(place.layer)];
 }
 
 /// The residual stream after a layer: the input of the next one, or the output of the last one.
-TensorId ModelOps::StreamAfter(Place place) const {
+TensorId ModelOps::StreamAfter(LayerGroup place) const {
   if (place.layer + 1 < model_.layers) return Stash({place.layer + 1, place.group}).input;
   return tensors_.outputs[static_cast<std::size_t>(place.group)];
 }

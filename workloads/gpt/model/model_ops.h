@@ -38,7 +38,7 @@ enum class Pass {
 };
 
 /// Where an op works.
-struct Place {
+struct LayerGroup {
   int layer = 0;
   int group = 0;
 };
@@ -60,21 +60,21 @@ class ModelOps {
            StepState& state);
 
   OpSpec EmbedForward(const BatchPointer& batch, int group) const;
-  OpSpec QkvForward(Place place, Pass pass) const;
-  OpSpec AttentionForward(Place place, Pass pass) const;
-  OpSpec MlpForward(Place place, Pass pass) const;
+  OpSpec QkvForward(LayerGroup place, Pass pass) const;
+  OpSpec AttentionForward(LayerGroup place, Pass pass) const;
+  OpSpec MlpForward(LayerGroup place, Pass pass) const;
   /// What MlpForward leaves for the backward, without the layer's output.
-  OpSpec MlpRecompute(Place place) const;
+  OpSpec MlpRecompute(LayerGroup place) const;
 
   /// Final norm, output head and loss; with gradients.
   OpSpec HeadTrain(const BatchPointer& batch, int group) const;
   /// The same without gradients.
   OpSpec HeadEvaluate(const BatchPointer& batch, int group) const;
 
-  OpSpec ProjBackward(Place place) const;
-  OpSpec FcBackward(Place place) const;
-  OpSpec AttentionBackward(Place place) const;
-  OpSpec QkvBackward(Place place) const;
+  OpSpec ProjBackward(LayerGroup place) const;
+  OpSpec FcBackward(LayerGroup place) const;
+  OpSpec AttentionBackward(LayerGroup place) const;
+  OpSpec QkvBackward(LayerGroup place) const;
   OpSpec EmbedBackward(const BatchPointer& batch, int group) const;
 
   int groups() const { return train_.batch / train_.group_sequences; }
@@ -108,11 +108,11 @@ class ModelOps {
   int NumberOf(int group) const { return state_.micro * groups() + group; }
   /// After the op nobody needs the gradient, where nobody needs any.
   void DropGradient(OpDraft& op, std::size_t parameter, Turn turn) const;
-  std::string Name(Place place, const char* what) const;
-  std::string ForwardName(Place place, const char* what, Pass pass) const;
-  const LayerActivations& Stash(Place place) const;
-  const LayerParameters& Weights(Place place) const;
-  TensorId StreamAfter(Place place) const;
+  std::string Name(LayerGroup place, const char* what) const;
+  std::string ForwardName(LayerGroup place, const char* what, Pass pass) const;
+  const LayerActivations& Stash(LayerGroup place) const;
+  const LayerParameters& Weights(LayerGroup place) const;
+  TensorId StreamAfter(LayerGroup place) const;
   std::size_t Value(OpDraft& op, std::size_t parameter) const;
   Gradient Gradients(OpDraft& op, std::size_t parameter, Turn turn) const;
   const std::uint8_t* OfGroup(const std::vector<std::uint8_t>& ids, int group) const;
@@ -124,7 +124,7 @@ class ModelOps {
                    Turn turn,
                    std::initializer_list<Gradient> gradients) const;
 
-  HiddenAccesses AccessHidden(OpDraft& op, Place place) const;
+  HiddenAccesses AccessHidden(OpDraft& op, LayerGroup place) const;
   void ComputeHidden(const OpBuffers& buffers, const HiddenAccesses& hidden) const;
   HeadAccesses AccessHead(OpDraft& op, int group) const;
   void DiscardHead(OpDraft& op, int group) const;

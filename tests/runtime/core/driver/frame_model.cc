@@ -294,7 +294,7 @@ void FrameModel::CheckLost(PageIndex page) {
   Check(doubtful_.erase(page) > 0, fmt::format("page {} is called lost for no reason", page));
   const auto places = places_.find(page);
   if (places == places_.end() || shadow_->page(page).stamp == kZeros) return;
-  for (const Place& place : places->second) {
+  for (const TierFrame& place : places->second) {
     Check(!HoldsContent(place),
           fmt::format("page {} is called lost, tier {} has it", page, place.first));
   }
@@ -306,7 +306,7 @@ bool FrameModel::Reachable(PageIndex index) const {
   if (page.file == page.stamp) return true;
   const auto places = places_.find(index);
   if (places == places_.end()) return false;
-  return std::any_of(places->second.begin(), places->second.end(), [this](const Place& place) {
+  return std::any_of(places->second.begin(), places->second.end(), [this](const TierFrame& place) {
     return HoldsContent(place);
   });
 }
@@ -318,13 +318,13 @@ bool FrameModel::OnlyAbandoned(PageIndex index) const {
   const auto places = places_.find(index);
   if (places == places_.end() || doubtful_.contains(index)) return false;
   std::size_t abandoned = 0, others = 0;
-  for (const Place& place : places->second) {
+  for (const TierFrame& place : places->second) {
     if (HoldsContent(place)) ++(frame(place.first, place.second).abandoned ? abandoned : others);
   }
   return abandoned > 0 && others == 0;
 }
 
-bool FrameModel::HoldsContent(Place place) const {
+bool FrameModel::HoldsContent(TierFrame place) const {
   const SimFrame& frame = tiers_[place.first][place.second];
   return frame.has_content && !frame.filling && frame.stamp == shadow_->page(frame.owner).stamp;
 }

@@ -100,7 +100,7 @@ class FrameModel {
   std::uint64_t copies_started() const { return copies_started_; }
 
  private:
-  using Place = std::pair<TierIndex, FrameIndex>;
+  using TierFrame = std::pair<TierIndex, FrameIndex>;
 
   bool Check(bool condition, const std::string& what);
   bool CheckFrame(PageIndex page, TierIndex tier, FrameIndex frame);
@@ -113,7 +113,7 @@ class FrameModel {
   void FinishTarget(const SimTask& task, bool map);
   bool TakeTask(TaskNumber number, SimTask* task);
   Stamp FillStamp(const StartFill& fill);
-  bool HoldsContent(Place place) const;
+  bool HoldsContent(TierFrame place) const;
   bool Reachable(PageIndex page) const;
   bool OnlyAbandoned(PageIndex page) const;
   SimFrame& At(TierIndex tier, FrameIndex frame) { return tiers_[tier][frame]; }
@@ -131,7 +131,7 @@ class FrameModel {
   bool any_task_ = false;
   std::uint64_t copies_started_ = 0;
   /// The frames that each page owns.
-  absl::flat_hash_map<PageIndex, std::set<Place>> places_;
+  absl::flat_hash_map<PageIndex, std::set<TierFrame>> places_;
   /// The bytes that each generation of a page stands for.
   absl::flat_hash_map<PageIndex, std::map<std::uint64_t, Stamp>> generations_;
   std::set<PageIndex> touched_;

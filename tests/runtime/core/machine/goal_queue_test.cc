@@ -7,15 +7,15 @@
 namespace sluice::core {
 namespace {
 
-using Place = GoalQueue::Place;
+using Key = GoalQueue::Key;
 
 Goal GoalAt(TierIndex tier, Position position, Position not_before = 0) {
   return {.tier = tier, .position = position, .not_before = not_before};
 }
 
 /// All that the tier has and that do not wait, in their order.
-std::vector<Place> ReadyIn(const GoalQueue& queue, TierIndex tier) {
-  std::vector<Place> places;
+std::vector<Key> ReadyIn(const GoalQueue& queue, TierIndex tier) {
+  std::vector<Key> places;
   for (auto place = queue.FirstAfter(tier, std::nullopt); place.has_value();
        place = queue.FirstAfter(tier, place)) {
     places.push_back(*place);
@@ -29,8 +29,8 @@ TEST(GoalQueueTest, EachTierHasItsOwnInTheOrderOfPositionsAndPages) {
   queue.Insert(GoalAt(0, 5), 9, 1);
   queue.Insert(GoalAt(0, 5), 4, 1);
   queue.Insert(GoalAt(1, 6), 1, 1);
-  EXPECT_EQ(ReadyIn(queue, 0), (std::vector<Place>{{5, 4}, {5, 9}, {7, 3}}));
-  EXPECT_EQ(ReadyIn(queue, 1), (std::vector<Place>{{6, 1}}));
+  EXPECT_EQ(ReadyIn(queue, 0), (std::vector<Key>{{5, 4}, {5, 9}, {7, 3}}));
+  EXPECT_EQ(ReadyIn(queue, 1), (std::vector<Key>{{6, 1}}));
 }
 
 TEST(GoalQueueTest, WhatWaitsForAPositionIsNotSeenBefore) {
@@ -38,11 +38,11 @@ TEST(GoalQueueTest, WhatWaitsForAPositionIsNotSeenBefore) {
   queue.Insert(GoalAt(0, 20, 12), 1, 10);
   queue.Insert(GoalAt(0, 21, 11), 2, 10);
   queue.Insert(GoalAt(0, 22, 10), 3, 10);
-  EXPECT_EQ(ReadyIn(queue, 0), (std::vector<Place>{{22, 3}}));
+  EXPECT_EQ(ReadyIn(queue, 0), (std::vector<Key>{{22, 3}}));
   queue.Wake(11);
-  EXPECT_EQ(ReadyIn(queue, 0), (std::vector<Place>{{21, 2}, {22, 3}}));
+  EXPECT_EQ(ReadyIn(queue, 0), (std::vector<Key>{{21, 2}, {22, 3}}));
   queue.Wake(50);
-  EXPECT_EQ(ReadyIn(queue, 0), (std::vector<Place>{{20, 1}, {21, 2}, {22, 3}}));
+  EXPECT_EQ(ReadyIn(queue, 0), (std::vector<Key>{{20, 1}, {21, 2}, {22, 3}}));
 }
 
 TEST(GoalQueueTest, WhatIsErasedIsGoneWhetherItWaitsOrNot) {
@@ -58,7 +58,7 @@ TEST(GoalQueueTest, WhatIsErasedIsGoneWhetherItWaitsOrNot) {
   queue.Erase(waits, 1);
   EXPECT_TRUE(queue.empty(1));
   queue.Wake(50);
-  EXPECT_EQ(ReadyIn(queue, 1), std::vector<Place>());
+  EXPECT_EQ(ReadyIn(queue, 1), std::vector<Key>());
 }
 
 }  // namespace

@@ -73,15 +73,16 @@ class PageMapperTest : public ::testing::Test {
     const TensorSpec spec = testing::ByteTensor("t", 16 * kMappedPage);
     return table_.Prepare({&spec, 1}, 1, nullptr).value();
   }
-  Place At(std::uint64_t page, core::FrameIndex frame) const {
+  PageInFrame At(std::uint64_t page, core::FrameIndex frame) const {
     return {segment_, segment_->parts().first_page + static_cast<PageIndex>(page), 0, frame};
   }
 
-  void Leave(const Place& place) {
-    mapper_.Leave(place, [this](const Place& gone) { posted_.push_back(gone.page); });
+  void Leave(const PageInFrame& place) {
+    mapper_.Leave(place, [this](const PageInFrame& gone) { posted_.push_back(gone.page); });
   }
   void Displace(core::FrameIndex frame, PageIndex page) {
-    mapper_.Displace(0, frame, page, [this](const Place& gone) { posted_.push_back(gone.page); });
+    mapper_.Displace(
+        0, frame, page, [this](const PageInFrame& gone) { posted_.push_back(gone.page); });
   }
 
   std::vector<std::string> calls_;  ///< calls of the memory
@@ -137,7 +138,8 @@ TEST_F(PageMapperTest, TheOldestGoesBeyondTheLimit) {
 
 TEST_F(PageMapperTest, PagesThatAreFreedAreUnmappedAndTheOthersOfTheSegmentStay) {
   for (const core::FrameIndex i : {1, 2, 3}) Leave(At(i, i));
-  mapper_.Forget({At(2, 0).page, 2}, [this](const Place& place) { posted_.push_back(place.page); });
+  mapper_.Forget({At(2, 0).page, 2},
+                 [this](const PageInFrame& place) { posted_.push_back(place.page); });
   EXPECT_THAT(posted_, ElementsAre(At(2, 2).page, At(3, 3).page));
   EXPECT_FALSE(mapper_.Reuse(At(2, 2)));
   EXPECT_TRUE(mapper_.Reuse(At(1, 1)));

@@ -140,8 +140,8 @@ TEST_F(OffloadedOptimizerTest, ThreadsDepthAndOrderChangeNothing) {
 }
 
 TEST_F(OffloadedOptimizerTest, GradientsAndCopiesMayBeTensors) {
-  for (const Place gradients : {Place::kMemory, Place::kTensor}) {
-    for (const Place copies : {Place::kMemory, Place::kTensor}) {
+  for (const Storage gradients : {Storage::kMemory, Storage::kTensor}) {
+    for (const Storage copies : {Storage::kMemory, Storage::kTensor}) {
       Train({.spec = {.gradient = GradientType::kFp16, .copy = CopyType::kBf16},
              .groups = kGroups,
              .gradients = gradients,
@@ -187,7 +187,7 @@ TEST_F(OffloadedOptimizerTest, EightBitBlocksMayBeCutBetweenPages) {
 }
 
 TEST_F(OffloadedOptimizerTest, GradientsAreClippedToTheGlobalNorm) {
-  for (const Place place : {Place::kMemory, Place::kTensor}) {
+  for (const Storage place : {Storage::kMemory, Storage::kTensor}) {
     runtime_.Start();
     PagedModel model(runtime_,
                      {.spec = {.gradient = GradientType::kBf16},
@@ -231,7 +231,7 @@ TEST_F(OffloadedOptimizerTest, TheNormMayBeGiven) {
 TEST_F(OffloadedOptimizerTest, AGradientIsDeadOnceItsParameterIsUpdated) {
   runtime_.Start();
   PagedModel model(runtime_,
-                   {.groups = {{50000}, {50000}}, .gradients = Place::kTensor, .discard = true});
+                   {.groups = {{50000}, {50000}}, .gradients = Storage::kTensor, .discard = true});
   model.SetGradients(1);
   const std::uint64_t before = runtime_->GetStats().live_bytes;
   ASSERT_THAT(model.optimizer().GradientReady(model.group(0)), IsOk());

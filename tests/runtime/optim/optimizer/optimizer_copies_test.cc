@@ -29,7 +29,7 @@ class OptimizerCopiesTest : public ::testing::Test {
 
 TEST_F(OptimizerCopiesTest, CopiesAreRefreshedAsAnUpdateWritesThem) {
   for (const CopyType type : {CopyType::kBf16, CopyType::kFp16}) {
-    for (const Place place : {Place::kMemory, Place::kTensor}) {
+    for (const Storage place : {Storage::kMemory, Storage::kTensor}) {
       runtime_.Start();
       PagedModel model(runtime_, {.spec = {.copy = type}, .groups = kCopied, .copies = place});
       ASSERT_THAT(model.Step(), IsOk());
@@ -59,7 +59,7 @@ TEST_F(OptimizerCopiesTest, OnlyTheCopiesOfTheGroupAreRefreshed) {
 
 TEST_F(OptimizerCopiesTest, AfterLoadTheyAreThoseOfTheLoadedParameters) {
   for (const CopyType type : {CopyType::kBf16, CopyType::kFp16}) {
-    for (const Place place : {Place::kMemory, Place::kTensor}) {
+    for (const Storage place : {Storage::kMemory, Storage::kTensor}) {
       runtime_.Start();
       const TempDirectory directory;
       PagedModel model(

@@ -128,7 +128,7 @@ void ExpectNoSkipOfAHalfDoneStep(RuntimeFixture& runtime, StoreFaults& faults, b
       runtime,
       {.groups = {{20000}, {9000, 100}},
        .optimizer = {.clip_norm = 1, .skip_not_finite = true, .norm_given = given, .depth = 2},
-       .gradients = Place::kTensor});
+       .gradients = Storage::kTensor});
   const double norm = model.GradientNorm();
   StepOptions right, wrong;
   if (given) {
@@ -183,7 +183,7 @@ TEST_F(OptimizerFaultTest, ALoadNeedsNothingThatIsBelow) {
   const TempDirectory directory;
   PagedModel model(
       runtime_,
-      {.spec = {.copy = CopyType::kBf16}, .groups = {{20000}, {9000}}, .copies = Place::kTensor});
+      {.spec = {.copy = CopyType::kBf16}, .groups = {{20000}, {9000}}, .copies = Storage::kTensor});
   ASSERT_THAT(model.Step(), IsOk());
   model.ReferenceStep(1);
   ASSERT_THAT(model.optimizer().Save(directory.path()), IsOk());

@@ -108,7 +108,7 @@ TEST_F(OptimizerOnlyReadyTest, SumsAndGradientsOfTheOthersStay) {
     PagedModel model(runtime_,
                      {.groups = {{600}, {600}},
                       .optimizer = {.accumulate = DType::kF32, .clip_norm = clip},
-                      .gradients = Place::kTensor,
+                      .gradients = Storage::kTensor,
                       .discard = true});
     const auto set_gradients = [&](float value) {
       for (std::size_t i = 0; i < 2; ++i) {

@@ -19,7 +19,7 @@ namespace {
 using ::sluice::testing::IsOk;
 
 /// A byte (or the page that it lies in): its space, and its place there.
-using Place = std::pair<std::uint64_t, std::uint64_t>;
+using PageAddress = std::pair<std::uint64_t, std::uint64_t>;
 
 /// The same facts, found by looking at every page of every access.
 class NaiveFacts {
@@ -49,20 +49,20 @@ class NaiveFacts {
     std::size_t last = 0;
   };
 
-  std::set<Place> Pages(const FileAccess& access) const {
+  std::set<PageAddress> Pages(const FileAccess& access) const {
     const FileTensor& tensor = schedule_.tensors[access.tensor];
     // Segments have small numbers; what is in none gets a space of its own.
     const std::uint64_t space = tensor.segment.value_or(1000 + access.tensor);
     const std::uint64_t begin = tensor.segment_offset + access.range.offset;
-    std::set<Place> pages;
+    std::set<PageAddress> pages;
     for (std::uint64_t byte = begin; byte < begin + access.range.bytes; ++byte) {
       pages.insert({space, byte / page_});
     }
     return pages;
   }
 
-  std::set<Place> Touched(const FileOp& op) const {
-    std::set<Place> pages;
+  std::set<PageAddress> Touched(const FileOp& op) const {
+    std::set<PageAddress> pages;
     for (const FileAccess& access : op.reads) pages.merge(Pages(access));
     for (const FileAccess& access : op.writes) pages.merge(Pages(access));
     return pages;
@@ -70,7 +70,7 @@ class NaiveFacts {
 
   void FindLives() {
     for (std::uint32_t i = 0; i < schedule_.tensors.size(); ++i) {
-      for (const Place& page : Pages({i, {0, schedule_.tensors[i].bytes}})) {
+      for (const PageAddress& page : Pages({i, {0, schedule_.tensors[i].bytes}})) {
         Life& life = lives_[page];
         life.persistent |= schedule_.tensors[i].persistent;
         for (std::size_t op = 0; op < schedule_.ops.size(); ++op) {
@@ -109,13 +109,13 @@ class NaiveFacts {
   void FindReuses() {
     const std::size_t count = schedule_.ops.size();
     for (std::size_t op = count; op < 2 * count; ++op) {
-      for (const Place& page : Touched(schedule_.ops[op % count])) {
+      for (const PageAddress& page : Touched(schedule_.ops[op % count])) {
         // Of what does not persist, content of another iteration is other content.
-        std::set<std::pair<Place, std::size_t>> since;
+        std::set<std::pair<PageAddress, std::size_t>> since;
         std::size_t before = op;
         for (;; --before) {
           if (before != op && Touched(schedule_.ops[before % count]).contains(page)) break;
-          for (const Place& other : Touched(schedule_.ops[before % count])) {
+          for (const PageAddress& other : Touched(schedule_.ops[before % count])) {
             since.insert({other, lives_[other].persistent ? 0 : before / count});
           }
           if (before == 0) break;
@@ -129,7 +129,7 @@ class NaiveFacts {
 
   const FileSchedule& schedule_;
   const std::uint64_t page_;
-  std::map<Place, Life> lives_;
+  std::map<PageAddress, Life> lives_;
 };
 
 /// The smallest distance that covers the share; 0 for none.

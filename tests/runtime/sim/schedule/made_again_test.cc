@@ -173,9 +173,9 @@ class Interpreter {
   }
 
  private:
-  using Place = std::pair<std::uint64_t, std::uint64_t>;
+  using ByteAddress = std::pair<std::uint64_t, std::uint64_t>;
 
-  Place PlaceOf(std::uint32_t tensor, std::uint64_t byte) const {
+  ByteAddress PlaceOf(std::uint32_t tensor, std::uint64_t byte) const {
     const FileTensor& facts = schedule_.tensors[tensor];
     if (facts.segment.has_value()) return {0, facts.segment_offset + byte};
     return {1 + tensor, byte};
@@ -211,7 +211,7 @@ class Interpreter {
   }
 
   const FileSchedule& schedule_;
-  std::map<Place, std::uint64_t> memory_;
+  std::map<ByteAddress, std::uint64_t> memory_;
 };
 
 /// Any of them.
