@@ -43,20 +43,23 @@ class Lease {
   TierId tier() const;
   AccessMode mode() const;
 
-  /// The range as one piece at the tensor's address, which no eviction changes.
-  /// REQUIRES: valid(), and Access::contiguous.
+  /// The range as one piece at the tensor's address, which no eviction changes. In the hbm of a GPU
+  /// it is an address of the GPU, as are Spans. REQUIRES: valid(), and Access::contiguous.
   std::span<std::byte> Contiguous() const;
   /// The pinned frames in order, cut to the range. REQUIRES: valid().
   const std::vector<std::span<std::byte>>& Spans() const;
+
+  /// False in the hbm of a GPU, which only work of the GPU touches. REQUIRES: valid().
+  bool host_accessible() const;
 
   /// Index into Runtime::DramNodes for each of Spans; 0 in hbm. REQUIRES: valid().
   const std::vector<std::uint32_t>& Nodes() const;
 
   /// The contiguous range as elements. Bytes beyond the last whole element are cut off.
-  /// REQUIRES: valid(), and Access::contiguous.
+  /// REQUIRES: valid(), Access::contiguous, and memory that the host can touch (host_accessible).
   template <typename T>
   std::span<T> As() const {
-    const std::span<std::byte> bytes = Contiguous();
+    const std::span<std::byte> bytes = HostBytes();
     return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
   }
 
@@ -67,6 +70,7 @@ class Lease {
   friend class Ticket;
   friend class StreamRef;
   explicit Lease(std::shared_ptr<internal::LeaseState> state);
+  std::span<std::byte> HostBytes() const;
   std::shared_ptr<internal::LeaseState> state_;
 };
 

@@ -27,7 +27,17 @@
 
 namespace sluice {
 
-enum class DeviceKind { kEmulated };
+/// What hbm is: host memory that stands for it, the memory of an NVIDIA GPU, or the latter where it
+/// can be had and otherwise the former. The fallback "cuda" says why.
+enum class DeviceKind { kEmulated, kCuda, kAuto };
+
+/// The GPU of a Runtime with a CUDA device. page_bytes is at least what the GPU maps at once: 2
+/// MiB.
+struct CudaOptions {
+  /// Its ordinal among the visible ones, or its UUID ("GPU-...", "MIG-..."), or the beginning of
+  /// that. Empty: the first.
+  std::string gpu = {};
+};
 
 /// The emulated device: host memory that stands for hbm, reached by real copies.
 struct EmulatedDeviceOptions {
@@ -103,6 +113,7 @@ struct RuntimeOptions {
 
   DeviceKind device = DeviceKind::kEmulated;
   EmulatedDeviceOptions emulated = {};
+  CudaOptions cuda = {};
   IoOptions io = {};
   MemoryOptions memory = {};
   Share share = {};

@@ -48,12 +48,15 @@ class Device {
  public:
   virtual ~Device() = default;  ///< drains both copy engines
 
-  virtual std::string_view name() const = 0;  ///< "emulated"
+  virtual std::string_view name() const = 0;  ///< "emulated", "cuda"
   virtual std::uint32_t frame_count() const = 0;
   virtual std::uint64_t page_bytes() const = 0;
 
-  /// The frame's own device address (host-accessible on the emulated device).
+  /// The frame's own device address.
   virtual std::span<std::byte> Frame(std::uint32_t frame) const = 0;
+  /// Whether the host reads and writes frames and ranges in place. Elsewhere only copies and fills
+  /// reach them.
+  virtual bool host_accessible() const = 0;
 
   virtual absl::StatusOr<std::unique_ptr<DeviceRange>> ReserveRange(std::uint64_t bytes) = 0;
   /// Maps `frame` at page `page` of `range` (replacing what is there); populated before it returns.
@@ -64,6 +67,16 @@ class Device {
   /// Enqueue a copy of one page. `host` must stay valid until `done`. Never blocks for the copy.
   virtual void CopyIn(std::span<const std::byte> host, std::uint32_t frame, DoneFn done) = 0;
   virtual void CopyOut(std::uint32_t frame, std::span<std::byte> host, DoneFn done) = 0;
+  /// Gives every byte of the frame the value; `done` may run before it returns. REQUIRES: no copy
+  /// of the frame is on its way.
+  virtual void Fill(std::uint32_t frame, std::uint8_t value, DoneFn done) = 0;
+
+  /// Makes copies from and to the host memory run beside the caller, at the speed of the link.
+  /// REQUIRES: whole pages of the system, registered once; the memory stays mapped as it is until
+  /// UnregisterHost or the end of the device.
+  virtual absl::Status RegisterHost(std::span<std::byte> memory) = 0;
+  /// Waits for all that the device is doing. REQUIRES: a span that was registered.
+  virtual void UnregisterHost(std::span<std::byte> memory) = 0;
 
   /// Errors: ResourceExhausted (threads).
   virtual absl::StatusOr<std::unique_ptr<Stream>> CreateStream() = 0;

@@ -1,5 +1,6 @@
 #include "runtime/device/emulated_device.h"
 
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -42,6 +43,8 @@ class EmulatedDeviceImpl : public EmulatedDevice {
   std::uint64_t page_bytes() const override { return arena_->page_bytes(); }
   std::span<std::byte> Frame(std::uint32_t frame) const override { return arena_->Frame(frame); }
 
+  bool host_accessible() const override { return true; }
+
   absl::StatusOr<std::unique_ptr<DeviceRange>> ReserveRange(std::uint64_t bytes) override {
     SLUICE_ASSIGN_OR_RETURN(auto range, numa::AddressRange::Reserve(bytes));
     return std::make_unique<EmulatedRange>(std::move(range));
@@ -59,6 +62,13 @@ class EmulatedDeviceImpl : public EmulatedDevice {
   void CopyOut(std::uint32_t frame, std::span<std::byte> host, DoneFn done) override {
     out_.Submit(Frame(frame), host, std::move(done));
   }
+  void Fill(std::uint32_t frame, std::uint8_t value, DoneFn done) override {
+    std::memset(Frame(frame).data(), value, page_bytes());
+    done(absl::OkStatus());
+  }
+  // Its copies are the host's own: all memory is the same to them.
+  absl::Status RegisterHost(std::span<std::byte>) override { return absl::OkStatus(); }
+  void UnregisterHost(std::span<std::byte>) override {}
 
   absl::StatusOr<std::unique_ptr<Stream>> CreateStream() override {
     return MakeEmulatedStream(cpus_);

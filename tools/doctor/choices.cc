@@ -62,7 +62,7 @@ void ChooseSpace(const SpillFacts& facts, Section& section) {
 void ChooseDevice(const GpuFacts& facts, Section& section) {
   Choose("device",
          "emulated",
-         facts.reason.empty() ? "this build has no CUDA backend" : facts.reason,
+         facts.reason.empty() ? "the default; device.kind = \"cuda\" takes the GPU" : facts.reason,
          section);
 }
 

@@ -87,6 +87,11 @@ Section DescribeSpill(const SpillFacts& facts);
 struct GpuDevice {
   std::string name;
   std::uint64_t memory_bytes = 0;
+  std::string compute;   ///< compute capability: "9.0"
+  std::string cuda;      ///< newest CUDA of the driver: "13.0"
+  int node = -1;         ///< NUMA node of its PCI slot; -1: unknown
+  std::string pci;       ///< PCI address
+  std::string unusable;  ///< reason why it cannot hold a tier; empty when it can
 };
 struct GpuFacts {
   std::vector<std::string> pci;  ///< addresses of NVIDIA display and 3D controllers

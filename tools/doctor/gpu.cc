@@ -1,10 +1,14 @@
-#include <dlfcn.h>
-
 #include <algorithm>
+#include <cctype>
+#include <charconv>
 #include <filesystem>
+#include <utility>
 
+#include "base/strings.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "runtime/device/cuda/cuda_device.h"
+#include "runtime/device/cuda/driver_api.h"
 #include "sluice/units.h"
 #include "tools/doctor/facts.h"
 #include "tools/doctor/probe_file.h"
@@ -12,54 +16,48 @@
 namespace sluice::tools {
 namespace {
 
-/// The few calls of the driver library that tell what is there. It is loaded, not linked, so that
-/// the command runs where there is none.
-class CudaDriver {
- public:
-  CudaDriver() : library_(dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL)) {}
-  ~CudaDriver() {
-    if (library_ != nullptr) dlclose(library_);
-  }
-  CudaDriver(const CudaDriver&) = delete;
-  CudaDriver& operator=(const CudaDriver&) = delete;
+/// The NUMA node of a PCI device; -1: the system does not say.
+int NodeOf(const std::string& root, const std::string& pci) {
+  const std::string text = ReadLine(root + "/sys/bus/pci/devices/" + pci + "/numa_node");
+  int node = -1;
+  std::from_chars(text.data(), text.data() + text.size(), node);
+  return node;
+}
 
-  /// Why there are no devices; empty when there are.
-  std::string Read(std::vector<GpuDevice>* devices) {
-    if (library_ == nullptr) return "the driver's library libcuda.so.1 cannot be loaded";
-    const auto initialize = Find<int (*)(unsigned)>("cuInit");
-    const auto count = Find<int (*)(int*)>("cuDeviceGetCount");
-    const auto get = Find<int (*)(int*, int)>("cuDeviceGet");
-    const auto name = Find<int (*)(char*, int, int)>("cuDeviceGetName");
-    const auto memory = Find<int (*)(std::size_t*, int)>("cuDeviceTotalMem_v2");
-    if (!initialize || !count || !get || !name || !memory) return "libcuda.so.1 is incomplete";
-    if (const int error = initialize(0); error != 0) {
-      return fmt::format("cuInit failed with error {}", error);
-    }
-    int devices_found = 0;
-    if (const int error = count(&devices_found); error != 0) {
-      return fmt::format("cuDeviceGetCount failed with error {}", error);
-    }
-    for (int index = 0; index < devices_found; ++index) {
-      int device = 0;
-      char text[128] = {};
-      std::size_t bytes = 0;
-      if (get(&device, index) != 0 || name(text, sizeof(text) - 1, device) != 0 ||
-          memory(&bytes, device) != 0) {
-        return fmt::format("device {} does not answer", index);
-      }
-      devices->push_back({.name = text, .memory_bytes = bytes});
-    }
-    return devices->empty() ? "the driver shows no device to this process" : "";
-  }
+GpuDevice DescribeDevice(const std::string& root, const device::CudaDeviceFacts& facts) {
+  std::string pci = facts.pci_address;
+  // The system writes the address in small letters.
+  std::transform(pci.begin(), pci.end(), pci.begin(), [](unsigned char letter) {
+    return static_cast<char>(std::tolower(letter));
+  });
+  return {
+      .name = facts.name,
+      .memory_bytes = facts.memory_bytes,
+      .compute = fmt::format("{}.{}", facts.compute_major, facts.compute_minor),
+      .cuda = fmt::format("{}.{}", facts.driver_version / 1000, facts.driver_version % 1000 / 10),
+      .node = NodeOf(root, pci),
+      .pci = std::move(pci),
+      .unusable = device::WhyNotUsable(facts, facts.granularity)};
+}
 
- private:
-  template <typename Function>
-  Function Find(const char* name) {
-    return reinterpret_cast<Function>(dlsym(library_, name));
+/// Why no GPU can hold a tier; empty when one can.
+std::string ReadDevices(const std::string& root, std::vector<GpuDevice>* devices) {
+  const auto api = device::LoadCudaApi();
+  if (!api.ok()) return std::string(base::ToStd(api.status().message()));
+  int count = 0;
+  (*api)->CountDevices(&count);
+  if (count == 0) return "the driver shows no GPU to this process";
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    device::CudaDeviceFacts facts;
+    const device::CudaCode code = (*api)->DescribeDevice(ordinal, &facts);
+    if (code != device::kCudaSuccess) {
+      return fmt::format("GPU {} does not answer: {}", ordinal, (*api)->ErrorName(code));
+    }
+    devices->push_back(DescribeDevice(root, facts));
   }
-
-  void* library_;
-};
+  const auto usable = [](const GpuDevice& gpu) { return gpu.unusable.empty(); };
+  return std::any_of(devices->begin(), devices->end(), usable) ? "" : devices->front().unusable;
+}
 
 /// NVIDIA's display (0x0300) and 3D (0x0302) controllers.
 std::vector<std::string> FindOnPciBus(const std::string& root) {
@@ -87,7 +85,7 @@ GpuFacts ReadGpu(const std::string& root) {
                                      : "an NVIDIA device is there, but its driver is not loaded";
     return facts;
   }
-  facts.reason = CudaDriver().Read(&facts.devices);
+  facts.reason = ReadDevices(root, &facts.devices);
   return facts;
 }
 
@@ -103,9 +101,22 @@ Section DescribeGpu(const GpuFacts& facts) {
   nlohmann::ordered_json devices = nlohmann::ordered_json::array();
   std::string text;
   for (const GpuDevice& device : facts.devices) {
-    devices.push_back({{"name", device.name}, {"memory_bytes", device.memory_bytes}});
-    text += fmt::format(
-        "{}{} ({})", text.empty() ? "" : ", ", device.name, ToString(Bytes(device.memory_bytes)));
+    devices.push_back({{"name", device.name},
+                       {"memory_bytes", device.memory_bytes},
+                       {"compute", device.compute},
+                       {"cuda", device.cuda},
+                       {"pci", device.pci},
+                       {"node", device.node},
+                       {"unusable", device.unusable}});
+    text += fmt::format("{}{} ({}, compute {}, driver for CUDA {}, PCI {}, {})",
+                        text.empty() ? "" : ", ",
+                        device.name,
+                        ToString(Bytes(device.memory_bytes)),
+                        device.compute,
+                        device.cuda,
+                        device.pci,
+                        device.node < 0 ? "node unknown" : fmt::format("node {}", device.node));
+    if (!device.unusable.empty()) text += ": not usable, as " + device.unusable;
   }
   section.Add("devices", std::move(devices), std::move(text));
   return section;

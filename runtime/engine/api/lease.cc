@@ -24,6 +24,18 @@ std::span<std::byte> Lease::Contiguous() const {
   return {state_->facts().address, state_->facts().bytes};
 }
 
+bool Lease::host_accessible() const {
+  SLUICE_CHECK(valid(), "Lease::host_accessible needs a valid lease");
+  return state_->facts().host_accessible;
+}
+
+std::span<std::byte> Lease::HostBytes() const {
+  SLUICE_CHECK(host_accessible(),
+               "Lease::As is for the host, and this lease is in the hbm of a GPU: take "
+               "Lease::Contiguous for a kernel, or an access with tier = kDram0");
+  return Contiguous();
+}
+
 const std::vector<std::span<std::byte>>& Lease::Spans() const {
   SLUICE_CHECK(valid(), "Lease::Spans needs a valid lease");
   return state_->facts().spans;

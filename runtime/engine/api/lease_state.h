@@ -22,6 +22,7 @@ class LeaseState {
     AccessMode mode = AccessMode::kRead;
     std::byte* address = nullptr;  ///< null when no contiguous address was asked for
     std::size_t bytes = 0;
+    bool host_accessible = true;
     std::vector<std::span<std::byte>> spans;
     std::vector<std::uint32_t> nodes;  ///< node of each span
   };

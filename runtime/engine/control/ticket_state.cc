@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <latch>
 #include <utility>
 
 #include "base/check.h"
@@ -134,14 +135,25 @@ std::vector<std::uint32_t> TicketState::NodesOf(const engine::AccessPlan& access
   return nodes;
 }
 
+void TicketState::FillFrameWithNan(core::TierIndex tier, core::FrameIndex frame) const {
+  std::latch filled(1);
+  // A device that cannot fill is dead, and says so elsewhere.
+  context_.tiers->memory(tier)->Fill(
+      frame, 0xff, [&](const absl::Status&) { filled.count_down(); });
+  filled.wait();
+}
+
 void TicketState::FillWithNan(const engine::AccessPlan& access,
                               const std::vector<std::span<std::byte>>& spans) const {
   if (!context_.fill_overwrite_with_nan || access.mode != AccessMode::kOverwrite) return;
   for (std::uint32_t i = 0; i < access.pages; ++i) {
     const core::PageRequest& request = plan_.requests[access.first_request + i];
     // All ones is a NaN in every float format. Elsewhere the access acts as a read-write one.
-    if (request.mode == core::PageMode::kOverwrite) {
+    if (request.mode != core::PageMode::kOverwrite) continue;
+    if (context_.tiers->memory(access.tier)->host_accessible()) {
       std::memset(spans[i].data(), 0xff, spans[i].size());
+    } else {
+      FillFrameWithNan(access.tier, frames_[access.first_request + i]);
     }
   }
 }
@@ -151,15 +163,17 @@ std::vector<std::shared_ptr<LeaseState>> TicketState::MakeLeases() const {
   leases.reserve(plan_.accesses.size());
   for (std::uint32_t i = 0; i < plan_.accesses.size(); ++i) {
     const engine::AccessPlan& access = plan_.accesses[i];
-    auto lease = engine::MakeOwned<LeaseState>(context_.mailbox,
-                                               engine::ReleaseNotice{number_, i},
-                                               LeaseState::Facts{.tensor = access.tensor->id,
-                                                                 .tier = access.tier_id,
-                                                                 .mode = access.mode,
-                                                                 .address = access.address,
-                                                                 .bytes = access.range.bytes,
-                                                                 .spans = SpansOf(access),
-                                                                 .nodes = NodesOf(access)});
+    auto lease = engine::MakeOwned<LeaseState>(
+        context_.mailbox,
+        engine::ReleaseNotice{number_, i},
+        LeaseState::Facts{.tensor = access.tensor->id,
+                          .tier = access.tier_id,
+                          .mode = access.mode,
+                          .address = access.address,
+                          .bytes = access.range.bytes,
+                          .host_accessible = context_.tiers->memory(access.tier)->host_accessible(),
+                          .spans = SpansOf(access),
+                          .nodes = NodesOf(access)});
     FillWithNan(access, lease->facts().spans);
     leases.push_back(std::move(lease));
   }

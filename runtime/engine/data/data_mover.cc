@@ -33,12 +33,11 @@ bool MayPass(core::FillKind kind, const absl::Status& status) {
 }
 
 /// What a failed copy means for the core. A failed write, or a failed copy between memories, leaves
-/// the source as it was, as does a read that failed for another cause than the bytes.
+/// the source as it was, as does a read that failed for another cause than the bytes. A dead GPU
+/// has lost them.
 core::FailureKind KindOf(bool read_from_store, const absl::Status& status) {
-  if (read_from_store) {
-    return SourceIsLost(status) ? core::FailureKind::kSourceLost
-                                : core::FailureKind::kSourceRefused;
-  }
+  if (read_from_store && !SourceIsLost(status)) return core::FailureKind::kSourceRefused;
+  if (read_from_store || absl::IsDataLoss(status)) return core::FailureKind::kSourceLost;
   return status.code() == absl::StatusCode::kResourceExhausted ? core::FailureKind::kTargetFull
                                                                : core::FailureKind::kTargetFailed;
 }
@@ -175,9 +174,19 @@ void DataMover::PostFill(FillJob job) {
 
 void DataMover::FillNow(FillJob job) {
   const PageInFrame& place = job.place;
-  const auto frame = parts_.tiers->memory(place.tier)->Frame(place.frame);
+  MemoryTier& memory = *parts_.tiers->memory(place.tier);
+  if (job.order.kind == core::FillKind::kZero) {
+    memory.Fill(
+        place.frame, 0, [this, job](const absl::Status& status) { FinishFill(job, status); });
+    return;
+  }
+  // The core has files read and pages reproduced in the host's memory.
+  FinishFill(job, FillPage(job.order.kind, *place.segment, place.page, memory.Frame(place.frame)));
+}
+
+void DataMover::FinishFill(FillJob job, absl::Status status) {
+  const PageInFrame& place = job.place;
   const core::FillKind kind = job.order.kind;
-  absl::Status status = FillPage(kind, *place.segment, place.page, frame);
   if (status.ok()) return Arrived(job.order.task, place, job.order.map);
   const core::TaskNumber task = job.order.task;
   if (!MayPass(kind, status)) {

@@ -71,6 +71,7 @@ class DataMover {
   void Trace(const CopyJob& job, LinkMeter::Clock::time_point end);
   void PostFill(FillJob job);
   void FillNow(FillJob job);
+  void FinishFill(FillJob job, absl::Status status);
   void Arrived(core::TaskNumber task, const PageInFrame& place, bool map);
   void PostMap(core::TaskNumber task, const PageInFrame& place);
   void PostUnmap(PageInFrame place);

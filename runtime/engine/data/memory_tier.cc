@@ -1,10 +1,12 @@
 #include "runtime/engine/data/memory_tier.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 #include <vector>
 
 #include "base/status.h"
+#include "base/strings.h"
 #include "numa/address_range.h"
 
 namespace sluice::engine {
@@ -22,13 +24,18 @@ class HostRange : public MappedRange {
 
 class HostTier : public MemoryTier {
  public:
-  HostTier(numa::NodeArenas& arenas, io::PageStore* store)
-      : arenas_(arenas), store_(store), frames_(arenas.frame_count()) {
+  HostTier(numa::NodeArenas& arenas, io::PageStore* store, device::Device* device)
+      : arenas_(arenas), store_(store), device_(device), frames_(arenas.frame_count()) {
     RegisterNew();
   }
   ~HostTier() override { UnregisterAllBut({}); }
 
   std::span<std::byte> Frame(core::FrameIndex frame) const override { return arenas_.Frame(frame); }
+  void Fill(core::FrameIndex frame, std::uint8_t value, device::DoneFn done) override {
+    std::memset(Frame(frame).data(), value, arenas_.page_bytes());
+    done(absl::OkStatus());
+  }
+  std::string unregistered_reason() const override { return unregistered_reason_; }
 
   absl::StatusOr<std::unique_ptr<MappedRange>> ReserveRange(std::uint64_t bytes) override {
     SLUICE_ASSIGN_OR_RETURN(auto range, numa::AddressRange::Reserve(bytes));
@@ -45,7 +52,7 @@ class HostTier : public MemoryTier {
   }
 
   absl::Status Resize(core::FrameIndex frames) override {
-    // The store must not know memory that goes.
+    // Nobody must know memory that goes.
     UnregisterAllBut(arenas_.ChunksOf(frames));
     const auto resized = frames < frames_ ? arenas_.Shrink(frames) : arenas_.Grow(frames);
     frames_ = arenas_.frame_count();  // some arenas may have changed though one failed
@@ -75,24 +82,39 @@ class HostTier : public MemoryTier {
   }
 
   void RegisterNew() {
-    if (store_ == nullptr) return;
     for (const auto chunk : arenas_.Chunks()) {
       if (Contains(registered_, chunk)) continue;
-      store_->RegisterMemory(chunk);
+      if (store_ != nullptr) store_->RegisterMemory(chunk);
+      RegisterWithDevice(chunk);
       registered_.push_back(chunk);
     }
   }
+  void RegisterWithDevice(std::span<std::byte> chunk) {
+    if (device_ == nullptr) return;
+    if (const absl::Status status = device_->RegisterHost(chunk); !status.ok()) {
+      unregistered_reason_ = base::ToStd(status.message());
+      return;
+    }
+    on_device_.push_back(chunk);
+  }
   void UnregisterAllBut(const Chunks& staying) {
-    std::erase_if(registered_, [&](std::span<std::byte> chunk) {
-      if (Contains(staying, chunk)) return false;
-      store_->UnregisterMemory(chunk);
-      return true;
-    });
+    const auto goes = [&](std::span<std::byte> chunk) { return !Contains(staying, chunk); };
+    for (const std::span<std::byte> chunk : registered_) {
+      if (goes(chunk) && store_ != nullptr) store_->UnregisterMemory(chunk);
+    }
+    for (const std::span<std::byte> chunk : on_device_) {
+      if (goes(chunk)) device_->UnregisterHost(chunk);
+    }
+    std::erase_if(registered_, goes);
+    std::erase_if(on_device_, goes);
   }
 
   numa::NodeArenas& arenas_;
   io::PageStore* const store_;
+  device::Device* const device_;
   Chunks registered_;
+  Chunks on_device_;  ///< chunks that the device knows
+  std::string unregistered_reason_;
   core::FrameIndex frames_;
 };
 
@@ -111,6 +133,10 @@ class DeviceTier : public MemoryTier {
   explicit DeviceTier(device::Device& device) : device_(device) {}
 
   std::span<std::byte> Frame(core::FrameIndex frame) const override { return device_.Frame(frame); }
+  bool host_accessible() const override { return device_.host_accessible(); }
+  void Fill(core::FrameIndex frame, std::uint8_t value, device::DoneFn done) override {
+    device_.Fill(frame, value, std::move(done));
+  }
 
   absl::StatusOr<std::unique_ptr<MappedRange>> ReserveRange(std::uint64_t bytes) override {
     SLUICE_ASSIGN_OR_RETURN(auto range, device_.ReserveRange(bytes));
@@ -135,8 +161,10 @@ class DeviceTier : public MemoryTier {
 
 }  // namespace
 
-std::unique_ptr<MemoryTier> MakeHostTier(numa::NodeArenas& arenas, io::PageStore* store) {
-  return std::make_unique<HostTier>(arenas, store);
+std::unique_ptr<MemoryTier> MakeHostTier(numa::NodeArenas& arenas,
+                                         io::PageStore* store,
+                                         device::Device* device) {
+  return std::make_unique<HostTier>(arenas, store, device);
 }
 
 std::unique_ptr<MemoryTier> MakeDeviceTier(device::Device& device) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -30,6 +31,13 @@ class MemoryTier {
   virtual ~MemoryTier() = default;
 
   virtual std::span<std::byte> Frame(core::FrameIndex frame) const = 0;
+  /// Whether the host reads and writes frames and ranges in place.
+  virtual bool host_accessible() const { return true; }
+  /// Gives every byte of the frame the value. `done` may run before it returns.
+  virtual void Fill(core::FrameIndex frame, std::uint8_t value, device::DoneFn done) = 0;
+  /// Why copies of the device stop at this memory instead of running beside their caller; empty
+  /// where they do not.
+  virtual std::string unregistered_reason() const { return ""; }
   virtual absl::StatusOr<std::unique_ptr<MappedRange>> ReserveRange(std::uint64_t bytes) = 0;
   /// `range` is one that this tier reserved; `page` counts from its start.
   virtual absl::Status Map(MappedRange& range, std::uint64_t page, core::FrameIndex frame) = 0;
@@ -44,9 +52,12 @@ class MemoryTier {
   virtual std::uint32_t NodeOf(core::FrameIndex) const { return 0; }
 };
 
-/// `arenas` and `device` outlive the tier and its ranges. `store`, if there is one, has the frames
-/// registered as long as they are the arenas'; it outlives the tier, too.
-std::unique_ptr<MemoryTier> MakeHostTier(numa::NodeArenas& arenas, io::PageStore* store);
+/// `arenas` outlive the tier and its ranges. `store` and `device`, where they are, have the frames
+/// registered as long as they are the arenas'; they outlive the tier, too.
+std::unique_ptr<MemoryTier> MakeHostTier(numa::NodeArenas& arenas,
+                                         io::PageStore* store,
+                                         device::Device* device);
+/// `device` outlives the tier and its ranges.
 std::unique_ptr<MemoryTier> MakeDeviceTier(device::Device& device);
 
 }  // namespace sluice::engine

@@ -5,9 +5,12 @@
 #include <utility>
 
 #include "base/status.h"
+#include "base/strings.h"
 #include "fmt/format.h"
 #include "numa/huge_pages.h"
 #include "numa/topology.h"
+#include "runtime/device/cuda/cuda_device.h"
+#include "runtime/device/cuda/driver_api.h"
 #include "runtime/engine/report/fill_report.h"
 #include "runtime/engine/report/memory_fallbacks.h"
 #include "runtime/engine/setup/memory_needs.h"
@@ -33,6 +36,11 @@ absl::StatusOr<std::unique_ptr<io::PageStore>> CreateStore(const io::PageStoreOp
                              .on_fenced = hooks.on_drive_fenced};
   for (const std::string& directory : io.more_directories) drives.directories.push_back(directory);
   return io::CreateDriveSet(drives, workers);
+}
+
+/// Whether the machine has no GPU that such a Runtime could use. A GPU that is full is one.
+bool IsNoGpu(const absl::Status& status) {
+  return absl::IsFailedPrecondition(status) || absl::IsInvalidArgument(status);
 }
 
 absl::StatusOr<std::vector<numa::MemoryNode>> NodesForDram(const BackendHooks& hooks) {
@@ -61,6 +69,30 @@ absl::Status Backends::MakeArenas(const RuntimeOptions& options,
 absl::Status Backends::MakeDevice(const RuntimeOptions& options,
                                   core::FrameIndex frames,
                                   const BackendHooks& hooks) {
+  absl::Status made;
+  if (options.device != DeviceKind::kEmulated) made = MakeCudaDevice(options, frames, hooks);
+  if (options.device == DeviceKind::kAuto && IsNoGpu(made)) {
+    fallbacks_.push_back({"cuda", std::string(base::ToStd(made.message())), "the emulated device"});
+    made = absl::OkStatus();
+  }
+  SLUICE_RETURN_IF_ERROR(made);
+  if (device_ == nullptr) SLUICE_RETURN_IF_ERROR(MakeEmulatedDevice(options, frames));
+  if (hooks.wrap_device) device_ = hooks.wrap_device(std::move(device_));
+  return NoteFallbacks(kHbm0);
+}
+
+absl::Status Backends::MakeCudaDevice(const RuntimeOptions& options,
+                                      core::FrameIndex frames,
+                                      const BackendHooks& hooks) {
+  SLUICE_ASSIGN_OR_RETURN(cuda_, hooks.load_cuda ? hooks.load_cuda() : device::LoadCudaApi());
+  device::CudaDeviceOptions cuda{
+      .page_bytes = options.page_bytes.count(), .frames = frames, .cpus = options.cpus};
+  SLUICE_ASSIGN_OR_RETURN(cuda.ordinal, device::ChooseGpu(*cuda_, options.cuda.gpu));
+  SLUICE_ASSIGN_OR_RETURN(device_, device::MakeCudaDevice(*cuda_, cuda));
+  return absl::OkStatus();
+}
+
+absl::Status Backends::MakeEmulatedDevice(const RuntimeOptions& options, core::FrameIndex frames) {
   device::EmulatedDeviceOptions emulated;
   emulated.page_bytes = options.page_bytes.count();
   emulated.frames = frames;
@@ -72,8 +104,7 @@ absl::Status Backends::MakeDevice(const RuntimeOptions& options,
   SLUICE_ASSIGN_OR_RETURN(auto device, device::EmulatedDevice::Create(emulated));
   emulated_ = device.get();
   device_ = std::move(device);
-  if (hooks.wrap_device) device_ = hooks.wrap_device(std::move(device_));
-  return NoteFallbacks(kHbm0);
+  return absl::OkStatus();
 }
 
 std::string_view Backends::ReasonOf(const std::string& huge_page_reason) const {
@@ -83,7 +114,7 @@ std::string_view Backends::ReasonOf(const std::string& huge_page_reason) const {
 std::vector<FallbackEvent> Backends::FallbacksOf(TierId tier) const {
   std::vector<FallbackEvent> lacking;
   if (tier == kHbm0) {
-    if (AllHuge(*device_)) return lacking;
+    if (emulated_ == nullptr || AllHuge(*device_)) return lacking;
     return {SmallPages("the emulated hbm",
                        device_->huge_page_share(),
                        ReasonOf(emulated_->arena_info().huge_page_reason))};
@@ -163,12 +194,20 @@ absl::Status Backends::MakeStore(const RuntimeOptions& options,
   return absl::OkStatus();
 }
 
+void Backends::NoteUnregistered(const MemoryTier& dram) {
+  const std::string reason = dram.unregistered_reason();
+  if (reason.empty()) return;
+  fallbacks_.push_back(
+      {"pinned_memory", reason, "copies that stop at memory the GPU does not know"});
+}
+
 void Backends::MakeTiers(const RuntimeOptions& options, const FrameCounts& frames) {
   std::vector<Tier> tiers;
   if (device_ != nullptr) {
     tiers.push_back(Tier{kHbm0, frames.hbm, MakeDeviceTier(*device_)});
   }
-  tiers.push_back(Tier{kDram0, frames.dram, MakeHostTier(*arenas_, store_.get())});
+  tiers.push_back(Tier{kDram0, frames.dram, MakeHostTier(*arenas_, store_.get(), device_.get())});
+  NoteUnregistered(*tiers.back().memory);
   // Without nvme it has no frames, and dram is as low as pages get.
   tiers.push_back(Tier{kNvme0, frames.nvme, nullptr});
   tiers_ = std::make_unique<TierSet>(

@@ -12,6 +12,7 @@
 #include "io/drives/drive_set.h"
 #include "io/store/page_store.h"
 #include "numa/node_arenas.h"
+#include "runtime/device/cuda/cuda_api.h"
 #include "runtime/device/emulated_device.h"
 #include "runtime/engine/data/tier_set.h"
 #include "sluice/events.h"
@@ -27,6 +28,8 @@ struct BackendHooks {
   std::vector<double> drive_rates;
   std::function<std::unique_ptr<io::PageStore>(std::unique_ptr<io::PageStore>)> wrap_store;
   std::function<std::unique_ptr<device::Device>(std::unique_ptr<device::Device>)> wrap_device;
+  /// The driver of GPUs instead of this machine's.
+  std::function<absl::StatusOr<std::unique_ptr<device::CudaApi>>()> load_cuda;
   /// The nodes to lay dram on instead of those of the machine; a node may be named more than once.
   std::vector<numa::MemoryNode> memory_nodes;
 };
@@ -79,6 +82,10 @@ class Backends {
   absl::Status MakeDevice(const RuntimeOptions& options,
                           core::FrameIndex frames,
                           const BackendHooks& hooks);
+  absl::Status MakeEmulatedDevice(const RuntimeOptions& options, core::FrameIndex frames);
+  absl::Status MakeCudaDevice(const RuntimeOptions& options,
+                              core::FrameIndex frames,
+                              const BackendHooks& hooks);
   absl::Status MakeStore(const RuntimeOptions& options,
                          core::FrameIndex frames,
                          const BackendHooks& hooks);
@@ -87,6 +94,7 @@ class Backends {
   /// Why memory is not on 2 MiB pages.
   std::string_view ReasonOf(const std::string& huge_page_reason) const;
   std::vector<FallbackEvent> FallbacksOf(TierId tier) const;
+  void NoteUnregistered(const MemoryTier& dram);
   void MakeTiers(const RuntimeOptions& options, const FrameCounts& frames);
 
   std::vector<FallbackEvent> fallbacks_;
@@ -95,6 +103,7 @@ class Backends {
   std::unique_ptr<numa::NodeArenas> arenas_;
   std::unique_ptr<base::WorkerPool> workers_;
   std::unique_ptr<io::PageStore> store_;
+  std::unique_ptr<device::CudaApi> cuda_;
   std::unique_ptr<device::Device> device_;
   device::EmulatedDevice* emulated_ = nullptr;
   std::unique_ptr<TierSet> tiers_;

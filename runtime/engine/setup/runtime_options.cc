@@ -71,19 +71,24 @@ absl::Status ReadTiers(Config& config, RuntimeOptions* options) {
 
 /// `device = "emulated"` alone, or `kind` in a [device] section.
 absl::Status ReadDeviceKind(Config& config, RuntimeOptions* options) {
-  std::string kind = "emulated";
+  constexpr std::array kKinds = {std::pair("emulated", DeviceKind::kEmulated),
+                                 std::pair("cuda", DeviceKind::kCuda),
+                                 std::pair("auto", DeviceKind::kAuto)};
+  std::string wanted = "emulated";
   const std::string_view key = config.Has("device") ? "device" : "device.kind";
-  SLUICE_RETURN_IF_ERROR(config.Read(key, &kind));
-  if (kind != "emulated") {
-    return absl::InvalidArgumentError(
-        fmt::format("\"{}\" is \"{}\"; allowed is emulated", key, kind));
+  SLUICE_RETURN_IF_ERROR(config.Read(key, &wanted));
+  for (const auto& [name, kind] : kKinds) {
+    if (wanted != name) continue;
+    options->device = kind;
+    return absl::OkStatus();
   }
-  options->device = DeviceKind::kEmulated;
-  return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("\"{}\" is \"{}\"; allowed are emulated, cuda, auto", key, wanted));
 }
 
 absl::Status ReadDevice(Config& config, RuntimeOptions* options) {
   SLUICE_RETURN_IF_ERROR(ReadDeviceKind(config, options));
+  SLUICE_RETURN_IF_ERROR(config.Read("device.cuda.gpu", &options->cuda.gpu));
   EmulatedDeviceOptions& emulated = options->emulated;
   SLUICE_RETURN_IF_ERROR(
       ReadRate(config, "device.emulated.in_bytes_per_second", &emulated.in_bytes_per_second));

@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "numa/arena.h"
 #include "runtime/device/device.h"
+#include "tests/support/memory_probe.h"
 
 /// Contract of a Device. A new device gets the whole suite by one INSTANTIATE_TEST_SUITE_P with a
 /// DeviceFactory. The suite touches device memory only through CopyIn, CopyOut and the functions of
@@ -73,8 +74,13 @@ class DeviceContractTest : public ::testing::TestWithParam<DeviceFactory> {
         numa::Arena::Create({.name = "test", .page_bytes = page_bytes(), .frames = kHostPages});
     ASSERT_TRUE(host.ok()) << host.status();
     host_ = *std::move(host);
+    const absl::Status registered = device_->RegisterHost(HostPages());
+    ASSERT_TRUE(registered.ok()) << registered;
   }
 
+  std::span<std::byte> HostPages() const {
+    return {host_->Frame(0).data(), kHostPages * page_bytes()};
+  }
   static std::uint64_t page_bytes() { return GetParam().page_bytes; }
   static std::byte* PageOf(const DeviceRange& range, std::uint64_t page) {
     return range.base() + page * page_bytes();
@@ -125,6 +131,27 @@ TEST_P(DeviceContractTest, HasTheFramesAskedFor) {
   EXPECT_FALSE(device_->name().empty());
   EXPECT_EQ(device_->allocated_bytes(), kFrames * page_bytes());
   EXPECT_EQ(device_->Frame(kFrames - 1).size(), page_bytes());
+}
+
+TEST_P(DeviceContractTest, AFillGivesEveryByteTheValue) {
+  FillFrame(4, 8);
+  Completions done(2);
+  device_->Fill(4, 0xa5, done.Done());
+  device_->Fill(5, 0, done.Done());
+  done.Wait();
+  EXPECT_TRUE(FrameIs(4, 0xa5));
+  EXPECT_TRUE(FrameIs(5, 0));
+}
+
+TEST_P(DeviceContractTest, HostMemoryMayBeRegisteredAgain) {
+  device_->UnregisterHost(HostPages());
+  ASSERT_TRUE(device_->RegisterHost(HostPages()).ok());
+  FillFrame(2, 61);
+  EXPECT_TRUE(FrameIs(2, 61));
+}
+
+TEST_P(DeviceContractTest, TellsWhetherTheHostReachesItsMemory) {
+  EXPECT_EQ(device_->host_accessible(), testing::IsReadable(device_->Frame(0).data()));
 }
 
 TEST_P(DeviceContractTest, BytesGoInAndComeBack) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -25,6 +26,10 @@ class PlainMemory : public MemoryTier {
   explicit PlainMemory(std::size_t frames) : bytes_(frames * kPage) {}
   std::span<std::byte> Frame(core::FrameIndex frame) const override {
     return std::span(bytes_).subspan(frame * kPage, kPage);
+  }
+  void Fill(core::FrameIndex frame, std::uint8_t value, device::DoneFn done) override {
+    std::memset(Frame(frame).data(), value, kPage);
+    done(absl::OkStatus());
   }
   absl::StatusOr<std::unique_ptr<MappedRange>> ReserveRange(std::uint64_t) override {
     return absl::UnimplementedError("nothing is mapped here");

@@ -31,6 +31,9 @@ class ListingMemory : public MemoryTier {
  public:
   explicit ListingMemory(std::vector<std::string>& calls) : calls_(calls) {}
   std::span<std::byte> Frame(core::FrameIndex) const override { return {}; }
+  void Fill(core::FrameIndex, std::uint8_t, device::DoneFn done) override {
+    done(absl::UnimplementedError("there are no bytes"));
+  }
   absl::StatusOr<std::unique_ptr<MappedRange>> ReserveRange(std::uint64_t) override {
     return std::make_unique<NamedRange>();
   }

@@ -285,7 +285,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         std::pair("page_bytes = 5000", "\"page_bytes\" is 4.88 KiB; it must be a power of two"),
         std::pair("page_bytes = '128MiB'", "from 4 KiB to 64 MiB"),
-        std::pair("[device]\nkind = 'tpu'", "\"device.kind\" is \"tpu\"; allowed is emulated"),
+        std::pair("[device]\nkind = 'tpu'",
+                  "\"device.kind\" is \"tpu\"; allowed are emulated, cuda, auto"),
         std::pair("[device.emulated]\nlatency_seconds = -1",
                   "\"device.emulated.latency_seconds\" is -1; allowed are 0 to 1000000 seconds"),
         std::pair("[device.emulated]\nlatency_seconds = nan", "is nan; allowed are"),

@@ -1,0 +1,133 @@
+#include "runtime/device/cuda/cuda_copies.h"
+
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "base/check.h"
+#include "base/status.h"
+
+namespace sluice::device {
+namespace {
+
+/// Copies in one call and behind one event: enough for the driver's gain, few enough that the first
+/// is not long done before anyone hears of it.
+constexpr std::size_t kGroupCopies = 8;
+constexpr std::uint64_t kGroupBytes = std::uint64_t{16} << 20;
+/// Groups on the stream at once: the second begins when the first ends, without a gap.
+constexpr std::size_t kGroups = 3;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CudaCopies>> CudaCopies::Create(const CudaContextShare& share,
+                                                               CudaEventPool& events,
+                                                               Direction direction) {
+  CudaStream stream = nullptr;
+  SLUICE_RETURN_IF_ERROR(share.Check(share.api().CreateStream(&stream), "cuStreamCreate"));
+  return absl::WrapUnique(new CudaCopies(share, events, direction, stream));
+}
+
+CudaCopies::~CudaCopies() {
+  SLUICE_CHECK(idle(), "copies end before their stream");
+  share_.api().DestroyStream(stream_);
+}
+
+bool CudaCopies::HasRoom() const { return running_.size() < kGroups; }
+
+bool CudaCopies::Start() {
+  bool started = false;
+  for (; !waiting_.empty() && HasRoom(); started = true) {
+    Group group = TakeGroup();
+    absl::Status status = Enqueue(group);
+    absl::StatusOr<CudaEvent> event = events_.Record(stream_);
+    if (event.ok()) {
+      // What was enqueued before an error runs: its memory is used until the event says otherwise.
+      group.event = *event;
+      group.error = std::move(status);
+      running_.push_back(std::move(group));
+      continue;
+    }
+    AwaitStream();
+    Finish(std::move(group), status.ok() ? event.status() : status);
+  }
+  return started;
+}
+
+CudaCopies::Group CudaCopies::TakeGroup() {
+  Group group;
+  std::uint64_t bytes = 0;
+  while (!waiting_.empty() && group.jobs.size() < kGroupCopies) {
+    bytes += waiting_.front().copy.bytes;
+    if (!group.jobs.empty() && bytes > kGroupBytes) break;
+    group.jobs.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+  return group;
+}
+
+absl::Status CudaCopies::Enqueue(const Group& group) {
+  SLUICE_RETURN_IF_ERROR(share_.health().status());
+  if (batches_ && group.jobs.size() > 1) {
+    const absl::Status batched = EnqueueBatch(group.jobs);
+    if (!absl::IsUnimplemented(batched)) return batched;
+    batches_ = false;
+  }
+  for (const Job& job : group.jobs) SLUICE_RETURN_IF_ERROR(EnqueueOne(job));
+  return absl::OkStatus();
+}
+
+absl::Status CudaCopies::EnqueueOne(const Job& job) {
+  CudaApi& api = share_.api();
+  if (job.fill.has_value()) {
+    return share_.Check(api.Fill(job.copy.to, *job.fill, job.copy.bytes, stream_),
+                        "cuMemsetD8Async");
+  }
+  if (direction_ == Direction::kIn) {
+    return share_.Check(api.CopyIn(job.copy, stream_), "cuMemcpyHtoDAsync");
+  }
+  return share_.Check(api.CopyOut(job.copy, stream_), "cuMemcpyDtoHAsync");
+}
+
+/// Consecutive copies in one call each, fills alone.
+absl::Status CudaCopies::EnqueueBatch(const std::vector<Job>& jobs) {
+  std::vector<CudaCopy> copies;
+  const auto flush = [&] {
+    if (copies.empty()) return absl::OkStatus();
+    const CudaCode code = share_.api().CopyBatch(std::exchange(copies, {}), stream_);
+    return share_.Check(code, "cuMemcpyBatchAsync");
+  };
+  for (const Job& job : jobs) {
+    if (!job.fill.has_value()) {
+      copies.push_back(job.copy);
+      continue;
+    }
+    SLUICE_RETURN_IF_ERROR(flush());
+    SLUICE_RETURN_IF_ERROR(EnqueueOne(job));
+  }
+  return flush();
+}
+
+void CudaCopies::AwaitStream() {
+  // Without an event there is no other way to learn that the memory is free again.
+  share_.Check(share_.api().SynchronizeStream(stream_), "cuStreamSynchronize").IgnoreError();
+}
+
+bool CudaCopies::Poll() {
+  bool completed = false;
+  while (!running_.empty()) {
+    const absl::StatusOr<bool> done = events_.IsDone(running_.front().event);
+    if (done.ok() && !*done) break;
+    Group group = std::move(running_.front());
+    running_.pop_front();
+    events_.Return(group.event);
+    absl::Status status = group.error.ok() ? done.status() : std::move(group.error);
+    Finish(std::move(group), status);
+    completed = true;
+  }
+  return completed;
+}
+
+void CudaCopies::Finish(Group group, const absl::Status& status) {
+  for (Job& job : group.jobs) job.done(status);
+}
+
+}  // namespace sluice::device

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/cond_var.h"
+#include "base/mutex.h"
+#include "runtime/device/cuda/cuda_context.h"
+#include "runtime/device/cuda/cuda_copies.h"
+#include "runtime/device/cuda/cuda_events.h"
+#include "runtime/device/device.h"
+
+namespace sluice::device {
+
+/// The thread of one GPU: enqueues copies, polls events, calls back. It sleeps while there is
+/// nothing to wait for, and polls without a pause while there is, as a copy takes tens of
+/// microseconds. Threads: any.
+class CudaWorker {
+ public:
+  struct Options {
+    std::vector<int> cpus;  ///< processors of the thread; empty: any
+  };
+
+  /// `share` outlives the worker. Errors: ResourceExhausted (threads), those of CudaHealth::Check.
+  static absl::StatusOr<std::unique_ptr<CudaWorker>> Start(const CudaContextShare& share,
+                                                           const Options& options);
+  ~CudaWorker();  ///< completes everything
+  CudaWorker(const CudaWorker&) = delete;
+  CudaWorker& operator=(const CudaWorker&) = delete;
+
+  void Submit(CudaCopies::Direction direction, CudaCopies::Job job);
+  /// Calls `done` once the event has come, with the error of a dead GPU otherwise; the event is the
+  /// worker's afterwards. Calls of one stream come in their order.
+  void Await(CudaStream stream, CudaEvent event, DoneFn done);
+  /// An event of the worker's, recorded on the stream. The context is current.
+  absl::StatusOr<CudaEvent> Record(CudaStream stream);
+
+ private:
+  struct Arrival {
+    CudaStream stream = nullptr;
+    CudaEvent event = nullptr;
+    DoneFn done;
+  };
+  struct Requests {
+    std::vector<CudaCopies::Job> in;
+    std::vector<CudaCopies::Job> out;
+    std::vector<Arrival> awaited;
+    bool empty() const { return in.empty() && out.empty() && awaited.empty(); }
+  };
+
+  explicit CudaWorker(const CudaContextShare& share);
+  absl::Status MakeStreams();
+  void Run();
+  /// False when there is nothing left and never will be.
+  bool TakeRequests(Requests* requests);
+  void Accept(Requests requests);
+  bool PollAwaited();
+  bool PollStream(std::deque<Arrival>& arrivals);
+  bool idle() const { return in_->idle() && out_->idle() && awaited_.empty(); }
+
+  const CudaContextShare& share_;
+  base::Mutex events_mutex_;
+  CudaEventPool user_events_ ABSL_GUARDED_BY(events_mutex_);
+  base::Mutex mutex_;
+  base::CondVar changed_;
+  Requests requests_ ABSL_GUARDED_BY(mutex_);
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  // Of the thread alone.
+  CudaEventPool copy_events_;
+  std::unique_ptr<CudaCopies> in_;
+  std::unique_ptr<CudaCopies> out_;
+  std::map<CudaStream, std::deque<Arrival>> awaited_;
+  std::thread thread_;
+};
+
+}  // namespace sluice::device
