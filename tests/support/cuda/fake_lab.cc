@@ -1,0 +1,157 @@
+// Kernels, captures and graphs of the fake driver.
+
+#include <utility>
+#include <vector>
+
+#include "tests/support/cuda/fake_cuda.h"
+#include "tests/support/cuda/fake_state.h"
+
+namespace sluice::testing {
+
+using device::CudaCode;
+using device::CudaStream;
+using device::kCudaSuccess;
+
+namespace {
+
+void Add(std::byte* bytes, std::uint64_t count, std::uint8_t value) {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    bytes[i] = static_cast<std::byte>(std::to_integer<unsigned>(bytes[i]) + value);
+  }
+}
+
+// The kernel reaches device memory, and host memory that is registered.
+CudaCode RunAdd(FakeState& state, int ordinal, std::span<std::byte> span, std::uint8_t value) {
+  if (!state.space.Contains(span.data())) {
+    if (state.registrations.Find(span.data(), span.size()) != FakeRegistrations::Cover::kWhole) {
+      return device::kCudaIllegalAddress;
+    }
+    Add(span.data(), span.size(), value);
+    return kCudaSuccess;
+  }
+  const std::vector<FakePiece> pieces =
+      state.space.Translate(span.data(), span.size(), ordinal, FakeUse::kWrite);
+  for (const FakePiece& piece : pieces) {
+    Add(piece.storage, piece.bytes, value);
+  }
+  return !pieces.empty() && state.space.StillThere(pieces) ? kCudaSuccess
+                                                           : device::kCudaIllegalAddress;
+}
+
+// The context and stream of a call of the lab, which is no entry of the API.
+CudaCode FindStream(FakeState& state,
+                    CudaStream handle,
+                    FakeContext** context,
+                    FakeStream** stream) {
+  const CudaCode code = state.Current(context);
+  if (code != kCudaSuccess) {
+    return code;
+  }
+  *stream = state.Find(**context, handle);
+  return *stream == nullptr ? kFakeInvalidHandle : kCudaSuccess;
+}
+
+}  // namespace
+
+CudaCode FakeCuda::LaunchAdd(std::span<std::byte> span, std::uint8_t value, CudaStream stream) {
+  FakeContext* context = nullptr;
+  FakeStream* found = nullptr;
+  const CudaCode code = FindStream(*state_, stream, &context, &found);
+  if (code != kCudaSuccess || span.empty()) {
+    return code;
+  }
+  FakeWork work = [state = state_.get(), ordinal = context->ordinal(), span, value] {
+    return RunAdd(*state, ordinal, span, value);
+  };
+  return state_->Enqueue(*context, *found, {{.work = std::move(work)}});
+}
+
+CudaCode FakeCuda::LaunchGate(int gate, CudaStream stream) {
+  FakeContext* context = nullptr;
+  FakeStream* found = nullptr;
+  const CudaCode code = FindStream(*state_, stream, &context, &found);
+  if (code != kCudaSuccess) {
+    return code;
+  }
+  FakeGate* closed = &context->fate().gate(gate);
+  FakeWork work = [closed, opening = closed->NextOpening()] {
+    closed->Wait(opening);
+    return kCudaSuccess;
+  };
+  return state_->Enqueue(*context, *found, {{.work = std::move(work)}});
+}
+
+void FakeCuda::Open(int gate) {
+  for (int ordinal = 0; ordinal < state_->options.devices; ++ordinal) {
+    state_->context(ordinal)->fate().gate(gate).Open();
+  }
+}
+
+CudaCode FakeCuda::BeginCapture(CudaStream stream, bool global) {
+  FakeContext* context = nullptr;
+  FakeStream* found = nullptr;
+  const CudaCode code = FindStream(*state_, stream, &context, &found);
+  if (code != kCudaSuccess) {
+    return code;
+  }
+  if (found == &context->legacy()) {
+    return device::kCudaCaptureUnsupported;
+  }
+  if (found->capture() != nullptr) {
+    return kFakeIllegalState;
+  }
+  state_->MakeCapture(*found, global);
+  return kCudaSuccess;
+}
+
+CudaCode FakeCuda::EndCapture(CudaStream stream, CudaGraph* graph) {
+  FakeContext* context = nullptr;
+  FakeStream* found = nullptr;
+  const CudaCode code = FindStream(*state_, stream, &context, &found);
+  if (code != kCudaSuccess) {
+    return code;
+  }
+  *graph = nullptr;
+  FakeCapture* capture = found->capture();
+  if (capture == nullptr) {
+    return kFakeIllegalState;
+  }
+  if (&capture->origin != found) {
+    return kFakeCaptureUnmatched;
+  }
+  if (capture->thread != std::this_thread::get_id()) {
+    return kFakeCaptureWrongThread;
+  }
+  state_->EndCapture(*capture);
+  if (capture->invalid.load()) {
+    return device::kCudaCaptureInvalidated;
+  }
+  const base::MutexLock lock(capture->mutex);
+  *graph = reinterpret_cast<CudaGraph>(&state_->MakeGraph(std::move(capture->work)));
+  return kCudaSuccess;
+}
+
+CudaCode FakeCuda::LaunchGraph(CudaGraph graph, CudaStream stream) {
+  FakeContext* context = nullptr;
+  FakeStream* found = nullptr;
+  const CudaCode code = FindStream(*state_, stream, &context, &found);
+  if (code != kCudaSuccess) {
+    return code;
+  }
+  std::vector<FakeItem> items;
+  for (const FakeWork& work : reinterpret_cast<FakeGraph*>(graph)->work) {
+    items.push_back({.work = work});
+  }
+  return state_->Enqueue(*context, *found, std::move(items));
+}
+
+CudaCode FakeCuda::DestroyGraph(CudaGraph graph) {
+  FakeContext* context = nullptr;
+  const CudaCode code = state_->Current(&context);
+  if (code == kCudaSuccess) {
+    reinterpret_cast<FakeGraph*>(graph)->alive.store(false);
+  }
+  return code;
+}
+
+}  // namespace sluice::testing
