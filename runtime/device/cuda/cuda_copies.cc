@@ -107,7 +107,8 @@ absl::Status CudaCopies::EnqueueBatch(const std::vector<Job>& jobs) {
 }
 
 void CudaCopies::AwaitStream() {
-  // Without an event there is no other way to learn that the memory is free again.
+  // Without an event there is no other way to learn that the memory is free again. A dead GPU
+  // answers at once.
   share_.Check(share_.api().SynchronizeStream(stream_), "cuStreamSynchronize").IgnoreError();
 }
 
@@ -116,6 +117,7 @@ bool CudaCopies::Poll() {
   while (!running_.empty()) {
     const absl::StatusOr<bool> done = events_.IsDone(running_.front().event);
     if (done.ok() && !*done) break;
+    if (!done.ok()) AwaitStream();
     Group group = std::move(running_.front());
     running_.pop_front();
     events_.Return(group.event);

@@ -1,6 +1,6 @@
 #include "runtime/device/cuda/cuda_stream.h"
 
-#include <latch>
+#include <future>
 #include <utility>
 
 #include "base/status.h"
@@ -29,9 +29,12 @@ class CudaOwnStream : public Stream {
   }
 
   void Synchronize() override {
-    auto reached = std::make_shared<std::latch>(1);
-    Notify([reached](const absl::Status&) { reached->count_down(); });
-    reached->wait();
+    std::promise<absl::Status> reached;
+    Notify([&](absl::Status status) { reached.set_value(std::move(status)); });
+    if (reached.get_future().get().ok()) return;
+    // Without an event the driver is asked itself, which holds up other callers of it.
+    const ScopedCudaContext current(share_);
+    share_.Check(share_.api().SynchronizeStream(stream_), "cuStreamSynchronize").IgnoreError();
   }
 
   bool InOwnWork() const override { return false; }

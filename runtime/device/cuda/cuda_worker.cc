@@ -115,6 +115,7 @@ bool CudaWorker::PollStream(std::deque<Arrival>& arrivals) {
       base::MutexLock lock(events_mutex_);
       done = user_events_.IsDone(arrivals.front().event);
       if (done.ok() && !*done) break;
+      if (!done.ok()) share_.api().SynchronizeStream(arrivals.front().stream);
       user_events_.Return(arrivals.front().event);
     }
     arrivals.front().done(done.status());

@@ -45,6 +45,10 @@ class Completions {
       latch_.count_down();
     };
   }
+  /// Likewise, where an error is no failure of the test.
+  DoneFn AnyDone() {
+    return [this](const absl::Status&) { latch_.count_down(); };
+  }
   void Wait() { latch_.wait(); }
 
  private:
