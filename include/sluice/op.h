@@ -133,7 +133,8 @@ class Op {
   absl::StatusOr<Lease> Acquire(const Access& access);
 
   /// Ends the op once all work enqueued on `stream` so far is done. The op asks for nothing more.
-  void EndAfter(StreamRef stream);
+  /// Errors: as StreamRef::ReleaseAfter; then the op goes on.
+  absl::Status EndAfter(StreamRef stream);
   void End();
 
  private:

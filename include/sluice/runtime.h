@@ -165,6 +165,10 @@ class Runtime {
 
   /// Errors: ResourceExhausted (the stream's thread cannot be started).
   absl::StatusOr<StreamRef> CreateStream();
+  /// The user's cudaStream_t, the legacy default stream (null) and the calling thread's own included,
+  /// for leases of its work. The Runtime never synchronises or destroys it. It outlives the Runtime,
+  /// or the last work that was named to it. Errors: InvalidArgument (no CUDA device).
+  absl::StatusOr<StreamRef> AdoptStream(void* cuda_stream);
   /// RuntimeOptions::trace, for the caller's own intervals; empty if there is none.
   const TraceSink& Trace() const;
   HealthReport Health() const;

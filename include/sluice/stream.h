@@ -14,8 +14,9 @@
 ///   if (!ready.ok()) return ready;
 ///   auto leases = ticket.Take();                        // one lease per access
 ///   stream->Enqueue([] { LaunchKernel(); });
-///   stream->ReleaseAfter(std::move(leases->front()));
-///   op.EndAfter(*stream);
+///   absl::Status kept = stream->ReleaseAfter(std::move(leases->front()));
+///   if (!kept.ok()) return kept;                        // the lease is still the caller's
+///   return op.EndAfter(*stream);
 
 namespace sluice {
 
@@ -28,7 +29,7 @@ class StreamState;
 
 /// An ordered queue of device work: a CUDA stream, or a thread of the emulated device.
 /// Threads: any. Lifetime: shared. The last reference waits until the queue is drained, and so does
-/// the Runtime. If the stream's own work drops the last reference, queued work still runs and only
+/// the Runtime. A stream that the Runtime adopted is never waited for by a reference. If the stream's own work drops the last reference, queued work still runs and only
 /// the Runtime waits for it. Fork: see Runtime; in a child a stream does nothing.
 class StreamRef {
  public:
@@ -44,10 +45,12 @@ class StreamRef {
   /// Blocks the caller until the ticket's pages are in place. Work that is enqueued afterwards
   /// finds them there. Errors: as Ticket::Take.
   absl::Status WaitOn(Ticket& ticket);
-  /// Releases `lease` when everything enqueued so far is done; at once without a stream. Never
-  /// blocks.
-  void ReleaseAfter(Lease lease);
-  /// Runs `work` on the stream, in order. Emulated device only.
+  /// Takes `lease` and releases it when everything enqueued so far is done; at once without a
+  /// stream. Never blocks. Errors: FailedPrecondition (the stream is captured into a graph),
+  /// Unavailable (a dead GPU); then `lease` stays the caller's.
+  absl::Status ReleaseAfter(Lease&& lease);
+  /// Runs `work` on the stream, in order: on the emulated device as work of its own, on a GPU at
+  /// once, as what `work` enqueues there is in order itself.
   void Enqueue(std::function<void()> work);
   /// Blocks until everything enqueued so far is done. REQUIRES: not called by the stream's own
   /// work.

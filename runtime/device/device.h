@@ -27,17 +27,21 @@ class DeviceRange {
 /// Threads: any.
 class Stream {
  public:
-  /// Drains; in the stream's own work it returns at once, and the rest of the work still runs.
+  /// Drains; in the stream's own work, or of an adopted stream, it returns at once, and the rest of
+  /// the work still runs.
   virtual ~Stream() = default;
   /// Runs `work` after everything enqueued before. On a GPU, only the host side of what a caller
   /// enqueues; the emulated device runs it.
   virtual void Enqueue(absl::AnyInvocable<void()> work) = 0;
-  /// Calls `done` when everything enqueued so far is done.
-  virtual void Notify(DoneFn done) = 0;
+  /// Calls `done` when everything enqueued so far is done. Errors: FailedPrecondition (a graph is
+  /// being captured), Unavailable (a dead GPU); then `done` is never called.
+  virtual absl::Status Notify(DoneFn done) = 0;
   /// REQUIRES: not called by the stream's own work.
   virtual void Synchronize() = 0;
   /// Whether the caller is work of this stream.
   virtual bool InOwnWork() const = 0;
+  /// Whether it is a stream of the user's, see Device::AdoptStream.
+  virtual bool adopted() const { return false; }
 };
 
 /// One HBM tier: frames, mappings of frames under stable addresses, and one copy engine per
@@ -80,6 +84,9 @@ class Device {
 
   /// Errors: ResourceExhausted (threads).
   virtual absl::StatusOr<std::unique_ptr<Stream>> CreateStream() = 0;
+  /// The user's own stream of the device, which the result never synchronises or destroys; it
+  /// outlives the last notification. Errors: InvalidArgument (the device has none).
+  virtual absl::StatusOr<std::unique_ptr<Stream>> AdoptStream(void* stream) = 0;
 
   /// See numa::Arena: gives frames back, or takes them again; the frames that there are afterwards.
   virtual absl::StatusOr<std::uint32_t> Resize(std::uint32_t frames) = 0;

@@ -73,6 +73,9 @@ class EmulatedDeviceImpl : public EmulatedDevice {
   absl::StatusOr<std::unique_ptr<Stream>> CreateStream() override {
     return MakeEmulatedStream(cpus_);
   }
+  absl::StatusOr<std::unique_ptr<Stream>> AdoptStream(void*) override {
+    return absl::InvalidArgumentError("the emulated device has no streams but those made by it");
+  }
 
   absl::StatusOr<std::uint32_t> Resize(std::uint32_t frames) override {
     base::MutexLock lock(resize_mutex_);

@@ -74,8 +74,9 @@ class EmulatedStream : public Stream {
 
   void Enqueue(absl::AnyInvocable<void()> work) override { queue_->Push(std::move(work)); }
 
-  void Notify(DoneFn done) override {
+  absl::Status Notify(DoneFn done) override {
     Enqueue([done = std::move(done)]() mutable { done(absl::OkStatus()); });
+    return absl::OkStatus();
   }
 
   void Synchronize() override {

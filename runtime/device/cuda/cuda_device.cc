@@ -91,6 +91,9 @@ class CudaDevice : public Device {
   absl::StatusOr<std::unique_ptr<Stream>> CreateStream() override {
     return MakeCudaStream(*share_, *worker_);
   }
+  absl::StatusOr<std::unique_ptr<Stream>> AdoptStream(void* stream) override {
+    return AdoptCudaStream(*share_, *worker_, static_cast<CudaStream>(stream));
+  }
 
   absl::StatusOr<std::uint32_t> Resize(std::uint32_t frames) override {
     base::MutexLock lock(resize_mutex_);

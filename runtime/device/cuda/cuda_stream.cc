@@ -8,12 +8,16 @@
 namespace sluice::device {
 namespace {
 
-class CudaOwnStream : public Stream {
+class CudaStreamOfDevice : public Stream {
  public:
-  CudaOwnStream(const CudaContextShare& share, CudaWorker& worker, CudaStream stream)
-      : share_(share), worker_(worker), stream_(stream) {}
+  CudaStreamOfDevice(const CudaContextShare& share,
+                     CudaWorker& worker,
+                     CudaStream stream,
+                     bool adopted)
+      : share_(share), worker_(worker), stream_(stream), adopted_(adopted) {}
 
-  ~CudaOwnStream() override {
+  ~CudaStreamOfDevice() override {
+    if (adopted_) return;
     Synchronize();
     const ScopedCudaContext current(share_);
     share_.api().DestroyStream(stream_);
@@ -22,22 +26,25 @@ class CudaOwnStream : public Stream {
   /// What the work enqueues keeps its order on the stream, so that it need not wait itself.
   void Enqueue(absl::AnyInvocable<void()> work) override { work(); }
 
-  void Notify(DoneFn done) override {
-    absl::StatusOr<CudaEvent> event = Record();
-    if (!event.ok()) return done(event.status());
-    worker_.Await(stream_, *event, std::move(done));
+  absl::Status Notify(DoneFn done) override {
+    SLUICE_ASSIGN_OR_RETURN(const CudaEvent event, Record());
+    worker_.Await(stream_, event, std::move(done));
+    return absl::OkStatus();
   }
 
   void Synchronize() override {
     std::promise<absl::Status> reached;
-    Notify([&](absl::Status status) { reached.set_value(std::move(status)); });
-    if (reached.get_future().get().ok()) return;
+    absl::Status status =
+        Notify([&](absl::Status done) { reached.set_value(std::move(done)); });
+    if (status.ok()) status = reached.get_future().get();
+    if (status.ok() || adopted_) return;
     // Without an event the driver is asked itself, which holds up other callers of it.
     const ScopedCudaContext current(share_);
     share_.Check(share_.api().SynchronizeStream(stream_), "cuStreamSynchronize").IgnoreError();
   }
 
   bool InOwnWork() const override { return false; }
+  bool adopted() const override { return adopted_; }
 
  private:
   absl::StatusOr<CudaEvent> Record() {
@@ -57,6 +64,7 @@ class CudaOwnStream : public Stream {
   const CudaContextShare& share_;
   CudaWorker& worker_;
   const CudaStream stream_;
+  const bool adopted_;
 };
 
 }  // namespace
@@ -67,7 +75,13 @@ absl::StatusOr<std::unique_ptr<Stream>> MakeCudaStream(const CudaContextShare& s
   SLUICE_RETURN_IF_ERROR(current.status());
   CudaStream stream = nullptr;
   SLUICE_RETURN_IF_ERROR(share.Check(share.api().CreateStream(&stream), "cuStreamCreate"));
-  return std::make_unique<CudaOwnStream>(share, worker, stream);
+  return std::make_unique<CudaStreamOfDevice>(share, worker, stream, /*adopted=*/false);
+}
+
+std::unique_ptr<Stream> AdoptCudaStream(const CudaContextShare& share,
+                                        CudaWorker& worker,
+                                        CudaStream stream) {
+  return std::make_unique<CudaStreamOfDevice>(share, worker, stream, /*adopted=*/true);
 }
 
 }  // namespace sluice::device

@@ -9,8 +9,14 @@
 
 namespace sluice::device {
 
-/// A stream of the GPU's own. `worker` and `share` outlive it. Errors: those of CudaHealth::Check.
+/// A stream of the device's own. `worker` and `share` outlive it. Errors: those of
+/// CudaHealth::Check.
 absl::StatusOr<std::unique_ptr<Stream>> MakeCudaStream(const CudaContextShare& share,
                                                        CudaWorker& worker);
+/// A stream of the user's: one that the user made, the legacy default stream (null), or the calling
+/// thread's own. Likewise.
+std::unique_ptr<Stream> AdoptCudaStream(const CudaContextShare& share,
+                                        CudaWorker& worker,
+                                        CudaStream stream);
 
 }  // namespace sluice::device

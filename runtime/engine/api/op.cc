@@ -84,12 +84,16 @@ absl::StatusOr<Lease> Op::Acquire(const Access& access) {
   return std::move(leases.front());
 }
 
-void Op::EndAfter(StreamRef stream) {
+absl::Status Op::EndAfter(StreamRef stream) {
   const auto queue = stream.state_ == nullptr ? nullptr : stream.state_->Get();
-  if (state_ == nullptr || queue == nullptr) return End();
-  queue->Notify(
-      [op = std::move(state_)](absl::Status) { op->End(internal::OpState::Clock::now()); });
+  if (state_ == nullptr || queue == nullptr) {
+    End();
+    return absl::OkStatus();
+  }
+  SLUICE_RETURN_IF_ERROR(queue->Notify(
+      [op = state_](const absl::Status&) { op->End(internal::OpState::Clock::now()); }));
   state_ = nullptr;
+  return absl::OkStatus();
 }
 
 void Op::End() {

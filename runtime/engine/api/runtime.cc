@@ -119,7 +119,12 @@ absl::Status Runtime::SetEmulatedRates(double in_bytes_per_second, double out_by
 
 absl::StatusOr<StreamRef> Runtime::CreateStream() {
   SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
-  SLUICE_ASSIGN_OR_RETURN(auto stream, state_->CreateStream());
+  SLUICE_ASSIGN_OR_RETURN(auto stream, state_->MakeStream(std::nullopt));
+  return StreamRef(std::move(stream));
+}
+absl::StatusOr<StreamRef> Runtime::AdoptStream(void* cuda_stream) {
+  SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
+  SLUICE_ASSIGN_OR_RETURN(auto stream, state_->MakeStream(cuda_stream));
   return StreamRef(std::move(stream));
 }
 HealthReport Runtime::Health() const {

@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "fmt/format.h"
@@ -9,6 +12,20 @@
 #include "runtime/engine/setup/option_limits.h"
 
 namespace sluice::internal {
+namespace {
+
+absl::StatusOr<std::unique_ptr<device::Stream>> MakeDeviceStream(device::Device* device,
+                                                                 std::optional<void*> adopted,
+                                                                 const std::vector<int>& cpus) {
+  if (device == nullptr && adopted.has_value()) {
+    return absl::InvalidArgumentError("this runtime has no device, and no stream of one");
+  }
+  if (device == nullptr) return device::MakeEmulatedStream(cpus);
+  return adopted.has_value() ? device->AdoptStream(*adopted) : device->CreateStream();
+}
+
+}  // namespace
+
 absl::StatusOr<std::shared_ptr<ReservationState>> RuntimeState::Reserve(TierId tier, Bytes bytes) {
   SLUICE_ASSIGN_OR_RETURN(const core::TierIndex index, tiers_->LeasableIndexOf(tier));
   const std::uint64_t page_bytes = tiers_->page_bytes();
@@ -119,10 +136,10 @@ absl::Status RuntimeState::SetEmulatedRates(double in_bytes_per_second,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<StreamState>> RuntimeState::CreateStream() {
+absl::StatusOr<std::shared_ptr<StreamState>> RuntimeState::MakeStream(
+    std::optional<void*> adopted) {
   SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<device::Stream> stream,
-                          tiers_->device() != nullptr ? tiers_->device()->CreateStream()
-                                                      : device::MakeEmulatedStream(options_.cpus));
+                          MakeDeviceStream(tiers_->device(), adopted, options_.cpus));
   auto state = engine::MakeOwned<StreamState>(std::move(stream), stream_count_);
   base::MutexLock lock(streams_mutex_);
   std::erase_if(streams_, [](const auto& weak) { return weak.expired(); });

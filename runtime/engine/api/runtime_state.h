@@ -101,7 +101,8 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   absl::StatusOr<std::shared_ptr<ReservationState>> Reserve(TierId tier, Bytes bytes);
   absl::Status SetBudget(TierId tier, Bytes bytes);
   absl::Status SetEmulatedRates(double in_bytes_per_second, double out_bytes_per_second);
-  absl::StatusOr<std::shared_ptr<StreamState>> CreateStream();
+  /// A new stream, or the user's own.
+  absl::StatusOr<std::shared_ptr<StreamState>> MakeStream(std::optional<void*> adopted);
   HealthReport Health() const { return health_.Report(); }
   Stats GetStats() const;
   absl::StatusOr<Schedule> RecordedSchedule(std::string_view key) const;

@@ -18,10 +18,13 @@ StreamRef::~StreamRef() = default;
 
 absl::Status StreamRef::WaitOn(Ticket& ticket) { return ticket.Wait(); }
 
-void StreamRef::ReleaseAfter(Lease lease) {
+absl::Status StreamRef::ReleaseAfter(Lease&& lease) {
   const auto stream = state_ == nullptr ? nullptr : state_->Get();
-  if (stream == nullptr) return;  // nothing can be enqueued: released here
-  stream->Notify([held = std::move(lease)](absl::Status) mutable { held.Release(); });
+  auto held = std::make_shared<Lease>(std::move(lease));
+  if (stream == nullptr) return absl::OkStatus();  // nothing can be enqueued: released here
+  absl::Status taken = stream->Notify([held](const absl::Status&) { held->Release(); });
+  if (!taken.ok()) lease = std::move(*held);
+  return taken;
 }
 
 void StreamRef::Enqueue(std::function<void()> work) {

@@ -23,10 +23,9 @@ class StreamState {
   ~StreamState() {
     base::MutexLock lock(mutex_);
     if (stream_ == nullptr) return;
-    if (stream_->InOwnWork()) {
-      stream_->Notify([count = count_](const absl::Status&) { count->Remove(); });
-      return;
-    }
+    const bool goes_on = stream_->InOwnWork() || stream_->adopted();
+    const auto drained = [count = count_](const absl::Status&) { count->Remove(); };
+    if (goes_on && stream_->Notify(drained).ok()) return;
     stream_.reset();  // drains
     count_->Remove();
   }

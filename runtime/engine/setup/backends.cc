@@ -84,7 +84,11 @@ absl::Status Backends::MakeDevice(const RuntimeOptions& options,
 absl::Status Backends::MakeCudaDevice(const RuntimeOptions& options,
                                       core::FrameIndex frames,
                                       const BackendHooks& hooks) {
-  SLUICE_ASSIGN_OR_RETURN(cuda_, hooks.load_cuda ? hooks.load_cuda() : device::LoadCudaApi());
+  if (hooks.load_cuda) {
+    SLUICE_ASSIGN_OR_RETURN(cuda_, hooks.load_cuda());
+  } else {
+    SLUICE_ASSIGN_OR_RETURN(cuda_, device::LoadCudaApi());
+  }
   device::CudaDeviceOptions cuda{
       .page_bytes = options.page_bytes.count(), .frames = frames, .cpus = options.cpus};
   SLUICE_ASSIGN_OR_RETURN(cuda.ordinal, device::ChooseGpu(*cuda_, options.cuda.gpu));

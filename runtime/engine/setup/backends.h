@@ -29,7 +29,7 @@ struct BackendHooks {
   std::function<std::unique_ptr<io::PageStore>(std::unique_ptr<io::PageStore>)> wrap_store;
   std::function<std::unique_ptr<device::Device>(std::unique_ptr<device::Device>)> wrap_device;
   /// The driver of GPUs instead of this machine's.
-  std::function<absl::StatusOr<std::unique_ptr<device::CudaApi>>()> load_cuda;
+  std::function<absl::StatusOr<std::shared_ptr<device::CudaApi>>()> load_cuda;
   /// The nodes to lay dram on instead of those of the machine; a node may be named more than once.
   std::vector<numa::MemoryNode> memory_nodes;
 };
@@ -103,7 +103,7 @@ class Backends {
   std::unique_ptr<numa::NodeArenas> arenas_;
   std::unique_ptr<base::WorkerPool> workers_;
   std::unique_ptr<io::PageStore> store_;
-  std::unique_ptr<device::CudaApi> cuda_;
+  std::shared_ptr<device::CudaApi> cuda_;
   std::unique_ptr<device::Device> device_;
   device::EmulatedDevice* emulated_ = nullptr;
   std::unique_ptr<TierSet> tiers_;

@@ -330,9 +330,10 @@ TEST_P(DeviceContractTest, NotificationsOfAStreamComeInOrder) {
   const auto stream = device_->CreateStream().value();
   std::vector<int> order;
   for (int i = 0; i < 20; ++i) {
-    stream->Notify([&order, i](const absl::Status& status) {
+    const absl::Status taken = stream->Notify([&order, i](const absl::Status& status) {
       if (status.ok()) order.push_back(i);
     });
+    ASSERT_TRUE(taken.ok()) << taken;
   }
   stream->Synchronize();
   ASSERT_EQ(order.size(), 20u);
@@ -343,7 +344,9 @@ TEST_P(DeviceContractTest, NotificationsOfAStreamComeInOrder) {
 TEST_P(DeviceContractTest, DestroyingAStreamMakesItsNotifications) {
   int notified = 0;
   auto stream = device_->CreateStream().value();
-  for (int i = 0; i < 20; ++i) stream->Notify([&](const absl::Status&) { ++notified; });
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(stream->Notify([&](const absl::Status&) { ++notified; }).ok());
+  }
   stream.reset();
   EXPECT_EQ(notified, 20);
 }

@@ -48,10 +48,11 @@ TEST_F(EmulatedStreamTest, ANotificationComesAfterTheWorkBefore) {
     go.wait();
     ran = true;
   });
-  stream->Notify([&](const absl::Status& status) {
+  const absl::Status taken = stream->Notify([&](const absl::Status& status) {
     ran_before = ran && status.ok();
     notified.count_down();
   });
+  ASSERT_TRUE(taken.ok()) << taken;
   EXPECT_FALSE(notified.try_wait());
   go.count_down();
   notified.wait();

@@ -75,7 +75,10 @@ class Life {
     }
     const auto stream = device_->CreateStream();
     Count(stream.status());
-    if (stream.ok()) (*stream)->Notify(Answer());
+    if (!stream.ok()) return;
+    const absl::Status taken = (*stream)->Notify(Answer());
+    Count(taken);
+    if (!taken.ok()) --asked_;
   }
 
   /// What arrived without an error comes back as it was.

@@ -137,8 +137,8 @@ void UseHandles(Handles& handles, TensorId tensor, Findings* found) {
 
 /// Ends everything in the ways that there are.
 void EndHandles(Handles& handles) {
-  handles.unended->EndAfter(*handles.stream);
-  handles.stream->ReleaseAfter(*std::move(handles.lease));
+  handles.unended->EndAfter(*handles.stream).IgnoreError();
+  handles.stream->ReleaseAfter(*std::move(handles.lease)).IgnoreError();
   handles.lease.reset();
   handles.granted.reset();
   handles.waiting = Ticket();

@@ -40,9 +40,9 @@ TEST(LifetimeTest, EverythingIsHarmlessAfterTheRuntime) {
   EXPECT_THAT(op.Acquire(access), HasCode(absl::StatusCode::kCancelled));
   EXPECT_EQ((*leases)[0].tensor(), tensor);
   stream.Enqueue([] { FAIL() << "nothing runs any more"; });
-  stream.ReleaseAfter(std::move((*leases)[0]));
+  EXPECT_THAT(stream.ReleaseAfter(std::move((*leases)[0])), IsOk());
   stream.Synchronize();
-  unused.EndAfter(stream);
+  EXPECT_THAT(unused.EndAfter(stream), IsOk());
 }
 
 TEST(LifetimeTest, TheTraceSinkIsNotCalledAfterTheRuntime) {
@@ -260,8 +260,8 @@ TEST(LifetimeTest, StreamsRunInOrderAndReleaseAfterTheirWork) {
         if (bytes[0] == static_cast<std::byte>(i)) bytes[0] = static_cast<std::byte>(i + 1);
       });
     }
-    stream.ReleaseAfter(std::move((*leases)[0]));
-    op.EndAfter(stream);
+    ASSERT_THAT(stream.ReleaseAfter(std::move((*leases)[0])), IsOk());
+    ASSERT_THAT(op.EndAfter(stream), IsOk());
     const auto read = runtime.Acquire({.tensor = tensor, .tier = tier});  // waits for the release
     ASSERT_THAT(read, IsOk());
     EXPECT_EQ(read->Contiguous()[0], std::byte{3});

@@ -1,0 +1,124 @@
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/engine/api/runtime_state.h"
+#include "tests/runtime/engine/cuda/cuda_fixture.h"
+#include "tests/support/status_matchers.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using namespace sluice::literals;
+using testing::CudaRuntimeFixture;
+using testing::FakeCudaOptions;
+using testing::HasCode;
+using testing::IsOk;
+
+/// Has the runtime look for GPUs at the fake driver.
+void LookAt(testing::FakeCuda& fake, DeviceKind kind, testing::RuntimeFixture& runtime) {
+  runtime.options.device = kind;
+  runtime.options.page_bytes = Bytes(kGpuPage);
+  runtime.options.hbm_bytes = Bytes(4 * kGpuPage);
+  runtime.options.dram_bytes = Bytes(8 * kGpuPage);
+  runtime.options.nvme_bytes = Bytes();
+  runtime.hooks.load_cuda = [&fake]() -> absl::StatusOr<std::shared_ptr<device::CudaApi>> {
+    return std::shared_ptr<device::CudaApi>(std::shared_ptr<void>(), &fake.api());
+  };
+}
+
+struct Lack {
+  std::string text;
+  std::function<void(FakeCudaOptions&)> change;
+};
+
+std::vector<Lack> Lacks() {
+  return {{"no GPU is visible", [](FakeCudaOptions& fake) { fake.devices = 0; }},
+          {"the driver knows CUDA 12.8",
+           [](FakeCudaOptions& fake) { fake.facts.driver_version = 12080; }},
+          {"compute capability 7.0", [](FakeCudaOptions& fake) { fake.facts.compute_major = 7; }},
+          {"page_bytes", [](FakeCudaOptions& fake) { fake.facts.granularity = 2 << 20; }}};
+}
+
+TEST(CudaFallbackTest, CudaIsRefusedWithTheReason) {
+  for (const Lack& lack : Lacks()) {
+    FakeCudaOptions options = CudaRuntimeFixture::SmallPages();
+    lack.change(options);
+    testing::FakeCuda fake(options);
+    testing::RuntimeFixture runtime;
+    LookAt(fake, DeviceKind::kCuda, runtime);
+    const auto created = internal::RuntimeAccess::Create(runtime.options, runtime.hooks);
+    EXPECT_FALSE(created.ok()) << lack.text;
+    EXPECT_THAT(std::string(created.status().message()), HasSubstr(lack.text));
+  }
+}
+
+TEST(CudaFallbackTest, AutoTakesTheEmulatedDeviceAndSaysWhy) {
+  for (const Lack& lack : Lacks()) {
+    FakeCudaOptions options = CudaRuntimeFixture::SmallPages();
+    lack.change(options);
+    testing::FakeCuda fake(options);
+    testing::RuntimeFixture runtime;
+    LookAt(fake, DeviceKind::kAuto, runtime);
+    runtime.Start();
+    EXPECT_THAT(runtime->GetStats().fallbacks,
+                Contains(AllOf(Field(&FallbackEvent::what, "cuda"),
+                               Field(&FallbackEvent::reason, HasSubstr(lack.text)))));
+    const TensorId tensor = runtime.Make("t", kGpuPage);
+    EXPECT_TRUE(runtime.Acquire({.tensor = tensor, .tier = kHbm0})->host_accessible());
+  }
+}
+
+TEST(CudaFallbackTest, AutoTakesTheGpuThatIsThereAndRefusesOneThatIsFull) {
+  testing::FakeCuda fake(CudaRuntimeFixture::SmallPages());
+  {
+    testing::RuntimeFixture runtime;
+    LookAt(fake, DeviceKind::kAuto, runtime);
+    runtime.Start();
+    const TensorId tensor = runtime.Make("t", kGpuPage);
+    EXPECT_FALSE(runtime.Acquire({.tensor = tensor, .tier = kHbm0})->host_accessible());
+  }
+  fake.TakeMemory((1LL << 30) - static_cast<std::int64_t>(kGpuPage));
+  testing::RuntimeFixture runtime;
+  LookAt(fake, DeviceKind::kAuto, runtime);
+  const auto created = internal::RuntimeAccess::Create(runtime.options, runtime.hooks);
+  EXPECT_THAT(created.status(), HasCode(absl::StatusCode::kResourceExhausted));
+}
+
+TEST(CudaFallbackTest, MemoryThatTheGpuRefusesIsAnnouncedAndStillCopied) {
+  testing::FakeCuda fake(CudaRuntimeFixture::SmallPages());
+  fake.Inject({.entry = testing::FakeEntry::kRegisterHost, .code = device::kCudaNotSupported});
+  testing::RuntimeFixture runtime;
+  LookAt(fake, DeviceKind::kCuda, runtime);
+  runtime.Start();
+  EXPECT_THAT(runtime->GetStats().fallbacks,
+              Contains(Field(&FallbackEvent::what, "pinned_memory")));
+  const TensorId tensor = runtime.Make("t", kGpuPage);
+  const auto bytes = testing::Pattern(3, kGpuPage);
+  ASSERT_THAT(runtime->Write(tensor, bytes), IsOk());
+  EXPECT_THAT(runtime.Acquire({.tensor = tensor, .tier = kHbm0}), IsOk());
+  EXPECT_GT(fake.blocking_copies(), 0u);
+}
+
+TEST(CudaFallbackTest, ABuildMachineHasNoGpu) {
+  testing::RuntimeFixture runtime;
+  runtime.options.device = DeviceKind::kCuda;
+  runtime.options.page_bytes = 2_MiB;
+  runtime.options.hbm_bytes = 8_MiB;
+  runtime.options.dram_bytes = 16_MiB;
+  runtime.options.nvme_bytes = Bytes();
+  const auto created = Runtime::Create(runtime.options);
+  if (created.ok()) GTEST_SKIP() << "this machine has one";
+  EXPECT_THAT(created.status(), HasCode(absl::StatusCode::kFailedPrecondition));
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,159 @@
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/runtime/engine/cuda/cuda_fixture.h"
+#include "tests/support/status_matchers.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::AllOf;
+using testing::CudaRuntimeFixture;
+using ::testing::Each;
+using testing::HasCode;
+using ::testing::HasSubstr;
+using testing::IsOk;
+
+void AddToEach(std::vector<std::byte>& bytes, std::uint8_t value) {
+  for (std::byte& byte : bytes) {
+    byte = static_cast<std::byte>(static_cast<std::uint8_t>(byte) + value);
+  }
+}
+
+TEST(CudaRuntimeTest, KernelsSeeTensorsAtOneAddressThroughAllEvictions) {
+  const std::uint64_t seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  CudaRuntimeFixture gpu;
+  gpu.runtime().Start();
+  StreamRef stream = gpu->AdoptStream(gpu.user_stream()).value();
+  std::vector<TensorId> tensors;
+  std::vector<std::vector<std::byte>> expected;
+  for (std::uint64_t i = 0; i < 12; ++i) {  // four times hbm, and more than dram
+    const std::uint64_t bytes = kGpuPage * (1 + random() % 4) - random() % 1000;
+    tensors.push_back(gpu.runtime().Make("t" + std::to_string(i), bytes));
+    expected.push_back(testing::Pattern(i, bytes));
+    ASSERT_THAT(gpu->Write(tensors[i], expected[i]), IsOk());
+  }
+  for (int step = 0; step < 60; ++step) {
+    const std::size_t i = random() % tensors.size();
+    const auto value = static_cast<std::uint8_t>(1 + random() % 200);
+    ASSERT_THAT(gpu.Add(tensors[i], value, stream), IsOk());
+    AddToEach(expected[i], value);
+    if (step % 7 == 0) {
+      const std::size_t other = random() % tensors.size();
+      EXPECT_EQ(gpu.Bytes(tensors[other]).value(), expected[other]) << "tensor " << other;
+    }
+  }
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    EXPECT_EQ(gpu.Bytes(tensors[i]).value(), expected[i]) << "tensor " << i;
+  }
+  EXPECT_GT(gpu.fake().bytes_out(), 0u) << "pages left hbm";
+  EXPECT_EQ(gpu.fake().blocking_copies(), 0u) << "dram is registered";
+}
+
+TEST(CudaRuntimeTest, ANewTensorIsZeroThoughTheGpusMemoryIsNot) {
+  CudaRuntimeFixture gpu;
+  gpu.runtime().Start();
+  StreamRef stream = gpu->AdoptStream(gpu.user_stream()).value();
+  const TensorId tensor = gpu.runtime().Make("t", 3 * kGpuPage);
+  ASSERT_THAT(gpu.Add(tensor, 5, stream), IsOk());
+  EXPECT_THAT(gpu.Bytes(tensor).value(), Each(std::byte{5}));
+}
+
+TEST(CudaRuntimeTest, OverwriteLeasesAreNanInTheGpusMemoryToo) {
+  CudaRuntimeFixture gpu;
+  gpu.runtime().options.fill_overwrite_with_nan = true;
+  gpu.runtime().Start();
+  const TensorId tensor = gpu.runtime().Make("t", 2 * kGpuPage);
+  {
+    const auto lease =
+        gpu.runtime().Acquire({.tensor = tensor, .mode = AccessMode::kOverwrite, .tier = kHbm0});
+    ASSERT_THAT(lease, IsOk());
+  }
+  EXPECT_THAT(gpu.Bytes(tensor).value(), Each(std::byte{0xff}));
+}
+
+TEST(CudaRuntimeTest, PagesAreReproducedInDram) {
+  CudaRuntimeFixture gpu;
+  testing::StoreFaults& faults = gpu.runtime().faults;
+  gpu.runtime().hooks.wrap_store = [&](auto store) { return faults.Wrap(std::move(store)); };
+  gpu.runtime().Start();
+  StreamRef stream = gpu->AdoptStream(gpu.user_stream()).value();
+  TensorSpec spec = testing::ByteTensor("made", 2 * kGpuPage);
+  spec.reproduce = [](ByteRange, std::span<std::byte> out) {
+    std::fill(out.begin(), out.end(), std::byte{40});
+    return absl::OkStatus();
+  };
+  const TensorId tensor = gpu->CreateTensor(spec).value();
+  ASSERT_THAT(gpu->Write(tensor, std::vector<std::byte>(2 * kGpuPage, std::byte{40})), IsOk());
+  const TensorId other = gpu.runtime().Make("other", 20 * kGpuPage);
+  ASSERT_THAT(gpu->Write(other, testing::Pattern(1, 20 * kGpuPage)), IsOk()) << "more than dram";
+  faults.FailReads(absl::DataLossError("checksum mismatch"));
+  ASSERT_THAT(gpu.Add(tensor, 2, stream), IsOk());
+  EXPECT_THAT(gpu.Bytes(tensor).value(), Each(std::byte{42}));
+}
+
+TEST(CudaRuntimeTest, ASmallerBudgetGivesFramesBackAtOnce) {
+  CudaRuntimeFixture gpu;
+  gpu.runtime().Start();
+  StreamRef stream = gpu->AdoptStream(gpu.user_stream()).value();
+  const TensorId tensor = gpu.runtime().Make("t", 6 * kGpuPage);
+  ASSERT_THAT(gpu.Add(tensor, 1, stream), IsOk());
+  stream.Synchronize();
+  const std::uint64_t before = gpu.fake().calls(testing::FakeEntry::kReleaseMemory);
+  ASSERT_THAT(gpu->SetBudget(kHbm0, Bytes(2 * kGpuPage)), IsOk());
+  EXPECT_EQ(gpu.fake().calls(testing::FakeEntry::kReleaseMemory) - before, 6u);
+  ASSERT_THAT(gpu->SetBudget(kHbm0, Bytes(8 * kGpuPage)), IsOk());
+  ASSERT_THAT(gpu.Add(tensor, 1, stream), IsOk());
+  EXPECT_THAT(gpu.Bytes(tensor).value(), Each(std::byte{2}));
+}
+
+TEST(CudaRuntimeTest, ADeadGpuLosesByNameWhatItAloneHeldAndNothingElse) {
+  CudaRuntimeFixture gpu;
+  gpu.runtime().options.listener = &gpu.runtime().listener;
+  gpu.runtime().Start();
+  const TensorId safe = gpu.runtime().Make("safe", kGpuPage);
+  const TensorId held = gpu.runtime().Make("held", kGpuPage);
+  const auto bytes = testing::Pattern(1, kGpuPage);
+  ASSERT_THAT(gpu->Write(safe, bytes), IsOk());
+  ASSERT_THAT(gpu->Write(held, bytes), IsOk());
+  {
+    StreamRef stream = gpu->AdoptStream(gpu.user_stream()).value();
+    ASSERT_THAT(gpu.Add(held, 1, stream), IsOk());
+    stream.Synchronize();
+    gpu.fake().FailWork(1, device::kCudaIllegalAddress);
+    ASSERT_EQ(gpu.fake().LaunchAdd({}, 0, gpu.user_stream()), device::kCudaSuccess);
+    stream.Synchronize();
+  }
+  EXPECT_EQ(gpu.Bytes(safe).value(), bytes);
+  const auto lost = gpu.Bytes(held);
+  EXPECT_THAT(lost, HasCode(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(std::string(lost.status().message()),
+              AllOf(HasSubstr("held"), HasSubstr("the GPU is lost")));
+  const auto lease = gpu.runtime().Acquire({.tensor = safe, .tier = kHbm0});
+  EXPECT_FALSE(lease.ok());
+  EXPECT_THAT(std::string(lease.status().message()), HasSubstr("the GPU is lost"));
+  EXPECT_EQ(gpu.Bytes(safe).value(), bytes);
+}
+
+TEST(CudaRuntimeDeathTest, ElementsOfAGpuAreNotForTheHost) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto touch = [] {
+    CudaRuntimeFixture gpu;
+    gpu.runtime().Start();
+    const TensorId tensor = gpu.runtime().Make("t", kGpuPage);
+    const auto lease = gpu.runtime().Acquire({.tensor = tensor, .tier = kHbm0});
+    EXPECT_FALSE(lease->host_accessible());
+    lease->As<float>();
+  };
+  EXPECT_DEATH(touch(), "Lease::As is for the host");
+}
+
+}  // namespace
+}  // namespace sluice
