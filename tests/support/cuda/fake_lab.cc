@@ -138,6 +138,9 @@ CudaCode FakeCuda::LaunchGraph(CudaGraph graph, CudaStream stream) {
   if (code != kCudaSuccess) {
     return code;
   }
+  if (graph == nullptr) {
+    return kFakeInvalidHandle;
+  }
   std::vector<FakeItem> items;
   for (const FakeWork& work : reinterpret_cast<FakeGraph*>(graph)->work) {
     items.push_back({.work = work});
@@ -148,10 +151,14 @@ CudaCode FakeCuda::LaunchGraph(CudaGraph graph, CudaStream stream) {
 CudaCode FakeCuda::DestroyGraph(CudaGraph graph) {
   FakeContext* context = nullptr;
   const CudaCode code = state_->Current(&context);
-  if (code == kCudaSuccess) {
-    reinterpret_cast<FakeGraph*>(graph)->alive.store(false);
+  if (code != kCudaSuccess) {
+    return code;
   }
-  return code;
+  if (graph == nullptr) {
+    return kFakeInvalidHandle;
+  }
+  reinterpret_cast<FakeGraph*>(graph)->alive.store(false);
+  return kCudaSuccess;
 }
 
 }  // namespace sluice::testing
