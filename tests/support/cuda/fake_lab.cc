@@ -126,8 +126,7 @@ CudaCode FakeCuda::EndCapture(CudaStream stream, CudaGraph* graph) {
   if (capture->invalid.load()) {
     return device::kCudaCaptureInvalidated;
   }
-  const base::MutexLock lock(capture->mutex);
-  *graph = reinterpret_cast<CudaGraph>(&state_->MakeGraph(std::move(capture->work)));
+  *graph = reinterpret_cast<CudaGraph>(&state_->MakeGraph(capture->TakeWork()));
   return kCudaSuccess;
 }
 
