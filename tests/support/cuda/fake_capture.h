@@ -28,6 +28,10 @@ struct FakeCapture {
     const base::MutexLock lock(mutex);
     work.push_back(std::move(item));
   }
+  std::vector<FakeWork> TakeWork() {
+    const base::MutexLock lock(mutex);
+    return std::move(work);
+  }
 };
 
 /// An instantiated graph: a line of work, which is one of the orders that the capture allows.

@@ -126,8 +126,7 @@ CudaCode FakeCuda::EndCapture(CudaStream stream, CudaGraph* graph) {
   if (capture->invalid.load()) {
     return device::kCudaCaptureInvalidated;
   }
-  const base::MutexLock lock(capture->mutex);
-  *graph = reinterpret_cast<CudaGraph>(&state_->MakeGraph(std::move(capture->work)));
+  *graph = reinterpret_cast<CudaGraph>(&state_->MakeGraph(capture->TakeWork()));
   return kCudaSuccess;
 }
 
@@ -137,6 +136,9 @@ CudaCode FakeCuda::LaunchGraph(CudaGraph graph, CudaStream stream) {
   const CudaCode code = FindStream(*state_, stream, &context, &found);
   if (code != kCudaSuccess) {
     return code;
+  }
+  if (graph == nullptr) {
+    return kFakeInvalidHandle;
   }
   std::vector<FakeItem> items;
   for (const FakeWork& work : reinterpret_cast<FakeGraph*>(graph)->work) {
@@ -148,10 +150,14 @@ CudaCode FakeCuda::LaunchGraph(CudaGraph graph, CudaStream stream) {
 CudaCode FakeCuda::DestroyGraph(CudaGraph graph) {
   FakeContext* context = nullptr;
   const CudaCode code = state_->Current(&context);
-  if (code == kCudaSuccess) {
-    reinterpret_cast<FakeGraph*>(graph)->alive.store(false);
+  if (code != kCudaSuccess) {
+    return code;
   }
-  return code;
+  if (graph == nullptr) {
+    return kFakeInvalidHandle;
+  }
+  reinterpret_cast<FakeGraph*>(graph)->alive.store(false);
+  return kCudaSuccess;
 }
 
 }  // namespace sluice::testing

@@ -11,6 +11,11 @@ using device::CudaEvent;
 using device::CudaMemory;
 using device::CudaStream;
 
+bool AllAre(std::span<const std::byte> bytes, std::uint8_t value) {
+  return std::all_of(
+      bytes.begin(), bytes.end(), [&](std::byte byte) { return byte == std::byte{value}; });
+}
+
 GpuSession::GpuSession(CudaLab& lab) : lab_(lab) {
   CUDA_OK(api().DescribeDevice(0, &facts_));
   CUDA_OK(api().RetainContext(0, &context_));

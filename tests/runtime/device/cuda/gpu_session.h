@@ -14,8 +14,11 @@ namespace sluice::testing {
 /// Expects a call to succeed, and names it and its code if it does not.
 #define CUDA_OK(call) EXPECT_EQ((call), ::sluice::device::kCudaSuccess)
 
+bool AllAre(std::span<const std::byte> bytes, std::uint8_t value);
+
 /// A thread's work with the first GPU of a driver under test: the context, and what tests need of
-/// it over and over. All that Gpu makes, its destructor gives back.
+/// it over and over. The destructor gives back
+/// all that it made.
 class GpuSession {
  public:
   explicit GpuSession(CudaLab& lab);
