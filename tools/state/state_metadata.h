@@ -7,7 +7,7 @@
 #include "tools/state/state_tensors.h"
 #include "tools/support/safetensors/safetensors_header.h"
 
-/// What a safetensors file of a state says under `__metadata__`: docs/optimizer.md has the keys.
+/// What a safetensors file of a state says under `__metadata__`: docs/state.md has the keys.
 
 namespace sluice::tools {
 

@@ -7,8 +7,8 @@
 #include "runtime/analysis/bounds/page_visits.h"
 #include "sluice/schedule.h"
 
-/// Lower bounds on the bytes that any schedule of transfers moves over one link. Those on time, and
-/// longer proofs: docs/bounds.md.
+/// Lower bounds on the bytes that any schedule of transfers moves over one link. Bounds on time are
+/// in time_bound.h; docs/bounds.md says how they belong together.
 ///
 /// Note [Why these are bounds]
 /// A link has memory above it that holds at most M bytes, that is C whole pages. A page is above as

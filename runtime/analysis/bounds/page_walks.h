@@ -8,7 +8,7 @@
 
 namespace sluice::analysis {
 
-/// Counts, op by op, the least fetches over a link (docs/bounds.md, "In"): after each step those
+/// Counts, op by op, the least fetches over a link (windows.h, "In"): after each step those
 /// without which the ops so far could not have begun, whatever follows. Belady's MIN on pages.
 class InWalk {
  public:
@@ -38,7 +38,7 @@ class InWalk {
   std::uint64_t fetches_ = 0;
 };
 
-/// Likewise the least copies out of what ops write above (docs/bounds.md, "Out"): of content that
+/// Likewise the least copies out of what ops write above (windows.h, "Out"): of content that
 /// was written since the walk began, what is no longer above at each op, though it is needed.
 class OutWalk {
  public:

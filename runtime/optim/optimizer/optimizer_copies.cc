@@ -15,8 +15,8 @@ using optim::InDram;
 using optim::ParameterEntry;
 using optim::Pieces;
 
-constexpr std::size_t kElementBytes = 2;  ///< of a copy
-/// Of a parameter in an op: a whole page of its copy, which so need not be read.
+constexpr std::size_t kElementBytes = 2;  ///< bytes of a copy's element
+/// Pages of a parameter in an op: they fill a whole page of its copy, which so need not be read.
 constexpr std::uint64_t kPages = sizeof(float) / kElementBytes;
 
 std::vector<Access> AccessesOf(const ParameterEntry& entry, ElementRange range, AccessMode mode) {

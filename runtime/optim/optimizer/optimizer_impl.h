@@ -78,7 +78,7 @@ class OffloadedOptimizer::Impl {
     std::string name;
     GroupRates rates;
     std::vector<std::uint32_t> entries;
-    GroupRates step_rates;     ///< those of the step under way
+    GroupRates step_rates;     ///< rates of the step under way
     bool ready = false;        ///< its gradients are complete, its step is not over
     bool sits_out = false;     ///< Step was called without it, and is not over
     bool accumulated = false;  ///< something has been added to its accumulators
@@ -180,8 +180,8 @@ class OffloadedOptimizer::Impl {
   const OptimizerOptions options_;
   const optim::PartSize parts_;
   std::deque<optim::ParameterEntry> entries_;
-  std::map<std::uint64_t, std::uint32_t> entry_of_;  ///< by tensor
-  std::map<std::uint64_t, std::uint32_t> owner_of_;  ///< by state, scale or accumulator
+  std::map<std::uint64_t, std::uint32_t> entry_of_;  ///< entry of each tensor
+  std::map<std::uint64_t, std::uint32_t> owner_of_;  ///< entry of each state, scale, accumulator
   std::vector<Group> groups_;
   optim::Progress progress_;
   bool half_loaded_ = false;  ///< a Load has begun to write, and not ended
@@ -193,7 +193,7 @@ class OffloadedOptimizer::Impl {
   bool over_ ABSL_GUARDED_BY(mutex_) = false;     ///< a step is over, and groups do not know yet
   bool skipped_ ABSL_GUARDED_BY(mutex_) = false;  ///< the last step that is over was skipped
 
-  std::shared_ptr<internal::StepState> state_;  ///< of the step under way
+  std::shared_ptr<internal::StepState> state_;  ///< state of the step under way
   base::FileCalls* file_calls_ = nullptr;  ///< calls of the system for saves; null: the kernel's
   std::unique_ptr<optim::StepRunner> runner_;          ///< goes second
   std::unique_ptr<internal::SaveThread> save_thread_;  ///< thread of the last save; goes first

@@ -17,12 +17,12 @@ struct ParameterEntry {
   std::string name;
   TensorId tensor;
   std::uint32_t group = 0;
-  std::uint64_t index = 0;        ///< in the order of addition: what its roundings depend on
+  std::uint64_t index = 0;        ///< number in the order of addition; decides its roundings
   std::int64_t steps_before = 0;  ///< optimizer steps that the parameter has had no part in
   ParameterType type = ParameterType::kFp32;
   std::uint64_t count = 0;
   std::vector<TensorId> states;
-  std::vector<TensorId> scales;  ///< of 8-bit states
+  std::vector<TensorId> scales;  ///< scales of 8-bit states
   TensorId accumulator;
   std::optional<GradientBinding> gradient;
   std::optional<CopyBinding> copy;

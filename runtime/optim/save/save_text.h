@@ -20,8 +20,8 @@ struct SaveText {
   std::string layout;  ///< see LayoutDifference
   std::int64_t step = 0;
   std::string note;
-  std::vector<GroupRates> rates;      ///< of each group
-  std::vector<std::uint64_t> hashes;  ///< of each tensor, see StateRecord
+  std::vector<GroupRates> rates;      ///< rates of each group
+  std::vector<std::uint64_t> hashes;  ///< hash of each tensor, see StateRecord
   /// Own steps of each parameter. Older saves have none: `step` is everyone's.
   std::optional<std::vector<std::int64_t>> steps = std::nullopt;
 };

@@ -35,7 +35,7 @@ class GradientPasses {
  public:
   struct Options {
     std::string lane;
-    std::uint64_t range_elements = 0;  ///< of one op; a multiple of kSumOfSquaresBlock
+    std::uint64_t range_elements = 0;  ///< elements of one op; a multiple of kSumOfSquaresBlock
     std::size_t depth = 4;             ///< ops asked for ahead
   };
   GradientPasses(Runtime& runtime, ForkJoin& join, const Options& options)

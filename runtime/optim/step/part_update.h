@@ -16,7 +16,7 @@ struct PartMemory {
   Pieces parameter;
   Pieces gradient;
   Pieces states[2];
-  Pieces scales[2];  ///< of 8-bit states, one per block
+  Pieces scales[2];  ///< scales of 8-bit states, one per block
   Pieces copy;       ///< empty: none
 };
 

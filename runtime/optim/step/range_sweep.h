@@ -17,9 +17,9 @@ Access InDram(TensorId tensor, ByteRange range, AccessMode mode);
 
 /// Goes through [0, count) in ranges, an op for each, some of which are asked for ahead.
 struct RangeSweep {
-  std::string name;         ///< of the ops
-  std::uint64_t count = 0;  ///< of what is gone through: elements, or bytes
-  std::uint64_t step = 0;   ///< of one op
+  std::string name;         ///< name of the ops
+  std::uint64_t count = 0;  ///< elements, or bytes, of all ranges
+  std::uint64_t step = 0;   ///< elements, or bytes, of one op
   std::size_t depth = 4;    ///< ops that are asked for ahead of the one that works
   /// What the op of a range needs. None, for all ranges alike: there are no ops then.
   std::function<std::vector<Access>(ElementRange range)> accesses;

@@ -34,8 +34,8 @@ struct StepPlan {
   double clip_norm = 0;
   bool skip_not_finite = false;
   bool norm_given = false;
-  std::size_t depth = 1;            ///< parts that are asked for ahead
-  std::size_t batch_parts_max = 1;  ///< that one op updates
+  std::size_t depth = 1;            ///< parts asked for ahead
+  std::size_t batch_parts_max = 1;  ///< parts updated by one op
 };
 
 /// The optimizer's thread: does what it is told in order, and between that one batch after another.
@@ -150,7 +150,7 @@ class StepRunner {
   std::vector<bool> sits_out_;  ///< groups without a part in the step
   double gradient_scale_ = 1;
   absl::Status scan_status_;
-  std::vector<double> squares_;  ///< of each entry's gradient
+  std::vector<double> squares_;  ///< sum of squares of each entry's gradient
 
   base::Mutex mutex_;
   base::CondVar changed_;

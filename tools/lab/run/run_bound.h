@@ -13,7 +13,7 @@ namespace sluice::tools {
 struct RunBound {
   /// What `share` of bound_s it would save to have a tenth more of it, and of nothing else.
   struct Saving {
-    std::string name;  ///< of a tier or a link
+    std::string name;  ///< name of a tier or a link
     double share = 0;
   };
 

@@ -16,7 +16,7 @@ namespace sluice::tools {
 struct PolicyRun {
   std::string policy;
   sim::SimReport sim;
-  double wall_s = 0;  ///< that the simulation took
+  double wall_s = 0;  ///< duration of the simulation itself
 };
 
 /// What became of the tensors that could be made again.
@@ -29,7 +29,7 @@ struct RecomputeUse {
   Part kept;
   Part offloaded;
   Part recomputed;
-  double recompute_s = 0;  ///< of making again, per iteration
+  double recompute_s = 0;  ///< time spent on recomputing, per iteration
 };
 
 /// What is the same for all of them.

@@ -12,8 +12,8 @@ namespace sluice::tools {
 
 /// What `sluice lab validate` is asked to do.
 struct ValidateFlags {
-  TrainFlags train;           ///< of the whole budgets
-  std::vector<int> percents;  ///< of hbm and dram, in the order given
+  TrainFlags train;           ///< training with the whole budgets
+  std::vector<int> percents;  ///< shares of hbm and dram, in the order given
   Console::Mode mode = Console::Mode::kText;
 };
 

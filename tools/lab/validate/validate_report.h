@@ -9,12 +9,12 @@ namespace sluice::tools {
 /// What `sluice lab validate` tells of one run: what it took, and what the simulator says of the
 /// schedule that it recorded. Seconds of a usual step.
 struct ValidatedRun {
-  int percent = 100;  ///< of the configured hbm and dram
+  int percent = 100;  ///< share of the configured hbm and dram
   Bytes hbm;
   Bytes dram;
   std::string policy;
   std::string key;
-  int steps = 0;  ///< that were measured
+  int steps = 0;  ///< measured steps
   double measured_step_s = 0;
   double measured_stall_s = 0;
   double predicted_step_s = 0;

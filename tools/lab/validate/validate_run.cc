@@ -67,7 +67,7 @@ absl::StatusOr<sim::SimReport> SimulateRun(const TrainedRun& run,
   sim::SimOptions options{.machine = MachineOf(settings.runtime, run.rates),
                           .iterations = kIterations,
                           .prefetch_ops = settings.runtime.prefetch_ops,
-                          .ask_ahead = true};  // as gpt::PagedMemory does
+                          .ask_ahead = true};  // gpt::PagedMemory asks ahead, too
   SLUICE_ASSIGN_OR_RETURN(options.policy, core::CreatePolicy(settings.runtime.policy));
   sim::LayoutOptions layout_options{.page_bytes = settings.runtime.page_bytes.count()};
   for (const sim::MachineTier& tier : options.machine.tiers) {

@@ -15,8 +15,8 @@ namespace sluice::tools {
 /// A training run, as far as the simulator is told of it.
 struct TrainedRun {
   RunReport report;
-  Schedule schedule;  ///< of the main key, as it was recorded last
-  OpTimes op_times;   ///< of the judged steps
+  Schedule schedule;  ///< newest recording of the main key
+  OpTimes op_times;   ///< op times of the judged steps
   std::map<std::string, LinkRates> rates;
 };
 

@@ -26,7 +26,7 @@ struct LinkBytes {
 struct StepRecord {
   int step = 0;  ///< from 1
   gpt::StepKind kind = gpt::StepKind::kUsual;
-  std::string key;  ///< of its iteration
+  std::string key;  ///< key of its iteration
   double loss = 0;
   double seconds = 0;
   double stall_seconds = 0;
@@ -63,12 +63,12 @@ using TierReports = std::map<std::string, TierReport, FasterTier>;
 /// from the steps before.
 struct RecomputeReport {
   gpt::RecomputeChoice choice;
-  int layers_kept = 0;       ///< in hbm
-  int layers_offloaded = 0;  ///< moved out and in again
+  int layers_kept = 0;       ///< layers whose stash stays in hbm
+  int layers_offloaded = 0;  ///< layers whose stash moves out and in again
   int layers_recomputed = 0;
   double compute_seconds = 0;  ///< without recomputing
-  double seconds_without = 0;  ///< of the step without recomputing
-  double seconds = 0;          ///< of the step as it was decided
+  double seconds_without = 0;  ///< duration of the step without recomputing
+  double seconds = 0;          ///< duration of the step as it was decided
   /// A link's seconds without recomputing, and as it was decided.
   std::map<std::string, std::pair<double, double>> links;
 };
@@ -93,7 +93,7 @@ struct RunReport {
   std::uint64_t peak_rss_bytes = 0;
   std::uint64_t live_bytes = 0;
   std::uint64_t padding_bytes = 0;
-  std::uint64_t retired_slots = 0;  ///< of nvme: each lost a page
+  std::uint64_t retired_slots = 0;  ///< slots of nvme that lost a page
   std::vector<FallbackEvent> fallbacks;
   std::optional<gpt::ComputeRate> compute;  ///< measured before the first step
   std::optional<VerifyReport> verify;

@@ -15,17 +15,17 @@ namespace sluice::tools {
 
 /// What a run and the run in RAM, in a process of its own, say to each other.
 enum class MessageType : std::uint32_t {
-  kSource,     ///< to the child: what the configuration is called
-  kConfig,     ///< to the child: its text
-  kSet,        ///< to the child: an assignment that overrides a key
-  kText,       ///< to the child: bytes to train on, in pieces
+  kSource,     ///< name of the configuration, sent to the child
+  kConfig,     ///< text of the configuration, sent to the child
+  kSet,        ///< assignment that overrides a key, sent to the child
+  kText,       ///< bytes to train on, sent to the child in pieces
   kInit,       ///< path of the weights that the child begins from
-  kStart,      ///< to the child: that was all of these; it answers kEnd and its first validation
-  kRunSteps,   ///< to the child: how many; it answers kSteps
+  kStart,      ///< end of these; the child answers kEnd and its first validation
+  kRunSteps,   ///< number of steps to run; the child answers kSteps
   kSteps,      ///< losses and seconds of each step
-  kSendState,  ///< to the child in RAM; it answers with kTensor and kChunk messages, then kEnd
+  kSendState,  ///< request for the state; the child answers kTensor and kChunk messages, then kEnd
   kTensor,     ///< the name of the tensor whose chunks follow
-  kChunk,      ///< bytes of it, in order
+  kChunk,      ///< bytes of that tensor, in order
   kEnd,
   kError,  ///< the child failed: the code of a status, one byte, and its text
 };

@@ -164,7 +164,7 @@ class TrainChild {
   std::optional<gpt::Dataset> data_;
   gpt::RamMemory memory_;
   std::unique_ptr<gpt::Trainer> trainer_;  ///< null until all has been set up
-  double update_seconds_ = 0;              ///< of the step that runs
+  double update_seconds_ = 0;              ///< update time of the step that runs
 };
 
 }  // namespace

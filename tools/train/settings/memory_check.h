@@ -17,7 +17,7 @@ namespace sluice::tools {
 /// known: the shipped configurations need less.
 struct RunNeeds {
   RuntimeOptions runtime;
-  std::uint64_t text_bytes = std::uint64_t{8} << 20;  ///< as much as the project's own text
+  std::uint64_t text_bytes = std::uint64_t{8} << 20;  ///< size of the project's own text
   std::uint64_t tensor_bytes = 0;                     ///< matters for a run in RAM only
   engine::JobSize job = {.tensor_pages = 4096, .ops = 512, .page_accesses = 1 << 14};
   int compute_threads = 1;

@@ -31,7 +31,7 @@ struct TrainSettings {
 struct ConfigText {
   std::string text;
   std::string source;                    ///< names it in messages
-  std::vector<std::string> assignments;  ///< of --set, in order
+  std::vector<std::string> assignments;  ///< values of --set, in order
 };
 
 /// Errors: those of Config, and of the other ReadTrainSettings.

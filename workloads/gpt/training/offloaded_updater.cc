@@ -189,10 +189,10 @@ class OffloadedUpdater : public Updater {
   std::vector<GroupId> groups_;  ///< embedding, vectors, then op by op of the layers
   /// Those of the configuration, whatever a state that was loaded says.
   std::vector<GroupRates> rates_;
-  std::vector<bool> begun_;  ///< the update of these has, though update_ may be to come
+  std::vector<bool> begun_;  ///< groups whose update has begun; update_ may be to come
   double stall_seconds_ = 0;
   std::optional<Update> update_;
-  std::optional<StepHandle> step_;  ///< of update_, once that has started
+  std::optional<StepHandle> step_;  ///< step of update_, once that has started
 };
 
 }  // namespace

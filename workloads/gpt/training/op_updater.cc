@@ -53,7 +53,7 @@ class OpUpdater : public Updater {
   const int groups_;
   Memory& memory_;
   const UpdateOps ops_;
-  UpdateStages stages_;  ///< of the pending update; ops that have run are empty
+  UpdateStages stages_;  ///< stages of the pending update; ops that have run are empty
 };
 
 }  // namespace

@@ -30,12 +30,12 @@ enum class UpdateTime : std::uint8_t {
   kNever,
 };
 
-/// By the updates that run within a step, of layers whose update is deferred to the next.
+/// Kinds of steps by the updates within them, for layers whose update is deferred to the next step.
 enum class StepKind : std::uint8_t {
-  kUsual,  ///< that of the step before within the forward, none at the end
-  kFirst,  ///< none
-  kLast,   ///< both
-  kAlone,  ///< its own at the end
+  kUsual,  ///< the previous step's update within the forward, none at the end
+  kFirst,  ///< no update
+  kLast,   ///< both updates
+  kAlone,  ///< the step's own update at the end
   kNone,   ///< none, not even a deferred one
 };
 
@@ -59,8 +59,8 @@ struct StepResult {
   double grad_norm = 0;
   double learning_rate = 0;
   StepKind kind = StepKind::kUsual;
-  std::string key;  ///< of the iteration
-  /// That the trainer's thread has waited for pages and updates.
+  std::string key;  ///< key of the iteration
+  /// Time that the trainer's thread has waited for pages and updates.
   double stall_seconds = 0;
 };
 

@@ -56,7 +56,7 @@ class UpdateOps {
   const std::uint64_t range_elements_;
   const optim::Kernel kernel_;
   const std::vector<UpdateGroup> groups_;
-  std::vector<std::uint64_t> places_;  ///< of each parameter in the order of the groups
+  std::vector<std::uint64_t> places_;  ///< place of each parameter in the order of the groups
 };
 
 }  // namespace sluice::gpt

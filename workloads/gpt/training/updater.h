@@ -33,7 +33,7 @@ enum class ForwardOp : std::uint8_t { kQkv, kAttention, kMlp };
 struct ForwardPlace {
   int layer = kEmbedding;
   int group = 0;
-  ForwardOp op = ForwardOp::kQkv;  ///< of a layer
+  ForwardOp op = ForwardOp::kQkv;  ///< op of a layer's forward
 };
 
 /// One update of all parameters, by gradients that are complete.

@@ -8,7 +8,7 @@
 #include "tests/runtime/core/policies/policy_cache.h"
 #include "tests/runtime/core/policies/trace.h"
 
-/// The figures of docs/policies.md; this test prints them.
+/// The figures of docs/results/policies.md; this test prints them.
 
 namespace sluice::core {
 namespace {

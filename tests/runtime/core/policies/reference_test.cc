@@ -8,7 +8,7 @@
 #include "tests/runtime/core/policies/trace.h"
 
 /// The policies against independent references, access by access.
-///   SLUICE_TEST_SEED=17 policies_test      takes another seed
+///   SLUICE_TEST_SEED=17 core_test          takes another seed
 
 namespace sluice::core {
 namespace {

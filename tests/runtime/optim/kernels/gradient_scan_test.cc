@@ -24,7 +24,7 @@ double ExactSum(const TensorRun& run, std::size_t begin, std::size_t end) {
   return sum;
 }
 
-/// A block's sum as docs/optimizer-kernels.md has it where fp32 has room for it.
+/// A block's sum as gradient_scan.h has it where fp32 has room for it.
 double DocumentedSum(const TensorRun& run, std::size_t begin, std::size_t end) {
   float s[16] = {};
   for (; begin + 16 <= end; begin += 16) {

@@ -62,21 +62,27 @@ std::string Describe(const UpdateAny& update) {
   return text;
 }
 
-std::string ReadTable() {
+/// The comments that begin the file, and the table behind them.
+struct VectorsFile {
+  std::string comments;
+  std::string table;
+};
+
+VectorsFile ReadVectors() {
   std::ifstream file(testing::ProjectFile("tests/runtime/optim/kernels/kernel_vectors.txt"));
-  std::string text, line;
-  while (std::getline(file, line)) {
-    if (!line.starts_with('#')) text += line + "\n";
+  VectorsFile read;
+  for (std::string line; std::getline(file, line);) {
+    (line.starts_with('#') ? read.comments : read.table) += line + "\n";
   }
-  return text;
+  return read;
 }
 
 TEST(KernelVectorsTest, TheTableIsWhatTheReferenceGives) {
   const std::string text = Describe(ReferenceUpdate);
   if (const char* path = std::getenv("SLUICE_WRITE_VECTORS")) {
-    std::ofstream(path) << "# See docs/optimizer-kernels.md, \"Test vectors\".\n" << text;
+    std::ofstream(path) << ReadVectors().comments << text;
   }
-  EXPECT_EQ(ReadTable(), text);
+  EXPECT_EQ(ReadVectors().table, text);
 }
 
 TEST(KernelVectorsTest, EveryTargetGivesTheTable) {
@@ -84,7 +90,7 @@ TEST(KernelVectorsTest, EveryTargetGivesTheTable) {
     const auto update = [&](const KernelSpec& spec, const KernelArgs& args) {
       (*FindKernel(spec, target))(args);
     };
-    EXPECT_EQ(Describe(update), ReadTable()) << ToString(target);
+    EXPECT_EQ(Describe(update), ReadVectors().table) << ToString(target);
   }
 }
 
