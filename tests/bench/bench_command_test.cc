@@ -67,6 +67,49 @@ TEST(BenchCommandTest, ATinyRunWithTheRealFio) {
   EXPECT_THAT(command.errors(), HasSubstr("the page store reaches"));
 }
 
+TEST(BenchCommandTest, LeasesOfTheEmulatedDeviceAreHeldToPlainCopies) {
+  Command command({"bench",
+                   "device",
+                   "--json",
+                   "--quick",
+                   "--page",
+                   "2MiB",
+                   "--hbm",
+                   "8MiB",
+                   "--weights",
+                   "64MiB"});
+  ASSERT_EQ(command.Wait(), 0) << command.errors();
+  const std::vector<Json> rows = Lines(command.output());
+  std::vector<std::string> names;
+  for (const Json& row : rows) {
+    names.push_back(row["case"]);
+    EXPECT_GT(row["value"], 0.0) << row;
+    EXPECT_GT(row["ceiling"], 0.0) << row;
+    EXPECT_EQ(row["unit"], row["case"] == "page-in/2MiB/emulated" ? "us" : "GB/s");
+  }
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"in/2MiB/emulated",
+                                      "out/2MiB/emulated",
+                                      "both/2MiB/emulated",
+                                      "weights/2MiB/emulated",
+                                      "page-in/2MiB/emulated"}));
+}
+
+TEST(BenchCommandTest, ADeviceThatIsNotThereIsNamed) {
+  const auto errors = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {"bench", "device"});
+    Command command(std::move(words));
+    EXPECT_EQ(command.Wait(), 2);
+    return command.errors();
+  };
+  EXPECT_THAT(errors({"--device", "tpu"}), HasSubstr("allowed are emulated, cuda"));
+  EXPECT_THAT(errors({"--weights", "1MiB"}), HasSubstr("nothing would move"));
+  // Hidden, on a machine that has one.
+  setenv("CUDA_VISIBLE_DEVICES", "", 1);
+  EXPECT_THAT(errors({"--device", "cuda"}), HasSubstr("CUDA"));
+  unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
 TEST(BenchCommandTest, AnErrorOfFioIsAnIoFailure) {
   const TemporaryDirectory disk;
   const TemporaryDirectory programs;

@@ -14,6 +14,9 @@ int RunBenchStore(std::span<const std::string> words);
 /// `sluice bench optim`: the optimizer kernels against memory.
 int RunBenchOptim(std::span<const std::string> words);
 
+/// `sluice bench device`: leases in hbm against plain copies of the same device.
+int RunBenchDevice(std::span<const std::string> words);
+
 /// `sluice bench step`: whole steps of optimizers against disk and memory.
 int RunBenchStep(std::span<const std::string> words);
 

@@ -1,0 +1,186 @@
+#include "bench/device/device_bench.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "base/status.h"
+#include "bench/device/leased_run.h"
+#include "bench/device/plain_device.h"
+#include "bench/store/load.h"
+#include "bench/store/statistics.h"
+#include "fmt/format.h"
+
+namespace sluice::bench {
+namespace {
+
+/// What a page size is measured with.
+struct Subject {
+  const DeviceBenchOptions& options;
+  std::uint64_t page_bytes = 0;
+  std::string suffix;  ///< "2MiB/cuda"
+  std::unique_ptr<PlainDevice> plain;
+  std::unique_ptr<LeasedRun> leased;
+};
+
+/// Values of each round, and what plain copies gave in it.
+struct Samples {
+  std::vector<double> values;
+  std::vector<double> ceilings;
+};
+
+absl::Status CheckInterrupted(const DeviceBenchOptions& options) {
+  if (options.interrupted && options.interrupted()) return absl::CancelledError("interrupted");
+  return absl::OkStatus();
+}
+
+RuntimeOptions OptionsOf(const DeviceBenchOptions& options, std::uint64_t page_bytes) {
+  RuntimeOptions runtime;
+  runtime.device = options.device;
+  runtime.cuda.gpu = options.gpu;
+  runtime.page_bytes = Bytes(page_bytes);
+  runtime.hbm_bytes = Bytes(options.hbm_bytes);
+  // All of the weights, with room for what is on its way.
+  runtime.dram_bytes = Bytes(options.weights_bytes + 16 * page_bytes);
+  if (!options.directory.empty()) {
+    runtime.io.directory = options.directory;
+    runtime.dram_bytes = Bytes(std::max(options.weights_bytes / 4, 16 * page_bytes));
+    runtime.nvme_bytes = Bytes(options.weights_bytes + 64 * page_bytes);
+  }
+  return runtime;
+}
+
+Row MakeRow(const Subject& subject, const std::string& name, Samples samples, double scale) {
+  for (double& value : samples.values) value *= scale;
+  for (double& ceiling : samples.ceilings) ceiling *= scale;
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < samples.ceilings.size(); ++i) {
+    ratios.push_back(samples.values[i] / samples.ceilings[i]);
+  }
+  Row row{.name = name + "/" + subject.suffix,
+          .value = Median(samples.values),
+          .reps = static_cast<int>(samples.values.size()),
+          .spread = Spread(samples.values)};
+  if (ratios.empty()) return row;
+  row.ceiling = Median(samples.ceilings);
+  row.ceiling_of = "plain copies";
+  row.ratio = Median(ratios);
+  row.ratio_spread = Spread(ratios);
+  return row;
+}
+
+using Measure = std::function<absl::StatusOr<double>()>;
+
+/// `ceiling` and `value` in turn, round by round.
+absl::StatusOr<Samples> Alternate(const DeviceBenchOptions& options,
+                                  const Measure& ceiling,
+                                  const Measure& value) {
+  Samples samples;
+  for (int round = 0; round < options.rounds; ++round) {
+    SLUICE_RETURN_IF_ERROR(CheckInterrupted(options));
+    SLUICE_ASSIGN_OR_RETURN(const double most, ceiling());
+    SLUICE_ASSIGN_OR_RETURN(const double reached, value());
+    samples.ceilings.push_back(most);
+    samples.values.push_back(reached);
+  }
+  return samples;
+}
+
+absl::Status AddRates(Subject& subject,
+                      const std::string& name,
+                      double device::CopyRates::*rate,
+                      const Measure& value,
+                      const RowFn& add_row) {
+  if (!MatchesPattern(subject.options.pattern, name + "/" + subject.suffix)) {
+    return absl::OkStatus();
+  }
+  const Measure plain = [&]() -> absl::StatusOr<double> {
+    SLUICE_ASSIGN_OR_RETURN(const device::CopyRates rates,
+                            subject.plain->Rates(subject.options.milliseconds));
+    return rates.*rate;
+  };
+  SLUICE_ASSIGN_OR_RETURN(Samples samples, Alternate(subject.options, plain, value));
+  Row row = MakeRow(subject, name, std::move(samples), 1e-9);
+  row.unit = "GB/s";
+  add_row(row);
+  return absl::OkStatus();
+}
+
+/// Leases of one tensor after another: seconds of those that bring pages, less that of a lease
+/// where nothing moves.
+absl::StatusOr<Samples> TimePageIns(Subject& subject) {
+  Samples samples;
+  std::vector<double> resident;
+  for (int i = 0; i < subject.options.page_ins; ++i) {
+    SLUICE_RETURN_IF_ERROR(CheckInterrupted(subject.options));
+    const std::size_t tensor = static_cast<std::size_t>(i) % subject.leased->tensors();
+    SLUICE_ASSIGN_OR_RETURN(const double comes, subject.leased->SecondsOfPageIn(tensor));
+    SLUICE_ASSIGN_OR_RETURN(const double there, subject.leased->SecondsOfPageIn(tensor));
+    SLUICE_ASSIGN_OR_RETURN(const double copy, subject.plain->SecondsOfOneCopyIn());
+    samples.values.push_back(comes);
+    samples.ceilings.push_back(copy);
+    resident.push_back(there);
+  }
+  const double base = Median(resident);
+  for (double& value : samples.values) value -= base;
+  return samples;
+}
+
+absl::Status AddPageIn(Subject& subject, const RowFn& add_row) {
+  if (!MatchesPattern(subject.options.pattern, "page-in/" + subject.suffix)) {
+    return absl::OkStatus();
+  }
+  SLUICE_ASSIGN_OR_RETURN(Samples samples, TimePageIns(subject));
+  Row row = MakeRow(subject, "page-in", std::move(samples), 1e6);
+  row.unit = "us";
+  add_row(row);
+  return absl::OkStatus();
+}
+
+absl::Status MeasureWithLayers(Subject& subject, const RowFn& add_row) {
+  LeasedRun& leased = *subject.leased;
+  using device::CopyRates;
+  const auto pass = [&](AccessMode mode) {
+    return [&leased, mode] { return leased.Pass(mode, /*in_order=*/false); };
+  };
+  SLUICE_RETURN_IF_ERROR(AddRates(subject, "in", &CopyRates::in, pass(AccessMode::kRead), add_row));
+  SLUICE_RETURN_IF_ERROR(
+      AddRates(subject, "out", &CopyRates::out, pass(AccessMode::kOverwrite), add_row));
+  SLUICE_RETURN_IF_ERROR(
+      AddRates(subject, "both", &CopyRates::both, pass(AccessMode::kReadWrite), add_row));
+  for (int warm = 0; warm < 2; ++warm) SLUICE_RETURN_IF_ERROR(leased.PlannedPass().status());
+  return AddRates(
+      subject, "weights", &CopyRates::in, [&] { return leased.PlannedPass(); }, add_row);
+}
+
+absl::Status MeasurePages(const DeviceBenchOptions& options,
+                          std::uint64_t page_bytes,
+                          const RowFn& add_row) {
+  const RuntimeOptions runtime = OptionsOf(options, page_bytes);
+  Subject subject{.options = options,
+                  .page_bytes = page_bytes,
+                  .suffix = fmt::format("{}MiB/{}{}",
+                                        page_bytes >> 20,
+                                        options.device == DeviceKind::kCuda ? "cuda" : "emulated",
+                                        options.directory.empty() ? "" : "/nvme")};
+  SLUICE_ASSIGN_OR_RETURN(subject.plain, PlainDevice::Create(runtime));
+  const std::uint64_t layer = std::max(4 * page_bytes, std::uint64_t{16} << 20);
+  SLUICE_ASSIGN_OR_RETURN(subject.leased, LeasedRun::Create(runtime, options.weights_bytes, layer));
+  SLUICE_RETURN_IF_ERROR(MeasureWithLayers(subject, add_row));
+  if (!options.directory.empty()) return absl::OkStatus();
+  subject.leased.reset();
+  SLUICE_ASSIGN_OR_RETURN(subject.leased,
+                          LeasedRun::Create(runtime, options.weights_bytes, page_bytes));
+  return AddPageIn(subject, add_row);
+}
+
+}  // namespace
+
+absl::Status RunDeviceBench(const DeviceBenchOptions& options, const RowFn& add_row) {
+  for (const std::uint64_t page_bytes : options.page_bytes) {
+    SLUICE_RETURN_IF_ERROR(MeasurePages(options, page_bytes, add_row));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "sluice/runtime.h"
+
+namespace sluice::bench {
+
+/// A runtime whose tensors fit into dram, or into nvme, but not into hbm: leases in hbm move pages.
+/// Threads: one.
+class LeasedRun {
+ public:
+  /// Makes tensors of `layer_bytes` each that hold `bytes` in all, and writes them once. Errors:
+  /// those of Runtime::Create and of the writes.
+  static absl::StatusOr<std::unique_ptr<LeasedRun>> Create(const RuntimeOptions& options,
+                                                           std::uint64_t bytes,
+                                                           std::uint64_t layer_bytes);
+
+  /// Leases each tensor in hbm once, in order or by a seed, some tickets ahead. `mode` says what
+  /// moves: kRead in, kOverwrite out, kReadWrite both ways. Bytes of the link per second, those of
+  /// page-ins or, with kOverwrite, of page-outs; with kReadWrite of both. Errors: those of tickets.
+  absl::StatusOr<double> Pass(AccessMode mode, bool in_order);
+  /// One pass of an iteration that the runtime plans from the second call on. Bytes per second.
+  absl::StatusOr<double> PlannedPass();
+  /// Seconds of one lease of a tensor that is not in hbm, and of one that is.
+  absl::StatusOr<double> SecondsOfPageIn(std::size_t tensor);
+
+  std::size_t tensors() const { return tensors_.size(); }
+
+ private:
+  LeasedRun() = default;
+  std::vector<std::size_t> Order(bool in_order);
+  absl::Status LeaseAll(AccessMode mode, const std::vector<std::size_t>& order);
+  std::uint64_t MovedBytes(AccessMode mode) const;
+
+  std::unique_ptr<Runtime> runtime_;
+  std::vector<TensorId> tensors_;
+  std::uint64_t layer_bytes_ = 0;
+  std::uint64_t seed_ = 1;
+};
+
+}  // namespace sluice::bench

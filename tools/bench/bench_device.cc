@@ -1,0 +1,152 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "bench/device/device_bench.h"
+#include "fmt/format.h"
+#include "sluice/units.h"
+#include "tools/bench/bench.h"
+#include "tools/bench/bench_count.h"
+#include "tools/bench/row_output.h"
+#include "tools/support/arguments.h"
+#include "tools/support/console.h"
+#include "tools/support/exit_code.h"
+#include "tools/support/interrupt.h"
+
+namespace sluice::tools {
+namespace {
+
+const std::vector<FlagSpec>& DeviceFlagSpecs() {
+  static const std::vector<FlagSpec> kFlags = {
+      {"--device", FlagShape::kValue, "KIND", "emulated (default) or cuda"},
+      {"--gpu", FlagShape::kValue, "GPU", "ordinal or UUID of the GPU (default: the first)"},
+      {"--dir", FlagShape::kValue, "DIR", "spill files there: pages come from nvme as well"},
+      {"--hbm", FlagShape::kValue, "BYTES", "budget of hbm (default 256MiB)"},
+      {"--weights", FlagShape::kValue, "BYTES", "bytes that a pass leases (default 1GiB)"},
+      {"--page", FlagShape::kValue, "BYTES", "size of pages (default: 2MiB, then 16MiB)"},
+      {"--quick", FlagShape::kSwitch, "", "2 rounds instead of 5, 100 page-ins instead of 1000"},
+      {"--rounds", FlagShape::kValue, "N", "rounds of each case (default 5)"},
+      {"--json", FlagShape::kSwitch, "", "one JSON object per row, one per line"},
+      {"--case",
+       FlagShape::kValue,
+       "PATTERN",
+       "only rows with this in their name; *, ? and [] match"},
+      {"--help", FlagShape::kSwitch, "", "prints this"}};
+  return kFlags;
+}
+
+std::string DeviceHelpText() {
+  return "Usage: sluice bench device [FLAG ...]\n\n"
+         "Measures leases in hbm of tensors that are in dram: CASE/PAGE/DEVICE. The ceiling is\n"
+         "plain copies of the same device and page size, in the same rounds. in, out and both are\n"
+         "rates of leases that read, overwrite, and read and write, in random order. weights is a\n"
+         "planned pass in order, layer by layer. page-in is the time of one lease of one page,\n"
+         "less that of a lease where nothing moves. Takes about 2 minutes.\n\n" +
+         DescribeFlags(DeviceFlagSpecs());
+}
+
+struct DeviceFlags {
+  bench::DeviceBenchOptions options;
+  bool json = false;
+};
+
+absl::Status ReadBytes(const Arguments& arguments, const char* flag, std::uint64_t* bytes) {
+  if (!arguments.Has(flag)) return absl::OkStatus();
+  SLUICE_ASSIGN_OR_RETURN(const Bytes read, ParseBytes(arguments.Value(flag)));
+  *bytes = read.count();
+  return absl::OkStatus();
+}
+
+absl::Status ReadKind(const Arguments& arguments, DeviceKind* kind) {
+  const std::string wanted = arguments.Value("--device", "emulated");
+  if (wanted != "emulated" && wanted != "cuda") {
+    return absl::InvalidArgumentError(
+        fmt::format("--device is \"{}\"; allowed are emulated, cuda", wanted));
+  }
+  *kind = wanted == "cuda" ? DeviceKind::kCuda : DeviceKind::kEmulated;
+  return absl::OkStatus();
+}
+
+absl::Status ReadAmounts(const Arguments& arguments, bench::DeviceBenchOptions* options) {
+  SLUICE_RETURN_IF_ERROR(ReadBytes(arguments, "--hbm", &options->hbm_bytes));
+  SLUICE_RETURN_IF_ERROR(ReadBytes(arguments, "--weights", &options->weights_bytes));
+  std::uint64_t page_bytes = 0;
+  SLUICE_RETURN_IF_ERROR(ReadBytes(arguments, "--page", &page_bytes));
+  if (page_bytes != 0) options->page_bytes = {page_bytes};
+  const std::uint64_t largest =
+      *std::max_element(options->page_bytes.begin(), options->page_bytes.end());
+  if (options->weights_bytes < options->hbm_bytes + 4 * largest) {
+    return absl::InvalidArgumentError(
+        "--weights is less than --hbm and four pages, so nothing would move; raise it");
+  }
+  auto rounds = static_cast<std::uint32_t>(options->rounds);
+  if (arguments.Has("--quick")) {
+    rounds = 2;
+    options->page_ins = 100;
+  }
+  SLUICE_RETURN_IF_ERROR(ReadCount(arguments, "--rounds", &rounds));
+  options->rounds = static_cast<int>(rounds);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DeviceFlags> ReadDeviceFlags(std::span<const std::string> words) {
+  SLUICE_ASSIGN_OR_RETURN(const Arguments arguments, Arguments::Parse(words, DeviceFlagSpecs()));
+  DeviceFlags flags;
+  flags.json = arguments.Has("--json");
+  SLUICE_RETURN_IF_ERROR(ReadKind(arguments, &flags.options.device));
+  flags.options.gpu = arguments.Value("--gpu");
+  flags.options.directory = arguments.Value("--dir");
+  flags.options.pattern = arguments.Value("--case");
+  SLUICE_RETURN_IF_ERROR(ReadAmounts(arguments, &flags.options));
+  return flags;
+}
+
+std::string DeviceTableHead() {
+  return fmt::format(
+      "{:<28} {:>9} {:<5} {:>9} {:>6} {:>7}", "case", "median", "unit", "plain", "ratio", "spread");
+}
+
+std::string DeviceRowToText(const bench::Row& row) {
+  return fmt::format("{:<28} {:>9.2f} {:<5} {:>9.2f} {:>6.2f} {:>7.2f}",
+                     row.name,
+                     row.value,
+                     row.unit,
+                     row.ceiling.value_or(0),
+                     row.ratio.value_or(0),
+                     row.spread);
+}
+
+absl::Status MeasureDevice(DeviceFlags flags, const InterruptWatch& watch) {
+  Console console(flags.json ? Console::Mode::kJson : Console::Mode::kText);
+  const BrokenPipeIsAnError broken_pipe;
+  flags.options.interrupted = [&] { return watch.interrupted() || !console.status().ok(); };
+  const MachineFacts facts = ReadMachineFacts();
+  bool first = true;
+  const auto add_row = [&](const bench::Row& row) {
+    if (std::exchange(first, false)) console.Print(DeviceTableHead() + "\n");
+    console.PrintJson(RowToJson("device", row, facts) + "\n");
+    console.Print(DeviceRowToText(row) + "\n");
+  };
+  const absl::Status measured = bench::RunDeviceBench(flags.options, add_row);
+  SLUICE_RETURN_IF_ERROR(console.status());
+  return measured;
+}
+
+}  // namespace
+
+int RunBenchDevice(std::span<const std::string> words) {
+  if (std::find(words.begin(), words.end(), "--help") != words.end()) {
+    fmt::print("{}", DeviceHelpText());
+    return kExitDone;
+  }
+  absl::StatusOr<DeviceFlags> flags = ReadDeviceFlags(words);
+  if (!flags.ok()) return Fail(flags.status());
+  const InterruptWatch watch;
+  const absl::Status measured = MeasureDevice(*std::move(flags), watch);
+  if (watch.interrupted()) return kExitSignal + watch.signal();
+  return measured.ok() ? kExitDone : Fail(measured);
+}
+
+}  // namespace sluice::tools
