@@ -18,8 +18,8 @@ struct DeviceBenchOptions {
   std::vector<std::uint64_t> page_bytes = {std::uint64_t{2} << 20, std::uint64_t{16} << 20};
   std::uint64_t hbm_bytes = std::uint64_t{256} << 20;
   std::uint64_t weights_bytes = std::uint64_t{1} << 30;  ///< bytes that a pass leases in order
-  std::string directory;                                 ///< of the spill files; empty: no nvme
-  std::string pattern;                                   ///< pattern of the cases; empty: all
+  std::string directory;  ///< directory of spill files; empty: no nvme
+  std::string pattern;    ///< pattern of the cases; empty: all
   int rounds = 5;
   std::uint32_t milliseconds = 200;  ///< length of each measurement of plain copies
   int page_ins = 1000;               ///< leases of the row of one page
