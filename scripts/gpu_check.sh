@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# Runs on a machine with a GPU what has no meaning elsewhere, the most telling cases first.
+#
+#   gpu_check.sh [--dir DIR] [FILE]
+#
+# Prints one line of JSON per case, at once, and appends it to FILE: case, passed, failed, skipped, seconds, limit_s
+# and status (0: all passed, 124: out of time), or a row of `sluice bench device`. The output of what fails goes to
+# FILE.log. --dir names a folder on the disk whose pages are to go to the GPU. Needs at most 5 minutes. Leaves the
+# settings of the card alone. Exit 1 when a case failed, 2 when an option is wrong.
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+
+usage() {
+  sed -n '2,/^set /{s/^# \{0,1\}//;/^set /!p}' "$0" >&2
+  exit 2
+}
+
+directory=
+file=gpu-check.jsonl
+while [ $# -gt 0 ]; do
+  case $1 in
+    --dir)
+      [ $# -gt 1 ] || usage
+      directory=$2
+      shift
+      ;;
+    -*) usage ;;
+    *) file=$1 ;;
+  esac
+  shift
+done
+log=$file.log
+temporary=$(mktemp -d)
+trap 'rm -rf "$temporary"' EXIT
+bad=0
+
+emit() { printf '%s\n' "$1" | tee -a "$file"; }
+
+# number PATTERN: the number in front of " test" in the line of the last run's output that matches.
+number() { sed -n "s/^\[ *$1 *\] \([0-9]*\) test.*/\1/p" "$temporary/output" | tail -n 1; }
+
+# tests CASE LIMIT FILTER [PROGRAM...]: the tests of gpu_test that match, under PROGRAM where there is one.
+tests() {
+  local name=$1 limit=$2 filter=$3 status=0 start=$SECONDS passed failed skipped
+  shift 3
+  timeout -k 5 "$limit" "$@" "$here/gpu_test" --gtest_filter="$filter" >"$temporary/output" 2>&1 || status=$?
+  passed=$(number PASSED) failed=$(number FAILED) skipped=$(number SKIPPED)
+  # A case without a test that passed has shown nothing.
+  [ "$status" != 0 ] || [ "${passed:-0}" -gt 0 ] || status=1
+  emit "{\"case\":\"$name\",\"passed\":${passed:-0},\"failed\":${failed:-0},\"skipped\":${skipped:-0},\"seconds\":$((
+    SECONDS - start)),\"limit_s\":$limit,\"status\":$status}"
+  [ "$status" = 0 ] && return
+  bad=1
+  { echo "== $name"; tail -n 200 "$temporary/output"; } >>"$log"
+}
+
+# rows CASE LIMIT FLAG...: the rows of `sluice bench device`, and a line about the run.
+rows() {
+  local name=$1 limit=$2 status=0 start=$SECONDS
+  shift 2
+  timeout -k 5 "$limit" "$here/sluice" bench device --device cuda --json "$@" 2>"$temporary/output" |
+    tee -a "$file" || status=$?
+  emit "{\"case\":\"$name\",\"seconds\":$((SECONDS - start)),\"limit_s\":$limit,\"status\":$status}"
+  [ "$status" = 0 ] && return
+  bad=1
+  { echo "== $name"; tail -n 50 "$temporary/output"; } >>"$log"
+}
+
+facts() {
+  local card commit
+  card=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null | head -n 1)
+  commit=$(cat "$here/COMMIT" 2>/dev/null || git -C "$here" rev-parse HEAD 2>/dev/null)
+  emit "{\"case\":\"machine\",\"date\":\"$(date -u +%F)\",\"gpu\":\"$card\",\"kernel\":\"$(uname -r)\",\"commit\":\"$commit\"}"
+}
+
+# A truth that ends the context needs a process of its own.
+fatal_truths() {
+  local suite name line
+  suite=$("$here/gpu_test" --gtest_list_tests 2>/dev/null | sed -n 's/^\(Gpu\/CudaFatalTruthTest\.\).*/\1/p')
+  "$here/gpu_test" --gtest_filter='Gpu/CudaFatalTruthTest.*' --gtest_list_tests 2>/dev/null |
+    while read -r line; do
+      name=${line%% *}
+      case $name in "" | *.) continue ;; esac
+      echo "$suite$name"
+    done
+}
+
+facts
+tests truths 60 'Gpu/CudaTruthTest.*'
+tests contract 60 'Gpu/DeviceContractTest.*'
+tests engine 60 'GpuTest.*'
+rows rates 60 --quick --weights 1GiB
+rows weights 40 --case weights --rounds 3 --hbm 2GiB --weights 12GiB --page 16MiB
+for test in $(fatal_truths); do tests "fatal truth ${test##*.CudaFatalTruthTest.}" 10 "$test"; done
+if [ -n "$directory" ]; then rows nvme 40 --quick --dir "$directory" --case 'in/*'; fi
+if command -v compute-sanitizer >/dev/null; then
+  tests memcheck 60 'Gpu/DeviceContractTest.BytesGoIn*:Gpu/DeviceContractTest.A*' \
+    compute-sanitizer --tool memcheck --error-exitcode 9
+fi
+exit "$bad"
