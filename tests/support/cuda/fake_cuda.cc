@@ -42,6 +42,10 @@ int FakeCuda::most_copies_in() const { return state_->counters.copies_in.most();
 
 int FakeCuda::most_copies_out() const { return state_->counters.copies_out.most(); }
 
+std::uint64_t FakeCuda::ended_work(int ordinal) const {
+  return state_->context(ordinal)->fate().ended_work();
+}
+
 std::vector<std::byte> FakeCuda::Peek(const std::byte* address, std::uint64_t bytes) const {
   std::vector<std::byte> peeked;
   for (int ordinal = 0; ordinal < state_->options.devices && peeked.empty(); ++ordinal) {

@@ -59,6 +59,10 @@ class FakeCuda : public CudaLab {
   int most_copies_in() const;
   int most_copies_out() const;
 
+  /// Pieces of work that ended. The caller is in order with none of them: to ThreadSanitizer, it
+  /// has not waited.
+  std::uint64_t ended_work(int ordinal = 0) const;
+
   /// Bytes of a device address, past all streams. REQUIRES: mapped; work on it has ended.
   std::vector<std::byte> Peek(const std::byte* address, std::uint64_t bytes) const;
 

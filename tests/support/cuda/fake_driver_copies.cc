@@ -57,6 +57,14 @@ CudaCode FakeDriver::Copy(FakeEntry entry, std::span<const CudaCopy> copies, Cud
   if (found == nullptr) {
     return kFakeInvalidHandle;
   }
+  if (entry == FakeEntry::kCopyBatch) {
+    if (!state_.options.batch_copies) {
+      return device::kCudaNotSupported;
+    }
+    if (found == &context->legacy()) {
+      return device::kCudaInvalidValue;
+    }
+  }
   std::vector<FakeItem> items;
   bool blocks = false;
   for (const CudaCopy& copy : copies) {

@@ -11,6 +11,8 @@ using device::CudaStream;
 CudaCode CudaTruthTest::QueryAfter(CudaStream stream) {
   CudaEvent event = gpu().Event();
   CUDA_OK(api().RecordEvent(event, stream));
+  // Work that did not wait for the gate has ended by now, so that the query tells.
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
   return api().QueryEvent(event);
 }
 

@@ -20,6 +20,9 @@ GpuSession::GpuSession(CudaLab& lab) : lab_(lab) {
   CUDA_OK(api().DescribeDevice(0, &facts_));
   CUDA_OK(api().RetainContext(0, &context_));
   CUDA_OK(api().PushContext(context_));
+  // The first launch loads the kernel, and may wait for kernels that run: for a closed gate.
+  CUDA_OK(lab.LaunchAdd({}, 0, device::kCudaLegacyStream));
+  CUDA_OK(api().SynchronizeStream(device::kCudaLegacyStream));
 }
 
 // After a sticky error the context refuses these; the case that caused it has said so.

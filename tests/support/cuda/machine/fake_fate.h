@@ -40,8 +40,12 @@ class FakeFate {
     }
     return work_code_.load(std::memory_order_relaxed);
   }
+  void EndWork() { ended_.fetch_add(1, std::memory_order_relaxed); }
+  /// Pieces of work that ended. Who reads it is not in order with them.
+  std::uint64_t ended_work() const { return ended_.load(std::memory_order_relaxed); }
 
  private:
+  std::atomic<std::uint64_t> ended_{0};
   std::atomic<device::CudaCode> error_{device::kCudaSuccess};
   std::array<FakeGate, kGates> gates_;
   std::atomic<std::int64_t> work_left_{0};

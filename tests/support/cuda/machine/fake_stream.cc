@@ -112,6 +112,7 @@ void FakeStream::RunItem(const FakeItem& item) {
       if (code != kCudaSuccess) {
         fate_.Kill(code);
       }
+      fate_.EndWork();
     }
   }
   if (item.in_flight != nullptr) {
