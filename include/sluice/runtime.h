@@ -127,6 +127,13 @@ class Runtime {
   absl::StatusOr<Bytes> SizeOfTensor(TensorId tensor) const;
   absl::StatusOr<std::string> NameOfTensor(TensorId tensor) const;
   absl::StatusOr<DType> TypeOfTensor(TensorId tensor) const;
+  /// The tensor's bytes at its address in dram, which its contiguous leases in dram have, too. What
+  /// is there outside a lease says TensorSpec::off_lease. Lifetime: the tensor's, and the
+  /// Runtime's; a child of fork does not have them. Threads: any may read there at any time. Bytes
+  /// that a lease is writing are seen as they come; under a kOverwrite lease others may be there
+  /// until then. Errors: NotFound, InvalidArgument (the tensor is never in dram), ResourceExhausted
+  /// (addresses).
+  absl::StatusOr<std::span<const std::byte>> AddressOf(TensorId tensor) const;
   /// RuntimeOptions::page_bytes.
   Bytes PageBytes() const;
   /// Processors of each NUMA node that holds frames of dram, at least one node. An empty list
@@ -178,5 +185,12 @@ class Runtime {
   explicit Runtime(std::shared_ptr<internal::RuntimeState> state);
   std::shared_ptr<internal::RuntimeState> state_;
 };
+
+/// Has the process say which tensor it touches outside a lease before it dies of it: one line on
+/// standard error at a SIGSEGV or SIGBUS at the address of a tensor of any Runtime, then the action
+/// that was installed before. Any other such signal goes to that action at once. A handler that is
+/// installed later has to pass signals on. Threads: any. Calls after the first do nothing.
+/// Errors: those of sigaction(2).
+absl::Status NameStrayTouches();
 
 }  // namespace sluice

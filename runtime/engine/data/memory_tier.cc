@@ -44,6 +44,11 @@ class HostTier : public MemoryTier {
     return static_cast<HostRange&>(range).range().Unmap(page * bytes, bytes);
   }
 
+  bool host_readable() const override { return true; }
+  absl::Status MapForReading(core::FrameIndex frame, std::byte* address) override {
+    return arenas_.MapAt(frame, address, numa::MapAccess::kRead);
+  }
+
   absl::Status Resize(core::FrameIndex frames) override {
     // The store must not know memory that goes.
     UnregisterAllBut(arenas_.ChunksOf(frames));
@@ -123,6 +128,11 @@ class DeviceTier : public MemoryTier {
 
   absl::Status Unmap(MappedRange& range, std::uint64_t page) override {
     return device_.Unmap(static_cast<DeviceTierRange&>(range).range(), page);
+  }
+
+  bool host_readable() const override { return device_.host_readable(); }
+  absl::Status MapForReading(core::FrameIndex frame, std::byte* address) override {
+    return device_.MapForReading(frame, address);
   }
 
   absl::Status Resize(core::FrameIndex frames) override { return device_.Resize(frames).status(); }
