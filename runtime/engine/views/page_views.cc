@@ -242,9 +242,9 @@ absl::Status PageViews::Apply(const Segment& segment, PageIndex page, Place plac
                "what a page must not show any more can be unmapped (see vm.max_map_count)");
   const base::MutexLock lock(mutex_);
   const auto found = views_.find(page);
-  const bool newest = found != views_.end() && found->second.segment.get() == &segment &&
-                      found->second.place == place;
-  if (!newest) return status;
+  // Jobs run in order, so this is the one after the last that has run.
+  const std::uint64_t change = done_.load(std::memory_order_relaxed) + 1;
+  if (found == views_.end() || found->second.change != change) return status;
   if (IsFrame(place)) shown_in_.erase(Key{place.tier, place.frame});
   found->second.place = Place{};
   return status;
