@@ -17,6 +17,7 @@ constexpr std::array<DTypeFacts, 7> kDTypes = {
 constexpr std::array<std::string_view, kTensorKindCount> kKindNames = {
     "parameter", "gradient", "optimizer", "activation", "kv", "other"};
 constexpr std::array<std::string_view, 3> kModeNames = {"read", "read_write", "overwrite"};
+constexpr std::array<std::string_view, 2> kOffLeaseNames = {"none", "readable"};
 
 /// Whatever a caller made an enum of has a name, so that messages can refuse it.
 constexpr std::string_view kUnknown = "unknown";
@@ -43,6 +44,8 @@ std::string_view ToString(DType dtype) {
 std::string_view ToString(TensorKind kind) { return NameIn(kKindNames, kind); }
 
 std::string_view ToString(AccessMode mode) { return NameIn(kModeNames, mode); }
+
+std::string_view ToString(OffLease off_lease) { return NameIn(kOffLeaseNames, off_lease); }
 
 Bytes SizeOf(const TensorSpec& spec) {
   std::uint64_t elements = 1;

@@ -216,12 +216,12 @@ std::span<std::byte> Arena::Frame(std::uint32_t frame) const {
   return state_->Bytes(frame, frame + 1);
 }
 
-absl::Status Arena::MapAt(std::uint32_t frame, std::byte* address) const {
+absl::Status Arena::MapAt(std::uint32_t frame, std::byte* address, MapAccess access) const {
   SLUICE_CHECK(frame < state_->frame_count, "a frame is mapped only while the arena has it");
   const std::uint64_t bytes = state_->options.page_bytes;
   void* result = mmap(address,
                       bytes,
-                      PROT_READ | PROT_WRITE,
+                      access == MapAccess::kRead ? PROT_READ : PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_FIXED | MAP_POPULATE,
                       state_->fd,
                       static_cast<off_t>(frame * bytes));

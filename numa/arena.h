@@ -37,6 +37,9 @@ struct ArenaInfo {
   std::string huge_page_reason;
 };
 
+/// What a mapping of a frame allows.
+enum class MapAccess : std::uint8_t { kReadWrite, kRead };
+
 /// Frames of host memory on one NUMA node: a memfd made of chunks of min(256 MiB, budget / 8
 /// rounded up to 2 MiB and to a page), bound, first-touched in parallel and collapsed to huge pages
 /// 2 MiB by 2 MiB (a last part of less than 2 MiB stays on small pages). All I/O uses frame
@@ -64,7 +67,9 @@ class Arena {
   /// Maps the frame at `address` (page_bytes long, replacing what is mapped there) and populates
   /// the page tables, so that the first access does not fault. Errors: ResourceExhausted (the
   /// process has vm.max_map_count mappings), InvalidArgument (address not aligned to 4 KiB).
-  absl::Status MapAt(std::uint32_t frame, std::byte* address) const;
+  absl::Status MapAt(std::uint32_t frame,
+                     std::byte* address,
+                     MapAccess access = MapAccess::kReadWrite) const;
 
   /// Gives the memory of frames [frames, frame_count()) back to the system, chunk by chunk; rounds
   /// `frames` up to a whole chunk and returns the frames that stay. REQUIRES: nobody uses them, nor

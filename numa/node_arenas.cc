@@ -137,9 +137,9 @@ std::span<std::byte> NodeArenas::Frame(std::uint32_t frame) const {
   return arenas_[place.arena]->Frame(place.frame);
 }
 
-absl::Status NodeArenas::MapAt(std::uint32_t frame, std::byte* address) const {
+absl::Status NodeArenas::MapAt(std::uint32_t frame, std::byte* address, MapAccess access) const {
   const ArenaFrame place = ArenaFrameOf(frame);
-  return arenas_[place.arena]->MapAt(place.frame, address);
+  return arenas_[place.arena]->MapAt(place.frame, address, access);
 }
 
 absl::StatusOr<std::uint32_t> NodeArenas::Shrink(std::uint32_t frames) {

@@ -61,7 +61,9 @@ class NodeArenas {
   /// As those of Arena. Frames of different nodes may be mapped side by side: each has its own
   /// memory object below, and addresses do not tell.
   std::span<std::byte> Frame(std::uint32_t frame) const;
-  absl::Status MapAt(std::uint32_t frame, std::byte* address) const;
+  absl::Status MapAt(std::uint32_t frame,
+                     std::byte* address,
+                     MapAccess access = MapAccess::kReadWrite) const;
 
   /// As those of Arena. After an error some arenas may have given back or taken what they should.
   absl::StatusOr<std::uint32_t> Shrink(std::uint32_t frames);

@@ -85,6 +85,12 @@ struct MemoryOptions {
   /// Equal parts of dram on all NUMA nodes. Fallback "numa_split": less on a node with too little
   /// memory. kOff fills one node after the other.
   Use even_split = Use::kAuto;
+  /// Pages of tensors with OffLease::kReadable shown wherever they are. Fallback "off_lease", told
+  /// when the first such tensor is created: a read outside a lease of a page that is alone where
+  /// nothing can be mapped (files of FUSE, memory of a GPU, a file home that starts at no multiple
+  /// of 4096 bytes) is a SIGSEGV. With kRequire that creation fails. kOff shows frames of dram
+  /// only.
+  Use off_lease = Use::kAuto;
 };
 
 /// Share of the host for this process: number `index` of `count`. The budgets of dram and nvme are

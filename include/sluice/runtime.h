@@ -127,6 +127,13 @@ class Runtime {
   absl::StatusOr<Bytes> SizeOfTensor(TensorId tensor) const;
   absl::StatusOr<std::string> NameOfTensor(TensorId tensor) const;
   absl::StatusOr<DType> TypeOfTensor(TensorId tensor) const;
+  /// The tensor's bytes at its address in dram, which its contiguous leases in dram have, too. What
+  /// is there outside a lease says TensorSpec::off_lease. Lifetime: the tensor's, and the
+  /// Runtime's; a child of fork does not have them. Threads: any may read there at any time. Bytes
+  /// that a lease is writing are seen as they come; under a kOverwrite lease others may be there
+  /// until then. Errors: NotFound, InvalidArgument (the tensor is never in dram), ResourceExhausted
+  /// (addresses).
+  absl::StatusOr<std::span<const std::byte>> AddressOf(TensorId tensor) const;
   /// RuntimeOptions::page_bytes.
   Bytes PageBytes() const;
   /// Processors of each NUMA node that holds frames of dram, at least one node. An empty list
@@ -165,9 +172,9 @@ class Runtime {
 
   /// Errors: ResourceExhausted (the stream's thread cannot be started).
   absl::StatusOr<StreamRef> CreateStream();
-  /// The user's cudaStream_t, the legacy default stream (null) and the calling thread's own included,
-  /// for leases of its work. The Runtime never synchronises or destroys it. It outlives the Runtime,
-  /// or the last work that was named to it. Errors: InvalidArgument (no CUDA device).
+  /// The user's cudaStream_t, the legacy default stream (null) and the calling thread's own
+  /// included, for leases of its work. The Runtime never synchronises or destroys it. It outlives
+  /// the Runtime, or the last work that was named to it. Errors: InvalidArgument (no CUDA device).
   absl::StatusOr<StreamRef> AdoptStream(void* cuda_stream);
   /// RuntimeOptions::trace, for the caller's own intervals; empty if there is none.
   const TraceSink& Trace() const;
@@ -182,5 +189,12 @@ class Runtime {
   explicit Runtime(std::shared_ptr<internal::RuntimeState> state);
   std::shared_ptr<internal::RuntimeState> state_;
 };
+
+/// Has the process say which tensor it touches outside a lease before it dies of it: one line on
+/// standard error at a SIGSEGV or SIGBUS at the address of a tensor of any Runtime, then the action
+/// that was installed before. Any other such signal goes to that action at once. A handler that is
+/// installed later has to pass signals on. Threads: any. Calls after the first do nothing.
+/// Errors: those of sigaction(2).
+absl::Status NameStrayTouches();
 
 }  // namespace sluice

@@ -73,6 +73,18 @@ struct FileHome {
   std::uint64_t offset = 0;
 };
 
+/// What a tensor's addresses in dram are outside a lease (Runtime::AddressOf). A lease of hbm says
+/// nothing of them.
+enum class OffLease : std::uint8_t {
+  kNone,  ///< undefined: a touch is a SIGSEGV, or meets old bytes. It costs nothing.
+  /// Readable, and never writable: they show the newest bytes that were written by a lease that has
+  /// ended, wherever the page is, slowly where it is in nvme. No checksum covers them. A write, and
+  /// a read of a page that cannot be shown, is a SIGSEGV or SIGBUS (NameStrayTouches). Each page of
+  /// the tensor may cost one of the process's mappings (vm.max_map_count).
+  kReadable,
+};
+std::string_view ToString(OffLease off_lease);
+
 struct TensorSpec {
   /// Appears in messages, reports and schedules.
   std::string name = {};
@@ -85,6 +97,9 @@ struct TensorSpec {
   /// this tier while it has some, else in dram, where the page then stays. hbm does not count.
   /// kNvme is right for a Runtime without nvme, too.
   TierKind lowest = TierKind::kNvme;
+  /// Tensors that are created together have the same one. kReadable needs a tensor that may be in
+  /// dram.
+  OffLease off_lease = OffLease::kNone;
   /// First home of the bytes. None: the tensor reads as zeros.
   std::optional<FileHome> file = std::nullopt;
   /// Optional. Called for a page with no readable copy.

@@ -52,6 +52,10 @@ class DriveLedger {
   void Hasten(SlotIndex slot) { places_.Hasten(slot); }
   /// Where the page is that is being written and waited for; none when none is.
   std::optional<Place> FindHastened(SlotIndex slot) const { return places_.FindHastened(slot); }
+  /// Where the page is, if it was acknowledged. No read of the ledger's: nothing is counted.
+  std::optional<Place> FindAcknowledged(SlotIndex slot) const {
+    return places_.FindAcknowledged(slot);
+  }
   /// Without what the drive's store counts.
   DriveStats StatsOf(std::uint32_t drive) const;
 

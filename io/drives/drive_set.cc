@@ -10,6 +10,8 @@
 #include "base/mutex.h"
 #include "base/owner_process.h"
 #include "base/status.h"
+#include "base/strings.h"
+#include "fmt/format.h"
 #include "io/drives/drive_ledger.h"
 #include "io/drives/drive_rates.h"
 #include "io/drives/drive_shares.h"
@@ -49,6 +51,8 @@ class DriveSet final : public PageStore {
   void UnregisterMemory(std::span<std::byte> memory) override {
     for (const auto& store : stores_) store->UnregisterMemory(memory);
   }
+  absl::StatusOr<FilePart> FindPart(SlotIndex slot) const override;
+  absl::Status CheckMappable() const override;
   PageStoreStats stats() const override;
 
  private:
@@ -216,6 +220,25 @@ void DriveSet::Forget(SlotIndex slot) {
   SLUICE_CHECK(slot < options_.store.slots, "a slot that is forgotten is one of the store's");
   base::MutexLock lock(mutex_);
   ledger_.Forget(slot);
+}
+
+absl::StatusOr<PageStore::FilePart> DriveSet::FindPart(SlotIndex slot) const {
+  std::optional<Place> place;
+  {
+    base::MutexLock lock(mutex_);
+    place = ledger_.FindAcknowledged(slot);
+  }
+  if (place.has_value()) return stores_[place->drive]->FindPart(place->slot);
+  return absl::NotFoundError(
+      base::ToAbsl(fmt::format("slot {}: holds no acknowledged page", slot)));
+}
+
+absl::Status DriveSet::CheckMappable() const {
+  for (std::uint32_t i = 0; i < stores_.size(); ++i) {
+    absl::Status status = stores_[i]->CheckMappable();
+    if (!status.ok()) return OnDrive({.drive = i}, std::move(status));
+  }
+  return absl::OkStatus();
 }
 
 PageStoreStats DriveSet::stats() const {

@@ -1,7 +1,11 @@
 #include "io/store/page_store.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <map>
 #include <memory>
 #include <utility>
@@ -9,6 +13,7 @@
 #include "base/check.h"
 #include "base/mutex.h"
 #include "base/owner_process.h"
+#include "base/status.h"
 #include "base/strings.h"
 #include "fmt/format.h"
 #include "io/store/admission.h"
@@ -41,6 +46,8 @@ class FilePageStore final : public PageStore {
   void Forget(SlotIndex slot) override;
   void RegisterMemory(std::span<std::byte> memory) override;
   void UnregisterMemory(std::span<std::byte> memory) override;
+  absl::StatusOr<FilePart> FindPart(SlotIndex slot) const override;
+  absl::Status CheckMappable() const override;
   PageStoreStats stats() const override;
 
  private:
@@ -148,6 +155,30 @@ absl::Status FilePageStore::CheckPage(SlotIndex slot, std::span<const std::byte>
   return absl::OkStatus();
 }
 
+absl::StatusOr<PageStore::FilePart> FilePageStore::FindPart(SlotIndex slot) const {
+  SLUICE_CHECK(slot < options_.slots, "a slot that is looked for is one of the store's");
+  SLUICE_RETURN_IF_ERROR(context_.slots.CheckHolds(slot));
+  const SpillFiles::FileOffset place = files_->At(options_.page_bytes * slot);
+  return FilePart{place.file->fd, place.offset};
+}
+
+absl::Status FilePageStore::CheckMappable() const {
+  const auto system_page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  if (options_.page_bytes % system_page != 0) {
+    return absl::UnimplementedError(
+        base::ToAbsl(fmt::format("slots of {} bytes are no whole pages of the system's {}",
+                                 options_.page_bytes,
+                                 system_page)));
+  }
+  for (const IoFile& file : files_->files()) {
+    if (file.fd < 0) return absl::UnimplementedError("the store has no files");
+    void* const mapped = mmap(nullptr, system_page, PROT_READ, MAP_SHARED, file.fd, 0);
+    if (mapped == MAP_FAILED) return base::StatusFromErrno(errno, "mmap of a spill file");
+    munmap(mapped, system_page);
+  }
+  return absl::OkStatus();
+}
+
 void FilePageStore::Refuse(absl::Status status, DoneFn done) {
   RunOnWorker(context_, [this, status = std::move(status), done = std::move(done)]() mutable {
     std::move(done)(std::move(status));
@@ -188,6 +219,14 @@ std::string JoinReasons(const std::string& first, const std::string& second) {
 }
 
 }  // namespace
+
+absl::StatusOr<PageStore::FilePart> PageStore::FindPart(SlotIndex) const {
+  return absl::UnimplementedError("this store has no files to map");
+}
+
+absl::Status PageStore::CheckMappable() const {
+  return absl::UnimplementedError("this store has no files to map");
+}
 
 void PageStoreStats::Add(const PageStoreStats& other) {
   if (engine_reason.empty()) {

@@ -153,6 +153,19 @@ class PageStore {
   /// anew: the ring would go on with the old pages. REQUIRES: no operation uses memory that goes.
   virtual void UnregisterMemory(std::span<std::byte> memory) = 0;
 
+  /// Where the bytes of a slot are.
+  struct FilePart {
+    int fd = -1;
+    std::uint64_t offset = 0;
+  };
+  /// The part of a file that holds the slot's page, to be mapped for reading: until the slot is
+  /// forgotten or written again. No checksum covers what is read there. Errors: NotFound (nothing
+  /// acknowledged in the slot), Unimplemented (CheckMappable fails).
+  virtual absl::StatusOr<FilePart> FindPart(SlotIndex slot) const;
+  /// Whether slots can be mapped: every file is tried once. Errors: Unimplemented (there are no
+  /// files), or that of mmap(2), as on a FUSE file system with direct_io.
+  virtual absl::Status CheckMappable() const;
+
   virtual PageStoreStats stats() const = 0;
 };
 

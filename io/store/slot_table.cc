@@ -70,6 +70,13 @@ void SlotTable::EndRead(SlotIndex slot) {
   --entries_[slot].readers;
 }
 
+absl::Status SlotTable::CheckHolds(SlotIndex slot) const {
+  base::MutexLock lock(mutex_);
+  if (entries_[slot].state == State::kHolds) return absl::OkStatus();
+  return absl::NotFoundError(
+      base::ToAbsl(fmt::format("slot {}: holds no acknowledged page", slot)));
+}
+
 void SlotTable::Forget(SlotIndex slot) {
   base::MutexLock lock(mutex_);
   Entry& entry = entries_[slot];

@@ -30,6 +30,8 @@ class SlotTable {
   /// DataLoss (the slot holds another page).
   absl::StatusOr<std::uint64_t> BeginRead(SlotIndex slot, const PageIdentity& identity);
   void EndRead(SlotIndex slot);
+  /// Errors: NotFound (nothing acknowledged).
+  absl::Status CheckHolds(SlotIndex slot) const;
 
   void Forget(SlotIndex slot);
 
@@ -51,7 +53,7 @@ class SlotTable {
     return entry.state == State::kWriting || entry.state == State::kWritingForgotten;
   }
 
-  base::Mutex mutex_;
+  mutable base::Mutex mutex_;
   std::vector<std::atomic<bool>> hastened_;  ///< changed under the lock, read without it
   std::vector<Entry> entries_ ABSL_GUARDED_BY(mutex_);
 };

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/core/actions.h"
+#include "runtime/core/copy_place.h"
 #include "runtime/core/events.h"
 #include "runtime/core/machine/waits.h"
 #include "runtime/core/plan/plan.h"
@@ -111,6 +112,9 @@ class Core {
   /// Pages whose content is in one of these frames of the last tier and nowhere else, and cannot be
   /// made again; in the order of the frames.
   std::vector<PageIndex> PagesOnlyIn(const std::vector<FrameIndex>& frames) const;
+  /// Where the current bytes of a page are: in `first` if they are there, else in the next tier
+  /// below it that has them, else in the next above it.
+  NewestCopy FindNewest(PageIndex page, TierIndex first) const;
   /// What the first ticket of each lane waits for, which is granted before the others of its lane.
   /// A write: no frame is free for one of its pages until a page-out in flight has ended, or a page
   /// that it is to write is still being copied down. A read: anything else. O(tickets that wait).

@@ -34,6 +34,7 @@ enum class Direction : std::uint8_t { kIn, kOut };
 
 /// What an access does to a page as a whole. kOverwrite covers the page fully: nothing is paged in.
 enum class PageMode : std::uint8_t { kRead, kWrite, kOverwrite };
+constexpr bool IsWrite(PageMode mode) { return mode != PageMode::kRead; }
 
 /// What is kept of iterations: see RuntimeOptions::schedules_max and recorded_accesses_max. Each at
 /// least 1.

@@ -68,6 +68,12 @@ class Device {
   /// Makes the page inaccessible.
   virtual absl::Status Unmap(DeviceRange& range, std::uint64_t page) = 0;
 
+  /// Maps `frame` read-only at a host address, page_bytes long, replacing what is there. Errors:
+  /// Unimplemented (not host_accessible), those of the system.
+  virtual absl::Status MapForReading(std::uint32_t /*frame*/, std::byte* /*address*/) {
+    return absl::UnimplementedError("the processor does not address frames of this device");
+  }
+
   /// Enqueue a copy of one page. `host` must stay valid until `done`. Never blocks for the copy.
   virtual void CopyIn(std::span<const std::byte> host, std::uint32_t frame, DoneFn done) = 0;
   virtual void CopyOut(std::uint32_t frame, std::span<std::byte> host, DoneFn done) = 0;

@@ -56,6 +56,10 @@ class EmulatedDeviceImpl : public EmulatedDevice {
     return AddressesOf(range, page).Unmap(page * page_bytes(), page_bytes());
   }
 
+  absl::Status MapForReading(std::uint32_t frame, std::byte* address) override {
+    return arena_->MapAt(frame, address, numa::MapAccess::kRead);
+  }
+
   void CopyIn(std::span<const std::byte> host, std::uint32_t frame, DoneFn done) override {
     in_.Submit(host, Frame(frame), std::move(done));
   }

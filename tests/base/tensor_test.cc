@@ -29,6 +29,8 @@ TEST(TensorTest, KindsAndModesHaveNames) {
   EXPECT_EQ(ToString(TensorKind::kOther), "other");
   EXPECT_EQ(ToString(AccessMode::kRead), "read");
   EXPECT_EQ(ToString(AccessMode::kOverwrite), "overwrite");
+  EXPECT_EQ(ToString(OffLease::kNone), "none");
+  EXPECT_EQ(ToString(OffLease::kReadable), "readable");
 }
 
 }  // namespace

@@ -59,6 +59,9 @@ std::uint32_t Core::pinned_pages() const { return impl_->pinned_pages(); }
 std::vector<PageIndex> Core::PagesOnlyIn(const std::vector<FrameIndex>& frames) const {
   return impl_->PagesOnlyIn(frames);
 }
+NewestCopy Core::FindNewest(PageIndex page, TierIndex first) const {
+  return impl_->FindNewest(page, first);
+}
 void Core::Waits(std::vector<TicketWait>* waits) const { impl_->Waits(waits); }
 void Core::CheckInvariants() const { impl_->CheckInvariants(); }
 

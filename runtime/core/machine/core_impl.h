@@ -33,6 +33,7 @@ namespace sluice::core {
 ///   pump.cc      what runs after every event: who may go on; stuck detection
 ///   capacity.cc  what new pages may be committed to
 ///   budget.cc    reservations and budget changes
+///   newest_copy.cc where a page's bytes can be read
 ///   waits.cc     what tickets wait for
 ///   invariants.cc
 class Core::Impl {
@@ -47,6 +48,7 @@ class Core::Impl {
   std::uint32_t pinned_pages() const { return pinned_pages_; }
   void Waits(std::vector<TicketWait>* waits) const;
   std::vector<PageIndex> PagesOnlyIn(const std::vector<FrameIndex>& frames) const;
+  NewestCopy FindNewest(PageIndex index, TierIndex first) const;
   void CheckInvariants() const;
   void CheckQueues() const;
   void CheckAnswers() const;
@@ -159,7 +161,6 @@ class Core::Impl {
   void SetHeadWants(const Ticket& ticket, bool wants);
   void Forget(TicketNumber number);
   void CountPrefetch(Page& p, TierIndex tier, bool ready);
-  static bool IsWrite(PageMode mode) { return mode != PageMode::kRead; }
 
   // movement.cc
   void On(const TaskDone& event);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/engine/control/mailbox.h"
+#include "runtime/engine/views/write_window.h"
 #include "sluice/tensor.h"
 #include "sluice/tier.h"
 
@@ -27,9 +28,19 @@ class LeaseState {
     std::vector<std::uint32_t> nodes;  ///< node of each span
   };
 
-  LeaseState(std::shared_ptr<engine::Mailbox> mailbox, engine::ReleaseNotice notice, Facts facts)
-      : mailbox_(std::move(mailbox)), notice_(notice), facts_(std::move(facts)) {}
-  ~LeaseState() { mailbox_->Post(notice_); }
+  /// `window`: null unless the lease writes a view.
+  LeaseState(std::shared_ptr<engine::Mailbox> mailbox,
+             engine::ReleaseNotice notice,
+             Facts facts,
+             std::unique_ptr<engine::WriteWindow> window)
+      : mailbox_(std::move(mailbox)),
+        notice_(notice),
+        facts_(std::move(facts)),
+        window_(std::move(window)) {}
+  ~LeaseState() {
+    window_.reset();  // while the pages stay where they are
+    mailbox_->Post(notice_);
+  }
   LeaseState(const LeaseState&) = delete;
   LeaseState& operator=(const LeaseState&) = delete;
 
@@ -39,6 +50,7 @@ class LeaseState {
   const std::shared_ptr<engine::Mailbox> mailbox_;
   const engine::ReleaseNotice notice_;
   const Facts facts_;
+  std::unique_ptr<engine::WriteWindow> window_;
 };
 
 }  // namespace sluice::internal

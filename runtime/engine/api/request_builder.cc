@@ -31,6 +31,8 @@ AccessPlan PlanOf(const ResolvedAccess& access) {
   plan.first_page = access.segment->parts().first_page + static_cast<PageIndex>(first);
   plan.pages = static_cast<std::uint32_t>(last - first + 1);
   plan.discards = access.discards;
+  const bool at_address = access.base != nullptr && access.segment->Shows(access.tier);
+  if (at_address && access.mode != AccessMode::kRead) plan.written_view = access.segment;
   return plan;
 }
 

@@ -26,7 +26,9 @@ struct AccessPlan {
   PageIndex first_page = 0;
   std::uint32_t pages = 0;
   std::uint32_t first_request = 0;  ///< the pages are this request and those that follow
-  std::uint64_t discards = 0;       ///< discards of the tensor at the time of the request
+  /// Segment whose view the lease writes; none: it writes no view.
+  std::weak_ptr<Segment> written_view;
+  std::uint64_t discards = 0;  ///< discards of the tensor at the time of the request
 };
 
 /// An AcquireAll in the core's terms. Requests are in order of page.

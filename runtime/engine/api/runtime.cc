@@ -70,15 +70,22 @@ absl::Status Runtime::Discard(TensorId tensor, ByteRange range) {
 }
 absl::StatusOr<Bytes> Runtime::SizeOfTensor(TensorId tensor) const {
   SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
-  return state_->SizeOfTensor(tensor);
+  SLUICE_ASSIGN_OR_RETURN(const auto found, state_->FindTensor(tensor));
+  return Bytes(found->bytes);
 }
 absl::StatusOr<std::string> Runtime::NameOfTensor(TensorId tensor) const {
   SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
-  return state_->NameOfTensor(tensor);
+  SLUICE_ASSIGN_OR_RETURN(const auto found, state_->FindTensor(tensor));
+  return found->spec.name;
 }
 absl::StatusOr<DType> Runtime::TypeOfTensor(TensorId tensor) const {
   SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
-  return state_->TypeOfTensor(tensor);
+  SLUICE_ASSIGN_OR_RETURN(const auto found, state_->FindTensor(tensor));
+  return found->spec.dtype;
+}
+absl::StatusOr<std::span<const std::byte>> Runtime::AddressOf(TensorId tensor) const {
+  SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
+  return state_->AddressOf(tensor);
 }
 Bytes Runtime::PageBytes() const { return state_->PageBytes(); }
 

@@ -90,17 +90,21 @@ absl::Status RuntimeState::SetUp(const engine::BackendHooks& hooks) {
   TellOfUnregistered();
   if (core_options.policy->planned()) SLUICE_RETURN_IF_ERROR(StartPlanner());
   event_log_ = std::make_unique<engine::EventLog>(core_options, options_.record_events);
+  const core::TierIndex dram = *tiers_->IndexOf(kDram0);
   mapper_ = std::make_unique<engine::SerialExecutor>();
   SLUICE_RETURN_IF_ERROR(mapper_->Start("sluice-mapper", options_.cpus));
-  mover_ =
-      std::make_unique<engine::DataMover>(engine::DataMover::Parts{.tiers = tiers_,
-                                                                   .mapper = mapper_.get(),
-                                                                   .workers = &backends_->workers(),
-                                                                   .mailbox = mailbox_.get(),
-                                                                   .meters = &meters_,
-                                                                   .logger = &logger_,
-                                                                   .trace = options_.trace,
-                                                                   .cpus = options_.cpus});
+  mover_ = std::make_unique<engine::DataMover>(
+      engine::DataMover::Parts{.tiers = tiers_,
+                               .mapper = mapper_.get(),
+                               .workers = &backends_->workers(),
+                               .mailbox = mailbox_.get(),
+                               .meters = &meters_,
+                               .logger = &logger_,
+                               .trace = options_.trace,
+                               .cpus = options_.cpus,
+                               .find_newest = [core = core.get(), dram](PageIndex page) {
+                                 return core->FindNewest(page, dram);
+                               }});
   core_thread_ = std::make_unique<engine::CoreThread>(
       engine::CoreThread::Parts{.core = std::move(core),
                                 .mailbox = mailbox_.get(),

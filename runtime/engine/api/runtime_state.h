@@ -60,6 +60,7 @@ inline absl::Status ShutDownError() { return absl::CancelledError("the runtime h
 /// All of a Runtime. One file per concern:
 ///   runtime_state.cc    create, shut down
 ///   runtime_tensors.cc  create, adopt, free, discard
+///   runtime_views.cc    addresses outside a lease
 ///   runtime_copies.cc   write, read
 ///   runtime_ops.cc      iterations, ops, requests, hints
 ///   runtime_budgets.cc  reservations, budgets, rates, streams
@@ -85,9 +86,9 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   absl::Status Read(TensorId tensor, std::span<std::byte> bytes, std::uint64_t offset);
   absl::Status Free(TensorId tensor);
   absl::Status Discard(TensorId tensor, ByteRange range);
-  absl::StatusOr<Bytes> SizeOfTensor(TensorId tensor) const;
-  absl::StatusOr<std::string> NameOfTensor(TensorId tensor) const;
-  absl::StatusOr<DType> TypeOfTensor(TensorId tensor) const;
+  /// Errors: NotFound.
+  absl::StatusOr<std::shared_ptr<engine::TensorInfo>> FindTensor(TensorId tensor) const;
+  absl::StatusOr<std::span<const std::byte>> AddressOf(TensorId tensor) const;
   Bytes PageBytes() const { return tiers_->PagesToBytes(1); }
   std::vector<std::vector<int>> DramNodes() const;
 
@@ -119,7 +120,11 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   std::uint32_t CopiesInFlightMax() const;
   absl::StatusOr<std::shared_ptr<engine::Segment>> CreateSegment(std::span<const TensorSpec> specs);
   absl::StatusOr<core::TierIndex> LowestTier(std::span<const TensorSpec> specs) const;
-  absl::StatusOr<std::shared_ptr<engine::TensorInfo>> FindTensor(TensorId tensor) const;
+  /// Maps what a readable segment shows at first; nothing for another one.
+  absl::Status AddView(engine::Segment& segment);
+  /// Tells that not all pages can be shown outside a lease. Errors: FailedPrecondition when the
+  /// options forbid it.
+  absl::Status TellHidden(bool first, std::string_view reason);
   using CopyPiece = std::function<void(std::span<std::byte>)>;
   /// Leases `range` piece by piece and calls `copy` for each span of a lease, in order.
   absl::Status Copy(TensorId id, ByteRange range, AccessMode mode, const CopyPiece& copy);

@@ -1,3 +1,4 @@
+#include <optional>
 #include <utility>
 
 #include "base/status.h"
@@ -25,7 +26,13 @@ absl::StatusOr<std::shared_ptr<engine::Segment>> RuntimeState::CreateSegment(
     SLUICE_ASSIGN_OR_RETURN(
         file, engine::HomeFile::Open(*specs.front().file, SizeOf(specs.front()).count()));
   }
-  SLUICE_ASSIGN_OR_RETURN(auto segment, table_.Prepare(specs, lowest, std::move(file)));
+  std::optional<core::TierIndex> view;
+  if (specs.front().off_lease == OffLease::kReadable) view = tiers_->IndexOf(kDram0);
+  SLUICE_ASSIGN_OR_RETURN(auto segment, table_.Prepare(specs, lowest, std::move(file), view));
+  if (absl::Status added = AddView(*segment); !added.ok()) {
+    table_.Abandon(*segment);
+    return added;
+  }
   engine::CreateRequest request{.segment = segment};
   std::future<absl::Status> reply = request.reply.get_future();
   const absl::Status created = mailbox_->Push(std::move(request)) ? reply.get() : ShutDownError();
@@ -89,21 +96,6 @@ absl::StatusOr<std::shared_ptr<engine::TensorInfo>> RuntimeState::FindTensor(
   std::shared_ptr<engine::TensorInfo> found = table_.Find(tensor);
   if (found != nullptr) return found;
   return absl::NotFoundError(fmt::format("there is no tensor with id {}", tensor.value));
-}
-
-absl::StatusOr<Bytes> RuntimeState::SizeOfTensor(TensorId tensor) const {
-  SLUICE_ASSIGN_OR_RETURN(const auto found, FindTensor(tensor));
-  return Bytes(found->bytes);
-}
-
-absl::StatusOr<std::string> RuntimeState::NameOfTensor(TensorId tensor) const {
-  SLUICE_ASSIGN_OR_RETURN(const auto found, FindTensor(tensor));
-  return found->spec.name;
-}
-
-absl::StatusOr<DType> RuntimeState::TypeOfTensor(TensorId tensor) const {
-  SLUICE_ASSIGN_OR_RETURN(const auto found, FindTensor(tensor));
-  return found->spec.dtype;
 }
 
 }  // namespace sluice::internal

@@ -20,6 +20,7 @@ absl::Status CheckEnum(const TensorSpec& spec, const char* what, Enum value, Enu
 absl::Status CheckEnums(const TensorSpec& spec) {
   SLUICE_RETURN_IF_ERROR(CheckEnum(spec, "dtype", spec.dtype, DType::kI64));
   SLUICE_RETURN_IF_ERROR(CheckEnum(spec, "kind", spec.kind, TensorKind::kOther));
+  SLUICE_RETURN_IF_ERROR(CheckEnum(spec, "off_lease", spec.off_lease, OffLease::kReadable));
   return CheckEnum(spec, "lowest tier", spec.lowest, TierKind::kNvme);
 }
 
@@ -49,6 +50,18 @@ absl::Status CheckTensorSpecs(std::span<const TensorSpec> specs) {
       return absl::InvalidArgumentError(
           fmt::format("tensors '{}' and '{}' share a segment and must have the same lowest tier",
                       specs.front().name,
+                      spec.name));
+    }
+    if (spec.off_lease != specs.front().off_lease) {
+      return absl::InvalidArgumentError(
+          fmt::format("tensors '{}' and '{}' share a segment and must have the same off_lease",
+                      specs.front().name,
+                      spec.name));
+    }
+    if (spec.off_lease == OffLease::kReadable && spec.lowest == TierKind::kHbm) {
+      return absl::InvalidArgumentError(
+          fmt::format("tensor '{}' is never in dram (lowest is hbm), where off_lease = kReadable "
+                      "shows it: lower its `lowest`, or use OffLease::kNone",
                       spec.name));
     }
     if (spec.file && specs.size() > 1) {

@@ -52,7 +52,8 @@ absl::StatusOr<ByteRange> CutRange(const TensorInfo& tensor, ByteRange range) {
 
 absl::StatusOr<std::shared_ptr<Segment>> TensorTable::Prepare(std::span<const TensorSpec> specs,
                                                               core::TierIndex lowest,
-                                                              std::shared_ptr<HomeFile> file) {
+                                                              std::shared_ptr<HomeFile> file,
+                                                              std::optional<core::TierIndex> view) {
   Segment::Parts parts;
   std::uint64_t end = 0;
   base::MutexLock lock(mutex_);
@@ -76,12 +77,14 @@ absl::StatusOr<std::shared_ptr<Segment>> TensorTable::Prepare(std::span<const Te
   parts.lowest = lowest;
   parts.page_bytes = page_bytes_;
   parts.file = std::move(file);
+  parts.view = view;
   return std::make_shared<Segment>(std::move(parts));
 }
 
 void TensorTable::Publish(const std::shared_ptr<Segment>& segment) {
   base::MutexLock lock(mutex_);
   used_pages_ += segment->parts().pages;
+  if (segment->readable()) readable_pages_ += segment->parts().pages;
   for (const auto& tensor : segment->parts().tensors) {
     entries_.emplace(tensor->id.value, Entry{tensor, segment});
     tensor_bytes_ += tensor->bytes;
@@ -179,7 +182,10 @@ absl::StatusOr<TensorTable::Freed> TensorTable::Free(TensorId id) {
   SetLive(*entry.tensor, false);
   entry.tensor->alive = false;
   tensor_bytes_ -= entry.tensor->bytes;
-  for (const PageRun& run : freed.runs) used_pages_ -= run.pages;
+  for (const PageRun& run : freed.runs) {
+    used_pages_ -= run.pages;
+    if (entry.segment->readable()) readable_pages_ -= run.pages;
+  }
   return freed;
 }
 
@@ -218,6 +224,26 @@ void TensorTable::MarkLive(TensorInfo& tensor, std::uint64_t discards) {
 LiveBytes TensorTable::live_bytes() const {
   base::MutexLock lock(mutex_);
   return {live_, peak_, used_pages_ * page_bytes_ - tensor_bytes_};
+}
+
+std::uint64_t TensorTable::readable_pages() const {
+  base::MutexLock lock(mutex_);
+  return readable_pages_;
+}
+
+absl::StatusOr<std::span<const std::byte>> TensorTable::AddressIn(core::TierIndex tier,
+                                                                  const TierSet& tiers,
+                                                                  TensorId id) const {
+  base::MutexLock lock(mutex_);
+  if (closed_) return absl::CancelledError("the runtime has shut down");
+  const auto found = entries_.find(id.value);
+  if (found == entries_.end()) {
+    return absl::NotFoundError(fmt::format("there is no tensor with id {}", id.value));
+  }
+  const TensorInfo& tensor = *found->second.tensor;
+  SLUICE_ASSIGN_OR_RETURN(const std::byte* base,
+                          found->second.segment->EnsureRange(tier, *tiers.memory(tier)));
+  return std::span(base + tensor.offset, tensor.bytes);
 }
 
 void TensorTable::Close() {

@@ -54,11 +54,13 @@ class TensorTable {
  public:
   explicit TensorTable(std::uint64_t page_bytes) : page_bytes_(page_bytes) {}
 
-  /// Lays `specs` out in a new segment, whose tensors nobody can find before Publish.
+  /// Lays `specs` out in a new segment, whose tensors nobody can find before Publish. `view`: see
+  /// Segment::Parts.
   /// REQUIRES: valid specs. Errors: ResourceExhausted (page indices used up).
   absl::StatusOr<std::shared_ptr<Segment>> Prepare(std::span<const TensorSpec> specs,
                                                    core::TierIndex lowest,
-                                                   std::shared_ptr<HomeFile> file);
+                                                   std::shared_ptr<HomeFile> file,
+                                                   std::optional<core::TierIndex> view = {});
   void Publish(const std::shared_ptr<Segment>& segment);
   /// Takes back what Prepare gave, instead of Publish.
   void Abandon(const Segment& segment);
@@ -93,6 +95,13 @@ class TensorTable {
   /// The tensor was granted for writing by a request made when it had seen `discards`.
   void MarkLive(TensorInfo& tensor, std::uint64_t discards);
   LiveBytes live_bytes() const;
+  /// Pages of segments that are readable outside a lease.
+  std::uint64_t readable_pages() const;
+  /// The tensor's bytes at its addresses in `tier`. Errors: NotFound, ResourceExhausted (no address
+  /// range), Cancelled (closed).
+  absl::StatusOr<std::span<const std::byte>> AddressIn(core::TierIndex tier,
+                                                       const TierSet& tiers,
+                                                       TensorId id) const;
 
   /// Nothing is found any more, no address is handed out.
   void Close();
@@ -119,6 +128,7 @@ class TensorTable {
   std::uint64_t peak_ ABSL_GUARDED_BY(mutex_) = 0;
   std::uint64_t tensor_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::uint64_t used_pages_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t readable_pages_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

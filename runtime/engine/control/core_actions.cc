@@ -41,7 +41,7 @@ void CoreThread::Perform(core::GrantTicket& action) {
   for (const AccessPlan& access : entry->ticket->plan().accesses) {
     if (access.mode != AccessMode::kRead) parts_.table->MarkLive(*access.tensor, access.discards);
   }
-  entry->ticket->Grant(std::move(action.frames));
+  parts_.mover->Grant(entry->ticket, std::move(action.frames), owners_);
 }
 
 void CoreThread::Perform(const core::FailTicket& action) {
@@ -57,6 +57,7 @@ void CoreThread::Perform(const core::LosePage& action) {
   PageFault fault = faults_.OfPage(action.page);
   if (fault.cause.ok()) fault = {action.tier, faults_.AttemptOf(action.page).cause};
   faults_.NotePage(action.page, fault);
+  parts_.mover->views().Hide(owners_.Owner(action.page), action.page);
   owners_.Owner(action.page)
       ->ForEachTensorIn(action.page, [&](const TensorInfo& tensor, ByteRange range) {
         const PageLostEvent event{tensor.spec.name, range, fault.cause};
@@ -109,7 +110,14 @@ void CoreThread::Perform(core::FramesReserved& action) {
   for (const core::FrameIndex frame : action.frames) {
     parts_.mover->TakeFrame(found->second.tier, frame, core::kNoPage);
   }
-  found->second.reply.set_value(FrameGrant{action.reservation, std::move(action.frames)});
+  FrameGrant grant{action.reservation, std::move(action.frames)};
+  const std::vector<core::FrameIndex> frames = grant.frames;
+  parts_.mover->WhenLeft(
+      found->second.tier,
+      frames,
+      [reply = std::move(found->second.reply), grant = std::move(grant)]() mutable {
+        reply.set_value(std::move(grant));
+      });
   reservations_.erase(found);
 }
 
@@ -126,6 +134,7 @@ void CoreThread::Perform(const core::ReservationRefused& action) {
 
 void CoreThread::Perform(const core::BudgetSet& action) {
   const auto found = budgets_.find(action.tier);
+  parts_.mover->views().LeaveFrames(action.tier, action.frames);
   parts_.mover->Resize(action.tier,
                        action.frames,
                        [reply = std::move(found->second.reply)](absl::Status status) mutable {

@@ -163,7 +163,9 @@ void CoreThread::On(FreeRequest& request) {
 void CoreThread::On(DiscardRequest& request) {
   for (const PageRun& run : request.runs) {
     // Freed by another thread meanwhile: dead anyway.
-    if (owners_.Usable(request.segment, run)) Feed(core::DiscardPages{run.first, run.pages});
+    if (!owners_.Usable(request.segment, run)) continue;
+    parts_.mover->views().NoteDiscard(owners_.Owner(run.first), run);
+    Feed(core::DiscardPages{run.first, run.pages});
   }
 }
 
@@ -345,6 +347,7 @@ void CoreThread::Feed(core::Event event) {
     for (core::Action& action : actions_) {
       std::visit([this](auto& each) { Perform(each); }, action);
     }
+    parts_.mover->views().ShowDiscarded();
   }
   feeding_ = false;
   if (std::exchange(dump_wanted_, false)) parts_.log->Dump(*parts_.logger, "content was lost");

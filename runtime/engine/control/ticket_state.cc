@@ -12,6 +12,13 @@
 namespace sluice::internal {
 namespace {
 
+/// Null where the lease writes no view.
+absl::StatusOr<std::unique_ptr<engine::WriteWindow>> OpenWindow(const engine::AccessPlan& access) {
+  const std::shared_ptr<engine::Segment> segment = access.written_view.lock();
+  if (segment == nullptr) return nullptr;
+  return engine::WriteWindow::Open(segment, access.first_page, access.pages);
+}
+
 /// A status that shares nothing with `status`: absl counts references to the parts of a status
 /// inside its library, where ThreadSanitizer does not see it, so none is shared between threads.
 absl::Status OwnCopy(const absl::Status& status) {
@@ -158,11 +165,12 @@ void TicketState::FillWithNan(const engine::AccessPlan& access,
   }
 }
 
-std::vector<std::shared_ptr<LeaseState>> TicketState::MakeLeases() const {
+absl::StatusOr<std::vector<std::shared_ptr<LeaseState>>> TicketState::MakeLeases() const {
   std::vector<std::shared_ptr<LeaseState>> leases;
   leases.reserve(plan_.accesses.size());
   for (std::uint32_t i = 0; i < plan_.accesses.size(); ++i) {
     const engine::AccessPlan& access = plan_.accesses[i];
+    SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<engine::WriteWindow> window, OpenWindow(access));
     auto lease = engine::MakeOwned<LeaseState>(
         context_.mailbox,
         engine::ReleaseNotice{number_, i},
@@ -173,7 +181,8 @@ std::vector<std::shared_ptr<LeaseState>> TicketState::MakeLeases() const {
                           .bytes = access.range.bytes,
                           .host_accessible = context_.tiers->memory(access.tier)->host_accessible(),
                           .spans = SpansOf(access),
-                          .nodes = NodesOf(access)});
+                          .nodes = NodesOf(access)},
+        std::move(window));
     FillWithNan(access, lease->facts().spans);
     leases.push_back(std::move(lease));
   }
@@ -187,7 +196,13 @@ absl::StatusOr<std::vector<std::shared_ptr<LeaseState>>> TicketState::Take() {
   if (phase_ == Phase::kTaken) {
     return absl::FailedPreconditionError("the ticket's leases were taken before");
   }
-  std::vector<std::shared_ptr<LeaseState>> leases = MakeLeases();
+  absl::StatusOr<std::vector<std::shared_ptr<LeaseState>>> leases = MakeLeases();
+  if (!leases.ok()) {
+    error_ = leases.status();
+    phase_ = Phase::kFailed;
+    context_.mailbox->Post(engine::CancelNotice{number_});
+    return OwnCopy(error_);
+  }
   phase_ = Phase::kTaken;
   op_->Start(Clock::now());
   return leases;

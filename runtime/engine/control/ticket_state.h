@@ -73,7 +73,8 @@ class TicketState {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<std::uint32_t> NodesOf(const engine::AccessPlan& access) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<std::shared_ptr<LeaseState>> MakeLeases() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::vector<std::shared_ptr<LeaseState>>> MakeLeases() const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Waits until the device has filled the frame.
   void FillFrameWithNan(core::TierIndex tier, core::FrameIndex frame) const;
   void FillWithNan(const engine::AccessPlan& access,

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "fmt/format.h"
+#include "runtime/engine/control/ticket_state.h"
 #include "runtime/engine/data/page_filler.h"
 
 namespace sluice::engine {
@@ -30,6 +31,10 @@ bool SourceIsLost(const absl::Status& status) {
 bool MayPass(core::FillKind kind, const absl::Status& status) {
   if (kind == core::FillKind::kFile) return !SourceIsLost(status);
   return kind == core::FillKind::kReproduce && absl::IsUnavailable(status);
+}
+
+PageViews::Place FrameOf(core::TierIndex tier, core::FrameIndex frame) {
+  return {PageViews::Place::Kind::kFrame, tier, frame};
 }
 
 /// What a failed copy means for the core. A failed write, or a failed copy between memories, leaves
@@ -59,6 +64,10 @@ struct DataMover::CopyJob {
 DataMover::DataMover(Parts parts)
     : parts_(std::move(parts)),
       page_mapper_({.tiers = parts_.tiers, .logger = parts_.logger}),
+      views_({.tiers = parts_.tiers,
+              .mapper = parts_.mapper,
+              .logger = parts_.logger,
+              .find_newest = parts_.find_newest}),
       timer_("sluice-retry", parts_.cpus) {
   for (core::TierIndex link = 0; link + 1 < parts_.tiers->size(); ++link) {
     const std::string name = parts_.tiers->LinkName(link);
@@ -72,8 +81,12 @@ void DataMover::ReportFailure(core::TaskNumber task, core::FailureKind kind, abs
   parts_.mailbox->Post(Completion{task, kind, std::move(cause)});
 }
 
-void DataMover::TakeFrame(core::TierIndex tier, core::FrameIndex frame, PageIndex page) {
+void DataMover::TakeFrame(core::TierIndex tier,
+                          core::FrameIndex frame,
+                          PageIndex page,
+                          bool fills) {
   if (parts_.tiers->is_store(tier)) return;
+  views_.TakeFrame(tier, frame, page, fills);
   page_mapper_.Displace(
       tier, frame, page, [this](PageInFrame place) { PostUnmap(std::move(place)); });
 }
@@ -85,9 +98,12 @@ void DataMover::PostUnmap(PageInFrame place) {
 void DataMover::Copy(const core::StartCopy& order, const SegmentPtr& segment) {
   TakeFrame(order.target, order.target_frame, order.page);
   CopyJob job{order, segment, parts_.meters->Of(LinkOf(order), DirectionOf(order)).Begin()};
-  Submit(order, *segment, [this, job = std::move(job)](const absl::Status& status) {
-    FinishCopy(job, status);
-  });
+  views_.Run(
+      order.target, order.target_frame, [this, order, segment, job = std::move(job)]() mutable {
+        Submit(order, *segment, [this, job = std::move(job)](const absl::Status& status) {
+          FinishCopy(job, status);
+        });
+      });
 }
 
 void DataMover::Submit(const core::StartCopy& order, const Segment& segment, io::DoneFn done) {
@@ -111,7 +127,11 @@ void DataMover::Submit(const core::StartCopy& order, const Segment& segment, io:
 
 void DataMover::Hasten(const core::HastenCopy& order) {
   // Between memories copies are done in their order.
-  if (parts_.tiers->is_store(order.target)) parts_.tiers->store()->Hasten(order.target_frame);
+  if (!parts_.tiers->is_store(order.target)) return;
+  // The write may wait for a view to leave the slot.
+  views_.Run(order.target, order.target_frame, [this, order] {
+    parts_.tiers->store()->Hasten(order.target_frame);
+  });
 }
 
 void DataMover::FinishCopy(const CopyJob& job, const absl::Status& status) {
@@ -120,6 +140,10 @@ void DataMover::FinishCopy(const CopyJob& job, const absl::Status& status) {
   if (!status.ok()) {
     meter.Failed(job.begun);
     const bool read = parts_.tiers->is_store(order.source);
+    views_.Spoil(job.segment,
+                 order.page,
+                 FrameOf(order.target, order.target_frame),
+                 FrameOf(order.source, order.source_frame));
     ReportFailure(order.task, KindOf(read, status), status);
     return;
   }
@@ -138,6 +162,7 @@ void DataMover::Trace(const CopyJob& job, LinkMeter::Clock::time_point end) {
 }
 
 void DataMover::Arrived(core::TaskNumber task, const PageInFrame& place, bool map) {
+  views_.Arrive(place.segment, place.page, FrameOf(place.tier, place.frame));
   if (map) {
     PostMap(task, place);
   } else {
@@ -146,25 +171,35 @@ void DataMover::Arrived(core::TaskNumber task, const PageInFrame& place, bool ma
 }
 
 void DataMover::PostMap(core::TaskNumber task, const PageInFrame& place) {
+  const auto end = [this, task](absl::Status status) {
+    if (status.ok()) return Report(task);
+    ReportFailure(task, core::FailureKind::kTargetFailed, std::move(status));
+  };
+  if (place.segment->Shows(place.tier)) {
+    return views_.Map(place.segment, place.page, FrameOf(place.tier, place.frame), end);
+  }
   if (page_mapper_.Reuse(place)) return Report(task);
-  parts_.mapper->Post([this, task, place] {
-    if (absl::Status status = page_mapper_.Map(place); !status.ok()) {
-      ReportFailure(task, core::FailureKind::kTargetFailed, std::move(status));
-    } else {
-      Report(task);
-    }
-  });
+  parts_.mapper->Post([this, end, place] { end(page_mapper_.Map(place)); });
 }
 
 bool DataMover::Fill(const core::StartFill& order, const SegmentPtr& segment) {
-  TakeFrame(order.tier, order.frame, order.page);
+  TakeFrame(order.tier, order.frame, order.page, /*fills=*/true);
   const PageInFrame place{segment, order.page, order.tier, order.frame};
-  if (order.kind == core::FillKind::kUndefined) {
-    if (!order.map) return true;
-    PostMap(order.task, place);
-    return false;
-  }
-  PostFill({order, place});
+  if (order.kind == core::FillKind::kUndefined && !order.map) return FillNothing(order);
+  views_.Run(order.tier, order.frame, [this, order, place] {
+    if (order.kind == core::FillKind::kUndefined) {
+      PostMap(order.task, place);
+    } else {
+      PostFill({order, place});
+    }
+  });
+  return false;
+}
+
+/// Only a view that has not left the frame yet is waited for.
+bool DataMover::FillNothing(const core::StartFill& order) {
+  if (views_.IsLeft(order.tier, order.frame)) return true;
+  views_.Run(order.tier, order.frame, [this, task = order.task] { Report(task); });
   return false;
 }
 
@@ -205,11 +240,56 @@ void DataMover::Map(const core::StartMap& order, const SegmentPtr& segment) {
 
 void DataMover::Drop(const core::DropFrame& order, const SegmentPtr& segment) {
   if (parts_.tiers->is_store(order.tier)) {
-    parts_.tiers->store()->Forget(order.frame);
-  } else if (order.mapped) {
+    views_.LeaveSlot(segment, order.page, FrameOf(order.tier, order.frame));
+    views_.Run(
+        order.tier, order.frame, [this, order] { parts_.tiers->store()->Forget(order.frame); });
+  } else if (order.mapped && !segment->Shows(order.tier)) {
     page_mapper_.Leave({segment, order.page, order.tier, order.frame},
                        [this](PageInFrame place) { PostUnmap(std::move(place)); });
   }
+}
+
+void DataMover::WhenLeft(core::TierIndex tier,
+                         std::span<const core::FrameIndex> frames,
+                         PageViews::Job job) {
+  views_.RunAll(tier, frames, std::move(job));
+}
+
+void DataMover::Grant(const std::shared_ptr<internal::TicketState>& ticket,
+                      std::vector<core::FrameIndex> frames,
+                      const PageOwners& owners) {
+  if (!views_.used()) return ticket->Grant(std::move(frames));
+  const std::vector<core::PageRequest>& requests = ticket->plan().requests;
+  bool shown = true;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const core::PageRequest& request = requests[i];
+    const SegmentPtr& segment = owners.Owner(request.page);
+    const bool at_address = request.map && segment->Shows(request.tier);
+    if (!segment->readable() || (!at_address && !core::IsWrite(request.mode))) continue;
+    shown = views_.Show(segment, request.page, FrameOf(request.tier, frames[i])) && shown;
+  }
+  if (shown) return ticket->Grant(std::move(frames));
+  std::vector<SegmentPtr> segments;
+  for (const core::PageRequest& request : requests) segments.push_back(owners.Owner(request.page));
+  views_.RunLast(
+      [this, ticket, segments = std::move(segments), frames = std::move(frames)]() mutable {
+        GrantShown(*ticket, segments, std::move(frames));
+      });
+}
+
+void DataMover::GrantShown(internal::TicketState& ticket,
+                           std::span<const SegmentPtr> segments,
+                           std::vector<core::FrameIndex> frames) {
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    const core::PageRequest& request = ticket.plan().requests[i];
+    const bool at_address = request.map && segments[i]->Shows(request.tier);
+    if (!at_address || views_.Shows(request.page, FrameOf(request.tier, frames[i]))) continue;
+    ticket.Fail(absl::ResourceExhaustedError(
+        fmt::format("a page of tensor '{}' cannot be mapped for a lease (see vm.max_map_count)",
+                    segments[i]->NameAt(request.page))));
+    return parts_.mailbox->Post(CancelNotice{ticket.number()});
+  }
+  ticket.Grant(std::move(frames));
 }
 
 void DataMover::Resize(core::TierIndex tier,
@@ -222,6 +302,7 @@ void DataMover::Resize(core::TierIndex tier,
 
 void DataMover::Retire(SegmentPtr segment, const PageRun& run) {
   page_mapper_.Forget(run, [this](PageInFrame place) { PostUnmap(std::move(place)); });
+  if (segment != nullptr) views_.Forget(segment, run);
   parts_.mapper->Post([segment = std::move(segment)]() mutable { segment.reset(); });
 }
 

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,10 +15,12 @@
 #include "runtime/engine/control/mailbox.h"
 #include "runtime/engine/data/link_meter.h"
 #include "runtime/engine/data/page_mapper.h"
+#include "runtime/engine/data/page_owners.h"
 #include "runtime/engine/data/segment.h"
 #include "runtime/engine/data/serial_executor.h"
 #include "runtime/engine/data/tier_set.h"
 #include "runtime/engine/report/logger.h"
+#include "runtime/engine/views/page_views.h"
 #include "sluice/events.h"
 
 namespace sluice::engine {
@@ -37,6 +41,8 @@ class DataMover {
     TraceSink trace;
     std::vector<int>
         cpus;  ///< processors of the thread that tries again; empty: those of its maker
+    /// See PageViews::Options; unset where no segment is readable outside a lease.
+    std::function<core::NewestCopy(PageIndex)> find_newest;
   };
   using SegmentPtr = std::shared_ptr<Segment>;
 
@@ -51,8 +57,16 @@ class DataMover {
   void Map(const core::StartMap& order, const SegmentPtr& segment);
   void Drop(const core::DropFrame& order, const SegmentPtr& segment);
   /// The frame is the page's from now on, or, with kNoPage, whose it was reserved for. Copy and
-  /// Fill say so themselves.
-  void TakeFrame(core::TierIndex tier, core::FrameIndex frame, PageIndex page);
+  /// Fill say so themselves. `fills`: see PageViews::TakeFrame.
+  void TakeFrame(core::TierIndex tier, core::FrameIndex frame, PageIndex page, bool fills = false);
+  /// Runs `job` when no page is shown any more in frames that were taken.
+  void WhenLeft(core::TierIndex tier, std::span<const core::FrameIndex> frames, PageViews::Job job);
+  /// Tells the ticket that its pages are in these frames, once those are shown that must be.
+  void Grant(const std::shared_ptr<internal::TicketState>& ticket,
+             std::vector<core::FrameIndex> frames,
+             const PageOwners& owners);
+  /// What pages show outside a lease.
+  PageViews& views() { return views_; }
   /// Gives a tier's frames from `frames` on back to the system (or takes them again) once every
   /// mapping change asked for before is done, then calls `done` on the mapper thread.
   void Resize(core::TierIndex tier,
@@ -67,6 +81,10 @@ class DataMover {
   struct FillJob;
 
   void Submit(const core::StartCopy& order, const Segment& segment, io::DoneFn done);
+  void GrantShown(internal::TicketState& ticket,
+                  std::span<const SegmentPtr> segments,
+                  std::vector<core::FrameIndex> frames);
+  bool FillNothing(const core::StartFill& order);
   void FinishCopy(const CopyJob& job, const absl::Status& status);
   void Trace(const CopyJob& job, LinkMeter::Clock::time_point end);
   void PostFill(FillJob job);
@@ -82,6 +100,7 @@ class DataMover {
   std::array<std::array<std::string, 2>, core::kTiersMax - 1> tracks_;
   const base::Backoff backoff_;
   PageMapper page_mapper_;
+  PageViews views_;
   base::Timer timer_;
 };
 

@@ -51,6 +51,10 @@ class HostTier : public MemoryTier {
     return static_cast<HostRange&>(range).range().Unmap(page * bytes, bytes);
   }
 
+  absl::Status MapForReading(core::FrameIndex frame, std::byte* address) override {
+    return arenas_.MapAt(frame, address, numa::MapAccess::kRead);
+  }
+
   absl::Status Resize(core::FrameIndex frames) override {
     // Nobody must know memory that goes.
     UnregisterAllBut(arenas_.ChunksOf(frames));
@@ -149,6 +153,10 @@ class DeviceTier : public MemoryTier {
 
   absl::Status Unmap(MappedRange& range, std::uint64_t page) override {
     return device_.Unmap(static_cast<DeviceTierRange&>(range).range(), page);
+  }
+
+  absl::Status MapForReading(core::FrameIndex frame, std::byte* address) override {
+    return device_.MapForReading(frame, address);
   }
 
   absl::Status Resize(core::FrameIndex frames) override { return device_.Resize(frames).status(); }

@@ -24,8 +24,8 @@ class MappedRange {
 };
 
 /// What the engine needs of a tier that compute code can address: host memory and device memory
-/// look the same from here. Threads: Map, Unmap and Resize from the mapper thread only, the rest
-/// from any.
+/// look the same from here. Threads: Map, Unmap, MapForReading and Resize from the mapper thread
+/// only, the rest from any.
 class MemoryTier {
  public:
   virtual ~MemoryTier() = default;
@@ -42,6 +42,11 @@ class MemoryTier {
   /// `range` is one that this tier reserved; `page` counts from its start.
   virtual absl::Status Map(MappedRange& range, std::uint64_t page, core::FrameIndex frame) = 0;
   virtual absl::Status Unmap(MappedRange& range, std::uint64_t page) = 0;
+  /// Maps a frame read-only at any host address, replacing what is there. REQUIRES:
+  /// host_accessible.
+  virtual absl::Status MapForReading(core::FrameIndex /*frame*/, std::byte* /*address*/) {
+    return absl::UnimplementedError("the processor does not address these frames");
+  }
   /// Gives frames from `frames` on back to the system, or takes them again.
   virtual absl::Status Resize(core::FrameIndex frames) = 0;
   virtual std::uint64_t allocated_bytes() const = 0;

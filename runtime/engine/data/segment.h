@@ -5,14 +5,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
 #include "runtime/core/types.h"
 #include "runtime/engine/data/memory_tier.h"
+#include "runtime/engine/report/named_range.h"
 #include "runtime/engine/setup/home_file.h"
 #include "sluice/tensor.h"
 
@@ -47,6 +51,8 @@ class Segment {
     std::vector<std::shared_ptr<TensorInfo>>
         tensors;                     ///< tensors by offset, disjoint, at least one
     std::shared_ptr<HomeFile> file;  ///< null: born empty
+    /// The tier whose addresses are readable outside a lease; none: no tier's are.
+    std::optional<core::TierIndex> view;
   };
   explicit Segment(Parts parts) : parts_(std::move(parts)) {}
 
@@ -58,6 +64,10 @@ class Segment {
   TensorKind kind() const { return parts_.tensors.front()->spec.kind; }
   /// Whether every tensor can refill its bytes.
   bool reproducible() const;
+
+  bool readable() const { return parts_.view.has_value(); }
+  /// Whether the addresses in `tier` are readable outside a lease.
+  bool Shows(core::TierIndex tier) const { return parts_.view == tier; }
 
   /// Calls `visit(tensor, range of the tensor's bytes in the page)` for each tensor in `page` that
   /// was not freed.
@@ -71,12 +81,31 @@ class Segment {
   /// REQUIRES: EnsureRange succeeded for `tier`.
   MappedRange& range(core::TierIndex tier) const;
 
+  /// The pages' addresses that are readable outside a lease. REQUIRES: readable(), and EnsureRange
+  /// succeeded for that tier.
+  std::span<std::byte> ViewOf(PageIndex first, std::uint32_t pages = 1) const;
+  /// The file home cannot be mapped.
+  void HideHome() { home_hidden_ = true; }
+  bool home_hidden() const { return home_hidden_; }
+  /// A lease that may write the pages at those addresses begins: they are writable until it, and
+  /// every other one that has begun, has ended. Errors: ResourceExhausted (vm.max_map_count).
+  absl::Status BeginWrite(PageIndex first, std::uint32_t pages);
+  /// It ends. REQUIRES: BeginWrite succeeded for the same pages.
+  void EndWrite(PageIndex first, std::uint32_t pages);
+
  private:
   std::size_t FirstTensorReaching(std::uint64_t offset) const;
+  NamedRange::Facts NamesAt(const std::byte* base) const;
 
   const Parts parts_;
+  std::atomic<bool> home_hidden_{false};
+  mutable base::Mutex writers_mutex_;
+  /// Leases that may write each page.
+  absl::flat_hash_map<PageIndex, std::uint32_t> writers_ ABSL_GUARDED_BY(writers_mutex_);
   mutable base::Mutex mutex_;
   std::array<std::unique_ptr<MappedRange>, core::kTiersMax> ranges_ ABSL_GUARDED_BY(mutex_);
+  /// What names the tensors of stray touches; goes before the ranges.
+  std::array<std::unique_ptr<NamedRange>, core::kTiersMax> names_ ABSL_GUARDED_BY(mutex_);
 };
 
 template <typename Visit>

@@ -27,6 +27,10 @@ constexpr std::array kRules = {
          "an even share of dram on every NUMA node",
          "memory.even_split",
          &MemoryOptions::even_split},
+    Rule{kOffLeaseFallback,
+         "every page readable outside a lease",
+         "memory.off_lease",
+         &MemoryOptions::off_lease},
 };
 
 }  // namespace
@@ -39,6 +43,12 @@ FallbackEvent SmallPages(std::string_view tier, double share, std::string_view r
                       reason.empty() ? "" : ": ",
                       reason),
           "4 KiB pages for the rest"};
+}
+
+FallbackEvent HiddenPages(std::string_view reason) {
+  return {std::string(kOffLeaseFallback),
+          std::string(reason),
+          "a SIGSEGV where they are read outside a lease"};
 }
 
 absl::Status CheckAllowed(const MemoryOptions& options, const FallbackEvent& fallback) {

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "fmt/format.h"
+#include "runtime/engine/views/view_mapping.h"
 
 namespace sluice::engine {
 namespace {
@@ -59,6 +60,10 @@ absl::Status HomeFile::Read(std::uint64_t offset, std::span<std::byte> out) cons
     done += static_cast<std::uint64_t>(count);
   }
   return absl::OkStatus();
+}
+
+absl::Status HomeFile::MapForReading(std::span<std::byte> at, std::uint64_t offset) const {
+  return base::Annotate(MapFile(at, descriptor_, home_.offset + offset), home_.path);
 }
 
 }  // namespace sluice::engine

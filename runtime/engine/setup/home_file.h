@@ -25,6 +25,8 @@ class HomeFile {
   /// Fills `out` with the tensor's bytes from `offset` on. Blocks. Errors: DataLoss (the file
   /// became shorter), or the errno's status.
   absl::Status Read(std::uint64_t offset, std::span<std::byte> out) const;
+  /// Maps the tensor's bytes from `offset` on read-only at `at`. Errors: those of MapFile.
+  absl::Status MapForReading(std::span<std::byte> at, std::uint64_t offset) const;
 
  private:
   HomeFile(int descriptor, FileHome home);

@@ -85,6 +85,21 @@ absl::Status CheckMachine(const RuntimeOptions& options, const FrameCounts& fram
       limits.max_map_count));
 }
 
+absl::Status CheckViewPages(std::uint64_t pages, const TierSet& tiers) {
+  SLUICE_ASSIGN_OR_RETURN(const numa::MemoryLimits limits, numa::ReadMemoryLimits());
+  std::uint64_t needed = pages + kMappingsKept;
+  for (core::TierIndex tier = 0; tier < tiers.size(); ++tier) {
+    if (!tiers.is_store(tier)) needed += kMappingsPerFrame * tiers.tier(tier).frames;
+  }
+  if (needed <= limits.max_map_count) return absl::OkStatus();
+  return absl::ResourceExhaustedError(fmt::format(
+      "{} pages of tensors that are readable outside a lease, the frames and the process may need "
+      "{} mappings, vm.max_map_count allows {}: raise it, use larger pages, or OffLease::kNone",
+      pages,
+      needed,
+      limits.max_map_count));
+}
+
 absl::Status CheckGrowth(TierId tier, std::uint64_t bytes) {
   SLUICE_ASSIGN_OR_RETURN(numa::MemoryLimits limits, numa::ReadMemoryLimits());
   limits.address_bytes.reset();

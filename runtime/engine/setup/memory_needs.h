@@ -37,6 +37,11 @@ std::uint64_t MappableFrames(std::uint64_t max_map_count);
 /// that names the sum, the limit and the fix; those of numa::ReadMemoryLimits.
 absl::Status CheckMachine(const RuntimeOptions& options, const FrameCounts& frames);
 
+/// Whether mappings are enough for `pages` pages of tensors that are readable outside a lease,
+/// beside those for the frames of `tiers`. Errors: ResourceExhausted that names the need and the
+/// fix.
+absl::Status CheckViewPages(std::uint64_t pages, const TierSet& tiers);
+
 /// Whether memory is enough for `bytes` more frames of a tier, whose addresses are reserved.
 /// Errors: as CheckMachine.
 absl::Status CheckGrowth(TierId tier, std::uint64_t bytes);

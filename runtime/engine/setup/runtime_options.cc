@@ -151,7 +151,8 @@ absl::Status ReadIo(Config& config, IoOptions* io) {
 absl::Status ReadMemory(Config& config, MemoryOptions* memory) {
   SLUICE_RETURN_IF_ERROR(ReadUse(config, "memory.huge_pages", &memory->huge_pages));
   SLUICE_RETURN_IF_ERROR(ReadUse(config, "memory.numa_binding", &memory->numa_binding));
-  return ReadUse(config, "memory.even_split", &memory->even_split);
+  SLUICE_RETURN_IF_ERROR(ReadUse(config, "memory.even_split", &memory->even_split));
+  return ReadUse(config, "memory.off_lease", &memory->off_lease);
 }
 
 absl::Status ReadCpus(Config& config, RuntimeOptions* options) {

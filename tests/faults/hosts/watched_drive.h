@@ -37,6 +37,10 @@ class WatchedDrive final : public io::PageStore {
   void UnregisterMemory(std::span<std::byte> memory) override {
     upstream_->UnregisterMemory(memory);
   }
+  absl::StatusOr<FilePart> FindPart(io::SlotIndex slot) const override {
+    return upstream_->FindPart(slot);
+  }
+  absl::Status CheckMappable() const override { return upstream_->CheckMappable(); }
   io::PageStoreStats stats() const override { return upstream_->stats(); }
 
  private:

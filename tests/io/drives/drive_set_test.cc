@@ -1,13 +1,16 @@
 // Several drives under one store: places and shares.
 #include "io/drives/drive_set.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <latch>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -56,6 +59,41 @@ TEST_F(DriveSetTest, ASlotHoldsNothingBeforeAWriteAndAfterForget) {
     for (SlotIndex slot = 0; slot < 4; ++slot) ASSERT_THAT(Write(slot, 1), IsOk());
     for (SlotIndex slot = 0; slot < 4; ++slot) set_->Forget(slot);
   }
+}
+
+TEST_F(DriveSetTest, APageIsFoundInTheFileOfItsDrive) {
+  const TempDirectory first;
+  const TempDirectory second;
+  const auto workers = base::WorkerPool::Create({.threads = 1});
+  ASSERT_THAT(workers, IsOk());
+  DriveSetOptions options;
+  options.store.page_bytes = kPage;
+  options.store.slots = 8;
+  options.directories = {first.path(), second.path()};
+  options.rates = {1e9, 1e9};
+  const auto set = CreateDriveSet(options, **workers);
+  ASSERT_THAT(set, IsOk());
+  EXPECT_THAT((*set)->CheckMappable(), IsOk());
+  std::set<int> files;
+  for (SlotIndex slot = 0; slot < 8; ++slot) {
+    EXPECT_THAT((*set)->FindPart(slot), HasCode(Code::kNotFound));
+    PageBuffer page(kPage);
+    std::fill(page.span().begin(), page.span().end(), std::byte(slot + 1));
+    Outcome written;
+    (*set)->Write(slot, {1, slot, 1}, page.span(), written.Done());
+    ASSERT_THAT(written.Get(), IsOk());
+    const auto part = (*set)->FindPart(slot);
+    ASSERT_THAT(part, IsOk());
+    void* const mapped =
+        mmap(nullptr, kPage, PROT_READ, MAP_SHARED, part->fd, static_cast<off_t>(part->offset));
+    ASSERT_NE(mapped, MAP_FAILED);
+    EXPECT_EQ(static_cast<const std::byte*>(mapped)[kPage - 1], std::byte(slot + 1));
+    munmap(mapped, kPage);
+    files.insert(part->fd);
+  }
+  EXPECT_EQ(files.size(), 2u) << "both drives";
+  (*set)->Forget(3);
+  EXPECT_THAT((*set)->FindPart(3), HasCode(Code::kNotFound));
 }
 
 TEST_F(DriveSetTest, RefusesWhatAStoreRefuses) {

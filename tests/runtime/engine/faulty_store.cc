@@ -42,6 +42,13 @@ class FaultyStore : public io::PageStore {
   void Forget(io::SlotIndex slot) override { store_->Forget(slot); }
   void RegisterMemory(std::span<std::byte> memory) override { store_->RegisterMemory(memory); }
   void UnregisterMemory(std::span<std::byte> memory) override { store_->UnregisterMemory(memory); }
+  absl::StatusOr<FilePart> FindPart(io::SlotIndex slot) const override {
+    return store_->FindPart(slot);
+  }
+  absl::Status CheckMappable() const override {
+    const absl::Status fault = faults_.MappingFault();
+    return fault.ok() ? store_->CheckMappable() : fault;
+  }
   io::PageStoreStats stats() const override { return faults_.Change(store_->stats()); }
 
  private:
@@ -77,6 +84,16 @@ io::PageStoreStats StoreFaults::Change(io::PageStoreStats stats) const {
 void StoreFaults::FailWrites(absl::Status status) {
   base::MutexLock lock(mutex_);
   write_fault_ = std::move(status);
+}
+
+void StoreFaults::RefuseMapping(absl::Status status) {
+  base::MutexLock lock(mutex_);
+  mapping_fault_ = std::move(status);
+}
+
+absl::Status StoreFaults::MappingFault() const {
+  base::MutexLock lock(mutex_);
+  return mapping_fault_;
 }
 
 absl::Status StoreFaults::BeginRead(const io::PageIdentity& identity) {

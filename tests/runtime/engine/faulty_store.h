@@ -24,6 +24,8 @@ class StoreFaults {
   void FailWrites(absl::Status status);
   /// stats() say that pages are copied on write, for this reason.
   void SayCopied(std::string reason);
+  /// Slots cannot be mapped, for this reason.
+  void RefuseMapping(absl::Status status);
   /// Completions wait until Release.
   void Hold();
   void Release();
@@ -46,6 +48,7 @@ class StoreFaults {
   /// A request begins: what it fails with.
   absl::Status BeginRead(const io::PageIdentity& identity);
   absl::Status BeginWrite();
+  absl::Status MappingFault() const;
   void NoteWrite(io::SlotIndex slot, const io::PageIdentity& identity);
   void NoteHastened(io::SlotIndex slot);
   io::PageStoreStats Change(io::PageStoreStats stats) const;
@@ -57,6 +60,7 @@ class StoreFaults {
   absl::Status read_fault_ ABSL_GUARDED_BY(mutex_);
   std::optional<std::uint64_t> read_segment_ ABSL_GUARDED_BY(mutex_);
   absl::Status write_fault_ ABSL_GUARDED_BY(mutex_);
+  absl::Status mapping_fault_ ABSL_GUARDED_BY(mutex_);
   std::string copied_reason_ ABSL_GUARDED_BY(mutex_);
   std::map<io::SlotIndex, io::PageIdentity> slots_ ABSL_GUARDED_BY(mutex_);
   std::vector<io::PageIdentity> written_ ABSL_GUARDED_BY(mutex_);

@@ -176,6 +176,7 @@ TEST(RuntimeOptionsTest, ReadsWhatIsRequiredAndWhatIsOff) {
 huge_pages = "require"
 numa_binding = "require"
 even_split = "off"
+off_lease = "require"
 [io]
 io_uring = "require"
 direct = "off"
@@ -186,6 +187,7 @@ reserved_space = "require"
   EXPECT_EQ(options->memory.huge_pages, Use::kRequire);
   EXPECT_EQ(options->memory.numa_binding, Use::kRequire);
   EXPECT_EQ(options->memory.even_split, Use::kOff);
+  EXPECT_EQ(options->memory.off_lease, Use::kRequire);
   EXPECT_EQ(options->io.io_uring, Use::kRequire);
   EXPECT_EQ(options->io.direct, Use::kOff);
   EXPECT_EQ(options->io.nocow, Use::kRequire);

@@ -1,0 +1,152 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "base/mutex.h"
+#include "runtime/core/copy_place.h"
+#include "runtime/engine/api/tensor_table.h"
+#include "runtime/engine/data/segment.h"
+#include "runtime/engine/data/serial_executor.h"
+#include "runtime/engine/data/tier_set.h"
+#include "runtime/engine/report/logger.h"
+
+namespace sluice::engine {
+
+/// Note [Views]: a segment that is readable outside a lease (OffLease::kReadable) has a view: its
+/// addresses in dram, where each page always shows bytes of its newest content.
+///  - A view moves before what it shows becomes another page's: whoever takes the frame or slot
+///    comes after the move (Run), as both are jobs of the mapper, which does them in order.
+///  - A view moves to a copy only once that is complete.
+///  - A lease that may write is granted when the view shows its frame, so that nothing is to be
+///    done when it ends.
+///  - A page without bytes that can be mapped is hidden: a touch is a SIGSEGV.
+
+/// Decides what each page of a view shows, and has the mapper map it. It costs nothing in a Runtime
+/// without such segments. Threads: as the methods say.
+class PageViews {
+ public:
+  using Place = core::CopyPlace;
+  using SegmentPtr = std::shared_ptr<Segment>;
+  using Job = absl::AnyInvocable<void()>;
+
+  struct Options {
+    const TierSet* tiers = nullptr;    ///< outlives the views
+    SerialExecutor* mapper = nullptr;  ///< runs its last job before the views go
+    Logger* logger = nullptr;          ///< outlives the views
+    /// Where a page's bytes are. Called by the core thread's methods only.
+    std::function<core::NewestCopy(PageIndex)> find_newest;
+  };
+  explicit PageViews(Options options) : options_(std::move(options)) {}
+
+  // Any thread, before the segment's pages are known to the core.
+  /// Maps what the segment shows at first: zeros, or its file home. Errors: those of the mapping.
+  absl::Status AddZeros(const Segment& segment);
+  absl::Status AddHome(const Segment& segment);
+  /// Instead of AddHome: pages that are in the file alone are hidden. True for the first segment.
+  bool HideHome(Segment& segment);
+  /// Nothing is shown from this tier's frames: they cannot be mapped. True at the first call.
+  bool HideTier(core::TierIndex tier);
+
+  // The core thread.
+  /// A frame becomes that of `page`, or, with kNoPage, is reserved. `fills`: its bytes are about to
+  /// be other ones for a while, though the page's content is the same.
+  void TakeFrame(core::TierIndex tier, core::FrameIndex frame, PageIndex page, bool fills);
+  /// The page's frame or slot is not its copy any more. A frame shows the same bytes until somebody
+  /// takes it; a slot may be another page's at once.
+  void LeaveSlot(const SegmentPtr& segment, PageIndex page, Place slot);
+  /// Nothing is left in frames from `frames` on.
+  void LeaveFrames(core::TierIndex tier, core::FrameIndex frames);
+  /// The page's bytes are lost.
+  void Hide(const SegmentPtr& segment, PageIndex page);
+  /// A lease that may write the page, or that reads it at the view's address, is about to be
+  /// granted. False: that has to wait for the mapper (RunLast).
+  bool Show(const SegmentPtr& segment, PageIndex page, Place frame);
+  /// Discards of these pages were fed to the core, which acts when their leases are gone.
+  void NoteDiscard(const SegmentPtr& segment, const PageRun& run);
+  /// After each event: shows zeros where a discard has acted.
+  void ShowDiscarded();
+  /// The pages were freed.
+  void Forget(const SegmentPtr& segment, const PageRun& run);
+
+  // Any thread.
+  /// Whether there was ever such a segment.
+  bool used() const { return used_.load(std::memory_order_relaxed); }
+  /// Runs `job` once no view shows the frame or slot, which is not the case in any new view.
+  template <typename Function>
+  void Run(core::TierIndex tier, core::FrameIndex frame, Function job) {
+    if (!used()) return std::move(job)();
+    RunAll(tier, std::span(&frame, 1), Job(std::move(job)));
+  }
+  /// Whether that is so already.
+  bool IsLeft(core::TierIndex tier, core::FrameIndex frame);
+  /// The same as Run for several frames.
+  void RunAll(core::TierIndex tier, std::span<const core::FrameIndex> frames, Job job);
+  /// Runs `job` on the mapper after all that was asked of it before.
+  void RunLast(Job job);
+  /// Whether the page shows `place` as far as the mapper has got.
+  bool Shows(PageIndex page, Place place) const;
+  /// Shows a frame for a lease at the view's address, then tells `done` on any thread. Errors:
+  /// those of the mapping.
+  void Map(const SegmentPtr& segment,
+           PageIndex page,
+           Place frame,
+           absl::AnyInvocable<void(absl::Status)> done);
+  /// A copy into `target` has failed and may have changed it; `source` is as it was.
+  void Spoil(const SegmentPtr& segment, PageIndex page, Place target, Place source);
+  /// A copy of the page is complete: a page that was hidden shows it.
+  void Arrive(const SegmentPtr& segment, PageIndex page, Place place);
+
+ private:
+  using Key = std::pair<core::TierIndex, core::FrameIndex>;
+  struct View {
+    SegmentPtr segment;
+    Place place;
+    std::uint64_t change = 0;  ///< number of the job that maps it
+  };
+
+  bool IsDone(std::uint64_t change) const {
+    return change <= done_.load(std::memory_order_acquire);
+  }
+  static bool IsFrame(const Place& place) { return place.kind == Place::Kind::kFrame; }
+  /// `place`, or nowhere if it cannot be mapped.
+  Place Reach(const Segment& segment, Place place) const;
+  Place AtFirst(const Segment& segment) const;
+  View& ViewOf(const SegmentPtr& segment, PageIndex page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Move(const SegmentPtr& segment, PageIndex page, Place place)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Leave(const Place& place, std::uint64_t change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::uint64_t Post(Job job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsFree(const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Apply(const Segment& segment, PageIndex page, Place place);
+  absl::Status MapNow(const Segment& segment, PageIndex page, Place place);
+  absl::Status MapSlot(std::span<std::byte> at, core::FrameIndex slot);
+  void NoteFailure(const Segment& segment, PageIndex page, const absl::Status& status);
+
+  const Options options_;
+  std::atomic<bool> used_{false};
+  std::atomic<bool> hides_homes_{false};
+  std::atomic<std::uint32_t> hidden_tiers_{0};  ///< bit t: nothing is shown from tier t
+  std::atomic<std::uint64_t> done_{0};          ///< number of the last job that has run
+  mutable base::Mutex mutex_;
+  std::uint64_t posted_ ABSL_GUARDED_BY(mutex_) = 0;
+  /// Views that were moved once; the others show what they did at first.
+  absl::flat_hash_map<PageIndex, View> views_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<Key, PageIndex> shown_in_ ABSL_GUARDED_BY(mutex_);  ///< frames in memory
+  /// Frames and slots that views have left, and the job after which they are free.
+  absl::flat_hash_map<Key, std::uint64_t> left_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<core::SegmentIndex> told_ ABSL_GUARDED_BY(mutex_);
+  /// Pages whose discard waits; the core thread's own.
+  absl::flat_hash_map<PageIndex, SegmentPtr> discards_;
+};
+
+}  // namespace sluice::engine
