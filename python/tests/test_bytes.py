@@ -85,6 +85,18 @@ def test_bfloat16_in_numpy_needs_ml_dtypes_and_says_so(runtime, monkeypatch):
         tensor.read()
 
 
+def test_bfloat16_in_numpy_with_ml_dtypes(runtime, seed):
+    import ml_dtypes
+
+    values = np.random.default_rng(seed).standard_normal((3, 100)).astype(ml_dtypes.bfloat16)
+    tensor = runtime.tensor(values.shape, values.dtype)
+    tensor.write(values)
+    with runtime.lease(tensor) as view:
+        assert np.array_equal(view.numpy(), values)
+        assert view.torch().dtype == torch.bfloat16
+    assert np.array_equal(tensor.read(), values)
+
+
 def test_several_tensors_are_leased_at_once_each_in_its_mode(runtime):
     weights, result = runtime.tensor((4, 4), name="weights"), runtime.tensor(4, name="result")
     weights.write(np.arange(16, dtype=np.float32).reshape(4, 4))

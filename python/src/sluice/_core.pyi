@@ -1,6 +1,6 @@
 """The compiled part: sessions, tensors, leases and ops. The classes of the package wrap it."""
 
-from typing import Any, Optional, Sequence, final
+from typing import Any, Optional, Sequence
 
 version: str
 

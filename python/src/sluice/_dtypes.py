@@ -38,7 +38,8 @@ class DType:
             raise errors.InvalidArgument(
                 "NumPy has no bfloat16: use torch(), or pip install ml_dtypes"
             ) from None
-        return np.dtype(ml_dtypes.bfloat16)
+        found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        return found
 
 
 _ALL = {

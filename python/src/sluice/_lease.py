@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Optional, TypeVar, Union, cast
+from typing import TYPE_CHECKING, Any, Generic, Optional, TypeVar, Union, cast, overload
 
 from . import _core, errors
 from ._tensor import Part, Tensor
@@ -136,8 +136,15 @@ class Op:
         if op is not None:
             op.end()
 
+    @overload
+    def lease(self, item: Item, /, *, mode: str = ..., tier: Optional[str] = ...,
+              timeout: Optional[float] = ...) -> Lease[View]: ...
+    @overload
+    def lease(self, first: Item, second: Item, /, *more: Item, mode: str = ...,
+              tier: Optional[str] = ..., timeout: Optional[float] = ...,
+              ) -> Lease[tuple[View, ...]]: ...
     def lease(self, *items: Item, mode: str = "r", tier: Optional[str] = None,
-              timeout: Optional[float] = None) -> Lease[View]:
+              timeout: Optional[float] = None) -> Any:
         """As ``Runtime.lease``, in this op."""
         return Lease(self._runtime, items, mode, tier, timeout, self)
 

@@ -42,7 +42,7 @@ def tensor_on(tensor: "Tensor", held: _core.HeldLease) -> "torch.Tensor":
             "no longer show the tensor. Send view.torch().clone(), and drop the tensors that were sent"
         )
     empty = torch.empty(0, dtype=getattr(torch, tensor.dtype))
-    return empty.set_(storage, 0, tensor.shape)  # type: ignore[call-overload, no-any-return]
+    return empty.set_(storage, 0, tensor.shape)
 
 
 def bytes_of(values: object, tensor: "Tensor", writable: bool) -> Any:

@@ -59,7 +59,7 @@ class View(numpy.lib.mixins.NDArrayOperatorsMixin):
         self._held.check()
         if self._array is None:
             dtype = self._part.tensor._dtype.numpy()
-            self._array = np.ndarray(self.shape, dtype, buffer=self._held.lend())
+            self._array = np.ndarray(self.shape, dtype, buffer=memoryview(self._held.lend()))
         return self._array
 
     def torch(self) -> "torch.Tensor":
