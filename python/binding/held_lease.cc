@@ -41,17 +41,11 @@ void HeldLease::Release() {
 }
 
 void HeldLease::Check() const {
-  const bool closed = tensor_->session().closed();
-  std::string why;
+  tensor_->session().RefuseChild();
+  std::string why = tensor_->session().closed() ? "the runtime is closed" : "";
   {
     const std::lock_guard lock(mutex_);
     if (!lease_.valid()) why = "the lease has ended: use the view inside its with block";
-  }
-  if (closed) why = "the runtime is closed";
-  if (why.empty() && !tensor_->session().usable()) {
-    why =
-        "this process is a child of the one that holds it (fork), and its bytes are not mapped "
-        "here: a child makes a runtime of its own";
   }
   if (why.empty()) return;
   Raise(absl::FailedPreconditionError("view of '" + tensor_->name() + "': " + why));

@@ -102,6 +102,7 @@ nb::dict Health(const Session& session) {
 nb::list TakeLog(Session& session) {
   constexpr std::array kLevels = {20, 30, 40};
   nb::list list;
+  if (session.in_child()) return list;
   auto [lines, dropped] = session.reports().TakeLines();
   for (const LogLine& line : lines) {
     list.append(nb::make_tuple(kLevels.at(static_cast<std::size_t>(line.level)), line.text));
@@ -116,6 +117,7 @@ nb::tuple StopTrace(Session& session) {
     return std::chrono::duration<double>(time.time_since_epoch()).count();
   };
   nb::list list;
+  if (session.in_child()) return nb::make_tuple(list, 0);
   auto [spans, dropped] = session.reports().StopTrace();
   for (const TraceSpan& span : spans) {
     list.append(nb::make_tuple(span.track, span.name, seconds(span.begin), seconds(span.end)));
@@ -154,7 +156,11 @@ void BindSession(nb::module_& module) {
            })
       .def("prefetch", Prefetch)
       .def("take_log", TakeLog)
-      .def("start_trace", [](Session& session) { return session.reports().StartTrace(); })
+      .def("start_trace",
+           [](Session& session) {
+             (void)session.runtime();
+             return session.reports().StartTrace();
+           })
       .def("stop_trace", StopTrace);
   nb::class_<SessionAtExit>(module, "SessionAtExit")
       .def(nb::init<const std::shared_ptr<Session>&>())

@@ -68,25 +68,29 @@ Session::Session(std::shared_ptr<Runtime> runtime, std::shared_ptr<Reports> repo
 Session::~Session() { Close(); }
 
 std::shared_ptr<Runtime> Session::RuntimeOrNull() const {
-  const std::lock_guard lock(mutex_);
+  if (in_child()) return nullptr;
+  const std::lock_guard lock(runtime_mutex_);
   return runtime_;
 }
 
 std::shared_ptr<Runtime> Session::runtime() const {
   StopIfLeaving();
+  RefuseChild();
   std::shared_ptr<Runtime> runtime = RuntimeOrNull();
   if (runtime == nullptr) Raise(absl::FailedPreconditionError("the runtime is closed"));
-  if (getpid() != process_) {
-    Raise(absl::FailedPreconditionError(
-        "the runtime belongs to the parent of this process (fork): a child makes a runtime of its "
-        "own"));
-  }
   return runtime;
 }
 
 bool Session::closed() const { return RuntimeOrNull() == nullptr; }
 
-bool Session::usable() const { return !closed() && getpid() == process_; }
+bool Session::in_child() const { return getpid() != process_; }
+
+void Session::RefuseChild() const {
+  if (!in_child()) return;
+  Raise(absl::FailedPreconditionError(
+      "the runtime belongs to the parent of this process (fork), and its memory is not mapped "
+      "here: a child makes a runtime of its own"));
+}
 
 void Session::Add(const std::shared_ptr<TensorState>& tensor) {
   const std::lock_guard lock(mutex_);
@@ -169,9 +173,10 @@ void Session::Free(TensorId tensor) {
 }
 
 void Session::Close() {
+  if (in_child()) return;
   std::shared_ptr<Runtime> runtime;
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(runtime_mutex_);
     runtime = std::exchange(runtime_, nullptr);
   }
   if (runtime == nullptr) return;

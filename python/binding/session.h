@@ -40,9 +40,12 @@ class Session : public std::enable_shared_from_this<Session> {
   /// Raises FailedPrecondition once the session is closed, and in a child of fork. REQUIRES: the
   /// GIL.
   std::shared_ptr<Runtime> runtime() const;
+  /// True after Close, and in a child of fork.
   bool closed() const;
-  /// True if the memory of leases is there: not after Close, nor in a child of fork.
-  bool usable() const;
+  bool in_child() const;
+  /// Raises FailedPrecondition in a child of fork. REQUIRES: the GIL.
+  void RefuseChild() const;
+  /// Not in a child of fork: a thread of the parent may have held its lock.
   Reports& reports() { return *reports_; }
 
   void Add(const std::shared_ptr<TensorState>& tensor);
@@ -63,7 +66,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::vector<std::string> InUse() const;
   /// True if another thread holds a lease.
   bool LeasedElsewhere() const;
-  /// Ends the Runtime: waits for transfers in flight and frees everything.
+  /// Ends the Runtime: waits for transfers in flight and frees everything. Nothing in a child.
   void Close();
 
  private:
@@ -81,8 +84,11 @@ class Session : public std::enable_shared_from_this<Session> {
 
   const pid_t process_;
   const std::shared_ptr<Reports> reports_;
-  mutable std::mutex mutex_;
+  /// Guards runtime_. Threads without the GIL take it, so a child of fork never does.
+  mutable std::mutex runtime_mutex_;
   std::shared_ptr<Runtime> runtime_;
+  /// Guards what follows. Taken with the GIL, so that nobody holds it during a fork of Python.
+  mutable std::mutex mutex_;
   std::map<std::uint64_t, std::weak_ptr<TensorState>> tensors_;
   std::map<const HeldLease*, Held> held_;
   std::map<std::thread::id, Lane> lanes_;

@@ -11,25 +11,30 @@ values = np.arange(1 << 20, dtype=np.float32)
 tensor.write(values)
 lease = runtime.lease(tensor[0:1000])
 view = lease.__enter__()
+trace = runtime.trace("trace.json")
+trace.__enter__()
 child = os.fork()
 if child == 0:
     for use in (tensor.read, runtime.stats, lambda: runtime.tensor(4), lambda: view[0],
-                runtime.lease(tensor).__enter__):
+                runtime.lease(tensor).__enter__, runtime.trace("other.json").__enter__):
         try:
             print(use())
         except sluice.FailedPrecondition as error:
             print("a child makes a runtime of its own" in str(error))
+    lease.__exit__(None, None, None)
+    runtime.close()
     with sluice.Runtime(**SMALL) as own:
         mine = own.tensor(1000)
         mine.write(values[:1000])
         print(np.array_equal(mine.read(), values[:1000]))
     sys.exit(0)
 _, status = os.waitpid(child, 0)
+trace.__exit__(None, None, None)
 print(status, np.array_equal(view.numpy(), values[0:1000]))
 lease.__exit__(None, None, None)
 print(np.array_equal(tensor.read(), values))
 """)
-    assert (code, out, errors) == (0, "True\n" * 6 + "0 True\nTrue\n", "")
+    assert (code, out, errors) == (0, "True\n" * 7 + "0 True\nTrue\n", "")
 
 
 def test_data_loader_workers_are_safe_or_refused(run_program):
