@@ -3,8 +3,10 @@
 import importlib.metadata
 import json
 import pathlib
+import re
 import subprocess
 import sys
+import textwrap
 
 import pytest
 
@@ -40,6 +42,24 @@ def test_doctor_as_dicts(spill):
     json.dumps(sections)
     with pytest.raises(sluice.FailedPrecondition, match="no-such"):
         sluice.doctor(spill / "no-such")
+
+
+def programs_of(page):
+    """Programs of a document: blocks of Python, fenced or indented after a line."""
+    text = (TREE / page).read_text()
+    fenced = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    indented = re.findall(r"(?:^    .*\n|^\n(?=    ))+", text, re.MULTILINE)
+    return fenced + [textwrap.dedent(block) for block in indented if "import sluice" in block]
+
+
+@pytest.mark.parametrize("page", ["docs/pytorch.md", "python/README.md"])
+def test_programs_of_the_documents_run(page, spill):
+    programs = programs_of(page)
+    assert len(programs) == 1
+    program = programs[0].replace('"/data"', repr(str(spill)))
+    assert str(spill) in program
+    code, _, errors = run("-c", program)
+    assert (code, errors) == (0, "")
 
 
 def test_the_example_runs():

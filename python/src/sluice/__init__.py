@@ -2,7 +2,7 @@
 
     import sluice
 
-    with sluice.Runtime(dram="1GiB", nvme="/data", nvme_bytes="8GiB") as runtime:
+    with sluice.Runtime(dram="256MiB", nvme="/data", nvme_bytes="1GiB") as runtime:
         weights = runtime.tensor((4096, 4096), "bfloat16", name="weights")
         with runtime.lease(weights, mode="rw") as view:
             view.torch().normal_()
