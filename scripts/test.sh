@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds and tests.
 #
-#   scripts/test.sh              set-up, release build, fast tests, format, tidy, the installed package, the demo and
-#                                docs/getting-started.md
+#   scripts/test.sh              set-up, release build, fast tests, format, tidy, the installed package, the demo,
+#                                docs/getting-started.md and the Python package
 #   scripts/test.sh --ci         the same, clang-tidy on changed units, ASan and UBSan of the runtime, TSan of what
 #                                has threads, and the part of the long mode that was run last
 #   scripts/test.sh --long       every part of the long mode
@@ -152,6 +152,7 @@ short_stages() {
   tests "tests" run_tests release --no-tests=error -LE slow
   stage "examples, installed package" check_package || true
   stage "demo and getting started" check_getting_started || true
+  stage "python" scripts/test_python.sh build/release || true
 }
 
 ci_stages() {

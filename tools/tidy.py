@@ -35,8 +35,9 @@ LAYERS = {
     "runtime/sim": {"include", "base", "runtime/core", "runtime/analysis"},
     "workloads": {"include", "runtime/optim"},
     "examples": {"include"},
+    "python": {"include"},
 }
-RUNTIME = set(LAYERS) - {"examples"}
+RUNTIME = set(LAYERS) - {"examples", "python"}
 LAYERS["bench"] = RUNTIME
 LAYERS["tools"] = RUNTIME | {"bench"}
 LAYERS["tests/support"] = RUNTIME

@@ -42,6 +42,9 @@ class ShowingMemory : public MemoryTier {
  public:
   explicit ShowingMemory(std::vector<std::string>& calls) : calls_(calls) {}
   std::span<std::byte> Frame(core::FrameIndex) const override { return {}; }
+  void Fill(core::FrameIndex, std::uint8_t, device::DoneFn done) override {
+    done(absl::UnimplementedError("there are no bytes"));
+  }
   absl::StatusOr<std::unique_ptr<MappedRange>> ReserveRange(std::uint64_t bytes) override {
     auto range = numa::AddressRange::Reserve(bytes);
     if (!range.ok()) return range.status();

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "python/binding/held_lease.h"
+
+namespace sluice::python {
+
+/// A "dltensor" capsule on the tensor's memory, C-contiguous. One who takes it calls the deleter,
+/// from any thread and without the GIL; else the capsule does. REQUIRES: the GIL.
+nanobind::capsule MakeCapsule(std::shared_ptr<TensorState> tensor,
+                              std::byte* bytes,
+                              const std::vector<std::int64_t>& shape,
+                              ElementType type);
+
+}  // namespace sluice::python

@@ -1,0 +1,207 @@
+#include "python/binding/session.h"
+
+#include <nanobind/nanobind.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "python/binding/held_lease.h"
+#include "python/binding/status.h"
+#include "python/binding/tensor_state.h"
+#include "python/binding/waiting.h"
+#include "sluice/config.h"
+
+namespace sluice::python {
+namespace {
+
+absl::StatusOr<RuntimeOptions> ReadOptions(const std::optional<std::string>& path,
+                                           const std::vector<std::string>& assignments) {
+  absl::StatusOr<Config> config = path ? Config::Load(*path) : Config::Parse("", "options");
+  if (!config.ok()) return config.status();
+  for (const std::string& assignment : assignments) {
+    const absl::Status set = config->Set(assignment);
+    if (!set.ok()) return set;
+  }
+  absl::StatusOr<RuntimeOptions> options = ReadRuntimeOptions(*config);
+  if (!options.ok()) return options;
+  const absl::Status finished = config->Finish();
+  if (!finished.ok()) return finished;
+  return options;
+}
+
+/// True once a signal handler of Python has raised.
+bool SignalRaised() {
+  const nanobind::gil_scoped_acquire acquired;
+  return PyErr_Occurred() != nullptr || PyErr_CheckSignals() != 0;
+}
+
+bool Overlap(const Use& a, const Use& b) {
+  if (a.tensor != b.tensor) return false;
+  const auto end = [](const Use& use) { return use.range.offset + use.range.bytes; };
+  return a.range.offset < end(b) && b.range.offset < end(a);
+}
+
+bool WaitsFor(const Use& asked, const Use& held) {
+  const bool writes = asked.mode != AccessMode::kRead || held.mode != AccessMode::kRead;
+  return writes && Overlap(asked, held);
+}
+
+}  // namespace
+
+std::shared_ptr<Session> Session::Create(const std::optional<std::string>& path,
+                                         const std::vector<std::string>& assignments) {
+  auto reports = std::make_shared<Reports>();
+  RuntimeOptions options = ValueOrRaise(ReadOptions(path, assignments));
+  options.log = [reports](LogLevel level, std::string_view text) { reports->AddLine(level, text); };
+  options.trace = [reports](const TraceSpan& span) { reports->AddSpan(span); };
+  options.stop = SignalRaised;
+  auto runtime = WithoutGil([&] { return Runtime::Create(std::move(options)); });
+  if (PyErr_Occurred() != nullptr) throw nanobind::python_error();
+  return std::shared_ptr<Session>(
+      new Session(std::shared_ptr<Runtime>(ValueOrRaise(std::move(runtime))), std::move(reports)));
+}
+
+Session::Session(std::shared_ptr<Runtime> runtime, std::shared_ptr<Reports> reports)
+    : process_(getpid()), reports_(std::move(reports)), runtime_(std::move(runtime)) {}
+
+Session::~Session() { Close(); }
+
+std::shared_ptr<Runtime> Session::RuntimeOrNull() const {
+  if (in_child()) return nullptr;
+  const std::lock_guard lock(runtime_mutex_);
+  return runtime_;
+}
+
+std::shared_ptr<Runtime> Session::runtime() const {
+  StopIfLeaving();
+  RefuseChild();
+  std::shared_ptr<Runtime> runtime = RuntimeOrNull();
+  if (runtime == nullptr) Raise(absl::FailedPreconditionError("the runtime is closed"));
+  return runtime;
+}
+
+bool Session::closed() const { return RuntimeOrNull() == nullptr; }
+
+bool Session::in_child() const { return getpid() != process_; }
+
+void Session::RefuseChild() const {
+  if (!in_child()) return;
+  Raise(absl::FailedPreconditionError(
+      "the runtime belongs to the parent of this process (fork), and its memory is not mapped "
+      "here: a child makes a runtime of its own"));
+}
+
+void Session::Add(const std::shared_ptr<TensorState>& tensor) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(tensors_, [](const auto& entry) { return entry.second.expired(); });
+  tensors_[tensor->id().value] = tensor;
+}
+
+void Session::Add(const HeldLease* lease, Use use) {
+  const std::lock_guard lock(mutex_);
+  held_[lease] = {use, std::this_thread::get_id()};
+}
+
+void Session::Remove(const HeldLease* lease) {
+  const std::lock_guard lock(mutex_);
+  held_.erase(lease);
+}
+
+void Session::RefuseOwnDeadlock(const std::vector<Use>& uses) const {
+  std::string name;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [lease, held] : held_) {
+      if (held.thread != std::this_thread::get_id()) continue;
+      for (const Use& use : uses) {
+        if (WaitsFor(use, held.use)) name = use.tensor->name();
+      }
+    }
+  }
+  if (name.empty()) return;
+  Raise(absl::AbortedError("would deadlock: this thread holds a lease of '" + name +
+                           "' already, and would wait for itself. Only read leases may overlap; "
+                           "ask for the tensor once, in the mode that all need"));
+}
+
+std::string Session::BeginLane(std::thread::id thread) {
+  const std::lock_guard lock(mutex_);
+  const auto [entry, inserted] = lanes_.try_emplace(thread);
+  Lane& lane = entry->second;
+  if (inserted) {
+    lane.number = -1;
+    int number = 0;
+    const auto taken = [&](const auto& other) { return other.second.number == number; };
+    while (std::any_of(lanes_.begin(), lanes_.end(), taken)) ++number;
+    lane.number = number;
+  }
+  ++lane.ops;
+  return "python." + std::to_string(lane.number);
+}
+
+void Session::EndLane(std::thread::id thread) {
+  const std::lock_guard lock(mutex_);
+  const auto lane = lanes_.find(thread);
+  if (--lane->second.ops == 0) lanes_.erase(lane);
+}
+
+int Session::LeasesOf(const TensorState& tensor) const {
+  return static_cast<int>(std::count_if(held_.begin(), held_.end(), [&](const auto& entry) {
+    return entry.second.use.tensor == &tensor;
+  }));
+}
+
+std::vector<std::string> Session::InUse() const {
+  std::vector<std::string> phrases;
+  std::vector<std::shared_ptr<TensorState>> tensors;  // released without the lock
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, weak] : tensors_) {
+    tensors.push_back(weak.lock());
+    if (tensors.back() == nullptr) continue;
+    const TensorState& tensor = *tensors.back();
+    const std::string users = tensor.Users(LeasesOf(tensor));
+    if (!users.empty()) phrases.push_back("'" + tensor.name() + "': " + users);
+  }
+  return phrases;
+}
+
+void Session::Free(TensorId tensor) {
+  const std::shared_ptr<Runtime> runtime = RuntimeOrNull();
+  // Nobody is left to be told of an error: NotFound cannot be, and a child of fork frees nothing.
+  if (runtime != nullptr) (void)runtime->Free(tensor);
+}
+
+void Session::Close() {
+  if (in_child()) return;
+  std::shared_ptr<Runtime> runtime;
+  {
+    const std::lock_guard lock(runtime_mutex_);
+    runtime = std::exchange(runtime_, nullptr);
+  }
+  if (runtime == nullptr) return;
+  if (PyGILState_Check() == 0) {
+    runtime.reset();
+  } else {
+    WithoutGil([&] { runtime.reset(); });
+  }
+}
+
+bool Session::LeasedElsewhere() const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(held_.begin(), held_.end(), [](const auto& entry) {
+    return entry.second.thread != std::this_thread::get_id();
+  });
+}
+
+void SessionAtExit::Close() {
+  const std::shared_ptr<Session> session = session_.lock();
+  if (session == nullptr) return;
+  if (session->LeasedElsewhere()) {
+    (void)new std::shared_ptr<Session>(session);  // never deleted
+  } else {
+    session->Close();
+  }
+}
+
+}  // namespace sluice::python

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "python/binding/reports.h"
+#include "sluice/runtime.h"
+
+namespace sluice::python {
+
+class HeldLease;
+class TensorState;
+
+/// What a thread holds, or asks for: a range of a tensor and what it may do with it.
+struct Use {
+  const TensorState* tensor = nullptr;
+  ByteRange range;
+  AccessMode mode = AccessMode::kRead;
+};
+
+/// One Runtime of a Python program. Tensors, leases and views share its ownership, so that memory
+/// lent to NumPy or PyTorch outlives the Runtime object of the program.
+/// Threads: any. No member waits for the GIL, which is why sessions can give their own shared_ptr.
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  /// Creates a Runtime from a TOML file (none: the defaults), and assignments "key=value" that win
+  /// over it. Raises what Config, ReadRuntimeOptions and Runtime::Create say. REQUIRES: the GIL.
+  static std::shared_ptr<Session> Create(const std::optional<std::string>& path,
+                                         const std::vector<std::string>& assignments);
+  ~Session();
+
+  /// Raises FailedPrecondition once the session is closed, and in a child of fork. REQUIRES: the
+  /// GIL.
+  std::shared_ptr<Runtime> runtime() const;
+  /// True after Close, and in a child of fork.
+  bool closed() const;
+  bool in_child() const;
+  /// Raises FailedPrecondition in a child of fork. REQUIRES: the GIL.
+  void RefuseChild() const;
+  /// Not in a child of fork: a thread of the parent may have held its lock.
+  Reports& reports() { return *reports_; }
+
+  void Add(const std::shared_ptr<TensorState>& tensor);
+  void Add(const HeldLease* lease, Use use);
+  void Remove(const HeldLease* lease);
+
+  /// Raises Aborted if this thread holds a lease for which a request for `uses` would wait: it
+  /// would wait for ever. REQUIRES: the GIL.
+  void RefuseOwnDeadlock(const std::vector<Use>& uses) const;
+
+  /// A lane for an op of this thread, its own while it has ops. EndLane gives it back.
+  std::string BeginLane(std::thread::id thread);
+  void EndLane(std::thread::id thread);
+
+  /// Frees a tensor, if the session is open still.
+  void Free(TensorId tensor);
+  /// A phrase per tensor with leases, arrays or torch storages: what uses the session's memory.
+  std::vector<std::string> InUse() const;
+  /// True if another thread holds a lease.
+  bool LeasedElsewhere() const;
+  /// Ends the Runtime: waits for transfers in flight and frees everything. Nothing in a child.
+  void Close();
+
+ private:
+  struct Held {
+    Use use;
+    std::thread::id thread;
+  };
+  struct Lane {
+    int number = 0;
+    int ops = 0;
+  };
+  Session(std::shared_ptr<Runtime> runtime, std::shared_ptr<Reports> reports);
+  std::shared_ptr<Runtime> RuntimeOrNull() const;
+  int LeasesOf(const TensorState& tensor) const;
+
+  const pid_t process_;
+  const std::shared_ptr<Reports> reports_;
+  /// Guards runtime_. Threads without the GIL take it, so a child of fork never does.
+  mutable std::mutex runtime_mutex_;
+  std::shared_ptr<Runtime> runtime_;
+  /// Guards what follows. Taken with the GIL, so that nobody holds it during a fork of Python.
+  mutable std::mutex mutex_;
+  std::map<std::uint64_t, std::weak_ptr<TensorState>> tensors_;
+  std::map<const HeldLease*, Held> held_;
+  std::map<std::thread::id, Lane> lanes_;
+};
+
+/// A session to be closed when the interpreter ends; it does not keep the session alive.
+class SessionAtExit {
+ public:
+  explicit SessionAtExit(const std::shared_ptr<Session>& session) : session_(session) {}
+  bool alive() const { return !session_.expired(); }
+  /// Does nothing while another thread holds a lease: a daemon thread may be using the bytes, and
+  /// the end of the process frees them anyway.
+  void Close();
+
+ private:
+  std::weak_ptr<Session> session_;
+};
+
+}  // namespace sluice::python

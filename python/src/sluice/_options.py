@@ -1,0 +1,131 @@
+"""Options of a runtime: keyword arguments as assignments to keys of the configuration."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import operator
+import os
+from collections.abc import Mapping
+from typing import Any, Optional, Union
+
+from . import _core, errors
+
+Size = Union[int, str]
+Directory = Union[str, "os.PathLike[str]"]
+
+# The arguments of Runtime that stand for keys.
+_OWN = {
+    "hbm": "tiers.hbm.bytes",
+    "dram": "tiers.dram.bytes",
+    "nvme": "tiers.nvme.directory",
+    "nvme_bytes": "tiers.nvme.bytes",
+}
+
+
+def parse_size(name: str, size: Size) -> int:
+    """Bytes of a size: a count, or text such as "256MiB"."""
+    if isinstance(size, str):
+        try:
+            return _core.parse_bytes(size)
+        except errors.InvalidArgument as error:
+            raise errors.InvalidArgument(f"{name}: {error}") from None
+    try:
+        count = -1 if isinstance(size, bool) else operator.index(size)
+    except TypeError:
+        count = -1
+    if count < 0:
+        raise errors.InvalidArgument(
+            f'{name} is {size!r}; it must be a size, for example "256MiB" or 4096'
+        )
+    return count
+
+
+def assignments(own: Mapping[str, object], options: Mapping[str, object]) -> list[str]:
+    """ "key=value" for each of Runtime's own arguments that is not None, and each option."""
+    refuse_unknown(options)
+    keys: dict[str, object] = {}
+    for name, value in own.items():
+        if value is not None:
+            keys[_OWN[name]] = value
+    for key, value in _flat("", options):
+        if key in keys:
+            raise errors.InvalidArgument(f'"{key}" is given twice')
+        keys[key] = value
+    return [f"{key}={_toml(key, value)}" for key, value in keys.items()]
+
+
+def tier_values(
+    hbm: Optional[Size],
+    dram: Optional[Size],
+    nvme: Union[None, Directory, "list[Directory]"],
+    nvme_bytes: Optional[Size],
+) -> tuple[dict[str, object], dict[str, object]]:
+    """Runtime's own arguments, checked; and the option of further directories."""
+    own: dict[str, object] = {"nvme": None}
+    for name, size in (("hbm", hbm), ("dram", dram), ("nvme_bytes", nvme_bytes)):
+        own[name] = None if size is None else parse_size(name, size)
+    more: dict[str, object] = {}
+    if nvme is not None:
+        directories = list(nvme) if isinstance(nvme, (list, tuple)) else [nvme]
+        if not directories:
+            raise errors.InvalidArgument("nvme is an empty list; name a directory")
+        own["nvme"] = os.fspath(directories[0])
+        if len(directories) > 1:
+            more = {"tiers.nvme.more_directories": [os.fspath(each) for each in directories[1:]]}
+    return own, more
+
+
+def refuse_unknown(options: Mapping[str, object]) -> None:
+    """Names what was meant by a keyword that begins no key. The library checks the rest."""
+    known = [line.split(" = ")[0] for line in _core.option_defaults().splitlines()]
+    tops = {key.split(".")[0] for key in known}
+    for name in options:
+        if name.split(".")[0] not in tops:
+            raise errors.InvalidArgument(f'unknown option "{name}"{_hint(name, known, tops)}')
+
+
+def _hint(name: str, known: list[str], tops: set[str]) -> str:
+    leaves = {key.split(".")[-1]: key for key in known if "." in key and not key.startswith("tiers.")}
+    if name in leaves:
+        first, *rest = leaves[name].split(".")
+        nested = json.dumps({".".join(rest): "..."}).replace('"..."', "...")
+        return f"; write {first}={nested}"
+    close = difflib.get_close_matches(name, [*_OWN, *sorted(tops)], n=1)
+    return f'; did you mean "{close[0]}"?' if close else ""
+
+
+def _flat(prefix: str, options: Mapping[str, object]) -> list[tuple[str, object]]:
+    pairs: list[tuple[str, object]] = []
+    for name, value in options.items():
+        key = f"{prefix}{name}"
+        if isinstance(value, Mapping):
+            pairs += _flat(f"{key}.", value)
+        else:
+            pairs.append((key, value))
+    return pairs
+
+
+def _toml(key: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (str, os.PathLike)):
+        return json.dumps(os.fspath(value), ensure_ascii=False)
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_toml(key, each) for each in value) + "]"
+    if isinstance(value, float):
+        return repr(float(value))
+    try:
+        return str(operator.index(value))  # type: ignore[arg-type]
+    except TypeError:
+        raise errors.InvalidArgument(
+            f'"{key}" is {value!r}; it must be a number, text, true or false, or a list of these'
+        ) from None
+
+
+def without_flag(error: errors.Error) -> errors.Error:
+    """The same error, where the library says "--set" for an assignment."""
+    text: Any = str(error)
+    for prefix in ("--set: ", "--set "):
+        text = text.removeprefix(prefix)
+    return errors.from_status(error.code, text)

@@ -1,0 +1,264 @@
+"""The runtime: budgets of the tiers, and the tensors in them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, NoReturn, Optional, Union, overload
+
+import operator
+import os
+
+from . import _core, _dtypes, _exit, _options, _trace, errors
+from ._lease import Item, Iteration, Leasable, Lease, Op, part_of, request
+from ._options import Directory, Size
+from ._tensor import Tensor
+from ._view import View
+
+_log = logging.getLogger("sluice")
+
+
+class Runtime:
+    """Tensors that are larger than the memory they are used in.
+
+    hbm, dram, nvme_bytes
+        Budgets in bytes, as a count or as text ("8GiB"). dram is needed, and hbm or nvme beside it.
+        hbm is the emulated device: host memory that stands for a GPU's.
+    nvme
+        Directory of the spill file, or a list with one per drive. It must exist, belong to you, and
+        not be writable by others. None: /var/tmp/sluice-<uid>.
+    options
+        Any key of docs/configuration.md, its sections as dicts: ``page_bytes="1MiB"``,
+        ``io={"queue_depth": 64}``, ``scheduler={"policy": "lru"}``, or ``**{"io.queue_depth": 64}``.
+
+    Raises InvalidArgument (names the option and what is meant), TierFull (the machine has less),
+    PermissionDenied, FailedPrecondition. Threads: any. A runtime belongs to the process that made
+    it: in a child of fork every call raises, and the child makes its own.
+    """
+
+    _session: _core.Session
+
+    def __init__(self, *, hbm: Optional[Size] = None, dram: Optional[Size] = None,
+                 nvme: Union[None, Directory, "list[Directory]"] = None,
+                 nvme_bytes: Optional[Size] = None, **options: Any) -> None:
+        if nvme is not None and nvme_bytes is None:
+            raise errors.InvalidArgument(
+                'nvme is a directory, and nvme_bytes says how much of it: nvme_bytes="64GiB"'
+            )
+        own, more = _options.tier_values(hbm, dram, nvme, nvme_bytes)
+        self._open(None, _options.assignments(own, {**options, **more}))
+
+    @classmethod
+    def from_file(cls, path: Directory, **options: Any) -> "Runtime":
+        """A runtime by a TOML file (docs/configuration.md), and options that win over it."""
+        runtime = cls.__new__(cls)
+        runtime._open(os.fspath(path), _options.assignments({}, options))
+        return runtime
+
+    def _open(self, path: Optional[str], assignments: list[str]) -> None:
+        try:
+            self._session = _core.open(path, assignments)
+        except errors.Error as error:
+            raise _options.without_flag(error) from None
+        _exit.close_at_exit(self._session)
+        self._pass_on_log()
+
+    # --- tensors ---
+
+    def tensor(self, shape: Union[int, Sequence[int]], dtype: object = "float32", *,
+               name: Optional[str] = None, kind: str = "other", lowest: str = "nvme",
+               file: Union[None, Directory, tuple[Directory, int]] = None,
+               off_lease: str = "none") -> Tensor:
+        """A tensor of zeros, or of the bytes of a file.
+
+        shape
+            Elements per dimension, row-major, each at least 1; ``()`` is a scalar.
+        dtype
+            "float32", "bfloat16", ...: by name, or a dtype of NumPy or PyTorch.
+        name
+            Appears in messages, reports and schedules; None: "tensor".
+        kind
+            "parameter", "gradient", "optimizer", "activation", "kv" or "other": reports group by it.
+        lowest
+            The lowest tier that its pages may reach: "nvme", "dram" or "hbm".
+        file
+            A file, or (file, first byte): the first home of the elements, which is never written.
+        off_lease
+            What a touch outside a lease does. "none": the pages may be gone (SIGSEGV).
+
+        Raises InvalidArgument; TierFull (no capacity for all pages; names the need and the rest).
+        """
+        _refuse_off_lease(off_lease)
+        element = _dtypes.parse(dtype)
+        extents = _extents(shape)
+        called = "tensor" if name is None else name
+        library, counted = _library_type(element, extents)
+        state = _core.create_tensor(
+            self._session, called, counted, library, kind, lowest, _home(file)
+        )
+        return Tensor(self, state, called, extents, element)
+
+    # --- leases ---
+
+    @overload
+    def lease(self, item: Item, /, *, mode: str = ..., tier: Optional[str] = ...,
+              timeout: Optional[float] = ...) -> Lease[View]: ...
+    @overload
+    def lease(self, first: Item, second: Item, /, *more: Item, mode: str = ...,
+              tier: Optional[str] = ..., timeout: Optional[float] = ...,
+              ) -> Lease[tuple[View, ...]]: ...
+    def lease(self, *items: Item, mode: str = "r", tier: Optional[str] = None,
+              timeout: Optional[float] = None) -> Any:
+        """A lease of tensors or rows of them, for a ``with`` block: all at once, or none.
+
+        items
+            ``tensor``, ``tensor[10:20]``, or ``(tensor, "rw")`` for a mode of its own.
+        mode
+            "r": read. "rw": change. "w": write all anew; nothing is paged in, and the elements are
+            undefined until written.
+        tier
+            "hbm" or "dram"; None: the fastest tier with a budget.
+        timeout
+            Seconds to wait at most; None: any time. TimedOut is raised then.
+
+        The pages of one lease fit into its tier at once. Entering raises InvalidArgument, TierFull,
+        DataLoss, Unavailable, WouldDeadlock, Cancelled, TimedOut, FailedPrecondition; waiting ends
+        with Ctrl-C.
+        """
+        return Lease(self, items, mode, tier, timeout, None)
+
+    def op(self, name: str, *, lane: Optional[str] = None) -> Op:
+        """A step of the program, for a ``with`` block; its ``lease`` works as the runtime's.
+
+        Ops of one lane run one after another. None: a lane of the thread's own.
+        """
+        return Op(self, name, lane)
+
+    def iteration(self, key: str) -> Iteration:
+        """One iteration of ``key``, for a ``with`` block: the first is recorded, then planned."""
+        return Iteration(self, key)
+
+    def prefetch(self, *items: Leasable, mode: str = "r", tier: Optional[str] = None) -> None:
+        """A hint that leases of these come soon."""
+        parts = [part_of(item, self) for item in items]
+        self._session.prefetch([request(part, mode, tier) for part in parts])
+
+    # --- reports ---
+
+    def stats(self) -> dict[str, Any]:
+        """Counters since the start, nested by link, tier and purpose; bytes and seconds."""
+        stats = self._session.stats()
+        self._pass_on_log()
+        return stats
+
+    def health(self) -> dict[str, Any]:
+        """{"state": "ok", "degraded" or "dead", "reasons": [a sentence, ...]}"""
+        return self._session.health()
+
+    def schedule(self, key: str) -> dict[str, Any]:
+        """The recorded ops of an iteration key: tensors, and per op its name, seconds, accesses.
+
+        Raises NotFound before the key's first iteration has ended.
+        """
+        return self._session.schedule(key)
+
+    def trace(self, path: Directory) -> AbstractContextManager[None]:
+        """Writes a timeline of the ``with`` block to ``path``: Perfetto and chrome://tracing read it."""
+        return _trace.trace(self._session, os.fspath(path))
+
+    def set_budget(self, tier: str, size: Size) -> None:
+        """Shrinks "hbm" or "dram", or grows it up to its budget at the start."""
+        self._session.set_budget(tier, _options.parse_size("size", size))
+
+    @property
+    def page_bytes(self) -> int:
+        """Bytes of a page, the unit of transfer."""
+        return self._session.page_bytes
+
+    # --- the end ---
+
+    @property
+    def closed(self) -> bool:
+        """True after ``close``."""
+        return self._session.closed
+
+    def close(self) -> None:
+        """Waits for transfers in flight, and frees everything; again: nothing.
+
+        Raises FailedPrecondition, and changes nothing, while leases, arrays or torch tensors use the
+        memory; the message names their tensors. A runtime that is not closed ends with its last use,
+        at the latest with the interpreter.
+        """
+        users = self._session.in_use()
+        if users and not self.closed:
+            raise errors.FailedPrecondition("the runtime is in use: " + "; ".join(users))
+        self._session.close()
+        self._pass_on_log()
+
+    def __enter__(self) -> "Runtime":
+        return self
+
+    def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        # The frames of an exception may hold views; it matters more than they do.
+        if kind is None or not self._session.in_use():
+            self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise errors.InvalidArgument(
+            "a runtime cannot be copied or pickled: it belongs to its process; another process makes "
+            "its own"
+        )
+
+    def __repr__(self) -> str:
+        return f"<sluice.Runtime, {'closed' if self.closed else 'open'}>"
+
+    def _pass_on_log(self) -> None:
+        """Hands the library's log to the logger "sluice"."""
+        for level, line in self._session.take_log():
+            _log.log(level, "%s", line)
+
+
+def _refuse_off_lease(off_lease: str) -> None:
+    # The one place where a tensor's memory outside a lease is decided: the library's
+    # TensorSpec::off_lease is passed on from here.
+    if off_lease == "readable":
+        raise errors.InvalidArgument(
+            'off_lease="readable" is not there yet: memory outside a lease may be gone; read() '
+            "copies it safely"
+        )
+    if off_lease != "none":
+        raise errors.InvalidArgument(f'off_lease is {off_lease!r}; allowed is "none"')
+
+
+def _extents(shape: Union[int, Sequence[int]]) -> tuple[int, ...]:
+    try:
+        extents = tuple(operator.index(each) for each in shape)  # type: ignore[union-attr]
+    except TypeError:
+        try:
+            extents = (operator.index(shape),)  # type: ignore[arg-type]
+        except TypeError:
+            extents = (0,)
+    if any(extent < 1 or extent > 1 << 62 for extent in extents):
+        raise errors.InvalidArgument(
+            f"shape is {shape!r}; it must be whole numbers of at least 1, for example (4096, 4096)"
+        )
+    return extents
+
+
+def _library_type(dtype: _dtypes.DType, shape: tuple[int, ...]) -> tuple[str, list[int]]:
+    """The element type of the library, which pages bytes: those of types that it does not name."""
+    if dtype.library is not None:
+        return dtype.library, list(shape)
+    return "u8", [*shape, dtype.itemsize]
+
+
+def _home(file: Union[None, Directory, tuple[Directory, int]]) -> Optional[tuple[str, int]]:
+    if file is None:
+        return None
+    path, offset = file if isinstance(file, tuple) else (file, 0)
+    if offset < 0:
+        raise errors.InvalidArgument(f"file: the first byte is {offset}; it is at least 0")
+    return os.fspath(path), offset

@@ -1,0 +1,69 @@
+"""What the tests share: small runtimes on a disk, seeds that are printed, programs in a process."""
+
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+import sluice
+
+# Budgets in which a tensor of 2 MiB fits whole, and one of 8 MiB goes to the disk and back.
+SMALL = {"dram": "4MiB", "nvme_bytes": "48MiB", "page_bytes": "64KiB"}
+
+
+@pytest.fixture
+def spill():
+    """A directory on a disk, not on a tmpfs, that only this user can write to."""
+    base = os.environ.get("TMPDIR", "/var/tmp")
+    with tempfile.TemporaryDirectory(prefix="sluice-python-", dir=base) as directory:
+        yield pathlib.Path(directory)
+
+
+@pytest.fixture
+def make_runtime(spill):
+    """Makes runtimes with small budgets; options win over them. They are closed at the end."""
+    made = []
+
+    def make(**options):
+        keep = {"tiers.nvme.keep_free": 0}
+        made.append(sluice.Runtime(**{**SMALL, "nvme": spill, **keep, **options}))
+        return made[-1]
+
+    yield make
+    for runtime in made:
+        runtime.close()
+
+
+@pytest.fixture
+def runtime(make_runtime):
+    return make_runtime()
+
+
+@pytest.fixture
+def seed():
+    """A seed, printed: pytest shows it when the test fails. SLUICE_SEED repeats one."""
+    value = int(os.environ.get("SLUICE_SEED", random.randrange(1 << 32)))
+    print(f"SLUICE_SEED={value}")
+    return value
+
+
+@pytest.fixture
+def run_program(spill):
+    """Runs a Python program in a process of its own; gives (exit code, output, errors)."""
+
+    def run(text, timeout=120):
+        prelude = (
+            "import os, sys, threading, time\n"
+            "import numpy as np\n"
+            "import sluice\n"
+            f"SMALL = {SMALL!r} | dict(nvme={str(spill)!r}, **{{'tiers.nvme.keep_free': 0}})\n"
+        )
+        ran = subprocess.run([sys.executable, "-c", prelude + text], capture_output=True, text=True,
+                             timeout=timeout, check=False, cwd=spill)
+        return ran.returncode, ran.stdout, ran.stderr
+
+    return run

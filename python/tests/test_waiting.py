@@ -1,0 +1,114 @@
+"""Waiting: threads, timeouts, Ctrl-C; no waiting call holds the GIL."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import sluice
+
+
+def in_thread(target):
+    thread = threading.Thread(target=target)
+    thread.start()
+    return thread
+
+
+def test_a_lease_waits_for_another_thread(runtime):
+    tensor = runtime.tensor(10, "int64", name="t")
+    asked = threading.Event()
+    seen = []
+
+    def reader():
+        asked.set()
+        with runtime.lease(tensor) as view:
+            seen.append(view[0])
+
+    with runtime.lease(tensor, mode="rw") as view:
+        thread = in_thread(reader)
+        asked.wait()
+        view[0] = 41
+        view[0] += 1
+    thread.join()
+    assert seen == [42]
+
+
+def test_threads_on_one_runtime_see_each_other(runtime, seed):
+    counters = [runtime.tensor(64 * 1024, "int64", name=f"c{i}") for i in range(12)]  # 6 MiB
+    rounds, failures = 60, []
+
+    def work(number):
+        rng = np.random.default_rng([seed, number])
+        for _ in range(rounds):
+            with runtime.lease(counters[rng.integers(len(counters))], mode="rw") as view:
+                if view.numpy().min() != view.numpy().max():
+                    failures.append(number)
+                view += 1
+
+    threads = [in_thread(lambda number=number: work(number)) for number in range(4)]
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert sum(int(each.read()[0]) for each in counters) == rounds * len(threads)
+
+
+def test_a_timeout_names_the_op_and_the_tensors(runtime):
+    tensor = runtime.tensor(10, name="held")
+    caught = []
+
+    def waiter():
+        with pytest.raises(sluice.TimedOut) as error:
+            runtime.lease(tensor, timeout=0.01).__enter__()
+        caught.append(str(error.value))
+
+    with runtime.lease(tensor, mode="rw"):
+        in_thread(waiter).join()
+    assert caught == ["op 'lease held': no lease of 'held' within the timeout"]
+    with runtime.lease(tensor, mode="rw", timeout=60):
+        pass
+
+
+def test_a_thread_that_would_wait_for_itself_is_told(runtime):
+    tensor, other = runtime.tensor((4, 4), name="t"), runtime.tensor(4, name="other")
+    with runtime.lease(tensor, mode="rw"):
+        for use in (runtime.lease(tensor).__enter__, tensor.read,
+                    lambda: tensor.write(np.zeros((4, 4), np.float32))):
+            with pytest.raises(sluice.WouldDeadlock, match="holds a lease of 't' already"):
+                use()
+        other.read()
+    with runtime.lease(tensor) as one, runtime.lease(tensor) as two:
+        assert np.array_equal(one.numpy(), two.numpy())
+    tensor.read()
+
+
+@pytest.mark.parametrize("call", [
+    "runtime.lease(tensor).__enter__()",
+    "tensor.read()",
+    "tensor.write(np.zeros(10, np.float32))",
+    "runtime.op('o').__enter__().lease(tensor).__enter__()",
+])
+def test_ctrl_c_ends_a_waiting_call(run_program, call):
+    code, out, errors = run_program(f"""
+import signal
+runtime = sluice.Runtime(**SMALL)
+tensor = runtime.tensor(10)
+held, release = threading.Event(), threading.Event()
+def hold():
+    with runtime.lease(tensor, mode="rw"):
+        held.set()
+        release.wait()
+thread = threading.Thread(target=hold)
+thread.start()
+held.wait()
+threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    {call}
+    print("got it")
+except KeyboardInterrupt:
+    print("interrupted")
+release.set()
+thread.join()
+with runtime.lease(tensor, mode="rw", timeout=60):
+    print("and it works")
+""")
+    assert (code, out, errors) == (0, "interrupted\nand it works\n", "")

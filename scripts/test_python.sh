@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+#
+#   scripts/test_python.sh [BUILD_DIR]     # build/release
+#
+# The packages of python/requirements.txt come from PyPI into build/python-venv, once.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=$(realpath "${1:-build/release}")
+environment=$PWD/build/python-venv
+export PYTHONDONTWRITEBYTECODE=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+
+# What the environment is made of; another Python or another list makes it anew.
+made_of() { python3 --version && cat python/requirements.txt; }
+if [ "$(made_of)" != "$(cat "$environment/made-of" 2>/dev/null)" ]; then
+  rm -rf "$environment"
+  python3 -m venv "$environment"
+  "$environment/bin/pip" install -q -r python/requirements.txt
+  made_of >"$environment/made-of"
+fi
+export PATH="$environment/bin:$PATH"
+
+SLUICE_BUILD_DIR=$build pip install -q --no-build-isolation --no-deps ./python
+mypy --config-file python/pyproject.toml --cache-dir build/mypy python/src/sluice
+mypy --config-file python/pyproject.toml --cache-dir build/mypy-tests python/tests/typed_use.py
+pytest -q -p no:cacheprovider python/tests
