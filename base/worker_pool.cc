@@ -55,17 +55,36 @@ absl::Status WorkerPool::Start(const WorkerPoolOptions& options) {
 }
 
 WorkerPool::~WorkerPool() {
-  queue_.Close();
+  {
+    MutexLock lock(mutex_);
+    closed_ = true;
+    not_empty_.NotifyAll();
+  }
   for (std::thread& thread : threads_) thread.join();
 }
 
 void WorkerPool::Submit(Job job) {
-  SLUICE_CHECK(queue_.Push(std::move(job)), "a worker pool outlives its users");
+  MutexLock lock(mutex_);
+  while (jobs_.size() >= capacity_) not_full_.Wait(mutex_);
+  SLUICE_CHECK(!closed_, "a worker pool outlives its users");
+  jobs_.push_back(std::move(job));
+  not_empty_.NotifyOne();
+}
+
+/// Waits for a job; false once the pool is closed and none is left.
+bool WorkerPool::Take(Job* job) {
+  MutexLock lock(mutex_);
+  while (!closed_ && jobs_.empty()) not_empty_.Wait(mutex_);
+  if (jobs_.empty()) return false;
+  *job = std::move(jobs_.front());
+  jobs_.pop_front();
+  not_full_.NotifyOne();
+  return true;
 }
 
 void WorkerPool::Run() {
   Job job;
-  while (queue_.Pop(&job)) {
+  while (Take(&job)) {
     std::move(job)();
     job = nullptr;
   }

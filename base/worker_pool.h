@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <memory>
 #include <string>
 #include <thread>
@@ -9,7 +10,9 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/bounded_queue.h"
+#include "base/check.h"
+#include "base/cond_var.h"
+#include "base/mutex.h"
 
 namespace sluice::base {
 
@@ -49,15 +52,23 @@ class WorkerPool {
 
  protected:
   /// No threads: whoever derives from it runs the jobs.
-  WorkerPool() : queue_(1) {}
+  WorkerPool() = default;
 
  private:
   struct Unstarted {};
-  WorkerPool(const WorkerPoolOptions& options, Unstarted) : queue_(options.queue_capacity) {}
+  WorkerPool(const WorkerPoolOptions& options, Unstarted) : capacity_(options.queue_capacity) {
+    SLUICE_CHECK(capacity_ > 0, "a worker pool queues at least one job");
+  }
   absl::Status Start(const WorkerPoolOptions& options);
+  bool Take(Job* job);
   void Run();
 
-  BoundedQueue<Job> queue_;
+  const std::size_t capacity_ = 1;
+  Mutex mutex_;
+  CondVar not_empty_;
+  CondVar not_full_;
+  std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_);
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };
 

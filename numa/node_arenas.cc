@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "numa/huge_pages.h"
+#include "sluice/use.h"
 
 namespace sluice::numa {
 namespace {
@@ -56,6 +57,21 @@ std::string DescribeSplit(const std::vector<ArenaOptions>& arenas) {
   return text;
 }
 
+/// Memory can come from elsewhere only where there are several nodes.
+bool LeavesBindingOut(const NodeArenasOptions& options) {
+  return !options.bind && std::any_of(options.nodes.begin(),
+                                      options.nodes.end(),
+                                      [](const MemoryNode& node) { return node.node_count > 1; });
+}
+
+/// Why the nodes hold no even shares; empty if they do.
+std::string SplitReason(const NodeArenasOptions& options,
+                        const std::vector<std::uint32_t>& frames) {
+  if (options.even) return DescribeLack(options.frames, options.page_bytes, options.nodes);
+  const auto [least, most] = std::minmax_element(frames.begin(), frames.end());
+  return std::string(*most - *least > 1 ? kOffByOption : "");
+}
+
 void Append(const std::string& reason, const std::string& prefix, std::string& all) {
   if (!reason.empty()) absl::StrAppend(&all, all.empty() ? "" : "; ", prefix, reason);
 }
@@ -74,9 +90,8 @@ absl::StatusOr<std::unique_ptr<NodeArenas>> NodeArenas::Create(const NodeArenasO
   const std::vector<ArenaOptions> per_node = OptionsPerNode(options, frames);
   auto arenas = absl::WrapUnique(new NodeArenas());
   SLUICE_RETURN_IF_ERROR(arenas->MakeArenas(per_node));
-  if (options.even) {
-    arenas->info_.split_reason = DescribeLack(options.frames, options.page_bytes, options.nodes);
-  }
+  if (LeavesBindingOut(options)) arenas->info_.binding_reason = kOffByOption;
+  arenas->info_.split_reason = SplitReason(options, frames);
   arenas->info_.split = DescribeSplit(per_node);
   return arenas;
 }

@@ -24,8 +24,10 @@ struct NodeArenasOptions {
   /// processors that are among them, by any of them where none is.
   std::vector<int> cpus;
   bool huge_pages = true;  ///< see ArenaOptions
-  bool bind = true;        ///< binds each arena to its node
-  bool even = true;        ///< even shares; else one node is filled after the other
+  /// Whether each arena is bound to its node, and whether shares are even. Without even shares one
+  /// node is filled after the other. What is lacking so has the reason kOffByOption.
+  bool bind = true;
+  bool even = true;
 };
 
 /// What the arenas got from the system when they took memory last: at creation, or by a Grow that

@@ -61,7 +61,7 @@ PUBLIC_THIRD_PARTY = {"absl/status/status.h", "absl/status/statusor.h"}
 CORE_FORBIDDEN_INCLUDES = {
     "atomic", "barrier", "condition_variable", "fcntl.h", "filesystem", "fstream", "future",
     "latch", "mutex", "pthread.h", "random", "semaphore", "shared_mutex", "stop_token",
-    "thread", "time.h", "ctime", "unistd.h", "base/bounded_queue.h", "base/mutex.h",
+    "thread", "time.h", "ctime", "unistd.h", "base/mutex.h",
     "base/worker_pool.h",
 }
 CORE_FORBIDDEN_WORDS = re.compile(

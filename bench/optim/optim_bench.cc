@@ -52,9 +52,7 @@ class CaseRun {
     row.huge_pages = data_->huge();
     row.bar = which_.bar();
     row.simd = std::string(ToString(kernel_.target()));
-    row.bytes_per_parameter = BytesPerElement(which_.spec).Moved();
     row.ns_per_parameter = Rate(row.value);
-    row.gib_per_second = GiBPerSecond(*row.ns_per_parameter);
     return row;
   }
 

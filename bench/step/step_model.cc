@@ -248,8 +248,4 @@ bool StepModel::huge() const {
   return dram != stats.tiers.end() && dram->second.huge_page_share > 0.999 && gradients_->huge();
 }
 
-std::uint64_t StepModel::registered_bytes() const {
-  return runtime_->GetStats().io.registered_bytes;
-}
-
 }  // namespace sluice::bench

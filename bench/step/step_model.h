@@ -71,7 +71,6 @@ class StepModel {
   std::span<std::byte> gradients() const { return gradients_->memory(); }
   /// Whether dram and the gradients lie on huge pages; of dram, the bytes that the ring knows.
   bool huge() const;
-  std::uint64_t registered_bytes() const;
 
  private:
   explicit StepModel(const StepModelOptions& options);

@@ -133,11 +133,8 @@ Row StepRun::MakeRow() const {
   if (which_.floor != StepFloor::kOwnFp32) row.depth = setting_.disk.depth;
   if (which_.limit > 0) row.bar = 1 / (kernel ? kOfKernel : which_.limit);
   row.huge_pages = model_->huge();
-  row.registered_bytes = model_->registered_bytes();
   row.step = Figures(row);
   row.ns_per_parameter = row.step->seconds / static_cast<double>(parameters_) * 1e9;
-  row.bytes_per_parameter =
-      (row.step->read_bytes + row.step->written_bytes) / static_cast<double>(parameters_);
   return row;
 }
 

@@ -39,14 +39,12 @@ struct PeerReps {
   std::vector<double> theirs = {};
   std::vector<double> ratios = {};
   std::vector<double> ours_cpu = {};
-  std::vector<double> theirs_cpu = {};
 
   void Add(const Sample& our, const Sample& their) {
     ours.push_back(our.GiBPerSecond());
     theirs.push_back(their.GiBPerSecond());
     ratios.push_back(ours.back() / theirs.back());
     ours_cpu.push_back(our.CpuSecondsPerGiB());
-    theirs_cpu.push_back(their.CpuSecondsPerGiB());
   }
 };
 
@@ -138,7 +136,6 @@ Row JudgedRun::MakeRow(const std::string& name, const SideRounds& side) const {
   row.huge_pages = store_->huge();
   row.ceiling_of = session_.ceiling_name();
   row.depth = load_.depth;
-  row.file_bytes = load_.file_bytes;
   const double own_cpu = Median(side.cpu);
   const double ceiling_cpu = Median(ceiling_cpu_);
   if (own_cpu > 0) row.cpu_per_gib = own_cpu;  // fio tells none of a short run
@@ -153,19 +150,15 @@ Row JudgedRun::MakePeerRow(const PeerReps& reps) const {
           .reps = static_cast<int>(reps.ours.size()),
           .spread = Spread(reps.ours),
           .huge_pages = store_->huge(),
-          .registered_bytes = store_->registered_bytes(),
           .depth = load_.depth,
-          .file_bytes = load_.file_bytes,
           .cpu_per_gib = Median(reps.ours_cpu),
           .peer = std::string(PeerName(reps.peer)),
           .peer_value = Median(reps.theirs),
-          .peer_ratio = Median(reps.ratios),
-          .peer_cpu_per_gib = Median(reps.theirs_cpu)};
+          .peer_ratio = Median(reps.ratios)};
 }
 
 std::vector<Row> JudgedRun::Rows() const {
   std::vector<Row> rows = {MakeRow(name_, ours_)};
-  rows.front().registered_bytes = store_->registered_bytes();
   rows.front().bar =
       CountsForMean(load_.which) ? kOfControl * rows.front().control_low.value_or(0) : kOtherBar;
   if (!loop_.rounds.empty()) rows.push_back(MakeRow(LoopRowName(load_.which), loop_));
@@ -192,7 +185,6 @@ Row MakeJudgedRow(const std::string& name, const std::vector<Round>& rounds) {
           .spread = Spread(rates),
           .ceiling = Median(Each(rounds, [](const Round& round) { return round.Ceiling(); })),
           .ratio = Median(ratios),
-          .ratio_spread = Spread(ratios),
           .control = Median(controls),
           .control_low = LowerQuartile(controls)};
 }

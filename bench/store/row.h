@@ -38,18 +38,13 @@ struct Row {
   /// Whether the buffers of both sides lie on huge pages.
   bool huge_pages = false;
 
-  /// Of our buffers, those that our ring knows by number.
-  std::optional<std::uint64_t> registered_bytes;
-
   std::optional<double> ceiling;  ///< median, in `unit`
   std::string ceiling_of;         ///< "fio", "plain-loop"
   std::optional<double> ratio;    ///< median of value / ceiling, round by round
-  std::optional<double> ratio_spread;
   /// The ceiling against itself: its second run over its first, and the lower quartile of that.
   std::optional<double> control;
   std::optional<double> control_low;
   std::optional<std::uint32_t> depth;
-  std::optional<std::uint64_t> file_bytes;  ///< bytes of all files of both sides
   /// CPU seconds per GiB, checksums included, and that over the ceiling's.
   std::optional<double> cpu_per_gib;
   std::optional<double> cpu_ratio;
@@ -58,15 +53,12 @@ struct Row {
   std::string simd;
   std::optional<double> bar;  ///< the ratio that is asked for
   std::optional<double> ns_per_parameter;
-  std::optional<double> bytes_per_parameter;  ///< read and written
-  std::optional<double> gib_per_second;
 
   std::optional<StepFigures> step;
 
-  std::string peer;                        ///< name of the peer
-  std::optional<double> peer_value;        ///< rate of the peer in `unit`
-  std::optional<double> peer_ratio;        ///< value / peer_value
-  std::optional<double> peer_cpu_per_gib;  ///< processor seconds per GiB of the peer
+  std::string peer;                  ///< name of the peer
+  std::optional<double> peer_value;  ///< rate of the peer in `unit`
+  std::optional<double> peer_ratio;  ///< value / peer_value
 };
 
 using RowFn = std::function<void(const Row&)>;

@@ -28,8 +28,6 @@ class StoreSide {
   absl::StatusOr<Sample> Run() { return RunLoad(load_); }
   /// True if all buffers lie on huge pages.
   bool huge() const { return buffers_->huge(); }
-  /// Bytes of the buffers that the store's ring knows by number.
-  std::uint64_t registered_bytes() const { return store_->stats().registered_bytes; }
 
  private:
   explicit StoreSide(const Load& load) : load_(load) {}

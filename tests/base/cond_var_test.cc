@@ -125,7 +125,7 @@ TEST(CondVarTest, ANotificationEndsAWaitWithADeadlineFarAway) {
   std::thread waiter([&] { passed = gate.PassUntil(CondVar::Clock::time_point::max()); });
   AwaitWaiting(gate, 1);
   std::this_thread::sleep_for(milliseconds(5));
-  EXPECT_EQ(gate.waiting(), 1) << "it is not over yet";
+  EXPECT_EQ(gate.waiting(), 1) << "the wait is not over yet";
   gate.Open(1);
   waiter.join();
   EXPECT_TRUE(passed);

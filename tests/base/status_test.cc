@@ -62,7 +62,7 @@ TEST(StatusFromErrnoTest, SurvivesAnUnknownErrno) {
   EXPECT_THAT(std::string(ToStd(status.message())), HasSubstr("54321"));
 }
 
-TEST(DescribeErrnoTest, AlsoOneThatTheLibraryDoesNotKnow) {
+TEST(DescribeErrnoTest, AnErrnoUnknownToTheLibraryIsDescribed) {
   EXPECT_EQ(DescribeErrno(EIO), "EIO (Input/output error)");
   EXPECT_EQ(DescribeErrno(524), "unknown errno 524");
   EXPECT_EQ(DescribeErrno(ECANCELED),

@@ -16,7 +16,8 @@ TEST(NearestNameTest, FindsTheSmallestEditDistance) {
   EXPECT_EQ(NearestName("pagebytes", keys), "page_bytes");
   EXPECT_EQ(NearestName("page_bytes", keys), "page_bytes");
   const std::vector<std::string> nvme = {"tiers.nvme.bytes", "tiers.nvme.directory"};
-  EXPECT_EQ(NearestName("tiers.nvme.dir", nvme), "tiers.nvme.directory") << "its beginning";
+  EXPECT_EQ(NearestName("tiers.nvme.dir", nvme), "tiers.nvme.directory")
+      << "the beginning of the name";
 }
 
 TEST(NearestNameTest, CountsInsertionsDeletionsAndReplacements) {
@@ -27,7 +28,7 @@ TEST(NearestNameTest, CountsInsertionsDeletionsAndReplacements) {
   EXPECT_EQ(NearestName("", names), "");
 }
 
-TEST(NearestNameTest, WhatIsFarIsNoSuggestion) {
+TEST(NearestNameTest, AFarNameIsNoSuggestion) {
   const std::vector<std::string> names = {"train", "doctor"};
   EXPECT_EQ(NearestName("trian", names), "train");
   EXPECT_EQ(NearestName("dctr", names), "doctor");

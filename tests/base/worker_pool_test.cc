@@ -49,6 +49,52 @@ TEST(WorkerPoolTest, OneThreadRunsJobsInOrder) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
 }
 
+TEST(WorkerPoolTest, ASubmitBeyondTheCapacityWaitsForRoom) {
+  std::latch busy(1), go(1);
+  std::atomic<bool> opened = false;
+  bool room_first = false;
+  WorkerPool pool({.threads = 1, .queue_capacity = 1});
+  pool.Submit([&] {
+    busy.count_down();
+    go.wait();
+  });
+  busy.wait();
+  pool.Submit([] {});
+  std::thread producer([&] {
+    pool.Submit([] {});
+    room_first = opened;
+  });
+  opened = true;
+  go.count_down();
+  producer.join();
+  EXPECT_TRUE(room_first);
+}
+
+TEST(WorkerPoolDeathTest, NeedsRoomForOneJob) {
+  EXPECT_DEATH(WorkerPool({.queue_capacity = 0}), "a worker pool queues at least one job");
+}
+
+TEST(WorkerPoolTest, JobsOfEachSubmitterRunInItsOrder) {
+  constexpr int kSubmitters = 4, kJobsEach = 2000;
+  std::vector<int> next(kSubmitters, 0);
+  std::atomic<int> out_of_order = 0;
+  {
+    WorkerPool pool({.threads = 1, .queue_capacity = 8});
+    std::vector<std::thread> submitters;
+    for (int s = 0; s < kSubmitters; ++s) {
+      submitters.emplace_back([&, s] {
+        for (int i = 0; i < kJobsEach; ++i) {
+          pool.Submit(
+              [&, s, i] { out_of_order += next[static_cast<std::size_t>(s)]++ == i ? 0 : 1; });
+        }
+      });
+    }
+    for (std::thread& submitter : submitters) submitter.join();
+  }
+  EXPECT_EQ(out_of_order, 0);
+  EXPECT_EQ(next, std::vector<int>(kSubmitters, kJobsEach));
+}
+
 TEST(WorkerPoolTest, JobsRunBesideEachOther) {
   // Each job waits for the other, so this only ends when two threads run them.
   std::latch both(2);

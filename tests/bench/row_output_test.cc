@@ -19,13 +19,11 @@ TEST(RowOutputTest, AJudgedRowHasItsCeiling) {
                        .reps = 11,
                        .spread = 0.1,
                        .huge_pages = true,
-                       .registered_bytes = 4096,
                        .ceiling = 3.1,
                        .ceiling_of = "fio",
                        .ratio = 0.97,
                        .control_low = 0.95,
                        .depth = 32,
-                       .file_bytes = 2147483648,
                        .cpu_ratio = 1.2};
   const std::string line = RowToJson("store", row, kFacts);
   EXPECT_EQ(line.find('\n'), std::string::npos);
@@ -40,14 +38,12 @@ TEST(RowOutputTest, AJudgedRowHasItsCeiling) {
   EXPECT_EQ(json["ratio"], 0.97);
   EXPECT_EQ(json["control_low"], 0.95);
   EXPECT_EQ(json["depth"], 32);
-  EXPECT_EQ(json["file_bytes"], 2147483648);
   EXPECT_EQ(json["cpu_ratio"], 1.2);
   EXPECT_EQ(json["cpu"], "Some CPU");
   EXPECT_EQ(json["cpus"], 2);
   EXPECT_EQ(json["kernel"], "6.1");
   EXPECT_EQ(json["file_system"], "ext4");
   EXPECT_EQ(json["huge_pages"], true);
-  EXPECT_EQ(json["registered_bytes"], 4096);
   EXPECT_FALSE(json.contains("peer"));
 }
 
@@ -58,7 +54,6 @@ TEST(RowOutputTest, WhatDoesNotApplyIsAbsent) {
                           "ceiling_of",
                           "control_low",
                           "depth",
-                          "file_bytes",
                           "cpu_ratio",
                           "peer",
                           "peer_ratio",
@@ -73,18 +68,12 @@ TEST(RowOutputTest, AKernelsRowHasItsUpdate) {
                        .ratio = 0.97,
                        .simd = "avx2",
                        .bar = 0.95,
-                       .ns_per_parameter = 1.25,
-                       .bytes_per_parameter = 28,
-                       .gib_per_second = 20.9};
+                       .ns_per_parameter = 1.25};
   const Json json = Json::parse(RowToJson("optim", row, {}));
   EXPECT_EQ(json["simd"], "avx2");
   EXPECT_EQ(json["target"], 0.95);
   EXPECT_EQ(json["ns_per_parameter"], 1.25);
-  EXPECT_EQ(json["bytes_per_parameter"], 28);
-  EXPECT_EQ(json["gib_per_second"], 20.9);
-  const std::string line = UpdateRowToText(row);
-  EXPECT_THAT(line, HasSubstr("1.250"));
-  EXPECT_EQ(line.size(), UpdateTableHead().size());
+  EXPECT_THAT(RowToText(row), HasSubstr("1.250"));
 }
 
 TEST(RowOutputTest, AStepsRowHasItsTimesAndBytes) {
@@ -121,18 +110,16 @@ TEST(RowOutputTest, AStepsRowHasItsTimesAndBytes) {
   EXPECT_EQ(json["write_busy_seconds"], 2.0);
   EXPECT_EQ(json["peak_rss_bytes"], 80);
   EXPECT_EQ(json["peak_rss_limit_bytes"], 100);
-  const std::string line = StepRowToText(row);
-  EXPECT_THAT(line, HasSubstr("2.125"));
-  EXPECT_THAT(line, HasSubstr("1.13"));
-  EXPECT_THAT(line, HasSubstr("0.37"));
-  EXPECT_THAT(line, HasSubstr("0.80"));
-  EXPECT_EQ(line.size(), StepTableHead().size());
   EXPECT_FALSE(Json::parse(RowToJson("store", {}, {})).contains("parameters"));
 }
 
 TEST(RowOutputTest, TextHasColumnsLikeItsHead) {
-  const std::string line = RowToText(
-      {.name = "peer/read/random/2MiB/buffered", .value = 3, .peer_value = 1.5, .peer_ratio = 2});
+  const std::string line = RowToText({.name = "peer/read/random/2MiB/buffered",
+                                      .value = 3,
+                                      .unit = "GiB/s",
+                                      .peer_value = 1.5,
+                                      .peer_ratio = 2});
+  EXPECT_THAT(line, HasSubstr("GiB/s"));
   EXPECT_THAT(line, HasSubstr("3.00"));
   EXPECT_THAT(line, HasSubstr("1.50"));
   EXPECT_THAT(line, HasSubstr("2.00"));

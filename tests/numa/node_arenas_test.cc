@@ -182,6 +182,29 @@ TEST(NodeArenasTest, AnUnevenSplitSaysWhyAndHow) {
   ExpectFramesHold(*arenas);
 }
 
+TEST(NodeArenasTest, WhatIsOffHasThatReasonWhereItLacks) {
+  NodeArenasOptions options = OneNodeMissing();
+  options.bind = false;
+  options.even = false;
+  options.nodes[0].available_bytes = 6 * kArenasMiB;
+  const auto uneven = Make(options);
+  ASSERT_NE(uneven, nullptr);
+  EXPECT_EQ(uneven->info().binding_reason, "off by option");
+  EXPECT_EQ(uneven->info().split_reason, "off by option");
+  EXPECT_EQ(uneven->info().split, "6144 KiB on node 0, 2048 KiB on node 63");
+
+  options.nodes = {{.index = 0}};
+  const auto one = Make(options);
+  ASSERT_NE(one, nullptr);
+  EXPECT_EQ(one->info().binding_reason, "") << "memory can come from nowhere else";
+  EXPECT_EQ(one->info().split_reason, "") << "one node has everything";
+
+  options.nodes = {{.index = 0, .available_bytes = 4 * kArenasMiB}, {.index = 0}};
+  const auto even = Make(options);
+  ASSERT_NE(even, nullptr);
+  EXPECT_EQ(even->info().split_reason, "") << "shares are even";
+}
+
 int MemoryFilesOpen() {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {

@@ -61,16 +61,10 @@ absl::Status Measure(OptimFlags flags, const InterruptWatch& watch) {
   Console console(flags.json ? Console::Mode::kJson : Console::Mode::kText);
   flags.options.interrupted = [&watch] { return watch.interrupted(); };
   flags.options.progress = [&console](const std::string& line) { console.ShowProgress(line); };
-  const MachineFacts facts = ReadMachineFacts();
-  std::vector<bench::Row> rows;
-  const auto add_row = [&](const bench::Row& row) {
-    if (rows.empty()) console.Print(UpdateTableHead() + "\n");
-    console.PrintJson(RowToJson("optim", row, facts) + "\n");
-    console.Print(UpdateRowToText(row) + "\n");
-    rows.push_back(row);
-  };
-  SLUICE_RETURN_IF_ERROR(bench::RunOptimBench(flags.options, add_row));
-  console.Print(bench::OptimSentence(rows) + "\n");
+  RowPrinter printer("optim", ReadMachineFacts(""), console);
+  SLUICE_RETURN_IF_ERROR(
+      bench::RunOptimBench(flags.options, [&printer](const bench::Row& row) { printer.Add(row); }));
+  console.Print(bench::OptimSentence(printer.rows()) + "\n");
   return console.status();
 }
 

@@ -103,18 +103,12 @@ absl::StatusOr<std::string> Measure(StepFlags flags, const InterruptWatch& watch
   flags.options.warn = [&console](const std::string& line) {
     console.Log(LogLevel::kWarning, line);
   };
-  const MachineFacts facts = ReadMachineFacts(flags.options.directory);
-  std::vector<bench::Row> rows;
-  const auto add_row = [&](const bench::Row& row) {
-    if (rows.empty()) console.Print(StepTableHead() + "\n");
-    console.PrintJson(RowToJson("step", row, facts) + "\n");
-    console.Print(StepRowToText(row) + "\n");
-    rows.push_back(row);
-  };
-  absl::StatusOr<std::string> differs = bench::RunStepBench(flags.options, add_row);
+  RowPrinter printer("step", ReadMachineFacts(flags.options.directory), console);
+  absl::StatusOr<std::string> differs =
+      bench::RunStepBench(flags.options, [&printer](const bench::Row& row) { printer.Add(row); });
   SLUICE_RETURN_IF_ERROR(console.status());
   if (!differs.ok()) return differs;
-  if (!rows.empty()) console.Print(bench::StepSentence(rows) + "\n");
+  if (!printer.rows().empty()) console.Print(bench::StepSentence(printer.rows()) + "\n");
   SLUICE_RETURN_IF_ERROR(console.status());
   return differs;
 }

@@ -80,25 +80,6 @@ absl::StatusOr<StoreFlags> ReadStoreFlags(std::span<const std::string> words) {
   return flags;
 }
 
-/// Prints rows as they come, and keeps them.
-class RowPrinter {
- public:
-  RowPrinter(const MachineFacts& facts, Console& console) : facts_(facts), console_(console) {}
-
-  void Add(const bench::Row& row) {
-    if (rows_.empty()) console_.Print(TableHead() + "\n");
-    console_.PrintJson(RowToJson("store", row, facts_) + "\n");
-    console_.Print(RowToText(row) + "\n");
-    rows_.push_back(row);
-  }
-  const std::vector<bench::Row>& rows() const { return rows_; }
-
- private:
-  const MachineFacts facts_;
-  Console& console_;
-  std::vector<bench::Row> rows_;
-};
-
 absl::Status Measure(StoreFlags flags, const InterruptWatch& watch) {
   Console console(flags.json ? Console::Mode::kJson : Console::Mode::kText);
   // There are huge pages to give back, and nobody to measure for once rows are lost.
@@ -110,7 +91,7 @@ absl::Status Measure(StoreFlags flags, const InterruptWatch& watch) {
   flags.options.warn = [&console](const std::string& line) {
     console.Log(LogLevel::kWarning, line);
   };
-  RowPrinter printer(ReadMachineFacts(flags.options.directory), console);
+  RowPrinter printer("store", ReadMachineFacts(flags.options.directory), console);
   const absl::Status measured =
       bench::RunStoreBench(flags.options, [&printer](const bench::Row& row) { printer.Add(row); });
   SLUICE_RETURN_IF_ERROR(console.status());

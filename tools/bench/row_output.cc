@@ -24,25 +24,15 @@ void AddJudgement(const bench::Row& row, Json& object) {
   AddIfAny("ceiling", row.ceiling, object);
   AddIfAny("ceiling_of", row.ceiling_of, object);
   AddIfAny("ratio", row.ratio, object);
-  AddIfAny("ratio_spread", row.ratio_spread, object);
   AddIfAny("target", row.bar, object);
   AddIfAny("control", row.control, object);
   AddIfAny("control_low", row.control_low, object);
   AddIfAny("depth", row.depth, object);
-  AddIfAny("file_bytes", row.file_bytes, object);
   AddIfAny("cpu_seconds_per_gib", row.cpu_per_gib, object);
   AddIfAny("cpu_ratio", row.cpu_ratio, object);
   AddIfAny("peer", row.peer, object);
   AddIfAny("peer_value", row.peer_value, object);
   AddIfAny("peer_ratio", row.peer_ratio, object);
-  AddIfAny("peer_cpu_seconds_per_gib", row.peer_cpu_per_gib, object);
-}
-
-void AddUpdate(const bench::Row& row, Json& object) {
-  AddIfAny("simd", row.simd, object);
-  AddIfAny("ns_per_parameter", row.ns_per_parameter, object);
-  AddIfAny("bytes_per_parameter", row.bytes_per_parameter, object);
-  AddIfAny("gib_per_second", row.gib_per_second, object);
 }
 
 void AddStep(const bench::StepFigures& step, Json& object) {
@@ -67,43 +57,18 @@ std::string Cell(const std::optional<double>& value, int decimals) {
   return value.has_value() ? fmt::format("{:.{}f}", *value, decimals) : "";
 }
 
-/// The one that applies: a row has at most one of them.
-std::optional<double> RatioOf(const bench::Row& row) {
-  return row.ratio.has_value() ? row.ratio : row.peer_ratio;
-}
-
-std::string Line(const std::string& name,
-                 const std::string& value,
-                 const std::string& against,
-                 const std::string& ratio,
-                 const std::string& target,
-                 const std::string& control,
-                 const std::string& cpu,
-                 const std::string& depth) {
-  return fmt::format("{:<42} {:>9} {:>9} {:>7} {:>7} {:>9} {:>9} {:>6}",
-                     name,
-                     value,
-                     against,
-                     ratio,
-                     target,
-                     control,
-                     cpu,
-                     depth);
-}
+constexpr char kTableLine[] = "{:<42} {:>9} {:>13} {:>9} {:>7} {:>7} {:>9} {:>9} {:>9}";
 
 }  // namespace
 
-MachineFacts ReadMachineFacts() {
+MachineFacts ReadMachineFacts(const std::string& directory) {
   const CpuFacts cpu = ReadCpu();
   utsname system{};
   uname(&system);
-  return {.cpu = cpu.model, .cpus = cpu.allowed, .kernel = system.release};
-}
-
-MachineFacts ReadMachineFacts(const std::string& directory) {
-  MachineFacts facts = ReadMachineFacts();
-  facts.file_system = ReadSpill(directory).file_system;
-  return facts;
+  return {.cpu = cpu.model,
+          .cpus = cpu.allowed,
+          .kernel = system.release,
+          .file_system = directory.empty() ? "" : ReadSpill(directory).file_system};
 }
 
 std::string RowToJson(const std::string& bench, const bench::Row& row, const MachineFacts& facts) {
@@ -115,95 +80,48 @@ std::string RowToJson(const std::string& bench, const bench::Row& row, const Mac
   object["reps"] = row.reps;
   object["spread"] = row.spread;
   AddJudgement(row, object);
-  AddUpdate(row, object);
+  AddIfAny("simd", row.simd, object);
+  AddIfAny("ns_per_parameter", row.ns_per_parameter, object);
   if (row.step.has_value()) AddStep(*row.step, object);
   AddIfAny("cpu", facts.cpu, object);
   object["cpus"] = facts.cpus;
   AddIfAny("kernel", facts.kernel, object);
   AddIfAny("file_system", facts.file_system, object);
   object["huge_pages"] = row.huge_pages;
-  if (row.registered_bytes.has_value()) object["registered_bytes"] = *row.registered_bytes;
   return object.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string UpdateTableHead() {
-  return fmt::format("{:<32} {:>7} {:>8} {:>7} {:>7} {:>6} {:>9}",
+std::string TableHead() {
+  return fmt::format(kTableLine,
                      "case",
-                     "simd",
-                     "ns/param",
-                     "GiB/s",
+                     "value",
+                     "unit",
+                     "against",
                      "ratio",
                      "target",
-                     "control25");
-}
-
-std::string UpdateRowToText(const bench::Row& row) {
-  return fmt::format("{:<32} {:>7} {:>8} {:>7} {:>7} {:>6} {:>9}",
-                     row.name,
-                     row.simd,
-                     Cell(row.ns_per_parameter, 3),
-                     Cell(row.gib_per_second, 1),
-                     Cell(row.ratio, 2),
-                     Cell(row.bar, 2),
-                     Cell(row.control_low, 2));
-}
-
-std::string StepTableHead() {
-  return fmt::format(
-      "{:<24} {:>7} {:>7} {:>6} {:>6} {:>6} {:>9} {:>6} {:>6} {:>7} {:>7} {:>7} {:>8}",
-      "case",
-      "s/step",
-      "floor",
-      "ratio",
-      "target",
-      "ns/par",
-      "control25",
-      "wait_r",
-      "wait_w",
-      "compute",
-      "readGiB",
-      "writGiB",
-      "mem/max");
-}
-
-std::string StepRowToText(const bench::Row& row) {
-  const bench::StepFigures step = row.step.value_or(bench::StepFigures());
-  constexpr double kGiB = 1 << 30;
-  std::optional<double> memory;
-  if (step.peak_rss_bytes.has_value()) {
-    memory =
-        static_cast<double>(*step.peak_rss_bytes) / static_cast<double>(step.peak_rss_limit_bytes);
-  }
-  return fmt::format(
-      "{:<24} {:>7} {:>7} {:>6} {:>6} {:>6} {:>9} {:>6} {:>6} {:>7} {:>7} {:>7} {:>8}",
-      row.name,
-      Cell(step.seconds, 3),
-      Cell(step.floor_seconds, 3),
-      Cell(row.ratio, 2),
-      Cell(row.bar, 2),
-      Cell(row.ns_per_parameter, 2),
-      Cell(row.control_low, 2),
-      Cell(step.wait_read_seconds, 2),
-      Cell(step.wait_write_seconds, 2),
-      Cell(step.compute_seconds, 2),
-      Cell(step.read_bytes / kGiB, 2),
-      Cell(step.written_bytes / kGiB, 2),
-      Cell(memory, 2));
-}
-
-std::string TableHead() {
-  return Line("case", "value", "against", "ratio", "target", "control25", "cpu_ratio", "depth");
+                     "control25",
+                     "cpu_ratio",
+                     "ns/param");
 }
 
 std::string RowToText(const bench::Row& row) {
-  return Line(row.name,
-              fmt::format("{:.2f}", row.value),
-              Cell(row.peer_value.has_value() ? row.peer_value : row.ceiling, 2),
-              Cell(RatioOf(row), 2),
-              Cell(row.bar, 2),
-              Cell(row.control_low, 2),
-              Cell(row.cpu_ratio, 2),
-              row.depth.has_value() ? std::to_string(*row.depth) : "");
+  return fmt::format(kTableLine,
+                     row.name,
+                     Cell(row.value, 2),
+                     row.unit,
+                     Cell(row.peer_value.has_value() ? row.peer_value : row.ceiling, 2),
+                     Cell(row.ratio.has_value() ? row.ratio : row.peer_ratio, 2),
+                     Cell(row.bar, 2),
+                     Cell(row.control_low, 2),
+                     Cell(row.cpu_ratio, 2),
+                     Cell(row.ns_per_parameter, 3));
+}
+
+void RowPrinter::Add(const bench::Row& row) {
+  if (rows_.empty()) console_.Print(TableHead() + "\n");
+  console_.PrintJson(RowToJson(bench_, row, facts_) + "\n");
+  console_.Print(RowToText(row) + "\n");
+  rows_.push_back(row);
 }
 
 }  // namespace sluice::tools

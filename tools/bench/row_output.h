@@ -1,8 +1,11 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "bench/store/row.h"
+#include "tools/support/console.h"
 
 namespace sluice::tools {
 
@@ -13,8 +16,7 @@ struct MachineFacts {
   std::string kernel;
   std::string file_system;  ///< empty where none matters
 };
-MachineFacts ReadMachineFacts();
-/// With the file system of `directory`.
+/// With the file system of `directory`, if that is not empty.
 MachineFacts ReadMachineFacts(const std::string& directory);
 
 /// One line of JSON, without its newline. A field that does not apply is absent.
@@ -24,12 +26,20 @@ std::string RowToJson(const std::string& bench, const bench::Row& row, const Mac
 std::string TableHead();
 std::string RowToText(const bench::Row& row);
 
-/// The same of optimizer kernels.
-std::string UpdateTableHead();
-std::string UpdateRowToText(const bench::Row& row);
+/// Prints rows as they come, and keeps them.
+class RowPrinter {
+ public:
+  RowPrinter(std::string bench, MachineFacts facts, Console& console)
+      : bench_(std::move(bench)), facts_(std::move(facts)), console_(console) {}
 
-/// The same of whole steps.
-std::string StepTableHead();
-std::string StepRowToText(const bench::Row& row);
+  void Add(const bench::Row& row);
+  const std::vector<bench::Row>& rows() const { return rows_; }
+
+ private:
+  const std::string bench_;
+  const MachineFacts facts_;
+  Console& console_;
+  std::vector<bench::Row> rows_;
+};
 
 }  // namespace sluice::tools

@@ -35,18 +35,15 @@ std::shared_ptr<PagingPolicy> Online(std::string_view name, const Options&... op
   return std::make_shared<OnlinePolicy>(name, [=] { return std::make_unique<R>(options...); });
 }
 
+template <typename P>
+std::shared_ptr<PagingPolicy> Knowing() {
+  return std::make_shared<P>();
+}
+
 constexpr std::array kPolicies = {
-    Named{
-        "min",
-        [](auto, auto&) -> std::shared_ptr<PagingPolicy> { return std::make_shared<MinPolicy>(); }},
-    Named{"next-use-cost",
-          [](auto, auto&) -> std::shared_ptr<PagingPolicy> {
-            return std::make_shared<NextUseCostPolicy>(NextUseCostOptions{});
-          }},
-    Named{"planned",
-          [](auto, auto&) -> std::shared_ptr<PagingPolicy> {
-            return std::make_shared<PlannedPolicy>();
-          }},
+    Named{"min", [](auto, auto&) { return Knowing<MinPolicy>(); }},
+    Named{"next-use-cost", [](auto, auto&) { return Knowing<NextUseCostPolicy>(); }},
+    Named{"planned", [](auto, auto&) { return Knowing<PlannedPolicy>(); }},
     Named{"fifo", [](auto name, auto&) { return Online<Fifo>(name); }},
     Named{"lru", [](auto name, auto&) { return Online<Lru>(name); }},
     Named{"clock", [](auto name, auto&) { return Online<Clock>(name); }},

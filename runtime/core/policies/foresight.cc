@@ -73,116 +73,41 @@ NextUseOrder::Lasts NextUseOrder::FurthestAmong(std::span<const PageIndex> pages
   return lasts;
 }
 
-std::size_t MinPolicy::ClassOf(const PageFacts& facts) {
-  return facts.free_to_leave ? kFree : kDirty;
-}
-
-void MinPolicy::OnInsert(int tier, const PageFacts& facts) {
-  tiers_[static_cast<std::size_t>(tier)].Insert(facts, ClassOf(facts));
-}
-
-void MinPolicy::OnChange(int tier, const PageFacts& facts) {
-  tiers_[static_cast<std::size_t>(tier)].Change(facts, ClassOf(facts));
-}
-
-void MinPolicy::OnRemove(int tier, PageIndex page) {
-  tiers_[static_cast<std::size_t>(tier)].Remove(page);
-}
-
-/// The classes are one order.
-std::optional<PageIndex> MinPolicy::LastOf(const NextUseOrder::Lasts& lasts) {
-  const std::optional<NextUseOrder::Rank>& free = lasts[kFree];
-  const std::optional<NextUseOrder::Rank>& dirty = lasts[kDirty];
-  if (!free.has_value() && !dirty.has_value()) return std::nullopt;
-  if (!free.has_value()) return dirty->page;
-  return dirty.has_value() && *free < *dirty ? dirty->page : free->page;
-}
-
-std::optional<PageIndex> MinPolicy::Victim(int tier,
-                                           const std::function<bool(PageIndex)>& evictable) {
-  return LastOf(tiers_[static_cast<std::size_t>(tier)].Furthest(evictable));
-}
-
-std::optional<PageIndex> MinPolicy::VictimAmong(int tier, std::span<const PageIndex> pages) {
-  return LastOf(tiers_[static_cast<std::size_t>(tier)].FurthestAmong(pages));
-}
-
-std::optional<PageIndex> MinPolicy::VictimToDrop(int tier,
-                                                 const std::function<bool(PageIndex)>& evictable) {
-  const auto last = tiers_[static_cast<std::size_t>(tier)].Last(kFree, 0, evictable);
-  return last.has_value() ? std::optional(last->page) : std::nullopt;
-}
-
-std::optional<PageIndex> MinPolicy::VictimToWrite(int tier,
-                                                  Position use_min,
-                                                  const std::function<bool(PageIndex)>& evictable) {
-  const auto last = tiers_[static_cast<std::size_t>(tier)].Last(kDirty, use_min, evictable);
-  return last.has_value() ? std::optional(last->page) : std::nullopt;
-}
-
-std::size_t NextUseCostPolicy::ClassOf(const PageFacts& facts) {
+std::size_t NextUsePolicy::ClassOf(const PageFacts& facts) {
   return (facts.free_to_leave ? 0u : kCostsOut) + (facts.free_to_return ? 0u : kCostsIn);
 }
 
-std::uint64_t NextUseCostPolicy::CostOf(std::size_t cost_class) const {
-  return ((cost_class & kCostsOut) != 0 ? options_.out_cost : 0) +
-         ((cost_class & kCostsIn) != 0 ? options_.in_cost : 0);
-}
-
-void NextUseCostPolicy::OnInsert(int tier, const PageFacts& facts) {
+void NextUsePolicy::OnInsert(int tier, const PageFacts& facts) {
   tiers_[static_cast<std::size_t>(tier)].Insert(facts, ClassOf(facts));
 }
 
-void NextUseCostPolicy::OnChange(int tier, const PageFacts& facts) {
+void NextUsePolicy::OnChange(int tier, const PageFacts& facts) {
   tiers_[static_cast<std::size_t>(tier)].Change(facts, ClassOf(facts));
 }
 
-void NextUseCostPolicy::OnRemove(int tier, PageIndex page) {
+void NextUsePolicy::OnRemove(int tier, PageIndex page) {
   tiers_[static_cast<std::size_t>(tier)].Remove(page);
 }
 
-/// Compares use / cost without a division. What is used never, or costs nothing, is worth
-/// infinitely much; of two such the cheaper goes first.
-bool NextUseCostPolicy::Before(std::size_t a, Position use_a, std::size_t b, Position use_b) const {
-  // What comes back after it has left for nothing costs what is still to be paid for it.
-  const auto cost = [this](std::size_t cost_class, Position use) {
-    return use == kNever ? CostOf(cost_class & kCostsOut) : CostOf(cost_class);
-  };
-  const std::uint64_t cost_a = cost(a, use_a), cost_b = cost(b, use_b);
-  const bool infinite_a = use_a == kNever || cost_a == 0;
-  const bool infinite_b = use_b == kNever || cost_b == 0;
-  if (infinite_a != infinite_b) return infinite_a;
-  if (infinite_a && cost_a != cost_b) return cost_a < cost_b;
-  if (infinite_a) return use_a > use_b;
-  const auto distance = [this](Position use) {
-    return std::min<std::uint64_t>(use < now_ ? 1 : use - now_ + 1, kFar);
-  };
-  return distance(use_a) * cost_b > distance(use_b) * cost_a;
-}
-
-std::optional<PageIndex> NextUseCostPolicy::FirstOf(const NextUseOrder::Lasts& lasts) const {
+std::optional<PageIndex> NextUsePolicy::FirstOf(const NextUseOrder::Lasts& lasts) const {
   std::optional<std::size_t> first;
   for (std::size_t i = 0; i < lasts.size(); ++i) {
     if (!lasts[i].has_value()) continue;
-    if (first.has_value() && !Before(i, lasts[i]->next_use, *first, lasts[*first]->next_use)) {
-      continue;
-    }
-    first = i;
+    if (!first.has_value() || Before(i, *lasts[i], *first, *lasts[*first])) first = i;
   }
   return first.has_value() ? std::optional(lasts[*first]->page) : std::nullopt;
 }
 
-std::optional<PageIndex> NextUseCostPolicy::Victim(
-    int tier, const std::function<bool(PageIndex)>& evictable) {
+std::optional<PageIndex> NextUsePolicy::Victim(int tier,
+                                               const std::function<bool(PageIndex)>& evictable) {
   return FirstOf(tiers_[static_cast<std::size_t>(tier)].Furthest(evictable));
 }
 
-std::optional<PageIndex> NextUseCostPolicy::VictimAmong(int tier,
-                                                        std::span<const PageIndex> pages) {
+std::optional<PageIndex> NextUsePolicy::VictimAmong(int tier, std::span<const PageIndex> pages) {
   return FirstOf(tiers_[static_cast<std::size_t>(tier)].FurthestAmong(pages));
 }
 
-std::optional<PageIndex> NextUseCostPolicy::VictimToDrop(
+std::optional<PageIndex> NextUsePolicy::VictimToDrop(
     int tier, const std::function<bool(PageIndex)>& evictable) {
   const NextUseOrder& order = tiers_[static_cast<std::size_t>(tier)];
   NextUseOrder::Lasts lasts;
@@ -190,7 +115,7 @@ std::optional<PageIndex> NextUseCostPolicy::VictimToDrop(
   return FirstOf(lasts);
 }
 
-std::optional<PageIndex> NextUseCostPolicy::VictimToWrite(
+std::optional<PageIndex> NextUsePolicy::VictimToWrite(
     int tier, Position use_min, const std::function<bool(PageIndex)>& evictable) {
   const NextUseOrder& order = tiers_[static_cast<std::size_t>(tier)];
   NextUseOrder::Lasts lasts;
@@ -198,6 +123,29 @@ std::optional<PageIndex> NextUseCostPolicy::VictimToWrite(
     lasts[i] = order.Last(i, use_min, evictable);
   }
   return FirstOf(lasts);
+}
+
+/// Compares use / cost without a division. What is used never, or costs nothing, is worth
+/// infinitely much; of two such the cheaper goes first.
+bool NextUseCostPolicy::Before(std::size_t class_a,
+                               const NextUseOrder::Rank& a,
+                               std::size_t class_b,
+                               const NextUseOrder::Rank& b) const {
+  // What comes back after it has left for nothing costs what is still to be paid for it.
+  const auto cost = [](std::size_t cost_class, Position use) {
+    const bool comes_back = use != kNever && (cost_class & kCostsIn) != 0;
+    return std::uint64_t{(cost_class & kCostsOut) != 0} + std::uint64_t{comes_back};
+  };
+  const std::uint64_t cost_a = cost(class_a, a.next_use), cost_b = cost(class_b, b.next_use);
+  const bool infinite_a = a.next_use == kNever || cost_a == 0;
+  const bool infinite_b = b.next_use == kNever || cost_b == 0;
+  if (infinite_a != infinite_b) return infinite_a;
+  if (infinite_a && cost_a != cost_b) return cost_a < cost_b;
+  if (infinite_a) return a.next_use > b.next_use;
+  const auto distance = [this](Position use) {
+    return std::min<std::uint64_t>(use < now_ ? 1 : use - now_ + 1, kFar);
+  };
+  return distance(a.next_use) * cost_b > distance(b.next_use) * cost_a;
 }
 
 }  // namespace sluice::core

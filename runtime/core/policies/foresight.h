@@ -64,11 +64,10 @@ class NextUseOrder {
   std::uint64_t age_ = std::uint64_t{1} << 63;
 };
 
-/// Evicts the page whose next recorded use is furthest away (Belady's MIN on pages; source: Belady,
-/// "A study of replacement algorithms", IBM Systems Journal 5(2), 1966).
-class MinPolicy : public PagingPolicy {
+/// A policy that keeps the pages of each tier in the order of their next uses, by what leaving
+/// costs.
+class NextUsePolicy : public PagingPolicy {
  public:
-  std::string_view name() const override { return "min"; }
   void OnInsert(int tier, const PageFacts& facts) override;
   void OnChange(int tier, const PageFacts& facts) override;
   void OnRemove(int tier, PageIndex page) override;
@@ -81,64 +80,62 @@ class MinPolicy : public PagingPolicy {
                                          Position use_min,
                                          const std::function<bool(PageIndex)>& evictable) override;
 
+ protected:
+  /// Bits of a class.
+  static constexpr std::size_t kCostsOut = 1;
+  static constexpr std::size_t kCostsIn = 2;
+
  private:
-  static constexpr std::size_t kFree = 0;   ///< the class of what is free to leave
-  static constexpr std::size_t kDirty = 1;  ///< dirty pages among the rest
   static std::size_t ClassOf(const PageFacts& facts);
-  static std::optional<PageIndex> LastOf(const NextUseOrder::Lasts& lasts);
+  /// Whether page `a` of a class goes before page `b` of another.
+  virtual bool Before(std::size_t class_a,
+                      const NextUseOrder::Rank& a,
+                      std::size_t class_b,
+                      const NextUseOrder::Rank& b) const = 0;
+  std::optional<PageIndex> FirstOf(const NextUseOrder::Lasts& lasts) const;
 
   std::vector<NextUseOrder> tiers_ = std::vector<NextUseOrder>(kTiersMax);
 };
 
-/// What it costs to move a page, in any unit.
-struct NextUseCostOptions {
-  std::uint32_t in_cost = 1;   ///< bringing it back
-  std::uint32_t out_cost = 1;  ///< writing it, when it is not free to leave
+/// Evicts the page whose next recorded use is furthest away (Belady's MIN on pages; source: Belady,
+/// "A study of replacement algorithms", IBM Systems Journal 5(2), 1966).
+class MinPolicy final : public NextUsePolicy {
+ public:
+  std::string_view name() const override { return "min"; }
+
+ private:
+  bool Before(std::size_t /*class_a*/,
+              const NextUseOrder::Rank& a,
+              std::size_t /*class_b*/,
+              const NextUseOrder::Rank& b) const override {
+    return b < a;
+  }
 };
 
 /// Evicts the page with the greatest
-///     (next use - now) / (in_cost, unless it is free to return + out_cost, unless free to leave):
+///     (next use - now) / (1, unless it is free to return + 1, unless it is free to leave):
 /// the time that its frame is won for, per transfer that this costs. So of pages with similar next
 /// uses the clean go before the dirty; and a dirty one goes before a clean one when its next use is
 /// more than twice as far. A page that costs nothing goes first, then one without a next use, in
 /// either case the cheapest, then the furthest. (Pages are of one size, which cancels out.)
 /// O(log n): pages of equal cost are ordered by their next use, whatever now is.
-class NextUseCostPolicy : public PagingPolicy {
+class NextUseCostPolicy : public NextUsePolicy {
  public:
-  explicit NextUseCostPolicy(const NextUseCostOptions& options) : options_(options) {}
   std::string_view name() const override { return "next-use-cost"; }
   void OnStep(Position now) override { now_ = now; }
-  void OnInsert(int tier, const PageFacts& facts) override;
-  void OnChange(int tier, const PageFacts& facts) override;
-  void OnRemove(int tier, PageIndex page) override;
-  std::optional<PageIndex> Victim(int tier,
-                                  const std::function<bool(PageIndex)>& evictable) override;
-  std::optional<PageIndex> VictimAmong(int tier, std::span<const PageIndex> pages) override;
-  std::optional<PageIndex> VictimToDrop(int tier,
-                                        const std::function<bool(PageIndex)>& evictable) override;
-  std::optional<PageIndex> VictimToWrite(int tier,
-                                         Position use_min,
-                                         const std::function<bool(PageIndex)>& evictable) override;
 
  private:
-  /// Bits of a class.
-  static constexpr std::size_t kCostsOut = 1;
-  static constexpr std::size_t kCostsIn = 2;
-  static std::size_t ClassOf(const PageFacts& facts);
-  std::uint64_t CostOf(std::size_t cost_class) const;
-  /// Whether a page of class `a` with next use `use_a` goes before one of class `b`.
-  bool Before(std::size_t a, Position use_a, std::size_t b, Position use_b) const;
-  std::optional<PageIndex> FirstOf(const NextUseOrder::Lasts& lasts) const;
+  bool Before(std::size_t class_a,
+              const NextUseOrder::Rank& a,
+              std::size_t class_b,
+              const NextUseOrder::Rank& b) const override;
 
-  NextUseCostOptions options_;
-  std::vector<NextUseOrder> tiers_ = std::vector<NextUseOrder>(kTiersMax);
   Position now_ = 0;
 };
 
 /// As next-use-cost, for what no plan decides.
 class PlannedPolicy final : public NextUseCostPolicy {
  public:
-  PlannedPolicy() : NextUseCostPolicy(NextUseCostOptions{}) {}
   std::string_view name() const override { return "planned"; }
   bool planned() const override { return true; }
 };

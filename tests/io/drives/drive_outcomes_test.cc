@@ -25,7 +25,7 @@ TEST(DriveOutcomesTest, ThreeInARowFenceOnce) {
   EXPECT_TRUE(outcomes.NoteRead(absl::DataLossError("the last"), 7));
   EXPECT_THAT(outcomes.CauseOf(absl::DataLossError("the last")),
               testing::IsStatus(absl::StatusCode::kDataLoss, "3 errors in a row, the last: the"));
-  EXPECT_FALSE(outcomes.NoteRead(absl::DataLossError("EIO"), 7)) << "it is fenced already";
+  EXPECT_FALSE(outcomes.NoteRead(absl::DataLossError("EIO"), 7)) << "the drive is fenced already";
   EXPECT_FALSE(outcomes.NoteRead(absl::OkStatus(), 7));
   EXPECT_TRUE(outcomes.fenced());
 }
@@ -37,7 +37,7 @@ TEST(DriveOutcomesTest, TheLastDriveIsNotFenced) {
   EXPECT_TRUE(outcomes.NoteWrite(absl::InternalError("EIO"), /*may_fence=*/true));
 }
 
-TEST(DriveOutcomesTest, OfReadsOnlyThoseThatLoseAPageCount) {
+TEST(DriveOutcomesTest, OnlyReadsThatLoseAPageCount) {
   DriveOutcomes outcomes(1);
   EXPECT_FALSE(outcomes.NoteRead(absl::InternalError("EBADF"), 7));
   EXPECT_FALSE(outcomes.NoteRead(absl::UnavailableError("EAGAIN"), 7));
@@ -63,7 +63,7 @@ TEST(DriveOutcomesTest, APageThatIsReadBetweenThemClearsTheDrive) {
   }
 }
 
-TEST(DriveOutcomesTest, WhatSaysNothingAboutTheDriveDoesNotFence) {
+TEST(DriveOutcomesTest, ErrorsThatAreNotTheDrivesDoNotFence) {
   DriveOutcomes outcomes(1);
   EXPECT_FALSE(outcomes.NoteWrite(absl::ResourceExhaustedError("ENOSPC")));
   EXPECT_FALSE(outcomes.NoteWrite(absl::InvalidArgumentError("a page has")));

@@ -156,7 +156,7 @@ TEST_F(DriveSetFaultTest, AWriteThatEndsWellOnADriveThatHasFailedMovesOn) {
   gates_[0]->Open();
   for (const SlotIndex slot : {0, 2, 4, 6}) EXPECT_THAT(outcomes[slot].Get(), IsOk());
   ASSERT_EQ(fenced().size(), 1u);
-  EXPECT_EQ(writes(0), 1u) << "it took the last";
+  EXPECT_EQ(writes(0), 1u) << "the first drive took the last page";
   EXPECT_EQ(writes(1), 8u);
   drives_[0]->read_error = EIO;
   for (SlotIndex slot = 0; slot < 8; ++slot) EXPECT_THAT(Read(slot, 1), IsOk()) << slot;

@@ -232,8 +232,8 @@ TEST_P(IoEngineTest, AdjacentRequestsThatWaitBecomeOneOfTheKernel) {
   EXPECT_EQ(engine_->merged(), GetParam() == "io_uring" ? 2 * (7 + 7 + 3) : 0);
 }
 
-TEST_P(IoEngineTest, WhatAMergedRequestDidNotReachIsTriedAlone) {
-  if (GetParam() == "memory") GTEST_SKIP() << "its file has no end to cut";
+TEST_P(IoEngineTest, PartsThatAMergedRequestDidNotReachAreTriedAlone) {
+  if (GetParam() == "memory") GTEST_SKIP() << "a file in memory has no end to cut";
   constexpr std::size_t kCount = 8;
   PageBuffer pages(kCount * kBlock);
   const IoCommand read = Command(IoDirection::kRead, 8 * kBlock, pages.span());
@@ -243,7 +243,7 @@ TEST_P(IoEngineTest, WhatAMergedRequestDidNotReachIsTriedAlone) {
 }
 
 TEST_P(IoEngineTest, AnErrorOfAMergedRequestIsThatOfTheRequestItBelongsTo) {
-  if (GetParam() == "memory") GTEST_SKIP() << "its memory is not the kernel's to check";
+  if (GetParam() == "memory") GTEST_SKIP() << "the kernel does not check a memory engine";
   constexpr std::size_t kCount = 4;
   PageBuffer pages(kCount * kBlock);
   ASSERT_EQ(mprotect(pages.span().data() + 2 * kBlock, kBlock, PROT_READ), 0);

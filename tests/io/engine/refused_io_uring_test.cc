@@ -102,7 +102,7 @@ TEST_P(RefusedSetup, IsAnErrorWhenRequired) {
 }
 
 /// A filter may let rings be made and refuse to enter them.
-TEST_P(RefusedSetup, OfEnteringAloneFallsBackToo) {
+TEST_P(RefusedSetup, RefusedEnteringFallsBackToo) {
   const testing::TempDirectory temp;
   const std::string text = RunInChild([&] {
     const std::string failed = RefuseSystemCall(SYS_io_uring_enter, GetParam(), Refuse::kEveryCall);
@@ -114,7 +114,7 @@ TEST_P(RefusedSetup, OfEnteringAloneFallsBackToo) {
                         strerrordesc_np(GetParam())));
 }
 
-TEST_P(RefusedSetup, OfEnteringAloneIsMeasuredWithThreads) {
+TEST_P(RefusedSetup, RefusedEnteringIsMeasuredWithThreads) {
   const testing::TempDirectory temp;
   const std::string text = RunInChild([&] {
     const std::string failed = RefuseSystemCall(SYS_io_uring_enter, GetParam(), Refuse::kEveryCall);

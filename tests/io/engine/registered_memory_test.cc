@@ -187,7 +187,7 @@ std::string UseMemoryBeyondTheLimit(const PageStoreOptions& options) {
                      PageHolds(memory.page(5), 5) ? "exact" : "wrong bytes");
 }
 
-TEST_F(RegisteredMemoryTest, WhatTheLimitOfLockedMemoryRefusesWorksAsWell) {
+TEST_F(RegisteredMemoryTest, MemoryBeyondTheLimitOfLockedMemoryWorksAsWell) {
   const std::string text = testing::RunInChild([&] { return UseMemoryBeyondTheLimit(Options()); });
   if (text.starts_with("FAILED_PRECONDITION: io_uring is required")) GTEST_SKIP() << text;
   EXPECT_EQ(text, fmt::format("0 bytes: {} / OK / OK / exact", kLimitReached));

@@ -228,7 +228,7 @@ TEST(RequestQueueTest, HastenedWritesDoNotStarveOldOnes) {
 }
 
 /// A read of a buffered file is done when its page has left the cache.
-TEST(RequestQueueTest, WhatIsDroppedAfterAReadGoesWithTheReads) {
+TEST(RequestQueueTest, DropsOfTheCacheGoWithTheReads) {
   RequestQueue queue;
   IdleRequest write(IoDirection::kWrite);
   IdleRequest drop(IoDirection::kDropCache);

@@ -167,7 +167,8 @@ TEST_F(TransferTest, OneErrorOfTheMediumAfterOthersIsNotItsLastWord) {
     EXPECT_EQ(result.error_number, ENOMEM);
     EXPECT_EQ(result.attempts, 3);
   }
-  EXPECT_EQ(Run(IoDirection::kRead, {-EIO, -EIO, -EIO}).error_number, EIO) << "of another transfer";
+  EXPECT_EQ(Run(IoDirection::kRead, {-EIO, -EIO, -EIO}).error_number, EIO)
+      << "the error before is another transfer's";
 }
 
 TEST_F(TransferTest, TransientErrorsAreFinalAtTheBound) {

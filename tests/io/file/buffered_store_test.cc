@@ -163,7 +163,7 @@ class ErrorToldOnceTest : public ::testing::Test {
                          }}};
 };
 
-TEST_F(ErrorToldOnceTest, WhoHearsItAndWhoseItIsAreWrittenAgain) {
+TEST_F(ErrorToldOnceTest, BothPagesInFlightAtAnErrorAreWrittenAgain) {
   medium_.Refuse(1, EIO);
   const auto [first, second] = WriteBoth(2);
   EXPECT_THAT(first, IsOk());

@@ -110,7 +110,7 @@ TEST_F(CopiedFileTest, IsRefusedWhereItIsForbidden) {
   EXPECT_EQ(temp_.entries(), 0);
 }
 
-TEST_F(CopiedFileTest, OneThatKeepsTheFlagIsNone) {
+TEST_F(CopiedFileTest, AFileThatKeepsTheFlagIsNotCopied) {
   const auto files = Create({.nocow = Use::kRequire, .ask_nocow = KeepFlag});
   ASSERT_THAT(files, IsOk());
   EXPECT_EQ(files->nocow_reason(), "");

@@ -104,7 +104,7 @@ TEST_F(DirectIoTest, AlignmentsUpToThatOfPagesAreDirect) {
   }
 }
 
-TEST_F(DirectIoTest, WhatWantsMoreIsBufferedAndNamesBoth) {
+TEST_F(DirectIoTest, AnAlignmentAboveThatOfPagesIsBufferedAndNamed) {
   ExpectBuffered(Alignments(4096, 65536),
                  "the file system wants alignment 4096 of memory and 65536 of offsets, at most "
                  "4096 is supported");

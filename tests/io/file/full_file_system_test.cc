@@ -123,7 +123,7 @@ std::string KeepSpaceFree(const std::string& path) {
   return FreeBytes(path) >= kKept ? "" : fmt::format("{} bytes stay free", FreeBytes(path));
 }
 
-TEST(FullFileSystemTest, WhatIsToStayFreeStaysFree) { SLUICE_EXPECT_ON_SMALL_EXT4(KeepSpaceFree); }
+TEST(FullFileSystemTest, SpaceToKeepFreeStaysFree) { SLUICE_EXPECT_ON_SMALL_EXT4(KeepSpaceFree); }
 
 std::ptrdiff_t Entries(const std::string& path) {
   return std::distance(std::filesystem::directory_iterator(path), {});

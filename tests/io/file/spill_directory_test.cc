@@ -105,7 +105,7 @@ TEST_F(SpillDirectoryTest, SymbolicLinkIsRefusedHoweverItIsWritten) {
   EXPECT_TRUE(std::filesystem::is_empty(target));
 }
 
-TEST_F(SpillDirectoryTest, WhatWasOpenedIsUsedWhateverHasItsNameLater) {
+TEST_F(SpillDirectoryTest, AnOpenedDirectoryIsUsedWhateverHasItsNameLater) {
   const std::string path = Make("opened", 0700);
   const auto opened = OpenUnlessOpened(nullptr, path);
   ASSERT_THAT(opened, IsOk());

@@ -161,7 +161,7 @@ TEST(SpillFileTest, SpaceThatIsToStayFreeIsNotTaken) {
   EXPECT_EQ(temp.entries(), 0);
 }
 
-TEST(SpillFileTest, WhatAFailedAllocationLeftIsGivenBackAtOnce) {
+TEST(SpillFileTest, SpaceOfAFailedAllocationIsGivenBackAtOnce) {
   const testing::TempDirectory temp;
   FileDescriptor still_open;  // a child that was forked meanwhile has such a descriptor
   const auto fail_half_way = [&still_open](int fd, std::uint64_t bytes) {

@@ -95,7 +95,7 @@ TEST_F(SpillFilesTest, NeverMoreFilesThanUnits) {
   EXPECT_EQ(files->files().size(), 2U);
 }
 
-TEST_F(SpillFilesTest, WhatIsToStayFreeIsAskedForAllFilesTogether) {
+TEST_F(SpillFilesTest, SpaceToKeepFreeIsAskedForAllFilesTogether) {
   const auto refused = Create({.bytes = 8 * kUnit,
                                .unit_bytes = kUnit,
                                .files = 4,

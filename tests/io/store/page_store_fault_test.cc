@@ -203,7 +203,7 @@ class SlowIoTest : public ::testing::TestWithParam<IoDirection> {
   FaultyEngine* engine_ = nullptr;
 };
 
-TEST_P(SlowIoTest, WhatAHundredOthersOvertakeIsNotDoneBeforeItsBytesHaveMoved) {
+TEST_P(SlowIoTest, AnOvertakenOperationIsNotDoneBeforeItsBytesHaveMoved) {
   std::future<absl::Status> done = Start(0, slow_);
   for (SlotIndex slot = 1; slot < kSlots; ++slot) {
     std::future<absl::Status> overtakes = Start(slot, other_);

@@ -27,7 +27,7 @@ TEST_F(RetiredSlotTest, ASlotThatIsNotReadIsNotUsedForAnotherPage) {
   for (SlotIndex slot = 0; slot < 4; ++slot) ASSERT_THAT(Write(slot, 1), IsOk());
   drives_[0]->Break(1);  // they were written in order
   EXPECT_THAT(Read(1, 1), IsStatus(Code::kDataLoss, "read failed after 2 attempts: EIO"));
-  EXPECT_THAT(Read(1, 1), HasCode(Code::kDataLoss)) << "it is asked again, and counted once";
+  EXPECT_THAT(Read(1, 1), HasCode(Code::kDataLoss)) << "the slot is asked again, and counted once";
   EXPECT_EQ(retired(), 1u);
   for (std::uint64_t generation = 2; generation < 6; ++generation) {
     for (SlotIndex slot = 0; slot < 4; ++slot) ASSERT_THAT(Write(slot, generation), IsOk());
@@ -60,10 +60,10 @@ TEST_F(RetiredSlotTest, AFlippedByteRetiresTheSlot) {
   EXPECT_EQ(retired(), 1u);
   ASSERT_THAT(Write(0, 2), IsOk());
   drives_[0]->file.Flip(100);
-  EXPECT_THAT(Read(0, 2), IsOk()) << "it is elsewhere";
+  EXPECT_THAT(Read(0, 2), IsOk()) << "the page is elsewhere";
 }
 
-TEST_F(RetiredSlotTest, WhatPassesOrIsNotTheMediumsFaultRetiresNothing) {
+TEST_F(RetiredSlotTest, ErrorsThatPassOrAreNotTheMediumsRetireNothing) {
   Open(1, 4);
   ASSERT_THAT(Write(0, 1), IsOk());
   EXPECT_THAT(Read(0, 2), IsStatus(Code::kDataLoss, "wanted segment 1 page 0 generation 2"));
@@ -104,7 +104,7 @@ TEST_F(RetiredSlotTest, ASlotThatRefusesAWriteIsTakenLast) {
     drives_[0]->Break(0, error);
     EXPECT_THAT(Write(0, 1), HasCode(code));
     for (SlotIndex slot = 0; slot < 4; ++slot) EXPECT_THAT(Write(slot, 1), IsOk());
-    EXPECT_EQ(retired(), 0u) << "it has lost nothing";
+    EXPECT_EQ(retired(), 0u) << "the slot has lost nothing";
   }
 }
 

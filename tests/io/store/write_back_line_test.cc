@@ -31,13 +31,13 @@ class WriteBackLineTest : public ::testing::Test {
   ListedPage a_, b_, c_;
 };
 
-TEST_F(WriteBackLineTest, WhatWaitsGoesTogetherAndEndsTogether) {
+TEST_F(WriteBackLineTest, WaitingPagesGoTogetherAndEndTogether) {
   BeginAll();
   line_.Join(&a_);
   line_.Join(&b_);
   line_.Join(&c_);
   EXPECT_EQ(a_.turns, once_);
-  EXPECT_TRUE(b_.turns.empty()) << "it is not its turn";
+  EXPECT_TRUE(b_.turns.empty()) << "the turn of b has not come";
   line_.Leave(Outcome::kDone);
   EXPECT_EQ(a_.ended, 1);
   EXPECT_EQ(b_.turns, once_);
@@ -67,7 +67,7 @@ TEST_F(WriteBackLineTest, AnErrorMayBeThatOfAllThatWereBeingWritten) {
   EXPECT_EQ(b_.ended, 1);
   line_.Join(&c_);
   line_.Leave(Outcome::kDone);
-  EXPECT_EQ(c_.turns, twice_) << "its write had begun";
+  EXPECT_EQ(c_.turns, twice_) << "the write of c had begun";
   line_.Leave(Outcome::kDone);
   EXPECT_EQ(c_.ended, 1);
   ListedPage later;
@@ -91,7 +91,7 @@ TEST_F(WriteBackLineTest, AnErrorOfOneIsOneOfItsTurn) {
   EXPECT_EQ(a_.turns, twice_);
   EXPECT_EQ(b_.turns, once_) << "a is alone";
   line_.Leave(Outcome::kFailed);
-  EXPECT_EQ(a_.ended, 1) << "it speaks for itself";
+  EXPECT_EQ(a_.ended, 1) << "the last error is a's own";
   EXPECT_EQ(b_.turns, twice_);
   line_.Leave(Outcome::kDone);
   EXPECT_EQ(b_.ended, 1);

@@ -30,7 +30,7 @@ class AbandonedTest : public FaultsTest {
   }
 };
 
-TEST_F(AbandonedTest, WhatIsOnlyInTheLastTierIsToldApart) {
+TEST_F(AbandonedTest, PagesOnlyInTheLastTierAreToldApart) {
   StartTwoTiers(2);
   Create(4, 1);
   Create({.segment = 2, .first_page = 4, .pages = 1, .lowest = 1, .reproducible = true});
@@ -54,7 +54,7 @@ TEST_F(AbandonedTest, WhatIsOnlyInTheLastTierIsToldApart) {
   Acquire({Read(2)});  // on its way to the first tier
   EXPECT_THAT(driver().core().PagesOnlyIn(all), UnorderedElementsAre(2));
   driver().Send(FreePages{2, 1});
-  EXPECT_THAT(driver().core().PagesOnlyIn(all), Not(Contains(2))) << "it is being freed";
+  EXPECT_THAT(driver().core().PagesOnlyIn(all), Not(Contains(2))) << "page 2 is being freed";
 }
 
 TEST_F(AbandonedTest, AnAbandonedCopyStaysUntilThereIsAnother) {
@@ -62,12 +62,12 @@ TEST_F(AbandonedTest, AnAbandonedCopyStaysUntilThereIsAnother) {
   Create(2, 1);
   WriteDown(0, 1);
   const FrameIndex first = Select<StartCopy>(RunOp({Read(0)})).front().source_frame;
-  EXPECT_EQ(CopiesOut(RunOp({Read(1)})), 0u) << "it is clean";
+  EXPECT_EQ(CopiesOut(RunOp({Read(1)})), 0u) << "the page is clean";
   AbandonAll();
-  EXPECT_TRUE(Resident(0, 1)) << "it is the only one";
+  EXPECT_TRUE(Resident(0, 1)) << "the copy is the only one";
   RunOp({Read(0)});
   const std::vector<Action> leaves = RunOp({Read(1)});
-  ASSERT_EQ(CopiesOut(leaves), 1u) << "it is written elsewhere";
+  ASSERT_EQ(CopiesOut(leaves), 1u) << "the page is written elsewhere";
   const DropFrame old{.page = 0, .tier = 1, .frame = first};
   EXPECT_EQ(Select<DropFrame>(leaves).front(), old) << "once the other is there";
   RunOp({Read(0)});
@@ -78,7 +78,7 @@ TEST_F(AbandonedTest, ACopyOnItsWayToAnAbandonedFrameIsMadeAgainBeforeItsSourceG
   const auto [other, leaves] = AbandonOnTheWay();
   const std::vector<Action> again = driver().Done(leaves.task);
   EXPECT_TRUE(Resident(0, 0) && Resident(0, 1));
-  ASSERT_EQ(CopiesOut(again), 1u) << "it is written elsewhere";
+  ASSERT_EQ(CopiesOut(again), 1u) << "the page is written elsewhere";
   EXPECT_NE(Select<StartCopy>(again)[0].target_frame, leaves.target_frame);
   driver().Drain();
   ASSERT_TRUE(Granted(other));
@@ -145,12 +145,12 @@ TEST_F(PassedTierTest, APageOnItsWayUpIsStillOnlyInTheLastTier) {
   ASSERT_TRUE(Resident(3, 1) && Resident(3, 2));
   std::vector<FrameIndex> all;
   for (FrameIndex frame = 0; frame < 64; ++frame) all.push_back(frame);
-  EXPECT_THAT(driver().core().PagesOnlyIn(all), Contains(3)) << "it may yet turn back";
+  EXPECT_THAT(driver().core().PagesOnlyIn(all), Contains(3)) << "the copy may yet turn back";
   AbandonAll();
   driver().Send(Cancel{reader});
   driver().Failed(comes.task, FailureKind::kTargetFailed);
   driver().Drain();
-  EXPECT_TRUE(Resident(3, 2) && !Resident(3, 1)) << "as it does";
+  EXPECT_TRUE(Resident(3, 2) && !Resident(3, 1)) << "the copy turns back";
 }
 
 TEST_F(AbandonedTest, ACleanCopyOnItsWayToAnAbandonedFrameIsMadeAgain) {
@@ -180,12 +180,12 @@ TEST_F(AbandonedTest, AnAbandonedCopyIsGoodEnoughWhileNothingIsTaken) {
   AbandonAll();
   RunOp({Read(0)});
   RunOp({Read(2)});
-  EXPECT_TRUE(Resident(0, 1) && !Resident(0, 0)) << "it could not be written elsewhere";
+  EXPECT_TRUE(Resident(0, 1) && !Resident(0, 0)) << "the page could not be written elsewhere";
   FailNothing();
   RunOp({Read(2), Read(3)});  // has the tier asked again
   RunOp({Read(0)});
   RunOp({Read(1)});
-  EXPECT_GE(CopiesOut(RunOp({Read(2), Read(3)})), 1u) << "it is written elsewhere";
+  EXPECT_GE(CopiesOut(RunOp({Read(2), Read(3)})), 1u) << "the page is written elsewhere";
   RunOp({Read(0), Read(1)});
   EXPECT_EQ(CopiesOut(RunOp({Read(2), Read(3)})), 0u);
 }

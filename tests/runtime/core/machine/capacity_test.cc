@@ -30,7 +30,7 @@ TEST_F(CapacityTest, WithoutALastTierPagesStayInTheOneAboveIt) {
   const auto refused = Select<SegmentRefused>(Ask(1, 2, 12));
   ASSERT_EQ(refused.size(), 1u);
   EXPECT_EQ(refused.front().pages_available, 0u);
-  EXPECT_EQ(CommittedIn(1), 12u) << "what was refused is committed to nothing";
+  EXPECT_EQ(CommittedIn(1), 12u) << "refused pages are committed to nothing";
   for (PageIndex page = 0; page < 12; ++page) RunOp({Write(page)});
   for (PageIndex page = 0; page < 12; ++page) RunOp({Read(page, 1)});
   for (PageIndex page = 0; page < 12; ++page) RunOp({Write(page, page % 2 == 0 ? 0 : 1)});
@@ -74,7 +74,7 @@ TEST_F(CapacityTest, AFreedPageGivesItsOwnCapacityBack) {
   EXPECT_EQ(Committed(Ask(4, 2, 1)), (PagesByTier{0, 2, 2, 0}));
 }
 
-TEST_F(CapacityTest, NeitherReservationsNorBudgetsTakeWhatIsCommitted) {
+TEST_F(CapacityTest, ReservationsAndBudgetsTakeNoCommittedFrame) {
   Start({.frames = {4, 16, 0}, .policy = "lru"});
   EXPECT_EQ(Committed(Ask(10, 2)), (PagesByTier{0, 10, 0, 0}));
   EXPECT_EQ(Select<ReservationRefused>(driver().Send(ReserveFrames{1, 1, 3})).size(), 1u);

@@ -129,7 +129,7 @@ TEST(CorePropertyTest, RandomProgramsLoseNoByteAndNeverHang) {
   EXPECT_GT(totals.together, 10 * last);
 }
 
-TEST(CorePropertyTest, SoItIsWithEveryPolicy) {
+TEST(CorePropertyTest, RandomProgramsPassUnderEveryPolicy) {
   const std::uint64_t only = FromEnvironment("SLUICE_TEST_SEED", 0);
   const std::uint64_t last =
       only != 0 ? only : FromEnvironment("SLUICE_TEST_SEEDS", kSeedsPerPolicy);
@@ -141,7 +141,7 @@ TEST(CorePropertyTest, SoItIsWithEveryPolicy) {
   }
 }
 
-TEST(CorePropertyTest, SoItIsWithPlans) {
+TEST(CorePropertyTest, RandomProgramsPassWithPlans) {
   const std::uint64_t only = FromEnvironment("SLUICE_TEST_SEED", 0);
   const std::uint64_t last =
       only != 0 ? only : FromEnvironment("SLUICE_TEST_SEEDS", kSeedsWithPlans);
@@ -160,7 +160,7 @@ TEST(CorePropertyTest, SoItIsWithPlans) {
 }
 
 /// The last tier has no frames, or not enough, so that pages stay above it for good.
-TEST(CorePropertyTest, SoItIsWhereTheLastTierDoesNotHoldAllPages) {
+TEST(CorePropertyTest, RandomProgramsPassWhereTheLastTierIsTooSmall) {
   const std::uint64_t only = FromEnvironment("SLUICE_TEST_SEED", 0);
   const std::uint64_t last = only != 0 ? only : FromEnvironment("SLUICE_TEST_SEEDS", kSeedsOfMixed);
   Totals totals;
@@ -178,7 +178,7 @@ TEST(CorePropertyTest, SoItIsWhereTheLastTierDoesNotHoldAllPages) {
 }
 
 /// Many pages of one op wait for one link, or for room in one tier.
-TEST(CorePropertyTest, SoItIsWithOpsOfManyPages) {
+TEST(CorePropertyTest, RandomProgramsPassWithOpsOfManyPages) {
   constexpr ScenarioSizes kLarge{.op_pages_least = 4,
                                  .op_pages_most = 40,
                                  .pages_least = 40,

@@ -21,7 +21,8 @@ TEST_F(FaultsTest, LostPageFailsReadersAndOverwriteHeals) {
   EXPECT_EQ(FailureOf(reader).page, 0u);
   EXPECT_EQ(FailureOf(writer).reason, TicketFailure::kPageLost);
   FailNothing();
-  EXPECT_EQ(FailureOf(Acquire({Read(0)})).reason, TicketFailure::kPageLost) << "it stays lost";
+  EXPECT_EQ(FailureOf(Acquire({Read(0)})).reason, TicketFailure::kPageLost)
+      << "the page stays lost";
   RunOp({Read(1)});  // other pages go on
   RunOp({Overwrite(0)});
   RunOp({Read(1)});
@@ -67,7 +68,7 @@ TEST_F(ReproduciblePageTest, IsReproducedWhenItCannotBeReadNow) {
   EXPECT_FALSE(Resident(0, 1)) << "nor kept beside the one that was made";
 }
 
-TEST_F(FaultsTest, WhatCanNeitherBeReadNowNorReproducedStaysWhereItIs) {
+TEST_F(FaultsTest, APageThatCannotBeReadNorReproducedStaysWhereItIs) {
   StartTwoTiers(1);
   Create({.segment = 1, .first_page = 0, .pages = 2, .lowest = 1, .reproducible = true});
   WriteDown(0, 1);
@@ -97,7 +98,7 @@ TEST_F(FaultsTest, TheNextTicketAsksForACopyThatCouldNotBeReadAgain) {
   const TicketNumber second = Acquire({Read(0)});
   driver().Drain();
   EXPECT_TRUE(Granted(second));
-  EXPECT_TRUE(Resident(0, 1)) << "it was read, not made again";
+  EXPECT_TRUE(Resident(0, 1)) << "the page was read, not made again";
 }
 
 TEST_F(FaultsTest, APageThatCannotBeReadNowStaysWhereItIs) {
@@ -194,7 +195,7 @@ TEST_F(FaultsTest, FullTierIsFencedAndTheSourceStaysValid) {
   ADD_FAILURE() << "the tier stays fenced though it takes pages again";
 }
 
-TEST_F(FaultsTest, WhoeverComesAfterTheFenceHasTheTierAskedAgain) {
+TEST_F(FaultsTest, ATicketAfterTheFenceHasTheTierAskedAgain) {
   Start({.frames = {2, 64}, .policy = "lru", .clean_share = 1});
   Create(4, 1);
   FailCopiesTo(1, FailureKind::kTargetFull);

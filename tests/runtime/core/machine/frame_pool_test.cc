@@ -9,7 +9,7 @@
 namespace sluice::core {
 namespace {
 
-TEST(FramePoolTest, WhatIsPreferredElseWhatIsFreeForLongestElseWhatWasGivenLast) {
+TEST(FramePoolTest, PreferredFramesComeFirstThenUnusedOnesThenTheLastGiven) {
   FramePool pool(4);
   EXPECT_EQ(pool.Take(10), 0u);
   EXPECT_EQ(pool.Take(11, 2), 2u);
@@ -24,7 +24,7 @@ TEST(FramePoolTest, WhatIsPreferredElseWhatIsFreeForLongestElseWhatWasGivenLast)
   EXPECT_EQ(pool.owner(2), 16u);
 }
 
-TEST(FramePoolTest, WhatIsBeyondTheLimitIsNotPreferred) {
+TEST(FramePoolTest, FramesBeyondTheLimitAreNotPreferred) {
   FramePool pool(4);
   pool.SetLimit(2);
   EXPECT_EQ(pool.Take(1, 3), 1u);

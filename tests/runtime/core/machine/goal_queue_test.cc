@@ -33,7 +33,7 @@ TEST(GoalQueueTest, EachTierHasItsOwnInTheOrderOfPositionsAndPages) {
   EXPECT_EQ(ReadyIn(queue, 1), (std::vector<Key>{{6, 1}}));
 }
 
-TEST(GoalQueueTest, WhatWaitsForAPositionIsNotSeenBefore) {
+TEST(GoalQueueTest, AGoalThatWaitsForAPositionIsNotSeenBefore) {
   GoalQueue queue(1);
   queue.Insert(GoalAt(0, 20, 12), 1, 10);
   queue.Insert(GoalAt(0, 21, 11), 2, 10);
@@ -45,7 +45,7 @@ TEST(GoalQueueTest, WhatWaitsForAPositionIsNotSeenBefore) {
   EXPECT_EQ(ReadyIn(queue, 0), (std::vector<Key>{{20, 1}, {21, 2}, {22, 3}}));
 }
 
-TEST(GoalQueueTest, WhatIsErasedIsGoneWhetherItWaitsOrNot) {
+TEST(GoalQueueTest, AnErasedGoalIsGoneWhetherItWaitsOrNot) {
   GoalQueue queue(2);
   const Goal waits = GoalAt(1, 20, 12);
   const Goal woken = GoalAt(1, 21, 11);

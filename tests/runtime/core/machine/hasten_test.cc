@@ -42,7 +42,7 @@ TEST_F(HastenTest, ATicketThatLacksAFrameHastensOnePageOut) {
   driver().CheckReplay();
 }
 
-TEST_F(HastenTest, AsManyAsThereAreFramesWantedAndEachOnce) {
+TEST_F(HastenTest, OnePageOutPerWantedFrameIsHastenedOnce) {
   const std::vector<StartCopy> cleaning = CleanAll(4);
   Acquire({Read(4), Read(5)}, 0, 1);
   EXPECT_EQ(Hastened(actions()), (Tasks{cleaning[0].task, cleaning[1].task}));
@@ -92,7 +92,7 @@ TEST_F(HastenTest, APageThatStaysIsNotHastened) {
   driver().Drain();
 }
 
-TEST_F(HastenTest, WhatIsFetchedAheadHastensNothing) {
+TEST_F(HastenTest, AFetchAheadHastensNothing) {
   CleanAll(4);
   EXPECT_TRUE(Hastened(driver().Send(PrefetchPages{{Read(4)}})).empty());
   driver().Drain();

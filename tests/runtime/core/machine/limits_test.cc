@@ -96,7 +96,7 @@ TEST_F(LimitsTest, OpsOfOneLaneAreGrantedInOrder) {
   const TicketNumber next = Acquire({Write(1)}, 3, 2);
   const TicketNumber elsewhere = Acquire({Write(2)}, 4, 3);
   driver().Drain();
-  EXPECT_TRUE(Open(waiting) && Open(next)) << "its pages are there, its turn has not come";
+  EXPECT_TRUE(Open(waiting) && Open(next)) << "the pages are there, the turn has not come";
   EXPECT_TRUE(Granted(elsewhere)) << "other lanes go on";
   Release(holder);
   driver().Drain();

@@ -57,7 +57,7 @@ TEST(NeedQueueTest, NeedsComeInTheOrderOfAdding) {
   EXPECT_EQ(Seen(Filled({7, 2, 9})), (Needs{7, 2, 9}));
 }
 
-TEST(NeedQueueTest, WhatIsRemovedIsGoneAndComesBackAsTheLast) {
+TEST(NeedQueueTest, ARemovedNeedIsGoneAndComesBackAsTheLast) {
   NeedQueue queue = Filled({7, 2, 9});
   queue.Remove(7);
   queue.Remove(4);    // never there
@@ -75,7 +75,7 @@ TEST(NeedQueueTest, GroupsAreGoneThroughTogetherInOneOrder) {
   EXPECT_EQ(Seen(queue), (Needs{1, 2, 3, 4, 5}));
 }
 
-TEST(NeedQueueTest, OfAClosedGroupTheOthersArePassedOver) {
+TEST(NeedQueueTest, OtherNeedsOfAClosedGroupArePassedOver) {
   NeedQueue queue = Filled({1, 2, 3, 4, 5});
   for (const NeedQueue::Ordinal need : {2u, 4u, 5u}) queue.Move(need, kBehindLink);
   NeedQueue::Pass pass;
@@ -101,7 +101,7 @@ TEST(NeedQueueTest, AGroupStaysClosedFromWhereItWasClosedFirst) {
   EXPECT_EQ(PassedOver(queue, pass, kForRoom), (Needs{2, 3}));
 }
 
-TEST(NeedQueueTest, WhatChangesIsLookedAtInItsPlaceWhateverItWaitedFor) {
+TEST(NeedQueueTest, AChangedNeedIsLookedAtInItsPlaceWhateverItWaitedFor) {
   NeedQueue queue = Filled({1, 2, 3});
   for (const NeedQueue::Ordinal need : {1u, 2u, 3u}) queue.Move(need, kForRoom);
   NeedQueue::Pass pass;

@@ -95,7 +95,7 @@ TEST_F(PagingTest, DirtyVictimIsPagedOutOnce) {
   RunOp({Write(0)});
   EXPECT_EQ(CopiesOut(RunOp({Read(1)})), 1u);
   RunOp({Read(0)});
-  EXPECT_EQ(CopiesOut(RunOp({Read(2)})), 0u) << "it has a copy below";
+  EXPECT_EQ(CopiesOut(RunOp({Read(2)})), 0u) << "the page has a copy below";
 }
 
 TEST_F(PagingTest, CopyFurtherUpDoesNotSpareThePageOut) {
@@ -268,7 +268,7 @@ TEST_F(PagingTest, PagesBelowTheMiddleNeverLeaveTheirLowestTier) {
 
 /// A full fast tier keeps nobody from coming nearer: what waited for the link is fetched as soon as
 /// that is free, though an earlier page of the op still waits for room.
-TEST_F(PagingTest, WhatWaitsForALinkDoesNotWaitForRoomElsewhere) {
+TEST_F(PagingTest, ACopyThatWaitsForALinkDoesNotWaitForRoomElsewhere) {
   Start({.frames = {4, 10, 64}, .policy = "lru", .copies_in_flight_max = 1, .transit_frames = 1});
   Create(16, 2);
   for (PageIndex page = 0; page < 12; ++page) RunOp({Write(page, 1)});
@@ -341,7 +341,7 @@ TEST_F(PagingTest, ReleaseOfUnknownAndReleasedLeasesIsIgnored) {
   driver().Send(core::Release{ticket, {0}});
   EXPECT_EQ(driver().core().pinned_pages(), 1u) << "the other ticket's lease stays";
   driver().Send(core::Release{again, {1}});
-  EXPECT_EQ(driver().core().pinned_pages(), 1u) << "it holds no such page";
+  EXPECT_EQ(driver().core().pinned_pages(), 1u) << "the ticket holds no such page";
 }
 
 TEST_F(PagingTest, CancelOfGrantedAndUnknownTicketsIsIgnored) {

@@ -252,7 +252,7 @@ TEST_F(SchedulingTest, APageThatMakesRoomForAnEarlierTicketIsNotTakenBack) {
   ASSERT_EQ(started[1].page, 3u);
   const TicketNumber later = Acquire({Write(3)}, 0, 2);
   driver().Done(started[1].task);
-  EXPECT_FALSE(Resident(3, 0)) << "its frame is the earlier ticket's";
+  EXPECT_FALSE(Resident(3, 0)) << "the frame is the earlier ticket's";
   driver().Drain();
   ASSERT_TRUE(Granted(earlier));
   Release(earlier);

@@ -100,7 +100,7 @@ TEST_F(WaitsTest, AWriterOfAPageThatIsBeingWrittenWaitsForThat) {
   const TicketNumber first = Acquire({Write(0)});
   driver().Drain();
   Release(first);
-  ASSERT_EQ(CopiesOut(actions()), 1U) << "it is cleaned";
+  ASSERT_EQ(CopiesOut(actions()), 1U) << "the page is cleaned";
   const TicketNumber writer = Acquire({Write(0)});
   EXPECT_EQ(WaitOf(writer), WaitFor::kWrite);
   const WaitSplit split = WaitUntilGranted(writer);

@@ -19,7 +19,7 @@ TEST(LinkCalendarTest, OutIsDoneInTheStepAfterTheLastThatItNeeds) {
   EXPECT_EQ(calendar.OutDone(2, 10, 12), 5u);
 }
 
-TEST(LinkCalendarTest, InBeginsAsLateAsItCan) {
+TEST(LinkCalendarTest, PagesInBeginAsLateAsTheyCan) {
   const LinkCalendar calendar(kTenSteps, kLink);
   EXPECT_EQ(calendar.InBegin(0, 8, 1), 7u);
   EXPECT_EQ(calendar.InBegin(0, 8, 2), 7u) << "a whole step";
@@ -32,10 +32,10 @@ TEST(LinkCalendarTest, OutBeginsAsLateAsItCan) {
   EXPECT_EQ(calendar.OutBegin(0, 8, 1), 7u);
   EXPECT_EQ(calendar.OutBegin(0, 8, 4), 7u) << "a whole step";
   EXPECT_EQ(calendar.OutBegin(0, 8, 5), 6u);
-  EXPECT_EQ(calendar.OutBegin(6, 8, 9), 6u) << "it does not fit";
+  EXPECT_EQ(calendar.OutBegin(6, 8, 9), 6u) << "nine pages do not fit";
 }
 
-TEST(LinkCalendarTest, WhatDoesNotFitEndsAtTheEdges) {
+TEST(LinkCalendarTest, PagesThatDoNotFitEndAtTheEdges) {
   const LinkCalendar calendar(kTenSteps, kLink);
   EXPECT_EQ(calendar.OutDone(2, 4, 8), 4u);
   EXPECT_EQ(calendar.OutDone(2, 4, 9), 4u);
@@ -54,7 +54,7 @@ TEST(LinkCalendarTest, LongStepsTakeMore) {
   EXPECT_EQ(calendar.InBegin(0, 3, 7), 0u);
 }
 
-TEST(LinkCalendarTest, WhatIsTakenOutIsGone) {
+TEST(LinkCalendarTest, TimeTakenForPagesOutIsGone) {
   LinkCalendar calendar(kTenSteps, kLink);
   calendar.TakeOut(2, 10, 6);  // all of step 2, half of step 3
   EXPECT_EQ(calendar.OutDone(2, 10, 2), 4u);
@@ -65,7 +65,7 @@ TEST(LinkCalendarTest, WhatIsTakenOutIsGone) {
   EXPECT_EQ(calendar.InBegin(0, 4, 4), 2u) << "the other direction is not disturbed";
 }
 
-TEST(LinkCalendarTest, WhatIsTakenInIsGone) {
+TEST(LinkCalendarTest, TimeTakenForPagesInIsGone) {
   LinkCalendar calendar(kTenSteps, kLink);
   calendar.TakeIn(0, 8, 3);  // all of step 7, half of step 6
   EXPECT_EQ(calendar.InBegin(0, 8, 1), 6u);

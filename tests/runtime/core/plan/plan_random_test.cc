@@ -154,7 +154,7 @@ void ExpectInOrder(const PlanInput& input, const Plan& plan) {
   }
 }
 
-TEST(PlanRandomTest, WhatLeavesComesBackAfterThatAndBeforeItsUse) {
+TEST(PlanRandomTest, PagesThatLeaveComeBackAfterThatAndBeforeTheirUse) {
   for (std::uint32_t seed = 1; seed <= 2000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const PlanInput input = RandomInputs(seed).Draw();

@@ -36,7 +36,7 @@ std::vector<Listed<PlannedFetch>> FetchesOf(const Plan& plan, TierIndex tier = 0
   return ListedOf(plan.fetches, tier);
 }
 
-TEST(PlanTest, OfNothingIsEmpty) {
+TEST(PlanTest, APlanOfNothingIsEmpty) {
   const Plan plan = MakePlan(PlanInput{});
   EXPECT_TRUE(plan.leaves.empty());
   EXPECT_TRUE(plan.fetches.empty());
@@ -61,12 +61,12 @@ TEST(PlanTest, MayBeStoppedAtAnyTime) {
   const auto plan = TryMakePlan(input, StopAfter{&asked});
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->leaves, MakePlan(input).leaves);
-  EXPECT_GT(asked, 2 * 2 * input.step_seconds.size()) << "in each tier twice for every step";
+  EXPECT_GT(asked, 2 * 2 * input.step_seconds.size()) << "each tier asks twice for every step";
   const std::uint64_t all = asked;
   for (std::uint64_t count = 1; count <= all; count += 1 + count / 8) {
     asked = 0;
     EXPECT_FALSE(TryMakePlan(input, StopAfter{&asked, count}).has_value());
-    EXPECT_LT(asked, count + 30) << "what is left is not gone through";
+    EXPECT_LT(asked, count + 30) << "the rest is not gone through";
   }
 }
 
@@ -116,7 +116,7 @@ TEST(PlanTest, DeadAndOverwrittenContentNeverMoves) {
   EXPECT_TRUE(FetchesOf(plan).empty());
 }
 
-TEST(PlanTest, WhatIsOnlyReadAfterItsWriteIsWrittenEarlyAndLeavesForNothing) {
+TEST(PlanTest, PagesOnlyReadAfterTheirWriteAreWrittenEarlyAndLeaveForNothing) {
   // A page takes two steps out: written only when it leaves, it would not be out in step 4.
   PlanInput input = EvenSteps(8, {1}, {.in_s = 0.5, .out_s = 2});
   const PageIndex a = AddItem(&input, 1, {WriteAt(0), ReadAt(2), ReadAt(6)});
@@ -129,7 +129,7 @@ TEST(PlanTest, WhatIsOnlyReadAfterItsWriteIsWrittenEarlyAndLeavesForNothing) {
   EXPECT_EQ(FetchesOf(plan).size(), 1u);
 }
 
-TEST(PlanTest, WhatLeavesTwiceIsWrittenOnce) {
+TEST(PlanTest, PagesThatLeaveTwiceAreWrittenOnce) {
   PlanInput input = EvenSteps(12, {2});
   const PageIndex a = AddItem(&input, 2, {WriteAt(0), ReadAt(5), ReadAt(10)});
   AddTemporary(&input, 2, 2, 3);
@@ -161,7 +161,7 @@ TEST(PlanTest, FetchesAreListedEarlyEnoughForTheirLinkTime) {
   EXPECT_EQ(fetches[1].step + fetches[1].entry.distance, 19u);
 }
 
-TEST(PlanTest, OfAStepWhatIsUsedFirstComesFirst) {
+TEST(PlanTest, PagesUsedFirstInAStepComeFirst) {
   PlanInput input = EvenSteps(10, {8}, {.in_s = 1e-9, .out_s = 1e-9});
   // Long steps at the end: everything comes in step 6, whatever it is for.
   for (std::uint32_t step = 0; step < 6; ++step) input.step_seconds[step] = 1e-6;
@@ -175,7 +175,7 @@ TEST(PlanTest, OfAStepWhatIsUsedFirstComesFirst) {
   }
 }
 
-TEST(PlanTest, WhatComesForTheFirstStepsIsListedWithTheLast) {
+TEST(PlanTest, FetchesForTheFirstStepsAreListedWithTheLast) {
   PlanInput input = EvenSteps(10, {6});
   const PageIndex a = AddItem(&input, 6, {ReadAt(0)});
   AddTemporary(&input, 6, 3, 6);
@@ -215,7 +215,7 @@ TEST(PlanTest, PagesUsedOnlyInTheMiddleCountOnceThere) {
   EXPECT_TRUE(LeavesOf(plan, 1).empty() && FetchesOf(plan, 1).empty());
 }
 
-TEST(PlanTest, WhatDoesNotFitIntoTheMiddleIsListedForItToo) {
+TEST(PlanTest, PagesThatDoNotFitIntoTheMiddleAreListedForItToo) {
   PlanInput input = EvenSteps(20, {4, 2});
   const PageIndex a = AddItem(&input, 2, {ReadAt(0)});
   const PageIndex b = AddItem(&input, 2, {ReadAt(2)});
@@ -238,7 +238,7 @@ TEST(PlanTest, WhatDoesNotFitIntoTheMiddleIsListedForItToo) {
   EXPECT_EQ(middle[0].entry.first_page, b);
   EXPECT_EQ(middle[0].entry.pages, 2u);
   EXPECT_GE(middle[0].step, up[1].step);
-  EXPECT_LT(middle[0].step, 20 + up[0].step) << "it is there before it goes on";
+  EXPECT_LT(middle[0].step, 20 + up[0].step) << "the page is there before it goes on";
   EXPECT_EQ(middle[0].step + middle[0].entry.distance, 22u);
 }
 
@@ -252,7 +252,7 @@ TEST(PlanTest, AllStaysInTheMiddleThatFits) {
   EXPECT_TRUE(FetchesOf(plan, 1).empty());
 }
 
-TEST(PlanTest, WhatIsUsedBelowNextStaysAboveWhereTheMiddleIsShort) {
+TEST(PlanTest, PagesUsedBelowNextStayAboveWhereTheMiddleIsShort) {
   PlanInput input = EvenSteps(20, {100, 4});
   const PageIndex a = AddItem(&input, 2, {WriteAt(0), ReadAt(10, 1)});
   AddItem(&input, 4, {WriteAt(2, 1), Last(ReadAt(6, 1))});
@@ -260,11 +260,11 @@ TEST(PlanTest, WhatIsUsedBelowNextStaysAboveWhereTheMiddleIsShort) {
   ASSERT_EQ(LeavesOf(plan).size(), 1u);
   EXPECT_EQ(LeavesOf(plan)[0].entry, (PlannedLeave{a, 2, 0}));
   EXPECT_GE(LeavesOf(plan)[0].step, 6u) << "the middle is full until then";
-  EXPECT_LE(LeavesOf(plan)[0].step, 8u) << "it takes a step";
+  EXPECT_LE(LeavesOf(plan)[0].step, 8u) << "the copy takes a step";
   EXPECT_TRUE(LeavesOf(plan, 1).empty());
 }
 
-TEST(PlanTest, WhatIsUsedBelowNextStaysAboveWhereTheLastLinkBindsToo) {
+TEST(PlanTest, PagesUsedBelowNextStayAboveWhereTheLastLinkBindsToo) {
   PlanInput input = EvenSteps(20, {100, 4});
   input.links[1] = {.in_s = 50, .out_s = 50};
   const PageIndex a = AddItem(&input, 2, {WriteAt(0), ReadAt(10, 1)});
@@ -275,7 +275,7 @@ TEST(PlanTest, WhatIsUsedBelowNextStaysAboveWhereTheLastLinkBindsToo) {
   EXPECT_GE(LeavesOf(plan)[0].step, 6u);
 }
 
-TEST(PlanTest, OfPagesThatAreAsGoodThoseLeaveThatAreWritten) {
+TEST(PlanTest, WrittenPagesLeaveFirstAmongEquallyGoodOnes) {
   // Room is short in steps 5 to 8. Both are away then; one has been written for long, the other has
   // to be, and is used later.
   PlanInput input = EvenSteps(20, {3, 100});
@@ -318,7 +318,7 @@ PlanInput ForwardAndBackward() {
   return input;
 }
 
-TEST(PlanTest, ToSaveTrafficWhatGoesFurthestDownLeavesTheFastestTierFirst) {
+TEST(PlanTest, PagesThatGoFurthestDownLeaveFirstToSaveTraffic) {
   PlanInput input = ForwardAndBackward();
   input.objective = Objective::kTraffic;
   const Plan plan = MakePlan(input);

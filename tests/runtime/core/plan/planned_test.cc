@@ -23,7 +23,7 @@ TEST_F(PlannedTest, PagesComeAndLeaveAsListed) {
   }
 }
 
-TEST_F(PlannedTest, WhatIsWrittenLeavesAheadOfNeed) {
+TEST_F(PlannedTest, AWrittenPageLeavesAheadOfNeed) {
   StartPlanned({4, 64}, 8);
   Ops ops;
   for (PageIndex page = 0; page < 8; ++page) ops.push_back({Write(page)});
@@ -35,7 +35,7 @@ TEST_F(PlannedTest, WhatIsWrittenLeavesAheadOfNeed) {
   EXPECT_EQ(moved.written_ahead, FetchesIn(*plan)) << "each is written before it comes back";
 }
 
-TEST_F(PlannedTest, WhatStaysIsWrittenEarly) {
+TEST_F(PlannedTest, APageThatStaysIsWrittenEarly) {
   // 0 is written in step 0, stays for step 1, and has to leave for step 4.
   StartPlanned({4, 64}, 5);
   const Ops ops = {{Write(0)},
@@ -53,7 +53,7 @@ TEST_F(PlannedTest, WhatStaysIsWrittenEarly) {
   const Moved moved = Iterate(ops, 0, plan.get());
   EXPECT_EQ(moved.waited, 0u);
   EXPECT_EQ(moved.cleaned, 1u);
-  EXPECT_EQ(moved.written_ahead + moved.written_demand, 0u) << "it leaves for nothing";
+  EXPECT_EQ(moved.written_ahead + moved.written_demand, 0u) << "the page leaves for nothing";
 }
 
 TEST_F(PlannedTest, ThreeTiers) {
@@ -132,14 +132,14 @@ TEST_F(PlannedTest, ADivergenceDropsThePlanUntilIterationsMatchAgain) {
   driver().Send(EndIteration{});
   EXPECT_EQ(driver().core().counters().divergences, divergences + 1);
 
-  EXPECT_EQ(Iterate(ops).fetched, 0u) << "what is recorded now is the other, which is shorter";
+  EXPECT_EQ(Iterate(ops).fetched, 0u) << "the recording is now the other, shorter one";
   Settle(ops);  // recorded once more, and so followed
   const Moved moved = Iterate(ops, 0, plan.get());
   EXPECT_EQ(moved.waited, 0u);
   EXPECT_EQ(moved.fetched, FetchesIn(*plan));
 }
 
-TEST_F(PlannedTest, WhatIsHeldAtADivergenceDoesNotLeaveAsPlanned) {
+TEST_F(PlannedTest, APageHeldAtADivergenceDoesNotLeaveAsPlanned) {
   StartPlanned({4, 64}, 8);
   const Ops ops = ReadsOf({0, 1, 2, 3, 4, 5, 6, 7});
   const auto plan = RecordAndAdopt(ops);
@@ -185,7 +185,7 @@ TEST_F(PlannedTest, APlanOfAnotherRecordingIsNotFollowed) {
   RecordAndAdopt(ReadsOf({0, 1, 2, 3, 4, 5, 6, 7}));
   const Ops other = ReadsOf({7, 5, 3, 1, 6, 0, 2, 4});
   Iterate(other);
-  EXPECT_EQ(Iterate(other).fetched, 0u) << "as many steps, but others";
+  EXPECT_EQ(Iterate(other).fetched, 0u) << "the steps are as many, but others";
 }
 
 TEST_F(PlannedTest, AnOpThatOutlastsItsIterationIsNotTakenForAStepOfTheNextPlan) {
@@ -209,7 +209,7 @@ TEST_F(PlannedTest, AnOpThatOutlastsItsIterationIsNotTakenForAStepOfTheNextPlan)
   EXPECT_EQ(Iterate(ops, 0, plan.get()).waited, 0u);
 }
 
-TEST_F(PlannedTest, WhatHasBeenUsedDoesNotLeaveLate) {
+TEST_F(PlannedTest, AUsedPageDoesNotLeaveLate) {
   StartPlanned({4, 16, 64}, 4);
   const Ops ops = ReadsOf({0, 1, 0, 2, 3});
   // It is not in tier 1 when it is to leave that: all fits into tier 0, and it has been used then.
@@ -233,7 +233,7 @@ TEST_F(PlannedTest, AFullLinkHoldsUpNoOther) {
   driver().Drain();
 }
 
-TEST_F(PlannedTest, WhatLeavesForNothingWaitsForNoLink) {
+TEST_F(PlannedTest, APageThatLeavesForNothingWaitsForNoLink) {
   StartPlanned({8, 64}, 4, 1);
   const Ops ops = {{Write(0)}, {Write(1)}, {Read(2)}, {Read(3)}};
   RecordAndAdopt(ops, {{2, {{0, 1, 0}, {1, 1, 0}, {2, 1, 0}}}});
@@ -249,7 +249,7 @@ TEST_F(PlannedTest, WhatLeavesForNothingWaitsForNoLink) {
   driver().Drain();
 }
 
-TEST_F(PlannedTest, WhatIsOnlyWrittenDoesNotHoldUpWhatLeaves) {
+TEST_F(PlannedTest, PagesThatAreOnlyWrittenDoNotHoldUpThoseThatLeave) {
   StartPlanned({8, 16, 64}, 4, 2);
   const Ops ops = {{Write(2)}, {Write(0)}, {Write(1)}, {Read(3)}};
   // 0 and 1 are to be written further down when they have come.
@@ -265,7 +265,7 @@ TEST_F(PlannedTest, WhatIsOnlyWrittenDoesNotHoldUpWhatLeaves) {
   EXPECT_TRUE(Resident(1, 2));
 }
 
-TEST_F(PlannedTest, WhatIsToBeBackBeforeItHasLeftStays) {
+TEST_F(PlannedTest, APageDueBackBeforeItHasLeftStays) {
   StartPlanned({8, 64}, 4, 1);
   const Ops ops = {{Write(0)}, {Write(1)}, {Read(2)}, {Read(3)}, {Read(0)}};
   RecordAndAdopt(ops, {{1, {{1, 1, 0}, {0, 1, 0}}}}, {{2, {{0, 1, 0, 2}}}});
@@ -279,7 +279,7 @@ TEST_F(PlannedTest, WhatIsToBeBackBeforeItHasLeftStays) {
   RunSteps(ops, 4, 5);
 }
 
-TEST_F(PlannedTest, WhatIsToBeBackWhileItLeavesStays) {
+TEST_F(PlannedTest, APageDueBackWhileItLeavesStays) {
   StartPlanned({8, 64}, 4, 1);
   const Ops ops = {{Write(0)}, {Write(1)}, {Read(2)}, {Read(3)}, {Read(0)}};
   RecordAndAdopt(ops, {{1, {{0, 1, 0}}}}, {{2, {{0, 1, 0, 2}}}});
@@ -292,7 +292,7 @@ TEST_F(PlannedTest, WhatIsToBeBackWhileItLeavesStays) {
   RunSteps(ops, 4, 5);
 }
 
-TEST_F(PlannedTest, WhatComesToATierBelowAndIsStillAboveDoesNotMove) {
+TEST_F(PlannedTest, APageThatComesBelowAndIsStillAboveDoesNotMove) {
   StartPlanned({8, 16, 64}, 4);
   const Ops ops = {{Write(0)}, {Write(1)}, {Read(2)}, {Read(3)}, {Read(0), Read(1, 1)}};
   RecordAndAdopt(ops, {}, {{2, {{0, 2, 1, 2}}}});
@@ -303,7 +303,7 @@ TEST_F(PlannedTest, WhatComesToATierBelowAndIsStillAboveDoesNotMove) {
   EXPECT_TRUE(Resident(1, 1)) << "an op uses it there";
 }
 
-TEST_F(PlannedTest, WhatComesTakesTheFramesOfCleanPagesThatTheirPlanHasLetGo) {
+TEST_F(PlannedTest, FetchesTakeTheFramesOfCleanPagesThatTheirPlanHasLetGo) {
   StartPlanned({2, 7, 64}, 6);
   Ops ops;
   std::map<std::uint32_t, std::vector<PlannedLeave>> leaves;
@@ -318,10 +318,10 @@ TEST_F(PlannedTest, WhatComesTakesTheFramesOfCleanPagesThatTheirPlanHasLetGo) {
   const Moved moved = Iterate(ops);
   EXPECT_EQ(moved.waited, 0u);
   EXPECT_EQ(moved.fetched, 6u);
-  EXPECT_TRUE(Resident(4, 1)) << "it stays until its frame is needed";
+  EXPECT_TRUE(Resident(4, 1)) << "the page stays until its frame is needed";
 }
 
-TEST_F(PlannedTest, WhatComesTakesTheFramesOfPagesThatHaveBeenBroughtUp) {
+TEST_F(PlannedTest, FetchesTakeTheFramesOfPagesThatHaveBeenBroughtUp) {
   StartPlanned({7, 7, 64}, 6);
   Ops ops;
   for (PageIndex page = 0; page < 3; ++page) ops.push_back({Write(page, 1)});  // no more fit
@@ -353,7 +353,7 @@ TEST_F(PlannedTest, KeysHavePlansOfTheirOwn) {
   EXPECT_EQ(Iterate(other, 1, plan.get()).fetched, FetchesIn(*plan));
   driver().Send(AdoptPlan{1, nullptr});
   EXPECT_EQ(Iterate(other, 1).fetched, 0u);
-  EXPECT_GT(Iterate(ops, 0).fetched, 0u) << "that of key 0 is still there";
+  EXPECT_GT(Iterate(ops, 0).fetched, 0u) << "the plan of key 0 is still there";
 }
 
 }  // namespace

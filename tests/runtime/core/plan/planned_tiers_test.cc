@@ -63,7 +63,7 @@ class PlannedTiersTest : public PlannedTest {
   }
 };
 
-TEST_F(PlannedTiersTest, WhatIsValidInTheLastTierIsCopiedToTheOneThatKeepsIt) {
+TEST_F(PlannedTiersTest, APageValidInTheLastTierIsCopiedToTheOneThatKeepsIt) {
   StartPlanned({4, kMiddle, 64}, 9);
   const Ops ops = OneAboveManyBelow();
   RecordAndAdopt(ops, {{8, {{0, 1, 0}}}});
@@ -73,7 +73,7 @@ TEST_F(PlannedTiersTest, WhatIsValidInTheLastTierIsCopiedToTheOneThatKeepsIt) {
   EXPECT_FALSE(Resident(0, 0));
 }
 
-TEST_F(PlannedTiersTest, WhatComesBackFromTheLastTierIsDropped) {
+TEST_F(PlannedTiersTest, APageThatComesBackFromTheLastTierIsDropped) {
   StartPlanned({4, kMiddle, 64}, 9);
   const Ops ops = OneAboveManyBelow();
   RecordAndAdopt(ops, {{8, {{0, 1, 0}}}}, {{7, {{0, 1, 1, 2}}}});
@@ -82,7 +82,7 @@ TEST_F(PlannedTiersTest, WhatComesBackFromTheLastTierIsDropped) {
   EXPECT_FALSE(Resident(0, 0));
 }
 
-TEST_F(PlannedTiersTest, WhatTheMiddleTierKeepsWaitsForAFrameThere) {
+TEST_F(PlannedTiersTest, APageThatTheMiddleTierKeepsWaitsForAFrameThere) {
   StartPlanned({4, kMiddle, 64}, 5);
   const Ops ops = MiddleFullOfSoonerUses();
   const std::shared_ptr<Plan> plan = EmptyPlanOf(ops);
@@ -92,7 +92,7 @@ TEST_F(PlannedTiersTest, WhatTheMiddleTierKeepsWaitsForAFrameThere) {
   EXPECT_TRUE(Resident(0, 1));
 }
 
-TEST_F(PlannedTiersTest, WhatGoesFurtherDownPassesBy) {
+TEST_F(PlannedTiersTest, APageThatGoesFurtherDownPassesBy) {
   StartPlanned({4, kMiddle, 64}, 5);
   const Ops ops = MiddleFullOfSoonerUses();
   const std::shared_ptr<Plan> plan = EmptyPlanOf(ops);

@@ -99,7 +99,7 @@ TEST(ScheduleBookTest, AKeyWhoseIterationBecomesTooLongLosesItsSchedule) {
   EXPECT_EQ(book.divergences(), 1u);
   Iterate(&book, 2, 5);
   Iterate(&book, 3, 5);
-  EXPECT_EQ(book.dropped(), 0u) << "what it took is free again";
+  EXPECT_EQ(book.dropped(), 0u) << "the room of the dropped schedule is free again";
 }
 
 /// The same through a core.
@@ -122,7 +122,7 @@ TEST_F(ScheduleLimitsTest, APlanGoesWithItsSchedule) {
   plan->leaves.resize(8);
   plan->fetches.resize(8);
   driver().Send(AdoptPlan{0, plan});
-  EXPECT_EQ(plan.use_count(), 2 + 1) << "in the core, and in the driver's log";
+  EXPECT_EQ(plan.use_count(), 2 + 1) << "the core and the driver's log hold the plan";
   Iterate(1);
   EXPECT_EQ(driver().core().RecordingOf(0), 0u);
   EXPECT_EQ(driver().core().counters().schedules_dropped, 1u);

@@ -347,7 +347,8 @@ TEST_F(ContentTest, LostPageIsATypedErrorAndOtherTensorsGoOn) {
       IsStatus(absl::StatusCode::kDataLoss,
                "tensor 'lost', bytes 4104 to 4203: the only copy in nvme0 is lost: checksum"));
   faults.FailReads(absl::OkStatus());
-  EXPECT_THAT(runtime_.Acquire(second), HasCode(absl::StatusCode::kDataLoss)) << "it stays lost";
+  EXPECT_THAT(runtime_.Acquire(second), HasCode(absl::StatusCode::kDataLoss))
+      << "the page stays lost";
   EXPECT_EQ(runtime_.Read(safe), Pattern(2, 4 * kPage));
   ASSERT_EQ(runtime_.listener.lost().size(), 1u);
   EXPECT_EQ(runtime_.listener.lost()[0].tensor, "lost");

@@ -85,7 +85,7 @@ void Use(const std::shared_ptr<TestPolicy>& policy, RuntimeOptions* options) {
   options->policy = "test";
 }
 
-TEST(CustomPolicyRuntimeTest, ItChoosesTheVictims) {
+TEST(CustomPolicyRuntimeTest, ACustomPolicyChoosesTheVictims) {
   RuntimeFixture runtime;
   const auto policy = std::make_shared<TestPolicy>();
   Use(policy, &runtime.options);
@@ -99,7 +99,7 @@ TEST(CustomPolicyRuntimeTest, ItChoosesTheVictims) {
   EXPECT_GT(policy->departures_, 0);
 }
 
-TEST(CustomPolicyRuntimeTest, ItChoosesWhatIsFetchedAndWhen) {
+TEST(CustomPolicyRuntimeTest, ACustomPolicyChoosesTheFetches) {
   for (const Position not_before : {Position{0}, kNever}) {
     RuntimeFixture runtime;
     const auto policy = std::make_shared<TestPolicy>();

@@ -240,7 +240,7 @@ TEST_F(IterationTest, TheEventLogReplaysToTheSameActions) {
   (*fresh)->CheckInvariants();
 }
 
-TEST_F(IterationTest, WhatTakesHowLongToBeMadeAgainIsRecorded) {
+TEST_F(IterationTest, RecomputeTimesAreRecorded) {
   Start();
   ASSERT_THAT(runtime_->BeginIteration("train"), IsOk());
   {

@@ -59,7 +59,7 @@ TEST_F(OpStateTest, WaitsAtTheSameTimeCountOnce) {
   EXPECT_DOUBLE_EQ(EndedAt(10), 2);
 }
 
-TEST_F(OpStateTest, OfAWaitThatBeganBeforeTheOpWhatIsWithinItCounts) {
+TEST_F(OpStateTest, AWaitThatBeganBeforeTheOpCountsFromItsStart) {
   op_->BeginWait(At(0));
   op_->Start(At(4));
   op_->EndWait(At(6));

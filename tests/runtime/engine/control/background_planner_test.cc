@@ -56,7 +56,7 @@ void Cross(LinkMeter& meter, std::uint64_t pages) {
   meter.Succeeded(begun, pages * kPageBytes);
 }
 
-TEST(LinkMetersTest, WhatIsNotKnownIsTakenFromTheOtherDirection) {
+TEST(LinkMetersTest, AnUnknownRateIsTakenFromTheOtherDirection) {
   LinkMeters meters;
   const double free = kPageBytes / LinkMeters::kNoHindranceBytesPerSecond;
   for (const core::PlanLink& link : meters.PageSeconds(2, kPageBytes)) {
@@ -174,7 +174,7 @@ TEST_F(BackgroundPlannerTest, APlanThatWentWhileAnotherWasMadeIsMadeAgain) {
   EXPECT_FALSE(core_->HasPlan(0));
   Iterate(0);  // the same as before; displaces key 1
   ASSERT_TRUE(TakePlan(1));
-  EXPECT_FALSE(core_->HasPlan(1)) << "its schedule has gone meanwhile";
+  EXPECT_FALSE(core_->HasPlan(1)) << "the schedule has gone meanwhile";
   Iterate(0);
   EXPECT_TRUE(TakePlan(0));
   EXPECT_TRUE(core_->HasPlan(0));
@@ -195,7 +195,7 @@ TEST_F(BackgroundPlannerTest, OneLongIterationIsNoReasonToPlanAgain) {
   EXPECT_TRUE(messages.empty());
   Iterate(0, kPause);
   Iterate(0, kPause);
-  EXPECT_TRUE(TakePlan(0)) << "it takes longer for good";
+  EXPECT_TRUE(TakePlan(0)) << "the iteration takes longer for good";
 }
 
 }  // namespace

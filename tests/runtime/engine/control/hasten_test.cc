@@ -61,7 +61,7 @@ TEST_F(HastenTest, AWriteLeaseHastensThePageOutItWaitsFor) {
   EXPECT_EQ(runtime_.Read(tensor_), bytes_);
 }
 
-TEST_F(HastenTest, WhoNeedsAFrameThatOnlyCleanedPagesCanGiveHastensOne) {
+TEST_F(HastenTest, ATicketThatNeedsTheFrameOfACleanedPageHastensOne) {
   const std::vector<io::PageIdentity> cleaned = faults_.written();
   std::vector<std::vector<Lease>> held;
   for (std::uint64_t page = 0; page < RuntimeFixture::kDramPages; ++page) {

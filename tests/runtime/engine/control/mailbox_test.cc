@@ -37,7 +37,7 @@ TEST(MailboxTest, TicketsBeyondTheBoundFollowInOrder) {
 TEST(MailboxTest, WithdrawnTicketsDoNotArrive) {
   Mailbox mailbox(1);
   for (core::TicketNumber i = 1; i <= 3; ++i) ASSERT_TRUE(mailbox.Offer(Request(i)));
-  EXPECT_FALSE(mailbox.Withdraw(1)) << "it is on its way";
+  EXPECT_FALSE(mailbox.Withdraw(1)) << "the request is on its way";
   EXPECT_TRUE(mailbox.Withdraw(2));
   EXPECT_FALSE(mailbox.Withdraw(2));
   EXPECT_EQ(PopTickets(mailbox), (std::vector<core::TicketNumber>{1}));

@@ -48,10 +48,10 @@ TEST_F(StepClockTest, WaitingForPagesTakesNoTime) {
   EXPECT_DOUBLE_EQ(times->steps[0].end_s, 4);
   EXPECT_DOUBLE_EQ(times->steps[1].begin_s, 5);
   EXPECT_DOUBLE_EQ(times->steps[1].end_s, 7);
-  EXPECT_FALSE(clock_.TakeIteration().has_value()) << "it is told once";
+  EXPECT_FALSE(clock_.TakeIteration().has_value()) << "an iteration is told once";
 }
 
-TEST_F(StepClockTest, OfAnIterationWithTooManyStepsNothingIsTold) {
+TEST_F(StepClockTest, AnIterationWithTooManyStepsHasNoTimes) {
   StepClock clock(2);
   const auto tell = [&](const core::Event& event, std::vector<core::Action> actions = {}) {
     clock.Observe(event, actions, StepClock::TimePoint(seconds(100)));
@@ -67,7 +67,7 @@ TEST_F(StepClockTest, OfAnIterationWithTooManyStepsNothingIsTold) {
   }
 }
 
-TEST_F(StepClockTest, WhoComputesMeanwhileTakesTime) {
+TEST_F(StepClockTest, AStepThatComputesMeanwhileTakesTime) {
   Begin(0);
   AskAndGet(0, 1);
   Ask(1, 2);  // asked for ahead, while the first one computes until 6

@@ -110,14 +110,14 @@ TEST_F(DataMoverTest, AnUrgentPageOutIsHastenedOnceItIsWithTheStore) {
   EXPECT_THAT(store_.calls, ElementsAre("write 5", "hasten 5"));
 }
 
-TEST_F(DataMoverTest, OneThatIsNotUrgentIsHastenedWhenItBecomesSo) {
+TEST_F(DataMoverTest, APageOutIsHastenedWhenItBecomesUrgent) {
   mover_.Copy(PageOut(1, 5, /*urgent=*/false), segment_);
   EXPECT_THAT(store_.calls, ElementsAre("write 5"));
   mover_.Hasten({.task = 1, .target = 1, .target_frame = 5});
   EXPECT_THAT(store_.calls, ElementsAre("write 5", "hasten 5"));
 }
 
-TEST_F(DataMoverTest, NothingElseIsHastened) {
+TEST_F(DataMoverTest, OnlyUrgentPageOutsAreHastened) {
   mover_.Copy({.task = 1, .source = 1, .source_frame = 5, .target = 0, .urgent = true}, segment_);
   mover_.Hasten({.task = 2, .target = 0, .target_frame = 3});
   EXPECT_THAT(store_.calls, ElementsAre("read 5"));

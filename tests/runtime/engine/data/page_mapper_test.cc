@@ -98,7 +98,7 @@ class PageMapperTest : public ::testing::Test {
   PageMapper mapper_{{.tiers = &tiers_, .logger = &logger_, .kept_max = 3}};
 };
 
-TEST_F(PageMapperTest, WhoComesBackToItsFrameIsThere) {
+TEST_F(PageMapperTest, APageThatComesBackToItsFrameIsThere) {
   EXPECT_FALSE(mapper_.Reuse(At(1, 5)));
   Leave(At(1, 5));
   EXPECT_FALSE(mapper_.Reuse(At(2, 5)));
@@ -109,7 +109,7 @@ TEST_F(PageMapperTest, WhoComesBackToItsFrameIsThere) {
   EXPECT_THAT(posted_, IsEmpty());
 }
 
-TEST_F(PageMapperTest, WhoComesToAnotherFrameIsMappedOver) {
+TEST_F(PageMapperTest, APageThatComesToAnotherFrameIsMappedOver) {
   Leave(At(1, 5));
   EXPECT_FALSE(mapper_.Reuse(At(1, 6)));
   // It is mapped by now, or will be: nobody may unmap it any more.
@@ -120,7 +120,7 @@ TEST_F(PageMapperTest, WhoComesToAnotherFrameIsMappedOver) {
   EXPECT_TRUE(mapper_.Reuse(At(1, 6)));
 }
 
-TEST_F(PageMapperTest, WhoTakesTheFrameDisplacesTheMapping) {
+TEST_F(PageMapperTest, APageThatTakesTheFrameDisplacesTheMapping) {
   Leave(At(1, 5));
   Displace(5, At(2, 5).page);
   EXPECT_THAT(posted_, ElementsAre(At(1, 5).page));
@@ -160,7 +160,7 @@ TEST_F(PageMapperTest, WhereNothingMoreCanBeMappedTheOldOnesGo) {
   EXPECT_FALSE(mapper_.Reuse(At(1, 1)));
 }
 
-TEST_F(PageMapperTest, WhatCannotBeMappedOverIsUnmapped) {
+TEST_F(PageMapperTest, APageThatCannotBeMappedOverIsUnmapped) {
   ASSERT_THAT(mapper_.Map(At(4, 6)), IsOk());
   calls_.clear();
   memory_->failures = 1;

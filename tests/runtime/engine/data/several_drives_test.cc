@@ -107,7 +107,7 @@ TEST_F(SeveralDrivesTest, ADriveThatFailsIsNamedAndWhatCanBeReproducedIs) {
   const std::vector<DriveFencedEvent> fenced = runtime_.listener.drives_fenced();
   ASSERT_EQ(fenced.size(), 1u);
   EXPECT_EQ(fenced[0].directory, second_.path());
-  EXPECT_TRUE(fenced[0].sole_copies.empty()) << "they can be made again";
+  EXPECT_TRUE(fenced[0].sole_copies.empty()) << "the pages can be made again";
   EXPECT_TRUE(runtime_->GetStats().io.drives[1].fenced);
   EXPECT_TRUE(runtime_.listener.lost().empty());
   EXPECT_EQ(runtime_->Health().state, HealthState::kDegraded);
@@ -154,7 +154,7 @@ TEST_F(SeveralDrivesTest, SoleCopiesOnAFailedDriveAreLostByName) {
 }
 
 /// Clean pages in dram whose copy below is on the failed drive are not dropped on its word.
-TEST_F(SeveralDrivesTest, WhatHasAnotherCopyIsWrittenElsewhere) {
+TEST_F(SeveralDrivesTest, PagesWithAnotherCopyAreWrittenElsewhere) {
   runtime_.options.policy = "lru";
   runtime_.Start();
   const std::uint64_t warm_bytes = 8 * kPage;

@@ -52,7 +52,7 @@ TEST_P(SeveralNodesTest, EveryNodeHasAnArenaAndStatsAddThemUp) {
   EXPECT_EQ(MemoryFilesOfDram(), 0);
 }
 
-TEST_P(SeveralNodesTest, WhatIsWrittenInATierIsReadInEach) {
+TEST_P(SeveralNodesTest, BytesWrittenInATierAreReadInEach) {
   runtime_.Start();
   std::vector<TensorId> tensors;
   for (std::uint64_t i = 0; i < 24; ++i) {

@@ -41,7 +41,7 @@ TEST(SoleCopiesTest, BytesAreSummedByTensorAndFreedOnesAreNotNamed) {
   EXPECT_EQ(copies[0].tensor, "first");
   EXPECT_EQ(copies[0].bytes, kSolePage + 64);
   EXPECT_EQ(copies[1].tensor, "second");
-  EXPECT_EQ(copies[1].bytes, kSolePage - 128) << "its second page is not among them";
+  EXPECT_EQ(copies[1].bytes, kSolePage - 128) << "the second page is not among the copies";
 }
 
 TEST(SoleCopiesTest, AFewAreNamedAndTheOthersCounted) {

@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 
 constexpr TaskBook::Clock::time_point kBegun{std::chrono::hours(1)};
 
-TEST(TaskBookTest, WhatTakesTooLongIsToldOnce) {
+TEST(TaskBookTest, ATaskThatTakesTooLongIsToldOnce) {
   TaskBook tasks(0.1);
   tasks.Add(1, {.page = 7, .begun = kBegun});
   tasks.Add(2, {.page = 8, .begun = kBegun + milliseconds(50)});
@@ -26,7 +26,7 @@ TEST(TaskBookTest, WhatTakesTooLongIsToldOnce) {
   EXPECT_TRUE(tasks.TakeStalled(kBegun + milliseconds(300)).empty());
 }
 
-TEST(TaskBookTest, WhatHasEndedIsNotTold) {
+TEST(TaskBookTest, ATaskThatHasEndedIsNotTold) {
   TaskBook tasks(0.1);
   tasks.Add(1, {.page = 7, .begun = kBegun});
   EXPECT_EQ(tasks.End(1).page, 7U);

@@ -148,7 +148,7 @@ TEST_F(TransientFaultTest, EveryThreadRunsWhereItIsTold) {
 }
 
 // As of a drive that is gone: nobody has to wait for what can be made again.
-TEST_F(TransientFaultTest, WhatCannotBeReadNowIsMadeAgainWhereItCanBe) {
+TEST_F(TransientFaultTest, APageThatCannotBeReadNowIsMadeAgainWhereItCanBe) {
   TensorSpec spec = ByteTensor("derived", 2 * kPage);
   spec.reproduce = MakeAgain;
   const auto tensor = runtime_->CreateTensor(spec);
@@ -161,7 +161,7 @@ TEST_F(TransientFaultTest, WhatCannotBeReadNowIsMadeAgainWhereItCanBe) {
   EXPECT_GT(runtime_.log.Count("ENODEV"), 0);
 }
 
-TEST_F(TransientFaultTest, WhatCanNeitherBeReadNowNorMadeAgainStays) {
+TEST_F(TransientFaultTest, APageThatCannotBeReadNowNorMadeAgainStays) {
   TensorSpec spec = ByteTensor("derived", kPage);
   spec.reproduce = [](ByteRange, std::span<std::byte>) {
     return absl::InternalError("no recipe at all");

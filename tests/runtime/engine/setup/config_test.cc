@@ -66,7 +66,7 @@ TEST(ConfigTest, MalformedTomlNamesLineAndColumn) {
   EXPECT_THAT(Message(config.status()), HasSubstr("bad.toml:2:5: "));
 }
 
-TEST(ConfigTest, WhatIsNoKeyIsAnErrorAndEndsNoProcess) {
+TEST(ConfigTest, AnImpossibleKeyIsAnErrorAndEndsNoProcess) {
   for (const std::string_view text : {"[:", "[[:", "a.: = 1", "a.", "[a.:", "{", "a = {:", "["}) {
     const absl::StatusOr<Config> config = Config::Parse(text, "bad.toml");
     EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument) << text;

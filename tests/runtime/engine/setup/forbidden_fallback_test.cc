@@ -97,7 +97,7 @@ TEST(ForbiddenFallbackTest, MemoryThatIsNotBoundToItsNode) {
   EXPECT_TRUE(text.ends_with("; memory.numa_binding = \"auto\" allows memory of any node")) << text;
 }
 
-TEST(ForbiddenFallbackTest, WhatIsOffIsNotTried) {
+TEST(ForbiddenFallbackTest, FeaturesThatAreOffAreNotTried) {
   RuntimeFixture runtime;
   runtime.options.page_bytes = 256_KiB;
   runtime.options.hbm_bytes = 8_MiB;
@@ -115,9 +115,10 @@ TEST(ForbiddenFallbackTest, WhatIsOffIsNotTried) {
     told += event.what + ": " + event.reason + "; ";
   }
   EXPECT_EQ(told,
+            "numa_binding: off by option; numa_split: off by option; "
             "huge_pages: 0 % of dram is on 2 MiB pages: off by option; "
             "huge_pages: 0 % of the emulated hbm is on 2 MiB pages: off by option; ")
-      << "mbind to nodes that do not exist would be refused, and the split is uneven";
+      << "mbind to nodes that do not exist would be refused";
 }
 
 TEST(ForbiddenFallbackTest, AnUnevenSplit) {

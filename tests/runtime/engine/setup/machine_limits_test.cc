@@ -26,7 +26,8 @@ using testing::RuntimeFixture;
 TEST(MachineLimitsTest, EveryPageMayNeedTwoMappings) {
   std::uint64_t mappings_max = 0;
   std::ifstream("/proc/sys/vm/max_map_count") >> mappings_max;
-  if (mappings_max == 0 || mappings_max > (1u << 18)) GTEST_SKIP() << "so many need much memory";
+  if (mappings_max == 0 || mappings_max > (1u << 18))
+    GTEST_SKIP() << "a test of so many mappings needs much memory";
   RuntimeFixture runtime;
   runtime.options.hbm_bytes = Bytes();
   runtime.options.dram_bytes = Bytes(mappings_max / 4 * 3 * RuntimeFixture::kPage);

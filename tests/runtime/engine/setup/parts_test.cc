@@ -38,7 +38,7 @@ TEST(NameTableTest, NamesKeepTheirNumbers) {
   EXPECT_EQ(names.IndexOf(""), 2u);
 }
 
-TEST(NameTableTest, WhatWasAskedForLongestAgoIsForgotten) {
+TEST(NameTableTest, TheNameAskedForLongestAgoIsForgotten) {
   NameTable names(2);
   EXPECT_EQ(names.IndexOf("a"), 0u);
   EXPECT_EQ(names.IndexOf("b"), 1u);

@@ -145,7 +145,7 @@ TEST_P(EightBitTest, ABlockWithANanOrAnInfinityBecomesNan) {
   }
 }
 
-TEST(UnsignedEightBitTest, WhatIsNotZeroNeverBecomesZero) {
+TEST(UnsignedEightBitTest, NumbersAboveZeroNeverBecomeZero) {
   std::vector<float> gradients(kStateBlock, 1e-12f);
   gradients[0] = 1;
   gradients[1] = 0;

@@ -122,7 +122,7 @@ TEST(GradientScanTest, SquaresThatVanishBesideOneThatDoesNotCount) {
   EXPECT_NEAR(Scan(GradientType::kFp32, run), expected, 1e-9 * expected);
 }
 
-TEST(GradientScanTest, WhatFp32HasRoomForKeepsItsBits) {
+TEST(GradientScanTest, SumsWithinFp32KeepTheirBits) {
   for (const float size : {3e-17f, 1e-10f, 1.0f, 1e10f, 3e18f}) {
     for (const std::size_t count : {1, 100, 4096, 3 * 4096 + 5}) {
       const TensorRun run = Gradients(count, size);

@@ -158,7 +158,7 @@ TEST(RareNumbersTest, OneInEachPlace) {
 }
 
 /// Squares that overflow: the state is infinite and not a NaN, and the gradients were finite.
-TEST(RareNumbersTest, WhatOverflowsIsInfiniteOnEveryTarget) {
+TEST(RareNumbersTest, NumbersThatOverflowAreInfiniteOnEveryTarget) {
   constexpr std::size_t kCount = 100;
   for (const OptimizerKind kind :
        {OptimizerKind::kAdam, OptimizerKind::kAdamW, OptimizerKind::kAdagrad}) {

@@ -45,7 +45,7 @@ TEST(StochasticRoundingTest, NegativeValuesAreRoundedAlike) {
   EXPECT_NEAR(share, 0.25, 5 * std::sqrt(0.25 * 0.75 / kRoundedCount));
 }
 
-TEST(StochasticRoundingTest, WhatBf16HoldsStays) {
+TEST(StochasticRoundingTest, NumbersOfBf16Stay) {
   for (const float value : {0.0f, 1.0f, -3.25f, 0x1p-130f}) {
     EXPECT_EQ(ShareUp(RoundEverywhere(value, kRoundingKey), value), 0) << value;
   }

@@ -342,7 +342,7 @@ TEST_F(OffloadedOptimizerTest, AGroupIsUpdatedWhileOthersHaveNoGradientsYet) {
   ExpectSame(model);
 }
 
-TEST_F(OffloadedOptimizerTest, WhatStartsAtStepIsNotWaitedForBefore) {
+TEST_F(OffloadedOptimizerTest, AnUpdateThatStartsAtStepIsNotWaitedForBefore) {
   runtime_.Start();
   PagedModel model(runtime_, {.groups = {{5000}}, .optimizer = {.clip_norm = 1}});
   OffloadedOptimizer& optimizer = model.optimizer();

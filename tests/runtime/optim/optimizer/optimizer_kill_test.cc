@@ -68,7 +68,7 @@ void ExpectToGoOn(const std::string& directory, const KernelSpec& spec, const Mo
   const std::int64_t saved = model.optimizer().step();
   ASSERT_GT(saved, 0);
   if (moment.stands_still) {
-    EXPECT_EQ(saved, 1) << "in the middle of the second";
+    EXPECT_EQ(saved, 1) << "the kill strikes in the middle of the second save";
   }
   for (std::int64_t step = 1; step <= saved; ++step) {
     model.SetGradients(step);

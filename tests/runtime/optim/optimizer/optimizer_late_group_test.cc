@@ -123,7 +123,7 @@ TEST_F(OptimizerLateGroupTest, EveryOptimizerAndTypeGivesTheBitsOfItsOwnSteps) {
 }
 
 /// Which the first one alone determines.
-TEST_F(OptimizerLateGroupTest, WhatBeganTogetherKeepsItsBits) {
+TEST_F(OptimizerLateGroupTest, GroupsThatBeganTogetherKeepTheirBits) {
   PagedModel::Options options{.spec = {.state = StateType::kBf16}, .groups = {{5000}}};
   PagedModel with(runtime_, options), without(runtime_, options);
   for (PagedModel* const model : {&with, &without}) {

@@ -170,7 +170,7 @@ TEST_F(OptimizerMisuseTest, BindingsAreChecked) {
 }
 
 /// An update would overwrite one with the other, or discard it.
-TEST_F(OptimizerMisuseTest, WhatTheOptimizerHasAlreadyIsBoundToNothingElse) {
+TEST_F(OptimizerMisuseTest, TensorsOfTheOptimizerAreBoundToNothingElse) {
   Add();
   const auto make = [&](const char* name, DType type) {
     return runtime_->CreateTensor({.name = name, .shape = {100}, .dtype = type}).value();

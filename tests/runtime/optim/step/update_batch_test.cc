@@ -39,7 +39,7 @@ using ::testing::ElementsAre;
 TEST(UpdateBatchTest, PartsAreTakenTogetherUpToTheLimit) {
   EXPECT_THAT(Cut({5 * kPart}, 2), ElementsAre(2, 2, 1));
   EXPECT_THAT(Cut({10, 20, 30}, 8), ElementsAre(3));
-  EXPECT_THAT(Cut({kPart + 1, 10}, 8), ElementsAre(3)) << "of several tensors";
+  EXPECT_THAT(Cut({kPart + 1, 10}, 8), ElementsAre(3)) << "the parts are of several tensors";
   EXPECT_THAT(Cut({10, 20, 30}, 1), ElementsAre(1, 1, 1));
   EXPECT_THAT(Cut({}, 8), ElementsAre());
 }
