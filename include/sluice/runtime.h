@@ -123,10 +123,11 @@ class Runtime {
   /// Errors: NotFound, InvalidArgument.
   absl::Status Discard(TensorId tensor, ByteRange range = kWholeTensor);
 
-  /// Size in bytes, name, and element type of the tensor. Errors: NotFound.
+  /// Size in bytes, name, element type, and shape of the tensor. Errors: NotFound.
   absl::StatusOr<Bytes> SizeOfTensor(TensorId tensor) const;
   absl::StatusOr<std::string> NameOfTensor(TensorId tensor) const;
   absl::StatusOr<DType> TypeOfTensor(TensorId tensor) const;
+  absl::StatusOr<std::vector<std::int64_t>> ShapeOfTensor(TensorId tensor) const;
   /// RuntimeOptions::page_bytes.
   Bytes PageBytes() const;
   /// Processors of each NUMA node that holds frames of dram, at least one node. An empty list

@@ -80,6 +80,10 @@ absl::StatusOr<DType> Runtime::TypeOfTensor(TensorId tensor) const {
   SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
   return state_->TypeOfTensor(tensor);
 }
+absl::StatusOr<std::vector<std::int64_t>> Runtime::ShapeOfTensor(TensorId tensor) const {
+  SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
+  return state_->ShapeOfTensor(tensor);
+}
 Bytes Runtime::PageBytes() const { return state_->PageBytes(); }
 
 const TraceSink& Runtime::Trace() const { return state_->trace(); }

@@ -88,6 +88,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   absl::StatusOr<Bytes> SizeOfTensor(TensorId tensor) const;
   absl::StatusOr<std::string> NameOfTensor(TensorId tensor) const;
   absl::StatusOr<DType> TypeOfTensor(TensorId tensor) const;
+  absl::StatusOr<std::vector<std::int64_t>> ShapeOfTensor(TensorId tensor) const;
   Bytes PageBytes() const { return tiers_->PagesToBytes(1); }
   std::vector<std::vector<int>> DramNodes() const;
 
