@@ -32,7 +32,7 @@ struct StateTensor {
   std::string key;
   DType type = DType::kF32;
   std::uint64_t count = 0;
-  optim::SavedShape shape;  ///< that of its parameter, if it has as many elements; else flat
+  optim::SavedShape shape;  ///< shape of its parameter, if as many elements; else flat
 
   std::uint64_t bytes() const { return count * SizeOf(type); }
 };

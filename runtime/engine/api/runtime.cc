@@ -82,7 +82,8 @@ absl::StatusOr<DType> Runtime::TypeOfTensor(TensorId tensor) const {
 }
 absl::StatusOr<std::vector<std::int64_t>> Runtime::ShapeOfTensor(TensorId tensor) const {
   SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
-  return state_->ShapeOfTensor(tensor);
+  SLUICE_ASSIGN_OR_RETURN(const auto found, state_->FindTensor(tensor));
+  return found->spec.shape;
 }
 Bytes Runtime::PageBytes() const { return state_->PageBytes(); }
 

@@ -88,7 +88,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   absl::StatusOr<Bytes> SizeOfTensor(TensorId tensor) const;
   absl::StatusOr<std::string> NameOfTensor(TensorId tensor) const;
   absl::StatusOr<DType> TypeOfTensor(TensorId tensor) const;
-  absl::StatusOr<std::vector<std::int64_t>> ShapeOfTensor(TensorId tensor) const;
+  absl::StatusOr<std::shared_ptr<engine::TensorInfo>> FindTensor(TensorId tensor) const;
   Bytes PageBytes() const { return tiers_->PagesToBytes(1); }
   std::vector<std::vector<int>> DramNodes() const;
 
@@ -119,7 +119,6 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   std::uint32_t CopiesInFlightMax() const;
   absl::StatusOr<std::shared_ptr<engine::Segment>> CreateSegment(std::span<const TensorSpec> specs);
   absl::StatusOr<core::TierIndex> LowestTier(std::span<const TensorSpec> specs) const;
-  absl::StatusOr<std::shared_ptr<engine::TensorInfo>> FindTensor(TensorId tensor) const;
   using CopyPiece = std::function<void(std::span<std::byte>)>;
   /// Leases `range` piece by piece and calls `copy` for each span of a lease, in order.
   absl::Status Copy(TensorId id, ByteRange range, AccessMode mode, const CopyPiece& copy);

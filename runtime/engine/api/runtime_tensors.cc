@@ -106,9 +106,4 @@ absl::StatusOr<DType> RuntimeState::TypeOfTensor(TensorId tensor) const {
   return found->spec.dtype;
 }
 
-absl::StatusOr<std::vector<std::int64_t>> RuntimeState::ShapeOfTensor(TensorId tensor) const {
-  SLUICE_ASSIGN_OR_RETURN(const auto found, FindTensor(tensor));
-  return found->spec.shape;
-}
-
 }  // namespace sluice::internal

@@ -213,5 +213,19 @@ TEST_F(RescueOlderTest, ASaveThatWasBegunIsEndedWhereTheLastLossIsNoNumber) {
   ExpectStands(end, 1, kPaged);
 }
 
+TEST_F(RescueOlderTest, AFailedSaveElsewhereSaysWhereTheOneOfResumeStands) {
+  ASSERT_NO_FATAL_FAILURE(Make({"train.steps=9"}, {"--state", state_}));
+  ASSERT_THAT(session_->trainer().Step().status(), IsOk());
+  ASSERT_THAT(session_->SaveState(), IsOk());
+  const std::string elsewhere = files_ / "elsewhere";
+  std::filesystem::create_directory(elsewhere);
+  const std::vector<std::string> flags = {"--resume", state_, "--save-state", elsewhere};
+  ASSERT_NO_FATAL_FAILURE(Make({"train.steps=9"}, flags));
+  ASSERT_THAT(session_->trainer().Step().status(), IsOk());
+  std::filesystem::remove_all(elsewhere);
+  EXPECT_THAT(std::string(session_->SaveState().message()),
+              HasSubstr("; that of step 1 in " + state_ + "/step-0000001 stands"));
+}
+
 }  // namespace
 }  // namespace sluice::tools

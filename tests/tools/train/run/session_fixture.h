@@ -45,7 +45,7 @@ class SessionTest : public ::testing::Test {
   const std::string state_ = files_ / "state";
   testing::StoreFaults faults_;
   engine::BackendHooks hooks_;
-  TraceSink trace_;  ///< that of the Runtime
+  TraceSink trace_;  ///< sink of the Runtime's trace
   Console console_{Console::Mode::kJson};
   InterruptWatch watch_;
   TrainFlags flags_;
