@@ -229,6 +229,9 @@ class SaveHandle {
   /// optimizer was destroyed before the save was whole). A caller that waits while it holds leases
   /// on a parameter or a state, writing, waits for ever.
   absl::Status Wait();
+  /// Gives the save up, unless it has every part: no later update is slowed by it, Wait fails with
+  /// Cancelled, and the older save stays.
+  void GiveUp();
 
  private:
   friend class OffloadedOptimizer;

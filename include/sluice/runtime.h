@@ -123,10 +123,11 @@ class Runtime {
   /// Errors: NotFound, InvalidArgument.
   absl::Status Discard(TensorId tensor, ByteRange range = kWholeTensor);
 
-  /// Size in bytes, name, and element type of the tensor. Errors: NotFound.
+  /// Size in bytes, name, element type, and shape of the tensor. Errors: NotFound.
   absl::StatusOr<Bytes> SizeOfTensor(TensorId tensor) const;
   absl::StatusOr<std::string> NameOfTensor(TensorId tensor) const;
   absl::StatusOr<DType> TypeOfTensor(TensorId tensor) const;
+  absl::StatusOr<std::vector<std::int64_t>> ShapeOfTensor(TensorId tensor) const;
   /// The tensor's bytes at its address in dram, which its contiguous leases in dram have, too. What
   /// is there outside a lease says TensorSpec::off_lease. Lifetime: the tensor's, and the
   /// Runtime's; a child of fork does not have them. Threads: any may read there at any time. Bytes

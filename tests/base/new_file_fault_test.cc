@@ -1,7 +1,6 @@
 // A fault of each call, and a loss of power after each, while a file replaces another.
 #include <fcntl.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <iterator>
@@ -15,6 +14,7 @@
 
 #include "base/new_file.h"
 #include "gtest/gtest.h"
+#include "tests/support/power_model.h"
 #include "tests/support/temp_directory.h"
 
 namespace sluice::base {
@@ -22,79 +22,6 @@ namespace {
 
 constexpr std::string_view kOld = "old";
 constexpr std::string_view kNew = "the new file";
-
-/// A disk with a cache that loses power: bytes that were not synced are gone, and of the changes of
-/// the directory that were not synced any part may have reached the disk.
-class PowerModel {
- public:
-  explicit PowerModel(std::string path) : path_(std::move(path)) {
-    files_[0] = {.written = std::string(kOld), .synced = std::string(kOld)};
-    names_[path_] = 0;
-  }
-
-  int NewNode() {
-    files_.emplace_back();
-    return static_cast<int>(files_.size()) - 1;
-  }
-  void Write(int node, std::size_t offset, std::string_view bytes) {
-    std::string& written = files_[Index(node)].written;
-    written.resize(std::max(written.size(), offset + bytes.size()));
-    written.replace(offset, bytes.size(), bytes);
-  }
-  void SyncFile(int node) { files_[Index(node)].synced = files_[Index(node)].written; }
-  void Enter(const std::string& name, int node) { changes_.push_back({.to = name, .node = node}); }
-  void Rename(const std::string& from, const std::string& to) {
-    changes_.push_back({.from = from, .to = to, .node = NodeOf(from)});
-  }
-  void SyncDirectory() {
-    Apply(names_, (1U << changes_.size()) - 1);
-    changes_.clear();
-  }
-
-  /// What the name may hold after a loss of power now.
-  std::set<std::string> Outcomes() const {
-    std::set<std::string> outcomes;
-    for (unsigned kept = 0; kept < 1U << changes_.size(); ++kept) {
-      Names names = names_;
-      Apply(names, kept);
-      const auto found = names.find(path_);
-      outcomes.insert(found == names.end() ? "(gone)" : files_[Index(found->second)].synced);
-    }
-    return outcomes;
-  }
-
- private:
-  using Names = std::map<std::string, int>;
-  struct Node {
-    std::string written;
-    std::string synced;
-  };
-  struct Change {
-    std::string from;
-    std::string to;
-    int node = 0;
-  };
-
-  static std::size_t Index(int node) { return static_cast<std::size_t>(node); }
-  int NodeOf(const std::string& name) const {
-    for (auto change = changes_.rbegin(); change != changes_.rend(); ++change) {
-      if (change->to == name) return change->node;
-    }
-    return names_.at(name);
-  }
-  void Apply(Names& names, unsigned kept) const {
-    for (std::size_t i = 0; i < changes_.size(); ++i) {
-      if ((kept >> i & 1U) == 0) continue;
-      names.erase(changes_[i].from);
-      names[changes_[i].to] = changes_[i].node;
-    }
-  }
-
-  const std::string path_;
-  std::vector<Node> files_ = std::vector<Node>(1);
-  Names names_;
-  std::vector<Change> changes_;
-};
 
 struct Fault {
   int call = -1;  ///< the call that fails, from 0 on; -1: none
@@ -105,7 +32,9 @@ struct Fault {
 class FaultyCalls : public FileCalls {
  public:
   FaultyCalls(const std::string& path, bool nameless, Fault fault)
-      : power_(path), nameless_(nameless), fault_(fault) {}
+      : path_(path), nameless_(nameless), fault_(fault) {
+    power_.AddOld(path, kOld);
+  }
 
   int Open(const std::string& path, int flags, mode_t mode) override {
     const bool nameless = (flags & O_TMPFILE) == O_TMPFILE;
@@ -130,7 +59,7 @@ class FaultyCalls : public FileCalls {
     if (node != nodes_.end()) {
       power_.SyncFile(node->second);
     } else {
-      power_.SyncDirectory();
+      power_.SyncDirectory(path_.substr(0, path_.rfind('/')));
     }
     return FileCalls::Sync(fd);
   }
@@ -145,7 +74,9 @@ class FaultyCalls : public FileCalls {
     return FileCalls::Rename(from, to);
   }
   int Unlink(const std::string& path) override {
-    return Fails("unlink") ? -1 : FileCalls::Unlink(path);
+    if (Fails("unlink")) return -1;
+    power_.Remove(path);
+    return FileCalls::Unlink(path);
   }
   int Close(int fd) override {
     const bool wrote = nodes_.erase(fd) > 0;
@@ -156,7 +87,7 @@ class FaultyCalls : public FileCalls {
   const std::vector<std::string>& calls() const { return calls_; }
   /// The calls before which a loss of power left neither the old nor the new file whole.
   const std::vector<std::string>& torn() const { return torn_; }
-  PowerModel& power() { return power_; }
+  std::set<std::string> AfterPowerLoss() const { return power_.OutcomesOf(path_); }
 
  private:
   int Refuse(int error_number) {
@@ -164,7 +95,7 @@ class FaultyCalls : public FileCalls {
     return -1;
   }
   bool Fails(const char* call) {
-    for (const std::string& outcome : power_.Outcomes()) {
+    for (const std::string& outcome : AfterPowerLoss()) {
       if (outcome != kOld && outcome != kNew) torn_.push_back(std::string(call) + ": " + outcome);
     }
     calls_.emplace_back(call);
@@ -173,7 +104,8 @@ class FaultyCalls : public FileCalls {
     return true;
   }
 
-  PowerModel power_;
+  const std::string path_;
+  testing::PowerModel power_;
   const bool nameless_;
   const Fault fault_;
   std::map<int, int> nodes_;  ///< node of each descriptor that is written
@@ -216,11 +148,30 @@ Outcome RunWith(bool nameless, Fault fault) {
   std::ifstream file(path);
   outcome.content = {std::istreambuf_iterator<char>(file), {}};
   outcome.entries = directory.entries();
-  outcome.after_power_loss = calls.power().Outcomes();
+  outcome.after_power_loss = calls.AfterPowerLoss();
   return outcome;
 }
 
 using Calls = std::vector<std::string>;
+
+TEST(PowerModelTest, LaterWritesAndNamesMayReachTheDiskWithoutEarlierOnes) {
+  testing::PowerModel power;
+  const int node = power.NewNode();
+  power.Write(node, 0, "ab");
+  power.Write(node, 2, "cd");
+  power.Enter("d/a", node);
+  power.Rename("d/a", "d/b");
+  const std::string hole(2, '\0');
+  EXPECT_EQ(power.OutcomesOf("d/b"),
+            (std::set<std::string>{"(gone)", "", "ab", "abcd", hole + "cd"}));
+  power.SyncFile(node);
+  EXPECT_EQ(power.OutcomesOf("d/b"), (std::set<std::string>{"(gone)", "abcd"}));
+  power.SyncDirectory("other");
+  EXPECT_EQ(power.OutcomesOf("d/a"), (std::set<std::string>{"(gone)", "abcd"}));
+  power.SyncDirectory("d");
+  EXPECT_EQ(power.OutcomesOf("d/a"), std::set<std::string>{"(gone)"});
+  EXPECT_EQ(power.OutcomesOf("d/b"), std::set<std::string>{"abcd"});
+}
 
 class NewFileFaultTest : public ::testing::TestWithParam<bool> {};
 

@@ -34,20 +34,23 @@ void SetDefaultSignals(posix_spawnattr_t* attributes) {
   posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGDEF);
 }
 
-/// The command's own words; a shell that enters the cgroup first where there is one.
-std::vector<std::string> Program(const std::string& cgroup_processes) {
-  if (cgroup_processes.empty()) return {testing::SluiceCommand()};
-  return {"/bin/sh",
-          "-c",
-          "echo $$ > \"$0\" && exec \"$@\"",
-          cgroup_processes,
-          testing::SluiceCommand()};
+/// The command's own words; a shell that enters the cgroup first where there is one, and the
+/// program that runs it.
+std::vector<std::string> Program(const Command::Surroundings& surroundings) {
+  std::vector<std::string> words = surroundings.run_by;
+  if (!surroundings.cgroup_processes.empty()) {
+    words.insert(
+        words.begin(),
+        {"/bin/sh", "-c", "echo $$ > \"$0\" && exec \"$@\"", surroundings.cgroup_processes});
+  }
+  words.push_back(testing::SluiceCommand());
+  return words;
 }
 
 }  // namespace
 
 Command::Command(const std::vector<std::string>& words, const Surroundings& surroundings) {
-  std::vector<std::string> arguments = Program(surroundings.cgroup_processes);
+  std::vector<std::string> arguments = Program(surroundings);
   arguments.insert(arguments.end(), words.begin(), words.end());
   std::vector<std::string> variables = surroundings.variables;
   for (char** variable = environ; *variable != nullptr; ++variable) {

@@ -15,6 +15,8 @@ class Command {
   struct Surroundings {
     /// Added to the environment: "NAME=value".
     std::vector<std::string> variables;
+    /// A program that runs the command, and its words: `setpriv ...`.
+    std::vector<std::string> run_by;
     /// The file of a cgroup that takes its processes; empty: the test's own cgroup.
     std::string cgroup_processes;
     /// The file that is standard input; empty: the test's own.

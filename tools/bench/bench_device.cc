@@ -103,33 +103,13 @@ absl::StatusOr<DeviceFlags> ReadDeviceFlags(std::span<const std::string> words) 
   return flags;
 }
 
-std::string DeviceTableHead() {
-  return fmt::format(
-      "{:<28} {:>9} {:<5} {:>9} {:>6} {:>7}", "case", "median", "unit", "plain", "ratio", "spread");
-}
-
-std::string DeviceRowToText(const bench::Row& row) {
-  return fmt::format("{:<28} {:>9.2f} {:<5} {:>9.2f} {:>6.2f} {:>7.2f}",
-                     row.name,
-                     row.value,
-                     row.unit,
-                     row.ceiling.value_or(0),
-                     row.ratio.value_or(0),
-                     row.spread);
-}
-
 absl::Status MeasureDevice(DeviceFlags flags, const InterruptWatch& watch) {
   Console console(flags.json ? Console::Mode::kJson : Console::Mode::kText);
   const BrokenPipeIsAnError broken_pipe;
   flags.options.interrupted = [&] { return watch.interrupted() || !console.status().ok(); };
-  const MachineFacts facts = ReadMachineFacts();
-  bool first = true;
-  const auto add_row = [&](const bench::Row& row) {
-    if (std::exchange(first, false)) console.Print(DeviceTableHead() + "\n");
-    console.PrintJson(RowToJson("device", row, facts) + "\n");
-    console.Print(DeviceRowToText(row) + "\n");
-  };
-  const absl::Status measured = bench::RunDeviceBench(flags.options, add_row);
+  RowPrinter printer("device", ReadMachineFacts(), console);
+  const absl::Status measured =
+      bench::RunDeviceBench(flags.options, [&](const bench::Row& row) { printer.Add(row); });
   SLUICE_RETURN_IF_ERROR(console.status());
   return measured;
 }

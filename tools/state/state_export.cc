@@ -45,20 +45,16 @@ std::vector<std::size_t> OrderInFile(const std::vector<StateTensor>& tensors) {
   return order;
 }
 
-TensorSpec FlatSpec(const std::string& name, std::uint64_t count, DType type) {
-  return {.name = name, .shape = {static_cast<std::int64_t>(count)}, .dtype = type};
-}
-
 absl::Status WriteSafetensors(const StateSave& save, SafetensorsFile& file, Console& console) {
   const std::vector<StateCodes> codes = CodesOf(save.description().layout);
   const std::vector<StateTensor>& tensors = save.tensors();
   const std::vector<std::size_t> order = OrderInFile(tensors);
   std::vector<TensorSpec> specs;
   for (const StateCodes& each : codes) {
-    specs.push_back(FlatSpec(each.key, each.table.size(), DType::kF32));
+    specs.push_back({.name = each.key, .shape = {static_cast<std::int64_t>(each.table.size())}});
   }
   for (const std::size_t i : order) {
-    specs.push_back(FlatSpec(tensors[i].key, tensors[i].count, tensors[i].type));
+    specs.push_back({.name = tensors[i].key, .shape = tensors[i].shape, .dtype = tensors[i].type});
   }
   SLUICE_RETURN_IF_ERROR(file.Begin(std::move(specs), MetadataOf(save.description())));
   for (const StateCodes& each : codes) {

@@ -56,6 +56,7 @@ MetaJson GroupsJson(const StateDescription& state) {
     for (const optim::LayoutParameter& each : state.layout.groups[g].parameters) {
       MetaJson json = {{"name", each.name}, {"step", state.steps[parameter]}};
       if (state.keys[parameter] != each.name) json["tensor"] = state.keys[parameter];
+      if (state.shapes[parameter].size() != 1) json["shape"] = state.shapes[parameter];
       parameters.push_back(std::move(json));
       ++parameter;
     }
@@ -187,7 +188,33 @@ class MetadataReader {
       return BadMetadata("the \"tensor\" of parameter {} is no name", ShownName(name));
     }
     state_.keys.push_back(json.contains("tensor") ? json["tensor"].get<std::string>() : name);
-    return FindParameter(name, state_.keys.back());
+    SLUICE_ASSIGN_OR_RETURN(optim::LayoutParameter parameter,
+                            FindParameter(name, state_.keys.back()));
+    SLUICE_RETURN_IF_ERROR(ReadShape(json, parameter));
+    return parameter;
+  }
+
+  /// That of the tensor in the file may be another one; without a shape the parameter is flat.
+  absl::Status ReadShape(const nlohmann::json& json, const optim::LayoutParameter& parameter) {
+    optim::SavedShape& shape = state_.shapes.emplace_back();
+    const auto found = json.find("shape");
+    bool good = true;
+    if (found == json.end()) {
+      shape = {static_cast<std::int64_t>(parameter.count)};
+      return absl::OkStatus();
+    }
+    for (const nlohmann::json& length : *found) {
+      good = good && length.is_number_integer();
+      if (good) shape.push_back(length.get<std::int64_t>());
+    }
+    if (good && found->is_array() && optim::HasElements(shape, parameter.count)) {
+      return absl::OkStatus();
+    }
+    return BadMetadata("the \"shape\" of parameter {} in \"{}\" is none of the {} elements of {}",
+                       ShownName(parameter.name),
+                       kGroupsKey,
+                       parameter.count,
+                       ShownName(state_.keys.back()));
   }
 
   absl::StatusOr<optim::LayoutParameter> FindParameter(const std::string& name,

@@ -56,6 +56,8 @@ std::vector<std::string> UniqueKeys(const optim::SaveLayout& layout) {
   return keys;
 }
 
+optim::SavedShape FlatShape(std::uint64_t count) { return {static_cast<std::int64_t>(count)}; }
+
 bool IsUnsigned(OptimizerKind kind, int state) {
   return state == 1 || kind == OptimizerKind::kAdagrad;
 }
@@ -68,9 +70,14 @@ absl::StatusOr<StateDescription> DescribeState(const optim::SaveText& text) {
   if (state.rates.size() != state.layout.groups.size()) {
     return optim::DamagedSave("it has not the rates of every group");
   }
-  std::size_t parameters = 0;
-  for (const optim::LayoutGroup& group : state.layout.groups) parameters += group.parameters.size();
-  SLUICE_ASSIGN_OR_RETURN(state.steps, optim::StepsOf(text, parameters));
+  std::vector<std::uint64_t> counts;
+  for (const optim::LayoutGroup& group : state.layout.groups) {
+    for (const optim::LayoutParameter& parameter : group.parameters) {
+      counts.push_back(parameter.count);
+    }
+  }
+  SLUICE_ASSIGN_OR_RETURN(state.steps, optim::StepsOf(text, counts.size()));
+  SLUICE_ASSIGN_OR_RETURN(state.shapes, optim::ShapesOf(text, counts));
   state.keys = UniqueKeys(state.layout);
   return state;
 }
@@ -81,19 +88,26 @@ optim::SaveText SaveTextOf(const StateDescription& state, std::vector<std::uint6
           .note = state.note,
           .rates = state.rates,
           .hashes = std::move(hashes),
-          .steps = state.steps};
+          .steps = state.steps,
+          .shapes = state.shapes};
 }
 
 std::vector<StateTensor> TensorsOf(const StateDescription& state) {
   std::vector<StateTensor> tensors;
   auto key = state.keys.begin();
+  auto shape = state.shapes.begin();
   for (const optim::LayoutGroup& group : state.layout.groups) {
     for (const optim::LayoutParameter& parameter : group.parameters) {
       for (const auto& record :
            optim::RecordsOf(parameter, state.layout.kind, state.layout.state)) {
-        tensors.push_back({*key + record.suffix, record.type, record.count});
+        const bool alike = record.count == parameter.count;
+        tensors.push_back({*key + record.suffix,
+                           record.type,
+                           record.count,
+                           alike ? *shape : FlatShape(record.count)});
       }
       ++key;
+      ++shape;
     }
   }
   return tensors;

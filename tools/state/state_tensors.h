@@ -24,6 +24,7 @@ struct StateDescription {
   std::vector<std::int64_t> steps;  ///< own steps, one entry for each parameter
   /// What each parameter's tensor is called in the file.
   std::vector<std::string> keys;
+  std::vector<optim::SavedShape> shapes;  ///< one entry for each parameter
 };
 
 /// One tensor of a save.
@@ -31,6 +32,7 @@ struct StateTensor {
   std::string key;
   DType type = DType::kF32;
   std::uint64_t count = 0;
+  optim::SavedShape shape;  ///< shape of its parameter, if as many elements; else flat
 
   std::uint64_t bytes() const { return count * SizeOf(type); }
 };

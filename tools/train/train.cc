@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -14,9 +13,9 @@
 #include "tools/support/console.h"
 #include "tools/support/exit_code.h"
 #include "tools/support/interrupt.h"
+#include "tools/train/conclusion.h"
 #include "tools/train/files/corpus.h"
 #include "tools/train/files/initial_weights.h"
-#include "tools/train/report/run_report.h"
 #include "tools/train/run/rescue.h"
 #include "tools/train/run/saved_run.h"
 #include "tools/train/run/signal_answer.h"
@@ -91,14 +90,6 @@ absl::Status CheckJudgedSteps(const TrainFlags& flags, int steps_done) {
       paced ? "the pace is set" : "that is decided"));
 }
 
-int ExitCode(const RunReport& report, const InterruptWatch& watch) {
-  if (report.interrupted) return kExitSignal + watch.signal();
-  const std::optional<VerifyReport>& verify = report.verify;
-  if (!verify.has_value() || verify->identical) return kExitDone;
-  PrintError("the run differs from the run in RAM: " + verify->difference);
-  return kExitDiffers;
-}
-
 /// What is set after some steps needs them. A requeued job may have too few left, and ends all the
 /// same.
 absl::Status CheckStepsLeft(const TrainFlags& flags, const ResumePlan& plan, Console& console) {
@@ -110,50 +101,6 @@ absl::Status CheckStepsLeft(const TrainFlags& flags, const ResumePlan& plan, Con
                             base::ToStd(judged.message())));
   }
   return absl::OkStatus();
-}
-
-/// Why the saves that were asked for are not made; empty: they are. What cannot be read cannot be
-/// saved either, which the save will say.
-std::string WhyNotSaved(TrainRun& run, TrainSession& session, const TrainFlags& flags) {
-  if (flags.save_path.empty() && flags.save_state_path.empty() && flags.state_path.empty()) {
-    return "";
-  }
-  if (!run.loss_is_finite()) return "the last loss is no finite number";
-  // A run that was not interrupted ends with a validation.
-  if (!run.interrupted() || session.HasFiniteParameters().value_or(true)) return "";
-  return "the last update left parameters that are no finite numbers";
-}
-
-/// Writes and prints what the run has to say: what fails of it keeps back nothing else.
-int Conclude(TrainRun& run,
-             TrainSession& session,
-             const TrainFlags& flags,
-             Console& console,
-             const InterruptWatch& watch) {
-  const std::string why_not = WhyNotSaved(run, session, flags);
-  std::vector<absl::Status> failures = session.WriteOutputs(
-      why_not.empty() ? TrainSession::Saves::kWritten : TrainSession::Saves::kLeftAlone);
-  const RunReport report = run.TakeReport();
-  console.Print(FormatSummary(report));
-  console.PrintJson(FormatJson(report));
-  // Who interrupts may have left the pipe before.
-  if (!report.interrupted && !console.status().ok()) failures.push_back(console.status());
-  int exit_code = ExitCode(report, watch);
-  if (!why_not.empty()) {
-    PrintError(fmt::format("{}: --save and {} wrote nothing, and earlier saves are as they were",
-                           why_not,
-                           flags.state_path.empty() ? "--save-state" : "--state"));
-    if (exit_code == kExitDone) exit_code = kExitUserError;
-  }
-  for (const absl::Status& failure : failures) PrintError(base::ToStd(failure.message()));
-  return failures.empty() ? exit_code : kExitDeviceFailure;
-}
-
-/// Of storage or a device, during the run: whatever its errno, it is no fault of the flags.
-int EndAfterFailure(const absl::Status& failure, const TrainRun& run, TrainSession& session) {
-  PrintError(base::ToStd(failure.message()));
-  PrintError(RescueState(session, run.loss_is_finite() ? LastLoss::kFinite : LastLoss::kNotFinite));
-  return kExitDeviceFailure;
 }
 
 absl::StatusOr<int> TrainWith(const TrainFlags& flags, InterruptWatch& watch) {
@@ -173,10 +120,11 @@ absl::StatusOr<int> TrainWith(const TrainFlags& flags, InterruptWatch& watch) {
   SLUICE_ASSIGN_OR_RETURN(
       const gpt::Dataset data,
       gpt::Dataset::FromText(std::move(corpus.text), flags.settings.train, flags.settings.model));
-  SLUICE_ASSIGN_OR_RETURN(const std::unique_ptr<TrainSession> session,
-                          TrainSession::Create(flags, data, console, std::move(state), [&watch] {
-                            return watch.interrupted();
-                          }));
+  SLUICE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<TrainSession> session,
+      TrainSession::Create(flags, data, console, std::move(state), {.stop = [&watch] {
+                             return watch.interrupted();
+                           }}));
   if (session->steps_before() >= flags.settings.train.steps) {
     console.Print("all steps are done; raise train.steps to go on\n");
   }
@@ -192,7 +140,11 @@ absl::StatusOr<int> TrainWith(const TrainFlags& flags, InterruptWatch& watch) {
   TrainRun run(
       {.session = *session, .verifier = verifier.get(), .console = console, .signals = signals});
   const absl::Status ran = run.Run();
-  if (!session->trainer().failure().ok()) return EndAfterFailure(ran, run, *session);
+  if (!session->trainer().failure().ok()) {
+    const LastLoss loss = run.loss_is_finite() ? LastLoss::kFinite : LastLoss::kNotFinite;
+    return EndAfterFailure(ran, *session, loss);
+  }
+  if (!ran.ok()) session->EndBegunSaves();
   SLUICE_RETURN_IF_ERROR(ran);
   const int exit_code = Conclude(run, *session, flags, console, watch);
   signals.Attend();

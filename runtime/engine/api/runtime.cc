@@ -87,6 +87,11 @@ absl::StatusOr<std::span<const std::byte>> Runtime::AddressOf(TensorId tensor) c
   SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
   return state_->AddressOf(tensor);
 }
+absl::StatusOr<std::vector<std::int64_t>> Runtime::ShapeOfTensor(TensorId tensor) const {
+  SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
+  SLUICE_ASSIGN_OR_RETURN(const auto found, state_->FindTensor(tensor));
+  return found->spec.shape;
+}
 Bytes Runtime::PageBytes() const { return state_->PageBytes(); }
 
 const TraceSink& Runtime::Trace() const { return state_->trace(); }

@@ -61,7 +61,7 @@ void CoreThread::Perform(const core::LosePage& action) {
   owners_.Owner(action.page)
       ->ForEachTensorIn(action.page, [&](const TensorInfo& tensor, ByteRange range) {
         const PageLostEvent event{tensor.spec.name, range, fault.cause};
-        if (repeated_.IsFirst(fmt::format("tensor '{}' is lost", tensor.spec.name), fault.cause)) {
+        if (repeated_.IsFirst("content is lost", fault.cause)) {
           parts_.logger->Error(fmt::format("{} bytes at offset {} of tensor '{}' are lost: {}",
                                            range.bytes,
                                            range.offset,

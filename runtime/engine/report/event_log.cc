@@ -24,10 +24,10 @@ void EventLog::Dump(Logger& logger, std::string_view why) {
   base::MutexLock lock(mutex_);
   const std::uint64_t kept = std::min<std::uint64_t>(entries_.size(), kCapacity);
   const std::uint64_t first = std::max(added_ - kept, dumped_);
-  logger.Error(fmt::format("{}; the last {} core events follow", why, added_ - first));
+  logger.Info(fmt::format("{}; the last {} core events follow", why, added_ - first));
   for (std::uint64_t number = first; number < added_; ++number) {
     const Entry& entry = entries_[static_cast<std::size_t>(entries_.size() - (added_ - number))];
-    logger.Error(fmt::format("event {}: {}", number, core::ToString(entry.event)));
+    logger.Info(fmt::format("event {}: {}", number, core::ToString(entry.event)));
   }
   dumped_ = added_;
 }

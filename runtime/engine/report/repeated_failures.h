@@ -19,8 +19,12 @@ class RepeatedFailures {
   std::vector<std::string> Take();
 
  private:
-  /// By place and by the last part of the cause, which says neither page nor offset.
-  std::map<std::pair<std::string, std::string>, std::uint64_t> counts_;
+  struct Kind {
+    std::string first;  ///< last part of the first cause
+    std::uint64_t count = 0;
+  };
+  /// By place and by the last part of the cause without numbers, so of any page and checksum.
+  std::map<std::pair<std::string, std::string>, Kind> kinds_;
 };
 
 }  // namespace sluice::engine

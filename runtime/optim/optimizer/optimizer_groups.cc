@@ -161,6 +161,7 @@ absl::StatusOr<OffloadedOptimizer::Impl::NewEntry> OffloadedOptimizer::Impl::Mak
   SLUICE_ASSIGN_OR_RETURN(const std::string name, runtime_.NameOfTensor(parameter));
   SLUICE_ASSIGN_OR_RETURN(const DType type, runtime_.TypeOfTensor(parameter));
   SLUICE_ASSIGN_OR_RETURN(const Bytes bytes, runtime_.SizeOfTensor(parameter));
+  SLUICE_ASSIGN_OR_RETURN(std::vector<std::int64_t> shape, runtime_.ShapeOfTensor(parameter));
   if (type != DType::kF32 && type != DType::kBF16) {
     return Invalid("'{}' is {}; parameters are f32 or bf16", name, ToString(type));
   }
@@ -169,7 +170,8 @@ absl::StatusOr<OffloadedOptimizer::Impl::NewEntry> OffloadedOptimizer::Impl::Mak
                           .group = group,
                           .type = type == DType::kF32 ? optim::ParameterType::kFp32
                                                       : optim::ParameterType::kBf16,
-                          .count = bytes.count() / SizeOf(type)}};
+                          .count = bytes.count() / SizeOf(type),
+                          .shape = std::move(shape)}};
   ParameterEntry& entry = made.entry;
   const auto add = [&](const std::string& suffix, std::uint64_t count, DType of) {
     made.specs.push_back(SpecOf(name + suffix, count, of, options_.lowest));

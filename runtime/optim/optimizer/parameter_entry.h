@@ -21,6 +21,7 @@ struct ParameterEntry {
   std::int64_t steps_before = 0;  ///< optimizer steps that the parameter has had no part in
   ParameterType type = ParameterType::kFp32;
   std::uint64_t count = 0;
+  std::vector<std::int64_t> shape;
   std::vector<TensorId> states;
   std::vector<TensorId> scales;  ///< scales of 8-bit states
   TensorId accumulator;

@@ -42,6 +42,7 @@ optim::SaveText OffloadedOptimizer::Impl::DescribeSave(std::string_view note) co
   text.steps.emplace();
   for (const ParameterEntry& entry : entries_) {
     text.steps->push_back(optim::OwnStep(entry, text.step));
+    text.shapes.push_back(entry.shape);
   }
   return text;
 }

@@ -46,6 +46,10 @@ void SaveState::Fail(const absl::Status& status) {
   changed_.NotifyAll();
 }
 
+void SaveState::GiveUp() {
+  if (owner_.IsThis()) Fail(absl::CancelledError("the save was given up"));
+}
+
 bool SaveState::failed() const {
   const base::MutexLock lock(mutex_);
   return failure_.has_value();
@@ -157,6 +161,10 @@ SaveHandle::SaveHandle(std::shared_ptr<internal::SaveState> state) : state_(std:
 
 bool SaveHandle::HasEveryPart() const { return state_ == nullptr || state_->has_every_part(); }
 bool SaveHandle::Ready() const { return state_ == nullptr || state_->over(); }
+
+void SaveHandle::GiveUp() {
+  if (state_ != nullptr) state_->GiveUp();
+}
 
 absl::Status SaveHandle::Wait() {
   if (state_ != nullptr) return state_->Wait();

@@ -55,6 +55,8 @@ class SaveState {
   /// Whether it takes no more parts, as it has failed.
   bool failed() const;
 
+  /// What SaveHandle::GiveUp does.
+  void GiveUp();
   bool has_every_part() const;
   bool over() const;
   absl::Status Wait();

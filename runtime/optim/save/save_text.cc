@@ -71,6 +71,34 @@ absl::StatusOr<std::vector<std::int64_t>> ParseSteps(const Json& list, std::int6
   return steps;
 }
 
+absl::StatusOr<SavedShape> ParseShape(const Json& list, std::size_t parameter) {
+  SavedShape shape;
+  for (const Json& length : list) {
+    const bool good = length.is_number_unsigned() && length.get<std::uint64_t>() <= kStepMax;
+    if (!good) return DamagedSave(fmt::format("the shape of parameter {} is none", parameter));
+    shape.push_back(length.get<std::int64_t>());
+  }
+  return shape;
+}
+
+absl::StatusOr<std::vector<SavedShape>> ParseShapes(const Json& list) {
+  std::vector<SavedShape> shapes;
+  if (!list.is_array()) return DamagedSave("the shapes of its parameters are no list");
+  for (const Json& each : list) {
+    if (!each.is_array()) {
+      return DamagedSave(fmt::format("the shape of parameter {} is none", shapes.size()));
+    }
+    SLUICE_ASSIGN_OR_RETURN(SavedShape shape, ParseShape(each, shapes.size()));
+    shapes.push_back(std::move(shape));
+  }
+  return shapes;
+}
+
+bool AllFlat(const std::vector<SavedShape>& shapes) {
+  return std::all_of(
+      shapes.begin(), shapes.end(), [](const SavedShape& shape) { return shape.size() == 1; });
+}
+
 absl::StatusOr<std::vector<std::uint64_t>> ParseHashes(const Json& list) {
   std::vector<std::uint64_t> hashes;
   for (const Json& hash : list) {
@@ -96,6 +124,7 @@ std::string WriteSaveText(const SaveText& save) {
                {"rates", std::move(rates)},
                {"hashes", save.hashes}};
   if (save.steps) text["steps"] = *save.steps;
+  if (!AllFlat(save.shapes)) text["shapes"] = save.shapes;
   return text.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -118,6 +147,9 @@ absl::StatusOr<SaveText> ParseSaveText(std::string_view text) {
   if (const auto steps = json.find("steps"); steps != json.end()) {
     SLUICE_ASSIGN_OR_RETURN(save.steps, ParseSteps(*steps, save.step));
   }
+  if (const auto shapes = json.find("shapes"); shapes != json.end()) {
+    SLUICE_ASSIGN_OR_RETURN(save.shapes, ParseShapes(*shapes));
+  }
   SLUICE_ASSIGN_OR_RETURN(save.hashes, ParseHashes(*hashes));
   return save;
 }
@@ -127,6 +159,33 @@ absl::StatusOr<std::vector<std::int64_t>> StepsOf(const SaveText& save, std::siz
   if (save.steps->size() == parameters) return *save.steps;
   return DamagedSave(
       fmt::format("it has steps of {} parameters, of {}", save.steps->size(), parameters));
+}
+
+bool HasElements(const SavedShape& shape, std::uint64_t count) {
+  std::uint64_t product = 1;
+  for (const std::int64_t length : shape) {
+    if (length < 1 || static_cast<std::uint64_t>(length) > count / product) return false;
+    product *= static_cast<std::uint64_t>(length);
+  }
+  return product == count;
+}
+
+absl::StatusOr<std::vector<SavedShape>> ShapesOf(const SaveText& save,
+                                                 std::span<const std::uint64_t> counts) {
+  std::vector<SavedShape> shapes = save.shapes;
+  if (shapes.empty()) {
+    for (const std::uint64_t count : counts) shapes.push_back({static_cast<std::int64_t>(count)});
+  }
+  if (shapes.size() != counts.size()) {
+    return DamagedSave(
+        fmt::format("it has shapes of {} parameters, of {}", shapes.size(), counts.size()));
+  }
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (HasElements(shapes[i], counts[i])) continue;
+    return DamagedSave(
+        fmt::format("the shape of parameter {} is not one of {} elements", i, counts[i]));
+  }
+  return shapes;
 }
 
 absl::StatusOr<std::vector<StateRecord>> PlaceRecords(std::span<const std::uint64_t> hashes,

@@ -16,6 +16,9 @@
 
 namespace sluice::optim {
 
+/// Elements per dimension, see TensorSpec.
+using SavedShape = std::vector<std::int64_t>;
+
 struct SaveText {
   std::string layout;  ///< see LayoutDifference
   std::int64_t step = 0;
@@ -24,6 +27,8 @@ struct SaveText {
   std::vector<std::uint64_t> hashes;  ///< hash of each tensor, see StateRecord
   /// Own steps of each parameter. Older saves have none: `step` is everyone's.
   std::optional<std::vector<std::int64_t>> steps = std::nullopt;
+  /// Shapes of each parameter; none: all are flat, as are those of older saves.
+  std::vector<SavedShape> shapes = {};
 };
 
 std::string WriteSaveText(const SaveText& save);
@@ -35,6 +40,14 @@ absl::StatusOr<SaveText> ParseSaveText(std::string_view text);
 /// The own steps of each of `parameters`; saves from before parameters counted theirs have none, so
 /// the optimizer's is everyone's. Errors: DataLoss (steps of another number of parameters).
 absl::StatusOr<std::vector<std::int64_t>> StepsOf(const SaveText& save, std::size_t parameters);
+
+/// The shape of each parameter, which have so many elements. Errors: DataLoss (shapes of other
+/// parameters).
+absl::StatusOr<std::vector<SavedShape>> ShapesOf(const SaveText& save,
+                                                 std::span<const std::uint64_t> counts);
+
+/// Whether a tensor of the shape has `count` elements.
+bool HasElements(const SavedShape& shape, std::uint64_t count);
 
 /// The records of tensors of these sizes, which lie one after another before byte `end` of the
 /// file. Errors: DataLoss (as many hashes, or as many bytes, there are not).

@@ -16,7 +16,7 @@ class FaultyStore : public io::PageStore {
              std::span<const std::byte> data,
              io::DoneFn done) override {
     faults_.NoteWrite(slot, identity);
-    const absl::Status fault = faults_.BeginWrite();
+    const absl::Status fault = faults_.BeginWrite(slot);
     if (!fault.ok()) return faults_.Finish(std::move(done), fault);
     store_->Write(
         slot, identity, data, [this, done = std::move(done)](absl::Status status) mutable {
@@ -103,10 +103,25 @@ absl::Status StoreFaults::BeginRead(const io::PageIdentity& identity) {
   return read_fault_;
 }
 
-absl::Status StoreFaults::BeginWrite() {
+absl::Status StoreFaults::BeginWrite(io::SlotIndex slot) {
   base::MutexLock lock(mutex_);
   ++in_flight_;
-  return write_fault_;
+  if (!write_fault_.ok()) return write_fault_;
+  const bool is_full = !new_slot_fault_.ok() && used_.size() >= slots_max_;
+  if (is_full && !used_.contains(slot)) return new_slot_fault_;
+  used_.insert(slot);
+  return absl::OkStatus();
+}
+
+void StoreFaults::FailNewSlots(std::size_t slots, absl::Status status) {
+  base::MutexLock lock(mutex_);
+  slots_max_ = slots;
+  new_slot_fault_ = std::move(status);
+}
+
+std::size_t StoreFaults::slots_written() const {
+  base::MutexLock lock(mutex_);
+  return used_.size();
 }
 
 void StoreFaults::Hold() {

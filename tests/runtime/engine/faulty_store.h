@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,10 @@ class StoreFaults {
   /// Only those of one segment's pages.
   void FailReadsOf(std::uint64_t segment, absl::Status status);
   void FailWrites(absl::Status status);
+  /// As a disk that fills up: once `slots` slots have been written, writes of other ones fail.
+  void FailNewSlots(std::size_t slots, absl::Status status);
+  /// Slots that have been written.
+  std::size_t slots_written() const;
   /// stats() say that pages are copied on write, for this reason.
   void SayCopied(std::string reason);
   /// Slots cannot be mapped, for this reason.
@@ -47,7 +52,7 @@ class StoreFaults {
   friend class FaultyStore;
   /// A request begins: what it fails with.
   absl::Status BeginRead(const io::PageIdentity& identity);
-  absl::Status BeginWrite();
+  absl::Status BeginWrite(io::SlotIndex slot);
   absl::Status MappingFault() const;
   void NoteWrite(io::SlotIndex slot, const io::PageIdentity& identity);
   void NoteHastened(io::SlotIndex slot);
@@ -61,6 +66,9 @@ class StoreFaults {
   std::optional<std::uint64_t> read_segment_ ABSL_GUARDED_BY(mutex_);
   absl::Status write_fault_ ABSL_GUARDED_BY(mutex_);
   absl::Status mapping_fault_ ABSL_GUARDED_BY(mutex_);
+  absl::Status new_slot_fault_ ABSL_GUARDED_BY(mutex_);
+  std::size_t slots_max_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::set<io::SlotIndex> used_ ABSL_GUARDED_BY(mutex_);  ///< slots that have been written
   std::string copied_reason_ ABSL_GUARDED_BY(mutex_);
   std::map<io::SlotIndex, io::PageIdentity> slots_ ABSL_GUARDED_BY(mutex_);
   std::vector<io::PageIdentity> written_ ABSL_GUARDED_BY(mutex_);

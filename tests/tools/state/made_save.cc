@@ -27,6 +27,7 @@ void MadeSave::Write(const std::string& directory) const {
   std::mt19937 random(7);
   std::size_t tensor = 0;
   text.steps = steps;
+  text.shapes = shapes;
   for (const optim::LayoutGroup& group : layout.groups) {
     text.rates.push_back({.learning_rate = 0.1 + 0.2, .eps = 1e-300});
     for (const optim::LayoutParameter& parameter : group.parameters) {

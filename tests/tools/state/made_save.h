@@ -15,6 +15,7 @@ struct MadeSave {
   std::int64_t step = 9;
   std::string note = "a note";
   std::optional<std::vector<std::int64_t>> steps;
+  std::vector<optim::SavedShape> shapes = {};
 
   /// Into a directory that exists.
   void Write(const std::string& directory) const;

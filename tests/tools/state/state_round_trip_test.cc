@@ -190,6 +190,31 @@ TEST_F(StateRoundTripTest, AnotherOrderShapeAndPaddingMakeTheSameSave) {
   }
 }
 
+TEST_F(StateRoundTripTest, ParametersAndStatesHaveTheirShapes) {
+  for (const StateType type : {StateType::kFp32, StateType::k8Bit}) {
+    MadeSave{.layout = {.state = type, .groups = {{"g", {{"a", {}, 600}, {"b", {}, 1}}}}},
+             .steps = {{9, 9}},
+             .shapes = {{20, 30}, {}}}
+        .Write(saved_);
+    ASSERT_NO_FATAL_FAILURE(ComesBack());
+    FileContent content = FileContent::Read(file_);
+    EXPECT_THAT(content.At("a").shape, ElementsAre(20, 30));
+    EXPECT_THAT(content.At("a.v").shape, ElementsAre(20, 30));
+    EXPECT_THAT(content.At("b.m").shape, ElementsAre());
+    if (type == StateType::k8Bit) {
+      EXPECT_THAT(content.At("a.m.scale").shape, ElementsAre(3));
+    }
+    // The file's own shapes do not matter.
+    content.At("a").shape = {600};
+    content.At("b").shape = {1, 1};
+    content.Write(file_);
+    std::filesystem::remove(imported_ + "/optimizer.sluice");
+    ASSERT_NO_FATAL_FAILURE(Import());
+    EXPECT_TRUE(BytesIn(saved_) == BytesIn(imported_));
+    std::filesystem::remove(imported_ + "/optimizer.sluice");
+  }
+}
+
 TEST_F(StateRoundTripTest, EditedNumbersArriveAndNoOthersChange) {
   const MadeSave save{.layout = {.groups = {{"g", {{"a", {}, 2}}}}}, .steps = {{9}}};
   save.Write(saved_);

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,48 @@ TEST_F(TrainInitTest, BeginsWhereTheSavedModelWasAndIsTheSameInRam) {
   EXPECT_NE(begun["val_loss_first"], saved["val_loss_first"]);
   EXPECT_EQ(begun["verify"]["identical"], true);
   EXPECT_NE(begun["val_loss"], begun["val_loss_first"]);
+}
+
+TEST_F(TrainInitTest, AnExportedStateGivesTheSameParameters) {
+  const std::string state = files_ / "state";
+  const std::string exported = files_ / "exported.safetensors";
+  const std::string again = files_ / "again.safetensors";
+  for (const char* const states : {"fp32", "8bit"}) {
+    SCOPED_TRACE(states);
+    std::filesystem::remove_all(state);
+    std::filesystem::create_directory(state);
+    const std::string setting = "train.states=\"" + std::string(states) + "\"";
+    const InitJson saved = SaveModel({"--save-state", state, "--set", setting});
+    Command exports({"state", "export", state, exported});
+    ASSERT_EQ(exports.Wait(), 0) << exports.errors();
+    // Without an optimizer no parameter changes.
+    const InitJson begun =
+        Run({"--init", exported, "--save", again, "--set", "train.optimizer=none"});
+    EXPECT_EQ(begun["val_loss_first"], saved["val_loss"]);
+    FileContent model = FileContent::Read(model_);
+    FileContent of_state = FileContent::Read(exported);
+    FileContent of_run = FileContent::Read(again);
+    ASSERT_GT(model.tensors.size(), 10U);
+    for (const FileContent::Tensor& tensor : model.tensors) {
+      EXPECT_EQ(of_state.At(tensor.name).shape, tensor.shape) << tensor.name;
+      EXPECT_TRUE(of_state.At(tensor.name).data == tensor.data) << tensor.name;
+      EXPECT_TRUE(of_run.At(tensor.name).data == tensor.data) << tensor.name;
+    }
+    of_state.metadata.erase("sluice.states");
+    of_state.Write(exported);
+    EXPECT_THAT(UserError(Words({"--init", exported})), HasSubstr("is none of the model's"));
+  }
+}
+
+TEST_F(TrainInitTest, AnExportedStateOfAnotherModelSaysWhichItIs) {
+  const std::string state = files_ / "state";
+  std::filesystem::create_directory(state);
+  SaveModel({"--save-state", state});
+  Command exports({"state", "export", state, files_ / "exported"});
+  ASSERT_EQ(exports.Wait(), 0) << exports.errors();
+  // The number of heads is in no shape.
+  EXPECT_THAT(UserError(Words({"--init", files_ / "exported", "--set", "model.heads=4"})),
+              HasSubstr("it is of another model, that of --set model.heads=2"));
 }
 
 TEST_F(TrainInitTest, AlsoUnderASmallBudgetOf8BitStates) {

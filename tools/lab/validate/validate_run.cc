@@ -83,9 +83,10 @@ absl::StatusOr<TrainedRun> Train(const TrainFlags& flags,
                                  const gpt::Dataset& data,
                                  const InterruptWatch& watch) {
   Console quiet(Console::Mode::kJson);
-  SLUICE_ASSIGN_OR_RETURN(
-      const std::unique_ptr<TrainSession> session,
-      TrainSession::Create(flags, data, quiet, {}, [&watch] { return watch.interrupted(); }));
+  SLUICE_ASSIGN_OR_RETURN(const std::unique_ptr<TrainSession> session,
+                          TrainSession::Create(flags, data, quiet, {}, {.stop = [&watch] {
+                                                 return watch.interrupted();
+                                               }}));
   SignalAnswer signals(*session, quiet, watch);
   TrainRun run({.session = *session, .console = quiet, .signals = signals});
   SLUICE_RETURN_IF_ERROR(run.Run());

@@ -1,12 +1,15 @@
 #include "tools/train/files/initial_weights.h"
 
 #include <bit>
+#include <optional>
 #include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
 #include "fmt/format.h"
+#include "nlohmann/json.hpp"
 #include "tools/support/safetensors/header_events.h"
 #include "workloads/gpt/model/parameters.h"
 
@@ -27,6 +30,34 @@ std::string AndMore(std::size_t count) {
   return count > 1 ? fmt::format(", and {} more", count - 1) : std::string();
 }
 
+/// What the file says of its model: --save says it in keys of its own, and a state that was
+/// exported in the note of its run, as "model.heads". Nothing where it does not.
+std::optional<std::string> FactOf(const SafetensorsHeader& header, const std::string& key) {
+  if (const auto own = header.metadata.find(key); own != header.metadata.end()) return own->second;
+  const auto note = header.metadata.find("sluice.note");
+  if (note == header.metadata.end()) return std::nullopt;
+  const auto run = nlohmann::json::parse(note->second, nullptr, false);
+  const auto fact = run.is_object() ? run.find("model." + key) : run.end();
+  return fact != run.end() && fact->is_string() ? std::optional(fact->get<std::string>())
+                                                : std::nullopt;
+}
+
+/// Whether a tensor of a state that was exported is none of a parameter itself: of moments, which
+/// a new training begins without.
+bool IsOfMoments(const SafetensorsHeader& header,
+                 const std::string& name,
+                 const std::set<std::string>& parameters) {
+  if (!header.metadata.contains("sluice.states")) return false;
+  if (name.starts_with("sluice.code.")) return true;
+  for (const std::string_view suffix : {".m", ".v", ".m.scale", ".v.scale"}) {
+    if (name.ends_with(suffix) &&
+        parameters.contains(name.substr(0, name.size() - suffix.size()))) {
+      return true;
+    }
+  }
+  return false;
+}
+
 /// The assignments that make the model the one that --save described in the file; empty where they
 /// are the same, or the file says nothing.
 std::string ModelOf(const SafetensorsHeader& header, const gpt::ModelConfig& model) {
@@ -36,16 +67,17 @@ std::string ModelOf(const SafetensorsHeader& header, const gpt::ModelConfig& mod
                                                {"context", model.context}};
   std::string assignments;
   for (const auto& [key, here] : facts) {
-    const auto there = header.metadata.find(key);
-    if (there == header.metadata.end() || there->second == std::to_string(here)) continue;
-    assignments += fmt::format(" --set model.{}={}", key, there->second.substr(0, 20));
+    const std::optional<std::string> there = FactOf(header, key);
+    if (!there || *there == std::to_string(here)) continue;
+    assignments += fmt::format(" --set model.{}={}", key, there->substr(0, 20));
   }
   return assignments;
 }
 
 /// "; its model is that of --set model.width=64"
 std::string ModelHint(const std::string& assignments) {
-  if (assignments.empty()) return "; name a file that `sluice train --save` wrote of this model";
+  if (assignments.empty())
+    return "; name a file that `sluice train --save` or `sluice state export` wrote of this model";
   return "; its model is that of" + assignments;
 }
 
@@ -106,7 +138,9 @@ absl::Status InitialWeights::Check(const gpt::ModelConfig& model) const {
   }
   std::vector<std::string> others;
   for (const SafetensorsEntry& tensor : file_->header().tensors) {
-    if (!known.contains(tensor.name)) others.push_back(tensor.name);
+    const bool expected =
+        known.contains(tensor.name) || IsOfMoments(file_->header(), tensor.name, known);
+    if (!expected) others.push_back(tensor.name);
   }
   if (!others.empty()) {
     return BadWeights("tensor {} is none of the model's{}{}",

@@ -14,7 +14,8 @@
 
 namespace sluice::tools {
 
-/// The weights that a run with --init begins from: a file as --save writes it. Threads: any.
+/// The weights that a run with --init begins from: a file as --save writes it, or `sluice state
+/// export` of a run's save. Threads: any.
 class InitialWeights {
  public:
   /// Errors: those of SafetensorsReader::Open, InvalidArgument that names the first tensor that is

@@ -6,6 +6,7 @@
 #include "base/strings.h"
 #include "fmt/format.h"
 #include "sluice/optimizer.h"
+#include "tools/support/exit_code.h"
 #include "tools/train/state/state_directory.h"
 
 namespace sluice::tools {
@@ -31,8 +32,10 @@ std::string OlderSave(const std::string& place) {
   return fmt::format("there is no older save in {}", place);
 }
 
-std::string NothingSaved(const std::string& why, const std::string& place) {
-  return fmt::format("nothing was saved, as {}; {}", why, OlderSave(place));
+/// A save that was begun before may still become whole, and is then the one that stands.
+std::string NothingSaved(const std::string& why, TrainSession& session) {
+  session.saver().FinishBegun().IgnoreError();
+  return fmt::format("nothing was saved, as {}; {}", why, OlderSave(session.save_place()));
 }
 
 }  // namespace
@@ -41,22 +44,29 @@ std::string RescueState(TrainSession& session, LastLoss loss) {
   const std::string& place = session.save_place();
   if (place.empty())
     return "nothing was saved, as neither --state nor --save-state names a directory";
-  if (loss == LastLoss::kNotFinite) return NothingSaved("the last loss is no finite number", place);
   absl::Status saved = MakeStepWhole(session.trainer());
+  if (loss == LastLoss::kNotFinite) {
+    return NothingSaved("the last loss is no finite number", session);
+  }
   if (saved.ok() && !session.has_unsaved_steps()) {
     return NothingSaved(fmt::format("no step was made since step {}", session.trainer().step()),
-                        place);
+                        session);
   }
   if (saved.ok() && !session.HasFiniteParameters().value_or(true)) {
-    return NothingSaved("the last update left parameters that are no finite numbers", place);
+    session.WithdrawLastSave();
+    return NothingSaved("the last update left parameters that are no finite numbers", session);
   }
   if (saved.ok()) saved = session.SaveState();
-  // One that was begun before may still become whole.
-  if (!saved.ok()) session.saver().FinishBegun().IgnoreError();
-  if (!saved.ok()) return NothingSaved(std::string(base::ToStd(saved.message())), place);
+  if (!saved.ok()) return NothingSaved(std::string(base::ToStd(saved.message())), session);
   const std::string_view flag = session.state_is_named() ? "--state" : "--resume";
   return fmt::format(
       "saved step {0} in {1}; {2} {1} goes on from there", session.trainer().step(), place, flag);
+}
+
+int EndAfterFailure(const absl::Status& failure, TrainSession& session, LastLoss loss) {
+  PrintError(base::ToStd(failure.message()));
+  PrintError(RescueState(session, loss));
+  return kExitDeviceFailure;
 }
 
 }  // namespace sluice::tools

@@ -1,12 +1,15 @@
 #include "tools/train/run/train_session.h"
 
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <span>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/status.h"
+#include "base/strings.h"
 #include "fmt/format.h"
 #include "tools/train/files/initial_weights.h"
 #include "tools/train/files/record_file.h"
@@ -43,9 +46,9 @@ absl::StatusOr<std::unique_ptr<TrainSession>> TrainSession::Create(const TrainFl
                                                                    const gpt::Dataset& data,
                                                                    Console& console,
                                                                    RunState state,
-                                                                   gpt::StopFn stop) {
-  std::unique_ptr<TrainSession> session(new TrainSession(flags, std::move(state), console));
-  session->stop_ = std::move(stop);
+                                                                   SessionHooks hooks) {
+  std::unique_ptr<TrainSession> session(
+      new TrainSession(flags, std::move(state), console, std::move(hooks)));
   SLUICE_ASSIGN_OR_RETURN(session->memory_, MemorySampler::Create());
   SLUICE_RETURN_IF_ERROR(session->OpenOutputs());
   SLUICE_RETURN_IF_ERROR(session->BeginPhase("measuring the links"));
@@ -82,7 +85,7 @@ absl::Status TrainSession::MakeRuntime() {
   options.log = [this](LogLevel level, std::string_view line) { console_.Log(level, line); };
   options.stop = stop_;
   if (trace_ != nullptr) options.trace = [this](const TraceSpan& span) { trace_->Add(span); };
-  SLUICE_ASSIGN_OR_RETURN(runtime_, Runtime::Create(std::move(options)));
+  SLUICE_ASSIGN_OR_RETURN(runtime_, make_runtime_(std::move(options)));
   monitor_ = std::make_unique<RunMonitor>(*runtime_, trace_.get(), *memory_);
   return absl::OkStatus();
 }
@@ -128,6 +131,17 @@ absl::Status TrainSession::SaveState() {
   return saver_->SaveNow(trainer_->step());
 }
 
+void TrainSession::EndBegunSaves() {
+  const absl::Status ended = saver_->FinishBegun();
+  if (!ended.ok()) console_.Log(LogLevel::kWarning, base::ToStd(ended.message()));
+}
+
+void TrainSession::WithdrawLastSave() {
+  const absl::StatusOr<std::string> done = saver_->OnParametersNotFinite(trainer_->step());
+  const std::string said = done.ok() ? *done : std::string(base::ToStd(done.status().message()));
+  if (!said.empty()) console_.Log(LogLevel::kWarning, said);
+}
+
 absl::Status TrainSession::Resume() {
   ResumePlan& plan = state_.plan;
   if (plan.candidates.empty()) return absl::OkStatus();
@@ -136,9 +150,8 @@ absl::Status TrainSession::Resume() {
   SLUICE_ASSIGN_OR_RETURN(const ResumePlan::Candidate loaded, LoadNewest(load, &plan));
   PrintPassedOver(plan, console_);
   steps_before_ = trainer_->step();
-  if (state_.directory != nullptr) {
-    SLUICE_RETURN_IF_ERROR(state_.directory->OnResumed(steps_before_));
-  }
+  resumed_from_ = loaded.save.directory;
+  if (state_.directory != nullptr) state_.directory->OnResumed(steps_before_);
   const std::string& differences = loaded.run.differences;
   if (!differences.empty()) {
     console_.Log(LogLevel::kWarning, fmt::format("{}: {}", plan.flag, differences));
@@ -162,15 +175,20 @@ absl::Status TrainSession::BeginFromWeights() {
 
 void TrainSession::MakeSaver() {
   gpt::Trainer& trainer = *trainer_;
+  std::error_code none;
+  const bool in_place = state_.directory != nullptr ||
+                        std::filesystem::equivalent(resumed_from_, flags_.save_state_path, none);
   const std::string& note = state_.note;
   saver_ = std::make_unique<StateSaver>(
       StateSaverOptions{.every = flags_.settings.save_every,
                         .directory = state_.directory.get(),
                         .in_place = flags_.save_state_path,
+                        .resumed_from = in_place ? std::string() : resumed_from_,
                         .save = [&](const std::string& to) { return trainer.SaveState(to, note); },
                         .start = [&](const std::string& to) { return trainer.StartSave(to, note); },
                         // TakeFinishedSaves tells how it went.
                         .finish = [&] { trainer.FinishSave().IgnoreError(); },
+                        .give_up = [&](int step) { trainer.GiveUpSave(step); },
                         .take = [&] { return trainer.TakeFinishedSaves(); }},
       steps_before_);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -25,19 +26,28 @@
 
 namespace sluice::tools {
 
+using MakeRuntimeFn =
+    std::function<absl::StatusOr<std::unique_ptr<Runtime>>(RuntimeOptions options)>;
+
+struct SessionHooks {
+  /// Asked between the pieces of TrainSession::Create; true: Cancelled. Empty: never.
+  gpt::StopFn stop = {};
+  /// For tests: makes a Runtime with faults.
+  MakeRuntimeFn make_runtime = Runtime::Create;
+};
+
 /// Everything that a paged training run needs, made in order and taken down in the opposite one.
 /// Threads: externally synchronised.
 class TrainSession {
  public:
   /// Opens the output files (so that a bad path is found before the work), measures the links,
   /// makes Runtime and Trainer, checks the room for saves, and loads the state. `flags`, `data` and
-  /// `console` outlive the session. `stop`: asked between the pieces of this work; true: Cancelled.
-  /// Errors: those of each part.
+  /// `console` outlive the session. Errors: those of each part.
   static absl::StatusOr<std::unique_ptr<TrainSession>> Create(const TrainFlags& flags,
                                                               const gpt::Dataset& data,
                                                               Console& console,
                                                               RunState state = {},
-                                                              gpt::StopFn stop = {});
+                                                              SessionHooks hooks = {});
 
   const TrainSettings& settings() const { return flags_.settings; }
   Runtime& runtime() { return *runtime_; }
@@ -65,6 +75,10 @@ class TrainSession {
   /// Saves the trainer's state, as it is after its last step, to save_place(), if there is one and
   /// no save holds that step. Errors: those of StateSaver::SaveNow.
   absl::Status SaveState();
+  /// Waits for the saves that were begun, where none is made at the end. What fails is a warning.
+  void EndBegunSaves();
+  /// An update has left parameters that are no finite numbers: a save of them is removed.
+  void WithdrawLastSave();
   /// Steps that were done when the run began.
   int steps_before() const { return steps_before_; }
   /// False once an update has left a parameter that is no finite number.
@@ -77,8 +91,12 @@ class TrainSession {
   std::vector<absl::Status> WriteOutputs(Saves saves);
 
  private:
-  TrainSession(const TrainFlags& flags, RunState state, Console& console)
-      : flags_(flags), state_(std::move(state)), console_(console) {}
+  TrainSession(const TrainFlags& flags, RunState state, Console& console, SessionHooks hooks)
+      : flags_(flags),
+        state_(std::move(state)),
+        console_(console),
+        make_runtime_(std::move(hooks.make_runtime)),
+        stop_(std::move(hooks.stop)) {}
   /// Shows the next phase, unless the stop says otherwise.
   absl::Status BeginPhase(const std::string& what);
   absl::Status OpenOutputs();
@@ -96,7 +114,9 @@ class TrainSession {
   const TrainFlags& flags_;
   RunState state_;
   int steps_before_ = 0;
+  std::string resumed_from_;  ///< directory of the save that the run goes on from
   Console& console_;
+  const MakeRuntimeFn make_runtime_;
   /// The stop of Create, while that runs.
   gpt::StopFn stop_;
   std::unique_ptr<MemorySampler> memory_;

@@ -19,6 +19,23 @@ void PassOver(const FoundSave& save, const absl::Status& why, ResumePlan* plan) 
                                           base::ToStd(why.message())));
 }
 
+/// Whether the error tells of the save itself: it is damaged, incomplete or of another run. Any
+/// other one (no memory, no descriptor left, no right, a disk that does not answer) may pass, and
+/// then the save is as good as before.
+bool IsOfSave(const absl::Status& error) {
+  return absl::IsDataLoss(error) || absl::IsInvalidArgument(error) || absl::IsNotFound(error);
+}
+
+absl::Status CannotTell(const FoundSave& save, const absl::Status& why, const ResumePlan& plan) {
+  return absl::Status(
+      why.code(),
+      base::ToAbsl(fmt::format("{}: {}; the save in {} may be good: try again, or move it away to "
+                               "go on from an older one",
+                               plan.flag,
+                               base::ToStd(why.message()),
+                               save.directory)));
+}
+
 /// What is wrong with a save is the user's to mend, by naming another; the disk is not.
 absl::StatusCode CodeOf(const absl::Status& refusal) {
   return absl::IsDataLoss(refusal) ? absl::StatusCode::kFailedPrecondition : refusal.code();
@@ -80,8 +97,10 @@ absl::StatusOr<ResumePlan> PlanResume(const TrainFlags& flags, const std::string
     absl::StatusOr<SavedRun> run = Describe(save, flags, text_hash);
     if (run.ok()) {
       plan.candidates.push_back({std::move(save), *std::move(run)});
-    } else {
+    } else if (IsOfSave(run.status())) {
       PassOver(save, run.status(), &plan);
+    } else {
+      return CannotTell(save, run.status(), plan);
     }
   }
   if (plan.candidates.empty() && !saves->empty()) return NoneIsGood(plan);
@@ -94,6 +113,7 @@ absl::StatusOr<ResumePlan::Candidate> LoadNewest(
   for (const ResumePlan::Candidate& candidate : plan->candidates) {
     const absl::Status loaded = load(candidate.save.directory);
     if (loaded.ok()) return candidate;
+    if (!IsOfSave(loaded)) return CannotTell(candidate.save, loaded, *plan);
     PassOver(candidate.save, loaded, plan);
   }
   return NoneIsGood(*plan);

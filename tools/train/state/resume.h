@@ -32,12 +32,14 @@ struct ResumePlan {
 
 /// Looks at what the saves under --state or --resume say of themselves. Errors: there are saves and
 /// no run with these settings may go on from any (that of the newest; those of CheckSavedRun), all
-/// steps are done (--resume only), no save (--resume only).
+/// steps are done (--resume only), no save (--resume only), one that says nothing of a save
+/// (EMFILE, EIO).
 absl::StatusOr<ResumePlan> PlanResume(const TrainFlags& flags, const std::string& text_hash);
 
-/// Loads the newest save that verifies, and returns it. Newer ones are passed over, which `plan`
-/// then says. Errors: there is none, and what the newest one's load answered.
-/// REQUIRES: there are candidates.
+/// Loads the newest save that verifies, and returns it. Newer ones that are damaged, incomplete or
+/// of another run are passed over, which `plan` then says. Errors: there is none, and what the
+/// newest one's load answered; at once, one that says nothing of the save. REQUIRES: there are
+/// candidates.
 absl::StatusOr<ResumePlan::Candidate> LoadNewest(
     const std::function<absl::Status(const std::string& directory)>& load, ResumePlan* plan);
 

@@ -39,18 +39,22 @@ std::uint64_t BytesOnDisk(const std::string& path) {
   return static_cast<std::uint64_t>(info.st_blocks) * 512;
 }
 
-/// Saves up to that of `plan` are removed on the way; later ones stay until the run gets there.
-absl::StatusOr<std::uint64_t> PresentBytes(const TrainFlags& flags, const ResumePlan& plan) {
+/// Adds the saves that are there. Those up to that of `plan` stay until the run has made another
+/// one, and then go; later ones stay until the run gets there.
+absl::Status AddPresent(const TrainFlags& flags, const ResumePlan& plan, SaveRoom* room) {
   if (flags.state_path.empty()) {
-    return BytesOnDisk(fmt::format("{}/{}", flags.save_state_path, optim::kStateFileName));
+    room->present_bytes = BytesOnDisk(fmt::format("{}/{}", room->directory, optim::kStateFileName));
+    return absl::OkStatus();
   }
-  SLUICE_ASSIGN_OR_RETURN(const std::vector<FoundSave> saves, ListSaves(flags.state_path));
-  std::uint64_t bytes = 0;
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<FoundSave> saves, ListSaves(room->directory));
+  int present = 0;
   for (const FoundSave& save : saves) {
     if (save.step > plan.step()) continue;
-    bytes += BytesOnDisk(fmt::format("{}/{}", save.directory, optim::kStateFileName));
+    ++present;
+    room->present_bytes += BytesOnDisk(fmt::format("{}/{}", save.directory, optim::kStateFileName));
   }
-  return bytes;
+  room->kept = std::max(room->kept, present);
+  return absl::OkStatus();
 }
 
 std::string Readable(std::uint64_t bytes) { return ToString(Bytes(bytes)); }
@@ -85,12 +89,11 @@ absl::Status CheckRoom(const SaveRoom& room) {
       Readable(room.free_bytes))));
 }
 
-absl::Status CheckRoomForSaves(const TrainFlags& flags,
-                               const ResumePlan& plan,
-                               std::span<const TensorSpec> parameters) {
+absl::StatusOr<SaveRoom> RoomOf(const TrainFlags& flags,
+                                const ResumePlan& plan,
+                                std::span<const TensorSpec> parameters) {
   const bool named = !flags.state_path.empty();
   const std::string& directory = named ? flags.state_path : flags.save_state_path;
-  if (directory.empty()) return absl::OkStatus();
   struct statvfs info {};
   if (statvfs(directory.c_str(), &info) != 0) {
     return base::StatusFromErrno(errno, "statvfs " + directory);
@@ -101,8 +104,16 @@ absl::Status CheckRoomForSaves(const TrainFlags& flags,
                 .kept = named ? kSavesKept : 1,
                 // A save on the way begins before an older one is removed for the one before it.
                 .being_written = named && !flags.settings.save_every.none() ? 2 : 1};
-  SLUICE_ASSIGN_OR_RETURN(room.present_bytes, PresentBytes(flags, plan));
+  SLUICE_RETURN_IF_ERROR(AddPresent(flags, plan, &room));
   room.free_bytes = std::uint64_t{info.f_bavail} * info.f_frsize;
+  return room;
+}
+
+absl::Status CheckRoomForSaves(const TrainFlags& flags,
+                               const ResumePlan& plan,
+                               std::span<const TensorSpec> parameters) {
+  if (flags.state_path.empty() && flags.save_state_path.empty()) return absl::OkStatus();
+  SLUICE_ASSIGN_OR_RETURN(const SaveRoom room, RoomOf(flags, plan, parameters));
   return CheckRoom(room);
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "sluice/optimizer.h"
 #include "sluice/tensor.h"
 #include "tools/train/state/resume.h"
@@ -28,6 +29,12 @@ struct SaveRoom {
 
 /// Errors: ResourceExhausted with the sum and the fix.
 absl::Status CheckRoom(const SaveRoom& room);
+
+/// The sum of a run with --state or --save-state, as its directory and file system are now. Errors:
+/// statvfs(3), ListSaves.
+absl::StatusOr<SaveRoom> RoomOf(const TrainFlags& flags,
+                                const ResumePlan& plan,
+                                std::span<const TensorSpec> parameters);
 
 /// Looks at the file system of --state or --save-state; neither: nothing is checked. Errors: as
 /// CheckRoom and statvfs(3).

@@ -189,14 +189,6 @@ std::string StateDirectory::PathOf(int step) const {
   return fmt::format("{}/{}", path_, SaveName(step));
 }
 
-absl::Status StateDirectory::OnResumed(int step) {
-  good_ = {step};
-  SLUICE_ASSIGN_OR_RETURN(const std::vector<FoundSave> saves, ListSaves(path_));
-  const auto before = std::find_if(
-      saves.begin(), saves.end(), [step](const FoundSave& save) { return save.step < step; });
-  return before == saves.end() ? absl::OkStatus() : RemoveOlderThan(before->step);
-}
-
 absl::StatusOr<std::string> StateDirectory::BeginSave(int step) {
   const std::string directory = PathOf(step);
   if (calls_.MakeDirectory(directory, 0777) == 0 || errno == EEXIST) return directory;

@@ -63,8 +63,9 @@ class StateDirectory {
   /// Names of the directories that Open found without a save and removed.
   const std::vector<std::string>& removed() const { return removed_; }
 
-  /// The save of `step` is good: the run goes on from it. Lets go of those before its predecessor.
-  absl::Status OnResumed(int step);
+  /// The save of `step` is good: the run goes on from it. Older ones, which nobody has verified,
+  /// stay until there is another good one.
+  void OnResumed(int step) { good_ = {step}; }
   /// Makes the directory that takes the save of `step`; its path.
   absl::StatusOr<std::string> BeginSave(int step);
   /// The save is whole: makes it durable, then removes saves older than the last two good ones.

@@ -35,6 +35,7 @@ absl::Status StateSaver::SaveNow(int step) {
 absl::Status StateSaver::Start(int step) {
   const absl::StatusOr<std::string> place = PlaceOf(step);
   clock_.OnSave(options_.now());
+  begun_step_ = step;
   if (!place.ok()) return Failed(place.status(), step);
   const absl::Status started = options_.start(*place);
   return started.ok() ? started : End({step, *place, started});
@@ -71,17 +72,40 @@ absl::StatusOr<std::string> StateSaver::PlaceOf(int step) {
 }
 
 absl::StatusOr<std::string> StateSaver::OnLossNotFinite(int step) {
-  // A save of the step before may still be written.
+  return Withdraw(step - 1, "its loss is no finite number");
+}
+
+absl::StatusOr<std::string> StateSaver::OnParametersNotFinite(int step) {
+  return Withdraw(step, "its parameters are no finite numbers");
+}
+
+absl::StatusOr<std::string> StateSaver::Withdraw(int step, std::string_view why) {
+  const bool begun = begun_step_ == step && saved_step_ < step;
+  if (options_.give_up != nullptr) options_.give_up(step);
+  // One before it may still be written.
   FinishBegun().IgnoreError();
-  const bool led_to_it = saved_step_ == step - 1 && saved_step_ > steps_before_;
-  if (options_.directory == nullptr || !led_to_it) return std::string();
-  const int withdrawn = saved_step_;
-  SLUICE_ASSIGN_OR_RETURN(saved_step_, options_.directory->Withdraw(withdrawn));
-  return fmt::format(
-      "--state: the save after step {} is removed, as its loss is no finite number; {}",
-      withdrawn,
-      saved_step_ > 0 ? fmt::format("that of step {} stands", saved_step_)
-                      : "there is none before it");
+  const bool is_there = saved_step_ == step && saved_step_ > steps_before_;
+  const bool named = options_.directory != nullptr;
+  if (is_there && !named) return std::string();
+  if (!is_there && !begun) return std::string();
+  if (is_there) {
+    SLUICE_ASSIGN_OR_RETURN(saved_step_, options_.directory->Withdraw(step));
+  }
+  return fmt::format("{}: the save after step {} is {}, as {}; {}",
+                     named ? "--state" : "--save-state",
+                     step,
+                     is_there ? "removed" : "given up",
+                     why,
+                     saved_step_ > 0 ? Standing() : "there is none before it");
+}
+
+std::string StateSaver::Standing() const {
+  if (saved_step_ == 0) return "there is no older one of this run";
+  const bool elsewhere = saved_step_ == steps_before_ && !options_.resumed_from.empty();
+  return fmt::format("that of step {}{}{} stands",
+                     saved_step_,
+                     elsewhere ? " in " : "",
+                     elsewhere ? options_.resumed_from : "");
 }
 
 absl::Status StateSaver::Failed(const absl::Status& why, int step) const {
@@ -93,8 +117,7 @@ absl::Status StateSaver::Failed(const absl::Status& why, int step) const {
                                named ? options_.directory->path() : options_.in_place,
                                step,
                                base::ToStd(why.message()),
-                               saved_step_ > 0 ? fmt::format("that of step {} stands", saved_step_)
-                                               : "there is no older one of this run")));
+                               Standing())));
 }
 
 }  // namespace sluice::tools

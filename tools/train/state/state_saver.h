@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,6 +19,9 @@ struct StateSaverOptions {
   StateDirectory* directory = nullptr;
   /// The directory of --save-state, whose one file is replaced; empty: none.
   std::string in_place;
+  /// The directory of the save that the run goes on from, where saves go elsewhere; empty: it is in
+  /// the place of the others, or there is none.
+  std::string resumed_from = {};
   /// Writes the trainer's state, whole and durable, to a directory.
   std::function<absl::Status(const std::string& directory)> save;
   /// Begins to write the state beside the steps that follow (gpt::Trainer::StartSave). Null: saves
@@ -25,6 +29,8 @@ struct StateSaverOptions {
   std::function<absl::Status(const std::string& directory)> start = nullptr;
   /// Blocks until all saves that were begun are over.
   std::function<void()> finish = nullptr;
+  /// Gives up the save after a step, unless it has all its parts (gpt::Trainer::GiveUpSave).
+  std::function<void(int step)> give_up = nullptr;
   /// The saves that are over since the last call (gpt::Trainer::TakeFinishedSaves).
   std::function<std::vector<gpt::FinishedSave>()> take = nullptr;
   /// For tests: in place of the clock.
@@ -48,10 +54,13 @@ class StateSaver {
   absl::Status FinishBegun();
   /// Whether steps up to `step` were made that no whole save holds.
   bool HasUnsaved(int step) const { return step > saved_step_; }
-  /// The loss of `step` is no finite number. A save of the step before, if this run has made it,
-  /// led to that: it is removed, so that a run goes on from the one before. Of --state only: in
-  /// place there is none before. What was done, as a sentence; empty: nothing.
+  /// The loss of `step` is no finite number. A save of the step before, if this run has made or
+  /// begun it, led to that. It is given up or removed, so that a run goes on from the one before;
+  /// in place, one that is whole stays, as there is none before. What was done, as a sentence;
+  /// empty: nothing.
   absl::StatusOr<std::string> OnLossNotFinite(int step);
+  /// Parameters after `step` are no finite numbers: the same with the save of that step.
+  absl::StatusOr<std::string> OnParametersNotFinite(int step);
 
  private:
   bool saves() const { return options_.directory != nullptr || !options_.in_place.empty(); }
@@ -62,12 +71,16 @@ class StateSaver {
   absl::Status End(const gpt::FinishedSave& save);
   /// The directory that takes the save of `step`.
   absl::StatusOr<std::string> PlaceOf(int step);
+  absl::StatusOr<std::string> Withdraw(int step, std::string_view why);
+  /// The save that is there, whatever happens to the next: "that of step 5 stands".
+  std::string Standing() const;
   absl::Status Failed(const absl::Status& why, int step) const;
 
   const StateSaverOptions options_;
   SaveClock clock_;
   const int steps_before_;
-  int saved_step_;  ///< step of the last good save, or after which the run goes on
+  int begun_step_ = 0;  ///< step of the last save that was begun
+  int saved_step_;      ///< step of the last good save, or after which the run goes on
 };
 
 }  // namespace sluice::tools

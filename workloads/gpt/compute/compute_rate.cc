@@ -42,7 +42,8 @@ class SampleProducts {
     threads_.ForEach(Count(), [this](std::size_t i) {
       const MatrixOut out{out_.data() + i * kTileElements, kTileColumns};
       for (int tile = 0; tile < kTilesEach; ++tile) {
-        GemmAlone({.m = kTileRows, .n = kTileColumns, .k = kDepth},
+        GemmAlone(threads_,
+                  {.m = kTileRows, .n = kTileColumns, .k = kDepth},
                   1.0f,
                   {a_.data(), kDepth},
                   {b_.data(), kTileColumns},

@@ -24,4 +24,22 @@ void ComputeThreads::ForEach(std::size_t tasks, const std::function<void(std::si
   join_->ForEach(std::min(tasks, static_cast<std::size_t>(count_)), 1, take);
 }
 
+void ComputeThreads::NoteFailure(absl::Status status) {
+  const std::lock_guard lock(mutex_);
+  if (failure_.ok()) failure_ = std::move(status);
+  failed_ = true;
+}
+
+absl::Status ComputeThreads::failure() const {
+  if (!failed_) return absl::OkStatus();
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void ComputeThreads::ForgetFailure() {
+  const std::lock_guard lock(mutex_);
+  failure_ = absl::OkStatus();
+  failed_ = false;
+}
+
 }  // namespace sluice::gpt

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <mutex>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/optim/step/fork_join.h"
 
@@ -21,12 +24,21 @@ class ComputeThreads {
   /// free takes the next task, so no result may depend on which thread makes it.
   void ForEach(std::size_t tasks, const std::function<void(std::size_t i)>& task);
 
+  /// A task could not do its work, so what was computed since is worth nothing. Threads: any.
+  void NoteFailure(absl::Status status);
+  /// The first one that was noted; OK where there is none. Threads: any.
+  absl::Status failure() const;
+  void ForgetFailure();
+
  private:
   ComputeThreads(int count, std::unique_ptr<optim::ForkJoin> join)
       : count_(count), join_(std::move(join)) {}
 
   const int count_;
   const std::unique_ptr<optim::ForkJoin> join_;
+  std::atomic<bool> failed_ = false;
+  mutable std::mutex mutex_;
+  absl::Status failure_;  ///< failure that was noted first; guarded by the mutex
 };
 
 }  // namespace sluice::gpt

@@ -3,9 +3,8 @@
 #include <oneapi/dnnl/dnnl.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 
+#include "absl/status/status.h"
 #include "fmt/format.h"
 
 /// Of libgomp, which oneDNN is linked with. Its header is one of GCC's own folders, where clang
@@ -42,8 +41,20 @@ class Tiles {
   const int count_;
 };
 
+absl::Status Refused(dnnl_status_t status, const GemmShape& shape) {
+  const bool memory = status == dnnl_out_of_memory;
+  return absl::Status(
+      memory ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kInternal,
+      fmt::format("oneDNN refuses a product of {} x {} x {} ({}){}",
+                  shape.m,
+                  shape.n,
+                  shape.k,
+                  memory ? "out of memory" : fmt::format("status {}", static_cast<int>(status)),
+                  memory ? "; leave the process more memory (ulimit -v, cgroup)" : ""));
+}
+
 /// The tile whose first element is (row, column).
-void MultiplyTile(const Product& product, int row, int column) {
+void MultiplyTile(ComputeThreads& threads, const Product& product, int row, int column) {
   const auto& [shape, scale, a, b, accumulate, out] = product;
   const std::ptrdiff_t a_step = shape.transpose_a ? 1 : a.stride;
   const std::ptrdiff_t b_step = shape.transpose_b ? b.stride : 1;
@@ -62,9 +73,7 @@ void MultiplyTile(const Product& product, int row, int column) {
                                           accumulate == Accumulate::kYes ? 1.0f : 0.0f,
                                           out.data + std::ptrdiff_t{row} * out.stride + column,
                                           out.stride);
-  if (status == dnnl_success) return;
-  std::fputs("sluice: oneDNN refuses a matrix product; is the memory used up?\n", stderr);
-  std::abort();
+  if (status != dnnl_success) threads.NoteFailure(Refused(status, shape));
 }
 
 }  // namespace
@@ -77,15 +86,17 @@ void Gemm(ComputeThreads& threads,
           Accumulate accumulate,
           MatrixOut out) {
   if (2.0 * shape.m * shape.n * shape.k < kFlopsAlone) {
-    return GemmAlone(shape, scale, a, b, accumulate, out);
+    return GemmAlone(threads, shape, scale, a, b, accumulate, out);
   }
   const Product product{shape, scale, a, b, accumulate, out};
   const Tiles tiles(shape);
-  threads.ForEach(tiles.count(),
-                  [&](std::size_t i) { MultiplyTile(product, tiles.Row(i), tiles.Column(i)); });
+  threads.ForEach(tiles.count(), [&](std::size_t i) {
+    MultiplyTile(threads, product, tiles.Row(i), tiles.Column(i));
+  });
 }
 
-void GemmAlone(const GemmShape& shape,
+void GemmAlone(ComputeThreads& threads,
+               const GemmShape& shape,
                float scale,
                MatrixIn a,
                MatrixIn b,
@@ -94,7 +105,7 @@ void GemmAlone(const GemmShape& shape,
   const Product product{shape, scale, a, b, accumulate, out};
   const Tiles tiles(shape);
   for (std::size_t i = 0; i < tiles.count(); ++i) {
-    MultiplyTile(product, tiles.Row(i), tiles.Column(i));
+    MultiplyTile(threads, product, tiles.Row(i), tiles.Column(i));
   }
 }
 

@@ -26,7 +26,8 @@ inline constexpr int kTileRows = 128;
 inline constexpr int kTileColumns = 192;
 
 /// out (+)= scale * op(a) op(b), single precision. The result is cut into tiles; oneDNN makes each
-/// in one call, on the thread that took it. The bits are the same for any number of threads.
+/// in one call, on the thread that took it. The bits are the same for any number of threads. Where
+/// oneDNN refuses (it takes memory of its own), ComputeThreads::failure says so.
 void Gemm(ComputeThreads& threads,
           const GemmShape& shape,
           float scale,
@@ -35,8 +36,10 @@ void Gemm(ComputeThreads& threads,
           Accumulate accumulate,
           MatrixOut out);
 
-/// The same with the same bits, on the calling thread alone. Threads: reentrant.
-void GemmAlone(const GemmShape& shape,
+/// The same with the same bits, on the calling thread alone; `threads` are told of a failure only.
+/// Threads: reentrant.
+void GemmAlone(ComputeThreads& threads,
+               const GemmShape& shape,
                float scale,
                MatrixIn a,
                MatrixIn b,

@@ -62,9 +62,10 @@ void ModelOps::AttendHead(const float* qkv, float* probabilities, float* attenti
   const int t = model_.context;
   const auto scale = 1.0f / std::sqrt(static_cast<float>(size));
   const MatrixIn query{qkv, 3 * d}, key{qkv + d, 3 * d}, value{qkv + 2 * d, 3 * d};
-  GemmAlone(gemms_.scores, 1.0f, query, key, Accumulate::kNo, {probabilities, t});
+  GemmAlone(threads_, gemms_.scores, 1.0f, query, key, Accumulate::kNo, {probabilities, t});
   CausalSoftmax(static_cast<std::size_t>(t), scale, probabilities);
-  GemmAlone(gemms_.context, 1.0f, {probabilities, t}, value, Accumulate::kNo, {attention, d});
+  GemmAlone(
+      threads_, gemms_.context, 1.0f, {probabilities, t}, value, Accumulate::kNo, {attention, d});
 }
 
 OpSpec ModelOps::AttentionForward(LayerGroup place, Pass pass) const {

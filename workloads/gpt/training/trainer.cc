@@ -63,6 +63,10 @@ absl::Status Trainer::StartSave(const std::string& directory, std::string_view n
 
 absl::Status Trainer::FinishSave() { return impl_->FinishSave(); }
 
+void Trainer::GiveUpSave(int step) {
+  if (impl_->saves() != nullptr) impl_->saves()->GiveUp(step);
+}
+
 std::vector<FinishedSave> Trainer::TakeFinishedSaves() {
   TrainerSaves* const saves = impl_->saves();
   return saves == nullptr ? std::vector<FinishedSave>() : saves->TakeFinished();

@@ -157,6 +157,8 @@ class Trainer {
   /// also after a step has failed, as far as what it is of is still there. Errors: that of the
   /// save, which TakeFinishedSaves tells too; OK where there is none.
   absl::Status FinishSave();
+  /// Gives up the save after `step`, unless it has all its parts by now.
+  void GiveUpSave(int step);
   /// The saves that are over and that no earlier call has told of, in order. Does not block.
   std::vector<FinishedSave> TakeFinishedSaves();
   /// Only the parameters.

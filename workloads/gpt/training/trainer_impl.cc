@@ -105,12 +105,13 @@ absl::Status Trainer::Impl::Note(absl::Status status) {
 
 absl::Status Trainer::Impl::Run(OpSpec op) {
   if (broken_.ok()) broken_ = memory_.Run(std::move(op));
-  return broken_;
+  // The op before it may have computed nothing: no update takes what came of it.
+  return Note(threads_->failure());
 }
 
 absl::Status Trainer::Impl::Flush() {
   if (broken_.ok()) broken_ = memory_.Flush();
-  return broken_;
+  return Note(threads_->failure());
 }
 
 absl::Status Trainer::Impl::BeginIteration(std::string_view key) {

@@ -36,6 +36,11 @@ void TrainerSaves::FailWanted(absl::Status status) {
   finished_.push_back({wanted.step, wanted.directory, std::move(status)});
 }
 
+void TrainerSaves::GiveUp(int step) {
+  if (wanted_ && wanted_->step == step) FailWanted(absl::CancelledError("the save was given up"));
+  if (started_ && started_->of.step == step) started_->handle.GiveUp();
+}
+
 absl::Status TrainerSaves::Wait() {
   if (!started_) return absl::OkStatus();
   Started started = *std::exchange(started_, std::nullopt);
@@ -87,6 +92,8 @@ absl::Status Trainer::Impl::StartSave(const std::string& directory, std::string_
 absl::Status Trainer::Impl::FinishSave() {
   if (saves_ == nullptr || !saves_->unfinished()) return absl::OkStatus();
   const bool wanted = saves_->wanted();
+  // An op that was asked for before another one failed is given up with it.
+  if (!broken_.ok()) memory_.Abandon();
   absl::Status left = LeaveIteration();
   // What broke need not be what the save is of.
   if (saves_->wanted() && updater_->pending()) left = updater_->Complete();

@@ -27,6 +27,8 @@ class TrainerSaves {
   void StartWanted();
   /// The one that is wanted cannot be made.
   void FailWanted(absl::Status status);
+  /// Gives up that of `step`, unless it has all its parts.
+  void GiveUp(int step);
   /// Blocks until the one that was started is over. Errors: its own; OK where there is none.
   absl::Status Wait();
   /// How the last one went that is over.

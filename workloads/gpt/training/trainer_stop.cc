@@ -55,6 +55,7 @@ absl::Status Trainer::Impl::DropStep(absl::Status why) {
 
 absl::Status Trainer::Impl::Recover() {
   memory_.Abandon();
+  threads_->ForgetFailure();
   broken_ = absl::OkStatus();
   state_.micro = 0;
   if (updater_->begun()) {

@@ -26,5 +26,22 @@ TEST(RepeatedFailuresTest, TellsTheFirstOfEachKindAndCountsTheOthers) {
   EXPECT_TRUE(failures.IsFirst("nvme0", full(1)));
 }
 
+TEST(RepeatedFailuresTest, ChecksumsAndOffsetsMakeNoOtherKind) {
+  RepeatedFailures failures;
+  const auto differs = [](const std::string& sum) {
+    return absl::DataLossError("slot 7: checksum " + sum +
+                               " instead of 4627f1fdb8f5f6e4, read twice");
+  };
+  EXPECT_TRUE(failures.IsFirst("dram0", differs("2d96cdc54268154d")));
+  EXPECT_FALSE(failures.IsFirst("dram0", differs("1c")));
+  EXPECT_TRUE(failures.IsFirst("dram0", absl::DataLossError("slot 7: it ends at byte 12")));
+  EXPECT_FALSE(failures.IsFirst("dram0", absl::DataLossError("slot 9: it ends at byte 4096")));
+  EXPECT_THAT(
+      failures.Take(),
+      ElementsAre("dram0: checksum 2d96cdc54268154d instead of 4627f1fdb8f5f6e4, read twice, and 1 "
+                  "like it",
+                  "dram0: it ends at byte 12, and 1 like it"));
+}
+
 }  // namespace
 }  // namespace sluice::engine

@@ -105,6 +105,38 @@ TEST(SaveTextTest, TheStepOfAnOldSaveIsThatOfEveryParameter) {
               IsStatus(kDataLoss, "steps of 0 parameters, of 3"));
 }
 
+TEST(SaveTextTest, ShapesOfParametersAreReadOrRefusedByTheOneThatIsWrong) {
+  SaveText two = TwoGroups();
+  two.shapes = {{2, 3}, {}, {4}};
+  const std::vector<std::uint64_t> counts = {6, 1, 4};
+  const absl::StatusOr<SaveText> save = ParseSaveText(WriteSaveText(two));
+  ASSERT_TRUE(save.ok()) << save.status();
+  EXPECT_EQ(ShapesOf(*save, counts).value(), two.shapes);
+  EXPECT_THAT(ShapesOf(*save, std::vector<std::uint64_t>{6, 1}),
+              IsStatus(kDataLoss, "shapes of 3 parameters, of 2"));
+  for (const std::uint64_t wrong : {5U, 7U, 12U, 0U}) {
+    EXPECT_THAT(ShapesOf(*save, std::vector<std::uint64_t>{6, 1, wrong}),
+                IsStatus(kDataLoss, "the shape of parameter 2 is not one of"));
+  }
+  EXPECT_FALSE(HasElements({std::int64_t{1} << 40, std::int64_t{1} << 40}, 1 << 16));
+  EXPECT_FALSE(HasElements({0, 4}, 0));
+  for (const Json& wrong : {Json(-1), Json(0.5), Json("1"), Json(nullptr), Json::array()}) {
+    EXPECT_THAT(ParsedWith("shapes", {{1}, {wrong}}),
+                IsStatus(kDataLoss, "the shape of parameter 1 is none"));
+  }
+  EXPECT_THAT(ParsedWith("shapes", {{1}, 7}),
+              IsStatus(kDataLoss, "the shape of parameter 1 is none"));
+  EXPECT_THAT(ParsedWith("shapes", 7), IsStatus(kDataLoss, "its parameters are no list"));
+}
+
+TEST(SaveTextTest, FlatParametersHaveNoShapesInTheText) {
+  SaveText flat = TwoGroups();
+  flat.shapes = {{6}, {1}};
+  EXPECT_EQ(WriteSaveText(flat), WriteSaveText(TwoGroups()));
+  const std::vector<std::uint64_t> counts = {6, 1};
+  EXPECT_EQ(ShapesOf(TwoGroups(), counts).value(), flat.shapes);
+}
+
 TEST(SaveTextTest, ChecksumsAreNumbers) {
   EXPECT_THAT(ParsedWith("hashes", {1, -1}), IsStatus(kDataLoss, "a checksum is no number"));
   EXPECT_THAT(ParsedWith("hashes", {1, "1"}), IsStatus(kDataLoss, "a checksum is no number"));

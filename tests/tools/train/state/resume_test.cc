@@ -1,10 +1,14 @@
 #include "tools/train/state/resume.h"
 
+#include <sys/stat.h>
+
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -19,6 +23,7 @@ using sluice::testing::IsOk;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 class ResumeTest : public ::testing::Test {
  protected:
@@ -106,9 +111,38 @@ TEST_F(ResumeTest, WhereNothingLoadsTheFirstReasonDecidesTheExitCode) {
   EXPECT_EQ(refusal.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(refusal.message()),
               HasSubstr("step-0000004: damaged; step-0000003: damaged; to begin anew name"));
-  plan = Plan();
-  const auto broken = [](const std::string&) { return absl::InternalError("read: EIO"); };
-  EXPECT_EQ(LoadNewest(broken, &plan).status().code(), absl::StatusCode::kInternal);
+}
+
+TEST_F(ResumeTest, AnErrorThatSaysNothingOfTheSaveEndsTheRun) {
+  for (const int step : {3, 4}) WriteSave(SaveName(step), step);
+  for (const int error : {EIO, EMFILE, ENOMEM, EACCES}) {
+    ResumePlan plan = Plan();
+    int loads = 0;
+    const auto load = [&](const std::string&) {
+      ++loads;
+      return base::StatusFromErrno(error, "open optimizer.sluice");
+    };
+    const absl::Status refusal = LoadNewest(load, &plan).status();
+    EXPECT_EQ(refusal.code(), base::StatusFromErrno(error, "").code());
+    EXPECT_THAT(std::string(refusal.message()),
+                AllOf(HasSubstr("--state: open optimizer.sluice: "),
+                      HasSubstr("; the save in " + (files_ / "step-0000004") +
+                                " may be good: try again, or move it away to go on from an older "
+                                "one")));
+    EXPECT_EQ(loads, 1) << error;
+    EXPECT_THAT(plan.passed_over, IsEmpty()) << error;
+  }
+}
+
+TEST_F(ResumeTest, ASaveThatCannotBeOpenedIsNotPassedOver) {
+  WriteSave("step-0000003", 3);
+  std::filesystem::create_directory(files_ / "step-0000004");
+  // What a drive that is gone answers too: ENXIO.
+  const std::string socket = files_ / "step-0000004/optimizer.sluice";
+  ASSERT_EQ(mknod(socket.c_str(), S_IFSOCK | 0600, 0), 0);
+  EXPECT_EQ(Refusal().code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(Refusal().message()),
+              AllOf(HasSubstr("ENXIO"), HasSubstr("may be good")));
 }
 
 TEST_F(ResumeTest, ResumeReadsDirectoriesOfBothKinds) {

@@ -1,8 +1,12 @@
 #include "tools/train/state/save_room.h"
 
+#include <algorithm>
+#include <filesystem>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/status_matchers.h"
+#include "tests/tools/temporary_directory.h"
 
 namespace sluice::tools {
 namespace {
@@ -43,6 +47,23 @@ TEST(SaveRoomTest, SavesThatAreThereNeedNoRoomAgain) {
   EXPECT_THAT(CheckRoom(Room(20 * kRoomMiB, 10 * kRoomMiB)), IsOk());
   EXPECT_FALSE(CheckRoom(Room(20 * kRoomMiB, 10 * kRoomMiB - 1)).ok());
   EXPECT_THAT(CheckRoom(Room(50 * kRoomMiB, 0)), IsOk());
+}
+
+/// They stay until there is another save.
+TEST(SaveRoomTest, ThreeSavesOfAKilledRunNeedRoomBesideThem) {
+  const TemporaryDirectory files;
+  for (const int step : {10, 20, 30, 40}) {
+    std::filesystem::create_directory(files / SaveName(step));
+    files.Write(SaveName(step) + "/optimizer.sluice", "a save");
+  }
+  const TrainFlags flags{.state_path = files.path()};
+  ResumePlan plan;
+  for (const int step : {10, 20, 30}) {
+    plan.candidates = {{.save = {files / SaveName(step), step}, .run = {.step = step}}};
+    const auto room = RoomOf(flags, plan, {});
+    ASSERT_THAT(room, IsOk());
+    EXPECT_EQ(room->kept, std::max(2, step / 10)) << "from step " << step;
+  }
 }
 
 TEST(SaveRoomTest, ASaveHasParametersStatesAndScales) {

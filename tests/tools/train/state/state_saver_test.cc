@@ -1,5 +1,6 @@
 #include "tools/train/state/state_saver.h"
 
+#include <cerrno>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -15,6 +16,7 @@ namespace sluice::tools {
 namespace {
 
 using sluice::testing::IsOk;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -90,6 +92,33 @@ TEST_F(StateSaverTest, AFailedSaveLeavesNothingAndNamesWhatStands) {
   EXPECT_TRUE(std::filesystem::exists(path_ + "/step-0000001/optimizer.sluice"));
 }
 
+TEST_F(StateSaverTest, AnOlderSaveThatCannotBeRemovedIsToldAndTheNewOneStands) {
+  class NoUnlink : public StateCalls {
+   public:
+    int Unlink(const std::string&) override {
+      errno = EIO;
+      return -1;
+    }
+  };
+  NoUnlink calls;
+  directory_.reset();
+  directory_ = *StateDirectory::Open({.path = path_, .calls = &calls});
+  StateSaver saver = Make("1 steps");
+  for (const int step : {1, 2}) EXPECT_THAT(saver.SaveIfDue(step), IsOk());
+  for (const int step : {3, 4}) {
+    const std::string name = std::to_string(step);
+    EXPECT_THAT(
+        std::string(saver.SaveIfDue(step).message()),
+        AllOf(HasSubstr("--state: saved step " + name + ", but an older save stays: remove"),
+              HasSubstr("EIO")));
+    EXPECT_FALSE(saver.HasUnsaved(step)) << "the save itself is good";
+    EXPECT_THAT(saver.SaveNow(step), IsOk());
+    EXPECT_EQ(ListSaves(path_)->front().step, step);
+  }
+  EXPECT_EQ(ListSaves(path_)->size(), 4U);
+  directory_.reset();
+}
+
 TEST_F(StateSaverTest, ASaveThatLedToNoNumberIsRemoved) {
   StateSaver saver = Make("1 steps", 3);
   EXPECT_EQ(*saver.OnLossNotFinite(4), "") << "it is not of this run";
@@ -106,21 +135,29 @@ TEST_F(StateSaverTest, ASaveThatLedToNoNumberIsRemoved) {
 class StateSaverBesideTest : public StateSaverTest {
  protected:
   StateSaver Make(const std::string& every) {
-    return StateSaver({.every = *ParseSaveInterval(every),
-                       .directory = directory_.get(),
-                       .save = [this](const std::string& to) { return Save(to); },
-                       .start =
-                           [this](const std::string& to) {
-                             begun_.push_back(to);
-                             return start_result_;
-                           },
-                       .finish =
-                           [this] {
-                             while (!begun_.empty()) Finish();
-                           },
-                       .take = [this] { return std::exchange(over_, {}); },
-                       .now = [this] { return now_; }},
-                      0);
+    return StateSaver(
+        {.every = *ParseSaveInterval(every),
+         .directory = directory_.get(),
+         .save = [this](const std::string& to) { return Save(to); },
+         .start =
+             [this](const std::string& to) {
+               begun_.push_back(to);
+               return start_result_;
+             },
+         .finish =
+             [this] {
+               while (!begun_.empty()) Finish();
+             },
+         .give_up =
+             [this](int step) {
+               if (!gives_up_) return;
+               EXPECT_EQ(begun_.back(), path_ + "/" + SaveName(step));
+               begun_.pop_back();
+               over_.push_back({step, path_ + "/" + SaveName(step), absl::CancelledError("")});
+             },
+         .take = [this] { return std::exchange(over_, {}); },
+         .now = [this] { return now_; }},
+        0);
   }
   /// The save that was begun first is over.
   void Finish(const absl::Status& status = absl::OkStatus()) {
@@ -137,6 +174,7 @@ class StateSaverBesideTest : public StateSaverTest {
     return steps;
   }
 
+  bool gives_up_ = false;  ///< saves that are under way lack parts
   absl::Status start_result_;
   std::vector<std::string> begun_;
   std::vector<gpt::FinishedSave> over_;
@@ -200,6 +238,41 @@ TEST_F(StateSaverBesideTest, ASaveUnderWayThatLedToNoNumberIsRemoved) {
   EXPECT_THAT(saver.SaveIfDue(2), IsOk());
   EXPECT_THAT(*saver.OnLossNotFinite(3), HasSubstr("the save after step 2 is removed"));
   EXPECT_THAT(SavedSteps(), ElementsAre(1));
+}
+
+TEST_F(StateSaverBesideTest, ASaveUnderWayIsGivenUpAndTheOneBeforeItEnds) {
+  gives_up_ = true;
+  StateSaver saver = Make("1 steps");
+  for (const int step : {1, 2}) EXPECT_THAT(saver.SaveIfDue(step), IsOk());
+  EXPECT_EQ(*saver.OnLossNotFinite(3),
+            "--state: the save after step 2 is given up, as its loss is no finite number; that of "
+            "step 1 stands");
+  EXPECT_THAT(SavedSteps(), ElementsAre(1));
+  EXPECT_FALSE(std::filesystem::exists(path_ + "/step-0000002"));
+}
+
+TEST_F(StateSaverBesideTest, ASaveOfParametersThatAreNoNumbersIsRemoved) {
+  StateSaver saver = Make("1 steps");
+  EXPECT_THAT(saver.SaveIfDue(1), IsOk());
+  Finish();
+  EXPECT_THAT(saver.SaveIfDue(2), IsOk());
+  EXPECT_EQ(*saver.OnParametersNotFinite(2),
+            "--state: the save after step 2 is removed, as its parameters are no finite numbers; "
+            "that of step 1 stands");
+  EXPECT_THAT(SavedSteps(), ElementsAre(1));
+  EXPECT_EQ(*saver.OnParametersNotFinite(3), "") << "there is no save of step 3";
+  EXPECT_THAT(SavedSteps(), ElementsAre(1));
+}
+
+TEST_F(StateSaverTest, WhatStandsElsewhereIsSaidToBeThere) {
+  const auto refused = [](const std::string&) { return absl::ResourceExhaustedError("ENOSPC"); };
+  StateSaver saver({.in_place = "/here", .resumed_from = "/there", .save = refused}, 5);
+  EXPECT_EQ(
+      saver.SaveNow(6).message(),
+      "--save-state /here: the save after step 6 failed: ENOSPC; that of step 5 in /there stands");
+  StateSaver same({.in_place = "/here", .save = refused}, 5);
+  EXPECT_EQ(same.SaveNow(6).message(),
+            "--save-state /here: the save after step 6 failed: ENOSPC; that of step 5 stands");
 }
 
 TEST_F(StateSaverTest, OneFileIsReplacedInPlace) {

@@ -139,5 +139,25 @@ TEST(ComputeThreadsTest, EachTaskRunsOnce) {
   }
 }
 
+/// A distance of rows below their length is refused, as a product without memory is.
+TEST(GemmTest, AProductThatTheLibraryRefusesIsAFailureOfTheThreads) {
+  const auto threads = Threads(2);
+  std::vector<float> values(256 * 256);
+  for (const int extent : {4, 256}) {
+    EXPECT_TRUE(threads->failure().ok());
+    const GemmShape shape{.m = extent, .n = extent, .k = extent};
+    const MatrixIn in{values.data(), extent};
+    Gemm(*threads, shape, 1, in, in, Accumulate::kNo, {values.data(), extent});
+    EXPECT_TRUE(threads->failure().ok()) << threads->failure();
+    Gemm(*threads, shape, 1, {values.data(), 1}, in, Accumulate::kNo, {values.data(), extent});
+    EXPECT_EQ(threads->failure().code(), absl::StatusCode::kInternal);
+    EXPECT_NE(
+        threads->failure().message().find(fmt::format("oneDNN refuses a product of {}", extent)),
+        absl::string_view::npos)
+        << threads->failure();
+    threads->ForgetFailure();
+  }
+}
+
 }  // namespace
 }  // namespace sluice::gpt

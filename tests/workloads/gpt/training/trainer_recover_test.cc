@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -13,6 +15,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_directory.h"
 #include "tests/workloads/gpt/gpt_fixture.h"
+#include "workloads/gpt/compute/compute_threads.h"
 #include "workloads/gpt/memory/paged_memory.h"
 #include "workloads/gpt/training/footprint.h"
 #include "workloads/gpt/training/trainer.h"
@@ -64,7 +67,10 @@ class TrainerRecoverTest : public ::testing::TestWithParam<RecoverCase> {
     const TempDirectory directory;
     const absl::Status saved = trainer_->SaveState(directory.path());
     EXPECT_THAT(saved, IsOk());
-    std::ifstream in(directory.path() + "/optimizer.sluice", std::ios::binary);
+    return FileIn(directory.path());
+  }
+  static std::string FileIn(const std::string& directory) {
+    std::ifstream in(directory + "/optimizer.sluice", std::ios::binary);
     return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   }
 
@@ -82,12 +88,15 @@ class TrainerRecoverTest : public ::testing::TestWithParam<RecoverCase> {
     }
   }
 
-  /// Trains until it fails, from op `op` of the third step on. False: it did not fail.
-  bool TrainUntilFailure(int op) {
+  /// Trains until it fails, from op `op` of the step after `steps` on. False: it did not fail.
+  bool TrainUntilFailure(int op, int steps = 2) {
+    return TrainUntilFailure(op, steps, [this] { Fail(absl::ResourceExhaustedError("ENOSPC")); });
+  }
+  bool TrainUntilFailure(int op, int steps, const std::function<void()>& fail) {
     int ops = 0;
-    for (int i = 0; i < 2; ++i) EXPECT_THAT(trainer_->Step(GetParam().update).status(), IsOk());
+    for (int i = 0; i < steps; ++i) EXPECT_THAT(trainer_->Step(GetParam().update).status(), IsOk());
     memory_->SetObserver([&](const OpTiming&) {
-      if (++ops == op) Fail(absl::ResourceExhaustedError("ENOSPC"));
+      if (++ops == op) fail();
     });
     while (trainer_->step() < kRecoverSteps - 1) {
       if (!trainer_->Step(GetParam().update).ok()) break;
@@ -133,6 +142,49 @@ TEST_P(TrainerRecoverTest, OneWholeStepIsSaved) {
   }
   EXPECT_LT(seen["no failure"], 10) << "the faults must be met";
   for (const auto& [what, count] : seen) RecordProperty(what, count);
+}
+
+/// What it was to compute is garbage.
+TEST_P(TrainerRecoverTest, AProductThatIsRefusedEndsTheStepBeforeAnUpdateTakesIt) {
+  const absl::Status refused = absl::ResourceExhaustedError("no memory for a product");
+  for (int op = 1; op < 60; op += 19) {
+    SCOPED_TRACE(op);
+    Make();
+    const auto refuse = [&] { trainer_->compute_threads().NoteFailure(refused); };
+    ASSERT_TRUE(TrainUntilFailure(op, 2, refuse));
+    EXPECT_EQ(trainer_->failure(), refused);
+    const int step = trainer_->step();
+    const absl::Status whole = trainer_->Recover();
+    if (absl::IsFailedPrecondition(whole)) continue;  // updates had begun before
+    ASSERT_THAT(whole, IsOk());
+    EXPECT_TRUE(Saved() == unbroken_[static_cast<std::size_t>(step)]);
+  }
+}
+
+TEST_P(TrainerRecoverTest, TheEndOfASaveRunsNoOpThatWasGivenUp) {
+  int wanted = 0;
+  for (int op = 1; op < 40; op += 9) {
+    Make();
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_THAT(trainer_->Step(GetParam().update).status(), IsOk());
+    }
+    const TempDirectory directory;
+    ASSERT_THAT(trainer_->StartSave(directory.path()), IsOk());
+    if (!TrainUntilFailure(op, 0)) {
+      Fail(absl::OkStatus());
+      continue;
+    }
+    Fail(absl::OkStatus());
+    int ops = 0;
+    memory_->SetObserver([&](const OpTiming&) { ++ops; });
+    wanted += trainer_->TakeFinishedSaves().empty() ? 1 : 0;
+    const absl::Status saved = trainer_->FinishSave();
+    EXPECT_EQ(ops, 0) << "op " << op;
+    if (saved.ok() && std::filesystem::exists(directory.path() + "/optimizer.sluice")) {
+      EXPECT_TRUE(FileIn(directory.path()) == unbroken_[2]) << "op " << op;
+    }
+  }
+  EXPECT_GT(wanted, 0) << "a fault must come before the save is over";
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -193,6 +193,34 @@ TEST(TrainerSaves, ASaveThatCannotBeMadeStopsNoStep) {
   EXPECT_EQ(FileIn(directory.path()), reference.saves[2]);
 }
 
+TEST(TrainerSaves, ASaveThatIsGivenUpLeavesTheOlderOne) {
+  const TrainConfig train = TinyTrain();
+  const Reference reference = ReferenceOf(train);
+  const TempDirectory directory;
+  SavingTrainer run(train);
+  ASSERT_TRUE(run->Step(kLater).ok());
+  ASSERT_TRUE(run->SaveState(directory.path(), "note").ok());
+  run->GiveUpSave(1);
+  ASSERT_TRUE(run->Step(kLater).ok());
+  // Of step 2, whose snapshot is not made before the next step, and of step 3, that is under way.
+  ASSERT_TRUE(run->StartSave(directory.path(), "note").ok());
+  run->GiveUpSave(1);
+  run->GiveUpSave(2);
+  ASSERT_TRUE(run->Step(UpdateTime::kNow).ok());
+  ASSERT_TRUE(run->StartSave(directory.path(), "note").ok());
+  run->GiveUpSave(3);
+  EXPECT_EQ(run->FinishSave().code(), absl::StatusCode::kCancelled);
+  const std::vector<FinishedSave> saves = run->TakeFinishedSaves();
+  ASSERT_EQ(saves.size(), 2U);
+  for (const FinishedSave& save : saves) {
+    EXPECT_EQ(save.status.code(), absl::StatusCode::kCancelled);
+  }
+  EXPECT_EQ(FileIn(directory.path()), reference.saves[1]);
+  ASSERT_TRUE(run->Step(kLater).ok());
+  EXPECT_TRUE(run->SaveState(directory.path(), "note").ok());
+  EXPECT_EQ(FileIn(directory.path()), reference.saves[4]);
+}
+
 TEST(TrainerSaves, WhatASaveDoesNotHoldIsRefused) {
   const Dataset data = TinyDataset();
   RamMemory ram;
