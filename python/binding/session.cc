@@ -36,15 +36,18 @@ bool SignalRaised() {
   return PyErr_Occurred() != nullptr || PyErr_CheckSignals() != 0;
 }
 
-bool Overlap(const Use& a, const Use& b) {
-  if (a.tensor != b.tensor) return false;
-  const auto end = [](const Use& use) { return use.range.offset + use.range.bytes; };
-  return a.range.offset < end(b) && b.range.offset < end(a);
+/// True if the two have a page in common. A tensor of a session starts with a page of its own.
+bool ShareAPage(const Use& a, const Use& b, std::uint64_t page_bytes) {
+  const auto first = [&](const Use& use) { return use.range.offset / page_bytes; };
+  const auto last = [&](const Use& use) {
+    return (use.range.offset + use.range.bytes - 1) / page_bytes;
+  };
+  return a.tensor == b.tensor && first(a) <= last(b) && first(b) <= last(a);
 }
 
-bool WaitsFor(const Use& asked, const Use& held) {
+bool WaitsFor(const Use& asked, const Use& held, std::uint64_t page_bytes) {
   const bool writes = asked.mode != AccessMode::kRead || held.mode != AccessMode::kRead;
-  return writes && Overlap(asked, held);
+  return writes && ShareAPage(asked, held, page_bytes);
 }
 
 }  // namespace
@@ -63,7 +66,10 @@ std::shared_ptr<Session> Session::Create(const std::optional<std::string>& path,
 }
 
 Session::Session(std::shared_ptr<Runtime> runtime, std::shared_ptr<Reports> reports)
-    : process_(getpid()), reports_(std::move(reports)), runtime_(std::move(runtime)) {}
+    : process_(getpid()),
+      page_bytes_(runtime->PageBytes().count()),
+      reports_(std::move(reports)),
+      runtime_(std::move(runtime)) {}
 
 Session::~Session() { Close(); }
 
@@ -94,7 +100,10 @@ void Session::RefuseChild() const {
 
 void Session::Add(const std::shared_ptr<TensorState>& tensor) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(tensors_, [](const auto& entry) { return entry.second.expired(); });
+  if (tensors_.size() >= tensors_to_look_at_) {
+    std::erase_if(tensors_, [](const auto& entry) { return entry.second.expired(); });
+    tensors_to_look_at_ = 2 * tensors_.size() + 64;
+  }
   tensors_[tensor->id().value] = tensor;
 }
 
@@ -115,14 +124,14 @@ void Session::RefuseOwnDeadlock(const std::vector<Use>& uses) const {
     for (const auto& [lease, held] : held_) {
       if (held.thread != std::this_thread::get_id()) continue;
       for (const Use& use : uses) {
-        if (WaitsFor(use, held.use)) name = use.tensor->name();
+        if (WaitsFor(use, held.use, page_bytes_)) name = use.tensor->name();
       }
     }
   }
   if (name.empty()) return;
   Raise(absl::AbortedError("would deadlock: this thread holds a lease of '" + name +
-                           "' already, and would wait for itself. Only read leases may overlap; "
-                           "ask for the tensor once, in the mode that all need"));
+                           "' already, and would wait for itself. Only read leases may share a "
+                           "page; ask for the tensor once, in the mode that all need"));
 }
 
 std::string Session::BeginLane(std::thread::id thread) {

@@ -83,6 +83,7 @@ class Session : public std::enable_shared_from_this<Session> {
   int LeasesOf(const TensorState& tensor) const;
 
   const pid_t process_;
+  const std::uint64_t page_bytes_;
   const std::shared_ptr<Reports> reports_;
   /// Guards runtime_. Threads without the GIL take it, so a child of fork never does.
   mutable std::mutex runtime_mutex_;
@@ -90,6 +91,8 @@ class Session : public std::enable_shared_from_this<Session> {
   /// Guards what follows. Taken with the GIL, so that nobody holds it during a fork of Python.
   mutable std::mutex mutex_;
   std::map<std::uint64_t, std::weak_ptr<TensorState>> tensors_;
+  /// Size of tensors_ at which the entries of dropped tensors are erased.
+  std::size_t tensors_to_look_at_ = 64;
   std::map<const HeldLease*, Held> held_;
   std::map<std::thread::id, Lane> lanes_;
 };

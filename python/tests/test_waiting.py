@@ -76,6 +76,15 @@ def test_a_thread_that_would_wait_for_itself_is_told(runtime):
             with pytest.raises(sluice.WouldDeadlock, match="holds a lease of 't' already"):
                 use()
         other.read()
+        with pytest.raises(sluice.WouldDeadlock, match="share a page"):
+            runtime.lease(tensor[3:4]).__enter__()
+    with runtime.lease(tensor[0:1], mode="rw"):
+        with pytest.raises(sluice.WouldDeadlock, match="share a page"):
+            runtime.lease(tensor[3:4]).__enter__()
+    with runtime.lease((tensor[0:1], "rw"), (tensor[3:4], "rw")) as (one, two):
+        one += 1
+        two += 2
+    assert tensor.read().tolist() == [[1] * 4, [0] * 4, [0] * 4, [2] * 4]
     with runtime.lease(tensor) as one, runtime.lease(tensor) as two:
         assert np.array_equal(one.numpy(), two.numpy())
     tensor.read()
