@@ -86,7 +86,8 @@ TEST_F(RunSignalsTest, InAValidationWhileTheLastLossIsNoNumberNothingIsSaved) {
   ASSERT_NO_FATAL_FAILURE(Make(
       {"train.val_every=2", "train.val_batches=3", "train.not_finite_steps=0", "train.steps=20"},
       {"--state", state_}));
-  Fill([](const std::string&, std::uint64_t) { return std::numeric_limits<float>::quiet_NaN(); });
+  // The loss of step 1 is a number yet.
+  FillWithInfinity();
   SignalWhen([this] { return session_->trainer().step() == 2; });
   const End end = RunToItsEnd();
   EXPECT_TRUE(signalled_);
