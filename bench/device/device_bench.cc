@@ -65,7 +65,6 @@ Row MakeRow(const Subject& subject, const std::string& name, Samples samples, do
   row.ceiling = Median(samples.ceilings);
   row.ceiling_of = "plain copies";
   row.ratio = Median(ratios);
-  row.ratio_spread = Spread(ratios);
   return row;
 }
 

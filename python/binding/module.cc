@@ -50,14 +50,25 @@ std::shared_ptr<TensorState> CreateTensor(
     const std::string& dtype,
     const std::string& kind,
     const std::string& lowest,
+    const std::string& off_lease,
     const std::optional<std::pair<std::string, std::uint64_t>>& file) {
   TensorSpec spec{.name = name,
                   .shape = shape,
                   .dtype = Named(dtype, DType::kI64, "dtype"),
                   .kind = Named(kind, TensorKind::kOther, "kind"),
-                  .lowest = Named(lowest, TierKind::kNvme, "lowest")};
+                  .lowest = Named(lowest, TierKind::kNvme, "lowest"),
+                  .off_lease = Named(off_lease, OffLease::kReadable, "off_lease")};
   if (file) spec.file = FileHome{.path = file->first, .offset = file->second};
   return TensorState::Create(session, spec);
+}
+
+/// The tensor's bytes outside a lease, read-only. REQUIRES: a tensor that is readable there.
+std::unique_ptr<Memory> LendOffLease(const std::shared_ptr<TensorState>& tensor) {
+  tensor->RefuseFreed();
+  const std::shared_ptr<Runtime> runtime = tensor->session().runtime();
+  const std::span<const std::byte> bytes = ValueOrRaise(runtime->AddressOf(tensor->id()));
+  return std::make_unique<Memory>(
+      tensor, const_cast<std::byte*>(bytes.data()), bytes.size(), /*writable=*/false);
 }
 
 /// Calls `call(runtime)` without the GIL; it returns a status.
@@ -183,7 +194,10 @@ void BindTensor(nb::module_& module) {
              nb::arg("dtype"),
              nb::arg("kind"),
              nb::arg("lowest"),
+             nb::arg("off_lease"),
              nb::arg("file").none());
+  module.def("lend_off_lease", LendOffLease);
+  module.def("name_stray_touches", [] { RaiseIfError(NameStrayTouches()); });
   module.def("copy_in", CopyIn);
   module.def("copy_out", CopyOut);
   module.def("discard", Discard);

@@ -107,7 +107,7 @@ absl::Status MeasureDevice(DeviceFlags flags, const InterruptWatch& watch) {
   Console console(flags.json ? Console::Mode::kJson : Console::Mode::kText);
   const BrokenPipeIsAnError broken_pipe;
   flags.options.interrupted = [&] { return watch.interrupted() || !console.status().ok(); };
-  RowPrinter printer("device", ReadMachineFacts(), console);
+  RowPrinter printer("device", ReadMachineFacts(flags.options.directory), console);
   const absl::Status measured =
       bench::RunDeviceBench(flags.options, [&](const bench::Row& row) { printer.Add(row); });
   SLUICE_RETURN_IF_ERROR(console.status());

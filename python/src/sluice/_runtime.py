@@ -63,6 +63,7 @@ class Runtime:
         except errors.Error as error:
             raise _options.without_flag(error) from None
         _exit.close_at_exit(self._session)
+        _core.name_stray_touches()
         self._pass_on_log()
 
     # --- tensors ---
@@ -70,7 +71,7 @@ class Runtime:
     def tensor(self, shape: Union[int, Sequence[int]], dtype: object = "float32", *,
                name: Optional[str] = None, kind: str = "other", lowest: str = "nvme",
                file: Union[None, Directory, tuple[Directory, int]] = None,
-               off_lease: str = "none") -> Tensor:
+               off_lease: Optional[str] = None) -> Tensor:
         """A tensor of zeros, or of the bytes of a file.
 
         shape
@@ -86,19 +87,23 @@ class Runtime:
         file
             A file, or (file, first byte): the first home of the elements, which is never written.
         off_lease
-            What a touch outside a lease does. "none": the pages may be gone (SIGSEGV).
+            What the memory shows outside a lease. "readable": the newest elements, read-only, by
+            ``Tensor.numpy`` and by arrays of leases in dram; a write is a SIGSEGV that names the
+            tensor. "none": a touch is a SIGSEGV, or meets old elements; it costs nothing. None:
+            "readable", and "none" for a tensor that is never in dram (``lowest="hbm"``).
 
         Raises InvalidArgument; TierFull (no capacity for all pages; names the need and the rest).
         """
-        _refuse_off_lease(off_lease)
+        if off_lease is None:
+            off_lease = "none" if lowest == "hbm" else "readable"
         element = _dtypes.parse(dtype)
         extents = _extents(shape)
         called = "tensor" if name is None else name
         library, counted = _library_type(element, extents)
         state = _core.create_tensor(
-            self._session, called, counted, library, kind, lowest, _home(file)
+            self._session, called, counted, library, kind, lowest, off_lease, _home(file)
         )
-        return Tensor(self, state, called, extents, element)
+        return Tensor(self, state, called, extents, element, off_lease)
 
     # --- leases ---
 
@@ -219,18 +224,6 @@ class Runtime:
         """Hands the library's log to the logger "sluice"."""
         for level, line in self._session.take_log():
             _log.log(level, "%s", line)
-
-
-def _refuse_off_lease(off_lease: str) -> None:
-    # The one place where a tensor's memory outside a lease is decided: the library's
-    # TensorSpec::off_lease is passed on from here.
-    if off_lease == "readable":
-        raise errors.InvalidArgument(
-            'off_lease="readable" is not there yet: memory outside a lease may be gone; read() '
-            "copies it safely"
-        )
-    if off_lease != "none":
-        raise errors.InvalidArgument(f'off_lease is {off_lease!r}; allowed is "none"')
 
 
 def _extents(shape: Union[int, Sequence[int]]) -> tuple[int, ...]:

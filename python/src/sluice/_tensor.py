@@ -55,12 +55,13 @@ class Tensor:
     """
 
     def __init__(self, runtime: "Runtime", state: _core.TensorState, name: str,
-                 shape: tuple[int, ...], dtype: DType) -> None:
+                 shape: tuple[int, ...], dtype: DType, off_lease: str) -> None:
         self._runtime = runtime
         self._state = state
         self._name = name
         self._shape = shape
         self._dtype = dtype
+        self._off_lease = off_lease
         self._torch_lock = threading.Lock()
         # Torch storages on the tensor's memory by tier; each lives as long as its torch tensors.
         self._storages: dict[str, weakref.ref[torch.UntypedStorage]] = {}
@@ -108,6 +109,21 @@ class Tensor:
         _core.copy_out(self._state, _torch.bytes_of(out, self, writable=True), 0)
         return out
 
+    def numpy(self) -> "np.ndarray[Any, Any]":
+        """A read-only NumPy array on the tensor's memory, which needs no lease.
+
+        It shows the newest elements that a lease has left, slowly where they are in nvme, and no
+        checksum covers those. It keeps the tensor and its runtime. While a lease writes, elements
+        are seen as they come. Raises FailedPrecondition for a tensor made with off_lease="none".
+        """
+        if self._off_lease != "readable":
+            raise errors.FailedPrecondition(
+                f"tensor '{self._name}' cannot be read outside a lease: make it with "
+                'off_lease="readable", or copy it with read()'
+            )
+        memory = _core.lend_off_lease(self._state)
+        return np.ndarray(self._shape, self._dtype.numpy(), buffer=memoryview(memory))
+
     def discard(self) -> None:
         """Declares the content dead: nothing is written for it, and it reads as zeros."""
         _core.discard(self._state)
@@ -134,7 +150,7 @@ class Tensor:
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
         raise errors.InvalidArgument(
-            f"tensor '{self._name}' is no array: copy it with read(), or use a view of a lease"
+            f"tensor '{self._name}' is no array: use numpy(), read(), or a view of a lease"
         )
 
     def __reduce__(self) -> NoReturn:
