@@ -108,7 +108,7 @@ absl::Status MeasureDevice(DeviceFlags flags, const InterruptWatch& watch) {
   const BrokenPipeIsAnError broken_pipe;
   flags.options.interrupted = [&] { return watch.interrupted() || !console.status().ok(); };
   RowPrinter printer("device", ReadMachineFacts(flags.options.directory), console);
-  const absl::Status measured =
+  absl::Status measured =
       bench::RunDeviceBench(flags.options, [&](const bench::Row& row) { printer.Add(row); });
   SLUICE_RETURN_IF_ERROR(console.status());
   return measured;

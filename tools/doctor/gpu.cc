@@ -36,7 +36,7 @@ GpuDevice DescribeDevice(const std::string& root, const device::CudaDeviceFacts&
       .compute = fmt::format("{}.{}", facts.compute_major, facts.compute_minor),
       .cuda = fmt::format("{}.{}", facts.driver_version / 1000, facts.driver_version % 1000 / 10),
       .node = NodeOf(root, pci),
-      .pci = std::move(pci),
+      .pci = pci,
       .unusable = device::WhyNotUsable(facts, facts.granularity)};
 }
 

@@ -67,7 +67,7 @@ CudaCopies::Group CudaCopies::TakeGroup() {
 absl::Status CudaCopies::Enqueue(const Group& group) {
   SLUICE_RETURN_IF_ERROR(share_.health().status());
   if (batches_ && group.jobs.size() > 1) {
-    const absl::Status batched = EnqueueBatch(group.jobs);
+    absl::Status batched = EnqueueBatch(group.jobs);
     if (!absl::IsUnimplemented(batched)) return batched;
     batches_ = false;
   }
@@ -121,7 +121,8 @@ bool CudaCopies::Poll() {
     Group group = std::move(running_.front());
     running_.pop_front();
     events_.Return(group.event);
-    absl::Status status = group.error.ok() ? done.status() : std::move(group.error);
+    absl::Status status = done.status();
+    if (!group.error.ok()) status = group.error;
     Finish(std::move(group), status);
     completed = true;
   }

@@ -51,7 +51,7 @@ absl::Status RuntimeState::AddView(engine::Segment& segment) {
         TellHidden(first, fmt::format("pages in {}: {}", ToString(tiers_->id(tier)), reason)));
   }
   if (segment.parts().file == nullptr) return views.AddZeros(segment);
-  const absl::Status mapped =
+  absl::Status mapped =
       off ? absl::UnimplementedError(base::ToAbsl(kOffByOption)) : views.AddHome(segment);
   if (mapped.ok()) return mapped;
   return TellHidden(views.HideHome(segment),

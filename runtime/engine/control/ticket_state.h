@@ -78,7 +78,8 @@ class TicketState {
   /// Waits until the device has filled the frame.
   void FillFrameWithNan(core::TierIndex tier, core::FrameIndex frame) const;
   void FillWithNan(const engine::AccessPlan& access,
-                   const std::vector<std::span<std::byte>>& spans) const;
+                   const std::vector<std::span<std::byte>>& spans) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const base::OwnerProcess owner_;
   const core::TicketNumber number_ = 0;

@@ -26,8 +26,8 @@ std::atomic<NamedRange::Node*>& NamedRange::Head() {
 }
 
 NamedRange::FreeNodes& NamedRange::Free() {
-  static FreeNodes* const free = new FreeNodes();  // ranges may outlive statics
-  return *free;
+  static FreeNodes* const kFree = new FreeNodes();  // ranges may outlive statics
+  return *kFree;
 }
 
 NamedRange::Node* NamedRange::TakeNode() {

@@ -137,8 +137,8 @@ absl::Status InstallHandler() {
 }  // namespace
 
 absl::Status NameStrayTouches() {
-  static const absl::Status installed = InstallHandler();
-  return absl::Status(installed.code(), installed.message());
+  static const absl::Status kInstalled = InstallHandler();
+  return absl::Status(kInstalled.code(), kInstalled.message());
 }
 
 }  // namespace sluice
