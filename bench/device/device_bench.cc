@@ -163,8 +163,8 @@ absl::Status MeasurePages(const DeviceBenchOptions& options,
                                         options.device == DeviceKind::kCuda ? "cuda" : "emulated",
                                         options.directory.empty() ? "" : "/nvme")};
   SLUICE_ASSIGN_OR_RETURN(subject.plain, PlainDevice::Create(runtime));
-  const std::uint64_t layer = std::max(4 * page_bytes, std::uint64_t{16} << 20);
-  SLUICE_ASSIGN_OR_RETURN(subject.leased, LeasedRun::Create(runtime, options.weights_bytes, layer));
+  SLUICE_ASSIGN_OR_RETURN(
+      subject.leased, LeasedRun::Create(runtime, options.weights_bytes, LayerBytes(page_bytes)));
   SLUICE_RETURN_IF_ERROR(MeasureWithLayers(subject, add_row));
   if (!options.directory.empty()) return absl::OkStatus();
   subject.leased.reset();
@@ -174,6 +174,10 @@ absl::Status MeasurePages(const DeviceBenchOptions& options,
 }
 
 }  // namespace
+
+std::uint64_t LayerBytes(std::uint64_t page_bytes) {
+  return std::max(4 * page_bytes, std::uint64_t{16} << 20);
+}
 
 absl::Status RunDeviceBench(const DeviceBenchOptions& options, const RowFn& add_row) {
   for (const std::uint64_t page_bytes : options.page_bytes) {

@@ -27,6 +27,9 @@ struct DeviceBenchOptions {
   InterruptedFn interrupted;
 };
 
+/// Bytes of a layer, the unit of leases: four pages, and at least 16 MiB.
+std::uint64_t LayerBytes(std::uint64_t page_bytes);
+
 /// Measures what leases in hbm reach against plain copies of the same device, page size and round.
 /// Calls `add_row` as rows come. Threads: the calling one. Errors: those of Runtime::Create and of
 /// the device; Cancelled.

@@ -75,9 +75,9 @@ TEST(BenchCommandTest, LeasesOfTheEmulatedDeviceAreHeldToPlainCopies) {
                    "--page",
                    "2MiB",
                    "--hbm",
-                   "8MiB",
+                   "64MiB",
                    "--weights",
-                   "64MiB"});
+                   "160MiB"});
   ASSERT_EQ(command.Wait(), 0) << command.errors();
   const std::vector<Json> rows = Lines(command.output());
   std::vector<std::string> names;

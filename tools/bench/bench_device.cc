@@ -81,6 +81,11 @@ absl::Status ReadAmounts(const Arguments& arguments, bench::DeviceBenchOptions* 
     return absl::InvalidArgumentError(
         "--weights is less than --hbm and four pages, so nothing would move; raise it");
   }
+  if (options->hbm_bytes < 4 * bench::LayerBytes(largest)) {
+    return absl::InvalidArgumentError(fmt::format(
+        "--hbm is less than the {} of the four layers that are leased at once; raise it",
+        ToString(Bytes(4 * bench::LayerBytes(largest)))));
+  }
   auto rounds = static_cast<std::uint32_t>(options->rounds);
   if (arguments.Has("--quick")) {
     rounds = 2;

@@ -159,8 +159,12 @@ TEST_F(RescueOlderTest, ADriveThatFailsLeavesTheSaveBefore) {
   });
   const End end = RunUntilFailure();
   EXPECT_TRUE(emptied);
-  EXPECT_EQ(CountOf(end.errors, " are lost: "), 1) << end.errors;
-  EXPECT_LE(CountOf(end.errors, "sluice: "), 8) << end.errors;
+  // A page of a file that was cut lies behind its end, or, once a later write has made the file
+  // longer, in a hole: two causes, four lines each, beside the drive, the op, the save and the end.
+  const int causes = static_cast<int>(end.errors.find("checksum ") != std::string::npos) +
+                     static_cast<int>(end.errors.find("(truncated)") != std::string::npos);
+  EXPECT_EQ(CountOf(end.errors, " are lost: "), causes) << end.errors;
+  EXPECT_LE(CountOf(end.errors, "sluice: "), 4 * causes + 4) << end.errors;
   EXPECT_THAT(end.errors, HasSubstr("nothing was saved, as "));
   ExpectStands(end, NumberAfter(end.errors, "the save of step "), settings);
 }
