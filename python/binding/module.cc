@@ -196,7 +196,7 @@ void BindTensor(nb::module_& module) {
              nb::arg("lowest"),
              nb::arg("off_lease"),
              nb::arg("file").none());
-  module.def("lend_off_lease", LendOffLease);
+  module.def("lend_off_lease", LendOffLease, nb::arg("tensor"));
   module.def("name_stray_touches", [] { RaiseIfError(NameStrayTouches()); });
   module.def("copy_in", CopyIn);
   module.def("copy_out", CopyOut);

@@ -95,6 +95,8 @@ def test_arguments_of_a_tensor(runtime, arguments, message):
 
 def test_a_tensor_without_a_place(runtime):
     with pytest.raises(sluice.TierFull, match="'huge'"):
+        runtime.tensor(1 << 40, name="huge", off_lease="none")
+    with pytest.raises(sluice.Error, match="readable outside a lease.*vm.max_map_count"):
         runtime.tensor(1 << 40, name="huge")
 
 

@@ -39,6 +39,14 @@ inline constexpr int kSlowdown = 1;
 #define SLUICE_SKIP_FORK_UNDER_SANITIZERS() static_cast<void>(0)
 #endif
 
+/// A function that reads memory while another thread maps something else there, which
+/// ThreadSanitizer takes for a write. It calls nothing that the sanitizer watches, memcpy included.
+#if defined(ABSL_HAVE_THREAD_SANITIZER)
+#define SLUICE_READS_BESIDE_MAPPINGS __attribute__((no_sanitize("thread"), noinline))
+#else
+#define SLUICE_READS_BESIDE_MAPPINGS
+#endif
+
 /// The same where sched_getaffinity is refused: a sanitizer calls it for each thread that begins.
 #if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
 #define SLUICE_SKIP_AFFINITY_UNDER_SANITIZERS() \

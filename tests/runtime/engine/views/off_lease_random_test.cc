@@ -12,6 +12,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/runtime/engine/runtime_fixture.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_directory.h"
 
@@ -287,6 +288,10 @@ class Versions {
     released_[page] = version;
   }
 
+  SLUICE_READS_BESIDE_MAPPINGS static std::uint64_t WordAt(const volatile std::uint64_t* word) {
+    return *word;
+  }
+
   /// Reads a page, or overwrites one that nobody reads.
   void Touch(TensorId tensor, std::uint64_t page) {
     const bool write = tensor == other_;
@@ -306,7 +311,7 @@ class Versions {
       const std::uint64_t oldest = released_[page];
       const auto* const words = reinterpret_cast<const std::uint64_t*>(view_.data() + page * kPage);
       for (std::uint64_t i = 0; i < kWords; ++i) {
-        const std::uint64_t word = __atomic_load_n(words + i, __ATOMIC_RELAXED);
+        const std::uint64_t word = WordAt(words + i);
         if (word >= WordOf(page, oldest) && word <= WordOf(page, begun_[page])) continue;
         failure_ = "word " + std::to_string(i) + " of page " + std::to_string(page) + " is " +
                    std::to_string(word >> 32) + ", version " + std::to_string(word & 0xffffffff) +

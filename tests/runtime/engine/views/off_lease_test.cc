@@ -51,9 +51,14 @@ class OffLeaseTest : public ::testing::Test {
     EXPECT_THAT(view, IsOk());
     return view.ok() ? *view : std::span<const std::byte>();
   }
+  SLUICE_READS_BESIDE_MAPPINGS static std::byte ByteAt(const volatile std::byte* byte) {
+    return static_cast<std::byte>(*reinterpret_cast<const volatile std::uint8_t*>(byte));
+  }
   std::vector<std::byte> Shown(TensorId tensor) {
     const auto view = ViewOf(tensor);
-    return {view.begin(), view.end()};
+    std::vector<std::byte> bytes(view.size());
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = ByteAt(view.data() + i);
+    return bytes;
   }
   /// Has others take every frame of dram.
   void Displace() {
