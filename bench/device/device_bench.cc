@@ -14,7 +14,7 @@
 namespace sluice::bench {
 namespace {
 
-/// What a page size is measured with.
+/// Parts that measure one page size.
 struct Subject {
   const DeviceBenchOptions& options;
   std::uint64_t page_bytes = 0;

@@ -58,8 +58,6 @@ absl::StatusOr<std::unique_ptr<PlainDevice>> PlainDevice::Create(const RuntimeOp
   return plain;
 }
 
-PlainDevice::~PlainDevice() { device_.reset(); }
-
 absl::StatusOr<device::CopyRates> PlainDevice::Rates(std::uint32_t milliseconds) {
   device::DeviceCopyOptions copies{.milliseconds = milliseconds};
   copies.frames.resize(device_->frame_count());

@@ -20,10 +20,6 @@ class PlainDevice {
   /// `options`: kind of the device, GPU and page_bytes. Errors: those of the device and of
   /// numa::Arena::Create.
   static absl::StatusOr<std::unique_ptr<PlainDevice>> Create(const RuntimeOptions& options);
-  ~PlainDevice();
-  PlainDevice(const PlainDevice&) = delete;
-  PlainDevice& operator=(const PlainDevice&) = delete;
-
   /// Bytes per second of copies in a row. Errors: those of device::MeasureCopyRates.
   absl::StatusOr<device::CopyRates> Rates(std::uint32_t milliseconds);
   /// Seconds from a copy's begin to the word that it is done. Errors: that of the copy.
@@ -34,7 +30,7 @@ class PlainDevice {
 
   std::shared_ptr<device::CudaApi> cuda_;
   std::unique_ptr<numa::Arena> host_;
-  std::unique_ptr<device::Device> device_;
+  std::unique_ptr<device::Device> device_;  ///< device that copies from `host_` until it goes
 };
 
 }  // namespace sluice::bench

@@ -27,7 +27,7 @@
 
 namespace sluice {
 
-/// What hbm is: host memory that stands for it, the memory of an NVIDIA GPU, or the latter where it
+/// Kinds of hbm: host memory that stands for it, the memory of an NVIDIA GPU, or the latter where it
 /// can be had and otherwise the former. The fallback "cuda" says why.
 enum class DeviceKind { kEmulated, kCuda, kAuto };
 

@@ -73,7 +73,7 @@ struct FileHome {
   std::uint64_t offset = 0;
 };
 
-/// What a tensor's addresses in dram are outside a lease (Runtime::AddressOf). A lease of hbm says
+/// Content of a tensor's addresses in dram outside a lease (Runtime::AddressOf). A lease of hbm says
 /// nothing of them.
 enum class OffLease : std::uint8_t {
   kNone,  ///< undefined: a touch is a SIGSEGV, or meets old bytes. It costs nothing.

@@ -1,5 +1,6 @@
 #include "runtime/device/cuda/cuda_worker.h"
 
+#include <future>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -18,11 +19,13 @@ absl::StatusOr<std::unique_ptr<CudaWorker>> CudaWorker::Start(const CudaContextS
   const ScopedCudaContext current(share);
   SLUICE_RETURN_IF_ERROR(current.status());
   SLUICE_RETURN_IF_ERROR(worker->MakeStreams());
+  std::promise<absl::Status> ready;
   SLUICE_ASSIGN_OR_RETURN(worker->thread_,
-                          base::StartThread([worker = worker.get(), cpus = options.cpus] {
+                          base::StartThread([worker = worker.get(), &ready, cpus = options.cpus] {
                             base::SetUpThread("sluice-cuda", cpus);
-                            worker->Run();
+                            worker->Run(ready);
                           }));
+  SLUICE_RETURN_IF_ERROR(ready.get_future().get());
   return worker;
 }
 
@@ -68,9 +71,15 @@ absl::StatusOr<CudaEvent> CudaWorker::Record(CudaStream stream) {
   return user_events_.Record(stream);
 }
 
-void CudaWorker::Run() {
+void CudaWorker::Run(std::promise<absl::Status>& ready) {
   const ScopedCudaContext current(share_);
-  share_.Check(share_.api().RelaxCaptureMode(), "cuThreadExchangeStreamCaptureMode").IgnoreError();
+  absl::Status begun = current.status();
+  if (begun.ok()) {
+    begun = share_.Check(share_.api().RelaxCaptureMode(), "cuThreadExchangeStreamCaptureMode");
+  }
+  const bool works = begun.ok();
+  ready.set_value(std::move(begun));
+  if (!works) return;
   Requests requests;
   while (TakeRequests(&requests)) {
     Accept(std::exchange(requests, {}));
@@ -109,18 +118,19 @@ bool CudaWorker::PollAwaited() {
 
 bool CudaWorker::PollStream(std::deque<Arrival>& arrivals) {
   bool arrived = false;
-  while (!arrivals.empty()) {
+  for (; !arrivals.empty(); arrived = true) {
+    Arrival& first = arrivals.front();
     absl::StatusOr<bool> done = false;
     {
       base::MutexLock lock(events_mutex_);
-      done = user_events_.IsDone(arrivals.front().event);
-      if (done.ok() && !*done) break;
-      if (!done.ok()) share_.api().SynchronizeStream(arrivals.front().stream);
-      user_events_.Return(arrivals.front().event);
+      done = user_events_.IsDone(first.event);
+      if (!done.ok() && first.error.ok()) first.error = done.status();
+      const bool comes = done.ok() ? !*done : !share_.health().dead();
+      if (comes) break;
+      user_events_.Return(first.event);
     }
-    arrivals.front().done(done.status());
+    first.done(first.error);
     arrivals.pop_front();
-    arrived = true;
   }
   return arrived;
 }

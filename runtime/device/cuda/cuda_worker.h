@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <future>
 #include <map>
 #include <memory>
 #include <thread>
@@ -35,7 +36,9 @@ class CudaWorker {
 
   void Submit(CudaCopies::Direction direction, CudaCopies::Job job);
   /// Calls `done` once the event has come, with the error of a dead GPU otherwise; the event is the
-  /// worker's afterwards. Calls of one stream come in their order.
+  /// worker's afterwards. A query that fails is made again, and its error given when the event has
+  /// come: the stream may be the user's, which is never synchronised. Calls of one stream come in
+  /// their order.
   void Await(CudaStream stream, CudaEvent event, DoneFn done);
   /// An event of the worker's, recorded on the stream. The context is current.
   absl::StatusOr<CudaEvent> Record(CudaStream stream);
@@ -45,6 +48,7 @@ class CudaWorker {
     CudaStream stream = nullptr;
     CudaEvent event = nullptr;
     DoneFn done;
+    absl::Status error;  ///< error of a query that the GPU survived
   };
   struct Requests {
     std::vector<CudaCopies::Job> in;
@@ -55,7 +59,8 @@ class CudaWorker {
 
   explicit CudaWorker(const CudaContextShare& share);
   absl::Status MakeStreams();
-  void Run();
+  /// Tells `ready` whether the thread can call the driver; otherwise it ends.
+  void Run(std::promise<absl::Status>& ready);
   /// False when there is nothing left and never will be.
   bool TakeRequests(Requests* requests);
   void Accept(Requests requests);
