@@ -118,12 +118,12 @@ bool GivesBack(const std::string& entry) {
   return false;
 }
 
-TEST_P(CudaFaultTest, EachCallMayFailOnceAndTheDeviceEnds) {
-  const auto [code, sticky] = GetParam();
+/// Lives of a device, each of which meets one failure, until a life meets none.
+void FailEachCall(CudaCode code, bool sticky, const testing::FakeCudaOptions& options) {
   std::uint64_t nth = 1;
   for (bool met = true; met; ++nth) {
     ASSERT_LT(nth, 10'000u) << "a run without a failure ends the loop";
-    FakeCuda fake(SmallPages());
+    FakeCuda fake(options);
     fake.Inject({.nth = nth, .code = code, .sticky = sticky});
     const int failures = Life(fake).Run();
     met = fake.injected().has_value();
@@ -141,6 +141,15 @@ TEST_P(CudaFaultTest, EachCallMayFailOnceAndTheDeviceEnds) {
     }
   }
   EXPECT_GT(nth, 60u) << "the life has many calls";
+}
+
+TEST_P(CudaFaultTest, EachCallMayFailOnceAndTheDeviceEnds) {
+  for (const bool batches : {true, false}) {
+    SCOPED_TRACE(batches ? "several copies in a call" : "one copy in a call");
+    testing::FakeCudaOptions options = SmallPages();
+    options.batch_copies = batches;
+    FailEachCall(GetParam().first, GetParam().second, options);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Codes,
