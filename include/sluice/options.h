@@ -27,8 +27,8 @@
 
 namespace sluice {
 
-/// Kinds of hbm: host memory that stands for it, the memory of an NVIDIA GPU, or the latter where it
-/// can be had and otherwise the former. The fallback "cuda" says why.
+/// Kinds of hbm: host memory that stands for it, the memory of an NVIDIA GPU, or the latter where
+/// it can be had and otherwise the former. The fallback "cuda" says why.
 enum class DeviceKind { kEmulated, kCuda, kAuto };
 
 /// The GPU of a Runtime with a CUDA device. page_bytes is at least what the GPU maps at once: 2

@@ -29,8 +29,9 @@ class StreamState;
 
 /// An ordered queue of device work: a CUDA stream, or a thread of the emulated device.
 /// Threads: any. Lifetime: shared. The last reference waits until the queue is drained, and so does
-/// the Runtime. A stream that the Runtime adopted is never waited for by a reference. If the stream's own work drops the last reference, queued work still runs and only
-/// the Runtime waits for it. Fork: see Runtime; in a child a stream does nothing.
+/// the Runtime. A stream that the Runtime adopted is never waited for by a reference. If the
+/// stream's own work drops the last reference, queued work still runs and only the Runtime waits
+/// for it. Fork: see Runtime; in a child a stream does nothing.
 class StreamRef {
  public:
   StreamRef();

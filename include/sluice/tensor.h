@@ -73,8 +73,8 @@ struct FileHome {
   std::uint64_t offset = 0;
 };
 
-/// Content of a tensor's addresses in dram outside a lease (Runtime::AddressOf). A lease of hbm says
-/// nothing of them.
+/// Content of a tensor's addresses in dram outside a lease (Runtime::AddressOf). A lease of hbm
+/// says nothing of them.
 enum class OffLease : std::uint8_t {
   kNone,  ///< undefined: a touch is a SIGSEGV, or meets old bytes. It costs nothing.
   /// Readable, and never writable: they show the newest bytes that were written by a lease that has

@@ -34,8 +34,7 @@ class CudaStreamOfDevice : public Stream {
 
   void Synchronize() override {
     std::promise<absl::Status> reached;
-    absl::Status status =
-        Notify([&](absl::Status done) { reached.set_value(std::move(done)); });
+    absl::Status status = Notify([&](absl::Status done) { reached.set_value(std::move(done)); });
     if (status.ok()) status = reached.get_future().get();
     if (status.ok() || adopted_) return;
     // Without an event the driver is asked itself, which holds up other callers of it.

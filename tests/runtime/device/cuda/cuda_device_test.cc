@@ -117,8 +117,8 @@ TEST_F(CudaDeviceTest, GivesEverythingBack) {
     const auto range = device_->ReserveRange(2 * kFakePageBytes).value();
     ASSERT_TRUE(device_->Map(*range, 1, 3).ok());
     const auto stream = device_->CreateStream().value();
-    const absl::Status taken = stream->Notify(
-        [](const absl::Status& status) { EXPECT_TRUE(status.ok()) << status; });
+    const absl::Status taken =
+        stream->Notify([](const absl::Status& status) { EXPECT_TRUE(status.ok()) << status; });
     ASSERT_TRUE(taken.ok()) << taken;
   }
   ASSERT_TRUE(device_->Resize(2).ok());

@@ -46,8 +46,7 @@ class CarefulRun {
     Try([&] { return api_.MapMemory(address_, kFrameBytes, memory_); },
         [&] { return api_.UnmapMemory(address_, kFrameBytes); });
     Try([&] { return api_.AllowAccess(address_, kFrameBytes, 0); }, nullptr);
-    Try([&] { return api_.Fill(address_, 1, kFrameBytes, stream_); },
-        [&] { return api_.SynchronizeStream(stream_); });
+    Try([&] { return api_.Fill(address_, 1, kFrameBytes, stream_); }, [&] { return FillIsOver(); });
     for (auto undo = undo_.rbegin(); undo != undo_.rend(); ++undo) {
       Keep((*undo)());
     }
@@ -63,6 +62,12 @@ class CarefulRun {
     if (first_error_ == kCudaSuccess && undo != nullptr) {
       undo_.push_back(undo);
     }
+  }
+  /// Waits for the fill, also where the first call fails: its mapping is removed next.
+  CudaCode FillIsOver() {
+    const CudaCode code = api_.SynchronizeStream(stream_);
+    if (code != kCudaSuccess) Keep(api_.SynchronizeStream(stream_));
+    return code;
   }
   void Keep(CudaCode code) {
     if (first_error_ == kCudaSuccess) {
