@@ -12,6 +12,18 @@
 #include "fmt/format.h"
 
 namespace sluice::base {
+namespace {
+
+sigset_t AsynchronousSignals() {
+  sigset_t signals;
+  sigfillset(&signals);
+  for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP}) {
+    sigdelset(&signals, fault);
+  }
+  return signals;
+}
+
+}  // namespace
 
 absl::StatusOr<std::thread> StartThread(absl::AnyInvocable<void()> body) {
   // std::thread has no other way to say it; nothing is thrown on from here.
@@ -41,5 +53,17 @@ int AllowedCpuCount() {
   if (allowed > 0) return static_cast<int>(allowed);
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
+
+void BlockAllSignals() {
+  const sigset_t signals = AsynchronousSignals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+SignalsBlocked::SignalsBlocked() {
+  const sigset_t signals = AsynchronousSignals();
+  pthread_sigmask(SIG_BLOCK, &signals, &before_);
+}
+
+SignalsBlocked::~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 }  // namespace sluice::base

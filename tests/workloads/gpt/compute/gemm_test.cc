@@ -1,6 +1,8 @@
 #include "workloads/gpt/compute/gemm.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/time.h>
 
 #include <algorithm>
 #include <atomic>
@@ -125,6 +127,40 @@ TEST(GemmTest, HasTheSameBitsForAnyNumberOfThreadsAndAnyAddress) {
             << Name(shape) << ", " << count << " threads, " << shift << " elements on";
       }
     }
+  }
+}
+
+std::atomic<int> alarms = 0;
+
+/// Counts alarms, one every 200 us, on the stack of the thread that is interrupted.
+class Alarms {
+ public:
+  Alarms() {
+    struct sigaction action {};
+    action.sa_handler = [](int) { ++alarms; };
+    sigaction(SIGALRM, &action, &before_);
+    Every(200);
+  }
+  ~Alarms() {
+    Every(0);
+    sigaction(SIGALRM, &before_, nullptr);
+  }
+
+ private:
+  static void Every(suseconds_t microseconds) {
+    const itimerval timer{.it_interval = {0, microseconds}, .it_value = {0, microseconds}};
+    setitimer(ITIMER_REAL, &timer, nullptr);
+  }
+  struct sigaction before_ {};
+};
+
+TEST(GemmTest, SignalsOfTheProcessSpoilNothing) {
+  const auto threads = Threads(2);
+  const Operands operands({256, 256, 256, false, false, 1}, 0);
+  const std::vector<float> expected = operands.Multiply(*threads, Accumulate::kYes);
+  const Alarms running;
+  for (int i = 0; i < 3000 || alarms < 500; ++i) {
+    ASSERT_TRUE(operands.Multiply(*threads, Accumulate::kYes) == expected) << "product " << i;
   }
 }
 
