@@ -5,8 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
+#include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -108,6 +111,35 @@ TEST_P(TrainEndTest, EndsBeforeThereIsAText) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TrainEndTest, ::testing::ValuesIn(kEnds));
+
+/// Also while links are measured, tiers made and steps planned, of which the output says nothing.
+TEST_F(TrainSignalsTest, AnyMomentOfTheBeginningIsAnswered) {
+  constexpr unsigned kSeed = 20261128;
+  const std::vector<std::string> words = Endless({"--save-state", state_});
+  const auto begin = std::chrono::steady_clock::now();
+  Command whole(words);
+  ASSERT_TRUE(whole.ReadUntil("step    3/")) << whole.errors();
+  const std::chrono::duration<double> beginning = std::chrono::steady_clock::now() - begin;
+  whole.Signal(SIGTERM);
+  EXPECT_EQ(whole.Wait(), 128 + SIGTERM) << whole.errors();
+  std::mt19937 random(kSeed);
+  std::uniform_real_distribution<double> share(0, 1);
+  for (int moment = 0; moment < 12; ++moment) {
+    const std::chrono::duration<double> after = share(random) * beginning;
+    SCOPED_TRACE("seed " + std::to_string(kSeed) + ", after " + std::to_string(after.count()) +
+                 " s of " + std::to_string(beginning.count()));
+    std::filesystem::remove_all(state_);
+    std::filesystem::create_directory(state_);
+    Command command(words);
+    std::this_thread::sleep_for(after);
+    command.Signal(SIGTERM);
+    EXPECT_EQ(command.Wait(), 128 + SIGTERM) << command.errors();
+    EXPECT_THAT(spill_.Names(), IsEmpty());
+    if (command.output().find("step ") != std::string::npos) {
+      EXPECT_THAT(OffloadedOptimizer::VerifySave(state_), IsOk());
+    }
+  }
+}
 
 TEST_F(TrainSignalsTest, Sigusr1SavesAndGoesOn) {
   Command command(Endless({"--save-state", state_}));

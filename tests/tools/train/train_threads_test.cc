@@ -23,15 +23,17 @@ constexpr const char* kNobody = "65534";
 
 class TrainThreadsTest : public TrainCommandTest {
  protected:
-  /// As nobody, with a number of processes and threads at most. Root is under no such limit.
+  /// As nobody, with a number of processes and threads at most. Root is under no such limit. The
+  /// capability lets nobody into the folders above the test's own.
   Command::Surroundings Limited(int threads) const {
     const std::string limit = "--nproc=" + std::to_string(threads);
     return {.run_by = {"/usr/bin/setpriv",
                        std::string("--reuid=") + kNobody,
                        std::string("--regid=") + kNobody,
                        "--clear-groups",
-                       "--inh-caps=-all",
-                       "--bounding-set=-all",
+                       "--inh-caps=-all,+dac_override",
+                       "--ambient-caps=-all,+dac_override",
+                       "--bounding-set=-all,+dac_override",
                        "/usr/bin/prlimit",
                        limit}};
   }
