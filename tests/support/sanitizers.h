@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+
 #include "absl/base/config.h"
 
 namespace sluice::testing {
@@ -11,6 +13,16 @@ inline constexpr int kSlowdown = 30;
 inline constexpr int kSlowdown = 4;
 #else
 inline constexpr int kSlowdown = 1;
+#endif
+
+/// Stride through the cases of a product, and the part of a random test's rounds that a build runs.
+/// ThreadSanitizer watches threads: kinds of optimizers and types of states have none of their own.
+#if defined(ABSL_HAVE_THREAD_SANITIZER)
+inline constexpr std::size_t kCaseStride = 7;
+constexpr int Rounds(int rounds) { return (rounds + 3) / 4; }
+#else
+inline constexpr std::size_t kCaseStride = 1;
+constexpr int Rounds(int rounds) { return rounds; }
 #endif
 
 }  // namespace sluice::testing

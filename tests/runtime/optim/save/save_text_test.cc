@@ -7,6 +7,7 @@
 
 #include "nlohmann/json.hpp"
 #include "runtime/optim/optimizer/layout.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
 
 namespace sluice::optim {
@@ -14,6 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 using sluice::testing::IsStatus;
+using sluice::testing::kSlowdown;
 constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
 
 SaveText TwoGroups() {
@@ -159,7 +161,7 @@ TEST(SaveTextTest, RecordsLieOneAfterAnotherBeforeTheEnd) {
 
 // Comparing and printing it would recurse until the stack is used up.
 TEST(SaveTextTest, WhatIsNestedWithoutEndIsRefused) {
-  constexpr int kDeep = 1'000'000;
+  constexpr int kDeep = 1'000'000 / kSlowdown;
   EXPECT_THAT(ParseSaveText(Nested(kDeep)), IsStatus(kDataLoss, "not that of a save"));
   const std::string layout = "{\"optimizer\":" + Nested(kDeep) + "}";
   EXPECT_EQ(LayoutDifference(layout, "{\"optimizer\":\"lion\"}"),
