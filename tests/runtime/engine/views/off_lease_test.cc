@@ -286,7 +286,8 @@ TEST_F(OffLeaseTest, WhereSlotsAreNotMappedPagesInDramAreShownAndTheOthersHidden
   Displace();
   EXPECT_FALSE(touch_.Readable(ViewOf(tensor).data()));
   for (const bool contiguous : {true, false}) {
-    ASSERT_THAT(runtime_.Acquire({.tensor = tensor, .contiguous = contiguous}), IsOk());
+    ASSERT_THAT(runtime_.Acquire({.tensor = tensor, .tier = kDram0, .contiguous = contiguous}),
+                IsOk());
     EXPECT_EQ(Shown(tensor), Pattern(1, kPage));
     Displace();
     EXPECT_FALSE(touch_.Readable(ViewOf(tensor).data()));
