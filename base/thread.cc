@@ -1,6 +1,7 @@
 #include "base/thread.h"
 
 #include <sched.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <string>
@@ -12,6 +13,17 @@
 #include "fmt/format.h"
 
 namespace sluice::base {
+namespace {
+
+/// The limit of addresses, where there is one: a stack takes some.
+std::string AddressLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
+  return fmt::format(", and ulimit -v, which allows {} KiB of addresses, stacks included",
+                     limit.rlim_cur / 1024);
+}
+
+}  // namespace
 
 absl::StatusOr<std::thread> StartThread(absl::AnyInvocable<void()> body) {
   // std::thread has no other way to say it; nothing is thrown on from here.
@@ -20,8 +32,9 @@ absl::StatusOr<std::thread> StartThread(absl::AnyInvocable<void()> body) {
   } catch (const std::system_error& error) {
     return absl::ResourceExhaustedError(ToAbsl(
         fmt::format("a thread cannot be started: {}; see ulimit -u, pids.max of the control group "
-                    "and kernel.threads-max",
-                    ErrnoName(error.code().value()))));
+                    "and kernel.threads-max{}",
+                    ErrnoName(error.code().value()),
+                    AddressLimit())));
   }
 }
 
