@@ -67,16 +67,16 @@ absl::Status Backends::MakeArenas(const RuntimeOptions& options,
 }
 
 absl::Status Backends::MakeDevice(const RuntimeOptions& options,
-                                  core::FrameIndex frames,
+                                  const FrameCounts& frames,
                                   const BackendHooks& hooks) {
   absl::Status made;
-  if (options.device != DeviceKind::kEmulated) made = MakeCudaDevice(options, frames, hooks);
+  if (options.device != DeviceKind::kEmulated) made = MakeCudaDevice(options, frames.hbm, hooks);
   if (options.device == DeviceKind::kAuto && IsNoGpu(made)) {
     fallbacks_.push_back({"cuda", std::string(base::ToStd(made.message())), "the emulated device"});
-    made = absl::OkStatus();
+    made = CheckEmulatedHbm(options, frames);
   }
   SLUICE_RETURN_IF_ERROR(made);
-  if (device_ == nullptr) SLUICE_RETURN_IF_ERROR(MakeEmulatedDevice(options, frames));
+  if (device_ == nullptr) SLUICE_RETURN_IF_ERROR(MakeEmulatedDevice(options, frames.hbm));
   if (hooks.wrap_device) device_ = hooks.wrap_device(std::move(device_));
   return NoteFallbacks(kHbm0);
 }
@@ -236,7 +236,7 @@ absl::StatusOr<std::unique_ptr<Backends>> Backends::Create(const RuntimeOptions&
   }
   SLUICE_RETURN_IF_ERROR(backends->MakeArenas(options, frames.dram, hooks));
   if (frames.hbm > 0) {
-    SLUICE_RETURN_IF_ERROR(backends->MakeDevice(options, frames.hbm, hooks));
+    SLUICE_RETURN_IF_ERROR(backends->MakeDevice(options, frames, hooks));
   }
   backends->MakeTiers(options, frames);
   return backends;

@@ -80,7 +80,7 @@ class Backends {
                           core::FrameIndex frames,
                           const BackendHooks& hooks);
   absl::Status MakeDevice(const RuntimeOptions& options,
-                          core::FrameIndex frames,
+                          const FrameCounts& frames,
                           const BackendHooks& hooks);
   absl::Status MakeEmulatedDevice(const RuntimeOptions& options, core::FrameIndex frames);
   absl::Status MakeCudaDevice(const RuntimeOptions& options,
