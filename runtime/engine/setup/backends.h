@@ -94,7 +94,6 @@ class Backends {
   /// Why memory is not on 2 MiB pages.
   std::string_view ReasonOf(const std::string& huge_page_reason) const;
   std::vector<FallbackEvent> FallbacksOf(TierId tier) const;
-  void NoteUnregistered(const MemoryTier& dram);
   void MakeTiers(const RuntimeOptions& options, const FrameCounts& frames);
 
   std::vector<FallbackEvent> fallbacks_;

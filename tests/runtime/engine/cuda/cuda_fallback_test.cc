@@ -139,6 +139,20 @@ TEST(CudaFallbackTest, MemoryThatTheGpuRefusesIsAnnouncedAndStillCopied) {
   EXPECT_GT(fake.blocking_copies(), 0u);
 }
 
+TEST(CudaFallbackTest, MemoryThatALargerBudgetTakesAndTheGpuRefusesIsAnnounced) {
+  testing::FakeCuda fake(CudaRuntimeFixture::SmallPages());
+  testing::RuntimeFixture runtime;
+  LookAt(fake, DeviceKind::kCuda, runtime);
+  runtime.options.dram_bytes = 8_MiB;
+  runtime.Start();
+  ASSERT_THAT(runtime->SetBudget(kDram0, 1_MiB), IsOk());
+  const auto pinned = Contains(Field(&FallbackEvent::what, "pinned_memory"));
+  EXPECT_THAT(runtime->GetStats().fallbacks, ::testing::Not(pinned));
+  fake.Inject({.entry = testing::FakeEntry::kRegisterHost, .code = device::kCudaNotSupported});
+  ASSERT_THAT(runtime->SetBudget(kDram0, 8_MiB), IsOk());
+  EXPECT_THAT(runtime->GetStats().fallbacks, pinned);
+}
+
 TEST(CudaFallbackTest, ABuildMachineHasNoGpu) {
   testing::RuntimeFixture runtime;
   runtime.options.device = DeviceKind::kCuda;
