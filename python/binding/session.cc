@@ -203,10 +203,10 @@ bool Session::LeasedElsewhere() const {
   });
 }
 
-void SessionAtExit::Close() {
+void SessionAtExit::Close(bool daemons) {
   const std::shared_ptr<Session> session = session_.lock();
   if (session == nullptr) return;
-  if (session->LeasedElsewhere()) {
+  if (session->LeasedElsewhere() || (daemons && !session->InUse().empty())) {
     (void)new std::shared_ptr<Session>(session);  // never deleted
   } else {
     session->Close();
