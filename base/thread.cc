@@ -1,6 +1,7 @@
 #include "base/thread.h"
 
 #include <sched.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <string>
@@ -23,6 +24,14 @@ sigset_t AsynchronousSignals() {
   return signals;
 }
 
+/// The limit of addresses, where there is one: a stack takes some.
+std::string AddressLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
+  return fmt::format(", and ulimit -v, which allows {} KiB of addresses, stacks included",
+                     limit.rlim_cur / 1024);
+}
+
 }  // namespace
 
 absl::StatusOr<std::thread> StartThread(absl::AnyInvocable<void()> body) {
@@ -32,8 +41,9 @@ absl::StatusOr<std::thread> StartThread(absl::AnyInvocable<void()> body) {
   } catch (const std::system_error& error) {
     return absl::ResourceExhaustedError(ToAbsl(
         fmt::format("a thread cannot be started: {}; see ulimit -u, pids.max of the control group "
-                    "and kernel.threads-max",
-                    ErrnoName(error.code().value()))));
+                    "and kernel.threads-max{}",
+                    ErrnoName(error.code().value()),
+                    AddressLimit())));
   }
 }
 

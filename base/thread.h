@@ -11,9 +11,9 @@
 namespace sluice::base {
 
 /// Starts a thread that runs `body`: the only way in which threads come to be. Whoever gets the
-/// thread joins it.
-/// Errors: ResourceExhausted when the system refuses another thread; the message names the limits
-/// to raise (ulimit -u, pids.max of the control group, threads-max). `body` is destroyed then.
+/// thread joins it. Errors: ResourceExhausted when the system refuses another thread; the message
+/// names the limits to raise (ulimit -u, pids.max of the control group, threads-max, and ulimit -v
+/// where it is set). `body` is destroyed then.
 absl::StatusOr<std::thread> StartThread(absl::AnyInvocable<void()> body);
 
 /// The processors that the calling thread may run on, in rising order. Empty where the kernel does

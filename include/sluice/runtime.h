@@ -110,10 +110,10 @@ class Runtime {
                                  std::span<const std::byte> bytes,
                                  std::function<void()> deleter);
   /// Copies `bytes` into the tensor from byte `offset` on (Write), or out of it (Read). The copy
-  /// goes through leases of at most 16 MiB, or a page, in dram (hbm if the tensor's `lowest` is
-  /// hbm), so any size works with any budget. The call waits for other leases of the same bytes; a
-  /// caller that holds such a lease waits for ever. Errors: NotFound, InvalidArgument (no range of
-  /// the tensor), those of Ticket::Take, after which a part may have been copied.
+  /// goes through leases of at most 16 MiB, or a page, in dram (hbm if `lowest` is hbm): any size
+  /// works with any budget. The call waits for other leases of the same bytes; one who holds such a
+  /// lease waits for ever. Errors: NotFound, InvalidArgument (no range of the tensor; bytes of
+  /// AddressOf onto themselves), those of Ticket::Take, after which a part may have been copied.
   absl::Status Write(TensorId tensor, std::span<const std::byte> bytes, std::uint64_t offset = 0);
   absl::Status Read(TensorId tensor, std::span<std::byte> bytes, std::uint64_t offset = 0);
   /// Frees a tensor once its leases are gone. Errors: NotFound.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <span>
 #include <utility>
 
@@ -127,6 +128,20 @@ class Copy {
   std::uint64_t piece_bytes_ = 0;
 };
 
+/// A write makes what the tensor shows undefined before it copies, as Runtime::Write says.
+void RefuseOwnBytes(const TensorState& tensor, std::span<const std::byte> bytes) {
+  if (!tensor.readable()) return;
+  const auto own = ValueOrRaise(tensor.session().runtime()->AddressOf(tensor.id()));
+  const std::less_equal<> ends_before;
+  if (ends_before(own.data() + own.size(), bytes.data()) ||
+      ends_before(bytes.data() + bytes.size(), own.data())) {
+    return;
+  }
+  Raise(absl::InvalidArgumentError("tensor '" + tensor.name() +
+                                   "' cannot be written from its own memory, which a write makes "
+                                   "undefined first: pass a copy of the array"));
+}
+
 void CopyBuffer(const std::shared_ptr<TensorState>& tensor,
                 const nb::object& object,
                 std::uint64_t offset,
@@ -139,6 +154,7 @@ void CopyBuffer(const std::shared_ptr<TensorState>& tensor,
         "tensor '" + tensor->name() + "' has " + std::to_string(tensor->bytes()) + " bytes, not " +
         std::to_string(size) + " from byte " + std::to_string(offset) + " on"));
   }
+  if (direction == Direction::kIn) RefuseOwnBytes(*tensor, buffer.bytes());
   Copy(*tensor, buffer.bytes(), offset, direction).Run();
 }
 

@@ -176,7 +176,7 @@ void BindSession(nb::module_& module) {
   nb::class_<SessionAtExit>(module, "SessionAtExit")
       .def(nb::init<const std::shared_ptr<Session>&>())
       .def_prop_ro("alive", &SessionAtExit::alive)
-      .def("close", &SessionAtExit::Close);
+      .def("close", &SessionAtExit::Close, nb::arg("daemons"));
   module.def("leave", Leave);
   module.def("open", &Session::Create, nb::arg("path").none(), nb::arg("assignments"));
 }

@@ -27,7 +27,10 @@ absl::StatusOr<RuntimeOptions> ReadOptions(const std::optional<std::string>& pat
   if (!options.ok()) return options;
   const absl::Status finished = config->Finish();
   if (!finished.ok()) return finished;
-  return options;
+  if (options->device == DeviceKind::kEmulated) return options;
+  return absl::InvalidArgumentError(
+      "\"device.kind\" is that of a GPU, and Python reads and writes leases on the CPU: "
+      "device.kind = \"emulated\"");
 }
 
 /// True once a signal handler of Python has raised.
@@ -203,10 +206,10 @@ bool Session::LeasedElsewhere() const {
   });
 }
 
-void SessionAtExit::Close() {
+void SessionAtExit::Close(bool daemons) {
   const std::shared_ptr<Session> session = session_.lock();
   if (session == nullptr) return;
-  if (session->LeasedElsewhere()) {
+  if (session->LeasedElsewhere() || (daemons && !session->InUse().empty())) {
     (void)new std::shared_ptr<Session>(session);  // never deleted
   } else {
     session->Close();

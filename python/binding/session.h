@@ -102,9 +102,10 @@ class SessionAtExit {
  public:
   explicit SessionAtExit(const std::shared_ptr<Session>& session) : session_(session) {}
   bool alive() const { return !session_.expired(); }
-  /// Does nothing while another thread holds a lease: a daemon thread may be using the bytes, and
-  /// the end of the process frees them anyway.
-  void Close();
+  /// Does nothing while another thread holds a lease or, with `daemons`, while there are arrays on
+  /// the session's memory: a daemon thread may be using the bytes, and the end of the process frees
+  /// them anyway. `daemons`: other threads run still.
+  void Close(bool daemons);
 
  private:
   std::weak_ptr<Session> session_;

@@ -21,7 +21,8 @@ TensorState::TensorState(std::shared_ptr<Session> session, TensorId id, const Te
       id_(id),
       name_(spec.name),
       bytes_(SizeOf(spec).count()),
-      lowest_(spec.lowest) {}
+      lowest_(spec.lowest),
+      readable_(spec.off_lease == OffLease::kReadable) {}
 
 TensorState::~TensorState() {
   if (!freed_) session_->Free(id_);

@@ -30,6 +30,7 @@ class TensorState : public std::enable_shared_from_this<TensorState> {
   const std::string& name() const { return name_; }
   std::uint64_t bytes() const { return bytes_; }
   TierKind lowest() const { return lowest_; }
+  bool readable() const { return readable_; }
 
   /// Frees the tensor now. Raises FailedPrecondition if arrays or torch tensors use its memory, or
   /// if it is freed already. REQUIRES: the GIL.
@@ -51,6 +52,7 @@ class TensorState : public std::enable_shared_from_this<TensorState> {
   const std::string name_;
   const std::uint64_t bytes_;
   const TierKind lowest_;
+  const bool readable_;  ///< outside a lease
   std::atomic<bool> freed_{false};
 };
 

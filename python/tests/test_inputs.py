@@ -25,6 +25,8 @@ BAD_OPTIONS = [
     ({"nvme": "/"}, 'nvme_bytes="64GiB"'),
     ({"nvme": [], "nvme_bytes": 1}, "nvme is an empty list"),
     ({"dram": "1KiB"}, "tiers.dram.bytes is 1 KiB"),
+    ({"device": {"kind": "cuda"}}, '"device.kind" is that of a GPU'),
+    ({"device": {"kind": "auto"}}, 'device.kind = "emulated"'),
 ]
 
 

@@ -37,6 +37,20 @@ def test_an_array_of_a_lease_stays_readable_after_it(runtime):
     assert (array == 7).all()
 
 
+def test_a_tensor_is_not_written_from_its_own_memory(runtime):
+    tensor = runtime.tensor((64, 32768), name="weights")  # 8 MiB in 4 of dram
+    values = np.arange(64 * 32768, dtype=np.float32).reshape(64, 32768)
+    tensor.write(values)
+    with pytest.raises(sluice.InvalidArgument, match="'weights' cannot be written from its own"):
+        tensor.write(tensor.numpy())
+    assert np.array_equal(tensor.read(), values)
+    tensor.write(tensor.numpy().copy())
+    assert np.array_equal(tensor.read(), values)
+    other = runtime.tensor((64, 32768))
+    other.write(tensor.numpy())
+    assert np.array_equal(other.read(), values)
+
+
 def test_print_save_and_deepcopy_need_no_lease(runtime):
     tensor = runtime.tensor((3, 5))
     tensor.write(np.arange(15, dtype=np.float32).reshape(3, 5))

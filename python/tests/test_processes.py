@@ -158,6 +158,22 @@ print("leaving")
 """) == (0, "leaving\n", "")
 
 
+def test_the_interpreter_leaves_while_a_daemon_thread_reads_outside_a_lease(run_program):
+    for _ in range(3):
+        assert run_program("""
+runtime = sluice.Runtime(**SMALL)
+array = runtime.tensor((128, 16 * 1024)).numpy()
+started = threading.Event()
+def read():
+    while True:
+        array.sum()  # without the GIL
+        started.set()
+threading.Thread(target=read, daemon=True).start()
+started.wait()
+print("leaving")
+""") == (0, "leaving\n", "")
+
+
 def test_a_free_threaded_python_is_refused_by_name(run_program):
     code, _, errors = run_program("""
 import importlib, sysconfig

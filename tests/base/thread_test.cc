@@ -1,11 +1,13 @@
 #include "base/thread.h"
 
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include <cerrno>
 
 #include "gtest/gtest.h"
 #include "tests/support/child_process.h"
+#include "tests/support/sanitizers.h"
 
 namespace sluice::base {
 namespace {
@@ -46,6 +48,22 @@ TEST(SignalsBlockedTest, OnlyForTheScopeAndNeverWhatAnInstructionDid) {
     EXPECT_TRUE(IsBlocked(SIGTERM)) << "by the outer one";
   }
   EXPECT_FALSE(IsBlocked(SIGTERM));
+}
+
+TEST(StartThreadTest, ALimitOfAddressesIsNamedWhereThereIsOne) {
+  SLUICE_SKIP_UNDER_SANITIZERS();
+  const std::string text = testing::RunInChild([]() -> std::string {
+    const rlimit limit{.rlim_cur = rlim_t{1} << 42, .rlim_max = RLIM_INFINITY};
+    if (setrlimit(RLIMIT_AS, &limit) != 0) return "no limit is set";
+    const std::string failed =
+        testing::RefuseSystemCall(SYS_clone3, EAGAIN, testing::Refuse::kEveryCall);
+    if (!failed.empty()) return failed;
+    return StartThread([] {}).status().ToString();
+  });
+  EXPECT_EQ(text,
+            "RESOURCE_EXHAUSTED: a thread cannot be started: EAGAIN; see ulimit -u, pids.max of "
+            "the control group and kernel.threads-max, and ulimit -v, which allows 4294967296 KiB "
+            "of addresses, stacks included");
 }
 
 }  // namespace

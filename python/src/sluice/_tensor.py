@@ -94,7 +94,7 @@ class Tensor:
         """Copies ``values`` in: an array or torch tensor on the CPU of the same shape and dtype.
 
         Any size works with any budget. Waits for leases of the same bytes.
-        Raises InvalidArgument, and as ``Runtime.lease``; then a part may have been copied.
+        Raises InvalidArgument (also for ``numpy()`` of this tensor: pass a copy), and as ``Runtime.lease``; then a part may have been copied.
         """
         _core.copy_in(self._state, _torch.bytes_of(values, self, writable=False), 0)
 

@@ -98,7 +98,10 @@ absl::Status RuntimeState::SetBudget(TierId tier, Bytes bytes) {
 absl::Status RuntimeState::TakeMemory(core::TierIndex tier, core::FrameIndex frames) {
   const std::uint64_t wanted = tiers_->PagesToBytes(frames).count();
   const std::uint64_t held = tiers_->memory(tier)->allocated_bytes();
-  SLUICE_RETURN_IF_ERROR(engine::CheckGrowth(tiers_->id(tier), wanted - std::min(wanted, held)));
+  // A GPU says itself what it has.
+  if (tiers_->memory(tier)->host_accessible()) {
+    SLUICE_RETURN_IF_ERROR(engine::CheckGrowth(tiers_->id(tier), wanted - std::min(wanted, held)));
+  }
   absl::Status taken = ResizeNow(tier, frames);
   if (taken.ok()) taken = backends_->CheckAllowed(tiers_->id(tier));
   if (taken.ok()) return taken;

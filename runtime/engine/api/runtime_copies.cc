@@ -28,11 +28,30 @@ core::TierIndex HostTierOf(const engine::TierSet& tiers, const engine::TensorInf
   return tier;
 }
 
+/// A lease that overwrites pages makes what their addresses show undefined before the copy.
+absl::Status CheckSource(const engine::TensorInfo& tensor,
+                         std::span<const std::byte> shown,
+                         std::span<const std::byte> bytes,
+                         std::uint64_t offset) {
+  const auto from = reinterpret_cast<std::uintptr_t>(bytes.data());
+  const std::uintptr_t to = reinterpret_cast<std::uintptr_t>(shown.data()) + offset;
+  if (from >= to + bytes.size() || to >= from + bytes.size()) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format(
+      "the bytes for tensor '{}' are those that it shows at the same place, and a write "
+      "makes them undefined before it copies them; write a copy of them",
+      tensor.spec.name));
+}
+
 }  // namespace
 
 absl::Status RuntimeState::Write(TensorId tensor,
                                  std::span<const std::byte> bytes,
                                  std::uint64_t offset) {
+  SLUICE_ASSIGN_OR_RETURN(const auto target, FindTensor(tensor));
+  if (target->spec.off_lease == OffLease::kReadable) {
+    SLUICE_ASSIGN_OR_RETURN(const std::span<const std::byte> shown, AddressOf(tensor));
+    SLUICE_RETURN_IF_ERROR(CheckSource(*target, shown, bytes, offset));
+  }
   return Copy(tensor, {offset, bytes.size()}, AccessMode::kOverwrite, [&](std::span<std::byte> to) {
     std::memcpy(to.data(), bytes.data(), to.size());
     bytes = bytes.subspan(to.size());

@@ -63,11 +63,10 @@ class SignalLine {
 };
 
 /// The verb for what was tried, as far as the processor tells.
-std::string_view DeedOf([[maybe_unused]] int signal, [[maybe_unused]] void* context) {
+std::string_view DeedOf([[maybe_unused]] void* context) {
 #if defined(__x86_64__)
   constexpr greg_t kWriteBit = 2;
   const auto* const user = static_cast<const ucontext_t*>(context);
-  if (signal == SIGBUS) return "read";
   return (user->uc_mcontext.gregs[REG_ERR] & kWriteBit) != 0 ? "written" : "read";
 #else
   return "touched";
@@ -79,6 +78,7 @@ struct Fault {
   void* context;
 };
 
+/// A SIGBUS says nothing of leases: what is mapped has no bytes.
 void TellFault(void* context, const char* name, std::uint64_t offset) {
   const Fault& fault = *static_cast<const Fault*>(context);
   // Names may be long: what follows them must still fit.
@@ -89,9 +89,13 @@ void TellFault(void* context, const char* name, std::uint64_t offset) {
   } else {
     line.Add("sluice: tensor '").Add(std::string_view(name).substr(0, kNameMax)).Add("'");
   }
-  line.Add(" is ").Add(DeedOf(fault.signal, fault.context)).Add(" at byte ").Add(offset);
-  line.Add(" outside a lease that allows it (")
-      .Add(fault.signal == SIGBUS ? "SIGBUS)" : "SIGSEGV)");
+  if (fault.signal == SIGBUS) {
+    line.Add(" has no bytes to show at byte ").Add(offset);
+    line.Add(": its file has shrunk or cannot be read, or the system is out of memory (SIGBUS)");
+  } else {
+    line.Add(" is ").Add(DeedOf(fault.context)).Add(" at byte ").Add(offset);
+    line.Add(" outside a lease that allows it (SIGSEGV)");
+  }
   line.Write();
 }
 

@@ -67,16 +67,16 @@ absl::Status Backends::MakeArenas(const RuntimeOptions& options,
 }
 
 absl::Status Backends::MakeDevice(const RuntimeOptions& options,
-                                  core::FrameIndex frames,
+                                  const FrameCounts& frames,
                                   const BackendHooks& hooks) {
   absl::Status made;
-  if (options.device != DeviceKind::kEmulated) made = MakeCudaDevice(options, frames, hooks);
+  if (options.device != DeviceKind::kEmulated) made = MakeCudaDevice(options, frames.hbm, hooks);
   if (options.device == DeviceKind::kAuto && IsNoGpu(made)) {
     fallbacks_.push_back({"cuda", std::string(base::ToStd(made.message())), "the emulated device"});
-    made = absl::OkStatus();
+    made = CheckEmulatedHbm(options, frames);
   }
   SLUICE_RETURN_IF_ERROR(made);
-  if (device_ == nullptr) SLUICE_RETURN_IF_ERROR(MakeEmulatedDevice(options, frames));
+  if (device_ == nullptr) SLUICE_RETURN_IF_ERROR(MakeEmulatedDevice(options, frames.hbm));
   if (hooks.wrap_device) device_ = hooks.wrap_device(std::move(device_));
   return NoteFallbacks(kHbm0);
 }
@@ -133,6 +133,13 @@ std::vector<FallbackEvent> Backends::FallbacksOf(TierId tier) const {
   if (!arenas_->all_huge()) {
     lacking.push_back(
         SmallPages("dram", arenas_->huge_page_share(), ReasonOf(info.huge_page_reason)));
+  }
+  // Also of memory that a larger budget takes again.
+  const std::string reason =
+      tiers_ == nullptr ? "" : tiers_->memory(*tiers_->IndexOf(kDram0))->unregistered_reason();
+  if (!reason.empty()) {
+    lacking.push_back(
+        {"pinned_memory", reason, "copies that stop at memory the GPU does not know"});
   }
   return lacking;
 }
@@ -198,24 +205,17 @@ absl::Status Backends::MakeStore(const RuntimeOptions& options,
   return absl::OkStatus();
 }
 
-void Backends::NoteUnregistered(const MemoryTier& dram) {
-  const std::string reason = dram.unregistered_reason();
-  if (reason.empty()) return;
-  fallbacks_.push_back(
-      {"pinned_memory", reason, "copies that stop at memory the GPU does not know"});
-}
-
 void Backends::MakeTiers(const RuntimeOptions& options, const FrameCounts& frames) {
   std::vector<Tier> tiers;
   if (device_ != nullptr) {
     tiers.push_back(Tier{kHbm0, frames.hbm, MakeDeviceTier(*device_)});
   }
   tiers.push_back(Tier{kDram0, frames.dram, MakeHostTier(*arenas_, store_.get(), device_.get())});
-  NoteUnregistered(*tiers.back().memory);
   // Without nvme it has no frames, and dram is as low as pages get.
   tiers.push_back(Tier{kNvme0, frames.nvme, nullptr});
   tiers_ = std::make_unique<TierSet>(
       options.page_bytes.count(), std::move(tiers), device_.get(), store_.get());
+  for (FallbackEvent& event : TakeFallbacks(kDram0)) fallbacks_.push_back(std::move(event));
 }
 
 absl::StatusOr<std::unique_ptr<Backends>> Backends::Create(const RuntimeOptions& options,
@@ -236,7 +236,7 @@ absl::StatusOr<std::unique_ptr<Backends>> Backends::Create(const RuntimeOptions&
   }
   SLUICE_RETURN_IF_ERROR(backends->MakeArenas(options, frames.dram, hooks));
   if (frames.hbm > 0) {
-    SLUICE_RETURN_IF_ERROR(backends->MakeDevice(options, frames.hbm, hooks));
+    SLUICE_RETURN_IF_ERROR(backends->MakeDevice(options, frames, hooks));
   }
   backends->MakeTiers(options, frames);
   return backends;

@@ -80,7 +80,7 @@ class Backends {
                           core::FrameIndex frames,
                           const BackendHooks& hooks);
   absl::Status MakeDevice(const RuntimeOptions& options,
-                          core::FrameIndex frames,
+                          const FrameCounts& frames,
                           const BackendHooks& hooks);
   absl::Status MakeEmulatedDevice(const RuntimeOptions& options, core::FrameIndex frames);
   absl::Status MakeCudaDevice(const RuntimeOptions& options,
@@ -94,7 +94,6 @@ class Backends {
   /// Why memory is not on 2 MiB pages.
   std::string_view ReasonOf(const std::string& huge_page_reason) const;
   std::vector<FallbackEvent> FallbacksOf(TierId tier) const;
-  void NoteUnregistered(const MemoryTier& dram);
   void MakeTiers(const RuntimeOptions& options, const FrameCounts& frames);
 
   std::vector<FallbackEvent> fallbacks_;

@@ -26,6 +26,21 @@ std::uint64_t PageTableBytes(std::uint64_t bytes) { return bytes / 512; }
 /// The ring keeps 16 bytes for each 4 KiB that is registered.
 std::uint64_t RegistrationBytes(std::uint64_t bytes) { return bytes / 256; }
 
+/// Whether hbm is memory of the host for certain. Otherwise CheckEmulatedHbm is asked once it is.
+bool HbmIsOfHost(const RuntimeOptions& options) { return options.device == DeviceKind::kEmulated; }
+
+absl::Status CheckMappings(std::uint64_t frames, Bytes page_bytes, std::uint64_t max_map_count) {
+  if (frames <= MappableFrames(max_map_count)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(fmt::format(
+      "{} pages of {} may need {} mappings and the process {}, vm.max_map_count allows {}: raise "
+      "it or use larger pages",
+      frames,
+      ToString(page_bytes),
+      kMappingsPerFrame * frames,
+      kMappingsKept,
+      max_map_count));
+}
+
 /// Core, mapper, planner, two of copies, and those of the options.
 std::uint64_t ThreadsOf(const RuntimeOptions& options, const FrameCounts& frames) {
   constexpr std::uint64_t kAlways = 5;
@@ -38,7 +53,7 @@ std::uint64_t ThreadsOf(const RuntimeOptions& options, const FrameCounts& frames
 numa::MemorySum MemoryOf(const RuntimeOptions& options, const FrameCounts& frames) {
   const std::uint64_t page = options.page_bytes.count();
   const std::uint64_t dram = frames.dram * page;
-  const std::uint64_t hbm = frames.hbm * page;
+  const std::uint64_t hbm = HbmIsOfHost(options) ? frames.hbm * page : 0;
   const std::uint64_t all = std::uint64_t{frames.dram} + frames.hbm + frames.nvme;
   numa::MemorySum sum;
   sum.Add({"frames of dram", dram, numa::MemoryKind::kFrames});
@@ -73,23 +88,29 @@ absl::Status CheckMachine(const RuntimeOptions& options, const FrameCounts& fram
                                          limits,
                                          "the runtime",
                                          "lower tiers.dram.bytes or tiers.hbm.bytes"));
-  const std::uint64_t host_frames = std::uint64_t{frames.dram} + frames.hbm;
-  if (host_frames <= MappableFrames(limits.max_map_count)) return absl::OkStatus();
-  return absl::ResourceExhaustedError(fmt::format(
-      "{} pages of {} may need {} mappings and the process {}, vm.max_map_count allows {}: raise "
-      "it or use larger pages",
-      host_frames,
-      ToString(options.page_bytes),
-      kMappingsPerFrame * host_frames,
-      kMappingsKept,
-      limits.max_map_count));
+  const std::uint64_t hbm = HbmIsOfHost(options) ? frames.hbm : 0;
+  return CheckMappings(frames.dram + hbm, options.page_bytes, limits.max_map_count);
+}
+
+absl::Status CheckEmulatedHbm(const RuntimeOptions& options, const FrameCounts& frames) {
+  SLUICE_ASSIGN_OR_RETURN(const numa::MemoryLimits limits, numa::ReadMemoryLimits());
+  numa::MemorySum sum;
+  sum.Add({"frames of the emulated hbm",
+           frames.hbm * options.page_bytes.count(),
+           numa::MemoryKind::kFrames});
+  SLUICE_RETURN_IF_ERROR(
+      numa::CheckFits(sum, limits, "the emulated device", "lower tiers.hbm.bytes"));
+  return CheckMappings(
+      std::uint64_t{frames.dram} + frames.hbm, options.page_bytes, limits.max_map_count);
 }
 
 absl::Status CheckViewPages(std::uint64_t pages, const TierSet& tiers) {
   SLUICE_ASSIGN_OR_RETURN(const numa::MemoryLimits limits, numa::ReadMemoryLimits());
   std::uint64_t needed = pages + kMappingsKept;
   for (core::TierIndex tier = 0; tier < tiers.size(); ++tier) {
-    if (!tiers.is_store(tier)) needed += kMappingsPerFrame * tiers.tier(tier).frames;
+    const bool of_host =
+        !tiers.is_store(tier) && tiers.exists(tier) && tiers.memory(tier)->host_accessible();
+    if (of_host) needed += kMappingsPerFrame * tiers.tier(tier).frames;
   }
   if (needed <= limits.max_map_count) return absl::OkStatus();
   return absl::ResourceExhaustedError(fmt::format(

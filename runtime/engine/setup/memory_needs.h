@@ -14,9 +14,10 @@ namespace sluice::engine {
 /// A thread's stack as far as it is used, its part of the heap, and what the kernel keeps for it.
 inline constexpr std::uint64_t kThreadBytes = std::uint64_t{256} << 10;
 
-/// Memory that a Runtime takes when it is made: frames of dram and of the emulated hbm, tables of
-/// frames and slots, the kernel's tables of memory that is mapped and registered, and threads.
-/// Tables of tensors and of recorded schedules come with the tensors, see MemoryOfJob.
+/// Memory of the host that a Runtime takes when it is made: frames of dram and of the emulated hbm,
+/// unless the options name or seek a GPU (CheckEmulatedHbm), tables of frames and slots, the
+/// kernel's tables of memory that is mapped and registered, and threads. Tables of tensors and of
+/// recorded schedules come with the tensors, see MemoryOfJob.
 numa::MemorySum MemoryOf(const RuntimeOptions& options, const FrameCounts& frames);
 
 /// Tensors of a job, and what one of its steps asks for.
@@ -36,6 +37,10 @@ std::uint64_t MappableFrames(std::uint64_t max_map_count);
 /// Whether memory and mappings of this process are enough for MemoryOf. Errors: ResourceExhausted
 /// that names the sum, the limit and the fix; those of numa::ReadMemoryLimits.
 absl::Status CheckMachine(const RuntimeOptions& options, const FrameCounts& frames);
+
+/// The same for hbm that no GPU has been found for, beside frames of dram that are there. Errors:
+/// as CheckMachine.
+absl::Status CheckEmulatedHbm(const RuntimeOptions& options, const FrameCounts& frames);
 
 /// Whether mappings are enough for `pages` pages of tensors that are readable outside a lease,
 /// beside those for the frames of `tiers`. Errors: ResourceExhausted that names the need and the

@@ -37,6 +37,10 @@ std::string SignalAnswer::SaveNow() {
     return fmt::format("nothing was saved, as no step was made since step {}", step);
   }
   ++saves_;  // also one that fails ends the iteration
+  // In place it would replace a good one. What cannot be read cannot be saved either.
+  if (!session_.HasFiniteParameters().value_or(true)) {
+    return "nothing was saved, as the last update left parameters that are no finite numbers";
+  }
   const absl::Status saved = session_.SaveState();
   if (!saved.ok()) return fmt::format("nothing was saved: {}", base::ToStd(saved.message()));
   return fmt::format("saved step {} in {}", step, place);

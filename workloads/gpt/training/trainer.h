@@ -149,7 +149,8 @@ class Trainer {
   /// is of the steps done by now: where an update is pending, the next step makes the snapshot once
   /// it is complete, before updates of its own begin. What later updates write slows those; the
   /// iteration keys of their steps end in kSaveSuffix. One that was asked for before, and is not
-  /// whole, is completed first. TakeFinishedSaves tells how it went, files included; no step fails
+  /// whole, is completed first. A next step whose loss is no finite number gives it up before its
+  /// own updates write the rest. TakeFinishedSaves tells how it went, files included; no step fails
   /// because of it. Errors: Unimplemented, FailedPrecondition as SaveState; those of a step that
   /// failed.
   absl::Status StartSave(const std::string& directory, std::string_view note = {});

@@ -254,6 +254,10 @@ absl::StatusOr<StepResult> Trainer::Impl::Step(UpdateTime update) {
   defers_update_ = update == UpdateTime::kDeferred;
   if (updater_->pending()) GPT_RETURN_IF_ERROR(Note(updater_->Start()));
   GPT_RETURN_IF_ERROR(RunMicroBatches());
+  const double rows = double(train_.batch) * train_.micro_batches * model_.context;
+  const auto loss = static_cast<float>(state_.loss_sum / rows);
+  // Its last parts are not written before updates of this step.
+  if (saves_ != nullptr && !std::isfinite(loss)) saves_->GiveUp(step_);
   const double rate = LearningRateOf(train_, step_);
   const double norm = NormOf(state_);
   // All gradients are there: from here on the step can be made whole, whatever fails.
@@ -262,8 +266,7 @@ absl::StatusOr<StepResult> Trainer::Impl::Step(UpdateTime update) {
   GPT_RETURN_IF_ERROR(Note(updater_->FinishBegun()));
   if (update == UpdateTime::kNow) GPT_RETURN_IF_ERROR(CompleteUpdate());
   GPT_RETURN_IF_ERROR(Flush());
-  const double rows = double(train_.batch) * train_.micro_batches * model_.context;
-  return StepResult{.loss = static_cast<float>(state_.loss_sum / rows),
+  return StepResult{.loss = loss,
                     .grad_norm = norm,
                     .learning_rate = rate,
                     .kind = kind,

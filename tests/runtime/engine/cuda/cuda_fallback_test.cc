@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "numa/memory_limits.h"
 #include "runtime/engine/api/runtime_state.h"
 #include "tests/runtime/engine/cuda/cuda_fixture.h"
 #include "tests/support/status_matchers.h"
@@ -46,6 +47,36 @@ std::vector<Lack> Lacks() {
            [](FakeCudaOptions& fake) { fake.facts.driver_version = 12080; }},
           {"compute capability 7.0", [](FakeCudaOptions& fake) { fake.facts.compute_major = 7; }},
           {"page_bytes", [](FakeCudaOptions& fake) { fake.facts.granularity = 2 << 20; }}};
+}
+
+TEST(CudaFallbackTest, HbmBeyondTheHostsMemoryIsTheGpusMatterUntilThereIsNone) {
+  const auto limits = numa::ReadMemoryLimits();
+  ASSERT_THAT(limits, IsOk());
+  for (const DeviceKind kind : {DeviceKind::kCuda, DeviceKind::kAuto}) {
+    for (const int devices : {1, 0}) {
+      FakeCudaOptions options = CudaRuntimeFixture::SmallPages();
+      options.devices = devices;
+      options.garbage = false;
+      options.facts.granularity = (64_MiB).count();
+      testing::FakeCuda fake(options);
+      testing::RuntimeFixture runtime;
+      LookAt(fake, kind, runtime);
+      runtime.options.page_bytes = 64_MiB;
+      runtime.options.dram_bytes = 320_MiB;
+      runtime.options.hbm_bytes = Bytes(limits->total_bytes) + 64_MiB;
+      const auto created = internal::RuntimeAccess::Create(runtime.options, runtime.hooks);
+      const std::string said(created.status().message());
+      if (devices == 1) {
+        EXPECT_THAT(said, HasSubstr(" of the GPU's "));
+      } else if (kind == DeviceKind::kCuda) {
+        EXPECT_THAT(said, HasSubstr("no GPU is visible"));
+      } else {
+        EXPECT_THAT(said,
+                    AllOf(HasSubstr("the emulated device takes "),
+                          HasSubstr("lower tiers.hbm.bytes, or raise")));
+      }
+    }
+  }
 }
 
 TEST(CudaFallbackTest, CudaIsRefusedWithTheReason) {
@@ -106,6 +137,20 @@ TEST(CudaFallbackTest, MemoryThatTheGpuRefusesIsAnnouncedAndStillCopied) {
   ASSERT_THAT(runtime->Write(tensor, bytes), IsOk());
   EXPECT_THAT(runtime.Acquire({.tensor = tensor, .tier = kHbm0}), IsOk());
   EXPECT_GT(fake.blocking_copies(), 0u);
+}
+
+TEST(CudaFallbackTest, MemoryThatALargerBudgetTakesAndTheGpuRefusesIsAnnounced) {
+  testing::FakeCuda fake(CudaRuntimeFixture::SmallPages());
+  testing::RuntimeFixture runtime;
+  LookAt(fake, DeviceKind::kCuda, runtime);
+  runtime.options.dram_bytes = 8_MiB;
+  runtime.Start();
+  ASSERT_THAT(runtime->SetBudget(kDram0, 1_MiB), IsOk());
+  const auto pinned = Contains(Field(&FallbackEvent::what, "pinned_memory"));
+  EXPECT_THAT(runtime->GetStats().fallbacks, ::testing::Not(pinned));
+  fake.Inject({.entry = testing::FakeEntry::kRegisterHost, .code = device::kCudaNotSupported});
+  ASSERT_THAT(runtime->SetBudget(kDram0, 8_MiB), IsOk());
+  EXPECT_THAT(runtime->GetStats().fallbacks, pinned);
 }
 
 TEST(CudaFallbackTest, ABuildMachineHasNoGpu) {

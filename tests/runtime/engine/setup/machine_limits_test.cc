@@ -76,6 +76,17 @@ TEST(MachineLimitsTest, TheSumNamesWhatARuntimeTakes) {
   EXPECT_EQ(engine::MemoryOf(options, frames).bytes(), sum.bytes() + 5 * engine::kThreadBytes);
 }
 
+TEST(MachineLimitsTest, HbmOfAGpuIsNoMemoryOfTheHost) {
+  RuntimeOptions options;
+  const engine::FrameCounts frames{.hbm = 1 << 20, .dram = 1024};
+  options.device = DeviceKind::kCuda;
+  const numa::MemorySum sum = engine::MemoryOf(options, frames);
+  EXPECT_EQ(BytesFor(sum, "frames of the emulated hbm"), 0u);
+  EXPECT_THAT(engine::CheckMachine(options, {.hbm = 1 << 20, .dram = 16}), IsOk());
+  options.device = DeviceKind::kEmulated;
+  EXPECT_GT(engine::MemoryOf(options, frames).bytes(), sum.bytes() + (2048_GiB).count());
+}
+
 TEST(MachineLimitsTest, AJobIsCountedUpToWhatIsRecorded) {
   RuntimeOptions options;
   options.recorded_accesses_max = 1000;

@@ -98,6 +98,26 @@ TEST_F(OffLeaseTest, PagesAreShownInDramAndInNvme) {
               ::testing::Not(::testing::Contains(Field(&FallbackEvent::what, "off_lease"))));
 }
 
+TEST_F(OffLeaseTest, ATensorIsNotWrittenFromWhatItShowsThere) {
+  runtime_.Start();
+  const TensorId tensor = Make(ReadableTensor("t", kPages * kPage));
+  runtime_.Write(tensor, Pattern(1, kPages * kPage));
+  const auto own = ViewOf(tensor);
+  EXPECT_THAT(runtime_->Write(tensor, own),
+              IsStatus(absl::StatusCode::kInvalidArgument, "tensor 't' are those that it shows"));
+  EXPECT_THAT(runtime_->Write(tensor, own.subspan(kPage, 2 * kPage), 2 * kPage),
+              IsStatus(absl::StatusCode::kInvalidArgument, "write a copy of them"));
+  EXPECT_EQ(runtime_.Read(tensor), Pattern(1, kPages * kPage));
+  // Of another place, and of another tensor.
+  std::vector<std::byte> expected = Pattern(1, kPages * kPage);
+  std::copy_n(expected.begin(), kPages / 2 * kPage, expected.begin() + kPages / 2 * kPage);
+  EXPECT_THAT(runtime_->Write(tensor, own.first(kPages / 2 * kPage), kPages / 2 * kPage), IsOk());
+  EXPECT_EQ(runtime_.Read(tensor), expected);
+  const TensorId other = Make(ReadableTensor("other", kPages * kPage));
+  EXPECT_THAT(runtime_->Write(other, own), IsOk());
+  EXPECT_EQ(runtime_.Read(other), expected);
+}
+
 TEST_F(OffLeaseTest, AWriteLeaseWritesAtTheAddressAndOnlyWhileItLives) {
   runtime_.Start();
   const TensorId tensor = Make(ReadableTensor("t", 3 * kPage));

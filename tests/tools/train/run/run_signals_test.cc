@@ -131,6 +131,44 @@ TEST_P(RunSignalsSaveTest, ASaveOfSuchParametersThatWasBegunIsGivenUp) {
 
 INSTANTIATE_TEST_SUITE_P(All, RunSignalsSaveTest, ::testing::Values("--state", "--save-state"));
 
+TEST_P(RunSignalsSaveTest, ASaveThatASignalAsksForHasNumbers) {
+  const std::string flag = GetParam();
+  std::filesystem::create_directories(files_ / flag);
+  ASSERT_NO_FATAL_FAILURE(Make(kTwoMicroBatches, {flag, files_ / flag}));
+  FillWithInfinity();
+  int asked = 0;
+  session_->trainer().SetStop([&, this] {
+    if (session_->trainer().step() > 0) raise(asked++ == 0 ? SIGUSR1 : SIGTERM);
+    return signals_->Attend();
+  });
+  const End end = RunToItsEnd();
+  EXPECT_THAT(end.errors,
+              HasSubstr("SIGUSR1: nothing was saved, as the last update left parameters that are "
+                        "no finite numbers; the run goes on"));
+  EXPECT_THAT(ListSaves(files_ / flag).value(), IsEmpty());
+}
+
+TEST_P(RunSignalsSaveTest, AStepThatEndsWithItsUpdateWritesNoSaveThatLedToNoNumber) {
+  const std::string flag = GetParam();
+  std::filesystem::create_directories(files_ / flag);
+  // A step that a validation follows makes its update at its end.
+  ASSERT_NO_FATAL_FAILURE(Make({"train.val_every=2",
+                                "train.not_finite_steps=1",
+                                "train.steps=20",
+                                "train.save_every=1 steps"},
+                               {flag, files_ / flag}));
+  FillWithInfinity();
+  ::testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(run_->Run().code(), absl::StatusCode::kFailedPrecondition);
+  Stop();
+  ::testing::internal::GetCapturedStdout();
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr(flag + ": the save after step 1 is given up, as its loss is no finite "
+                               "number; there is none before it"));
+  EXPECT_THAT(ListSaves(files_ / flag).value(), IsEmpty());
+}
+
 /// A signal in any phase before the first step (links are measured, the topology is loaded, tiers
 /// and model are made) is answered before the next one, and costs no save.
 TEST_F(RunSignalsTest, InAnyPhaseBeforeTheFirstStepItIsAnsweredByTheNext) {

@@ -47,7 +47,7 @@ class SessionTest : public ::testing::Test {
   engine::BackendHooks hooks_;
   TraceSink trace_;  ///< sink of the Runtime's trace
   Console console_{Console::Mode::kJson};
-  InterruptWatch watch_;
+  InterruptWatch watch_{{.signals = InterruptWatch::Options::Signals::kOfBatchSystems}};
   TrainFlags flags_;
   std::optional<gpt::Dataset> data_;
   std::unique_ptr<TrainSession> session_;

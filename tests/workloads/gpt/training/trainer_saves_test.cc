@@ -2,9 +2,12 @@
 // and no loss and no parameter changes.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -219,6 +222,42 @@ TEST(TrainerSaves, ASaveThatIsGivenUpLeavesTheOlderOne) {
   ASSERT_TRUE(run->Step(kLater).ok());
   EXPECT_TRUE(run->SaveState(directory.path(), "note").ok());
   EXPECT_EQ(FileIn(directory.path()), reference.saves[4]);
+}
+
+/// Parameters whose first loss is a number, and whose first update makes them none: the token 0,
+/// which the text does not have, gets a logit of minus infinity.
+absl::Status FillWithInfinity(Trainer& trainer) {
+  const auto value = [](const std::string& parameter, std::uint64_t element) {
+    if (parameter == "tokens" && element == 0) return -std::numeric_limits<float>::infinity();
+    if (parameter.starts_with("final.")) {
+      return (element == 0) == (parameter == "final.bias") ? 1.0F : 0.0F;
+    }
+    if (parameter.ends_with("gain")) return 1.0F;
+    return parameter.ends_with("bias") ? 0.0F
+                                       : static_cast<float>(element * 37 % 101) * 4e-4F - 0.02F;
+  };
+  return trainer.FillParameters(
+      [&](const std::string& parameter, std::uint64_t element, std::span<float> values) {
+        for (float& each : values) each = value(parameter, element++);
+        return absl::OkStatus();
+      });
+}
+
+TEST(TrainerSaves, ASaveThatLedToALossThatIsNoNumberLeavesTheOlderOne) {
+  // The second update writes all parts of the save within its own step, or in the next one's.
+  for (const UpdateTime second : {UpdateTime::kNow, kLater}) {
+    SCOPED_TRACE(second == UpdateTime::kNow ? "now" : "later");
+    const TempDirectory directory;
+    SavingTrainer run(TinyTrain());
+    ASSERT_TRUE(FillWithInfinity(*run.trainer).ok());
+    ASSERT_TRUE(run->SaveState(directory.path(), "note").ok());
+    const std::string older = FileIn(directory.path());
+    ASSERT_TRUE(std::isfinite(run->Step(kLater).value().loss));
+    ASSERT_TRUE(run->StartSave(directory.path(), "note").ok());
+    ASSERT_FALSE(std::isfinite(run->Step(second).value().loss));
+    EXPECT_EQ(run->FinishSave().code(), absl::StatusCode::kCancelled);
+    EXPECT_TRUE(FileIn(directory.path()) == older);
+  }
 }
 
 TEST(TrainerSaves, WhatASaveDoesNotHoldIsRefused) {
