@@ -15,15 +15,6 @@
 namespace sluice::base {
 namespace {
 
-sigset_t AsynchronousSignals() {
-  sigset_t signals;
-  sigfillset(&signals);
-  for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP}) {
-    sigdelset(&signals, fault);
-  }
-  return signals;
-}
-
 /// The limit of addresses, where there is one: a stack takes some.
 std::string AddressLimit() {
   rlimit limit{};
@@ -63,17 +54,5 @@ int AllowedCpuCount() {
   if (allowed > 0) return static_cast<int>(allowed);
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
-
-void BlockAllSignals() {
-  const sigset_t signals = AsynchronousSignals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-}
-
-SignalsBlocked::SignalsBlocked() {
-  const sigset_t signals = AsynchronousSignals();
-  pthread_sigmask(SIG_BLOCK, &signals, &before_);
-}
-
-SignalsBlocked::~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 }  // namespace sluice::base

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <signal.h>
-
 #include <thread>
 #include <vector>
 
@@ -22,22 +20,5 @@ std::vector<int> AllowedCpus();
 
 /// Number of these processors; where the kernel does not say, that of the machine. At least 1.
 int AllowedCpuCount();
-
-/// Keeps every asynchronous signal from the calling thread: all but those that say of an
-/// instruction what it did. The process's signals go to its other threads. SIGXFSZ, which the
-/// kernel sends to the thread that writes past RLIMIT_FSIZE, becomes the write's EFBIG.
-void BlockAllSignals();
-
-/// The same for a scope; what comes meanwhile is answered at its end.
-class SignalsBlocked {
- public:
-  SignalsBlocked();
-  ~SignalsBlocked();
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 }  // namespace sluice::base

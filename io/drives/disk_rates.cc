@@ -20,6 +20,7 @@
 #include "base/thread.h"
 #include "fmt/format.h"
 #include "io/engine/io_engine.h"
+#include "io/engine/signals.h"
 #include "io/file/spill_directory.h"
 #include "io/file/spill_file.h"
 #include "io/file/wait_for_space.h"
@@ -216,7 +217,7 @@ class ThreadLoop final : public Loop {
     absl::Status refused;  // running requests still end near the goal
     for (std::uint32_t i = 0; i < plain.queue_depth && refused.ok(); ++i) {
       auto thread = base::StartThread([&, i] {
-        base::BlockAllSignals();
+        BlockAllSignals();
         statuses[i] = RunOne(plain, goal, plain.memory + i * plain.block_bytes, started, finished);
       });
       refused = thread.status();

@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "base/worker_pool.h"
 #include "fmt/format.h"
+#include "io/engine/signals.h"
 
 namespace sluice::io {
 
@@ -21,7 +22,7 @@ absl::StatusOr<std::unique_ptr<BlockingEngine>> BlockingEngine::Create(const Opt
 absl::Status BlockingEngine::Start(const Options& options) {
   for (std::uint32_t i = 0; i < options.threads; ++i) {
     SLUICE_ASSIGN_OR_RETURN(std::thread thread, base::StartThread([this, cpus = options.cpus] {
-                              base::BlockAllSignals();
+                              BlockAllSignals();
                               base::SetUpThread("sluice-io", cpus);
                               Run();
                             }));

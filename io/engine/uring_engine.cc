@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "base/worker_pool.h"
+#include "io/engine/signals.h"
 
 namespace sluice::io {
 namespace {
@@ -67,7 +68,7 @@ absl::Status UringEngine::Start() {
 }
 
 void UringEngine::Run(RingStart& start) {
-  base::BlockAllSignals();
+  BlockAllSignals();
   base::SetUpThread("sluice-io", options_.cpus);
   const RingOptions options{RingEntries(options_.queue_depth), options_.files};
   absl::StatusOr<RingInfo> created = CreateRing(options, &ring_);

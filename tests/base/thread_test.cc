@@ -33,23 +33,6 @@ TEST(StartThreadTest, AThreadThatIsRefusedIsAnErrorThatNamesTheLimits) {
             "the control group and kernel.threads-max");
 }
 
-bool IsBlocked(int signal) {
-  sigset_t blocked;
-  pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
-  return sigismember(&blocked, signal) == 1;
-}
-
-TEST(SignalsBlockedTest, OnlyForTheScopeAndNeverWhatAnInstructionDid) {
-  {
-    const SignalsBlocked blocked;
-    for (const int signal : {SIGTERM, SIGALRM, SIGPROF, SIGXFSZ}) EXPECT_TRUE(IsBlocked(signal));
-    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) EXPECT_FALSE(IsBlocked(signal));
-    { const SignalsBlocked again; }
-    EXPECT_TRUE(IsBlocked(SIGTERM)) << "by the outer one";
-  }
-  EXPECT_FALSE(IsBlocked(SIGTERM));
-}
-
 TEST(StartThreadTest, ALimitOfAddressesIsNamedWhereThereIsOne) {
   SLUICE_SKIP_UNDER_SANITIZERS();
   const std::string text = testing::RunInChild([]() -> std::string {

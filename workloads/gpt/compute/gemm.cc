@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "absl/status/status.h"
-#include "base/thread.h"
 #include "fmt/format.h"
+#include "workloads/gpt/compute/signals_blocked.h"
 
 /// Of libgomp, which oneDNN is linked with. Its header is one of GCC's own folders, where clang
 /// does not look.
@@ -62,7 +62,7 @@ void MultiplyTile(ComputeThreads& threads, const Product& product, int row, int 
   // OpenMP keeps the number by thread. With one thread oneDNN starts none of its own.
   omp_set_num_threads(1);
   // A handler whose frame goes below a product of oneDNN 2.6 on the stack leaves a corrupt heap.
-  const base::SignalsBlocked blocked;
+  const SignalsBlocked blocked;
   const dnnl_status_t status = dnnl_sgemm(shape.transpose_a ? 'T' : 'N',
                                           shape.transpose_b ? 'T' : 'N',
                                           std::min(kTileRows, shape.m - row),

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <signal.h>
+
+namespace sluice::io {
+
+/// Keeps every asynchronous signal from the calling thread. An I/O thread must neither run a
+/// handler of the program nor be killed by SIGXFSZ, which the kernel sends to the thread that
+/// writes past RLIMIT_FSIZE: blocked, the write fails with EFBIG, which is what the caller wants to
+/// hear.
+inline void BlockAllSignals() {
+  sigset_t all;
+  sigfillset(&all);
+  for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP}) sigdelset(&all, fault);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+}
+
+}  // namespace sluice::io
