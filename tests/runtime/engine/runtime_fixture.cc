@@ -137,7 +137,7 @@ std::vector<std::byte> RuntimeFixture::Read(TensorId tensor, TierId tier) {
     EXPECT_THAT(lease, IsOk());
     if (!lease.ok()) return bytes;
     const std::span<std::byte> content = lease->Contiguous();
-    bytes.insert(bytes.end(), content.begin(), content.end());
+    bytes.insert(bytes.end(), content.data(), content.data() + content.size());
   }
   return bytes;
 }
@@ -149,9 +149,10 @@ TensorSpec ByteTensor(const std::string& name, std::uint64_t bytes) {
 std::vector<std::byte> Pattern(std::uint64_t seed, std::uint64_t bytes) {
   std::vector<std::byte> pattern(bytes);
   std::uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
-  for (std::byte& byte : pattern) {
+  // Pointers: a sanitizer's build, which inlines nothing, is five times slower with iterators.
+  for (std::byte *at = pattern.data(), *end = at + bytes; at != end; ++at) {
     state = state * 6364136223846793005u + 1442695040888963407u;
-    byte = static_cast<std::byte>(state >> 56);
+    *at = static_cast<std::byte>(state >> 56);
   }
   return pattern;
 }

@@ -7,6 +7,7 @@
 #include "runtime/device/cuda/cuda_device.h"
 #include "tests/runtime/device/cuda/cuda_under_test.h"
 #include "tests/runtime/device/device_contract.h"
+#include "tests/support/sanitizers.h"
 
 namespace sluice::device {
 namespace {
@@ -145,6 +146,7 @@ void FailEachCall(CudaCode code, bool sticky, const testing::FakeCudaOptions& op
 
 TEST_P(CudaFaultTest, EachCallMayFailOnceAndTheDeviceEnds) {
   for (const bool batches : {true, false}) {
+    if (!batches && testing::kCaseStride > 1) break;
     SCOPED_TRACE(batches ? "several copies in a call" : "one copy in a call");
     testing::FakeCudaOptions options = SmallPages();
     options.batch_copies = batches;

@@ -58,6 +58,7 @@ TEST(CudaFallbackTest, HbmBeyondTheHostsMemoryIsTheGpusMatterUntilThereIsNone) {
       options.devices = devices;
       options.garbage = false;
       options.facts.granularity = (64_MiB).count();
+      options.address_pages = 1 << 12;
       testing::FakeCuda fake(options);
       testing::RuntimeFixture runtime;
       LookAt(fake, kind, runtime);
