@@ -1,6 +1,9 @@
 """Saved tensors in a runtime and the rest of autograd: in-place changes, nesting, double backward,
 exceptions, threads, processes."""
 
+import contextlib
+import os
+import signal
 import threading
 
 import pytest
@@ -173,7 +176,7 @@ def test_backward_twice_through_a_graph_that_is_retained(small, offload):
     loss.backward(retain_graph=True)
     loss.backward()
     assert torch.equal(x.grad, 2 * gradient_of(chain, x))
-    assert offload.stats()["fetched"] == 48
+    assert offload.stats()["fetched"] == 24, "the bytes stay for a while"
     del loss
     assert nothing_left(small)
 
@@ -265,28 +268,56 @@ def test_threads_on_one_runtime(small, offload):
     assert nothing_left(small)
 
 
-def test_a_waiting_backward_lets_other_threads_run(make_runtime):
-    runtime = make_runtime(dram="1MiB", nvme_bytes="16MiB", page_bytes="4KiB")
-    offload, x = offload_activations(runtime, min_bytes=4096), leaf(64, 64)
-    tensor = runtime.tensor(160 * 1024)
-    with offload:
-        loss = chain(x, 40)
-    copied_down(offload)
-    tensor.write(torch.ones(160 * 1024))  # the saved tensors go to the disk
-    held, waits = threading.Event(), threading.Event()
+@contextlib.contextmanager
+def pages_held(offload):
+    """A thread holds the pages of every stash until the event is set."""
+    stashes = [reference() for reference in pager_of(offload).known.values()]
+    states = [(stash.state, 0, stash.size, "rw", None) for stash in stashes]
+    del stashes
+    held, release = threading.Event(), threading.Event()
 
     def hold():
-        with runtime.lease(tensor):
-            held.set()
-            waits.wait()
+        op = sluice._core.Op(pager_of(offload)._session, "hold", None)
+        leases = op.acquire(states, None)
+        held.set()
+        release.wait()
+        del leases
+        op.end()
+        states.clear()
 
     thread = threading.Thread(target=hold)
     thread.start()
     held.wait()
-    threading.Timer(0.2, waits.set).start()
-    loss.backward()
+    yield release
+    release.set()
     thread.join()
-    assert torch.equal(x.grad, gradient_of(lambda x: chain(x, 40), x))
+
+
+def test_a_waiting_backward_lets_other_threads_run(small, offload):
+    x = leaf(64, 64)
+    with offload:
+        loss = chain(x)
+    copied_down(offload)
+    with pages_held(offload) as release:
+        threading.Timer(0.2, release.set).start()
+        loss.backward()
+    assert torch.equal(x.grad, gradient_of(chain, x))
+    del loss
+    assert nothing_left(small)
+
+
+def test_ctrl_c_ends_a_waiting_backward(small, offload):
+    x = leaf(64, 64)
+    with offload:
+        loss = chain(x)
+    copied_down(offload)
+    with pages_held(offload), pytest.raises(KeyboardInterrupt):
+        threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        loss.backward(retain_graph=True)
+    loss.backward()
+    assert torch.equal(x.grad, gradient_of(chain, x))
+    del loss
+    assert nothing_left(small)
 
 
 PROGRAM = """
@@ -298,19 +329,21 @@ def chain(x):
     for _ in range(24):
         x = torch.sin(x)
     return x.sum()
-x = torch.ones(256, 1024, requires_grad=True)
+x = torch.ones(SIDE, SIDE, requires_grad=True)
 with offload:
     loss = chain(x)
 """
 
 
 def test_leaving_with_copies_in_flight_is_clean(run_program):
-    assert run_program(PROGRAM + "print('leaves')") == (0, "leaves\n", "")
-    assert run_program(PROGRAM + "del runtime, offload\nprint('leaves')") == (0, "leaves\n", "")
+    program = PROGRAM.replace("SIDE", "512") + "print('leaves')"
+    assert run_program(program) == (0, "leaves\n", "")
 
 
 def test_a_child_of_fork_is_refused_with_a_reason(run_program):
-    code, out, err = run_program(PROGRAM + """
+    # PyTorch's own threads hang in a child of fork.
+    code, out, err = run_program("import torch\ntorch.set_num_threads(1)\n" +
+                                 PROGRAM.replace("SIDE", "64") + """
 pid = os.fork()
 if pid == 0:
     try:
@@ -332,42 +365,3 @@ loss.backward()
 print(float(x.grad.sum()) != 0)
 """)
     assert (code, out, err) == (0, "True\nTrue\n0\nTrue\n", "")
-
-
-def test_ctrl_c_ends_a_waiting_backward(run_program):
-    code, out, err = run_program("""
-import signal
-""" + PROGRAM + """
-pager = offload._pager
-pager._down.wait_for_room(0)
-tensor = runtime.tensor(3 << 18)
-tensor.write(torch.ones(3 << 18))
-held, release = threading.Event(), threading.Event()
-def hold():
-    with runtime.lease(tensor, mode="rw"):
-        held.set()
-        release.wait()
-thread = threading.Thread(target=hold)
-pager._settle()
-keep = pager._up
-class Slow:  # never ends, as Copier does while a drive hangs
-    def start(self, state, buffer, urgent):
-        other = runtime.tensor(3 << 18)
-        return Waits()
-class Waits:
-    def wait(self):
-        with runtime.lease(tensor):
-            pass
-pager._up = Slow()
-thread.start()
-held.wait()
-threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-try:
-    loss.backward(retain_graph=True)
-    print("got it")
-except KeyboardInterrupt:
-    print("interrupted")
-release.set()
-thread.join()
-""")
-    assert (code, out, err) == (0, "interrupted\n", "")

@@ -32,7 +32,12 @@ Access ReadOf(const TensorState& tensor) {
 
 std::shared_ptr<Copier> Copier::Create(std::shared_ptr<Session> session, Direction direction) {
   (void)session->runtime();
-  const std::shared_ptr<Copier> copier(new Copier(std::move(session), direction));
+  // In a child of fork the thread does not exist, and the wait for it to leave `changed_`, which
+  // that variable's destructor makes, would not end.
+  const auto unless_in_child = [](Copier* copier) {
+    if (!copier->session_->in_child()) delete copier;
+  };
+  const std::shared_ptr<Copier> copier(new Copier(std::move(session), direction), unless_in_child);
   try {
     copier->thread_ = std::thread([raw = copier.get()] { raw->Run(); });
   } catch (const std::system_error& error) {
@@ -150,11 +155,7 @@ void Copier::WaitForRoom(std::uint64_t bytes_max) {
 }
 
 void Copier::Stop() {
-  if (session_->in_child()) {
-    // The thread is the parent's: neither joined nor detached here.
-    (void)new std::thread(std::move(thread_));
-    return;
-  }
+  if (session_->in_child()) return;
   {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
