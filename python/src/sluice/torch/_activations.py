@@ -39,7 +39,8 @@ class OffloadActivations(torch.autograd.graph.saved_tensors_hooks):  # type: ign
                 refuse_changed(tensor, version)
             return tensor
 
-        super().__init__(pack, unpack)
+        # Else the hooks of a context within a compiled model would be compiled themselves.
+        super().__init__(torch.compiler.disable(pack), torch.compiler.disable(unpack))
         self._pager = pager
 
     def __enter__(self) -> "OffloadActivations":
