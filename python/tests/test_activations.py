@@ -39,7 +39,7 @@ def nothing_left(runtime):
     runtime._activations._down.wait_for_room(0)
     runtime._activations._up.wait_for_room(0)
     runtime._activations._settle()
-    return runtime.stats()["live_bytes"] == 0 and runtime._activations.in_use() == []
+    return runtime.stats()["live_bytes"] == 0 and runtime._activations.known == {}
 
 
 def leaf(*shape, seed=0):
@@ -118,6 +118,14 @@ def test_memory_goes_back_to_torch_once_the_copy_has_ended(offload):
     assert storage.expired()
     z.sum().backward()
     assert torch.equal(x.grad, gradient_of(lambda x: torch.sin(torch.sin(x)).sum(), x))
+
+
+def test_an_output_that_stays_does_not_keep_its_graph(offload):
+    with offload:
+        y = torch.exp(leaf(8, 8))  # saves y itself
+    storage = torch.multiprocessing.reductions.StorageWeakRef(y.untyped_storage())
+    del y
+    assert storage.expired()
 
 
 @pytest.mark.parametrize("make", [
