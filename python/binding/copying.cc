@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "python/binding/background/buffer.h"
 #include "python/binding/python_op.h"
 #include "python/binding/status.h"
 #include "python/binding/waiting.h"
@@ -18,27 +19,6 @@ namespace nb = nanobind;
 
 /// Most bytes of one piece, where a page is no larger.
 constexpr std::uint64_t kPieceBytes = std::uint64_t{16} << 20;
-
-enum class Direction { kIn, kOut };
-
-/// The bytes of a Python buffer while it is exported.
-class Buffer {
- public:
-  Buffer(const nb::object& object, Direction direction) {
-    const int flags = PyBUF_C_CONTIGUOUS | (direction == Direction::kOut ? PyBUF_WRITABLE : 0);
-    if (PyObject_GetBuffer(object.ptr(), &view_, flags) != 0) throw nb::python_error();
-  }
-  ~Buffer() { PyBuffer_Release(&view_); }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-
-  std::span<std::byte> bytes() const {
-    return {static_cast<std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
-  }
-
- private:
-  Py_buffer view_ = {};
-};
 
 /// Copies the frames of a lease and the front of `bytes`, one into the other.
 void CopyFrames(const Lease& lease, std::span<std::byte> bytes, Direction direction) {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "python/binding/background/copier.h"
 #include "python/binding/copying.h"
 #include "python/binding/held_lease.h"
 #include "python/binding/python_op.h"
@@ -244,6 +245,7 @@ NB_MODULE(_core, module) {
   BindSession(module);
   BindTensor(module);
   BindLease(module);
+  BindCopier(module);
 }
 
 }  // namespace sluice::python

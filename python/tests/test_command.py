@@ -52,14 +52,15 @@ def programs_of(page):
     return fenced + [textwrap.dedent(block) for block in indented if "import sluice" in block]
 
 
-@pytest.mark.parametrize("page", ["docs/pytorch.md", "python/README.md"])
-def test_programs_of_the_documents_run(page, spill):
+@pytest.mark.parametrize(("page", "count"), [("docs/pytorch.md", 2), ("python/README.md", 1)])
+def test_programs_of_the_documents_run(page, count, spill):
     programs = programs_of(page)
-    assert len(programs) == 1
-    program = programs[0].replace('"/data"', repr(str(spill)))
-    assert str(spill) in program
-    code, _, errors = run("-c", program)
-    assert (code, errors) == (0, "")
+    assert len(programs) == count
+    for each in programs:
+        program = each.replace('"/data"', repr(str(spill)))
+        assert str(spill) in program
+        code, _, errors = run("-c", program)
+        assert (code, errors) == (0, "")
 
 
 def test_the_example_runs():

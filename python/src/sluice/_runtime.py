@@ -39,6 +39,8 @@ class Runtime:
     """
 
     _session: _core.Session
+    # The sluice.torch.offload_activations of this runtime, once there are any.
+    _activations: Any = None
 
     def __init__(self, *, hbm: Optional[Size] = None, dram: Optional[Size] = None,
                  nvme: Union[None, Directory, "list[Directory]"] = None,
@@ -192,13 +194,15 @@ class Runtime:
     def close(self) -> None:
         """Waits for transfers in flight, and frees everything; again: nothing.
 
-        Raises FailedPrecondition, and changes nothing, while leases, arrays or torch tensors use the
-        memory; the message names their tensors. A runtime that is not closed ends with its last use,
-        at the latest with the interpreter.
+        Raises FailedPrecondition, and changes nothing, while leases, arrays, torch tensors or saved
+        tensors of autograd use the memory; the message names them. A runtime that is not closed ends
+        with its last use, at the latest with the interpreter.
         """
-        users = self._session.in_use()
+        users = self._in_use()
         if users and not self.closed:
             raise errors.FailedPrecondition("the runtime is in use: " + "; ".join(users))
+        if self._activations is not None:
+            self._activations.stop()
         self._session.close()
         self._pass_on_log()
 
@@ -208,8 +212,12 @@ class Runtime:
     def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
         # The frames of an exception may hold views; it matters more than they do.
-        if kind is None or not self._session.in_use():
+        if kind is None or not self._in_use():
             self.close()
+
+    def _in_use(self) -> list[str]:
+        saved: list[str] = [] if self._activations is None else self._activations.in_use()
+        return self._session.in_use() + saved
 
     def __reduce__(self) -> NoReturn:
         raise errors.InvalidArgument(

@@ -1,0 +1,237 @@
+"""Stashes of a runtime: copied down in the background, and back ahead of their use."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import weakref
+from collections import OrderedDict, deque
+from typing import Optional
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from .. import _core, errors
+from .._runtime import Runtime
+from ._order import Orders
+from ._stash import Key, Saved, Stash, plain, refuse_changed, span_of
+
+_log = logging.getLogger("sluice")
+
+# Bytes of PyTorch's memory at most, or one storage: on their way down; on their way up ahead of
+# need; and copied back for further uses.
+_WINDOW_BYTES = 64 << 20
+
+
+class Pager:
+    """The saved tensors of one runtime. It does not keep the Runtime object, but its session."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._session = runtime._session
+        self._down = _core.copier_in(self._session)
+        self._up = _core.copier_out(self._session)
+        self._orders = Orders()
+        # Stashes that live, by the storages and versions that they are known as.
+        self.known: dict[Key, weakref.ref[Stash]] = {}
+        self._going_down: deque[weakref.ref[Stash]] = deque()
+        # By id of the stash: bytes that come ahead of need, and bytes copied back lately.
+        self._coming_up: dict[int, int] = {}
+        self._back: OrderedDict[int, torch.Tensor] = OrderedDict()
+        self._parameters: dict[int, StorageWeakRef] = {}
+        self._said: set[str] = set()
+        self.counts = dict.fromkeys(
+            ("stashed", "stashed_bytes", "shared", "from_memory", "fetched", "ahead", "full"), 0
+        )
+        _pagers.add(self)
+
+    # --- forward ---
+
+    def stash(self, tensor: torch.Tensor, min_bytes: int) -> Optional[Saved]:
+        """Has the tensor's bytes copied down, if they are as many. None: it stays."""
+        if not plain(tensor) or self._is_parameter(tensor):
+            return None
+        storage = tensor.untyped_storage()
+        first, size = span_of(tensor, storage.nbytes())
+        if size < min_bytes:  # an expanded tensor
+            return None
+        version = tensor._version
+        reference = self.known.get((storage._cdata, version, first, size))
+        stash = reference() if reference is not None else None
+        if stash is None:
+            stash = self._begin(tensor, storage, first, size)
+            if stash is None:
+                return None
+        else:
+            self.counts["shared"] += 1
+        offset = tensor.storage_offset() * tensor.element_size() - first
+        return Saved(stash, tensor.dtype, offset, tuple(tensor.shape), tensor.stride())
+
+    def _is_parameter(self, tensor: torch.Tensor) -> bool:
+        parameter = torch.nn.Parameter
+        key = tensor.untyped_storage()._cdata
+        if isinstance(tensor, parameter) or isinstance(tensor._base, parameter):
+            if key not in self._parameters:
+                self._drop_expired()
+                self._parameters[key] = StorageWeakRef(tensor.untyped_storage())
+            return True
+        return key in self._parameters
+
+    def _drop_expired(self) -> None:
+        for key, reference in list(self._parameters.items()):
+            if reference.expired():
+                self._parameters.pop(key, None)
+
+    def _begin(self, tensor: torch.Tensor, storage: torch.UntypedStorage, first: int,
+               size: int) -> Optional[Stash]:
+        self._down.wait_for_room(max(0, _WINDOW_BYTES - size))
+        self._settle()
+        try:
+            state = _core.create_tensor(
+                self._session, "saved tensor", [size], "u8", "activation", "nvme", "none", None
+            )
+        except errors.TierFull as error:
+            self.counts["full"] += 1
+            self.say_kept(error)
+            return None
+        stash = Stash(self, state, tensor.detach(), tensor._version, first, size)
+        stash.known_as(storage, tensor._version, first)
+        source = torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage, first, (size,))
+        stash.down = self._down.start(state, source.numpy(), False)
+        self._going_down.append(weakref.ref(stash))
+        self._orders.add(stash)
+        self.counts["stashed"] += 1
+        self.counts["stashed_bytes"] += size
+        return stash
+
+    def _settle(self) -> None:
+        """Gives the memory of ended copies back."""
+        while self._going_down:
+            try:
+                reference = self._going_down.popleft()
+            except IndexError:  # another thread was faster
+                return
+            stash = reference()
+            if stash is not None:
+                stash.settle()
+                if stash.down is not None:
+                    self._going_down.appendleft(reference)
+                    return
+
+    # --- backward ---
+
+    def load(self, saved: Saved) -> torch.Tensor:
+        """The tensor again. Raises as Tensor.read, and FailedPrecondition if it was changed."""
+        stash = saved.stash
+        self._settle()
+        stash.settle()
+        self._orders.use(stash)
+        source = stash.source
+        if source is not None:
+            refuse_changed(source, stash.version)
+            self.counts["from_memory"] += 1
+            self._ask_ahead(stash)
+            return saved.on_source(source, stash.first)
+        if stash.changed is not None:
+            raise errors.FailedPrecondition(stash.changed)
+        return saved.on(self._bytes_of(stash))
+
+    def _bytes_of(self, stash: Stash) -> torch.Tensor:
+        base = self._back.get(id(stash))
+        if base is not None and base._version == 0:
+            self._ask_ahead(stash)
+            return base
+        if stash.up is None:
+            self._start(stash, urgent=True)
+        else:
+            self.counts["ahead"] += 1
+        coming = stash.up
+        assert coming is not None
+        self._ask_ahead(stash)
+        try:
+            coming[0].wait()
+        except errors.Error:
+            stash.up = None  # a later use asks again
+            raise
+        finally:
+            self._coming_up.pop(id(stash), None)
+        stash.up = None
+        self.counts["fetched"] += 1
+        self._keep_back(stash, coming[1])
+        return coming[1]
+
+    def _start(self, stash: Stash, urgent: bool) -> None:
+        assert stash.state is not None
+        target = torch.empty(stash.size, dtype=torch.uint8, device="cpu")
+        stash.up = (self._up.start(stash.state, target.numpy(), urgent), target)
+
+    def _ask_ahead(self, used: Stash) -> None:
+        """Starts the copies of the stashes that come next."""
+        for stash in self._orders.coming(used.run):
+            stash.settle()
+            if stash.source is not None or stash.changed is not None or stash.up is not None:
+                continue
+            if id(stash) in self._back:
+                continue
+            ahead = sum(list(self._coming_up.values()))
+            if ahead > 0 and ahead + stash.size > _WINDOW_BYTES:
+                return
+            self._coming_up[id(stash)] = stash.size
+            self._start(stash, urgent=False)
+
+    def _keep_back(self, stash: Stash, base: torch.Tensor) -> None:
+        """Keeps the bytes for the next tensors on them, as far as the window goes."""
+        stash.known_as(base.untyped_storage(), 0, 0)
+        self._back.pop(id(stash), None)
+        self._back[id(stash)] = base
+        while sum(each.numel() for each in list(self._back.values())) > _WINDOW_BYTES:
+            if len(self._back) == 1:
+                return
+            self._back.popitem(last=False)
+
+    # --- the end ---
+
+    def forget(self, stash: Stash) -> None:
+        """Forgets a stash that is going."""
+        for key in stash.keys:
+            self.known.pop(key, None)
+        self._coming_up.pop(id(stash), None)
+        self._back.pop(id(stash), None)
+
+    def say_kept(self, error: errors.Error) -> None:
+        """Says once per kind of error that saved tensors stay in PyTorch's memory."""
+        if error.code in self._said:
+            return
+        self._said.add(error.code)
+        _log.warning("offload_activations: saved tensors stay in PyTorch's memory, as they cannot "
+                     "be stored: %s", str(error))
+
+    def in_use(self) -> list[str]:
+        """A phrase if saved tensors are in the runtime, for the error of ``close``."""
+        stashes = {id(stash): stash.size for stash in (each() for each in list(self.known.values()))
+                   if stash is not None and stash.state is not None}
+        if not stashes:
+            return []
+        return [f"{len(stashes)} saved tensors of autograd ({sum(stashes.values())} bytes): "
+                "drop the losses and outputs whose backward is to come"]
+
+    def stop(self) -> None:
+        """Ends the copies and their threads."""
+        self._down.stop()
+        self._up.stop()
+
+
+_pagers: weakref.WeakSet[Pager] = weakref.WeakSet()
+
+
+def pager_of(runtime: Runtime) -> Pager:
+    """The one pager of a runtime."""
+    pager: Optional[Pager] = runtime._activations
+    if pager is None:
+        pager = runtime._activations = Pager(runtime)
+    return pager
+
+
+@atexit.register
+def _stop_all() -> None:
+    for pager in list(_pagers):
+        pager.stop()

@@ -1,0 +1,141 @@
+"""A stash: the bytes of a storage as they were when autograd saved a tensor on it."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from .. import _core, errors
+
+if TYPE_CHECKING:
+    from ._order import Pass
+    from ._pager import Pager
+
+# A storage, the version of the tensors on it, the first byte and the number of bytes.
+Key = tuple[int, int, int, int]
+
+
+class Saved(NamedTuple):
+    """What autograd keeps for a saved tensor: a stash, and the tensor's place in it."""
+
+    stash: "Stash"
+    dtype: torch.dtype
+    offset: int  # bytes from the start of the stash
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+
+    def on(self, base: torch.Tensor) -> torch.Tensor:
+        """The tensor on the bytes of ``base``, whose version counter it shares."""
+        itemsize = self.dtype.itemsize
+        elements = base[: base.numel() // itemsize * itemsize].view(self.dtype)
+        return elements.as_strided(self.shape, self.stride, self.offset // itemsize)
+
+    def on_source(self, source: torch.Tensor, first: int) -> torch.Tensor:
+        """The tensor on the storage that it was saved on, of which the stash begins at ``first``."""
+        offset = (first + self.offset) // self.dtype.itemsize
+        if source.dtype == self.dtype:
+            return source.as_strided(self.shape, self.stride, offset)
+        empty = torch.empty(0, dtype=self.dtype, device="cpu")
+        return empty.set_(source.untyped_storage(), offset, self.shape, self.stride)
+
+
+class Stash:
+    """Bytes in the runtime, or on their way there.
+
+    In turn: ``down`` copies ``source`` there; once it has ended and the version is the same still,
+    the bytes are the runtime's alone. If it fails, ``source`` stays. If the version is another, the
+    bytes are of no version, and ``changed`` is set.
+    """
+
+    __slots__ = ("__weakref__", "anchors", "changed", "down", "first", "index", "keys", "pager",
+                 "run", "size", "source", "state", "up", "version")
+
+    run: "Pass"
+    index: int
+
+    def __init__(self, pager: "Pager", state: _core.TensorState, source: torch.Tensor,
+                 version: int, first: int, size: int) -> None:
+        self.pager = pager
+        self.state: Optional[_core.TensorState] = state
+        self.source: Optional[torch.Tensor] = source
+        self.version = version
+        self.first = first
+        self.size = size
+        self.changed: Optional[str] = None
+        self.down: Optional[_core.BackgroundCopy] = None
+        self.up: Optional[tuple[_core.BackgroundCopy, torch.Tensor]] = None
+        self.keys: list[Key] = []
+        # Storages of the keys: no other one gets the address of one while it is referred to.
+        self.anchors: list[StorageWeakRef] = []
+
+    def known_as(self, storage: torch.UntypedStorage, version: int, first: int) -> None:
+        """Has tensors on ``storage`` share this stash while their version is ``version``."""
+        key = (storage._cdata, version, first, self.size)
+        self.anchors.append(StorageWeakRef(storage))
+        self.keys.append(key)
+        self.pager.known[key] = weakref.ref(self)
+
+    def settle(self) -> None:
+        """Looks at what has come of the copy down, once it has ended."""
+        down, source = self.down, self.source
+        if down is None or source is None or not down.ended:
+            return
+        try:
+            down.wait()
+        except errors.Error as error:
+            self.pager.say_kept(error)
+            self.state = None
+        else:
+            if source._version != self.version:
+                self.changed = describe_change(source, self.version)
+                self.state = None
+            self.source = None
+        self.down = None
+
+    def __del__(self) -> None:
+        # Runs in any thread, within anything: nothing here takes a lock or waits.
+        self.pager.forget(self)
+
+
+def describe_change(tensor: torch.Tensor, version: int) -> str:
+    """The message for a saved tensor that was changed in place."""
+    return (
+        f"a tensor that backward needs was changed in place after it was saved: {tensor.dtype} of "
+        f"shape {tuple(tensor.shape)} is at version {tensor._version}, saved at version {version}. "
+        "Change a clone, or change it before it is used"
+    )
+
+
+def refuse_changed(tensor: torch.Tensor, version: int) -> None:
+    """Raises FailedPrecondition if the tensor has another version."""
+    if tensor._version != version:
+        raise errors.FailedPrecondition(describe_change(tensor, version))
+
+
+def plain(tensor: torch.Tensor) -> bool:
+    """True for a tensor whose elements are the bytes of a storage in host memory."""
+    kind: Any = type(tensor)
+    return (
+        (kind is torch.Tensor or kind is torch.nn.Parameter)
+        and tensor.layout == torch.strided
+        and tensor.device.type == "cpu"
+        and not tensor.is_quantized
+        and not tensor.is_conj()
+        and not tensor.is_neg()
+    )
+
+
+def span_of(tensor: torch.Tensor, storage_bytes: int) -> tuple[int, int]:
+    """First byte and bytes of what is stashed for a tensor.
+
+    The whole storage, so that all tensors on it share it; or the tensor's own elements where they
+    span less than half of it.
+    """
+    itemsize = tensor.element_size()
+    extent = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride())) + 1
+    if 2 * extent * itemsize >= storage_bytes:
+        return 0, storage_bytes
+    return tensor.storage_offset() * itemsize, extent * itemsize
