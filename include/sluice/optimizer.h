@@ -101,8 +101,8 @@ struct GroupRates {
 struct GroupOptions {
   /// Name of the group, unique in its optimizer.
   std::string name = {};
-  /// fp32 or bf16 tensors of the Runtime, which outlive the optimizer. bf16 ones are rounded
-  /// stochastically.
+  /// fp32 or bf16 tensors of the Runtime, which outlive the optimizer, and ids of BindParameter.
+  /// bf16 ones are rounded stochastically.
   std::vector<TensorId> parameters = {};
   GroupRates rates = {};
 };
@@ -110,6 +110,21 @@ struct GroupOptions {
 struct GroupId {
   std::uint32_t value = 0;
   friend constexpr auto operator<=>(const GroupId&, const GroupId&) = default;
+};
+
+/// A parameter in the caller's memory, outside of every budget: only its states are paged. The
+/// memory must stay until UnbindParameter, or until the optimizer is destroyed. It belongs to the
+/// optimizer from the group's GradientReady on until the step is over, in Load, and while a save
+/// lacks parts (SaveHandle::HasEveryPart).
+struct ParameterBinding {
+  std::string name = {};  ///< name in messages and saves, not empty
+  DType type = DType::kF32;
+  std::vector<std::int64_t> shape = {};  ///< elements per dimension, each at least 1; {}: a scalar
+  std::span<std::byte> bytes = {};       ///< the elements, row-major
+  /// An fp32 master ("NAME.master") is paged beside the states. An update changes the master, and
+  /// writes it to the memory, rounded to nearest. For bf16, which is else rounded stochastically,
+  /// and f16, which needs it. AddGroup and RefreshMaster take the master from the memory.
+  bool master = false;
 };
 
 /// Where a parameter's gradient is: fp32, bf16 or fp16, as many elements as the parameter. Either
@@ -247,6 +262,8 @@ struct ElementRange {
 
 /// How far a parameter is.
 struct ParameterState {
+  /// The fp32 master of a ParameterBinding; none without it.
+  TensorId master;
   /// Its states in order ("NAME.m", "NAME.v"), and of 8-bit ones the scales (one fp32 per 256).
   std::vector<TensorId> states;
   std::vector<TensorId> scales;
@@ -287,6 +304,13 @@ class OffloadedOptimizer {
   OffloadedOptimizer(const OffloadedOptimizer&) = delete;
   OffloadedOptimizer& operator=(const OffloadedOptimizer&) = delete;
 
+  /// Takes a parameter in the caller's memory. The id, which only this optimizer knows, goes to
+  /// AddGroup and wherever a parameter is asked for. Errors: InvalidArgument (no name, a type or a
+  /// shape that no parameter has; memory that is null, not aligned, of another size, or overlaps
+  /// memory that this optimizer has already: names both).
+  absl::StatusOr<TensorId> BindParameter(const ParameterBinding& parameter);
+  /// Forgets a bound parameter that is in no group: its memory may go. Errors: InvalidArgument.
+  absl::Status UnbindParameter(TensorId parameter);
   /// Creates the states of the group's parameters, zeros. A parameter counts its own steps from
   /// here on, however many the optimizer has done: bias correction and random bits depend on these.
   /// Errors: InvalidArgument (the name of another group, no parameters, one that has a group or is
@@ -341,6 +365,24 @@ class OffloadedOptimizer {
 
   /// Errors: NotFound.
   absl::StatusOr<ParameterState> State(TensorId parameter) const;
+  /// Reads a state of the parameter, 0 for "NAME.m" and 1 for "NAME.v", as fp32 whatever its type.
+  /// Blocks. Errors: InvalidArgument (no such parameter or state, another number of elements),
+  /// FailedPrecondition (a step is under way), those of Ticket::Take.
+  absl::Status ReadState(TensorId parameter, std::size_t state, std::span<float> values);
+  /// Writes what ReadState reads: bf16 rounded to nearest, 8-bit to the nearest code. Values that
+  /// ReadState gave become the same bits again. Errors: those of ReadState; after one of
+  /// Ticket::Take a part has been written.
+  absl::Status WriteState(TensorId parameter, std::size_t state, std::span<const float> values);
+  /// The same of the master of a ParameterBinding. The bound memory stays as it is.
+  absl::Status ReadMaster(TensorId parameter, std::span<float> values);
+  absl::Status WriteMaster(TensorId parameter, std::span<const float> values);
+  /// Takes the master from the bound memory, which the program has written: each element of the
+  /// memory that is not the rounded master replaces it. Errors: those of ReadState.
+  absl::Status RefreshMaster(TensorId parameter);
+  /// Sets the parameter's own count of steps: bias correction and random bits depend on it.
+  /// Errors: InvalidArgument (no such parameter, below 0), FailedPrecondition (a step is under
+  /// way).
+  absl::Status SetStepsOf(TensorId parameter, std::int64_t steps);
 
   /// Writes parameters, states, rates, step and each parameter's own steps to
   /// `directory`/optimizer.sluice, which has the name only once it is whole and on the disk: after

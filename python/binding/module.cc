@@ -15,7 +15,9 @@
 #include "python/binding/background/copier.h"
 #include "python/binding/copying.h"
 #include "python/binding/held_lease.h"
+#include "python/binding/named.h"
 #include "python/binding/python_op.h"
+#include "python/binding/python_optimizer.h"
 #include "python/binding/session.h"
 #include "python/binding/stats.h"
 #include "python/binding/status.h"
@@ -31,18 +33,6 @@ namespace sluice::python {
 namespace {
 
 namespace nb = nanobind;
-
-/// The enumerator with a name, of those from the first to `last`.
-template <typename Enum>
-Enum Named(const std::string& name, Enum last, const std::string& what) {
-  std::string allowed;
-  for (int value = 0; value <= static_cast<int>(last); ++value) {
-    const std::string each(ToString(static_cast<Enum>(value)));
-    if (name == each) return static_cast<Enum>(value);
-    allowed += (allowed.empty() ? "" : ", ") + each;
-  }
-  Raise(absl::InvalidArgumentError(what + " is \"" + name + "\"; allowed are " + allowed));
-}
 
 std::shared_ptr<TensorState> CreateTensor(
     const std::shared_ptr<Session>& session,
@@ -152,6 +142,7 @@ void BindSession(nb::module_& module) {
   nb::class_<Session>(module, "Session")
       .def_prop_ro("closed", &Session::closed)
       .def_prop_ro("page_bytes", [](const Session& s) { return s.runtime()->PageBytes().count(); })
+      .def_prop_ro("spill_directory", &Session::spill_directory)
       .def("in_use", &Session::InUse)
       .def("close", &Session::Close)
       .def("stats", GetStats)
@@ -246,6 +237,7 @@ NB_MODULE(_core, module) {
   BindTensor(module);
   BindLease(module);
   BindCopier(module);
+  BindOptimizer(module);
 }
 
 }  // namespace sluice::python

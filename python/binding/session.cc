@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "python/binding/held_lease.h"
+#include "python/binding/python_optimizer.h"
 #include "python/binding/status.h"
 #include "python/binding/tensor_state.h"
 #include "python/binding/waiting.h"
@@ -62,16 +63,20 @@ std::shared_ptr<Session> Session::Create(const std::optional<std::string>& path,
   options.log = [reports](LogLevel level, std::string_view text) { reports->AddLine(level, text); };
   options.trace = [reports](const TraceSpan& span) { reports->AddSpan(span); };
   options.stop = SignalRaised;
+  const std::string directory = options.nvme_bytes == Bytes() ? "" : options.io.directory;
   auto runtime = WithoutGil([&] { return Runtime::Create(std::move(options)); });
   if (PyErr_Occurred() != nullptr) throw nanobind::python_error();
-  return std::shared_ptr<Session>(
-      new Session(std::shared_ptr<Runtime>(ValueOrRaise(std::move(runtime))), std::move(reports)));
+  return std::shared_ptr<Session>(new Session(
+      std::shared_ptr<Runtime>(ValueOrRaise(std::move(runtime))), std::move(reports), directory));
 }
 
-Session::Session(std::shared_ptr<Runtime> runtime, std::shared_ptr<Reports> reports)
+Session::Session(std::shared_ptr<Runtime> runtime,
+                 std::shared_ptr<Reports> reports,
+                 std::string spill_directory)
     : process_(getpid()),
       page_bytes_(runtime->PageBytes().count()),
       reports_(std::move(reports)),
+      spill_directory_(std::move(spill_directory)),
       runtime_(std::move(runtime)) {}
 
 Session::~Session() { Close(); }
@@ -108,6 +113,23 @@ void Session::Add(const std::shared_ptr<TensorState>& tensor) {
     tensors_to_look_at_ = 2 * tensors_.size() + 64;
   }
   tensors_[tensor->id().value] = tensor;
+}
+
+void Session::Add(const std::shared_ptr<PythonOptimizer>& optimizer) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(optimizers_, [](const auto& weak) { return weak.expired(); });
+  optimizers_.push_back(optimizer);
+}
+
+void Session::CloseOptimizers() {
+  std::vector<std::weak_ptr<PythonOptimizer>> optimizers;
+  {
+    const std::lock_guard lock(mutex_);
+    optimizers = std::exchange(optimizers_, {});
+  }
+  for (const auto& weak : optimizers) {
+    if (const std::shared_ptr<PythonOptimizer> optimizer = weak.lock()) optimizer->Close();
+  }
 }
 
 void Session::Add(const HeldLease* lease, Use use) {
@@ -186,6 +208,7 @@ void Session::Free(TensorId tensor) {
 
 void Session::Close() {
   if (in_child()) return;
+  CloseOptimizers();
   std::shared_ptr<Runtime> runtime;
   {
     const std::lock_guard lock(runtime_mutex_);

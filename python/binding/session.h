@@ -17,6 +17,7 @@
 namespace sluice::python {
 
 class HeldLease;
+class PythonOptimizer;
 class TensorState;
 
 /// What a thread holds, or asks for: a range of a tensor and what it may do with it.
@@ -48,7 +49,12 @@ class Session : public std::enable_shared_from_this<Session> {
   /// Not in a child of fork: a thread of the parent may have held its lock.
   Reports& reports() { return *reports_; }
 
+  /// Directory of the spill file; empty: the runtime has none.
+  const std::string& spill_directory() const { return spill_directory_; }
+
   void Add(const std::shared_ptr<TensorState>& tensor);
+  /// Close ends the optimizer first.
+  void Add(const std::shared_ptr<PythonOptimizer>& optimizer);
   void Add(const HeldLease* lease, Use use);
   void Remove(const HeldLease* lease);
 
@@ -78,13 +84,17 @@ class Session : public std::enable_shared_from_this<Session> {
     int number = 0;
     int ops = 0;
   };
-  Session(std::shared_ptr<Runtime> runtime, std::shared_ptr<Reports> reports);
+  Session(std::shared_ptr<Runtime> runtime,
+          std::shared_ptr<Reports> reports,
+          std::string spill_directory);
+  void CloseOptimizers();
   std::shared_ptr<Runtime> RuntimeOrNull() const;
   int LeasesOf(const TensorState& tensor) const;
 
   const pid_t process_;
   const std::uint64_t page_bytes_;
   const std::shared_ptr<Reports> reports_;
+  const std::string spill_directory_;
   /// Guards runtime_. Threads without the GIL take it, so a child of fork never does.
   mutable std::mutex runtime_mutex_;
   std::shared_ptr<Runtime> runtime_;
@@ -93,6 +103,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::map<std::uint64_t, std::weak_ptr<TensorState>> tensors_;
   /// Size of tensors_ at which the entries of dropped tensors are erased.
   std::size_t tensors_to_look_at_ = 64;
+  std::vector<std::weak_ptr<PythonOptimizer>> optimizers_;
   std::map<const HeldLease*, Held> held_;
   std::map<std::thread::id, Lane> lanes_;
 };

@@ -18,6 +18,14 @@ OffloadedOptimizer::~OffloadedOptimizer() {
   if (!impl_->CheckProcess().ok()) static_cast<void>(impl_.release());
 }
 
+absl::StatusOr<TensorId> OffloadedOptimizer::BindParameter(const ParameterBinding& parameter) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->BindParameter(parameter);
+}
+absl::Status OffloadedOptimizer::UnbindParameter(TensorId parameter) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->UnbindParameter(parameter);
+}
 absl::StatusOr<GroupId> OffloadedOptimizer::AddGroup(const GroupOptions& options) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->AddGroup(options);
@@ -68,6 +76,34 @@ std::int64_t OffloadedOptimizer::step() const {
 absl::StatusOr<ParameterState> OffloadedOptimizer::State(TensorId parameter) const {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->State(parameter);
+}
+absl::Status OffloadedOptimizer::ReadState(TensorId parameter,
+                                           std::size_t state,
+                                           std::span<float> values) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->ReadState(parameter, state, values);
+}
+absl::Status OffloadedOptimizer::WriteState(TensorId parameter,
+                                            std::size_t state,
+                                            std::span<const float> values) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->WriteState(parameter, state, values);
+}
+absl::Status OffloadedOptimizer::ReadMaster(TensorId parameter, std::span<float> values) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->ReadMaster(parameter, values);
+}
+absl::Status OffloadedOptimizer::WriteMaster(TensorId parameter, std::span<const float> values) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->WriteMaster(parameter, values);
+}
+absl::Status OffloadedOptimizer::RefreshMaster(TensorId parameter) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->RefreshMaster(parameter);
+}
+absl::Status OffloadedOptimizer::SetStepsOf(TensorId parameter, std::int64_t steps) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->SetStepsOf(parameter, steps);
 }
 absl::Status OffloadedOptimizer::Save(const std::string& directory, std::string_view note) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());

@@ -14,9 +14,30 @@ using optim::ParameterEntry;
 
 namespace {
 
-bool Overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
-  const auto begin = [](auto span) { return reinterpret_cast<std::uintptr_t>(span.data()); };
-  return begin(a) < begin(b) + b.size() && begin(b) < begin(a) + a.size();
+/// `what`: the gradient or the copy of the entry.
+absl::Status CheckMemory(const ParameterEntry& entry,
+                         DType type,
+                         std::span<const std::byte> bytes,
+                         const char* what) {
+  const std::uint64_t wanted = entry.count * SizeOf(type);
+  if (bytes.empty()) return Invalid("'{}': a {} with neither bytes nor a tensor", entry.name, what);
+  if (bytes.data() == nullptr)
+    return Invalid("'{}': the address of the {} is null", entry.name, what);
+  if (bytes.size() != wanted) {
+    return Invalid("'{}': a {} of {} bytes, {} elements of {} (its type) have {}",
+                   entry.name,
+                   what,
+                   bytes.size(),
+                   entry.count,
+                   ToString(type),
+                   wanted);
+  }
+  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % SizeOf(type) == 0) return absl::OkStatus();
+  return Invalid("'{}': the address of the {} is no multiple of {}, the bytes of an {}",
+                 entry.name,
+                 what,
+                 SizeOf(type),
+                 ToString(type));
 }
 
 }  // namespace
@@ -27,27 +48,7 @@ absl::Status OffloadedOptimizer::Impl::CheckElements(const ParameterEntry& entry
                                                      TensorId tensor,
                                                      const char* what) const {
   const std::uint64_t wanted = entry.count * SizeOf(type);
-  if (tensor == TensorId()) {
-    if (bytes.empty())
-      return Invalid("'{}': a {} with neither bytes nor a tensor", entry.name, what);
-    if (bytes.data() == nullptr)
-      return Invalid("'{}': the address of the {} is null", entry.name, what);
-    if (bytes.size() != wanted) {
-      return Invalid("'{}': a {} of {} bytes, {} elements of {} (its type) have {}",
-                     entry.name,
-                     what,
-                     bytes.size(),
-                     entry.count,
-                     ToString(type),
-                     wanted);
-    }
-    if (reinterpret_cast<std::uintptr_t>(bytes.data()) % SizeOf(type) == 0) return absl::OkStatus();
-    return Invalid("'{}': the address of the {} is no multiple of {}, the bytes of an {}",
-                   entry.name,
-                   what,
-                   SizeOf(type),
-                   ToString(type));
-  }
+  if (tensor == TensorId()) return CheckMemory(entry, type, bytes, what);
   if (!bytes.empty())
     return Invalid("'{}': a {} in memory and as a tensor; give one of them", entry.name, what);
   SLUICE_ASSIGN_OR_RETURN(const std::string name, runtime_.NameOfTensor(tensor));
@@ -102,12 +103,15 @@ absl::Status OffloadedOptimizer::Impl::CheckApart(const ParameterEntry& entry,
                    other,
                    of);
   };
+  for (const auto& bound : bound_) {
+    if (optim::Overlap(bytes, bound.second.bytes)) return refuse("parameter", bound.second.name);
+  }
   for (const ParameterEntry& other : entries_) {
     const bool itself = is_copy && &other == &entry;
-    if (!itself && other.copy && Overlap(bytes, other.copy->bytes)) {
+    if (!itself && other.copy && optim::Overlap(bytes, other.copy->bytes)) {
       return refuse("copy", other.name);
     }
-    if (is_copy && other.gradient && Overlap(bytes, other.gradient->bytes)) {
+    if (is_copy && other.gradient && optim::Overlap(bytes, other.gradient->bytes)) {
       return refuse("gradient", other.name);
     }
   }
@@ -137,6 +141,9 @@ absl::Status OffloadedOptimizer::Impl::BindGradient(TensorId parameter,
 
 absl::Status OffloadedOptimizer::Impl::BindCopy(TensorId parameter, const CopyBinding& copy) {
   SLUICE_ASSIGN_OR_RETURN(ParameterEntry * entry, FindIdleEntry(parameter));
+  if (entry->has_master) {
+    return Invalid("'{}' has a master, so the bound memory is its copy", entry->name);
+  }
   if (entry->type != optim::ParameterType::kFp32) {
     return Invalid("'{}' is bf16, and so its own copy", entry->name);
   }

@@ -20,8 +20,10 @@ constexpr std::size_t kElementBytes = 2;  ///< bytes of a copy's element
 constexpr std::uint64_t kPages = sizeof(float) / kElementBytes;
 
 std::vector<Access> AccessesOf(const ParameterEntry& entry, ElementRange range, AccessMode mode) {
-  std::vector<Access> accesses = {
-      InDram(entry.tensor, optim::BytesOfElements(range, sizeof(float)), mode)};
+  std::vector<Access> accesses;
+  if (entry.memory.empty()) {
+    accesses.push_back(InDram(entry.tensor, optim::BytesOfElements(range, sizeof(float)), mode));
+  }
   if (entry.copy->tensor != TensorId()) {
     accesses.push_back(InDram(
         entry.copy->tensor, optim::BytesOfElements(range, kElementBytes), AccessMode::kOverwrite));
@@ -29,8 +31,17 @@ std::vector<Access> AccessesOf(const ParameterEntry& entry, ElementRange range, 
   return accesses;
 }
 
+/// The parameter's elements in a range.
+std::vector<std::span<std::byte>> ParameterOf(const ParameterEntry& entry,
+                                              ElementRange range,
+                                              const std::vector<Lease>& leases) {
+  if (entry.memory.empty()) return leases.front().Spans();
+  const ByteRange bytes = optim::BytesOfElements(range, sizeof(float));
+  return {entry.memory.subspan(bytes.offset, bytes.bytes)};
+}
+
 Pieces CopyOf(const ParameterEntry& entry, ElementRange range, const std::vector<Lease>& leases) {
-  if (entry.copy->tensor != TensorId()) return Pieces(leases[1], kElementBytes);
+  if (entry.copy->tensor != TensorId()) return Pieces(leases.back(), kElementBytes);
   const ByteRange bytes = optim::BytesOfElements(range, kElementBytes);
   return Pieces(entry.copy->bytes.subspan(bytes.offset, bytes.bytes), kElementBytes);
 }
@@ -68,11 +79,12 @@ absl::Status OffloadedOptimizer::Impl::WriteCopy(const ParameterEntry& entry, co
   const AccessMode mode = fill ? AccessMode::kOverwrite : AccessMode::kRead;
   const auto work = [&](ElementRange range, const std::vector<Lease>& leases) {
     std::uint64_t offset = range.begin * sizeof(float);
-    for (const std::span<std::byte> piece : leases[0].Spans()) {
+    const std::vector<std::span<std::byte>> parameter = ParameterOf(entry, range, leases);
+    for (const std::span<std::byte> piece : parameter) {
       if (fill) SLUICE_RETURN_IF_ERROR(fill(offset, piece));
       offset += piece.size();
     }
-    const Pieces from(leases[0], sizeof(float));
+    const Pieces from(parameter, sizeof(float));
     CopyRange(from, CopyOf(entry, range, leases), args, range.count);
     return absl::OkStatus();
   };

@@ -71,15 +71,6 @@ TensorSpec SpecOf(std::string name, std::uint64_t count, DType type, TierKind lo
           .lowest = lowest};
 }
 
-/// Where the tensors of an entry go, in the order of its specs.
-std::vector<TensorId*> PlacesOf(ParameterEntry& entry, std::size_t specs) {
-  std::vector<TensorId*> places;
-  for (TensorId& state : entry.states) places.push_back(&state);
-  for (TensorId& scale : entry.scales) places.push_back(&scale);
-  if (places.size() < specs) places.push_back(&entry.accumulator);
-  return places;
-}
-
 /// Half a page and more: a segment of its own, so that its parts lie in one page each. Smaller ones
 /// share pages, as each would waste most of one.
 bool IsLarge(const TensorSpec& spec, Bytes page) {
@@ -122,6 +113,7 @@ OffloadedOptimizer::Impl::~Impl() {
 
 void OffloadedOptimizer::Impl::FreeTensors(const ParameterEntry& entry) {
   // Those that were not created, and those that the runtime has lost, need no freeing.
+  if (entry.has_master) static_cast<void>(runtime_.Free(entry.tensor));
   for (const TensorId state : entry.states) static_cast<void>(runtime_.Free(state));
   for (const TensorId scale : entry.scales) static_cast<void>(runtime_.Free(scale));
   if (entry.accumulator != TensorId()) static_cast<void>(runtime_.Free(entry.accumulator));
@@ -145,7 +137,7 @@ absl::Status OffloadedOptimizer::Impl::CheckNew(const GroupOptions& options) con
   }
   std::set<std::uint64_t> seen;
   for (const TensorId parameter : options.parameters) {
-    SLUICE_ASSIGN_OR_RETURN(const std::string name, runtime_.NameOfTensor(parameter));
+    SLUICE_ASSIGN_OR_RETURN(const std::string name, NameOf(parameter));
     if (entry_of_.contains(parameter.value) || !seen.insert(parameter.value).second) {
       return Invalid("group '{}': '{}' has a group already", options.name, name);
     }
@@ -158,23 +150,12 @@ absl::Status OffloadedOptimizer::Impl::CheckNew(const GroupOptions& options) con
 
 absl::StatusOr<OffloadedOptimizer::Impl::NewEntry> OffloadedOptimizer::Impl::MakeEntry(
     TensorId parameter, std::uint32_t group) const {
-  SLUICE_ASSIGN_OR_RETURN(const std::string name, runtime_.NameOfTensor(parameter));
-  SLUICE_ASSIGN_OR_RETURN(const DType type, runtime_.TypeOfTensor(parameter));
-  SLUICE_ASSIGN_OR_RETURN(const Bytes bytes, runtime_.SizeOfTensor(parameter));
-  SLUICE_ASSIGN_OR_RETURN(std::vector<std::int64_t> shape, runtime_.ShapeOfTensor(parameter));
-  if (type != DType::kF32 && type != DType::kBF16) {
-    return Invalid("'{}' is {}; parameters are f32 or bf16", name, ToString(type));
-  }
-  NewEntry made{.entry = {.name = name,
-                          .tensor = parameter,
-                          .group = group,
-                          .type = type == DType::kF32 ? optim::ParameterType::kFp32
-                                                      : optim::ParameterType::kBf16,
-                          .count = bytes.count() / SizeOf(type),
-                          .shape = std::move(shape)}};
+  NewEntry made;
   ParameterEntry& entry = made.entry;
+  SLUICE_ASSIGN_OR_RETURN(entry, DescribeParameter(parameter));
+  entry.group = group;
   const auto add = [&](const std::string& suffix, std::uint64_t count, DType of) {
-    made.specs.push_back(SpecOf(name + suffix, count, of, options_.lowest));
+    made.specs.push_back(SpecOf(entry.name + suffix, count, of, options_.lowest));
   };
   const auto states = static_cast<std::size_t>(optim::StateCount(options_.kind));
   constexpr const char* kSuffixes[] = {".m", ".v"};
@@ -190,11 +171,31 @@ absl::StatusOr<OffloadedOptimizer::Impl::NewEntry> OffloadedOptimizer::Impl::Mak
     }
   }
   if (options_.accumulate) {
-    made.specs.push_back(
-        SpecOf(name + ".sum", entry.count, *options_.accumulate, options_.accumulator_lowest));
+    made.specs.push_back(SpecOf(
+        entry.name + ".sum", entry.count, *options_.accumulate, options_.accumulator_lowest));
     made.specs.back().kind = TensorKind::kGradient;
   }
+  if (entry.has_master) add(".master", entry.count, DType::kF32);
   return made;
+}
+
+std::vector<TensorId*> OffloadedOptimizer::Impl::PlacesOf(ParameterEntry& entry) const {
+  std::vector<TensorId*> places;
+  for (TensorId& state : entry.states) places.push_back(&state);
+  for (TensorId& scale : entry.scales) places.push_back(&scale);
+  if (options_.accumulate) places.push_back(&entry.accumulator);
+  if (entry.has_master) places.push_back(&entry.tensor);
+  return places;
+}
+
+/// A page of each large tensor, and of a parameter that is the Runtime's; small tensors share
+/// pages.
+Bytes OffloadedOptimizer::Impl::BytesNeeded(const ParameterEntry& entry,
+                                            std::int64_t large_tensors) const {
+  const bool is_tensor = entry.memory.empty() && !entry.has_master;
+  const std::int64_t pages = is_tensor ? 1 + std::max<std::int64_t>(large_tensors, 1)
+                                       : std::max<std::int64_t>(large_tensors, 2);
+  return runtime_.PageBytes() * static_cast<std::uint64_t>(pages);
 }
 
 /// What the sums of gradients take that never leave dram, with those of `more`.
@@ -220,7 +221,7 @@ absl::Status OffloadedOptimizer::Impl::CheckDram(const std::string& group,
       return IsLarge(spec, page) && !stays;
     };
     const auto pages = std::count_if(made.specs.begin(), made.specs.end(), large);
-    const Bytes needed = page * static_cast<std::uint64_t>(1 + std::max<std::int64_t>(pages, 1));
+    const Bytes needed = BytesNeeded(made.entry, pages);
     if (needed + sums <= budget) continue;
     return absl::ResourceExhaustedError(base::ToAbsl(fmt::format(
         "group '{}': an update of '{}' needs {} of dram at least, pages of {} of it and its "
@@ -254,7 +255,7 @@ absl::Status OffloadedOptimizer::Impl::CheckRoom(const std::string& group,
     const auto pages = std::count_if(made.specs.begin(), made.specs.end(), [&](const auto& spec) {
       return IsLarge(spec, page) && spec.lowest == TierKind::kNvme;
     });
-    const Bytes needed = page * static_cast<std::uint64_t>(1 + std::max<std::int64_t>(pages, 1));
+    const Bytes needed = BytesNeeded(made.entry, pages);
     if (needed + stays <= budget) continue;
     return absl::ResourceExhaustedError(base::ToAbsl(fmt::format(
         "group '{}': an update of '{}' needs {} of dram, where tensors that stay there and pages "
@@ -274,7 +275,7 @@ absl::Status OffloadedOptimizer::Impl::CreateTensors(std::vector<NewEntry>* entr
   // One segment for the small ones of each lowest tier.
   std::map<TierKind, std::pair<std::vector<TensorSpec>, std::vector<TensorId*>>> small;
   for (NewEntry& made : *entries) {
-    const std::vector<TensorId*> places = PlacesOf(made.entry, made.specs.size());
+    const std::vector<TensorId*> places = PlacesOf(made.entry);
     for (std::size_t i = 0; i < places.size(); ++i) {
       if (IsLarge(made.specs[i], runtime_.PageBytes())) {
         SLUICE_ASSIGN_OR_RETURN(*places[i], runtime_.CreateTensor(made.specs[i]));
@@ -291,6 +292,16 @@ absl::Status OffloadedOptimizer::Impl::CreateTensors(std::vector<NewEntry>* entr
   return absl::OkStatus();
 }
 
+absl::Status OffloadedOptimizer::Impl::MakeTensors(const std::string& group,
+                                                   std::vector<NewEntry>* entries) {
+  SLUICE_RETURN_IF_ERROR(CreateTensors(entries));
+  SLUICE_RETURN_IF_ERROR(CheckRoom(group, *entries));
+  for (const NewEntry& made : *entries) {
+    if (made.entry.has_master) SLUICE_RETURN_IF_ERROR(TakeMaster(made.entry));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<GroupId> OffloadedOptimizer::Impl::AddGroup(const GroupOptions& options) {
   Settle();
   SLUICE_RETURN_IF_ERROR(CheckNew(options));
@@ -303,17 +314,16 @@ absl::StatusOr<GroupId> OffloadedOptimizer::Impl::AddGroup(const GroupOptions& o
     made.push_back(std::move(entry));
   }
   SLUICE_RETURN_IF_ERROR(CheckDram(options.name, made));
-  absl::Status created = CreateTensors(&made);
-  if (created.ok()) created = CheckRoom(options.name, made);
-  if (!created.ok()) {
+  if (const absl::Status created = MakeTensors(options.name, &made); !created.ok()) {
     for (const NewEntry& entry : made) FreeTensors(entry.entry);
     return base::Annotate(created, fmt::format("group '{}'", options.name));
   }
   Group group{.name = options.name, .rates = options.rates};
-  for (NewEntry& entry : made) {
-    entry_of_[entry.entry.tensor.value] = static_cast<std::uint32_t>(entries_.size());
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    NewEntry& entry = made[i];
+    entry_of_[options.parameters[i].value] = static_cast<std::uint32_t>(entries_.size());
     group.entries.push_back(static_cast<std::uint32_t>(entries_.size()));
-    for (const TensorId* own : PlacesOf(entry.entry, entry.specs.size())) {
+    for (const TensorId* own : PlacesOf(entry.entry)) {
       owner_of_[own->value] = static_cast<std::uint32_t>(entries_.size());
     }
     progress_.Add(parts_.PartsOf(entry.entry), step());
@@ -345,7 +355,7 @@ absl::StatusOr<OffloadedOptimizer::Impl::Group*> OffloadedOptimizer::Impl::FindI
 absl::StatusOr<ParameterEntry*> OffloadedOptimizer::Impl::FindIdleEntry(TensorId parameter) {
   const auto found = entry_of_.find(parameter.value);
   if (found == entry_of_.end()) {
-    SLUICE_ASSIGN_OR_RETURN(const std::string name, runtime_.NameOfTensor(parameter));
+    SLUICE_ASSIGN_OR_RETURN(const std::string name, NameOf(parameter));
     return Invalid("'{}' is no parameter of this optimizer; AddGroup first", name);
   }
   ParameterEntry& entry = entries_[found->second];

@@ -20,6 +20,7 @@
 #include "runtime/optim/save/save_state.h"
 #include "runtime/optim/save/save_text.h"
 #include "runtime/optim/step/progress.h"
+#include "runtime/optim/step/range_sweep.h"
 #include "runtime/optim/step/step_runner.h"
 #include "sluice/optimizer.h"
 
@@ -38,6 +39,8 @@ absl::Status Invalid(fmt::format_string<Args...> format, Args&&... args) {
 ///   optimizer_groups.cc    groups and their states
 ///   optimizer_bindings.cc  what belongs to a parameter
 ///   optimizer_copies.cc    copies of parameters
+///   optimizer_parameters.cc  parameters in the caller's memory
+///   optimizer_states.cc    states and masters as values
 ///   optimizer_steps.cc     gradients and steps
 ///   optimizer_save.cc      saves
 ///   optimizer_load.cc      what reads them
@@ -53,6 +56,8 @@ class OffloadedOptimizer::Impl {
   /// destructor: the optimizer's thread is not there, and its locks may be held for ever.
   absl::Status CheckProcess() const { return optim::CheckProcess(owner_); }
 
+  absl::StatusOr<TensorId> BindParameter(const ParameterBinding& parameter);
+  absl::Status UnbindParameter(TensorId parameter);
   absl::StatusOr<GroupId> AddGroup(const GroupOptions& options);
   absl::Status SetRates(GroupId group, const GroupRates& rates);
   absl::StatusOr<GroupRates> Rates(GroupId group) const;
@@ -67,6 +72,12 @@ class OffloadedOptimizer::Impl {
   absl::Status WaitFor(GroupId group);
   std::int64_t step() const;
   absl::StatusOr<ParameterState> State(TensorId parameter);
+  absl::Status ReadState(TensorId parameter, std::size_t state, std::span<float> values);
+  absl::Status WriteState(TensorId parameter, std::size_t state, std::span<const float> values);
+  absl::Status ReadMaster(TensorId parameter, std::span<float> values);
+  absl::Status WriteMaster(TensorId parameter, std::span<const float> values);
+  absl::Status RefreshMaster(TensorId parameter);
+  absl::Status SetStepsOf(TensorId parameter, std::int64_t steps);
 
   absl::Status Save(const std::string& directory, std::string_view note);
   absl::StatusOr<SaveHandle> StartSave(const std::string& directory, std::string_view note);
@@ -103,7 +114,25 @@ class OffloadedOptimizer::Impl {
   absl::StatusOr<Group*> FindIdleGroup(GroupId group);
   absl::StatusOr<optim::ParameterEntry*> FindIdleEntry(TensorId parameter);
 
+  /// Name of a bound parameter, or of a tensor of the Runtime.
+  absl::StatusOr<std::string> NameOf(TensorId parameter) const;
+  /// What is known of the parameter itself: name, type, count, shape, where it is.
+  absl::StatusOr<optim::ParameterEntry> DescribeParameter(TensorId parameter) const;
   absl::StatusOr<NewEntry> MakeEntry(TensorId parameter, std::uint32_t group) const;
+  /// Dram for the pages of one part, of which that many tensors are large.
+  Bytes BytesNeeded(const optim::ParameterEntry& entry, std::int64_t large_tensors) const;
+  /// Between steps, of as many elements as there are `values`. Errors: InvalidArgument, those of
+  /// CheckIdle.
+  absl::StatusOr<optim::ParameterEntry*> FindValues(TensorId parameter, std::size_t values);
+  absl::Status CheckMaster(const optim::ParameterEntry& entry) const;
+  absl::Status CheckState(const optim::ParameterEntry& entry, std::size_t state) const;
+  /// The master's new value from the bound memory.
+  absl::Status TakeMaster(const optim::ParameterEntry& entry);
+  using MasterWork =
+      std::function<absl::Status(ElementRange range, const std::vector<Lease>& leases)>;
+  optim::RangeSweep MasterSweep(const optim::ParameterEntry& entry,
+                                AccessMode mode,
+                                const MasterWork& work) const;
   absl::Status CheckNew(const GroupOptions& options) const;
   Bytes SumsInDram(const std::vector<NewEntry>& more) const;
   /// Whether dram has room for one part of each, beside all sums that stay there. Errors:
@@ -113,6 +142,10 @@ class OffloadedOptimizer::Impl {
   /// ResourceExhausted.
   absl::Status CheckRoom(const std::string& group, const std::vector<NewEntry>& entries) const;
   absl::Status CreateTensors(std::vector<NewEntry>* entries);
+  /// The tensors, the masters' content, and room for them.
+  absl::Status MakeTensors(const std::string& group, std::vector<NewEntry>* entries);
+  /// Where the tensors of an entry go, in the order of its specs.
+  std::vector<TensorId*> PlacesOf(optim::ParameterEntry& entry) const;
   absl::Status CheckElements(const optim::ParameterEntry& entry,
                              DType type,
                              std::span<const std::byte> bytes,
@@ -179,6 +212,8 @@ class OffloadedOptimizer::Impl {
   Runtime& runtime_;
   const OptimizerOptions options_;
   const optim::PartSize parts_;
+  std::map<std::uint64_t, ParameterBinding> bound_;  ///< parameters in memory, by their ids
+  std::uint64_t ids_ = 0;                            ///< ids that BindParameter has given
   std::deque<optim::ParameterEntry> entries_;
   std::map<std::uint64_t, std::uint32_t> entry_of_;  ///< entry of each tensor
   std::map<std::uint64_t, std::uint32_t> owner_of_;  ///< entry of each state, scale, accumulator

@@ -316,14 +316,16 @@ absl::StatusOr<ParameterState> OffloadedOptimizer::Impl::State(TensorId paramete
   const std::int64_t steps = Settle();
   const auto found = entry_of_.find(parameter.value);
   if (found == entry_of_.end()) {
-    SLUICE_ASSIGN_OR_RETURN(const std::string name, runtime_.NameOfTensor(parameter));
+    SLUICE_ASSIGN_OR_RETURN(const std::string name, NameOf(parameter));
     return absl::NotFoundError(
         base::ToAbsl(fmt::format("'{}' is no parameter of this optimizer", name)));
   }
   const ParameterEntry& entry = entries_[found->second];
   const optim::Progress::Summary summary = progress_.SummaryOf(found->second, steps);
-  ParameterState state{
-      .states = entry.states, .scales = entry.scales, .step = optim::OwnStep(entry, summary.least)};
+  ParameterState state{.master = entry.has_master ? entry.tensor : TensorId(),
+                       .states = entry.states,
+                       .scales = entry.scales,
+                       .step = optim::OwnStep(entry, summary.least)};
   for (const optim::Progress::Behind& behind : summary.behind) {
     state.missing.push_back(
         {.elements = parts_.RangeOf(entry, behind.part),

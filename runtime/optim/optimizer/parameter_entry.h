@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,9 @@ namespace sluice::optim {
 /// One parameter with all that belongs to it. What a step uses does not change while it runs.
 struct ParameterEntry {
   std::string name;
-  TensorId tensor;
+  TensorId tensor;              ///< tensor that is updated; none: `memory` is
+  std::span<std::byte> memory;  ///< the caller's memory; empty: `tensor` is updated
+  bool has_master = false;      ///< whether `tensor` is a master of a ParameterBinding
   std::uint32_t group = 0;
   std::uint64_t index = 0;        ///< number in the order of addition; decides its roundings
   std::int64_t steps_before = 0;  ///< optimizer steps that the parameter has had no part in
@@ -72,6 +75,11 @@ inline std::optional<GradientType> GradientTypeOf(DType type) {
 /// Of a type that BindCopy takes.
 inline CopyType CopyTypeOf(DType type) {
   return type == DType::kBF16 ? CopyType::kBf16 : CopyType::kFp16;
+}
+
+inline bool Overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
+  const auto begin = [](auto span) { return reinterpret_cast<std::uintptr_t>(span.data()); };
+  return begin(a) < begin(b) + b.size() && begin(b) < begin(a) + a.size();
 }
 
 /// The bytes of elements of a tensor.

@@ -131,9 +131,13 @@ absl::Status OffloadedOptimizer::Impl::Load(const std::string& directory) {
       const auto fill = [&](std::uint64_t offset, std::span<std::byte> piece) {
         return save.file->Read(record.offset + offset, piece);
       };
-      const bool copied = tensor == entry.tensor && entry.copy.has_value();
-      SLUICE_RETURN_IF_ERROR(copied ? WriteCopy(entry, fill)
-                                    : LoadTensor(runtime_, options_.lane, tensor, fill));
+      if (tensor == entry.tensor && entry.copy.has_value()) {
+        SLUICE_RETURN_IF_ERROR(WriteCopy(entry, fill));
+      } else if (tensor == TensorId()) {
+        SLUICE_RETURN_IF_ERROR(fill(0, entry.memory));
+      } else {
+        SLUICE_RETURN_IF_ERROR(LoadTensor(runtime_, options_.lane, tensor, fill));
+      }
     }
   }
   for (std::size_t i = 0; i < groups_.size(); ++i) groups_[i].rates = text.rates[i];

@@ -30,6 +30,7 @@ std::vector<TensorId> SavedOf(const ParameterEntry& entry) {
 absl::Status CheckSavedTensors(const Runtime& runtime, const std::deque<ParameterEntry>& entries) {
   for (const ParameterEntry& entry : entries) {
     for (const TensorId tensor : SavedOf(entry)) {
+      if (tensor == TensorId()) continue;
       SLUICE_RETURN_IF_ERROR(runtime.NameOfTensor(tensor).status());
     }
   }
@@ -66,6 +67,7 @@ std::vector<Access> PartSaver::AccessesOf(Part part) const {
   const std::vector<ByteRange> ranges = RangesOf(part);
   std::vector<Access> accesses;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i] == TensorId()) continue;
     accesses.push_back(InDram(tensors[i], ranges[i], AccessMode::kRead));
   }
   return accesses;
@@ -75,10 +77,16 @@ void PartSaver::Add(Part part, std::span<const Lease> leases) {
   if (!Wants(part)) return;
   Entry& entry = entries_[part.entry];
   const std::vector<ByteRange> ranges = RangesOf(part);
+  const std::span<std::byte> memory = entry.entry->memory;
+  const std::size_t in_memory = memory.empty() ? 0 : 1;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
-    added_.push_back({.tensor = entry.first_tensor + i,
-                      .offset = ranges[i].offset,
-                      .pieces = leases[i].Spans()});
+    SavedBytes bytes{.tensor = entry.first_tensor + i, .offset = ranges[i].offset, .pieces = {}};
+    if (i < in_memory) {
+      bytes.pieces = {memory.subspan(ranges[i].offset, ranges[i].bytes)};
+    } else {
+      bytes.pieces = leases[i - in_memory].Spans();
+    }
+    added_.push_back(std::move(bytes));
   }
   entry.has[part.index] = true;
   --left_;

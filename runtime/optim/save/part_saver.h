@@ -14,7 +14,8 @@
 
 namespace sluice::optim {
 
-/// What a save has of a parameter, in its order: itself, its states, their scales.
+/// What a save has of a parameter, in its order: itself (none: it is in the caller's memory), its
+/// states, their scales.
 std::vector<TensorId> SavedOf(const ParameterEntry& entry);
 
 /// Whether all that a save has exists. Errors: NotFound.
@@ -40,7 +41,8 @@ class PartSaver {
   void SetState(std::shared_ptr<internal::SaveState> state) { state_ = std::move(state); }
   const std::shared_ptr<internal::SaveState>& state() const { return state_; }
 
-  /// Adds the part to what Submit hands over, unless the save has it. `leases`: of SavedOf first.
+  /// Adds the part to what Submit hands over, unless the save has it. `leases`: of SavedOf's
+  /// tensors first.
   void Add(Part part, std::span<const Lease> leases);
   /// Returns the number to wait for (internal::SaveState::WaitFor); 0: there is nothing.
   std::uint64_t Submit();

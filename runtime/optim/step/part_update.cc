@@ -100,7 +100,8 @@ PartAccesses AccessesOf(const ParameterEntry& entry,
   const auto add = [&](TensorId tensor, std::size_t size, AccessMode mode) {
     result.accesses.push_back(InDram(tensor, BytesOfElements(elements, size), mode));
   };
-  add(entry.tensor, BytesOf(spec.parameter), AccessMode::kReadWrite);
+  result.parameter = entry.memory.empty();
+  if (result.parameter) add(entry.tensor, BytesOf(spec.parameter), AccessMode::kReadWrite);
   for (const TensorId state : entry.states) {
     add(state, BytesOf(spec.state), AccessMode::kReadWrite);
   }
@@ -121,7 +122,9 @@ PartMemory MemoryOf(const ParameterEntry& entry,
                     ElementRange elements) {
   PartMemory memory;
   std::size_t next = 0;
-  memory.parameter = Pieces(leases[next++], BytesOf(spec.parameter));
+  memory.parameter = accesses.parameter
+                         ? Pieces(leases[next++], BytesOf(spec.parameter))
+                         : OwnMemory(entry.memory, elements, BytesOf(spec.parameter));
   for (std::size_t s = 0; s < entry.states.size(); ++s) {
     memory.states[s] = Pieces(leases[next++], BytesOf(spec.state));
   }

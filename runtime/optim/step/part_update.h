@@ -24,7 +24,8 @@ struct PartMemory {
 /// part.
 struct PartAccesses {
   std::vector<Access> accesses;
-  bool gradient = false;  ///< whether that is a tensor
+  bool parameter = false;  ///< whether that is a tensor
+  bool gradient = false;
   bool copy = false;
 };
 

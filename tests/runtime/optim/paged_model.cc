@@ -7,7 +7,9 @@
 #include <span>
 
 #include "runtime/optim/kernels/gradient_scan.h"
+#include "runtime/optim/kernels/parameter_copy.h"
 #include "runtime/optim/optimizer/parameter_entry.h"
+#include "runtime/optim/step/gradient_sum.h"
 #include "tests/support/status_matchers.h"
 
 namespace sluice::optim {
@@ -63,8 +65,7 @@ void PagedModel::AddEntry(std::size_t count) {
                         .kind = TensorKind::kParameter})
         .value();
   };
-  entry.tensor = create("", TypeOf(options_.spec.parameter));
-  runtime_.Write(entry.tensor, BytesOf(entry.run.parameters));
+  MakeParameter(entry, name);
   if (options_.gradients == Storage::kTensor) {
     entry.gradient = create(".gradient", TypeOf(options_.spec.gradient));
   }
@@ -74,6 +75,46 @@ void PagedModel::AddEntry(std::size_t count) {
   entry.gradient_bytes.resize(entry.run.gradients.size());
   entry.copy_bytes.resize(entry.run.copy.size());
   entries_.push_back(std::move(entry));
+}
+
+void PagedModel::MakeParameter(Entry& entry, const std::string& name) {
+  if (options_.parameters == Storage::kTensor) {
+    entry.tensor = runtime_
+                       ->CreateTensor({.name = name,
+                                       .shape = {static_cast<std::int64_t>(entry.run.count())},
+                                       .dtype = TypeOf(options_.spec.parameter),
+                                       .kind = TensorKind::kParameter})
+                       .value();
+    runtime_.Write(entry.tensor, BytesOf(entry.run.parameters));
+  } else if (options_.parameters == Storage::kMemory) {
+    entry.memory = BytesOf(entry.run.parameters);
+  } else {
+    // The master begins as what the memory has.
+    const ParameterCopy copy{.type = options_.spec.copy,
+                             .parameters = entry.run.parameters.data(),
+                             .copy = entry.run.copy.data(),
+                             .count = entry.run.count()};
+    CopyParameters(copy);
+    entry.memory = BytesOf(entry.run.copy);
+    AddGradients(
+        {.sum = entry.run.parameters.data(),
+         .type = options_.spec.copy == CopyType::kBf16 ? GradientType::kBf16 : GradientType::kFp16,
+         .gradients = entry.run.copy.data(),
+         .count = entry.run.count(),
+         .first = true});
+  }
+}
+
+void PagedModel::BindParameter(Entry& entry, const std::string& name) {
+  const bool master = options_.parameters == Storage::kMaster;
+  const auto id = optimizer_->BindParameter(
+      {.name = name,
+       .type = master ? TypeOf(options_.spec.copy) : TypeOf(options_.spec.parameter),
+       .shape = {static_cast<std::int64_t>(entry.run.count())},
+       .bytes = entry.memory,
+       .master = master});
+  ASSERT_THAT(id, IsOk());
+  entry.tensor = *id;
 }
 
 void PagedModel::Recreate() {
@@ -94,6 +135,9 @@ void PagedModel::Recreate() {
 
 void PagedModel::AddGroup(std::size_t first, std::size_t count) {
   std::vector<TensorId> parameters;
+  for (std::size_t i = first; options_.parameters != Storage::kTensor && i < first + count; ++i) {
+    BindParameter(entries_[i], "p" + std::to_string(i));
+  }
   for (std::size_t i = 0; i < count; ++i) parameters.push_back(entries_[first + i].tensor);
   const auto id = optimizer_->AddGroup(
       {.name = "g" + std::to_string(groups_.size()), .parameters = parameters, .rates = rates_});
@@ -116,7 +160,7 @@ void PagedModel::Bind(Entry& entry) {
                            .discard = options_.discard};
   if (entry.gradient == TensorId()) gradient.bytes = entry.gradient_bytes;
   ASSERT_THAT(optimizer_->BindGradient(entry.tensor, gradient), IsOk());
-  if (options_.spec.copy == CopyType::kNone) return;
+  if (options_.spec.copy == CopyType::kNone || options_.parameters == Storage::kMaster) return;
   CopyBinding copy{.type = TypeOf(options_.spec.copy), .tensor = entry.copy};
   if (entry.copy == TensorId()) copy.bytes = entry.copy_bytes;
   ASSERT_THAT(optimizer_->BindCopy(entry.tensor, copy), IsOk());
@@ -223,13 +267,23 @@ void PagedModel::SpoilCopies() {
 std::vector<std::vector<std::byte>> PagedModel::Paged() {
   std::vector<std::vector<std::byte>> all;
   for (const Entry& entry : entries_) {
-    all.push_back(runtime_.Read(entry.tensor));
     const ParameterState state = optimizer_->State(entry.tensor).value();
+    all.push_back(ParameterOf(entry, state));
     for (const TensorId tensor : state.states) all.push_back(runtime_.Read(tensor));
     for (const TensorId tensor : state.scales) all.push_back(runtime_.Read(tensor));
-    all.push_back(entry.copy != TensorId() ? runtime_.Read(entry.copy) : entry.copy_bytes);
+    all.push_back(CopyOf(entry));
   }
   return all;
+}
+
+std::vector<std::byte> PagedModel::ParameterOf(const Entry& entry, const ParameterState& state) {
+  if (options_.parameters == Storage::kMemory) return entry.memory;
+  return runtime_.Read(options_.parameters == Storage::kMaster ? state.master : entry.tensor);
+}
+
+std::vector<std::byte> PagedModel::CopyOf(const Entry& entry) {
+  if (options_.parameters == Storage::kMaster) return entry.memory;
+  return entry.copy != TensorId() ? runtime_.Read(entry.copy) : entry.copy_bytes;
 }
 
 std::vector<std::vector<std::byte>> PagedModel::Reference() const {

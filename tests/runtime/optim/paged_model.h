@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,9 @@
 
 namespace sluice::optim {
 
-/// Where a gradient or a copy is.
-enum class Storage { kMemory, kTensor };
+/// Where a gradient, a copy or a parameter is. kMaster: a parameter is in memory, in the type of
+/// the spec's copy, and has a master.
+enum class Storage { kMemory, kTensor, kMaster };
 
 /// Parameters twice: paged, under an optimizer, and in plain memory, updated by one kernel call per
 /// tensor and step. Both must stay the same, byte for byte.
@@ -24,6 +26,7 @@ class PagedModel {
     KernelSpec spec;
     std::vector<std::vector<std::size_t>> groups;  ///< elements of each parameter
     OptimizerOptions optimizer;
+    Storage parameters = Storage::kTensor;
     Storage gradients = Storage::kMemory;
     Storage copies = Storage::kMemory;
     bool discard = false;  ///< gradients, which are tensors, once they are used
@@ -39,6 +42,8 @@ class PagedModel {
   TensorId gradient(std::size_t i) const { return entries_[i].gradient; }
   std::size_t parameters() const { return entries_.size(); }
   TensorRun& run(std::size_t i) { return entries_[i].run; }
+  /// The memory of a parameter that is not a tensor.
+  std::span<std::byte> memory(std::size_t i) { return entries_[i].memory; }
   const GroupRates& rates() const { return rates_; }
 
   /// Adds one more group, as the program would after some steps: its parameters count their own.
@@ -73,13 +78,18 @@ class PagedModel {
   struct Entry {
     TensorRun run;
     std::int64_t steps_before = 0;  ///< steps of the optimizer without the parameter
-    TensorId tensor;
+    TensorId tensor;                ///< id of the parameter
+    std::vector<std::byte> memory;  ///< memory of a parameter that is not a tensor
     TensorId gradient;
     TensorId copy;
     std::vector<std::byte> gradient_bytes;
     std::vector<std::byte> copy_bytes;
   };
   void AddEntry(std::size_t count);
+  void MakeParameter(Entry& entry, const std::string& name);
+  void BindParameter(Entry& entry, const std::string& name);
+  std::vector<std::byte> ParameterOf(const Entry& entry, const ParameterState& state);
+  std::vector<std::byte> CopyOf(const Entry& entry);
   bool IsIn(const std::set<std::size_t>& groups, std::size_t entry) const;
   /// Gives the optimizer the next group, whose entries begin with `first`.
   void AddGroup(std::size_t first, std::size_t count);

@@ -1,0 +1,279 @@
+#include "python/binding/python_optimizer.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <span>
+#include <utility>
+
+#include "python/binding/named.h"
+#include "python/binding/status.h"
+
+namespace sluice::python {
+namespace {
+
+namespace nb = nanobind;
+
+using RateTuple = std::tuple<double, double, double, double, double>;
+
+/// The time after which a thread that waits for a step looks for signals.
+constexpr std::chrono::milliseconds kStepSignalInterval{50};
+
+GroupRates RatesOf(const RateTuple& rates) {
+  const auto& [learning_rate, beta1, beta2, eps, weight_decay] = rates;
+  return {.learning_rate = learning_rate,
+          .beta1 = beta1,
+          .beta2 = beta2,
+          .eps = eps,
+          .weight_decay = weight_decay};
+}
+
+std::span<std::byte> MemoryAt(std::uintptr_t address, std::uint64_t bytes) {
+  return {reinterpret_cast<std::byte*>(address), bytes};
+}
+
+std::span<float> FloatsAt(std::uintptr_t address, std::uint64_t count) {
+  return {reinterpret_cast<float*>(address), count};
+}
+
+nb::dict DictOf(const OptimizerStep& step) {
+  nb::dict dict;
+  dict["step"] = step.step;
+  dict["groups"] = step.groups;
+  dict["gradient_norm"] = step.gradient_norm ? nb::cast(*step.gradient_norm) : nb::none();
+  dict["wait_seconds"] = step.wait_seconds;
+  dict["wait_read_seconds"] = step.wait_read_seconds;
+  dict["wait_write_seconds"] = step.wait_write_seconds;
+  dict["compute_seconds"] = step.compute_seconds;
+  return dict;
+}
+
+}  // namespace
+
+template <typename Call>
+auto PythonOptimizer::Alone(const Call& call) const {
+  StopIfLeaving();
+  session_->RefuseChild();
+  using Result = decltype(call(*optimizer_));
+  std::optional<Result> result;
+  WithoutGil([&] {
+    const std::lock_guard lock(mutex_);
+    if (optimizer_ != nullptr) result.emplace(call(*optimizer_));
+  });
+  if (!result) Raise(absl::FailedPreconditionError("the optimizer, or its runtime, is closed"));
+  return *std::move(result);
+}
+
+std::shared_ptr<PythonOptimizer> PythonOptimizer::Create(const std::shared_ptr<Session>& session,
+                                                         const std::string& kind,
+                                                         const std::string& state,
+                                                         const std::string& lowest,
+                                                         double clip_norm,
+                                                         std::uint64_t seed,
+                                                         int threads) {
+  const std::shared_ptr<Runtime> runtime = session->runtime();
+  const OptimizerOptions options{.kind = Named(kind, OptimizerKind::kAdagrad, "kind"),
+                                 .state = Named(state, StateType::k8Bit, "states"),
+                                 .lowest = Named(lowest, TierKind::kNvme, "lowest"),
+                                 .clip_norm = clip_norm,
+                                 .seed = seed,
+                                 .threads = threads};
+  auto optimizer =
+      ValueOrRaise(WithoutGil([&] { return OffloadedOptimizer::Create(*runtime, options); }));
+  auto made = std::shared_ptr<PythonOptimizer>(new PythonOptimizer(session, std::move(optimizer)));
+  session->Add(made);
+  return made;
+}
+
+PythonOptimizer::PythonOptimizer(std::shared_ptr<Session> session,
+                                 std::unique_ptr<OffloadedOptimizer> optimizer)
+    : session_(std::move(session)), optimizer_(std::move(optimizer)) {}
+
+PythonOptimizer::~PythonOptimizer() { Close(); }
+
+void PythonOptimizer::Close() {
+  // A thread of the parent may have held the lock.
+  if (session_->in_child()) return;
+  const auto close = [this] {
+    const std::lock_guard lock(mutex_);
+    optimizer_.reset();
+  };
+  if (PyGILState_Check() == 0) return close();
+  WithoutGil(close);
+}
+
+std::pair<std::uint32_t, std::uint64_t> PythonOptimizer::Add(const std::string& name,
+                                                             const std::string& dtype,
+                                                             const std::vector<std::int64_t>& shape,
+                                                             std::uintptr_t address,
+                                                             std::uint64_t bytes,
+                                                             bool master) {
+  const ParameterBinding binding{.name = name,
+                                 .type = Named(dtype, DType::kI64, "dtype"),
+                                 .shape = shape,
+                                 .bytes = MemoryAt(address, bytes),
+                                 .master = master};
+  using Ids = std::pair<std::uint32_t, std::uint64_t>;
+  return ValueOrRaise(Alone([&](OffloadedOptimizer& optimizer) -> absl::StatusOr<Ids> {
+    const absl::StatusOr<TensorId> parameter = optimizer.BindParameter(binding);
+    if (!parameter.ok()) return parameter.status();
+    const absl::StatusOr<GroupId> group =
+        optimizer.AddGroup({.name = name, .parameters = {*parameter}});
+    if (group.ok()) return Ids{group->value, parameter->value};
+    optimizer.UnbindParameter(*parameter).IgnoreError();
+    return group.status();
+  }));
+}
+
+void PythonOptimizer::Start(const std::vector<Update>& updates) {
+  std::vector<DType> types;
+  types.reserve(updates.size());
+  for (const Update& update : updates) {
+    types.push_back(Named(std::get<2>(update), DType::kI64, "dtype"));
+  }
+  RaiseIfError(Alone([&](OffloadedOptimizer& optimizer) {
+    // Every gradient is bound before the first update begins.
+    for (std::size_t i = 0; i < updates.size(); ++i) {
+      const auto& [group, parameter, type, address, bytes, rates] = updates[i];
+      absl::Status status = optimizer.SetRates({group}, RatesOf(rates));
+      if (!status.ok()) return status;
+      status = optimizer.BindGradient({parameter},
+                                      {.type = types[i], .bytes = MemoryAt(address, bytes)});
+      if (!status.ok()) return status;
+    }
+    for (const Update& update : updates) {
+      const absl::Status status = optimizer.GradientReady({std::get<0>(update)});
+      if (!status.ok()) return status;
+    }
+    absl::StatusOr<StepHandle> step = optimizer.Step({.only_ready = true});
+    if (step.ok()) step_ = *std::move(step);
+    return step.status();
+  }));
+}
+
+void PythonOptimizer::Repeat() {
+  RaiseIfError(Alone([&](OffloadedOptimizer& optimizer) {
+    absl::StatusOr<StepHandle> step = optimizer.Step({.only_ready = true});
+    if (step.ok()) step_ = *std::move(step);
+    return step.status();
+  }));
+}
+
+nb::dict PythonOptimizer::Wait() {
+  StepHandle step = Alone([&](OffloadedOptimizer&) { return step_; });
+  while (true) {
+    const auto deadline = std::chrono::steady_clock::now() + kStepSignalInterval;
+    const absl::StatusOr<OptimizerStep> done = WithoutGil([&] { return step.Wait(deadline); });
+    if (done.ok()) return DictOf(*done);
+    if (!absl::IsDeadlineExceeded(done.status())) Raise(done.status());
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+}
+
+void PythonOptimizer::SetRates(std::uint32_t group, const RateTuple& to) {
+  RaiseIfError(Alone(
+      [&](OffloadedOptimizer& optimizer) { return optimizer.SetRates({group}, RatesOf(to)); }));
+}
+
+RateTuple PythonOptimizer::Rates(std::uint32_t group) const {
+  const GroupRates rates =
+      ValueOrRaise(Alone([&](OffloadedOptimizer& optimizer) { return optimizer.Rates({group}); }));
+  return {rates.learning_rate, rates.beta1, rates.beta2, rates.eps, rates.weight_decay};
+}
+
+void PythonOptimizer::ReadState(std::uint64_t parameter,
+                                std::optional<int> state,
+                                std::uintptr_t to,
+                                std::uint64_t count) {
+  const std::span<float> values = FloatsAt(to, count);
+  RaiseIfError(Alone([&](OffloadedOptimizer& optimizer) {
+    return state ? optimizer.ReadState({parameter}, static_cast<std::size_t>(*state), values)
+                 : optimizer.ReadMaster({parameter}, values);
+  }));
+}
+
+void PythonOptimizer::WriteState(std::uint64_t parameter,
+                                 std::optional<int> state,
+                                 std::uintptr_t from,
+                                 std::uint64_t count) {
+  const std::span<const float> values = FloatsAt(from, count);
+  RaiseIfError(Alone([&](OffloadedOptimizer& optimizer) {
+    return state ? optimizer.WriteState({parameter}, static_cast<std::size_t>(*state), values)
+                 : optimizer.WriteMaster({parameter}, values);
+  }));
+}
+
+void PythonOptimizer::RefreshMaster(std::uint64_t parameter) {
+  RaiseIfError(
+      Alone([&](OffloadedOptimizer& optimizer) { return optimizer.RefreshMaster({parameter}); }));
+}
+
+std::int64_t PythonOptimizer::StepsOf(std::uint64_t parameter) const {
+  return ValueOrRaise(
+             Alone([&](OffloadedOptimizer& optimizer) { return optimizer.State({parameter}); }))
+      .step;
+}
+
+void PythonOptimizer::SetStepsOf(std::uint64_t parameter, std::int64_t steps) {
+  RaiseIfError(Alone(
+      [&](OffloadedOptimizer& optimizer) { return optimizer.SetStepsOf({parameter}, steps); }));
+}
+
+void PythonOptimizer::Save(const std::string& directory, const std::string& note) {
+  RaiseIfError(
+      Alone([&](OffloadedOptimizer& optimizer) { return optimizer.Save(directory, note); }));
+}
+
+std::string PythonOptimizer::Load(const std::string& directory) {
+  return ValueOrRaise(Alone([&](OffloadedOptimizer& optimizer) -> absl::StatusOr<std::string> {
+    const absl::StatusOr<OptimizerSave> save = OffloadedOptimizer::ReadSave(directory);
+    if (!save.ok()) return save.status();
+    const absl::Status loaded = optimizer.Load(directory);
+    if (!loaded.ok()) return loaded;
+    return save->note;
+  }));
+}
+
+void BindOptimizer(nb::module_& module) {
+  nb::class_<PythonOptimizer>(module, "Optimizer")
+      .def("add", &PythonOptimizer::Add)
+      .def("start", &PythonOptimizer::Start)
+      .def("repeat", &PythonOptimizer::Repeat)
+      .def("wait", &PythonOptimizer::Wait)
+      .def("set_rates", &PythonOptimizer::SetRates)
+      .def("rates", &PythonOptimizer::Rates)
+      .def("read_state",
+           &PythonOptimizer::ReadState,
+           nb::arg("parameter"),
+           nb::arg("state").none(),
+           nb::arg("address"),
+           nb::arg("count"))
+      .def("write_state",
+           &PythonOptimizer::WriteState,
+           nb::arg("parameter"),
+           nb::arg("state").none(),
+           nb::arg("address"),
+           nb::arg("count"))
+      .def("refresh_master", &PythonOptimizer::RefreshMaster)
+      .def("steps_of", &PythonOptimizer::StepsOf)
+      .def("set_steps_of", &PythonOptimizer::SetStepsOf)
+      .def("save", &PythonOptimizer::Save)
+      .def("load", &PythonOptimizer::Load)
+      .def("close", &PythonOptimizer::Close);
+  module.def("create_optimizer",
+             &PythonOptimizer::Create,
+             nb::arg("session"),
+             nb::arg("kind"),
+             nb::arg("state"),
+             nb::arg("lowest"),
+             nb::arg("clip_norm"),
+             nb::arg("seed"),
+             nb::arg("threads"));
+}
+
+}  // namespace sluice::python

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "python/binding/session.h"
+#include "python/binding/waiting.h"
+#include "sluice/optimizer.h"
+
+namespace sluice::python {
+
+/// A gradient for a step: group, parameter, type, address, bytes, and the rates: learning rate,
+/// beta1, beta2, eps, weight decay.
+using Update = std::tuple<std::uint32_t,
+                          std::uint64_t,
+                          std::string,
+                          std::uintptr_t,
+                          std::uint64_t,
+                          std::tuple<double, double, double, double, double>>;
+
+/// An OffloadedOptimizer of parameters in the memory of a Python program, which sees to it that
+/// they, and the gradients of a step, stay while they are used. Its session ends it first.
+/// Threads: any. No member holds the GIL while it waits, nor waits for the lock with it.
+class PythonOptimizer : public std::enable_shared_from_this<PythonOptimizer> {
+ public:
+  /// Raises what OffloadedOptimizer::Create says. REQUIRES: the GIL.
+  static std::shared_ptr<PythonOptimizer> Create(const std::shared_ptr<Session>& session,
+                                                 const std::string& kind,
+                                                 const std::string& state,
+                                                 const std::string& lowest,
+                                                 double clip_norm,
+                                                 std::uint64_t seed,
+                                                 int threads);
+  ~PythonOptimizer();
+  PythonOptimizer(const PythonOptimizer&) = delete;
+  PythonOptimizer& operator=(const PythonOptimizer&) = delete;
+
+  /// Binds a parameter of `bytes` at `address` and makes its group. Returns (group, parameter).
+  std::pair<std::uint32_t, std::uint64_t> Add(const std::string& name,
+                                              const std::string& dtype,
+                                              const std::vector<std::int64_t>& shape,
+                                              std::uintptr_t address,
+                                              std::uint64_t bytes,
+                                              bool master);
+  /// Starts a step of these gradients.
+  void Start(const std::vector<Update>& updates);
+  /// Starts what is missing of the step that failed.
+  void Repeat();
+  /// Blocks until the step that was started is over; signal handlers of Python run meanwhile. An
+  /// exception of theirs leaves the step under way: wait again. Returns its numbers by name.
+  nanobind::dict Wait();
+
+  void SetRates(std::uint32_t group, const std::tuple<double, double, double, double, double>& to);
+  std::tuple<double, double, double, double, double> Rates(std::uint32_t group) const;
+  /// fp32 values of a state at an address, or of the master (no state).
+  void ReadState(std::uint64_t parameter,
+                 std::optional<int> state,
+                 std::uintptr_t to,
+                 std::uint64_t count);
+  void WriteState(std::uint64_t parameter,
+                  std::optional<int> state,
+                  std::uintptr_t from,
+                  std::uint64_t count);
+  void RefreshMaster(std::uint64_t parameter);
+  std::int64_t StepsOf(std::uint64_t parameter) const;
+  void SetStepsOf(std::uint64_t parameter, std::int64_t steps);
+  void Save(const std::string& directory, const std::string& note);
+  /// Returns the note of the save.
+  std::string Load(const std::string& directory);
+  /// Ends the optimizer: its states are gone. Waits for calls of other threads. Any thread.
+  void Close();
+
+ private:
+  PythonOptimizer(std::shared_ptr<Session> session, std::unique_ptr<OffloadedOptimizer> optimizer);
+  /// Calls `call(optimizer)` without the GIL, alone. Raises FailedPrecondition once it is closed.
+  template <typename Call>
+  auto Alone(const Call& call) const;
+
+  const std::shared_ptr<Session> session_;
+  mutable std::mutex mutex_;
+  std::unique_ptr<OffloadedOptimizer> optimizer_;
+  StepHandle step_;
+};
+
+/// Adds the class to the module.
+void BindOptimizer(nanobind::module_& module);
+
+}  // namespace sluice::python

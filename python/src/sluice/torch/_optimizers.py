@@ -1,0 +1,158 @@
+"""The optimizers, by the names that they have in torch.optim."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Optional
+
+from .. import errors
+from ._optimizer import PagedOptimizer, Rates
+
+if TYPE_CHECKING:
+    from .._runtime import Runtime
+
+# What torch.optim's optimizers choose an implementation by; it changes no result.
+_CHOICES: Mapping[str, Any] = {"foreach": None, "fused": None}
+
+
+class Adam(PagedOptimizer):
+    """torch.optim.Adam whose moments are paged: weight decay is part of the gradient.
+
+    runtime
+        The Runtime that pages the states; it is closed after the optimizer.
+    states
+        Type of the states: "fp32", "bf16" (rounded stochastically) or "8bit".
+    master
+        For bfloat16 and float16 parameters: a paged fp32 master each. False: bfloat16 parameters
+        are rounded stochastically.
+    clip_norm
+        Largest global norm of the gradients of a step; larger ones are scaled down, in the same
+        pass. None: no clipping.
+    seed
+        Seed of stochastic rounding.
+    threads
+        Threads that compute; None: as many as the process may use. No bit depends on it.
+    lowest
+        The lowest tier that the states may reach: "nvme" or "dram".
+
+    Raises InvalidArgument (names the parameter or the option) and TierFull.
+    """
+
+    _kind = "adam"
+    _state_names = ("exp_avg", "exp_avg_sq")
+    _decoupled = False
+    _fixed = {"amsgrad": False, "maximize": False, "capturable": False, "differentiable": False}
+
+    def __init__(self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+                 eps: float = 1e-8, weight_decay: float = 0.0, amsgrad: bool = False, *,
+                 runtime: "Runtime", states: str = "fp32", master: bool = True,
+                 clip_norm: Optional[float] = None, seed: int = 0, threads: Optional[int] = None,
+                 lowest: str = "nvme", maximize: bool = False, capturable: bool = False,
+                 differentiable: bool = False) -> None:
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
+                    "amsgrad": amsgrad, "maximize": maximize, "capturable": capturable,
+                    "differentiable": differentiable,
+                    "decoupled_weight_decay": self._decoupled, **_CHOICES}
+        super().__init__(params, defaults, runtime=runtime, states=states, master=master,
+                         clip_norm=clip_norm, seed=seed, threads=threads, lowest=lowest)
+
+    def _check_options(self, group: Mapping[str, Any]) -> None:
+        super()._check_options(group)
+        if group.get("decoupled_weight_decay", self._decoupled) != self._decoupled:
+            raise errors.InvalidArgument(
+                f"{type(self).__name__}: a group with decoupled_weight_decay="
+                f"{not self._decoupled} is that of {'Adam' if self._decoupled else 'AdamW'}"
+            )
+
+    def _rates(self, group: Mapping[str, Any], steps: int) -> Rates:
+        beta1, beta2 = group["betas"]
+        return (float(group["lr"]), float(beta1), float(beta2), float(group["eps"]),
+                float(group["weight_decay"]))
+
+
+class AdamW(Adam):
+    """torch.optim.AdamW whose moments are paged: weight decay acts on the parameter.
+
+    Other parameters are those of Adam.
+    """
+
+    _kind = "adamw"
+    _decoupled = True
+
+    def __init__(self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+                 eps: float = 1e-8, weight_decay: float = 1e-2, amsgrad: bool = False,
+                 **options: Any) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, **options)
+
+
+class SGD(PagedOptimizer):
+    """torch.optim.SGD whose momentum is paged. Other parameters are those of Adam."""
+
+    _state_names = ("momentum_buffer",)
+    _fixed = {"dampening": 0, "maximize": False, "differentiable": False}
+
+    def __init__(self, params: Any, lr: float = 1e-3, momentum: float = 0.0, dampening: float = 0,
+                 weight_decay: float = 0.0, nesterov: bool = False, *, runtime: "Runtime",
+                 states: str = "fp32", master: bool = True, clip_norm: Optional[float] = None,
+                 seed: int = 0, threads: Optional[int] = None, lowest: str = "nvme",
+                 maximize: bool = False, differentiable: bool = False) -> None:
+        if nesterov and momentum <= 0:
+            raise errors.InvalidArgument("SGD: nesterov=True needs a momentum above 0")
+        self._kind = "nesterov" if nesterov else "sgd"
+        defaults = {"lr": lr, "momentum": momentum, "dampening": dampening,
+                    "weight_decay": weight_decay, "nesterov": nesterov, "maximize": maximize,
+                    "differentiable": differentiable, **_CHOICES}
+        super().__init__(params, defaults, runtime=runtime, states=states, master=master,
+                         clip_norm=clip_norm, seed=seed, threads=threads, lowest=lowest)
+
+    def _check_options(self, group: Mapping[str, Any]) -> None:
+        super()._check_options(group)
+        nesterov = self._kind == "nesterov"
+        if group.get("nesterov", nesterov) != nesterov:
+            raise errors.InvalidArgument("SGD: nesterov is the same for all groups")
+
+    def _rates(self, group: Mapping[str, Any], steps: int) -> Rates:
+        return (float(group["lr"]), float(group["momentum"]), 0.0, 1e-8, float(group["weight_decay"]))
+
+
+class Lion(PagedOptimizer):
+    """Lion (sign of an interpolated momentum), paged. Other parameters are those of Adam."""
+
+    _kind = "lion"
+    _state_names = ("exp_avg",)
+
+    def __init__(self, params: Any, lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99),
+                 weight_decay: float = 0.0, *, runtime: "Runtime", states: str = "fp32",
+                 master: bool = True, clip_norm: Optional[float] = None, seed: int = 0,
+                 threads: Optional[int] = None, lowest: str = "nvme") -> None:
+        defaults = {"lr": lr, "betas": betas, "weight_decay": weight_decay}
+        super().__init__(params, defaults, runtime=runtime, states=states, master=master,
+                         clip_norm=clip_norm, seed=seed, threads=threads, lowest=lowest)
+
+    def _rates(self, group: Mapping[str, Any], steps: int) -> Rates:
+        beta1, beta2 = group["betas"]
+        return (float(group["lr"]), float(beta1), float(beta2), 1e-8, float(group["weight_decay"]))
+
+
+class Adagrad(PagedOptimizer):
+    """torch.optim.Adagrad whose sums are paged. Other parameters are those of Adam."""
+
+    _kind = "adagrad"
+    _state_names = ("sum",)
+    _fixed = {"initial_accumulator_value": 0, "maximize": False, "differentiable": False}
+
+    def __init__(self, params: Any, lr: float = 1e-2, lr_decay: float = 0.0,
+                 weight_decay: float = 0.0, initial_accumulator_value: float = 0,
+                 eps: float = 1e-10, *, runtime: "Runtime", states: str = "fp32",
+                 master: bool = True, clip_norm: Optional[float] = None, seed: int = 0,
+                 threads: Optional[int] = None, lowest: str = "nvme", maximize: bool = False,
+                 differentiable: bool = False) -> None:
+        defaults = {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
+                    "initial_accumulator_value": initial_accumulator_value,
+                    "maximize": maximize, "differentiable": differentiable, **_CHOICES}
+        super().__init__(params, defaults, runtime=runtime, states=states, master=master,
+                         clip_norm=clip_norm, seed=seed, threads=threads, lowest=lowest)
+
+    def _rates(self, group: Mapping[str, Any], steps: int) -> Rates:
+        rate = float(group["lr"]) / (1 + steps * float(group["lr_decay"]))
+        return (rate, 0.0, 0.0, float(group["eps"]), float(group["weight_decay"]))

@@ -1,0 +1,142 @@
+"""States of parameters as ordinary tensors, and from them."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from typing import Any, Optional
+
+import torch
+
+from .. import _core, errors
+from ._slots import Slot, refuse
+
+# Tensors of a spill file begin at multiples of this.
+_ALIGNMENT = 64
+
+# The name of a master among the states of a parameter.
+MASTER = "master"
+
+
+class Spill:
+    """An unnamed file with room for fp32 tensors, which are mapped from it.
+
+    Its pages are page cache, which the system writes and drops as it needs to. The file goes with
+    its last tensor.
+    """
+
+    def __init__(self, directory: str, counts: Iterable[int]) -> None:
+        size = sum(_aligned(4 * count) for count in counts)
+        place = directory if os.path.isdir(directory) else tempfile.gettempdir()
+        try:
+            with tempfile.TemporaryFile(dir=place) as file:
+                os.posix_fallocate(file.fileno(), 0, size)
+                self._map = mmap.mmap(file.fileno(), size)
+        except OSError as error:
+            raise errors.TierFull(
+                f"state_dict: {place} has no room for the {size} bytes of the states: {error}"
+            ) from error
+        self._used = 0
+
+    def take(self, shape: tuple[int, ...], count: int) -> Any:
+        """The next tensor, a storage of its own."""
+        tensor = torch.frombuffer(self._map, dtype=torch.float32, count=count, offset=self._used)
+        self._used += _aligned(4 * count)
+        return tensor.reshape(shape)
+
+
+def _aligned(size: int) -> int:
+    return (size + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
+
+
+class Loaded:
+    """What a state dict has of one parameter. Raises InvalidArgument for what it cannot be."""
+
+    def __init__(self, slot: Slot, names: tuple[str, ...], saved: Mapping[str, Any]) -> None:
+        self.slot = slot
+        known = {*names, MASTER, "step"}
+        unknown = sorted(str(name) for name in saved if name not in known)
+        if unknown:
+            raise refuse(slot.name, f"has a state '{unknown[0]}' in the state dict, which this "
+                                    f"optimizer has not; it has {', '.join(names)}")
+        self.steps = _steps_of(slot, saved)
+        self.values: list[Optional[Any]] = []
+        for name in names:
+            value = saved.get(name)
+            if saved and value is None and name != "momentum_buffer":
+                raise refuse(slot.name, f"has no state '{name}' in the state dict")
+            self.values.append(value)
+        self.master = saved.get(MASTER) if slot.master else None
+        for name, value in (*zip(names, self.values), (MASTER, self.master)):
+            if value is not None:
+                _check_value(slot, name, value)
+
+    def write(self, core: _core.Optimizer) -> None:
+        """Writes the states, one at a time."""
+        slot = self.slot
+        for number, value in enumerate(self.values):
+            if value is not None or slot.steps > 0:
+                _write(core, slot, number, value)
+        core.set_steps_of(slot.parameter, self.steps)
+        if slot.master:
+            _write(core, slot, None, slot.tensor if self.master is None else self.master)
+            core.refresh_master(slot.parameter)
+
+
+def note_of(groups: Iterable[Mapping[str, Any]], note: str) -> str:
+    """The note of a save: the plain options of groups, as JSON, and the user's note."""
+    options = [{key: _plain(value) for key, value in group.items()
+                if key not in ("params", "param_names") and _plain(value) is not _NOT_PLAIN}
+               for group in groups]
+    return json.dumps({"note": note, "param_groups": options})
+
+
+def parse_note(text: str) -> tuple[list[dict[str, Any]], str]:
+    """Options of groups, and the user's note; of a save that C++ wrote the note alone."""
+    try:
+        parsed = json.loads(text)
+        groups, note = parsed["param_groups"], parsed["note"]
+    except (ValueError, TypeError, KeyError):
+        return [], text
+    return [{key: tuple(value) if isinstance(value, list) else value for key, value in group.items()}
+            for group in groups], note
+
+
+_NOT_PLAIN = object()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, torch.Tensor) and value.numel() == 1:
+        return value.item()
+    if isinstance(value, (tuple, list)):
+        values = [_plain(each) for each in value]
+        return _NOT_PLAIN if _NOT_PLAIN in values else values
+    return value if value is None or isinstance(value, (bool, int, float, str)) else _NOT_PLAIN
+
+
+def _write(core: _core.Optimizer, slot: Slot, number: Optional[int], value: Optional[Any]) -> None:
+    with torch.no_grad():
+        if value is None:
+            value = torch.zeros(slot.shape)
+        plain = value.detach().to(device="cpu", dtype=torch.float32).contiguous()
+    core.write_state(slot.parameter, number, plain.data_ptr(), slot.count)
+
+
+def _steps_of(slot: Slot, saved: Mapping[str, Any]) -> int:
+    if "step" not in saved:
+        return 0
+    steps = float(saved["step"])
+    if not (steps >= 0 and steps == int(steps)):
+        raise refuse(slot.name, f"has {steps} steps in the state dict")
+    return int(steps)
+
+
+def _check_value(slot: Slot, name: str, value: Any) -> None:
+    if not isinstance(value, torch.Tensor) or value.is_complex() or value.layout != torch.strided:
+        raise refuse(slot.name, f"has a state '{name}' in the state dict that is no dense, real tensor")
+    if tuple(value.shape) != slot.shape:
+        raise refuse(slot.name, f"has shape {slot.shape}, its state '{name}' in the state dict "
+                                f"{tuple(value.shape)}")

@@ -1,0 +1,50 @@
+"""What the tests of optimizers share: parameters of odd sizes and recorded gradients."""
+
+import torch
+
+# More states than the dram of the small runtimes: 1.3 million elements of 8 bytes against 4 MiB.
+SHAPES = [(1000, 1152), (1152,), (37, 41, 100), (), (1, 3), (300,)]
+
+
+def parameters(seed, dtype=torch.float32, shapes=tuple(SHAPES)):
+    generator = torch.Generator().manual_seed(seed)
+    values = [torch.randn(shape, generator=generator) for shape in shapes]
+    return [torch.nn.Parameter(value.to(dtype)) for value in values]
+
+
+def gradients(seed, step, params, through=None):
+    """The recorded gradients of a step, the same for each set of parameters; rounded to a type."""
+    generator = torch.Generator().manual_seed(seed * 1000 + step)
+    made = [torch.randn(p.shape, generator=generator) * 0.1 for p in params]
+    return [each.to(through or p.dtype).to(p.dtype) for each, p in zip(made, params)]
+
+
+def run(optimizer, params, seed, steps, first=0, through=None):
+    """Steps of recorded gradients, from number `first` on."""
+    for step in range(first, first + steps):
+        for param, gradient in zip(params, gradients(seed, step, params, through)):
+            param.grad = gradient
+        optimizer.step()
+    optimizer.zero_grad()
+
+
+def same(these, those):
+    """Whether tensors have the same bits."""
+    return all(a.dtype == b.dtype and torch.equal(a, b) for a, b in zip(these, those, strict=True))
+
+
+def off_by(these, those, lr):
+    """The largest difference, in units of |p| + 50 lr."""
+    return max(each.max().item() for each in _differences(these, those, lr))
+
+
+def share_beyond(limit, these, those, lr):
+    """The share of elements that differ by more than `limit`, in units of |p| + 50 lr."""
+    differences = _differences(these, those, lr)
+    beyond = sum((each > limit).sum().item() for each in differences)
+    return beyond / sum(each.numel() for each in differences)
+
+
+def _differences(these, those, lr):
+    return [(a.double() - b.double()).abs() / (b.double().abs() + 50 * lr)
+            for a, b in zip(these, those, strict=True)]

@@ -1,0 +1,153 @@
+"""What a user of optimizers gets wrong: a named error before anything is lost."""
+
+import copy
+import gc
+import pickle
+
+import optimizing
+import pytest
+import torch
+
+import sluice.torch
+
+
+def parameter(*shape, dtype=torch.float32):
+    return torch.nn.Parameter(torch.ones(shape, dtype=dtype))
+
+
+@pytest.mark.parametrize("tensor,options,message", [
+    (torch.nn.Parameter(torch.ones(4, device="meta")), {}, "parameter '0' is on meta; only"),
+    (torch.nn.Parameter(torch.ones(4, 5).t()), {}, "parameter '0' is not contiguous"),
+    (parameter(4, dtype=torch.float64), {}, "parameter '0' is torch.float64; parameters are"),
+    (parameter(4, dtype=torch.complex64), {}, "parameter '0' is complex"),
+    (parameter(4, dtype=torch.float16), {"master": False}, "is float16, which needs master=True"),
+    (torch.ones(4).to_sparse().requires_grad_(), {}, "parameter '0' is sparse"),
+    (parameter(4), {"states": "fp8"}, 'states is "fp8"; allowed are fp32, bf16, 8bit'),
+    (parameter(4), {"lowest": "hbm"}, "lowest is hbm, allowed are dram and nvme"),
+    (parameter(4), {"threads": 0}, "threads is 0"),
+    (parameter(4), {"clip_norm": -1.0}, "clip_norm is -1.0"),
+    (parameter(4), {"lr": -1.0}, "'0'.*learning_rate is -1"),
+    (parameter(4), {"betas": (0.9, 1.0)}, "beta2 is 1"),
+    (parameter(4), {"amsgrad": True}, "AdamW: amsgrad=True is not supported"),
+    (parameter(4), {"maximize": True}, "AdamW: maximize=True is not supported"),
+    (parameter(4), {"capturable": True}, "AdamW: capturable=True is not supported"),
+    (parameter(4), {"differentiable": True}, "AdamW: differentiable=True is not supported"),
+])
+def test_a_wrong_parameter_or_option_is_refused(runtime, tensor, options, message):
+    with pytest.raises(sluice.InvalidArgument, match=message):
+        sluice.torch.AdamW([tensor], runtime=runtime, **options)
+
+
+def test_options_of_the_others_are_refused(runtime):
+    with pytest.raises(sluice.InvalidArgument, match="SGD: dampening=0.5 is not supported"):
+        sluice.torch.SGD([parameter(4)], momentum=0.9, dampening=0.5, runtime=runtime)
+    with pytest.raises(sluice.InvalidArgument, match="nesterov=True needs a momentum"):
+        sluice.torch.SGD([parameter(4)], nesterov=True, runtime=runtime)
+    with pytest.raises(sluice.InvalidArgument, match="initial_accumulator_value=1 is not supported"):
+        sluice.torch.Adagrad([parameter(4)], initial_accumulator_value=1, runtime=runtime)
+
+
+def test_names_of_parameters_are_those_of_the_model(runtime):
+    model = torch.nn.Linear(3, 4).double()
+    with pytest.raises(sluice.InvalidArgument, match="parameter 'weight' is torch.float64"):
+        sluice.torch.AdamW(model.named_parameters(), runtime=runtime)
+
+
+def test_a_parameter_has_one_optimizer(runtime):
+    weight = parameter(4)
+    first = sluice.torch.AdamW([weight], runtime=runtime)
+    with pytest.raises(sluice.InvalidArgument, match="'0' belongs to another optimizer of sluice"):
+        sluice.torch.SGD([weight], runtime=runtime)
+    first.close()
+    second = sluice.torch.SGD([weight], runtime=runtime)
+    del second
+    gc.collect()
+    sluice.torch.SGD([weight], runtime=runtime)
+
+
+def test_parameters_do_not_share_memory(runtime):
+    whole = torch.ones(10)
+    views = [torch.nn.Parameter(whole[:6]), torch.nn.Parameter(whole[5:])]
+    with pytest.raises(sluice.InvalidArgument, match="'1'.*overlaps that of the parameter '0'"):
+        sluice.torch.AdamW(views, runtime=runtime)
+
+
+@pytest.mark.parametrize("gradient,message", [
+    (torch.ones(4, 4).t()[:, :2], "not contiguous"),
+    (torch.ones(4, 2).to_sparse(), "is sparse"),
+])
+def test_a_wrong_gradient_is_refused_and_nothing_is_updated(runtime, gradient, message):
+    weights = [parameter(8), parameter(4, 2)]
+    optimizer = sluice.torch.AdamW(weights, runtime=runtime)
+    weights[0].grad, weights[1].grad = torch.ones(8), gradient
+    with pytest.raises(sluice.InvalidArgument, match=f"the gradient of parameter '1' .*{message}"):
+        optimizer.step()
+    assert (weights[0] == 1).all() and not optimizer.state
+    weights[1].grad = torch.ones(4, 2)
+    optimizer.step()
+    assert (weights[0] != 1).all() and (weights[1] != 1).all()
+
+
+def test_a_parameter_keeps_its_shape_memory_and_type(runtime):
+    weights = [parameter(8), parameter(4, 2)]
+    optimizer = sluice.torch.AdamW(weights, runtime=runtime)
+    own = weights[1].data
+    for data, message in [
+        (torch.ones(4, 2), "parameter '1' has other memory than when it was added"),
+        (own.view(2, 4), r"parameter '1' had shape \(4, 2\) when it was added and has \(2, 4\)"),
+        (torch.ones(4, 2, dtype=torch.bfloat16), "parameter '1' was torch.float32 when it was added"),
+    ]:
+        weights[1].data = data
+        weights[0].grad, weights[1].grad = torch.ones(8), torch.ones_like(weights[1])
+        with pytest.raises(sluice.InvalidArgument, match=message):
+            optimizer.step()
+        with pytest.raises(sluice.InvalidArgument, match=message):
+            optimizer.save("/tmp")
+        weights[1].grad = None
+        weights[1].data = own
+    assert (weights[0] == 1).all()
+    weights[1].untyped_storage().resize_(0)
+    weights[1].grad = torch.ones(4, 2)
+    with pytest.raises(sluice.InvalidArgument, match="other memory .* or a freed storage"):
+        optimizer.step()
+
+
+def test_a_closure_is_refused(runtime):
+    optimizer = sluice.torch.AdamW([parameter(4)], runtime=runtime)
+    with pytest.raises(sluice.InvalidArgument, match="step: a closure is not supported"):
+        optimizer.step(lambda: 0)
+
+
+def test_copies_are_refused(runtime):
+    optimizer = sluice.torch.AdamW([parameter(4)], runtime=runtime)
+    for copying in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(sluice.InvalidArgument, match="AdamW cannot be copied or pickled"):
+            copying(optimizer)
+
+
+def test_a_group_that_cannot_be_added_leaves_no_trace(runtime, seed):
+    weights = optimizing.parameters(seed, shapes=[(8,), (4,)])
+    optimizer = sluice.torch.AdamW(weights[:1], runtime=runtime)
+    with pytest.raises(sluice.InvalidArgument, match="parameter '2' is torch.float64"):
+        optimizer.add_param_group({"params": [weights[1], parameter(4, dtype=torch.float64)]})
+    assert len(optimizer.param_groups) == 1
+    optimizer.add_param_group({"params": [weights[1]]})
+    optimizing.run(optimizer, weights, seed, 1)
+    assert len(optimizer.state) == 2
+
+
+def test_states_that_do_not_fit_are_refused(make_runtime):
+    weight = parameter(10000, 1000)
+    with pytest.raises(sluice.TierFull):
+        sluice.torch.AdamW([weight], runtime=make_runtime())
+    sluice.torch.Lion([weight], runtime=make_runtime(), states="8bit").close()
+
+
+def test_empty_parameters_are_let_through(runtime):
+    weights = [parameter(0, 4), parameter(4)]
+    optimizer = sluice.torch.AdamW(weights, runtime=runtime)
+    for weight in weights:
+        weight.grad = torch.ones_like(weight)
+    optimizer.step()
+    assert (weights[1] != 1).all()
+    optimizer.load_state_dict(optimizer.state_dict())

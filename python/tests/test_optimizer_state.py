@@ -1,0 +1,178 @@
+"""State dicts of optimizers: torch's take ours and ours take torch's; saves."""
+
+import copy
+import io
+import mmap
+
+import optimizing
+import pytest
+import torch
+
+import sluice.torch
+
+
+def test_it_is_empty_before_the_first_step(runtime, seed):
+    optimizer = sluice.torch.AdamW(optimizing.parameters(seed), runtime=runtime)
+    state_dict = optimizer.state_dict()
+    assert state_dict["state"] == {}
+    assert state_dict["param_groups"][0]["params"] == list(range(len(optimizing.SHAPES)))
+    optimizer.load_state_dict(state_dict)  # as accelerate does
+    assert not optimizer.state
+
+
+PAIRS = [
+    (sluice.torch.AdamW, torch.optim.AdamW, {"lr": 1e-2}),
+    (sluice.torch.Adam, torch.optim.Adam, {"lr": 1e-2}),
+    (sluice.torch.SGD, torch.optim.SGD, {"lr": 1e-2, "momentum": 0.9}),
+    (sluice.torch.Adagrad, torch.optim.Adagrad, {"lr": 1e-2}),
+]
+
+
+@pytest.mark.parametrize("ours,theirs,options", PAIRS)
+def test_torch_goes_on_with_our_state(runtime, seed, ours, theirs, options):
+    mine, reference = optimizing.parameters(seed), optimizing.parameters(seed)
+    first = ours(mine, runtime=runtime, **options)
+    optimizing.run(first, mine, seed, 3)
+    second = theirs(mine, lr=5.0)
+    second.load_state_dict(first.state_dict())
+    optimizing.run(second, mine, seed, 3, first=3)
+    optimizing.run(theirs(reference, **options), reference, seed, 6)
+    assert optimizing.off_by(mine, reference, 1e-2) <= 1e-6
+
+
+@pytest.mark.parametrize("ours,theirs,options", PAIRS)
+def test_ours_goes_on_with_torchs_state(runtime, seed, ours, theirs, options):
+    mine, reference = optimizing.parameters(seed), optimizing.parameters(seed)
+    first = theirs(mine, **options)
+    optimizing.run(first, mine, seed, 3)
+    second = ours(mine, lr=5.0, runtime=runtime)
+    second.load_state_dict(first.state_dict())
+    optimizing.run(second, mine, seed, 3, first=3)
+    optimizing.run(theirs(reference, **options), reference, seed, 6)
+    assert second.param_groups[0]["lr"] == 1e-2
+    assert optimizing.off_by(mine, reference, 1e-2) <= 1e-6
+
+
+@pytest.mark.parametrize("states", ["fp32", "bf16", "8bit"])
+@pytest.mark.parametrize("dtype,master", [(torch.float32, True), (torch.bfloat16, True),
+                                          (torch.bfloat16, False), (torch.float16, True)])
+def test_a_state_dict_carries_every_bit(runtime, seed, states, dtype, master):
+    shapes = [(129, 100), (17,), ()]
+    options = {"lr": 1e-3, "states": states, "master": master, "runtime": runtime}
+    straight = optimizing.parameters(seed, dtype, shapes)
+    first = sluice.torch.AdamW(straight, **options)
+    optimizing.run(first, straight, seed, 4)
+    file = io.BytesIO()
+    torch.save(first.state_dict(), file)
+    resumed = [torch.nn.Parameter(param.detach().clone()) for param in straight]
+    optimizing.run(first, straight, seed, 4, first=4)
+    second = sluice.torch.AdamW(resumed, **options)
+    file.seek(0)
+    second.load_state_dict(torch.load(file))
+    optimizing.run(second, resumed, seed, 4, first=4)
+    assert optimizing.same(straight, resumed)
+
+
+def test_steps_are_counted_on(runtime, seed):
+    params = optimizing.parameters(seed, shapes=[(8,), (9,)])
+    optimizer = sluice.torch.AdamW(params, runtime=runtime)
+    state_dict = torch.optim.AdamW(params).state_dict()
+    state_dict["state"] = {0: {"step": torch.tensor(1000003.0), "exp_avg": torch.ones(8),
+                               "exp_avg_sq": torch.ones(8)}}
+    optimizer.load_state_dict(state_dict)
+    assert list(optimizer.state) == [params[0]]
+    optimizing.run(optimizer, params, seed, 1)
+    assert [state["step"].item() for state in optimizer.state_dict()["state"].values()] == [1000004, 1]
+
+
+def test_tensors_are_mapped_one_storage_each(runtime, seed):
+    params = optimizing.parameters(seed)
+    optimizer = sluice.torch.AdamW(params, runtime=runtime)
+    optimizing.run(optimizer, params, seed, 2)
+    state_dict = optimizer.state_dict()
+    for index, state in state_dict["state"].items():
+        for name in ("exp_avg", "exp_avg_sq"):
+            assert state[name].shape == params[index].shape
+            assert state[name].untyped_storage().nbytes() == state[name].nbytes
+            assert state[name].data_ptr() % mmap.PAGESIZE % 64 == 0
+    with open("/proc/self/maps") as maps:
+        assert "(deleted)" in maps.read()
+    copied = copy.deepcopy(state_dict)
+    kept = {index: state["exp_avg"].clone() for index, state in state_dict["state"].items()}
+    optimizing.run(optimizer, params, seed, 1)
+    assert all(torch.equal(kept[i], s["exp_avg"]) for i, s in state_dict["state"].items())
+    assert all(torch.equal(kept[i], s["exp_avg"]) for i, s in copied["state"].items())
+
+
+def test_hooks_see_the_state_dict(runtime, seed):
+    params = optimizing.parameters(seed, shapes=[(8,)])
+    optimizer = sluice.torch.AdamW(params, runtime=runtime)
+    optimizing.run(optimizer, params, seed, 1)
+    seen = []
+    optimizer.register_state_dict_post_hook(lambda _, made: seen.append(sorted(made["state"][0])))
+    optimizer.register_load_state_dict_pre_hook(lambda _, made: seen.append(len(made["state"])))
+    optimizer.register_load_state_dict_post_hook(lambda _: seen.append("loaded"))
+    optimizer.load_state_dict(optimizer.state_dict())
+    assert seen == [["exp_avg", "exp_avg_sq", "step"], 1, "loaded"]
+
+
+def broken(state_dict, change):
+    made = copy.deepcopy(state_dict)
+    change(made)
+    return made
+
+
+@pytest.mark.parametrize("change,message", [
+    (lambda d: d.pop("param_groups"), "no 'state' or no 'param_groups'"),
+    (lambda d: d["param_groups"].append(d["param_groups"][0]), "has 2 parameter groups, the optimizer 1"),
+    (lambda d: d["param_groups"][0]["params"].pop(), "1 parameters in the state dict and 2"),
+    (lambda d: d["param_groups"][0].update(amsgrad=True), "amsgrad=True is not supported"),
+    (lambda d: d["param_groups"][0].update(decoupled_weight_decay=False), "is that of Adam"),
+    (lambda d: d["state"][1].pop("exp_avg_sq"), "parameter '1' has no state 'exp_avg_sq'"),
+    (lambda d: d["state"][1].update(max_exp_avg_sq=1), "'1' has a state 'max_exp_avg_sq'"),
+    (lambda d: d["state"][1].update(exp_avg=torch.ones(5)), r"'1' has shape \(4,\), its state"),
+    (lambda d: d["state"][1].update(exp_avg=7), "'exp_avg' in the state dict that is no dense"),
+    (lambda d: d["state"][1].update(step=torch.tensor(1.5)), "has 1.5 steps in the state dict"),
+])
+def test_a_wrong_state_dict_is_refused_and_nothing_changes(runtime, seed, change, message):
+    params = optimizing.parameters(seed, shapes=[(8,), (4,)])
+    optimizer = sluice.torch.AdamW(params, runtime=runtime)
+    optimizing.run(optimizer, params, seed, 2)
+    before = optimizer.state_dict()
+    with pytest.raises(sluice.InvalidArgument, match=message):
+        optimizer.load_state_dict(broken(before, change))
+    after = optimizer.state_dict()
+    assert after["param_groups"] == before["param_groups"]
+    for index, state in before["state"].items():
+        assert optimizing.same(state.values(), after["state"][index].values())
+
+
+@pytest.mark.parametrize("dtype,master", [(torch.float32, True), (torch.bfloat16, True),
+                                          (torch.bfloat16, False)])
+def test_a_save_is_loaded_under_another_budget(make_runtime, spill, seed, dtype, master):
+    params = optimizing.parameters(seed, dtype)
+    options = {"lr": 1e-3, "master": master, "states": "8bit"}
+    first = sluice.torch.AdamW(params, runtime=make_runtime(), **options)
+    optimizing.run(first, params, seed, 2)
+    first.param_groups[0]["lr"] = 5e-3
+    first.save(spill, note="epoch 1")
+    resumed = optimizing.parameters(seed + 1, dtype)
+    second = sluice.torch.AdamW(resumed, runtime=make_runtime(dram="32MiB"), **options)
+    assert second.load(spill) == "epoch 1"
+    assert second.param_groups[0]["lr"] == 5e-3
+    assert optimizing.same(params, resumed)
+    for each, own in ((first, params), (second, resumed)):
+        optimizing.run(each, own, seed, 2, first=2)
+    assert optimizing.same(params, resumed)
+    assert [s["step"].item() for s in second.state.values()] == [4] * len(params)
+
+
+def test_a_save_of_another_model_is_refused(runtime, spill, seed):
+    params = optimizing.parameters(seed, shapes=[(8,)])
+    sluice.torch.AdamW(params, runtime=runtime).save(spill)
+    other = optimizing.parameters(seed, shapes=[(9,)])
+    optimizer = sluice.torch.AdamW(other, runtime=runtime)
+    with pytest.raises(sluice.InvalidArgument, match='number of elements of "0" is 8 in the save and 9'):
+        optimizer.load(spill)
+    with pytest.raises(sluice.NotFound):
+        optimizer.load(spill / "nowhere")
