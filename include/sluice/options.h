@@ -91,6 +91,11 @@ struct MemoryOptions {
   /// of 4096 bytes) is a SIGSEGV. With kRequire that creation fails. kOff shows frames of dram
   /// only.
   Use off_lease = Use::kAuto;
+  /// Whether addresses of pages that were evicted stay mapped, which saves time when the pages come
+  /// back. With false they are unmapped, so that a use after the lease faults once the page is
+  /// gone, in place of reading or writing what is there now. Unset: true, but false in debug builds
+  /// of the library.
+  std::optional<bool> keep_mappings = {};
 };
 
 /// Share of the host for this process: number `index` of `count`. The budgets of dram and nvme are

@@ -48,6 +48,15 @@ struct LinkStats {
   DirectionStats out;
 };
 
+/// Pages that came to a tier whose mappings stay (MemoryOptions::keep_mappings) for a lease at
+/// their addresses: hbm.
+struct MappingStats {
+  std::uint64_t first = 0;  ///< pages whose address was mapped for the first time
+  std::uint64_t again = 0;  ///< pages whose address was mapped before
+  std::uint64_t in_place =
+      0;  ///< pages of `again` that found their frame again: nothing was mapped
+};
+
 struct TierStats {
   std::uint64_t budget_bytes = 0;
   /// Bytes of frames in use now and at most, staging, in-flight and reserved frames included.
@@ -64,6 +73,7 @@ struct TierStats {
   double huge_page_share = 0;
   /// Bytes the kernel has allocated for the arena.
   std::uint64_t arena_bytes = 0;
+  MappingStats mappings;
 };
 
 /// Pages moved up ahead of need. Each counts once, for any number of links. A page that is in none

@@ -51,6 +51,11 @@ nb::dict DictOf(const TierStats& tier) {
   dict["by_kind"] = by_kind;
   dict["huge_page_share"] = tier.huge_page_share;
   dict["arena_bytes"] = tier.arena_bytes;
+  nb::dict mappings;
+  mappings["first"] = tier.mappings.first;
+  mappings["again"] = tier.mappings.again;
+  mappings["in_place"] = tier.mappings.in_place;
+  dict["mappings"] = mappings;
   return dict;
 }
 

@@ -21,6 +21,9 @@ namespace sluice::core {
 
 struct TierConfig {
   FrameIndex frames = 0;
+  /// The address of a page that has left stays mapped to the frame, whoever takes that. So a page
+  /// that finds its frame again needs no mapping, and each page has a home.
+  bool keeps_mappings = false;
 };
 
 struct CoreOptions {
@@ -65,6 +68,13 @@ struct CoreCounters {
   std::uint64_t pages_lost = 0;
 };
 
+/// Pages that came to a tier that keeps mappings and were wanted at their address there.
+struct MappingCounters {
+  std::uint64_t first = 0;     ///< pages whose address was mapped for the first time
+  std::uint64_t again = 0;     ///< pages whose address was mapped before
+  std::uint64_t in_place = 0;  ///< pages of those whose address was mapped to the right frame still
+};
+
 struct TierCounters {
   FrameIndex frames = 0;
   FrameIndex used = 0;
@@ -73,6 +83,7 @@ struct TierCounters {
   std::uint64_t committed = 0;  ///< pages that never go below this tier, wherever they are now
   std::uint32_t reserved = 0;   ///< frames of reservations
   FrameIndex transit = 0;       ///< frames that are kept for pages in transit
+  MappingCounters mappings;
 };
 
 /// The residency state machine: events in, actions out. It owns no thread, clock, file or device

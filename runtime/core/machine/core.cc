@@ -70,7 +70,7 @@ Core::Impl::Impl(const CoreOptions& options)
       online_(options.policy->online()),
       goals_(options.tiers.size()),
       book_(options.schedules) {
-  for (const TierConfig& tier : options.tiers) tiers_.emplace_back(tier.frames);
+  for (const TierConfig& tier : options.tiers) tiers_.emplace_back(tier);
   links_.resize(options.tiers.size() - 1);
   for (TierIndex t = 0; t < last_tier(); ++t) TellFrames(t);
 }
@@ -148,7 +148,8 @@ TierCounters Core::Impl::tier_counters(TierIndex tier) const {
                       state.by_kind,
                       state.committed,
                       state.reserved,
-                      TransitFrames(tier)};
+                      TransitFrames(tier),
+                      state.mappings};
 }
 
 FrameIndex Core::Impl::OpFramesMax(TierIndex tier) const {

@@ -13,6 +13,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/check.h"
 #include "runtime/core/core.h"
+#include "runtime/core/machine/frame_homes.h"
 #include "runtime/core/machine/frame_pool.h"
 #include "runtime/core/machine/goal_queue.h"
 #include "runtime/core/machine/page.h"
@@ -25,6 +26,7 @@ namespace sluice::core {
 ///   tickets.cc   acquire, locks, grant, release, cancel, discard
 ///   movement.cc  tasks: start, complete, fail
 ///   frames.cc    frames, transit, what the policy is told
+///   homes.cc     frames that pages come back to
 ///   eviction.cc  room: victims, and where they go
 ///   abandoned.cc copies that may soon be unreadable
 ///   hasten.cc    page-outs that somebody has come to wait for
@@ -74,8 +76,14 @@ class Core::Impl {
     Position next_use = 0;
   };
   struct TierState {
-    explicit TierState(FrameIndex frames) : pool(frames) {}
+    explicit TierState(const TierConfig& config)
+        : keeps_mappings(config.keeps_mappings),
+          pool(config.frames, keeps_mappings ? FrameOrder::kByReturn : FrameOrder::kByAge),
+          homes(keeps_mappings ? config.frames : 0) {}
+    bool keeps_mappings;
     FramePool pool;
+    FrameHomes homes;  ///< empty unless it keeps mappings
+    MappingCounters mappings;
     std::uint64_t committed = 0;  ///< pages whose lowest tier this is
     std::uint32_t reserved = 0;   ///< frames of granted reservations
     std::array<std::uint32_t, 2> transit_used{};
@@ -199,13 +207,13 @@ class Core::Impl {
 
   // frames.cc
   std::optional<FrameIndex> TakeFrame(TierIndex tier, const Claim& claim);
-  static bool InTransit(const Page& p);
   bool NeededByHead(TierIndex tier, const Claim& claim) const;
   bool TransitFree(TierIndex tier, Direction direction) const;
   std::optional<FrameIndex> TakeTransit(TierIndex tier, Direction direction, PageIndex index);
   FrameIndex TransitFrames(TierIndex tier) const;
   FrameIndex TransitReserve(TierIndex tier) const;
   FrameIndex TakeFrameFor(TierIndex tier, PageIndex index);
+  void SetMappedTo(PageIndex index, TierIndex tier, FrameIndex frame);
   void GiveFrame(TierIndex tier, FrameIndex frame, const Page& p);
   void DropCopy(PageIndex index, TierIndex tier, Departure departure = Departure::kOther);
   void DropStale(PageIndex index);

@@ -2,19 +2,33 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "base/check.h"
+#include "runtime/core/machine/free_frames.h"
 #include "runtime/core/types.h"
 
 namespace sluice::core {
 
-/// The frames of one tier: those that are free below a movable limit, in a list. O(1) but for
-/// SetLimit.
+/// Which of the free frames a page gets that cannot have the one it prefers.
+enum class FrameOrder : std::uint8_t {
+  kByAge,     ///< see FramePool::Take
+  kByReturn,  ///< the one whose own page comes back last
+};
+
+/// The frames of one tier: those that are free below a movable limit are handed out. O(1), or
+/// O(log n) by return, but for SetLimit.
 class FramePool {
  public:
-  explicit FramePool(FrameIndex frames)
-      : owner_(frames, kNoPage), in_use_(frames, false), links_(frames + 1), limit_(frames) {
+  explicit FramePool(FrameIndex frames, FrameOrder order = FrameOrder::kByAge)
+      : owner_(frames, kNoPage), in_use_(frames, false), limit_(frames) {
+    if (order == FrameOrder::kByReturn) {
+      by_return_.emplace(frames);
+      returns_.assign(frames, kNever);
+    } else {
+      ring_.emplace(frames);
+    }
     SetLimit(frames);
   }
 
@@ -25,28 +39,30 @@ class FramePool {
   FrameIndex used_peak() const { return used_peak_; }
   PageIndex owner(FrameIndex frame) const { return owner_[frame]; }
   bool in_use(FrameIndex frame) const { return in_use_[frame]; }
+  bool IsFree(FrameIndex frame) const { return frame < limit_ && !in_use_[frame]; }
 
-  /// `preferred` if it is free; else the frame that has been free for longest, which hardly anybody
-  /// prefers. Who prefers none gets the one that was given last, as that may be in a cache.
+  /// `preferred` if it is free. Else, by return: the frame whose page comes back last. By age: the
+  /// frame that has been free for longest, which hardly anybody prefers; who prefers none gets the
+  /// one that was given last, as that may be in a cache.
   /// REQUIRES: free_count() > 0. `page` may be kNoPage (a reservation).
   FrameIndex Take(PageIndex page, FrameIndex preferred = kNoFrame) {
     SLUICE_CHECK(free_ > 0, "I1: a frame is taken only when one is free");
-    const Links ends = links_[end()];
-    const FrameIndex other = preferred == kNoFrame ? ends.previous : ends.next;
-    const FrameIndex frame = IsFree(preferred) ? preferred : other;
-    Unlink(frame);
+    const FrameIndex frame = IsFree(preferred) ? preferred : Other(preferred);
+    Remove(frame);
     owner_[frame] = page;
     in_use_[frame] = true;
     used_peak_ = std::max(used_peak_, ++used_);
     return frame;
   }
 
-  void Give(FrameIndex frame) {
+  /// `returns`: when a page that is at home in the frame comes back; counts by return only.
+  void Give(FrameIndex frame, Position returns = kNever) {
     SLUICE_CHECK(in_use_[frame], "I1: a frame is given back once");
     owner_[frame] = kNoPage;
     in_use_[frame] = false;
     --used_;
-    if (frame < limit_) Append(frame);
+    if (by_return_.has_value()) returns_[frame] = returns;
+    if (frame < limit_) Add(frame);
   }
 
   /// Frames at or above the limit are not handed out; those in use stay so until given. How long a
@@ -54,39 +70,36 @@ class FramePool {
   void SetLimit(FrameIndex limit) {
     limit_ = limit;
     free_ = 0;
-    links_[end()] = {end(), end()};
-    for (FrameIndex i = limit; i > 0; --i) {
-      if (!in_use_[i - 1]) Append(i - 1);
+    if (ring_.has_value()) ring_->Clear();
+    if (by_return_.has_value()) by_return_->Clear();
+    for (FrameIndex i = 0; i < limit; ++i) {
+      // Low ones go first.
+      const FrameIndex frame = ring_.has_value() ? limit - 1 - i : i;
+      if (!in_use_[frame]) Add(frame);
     }
   }
 
  private:
-  struct Links {
-    FrameIndex previous = 0;
-    FrameIndex next = 0;
-  };
-
-  /// The ring of free frames begins and ends here.
-  FrameIndex end() const { return frames_max(); }
-  bool IsFree(FrameIndex frame) const { return frame < limit_ && !in_use_[frame]; }
-
-  void Append(FrameIndex frame) {
-    const FrameIndex last = links_[end()].previous;
-    links_[frame] = {last, end()};
-    links_[last].next = frame;
-    links_[end()].previous = frame;
-    ++free_;
+  FrameIndex Other(FrameIndex preferred) const {
+    if (by_return_.has_value()) return by_return_->Last();
+    return preferred == kNoFrame ? ring_->Last() : ring_->First();
   }
-  void Unlink(FrameIndex frame) {
-    const Links links = links_[frame];
-    links_[links.previous].next = links.next;
-    links_[links.next].previous = links.previous;
+  void Add(FrameIndex frame) {
+    ++free_;
+    if (ring_.has_value()) return ring_->Add(frame);
+    by_return_->Add(frame, returns_[frame]);
+  }
+  void Remove(FrameIndex frame) {
     --free_;
+    if (ring_.has_value()) return ring_->Remove(frame);
+    by_return_->Remove(frame);
   }
 
   std::vector<PageIndex> owner_;
   std::vector<bool> in_use_;
-  std::vector<Links> links_;  ///< links of free frames, and of end()
+  std::optional<FreeRing> ring_;           ///< set by age
+  std::optional<FreeByReturn> by_return_;  ///< set by return
+  std::vector<Position> returns_;          ///< positions of Give, by frame; by return only
   FrameIndex limit_;
   FrameIndex free_ = 0;
   FrameIndex used_ = 0;

@@ -32,11 +32,6 @@ std::optional<FrameIndex> Core::Impl::TakeFrame(TierIndex tier, const Claim& cla
   return std::nullopt;
 }
 
-bool Core::Impl::InTransit(const Page& p) {
-  return std::any_of(
-      p.copies.begin(), p.copies.end(), [](const PageCopy& copy) { return copy.transit; });
-}
-
 /// While nobody runs, the frames that the head ticket's pages have yet to pass are kept for them: a
 /// later ticket that took one would have to give it back, and so on for ever (I8).
 bool Core::Impl::NeededByHead(TierIndex tier, const Claim& claim) const {
@@ -81,21 +76,6 @@ std::optional<FrameIndex> Core::Impl::TakeTransit(TierIndex tier,
   return TakeFrameFor(tier, index);
 }
 
-/// Where the page was mapped before, if that is still free: it may be so still.
-FrameIndex Core::Impl::TakeFrameFor(TierIndex tier, PageIndex index) {
-  const Page& p = page(index);
-  TierState& state = tiers_[tier];
-  ++state.by_kind[static_cast<std::size_t>(p.kind)];
-  return state.pool.Take(index, p.was_mapped_to[tier]);
-}
-
-void Core::Impl::GiveFrame(TierIndex tier, FrameIndex frame, const Page& p) {
-  TierState& state = tiers_[tier];
-  state.pool.Give(frame);
-  --state.by_kind[static_cast<std::size_t>(p.kind)];
-  if (state.starved) pump_again_ = true;
-}
-
 /// Turns a transit copy into a resident one.
 bool Core::Impl::Settle(PageIndex index, TierIndex tier, const Claim& claim) {
   TierState& state = tiers_[tier];
@@ -124,7 +104,7 @@ void Core::Impl::DropCopy(PageIndex index, TierIndex tier, Departure departure) 
     std::erase(transits_, index);
   }
   Emit(DropFrame{index, tier, copy.frame, copy.mapped});
-  if (copy.mapped) p.was_mapped_to[tier] = copy.frame;
+  if (copy.mapped && !tiers_[tier].keeps_mappings) p.was_mapped_to[tier] = copy.frame;
   GiveFrame(tier, copy.frame, p);
   copy = PageCopy{};
   // A prefetch that has lost what it brought, or that nobody takes further up.

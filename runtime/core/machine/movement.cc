@@ -59,6 +59,7 @@ Core::Impl::Progress Core::Impl::AdvanceResident(PageIndex index,
       copy.mapping = true;
       Task task{.kind = TaskKind::kMap, .page = index, .target = want.tier};
       task.target_frame = copy.frame;
+      SetMappedTo(index, want.tier, copy.frame);
       const TaskNumber number = AddTask(task);
       UpdateFacts(index);
       Emit(StartMap{number, index, want.tier, copy.frame});
@@ -170,6 +171,7 @@ Core::Impl::Progress Core::Impl::StartFillAt(
   if (claim.purpose == Purpose::kAhead) NoteComing(p, want.tier);
   copy.frame = *frame;
   copy.state = CopyState::kFilling;
+  if (task.map) SetMappedTo(index, tier, *frame);
   const TaskNumber number = AddTask(task);
   UpdateFacts(index);
   Emit(StartFill{number, index, tier, *frame, kind, task.map});
@@ -207,6 +209,7 @@ void Core::Impl::StartCopyTask(PageIndex index, Task task) {
   target.state = CopyState::kFilling;
   ++link(task.source, task.target).in_flight[DirectionIndex(task.source, task.target)];
   task.urgent = task.purpose == Purpose::kDemand;
+  if (task.map) SetMappedTo(index, task.target, task.target_frame);
   const TaskNumber number = AddTask(task);
   if (task.target > task.source) {
     (task.urgent ? hurried_ : unhurried_).insert(number);
@@ -381,6 +384,7 @@ void Core::Impl::AbandonTarget(const Task& task) {
   Page& p = page(task.page);
   PageCopy& target = p.copies[task.target];
   if (p.coming_tier != kNoTier) EndPrefetch(p, &counters_.prefetch_wasted);
+  if (task.map || task.kind == TaskKind::kMap) SetMappedTo(task.page, task.target, kNoFrame);
   if (task.kind == TaskKind::kMap) {
     target.mapping = false;
     return;

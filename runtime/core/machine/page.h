@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -101,7 +102,8 @@ struct Page {
   std::uint32_t tasks = 0;  ///< tasks in flight, of any kind
   std::uint64_t generation = 0;
   std::array<PageCopy, kTiersMax> copies;
-  /// The frame that its last mapped copy left in each tier.
+  /// The frame that its last mapped copy left in each tier; where mappings are kept, the frame that
+  /// its address is mapped to.
   std::array<FrameIndex, kTiersMax> was_mapped_to = NoFrames();
   /// Attempts in a row that did not bring it to (or map it in) each tier.
   std::array<std::uint8_t, kTiersMax> bring_failures{};
@@ -127,6 +129,12 @@ struct Page {
   TierIndex hint_tier = kNoTier;        ///< a hint says it will be used there,
   Position hinted = kNever;             ///< after this position
 };
+
+/// Whether a copy of the page sits in a transit frame.
+inline bool InTransit(const Page& p) {
+  return std::any_of(
+      p.copies.begin(), p.copies.end(), [](const PageCopy& copy) { return copy.transit; });
+}
 
 enum class Purpose : std::uint8_t { kDemand, kAhead, kClean };
 

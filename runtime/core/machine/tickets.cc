@@ -310,6 +310,7 @@ bool Core::Impl::FinishKill(PageIndex index) {
     --tiers_[p.lowest].committed;
     RemoveGoal(index);
     TellFreed(index);
+    for (TierIndex t = 0; t < tiers_.size(); ++t) SetMappedTo(index, t, kNoFrame);
     p = Page{};
   } else {
     ReconsiderGoal(index);

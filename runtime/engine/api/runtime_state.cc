@@ -51,7 +51,9 @@ core::CoreOptions RuntimeState::MakeCoreOptions() const {
   core::CoreOptions core;
   core.copies_in_flight_max = CopiesInFlightMax();
   for (core::TierIndex tier = 0; tier < tiers_->size(); ++tier) {
-    core.tiers.push_back({tiers_->tier(tier).frames});
+    const engine::Tier& one = tiers_->tier(tier);
+    core.tiers.push_back(
+        {.frames = one.frames, .keeps_mappings = one.left_mapping == engine::LeftMapping::kStays});
   }
   core.capacity_from = *tiers_->IndexOf(kDram0);  // hbm does not count
   core.prefetch_ops = options_.prefetch_ops;

@@ -60,6 +60,9 @@ TierStats RuntimeState::StatsOf(core::TierIndex tier, const core::TierCounters& 
   for (std::size_t kind = 0; kind < stats.by_kind.size(); ++kind) {
     stats.by_kind[kind] = counters.by_kind[kind] * page_bytes;
   }
+  stats.mappings = {.first = counters.mappings.first,
+                    .again = counters.mappings.again,
+                    .in_place = counters.mappings.in_place};
   if (const engine::MemoryTier* memory = tiers_->memory(tier)) {
     stats.huge_page_share = memory->huge_page_share();
     stats.arena_bytes = memory->allocated_bytes();

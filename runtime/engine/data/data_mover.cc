@@ -1,6 +1,8 @@
 #include "runtime/engine/data/data_mover.h"
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
 #include <utility>
 
 #include "base/status.h"
@@ -55,10 +57,24 @@ struct DataMover::FillJob {
   int attempts = 0;  ///< attempts that failed
 };
 
+/// A page that is copied to a frame while that is mapped at the page's address. What is written
+/// before `missing` falls is read by who brings it to 0.
+struct DataMover::Landing {
+  std::atomic<int> missing{2};
+  absl::Status copied;
+  absl::Status mapped;
+
+  /// Whether it was the last of the two.
+  bool End() { return missing.fetch_sub(1, std::memory_order_acq_rel) == 1; }
+};
+
 struct DataMover::CopyJob {
   core::StartCopy order;
   SegmentPtr segment;
   LinkMeter::Clock::time_point begun;
+  std::shared_ptr<Landing> landing;  ///< null unless the frame is mapped meanwhile
+
+  PageInFrame target() const { return {segment, order.page, order.target, order.target_frame}; }
 };
 
 DataMover::DataMover(Parts parts)
@@ -97,13 +113,44 @@ void DataMover::PostUnmap(PageInFrame place) {
 
 void DataMover::Copy(const core::StartCopy& order, const SegmentPtr& segment) {
   TakeFrame(order.target, order.target_frame, order.page);
-  CopyJob job{order, segment, parts_.meters->Of(LinkOf(order), DirectionOf(order)).Begin()};
+  CopyJob job{order, segment, parts_.meters->Of(LinkOf(order), DirectionOf(order)).Begin(), {}};
+  if (MapsMeanwhile(order, *segment)) job.landing = std::make_shared<Landing>();
   views_.Run(
       order.target, order.target_frame, [this, order, segment, job = std::move(job)]() mutable {
+        if (job.landing != nullptr) MapMeanwhile(job);
         Submit(order, *segment, [this, job = std::move(job)](const absl::Status& status) {
           FinishCopy(job, status);
         });
       });
+}
+
+/// A view is mapped once the bytes are complete: it is readable at any time.
+bool DataMover::MapsMeanwhile(const core::StartCopy& order, const Segment& segment) const {
+  return order.map && !segment.Shows(order.target);
+}
+
+void DataMover::MapMeanwhile(const CopyJob& job) {
+  if (page_mapper_.Reuse(job.target())) {
+    job.landing->End();
+    return;
+  }
+  parts_.mapper->Post([this, job] {
+    job.landing->mapped = page_mapper_.Map(job.target());
+    if (job.landing->End()) FinishLanding(job);
+  });
+}
+
+/// Both are over. A page that did not arrive leaves its mapping, as one does that is evicted.
+void DataMover::FinishLanding(const CopyJob& job) {
+  const Landing& landing = *job.landing;
+  const core::TaskNumber task = job.order.task;
+  if (landing.copied.ok() && landing.mapped.ok()) return Report(task);
+  if (landing.mapped.ok()) Leave(job.target());
+  if (landing.copied.ok()) {
+    return ReportFailure(task, core::FailureKind::kTargetFailed, landing.mapped);
+  }
+  const bool read = parts_.tiers->is_store(job.order.source);
+  ReportFailure(task, KindOf(read, landing.copied), landing.copied);
 }
 
 void DataMover::Submit(const core::StartCopy& order, const Segment& segment, io::DoneFn done) {
@@ -144,14 +191,14 @@ void DataMover::FinishCopy(const CopyJob& job, const absl::Status& status) {
                  order.page,
                  FrameOf(order.target, order.target_frame),
                  FrameOf(order.source, order.source_frame));
-    ReportFailure(order.task, KindOf(read, status), status);
-    return;
+    if (job.landing == nullptr) return ReportFailure(order.task, KindOf(read, status), status);
+  } else {
+    Trace(job, meter.Succeeded(job.begun, parts_.tiers->page_bytes()));
+    if (job.landing == nullptr) return Arrived(order.task, job.target(), order.map);
+    views_.Arrive(job.segment, order.page, FrameOf(order.target, order.target_frame));
   }
-  const auto end = meter.Succeeded(job.begun, parts_.tiers->page_bytes());
-  Trace(job, end);
-  Arrived(order.task,
-          PageInFrame{job.segment, order.page, order.target, order.target_frame},
-          order.map);
+  job.landing->copied = status;
+  if (job.landing->End()) FinishLanding(job);
 }
 
 void DataMover::Trace(const CopyJob& job, LinkMeter::Clock::time_point end) {
@@ -244,9 +291,12 @@ void DataMover::Drop(const core::DropFrame& order, const SegmentPtr& segment) {
     views_.Run(
         order.tier, order.frame, [this, order] { parts_.tiers->store()->Forget(order.frame); });
   } else if (order.mapped && !segment->Shows(order.tier)) {
-    page_mapper_.Leave({segment, order.page, order.tier, order.frame},
-                       [this](PageInFrame place) { PostUnmap(std::move(place)); });
+    Leave({segment, order.page, order.tier, order.frame});
   }
+}
+
+void DataMover::Leave(const PageInFrame& place) {
+  page_mapper_.Leave(place, [this](PageInFrame left) { PostUnmap(std::move(left)); });
 }
 
 void DataMover::WhenLeft(core::TierIndex tier,

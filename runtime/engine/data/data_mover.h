@@ -79,6 +79,7 @@ class DataMover {
  private:
   struct CopyJob;
   struct FillJob;
+  struct Landing;
 
   void Submit(const core::StartCopy& order, const Segment& segment, io::DoneFn done);
   void GrantShown(internal::TicketState& ticket,
@@ -86,6 +87,9 @@ class DataMover {
                   std::vector<core::FrameIndex> frames);
   bool FillNothing(const core::StartFill& order);
   void FinishCopy(const CopyJob& job, const absl::Status& status);
+  void FinishLanding(const CopyJob& job);
+  bool MapsMeanwhile(const core::StartCopy& order, const Segment& segment) const;
+  void MapMeanwhile(const CopyJob& job);
   void Trace(const CopyJob& job, LinkMeter::Clock::time_point end);
   void PostFill(FillJob job);
   void FillNow(FillJob job);
@@ -93,6 +97,7 @@ class DataMover {
   void Arrived(core::TaskNumber task, const PageInFrame& place, bool map);
   void PostMap(core::TaskNumber task, const PageInFrame& place);
   void PostUnmap(PageInFrame place);
+  void Leave(const PageInFrame& place);
   void Report(core::TaskNumber task);
   void ReportFailure(core::TaskNumber task, core::FailureKind kind, absl::Status cause);
 

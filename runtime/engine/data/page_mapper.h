@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <list>
 #include <memory>
@@ -25,16 +26,17 @@ struct PageInFrame {
 };
 
 /// Maps frames under the addresses of tensors. The mapping of a page that has left its frame is
-/// kept until another page takes that: who comes back first is mapped already, which saves two
-/// changes of the page table that every processor has to hear of. Threads: Leave, Displace and
-/// Forget the core's, Reuse any, the rest the mapper's.
+/// kept (LeftMapping): who comes back to its frame is mapped already, which saves two changes of
+/// the page table that every processor, or the GPU, has to hear of. Where mappings stay, one frame
+/// is under the addresses of several pages, of which one at most is there. Threads: Displace and
+/// Forget the core's, Reuse and Leave any, the rest the mapper's.
 class PageMapper {
  public:
   struct Options {
     const TierSet* tiers = nullptr;  ///< outlives the mapper
     Logger* logger = nullptr;        ///< likewise
-    /// Mappings that are kept; each may cost one of the kernel's vm.max_map_count.
-    std::size_t kept_max = 4096;
+    /// Mappings kept per tier of host memory; each may cost one of the kernel's vm.max_map_count.
+    std::size_t kept_max = 16384;
   };
   explicit PageMapper(const Options& options) : options_(options) {}
 
@@ -44,7 +46,8 @@ class PageMapper {
 
   /// The page is not there any more.
   void Leave(const PageInFrame& place, PostUnmap post);
-  /// The page is there again, and is to be mapped. True: it is so already, else Map has to follow.
+  /// The page is there again, or will be, and is to be mapped. True: it is so already, else Map has
+  /// to follow.
   bool Reuse(const PageInFrame& place);
   /// A page takes the frame.
   void Displace(core::TierIndex tier, core::FrameIndex frame, PageIndex page, PostUnmap post);
@@ -59,19 +62,29 @@ class PageMapper {
 
  private:
   using Kept = std::list<PageInFrame>;
-  using Key = std::pair<core::TierIndex, std::uint32_t>;  ///< a page or a frame of a tier
-  using Index = absl::flat_hash_map<Key, Kept::iterator>;
+  struct TierMappings {
+    Kept kept;  ///< mappings in the order of leaving
+    absl::flat_hash_map<PageIndex, Kept::iterator> by_page;
+    /// Mappings that go when another page takes the frame.
+    absl::flat_hash_map<core::FrameIndex, Kept::iterator> by_frame;
+    /// Mappings of pages that Map was promised for: it maps over them.
+    absl::flat_hash_map<PageIndex, PageInFrame> mapped_over;
+  };
 
   absl::Status MapFrame(const PageInFrame& place);
-  /// Takes out those for which `goes` is true.
-  Kept TakeIf(absl::FunctionRef<bool(const PageInFrame&)> goes);
+  bool GoesWhenTaken(core::TierIndex tier) const {
+    return options_.tiers->tier(tier).left_mapping == LeftMapping::kUntilTaken;
+  }
+  bool IsTooMany(core::TierIndex tier) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Takes out all that is kept.
+  Kept TakeAll();
+  /// Takes out what is mapped to frames from `frames` on.
+  Kept TakeFrom(core::TierIndex tier, core::FrameIndex frames);
   PageInFrame Take(Kept::iterator kept) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   base::Mutex mutex_;
-  Kept kept_ ABSL_GUARDED_BY(mutex_);  ///< mappings in the order of leaving
-  Index by_page_ ABSL_GUARDED_BY(mutex_);
-  Index by_frame_ ABSL_GUARDED_BY(mutex_);
+  std::array<TierMappings, core::kTiersMax> mappings_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace sluice::engine

@@ -16,12 +16,20 @@
 
 namespace sluice::engine {
 
+/// What becomes of the mapping of a page that leaves its frame.
+enum class LeftMapping : std::uint8_t {
+  kUntilTaken,  ///< stays until another page takes the frame
+  kStays,       ///< stays until the page is mapped elsewhere or freed, or the frame goes back
+  kGoes,        ///< goes at once, so that a use after the eviction is a fault
+};
+
 /// One tier of a Runtime. `memory` is null for nvme, which is always the last tier and has no
 /// frames where there is no page store.
 struct Tier {
   TierId id;
   core::FrameIndex frames = 0;
   std::unique_ptr<MemoryTier> memory;
+  LeftMapping left_mapping = LeftMapping::kUntilTaken;
 };
 
 /// The tiers of a Runtime, fastest first; the index is that of the core. Immutable.

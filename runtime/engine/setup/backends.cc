@@ -14,8 +14,10 @@
 #include "runtime/engine/report/fill_report.h"
 #include "runtime/engine/report/memory_fallbacks.h"
 #include "runtime/engine/setup/memory_needs.h"
+#include "runtime/engine/setup/option_limits.h"
 
 namespace sluice::engine {
+
 namespace {
 
 /// Whether all of the memory that could be is on huge pages, which are whole.
@@ -206,11 +208,15 @@ absl::Status Backends::MakeStore(const RuntimeOptions& options,
 }
 
 void Backends::MakeTiers(const RuntimeOptions& options, const FrameCounts& frames) {
+  const bool keeps = options.memory.keep_mappings.value_or(KeepsMappingsUnlessTold());
+  const LeftMapping of_hbm = keeps ? LeftMapping::kStays : LeftMapping::kGoes;
+  const LeftMapping of_dram = keeps ? LeftMapping::kUntilTaken : LeftMapping::kGoes;
   std::vector<Tier> tiers;
   if (device_ != nullptr) {
-    tiers.push_back(Tier{kHbm0, frames.hbm, MakeDeviceTier(*device_)});
+    tiers.push_back(Tier{kHbm0, frames.hbm, MakeDeviceTier(*device_), of_hbm});
   }
-  tiers.push_back(Tier{kDram0, frames.dram, MakeHostTier(*arenas_, store_.get(), device_.get())});
+  tiers.push_back(
+      Tier{kDram0, frames.dram, MakeHostTier(*arenas_, store_.get(), device_.get()), of_dram});
   // Without nvme it has no frames, and dram is as low as pages get.
   tiers.push_back(Tier{kNvme0, frames.nvme, nullptr});
   tiers_ = std::make_unique<TierSet>(

@@ -7,6 +7,10 @@
 
 namespace sluice::engine {
 
+/// MemoryOptions::keep_mappings where it is not set: a debug build is for finding a use after an
+/// eviction.
+bool KeepsMappingsUnlessTold();
+
 /// A time in seconds, from 0 to a million: what the clocks can count with room to spare. Errors:
 /// InvalidArgument that names key and value.
 absl::Status CheckSeconds(std::string_view key, double seconds);

@@ -152,7 +152,11 @@ absl::Status ReadMemory(Config& config, MemoryOptions* memory) {
   SLUICE_RETURN_IF_ERROR(ReadUse(config, "memory.huge_pages", &memory->huge_pages));
   SLUICE_RETURN_IF_ERROR(ReadUse(config, "memory.numa_binding", &memory->numa_binding));
   SLUICE_RETURN_IF_ERROR(ReadUse(config, "memory.even_split", &memory->even_split));
-  return ReadUse(config, "memory.off_lease", &memory->off_lease);
+  SLUICE_RETURN_IF_ERROR(ReadUse(config, "memory.off_lease", &memory->off_lease));
+  bool keeps = engine::KeepsMappingsUnlessTold();
+  SLUICE_RETURN_IF_ERROR(config.Read("memory.keep_mappings", &keeps));
+  if (config.Has("memory.keep_mappings")) memory->keep_mappings = keeps;
+  return absl::OkStatus();
 }
 
 absl::Status ReadCpus(Config& config, RuntimeOptions* options) {

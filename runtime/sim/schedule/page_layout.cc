@@ -82,7 +82,7 @@ absl::Status OpPager::Add(std::uint32_t op, const FileAccess& access, bool write
     Mark& mark = marks_[page];
     if (mark.op != op) {
       mark = {.op = op, .request = static_cast<std::uint32_t>(paged->requests.size())};
-      paged->requests.push_back({.page = page, .tier = place});
+      paged->requests.push_back({.page = page, .tier = place, .map = tier.kind == TierKind::kHbm});
     }
     core::TierIndex& at = paged->requests[mark.request].tier;
     at = std::min(at, place);

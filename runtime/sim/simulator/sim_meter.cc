@@ -44,6 +44,12 @@ LinkUse MeanOfLink(const LinkUse& from, const LinkUse& to, int count) {
   return mean;
 }
 
+core::MappingCounters Since(const core::MappingCounters& from, const core::MappingCounters& to) {
+  return {.first = to.first - from.first,
+          .again = to.again - from.again,
+          .in_place = to.in_place - from.in_place};
+}
+
 double MeanOfLast(const std::vector<double>& values, int count) {
   return std::accumulate(values.end() - count, values.end(), 0.0) / count;
 }
@@ -56,11 +62,17 @@ void SimMeter::BeginIteration(double now) {
   op_stall_s_.assign(op_stall_s_.size(), 0);
 }
 
-void SimMeter::EndIteration(double now, const std::vector<LinkModel>& links) {
+void SimMeter::EndIteration(double now,
+                            const std::vector<LinkModel>& links,
+                            const core::Core& core) {
   iteration_s_.push_back(now - begun_);
   used_.emplace_back();
   for (std::size_t i = 0; i < links.size(); ++i) {
     used_.back().push_back(UseOf(links[i], options_.machine.links[i]));
+  }
+  mapped_.emplace_back();
+  for (std::size_t i = 0; i < options_.machine.tiers.size(); ++i) {
+    mapped_.back().push_back(core.tier(static_cast<core::TierIndex>(i)).mappings);
   }
 }
 
@@ -74,7 +86,8 @@ int SimMeter::SteadyIterations() const { return options_.iterations / 2; }
 
 SimReport SimMeter::Report(const core::Core& core) const {
   const int steady = SteadyIterations();
-  const std::vector<LinkUse>& before = used_[used_.size() - static_cast<std::size_t>(steady) - 1];
+  const std::size_t begin = used_.size() - static_cast<std::size_t>(steady) - 1;
+  const std::vector<LinkUse>& before = used_[begin];
   SimReport report{.time_s = MeanOfLast(iteration_s_, steady),
                    .compute_s = ComputeSeconds(layout_),
                    .stall_s = MeanOfLast(stall_s_, steady),
@@ -92,7 +105,8 @@ SimReport SimMeter::Report(const core::Core& core) const {
   for (std::size_t i = 0; i < options_.machine.tiers.size(); ++i) {
     const core::TierCounters tier = core.tier(static_cast<core::TierIndex>(i));
     report.tiers.push_back({.budget_bytes = tier.frames * layout_.page_bytes,
-                            .peak_bytes = tier.used_peak * layout_.page_bytes});
+                            .peak_bytes = tier.used_peak * layout_.page_bytes,
+                            .mappings = Since(mapped_[begin][i], mapped_.back()[i])});
   }
   return report;
 }

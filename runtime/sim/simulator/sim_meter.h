@@ -18,7 +18,7 @@ class SimMeter {
       : layout_(layout), options_(options), op_stall_s_(layout.ops.size(), 0) {}
 
   void BeginIteration(double now);
-  void EndIteration(double now, const std::vector<LinkModel>& links);
+  void EndIteration(double now, const std::vector<LinkModel>& links, const core::Core& core);
   void CountStall(std::uint32_t op, double seconds);
   void CountEvents(std::uint64_t events) { page_events_ += events; }
   void SetPlanSeconds(std::chrono::duration<double> seconds) { plan_s_ = seconds.count(); }
@@ -33,7 +33,8 @@ class SimMeter {
   std::vector<double> op_stall_s_;
   std::vector<double> iteration_s_;
   std::vector<double> stall_s_;
-  std::vector<std::vector<LinkUse>> used_;  ///< up to the end of each iteration
+  std::vector<std::vector<LinkUse>> used_;                  ///< up to the end of each iteration
+  std::vector<std::vector<core::MappingCounters>> mapped_;  ///< likewise, by tier
   double begun_ = 0;
   double plan_s_ = 0;
   std::uint64_t page_events_ = 0;

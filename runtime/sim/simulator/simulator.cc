@@ -65,7 +65,8 @@ core::CoreOptions Simulation::CoreOptionsOf() const {
   for (std::size_t i = 0; i < options_.machine.tiers.size(); ++i) {
     // More frames than pages and copies of them are never used.
     const std::uint64_t most = 2 * std::uint64_t{layout_.pages} + 1024;
-    core.tiers.push_back({static_cast<core::FrameIndex>(std::min(PagesIn(i), most))});
+    core.tiers.push_back({.frames = static_cast<core::FrameIndex>(std::min(PagesIn(i), most)),
+                          .keeps_mappings = options_.machine.tiers[i].kind == TierKind::kHbm});
   }
   return core;
 }
@@ -81,7 +82,7 @@ absl::StatusOr<SimReport> Simulation::Run() {
   for (int i = 0; i < options_.iterations; ++i) {
     meter_.BeginIteration(clock_.now());
     SLUICE_RETURN_IF_ERROR(RunIteration());
-    meter_.EndIteration(clock_.now(), clock_.links());
+    meter_.EndIteration(clock_.now(), clock_.links(), *core_);
     if (i == 0 && options_.policy->planned()) AdoptPlan();
   }
   return meter_.Report(*core_);

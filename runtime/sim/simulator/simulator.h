@@ -53,7 +53,9 @@ struct LinkUse : PathUse {
 
 struct TierUse {
   std::uint64_t budget_bytes = 0;
-  std::uint64_t peak_bytes = 0;
+  std::uint64_t peak_bytes = 0;  ///< peak of the whole run
+  /// Of hbm, in the steady iterations together.
+  core::MappingCounters mappings;
 };
 
 /// What a simulation came to. Times, stalls and bytes are per iteration in the steady state: the
@@ -67,7 +69,7 @@ struct SimReport {
   std::vector<double> op_stall_s;
   std::vector<double> iteration_s;
   std::vector<LinkUse> links;
-  std::vector<TierUse> tiers;   ///< peaks of the whole run
+  std::vector<TierUse> tiers;
   core::CoreCounters counters;  ///< counters of the whole run
   /// That the plan took to make, of the clock on the wall; 0: none was.
   double plan_s = 0;

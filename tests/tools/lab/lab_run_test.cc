@@ -46,7 +46,8 @@ TEST(LabRunTest, TellsProgramsALinePerPolicy) {
       "op_stall_s": {"p50": 2.0, "p99": 2.0, "max": 2.0},
       "links": {"hbm-dram": {"in_bytes": 8192, "out_bytes": 8192,
                              "busy_in": 0.3333333333333333, "busy_out": 0.3333333333333333}},
-      "tiers": {"hbm": {"budget_bytes": 4096, "peak_bytes": 4096},
+      "tiers": {"hbm": {"budget_bytes": 4096, "peak_bytes": 4096,
+                        "pages_back": 2, "pages_back_in_place": 2},
                 "dram": {"peak_bytes": 12288}}})"));
 }
 
@@ -175,6 +176,7 @@ TEST(LabRunTest, TellsPeopleTheSame) {
             HasSubstr("stall          4.000 s; by op p50 2000.000 ms, p99 2000.000 ms, max "
                       "2000.000 ms (op 3 f)\n"),
             HasSubstr("hbm-dram       in 8 KiB, busy 33 %; out 8 KiB, busy 33 %\n"),
+            HasSubstr("hbm            peak 4 KiB; 100.0 % of pages come back to their frame\n"),
             HasSubstr("dram           peak 12 KiB\n"),
             HasSubstr("page events/s\n"),
             EndsWith("\n\nbound by hbm-dram (windows); +10 % hbm-dram would save 4.5 %\n")));

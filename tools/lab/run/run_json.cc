@@ -38,6 +38,11 @@ Json Tiers(const RunSetting& setting, const sim::SimReport& sim) {
     Json object = Json::object();
     if (tier.bytes != sim::MachineTier::kUnlimited) object["budget_bytes"] = tier.bytes;
     object["peak_bytes"] = sim.tiers[i].peak_bytes;
+    const core::MappingCounters& mappings = sim.tiers[i].mappings;
+    if (mappings.again > 0) {
+      object["pages_back"] = mappings.again;
+      object["pages_back_in_place"] = mappings.in_place;
+    }
     tiers[std::string(ToString(tier.kind))] = object;
   }
   return tiers;

@@ -46,6 +46,15 @@ std::string PathFacts(const std::vector<Path>& paths, const Text& text_of) {
   return text;
 }
 
+/// How many of the pages that come back find the frame that their address is mapped to.
+std::string TierText(const sim::TierUse& tier) {
+  std::string text = "peak " + Size(tier.peak_bytes);
+  if (tier.mappings.again == 0) return text;
+  const double share =
+      Share(static_cast<double>(tier.mappings.in_place), static_cast<double>(tier.mappings.again));
+  return text + fmt::format("; {:.1f} % of pages come back to their frame", share * 100);
+}
+
 std::string Stalls(const RunSetting& setting, const sim::SimReport& sim) {
   const auto worst = std::max_element(sim.op_stall_s.begin(), sim.op_stall_s.end());
   if (worst == sim.op_stall_s.end() || *worst == 0) return Fact("stall", "none");
@@ -159,7 +168,7 @@ std::string ToText(const RunSetting& setting, const PolicyRun& report) {
     text += Fact(LinkName(setting.machine, i), text_of(link)) + PathFacts(link.paths, text_of);
   }
   for (std::size_t i = 0; i < sim.tiers.size(); ++i) {
-    text += Fact(ToString(setting.machine.tiers[i].kind), "peak " + Size(sim.tiers[i].peak_bytes));
+    text += Fact(ToString(setting.machine.tiers[i].kind), TierText(sim.tiers[i]));
   }
   if (sim.plan_s > 0) text += Fact("planned in", fmt::format("{:.3f} s", sim.plan_s));
   text += Fact("simulated in",

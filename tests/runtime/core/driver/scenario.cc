@@ -59,6 +59,7 @@ Scenario RandomScenario(std::uint64_t seed, const ScenarioSizes& sizes) {
   scenario.ask_ahead = dice.Chance(50);
   scenario.driver.frames = RandomFrames(scenario, &dice);
   scenario.driver.together = dice.Chance(50) ? dice.Between(1, 20) : 0;
+  scenario.driver.keeps_mappings = dice.Chance(50);
   return scenario;
 }
 
@@ -84,7 +85,7 @@ std::string ToString(const Scenario& scenario) {
   return fmt::format(
       "seed {} policy {} frames {} threads {} op pages {} pages {} copies {} transit {} prefetch "
       "{} "
-      "clean {} together {} iterations {} ahead {} plans {} budgets {} segments {} faults {}{}{}",
+      "clean {} together {} iterations {} ahead {} plans {} budgets {} segments {} faults {}{}{}{}",
       scenario.driver.seed,
       scenario.driver.policy,
       fmt::join(scenario.driver.frames, "/"),
@@ -103,6 +104,7 @@ std::string ToString(const Scenario& scenario) {
       scenario.segments,
       scenario.faults_per_mille,
       scenario.long_faults ? " long" : "",
+      scenario.driver.keeps_mappings ? " mappings kept" : "",
       scenario.mixed ? fmt::format(" mixed from {}", scenario.driver.capacity_from) : "");
 }
 

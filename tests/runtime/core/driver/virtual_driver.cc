@@ -34,7 +34,8 @@ bool Contains(const Acquire& acquire, PageIndex page) {
 
 CoreOptions CoreOptionsOf(const DriverOptions& options) {
   CoreOptions core;
-  for (const FrameIndex frames : options.frames) core.tiers.push_back({frames});
+  for (const FrameIndex frames : options.frames) core.tiers.push_back({.frames = frames});
+  core.tiers.front().keeps_mappings = options.keeps_mappings;
   core.policy = std::make_shared<CheckedPolicy>(
       CreatePolicy(options.policy, {.custom = options.custom_policies}).value(),
       options.policy_log);

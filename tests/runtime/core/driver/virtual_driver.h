@@ -28,6 +28,7 @@ struct DriverOptions {
   std::uint32_t copies_in_flight_max = 4;
   std::uint32_t transit_frames = 2;
   TierIndex capacity_from = 1;
+  bool keeps_mappings = false;  ///< true: the fastest tier keeps mappings
   std::uint32_t prefetch_ops = 0;
   double clean_share = 0;
   ScheduleLimits schedules;

@@ -38,6 +38,59 @@ TEST(FramePoolTest, FramesBeyondTheLimitAreNotPreferred) {
   EXPECT_EQ(pool.free_count(), 2u);
 }
 
+TEST(FramePoolTest, ByReturnTheFrameWhosePageComesBackLastIsTaken) {
+  FramePool pool(4, FrameOrder::kByReturn);
+  for (const FrameIndex frame : {0u, 1u, 2u, 3u}) EXPECT_EQ(pool.Take(frame), frame);
+  pool.Give(2, 30);
+  pool.Give(0, 20);
+  pool.Give(3, 40);
+  pool.Give(1, 40);
+  EXPECT_EQ(pool.Take(10, 0), 0u) << "the preferred one";
+  EXPECT_EQ(pool.Take(11, 0), 3u) << "the last to return, and free for longest";
+  EXPECT_EQ(pool.Take(12), 1u);
+  EXPECT_EQ(pool.Take(13, kNoFrame), 2u);
+  pool.Give(2);
+  pool.Give(1, kNever - 1);
+  EXPECT_EQ(pool.Take(14), 2u) << "nobody returns there";
+}
+
+TEST(FramePoolTest, ByReturnDoesWhatAPlainSearchDoes) {
+  constexpr unsigned kSeed = 23;
+  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
+  struct Free {
+    FrameIndex frame;
+    Position returns;
+  };
+  std::minstd_rand generator(kSeed);
+  const auto random = [&] { return static_cast<unsigned>(generator()); };
+  FramePool pool(12, FrameOrder::kByReturn);
+  std::vector<Free> free;  ///< frames in the order of becoming free
+  std::vector<FrameIndex> used;
+  for (FrameIndex frame = 0; frame < 12; ++frame) free.push_back({frame, kNever});
+  for (int i = 0; i < 5000; ++i) {
+    if (random() % 2 == 0 && !free.empty()) {
+      const FrameIndex preferred = random() % 12;
+      auto found = std::find_if(
+          free.begin(), free.end(), [&](const Free& one) { return one.frame == preferred; });
+      if (found == free.end()) {
+        found = std::max_element(free.begin(), free.end(), [](const Free& a, const Free& b) {
+          return a.returns < b.returns;
+        });
+      }
+      ASSERT_EQ(pool.Take(7, preferred), found->frame);
+      used.push_back(found->frame);
+      free.erase(found);
+    } else if (!used.empty()) {
+      const std::size_t which = random() % used.size();
+      const Position returns = random() % 5;
+      pool.Give(used[which], returns);
+      free.push_back({used[which], returns});
+      used.erase(used.begin() + static_cast<std::ptrdiff_t>(which));
+    }
+    ASSERT_EQ(pool.free_count(), free.size());
+  }
+}
+
 /// A stack that is searched.
 struct PlainPool {
   FrameIndex Take(FrameIndex preferred) {

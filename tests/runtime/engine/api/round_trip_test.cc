@@ -119,8 +119,9 @@ bool Accessible(const std::byte* address) {
   return accessible;
 }
 
-TEST(RoundTripTest, AddressesOfEvictedPagesAreInaccessible) {
+TEST(RoundTripTest, AddressesOfEvictedPagesAreInaccessibleWhereMappingsAreNotKept) {
   RuntimeFixture runtime;
+  runtime.options.memory.keep_mappings = false;
   runtime.Start();
   const TensorId tensor = runtime.Make("evicted", kPage);
   const TensorId other = runtime.Make("other", 300 * kPage);

@@ -60,15 +60,16 @@ class ListingMemory : public MemoryTier {
 
 class PageMapperTest : public ::testing::Test {
  protected:
-  PageMapperTest() : tiers_(kMappedPage, MakeTiers(), nullptr, nullptr) {
+  explicit PageMapperTest(LeftMapping left = LeftMapping::kUntilTaken)
+      : tiers_(kMappedPage, MakeTiers(left), nullptr, nullptr) {
     segment_ = MakeSegment();
   }
 
-  std::vector<Tier> MakeTiers() {
+  std::vector<Tier> MakeTiers(LeftMapping left) {
     std::vector<Tier> tiers;
     auto memory = std::make_unique<ListingMemory>(calls_);
     memory_ = memory.get();
-    tiers.push_back({kDram0, 16, std::move(memory)});
+    tiers.push_back({kDram0, 16, std::move(memory), left});
     tiers.push_back({kNvme0, 16, nullptr});
     return tiers;
   }
@@ -166,6 +167,69 @@ TEST_F(PageMapperTest, APageThatCannotBeMappedOverIsUnmapped) {
   memory_->failures = 1;
   EXPECT_FALSE(mapper_.Map(At(4, 7)).ok());
   EXPECT_THAT(calls_, ElementsAre("map 4 to 7", "unmap 4"));
+}
+
+TEST_F(PageMapperTest, AFrameThatIsGivenBackIsNotUnderAPageThatIsAboutToBeMappedElsewhere) {
+  ASSERT_THAT(mapper_.Map(At(1, 5)), IsOk());
+  Leave(At(1, 5));
+  EXPECT_FALSE(mapper_.Reuse(At(1, 0)));
+  calls_.clear();
+  EXPECT_THAT(mapper_.Resize(0, 2), IsOk());
+  EXPECT_THAT(calls_, ElementsAre("unmap 1", "resize 2"));
+  calls_.clear();
+  EXPECT_THAT(mapper_.Map(At(1, 0)), IsOk());
+  EXPECT_THAT(mapper_.Resize(0, 1), IsOk());
+  EXPECT_THAT(calls_, ElementsAre("map 1 to 0", "resize 1"));
+}
+
+class StayingMappingsTest : public PageMapperTest {
+ protected:
+  StayingMappingsTest() : PageMapperTest(LeftMapping::kStays) {}
+};
+
+TEST_F(StayingMappingsTest, AFrameIsUnderTheAddressesOfAllPagesThatWereInIt) {
+  for (const core::FrameIndex page : {1, 2, 3}) {
+    Displace(5, At(page, 5).page);
+    EXPECT_FALSE(mapper_.Reuse(At(page, 5)));
+    Leave(At(page, 5));
+  }
+  for (const core::FrameIndex page : {2, 1, 3}) {
+    Displace(5, At(page, 5).page);
+    EXPECT_TRUE(mapper_.Reuse(At(page, 5)));
+    Leave(At(page, 5));
+  }
+  EXPECT_THAT(posted_, IsEmpty());
+}
+
+TEST_F(StayingMappingsTest, AllAddressesOfAFrameThatIsGivenBackAreUnmapped) {
+  for (const PageInFrame& place : {At(1, 5), At(2, 5), At(3, 1)}) {
+    ASSERT_THAT(mapper_.Map(place), IsOk());
+    Leave(place);
+  }
+  calls_.clear();
+  EXPECT_THAT(mapper_.Resize(0, 2), IsOk());
+  EXPECT_THAT(calls_, ElementsAre("unmap 1", "unmap 2", "resize 2"));
+  EXPECT_FALSE(mapper_.Reuse(At(1, 5)));
+  EXPECT_TRUE(mapper_.Reuse(At(3, 1)));
+}
+
+TEST_F(StayingMappingsTest, AFreedPageLeavesItsFrameToTheOthers) {
+  for (const core::FrameIndex page : {1, 2}) Leave(At(page, 5));
+  mapper_.Forget({At(1, 0).page, 1},
+                 [this](const PageInFrame& place) { posted_.push_back(place.page); });
+  EXPECT_THAT(posted_, ElementsAre(At(1, 5).page));
+  EXPECT_TRUE(mapper_.Reuse(At(2, 5)));
+}
+
+class GoingMappingsTest : public PageMapperTest {
+ protected:
+  GoingMappingsTest() : PageMapperTest(LeftMapping::kGoes) {}
+};
+
+TEST_F(GoingMappingsTest, APageThatLeavesIsUnmapped) {
+  Leave(At(1, 5));
+  EXPECT_THAT(posted_, ElementsAre(At(1, 5).page));
+  EXPECT_FALSE(mapper_.Reuse(At(1, 5)));
 }
 
 TEST_F(PageMapperTest, NothingIsMappedToFramesThatAreGivenBack) {

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "runtime/core/types.h"
+
+namespace sluice::core {
+
+/// The free frames of a tier in a list, in the order in which they became free. O(1).
+class FreeRing {
+ public:
+  explicit FreeRing(FrameIndex frames) : links_(frames + 1) { Clear(); }
+
+  /// The frame that has been free for longest, and the one that became free last. REQUIRES: there
+  /// is one.
+  FrameIndex First() const { return links_[end()].next; }
+  FrameIndex Last() const { return links_[end()].previous; }
+
+  void Add(FrameIndex frame) {
+    const FrameIndex last = links_[end()].previous;
+    links_[frame] = {last, end()};
+    links_[last].next = frame;
+    links_[end()].previous = frame;
+  }
+  void Remove(FrameIndex frame) {
+    const Links links = links_[frame];
+    links_[links.previous].next = links.next;
+    links_[links.next].previous = links.previous;
+  }
+  void Clear() { links_[end()] = {end(), end()}; }
+
+ private:
+  struct Links {
+    FrameIndex previous = 0;
+    FrameIndex next = 0;
+  };
+
+  /// The ring of free frames begins and ends here.
+  FrameIndex end() const { return static_cast<FrameIndex>(links_.size() - 1); }
+
+  std::vector<Links> links_;  ///< links of free frames, and of end()
+};
+
+/// The free frames of a tier by the position at which a page comes back to them. O(log n).
+class FreeByReturn {
+ public:
+  explicit FreeByReturn(FrameIndex frames) : keys_(frames) {}
+
+  /// The frame whose page comes back last; of several, the one that has been free for longest.
+  /// REQUIRES: there is one.
+  FrameIndex Last() const { return std::get<2>(*keyed_.rbegin()); }
+
+  void Add(FrameIndex frame, Position returns) {
+    keys_[frame] = {returns, --next_age_};
+    keyed_.emplace(returns, keys_[frame].age, frame);
+  }
+  void Remove(FrameIndex frame) { keyed_.erase({keys_[frame].returns, keys_[frame].age, frame}); }
+  void Clear() { keyed_.clear(); }
+
+ private:
+  struct KeyOfFrame {
+    Position returns = 0;
+    std::uint64_t age = 0;
+  };
+
+  std::vector<KeyOfFrame> keys_;
+  std::set<std::tuple<Position, std::uint64_t, FrameIndex>> keyed_;
+  std::uint64_t next_age_ = UINT64_MAX;  ///< falls: who is free for longer comes later in the set
+};
+
+}  // namespace sluice::core

@@ -1,0 +1,42 @@
+#include <algorithm>
+#include <utility>
+
+#include "runtime/core/machine/core_impl.h"
+
+namespace sluice::core {
+
+/// Where the page was mapped before, if that is still free: it may be so still.
+FrameIndex Core::Impl::TakeFrameFor(TierIndex tier, PageIndex index) {
+  const Page& p = page(index);
+  TierState& state = tiers_[tier];
+  ++state.by_kind[static_cast<std::size_t>(p.kind)];
+  return state.pool.Take(index, p.was_mapped_to[tier]);
+}
+
+/// The page comes to the frame, or is there, and is wanted at its address; kNoFrame: its address is
+/// not mapped any more.
+void Core::Impl::SetMappedTo(PageIndex index, TierIndex tier, FrameIndex frame) {
+  TierState& state = tiers_[tier];
+  if (!state.keeps_mappings) return;
+  const FrameIndex before = std::exchange(page(index).was_mapped_to[tier], frame);
+  state.homes.Move(index, before, frame);
+  if (frame == kNoFrame) return;
+  ++(before == kNoFrame ? state.mappings.first : state.mappings.again);
+  if (before == frame) ++state.mappings.in_place;
+}
+
+void Core::Impl::GiveFrame(TierIndex tier, FrameIndex frame, const Page& p) {
+  TierState& state = tiers_[tier];
+  Position returns = kNever;
+  if (state.keeps_mappings) {
+    for (const PageIndex page : state.homes.PagesOf(frame)) {
+      // Sooner than to a frame where nobody is at home.
+      returns = std::min({returns, kNever - 1, UseAt(pages_[page], tier)});
+    }
+  }
+  state.pool.Give(frame, returns);
+  --state.by_kind[static_cast<std::size_t>(p.kind)];
+  if (state.starved) pump_again_ = true;
+}
+
+}  // namespace sluice::core
