@@ -100,11 +100,12 @@ class Backends {
   MemoryOptions required_;
   std::set<std::pair<TierId, std::string>> announced_;
   std::unique_ptr<numa::NodeArenas> arenas_;
-  std::unique_ptr<base::WorkerPool> workers_;
-  std::unique_ptr<io::PageStore> store_;
   std::shared_ptr<device::CudaApi> cuda_;
   std::unique_ptr<device::Device> device_;
   device::EmulatedDevice* emulated_ = nullptr;
+  std::unique_ptr<base::WorkerPool> workers_;
+  // Goes before the device: what is left of its last callback may hold a segment of hbm.
+  std::unique_ptr<io::PageStore> store_;
   std::unique_ptr<TierSet> tiers_;
 };
 
