@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing.
 #
-#   scripts/setup.sh build|test
+#   scripts/setup.sh build|python|test
 #
-# The lists are in scripts/packages.txt; `test` includes `build`. Uses sudo only when not root. Exit 2,
+# The lists are in scripts/packages.txt; `python` includes `build`, `test` both. Uses sudo only when not root. Exit 2,
 # naming the packages, when some are missing and cannot be installed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 case "${1:-}" in
   build) wanted=$(awk '$1 == "build" {print $2}' scripts/packages.txt) ;;
-  test) wanted=$(awk '$1 == "build" || $1 == "test" {print $2}' scripts/packages.txt) ;;
+  python) wanted=$(awk '$1 == "build" || $1 == "python" {print $2}' scripts/packages.txt) ;;
+  test) wanted=$(awk '$1 == "build" || $1 == "python" || $1 == "test" {print $2}' scripts/packages.txt) ;;
   *)
-    echo "usage: scripts/setup.sh build|test" >&2
+    echo "usage: scripts/setup.sh build|python|test" >&2
     exit 2
     ;;
 esac
