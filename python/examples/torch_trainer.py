@@ -1,6 +1,6 @@
 """The training of torch_train.py by transformers' Trainer, which also saves and resumes.
 
-    python torch_trainer.py --dram 16MiB --steps 60
+    python torch_trainer.py --dram 8MiB --steps 40
 
 Trainer takes the optimizer as it takes any. A subclass of three lines keeps activations in the tiers.
 """

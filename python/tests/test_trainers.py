@@ -1,5 +1,9 @@
 """Trainer, accelerate and distributed checkpoints use the optimizers of sluice as torch's."""
 
+import importlib
+import pathlib
+import re
+
 import accelerate
 import pytest
 import torch
@@ -8,6 +12,8 @@ from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_di
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
 
 import sluice.torch
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[1] / "examples"
 
 LR = 1e-2
 
@@ -145,3 +151,12 @@ def test_a_distributed_checkpoint_of_one_rank(paged, spill, seed):
     assert {state["step"].item() for state in second.state.values()} == {3.0}
     steps(resumed, second, data[3:])
     assert all(map(torch.equal, model.parameters(), resumed.parameters()))
+
+
+@pytest.mark.parametrize("name", ["torch_train", "torch_trainer"])
+def test_examples(name, spill, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    monkeypatch.setattr("sys.argv", [name, "--steps", "2", "--nvme", str(spill), "--dram", "8MiB"])
+    importlib.import_module(name).main()
+    said = capsys.readouterr().out
+    assert re.search(r"^bound by .*: .* s, .*dram-nvme in [1-9]\d* MiB", said, re.MULTILINE), said
