@@ -30,6 +30,9 @@ class Pager:
         self._session = runtime._session
         self._down = _core.copier_in(self._session)
         self._up = _core.copier_out(self._session)
+        # What comes ahead of need passes through dram: more than half of it would push itself out.
+        dram = runtime.stats()["tiers"]["dram"]["budget_bytes"]
+        self._ahead_bytes = min(_WINDOW_BYTES, dram // 2)
         self._orders = Orders()
         # Stashes that live, by the storages and versions that they are known as.
         self.known: dict[Key, weakref.ref[Stash]] = {}
@@ -173,7 +176,7 @@ class Pager:
             if id(stash) in self._back:
                 continue
             ahead = sum(list(self._coming_up.values()))
-            if ahead > 0 and ahead + stash.size > _WINDOW_BYTES:
+            if ahead > 0 and ahead + stash.size > self._ahead_bytes:
                 return
             self._coming_up[id(stash)] = stash.size
             self._start(stash, urgent=False)
