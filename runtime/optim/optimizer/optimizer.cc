@@ -20,11 +20,11 @@ OffloadedOptimizer::~OffloadedOptimizer() {
 
 absl::StatusOr<TensorId> OffloadedOptimizer::BindParameter(const ParameterBinding& parameter) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
-  return impl_->BindParameter(parameter);
+  return impl_->parameters().Bind(parameter);
 }
 absl::Status OffloadedOptimizer::UnbindParameter(TensorId parameter) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
-  return impl_->UnbindParameter(parameter);
+  return impl_->parameters().Unbind(parameter);
 }
 absl::StatusOr<GroupId> OffloadedOptimizer::AddGroup(const GroupOptions& options) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
@@ -81,25 +81,30 @@ absl::Status OffloadedOptimizer::ReadState(TensorId parameter,
                                            std::size_t state,
                                            std::span<float> values) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
-  return impl_->ReadState(parameter, state, values);
+  SLUICE_ASSIGN_OR_RETURN(const auto* entry, impl_->FindValues(parameter, values.size()));
+  return impl_->values().ReadState(*entry, state, values);
 }
 absl::Status OffloadedOptimizer::WriteState(TensorId parameter,
                                             std::size_t state,
                                             std::span<const float> values) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
-  return impl_->WriteState(parameter, state, values);
+  SLUICE_ASSIGN_OR_RETURN(const auto* entry, impl_->FindValues(parameter, values.size()));
+  return impl_->values().WriteState(*entry, state, values);
 }
 absl::Status OffloadedOptimizer::ReadMaster(TensorId parameter, std::span<float> values) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
-  return impl_->ReadMaster(parameter, values);
+  SLUICE_ASSIGN_OR_RETURN(const auto* entry, impl_->FindValues(parameter, values.size()));
+  return impl_->values().ReadMaster(*entry, values);
 }
 absl::Status OffloadedOptimizer::WriteMaster(TensorId parameter, std::span<const float> values) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
-  return impl_->WriteMaster(parameter, values);
+  SLUICE_ASSIGN_OR_RETURN(const auto* entry, impl_->FindValues(parameter, values.size()));
+  return impl_->values().WriteMaster(*entry, values);
 }
 absl::Status OffloadedOptimizer::RefreshMaster(TensorId parameter) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
-  return impl_->RefreshMaster(parameter);
+  SLUICE_ASSIGN_OR_RETURN(const auto* entry, impl_->FindValues(parameter, std::nullopt));
+  return impl_->values().TakeMaster(*entry);
 }
 absl::Status OffloadedOptimizer::SetStepsOf(TensorId parameter, std::int64_t steps) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());

@@ -66,7 +66,7 @@ absl::Status OffloadedOptimizer::Impl::RefreshCopies(GroupId id) {
 
 absl::Status OffloadedOptimizer::Impl::WriteCopies(const Group& group) {
   for (const std::uint32_t index : group.entries) {
-    const ParameterEntry& entry = entries_[index];
+    const ParameterEntry& entry = table_.entries[index];
     if (!entry.copy) continue;
     SLUICE_RETURN_IF_ERROR(
         base::Annotate(WriteCopy(entry, {}), fmt::format("copy of '{}'", entry.name)));

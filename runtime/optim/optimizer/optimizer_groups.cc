@@ -88,7 +88,7 @@ absl::StatusOr<std::unique_ptr<OffloadedOptimizer::Impl>> OffloadedOptimizer::Im
       optim::StepRunner::Create({.runtime = runtime,
                                  .optimizer = impl->options_,
                                  .parts = impl->parts_,
-                                 .entries = impl->entries_,
+                                 .entries = impl->table_.entries,
                                  .progress = impl->progress_,
                                  .over = [self = impl.get()](bool failed, bool skipped) {
                                    self->OnStepOver(failed, skipped);
@@ -99,7 +99,8 @@ absl::StatusOr<std::unique_ptr<OffloadedOptimizer::Impl>> OffloadedOptimizer::Im
 OffloadedOptimizer::Impl::Impl(Runtime& runtime, const OptimizerOptions& options)
     : runtime_(runtime),
       options_(options),
-      parts_{.elements = runtime.PageBytes().count() / sizeof(float)} {}
+      parts_{.elements = runtime.PageBytes().count() / sizeof(float)},
+      table_(runtime) {}
 
 OffloadedOptimizer::Impl::~Impl() {
   save_thread_.reset();
@@ -108,7 +109,7 @@ OffloadedOptimizer::Impl::~Impl() {
   if (state_ != nullptr && !state_->over()) {
     state_->Fail(absl::CancelledError("the optimizer was destroyed"));
   }
-  for (const ParameterEntry& entry : entries_) FreeTensors(entry);
+  for (const ParameterEntry& entry : table_.entries) FreeTensors(entry);
 }
 
 void OffloadedOptimizer::Impl::FreeTensors(const ParameterEntry& entry) {
@@ -137,11 +138,11 @@ absl::Status OffloadedOptimizer::Impl::CheckNew(const GroupOptions& options) con
   }
   std::set<std::uint64_t> seen;
   for (const TensorId parameter : options.parameters) {
-    SLUICE_ASSIGN_OR_RETURN(const std::string name, NameOf(parameter));
-    if (entry_of_.contains(parameter.value) || !seen.insert(parameter.value).second) {
+    SLUICE_ASSIGN_OR_RETURN(const std::string name, table_.NameOf(parameter));
+    if (table_.entry_of.contains(parameter.value) || !seen.insert(parameter.value).second) {
       return Invalid("group '{}': '{}' has a group already", options.name, name);
     }
-    if (const std::string use = UseOf(parameter, false); !use.empty()) {
+    if (const std::string use = table_.UseOf(parameter, false); !use.empty()) {
       return Invalid("group '{}': '{}' is {}", options.name, name, use);
     }
   }
@@ -152,7 +153,7 @@ absl::StatusOr<OffloadedOptimizer::Impl::NewEntry> OffloadedOptimizer::Impl::Mak
     TensorId parameter, std::uint32_t group) const {
   NewEntry made;
   ParameterEntry& entry = made.entry;
-  SLUICE_ASSIGN_OR_RETURN(entry, DescribeParameter(parameter));
+  SLUICE_ASSIGN_OR_RETURN(entry, table_.Describe(parameter));
   entry.group = group;
   const auto add = [&](const std::string& suffix, std::uint64_t count, DType of) {
     made.specs.push_back(SpecOf(entry.name + suffix, count, of, options_.lowest));
@@ -202,7 +203,7 @@ Bytes OffloadedOptimizer::Impl::BytesNeeded(const ParameterEntry& entry,
 Bytes OffloadedOptimizer::Impl::SumsInDram(const std::vector<NewEntry>& more) const {
   if (!options_.accumulate || options_.accumulator_lowest != TierKind::kDram) return {};
   std::uint64_t elements = 0;
-  for (const ParameterEntry& entry : entries_) elements += entry.count;
+  for (const ParameterEntry& entry : table_.entries) elements += entry.count;
   for (const NewEntry& made : more) elements += made.entry.count;
   return Bytes(elements * SizeOf(*options_.accumulate));
 }
@@ -297,7 +298,7 @@ absl::Status OffloadedOptimizer::Impl::MakeTensors(const std::string& group,
   SLUICE_RETURN_IF_ERROR(CreateTensors(entries));
   SLUICE_RETURN_IF_ERROR(CheckRoom(group, *entries));
   for (const NewEntry& made : *entries) {
-    if (made.entry.has_master) SLUICE_RETURN_IF_ERROR(TakeMaster(made.entry));
+    if (made.entry.has_master) SLUICE_RETURN_IF_ERROR(values().TakeMaster(made.entry));
   }
   return absl::OkStatus();
 }
@@ -309,7 +310,7 @@ absl::StatusOr<GroupId> OffloadedOptimizer::Impl::AddGroup(const GroupOptions& o
   std::vector<NewEntry> made;
   for (const TensorId parameter : options.parameters) {
     SLUICE_ASSIGN_OR_RETURN(NewEntry entry, MakeEntry(parameter, id));
-    entry.entry.index = entries_.size() + made.size();
+    entry.entry.index = table_.entries.size() + made.size();
     entry.entry.steps_before = step();
     made.push_back(std::move(entry));
   }
@@ -321,13 +322,14 @@ absl::StatusOr<GroupId> OffloadedOptimizer::Impl::AddGroup(const GroupOptions& o
   Group group{.name = options.name, .rates = options.rates};
   for (std::size_t i = 0; i < made.size(); ++i) {
     NewEntry& entry = made[i];
-    entry_of_[options.parameters[i].value] = static_cast<std::uint32_t>(entries_.size());
-    group.entries.push_back(static_cast<std::uint32_t>(entries_.size()));
+    table_.entry_of[options.parameters[i].value] =
+        static_cast<std::uint32_t>(table_.entries.size());
+    group.entries.push_back(static_cast<std::uint32_t>(table_.entries.size()));
     for (const TensorId* own : PlacesOf(entry.entry)) {
-      owner_of_[own->value] = static_cast<std::uint32_t>(entries_.size());
+      table_.owner_of[own->value] = static_cast<std::uint32_t>(table_.entries.size());
     }
     progress_.Add(parts_.PartsOf(entry.entry), step());
-    entries_.push_back(std::move(entry.entry));
+    table_.entries.push_back(std::move(entry.entry));
   }
   groups_.push_back(std::move(group));
   return GroupId{id};
@@ -353,12 +355,12 @@ absl::StatusOr<OffloadedOptimizer::Impl::Group*> OffloadedOptimizer::Impl::FindI
 }
 
 absl::StatusOr<ParameterEntry*> OffloadedOptimizer::Impl::FindIdleEntry(TensorId parameter) {
-  const auto found = entry_of_.find(parameter.value);
-  if (found == entry_of_.end()) {
-    SLUICE_ASSIGN_OR_RETURN(const std::string name, NameOf(parameter));
+  const auto found = table_.entry_of.find(parameter.value);
+  if (found == table_.entry_of.end()) {
+    SLUICE_ASSIGN_OR_RETURN(const std::string name, table_.NameOf(parameter));
     return Invalid("'{}' is no parameter of this optimizer; AddGroup first", name);
   }
-  ParameterEntry& entry = entries_[found->second];
+  ParameterEntry& entry = table_.entries[found->second];
   SLUICE_RETURN_IF_ERROR(FindIdleGroup({entry.group}).status());
   return &entry;
 }
@@ -373,6 +375,24 @@ absl::Status OffloadedOptimizer::Impl::SetRates(GroupId id, const GroupRates& ra
 absl::StatusOr<GroupRates> OffloadedOptimizer::Impl::Rates(GroupId id) const {
   if (id.value < groups_.size()) return groups_[id.value].rates;
   return Invalid("there is no group {}, of {}", id.value, groups_.size());
+}
+
+absl::StatusOr<ParameterEntry*> OffloadedOptimizer::Impl::FindValues(
+    TensorId parameter, std::optional<std::size_t> elements) {
+  Settle();
+  SLUICE_RETURN_IF_ERROR(CheckIdle());
+  SLUICE_ASSIGN_OR_RETURN(ParameterEntry * entry, FindIdleEntry(parameter));
+  if (!elements || elements == entry->count) return entry;
+  return Invalid("'{}' has {} elements, not {}", entry->name, entry->count, *elements);
+}
+
+absl::Status OffloadedOptimizer::Impl::SetStepsOf(TensorId parameter, std::int64_t steps) {
+  const std::int64_t done = Settle();
+  SLUICE_RETURN_IF_ERROR(CheckIdle());
+  SLUICE_ASSIGN_OR_RETURN(ParameterEntry * entry, FindIdleEntry(parameter));
+  if (steps < 0) return Invalid("'{}': {} steps", entry->name, steps);
+  entry->steps_before = done - steps;
+  return absl::OkStatus();
 }
 
 }  // namespace sluice

@@ -14,9 +14,10 @@
 
 #include "base/mutex.h"
 #include "base/owner_process.h"
-#include "base/strings.h"
-#include "fmt/format.h"
+#include "runtime/optim/optimizer/invalid.h"
 #include "runtime/optim/optimizer/parameter_entry.h"
+#include "runtime/optim/optimizer/parameter_table.h"
+#include "runtime/optim/optimizer/parameter_values.h"
 #include "runtime/optim/save/save_state.h"
 #include "runtime/optim/save/save_text.h"
 #include "runtime/optim/step/progress.h"
@@ -25,22 +26,11 @@
 #include "sluice/optimizer.h"
 
 namespace sluice {
-namespace optim {
-
-template <typename... Args>
-absl::Status Invalid(fmt::format_string<Args...> format, Args&&... args) {
-  return absl::InvalidArgumentError(base::ToAbsl(fmt::format(format, std::forward<Args>(args)...)));
-}
-
-}  // namespace optim
-
 /// What the user's thread knows. One file per concern:
 ///   optimizer.cc           the public class
 ///   optimizer_groups.cc    groups and their states
 ///   optimizer_bindings.cc  what belongs to a parameter
 ///   optimizer_copies.cc    copies of parameters
-///   optimizer_parameters.cc  parameters in the caller's memory
-///   optimizer_states.cc    states and masters as values
 ///   optimizer_steps.cc     gradients and steps
 ///   optimizer_save.cc      saves
 ///   optimizer_load.cc      what reads them
@@ -56,8 +46,7 @@ class OffloadedOptimizer::Impl {
   /// destructor: the optimizer's thread is not there, and its locks may be held for ever.
   absl::Status CheckProcess() const { return optim::CheckProcess(owner_); }
 
-  absl::StatusOr<TensorId> BindParameter(const ParameterBinding& parameter);
-  absl::Status UnbindParameter(TensorId parameter);
+  optim::ParameterTable& parameters() { return table_; }
   absl::StatusOr<GroupId> AddGroup(const GroupOptions& options);
   absl::Status SetRates(GroupId group, const GroupRates& rates);
   absl::StatusOr<GroupRates> Rates(GroupId group) const;
@@ -72,11 +61,11 @@ class OffloadedOptimizer::Impl {
   absl::Status WaitFor(GroupId group);
   std::int64_t step() const;
   absl::StatusOr<ParameterState> State(TensorId parameter);
-  absl::Status ReadState(TensorId parameter, std::size_t state, std::span<float> values);
-  absl::Status WriteState(TensorId parameter, std::size_t state, std::span<const float> values);
-  absl::Status ReadMaster(TensorId parameter, std::span<float> values);
-  absl::Status WriteMaster(TensorId parameter, std::span<const float> values);
-  absl::Status RefreshMaster(TensorId parameter);
+  /// Entry of a parameter between steps, and whether it has that many elements. Errors:
+  /// InvalidArgument, those of CheckIdle.
+  absl::StatusOr<optim::ParameterEntry*> FindValues(TensorId parameter,
+                                                    std::optional<std::size_t> elements);
+  optim::ParameterValues values() const { return {runtime_, options_, parts_.elements}; }
   absl::Status SetStepsOf(TensorId parameter, std::int64_t steps);
 
   absl::Status Save(const std::string& directory, std::string_view note);
@@ -114,25 +103,9 @@ class OffloadedOptimizer::Impl {
   absl::StatusOr<Group*> FindIdleGroup(GroupId group);
   absl::StatusOr<optim::ParameterEntry*> FindIdleEntry(TensorId parameter);
 
-  /// Name of a bound parameter, or of a tensor of the Runtime.
-  absl::StatusOr<std::string> NameOf(TensorId parameter) const;
-  /// What is known of the parameter itself: name, type, count, shape, where it is.
-  absl::StatusOr<optim::ParameterEntry> DescribeParameter(TensorId parameter) const;
   absl::StatusOr<NewEntry> MakeEntry(TensorId parameter, std::uint32_t group) const;
   /// Dram for the pages of one part, of which that many tensors are large.
   Bytes BytesNeeded(const optim::ParameterEntry& entry, std::int64_t large_tensors) const;
-  /// Between steps, of as many elements as there are `values`. Errors: InvalidArgument, those of
-  /// CheckIdle.
-  absl::StatusOr<optim::ParameterEntry*> FindValues(TensorId parameter, std::size_t values);
-  absl::Status CheckMaster(const optim::ParameterEntry& entry) const;
-  absl::Status CheckState(const optim::ParameterEntry& entry, std::size_t state) const;
-  /// The master's new value from the bound memory.
-  absl::Status TakeMaster(const optim::ParameterEntry& entry);
-  using MasterWork =
-      std::function<absl::Status(ElementRange range, const std::vector<Lease>& leases)>;
-  optim::RangeSweep MasterSweep(const optim::ParameterEntry& entry,
-                                AccessMode mode,
-                                const MasterWork& work) const;
   absl::Status CheckNew(const GroupOptions& options) const;
   Bytes SumsInDram(const std::vector<NewEntry>& more) const;
   /// Whether dram has room for one part of each, beside all sums that stay there. Errors:
@@ -146,23 +119,6 @@ class OffloadedOptimizer::Impl {
   absl::Status MakeTensors(const std::string& group, std::vector<NewEntry>* entries);
   /// Where the tensors of an entry go, in the order of its specs.
   std::vector<TensorId*> PlacesOf(optim::ParameterEntry& entry) const;
-  absl::Status CheckElements(const optim::ParameterEntry& entry,
-                             DType type,
-                             std::span<const std::byte> bytes,
-                             TensorId tensor,
-                             const char* what) const;
-  /// What this optimizer has the tensor for, in words; empty: nothing, or (`but_as_gradient`) only
-  /// the gradients of others, which may share one.
-  std::string UseOf(TensorId tensor, bool but_as_gradient) const;
-  absl::Status RefuseUse(const optim::ParameterEntry& entry,
-                         TensorId tensor,
-                         const char* what,
-                         const std::string& use) const;
-  /// Whether memory for the entry's copy, else its gradient, overlaps none of which an update would
-  /// write the one and read, or write, the other. Errors: InvalidArgument.
-  absl::Status CheckApart(const optim::ParameterEntry& entry,
-                          std::span<const std::byte> bytes,
-                          bool is_copy) const;
   void FreeTensors(const optim::ParameterEntry& entry);
 
   /// Writes bytes of a tensor, from `offset` on.
@@ -191,11 +147,6 @@ class OffloadedOptimizer::Impl {
   void UpdateReady();
   /// Groups in the order of the sweep.
   std::vector<std::uint32_t> GroupOrder() const;
-  /// Of its pages in dram, about: a page of each of its tensors, but for a copy.
-  std::uint64_t BytesOfPart() const;
-  std::size_t DepthMax(const Stats& stats) const;
-  std::size_t Depth() const;
-  std::size_t BatchPartsMax() const;
   void OnStepOver(bool failed, bool skipped);
 
   /// What a save and an optimizer must have in common, as JSON.
@@ -212,11 +163,7 @@ class OffloadedOptimizer::Impl {
   Runtime& runtime_;
   const OptimizerOptions options_;
   const optim::PartSize parts_;
-  std::map<std::uint64_t, ParameterBinding> bound_;  ///< parameters in memory, by their ids
-  std::uint64_t ids_ = 0;                            ///< ids that BindParameter has given
-  std::deque<optim::ParameterEntry> entries_;
-  std::map<std::uint64_t, std::uint32_t> entry_of_;  ///< entry of each tensor
-  std::map<std::uint64_t, std::uint32_t> owner_of_;  ///< entry of each state, scale, accumulator
+  optim::ParameterTable table_;
   std::vector<Group> groups_;
   optim::Progress progress_;
   bool half_loaded_ = false;  ///< a Load has begun to write, and not ended

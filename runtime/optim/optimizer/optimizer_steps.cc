@@ -28,6 +28,43 @@ absl::Status NotReady(const std::string& text) {
   return absl::FailedPreconditionError(base::ToAbsl(text));
 }
 
+/// Bytes of a part's pages in dram, about: a page of each of its tensors, but for a copy.
+std::uint64_t BytesOfPart(const Runtime& runtime, const OptimizerOptions& options) {
+  const auto states = static_cast<std::uint64_t>(optim::StateCount(options.kind));
+  const std::uint64_t pages = 2 + states * (options.state == StateType::k8Bit ? 2 : 1);
+  return pages * runtime.PageBytes().count();
+}
+
+std::size_t DepthMax(const Runtime& runtime, const OptimizerOptions& options, const Stats& stats) {
+  const auto dram = stats.tiers.find("dram");
+  const std::uint64_t budget = dram == stats.tiers.end() ? 0 : dram->second.budget_bytes;
+  return std::max<std::uint64_t>(budget / kShareOfDram / BytesOfPart(runtime, options), 1);
+}
+
+std::size_t Depth(const Runtime& runtime, const OptimizerOptions& options) {
+  if (options.depth > 0) return options.depth;
+  const Stats stats = runtime.GetStats();
+  const std::size_t limit = DepthMax(runtime, options, stats);
+  const auto link = stats.links.find("dram-nvme");
+  if (link == stats.links.end() || !(link->second.in.busy_seconds > 0)) {
+    return std::min(kDepthAtFirst, limit);
+  }
+  // As many bytes as come in while one slow read is under way, twice.
+  const DirectionStats& in = link->second.in;
+  const double rate = static_cast<double>(in.bytes) / in.busy_seconds;
+  const double ahead = 2 * rate * in.latency.p99_us * 1e-6;
+  const auto wanted =
+      static_cast<std::size_t>(ahead / static_cast<double>(BytesOfPart(runtime, options))) + 2;
+  return std::min(wanted, limit);
+}
+
+// Of nothing that is measured: other ops than in the step before would have no plan.
+std::size_t BatchPartsMax(const Runtime& runtime, const OptimizerOptions& options) {
+  const std::size_t limit = DepthMax(runtime, options, runtime.GetStats());
+  const std::size_t depth = options.depth > 0 ? std::min<std::size_t>(options.depth, limit) : limit;
+  return std::clamp<std::size_t>(depth / kBatchesInDepth, 1, optim::kBatchPartsMax);
+}
+
 }  // namespace
 
 std::int64_t OffloadedOptimizer::Impl::step() const {
@@ -65,7 +102,7 @@ std::int64_t OffloadedOptimizer::Impl::Settle() {
 
 void OffloadedOptimizer::Impl::SitOut(const Group& group) {
   for (const std::uint32_t index : group.entries) {
-    ++entries_[index].steps_before;
+    ++table_.entries[index].steps_before;
     progress_.Set(index, step());
   }
 }
@@ -73,7 +110,7 @@ void OffloadedOptimizer::Impl::SitOut(const Group& group) {
 absl::Status OffloadedOptimizer::Impl::CheckGradients(const Group& group) const {
   SLUICE_RETURN_IF_ERROR(CheckLoaded());
   for (const std::uint32_t index : group.entries) {
-    const ParameterEntry& entry = entries_[index];
+    const ParameterEntry& entry = table_.entries[index];
     if (!entry.gradient) {
       return NotReady(fmt::format(
           "group '{}': '{}' has no gradient; BindGradient first", group.name, entry.name));
@@ -89,8 +126,9 @@ absl::Status OffloadedOptimizer::Impl::CheckGradients(const Group& group) const 
 absl::Status OffloadedOptimizer::Impl::Accumulate(Group& group) {
   const bool first = !std::exchange(group.accumulated, true);
   for (const std::uint32_t index : group.entries) {
-    SLUICE_RETURN_IF_ERROR(base::Annotate(runner_->Accumulate(index, first),
-                                          fmt::format("gradient of '{}'", entries_[index].name)));
+    SLUICE_RETURN_IF_ERROR(
+        base::Annotate(runner_->Accumulate(index, first),
+                       fmt::format("gradient of '{}'", table_.entries[index].name)));
   }
   return absl::OkStatus();
 }
@@ -145,8 +183,8 @@ void OffloadedOptimizer::Impl::BeginStep() {
                       .clip_norm = options_.clip_norm,
                       .skip_not_finite = options_.skip_not_finite,
                       .norm_given = options_.norm_given,
-                      .depth = Depth(),
-                      .batch_parts_max = BatchPartsMax()});
+                      .depth = Depth(runtime_, options_),
+                      .batch_parts_max = BatchPartsMax(runtime_, options_)});
 }
 
 std::vector<std::uint32_t> OffloadedOptimizer::Impl::GroupOrder() const {
@@ -161,7 +199,7 @@ std::vector<Part> OffloadedOptimizer::Impl::PartsLeft(const Group& group) const 
   const std::int64_t target = step() + 1;
   std::vector<Part> parts;
   for (const std::uint32_t entry : group.entries) {
-    for (std::uint32_t part = 0; part < parts_.PartsOf(entries_[entry]); ++part) {
+    for (std::uint32_t part = 0; part < parts_.PartsOf(table_.entries[entry]); ++part) {
       if (progress_.Of({entry, part}) < target) parts.push_back({entry, part});
     }
   }
@@ -276,51 +314,15 @@ absl::Status OffloadedOptimizer::Impl::WaitFor(GroupId id) {
   return state_->WaitFor(id);
 }
 
-std::uint64_t OffloadedOptimizer::Impl::BytesOfPart() const {
-  const auto states = static_cast<std::uint64_t>(optim::StateCount(options_.kind));
-  const std::uint64_t pages = 2 + states * (options_.state == StateType::k8Bit ? 2 : 1);
-  return pages * runtime_.PageBytes().count();
-}
-
-std::size_t OffloadedOptimizer::Impl::DepthMax(const Stats& stats) const {
-  const auto dram = stats.tiers.find("dram");
-  const std::uint64_t budget = dram == stats.tiers.end() ? 0 : dram->second.budget_bytes;
-  return std::max<std::uint64_t>(budget / kShareOfDram / BytesOfPart(), 1);
-}
-
-std::size_t OffloadedOptimizer::Impl::Depth() const {
-  if (options_.depth > 0) return options_.depth;
-  const Stats stats = runtime_.GetStats();
-  const std::size_t limit = DepthMax(stats);
-  const auto link = stats.links.find("dram-nvme");
-  if (link == stats.links.end() || !(link->second.in.busy_seconds > 0)) {
-    return std::min(kDepthAtFirst, limit);
-  }
-  // As many bytes as come in while one slow read is under way, twice.
-  const DirectionStats& in = link->second.in;
-  const double rate = static_cast<double>(in.bytes) / in.busy_seconds;
-  const double ahead = 2 * rate * in.latency.p99_us * 1e-6;
-  const auto wanted = static_cast<std::size_t>(ahead / static_cast<double>(BytesOfPart())) + 2;
-  return std::min(wanted, limit);
-}
-
-// Of nothing that is measured: other ops than in the step before would have no plan.
-std::size_t OffloadedOptimizer::Impl::BatchPartsMax() const {
-  const std::size_t limit = DepthMax(runtime_.GetStats());
-  const std::size_t depth =
-      options_.depth > 0 ? std::min<std::size_t>(options_.depth, limit) : limit;
-  return std::clamp<std::size_t>(depth / kBatchesInDepth, 1, optim::kBatchPartsMax);
-}
-
 absl::StatusOr<ParameterState> OffloadedOptimizer::Impl::State(TensorId parameter) {
   const std::int64_t steps = Settle();
-  const auto found = entry_of_.find(parameter.value);
-  if (found == entry_of_.end()) {
-    SLUICE_ASSIGN_OR_RETURN(const std::string name, NameOf(parameter));
+  const auto found = table_.entry_of.find(parameter.value);
+  if (found == table_.entry_of.end()) {
+    SLUICE_ASSIGN_OR_RETURN(const std::string name, table_.NameOf(parameter));
     return absl::NotFoundError(
         base::ToAbsl(fmt::format("'{}' is no parameter of this optimizer", name)));
   }
-  const ParameterEntry& entry = entries_[found->second];
+  const ParameterEntry& entry = table_.entries[found->second];
   const optim::Progress::Summary summary = progress_.SummaryOf(found->second, steps);
   ParameterState state{.master = entry.has_master ? entry.tensor : TensorId(),
                        .states = entry.states,

@@ -112,7 +112,7 @@ absl::Status OffloadedOptimizer::Impl::Load(const std::string& directory) {
   };
   if (absl::Status idle = CheckIdle(); !idle.ok() && !half_loaded_ && !failed()) return idle;
   internal::SaveThread::Finish(std::move(save_thread_));
-  SLUICE_RETURN_IF_ERROR(optim::CheckSavedTensors(runtime_, entries_));
+  SLUICE_RETURN_IF_ERROR(optim::CheckSavedTensors(runtime_, table_.entries));
   SLUICE_ASSIGN_OR_RETURN(OpenSave save, OpenText(directory));
   const optim::SaveText& text = save.text;
   SLUICE_RETURN_IF_ERROR(CheckSameLayout(text.layout, Layout(), directory));
@@ -121,11 +121,11 @@ absl::Status OffloadedOptimizer::Impl::Load(const std::string& directory) {
     return optim::DamagedSave("it has not the rates of every group");
   }
   SLUICE_ASSIGN_OR_RETURN(const std::vector<std::int64_t> steps,
-                          optim::StepsOf(text, entries_.size()));
+                          optim::StepsOf(text, table_.entries.size()));
   SLUICE_RETURN_IF_ERROR(save.Verify());
   BeginLoad();
   std::size_t next = 0;
-  for (const optim::ParameterEntry& entry : entries_) {
+  for (const optim::ParameterEntry& entry : table_.entries) {
     for (const TensorId tensor : optim::SavedOf(entry)) {
       const StateRecord& record = save.records[next++];
       const auto fill = [&](std::uint64_t offset, std::span<std::byte> piece) {
@@ -141,8 +141,8 @@ absl::Status OffloadedOptimizer::Impl::Load(const std::string& directory) {
     }
   }
   for (std::size_t i = 0; i < groups_.size(); ++i) groups_[i].rates = text.rates[i];
-  for (std::size_t i = 0; i < entries_.size(); ++i) {
-    entries_[i].steps_before = text.step - steps[i];
+  for (std::size_t i = 0; i < table_.entries.size(); ++i) {
+    table_.entries[i].steps_before = text.step - steps[i];
   }
   OnLoaded(text.step);
   return absl::OkStatus();

@@ -29,7 +29,7 @@ std::string OffloadedOptimizer::Impl::Layout() const {
     optim::LayoutGroup& to = layout.groups.emplace_back();
     to.name = group.name;
     for (const std::uint32_t index : group.entries) {
-      const ParameterEntry& entry = entries_[index];
+      const ParameterEntry& entry = table_.entries[index];
       to.parameters.push_back({entry.name, entry.type, entry.count});
     }
   }
@@ -40,7 +40,7 @@ optim::SaveText OffloadedOptimizer::Impl::DescribeSave(std::string_view note) co
   optim::SaveText text{.layout = Layout(), .step = step(), .note = std::string(note)};
   for (const Group& group : groups_) text.rates.push_back(group.rates);
   text.steps.emplace();
-  for (const ParameterEntry& entry : entries_) {
+  for (const ParameterEntry& entry : table_.entries) {
     text.steps->push_back(optim::OwnStep(entry, text.step));
     text.shapes.push_back(entry.shape);
   }
@@ -55,7 +55,7 @@ absl::StatusOr<SaveHandle> OffloadedOptimizer::Impl::StartSave(const std::string
     if (group.accumulated) return HasSums(group.name);
   }
   internal::SaveThread::Finish(std::move(save_thread_));
-  SLUICE_RETURN_IF_ERROR(optim::CheckSavedTensors(runtime_, entries_));
+  SLUICE_RETURN_IF_ERROR(optim::CheckSavedTensors(runtime_, table_.entries));
   optim::SaveText text = DescribeSave(note);
   SLUICE_ASSIGN_OR_RETURN(std::vector<optim::SavedTensor> tensors,
                           optim::TensorsOfLayout(text.layout));
@@ -66,7 +66,7 @@ absl::StatusOr<SaveHandle> OffloadedOptimizer::Impl::StartSave(const std::string
                                                                    .lane = options_.lane,
                                                                    .parts = parts_,
                                                                    .state_type = options_.state},
-                                         entries_);
+                                         table_.entries);
   const auto state =
       internal::SaveState::Create(std::move(writer), std::move(text), saver->parts());
   SLUICE_ASSIGN_OR_RETURN(save_thread_, internal::SaveThread::Create(state));
