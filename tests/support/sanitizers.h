@@ -34,6 +34,13 @@ constexpr int Rounds(int rounds) { return rounds; }
 #define SLUICE_SKIP_UNDER_SANITIZERS() static_cast<void>(0)
 #endif
 
+/// The same where long traces are counted, through code that shorter tests run as well.
+#if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
+#define SLUICE_SKIP_FIGURES_UNDER_SANITIZERS() GTEST_SKIP() << "a figure needs minutes here"
+#else
+#define SLUICE_SKIP_FIGURES_UNDER_SANITIZERS() static_cast<void>(0)
+#endif
+
 /// Ends the test, and says why, where a child of a process with threads may hang in malloc: this
 /// AddressSanitizer does not take its locks before a fork.
 #if defined(ABSL_HAVE_ADDRESS_SANITIZER)

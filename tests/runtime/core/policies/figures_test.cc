@@ -7,6 +7,7 @@
 #include "runtime/core/core.h"
 #include "tests/runtime/core/policies/policy_cache.h"
 #include "tests/runtime/core/policies/trace.h"
+#include "tests/support/sanitizers.h"
 
 /// The figures of docs/results/policies.md; this test prints them.
 
@@ -28,6 +29,7 @@ Moved MovedBy(const std::string& policy, std::size_t frames, const Trace& trace)
 
 /// Sums over random traces of each kind, half of the references writes, a tenth overwrites.
 TEST(NextUseCostTest, MovesLessThanMinWhereMuchIsWritten) {
+  SLUICE_SKIP_FIGURES_UNDER_SANITIZERS();
   std::map<std::string, Moved> min, cost;
   Moved min_sum, cost_sum;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
@@ -69,6 +71,7 @@ TEST(NextUseCostTest, MovesLessThanMinWhereMuchIsWritten) {
 }
 
 TEST(HitRatioTest, OfAllPolicies) {
+  SLUICE_SKIP_FIGURES_UNDER_SANITIZERS();
   const TraceOptions zipf{.length = 100'000, .pages = 5000, .seed = 1};
   const TraceOptions training{.length = 50'000, .pages = 1000, .seed = 1};
   const std::vector<NamedTrace> traces = {{"scan", ScanTrace(zipf)},
