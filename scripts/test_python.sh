@@ -17,7 +17,7 @@ if [ "$(made_of)" != "$(cat "$environment/made-of" 2>/dev/null)" ]; then
   "$environment/bin/pip" install -q -r python/requirements.txt
   made_of >"$environment/made-of"
 fi
-export PATH="$environment/bin:$PATH"
+export PATH="$environment/bin:$PATH" TORCHINDUCTOR_CACHE_DIR=$environment/inductor
 
 SLUICE_BUILD_DIR=$build pip install -q --no-build-isolation --no-deps ./python
 mypy --config-file python/pyproject.toml --cache-dir build/mypy python/src/sluice

@@ -1,5 +1,7 @@
 #include "tests/support/temp_directory.h"
 
+#include <gtest/gtest.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
@@ -15,11 +17,20 @@ std::string DefaultParent() {
   return parent == nullptr ? "/var/tmp" : parent;
 }
 
+/// The name tells whose directory it is if the test leaves it behind.
+std::string Template(const std::string& parent) {
+  const ::testing::TestInfo* test = ::testing::UnitTest::GetInstance()->current_test_info();
+  std::string name =
+      test == nullptr ? "" : std::string(test->test_suite_name()) + "." + test->name() + "-";
+  for (char& letter : name) letter = letter == '/' ? '.' : letter;
+  return parent + "/sluice-test-" + name.substr(0, 60) + "XXXXXX";
+}
+
 }  // namespace
 
 TempDirectory::TempDirectory() : TempDirectory(DefaultParent()) {}
 
-TempDirectory::TempDirectory(const std::string& parent) : path_(parent + "/sluice-test-XXXXXX") {
+TempDirectory::TempDirectory(const std::string& parent) : path_(Template(parent)) {
   SLUICE_CHECK(mkdtemp(path_.data()) != nullptr, "a test can make a temporary directory");
 }
 

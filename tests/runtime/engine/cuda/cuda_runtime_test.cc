@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/runtime/engine/cuda/cuda_fixture.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/temp_directory.h"
 
 namespace sluice {
 namespace {
@@ -144,6 +145,9 @@ TEST(CudaRuntimeTest, ADeadGpuLosesByNameWhatItAloneHeldAndNothingElse) {
 
 TEST(CudaRuntimeDeathTest, ElementsOfAGpuAreNotForTheHost) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
+  // What the dying process leaves behind goes with this directory.
+  const testing::TempDirectory parent;
+  const testing::ScopedEnvironment inherited("TMPDIR", parent.path());
   const auto touch = [] {
     CudaRuntimeFixture gpu;
     gpu.runtime().Start();
