@@ -39,7 +39,7 @@ temporary=$(mktemp -d "${TMPDIR:-/var/tmp}/sluice-test.XXXXXX")
 trap 'rm -rf "$temporary"' EXIT
 trap 'exit 130' INT TERM
 mkdir "$temporary/tests" "$temporary/logs"
-export TMPDIR="$temporary/tests" TEST_TMPDIR="$temporary/tests"
+export TMPDIR="$temporary/tests" TEST_TMPDIR="$temporary/tests" CCACHE_STATSLOG="$temporary/ccache"
 jobs=$(nproc)
 failed=()
 passed_stages=0
@@ -89,6 +89,12 @@ check_leftovers() {
   local left
   left=$(find "$TMPDIR" -mindepth 1 | head -n 20)
   [ -z "$left" ] || { printf 'tests left behind:\n%s\n' "$left" && return 1; }
+}
+
+# What the times of the builds depend on.
+print_ccache_hits() {
+  [ -s "$CCACHE_STATSLOG" ] || return 0
+  ccache --show-log-stats | sed -n 's/^ *Hits: */compiled before, by ccache: /p' | head -n 1
 }
 
 project_sources() {
@@ -195,6 +201,7 @@ if [ "$mode" = part ]; then part_stages "$part"; else "${mode}_stages"; fi
 stage "nothing left behind" check_leftovers || true
 
 python3 scripts/test_summary.py "$temporary/logs"
+print_ccache_hits
 echo "$mode run: $passed_stages stages ok, ${#failed[@]} failed, $SECONDS s"
 [ "${#failed[@]}" = 0 ] || printf 'failed: %s\n' "${failed[@]}"
 [ "${#failed[@]}" = 0 ] || exit 1
