@@ -14,6 +14,7 @@
 #include "tools/support/exit_code.h"
 #include "tools/support/standard_streams.h"
 #include "tools/train/train.h"
+#include "tools/weights/weights.h"
 
 namespace sluice::tools {
 namespace {
@@ -28,6 +29,7 @@ constexpr std::array kSubCommands = {
     SubCommand{"train", "train the byte-level GPT on any text under given budgets", RunTrain},
     SubCommand{"doctor", "what this machine offers and what sluice will use", RunDoctor},
     SubCommand{"state", "saves of optimizers as safetensors files, and back", RunState},
+    SubCommand{"weights", "checkpoints in safetensors files: listed, summed, checked", RunWeights},
     SubCommand{"lab", "schedules of training and inference, looked at", RunLab},
     SubCommand{"bench", "the project's benchmarks, each against a ceiling", RunBench},
 };

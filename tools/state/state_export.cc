@@ -10,13 +10,13 @@
 #include "base/status.h"
 #include "fmt/format.h"
 #include "tools/state/state.h"
-#include "tools/state/state_command.h"
 #include "tools/state/state_metadata.h"
 #include "tools/state/state_save.h"
 #include "tools/support/arguments.h"
 #include "tools/support/console.h"
-#include "tools/support/output_check.h"
-#include "tools/support/safetensors/safetensors_file.h"
+#include "tools/support/output/output_check.h"
+#include "tools/support/output/safetensors_file.h"
+#include "tools/support/word_command.h"
 
 namespace sluice::tools {
 namespace {
@@ -89,13 +89,13 @@ absl::Status Export(const std::string& directory, const std::string& path) {
 }  // namespace
 
 int RunStateExport(std::span<const std::string> words) {
-  return RunStateCommand({.usage = "sluice state export DIR FILE.safetensors",
-                          .about = kExportAbout,
-                          .flags = ExportFlagSpecs()},
-                         words,
-                         [](const Arguments& arguments) {
-                           return Export(arguments.Value("DIR"), arguments.Value("FILE"));
-                         });
+  return RunWordCommand({.usage = "sluice state export DIR FILE.safetensors",
+                         .about = kExportAbout,
+                         .flags = ExportFlagSpecs()},
+                        words,
+                        [](const Arguments& arguments) {
+                          return Export(arguments.Value("DIR"), arguments.Value("FILE"));
+                        });
 }
 
 }  // namespace sluice::tools

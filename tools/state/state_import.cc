@@ -11,16 +11,16 @@
 
 #include "base/status.h"
 #include "fmt/format.h"
+#include "io/safetensors/header_events.h"
+#include "io/safetensors/safetensors_reader.h"
 #include "runtime/optim/save/saved_tensors.h"
 #include "runtime/optim/save/state_writer.h"
 #include "tools/state/state.h"
-#include "tools/state/state_command.h"
 #include "tools/state/state_metadata.h"
 #include "tools/state/state_save.h"
 #include "tools/support/arguments.h"
 #include "tools/support/console.h"
-#include "tools/support/safetensors/header_events.h"
-#include "tools/support/safetensors/safetensors_reader.h"
+#include "tools/support/word_command.h"
 
 namespace sluice::tools {
 namespace {
@@ -39,36 +39,36 @@ constexpr const char* kImportAbout =
     "shapes do not matter, names, types and __metadata__ do.\n";
 
 /// The tensor of the file that a save's tensor is made of.
-absl::StatusOr<const SafetensorsEntry*> FindTensor(const SafetensorsReader& file,
-                                                   const StateTensor& wanted) {
-  const SafetensorsEntry* const found = file.Find(wanted.key);
-  const std::string shown = ShownName(wanted.key);
+absl::StatusOr<const io::SafetensorsEntry*> FindTensor(const io::SafetensorsReader& file,
+                                                       const StateTensor& wanted) {
+  const io::SafetensorsEntry* const found = file.Find(wanted.key);
+  const std::string shown = io::ShownName(wanted.key);
   if (found == nullptr) {
     return absl::InvalidArgumentError(fmt::format("{}: tensor {} is missing; add it ({} [{}])",
                                                   file.path(),
                                                   shown,
-                                                  SafetensorsName(wanted.type),
+                                                  io::SafetensorsName(wanted.type),
                                                   wanted.count));
   }
-  if (found->dtype == wanted.type && found->count() == wanted.count) return found;
+  if (found->type->dtype == wanted.type && found->count() == wanted.count) return found;
   return absl::InvalidArgumentError(
       fmt::format("{}: tensor {} is {} {}; by its parameter and \"sluice.states\" it must be {} "
                   "[{}]: convert it",
                   file.path(),
                   shown,
-                  SafetensorsName(found->dtype),
-                  ShapeText(found->shape),
-                  SafetensorsName(wanted.type),
+                  found->type->name,
+                  io::ShapeText(found->shape),
+                  io::SafetensorsName(wanted.type),
                   wanted.count));
 }
 
 /// The codes of the file stand for what ours do; a file without tables has ours.
-absl::Status CheckCodes(const SafetensorsReader& file, const StateCodes& codes) {
-  const SafetensorsEntry* const found = file.Find(codes.key);
+absl::Status CheckCodes(const io::SafetensorsReader& file, const StateCodes& codes) {
+  const io::SafetensorsEntry* const found = file.Find(codes.key);
   if (found == nullptr) return absl::OkStatus();
   CodeTable table{};
   const auto bytes = std::as_writable_bytes(std::span(table));
-  bool same = found->dtype == DType::kF32 && found->bytes == bytes.size();
+  bool same = found->type->dtype == DType::kF32 && found->bytes == bytes.size();
   if (same) {
     SLUICE_RETURN_IF_ERROR(file.Read(*found, 0, bytes));
     same = std::memcmp(table.data(), codes.table.data(), bytes.size()) == 0;
@@ -82,31 +82,31 @@ absl::Status CheckCodes(const SafetensorsReader& file, const StateCodes& codes) 
 }
 
 /// A tensor that nothing takes would be lost.
-absl::Status CheckNoMore(const SafetensorsReader& file, const std::set<std::string>& known) {
-  for (const SafetensorsEntry& tensor : file.header().tensors) {
+absl::Status CheckNoMore(const io::SafetensorsReader& file, const std::set<std::string>& known) {
+  for (const io::SafetensorsEntry& tensor : file.header().tensors) {
     if (known.contains(tensor.name)) continue;
     return absl::InvalidArgumentError(
         fmt::format("{}: tensor {} belongs to no parameter of \"sluice.groups\"; remove it, or add "
                     "its parameter there",
                     file.path(),
-                    ShownName(tensor.name)));
+                    io::ShownName(tensor.name)));
   }
   return absl::OkStatus();
 }
 
 /// The tensors of the save in the file, in the save's order.
-absl::StatusOr<std::vector<const SafetensorsEntry*>> MatchTensors(const SafetensorsReader& file,
-                                                                  const StateDescription& state) {
+absl::StatusOr<std::vector<const io::SafetensorsEntry*>> MatchTensors(
+    const io::SafetensorsReader& file, const StateDescription& state) {
   std::set<std::string> known;
-  std::vector<const SafetensorsEntry*> matched;
+  std::vector<const io::SafetensorsEntry*> matched;
   for (const StateTensor& wanted : TensorsOf(state)) {
-    SLUICE_ASSIGN_OR_RETURN(const SafetensorsEntry* const found, FindTensor(file, wanted));
+    SLUICE_ASSIGN_OR_RETURN(const io::SafetensorsEntry* const found, FindTensor(file, wanted));
     if (!known.insert(wanted.key).second) {
       return absl::InvalidArgumentError(
           fmt::format("{}: tensor {} is a parameter's and a state's; give one of them another "
                       "\"tensor\" in \"sluice.groups\"",
                       file.path(),
-                      ShownName(wanted.key)));
+                      io::ShownName(wanted.key)));
     }
     matched.push_back(found);
   }
@@ -129,8 +129,8 @@ absl::Status CheckIsFree(const std::string& directory) {
 }
 
 /// Copies a tensor of the file to be tensor `number` of the save.
-absl::Status CopyTensor(const SafetensorsReader& file,
-                        const SafetensorsEntry& tensor,
+absl::Status CopyTensor(const io::SafetensorsReader& file,
+                        const io::SafetensorsEntry& tensor,
                         std::size_t number,
                         optim::StateWriter& writer) {
   std::vector<std::byte> buffer(std::min<std::uint64_t>(tensor.bytes, kStatePieceBytes));
@@ -144,10 +144,10 @@ absl::Status CopyTensor(const SafetensorsReader& file,
 }
 
 absl::Status Import(const std::string& path, const std::string& directory) {
-  SLUICE_ASSIGN_OR_RETURN(const auto file, SafetensorsReader::Open(path));
+  SLUICE_ASSIGN_OR_RETURN(const auto file, io::SafetensorsReader::Open(path));
   const absl::StatusOr<StateDescription> state = DescribeFile(file->header());
   if (!state.ok()) return base::Annotate(state.status(), path);
-  SLUICE_ASSIGN_OR_RETURN(const std::vector<const SafetensorsEntry*> tensors,
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<const io::SafetensorsEntry*> tensors,
                           MatchTensors(*file, *state));
   SLUICE_RETURN_IF_ERROR(CheckIsFree(directory));
   SLUICE_ASSIGN_OR_RETURN(std::vector<optim::SavedTensor> saved,
@@ -171,13 +171,13 @@ absl::Status Import(const std::string& path, const std::string& directory) {
 }  // namespace
 
 int RunStateImport(std::span<const std::string> words) {
-  return RunStateCommand({.usage = "sluice state import FILE.safetensors DIR",
-                          .about = kImportAbout,
-                          .flags = ImportFlagSpecs()},
-                         words,
-                         [](const Arguments& arguments) {
-                           return Import(arguments.Value("FILE"), arguments.Value("DIR"));
-                         });
+  return RunWordCommand({.usage = "sluice state import FILE.safetensors DIR",
+                         .about = kImportAbout,
+                         .flags = ImportFlagSpecs()},
+                        words,
+                        [](const Arguments& arguments) {
+                          return Import(arguments.Value("FILE"), arguments.Value("DIR"));
+                        });
 }
 
 }  // namespace sluice::tools

@@ -11,10 +11,10 @@
 #include "absl/strings/numbers.h"
 #include "base/status.h"
 #include "fmt/format.h"
+#include "io/safetensors/header_events.h"
 #include "nlohmann/json.hpp"
 #include "runtime/optim/optimizer/rates.h"
 #include "runtime/optim/save/shallow_json.h"
-#include "tools/support/safetensors/header_events.h"
 
 namespace sluice::tools {
 namespace {
@@ -70,8 +70,8 @@ MetaJson GroupsJson(const StateDescription& state) {
 /// Reads metadata into a description, and says what is wrong with them.
 class MetadataReader {
  public:
-  explicit MetadataReader(const SafetensorsHeader& header) : metadata_(header.metadata) {
-    for (const SafetensorsEntry& tensor : header.tensors) tensors_[tensor.name] = &tensor;
+  explicit MetadataReader(const io::SafetensorsHeader& header) : metadata_(header.metadata) {
+    for (const io::SafetensorsEntry& tensor : header.tensors) tensors_[tensor.name] = &tensor;
   }
 
   absl::StatusOr<StateDescription> Read() {
@@ -120,14 +120,14 @@ class MetadataReader {
       if (value == name) return static_cast<Enum>(i);
       allowed += fmt::format("{}{}", i == 0 ? "" : ", ", name);
     }
-    return BadMetadata("\"{}\" is {}; allowed are {}", key, ShownName(value), allowed);
+    return BadMetadata("\"{}\" is {}; allowed are {}", key, io::ShownName(value), allowed);
   }
 
   absl::StatusOr<std::uint64_t> NumberValue(const char* key, std::uint64_t most) const {
     SLUICE_ASSIGN_OR_RETURN(const std::string value, Value(key));
     std::uint64_t number = 0;
     if (absl::SimpleAtoi(value, &number) && number <= most) return number;
-    return BadMetadata("\"{}\" is {}; allowed are 0 to {}", key, ShownName(value), most);
+    return BadMetadata("\"{}\" is {}; allowed are 0 to {}", key, io::ShownName(value), most);
   }
 
   absl::Status ReadGroups() {
@@ -178,14 +178,14 @@ class MetadataReader {
                        json["step"].get<std::uint64_t>() <= static_cast<std::uint64_t>(state_.step);
     if (!steps) {
       return BadMetadata("the \"step\" of parameter {} in \"{}\" is none of 0 to \"{}\", {}",
-                         ShownName(name),
+                         io::ShownName(name),
                          kGroupsKey,
                          kStepKey,
                          state_.step);
     }
     state_.steps.push_back(json["step"].get<std::int64_t>());
     if (json.contains("tensor") && !json["tensor"].is_string()) {
-      return BadMetadata("the \"tensor\" of parameter {} is no name", ShownName(name));
+      return BadMetadata("the \"tensor\" of parameter {} is no name", io::ShownName(name));
     }
     state_.keys.push_back(json.contains("tensor") ? json["tensor"].get<std::string>() : name);
     SLUICE_ASSIGN_OR_RETURN(optim::LayoutParameter parameter,
@@ -211,15 +211,15 @@ class MetadataReader {
       return absl::OkStatus();
     }
     return BadMetadata("the \"shape\" of parameter {} in \"{}\" is none of the {} elements of {}",
-                       ShownName(parameter.name),
+                       io::ShownName(parameter.name),
                        kGroupsKey,
                        parameter.count,
-                       ShownName(state_.keys.back()));
+                       io::ShownName(state_.keys.back()));
   }
 
   absl::StatusOr<optim::LayoutParameter> FindParameter(const std::string& name,
                                                        const std::string& key) {
-    const std::string shown = ShownName(key);
+    const std::string shown = io::ShownName(key);
     const auto found = tensors_.find(key);
     if (found == tensors_.end()) {
       return BadMetadata(
@@ -228,21 +228,21 @@ class MetadataReader {
     if (!used_.insert(key).second) {
       return BadMetadata("tensor {} belongs to two parameters of \"{}\"", shown, kGroupsKey);
     }
-    const SafetensorsEntry& tensor = *found->second;
-    if (tensor.dtype != DType::kF32 && tensor.dtype != DType::kBF16) {
-      return BadMetadata("tensor {} is {}; parameters are F32 or BF16: convert it",
-                         shown,
-                         SafetensorsName(tensor.dtype));
+    const io::SafetensorsEntry& tensor = *found->second;
+    if (tensor.type->dtype != DType::kF32 && tensor.type->dtype != DType::kBF16) {
+      return BadMetadata(
+          "tensor {} is {}; parameters are F32 or BF16: convert it", shown, tensor.type->name);
     }
     if (tensor.count() == 0) return BadMetadata("tensor {} has no elements", shown);
     return optim::LayoutParameter{.name = name,
-                                  .type = tensor.dtype == DType::kF32 ? optim::ParameterType::kFp32
-                                                                      : optim::ParameterType::kBf16,
+                                  .type = tensor.type->dtype == DType::kF32
+                                              ? optim::ParameterType::kFp32
+                                              : optim::ParameterType::kBf16,
                                   .count = tensor.count()};
   }
 
   const std::map<std::string, std::string>& metadata_;
-  std::map<std::string, const SafetensorsEntry*> tensors_;
+  std::map<std::string, const io::SafetensorsEntry*> tensors_;
   std::set<std::string> used_;  ///< tensors that are a parameter
   StateDescription state_;
 };
@@ -272,7 +272,7 @@ std::map<std::string, std::string> MetadataOf(const StateDescription& state) {
   return metadata;
 }
 
-absl::StatusOr<StateDescription> DescribeFile(const SafetensorsHeader& header) {
+absl::StatusOr<StateDescription> DescribeFile(const io::SafetensorsHeader& header) {
   return MetadataReader(header).Read();
 }
 

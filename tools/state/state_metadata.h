@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "io/safetensors/safetensors_header.h"
 #include "tools/state/state_tensors.h"
-#include "tools/support/safetensors/safetensors_header.h"
 
 /// What a safetensors file of a state says under `__metadata__`: docs/state.md has the keys.
 
@@ -15,6 +15,6 @@ std::map<std::string, std::string> MetadataOf(const StateDescription& state);
 
 /// The description of a file that may come from another tool. The parameters' tensors give types
 /// and numbers of elements. Errors: InvalidArgument that names the key, and what to do.
-absl::StatusOr<StateDescription> DescribeFile(const SafetensorsHeader& header);
+absl::StatusOr<StateDescription> DescribeFile(const io::SafetensorsHeader& header);
 
 }  // namespace sluice::tools

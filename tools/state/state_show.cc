@@ -8,10 +8,10 @@
 #include "fmt/format.h"
 #include "sluice/units.h"
 #include "tools/state/state.h"
-#include "tools/state/state_command.h"
 #include "tools/state/state_save.h"
 #include "tools/support/arguments.h"
 #include "tools/support/console.h"
+#include "tools/support/word_command.h"
 
 namespace sluice::tools {
 namespace {
@@ -78,7 +78,7 @@ absl::Status ShowState(const std::string& directory) {
 }  // namespace
 
 int RunStateShow(std::span<const std::string> words) {
-  return RunStateCommand(
+  return RunWordCommand(
       {.usage = "sluice state show DIR", .about = kShowAbout, .flags = StateShowFlagSpecs()},
       words,
       [](const Arguments& arguments) { return ShowState(arguments.Value("DIR")); });

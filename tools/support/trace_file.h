@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
 #include "sluice/events.h"
-#include "tools/support/atomic_file.h"
+#include "tools/support/output/atomic_file.h"
 
 namespace sluice::tools {
 

@@ -6,9 +6,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/io/safetensors/file_content.h"
 #include "tests/tools/state/made_save.h"
-#include "tests/tools/state/state_command.h"
-#include "tests/tools/support/safetensors/file_content.h"
+#include "tests/tools/support/answer.h"
 #include "tests/tools/temporary_directory.h"
 #include "tools/state/state.h"
 
@@ -29,16 +29,16 @@ class StateRefusalTest : public ::testing::Test {
     std::filesystem::create_directory(imported_);
     save_.Write(saved_);
     EXPECT_EQ(Answer(RunStateExport, {saved_, file_}).exit_code, 0);
-    content_ = FileContent::Read(file_);
+    content_ = io::FileContent::Read(file_);
   }
 
   /// What import says of the file after an edit.
-  std::string ImportRefusal(const std::function<void(FileContent&)>& edit) const {
-    FileContent edited = content_;
+  std::string ImportRefusal(const std::function<void(io::FileContent&)>& edit) const {
+    io::FileContent edited = content_;
     edit(edited);
     const std::string path = directory_ / "edited.safetensors";
     edited.Write(path);
-    const StateAnswer answer = Answer(RunStateImport, {path, imported_});
+    const Answered answer = Answer(RunStateImport, {path, imported_});
     EXPECT_EQ(answer.exit_code, 2) << answer.errors;
     EXPECT_THAT(std::filesystem::directory_iterator(imported_),
                 std::filesystem::directory_iterator());
@@ -47,14 +47,14 @@ class StateRefusalTest : public ::testing::Test {
   }
   /// After an edit of the groups in the metadata.
   std::string GroupsRefusal(const std::function<void(EditJson&)>& edit) const {
-    return ImportRefusal([&](FileContent& content) {
+    return ImportRefusal([&](io::FileContent& content) {
       EditJson groups = EditJson::parse(content.metadata["sluice.groups"]);
       edit(groups);
       content.metadata["sluice.groups"] = groups.dump();
     });
   }
   std::string MetadataRefusal(const std::string& key, const std::string& value) const {
-    return ImportRefusal([&](FileContent& content) { content.metadata[key] = value; });
+    return ImportRefusal([&](io::FileContent& content) { content.metadata[key] = value; });
   }
 
   TemporaryDirectory directory_;
@@ -64,7 +64,7 @@ class StateRefusalTest : public ::testing::Test {
   const MadeSave save_{
       .layout = {.state = StateType::k8Bit, .groups = {{"g", {{"a", {}, 258}, {"b", {}, 4}}}}},
       .steps = {{9, 9}}};
-  FileContent content_;
+  io::FileContent content_;
 };
 
 TEST_F(StateRefusalTest, MissingMetadataIsNamedByKey) {
@@ -74,11 +74,11 @@ TEST_F(StateRefusalTest, MissingMetadataIsNamedByKey) {
                                 "sluice.seed",
                                 "sluice.step",
                                 "sluice.groups"}) {
-    EXPECT_THAT(ImportRefusal([&](FileContent& content) { content.metadata.erase(key); }),
+    EXPECT_THAT(ImportRefusal([&](io::FileContent& content) { content.metadata.erase(key); }),
                 AllOf(HasSubstr(std::string("\"__metadata__\" has no \"") + key + "\""),
                       HasSubstr("write the metadata of the exported file")));
   }
-  EXPECT_THAT(ImportRefusal([](FileContent& content) { content.metadata.clear(); }),
+  EXPECT_THAT(ImportRefusal([](io::FileContent& content) { content.metadata.clear(); }),
               HasSubstr("has no \"sluice.format\""));
 }
 
@@ -119,34 +119,35 @@ TEST_F(StateRefusalTest, GroupsOfAnotherStructureAreNamed) {
 }
 
 TEST_F(StateRefusalTest, TensorsThatAreMissingTooMuchOrOfAnotherTypeAreNamed) {
-  EXPECT_THAT(ImportRefusal([](FileContent& content) { content.Remove("a"); }),
+  EXPECT_THAT(ImportRefusal([](io::FileContent& content) { content.Remove("a"); }),
               HasSubstr("tensor 'a' is missing: add it"));
-  EXPECT_THAT(ImportRefusal([](FileContent& content) { content.Remove("a.v.scale"); }),
+  EXPECT_THAT(ImportRefusal([](io::FileContent& content) { content.Remove("a.v.scale"); }),
               HasSubstr("tensor 'a.v.scale' is missing; add it (F32 [2])"));
-  EXPECT_THAT(ImportRefusal([](FileContent& content) {
+  EXPECT_THAT(ImportRefusal([](io::FileContent& content) {
                 content.tensors.push_back({"extra", "U8", {1}, "x"});
               }),
               HasSubstr("tensor 'extra' belongs to no parameter"));
-  EXPECT_THAT(ImportRefusal([](FileContent& content) {
+  EXPECT_THAT(ImportRefusal([](io::FileContent& content) {
                 content.At("a.m") = {"a.m", "F32", {258}, std::string(1032, '\0')};
               }),
               HasSubstr("tensor 'a.m' is F32 [258]; by its parameter and \"sluice.states\" it must "
                         "be U8 [258]: convert it"));
-  EXPECT_THAT(ImportRefusal([](FileContent& content) {
+  EXPECT_THAT(ImportRefusal([](io::FileContent& content) {
                 content.At("b") = {"b", "F16", {4}, std::string(8, '\0')};
               }),
               HasSubstr("tensor 'b' is F16; parameters are F32 or BF16: convert it"));
-  EXPECT_THAT(ImportRefusal([](FileContent& content) {
+  EXPECT_THAT(ImportRefusal([](io::FileContent& content) {
                 content.At("b") = {"b", "F32", {0}, ""};
               }),
               HasSubstr("tensor 'b' has no elements"));
-  EXPECT_THAT(ImportRefusal([](FileContent& content) {
+  EXPECT_THAT(ImportRefusal([](io::FileContent& content) {
                 content.At("a.m").shape = {257};
                 content.At("a.m").data.pop_back();
               }),
               HasSubstr("tensor 'a.m' is U8 [257]; by its parameter"));
-  EXPECT_THAT(ImportRefusal([](FileContent& content) { content.At("sluice.code.v").data[5] ^= 1; }),
-              HasSubstr("tensor 'sluice.code.v' has other values than sluice's codes"));
+  EXPECT_THAT(
+      ImportRefusal([](io::FileContent& content) { content.At("sluice.code.v").data[5] ^= 1; }),
+      HasSubstr("tensor 'sluice.code.v' has other values than sluice's codes"));
 }
 
 TEST_F(StateRefusalTest, AParameterIsNoState) {
@@ -158,7 +159,7 @@ TEST_F(StateRefusalTest, AParameterIsNoState) {
 
 TEST_F(StateRefusalTest, ASaveThatIsThereIsNotReplaced) {
   const std::string before = ReadWhole(saved_ + "/optimizer.sluice");
-  const StateAnswer answer = Answer(RunStateImport, {file_, saved_});
+  const Answered answer = Answer(RunStateImport, {file_, saved_});
   EXPECT_EQ(answer.exit_code, 2);
   EXPECT_EQ(answer.errors,
             "sluice: " + saved_ +
@@ -169,8 +170,7 @@ TEST_F(StateRefusalTest, ASaveThatIsThereIsNotReplaced) {
 
 TEST_F(StateRefusalTest, AFileIsNoOtherWayOfWritingTheSave) {
   const std::string before = ReadWhole(saved_ + "/optimizer.sluice");
-  const StateAnswer answer =
-      Answer(RunStateExport, {saved_, saved_ + "/../saved/optimizer.sluice"});
+  const Answered answer = Answer(RunStateExport, {saved_, saved_ + "/../saved/optimizer.sluice"});
   EXPECT_EQ(answer.exit_code, 2);
   EXPECT_THAT(answer.errors, HasSubstr("would replace what DIR reads"));
   EXPECT_EQ(ReadWhole(saved_ + "/optimizer.sluice"), before);
@@ -186,7 +186,7 @@ TEST_F(StateRefusalTest, ADamagedSaveBecomesNoFile) {
     std::string damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ 1);
     std::ofstream(path, std::ios::binary) << damaged;
-    const StateAnswer answer = Answer(RunStateExport, {saved_, file_});
+    const Answered answer = Answer(RunStateExport, {saved_, file_});
     EXPECT_EQ(answer.exit_code, 3) << at;
     EXPECT_THAT(answer.errors, AllOf(HasSubstr("the checksum of "), HasSubstr("use another save")));
     EXPECT_FALSE(std::filesystem::exists(file_));

@@ -6,11 +6,11 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/io/safetensors/file_content.h"
 #include "tests/runtime/optim/paged_model.h"
 #include "tests/support/status_matchers.h"
 #include "tests/tools/state/made_save.h"
-#include "tests/tools/state/state_command.h"
-#include "tests/tools/support/safetensors/file_content.h"
+#include "tests/tools/support/answer.h"
 #include "tests/tools/temporary_directory.h"
 #include "tools/state/state.h"
 
@@ -34,11 +34,11 @@ class StateRoundTripTest : public ::testing::Test {
   }
 
   void Export() const {
-    const StateAnswer answer = Answer(RunStateExport, {saved_, file_});
+    const Answered answer = Answer(RunStateExport, {saved_, file_});
     ASSERT_EQ(answer.exit_code, 0) << answer.errors;
   }
   void Import() const {
-    const StateAnswer answer = Answer(RunStateImport, {file_, imported_});
+    const Answered answer = Answer(RunStateImport, {file_, imported_});
     ASSERT_EQ(answer.exit_code, 0) << answer.errors;
   }
   static std::string BytesIn(const std::string& directory) {
@@ -73,9 +73,9 @@ float Bf16At(const std::string& data, std::size_t i) {
 }
 
 /// A state's element, by nothing but the file.
-float StateAt(FileContent& content, const std::string& name, const std::string& state, int i) {
+float StateAt(io::FileContent& content, const std::string& name, const std::string& state, int i) {
   const auto at = static_cast<std::size_t>(i);
-  const FileContent::Tensor& tensor = content.At(name + state);
+  const io::FileContent::Tensor& tensor = content.At(name + state);
   if (tensor.dtype == "F32") return FloatAt(tensor.data, at);
   if (tensor.dtype == "BF16") return Bf16At(tensor.data, at);
   const auto code = static_cast<unsigned char>(tensor.data[at]);
@@ -97,10 +97,10 @@ std::unique_ptr<PagedModel> Trained(sluice::testing::RuntimeFixture& runtime,
   return model;
 }
 
-void ExpectNumbers(FileContent& content, PagedModel& model, const KernelSpec& spec) {
+void ExpectNumbers(io::FileContent& content, PagedModel& model, const KernelSpec& spec) {
   for (std::size_t p = 0; p < model.parameters(); ++p) {
     const std::string name = "p" + std::to_string(p);
-    const FileContent::Tensor& values = content.At(name);
+    const io::FileContent::Tensor& values = content.At(name);
     const bool fp32 = spec.parameter == ParameterType::kFp32;
     EXPECT_EQ(values.dtype, fp32 ? "F32" : "BF16");
     const std::size_t count = model.run(p).count();
@@ -125,7 +125,7 @@ TEST_F(StateRoundTripTest, EveryKindAndTypeComesBackAndIsReadableWithoutSluice) 
     const auto model = Trained(runtime, spec);
     ASSERT_THAT(model->optimizer().Save(saved_, "noted"), sluice::testing::IsOk());
     ASSERT_NO_FATAL_FAILURE(ComesBack());
-    FileContent content = FileContent::Read(file_);
+    io::FileContent content = io::FileContent::Read(file_);
     ExpectNumbers(content, *model, spec);
     EXPECT_EQ(content.metadata["sluice.optimizer"], ToString(spec.optimizer));
     EXPECT_EQ(content.metadata["sluice.states"], ToString(spec.state));
@@ -139,7 +139,7 @@ TEST_F(StateRoundTripTest, TheFileHasGroupsRatesAndTheStepsOfEachParameter) {
   const auto model = Trained(runtime, {});
   ASSERT_THAT(model->optimizer().Save(saved_), sluice::testing::IsOk());
   ASSERT_NO_FATAL_FAILURE(Export());
-  const auto groups = StateJson::parse(FileContent::Read(file_).metadata["sluice.groups"]);
+  const auto groups = StateJson::parse(io::FileContent::Read(file_).metadata["sluice.groups"]);
   ASSERT_THAT(groups, SizeIs(3));
   EXPECT_EQ(groups[0]["name"], "g0");
   EXPECT_EQ(groups[0]["rates"]["learning_rate"], model->rates().learning_rate);
@@ -176,7 +176,7 @@ TEST_F(StateRoundTripTest, AnotherOrderShapeAndPaddingMakeTheSameSave) {
            .steps = {{9, 3, 0}}}
       .Write(saved_);
   ASSERT_NO_FATAL_FAILURE(ComesBack());
-  FileContent content = FileContent::Read(file_);
+  io::FileContent content = io::FileContent::Read(file_);
   std::reverse(content.tensors.begin(), content.tensors.end());
   content.At("a.m").shape = {2, 129};
   content.At("c").shape = {8, 1, 64};
@@ -197,7 +197,7 @@ TEST_F(StateRoundTripTest, ParametersAndStatesHaveTheirShapes) {
              .shapes = {{20, 30}, {}}}
         .Write(saved_);
     ASSERT_NO_FATAL_FAILURE(ComesBack());
-    FileContent content = FileContent::Read(file_);
+    io::FileContent content = io::FileContent::Read(file_);
     EXPECT_THAT(content.At("a").shape, ElementsAre(20, 30));
     EXPECT_THAT(content.At("a.v").shape, ElementsAre(20, 30));
     EXPECT_THAT(content.At("b.m").shape, ElementsAre());
@@ -219,12 +219,12 @@ TEST_F(StateRoundTripTest, EditedNumbersArriveAndNoOthersChange) {
   const MadeSave save{.layout = {.groups = {{"g", {{"a", {}, 2}}}}}, .steps = {{9}}};
   save.Write(saved_);
   ASSERT_NO_FATAL_FAILURE(Export());
-  FileContent content = FileContent::Read(file_);
+  io::FileContent content = io::FileContent::Read(file_);
   content.At("a.v").data = "12345678";
   content.Write(file_);
   ASSERT_NO_FATAL_FAILURE(Import());
   ASSERT_NO_FATAL_FAILURE(Answer(RunStateExport, {imported_, file_}));
-  FileContent again = FileContent::Read(file_);
+  io::FileContent again = io::FileContent::Read(file_);
   EXPECT_EQ(again.At("a.v").data, "12345678");
   EXPECT_EQ(again.At("a").data, content.At("a").data);
   EXPECT_EQ(again.At("a.m").data, content.At("a.m").data);
@@ -236,7 +236,7 @@ TEST_F(StateRoundTripTest, NamesThatAFileCannotHaveTwiceAreToldApart) {
            .steps = {{9, 9, 9, 9, 9, 9}}}
       .Write(saved_);
   ASSERT_NO_FATAL_FAILURE(ComesBack());
-  FileContent content = FileContent::Read(file_);
+  io::FileContent content = io::FileContent::Read(file_);
   EXPECT_THAT(content.tensors, SizeIs(18));
   EXPECT_THAT(content.metadata["sluice.groups"],
               HasSubstr(R"({"name":"w","step":9,"tensor":"w#2"})"));
@@ -266,7 +266,7 @@ TEST_F(StateRoundTripTest, ShowSaysWhatASaveHolds) {
                       .groups = {{"g", {{"a", {}, 2}, {"b", {}, 3}}}}},
            .steps = {{9, 4}}}
       .Write(saved_);
-  const StateAnswer answer = Answer(RunStateShow, {saved_});
+  const Answered answer = Answer(RunStateShow, {saved_});
   EXPECT_EQ(answer.exit_code, 0);
   EXPECT_EQ(answer.output,
             "optimizer: adamw, states bf16, seed 5\n"

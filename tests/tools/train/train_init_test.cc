@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tests/tools/support/safetensors/file_content.h"
+#include "tests/io/safetensors/file_content.h"
 #include "tests/tools/train/train_command.h"
 
 namespace sluice::tools {
@@ -69,11 +69,11 @@ TEST_F(TrainInitTest, AnExportedStateGivesTheSameParameters) {
     const InitJson begun =
         Run({"--init", exported, "--save", again, "--set", "train.optimizer=none"});
     EXPECT_EQ(begun["val_loss_first"], saved["val_loss"]);
-    FileContent model = FileContent::Read(model_);
-    FileContent of_state = FileContent::Read(exported);
-    FileContent of_run = FileContent::Read(again);
+    io::FileContent model = io::FileContent::Read(model_);
+    io::FileContent of_state = io::FileContent::Read(exported);
+    io::FileContent of_run = io::FileContent::Read(again);
     ASSERT_GT(model.tensors.size(), 10U);
-    for (const FileContent::Tensor& tensor : model.tensors) {
+    for (const io::FileContent::Tensor& tensor : model.tensors) {
       EXPECT_EQ(of_state.At(tensor.name).shape, tensor.shape) << tensor.name;
       EXPECT_TRUE(of_state.At(tensor.name).data == tensor.data) << tensor.name;
       EXPECT_TRUE(of_run.At(tensor.name).data == tensor.data) << tensor.name;
@@ -125,8 +125,8 @@ float ValueOfBf16(std::uint16_t half) {
 TEST_F(TrainInitTest, HalvesAreTheirFloats) {
   SaveModel();
   for (const bool bf16 : {false, true}) {
-    FileContent floats = FileContent::Read(model_);
-    FileContent halves = floats;
+    io::FileContent floats = io::FileContent::Read(model_);
+    io::FileContent halves = floats;
     for (std::size_t t = 0; t < floats.tensors.size(); ++t) {
       const std::size_t count = floats.tensors[t].data.size() / 4;
       halves.tensors[t].dtype = bf16 ? "BF16" : "F16";
@@ -164,21 +164,21 @@ TEST_F(TrainInitTest, AnotherModelIsRefusedWithItsAssignments) {
 
 TEST_F(TrainInitTest, TensorsThatAreNotTheModelsAreNamed) {
   SaveModel();
-  const FileContent whole = FileContent::Read(model_);
+  const io::FileContent whole = io::FileContent::Read(model_);
   const auto refusal = [&](auto edit) {
-    FileContent edited = whole;
+    io::FileContent edited = whole;
     edit(edited);
     edited.metadata.clear();
     edited.Write(model_);
     return Refusal({});
   };
-  EXPECT_THAT(refusal([](FileContent& content) { content.Remove("final.bias"); }),
+  EXPECT_THAT(refusal([](io::FileContent& content) { content.Remove("final.bias"); }),
               HasSubstr("tensor 'final.bias' is missing; name a file that `sluice train --save`"));
-  EXPECT_THAT(refusal([](FileContent& content) { content.tensors[0].name = "tokenz"; }),
+  EXPECT_THAT(refusal([](io::FileContent& content) { content.tensors[0].name = "tokenz"; }),
               HasSubstr("tensor 'tokens' is missing"));
-  EXPECT_THAT(refusal([](FileContent& content) { content.tensors[0].shape = {256 * 64}; }),
+  EXPECT_THAT(refusal([](io::FileContent& content) { content.tensors[0].shape = {256 * 64}; }),
               HasSubstr("tensor 'tokens' is [16384] and [256, 64] in the model"));
-  EXPECT_THAT(refusal([](FileContent& content) { content.tensors[0].dtype = "I32"; }),
+  EXPECT_THAT(refusal([](io::FileContent& content) { content.tensors[0].dtype = "I32"; }),
               HasSubstr("tensor 'tokens' is I32; F32, BF16 and F16 are read: convert it"));
 }
 

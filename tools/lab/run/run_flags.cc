@@ -11,7 +11,7 @@
 #include "tools/lab/page_flag.h"
 #include "tools/lab/run/machine_flags.h"
 #include "tools/support/arguments.h"
-#include "tools/support/output_check.h"
+#include "tools/support/output/output_check.h"
 
 namespace sluice::tools {
 namespace {

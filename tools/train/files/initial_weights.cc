@@ -9,8 +9,8 @@
 
 #include "base/status.h"
 #include "fmt/format.h"
+#include "io/safetensors/header_events.h"
 #include "nlohmann/json.hpp"
-#include "tools/support/safetensors/header_events.h"
 #include "workloads/gpt/model/parameters.h"
 
 namespace sluice::tools {
@@ -21,7 +21,7 @@ absl::Status BadWeights(fmt::format_string<Args...> format, Args&&... args) {
   return absl::InvalidArgumentError(fmt::format(format, std::forward<Args>(args)...));
 }
 
-bool IsReadable(DType type) {
+bool IsReadable(std::optional<DType> type) {
   return type == DType::kF32 || type == DType::kBF16 || type == DType::kF16;
 }
 
@@ -32,7 +32,7 @@ std::string AndMore(std::size_t count) {
 
 /// What the file says of its model: --save says it in keys of its own, and a state that was
 /// exported in the note of its run, as "model.heads". Nothing where it does not.
-std::optional<std::string> FactOf(const SafetensorsHeader& header, const std::string& key) {
+std::optional<std::string> FactOf(const io::SafetensorsHeader& header, const std::string& key) {
   if (const auto own = header.metadata.find(key); own != header.metadata.end()) return own->second;
   const auto note = header.metadata.find("sluice.note");
   if (note == header.metadata.end()) return std::nullopt;
@@ -44,7 +44,7 @@ std::optional<std::string> FactOf(const SafetensorsHeader& header, const std::st
 
 /// Whether a tensor of a state that was exported is none of a parameter itself: of moments, which
 /// a new training begins without.
-bool IsOfMoments(const SafetensorsHeader& header,
+bool IsOfMoments(const io::SafetensorsHeader& header,
                  const std::string& name,
                  const std::set<std::string>& parameters) {
   if (!header.metadata.contains("sluice.states")) return false;
@@ -60,7 +60,7 @@ bool IsOfMoments(const SafetensorsHeader& header,
 
 /// The assignments that make the model the one that --save described in the file; empty where they
 /// are the same, or the file says nothing.
-std::string ModelOf(const SafetensorsHeader& header, const gpt::ModelConfig& model) {
+std::string ModelOf(const io::SafetensorsHeader& header, const gpt::ModelConfig& model) {
   const std::pair<const char*, int> facts[] = {{"layers", model.layers},
                                                {"heads", model.heads},
                                                {"width", model.width},
@@ -99,7 +99,7 @@ float FloatOfF16(std::uint16_t bits) {
 
 absl::StatusOr<InitialWeights> InitialWeights::Open(const std::string& path,
                                                     const gpt::ModelConfig& model) {
-  SLUICE_ASSIGN_OR_RETURN(auto file, SafetensorsReader::Open(path));
+  SLUICE_ASSIGN_OR_RETURN(auto file, io::SafetensorsReader::Open(path));
   InitialWeights weights(std::move(file));
   const absl::Status checked = weights.Check(model);
   if (!checked.ok()) return base::Annotate(checked, path);
@@ -112,7 +112,7 @@ absl::Status InitialWeights::Check(const gpt::ModelConfig& model) const {
   std::vector<std::string> missing;
   for (const gpt::Parameter& parameter : gpt::ParameterList(model).all) {
     known.insert(parameter.name);
-    const SafetensorsEntry* const found = file_->Find(parameter.name);
+    const io::SafetensorsEntry* const found = file_->Find(parameter.name);
     if (found == nullptr) {
       missing.push_back(parameter.name);
       continue;
@@ -120,14 +120,14 @@ absl::Status InitialWeights::Check(const gpt::ModelConfig& model) const {
     if (found->shape != parameter.shape) {
       return BadWeights("tensor '{}' is {} and {} in the model{}",
                         parameter.name,
-                        ShapeText(found->shape),
-                        ShapeText(parameter.shape),
+                        io::ShapeText(found->shape),
+                        io::ShapeText(parameter.shape),
                         ModelHint(assignments));
     }
-    if (!IsReadable(found->dtype)) {
+    if (!IsReadable(found->type->dtype)) {
       return BadWeights("tensor '{}' is {}; F32, BF16 and F16 are read: convert it",
                         parameter.name,
-                        SafetensorsName(found->dtype));
+                        found->type->name);
     }
   }
   if (!missing.empty()) {
@@ -137,14 +137,14 @@ absl::Status InitialWeights::Check(const gpt::ModelConfig& model) const {
                       ModelHint(assignments));
   }
   std::vector<std::string> others;
-  for (const SafetensorsEntry& tensor : file_->header().tensors) {
+  for (const io::SafetensorsEntry& tensor : file_->header().tensors) {
     const bool expected =
         known.contains(tensor.name) || IsOfMoments(file_->header(), tensor.name, known);
     if (!expected) others.push_back(tensor.name);
   }
   if (!others.empty()) {
     return BadWeights("tensor {} is none of the model's{}{}",
-                      ShownName(others.front()),
+                      io::ShownName(others.front()),
                       AndMore(others.size()),
                       ModelHint(assignments));
   }
@@ -163,14 +163,14 @@ absl::Status InitialWeights::Fill(gpt::Trainer& trainer) const {
 absl::Status InitialWeights::Read(const std::string& parameter,
                                   std::uint64_t element,
                                   std::span<float> values) const {
-  const SafetensorsEntry& tensor = *file_->Find(parameter);
-  const std::uint64_t offset = element * SizeOf(tensor.dtype);
-  if (tensor.dtype == DType::kF32) {
+  const io::SafetensorsEntry& tensor = *file_->Find(parameter);
+  const std::uint64_t offset = element * tensor.type->bits / 8;
+  if (tensor.type->dtype == DType::kF32) {
     return file_->Read(tensor, offset, std::as_writable_bytes(values));
   }
   std::vector<std::uint16_t> halves(values.size());
   SLUICE_RETURN_IF_ERROR(file_->Read(tensor, offset, std::as_writable_bytes(std::span(halves))));
-  const auto convert = tensor.dtype == DType::kBF16 ? FloatOfBf16 : FloatOfF16;
+  const auto convert = tensor.type->dtype == DType::kBF16 ? FloatOfBf16 : FloatOfF16;
   for (std::size_t i = 0; i < halves.size(); ++i) values[i] = convert(halves[i]);
   return absl::OkStatus();
 }

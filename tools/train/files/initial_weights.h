@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "tools/support/safetensors/safetensors_reader.h"
+#include "io/safetensors/safetensors_reader.h"
 #include "workloads/gpt/model/config.h"
 #include "workloads/gpt/training/trainer.h"
 
@@ -18,8 +18,8 @@ namespace sluice::tools {
 /// export` of a run's save. Threads: any.
 class InitialWeights {
  public:
-  /// Errors: those of SafetensorsReader::Open, InvalidArgument that names the first tensor that is
-  /// not the model's, or the number of heads, and what to set.
+  /// Errors: those of io::SafetensorsReader::Open, InvalidArgument that names the first tensor that
+  /// is not the model's, or the number of heads, and what to set.
   static absl::StatusOr<InitialWeights> Open(const std::string& path,
                                              const gpt::ModelConfig& model);
 
@@ -27,14 +27,14 @@ class InitialWeights {
   absl::Status Fill(gpt::Trainer& trainer) const;
 
  private:
-  explicit InitialWeights(std::unique_ptr<SafetensorsReader> file) : file_(std::move(file)) {}
+  explicit InitialWeights(std::unique_ptr<io::SafetensorsReader> file) : file_(std::move(file)) {}
   absl::Status Check(const gpt::ModelConfig& model) const;
   /// Values of a parameter as fp32.
   absl::Status Read(const std::string& parameter,
                     std::uint64_t element,
                     std::span<float> values) const;
 
-  std::unique_ptr<SafetensorsReader> file_;
+  std::unique_ptr<io::SafetensorsReader> file_;
 };
 
 /// A bf16 or fp16 number, which fp32 holds exactly.

@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 #include "sluice/schedule.h"
-#include "tools/support/atomic_file.h"
+#include "tools/support/output/atomic_file.h"
 
 namespace sluice::tools {
 

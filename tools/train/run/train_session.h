@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "sluice/runtime.h"
 #include "tools/support/console.h"
-#include "tools/support/safetensors/safetensors_file.h"
+#include "tools/support/output/safetensors_file.h"
 #include "tools/support/trace_file.h"
 #include "tools/train/report/link_rates.h"
 #include "tools/train/report/memory_sampler.h"

@@ -14,7 +14,7 @@
 #include "fmt/format.h"
 #include "runtime/optim/save/state_file.h"
 #include "sluice/config.h"
-#include "tools/support/output_check.h"
+#include "tools/support/output/output_check.h"
 #include "tools/support/read_file.h"
 
 namespace sluice::tools {
