@@ -18,6 +18,7 @@
 #include "sluice/stats.h"
 #include "sluice/stream.h"
 #include "sluice/tensor.h"
+#include "sluice/weights.h"
 
 /// Tensors that are larger than the memory they are used in:
 ///
@@ -96,7 +97,8 @@ class Runtime {
   Runtime& operator=(const Runtime&) = delete;
 
   /// Creates tensors in one segment, where they may share pages. They have the same `lowest` tier,
-  /// and only a tensor that is alone may have a file home. Each starts at a multiple of 64 bytes.
+  /// and one file home (FileHome::read_only, in the order of their bytes) or, unless alone, none.
+  /// Each starts at a multiple of 64 bytes, or where it does in a file that is only read.
   /// Errors: InvalidArgument, ResourceExhausted (nvme and dram lack capacity for all pages; names
   /// the need and the rest of each tier, and creates nothing), those of opening a file home
   /// (NotFound, PermissionDenied; InvalidArgument: no regular file, or fewer bytes than the
@@ -109,6 +111,13 @@ class Runtime {
   absl::StatusOr<TensorId> Adopt(const TensorSpec& spec,
                                  std::span<const std::byte> bytes,
                                  std::function<void()> deleter);
+  /// Creates a tensor for each weight of a checkpoint (sluice/weights.h), in the order of files and
+  /// bytes. Weights of one file share pages, and are only read. Errors: NotFound and
+  /// InvalidArgument that name file and tensor (no safetensors file; a header or an index that
+  /// contradicts the files; nothing is created then), those of CreateTensors, FailedPrecondition (a
+  /// file changed meanwhile).
+  absl::StatusOr<std::vector<Weight>> OpenWeights(const std::string& path,
+                                                  const WeightOptions& options = {});
   /// Copies `bytes` into the tensor from byte `offset` on (Write), or out of it (Read). The copy
   /// goes through leases of at most 16 MiB, or a page, in dram (hbm if `lowest` is hbm): any size
   /// works with any budget. The call waits for other leases of the same bytes; one who holds such a

@@ -67,10 +67,16 @@ using ReproduceFn = std::function<absl::Status(ByteRange range, std::span<std::b
 
 /// A read-only home of a tensor: the bytes of a regular file from `offset` on. Nothing is written
 /// to the file. A clean page is dropped and read again; a page that was written gets a slot of its
-/// own. The file must not change or shrink while the tensor lives: nothing verifies what is read.
+/// own. The file must not change or shrink while the tensor lives: unless `read_only`, nothing
+/// verifies that.
 struct FileHome {
   std::string path;
   std::uint64_t offset = 0;
+  /// Leases only read, so no tier keeps room for the pages, which leave for nothing. Tensors that
+  /// are created together then lie as in the file: one read fills a page of several tensors, and
+  /// an address modulo page_bytes is that of the file. A file whose length or time of the last
+  /// change differs from when the tensor was created is an error (DataLoss), and no wrong bytes.
+  bool read_only = false;
 };
 
 /// Content of a tensor's addresses in dram outside a lease (Runtime::AddressOf). A lease of hbm

@@ -24,6 +24,9 @@ struct CreateSegment {
   TensorKind kind = TensorKind::kOther;
   bool file_home = false;     ///< content exists in a file from the start
   bool reproducible = false;  ///< FillKind::kReproduce can restore a lost page
+  /// Nothing is ever written: the pages are committed to no tier, and leave for nothing. REQUIRES:
+  /// a file home, and `lowest` above the last tier.
+  bool read_only = false;
 };
 
 /// The content of whole pages is dead, after everything requested before. Pages read as zeros then.

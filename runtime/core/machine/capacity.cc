@@ -46,6 +46,12 @@ PagesByTier Core::Impl::CapacityFor(const CreateSegment& event) const {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max() / kTiersMax;
   PagesByTier capacity{};
   const TierIndex lowest = event.lowest;
+  if (event.read_only) {
+    SLUICE_CHECK(event.file_home && lowest < last_tier(), "read-only pages are those of a file");
+    // One frame at a time serves them all.
+    if (FramesLeft(lowest) > 0) capacity[lowest] = event.pages;
+    return capacity;
+  }
   capacity[lowest] = static_cast<std::uint32_t>(std::min(kMost, FramesLeft(lowest)));
   if (lowest < last_tier() || file_tier() < options_.capacity_from) return capacity;
   const TierIndex above = file_tier();
@@ -58,11 +64,12 @@ PagesByTier Core::Impl::CapacityFor(const CreateSegment& event) const {
 void Core::Impl::CheckCommitments() const {
   std::vector<std::uint64_t> committed(tiers_.size(), 0);
   for (const Page& p : pages_) {
-    if (p.exists) ++committed[p.lowest];
+    if (p.exists && !p.read_only) ++committed[p.lowest];
   }
   for (TierIndex t = 0; t < tiers_.size(); ++t) {
     const TierState& state = tiers_[t];
-    SLUICE_CHECK(committed[t] == state.committed, "I6: every page is committed to one tier");
+    SLUICE_CHECK(committed[t] == state.committed,
+                 "I6: every page that may be written is committed to one tier");
     const std::uint64_t kept = t == last_tier() ? 0 : TransitFrames(t) + state.reserved;
     SLUICE_CHECK(committed[t] + kept <= state.pool.limit() || committed[t] == 0,
                  "I6: a tier has a frame for every page that is committed to it");

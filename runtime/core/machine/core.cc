@@ -25,7 +25,7 @@ absl::StatusOr<std::unique_ptr<Core>> Core::Create(const CoreOptions& options) {
   }
   for (std::size_t t = 0; t < options.tiers.size(); ++t) {
     const bool middle = t > 0 && t + 1 < options.tiers.size();
-    const bool may_be_empty = t >= 2 && !middle;
+    const bool may_be_empty = t > 0 && !middle;
     const FrameIndex least = middle ? 2 * options.transit_frames + 1 : (may_be_empty ? 0 : 1);
     if (options.tiers[t].frames < least || (middle && options.transit_frames == 0)) {
       return absl::InvalidArgumentError(
@@ -98,6 +98,11 @@ void Core::Impl::On(const CreateSegment& event) {
   PagesByTier committed{};
   PageIndex index = event.first_page;
   const PageIndex end = event.first_page + event.pages;
+  if (event.read_only) {
+    while (index < end) MakePage(index++, event.lowest, event);
+    Emit(SegmentCreated{event.segment, committed});
+    return;
+  }
   for (int tier = event.lowest; tier >= 0; --tier) {
     const auto t = static_cast<TierIndex>(tier);
     committed[t] = std::min(places[t], end - index);
@@ -114,6 +119,7 @@ void Core::Impl::MakePage(PageIndex index, TierIndex lowest, const CreateSegment
   fresh.content = event.file_home;
   fresh.file_home = event.file_home;
   fresh.reproducible = event.reproducible;
+  fresh.read_only = event.read_only;
   fresh.lowest = lowest;
   fresh.kind = event.kind;
   fresh.segment = event.segment;

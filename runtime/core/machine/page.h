@@ -90,6 +90,7 @@ struct Page {
   bool content = false;    ///< bytes that a read must see
   bool file_home = false;  ///< the content is (also) in a file
   bool reproducible = false;
+  bool read_only = false;  ///< committed to no tier, as its file always has it
   bool lost = false;
   bool refused =
       false;  ///< its copy in the last tier could not be read: better made again, and dropped then

@@ -122,7 +122,8 @@ FailTicket Core::Impl::WhyStuck(const Ticket& ticket, TierIndex tier) const {
     for (const Need& need : ticket.needs) {
       if (need.request.tier != t) continue;
       ++own;
-      if (pages_[need.request.page].lowest == t) --others;
+      const Page& p = pages_[need.request.page];
+      if (p.lowest == t && !p.read_only) --others;
     }
     const std::uint64_t limit = OpFramesMax(t) - std::min<std::uint64_t>(others, OpFramesMax(t));
     if (own <= limit) continue;

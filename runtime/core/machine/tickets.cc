@@ -203,6 +203,7 @@ void Core::Impl::PinForWrite(PageIndex index, const PageRequest& request) {
       DropCopy(index, t);
     }
   }
+  SLUICE_CHECK(!p.read_only, "I6: a page that is only read is never written");
   ++p.generation;
   p.copies[request.tier].state = CopyState::kValid;
   p.content = true;
@@ -307,7 +308,7 @@ bool Core::Impl::FinishKill(PageIndex index) {
   p.queue.erase(p.queue.begin());
   KillContent(index);
   if (ticket.kind == TicketKind::kFree) {
-    --tiers_[p.lowest].committed;
+    if (!p.read_only) --tiers_[p.lowest].committed;
     RemoveGoal(index);
     TellFreed(index);
     for (TierIndex t = 0; t < tiers_.size(); ++t) SetMappedTo(index, t, kNoFrame);

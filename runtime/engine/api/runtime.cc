@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "runtime/engine/api/runtime_state.h"
+#include "runtime/engine/weights/open_weights.h"
 
 namespace sluice {
 
@@ -48,6 +49,11 @@ absl::StatusOr<TensorId> Runtime::Adopt(const TensorSpec& spec,
   SLUICE_ASSIGN_OR_RETURN(const TensorId tensor, state_->Adopt(spec, bytes));
   if (deleter) deleter();
   return tensor;
+}
+
+absl::StatusOr<std::vector<Weight>> Runtime::OpenWeights(const std::string& path,
+                                                         const WeightOptions& options) {
+  return engine::OpenWeights(*this, path, options);
 }
 
 absl::Status Runtime::Write(TensorId tensor,

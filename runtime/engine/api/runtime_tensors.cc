@@ -9,7 +9,9 @@
 namespace sluice::internal {
 absl::StatusOr<core::TierIndex> RuntimeState::LowestTier(std::span<const TensorSpec> specs) const {
   const TensorSpec& spec = specs.front();
-  if (const auto lowest = tiers_->LowestFor(spec.lowest)) return *lowest;
+  // What is only read goes back to its file, never to nvme.
+  const TierKind kind = engine::IsReadOnly(specs) ? TierKind::kDram : spec.lowest;
+  if (const auto lowest = tiers_->LowestFor(kind)) return *lowest;
   return absl::InvalidArgumentError(
       fmt::format("tensor '{}' may reach down to {} only, and this "
                   "runtime has no such tier",
@@ -23,8 +25,10 @@ absl::StatusOr<std::shared_ptr<engine::Segment>> RuntimeState::CreateSegment(
   SLUICE_ASSIGN_OR_RETURN(const core::TierIndex lowest, LowestTier(specs));
   std::shared_ptr<engine::HomeFile> file;
   if (specs.front().file) {
-    SLUICE_ASSIGN_OR_RETURN(
-        file, engine::HomeFile::Open(*specs.front().file, SizeOf(specs.front()).count()));
+    FileHome home = *specs.front().file;
+    home.offset = table_.FirstByteInFile(specs);
+    const std::uint64_t end = specs.back().file->offset + SizeOf(specs.back()).count();
+    SLUICE_ASSIGN_OR_RETURN(file, engine::HomeFile::Open(home, end - home.offset));
   }
   std::optional<core::TierIndex> view;
   if (specs.front().off_lease == OffLease::kReadable) view = tiers_->IndexOf(kDram0);

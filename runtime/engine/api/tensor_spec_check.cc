@@ -1,6 +1,8 @@
 #include "runtime/engine/api/tensor_spec_check.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "base/status.h"
 #include "fmt/format.h"
@@ -39,6 +41,38 @@ absl::Status CheckShape(const TensorSpec& spec) {
   return absl::OkStatus();
 }
 
+/// Tensors share a file home only where nothing is written and all lie in one file.
+absl::Status CheckFileHome(const TensorSpec& spec, std::span<const TensorSpec> specs) {
+  const std::optional<FileHome>& first = specs.front().file;
+  if (spec.file.has_value() != first.has_value() || (spec.file && spec.file->path != first->path)) {
+    return absl::InvalidArgumentError(
+        fmt::format("tensors '{}' and '{}' share a segment and must have one file, or none",
+                    specs.front().name,
+                    spec.name));
+  }
+  if (!spec.file) return absl::OkStatus();
+  if (specs.size() > 1 && !(spec.file->read_only && first->read_only)) {
+    return absl::InvalidArgumentError(fmt::format(
+        "tensor '{}' has a file home that may be written and must be created alone", spec.name));
+  }
+  if (spec.file->read_only && spec.lowest == TierKind::kHbm) {
+    return absl::InvalidArgumentError(fmt::format(
+        "tensor '{}' is read from its file into dram: its lowest tier cannot be hbm", spec.name));
+  }
+  return absl::OkStatus();
+}
+
+/// They follow each other as in the file. REQUIRES: CheckFileHome.
+absl::Status CheckOrderInFile(std::span<const TensorSpec> specs) {
+  for (std::size_t i = 1; specs.front().file && i < specs.size(); ++i) {
+    const TensorSpec& before = specs[i - 1];
+    if (specs[i].file->offset >= before.file->offset + SizeOf(before).count()) continue;
+    return absl::InvalidArgumentError(fmt::format(
+        "tensor '{}' must begin behind tensor '{}' in their file", specs[i].name, before.name));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CheckTensorSpecs(std::span<const TensorSpec> specs) {
@@ -64,12 +98,9 @@ absl::Status CheckTensorSpecs(std::span<const TensorSpec> specs) {
                       "shows it: lower its `lowest`, or use OffLease::kNone",
                       spec.name));
     }
-    if (spec.file && specs.size() > 1) {
-      return absl::InvalidArgumentError(
-          fmt::format("tensor '{}' has a file home and must be created alone", spec.name));
-    }
+    SLUICE_RETURN_IF_ERROR(CheckFileHome(spec, specs));
   }
-  return absl::OkStatus();
+  return CheckOrderInFile(specs);
 }
 
 }  // namespace sluice::engine

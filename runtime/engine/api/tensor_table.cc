@@ -36,6 +36,15 @@ void AppendPage(std::vector<PageRun>* runs, PageIndex page) {
 
 }  // namespace
 
+bool IsReadOnly(std::span<const TensorSpec> specs) {
+  return specs.front().file && specs.front().file->read_only;
+}
+
+std::uint64_t TensorTable::FirstByteInFile(std::span<const TensorSpec> specs) const {
+  const std::uint64_t offset = specs.front().file->offset;
+  return IsReadOnly(specs) ? offset / page_bytes_ * page_bytes_ : offset;
+}
+
 absl::StatusOr<ByteRange> CutRange(const TensorInfo& tensor, ByteRange range) {
   if (range == kWholeTensor) return ByteRange{0, tensor.bytes};
   if (range.bytes > 0 && range.offset < tensor.bytes &&
@@ -62,7 +71,8 @@ absl::StatusOr<std::shared_ptr<Segment>> TensorTable::Prepare(std::span<const Te
     tensor->id = TensorId{next_id_++};
     tensor->spec = spec;
     tensor->segment = next_segment_;
-    tensor->offset = RoundUp(end, kTensorAlignment);
+    tensor->offset = IsReadOnly(specs) ? spec.file->offset - FirstByteInFile(specs)
+                                       : RoundUp(end, kTensorAlignment);
     tensor->bytes = SizeOf(spec).count();
     end = tensor->end();
     parts.tensors.push_back(std::move(tensor));
@@ -77,6 +87,7 @@ absl::StatusOr<std::shared_ptr<Segment>> TensorTable::Prepare(std::span<const Te
   parts.lowest = lowest;
   parts.page_bytes = page_bytes_;
   parts.file = std::move(file);
+  parts.read_only = IsReadOnly(specs);
   parts.view = view;
   return std::make_shared<Segment>(std::move(parts));
 }
@@ -132,6 +143,12 @@ absl::StatusOr<ResolvedAccess> TensorTable::ResolveOne(const Access& access,
                                                   tensor->spec.name,
                                                   ToString(wanted),
                                                   ToString(tensor->spec.lowest)));
+  }
+  if (segment->parts().read_only && access.mode != AccessMode::kRead) {
+    return absl::InvalidArgumentError(
+        fmt::format("tensor '{}' is only read: its file home is read-only; lease it with "
+                    "AccessMode::kRead, or copy it into a tensor of its own",
+                    tensor->spec.name));
   }
   resolved.tier_id = wanted;
   resolved.tier = *tier;
@@ -202,6 +219,10 @@ absl::StatusOr<TensorTable::Discarded> TensorTable::Discard(TensorId id, ByteRan
   }
   const Entry& entry = found->second;
   SLUICE_ASSIGN_OR_RETURN(const ByteRange cut, CutRange(*entry.tensor, range));
+  if (entry.segment->parts().read_only) {
+    return absl::InvalidArgumentError(fmt::format(
+        "tensor '{}' is only read, and its content stays: free it", entry.tensor->spec.name));
+  }
   if (cut.bytes == entry.tensor->bytes) {
     ++entry.tensor->discards;
     SetLive(*entry.tensor, false);

@@ -54,6 +54,9 @@ class TensorTable {
  public:
   explicit TensorTable(std::uint64_t page_bytes) : page_bytes_(page_bytes) {}
 
+  /// The first byte of the file that a segment with a file home holds: with one that is only read
+  /// its pages are those of the file. REQUIRES: valid specs with a file home.
+  std::uint64_t FirstByteInFile(std::span<const TensorSpec> specs) const;
   /// Lays `specs` out in a new segment, whose tensors nobody can find before Publish. `view`: see
   /// Segment::Parts.
   /// REQUIRES: valid specs. Errors: ResourceExhausted (page indices used up).
@@ -131,6 +134,9 @@ class TensorTable {
   std::uint64_t readable_pages_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
+
+/// Whether the tensors are only read. REQUIRES: valid specs.
+bool IsReadOnly(std::span<const TensorSpec> specs);
 
 /// `range` cut to the tensor when it is kWholeTensor. Errors: InvalidArgument that names the tensor
 /// (empty, or beyond its end).

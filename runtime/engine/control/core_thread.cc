@@ -148,6 +148,7 @@ void CoreThread::On(CreateRequest& request) {
   event.kind = request.segment->kind();
   event.file_home = parts.file != nullptr;
   event.reproducible = request.segment->reproducible();
+  event.read_only = parts.read_only;
   creates_.emplace(parts.index, std::move(request));
   Feed(event);
 }

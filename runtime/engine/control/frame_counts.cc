@@ -89,10 +89,6 @@ absl::StatusOr<FrameCounts> CountFrames(const RuntimeOptions& options) {
   SLUICE_RETURN_IF_ERROR(CheckScalars(options));
   const bool hbm = options.hbm_bytes > Bytes();
   const bool nvme = options.nvme_bytes > Bytes();
-  if (!hbm && !nvme) {
-    return absl::InvalidArgumentError(
-        "paging needs two tiers: tiers.hbm.bytes and tiers.nvme.bytes are both 0");
-  }
   const Bytes page = options.page_bytes;
   const std::uint64_t share = options.share.count;
   FrameCounts frames;

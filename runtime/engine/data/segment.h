@@ -51,6 +51,7 @@ class Segment {
     std::vector<std::shared_ptr<TensorInfo>>
         tensors;                     ///< tensors by offset, disjoint, at least one
     std::shared_ptr<HomeFile> file;  ///< null: born empty
+    bool read_only = false;          ///< leases only read
     /// The tier whose addresses are readable outside a lease; none: no tier's are.
     std::optional<core::TierIndex> view;
   };

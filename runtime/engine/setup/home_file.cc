@@ -14,18 +14,10 @@
 namespace sluice::engine {
 namespace {
 
-absl::Status CheckExtent(int descriptor, const FileHome& home, std::uint64_t bytes) {
+absl::StatusOr<struct stat> Stat(int descriptor, const std::string& path) {
   struct stat facts {};
-  if (fstat(descriptor, &facts) != 0) {
-    return base::StatusFromErrno(errno, fmt::format("stat {}", home.path));
-  }
-  if (!S_ISREG(facts.st_mode)) {
-    return absl::InvalidArgumentError(fmt::format("{} is not a regular file", home.path));
-  }
-  const auto size = static_cast<std::uint64_t>(facts.st_size);
-  if (home.offset <= size && bytes <= size - home.offset) return absl::OkStatus();
-  return absl::InvalidArgumentError(fmt::format(
-      "{} has {} bytes; {} from offset {} are asked for", home.path, size, bytes, home.offset));
+  if (fstat(descriptor, &facts) == 0) return facts;
+  return base::StatusFromErrno(errno, fmt::format("stat {}", path));
 }
 
 }  // namespace
@@ -40,8 +32,35 @@ absl::StatusOr<std::shared_ptr<HomeFile>> HomeFile::Open(const FileHome& home,
   const int descriptor = open(home.path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return base::StatusFromErrno(errno, fmt::format("open {}", home.path));
   std::shared_ptr<HomeFile> file(new HomeFile(descriptor, home));
-  SLUICE_RETURN_IF_ERROR(CheckExtent(descriptor, home, bytes));
+  SLUICE_RETURN_IF_ERROR(file->NoteFacts(bytes));
   return file;
+}
+
+absl::Status HomeFile::NoteFacts(std::uint64_t bytes) {
+  SLUICE_ASSIGN_OR_RETURN(const struct stat facts, Stat(descriptor_, home_.path));
+  if (!S_ISREG(facts.st_mode)) {
+    return absl::InvalidArgumentError(fmt::format("{} is not a regular file", home_.path));
+  }
+  file_bytes_ = static_cast<std::uint64_t>(facts.st_size);
+  changed_ = facts.st_mtim;
+  if (home_.offset <= file_bytes_ && bytes <= file_bytes_ - home_.offset) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format("{} has {} bytes; {} from offset {} are asked for",
+                                                home_.path,
+                                                file_bytes_,
+                                                bytes,
+                                                home_.offset));
+}
+
+/// Asked after a read: bytes that were read before a change are those of before.
+absl::Status HomeFile::CheckUnchanged() const {
+  if (!home_.read_only) return absl::OkStatus();
+  SLUICE_ASSIGN_OR_RETURN(const struct stat facts, Stat(descriptor_, home_.path));
+  const bool same = static_cast<std::uint64_t>(facts.st_size) == file_bytes_ &&
+                    facts.st_mtim.tv_sec == changed_.tv_sec &&
+                    facts.st_mtim.tv_nsec == changed_.tv_nsec;
+  if (same) return absl::OkStatus();
+  return absl::DataLossError(fmt::format(
+      "{} has changed since its tensors were created: another program writes it", home_.path));
 }
 
 absl::Status HomeFile::Read(std::uint64_t offset, std::span<std::byte> out) const {
@@ -59,7 +78,7 @@ absl::Status HomeFile::Read(std::uint64_t offset, std::span<std::byte> out) cons
     }
     done += static_cast<std::uint64_t>(count);
   }
-  return absl::OkStatus();
+  return CheckUnchanged();
 }
 
 absl::Status HomeFile::MapForReading(std::span<std::byte> at, std::uint64_t offset) const {

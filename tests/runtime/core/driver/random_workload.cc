@@ -61,15 +61,19 @@ void RandomWorkload::CreateBlocks() {
 bool RandomWorkload::CreateBlock(std::uint32_t pages, TierIndex lowest, bool permanent) {
   const PageIndex first = FindRoom(pages);
   const SegmentIndex segment = next_segment_++;
+  const auto last = static_cast<TierIndex>(scenario_.driver.frames.size() - 1);
+  const bool read_only = Chance(100);
+  if (read_only) lowest = std::min(lowest, static_cast<TierIndex>(last - 1));
   const auto actions = driver_.Send(CreateSegment{.segment = segment,
                                                   .first_page = first,
                                                   .pages = pages,
                                                   .lowest = lowest,
                                                   .kind = TensorKind::kParameter,
-                                                  .file_home = Chance(150),
-                                                  .reproducible = Chance(200)});
+                                                  .file_home = read_only || Chance(150),
+                                                  .reproducible = Chance(200),
+                                                  .read_only = read_only});
   if (Select<SegmentCreated>(actions).empty()) return false;
-  blocks_.push_back({segment, first, pages, lowest, permanent});
+  blocks_.push_back({segment, first, pages, lowest, permanent, read_only});
   return true;
 }
 
@@ -99,7 +103,7 @@ std::optional<PageRequest> RandomWorkload::RandomRequest(bool permanent) {
   const auto tier = static_cast<TierIndex>(Chance(700) ? 0 : Below(tiers));
   return PageRequest{.page = page,
                      .tier = tier,
-                     .mode = RandomMode(Below(10)),
+                     .mode = block.read_only ? PageMode::kRead : RandomMode(Below(10)),
                      .map = Chance(300),
                      .leases = static_cast<std::uint16_t>(1 + Below(2))};
 }

@@ -97,6 +97,7 @@ class RandomWorkload {
     std::uint32_t pages = 0;
     TierIndex lowest = 0;
     bool permanent = false;
+    bool read_only = false;
   };
 
   std::uint64_t Below(std::uint64_t limit) { return random_() % limit; }

@@ -31,8 +31,9 @@ void ShadowModel::Create(const CreateSegment& create, const PagesByTier& committ
   PagesByTier left = committed;
   TierIndex lowest = create.lowest;
   for (std::uint32_t i = 0; i < create.pages; ++i) {
-    while (lowest > 0 && left[lowest] == 0) --lowest;
-    if (left[lowest]-- == 0) verdict_->Fail("a segment has pages without capacity");
+    while (!create.read_only && lowest > 0 && left[lowest] == 0) --lowest;
+    if (!create.read_only && left[lowest]-- == 0)
+      verdict_->Fail("a segment has pages without capacity");
     ShadowPage& page = pages_[create.first_page + i];
     page = {.exists = true, .segment = create.segment, .lowest = lowest};
     page.reproducible = create.reproducible;

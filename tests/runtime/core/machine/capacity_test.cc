@@ -38,6 +38,32 @@ TEST_F(CapacityTest, WithoutALastTierPagesStayInTheOneAboveIt) {
   RunOp({Write(0, 1), Write(1, 1), Write(2, 1), Write(3, 1), Write(4, 1), Write(5, 1)});
 }
 
+/// A file of any length under one tier of 4 frames; what is only read leaves nothing behind it.
+TEST_F(CapacityTest, PagesThatAreOnlyReadAreCommittedToNoTier) {
+  for (const FrameIndex below : {0U, 3U}) {
+    Start({.frames = {4, below}, .policy = "lru", .copies_in_flight_max = 1, .capacity_from = 0});
+    const CreateSegment weights{.segment = 7,
+                                .first_page = 10,
+                                .pages = 50,
+                                .lowest = 0,
+                                .file_home = true,
+                                .read_only = true};
+    EXPECT_EQ(Committed(driver().Send(weights)), PagesByTier{});
+    for (int pass = 0; pass < 2; ++pass) {
+      for (PageIndex page = 10; page < 60; ++page) RunOp({Read(page)});
+    }
+    RunOp({Read(10), Read(20), Read(30), Read(40)});
+    EXPECT_EQ(CommittedIn(0), 0u);
+    Ask(3, 0);
+    for (PageIndex page = 10; page < 60; ++page) RunOp({Read(page), Write(0), Write(1), Write(2)});
+    driver().Send(FreePages{10, 50});
+    EXPECT_EQ(CommittedIn(0), 3u);
+    Ask(1, 0, 3);
+    EXPECT_EQ(Select<SegmentRefused>(driver().Send(weights)).size(), 1u)
+        << "no frame is left for them";
+  }
+}
+
 /// Three frames below; above, an eighth of 16 is left to those.
 TEST_F(CapacityTest, TheLowestTierComesFirstTheRestStaysAbove) {
   Start({.frames = {4, 16, 5}, .policy = "lru", .copies_in_flight_max = 2});

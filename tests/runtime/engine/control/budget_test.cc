@@ -201,8 +201,6 @@ TEST(BudgetTest, ImpossibleOptionsNameTheOption) {
   EXPECT_THAT(refusal([](RuntimeOptions& o) { o.dram_bytes = Bytes(4 * kPage); }),
               IsStatus(absl::StatusCode::kInvalidArgument,
                        "tiers.dram.bytes is 16 KiB; at least 20 KiB (5 pages) are needed"));
-  EXPECT_THAT(refusal([](RuntimeOptions& o) { o.hbm_bytes = o.nvme_bytes = Bytes(); }),
-              IsStatus(absl::StatusCode::kInvalidArgument, "paging needs two tiers"));
   EXPECT_THAT(refusal([](RuntimeOptions& o) { o.page_bytes = Bytes(5000); }),
               IsStatus(absl::StatusCode::kInvalidArgument, "page_bytes"));
   EXPECT_THAT(refusal([](RuntimeOptions& o) { o.policy = "filo"; }),
