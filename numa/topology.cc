@@ -7,7 +7,6 @@
 #include <set>
 #include <type_traits>
 
-#include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "numa/topology_calls.h"
 
@@ -115,18 +114,6 @@ absl::StatusOr<Topology> DiscoverTopology() {
       absl::InternalError("hwloc cannot read the topology of this machine");
   const TopologyHandle topology = NewTopology();
   if (topology == nullptr) return failure;
-  SLUICE_RETURN_IF_ERROR(Load(topology.get(), failure));
-  return Read(topology.get());
-}
-
-absl::StatusOr<Topology> TopologyFromSynthetic(std::string_view description) {
-  const std::string text(description);
-  const absl::Status failure = absl::InvalidArgumentError(
-      absl::StrCat("hwloc cannot read the synthetic topology \"", text, "\""));
-  const TopologyHandle topology = NewTopology();
-  if (topology == nullptr || hwloc_topology_set_synthetic(topology.get(), text.c_str()) != 0) {
-    return failure;
-  }
   SLUICE_RETURN_IF_ERROR(Load(topology.get(), failure));
   return Read(topology.get());
 }
