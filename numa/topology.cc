@@ -103,12 +103,6 @@ Topology Read(hwloc_topology_t topology) {
 
 }  // namespace
 
-const NodeInfo* Topology::FindNode(int index) const {
-  const auto found = std::find_if(
-      nodes.begin(), nodes.end(), [&](const NodeInfo& node) { return node.index == index; });
-  return found == nodes.end() ? nullptr : &*found;
-}
-
 absl::StatusOr<Topology> DiscoverTopology() {
   const absl::Status failure =
       absl::InternalError("hwloc cannot read the topology of this machine");

@@ -32,9 +32,6 @@ struct Topology {
   int packages = 0;
   int cores = 0;
   std::vector<int> cpus;  ///< hardware threads, ascending
-
-  /// The node with this index; null when there is none.
-  const NodeInfo* FindNode(int index) const;
 };
 
 /// Binds the calling thread to no processor. Errors: FailedPrecondition (the system refuses a call

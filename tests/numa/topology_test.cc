@@ -29,8 +29,6 @@ TEST(TopologyTest, ReadsTwoNodesFromADescription) {
   EXPECT_THAT(topology->nodes[1].cpus, ElementsAre(4, 5, 6, 7));
   EXPECT_EQ(topology->cores, 8);
   EXPECT_THAT(topology->cpus, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
-  EXPECT_EQ(topology->FindNode(1), &topology->nodes[1]);
-  EXPECT_EQ(topology->FindNode(2), nullptr);
 }
 
 TEST(TopologyTest, ReadsPackagesCachesThreadsAndMemory) {
