@@ -7,7 +7,6 @@
 #include <set>
 #include <type_traits>
 
-#include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "numa/topology_calls.h"
 
@@ -104,29 +103,11 @@ Topology Read(hwloc_topology_t topology) {
 
 }  // namespace
 
-const NodeInfo* Topology::FindNode(int index) const {
-  const auto found = std::find_if(
-      nodes.begin(), nodes.end(), [&](const NodeInfo& node) { return node.index == index; });
-  return found == nodes.end() ? nullptr : &*found;
-}
-
 absl::StatusOr<Topology> DiscoverTopology() {
   const absl::Status failure =
       absl::InternalError("hwloc cannot read the topology of this machine");
   const TopologyHandle topology = NewTopology();
   if (topology == nullptr) return failure;
-  SLUICE_RETURN_IF_ERROR(Load(topology.get(), failure));
-  return Read(topology.get());
-}
-
-absl::StatusOr<Topology> TopologyFromSynthetic(std::string_view description) {
-  const std::string text(description);
-  const absl::Status failure = absl::InvalidArgumentError(
-      absl::StrCat("hwloc cannot read the synthetic topology \"", text, "\""));
-  const TopologyHandle topology = NewTopology();
-  if (topology == nullptr || hwloc_topology_set_synthetic(topology.get(), text.c_str()) != 0) {
-    return failure;
-  }
   SLUICE_RETURN_IF_ERROR(Load(topology.get(), failure));
   return Read(topology.get());
 }

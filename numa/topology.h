@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -33,20 +32,11 @@ struct Topology {
   int packages = 0;
   int cores = 0;
   std::vector<int> cpus;  ///< hardware threads, ascending
-
-  /// The node with this index; null when there is none.
-  const NodeInfo* FindNode(int index) const;
 };
 
 /// Binds the calling thread to no processor. Errors: FailedPrecondition (the system refuses a call
 /// that hwloc would repeat for ever: names call, errno and fix), Internal (hwloc cannot read the
 /// machine).
 absl::StatusOr<Topology> DiscoverTopology();
-
-/// A machine that is not there, from hwloc's synthetic description, for tests and what-if
-/// questions: "numa:2 core:4 pu:1". A node whose processors all belong to nodes nearer to them is
-/// taken as CPU-less, so "[numa] numa:2 core:4 pu:1" has one. Errors: InvalidArgument, and those
-/// of DiscoverTopology.
-absl::StatusOr<Topology> TopologyFromSynthetic(std::string_view description);
 
 }  // namespace sluice::numa

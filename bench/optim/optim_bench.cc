@@ -144,8 +144,6 @@ absl::Status RunCase(const OptimCase& which,
   return absl::OkStatus();
 }
 
-double Reach(const Row& row) { return row.ratio.value_or(0) / row.bar.value_or(1); }
-
 }  // namespace
 
 std::uint64_t BytesOf(const OptimCase& which, std::uint64_t parameters) {
@@ -164,23 +162,6 @@ absl::Status RunOptimBench(const OptimBenchOptions& options, const RowFn& add_ro
     SLUICE_RETURN_IF_ERROR(RunCase(which, options, add_row));
   }
   return absl::OkStatus();
-}
-
-std::string OptimSentence(std::span<const Row> rows) {
-  if (rows.empty()) return {};
-  const auto reached =
-      std::count_if(rows.begin(), rows.end(), [](const Row& row) { return Reach(row) >= 1; });
-  const auto least = std::min_element(
-      rows.begin(), rows.end(), [](const Row& a, const Row& b) { return Reach(a) < Reach(b); });
-  return fmt::format("{} of {} case{} reach {} bar; {} is {} with {:.2f} of {:.2f}",
-                     reached,
-                     rows.size(),
-                     rows.size() == 1 ? "" : "s",
-                     rows.size() == 1 ? "its" : "their",
-                     Reach(*least) >= 1 ? "nearest to it" : "furthest from it",
-                     least->name,
-                     least->ratio.value_or(0),
-                     least->bar.value_or(0));
 }
 
 }  // namespace sluice::bench

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <string>
 
 #include "absl/status/status.h"
@@ -28,8 +27,5 @@ std::uint64_t BytesOf(const OptimCase& which, std::uint64_t parameters);
 /// same threads. Errors: InvalidArgument (no case of that name, a size that does not fit),
 /// ResourceExhausted (memory), Cancelled.
 absl::Status RunOptimBench(const OptimBenchOptions& options, const RowFn& add_row);
-
-/// How many of the rows reach their bar, and which is the furthest from it; empty without rows.
-std::string OptimSentence(std::span<const Row> rows);
 
 }  // namespace sluice::bench

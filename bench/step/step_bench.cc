@@ -1,6 +1,5 @@
 #include "bench/step/step_bench.h"
 
-#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <set>
@@ -11,7 +10,6 @@
 #include "base/mutex.h"
 #include "base/status.h"
 #include "base/strings.h"
-#include "bench/optim/optim_bench.h"
 #include "bench/optim/parts.h"
 #include "bench/step/step_case.h"
 #include "bench/step/step_needs.h"
@@ -19,7 +17,6 @@
 #include "bench/store/load.h"
 #include "bench/store/session.h"
 #include "fmt/format.h"
-#include "fmt/ranges.h"
 #include "numa/huge_pages.h"
 #include "runtime/core/core.h"
 #include "sluice/units.h"
@@ -140,11 +137,6 @@ WarnFn OnceEach(WarnFn warn) {
   };
 }
 
-bool TakesTooMuch(const Row& row) {
-  return row.step.has_value() &&
-         row.step->peak_rss_bytes.value_or(0) > row.step->peak_rss_limit_bytes;
-}
-
 }  // namespace
 
 absl::StatusOr<std::string> RunStepBench(const StepBenchOptions& given, const RowFn& add_row) {
@@ -167,19 +159,6 @@ absl::StatusOr<std::string> RunStepBench(const StepBenchOptions& given, const Ro
     if (!differs.empty()) return differs;
   }
   return std::string();
-}
-
-std::string StepSentence(std::span<const Row> rows) {
-  std::vector<Row> judged;
-  std::vector<std::string> too_much;
-  for (const Row& row : rows) {
-    if (row.bar.has_value()) judged.push_back(row);
-    if (TakesTooMuch(row)) too_much.push_back(row.name);
-  }
-  std::string text = OptimSentence(judged);
-  if (too_much.empty()) return text;
-  if (!text.empty()) text += "; ";
-  return text + fmt::format("more memory than allowed: {}", fmt::join(too_much, ", "));
 }
 
 }  // namespace sluice::bench

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -41,9 +40,5 @@ struct StepBenchOptions {
 /// FailedPrecondition (no fio) before anything is measured; Cancelled; those of the runtime and of
 /// fio.
 absl::StatusOr<std::string> RunStepBench(const StepBenchOptions& options, const RowFn& add_row);
-
-/// How many of the rows that have a bar reach it, which is the furthest from it, and which took
-/// more memory than they may; empty without rows.
-std::string StepSentence(std::span<const Row> rows);
 
 }  // namespace sluice::bench

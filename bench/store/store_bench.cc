@@ -1,6 +1,5 @@
 #include "bench/store/store_bench.h"
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,7 +10,6 @@
 #include "bench/store/judged_case.h"
 #include "bench/store/session.h"
 #include "fmt/format.h"
-#include "fmt/ranges.h"
 #include "sluice/units.h"
 
 namespace sluice::bench {
@@ -46,15 +44,6 @@ absl::Status CheckSize(const StoreBenchOptions& options) {
   return absl::OkStatus();
 }
 
-/// The names of the rows that miss their bar, or "none".
-std::string BelowBar(std::span<const Row> rows) {
-  std::vector<std::string> names;
-  for (const Row& row : rows) {
-    if (row.bar.has_value() && row.ratio.value_or(0) < *row.bar) names.push_back(row.name);
-  }
-  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
-}
-
 }  // namespace
 
 absl::Status RunStoreBench(const StoreBenchOptions& options, const RowFn& add_row) {
@@ -69,20 +58,6 @@ absl::Status RunStoreBench(const StoreBenchOptions& options, const RowFn& add_ro
   }
   if (!for_mean.empty()) add_row(MakeMeanRow(for_mean));
   return absl::OkStatus();
-}
-
-std::string StoreSentence(std::span<const Row> rows) {
-  const auto mean =
-      std::find_if(rows.begin(), rows.end(), [](const Row& row) { return row.name == kMeanName; });
-  if (mean == rows.end()) return {};
-  return fmt::format(
-      "the page store reaches {:.2f} of {} in the geometric mean of {} case{}; below their bars: "
-      "{}",
-      mean->value,
-      mean->ceiling_of,
-      mean->reps,
-      mean->reps == 1 ? "" : "s",
-      BelowBar(rows));
 }
 
 }  // namespace sluice::bench

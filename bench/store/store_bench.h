@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <string>
 
 #include "absl/status/status.h"
@@ -35,9 +34,5 @@ struct StoreBenchOptions {
 /// anything is measured; Cancelled (interrupted); Internal and others once a read or write of
 /// either side failed.
 absl::Status RunStoreBench(const StoreBenchOptions& options, const RowFn& add_row);
-
-/// One sentence: the geometric mean, and the rows below their bars; empty when no row of the mean
-/// was measured.
-std::string StoreSentence(std::span<const Row> rows);
 
 }  // namespace sluice::bench

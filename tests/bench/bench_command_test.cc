@@ -64,7 +64,6 @@ TEST(BenchCommandTest, ATinyRunWithTheRealFio) {
   EXPECT_GT(rows.front()["ratio"], 0.0);
   EXPECT_GT(rows.front()["cpu_ratio"], 0.0);
   EXPECT_EQ(rows.back()["case"], "all/geomean");
-  EXPECT_THAT(command.errors(), HasSubstr("the page store reaches"));
 }
 
 TEST(BenchCommandTest, LeasesOfTheEmulatedDeviceAreHeldToPlainCopies) {
@@ -177,7 +176,6 @@ TEST(BenchCommandTest, OptimizerKernelsAreMeasured) {
   EXPECT_GT(rows.front()["ratio"], 0.0);
   EXPECT_GT(rows.front()["ns_per_parameter"], 0.0);
   EXPECT_FALSE(rows.front().contains("file_system"));
-  EXPECT_THAT(command.errors(), HasSubstr("reach their bar"));
 }
 
 TEST(BenchCommandTest, StepsAreMeasured) {
@@ -211,7 +209,6 @@ TEST(BenchCommandTest, StepsAreMeasured) {
   EXPECT_GT(rows.front()["ratio"], 0.0);
   EXPECT_GT(rows.front()["read_bytes"], 0.0);
   EXPECT_EQ(rows.front()["parameters"], 16 << 20);
-  EXPECT_THAT(command.errors(), HasSubstr("reach its bar"));
 }
 
 TEST(BenchCommandTest, ResultsThatNobodyTakesEndTheRun) {

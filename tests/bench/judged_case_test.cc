@@ -1,13 +1,9 @@
 #include "bench/store/judged_case.h"
 
-#include "bench/store/store_bench.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace sluice::bench {
 namespace {
-
-using ::testing::HasSubstr;
 
 TEST(JudgedCaseTest, EveryRoundIsJudgedByItsOwnCeiling) {
   // The disk halves its speed on the way: the ratios do not notice.
@@ -55,15 +51,6 @@ TEST(VerdictTest, TheMeanIsGeometric) {
   EXPECT_DOUBLE_EQ(*mean.cpu_ratio, 1);
   EXPECT_EQ(mean.reps, 2);
   EXPECT_TRUE(mean.huge_pages);
-}
-
-TEST(VerdictTest, SentenceTellsTheMean) {
-  const std::vector<Row> rows = {JudgedRow("a", 0.98), MakeMeanRow({JudgedRow("a", 0.98)})};
-  EXPECT_THAT(StoreSentence(rows),
-              HasSubstr("0.98 of fio in the geometric mean of 1 case; below their bars: none"));
-  const std::vector<Row> low = {MakeMeanRow({JudgedRow("a", 0.96)})};
-  EXPECT_THAT(StoreSentence(low), HasSubstr("below their bars: all/geomean"));
-  EXPECT_EQ(StoreSentence(std::vector<Row>{}), "");
 }
 
 }  // namespace

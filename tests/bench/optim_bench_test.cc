@@ -161,7 +161,6 @@ TEST(OptimBenchTest, ARowHasWhatAnUpdateTakes) {
   // GiB/s and ns per parameter are two forms of one time: an update moves 28 bytes.
   EXPECT_NEAR(rows[0].value * (1 << 30) * *rows[0].ns_per_parameter, 28e9, 1e3);
   EXPECT_NEAR(1 / rows[2].value, *rows[2].ns_per_parameter, 1e-9);
-  EXPECT_THAT(OptimSentence(rows), HasSubstr(" of 3 cases reach their bar; "));
 }
 
 TEST(OptimBenchTest, RefusesWhatItCannotMeasure) {
@@ -180,16 +179,6 @@ TEST(OptimBenchTest, AnInterruptEndsIt) {
   OptimBenchOptions options = Tiny("");
   options.interrupted = [] { return true; };
   EXPECT_EQ(RunOptimBench(options, [](const Row&) {}).code(), absl::StatusCode::kCancelled);
-}
-
-TEST(OptimSentenceTest, NamesTheFurthestFromItsBar) {
-  const std::vector<Row> rows = {{.name = "a", .ratio = 0.94, .bar = 0.95},
-                                 {.name = "b", .ratio = 0.6, .bar = 0.5}};
-  EXPECT_EQ(OptimSentence(rows),
-            "1 of 2 cases reach their bar; furthest from it is a with 0.94 of 0.95");
-  EXPECT_EQ(OptimSentence(std::vector<Row>{{.name = "c", .ratio = 0.96, .bar = 0.95}}),
-            "1 of 1 case reach its bar; nearest to it is c with 0.96 of 0.95");
-  EXPECT_EQ(OptimSentence({}), "");
 }
 
 }  // namespace

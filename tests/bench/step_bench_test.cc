@@ -167,18 +167,5 @@ TEST_F(StepBenchTest, AnInterruptEndsIt) {
   EXPECT_THAT(status, HasCode(absl::StatusCode::kCancelled));
 }
 
-TEST(StepSentenceTest, CountsBarsAndMemory) {
-  const std::vector<Row> rows = {
-      {.name = "a",
-       .ratio = 0.5,
-       .bar = 0.9,
-       .step = StepFigures{.peak_rss_bytes = 2, .peak_rss_limit_bytes = 1}},
-      {.name = "b", .ratio = 0.1}};
-  EXPECT_EQ(StepSentence(rows),
-            "0 of 1 case reach its bar; furthest from it is a with 0.50 of 0.90; more memory than "
-            "allowed: a");
-  EXPECT_EQ(StepSentence({}), "");
-}
-
 }  // namespace
 }  // namespace sluice::bench

@@ -10,8 +10,8 @@
 #include "base/check.h"
 #include "runtime/sim/facts/schedule_facts.h"
 #include "runtime/sim/files/schedule_reader.h"
-#include "runtime/sim/files/schedule_writer.h"
 #include "tests/runtime/sim/files/gzip.h"
+#include "tests/runtime/sim/files/write_schedule.h"
 
 namespace {
 
@@ -31,16 +31,6 @@ absl::StatusOr<FileSchedule> Read(std::string_view text, std::size_t piece) {
   return schedule;
 }
 
-std::string Write(const FileSchedule& schedule) {
-  std::string text;
-  const absl::Status status = sluice::sim::WriteSchedule(schedule, [&text](std::string_view line) {
-    text += line;
-    return absl::OkStatus();
-  });
-  SLUICE_CHECK(status.ok(), "a string takes every line");
-  return text;
-}
-
 bool Same(const absl::StatusOr<FileSchedule>& a, const absl::StatusOr<FileSchedule>& b) {
   return a.ok() ? b.ok() && *a == *b : !b.ok();
 }
@@ -52,8 +42,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const absl::StatusOr<FileSchedule> schedule = Read(input, size + 1);
   SLUICE_CHECK(Same(schedule, Read(input, 3)), "pieces make no difference");
   if (!schedule.ok()) return 0;
-  SLUICE_CHECK(Same(schedule, Read(Write(*schedule), 100)), "what is written reads the same");
-  SLUICE_CHECK(Same(schedule, Read(sluice::sim::Gzip(Write(*schedule)), 50)), "compressed, too");
+  SLUICE_CHECK(Same(schedule, Read(sluice::sim::WriteSchedule(*schedule), 100)),
+               "what is written reads the same");
+  SLUICE_CHECK(Same(schedule, Read(sluice::sim::Gzip(sluice::sim::WriteSchedule(*schedule)), 50)),
+               "compressed, too");
   const auto facts = sluice::sim::FindFacts(*schedule, {.visits_max = 10'000});
   SLUICE_CHECK(facts.ok() || !facts.status().message().empty(), "errors say something");
   return 0;

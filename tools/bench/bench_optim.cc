@@ -64,7 +64,6 @@ absl::Status Measure(OptimFlags flags, const InterruptWatch& watch) {
   RowPrinter printer("optim", ReadMachineFacts(""), console);
   SLUICE_RETURN_IF_ERROR(
       bench::RunOptimBench(flags.options, [&printer](const bench::Row& row) { printer.Add(row); }));
-  console.Print(bench::OptimSentence(printer.rows()) + "\n");
   return console.status();
 }
 

@@ -107,9 +107,6 @@ absl::StatusOr<std::string> Measure(StepFlags flags, const InterruptWatch& watch
   absl::StatusOr<std::string> differs =
       bench::RunStepBench(flags.options, [&printer](const bench::Row& row) { printer.Add(row); });
   SLUICE_RETURN_IF_ERROR(console.status());
-  if (!differs.ok()) return differs;
-  if (!printer.rows().empty()) console.Print(bench::StepSentence(printer.rows()) + "\n");
-  SLUICE_RETURN_IF_ERROR(console.status());
   return differs;
 }
 

@@ -95,10 +95,7 @@ absl::Status Measure(StoreFlags flags, const InterruptWatch& watch) {
   const absl::Status measured =
       bench::RunStoreBench(flags.options, [&printer](const bench::Row& row) { printer.Add(row); });
   SLUICE_RETURN_IF_ERROR(console.status());
-  SLUICE_RETURN_IF_ERROR(measured);
-  const std::string sentence = bench::StoreSentence(printer.rows());
-  if (!sentence.empty()) console.Print(sentence + "\n");
-  return console.status();
+  return measured;
 }
 
 }  // namespace

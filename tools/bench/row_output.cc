@@ -2,6 +2,8 @@
 
 #include <sys/utsname.h>
 
+#include <utility>
+
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 #include "tools/doctor/facts.h"
@@ -118,10 +120,9 @@ std::string RowToText(const bench::Row& row) {
 }
 
 void RowPrinter::Add(const bench::Row& row) {
-  if (rows_.empty()) console_.Print(TableHead() + "\n");
+  if (!std::exchange(has_head_, true)) console_.Print(TableHead() + "\n");
   console_.PrintJson(RowToJson(bench_, row, facts_) + "\n");
   console_.Print(RowToText(row) + "\n");
-  rows_.push_back(row);
 }
 
 }  // namespace sluice::tools

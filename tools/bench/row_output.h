@@ -2,7 +2,6 @@
 
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "bench/store/row.h"
 #include "tools/support/console.h"
@@ -26,20 +25,19 @@ std::string RowToJson(const std::string& bench, const bench::Row& row, const Mac
 std::string TableHead();
 std::string RowToText(const bench::Row& row);
 
-/// Prints rows as they come, and keeps them.
+/// Prints rows as they come.
 class RowPrinter {
  public:
   RowPrinter(std::string bench, MachineFacts facts, Console& console)
       : bench_(std::move(bench)), facts_(std::move(facts)), console_(console) {}
 
   void Add(const bench::Row& row);
-  const std::vector<bench::Row>& rows() const { return rows_; }
 
  private:
   const std::string bench_;
   const MachineFacts facts_;
   Console& console_;
-  std::vector<bench::Row> rows_;
+  bool has_head_ = false;
 };
 
 }  // namespace sluice::tools

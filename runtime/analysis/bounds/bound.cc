@@ -60,12 +60,6 @@ double BoundBytes::LeastIn(int count) const {
 
 double BoundBytes::LeastOut(int count) const { return count > 1 ? (count - 1) * out_bytes : 0; }
 
-std::uint64_t FetchesOfMin(const Schedule& schedule, const BoundOptions& options, int iterations) {
-  const PageVisits visits = VisitsOf(schedule, options.lowest_above);
-  const PageUses uses(visits, CapacityPages(schedule, options));
-  return LeastFetches(uses, iterations).of_run.back();
-}
-
 BoundBytes ComputeLinkBound(const PageVisits& visits,
                             const PageUses& uses,
                             std::uint64_t page_bytes,

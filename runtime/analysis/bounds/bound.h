@@ -75,7 +75,4 @@ BoundBytes ComputeLinkBound(const PageVisits& visits,
                             std::uint64_t page_bytes,
                             int iterations_max);
 
-/// F(n): the page fetches of MIN over `iterations` iterations from an empty tier.
-std::uint64_t FetchesOfMin(const Schedule& schedule, const BoundOptions& options, int iterations);
-
 }  // namespace sluice::analysis

@@ -1,5 +1,8 @@
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/status.h"
@@ -42,6 +45,66 @@ absl::Status CheckSource(const engine::TensorInfo& tensor,
       tensor.spec.name));
 }
 
+using CopyPiece = std::function<void(std::span<std::byte>)>;
+
+/// One read or write of the caller: leases its range piece by piece and copies each span in order.
+class PieceCopier {
+ public:
+  struct Parts {
+    RuntimeState& runtime;
+    const engine::TierSet& tiers;
+    const engine::TierBudgets& budgets;
+    const std::shared_ptr<OpState>& op;
+    const CopyPiece& copy;
+  };
+  explicit PieceCopier(const Parts& parts) : parts_(parts) {}
+
+  absl::Status Copy(const engine::TensorInfo& tensor, Access access) const {
+    const core::TierIndex tier = HostTierOf(parts_.tiers, tensor);
+    const std::uint64_t page_bytes = parts_.tiers.page_bytes();
+    std::uint64_t piece = PieceBytes(tier);
+    const ByteRange range = access.range;
+    const std::uint64_t end = range.offset + range.bytes;
+    access.tier = parts_.tiers.id(tier);
+    access.contiguous = false;
+    for (std::uint64_t at = range.offset; at < end;) {
+      access.range = PieceAt(tensor, range, at, piece);
+      const std::uint64_t after = at + access.range.bytes;
+      std::optional<Access> next;
+      if (access.mode == AccessMode::kRead && after < end) {
+        next = access;
+        next->range = PieceAt(tensor, range, after, piece);
+      }
+      const absl::Status copied = LeaseAndCopy(access, next);
+      // Reservations and tensors that stay there may leave less than an eighth of the tier.
+      if (absl::IsResourceExhausted(copied) && piece > page_bytes) {
+        piece = std::max(page_bytes, piece / 2 / page_bytes * page_bytes);
+        continue;
+      }
+      SLUICE_RETURN_IF_ERROR(copied);
+      at = after;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  std::uint64_t PieceBytes(core::TierIndex tier) const {
+    const std::uint64_t page_bytes = parts_.tiers.page_bytes();
+    const std::uint64_t pages_max = std::max(1u, parts_.budgets.Of(tier) / 8);
+    return page_bytes * std::clamp<std::uint64_t>(kPieceBytes / page_bytes, 1, pages_max);
+  }
+
+  absl::Status LeaseAndCopy(const Access& access, const std::optional<Access>& next) const {
+    const auto ticket = parts_.runtime.AcquireAll(parts_.op, {&access, 1});
+    if (next) SLUICE_RETURN_IF_ERROR(parts_.runtime.Prefetch({&*next, 1}));
+    SLUICE_ASSIGN_OR_RETURN(const auto leases, ticket->Take());
+    for (const std::span<std::byte> span : leases.front()->facts().spans) parts_.copy(span);
+    return absl::OkStatus();
+  }
+
+  const Parts parts_;
+};
+
 }  // namespace
 
 absl::Status RuntimeState::Write(TensorId tensor,
@@ -75,54 +138,12 @@ absl::Status RuntimeState::Copy(TensorId id,
   const std::string_view name = mode == AccessMode::kRead ? "read" : "write";
   const std::uint32_t lane = copy_lanes_.Take();
   const auto op = BeginOp({.name = std::string(name), .lane = fmt::format("sluice.copy.{}", lane)});
-  absl::Status copied = CopyPieces(op, *tensor, {id, range, mode}, copy);
+  const PieceCopier copier(
+      {.runtime = *this, .tiers = *tiers_, .budgets = *budgets_, .op = op, .copy = copy});
+  absl::Status copied = copier.Copy(*tensor, {id, range, mode});
   op->End(OpState::Clock::now());
   copy_lanes_.GiveBack(lane);
   return copied;
-}
-
-absl::Status RuntimeState::CopyPieces(const std::shared_ptr<OpState>& op,
-                                      const engine::TensorInfo& tensor,
-                                      Access access,
-                                      const CopyPiece& copy) {
-  const core::TierIndex tier = HostTierOf(*tiers_, tensor);
-  const std::uint64_t page_bytes = tiers_->page_bytes();
-  std::uint64_t piece =
-      page_bytes *
-      std::clamp<std::uint64_t>(kPieceBytes / page_bytes, 1, std::max(1u, BudgetOf(tier) / 8));
-  const ByteRange range = access.range;
-  const std::uint64_t end = range.offset + range.bytes;
-  access.tier = tiers_->id(tier);
-  access.contiguous = false;
-  for (std::uint64_t at = range.offset; at < end;) {
-    access.range = PieceAt(tensor, range, at, piece);
-    const std::uint64_t after = at + access.range.bytes;
-    std::optional<Access> next;
-    if (access.mode == AccessMode::kRead && after < end) {
-      next = access;
-      next->range = PieceAt(tensor, range, after, piece);
-    }
-    const absl::Status copied = LeaseAndCopy(op, access, next, copy);
-    // Reservations and tensors that stay there may leave less than an eighth of the tier.
-    if (absl::IsResourceExhausted(copied) && piece > page_bytes) {
-      piece = std::max(page_bytes, piece / 2 / page_bytes * page_bytes);
-      continue;
-    }
-    SLUICE_RETURN_IF_ERROR(copied);
-    at = after;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status RuntimeState::LeaseAndCopy(const std::shared_ptr<OpState>& op,
-                                        const Access& access,
-                                        std::optional<Access> next,
-                                        const CopyPiece& copy) {
-  const auto ticket = AcquireAll(op, {&access, 1});
-  if (next) SLUICE_RETURN_IF_ERROR(Prefetch({&*next, 1}));
-  SLUICE_ASSIGN_OR_RETURN(const auto leases, ticket->Take());
-  for (const std::span<std::byte> span : leases.front()->facts().spans) copy(span);
-  return absl::OkStatus();
 }
 
 }  // namespace sluice::internal

@@ -14,6 +14,29 @@ core::ScheduleLimits LimitsOf(const RuntimeOptions& options) {
   return {options.schedules_max, options.recorded_accesses_max};
 }
 
+std::uint32_t CopiesInFlightMax(const engine::TierSet& tiers, std::uint32_t queue_depth) {
+  if (tiers.store() == nullptr) return core::CoreOptions().copies_in_flight_max;
+  return engine::StoreCopiesMax(queue_depth, tiers.tier(tiers.size() - 1).frames);
+}
+
+std::vector<core::FrameIndex> BudgetsOf(const core::CoreOptions& options) {
+  std::vector<core::FrameIndex> frames;
+  for (const core::TierConfig& tier : options.tiers) frames.push_back(tier.frames);
+  return frames;
+}
+
+/// No fallback: pages move the same way, for a little more of the processors.
+void TellOfUnregistered(const io::PageStore* store, engine::Logger& logger) {
+  if (store == nullptr) return;
+  const io::PageStoreStats stats = store->stats();
+  if (stats.engine != "io_uring" || stats.registered_reason.empty()) return;
+  logger.Warning(
+      fmt::format("io_uring knows {} of the memory of dram in advance, the rest is pinned at each "
+                  "request: {}",
+                  ToString(Bytes(stats.registered_bytes)),
+                  stats.registered_reason));
+}
+
 }  // namespace
 
 RuntimeState::RuntimeState(RuntimeOptions options)
@@ -42,14 +65,9 @@ absl::StatusOr<std::shared_ptr<RuntimeState>> RuntimeState::Create(
   return state;
 }
 
-std::uint32_t RuntimeState::CopiesInFlightMax() const {
-  if (tiers_->store() == nullptr) return core::CoreOptions().copies_in_flight_max;
-  return engine::StoreCopiesMax(options_.io.queue_depth, tiers_->tier(tiers_->size() - 1).frames);
-}
-
 core::CoreOptions RuntimeState::MakeCoreOptions() const {
   core::CoreOptions core;
-  core.copies_in_flight_max = CopiesInFlightMax();
+  core.copies_in_flight_max = CopiesInFlightMax(*tiers_, options_.io.queue_depth);
   for (core::TierIndex tier = 0; tier < tiers_->size(); ++tier) {
     const engine::Tier& one = tiers_->tier(tier);
     core.tiers.push_back(
@@ -84,12 +102,8 @@ absl::Status RuntimeState::SetUp(const engine::BackendHooks& hooks) {
   core::CoreOptions core_options = MakeCoreOptions();
   core_options.policy = std::move(policy);
   SLUICE_ASSIGN_OR_RETURN(auto core, core::Core::Create(core_options));
-  {
-    base::MutexLock lock(budgets_mutex_);
-    for (const core::TierConfig& tier : core_options.tiers) budgets_.push_back(tier.frames);
-  }
   for (const FallbackEvent& event : backends_->fallbacks()) health_.NoteFallback(event);
-  TellOfUnregistered();
+  TellOfUnregistered(tiers_->store(), logger_);
   if (core_options.policy->planned()) SLUICE_RETURN_IF_ERROR(StartPlanner());
   event_log_ = std::make_unique<engine::EventLog>(core_options, options_.record_events);
   const core::TierIndex dram = *tiers_->IndexOf(kDram0);
@@ -121,19 +135,14 @@ absl::Status RuntimeState::SetUp(const engine::BackendHooks& hooks) {
                                 .stall_seconds = options_.stall_seconds,
                                 .cpus = options_.cpus,
                                 .fallbacks = backends_->fallbacks()});
+  budgets_ = std::make_unique<engine::TierBudgets>(
+      engine::TierBudgets::Parts{.backends = backends_.get(),
+                                 .mover = mover_.get(),
+                                 .mailbox = mailbox_.get(),
+                                 .health = &health_,
+                                 .core_thread = core_thread_.get()},
+      BudgetsOf(core_options));
   return core_thread_->Start();
-}
-
-/// No fallback: pages move the same way, for a little more of the processors.
-void RuntimeState::TellOfUnregistered() {
-  if (tiers_->store() == nullptr) return;
-  const io::PageStoreStats stats = tiers_->store()->stats();
-  if (stats.engine != "io_uring" || stats.registered_reason.empty()) return;
-  logger_.Warning(
-      fmt::format("io_uring knows {} of the memory of dram in advance, the rest is pinned at each "
-                  "request: {}",
-                  ToString(Bytes(stats.registered_bytes)),
-                  stats.registered_reason));
 }
 
 void RuntimeState::Shutdown() {
@@ -148,7 +157,7 @@ void RuntimeState::Shutdown() {
   stream_count_->WaitForNone();  // streams that were let go and have work left
   table_.Close();
   for (engine::AcquireRequest& request : mailbox_->CloseRequests()) {
-    request.ticket->Fail(absl::CancelledError("the runtime has shut down"));
+    request.ticket->Fail(ShutDownError());
   }
   mailbox_->Post(engine::StopNotice{});
   core_thread_->Join();  // no task is in flight any more

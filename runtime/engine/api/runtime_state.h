@@ -22,6 +22,7 @@
 #include "runtime/engine/control/mailbox.h"
 #include "runtime/engine/control/schedule_recorder.h"
 #include "runtime/engine/control/ticket_state.h"
+#include "runtime/engine/control/tier_budgets.h"
 #include "runtime/engine/data/data_mover.h"
 #include "runtime/engine/data/link_meter.h"
 #include "runtime/engine/data/serial_executor.h"
@@ -54,8 +55,7 @@ class ReservationState {
   const std::vector<std::span<std::byte>> spans_;
 };
 
-/// What late callers get.
-inline absl::Status ShutDownError() { return absl::CancelledError("the runtime has shut down"); }
+using engine::ShutDownError;
 
 /// All of a Runtime. One file per concern:
 ///   runtime_state.cc    create, shut down
@@ -114,10 +114,8 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   explicit RuntimeState(RuntimeOptions options);
 
   absl::Status SetUp(const engine::BackendHooks& hooks);
-  void TellOfUnregistered();
   core::CoreOptions MakeCoreOptions() const;
   absl::Status StartPlanner();
-  std::uint32_t CopiesInFlightMax() const;
   absl::StatusOr<std::shared_ptr<engine::Segment>> CreateSegment(std::span<const TensorSpec> specs);
   absl::StatusOr<core::TierIndex> LowestTier(std::span<const TensorSpec> specs) const;
   /// Maps what a readable segment shows at first; nothing for another one.
@@ -125,28 +123,13 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   /// Tells that not all pages can be shown outside a lease. Errors: FailedPrecondition when the
   /// options forbid it.
   absl::Status TellHidden(bool first, std::string_view reason);
-  using CopyPiece = std::function<void(std::span<std::byte>)>;
   /// Leases `range` piece by piece and calls `copy` for each span of a lease, in order.
-  absl::Status Copy(TensorId id, ByteRange range, AccessMode mode, const CopyPiece& copy);
-  absl::Status CopyPieces(const std::shared_ptr<OpState>& op,
-                          const engine::TensorInfo& tensor,
-                          Access access,
-                          const CopyPiece& copy);
-  absl::Status LeaseAndCopy(const std::shared_ptr<OpState>& op,
-                            const Access& access,
-                            std::optional<Access> next,
-                            const CopyPiece& copy);
+  absl::Status Copy(TensorId id,
+                    ByteRange range,
+                    AccessMode mode,
+                    const std::function<void(std::span<std::byte>)>& copy);
   absl::StatusOr<engine::TicketPlan> PlanTicket(std::span<const Access> accesses,
                                                 OpState* op) const;
-  absl::Status ResizeNow(core::TierIndex tier, core::FrameIndex frames);
-  absl::Status ChangeBudget(core::TierIndex tier, core::FrameIndex frames);
-  /// After a change that failed. False when the frames could not be had back.
-  bool UndoBudgetChange(core::TierIndex tier, core::FrameIndex before);
-  /// Takes memory for a larger budget, and gives it back where it lacks what the options require.
-  absl::Status TakeMemory(core::TierIndex tier, core::FrameIndex frames);
-  /// Each kind once for a tier: memory that was taken for a larger budget may lack something.
-  void AnnounceFallbacks(TierId tier);
-  core::FrameIndex BudgetOf(core::TierIndex tier) const;
   engine::CoreSnapshot Snapshot() const;
   TierStats StatsOf(core::TierIndex tier, const core::TierCounters& counters) const;
 
@@ -173,10 +156,8 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   std::unique_ptr<engine::DataMover> mover_;
   std::unique_ptr<engine::BackgroundPlanner> planner_;  ///< null unless the policy follows plans
   std::unique_ptr<engine::CoreThread> core_thread_;
+  std::unique_ptr<engine::TierBudgets> budgets_;
 
-  base::Mutex budget_change_mutex_;  ///< held for the whole of a budget change: one at a time
-  mutable base::Mutex budgets_mutex_;
-  std::vector<core::FrameIndex> budgets_ ABSL_GUARDED_BY(budgets_mutex_);
   engine::CopyLanes copy_lanes_;
   base::Mutex streams_mutex_;
   std::vector<std::weak_ptr<StreamState>> streams_ ABSL_GUARDED_BY(streams_mutex_);

@@ -6,11 +6,15 @@
 #include <optional>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "base/cond_var.h"
 #include "base/mutex.h"
 #include "runtime/engine/control/messages.h"
 
 namespace sluice::engine {
+
+/// What late callers get.
+inline absl::Status ShutDownError() { return absl::CancelledError("the runtime has shut down"); }
 
 /// The core thread's one queue, first in, first out. Requests are bounded; beyond the bound tickets
 /// wait aside in order and other requests block. Notices are always taken. One queue for both, so

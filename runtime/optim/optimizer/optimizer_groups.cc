@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <span>
 #include <utility>
 
 #include "base/status.h"
@@ -58,25 +57,6 @@ absl::Status CheckOptions(const OptimizerOptions& options) {
   return absl::OkStatus();
 }
 
-DType TypeOf(StateType type) {
-  if (type == StateType::k8Bit) return DType::kU8;
-  return type == StateType::kBf16 ? DType::kBF16 : DType::kF32;
-}
-
-TensorSpec SpecOf(std::string name, std::uint64_t count, DType type, TierKind lowest) {
-  return {.name = std::move(name),
-          .shape = {static_cast<std::int64_t>(count)},
-          .dtype = type,
-          .kind = TensorKind::kOptimizer,
-          .lowest = lowest};
-}
-
-/// Half a page and more: a segment of its own, so that its parts lie in one page each. Smaller ones
-/// share pages, as each would waste most of one.
-bool IsLarge(const TensorSpec& spec, Bytes page) {
-  return 2 * SizeOf(spec).count() >= page.count();
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<OffloadedOptimizer::Impl>> OffloadedOptimizer::Impl::Create(
@@ -100,7 +80,8 @@ OffloadedOptimizer::Impl::Impl(Runtime& runtime, const OptimizerOptions& options
     : runtime_(runtime),
       options_(options),
       parts_{.elements = runtime.PageBytes().count() / sizeof(float)},
-      table_(runtime) {}
+      table_(runtime),
+      tensors_(runtime, options_, table_) {}
 
 OffloadedOptimizer::Impl::~Impl() {
   save_thread_.reset();
@@ -109,15 +90,7 @@ OffloadedOptimizer::Impl::~Impl() {
   if (state_ != nullptr && !state_->over()) {
     state_->Fail(absl::CancelledError("the optimizer was destroyed"));
   }
-  for (const ParameterEntry& entry : table_.entries) FreeTensors(entry);
-}
-
-void OffloadedOptimizer::Impl::FreeTensors(const ParameterEntry& entry) {
-  // Those that were not created, and those that the runtime has lost, need no freeing.
-  if (entry.has_master) static_cast<void>(runtime_.Free(entry.tensor));
-  for (const TensorId state : entry.states) static_cast<void>(runtime_.Free(state));
-  for (const TensorId scale : entry.scales) static_cast<void>(runtime_.Free(scale));
-  if (entry.accumulator != TensorId()) static_cast<void>(runtime_.Free(entry.accumulator));
+  for (const ParameterEntry& entry : table_.entries) tensors_.Free(entry);
 }
 
 absl::Status OffloadedOptimizer::Impl::CheckIdle() const {
@@ -149,155 +122,10 @@ absl::Status OffloadedOptimizer::Impl::CheckNew(const GroupOptions& options) con
   return absl::OkStatus();
 }
 
-absl::StatusOr<OffloadedOptimizer::Impl::NewEntry> OffloadedOptimizer::Impl::MakeEntry(
-    TensorId parameter, std::uint32_t group) const {
-  NewEntry made;
-  ParameterEntry& entry = made.entry;
-  SLUICE_ASSIGN_OR_RETURN(entry, table_.Describe(parameter));
-  entry.group = group;
-  const auto add = [&](const std::string& suffix, std::uint64_t count, DType of) {
-    made.specs.push_back(SpecOf(entry.name + suffix, count, of, options_.lowest));
-  };
-  const auto states = static_cast<std::size_t>(optim::StateCount(options_.kind));
-  constexpr const char* kSuffixes[] = {".m", ".v"};
-  entry.states.resize(states);
-  for (std::size_t s = 0; s < states; ++s) {
-    add(kSuffixes[s], entry.count, TypeOf(options_.state));
-  }
-  if (options_.state == StateType::k8Bit) {
-    entry.scales.resize(states);
-    const std::uint64_t blocks = (entry.count + optim::kStateBlock - 1) / optim::kStateBlock;
-    for (std::size_t s = 0; s < states; ++s) {
-      add(std::string(kSuffixes[s]) + ".scale", blocks, DType::kF32);
-    }
-  }
-  if (options_.accumulate) {
-    made.specs.push_back(SpecOf(
-        entry.name + ".sum", entry.count, *options_.accumulate, options_.accumulator_lowest));
-    made.specs.back().kind = TensorKind::kGradient;
-  }
-  if (entry.has_master) add(".master", entry.count, DType::kF32);
-  return made;
-}
-
-std::vector<TensorId*> OffloadedOptimizer::Impl::PlacesOf(ParameterEntry& entry) const {
-  std::vector<TensorId*> places;
-  for (TensorId& state : entry.states) places.push_back(&state);
-  for (TensorId& scale : entry.scales) places.push_back(&scale);
-  if (options_.accumulate) places.push_back(&entry.accumulator);
-  if (entry.has_master) places.push_back(&entry.tensor);
-  return places;
-}
-
-/// A page of each large tensor, and of a parameter that is the Runtime's; small tensors share
-/// pages.
-Bytes OffloadedOptimizer::Impl::BytesNeeded(const ParameterEntry& entry,
-                                            std::int64_t large_tensors) const {
-  const bool is_tensor = entry.memory.empty() && !entry.has_master;
-  const std::int64_t pages = is_tensor ? 1 + std::max<std::int64_t>(large_tensors, 1)
-                                       : std::max<std::int64_t>(large_tensors, 2);
-  return runtime_.PageBytes() * static_cast<std::uint64_t>(pages);
-}
-
-/// What the sums of gradients take that never leave dram, with those of `more`.
-Bytes OffloadedOptimizer::Impl::SumsInDram(const std::vector<NewEntry>& more) const {
-  if (!options_.accumulate || options_.accumulator_lowest != TierKind::kDram) return {};
-  std::uint64_t elements = 0;
-  for (const ParameterEntry& entry : table_.entries) elements += entry.count;
-  for (const NewEntry& made : more) elements += made.entry.count;
-  return Bytes(elements * SizeOf(*options_.accumulate));
-}
-
-absl::Status OffloadedOptimizer::Impl::CheckDram(const std::string& group,
-                                                 const std::vector<NewEntry>& entries) const {
-  const Stats stats = runtime_.GetStats();
-  const auto dram = stats.tiers.find("dram");
-  const Bytes budget(dram == stats.tiers.end() ? 0 : dram->second.budget_bytes);
-  const Bytes page = runtime_.PageBytes();
-  const Bytes sums = SumsInDram(entries);
-  for (const NewEntry& made : entries) {
-    // Sums that stay in dram are in `sums`.
-    const auto large = [&](const TensorSpec& spec) {
-      const bool stays = spec.kind == TensorKind::kGradient && spec.lowest == TierKind::kDram;
-      return IsLarge(spec, page) && !stays;
-    };
-    const auto pages = std::count_if(made.specs.begin(), made.specs.end(), large);
-    const Bytes needed = BytesNeeded(made.entry, pages);
-    if (needed + sums <= budget) continue;
-    return absl::ResourceExhaustedError(base::ToAbsl(fmt::format(
-        "group '{}': an update of '{}' needs {} of dram at least, pages of {} of it and its "
-        "states{}; "
-        "dram has {}: raise tiers.dram.bytes (RuntimeOptions::dram_bytes) or take smaller pages",
-        group,
-        made.entry.name,
-        ToString(needed + sums),
-        ToString(page),
-        sums == Bytes()
-            ? std::string()
-            : fmt::format(" and {} of sums (OptimizerOptions::accumulator_lowest)", ToString(sums)),
-        ToString(budget))));
-  }
-  return absl::OkStatus();
-}
-
-/// Pages that may go to nvme need frames of dram beside those of pages that stay there, wherever
-/// the tensors came to be committed.
-absl::Status OffloadedOptimizer::Impl::CheckRoom(const std::string& group,
-                                                 const std::vector<NewEntry>& entries) const {
-  const Stats stats = runtime_.GetStats();
-  const auto dram = stats.tiers.find("dram");
-  const auto nvme = stats.tiers.find("nvme");
-  if (dram == stats.tiers.end() || nvme == stats.tiers.end()) return absl::OkStatus();
-  if (nvme->second.committed_bytes == 0) return absl::OkStatus();
-  const Bytes page = runtime_.PageBytes();
-  const Bytes stays(dram->second.committed_bytes + dram->second.transit_bytes);
-  const Bytes budget(dram->second.budget_bytes);
-  for (const NewEntry& made : entries) {
-    const auto pages = std::count_if(made.specs.begin(), made.specs.end(), [&](const auto& spec) {
-      return IsLarge(spec, page) && spec.lowest == TierKind::kNvme;
-    });
-    const Bytes needed = BytesNeeded(made.entry, pages);
-    if (needed + stays <= budget) continue;
-    return absl::ResourceExhaustedError(base::ToAbsl(fmt::format(
-        "group '{}': an update of '{}' needs {} of dram, where tensors that stay there and pages "
-        "in "
-        "transit hold {} of {}: raise tiers.nvme.bytes (RuntimeOptions::nvme_bytes), so that "
-        "tensors find room there, or tiers.dram.bytes (RuntimeOptions::dram_bytes)",
-        group,
-        made.entry.name,
-        ToString(needed),
-        ToString(stays),
-        ToString(budget))));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status OffloadedOptimizer::Impl::CreateTensors(std::vector<NewEntry>* entries) {
-  // One segment for the small ones of each lowest tier.
-  std::map<TierKind, std::pair<std::vector<TensorSpec>, std::vector<TensorId*>>> small;
-  for (NewEntry& made : *entries) {
-    const std::vector<TensorId*> places = PlacesOf(made.entry);
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      if (IsLarge(made.specs[i], runtime_.PageBytes())) {
-        SLUICE_ASSIGN_OR_RETURN(*places[i], runtime_.CreateTensor(made.specs[i]));
-      } else {
-        small[made.specs[i].lowest].first.push_back(made.specs[i]);
-        small[made.specs[i].lowest].second.push_back(places[i]);
-      }
-    }
-  }
-  for (auto& [lowest, tensors] : small) {
-    SLUICE_ASSIGN_OR_RETURN(const auto ids, runtime_.CreateTensors(tensors.first));
-    for (std::size_t i = 0; i < ids.size(); ++i) *tensors.second[i] = ids[i];
-  }
-  return absl::OkStatus();
-}
-
 absl::Status OffloadedOptimizer::Impl::MakeTensors(const std::string& group,
-                                                   std::vector<NewEntry>* entries) {
-  SLUICE_RETURN_IF_ERROR(CreateTensors(entries));
-  SLUICE_RETURN_IF_ERROR(CheckRoom(group, *entries));
-  for (const NewEntry& made : *entries) {
+                                                   std::vector<optim::NewEntry>* entries) {
+  SLUICE_RETURN_IF_ERROR(tensors_.Create(group, entries));
+  for (const optim::NewEntry& made : *entries) {
     if (made.entry.has_master) SLUICE_RETURN_IF_ERROR(values().TakeMaster(made.entry));
   }
   return absl::OkStatus();
@@ -307,25 +135,25 @@ absl::StatusOr<GroupId> OffloadedOptimizer::Impl::AddGroup(const GroupOptions& o
   Settle();
   SLUICE_RETURN_IF_ERROR(CheckNew(options));
   const auto id = static_cast<std::uint32_t>(groups_.size());
-  std::vector<NewEntry> made;
+  std::vector<optim::NewEntry> made;
   for (const TensorId parameter : options.parameters) {
-    SLUICE_ASSIGN_OR_RETURN(NewEntry entry, MakeEntry(parameter, id));
+    SLUICE_ASSIGN_OR_RETURN(optim::NewEntry entry, tensors_.Describe(parameter, id));
     entry.entry.index = table_.entries.size() + made.size();
     entry.entry.steps_before = step();
     made.push_back(std::move(entry));
   }
-  SLUICE_RETURN_IF_ERROR(CheckDram(options.name, made));
+  SLUICE_RETURN_IF_ERROR(tensors_.CheckDram(options.name, made));
   if (const absl::Status created = MakeTensors(options.name, &made); !created.ok()) {
-    for (const NewEntry& entry : made) FreeTensors(entry.entry);
+    for (const optim::NewEntry& entry : made) tensors_.Free(entry.entry);
     return base::Annotate(created, fmt::format("group '{}'", options.name));
   }
   Group group{.name = options.name, .rates = options.rates};
   for (std::size_t i = 0; i < made.size(); ++i) {
-    NewEntry& entry = made[i];
+    optim::NewEntry& entry = made[i];
     table_.entry_of[options.parameters[i].value] =
         static_cast<std::uint32_t>(table_.entries.size());
     group.entries.push_back(static_cast<std::uint32_t>(table_.entries.size()));
-    for (const TensorId* own : PlacesOf(entry.entry)) {
+    for (const TensorId* own : tensors_.TensorsOf(entry.entry)) {
       table_.owner_of[own->value] = static_cast<std::uint32_t>(table_.entries.size());
     }
     progress_.Add(parts_.PartsOf(entry.entry), step());

@@ -18,6 +18,7 @@
 #include "runtime/optim/optimizer/parameter_entry.h"
 #include "runtime/optim/optimizer/parameter_table.h"
 #include "runtime/optim/optimizer/parameter_values.h"
+#include "runtime/optim/optimizer/state_tensors.h"
 #include "runtime/optim/save/save_state.h"
 #include "runtime/optim/save/save_text.h"
 #include "runtime/optim/step/progress.h"
@@ -28,7 +29,7 @@
 namespace sluice {
 /// What the user's thread knows. One file per concern:
 ///   optimizer.cc           the public class
-///   optimizer_groups.cc    groups and their states
+///   optimizer_groups.cc    groups
 ///   optimizer_bindings.cc  what belongs to a parameter
 ///   optimizer_copies.cc    copies of parameters
 ///   optimizer_steps.cc     gradients and steps
@@ -83,12 +84,6 @@ class OffloadedOptimizer::Impl {
     bool sits_out = false;     ///< Step was called without it, and is not over
     bool accumulated = false;  ///< something has been added to its accumulators
   };
-  /// Its tensors are to be created: states, scales, accumulator.
-  struct NewEntry {
-    optim::ParameterEntry entry;
-    std::vector<TensorSpec> specs;
-  };
-
   Impl(Runtime& runtime, const OptimizerOptions& options);
 
   bool NeedsAllGradients() const { return options_.clip_norm > 0 || options_.skip_not_finite; }
@@ -103,23 +98,9 @@ class OffloadedOptimizer::Impl {
   absl::StatusOr<Group*> FindIdleGroup(GroupId group);
   absl::StatusOr<optim::ParameterEntry*> FindIdleEntry(TensorId parameter);
 
-  absl::StatusOr<NewEntry> MakeEntry(TensorId parameter, std::uint32_t group) const;
-  /// Dram for the pages of one part, of which that many tensors are large.
-  Bytes BytesNeeded(const optim::ParameterEntry& entry, std::int64_t large_tensors) const;
   absl::Status CheckNew(const GroupOptions& options) const;
-  Bytes SumsInDram(const std::vector<NewEntry>& more) const;
-  /// Whether dram has room for one part of each, beside all sums that stay there. Errors:
-  /// ResourceExhausted.
-  absl::Status CheckDram(const std::string& group, const std::vector<NewEntry>& entries) const;
-  /// The same once their tensors exist, and it is known what stays in dram. Errors:
-  /// ResourceExhausted.
-  absl::Status CheckRoom(const std::string& group, const std::vector<NewEntry>& entries) const;
-  absl::Status CreateTensors(std::vector<NewEntry>* entries);
   /// The tensors, the masters' content, and room for them.
-  absl::Status MakeTensors(const std::string& group, std::vector<NewEntry>* entries);
-  /// Where the tensors of an entry go, in the order of its specs.
-  std::vector<TensorId*> PlacesOf(optim::ParameterEntry& entry) const;
-  void FreeTensors(const optim::ParameterEntry& entry);
+  absl::Status MakeTensors(const std::string& group, std::vector<optim::NewEntry>* entries);
 
   /// Writes bytes of a tensor, from `offset` on.
   using FillFn = std::function<absl::Status(std::uint64_t offset, std::span<std::byte> out)>;
@@ -164,6 +145,7 @@ class OffloadedOptimizer::Impl {
   const OptimizerOptions options_;
   const optim::PartSize parts_;
   optim::ParameterTable table_;
+  const optim::StateTensors tensors_;
   std::vector<Group> groups_;
   optim::Progress progress_;
   bool half_loaded_ = false;  ///< a Load has begun to write, and not ended

@@ -1,7 +1,6 @@
 #include "runtime/sim/files/schedule_writer.h"
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -75,26 +74,6 @@ FileOp ToFile(std::size_t index, const Schedule& recorded) {
 }
 
 }  // namespace
-
-absl::Status WriteSchedule(const FileSchedule& schedule, const LineSink& sink) {
-  SLUICE_RETURN_IF_ERROR(sink(HeaderLine({.name = schedule.name,
-                                          .key = schedule.key,
-                                          .source = schedule.source,
-                                          .page_bytes = schedule.page_bytes,
-                                          .ops = schedule.ops.size(),
-                                          .tensors = schedule.tensors.size()})));
-  std::vector<TensorFacts> tensors;
-  std::vector<std::uint64_t> ops;
-  for (const FileTensor& tensor : schedule.tensors) {
-    tensors.push_back({tensor.id, tensor.bytes});
-    SLUICE_RETURN_IF_ERROR(sink(TensorLine(tensor)));
-  }
-  for (const FileOp& op : schedule.ops) {
-    ops.push_back(op.id);
-    SLUICE_RETURN_IF_ERROR(sink(OpLine(op, {.tensors = tensors, .ops = ops})));
-  }
-  return absl::OkStatus();
-}
 
 absl::Status WriteRecorded(const std::string& name,
                            const Schedule& recorded,

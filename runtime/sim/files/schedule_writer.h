@@ -14,13 +14,10 @@ namespace sluice::sim {
 /// Receives one line with its newline. An error ends the writing and is returned.
 using LineSink = std::function<absl::Status(std::string_view line)>;
 
-/// Writes a schedule as JSON lines, one by one, as all together may be large: a header, its
-/// tensors, its ops. A file may hold several, one per iteration key. What ScheduleReader reads is
-/// equal to it. Errors: the sink's.
-absl::Status WriteSchedule(const FileSchedule& schedule, const LineSink& sink);
-
-/// Likewise a schedule that a Runtime recorded. A tensor that is discarded as a whole after its
-/// last use lives within the iteration; any other exists from one to the next.
+/// Writes a schedule that a Runtime recorded as JSON lines, one by one, as all together may be
+/// large: a header, its tensors, its ops. A tensor that is discarded as a whole after its last use
+/// lives within the iteration; any other exists from one to the next. A file may hold several
+/// schedules, one per iteration key. Errors: the sink's.
 absl::Status WriteRecorded(const std::string& name, const Schedule& recorded, const LineSink& sink);
 
 }  // namespace sluice::sim

@@ -8,9 +8,9 @@
 #include <span>
 
 #include "io/engine/io_engine.h"
-#include "io/engine/memory_engine.h"
 #include "io/engine/request_queue.h"
 #include "tests/faults/virtual/virtual_clock.h"
+#include "tests/support/store/memory_engine.h"
 
 namespace sluice::faults {
 
@@ -40,7 +40,7 @@ class VirtualEngine final : public io::IoEngine {
  public:
   /// `clock` outlives the engine.
   VirtualEngine(VirtualClock& clock,
-                std::shared_ptr<io::MemoryFile> file,
+                std::shared_ptr<testing::MemoryFile> file,
                 const VirtualEngineOptions& options)
       : clock_(clock), file_(std::move(file)), options_(options), random_(options.seed) {}
   ~VirtualEngine() override;
@@ -71,7 +71,7 @@ class VirtualEngine final : public io::IoEngine {
   std::chrono::microseconds Latency();
 
   VirtualClock& clock_;
-  const std::shared_ptr<io::MemoryFile> file_;
+  const std::shared_ptr<testing::MemoryFile> file_;
   const VirtualEngineOptions options_;
   std::mt19937_64 random_;
   io::RequestQueue queue_;

@@ -53,7 +53,7 @@ class VirtualEngineTest : public ::testing::Test {
   /// The order in which reads of all pages complete.
   std::vector<std::size_t> ReadAll(const VirtualEngineOptions& options) {
     const io::IoFile file{.bytes = kPages * kPage};
-    VirtualEngine engine(clock_, std::make_shared<io::MemoryFile>(kPages * kPage), options);
+    VirtualEngine engine(clock_, std::make_shared<testing::MemoryFile>(kPages * kPage), options);
     std::vector<std::size_t> order;
     reads_.clear();
     for (std::size_t i = 0; i < kPages; ++i) {

@@ -12,8 +12,8 @@
 #include "base/worker_pool.h"
 #include "gtest/gtest.h"
 #include "io/drives/drive_set.h"
-#include "io/engine/memory_engine.h"
 #include "tests/support/store/gated_engine.h"
+#include "tests/support/store/memory_engine.h"
 #include "tests/support/store/page_buffer.h"
 
 namespace sluice::testing {
@@ -31,7 +31,7 @@ class FakeDrive {
   /// The slot gives no page back.
   void BreakReads(std::uint64_t slot);
 
-  io::MemoryFile file;
+  MemoryFile file;
   std::atomic<int> delay_us{0};
   std::atomic<int> write_error{0};
   std::atomic<int> read_error{0};

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "io/engine/memory_engine.h"
 #include "io/file/spill_directory.h"
 #include "io/file/spill_file.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/store/memory_engine.h"
 #include "tests/support/store/page_buffer.h"
 #include "tests/support/temp_directory.h"
 
@@ -52,7 +52,7 @@ class IoEngineTest : public ::testing::TestWithParam<std::string> {
                                   .cpus = {}};
     if (GetParam() == "threads") engine_ = MakeThreadEngine(options).value();
     if (GetParam() == "memory")
-      engine_ = MakeMemoryEngine(std::make_shared<MemoryFile>(kFileBytes));
+      engine_ = testing::MakeMemoryEngine(std::make_shared<testing::MemoryFile>(kFileBytes));
     if (GetParam() == "io_uring") OpenUring(options);
   }
 

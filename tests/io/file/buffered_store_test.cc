@@ -10,9 +10,9 @@
 
 #include "gtest/gtest.h"
 #include "io/engine/blocking_engine.h"
-#include "io/engine/memory_engine.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/store/faulty_engine.h"
+#include "tests/support/store/memory_engine.h"
 #include "tests/support/store/page_buffer.h"
 #include "tests/support/store/store_under_test.h"
 
@@ -110,7 +110,7 @@ class ForgetfulMedium {
   void Hold(std::latch* latch) { held_ = latch; }
 
  private:
-  MemoryFile file_{kBufferedPage * kBufferedSlots};
+  testing::MemoryFile file_{kBufferedPage * kBufferedSlots};
   int refusals_ = 0;
   int error_number_ = 0;
   int error_ = 0;  ///< not told yet

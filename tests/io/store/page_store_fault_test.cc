@@ -13,10 +13,10 @@
 #include "base/thread.h"
 #include "gtest/gtest.h"
 #include "io/engine/blocking_engine.h"
-#include "io/engine/memory_engine.h"
 #include "io/store/page_store_parts.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/store/faulty_engine.h"
+#include "tests/support/store/memory_engine.h"
 #include "tests/support/store/page_buffer.h"
 #include "tests/support/store/store_under_test.h"
 #include "tests/support/thread_cpus.h"
@@ -114,7 +114,7 @@ class RefusingThread {
     return file.Perform(command);
   }
 
-  MemoryFile file{std::size_t{4} * 4096};
+  testing::MemoryFile file{std::size_t{4} * 4096};
   std::vector<std::uint64_t> order;  ///< slots in order
   std::latch second_begun{1};
   std::latch second_may_end{1};

@@ -15,9 +15,9 @@ namespace sluice::testing {
 namespace {
 
 absl::StatusOr<io::PageStoreParts> MakeParts(const StoreSpec& spec,
-                                             const std::shared_ptr<io::MemoryFile>& memory) {
+                                             const std::shared_ptr<MemoryFile>& memory) {
   if (spec.kind == StoreKind::kMemory) {
-    return io::PageStoreParts{.engine = io::MakeMemoryEngine(memory), .engine_reason = "in memory"};
+    return io::PageStoreParts{.engine = MakeMemoryEngine(memory), .engine_reason = "in memory"};
   }
   return io::MakePageStoreParts(spec.options);
 }
@@ -39,7 +39,7 @@ std::string ToString(StoreKind kind) {
 }
 
 StoreUnderTest::StoreUnderTest(const StoreSpec& spec) : page_bytes_(spec.options.page_bytes) {
-  memory_ = std::make_shared<io::MemoryFile>(page_bytes_ * spec.options.slots);
+  memory_ = std::make_shared<MemoryFile>(page_bytes_ * spec.options.slots);
   Open(spec);
 }
 

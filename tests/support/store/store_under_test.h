@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/worker_pool.h"
-#include "io/engine/memory_engine.h"
 #include "io/store/page_store_parts.h"
+#include "tests/support/store/memory_engine.h"
 #include "tests/support/temp_directory.h"
 
 namespace sluice::testing {
@@ -63,7 +63,7 @@ class StoreUnderTest {
   TempDirectory directory_;
   base::WorkerPool workers_{{.threads = kWorkers, .name = "test-worker", .cpus = {}}};
   std::uint64_t page_bytes_;
-  std::shared_ptr<io::MemoryFile> memory_;
+  std::shared_ptr<MemoryFile> memory_;
   int fd_ = -1;
   std::string unavailable_;
   std::unique_ptr<io::PageStore> store_;

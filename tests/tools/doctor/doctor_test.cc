@@ -16,6 +16,7 @@
 #include "tests/support/child_process.h"
 #include "tests/support/project_paths.h"
 #include "tests/support/sanitizers.h"
+#include "tests/support/synthetic_topology.h"
 #include "tests/tools/temporary_directory.h"
 #include "tools/doctor/facts.h"
 #include "tools/doctor/probe_file.h"
@@ -254,7 +255,7 @@ TEST(DoctorSectionTest, BytesThatAreNoTextAreReplaced) {
 
 TEST(DoctorNumaTest, DescribesNodesWithAndWithoutProcessors) {
   const Json json = Parsed(DescribeNuma(
-      numa::TopologyFromSynthetic("[numa(memory=8GB)] pack:2 [numa(memory=1GB)] core:2 pu:1")));
+      testing::SyntheticTopology("[numa(memory=8GB)] pack:2 [numa(memory=1GB)] core:2 pu:1")));
   EXPECT_EQ(json["packages"], 2);
   ASSERT_EQ(json["nodes"].size(), 3u);
   EXPECT_EQ(json["nodes"][1]["cpus"], Json({2, 3}));
@@ -349,7 +350,7 @@ TEST(DoctorGpuDescriptionTest, ListsTheDevices) {
 Facts GoodMachine() {
   Facts facts;
   facts.cpu = {.model = "m", .allowed = 2, .simd = {"AVX2", "SSE4"}};
-  facts.topology = numa::TopologyFromSynthetic("numa:2 core:4 pu:1");
+  facts.topology = testing::SyntheticTopology("numa:2 core:4 pu:1");
   facts.dram_nodes.nodes = {{.index = 0, .available_bytes = 2 << 20},
                             {.index = 1, .available_bytes = 1 << 20}};
   numa::MemoryLimits limits;

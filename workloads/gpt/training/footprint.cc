@@ -75,7 +75,6 @@ class CountingMemory : public Memory {
     const std::uint64_t dram_pages = CountOnce(std::move(dram));
     hbm_.Note(hbm_pages, op.name);
     dram_.Note(dram_pages, op.name);
-    both_.Note(hbm_pages + dram_pages, op.name);
     page_accesses_ += hbm_pages + dram_pages;
     live_max_ = std::max(live_max_, live_);
     for (const auto& [tensor, range] : op.discards) SetDead(tensor);
@@ -83,9 +82,7 @@ class CountingMemory : public Memory {
   }
 
   Footprint Result() const {
-    return {.op_working_set_max = Bytes(both_.pages * page_bytes_),
-            .op_working_set_max_name = both_.op,
-            .op_hbm_max = Bytes(hbm_.pages * page_bytes_),
+    return {.op_hbm_max = Bytes(hbm_.pages * page_bytes_),
             .op_hbm_max_name = hbm_.op,
             .op_dram_max = Bytes(dram_.pages * page_bytes_),
             .op_dram_max_name = dram_.op,
@@ -140,7 +137,6 @@ class CountingMemory : public Memory {
   std::uint64_t live_max_ = 0;
   Largest hbm_;
   Largest dram_;
-  Largest both_;
   std::int64_t ops_ = 0;
   std::uint64_t page_accesses_ = 0;
 };

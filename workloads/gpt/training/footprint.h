@@ -11,10 +11,8 @@ namespace sluice::gpt {
 
 /// What a training step and a validation ask of the memory, found without computing anything.
 struct Footprint {
-  /// The largest op: the sum of its accesses in all tiers, rounded to pages, each page once.
-  Bytes op_working_set_max;
-  std::string op_working_set_max_name;
-  /// The largest part of an op in one tier (largest ops of the two tiers may differ).
+  /// The largest part of an op in one tier: its accesses, rounded to pages, each page once. The ops
+  /// of the two tiers may differ.
   Bytes op_hbm_max;
   std::string op_hbm_max_name;
   Bytes op_dram_max;

@@ -38,6 +38,17 @@ BoundOptions Above(std::uint64_t pages, int iterations_max = 8) {
           .iterations_max = iterations_max};
 }
 
+/// Page fetches of MIN over `iterations` iterations from an empty tier.
+std::uint64_t FetchesOfMin(const Schedule& schedule, const BoundOptions& options, int iterations) {
+  const PageVisits visits = VisitsOf(schedule, options.lowest_above);
+  const PageUses uses(visits, options.bytes_above / schedule.page_bytes);
+  InWalk walk(uses);
+  walk.BeginEmpty(0);
+  for (std::uint32_t i = 0; i < uses.op_count() * static_cast<std::uint32_t>(iterations); ++i)
+    walk.Step();
+  return walk.fetches();
+}
+
 TEST(BoundTest, MinMatchesTheTextbookReferenceString) {
   Schedule schedule = PagesSchedule(8);
   for (const std::uint32_t page : {7, 0, 1, 2, 0, 3, 0, 4, 2, 3, 0, 3, 2, 1, 2, 0, 1, 7, 0, 1}) {

@@ -2,9 +2,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/sim/files/schedule_writer.h"
 #include "tests/runtime/sim/files/gzip.h"
 #include "tests/runtime/sim/files/read_text.h"
+#include "tests/runtime/sim/files/write_schedule.h"
 #include "tests/support/status_matchers.h"
 
 namespace sluice::sim {
@@ -62,17 +62,6 @@ FileSchedule FullSchedule() {
   return schedule;
 }
 
-std::string Write(const FileSchedule& schedule) {
-  std::string text;
-  EXPECT_THAT(WriteSchedule(schedule,
-                            [&text](std::string_view line) {
-                              text += line;
-                              return absl::OkStatus();
-                            }),
-              IsOk());
-  return text;
-}
-
 TEST(ScheduleReaderTest, ReadsEveryField) {
   const absl::StatusOr<FileSchedule> schedule = ReadText(Full());
   ASSERT_THAT(schedule, IsOk());
@@ -104,10 +93,10 @@ TEST(ScheduleReaderTest, AGzipFileMayHaveSeveralMembers) {
 }
 
 TEST(ScheduleReaderTest, WhatIsWrittenReadsTheSame) {
-  const absl::StatusOr<FileSchedule> schedule = ReadText(Write(FullSchedule()));
+  const absl::StatusOr<FileSchedule> schedule = ReadText(WriteSchedule(FullSchedule()));
   ASSERT_THAT(schedule, IsOk());
   EXPECT_EQ(*schedule, FullSchedule());
-  EXPECT_EQ(Write(*schedule), Write(FullSchedule()));
+  EXPECT_EQ(WriteSchedule(*schedule), WriteSchedule(FullSchedule()));
 }
 
 std::string OneOp(const std::string& key, int ops) {

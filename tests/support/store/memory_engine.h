@@ -6,7 +6,7 @@
 #include "base/mutex.h"
 #include "io/engine/io_engine.h"
 
-namespace sluice::io {
+namespace sluice::testing {
 
 /// The bytes of a file that exists only in memory. Threads: any.
 class MemoryFile {
@@ -14,7 +14,7 @@ class MemoryFile {
   explicit MemoryFile(std::size_t bytes) : content_(bytes) {}
 
   /// Like pread and pwrite at the end of a file: reads stop there, writes extend it.
-  std::int64_t Perform(const IoCommand& command);
+  std::int64_t Perform(const io::IoCommand& command);
   void Truncate(std::size_t bytes);
   /// Inverts one byte.
   void Flip(std::size_t offset);
@@ -25,8 +25,8 @@ class MemoryFile {
   std::vector<std::byte> content_ ABSL_GUARDED_BY(mutex_);
 };
 
-/// The in-memory fake: one thread, requests in the order of the queue. `file` is shared with
+/// An engine in memory: one thread, requests in the order of the queue. `file` is shared with
 /// whoever wants to tamper with it; the file of the commands gives only the bounds.
-std::unique_ptr<IoEngine> MakeMemoryEngine(std::shared_ptr<MemoryFile> file);
+std::unique_ptr<io::IoEngine> MakeMemoryEngine(std::shared_ptr<MemoryFile> file);
 
-}  // namespace sluice::io
+}  // namespace sluice::testing

@@ -1,4 +1,4 @@
-#include "io/engine/memory_engine.h"
+#include "tests/support/store/memory_engine.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,13 +7,13 @@
 #include "base/check.h"
 #include "io/engine/blocking_engine.h"
 
-namespace sluice::io {
+namespace sluice::testing {
 
-std::int64_t MemoryFile::Perform(const IoCommand& command) {
-  if (command.direction == IoDirection::kWriteBack) return 0;
-  if (command.direction == IoDirection::kDropCache) return 0;
+std::int64_t MemoryFile::Perform(const io::IoCommand& command) {
+  if (command.direction == io::IoDirection::kWriteBack) return 0;
+  if (command.direction == io::IoDirection::kDropCache) return 0;
   base::MutexLock lock(mutex_);
-  const bool writes = command.direction == IoDirection::kWrite;
+  const bool writes = command.direction == io::IoDirection::kWrite;
   if (writes) content_.resize(std::max(content_.size(), command.offset + command.bytes));
   if (command.offset >= content_.size()) return 0;
   const std::size_t bytes = std::min<std::size_t>(command.bytes, content_.size() - command.offset);
@@ -42,12 +42,12 @@ void MemoryFile::Swap(std::size_t offset_a, std::size_t offset_b, std::size_t by
   std::swap_ranges(a, a + bytes, content_.data() + offset_b);
 }
 
-std::unique_ptr<IoEngine> MakeMemoryEngine(std::shared_ptr<MemoryFile> file) {
-  auto engine = BlockingEngine::Create(
+std::unique_ptr<io::IoEngine> MakeMemoryEngine(std::shared_ptr<MemoryFile> file) {
+  auto engine = io::BlockingEngine::Create(
       {.name = "memory", .threads = 1, .cpus = {}},
-      [file = std::move(file)](const IoCommand& command) { return file->Perform(command); });
+      [file = std::move(file)](const io::IoCommand& command) { return file->Perform(command); });
   SLUICE_CHECK(engine.ok(), "the system has a thread left");
   return *std::move(engine);
 }
 
-}  // namespace sluice::io
+}  // namespace sluice::testing

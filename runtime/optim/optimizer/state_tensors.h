@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/optim/optimizer/parameter_entry.h"
+#include "runtime/optim/optimizer/parameter_table.h"
+#include "sluice/optimizer.h"
+#include "sluice/runtime.h"
+
+namespace sluice::optim {
+
+/// A parameter that is new, and its tensors that are to be created: states, scales, accumulator,
+/// master.
+struct NewEntry {
+  ParameterEntry entry;
+  std::vector<TensorSpec> specs;
+};
+
+/// The tensors that an optimizer makes for its parameters, and the room that they need. Threads:
+/// externally synchronised.
+class StateTensors {
+ public:
+  /// All outlive this.
+  StateTensors(Runtime& runtime, const OptimizerOptions& options, const ParameterTable& table)
+      : runtime_(runtime), options_(options), table_(table) {}
+
+  /// Errors: those of ParameterTable::Describe.
+  absl::StatusOr<NewEntry> Describe(TensorId parameter, std::uint32_t group) const;
+  /// Whether dram has room for one part of each, beside all sums that stay there. Errors:
+  /// ResourceExhausted.
+  absl::Status CheckDram(const std::string& group, const std::vector<NewEntry>& entries) const;
+  /// Creates the tensors, and checks the room again, as it is known then what stays in dram.
+  /// Errors: ResourceExhausted, those of Runtime::CreateTensors. After one, Free each entry.
+  absl::Status Create(const std::string& group, std::vector<NewEntry>* entries) const;
+  void Free(const ParameterEntry& entry) const;
+  /// The tensors of an entry, in the order of its specs.
+  std::vector<TensorId*> TensorsOf(ParameterEntry& entry) const;
+
+ private:
+  /// Dram for the pages of one part, of which that many tensors are large.
+  Bytes BytesNeeded(const ParameterEntry& entry, std::int64_t large_tensors) const;
+  Bytes SumsInDram(const std::vector<NewEntry>& more) const;
+  absl::Status CheckRoom(const std::string& group, const std::vector<NewEntry>& entries) const;
+
+  Runtime& runtime_;
+  const OptimizerOptions& options_;
+  const ParameterTable& table_;
+};
+
+}  // namespace sluice::optim
