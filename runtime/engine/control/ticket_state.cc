@@ -116,6 +116,27 @@ absl::Status TicketState::Wait(Clock::time_point deadline) {
   return error;
 }
 
+std::vector<core::FrameIndex> TicketState::FramesOfHbm() const {
+  const base::MutexLock lock(mutex_);
+  std::vector<core::FrameIndex> frames;
+  if (phase_ == Phase::kFailed) return frames;  // the tiers may be gone
+  for (std::size_t i = 0; i < frames_.size(); ++i) {
+    const bool of_hbm = context_.tiers->id(plan_.requests[i].tier) == kHbm0;
+    if (of_hbm) frames.push_back(frames_[i]);
+  }
+  return frames;
+}
+
+absl::Status TicketState::WaitOn(device::Stream& stream, const device::Device* device) {
+  SLUICE_RETURN_IF_ERROR(engine::CheckProcess(owner_));
+  const bool of_the_runtime = context_.tiers != nullptr && context_.tiers->device() == device;
+  if (!of_the_runtime || !stream.CanWaitForCopies()) return Wait(Clock::time_point::max());
+  takes_under_way_.store(true);
+  context_.mailbox->Post(engine::EventRequest{core::GrantUnderWay{number_}});
+  SLUICE_RETURN_IF_ERROR(Wait(Clock::time_point::max()));
+  return stream.WaitForCopies(FramesOfHbm());
+}
+
 std::vector<std::span<std::byte>> TicketState::SpansOf(const engine::AccessPlan& access) const {
   std::vector<std::span<std::byte>> spans;
   spans.reserve(access.pages);

@@ -61,11 +61,14 @@ struct DataMover::FillJob {
 /// before `missing` falls is read by who brings it to 0.
 struct DataMover::Landing {
   std::atomic<int> missing{2};
+  std::atomic<int> not_under_way{2};  ///< of the copy, and the mapping
   absl::Status copied;
   absl::Status mapped;
 
   /// Whether it was the last of the two.
   bool End() { return missing.fetch_sub(1, std::memory_order_acq_rel) == 1; }
+  /// Whether the copy has started, and the mapping is made, with this.
+  bool GetUnderWay() { return not_under_way.fetch_sub(1, std::memory_order_acq_rel) == 1; }
 };
 
 struct DataMover::CopyJob {
@@ -115,13 +118,18 @@ void DataMover::Copy(const core::StartCopy& order, const SegmentPtr& segment) {
   TakeFrame(order.target, order.target_frame, order.page);
   CopyJob job{order, segment, parts_.meters->Of(LinkOf(order), DirectionOf(order)).Begin(), {}};
   if (MapsMeanwhile(order, *segment)) job.landing = std::make_shared<Landing>();
-  views_.Run(
-      order.target, order.target_frame, [this, order, segment, job = std::move(job)]() mutable {
-        if (job.landing != nullptr) MapMeanwhile(job);
-        Submit(order, *segment, [this, job = std::move(job)](const absl::Status& status) {
-          FinishCopy(job, status);
-        });
-      });
+  views_.Run(order.target, order.target_frame, [this, job = std::move(job)]() mutable {
+    if (job.landing != nullptr) MapMeanwhile(job);
+    Submit(job);
+  });
+}
+
+/// Tells the core that the copy has started, or the mapping is made, with nothing else to come.
+/// Views are shown once their bytes are complete.
+void DataMover::NoteUnderWay(const CopyJob& job) {
+  if (job.landing != nullptr && !job.landing->GetUnderWay()) return;
+  if (job.segment->readable()) return;
+  parts_.mailbox->Post(EventRequest{core::TaskUnderWay{job.order.task}});
 }
 
 /// A view is mapped once the bytes are complete: it is readable at any time.
@@ -131,11 +139,13 @@ bool DataMover::MapsMeanwhile(const core::StartCopy& order, const Segment& segme
 
 void DataMover::MapMeanwhile(const CopyJob& job) {
   if (page_mapper_.Reuse(job.target())) {
+    NoteUnderWay(job);
     job.landing->End();
     return;
   }
   parts_.mapper->Post([this, job] {
     job.landing->mapped = page_mapper_.Map(job.target());
+    if (job.landing->mapped.ok()) NoteUnderWay(job);
     if (job.landing->End()) FinishLanding(job);
   });
 }
@@ -153,22 +163,26 @@ void DataMover::FinishLanding(const CopyJob& job) {
   ReportFailure(task, KindOf(read, landing.copied), landing.copied);
 }
 
-void DataMover::Submit(const core::StartCopy& order, const Segment& segment, io::DoneFn done) {
+void DataMover::Submit(const CopyJob& job) {
   const TierSet& tiers = *parts_.tiers;
-  const io::PageIdentity identity{order.segment, segment.PageWithin(order.page), order.generation};
+  const core::StartCopy& order = job.order;
+  const io::PageIdentity identity{
+      order.segment, job.segment->PageWithin(order.page), order.generation};
+  const auto done = [this, job](const absl::Status& status) { FinishCopy(job, status); };
   if (tiers.is_store(order.source)) {
     const auto frame = tiers.memory(order.target)->Frame(order.target_frame);
-    tiers.store()->Read(order.source_frame, identity, frame, std::move(done));
+    tiers.store()->Read(order.source_frame, identity, frame, done);
   } else if (tiers.is_store(order.target)) {
     const auto frame = tiers.memory(order.source)->Frame(order.source_frame);
-    tiers.store()->Write(order.target_frame, identity, frame, std::move(done));
+    tiers.store()->Write(order.target_frame, identity, frame, done);
     if (order.urgent) tiers.store()->Hasten(order.target_frame);
   } else if (DirectionOf(order) == core::Direction::kIn) {
     const auto frame = tiers.memory(order.source)->Frame(order.source_frame);
-    tiers.device()->CopyIn(frame, order.target_frame, std::move(done));
+    const auto started = [this, job] { NoteUnderWay(job); };
+    tiers.device()->CopyIn(frame, order.target_frame, started, done);
   } else {
     const auto frame = tiers.memory(order.target)->Frame(order.target_frame);
-    tiers.device()->CopyOut(order.source_frame, frame, std::move(done));
+    tiers.device()->CopyOut(order.source_frame, frame, done);
   }
 }
 

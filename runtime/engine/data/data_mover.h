@@ -81,7 +81,8 @@ class DataMover {
   struct FillJob;
   struct Landing;
 
-  void Submit(const core::StartCopy& order, const Segment& segment, io::DoneFn done);
+  void Submit(const CopyJob& job);
+  void NoteUnderWay(const CopyJob& job);
   void GrantShown(internal::TicketState& ticket,
                   std::span<const SegmentPtr> segments,
                   std::vector<core::FrameIndex> frames);
