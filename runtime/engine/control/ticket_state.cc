@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
+#include "runtime/engine/report/profiler_ranges.h"
 #include "runtime/engine/setup/process_bound.h"
 
 namespace sluice::internal {
@@ -104,7 +105,10 @@ absl::Status TicketState::Wait(Clock::time_point deadline) {
     op_->BeginWait(begin);
     split_.Begin(SinceStart(begin));
     const core::WaitSplit::Time before = split_.of(core::WaitFor::kWrite);
+    const auto range = engine::ProfilerRange::Begin(engine::ProfilerCategory::kStall,
+                                                    [&] { return op_->identity().name; });
     in_time = WaitWhilePending(deadline);
+    range.End();
     error = OwnCopy(error_);
     end = Clock::now();
     split_.End(SinceStart(end));
@@ -163,6 +167,14 @@ std::vector<std::uint32_t> TicketState::NodesOf(const engine::AccessPlan& access
   return nodes;
 }
 
+bool TicketState::IsPinned(const engine::AccessPlan& access) const {
+  const engine::MemoryTier& memory = *context_.tiers->memory(access.tier);
+  for (std::uint32_t i = 0; i < access.pages; ++i) {
+    if (!memory.IsPinned(frames_[access.first_request + i])) return false;
+  }
+  return access.pages > 0;
+}
+
 void TicketState::FillFrameWithNan(core::TierIndex tier, core::FrameIndex frame) const {
   std::latch filled(1);
   // A device that cannot fill is dead, and says so elsewhere.
@@ -201,6 +213,7 @@ absl::StatusOr<std::vector<std::shared_ptr<LeaseState>>> TicketState::MakeLeases
                           .address = access.address,
                           .bytes = access.range.bytes,
                           .host_accessible = context_.tiers->memory(access.tier)->host_accessible(),
+                          .pinned = access.address == nullptr && IsPinned(access),
                           .spans = SpansOf(access),
                           .nodes = NodesOf(access)},
         std::move(window));

@@ -77,6 +77,7 @@ class TicketState {
   bool WaitWhilePending(Clock::time_point deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<std::span<std::byte>> SpansOf(const engine::AccessPlan& access) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsPinned(const engine::AccessPlan& access) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<std::uint32_t> NodesOf(const engine::AccessPlan& access) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::vector<std::shared_ptr<LeaseState>>> MakeLeases() const

@@ -10,6 +10,7 @@
 #include "fmt/format.h"
 #include "runtime/engine/control/ticket_state.h"
 #include "runtime/engine/data/page_filler.h"
+#include "runtime/engine/report/profiler_ranges.h"
 
 namespace sluice::engine {
 namespace {
@@ -76,6 +77,7 @@ struct DataMover::CopyJob {
   SegmentPtr segment;
   LinkMeter::Clock::time_point begun;
   std::shared_ptr<Landing> landing;  ///< null unless the frame is mapped meanwhile
+  ProfilerRange range;
 
   PageInFrame target() const { return {segment, order.page, order.target, order.target_frame}; }
 };
@@ -118,6 +120,9 @@ void DataMover::Copy(const core::StartCopy& order, const SegmentPtr& segment) {
   TakeFrame(order.target, order.target_frame, order.page);
   CopyJob job{order, segment, parts_.meters->Of(LinkOf(order), DirectionOf(order)).Begin(), {}};
   if (MapsMeanwhile(order, *segment)) job.landing = std::make_shared<Landing>();
+  const bool in = DirectionOf(order) == core::Direction::kIn;
+  job.range = ProfilerRange::Begin(in ? ProfilerCategory::kPageIn : ProfilerCategory::kPageOut,
+                                   [&] { return segment->NameAt(order.page); });
   views_.Run(order.target, order.target_frame, [this, job = std::move(job)]() mutable {
     if (job.landing != nullptr) MapMeanwhile(job);
     Submit(job);
@@ -197,6 +202,7 @@ void DataMover::Hasten(const core::HastenCopy& order) {
 
 void DataMover::FinishCopy(const CopyJob& job, const absl::Status& status) {
   const core::StartCopy& order = job.order;
+  job.range.End();
   LinkMeter& meter = parts_.meters->Of(LinkOf(order), DirectionOf(order));
   if (!status.ok()) {
     meter.Failed(job.begun);
@@ -300,6 +306,13 @@ void DataMover::Map(const core::StartMap& order, const SegmentPtr& segment) {
 }
 
 void DataMover::Drop(const core::DropFrame& order, const SegmentPtr& segment) {
+  const ProfilerRange range =
+      ProfilerRange::Begin(ProfilerCategory::kEvict, [&] { return segment->NameAt(order.page); });
+  DropNow(order, segment);
+  range.End();
+}
+
+void DataMover::DropNow(const core::DropFrame& order, const SegmentPtr& segment) {
   if (parts_.tiers->is_store(order.tier)) {
     views_.LeaveSlot(segment, order.page, FrameOf(order.tier, order.frame));
     views_.Run(
@@ -362,6 +375,30 @@ void DataMover::Resize(core::TierIndex tier,
   parts_.mapper->Post([this, tier, frames, done = std::move(done)]() mutable {
     done(page_mapper_.Resize(tier, frames));
   });
+}
+
+void DataMover::BeginIteration() {
+  parts_.mapper->Post([this] {
+    LetMemoryGo();  // that of the iteration before
+    for (core::TierIndex tier = 0; tier < parts_.tiers->size(); ++tier) {
+      if (!parts_.tiers->is_store(tier)) parts_.tiers->memory(tier)->KeepMemory();
+    }
+  });
+}
+
+void DataMover::EndIteration() {
+  parts_.mapper->Post([this] { LetMemoryGo(); });
+}
+
+void DataMover::LetMemoryGo() {
+  for (core::TierIndex tier = 0; tier < parts_.tiers->size(); ++tier) {
+    if (parts_.tiers->is_store(tier)) continue;
+    const absl::Status gone = parts_.tiers->memory(tier)->LetMemoryGo();
+    if (gone.ok()) continue;
+    parts_.logger->Warning(fmt::format("memory of {} was not given back: {}",
+                                       ToString(parts_.tiers->id(tier)),
+                                       base::ToStd(gone.message())));
+  }
 }
 
 void DataMover::Retire(SegmentPtr segment, const PageRun& run) {
