@@ -85,6 +85,9 @@ fatal_truths() {
     done
 }
 
+# A kernel that is loaded on its first launch waits for the kernels that run: a gate would never open.
+export CUDA_MODULE_LOADING=EAGER
+
 facts
 # Mappings that stay rest on this. Where it fails, hbm is to be LeftMapping::kUntilTaken (Backends::MakeTiers).
 tests addresses 10 'Gpu/CudaTruthTest.*Address*OfAFrame*:Gpu/CudaTruthTest.AFrameHasTwoAddressesAtOnce*'

@@ -52,6 +52,7 @@ CONFINED = [
     (re.compile(r"liburing\.h|linux/io_uring\.h"), {"io", "tools", "tests", "bench"}),
     (re.compile(r"hwloc(/.*)?\.h|numa(if)?\.h"), {"numa", "tools", "tests", "bench"}),
     (re.compile(r"cuda.*\.h|cublas.*\.h"), {"runtime/device", "runtime/optim", "tools", "tests", "bench"}),
+    (re.compile(r"nvtx3/.*"), {"runtime/engine", "tests"}),
     (re.compile(r"zlib\.h"), {"runtime/sim", "tools", "tests", "bench"}),
     (re.compile(r"(gtest|gmock)/.*"), {"tests", "tests/support"}),
 ]

@@ -52,6 +52,13 @@ class Lease {
   /// False in the hbm of a GPU, which only work of the GPU touches. REQUIRES: valid().
   bool host_accessible() const;
 
+  /// Whether copies of a GPU from and to the lease run at the speed of its link, beside the thread
+  /// that asks for them. True for an access to dram without Access::contiguous, whose Spans the
+  /// Runtime has registered with its GPU. False with it: a tensor's own address in dram is mapped
+  /// anew as pages come and go, which no registration survives. Its Spans are pinned even so.
+  /// REQUIRES: valid().
+  bool pinned() const;
+
   /// Index into Runtime::DramNodes for each of Spans; 0 in hbm. REQUIRES: valid().
   const std::vector<std::uint32_t>& Nodes() const;
 

@@ -31,8 +31,8 @@ namespace sluice {
 /// it can be had and otherwise the former. The fallback "cuda" says why.
 enum class DeviceKind { kEmulated, kCuda, kAuto };
 
-/// The GPU of a Runtime with a CUDA device. page_bytes is at least what the GPU maps at once: 2
-/// MiB.
+/// The GPU of a Runtime with a CUDA device. page_bytes is at least what the GPU maps at once, which
+/// is 2 MiB; else Create gives InvalidArgument.
 struct CudaOptions {
   /// Its ordinal among the visible ones, or its UUID ("GPU-...", "MIG-..."), or the beginning of
   /// that. Empty: the first.
@@ -106,8 +106,10 @@ struct Share {
 };
 
 struct RuntimeOptions {
-  /// Unit of residency and transfer in every tier: a power of two, 4 KiB to 64 MiB.
-  Bytes page_bytes = 2_MiB;
+  /// Unit of residency and transfer in every tier: a power of two, 4 KiB to 64 MiB. 0: 2 MiB, and
+  /// with DeviceKind::kCuda or kAuto the largest power of two from 2 to 16 MiB of which each tier
+  /// holds at least 256.
+  Bytes page_bytes = {};
   /// Hard budgets per tier, staging and pages in flight included, rounded down to whole pages. dram
   /// lies on all NUMA nodes that have processors of this process and that it may allocate from.
   /// Least budgets: hbm or nvme is above 0; dram has at least one page, and 5 beside hbm; hbm and

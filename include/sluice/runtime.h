@@ -164,16 +164,19 @@ class Runtime {
   /// page in two tiers), Cancelled (the Runtime shuts down).
   absl::Status Prefetch(std::span<const Access> accesses);
 
-  /// Takes frames of hbm or dram out of paging, `bytes` rounded up to whole pages. Blocks until
-  /// evictions have made room. Errors: InvalidArgument (0, above the budget, not hbm or dram),
-  /// ResourceExhausted (leases, reservations and committed tensors leave too little).
+  /// Takes frames of hbm or dram out of paging, `bytes` rounded up to whole pages. Beside a GPU
+  /// those of dram are pinned memory, from which a framework may copy (see Lease::pinned). Blocks
+  /// until evictions have made room. Errors: InvalidArgument (0, above the budget, not hbm or
+  /// dram), ResourceExhausted (leases, reservations and committed tensors leave too little).
   absl::StatusOr<Reservation> Reserve(TierId tier, Bytes bytes);
   /// Shrinks hbm or dram, or grows it up to the budget at creation. A call that shrinks returns
-  /// once the system has the memory back. After an error the budget is unchanged. Errors:
-  /// InvalidArgument (below the least that paging needs, above the budget at creation, not hbm or
-  /// dram), ResourceExhausted (leases, reservations and committed tensors need more, or the machine
-  /// has less left than the tier grows by; names the sums), FailedPrecondition (the new memory
-  /// lacks what the options require), those of the system.
+  /// once the system has the memory back. Beside a GPU, dram of a call within an iteration goes
+  /// back at its end, as that waits for running kernels; no page is in it from the call on. After
+  /// an error the budget is unchanged. Errors: InvalidArgument (below the least that paging needs,
+  /// above the budget at creation, not hbm or dram), ResourceExhausted (leases, reservations and
+  /// committed tensors need more, or the machine has less left than the tier grows by; names the
+  /// sums), FailedPrecondition (the new memory lacks what the options require), those of the
+  /// system.
   absl::Status SetBudget(TierId tier, Bytes bytes);
   /// Replaces the modelled rates of the emulated device, in bytes per second, at least 1. 0 means
   /// as fast as the host copies. After an error the rates are unchanged.

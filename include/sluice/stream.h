@@ -10,7 +10,7 @@
 ///   auto stream = runtime->CreateStream();
 ///   sluice::Op op = runtime->BeginOp({.name = "forward"});
 ///   sluice::Ticket ticket = op.AcquireAll({{.tensor = weights}});
-///   absl::Status ready = stream->WaitOn(ticket);        // blocks until the pages are in place
+///   absl::Status ready = stream->WaitOn(ticket);        // work that follows finds the pages
 ///   if (!ready.ok()) return ready;
 ///   auto leases = ticket.Take();                        // one lease per access
 ///   stream->Enqueue([] { LaunchKernel(); });
@@ -43,8 +43,12 @@ class StreamRef {
 
   bool valid() const { return state_ != nullptr; }
 
-  /// Blocks the caller until the ticket's pages are in place. Work that is enqueued afterwards
-  /// finds them there. Errors: as Ticket::Take.
+  /// Blocks the caller until work that is enqueued on the stream afterwards finds the ticket's
+  /// pages in place. On a GPU their copies may still run: the call returns once each page of hbm is
+  /// verified in dram and its copy enqueued. Ticket::Take then gives the leases at once. They are
+  /// for work of this stream, and of each other stream that waits on the ticket as well. The time
+  /// of the op includes what the stream waits for such copies. Errors: as Ticket::Take, and
+  /// Unavailable (a dead GPU).
   absl::Status WaitOn(Ticket& ticket);
   /// Takes `lease` and releases it when everything enqueued so far is done; at once without a
   /// stream. Never blocks. Errors: FailedPrecondition (the stream is captured into a graph),

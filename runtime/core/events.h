@@ -85,6 +85,19 @@ struct TaskDone {
   TaskNumber task = 0;
 };
 
+/// The bytes of a task (StartCopy, StartFill) are verified and its mapping is made, and a device
+/// can order its later work behind it. TaskDone or TaskFailed follows.
+struct TaskUnderWay {
+  TaskNumber task = 0;
+};
+
+/// The ticket's leases are for work of a device that is ordered behind tasks under way: it is
+/// granted while pages are. Such a page is pinned as it arrives, and a release takes effect once
+/// it has arrived.
+struct GrantUnderWay {
+  TicketNumber ticket = 0;
+};
+
 enum class FailureKind : std::uint8_t {
   kSourceLost,     ///< the source cannot be read correctly any more
   kTargetFull,     ///< the target took nothing; the source is untouched
@@ -139,6 +152,8 @@ using Event = std::variant<CreateSegment,
                            Release,
                            TaskDone,
                            TaskFailed,
+                           TaskUnderWay,
+                           GrantUnderWay,
                            ReserveFrames,
                            ReleaseFrames,
                            SetBudget,

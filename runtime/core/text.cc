@@ -37,6 +37,10 @@ std::string Text(const TaskDone& e) { return fmt::format("task {} done", e.task)
 std::string Text(const TaskFailed& e) {
   return fmt::format("task {} failed kind {}", e.task, static_cast<int>(e.kind));
 }
+std::string Text(const TaskUnderWay& e) { return fmt::format("task {} under way", e.task); }
+std::string Text(const GrantUnderWay& e) {
+  return fmt::format("grant ticket {} while pages are under way", e.ticket);
+}
 std::string Text(const ReserveFrames& e) {
   return fmt::format("reserve {} frames of tier {} as {}", e.frames, e.tier, e.reservation);
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
@@ -14,6 +15,9 @@ namespace sluice::device {
 
 /// Called once when a copy or a stream's work is done, on a thread of the device.
 using DoneFn = absl::AnyInvocable<void(absl::Status)>;
+/// Called at most once before the copy's DoneFn, on a thread of the device: from then on
+/// Stream::WaitForCopies puts work behind the copy.
+using StartedFn = absl::AnyInvocable<void()>;
 
 /// A reserved range of device addresses: one stable address per segment.
 class DeviceRange {
@@ -36,6 +40,14 @@ class Stream {
   /// Calls `done` when everything enqueued so far is done. Errors: FailedPrecondition (a graph is
   /// being captured), Unavailable (a dead GPU); then `done` is never called.
   virtual absl::Status Notify(DoneFn done) = 0;
+  /// Whether WaitForCopies works now: never on a device that calls no StartedFn, nor while a graph
+  /// is being captured.
+  virtual bool CanWaitForCopies() const { return false; }
+  /// What is enqueued from now on runs behind the copies into these frames that have started.
+  /// Errors: FailedPrecondition (a graph is being captured), Unavailable (a dead GPU).
+  virtual absl::Status WaitForCopies(std::span<const std::uint32_t> /*frames*/) {
+    return absl::UnimplementedError("the streams of this device do not wait for its copies");
+  }
   /// REQUIRES: not called by the stream's own work.
   virtual void Synchronize() = 0;
   /// Whether the caller is work of this stream.
@@ -75,7 +87,13 @@ class Device {
   }
 
   /// Enqueue a copy of one page. `host` must stay valid until `done`. Never blocks for the copy.
-  virtual void CopyIn(std::span<const std::byte> host, std::uint32_t frame, DoneFn done) = 0;
+  virtual void CopyIn(std::span<const std::byte> host,
+                      std::uint32_t frame,
+                      StartedFn started,
+                      DoneFn done) = 0;
+  void CopyIn(std::span<const std::byte> host, std::uint32_t frame, DoneFn done) {
+    CopyIn(host, frame, StartedFn(), std::move(done));
+  }
   virtual void CopyOut(std::uint32_t frame, std::span<std::byte> host, DoneFn done) = 0;
   /// Gives every byte of the frame the value; `done` may run before it returns. REQUIRES: no copy
   /// of the frame is on its way.

@@ -60,7 +60,10 @@ class EmulatedDeviceImpl : public EmulatedDevice {
     return arena_->MapAt(frame, address, numa::MapAccess::kRead);
   }
 
-  void CopyIn(std::span<const std::byte> host, std::uint32_t frame, DoneFn done) override {
+  void CopyIn(std::span<const std::byte> host,
+              std::uint32_t frame,
+              StartedFn /*started*/,
+              DoneFn done) override {
     in_.Submit(host, Frame(frame), std::move(done));
   }
   void CopyOut(std::uint32_t frame, std::span<std::byte> host, DoneFn done) override {

@@ -1,10 +1,31 @@
-// Copies in the last tier that may soon be unreadable.
+// Where a page's bytes can be read, and copies in the last tier that may soon be unreadable.
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
 #include "runtime/core/machine/core_impl.h"
 
 namespace sluice::core {
+namespace {
+
+CopyPlace PlaceWithoutCopy(const Page& p) {
+  if (p.lost) return {};
+  if (!p.content) return {.kind = CopyPlace::Kind::kZeros};
+  return p.file_home ? CopyPlace{.kind = CopyPlace::Kind::kFile} : CopyPlace{};
+}
+
+/// What passes a tier on its way up may turn back before it arrives, and then leaves nothing there.
+bool IsOnlyIn(const Page& p, TierIndex tier) {
+  if (!p.content || p.file_home || p.reproducible || p.dying || Dies(p)) return false;
+  for (TierIndex t = 0; t < kTiersMax; ++t) {
+    const PageCopy& copy = p.copies[t];
+    const bool passes = copy.transit && copy.transit_direction == Direction::kIn;
+    if ((copy.state == CopyState::kValid && !passes) != (t == tier)) return false;
+  }
+  return true;
+}
+
+}  // namespace
 
 void Core::Impl::On(const AbandonCopies& event) {
   const TierIndex tier = last_tier();
@@ -14,17 +35,6 @@ void Core::Impl::On(const AbandonCopies& event) {
     page(index).copies[tier].doomed = true;
     UpdateFacts(index);
   }
-}
-
-/// What passes a tier on its way up may turn back before it arrives, and then leaves nothing there.
-bool Core::Impl::IsOnlyIn(const Page& p, TierIndex tier) {
-  if (!p.content || p.file_home || p.reproducible || p.dying || Dies(p)) return false;
-  for (TierIndex t = 0; t < kTiersMax; ++t) {
-    const PageCopy& copy = p.copies[t];
-    const bool passes = copy.transit && copy.transit_direction == Direction::kIn;
-    if ((copy.state == CopyState::kValid && !passes) != (t == tier)) return false;
-  }
-  return true;
 }
 
 std::vector<PageIndex> Core::Impl::PagesOnlyIn(const std::vector<FrameIndex>& frames) const {
@@ -56,6 +66,27 @@ void Core::Impl::RestoreDoomed(PageIndex index) {
   copy.frame = std::exchange(p.stale_frame, kNoFrame);
   copy.state = CopyState::kValid;
   copy.doomed = true;
+}
+
+NewestCopy Core::Impl::FindNewest(PageIndex index, TierIndex first) const {
+  if (index >= pages_.size() || !pages_[index].exists) return {};
+  const Page& p = pages_[index];
+  NewestCopy newest{.place = PlaceWithoutCopy(p)};
+  newest.dies = std::any_of(p.queue.begin(), p.queue.end(), [](const Need* need) {
+    return need->ticket->kind != TicketKind::kAcquire;
+  });
+  const auto take = [&](TierIndex tier) {
+    const bool valid = p.copies[tier].state == CopyState::kValid;
+    if (valid) newest.place = {CopyPlace::Kind::kFrame, tier, p.copies[tier].frame};
+    return valid;
+  };
+  for (TierIndex tier = first; tier < tiers_.size(); ++tier) {
+    if (take(tier)) return newest;
+  }
+  for (TierIndex tier = first; tier > 0; --tier) {
+    if (take(static_cast<TierIndex>(tier - 1))) return newest;
+  }
+  return newest;
 }
 
 }  // namespace sluice::core

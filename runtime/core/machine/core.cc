@@ -78,9 +78,10 @@ Core::Impl::Impl(const CoreOptions& options)
 void Core::Impl::Handle(std::span<const Event> events, std::vector<Action>* actions) {
   actions_ = actions;
   for (const Event& event : events) {
-    const bool ends_task =
-        std::holds_alternative<TaskDone>(event) || std::holds_alternative<TaskFailed>(event);
-    if (!ends_task) tasks_since_progress_ = 0;  // somebody outside goes on
+    const bool of_task = std::holds_alternative<TaskDone>(event) ||
+                         std::holds_alternative<TaskFailed>(event) ||
+                         std::holds_alternative<TaskUnderWay>(event);
+    if (!of_task) tasks_since_progress_ = 0;  // somebody outside goes on
     std::visit([this](const auto& e) { On(e); }, event);
   }
   Pump();

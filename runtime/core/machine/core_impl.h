@@ -28,14 +28,14 @@ namespace sluice::core {
 ///   frames.cc    frames, transit, what the policy is told
 ///   homes.cc     frames that pages come back to
 ///   eviction.cc  room: victims, and where they go
-///   abandoned.cc copies that may soon be unreadable
+///   abandoned.cc where bytes can be read, and copies that may soon be unreadable
+///   arrivals.cc  leases of pages that are under way
 ///   hasten.cc    page-outs that somebody has come to wait for
 ///   planned.cc   follows a plan
 ///   lookahead.cc next uses, goals, prefetch, cleaning
 ///   pump.cc      what runs after every event: who may go on; stuck detection
 ///   capacity.cc  what new pages may be committed to
 ///   budget.cc    reservations and budget changes
-///   newest_copy.cc where a page's bytes can be read
 ///   waits.cc     what tickets wait for
 ///   invariants.cc
 class Core::Impl {
@@ -162,7 +162,7 @@ class Core::Impl {
   void KillContent(PageIndex index);
   bool FinishKill(PageIndex index);
   void Grant(Ticket& ticket);
-  void PinForWrite(PageIndex index, const PageRequest& request);
+  void PinForWrite(PageIndex index, TierIndex tier);
   void FailTicketWith(Ticket& ticket, FailTicket failure);
   void Dequeue(Ticket& ticket);
   void NoteHead();
@@ -203,7 +203,12 @@ class Core::Impl {
   void NoteBringFailure(const Task& task);
   LinkLoad& link(TierIndex a, TierIndex b) { return links_[a < b ? a : b]; }
   bool LinkFull(TierIndex source, TierIndex target, Purpose purpose);
-  static int DirectionIndex(TierIndex source, TierIndex target) { return target > source ? 1 : 0; }
+
+  // arrivals.cc
+  void On(const TaskUnderWay& event);
+  void On(const GrantUnderWay& event);
+  void ReleaseLate(PageIndex index);
+  void LoseWritten(PageIndex index, TierIndex tier);
 
   // frames.cc
   std::optional<FrameIndex> TakeFrame(TierIndex tier, const Claim& claim);
@@ -233,7 +238,6 @@ class Core::Impl {
   void TellFrames(TierIndex tier);
   bool IsIdle(const Page& p, TierIndex tier) const;
   bool IsCandidate(const Page& p, TierIndex tier) const;
-  static bool Dies(const Page& p);
   bool FreeToLeave(const Page& p, TierIndex tier) const;
   bool MayDrop(const Page& p, TierIndex tier) const;
   Position UseAt(const Page& p, TierIndex tier) const;
@@ -299,7 +303,6 @@ class Core::Impl {
   void EndPlannedStep(Position position);
   void FetchPlanned(const PlannedFetch& fetch, Position position);
   void StayPlanned(PageIndex index, TierIndex tier, Position position);
-  static bool IsAbove(const Page& p, TierIndex tier);
   void AddLeave(const DueLeave& due);
   void ContinueLeaves();
   bool ContinueLeaves(std::deque<DueLeave>* due);
@@ -371,7 +374,6 @@ class Core::Impl {
 
   // abandoned.cc
   void On(const AbandonCopies& event);
-  static bool IsOnlyIn(const Page& p, TierIndex tier);
   void SetDoomedAside(PageIndex index);
   void RestoreDoomed(PageIndex index);
 
@@ -405,6 +407,8 @@ class Core::Impl {
   std::vector<Ticket*> pending_;  ///< acquires not granted, in order of arrival
   Ticket* head_ = nullptr;        ///< first ticket whose wants its pages know
   absl::flat_hash_map<OpNumber, Holder> holders_;
+  /// Tickets that release the page once it has arrived, one for each lease.
+  absl::flat_hash_map<PageIndex, std::vector<TicketNumber>> late_releases_;
   absl::flat_hash_set<LaneIndex> lanes_waiting_;  ///< per pump: an earlier ticket is pending
   std::vector<std::unique_ptr<Ticket>> kills_;
   std::uint64_t next_arrival_ = 1;

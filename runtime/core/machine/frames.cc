@@ -169,17 +169,12 @@ bool Core::Impl::PinnedAt(const Page& p, TierIndex tier) const {
 bool Core::Impl::IsIdle(const Page& p, TierIndex tier) const {
   const PageCopy& copy = p.copies[tier];
   const bool there = copy.state == CopyState::kValid || copy.state == CopyState::kPlaced;
-  if (Dies(p)) return false;
+  if (Dies(p) || p.write_pinned) return false;
   return there && copy.readers == 0 && !copy.mapping && !copy.transit && !PinnedAt(p, tier);
 }
 
 bool Core::Impl::IsCandidate(const Page& p, TierIndex tier) const {
   return ((p.head_wants >> tier) & 1) == 0 && IsIdle(p, tier);
-}
-
-/// A discard or free waits only for tasks of the page: all of its frames are given back soon.
-bool Core::Impl::Dies(const Page& p) {
-  return !p.queue.empty() && p.queue.front()->ticket->kind != TicketKind::kAcquire;
 }
 
 /// Nothing is written for it, now or later: it is dead, or valid further down. A doomed copy counts

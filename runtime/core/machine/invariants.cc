@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/check.h"
 #include "runtime/core/machine/core_impl.h"
 
@@ -13,6 +15,8 @@ void Core::Impl::CheckInvariants() const {
   for (PageIndex i = 0; i < pages_.size(); ++i) {
     const Page& p = pages_[i];
     bool reachable = !p.content || p.file_home || p.reproducible;
+    const bool arrives = std::any_of(
+        p.copies.begin(), p.copies.end(), [](const PageCopy& copy) { return copy.under_way; });
     for (TierIndex t = 0; t < tiers_.size(); ++t) {
       const PageCopy& copy = p.copies[t];
       if (copy.state == CopyState::kNone) continue;
@@ -20,7 +24,8 @@ void Core::Impl::CheckInvariants() const {
       SLUICE_CHECK(tiers_[t].pool.owner(copy.frame) == i, "I1: a frame has one owner");
       if (copy.transit) ++transit[t][static_cast<std::size_t>(copy.transit_direction)];
       if (copy.state == CopyState::kValid) reachable = true;
-      SLUICE_CHECK(!p.write_pinned || PinnedAt(p, t), "I4: a written page is in one tier only");
+      SLUICE_CHECK(!p.write_pinned || arrives || PinnedAt(p, t),
+                   "I4: a written page is in one tier only, once it has arrived");
       SLUICE_CHECK(!copy.candidate || !PinnedAt(p, t), "I3: a pinned frame is no candidate");
       const bool drops = copy.candidate && MayDrop(p, t) && !tiers_[last_tier()].fenced;
       SLUICE_CHECK(!drops || copy.lossless, "I8: who may be dropped is known, so room is found");

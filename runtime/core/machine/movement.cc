@@ -32,6 +32,10 @@ Core::Impl::Progress Core::Impl::Advance(PageIndex index, const Goal& want, cons
   }
   if (copy.state == CopyState::kPlaced) {
     if (copy.readers > 0 || copy.mapping) return Progress::kInFlight;
+    // A page that did not arrive under its lease: its frame stays as long as that.
+    if (PinnedAt(p, want.tier)) {
+      return claim.purpose == Purpose::kDemand ? Progress::kBlocked : Progress::kInFlight;
+    }
     DropCopy(index, want.tier);  // placed for an overwrite that did not come
   }
   if (p.write_pinned) return Progress::kInFlight;
@@ -327,6 +331,8 @@ void Core::Impl::LeaveSource(PageIndex index, TierIndex source) {
 void Core::Impl::Arrive(PageIndex index, const Task& task, CopyState state) {
   Page& p = page(index);
   p.copies[task.target].state = state;
+  p.copies[task.target].under_way = false;
+  if (p.write_pinned) PinForWrite(index, task.target);
   const bool replaced = std::exchange(p.refused, false) && IsRefill(task);
   if (replaced && p.copies[last_tier()].state == CopyState::kValid) LoseSource(index, last_tier());
   p.bring_failures[task.target] = 0;
@@ -338,6 +344,7 @@ void Core::Impl::Arrive(PageIndex index, const Task& task, CopyState state) {
   Recheck(index);
   ReconsiderGoal(index);
   UpdateFacts(index);
+  ReleaseLate(index);
 }
 
 void Core::Impl::On(const TaskFailed& event) {
@@ -345,7 +352,9 @@ void Core::Impl::On(const TaskFailed& event) {
   Page& p = page(task.page);
   AbandonTarget(task);
   const bool lost = event.kind == FailureKind::kSourceLost;
-  if (MakesAgain(task, event.kind)) {
+  if (p.write_pinned) {
+    LoseWritten(task.page, task.target);
+  } else if (MakesAgain(task, event.kind)) {
     p.refused = true;
   } else if (IsRefill(task) && lost && !KeepsRefused(p)) {
     LoseContent(task.page, task.target);
@@ -362,6 +371,7 @@ void Core::Impl::On(const TaskFailed& event) {
   Recheck(task.page);
   ReconsiderGoal(task.page);
   UpdateFacts(task.page);
+  ReleaseLate(task.page);
 }
 
 /// Whether a page whose copy in the last tier cannot be read is to be refilled: the copy stays, as
@@ -392,8 +402,14 @@ void Core::Impl::AbandonTarget(const Task& task) {
   if (target.transit) {
     --tiers_[task.target].transit_used[static_cast<std::size_t>(target.transit_direction)];
   }
-  GiveFrame(task.target, target.frame, p);
-  target = PageCopy{};
+  if (PinnedAt(p, task.target)) {
+    // Its lease keeps the frame, without content.
+    target.state = CopyState::kPlaced;
+    target.under_way = target.mapped = false;
+  } else {
+    GiveFrame(task.target, target.frame, p);
+    target = PageCopy{};
+  }
   if (task.target == last_tier()) RestoreDoomed(task.page);
   DropHeld(task.page);
   if (task.kind == TaskKind::kFill) return;

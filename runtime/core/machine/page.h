@@ -28,9 +28,10 @@ struct PageCopy {
   std::uint16_t readers = 0;  ///< tasks that read the frame
   bool mapping = false;       ///< a StartMap is in flight
   bool mapped = false;
-  bool leaving = false;  ///< true if the page is dropped after its page-out
-  bool transit = false;  ///< sits in a transit frame
-  bool doomed = false;   ///< may soon be unreadable: another is to take its place
+  bool under_way = false;  ///< kFilling, and a device can order its work behind the task
+  bool leaving = false;    ///< true if the page is dropped after its page-out
+  bool transit = false;    ///< sits in a transit frame
+  bool doomed = false;     ///< may soon be unreadable: another is to take its place
   Direction transit_direction = Direction::kIn;
   bool known = false;      ///< the policy knows it as being here,
   bool candidate = false;  ///< and as evictable
@@ -62,6 +63,7 @@ struct Ticket {
   Position position = kNever;  ///< the step of the schedule that it is
   std::uint64_t arrival = 0;
   bool granted = false;
+  bool takes_under_way = false;  ///< granted while its pages are under way
   std::uint32_t unready = 0;
   std::uint32_t pinned = 0;  ///< leases out
   PageIndex first_page = 0;  ///< kDiscard, kFree
@@ -131,10 +133,17 @@ struct Page {
   Position hinted = kNever;             ///< after this position
 };
 
+inline int DirectionIndex(TierIndex source, TierIndex target) { return target > source ? 1 : 0; }
+
 /// Whether a copy of the page sits in a transit frame.
 inline bool InTransit(const Page& p) {
   return std::any_of(
       p.copies.begin(), p.copies.end(), [](const PageCopy& copy) { return copy.transit; });
+}
+
+/// A discard or free waits only for tasks of the page: all of its frames are given back soon.
+inline bool Dies(const Page& p) {
+  return !p.queue.empty() && p.queue.front()->ticket->kind != TicketKind::kAcquire;
 }
 
 enum class Purpose : std::uint8_t { kDemand, kAhead, kClean };

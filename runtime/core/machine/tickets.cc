@@ -108,9 +108,10 @@ bool Core::Impl::IsReady(const Need& need) const {
   const PageCopy& copy = p.copies[need.request.tier];
   if (!need.locked) return false;
   if (copy.transit || (need.request.map && !copy.mapped)) return false;
-  if (IsWrite(need.request.mode) && p.tasks > 0) return false;
+  const bool under_way = copy.under_way && need.ticket->takes_under_way;
+  if (IsWrite(need.request.mode) && p.tasks > (under_way ? 1 : 0)) return false;
   if (need.request.mode == PageMode::kOverwrite && copy.state == CopyState::kPlaced) return true;
-  return copy.state == CopyState::kValid;
+  return under_way || copy.state == CopyState::kValid;
 }
 
 void Core::Impl::MarkReady(Need& need, bool ready) {
@@ -177,7 +178,10 @@ void Core::Impl::Grant(Ticket& ticket) {
     p.head_wants = 0;
     ++p.pins;
     ++pinned_pages_;
-    if (IsWrite(need.request.mode)) PinForWrite(index, need.request);
+    if (IsWrite(need.request.mode)) {
+      p.write_pinned = true;
+      if (!p.copies[need.request.tier].under_way) PinForWrite(index, need.request.tier);
+    }
     grant.frames.push_back(p.copies[need.request.tier].frame);
     p.copies[need.request.tier].leaving = false;
     TellAccess(index, need.request.tier);
@@ -188,12 +192,13 @@ void Core::Impl::Grant(Ticket& ticket) {
   if (ticket.needs.empty()) Forget(ticket.number);
 }
 
-void Core::Impl::PinForWrite(PageIndex index, const PageRequest& request) {
+/// From now on the copy in `tier` is the page's only one.
+void Core::Impl::PinForWrite(PageIndex index, TierIndex tier) {
   Page& p = page(index);
   SLUICE_CHECK(p.tasks == 0 && p.pins == 1,
                "I4: a page under a write lease is nowhere else in use");
   for (TierIndex t = 0; t < tiers_.size(); ++t) {
-    if (t == request.tier || p.copies[t].state == CopyState::kNone) continue;
+    if (t == tier || p.copies[t].state == CopyState::kNone) continue;
     if (t == last_tier()) {
       // The old slot is kept until a newer generation is acknowledged.
       SLUICE_CHECK(p.stale_frame == kNoFrame, "a page has at most one stale slot");
@@ -205,11 +210,10 @@ void Core::Impl::PinForWrite(PageIndex index, const PageRequest& request) {
   }
   SLUICE_CHECK(!p.read_only, "I6: a page that is only read is never written");
   ++p.generation;
-  p.copies[request.tier].state = CopyState::kValid;
+  p.copies[tier].state = CopyState::kValid;
   p.content = true;
   p.lost = false;
   p.file_home = false;
-  p.write_pinned = true;
 }
 
 void Core::Impl::On(const Release& event) {
@@ -221,6 +225,10 @@ void Core::Impl::On(const Release& event) {
     const auto held = std::find_if(
         p.queue.begin(), p.queue.end(), [&](const Need* need) { return need->ticket == &ticket; });
     if (held == p.queue.end()) continue;  // released before: harmless
+    if (p.copies[(*held)->request.tier].under_way) {
+      late_releases_[index].push_back(ticket.number);
+      continue;
+    }
     --ticket.pinned;
     if (--(*held)->request.leases > 0) continue;
     const bool write = IsWrite((*held)->request.mode);

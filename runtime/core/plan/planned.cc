@@ -4,6 +4,17 @@
 #include "runtime/core/machine/core_impl.h"
 
 namespace sluice::core {
+namespace {
+
+/// Whether the page is, or soon will be, in a tier above `tier`, where it is used next.
+bool IsAbove(const Page& p, TierIndex tier) {
+  return p.next_tier < tier &&
+         std::any_of(p.copies.begin(), p.copies.begin() + tier, [](const PageCopy& copy) {
+           return copy.state == CopyState::kValid || copy.state == CopyState::kFilling;
+         });
+}
+
+}  // namespace
 
 void Core::Impl::On(const AdoptPlan& event) {
   if (event.plan == nullptr || !book_.Has(event.key)) {
@@ -80,14 +91,6 @@ void Core::Impl::StayPlanned(PageIndex index, TierIndex tier, Position position)
   if (!copy.leaving || tiers_[tier].starved_arrival != UINT64_MAX) return;
   copy.leaving = false;
   UpdateFacts(index);
-}
-
-/// Whether the page is, or soon will be, in a tier above `tier`, where it is used next.
-bool Core::Impl::IsAbove(const Page& p, TierIndex tier) {
-  return p.next_tier < tier &&
-         std::any_of(p.copies.begin(), p.copies.begin() + tier, [](const PageCopy& copy) {
-           return copy.state == CopyState::kValid || copy.state == CopyState::kFilling;
-         });
 }
 
 /// The step's pages have been given back. One that began before the plan is none of it.

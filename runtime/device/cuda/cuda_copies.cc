@@ -1,5 +1,6 @@
 #include "runtime/device/cuda/cuda_copies.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -31,7 +32,15 @@ CudaCopies::~CudaCopies() {
   share_.api().DestroyStream(stream_);
 }
 
-bool CudaCopies::HasRoom() const { return running_.size() < kGroups; }
+bool CudaCopies::idle() const {
+  const base::MutexLock lock(running_mutex_);
+  return waiting_.empty() && running_.empty();
+}
+
+bool CudaCopies::HasRoom() const {
+  const base::MutexLock lock(running_mutex_);
+  return running_.size() < kGroups;
+}
 
 bool CudaCopies::Start() {
   bool started = false;
@@ -43,13 +52,42 @@ bool CudaCopies::Start() {
       // What was enqueued before an error runs: its memory is used until the event says otherwise.
       group.event = *event;
       group.error = std::move(status);
-      running_.push_back(std::move(group));
+      Run(std::move(group));
       continue;
     }
-    AwaitStream();
+    AwaitStream().IgnoreError();
     Finish(std::move(group), status.ok() ? event.status() : status);
   }
   return started;
+}
+
+void CudaCopies::Run(Group group) {
+  std::vector<StartedFn> started;
+  for (Job& job : group.jobs) {
+    if (group.error.ok() && job.started) started.push_back(std::move(job.started));
+  }
+  {
+    const base::MutexLock lock(running_mutex_);
+    running_.push_back(std::move(group));
+  }
+  for (StartedFn& tell : started) tell();
+}
+
+bool CudaCopies::HasTarget(const Group& group, std::span<const std::byte* const> targets) {
+  return std::any_of(group.jobs.begin(), group.jobs.end(), [&](const Job& job) {
+    return std::binary_search(
+        targets.begin(), targets.end(), static_cast<const std::byte*>(job.copy.to));
+  });
+}
+
+absl::Status CudaCopies::PutBehind(CudaStream stream, std::span<const std::byte* const> targets) {
+  SLUICE_RETURN_IF_ERROR(share_.health().status());
+  const base::MutexLock lock(running_mutex_);
+  const auto last = std::find_if(running_.rbegin(), running_.rend(), [&](const Group& group) {
+    return HasTarget(group, targets);
+  });
+  if (last == running_.rend()) return absl::OkStatus();  // they are done
+  return share_.Check(share_.api().WaitEvent(stream, last->event), "cuStreamWaitEvent");
 }
 
 CudaCopies::Group CudaCopies::TakeGroup() {
@@ -106,27 +144,38 @@ absl::Status CudaCopies::EnqueueBatch(const std::vector<Job>& jobs) {
   return flush();
 }
 
-void CudaCopies::AwaitStream() {
+absl::Status CudaCopies::AwaitStream() {
   // Without an event there is no other way to learn that the memory is free again. A dead GPU
   // answers at once.
-  share_.Check(share_.api().SynchronizeStream(stream_), "cuStreamSynchronize").IgnoreError();
+  return share_.Check(share_.api().SynchronizeStream(stream_), "cuStreamSynchronize");
 }
 
 bool CudaCopies::Poll() {
   bool completed = false;
-  while (!running_.empty()) {
-    const absl::StatusOr<bool> done = events_.IsDone(running_.front().event);
+  while (const std::optional<CudaEvent> oldest = OldestEvent()) {
+    const absl::StatusOr<bool> done = events_.IsDone(*oldest);
     if (done.ok() && !*done) break;
-    if (!done.ok()) AwaitStream();
-    Group group = std::move(running_.front());
-    running_.pop_front();
+    // Work may be behind the copies already: a query that fails says nothing of them.
+    const absl::Status status = done.ok() ? absl::OkStatus() : AwaitStream();
+    Group group = TakeOldest();
     events_.Return(group.event);
-    absl::Status status = done.status();
-    if (!group.error.ok()) status = group.error;
-    Finish(std::move(group), status);
+    const absl::Status error = group.error.ok() ? status : group.error;
+    Finish(std::move(group), error);
     completed = true;
   }
   return completed;
+}
+
+std::optional<CudaEvent> CudaCopies::OldestEvent() const {
+  const base::MutexLock lock(running_mutex_);
+  return running_.empty() ? std::nullopt : std::optional(running_.front().event);
+}
+
+CudaCopies::Group CudaCopies::TakeOldest() {
+  const base::MutexLock lock(running_mutex_);
+  Group group = std::move(running_.front());
+  running_.pop_front();
+  return group;
 }
 
 void CudaCopies::Finish(Group group, const absl::Status& status) {

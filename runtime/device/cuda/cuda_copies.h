@@ -4,10 +4,12 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "runtime/device/cuda/cuda_context.h"
 #include "runtime/device/cuda/cuda_events.h"
 #include "runtime/device/device.h"
@@ -15,14 +17,15 @@
 namespace sluice::device {
 
 /// Copies of one direction, or fills, on a stream of their own: some at a time, each group behind
-/// one event. They are done in the order in which they were added. Threads: externally
-/// synchronised, the context current.
+/// one event. They are done in the order in which they were added. Threads: one, with the context
+/// current; PutBehind any.
 class CudaCopies {
  public:
   enum class Direction { kIn, kOut };
   struct Job {
     CudaCopy copy;                     ///< addresses; those of a fill have no `from`
     std::optional<std::uint8_t> fill;  ///< value of each byte, where it is a fill
+    StartedFn started = {};            ///< may be empty
     DoneFn done;
   };
 
@@ -39,7 +42,10 @@ class CudaCopies {
   bool Start();
   /// Completes what is done. True if that was something.
   bool Poll();
-  bool idle() const { return waiting_.empty() && running_.empty(); }
+  bool idle() const;
+  /// What comes on `stream` runs behind the copies to these addresses that have started. `targets`
+  /// is sorted. Errors: those of CudaHealth::Check. REQUIRES: the context is current.
+  absl::Status PutBehind(CudaStream stream, std::span<const std::byte* const> targets);
 
  private:
   struct Group {
@@ -55,11 +61,15 @@ class CudaCopies {
       : share_(share), events_(events), direction_(direction), stream_(stream) {}
 
   bool HasRoom() const;
+  static bool HasTarget(const Group& group, std::span<const std::byte* const> targets);
   Group TakeGroup();
+  void Run(Group group);
+  std::optional<CudaEvent> OldestEvent() const;
+  Group TakeOldest();
   absl::Status Enqueue(const Group& group);
   absl::Status EnqueueOne(const Job& job);
   absl::Status EnqueueBatch(const std::vector<Job>& jobs);
-  void AwaitStream();
+  absl::Status AwaitStream();
   static void Finish(Group group, const absl::Status& status);
 
   const CudaContextShare& share_;
@@ -68,7 +78,9 @@ class CudaCopies {
   const CudaStream stream_;
   bool batches_ = true;  ///< the driver takes several copies in one call
   std::deque<Job> waiting_;
-  std::deque<Group> running_;
+  /// Changed by the one thread alone. An event goes back to the pool after its group has left.
+  mutable base::Mutex running_mutex_;
+  std::deque<Group> running_ ABSL_GUARDED_BY(running_mutex_);
 };
 
 }  // namespace sluice::device

@@ -54,9 +54,13 @@ class CudaDevice : public Device {
     return RangeOf(range, page).Unmap(page);
   }
 
-  void CopyIn(std::span<const std::byte> host, std::uint32_t frame, DoneFn done) override {
+  void CopyIn(std::span<const std::byte> host,
+              std::uint32_t frame,
+              StartedFn started,
+              DoneFn done) override {
     const CudaCopy copy{.to = Frame(frame).data(), .from = host.data(), .bytes = host.size()};
-    worker_->Submit(CudaCopies::Direction::kIn, {.copy = copy, .done = std::move(done)});
+    worker_->Submit(CudaCopies::Direction::kIn,
+                    {.copy = copy, .started = std::move(started), .done = std::move(done)});
   }
   void CopyOut(std::uint32_t frame, std::span<std::byte> host, DoneFn done) override {
     const CudaCopy copy{.to = host.data(), .from = Frame(frame).data(), .bytes = host.size()};
@@ -89,10 +93,10 @@ class CudaDevice : public Device {
   }
 
   absl::StatusOr<std::unique_ptr<Stream>> CreateStream() override {
-    return MakeCudaStream(*share_, *worker_);
+    return MakeCudaStream(*share_, *frames_, *worker_);
   }
   absl::StatusOr<std::unique_ptr<Stream>> AdoptStream(void* stream) override {
-    return AdoptCudaStream(*share_, *worker_, static_cast<CudaStream>(stream));
+    return AdoptCudaStream(*share_, *frames_, *worker_, static_cast<CudaStream>(stream));
   }
 
   absl::StatusOr<std::uint32_t> Resize(std::uint32_t frames) override {

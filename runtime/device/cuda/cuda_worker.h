@@ -5,6 +5,7 @@
 #include <future>
 #include <map>
 #include <memory>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -42,6 +43,10 @@ class CudaWorker {
   void Await(CudaStream stream, CudaEvent event, DoneFn done);
   /// An event of the worker's, recorded on the stream. The context is current.
   absl::StatusOr<CudaEvent> Record(CudaStream stream);
+  /// See CudaCopies::PutBehind; copies in.
+  absl::Status PutBehindCopies(CudaStream stream, std::span<const std::byte* const> targets) {
+    return in_->PutBehind(stream, targets);
+  }
 
  private:
   struct Arrival {

@@ -29,6 +29,11 @@ bool Lease::host_accessible() const {
   return state_->facts().host_accessible;
 }
 
+bool Lease::pinned() const {
+  SLUICE_CHECK(valid(), "Lease::pinned needs a valid lease");
+  return state_->facts().pinned;
+}
+
 std::span<std::byte> Lease::HostBytes() const {
   SLUICE_CHECK(host_accessible(),
                "Lease::As is for the host, and this lease is in the hbm of a GPU: take "

@@ -67,7 +67,7 @@ absl::StatusOr<std::shared_ptr<StreamState>> RuntimeState::MakeStream(
     std::optional<void*> adopted) {
   SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<device::Stream> stream,
                           MakeDeviceStream(tiers_->device(), adopted, options_.cpus));
-  auto state = engine::MakeOwned<StreamState>(std::move(stream), stream_count_);
+  auto state = engine::MakeOwned<StreamState>(std::move(stream), tiers_->device(), stream_count_);
   base::MutexLock lock(streams_mutex_);
   std::erase_if(streams_, [](const auto& weak) { return weak.expired(); });
   streams_.push_back(state);

@@ -30,6 +30,7 @@ absl::Status CheckRecompute(std::string_view op, const engine::ResolvedAccess& a
 absl::Status RuntimeState::BeginIteration(std::string_view key) {
   recorder_.BeginIteration(key);
   const core::BeginIteration event{keys_.IndexOf(key)};
+  mover_->BeginIteration();
   return mailbox_->Push(engine::EventRequest{event}) ? absl::OkStatus() : ShutDownError();
 }
 
@@ -37,6 +38,7 @@ absl::Status RuntimeState::EndIteration() {
   if (!recorder_.EndIteration()) {
     return absl::FailedPreconditionError("no iteration has begun");
   }
+  mover_->EndIteration();
   return mailbox_->Push(engine::EventRequest{core::EndIteration{}}) ? absl::OkStatus()
                                                                     : ShutDownError();
 }

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "fmt/format.h"
+#include "runtime/engine/setup/option_limits.h"
 
 namespace sluice::internal {
 namespace {
@@ -56,6 +57,7 @@ RuntimeState::~RuntimeState() {
 
 absl::StatusOr<std::shared_ptr<RuntimeState>> RuntimeState::Create(
     RuntimeOptions options, const engine::BackendHooks& hooks) {
+  if (options.page_bytes == Bytes()) options.page_bytes = engine::DefaultPageBytes(options);
   SLUICE_RETURN_IF_ERROR(engine::CountFrames(options).status());
   std::shared_ptr<RuntimeState> state(new RuntimeState(std::move(options)), engine::OwnerDelete());
   if (absl::Status set_up = state->SetUp(hooks); !set_up.ok()) {

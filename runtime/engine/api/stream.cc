@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runtime/engine/api/stream_state.h"
+#include "runtime/engine/control/ticket_state.h"
 #include "sluice/lease.h"
 #include "sluice/op.h"
 
@@ -16,7 +17,11 @@ StreamRef::StreamRef(StreamRef&&) noexcept = default;
 StreamRef& StreamRef::operator=(StreamRef&&) noexcept = default;
 StreamRef::~StreamRef() = default;
 
-absl::Status StreamRef::WaitOn(Ticket& ticket) { return ticket.Wait(); }
+absl::Status StreamRef::WaitOn(Ticket& ticket) {
+  const auto stream = state_ == nullptr ? nullptr : state_->Get();
+  if (stream == nullptr || ticket.state_ == nullptr) return ticket.Wait();
+  return ticket.state_->WaitOn(*stream, state_->device());
+}
 
 absl::Status StreamRef::ReleaseAfter(Lease&& lease) {
   const auto stream = state_ == nullptr ? nullptr : state_->Get();

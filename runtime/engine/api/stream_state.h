@@ -14,9 +14,11 @@ namespace sluice::internal {
 /// own work too. Threads: any.
 class StreamState {
  public:
-  /// `count` counts the stream until it is drained.
-  StreamState(std::unique_ptr<device::Stream> stream, std::shared_ptr<engine::StreamCount> count)
-      : stream_(std::move(stream)), count_(std::move(count)) {
+  /// `count` counts the stream until it is drained. `device`: null for a stream of none.
+  StreamState(std::unique_ptr<device::Stream> stream,
+              const device::Device* device,
+              std::shared_ptr<engine::StreamCount> count)
+      : device_(device), stream_(std::move(stream)), count_(std::move(count)) {
     count_->Add();
   }
 
@@ -39,6 +41,9 @@ class StreamState {
     return stream_;
   }
 
+  /// The device that has the stream; it may be gone, with Get() null.
+  const device::Device* device() const { return device_; }
+
   /// Drains the stream and lets it go; everything asked of it later is dropped.
   void Close() {
     std::shared_ptr<device::Stream> stream;
@@ -54,6 +59,7 @@ class StreamState {
 
  private:
   const base::OwnerProcess owner_;
+  const device::Device* const device_;
   mutable base::Mutex mutex_;
   std::shared_ptr<device::Stream> stream_ ABSL_GUARDED_BY(mutex_);
   const std::shared_ptr<engine::StreamCount> count_;

@@ -135,7 +135,10 @@ void CoreThread::On(AcquireRequest& request) {
     return;
   }
   tickets_.Add(request.ticket, Clock::now());
+  const std::shared_ptr<internal::TicketState> ticket = request.ticket;
   Feed(std::move(request.event));
+  // Its own notice may have come before it.
+  if (ticket->takes_under_way()) Feed(core::GrantUnderWay{ticket->number()});
 }
 
 void CoreThread::On(CreateRequest& request) {
@@ -189,7 +192,9 @@ void CoreThread::On(BudgetRequest& request) {
   Feed(event);
 }
 
-void CoreThread::On(EventRequest& request) { Feed(std::move(request.event)); }
+void CoreThread::On(EventRequest& request) {
+  if (!stopping_) Feed(std::move(request.event));
+}
 
 void CoreThread::On(CallRequest& request) { std::move(request.call)(); }
 

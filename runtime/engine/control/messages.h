@@ -65,7 +65,7 @@ struct DiscardRequest {
 struct PrefetchRequest {
   TicketPlan plan;
 };
-/// Goes to the core as it is: the marks of iterations.
+/// Goes to the core as it is: the marks of iterations, and, as notices, what is under way.
 struct EventRequest {
   core::Event event;
 };

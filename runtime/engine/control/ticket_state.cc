@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
+#include "runtime/engine/report/profiler_ranges.h"
 #include "runtime/engine/setup/process_bound.h"
 
 namespace sluice::internal {
@@ -104,7 +105,10 @@ absl::Status TicketState::Wait(Clock::time_point deadline) {
     op_->BeginWait(begin);
     split_.Begin(SinceStart(begin));
     const core::WaitSplit::Time before = split_.of(core::WaitFor::kWrite);
+    const auto range = engine::ProfilerRange::Begin(engine::ProfilerCategory::kStall,
+                                                    [&] { return op_->identity().name; });
     in_time = WaitWhilePending(deadline);
+    range.End();
     error = OwnCopy(error_);
     end = Clock::now();
     split_.End(SinceStart(end));
@@ -114,6 +118,27 @@ absl::Status TicketState::Wait(Clock::time_point deadline) {
   context_.waits->Add(op_->identity().name, begin, end, writing);
   if (!in_time) return absl::DeadlineExceededError("the ticket is not ready yet");
   return error;
+}
+
+std::vector<core::FrameIndex> TicketState::FramesOfHbm() const {
+  const base::MutexLock lock(mutex_);
+  std::vector<core::FrameIndex> frames;
+  if (phase_ == Phase::kFailed) return frames;  // the tiers may be gone
+  for (std::size_t i = 0; i < frames_.size(); ++i) {
+    const bool of_hbm = context_.tiers->id(plan_.requests[i].tier) == kHbm0;
+    if (of_hbm) frames.push_back(frames_[i]);
+  }
+  return frames;
+}
+
+absl::Status TicketState::WaitOn(device::Stream& stream, const device::Device* device) {
+  SLUICE_RETURN_IF_ERROR(engine::CheckProcess(owner_));
+  const bool of_the_runtime = context_.tiers != nullptr && context_.tiers->device() == device;
+  if (!of_the_runtime || !stream.CanWaitForCopies()) return Wait(Clock::time_point::max());
+  takes_under_way_.store(true);
+  context_.mailbox->Post(engine::EventRequest{core::GrantUnderWay{number_}});
+  SLUICE_RETURN_IF_ERROR(Wait(Clock::time_point::max()));
+  return stream.WaitForCopies(FramesOfHbm());
 }
 
 std::vector<std::span<std::byte>> TicketState::SpansOf(const engine::AccessPlan& access) const {
@@ -140,6 +165,14 @@ std::vector<std::uint32_t> TicketState::NodesOf(const engine::AccessPlan& access
     nodes.push_back(memory.NodeOf(frames_[access.first_request + i]));
   }
   return nodes;
+}
+
+bool TicketState::IsPinned(const engine::AccessPlan& access) const {
+  const engine::MemoryTier& memory = *context_.tiers->memory(access.tier);
+  for (std::uint32_t i = 0; i < access.pages; ++i) {
+    if (!memory.IsPinned(frames_[access.first_request + i])) return false;
+  }
+  return access.pages > 0;
 }
 
 void TicketState::FillFrameWithNan(core::TierIndex tier, core::FrameIndex frame) const {
@@ -180,6 +213,7 @@ absl::StatusOr<std::vector<std::shared_ptr<LeaseState>>> TicketState::MakeLeases
                           .address = access.address,
                           .bytes = access.range.bytes,
                           .host_accessible = context_.tiers->memory(access.tier)->host_accessible(),
+                          .pinned = access.address == nullptr && IsPinned(access),
                           .spans = SpansOf(access),
                           .nodes = NodesOf(access)},
         std::move(window));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "base/owner_process.h"
 #include "runtime/core/machine/waits.h"
 #include "runtime/core/types.h"
+#include "runtime/device/device.h"
 #include "runtime/engine/api/lease_state.h"
 #include "runtime/engine/api/op_state.h"
 #include "runtime/engine/api/request_builder.h"
@@ -47,6 +49,7 @@ class TicketState {
   /// Immutable.
   const engine::TicketPlan& plan() const { return plan_; }
   const OpState& op() const { return *op_; }
+  bool takes_under_way() const { return takes_under_way_.load(); }
 
   // The core thread's side.
   void Grant(std::vector<core::FrameIndex> frames);
@@ -60,6 +63,9 @@ class TicketState {
   // The user's side. In a child of the process it has failed, with FailedPrecondition.
   bool Ready() const;
   absl::Status Wait(Clock::time_point deadline);
+  /// The same; then what is enqueued on `stream`, which `device` has, finds the bytes that are
+  /// still on their way to hbm. Errors: those of Stream::WaitForCopies, too.
+  absl::Status WaitOn(device::Stream& stream, const device::Device* device);
   absl::StatusOr<std::vector<std::shared_ptr<LeaseState>>> Take();
   WaitTimes waited() const;
   /// Gives the request up unless its leases were taken. Never blocks.
@@ -71,6 +77,7 @@ class TicketState {
   bool WaitWhilePending(Clock::time_point deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<std::span<std::byte>> SpansOf(const engine::AccessPlan& access) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsPinned(const engine::AccessPlan& access) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<std::uint32_t> NodesOf(const engine::AccessPlan& access) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::vector<std::shared_ptr<LeaseState>>> MakeLeases() const
@@ -81,11 +88,14 @@ class TicketState {
                    const std::vector<std::span<std::byte>>& spans) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  std::vector<core::FrameIndex> FramesOfHbm() const;
+
   const base::OwnerProcess owner_;
   const core::TicketNumber number_ = 0;
   const engine::TicketPlan plan_;
   const std::shared_ptr<OpState> op_;
   const Context context_;
+  std::atomic<bool> takes_under_way_{false};
   mutable base::Mutex mutex_;
   base::CondVar changed_;
   Phase phase_ ABSL_GUARDED_BY(mutex_) = Phase::kPending;

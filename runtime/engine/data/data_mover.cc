@@ -10,6 +10,7 @@
 #include "fmt/format.h"
 #include "runtime/engine/control/ticket_state.h"
 #include "runtime/engine/data/page_filler.h"
+#include "runtime/engine/report/profiler_ranges.h"
 
 namespace sluice::engine {
 namespace {
@@ -61,11 +62,14 @@ struct DataMover::FillJob {
 /// before `missing` falls is read by who brings it to 0.
 struct DataMover::Landing {
   std::atomic<int> missing{2};
+  std::atomic<int> not_under_way{2};  ///< of the copy, and the mapping
   absl::Status copied;
   absl::Status mapped;
 
   /// Whether it was the last of the two.
   bool End() { return missing.fetch_sub(1, std::memory_order_acq_rel) == 1; }
+  /// Whether the copy has started, and the mapping is made, with this.
+  bool GetUnderWay() { return not_under_way.fetch_sub(1, std::memory_order_acq_rel) == 1; }
 };
 
 struct DataMover::CopyJob {
@@ -73,6 +77,7 @@ struct DataMover::CopyJob {
   SegmentPtr segment;
   LinkMeter::Clock::time_point begun;
   std::shared_ptr<Landing> landing;  ///< null unless the frame is mapped meanwhile
+  ProfilerRange range;
 
   PageInFrame target() const { return {segment, order.page, order.target, order.target_frame}; }
 };
@@ -115,13 +120,21 @@ void DataMover::Copy(const core::StartCopy& order, const SegmentPtr& segment) {
   TakeFrame(order.target, order.target_frame, order.page);
   CopyJob job{order, segment, parts_.meters->Of(LinkOf(order), DirectionOf(order)).Begin(), {}};
   if (MapsMeanwhile(order, *segment)) job.landing = std::make_shared<Landing>();
-  views_.Run(
-      order.target, order.target_frame, [this, order, segment, job = std::move(job)]() mutable {
-        if (job.landing != nullptr) MapMeanwhile(job);
-        Submit(order, *segment, [this, job = std::move(job)](const absl::Status& status) {
-          FinishCopy(job, status);
-        });
-      });
+  const bool in = DirectionOf(order) == core::Direction::kIn;
+  job.range = ProfilerRange::Begin(in ? ProfilerCategory::kPageIn : ProfilerCategory::kPageOut,
+                                   [&] { return segment->NameAt(order.page); });
+  views_.Run(order.target, order.target_frame, [this, job = std::move(job)]() mutable {
+    if (job.landing != nullptr) MapMeanwhile(job);
+    Submit(job);
+  });
+}
+
+/// Tells the core that the copy has started, or the mapping is made, with nothing else to come.
+/// Views are shown once their bytes are complete.
+void DataMover::NoteUnderWay(const CopyJob& job) {
+  if (job.landing != nullptr && !job.landing->GetUnderWay()) return;
+  if (job.segment->readable()) return;
+  parts_.mailbox->Post(EventRequest{core::TaskUnderWay{job.order.task}});
 }
 
 /// A view is mapped once the bytes are complete: it is readable at any time.
@@ -131,11 +144,13 @@ bool DataMover::MapsMeanwhile(const core::StartCopy& order, const Segment& segme
 
 void DataMover::MapMeanwhile(const CopyJob& job) {
   if (page_mapper_.Reuse(job.target())) {
+    NoteUnderWay(job);
     job.landing->End();
     return;
   }
   parts_.mapper->Post([this, job] {
     job.landing->mapped = page_mapper_.Map(job.target());
+    if (job.landing->mapped.ok()) NoteUnderWay(job);
     if (job.landing->End()) FinishLanding(job);
   });
 }
@@ -153,22 +168,26 @@ void DataMover::FinishLanding(const CopyJob& job) {
   ReportFailure(task, KindOf(read, landing.copied), landing.copied);
 }
 
-void DataMover::Submit(const core::StartCopy& order, const Segment& segment, io::DoneFn done) {
+void DataMover::Submit(const CopyJob& job) {
   const TierSet& tiers = *parts_.tiers;
-  const io::PageIdentity identity{order.segment, segment.PageWithin(order.page), order.generation};
+  const core::StartCopy& order = job.order;
+  const io::PageIdentity identity{
+      order.segment, job.segment->PageWithin(order.page), order.generation};
+  const auto done = [this, job](const absl::Status& status) { FinishCopy(job, status); };
   if (tiers.is_store(order.source)) {
     const auto frame = tiers.memory(order.target)->Frame(order.target_frame);
-    tiers.store()->Read(order.source_frame, identity, frame, std::move(done));
+    tiers.store()->Read(order.source_frame, identity, frame, done);
   } else if (tiers.is_store(order.target)) {
     const auto frame = tiers.memory(order.source)->Frame(order.source_frame);
-    tiers.store()->Write(order.target_frame, identity, frame, std::move(done));
+    tiers.store()->Write(order.target_frame, identity, frame, done);
     if (order.urgent) tiers.store()->Hasten(order.target_frame);
   } else if (DirectionOf(order) == core::Direction::kIn) {
     const auto frame = tiers.memory(order.source)->Frame(order.source_frame);
-    tiers.device()->CopyIn(frame, order.target_frame, std::move(done));
+    const auto started = [this, job] { NoteUnderWay(job); };
+    tiers.device()->CopyIn(frame, order.target_frame, started, done);
   } else {
     const auto frame = tiers.memory(order.target)->Frame(order.target_frame);
-    tiers.device()->CopyOut(order.source_frame, frame, std::move(done));
+    tiers.device()->CopyOut(order.source_frame, frame, done);
   }
 }
 
@@ -183,6 +202,7 @@ void DataMover::Hasten(const core::HastenCopy& order) {
 
 void DataMover::FinishCopy(const CopyJob& job, const absl::Status& status) {
   const core::StartCopy& order = job.order;
+  job.range.End();
   LinkMeter& meter = parts_.meters->Of(LinkOf(order), DirectionOf(order));
   if (!status.ok()) {
     meter.Failed(job.begun);
@@ -286,6 +306,13 @@ void DataMover::Map(const core::StartMap& order, const SegmentPtr& segment) {
 }
 
 void DataMover::Drop(const core::DropFrame& order, const SegmentPtr& segment) {
+  const ProfilerRange range =
+      ProfilerRange::Begin(ProfilerCategory::kEvict, [&] { return segment->NameAt(order.page); });
+  DropNow(order, segment);
+  range.End();
+}
+
+void DataMover::DropNow(const core::DropFrame& order, const SegmentPtr& segment) {
   if (parts_.tiers->is_store(order.tier)) {
     views_.LeaveSlot(segment, order.page, FrameOf(order.tier, order.frame));
     views_.Run(
@@ -348,6 +375,30 @@ void DataMover::Resize(core::TierIndex tier,
   parts_.mapper->Post([this, tier, frames, done = std::move(done)]() mutable {
     done(page_mapper_.Resize(tier, frames));
   });
+}
+
+void DataMover::BeginIteration() {
+  parts_.mapper->Post([this] {
+    LetMemoryGo();  // that of the iteration before
+    for (core::TierIndex tier = 0; tier < parts_.tiers->size(); ++tier) {
+      if (!parts_.tiers->is_store(tier)) parts_.tiers->memory(tier)->KeepMemory();
+    }
+  });
+}
+
+void DataMover::EndIteration() {
+  parts_.mapper->Post([this] { LetMemoryGo(); });
+}
+
+void DataMover::LetMemoryGo() {
+  for (core::TierIndex tier = 0; tier < parts_.tiers->size(); ++tier) {
+    if (parts_.tiers->is_store(tier)) continue;
+    const absl::Status gone = parts_.tiers->memory(tier)->LetMemoryGo();
+    if (gone.ok()) continue;
+    parts_.logger->Warning(fmt::format("memory of {} was not given back: {}",
+                                       ToString(parts_.tiers->id(tier)),
+                                       base::ToStd(gone.message())));
+  }
 }
 
 void DataMover::Retire(SegmentPtr segment, const PageRun& run) {

@@ -72,6 +72,10 @@ class DataMover {
   void Resize(core::TierIndex tier,
               core::FrameIndex frames,
               absl::AnyInvocable<void(absl::Status)> done);
+  /// Memory that goes back only when a GPU's kernels are done stays from the one to the other. Any
+  /// thread.
+  void BeginIteration();
+  void EndIteration();
   /// The pages were freed: unmaps them, then lets the segment go, and with its last pages its
   /// addresses. REQUIRES: their indices are nobody else's yet.
   void Retire(SegmentPtr segment, const PageRun& run);
@@ -81,10 +85,12 @@ class DataMover {
   struct FillJob;
   struct Landing;
 
-  void Submit(const core::StartCopy& order, const Segment& segment, io::DoneFn done);
+  void Submit(const CopyJob& job);
+  void NoteUnderWay(const CopyJob& job);
   void GrantShown(internal::TicketState& ticket,
                   std::span<const SegmentPtr> segments,
                   std::vector<core::FrameIndex> frames);
+  void DropNow(const core::DropFrame& order, const SegmentPtr& segment);
   bool FillNothing(const core::StartFill& order);
   void FinishCopy(const CopyJob& job, const absl::Status& status);
   void FinishLanding(const CopyJob& job);
@@ -98,6 +104,7 @@ class DataMover {
   void PostMap(core::TaskNumber task, const PageInFrame& place);
   void PostUnmap(PageInFrame place);
   void Leave(const PageInFrame& place);
+  void LetMemoryGo();
   void Report(core::TaskNumber task);
   void ReportFailure(core::TaskNumber task, core::FailureKind kind, absl::Status cause);
 

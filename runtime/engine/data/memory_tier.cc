@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/status.h"
 #include "base/strings.h"
 #include "numa/address_range.h"
@@ -55,13 +59,24 @@ class HostTier : public MemoryTier {
     return arenas_.MapAt(frame, address, numa::MapAccess::kRead);
   }
 
+  bool IsPinned(core::FrameIndex frame) const override {
+    const std::span<const std::byte> bytes = Frame(frame);
+    const base::MutexLock lock(pinned_mutex_);
+    const auto next = pinned_.upper_bound(bytes.data());
+    return next != pinned_.begin() && bytes.data() < std::prev(next)->second;
+  }
+
+  void KeepMemory() override { keeps_memory_ = device_ != nullptr && !device_->host_accessible(); }
+  absl::Status LetMemoryGo() override {
+    keeps_memory_ = false;
+    if (!kept_until_.has_value()) return absl::OkStatus();
+    return ResizeNow(*std::exchange(kept_until_, std::nullopt));
+  }
   absl::Status Resize(core::FrameIndex frames) override {
-    // Nobody must know memory that goes.
-    UnregisterAllBut(arenas_.ChunksOf(frames));
-    const auto resized = frames < frames_ ? arenas_.Shrink(frames) : arenas_.Grow(frames);
-    frames_ = arenas_.frame_count();  // some arenas may have changed though one failed
-    RegisterNew();
-    return resized.status();
+    kept_until_.reset();
+    if (!keeps_memory_ || frames >= frames_) return ResizeNow(frames);
+    kept_until_ = frames;
+    return absl::OkStatus();
   }
 
   std::uint64_t allocated_bytes() const override { return arenas_.allocated_bytes(); }
@@ -78,6 +93,15 @@ class HostTier : public MemoryTier {
 
  private:
   using Chunks = std::vector<std::span<std::byte>>;
+
+  absl::Status ResizeNow(core::FrameIndex frames) {
+    // Nobody must know memory that goes.
+    UnregisterAllBut(arenas_.ChunksOf(frames));
+    const auto resized = frames < frames_ ? arenas_.Shrink(frames) : arenas_.Grow(frames);
+    frames_ = arenas_.frame_count();  // some arenas may have changed though one failed
+    RegisterNew();
+    return resized.status();
+  }
 
   static bool Contains(const Chunks& chunks, std::span<const std::byte> one) {
     return std::any_of(chunks.begin(), chunks.end(), [&](std::span<const std::byte> other) {
@@ -100,6 +124,9 @@ class HostTier : public MemoryTier {
       return;
     }
     on_device_.push_back(chunk);
+    if (device_->host_accessible()) return;
+    const base::MutexLock lock(pinned_mutex_);
+    pinned_.emplace(chunk.data(), chunk.data() + chunk.size());
   }
   void UnregisterAllBut(const Chunks& staying) {
     const auto goes = [&](std::span<std::byte> chunk) { return !Contains(staying, chunk); };
@@ -107,7 +134,12 @@ class HostTier : public MemoryTier {
       if (goes(chunk) && store_ != nullptr) store_->UnregisterMemory(chunk);
     }
     for (const std::span<std::byte> chunk : on_device_) {
-      if (goes(chunk)) device_->UnregisterHost(chunk);
+      if (!goes(chunk)) continue;
+      {
+        const base::MutexLock lock(pinned_mutex_);
+        pinned_.erase(chunk.data());
+      }
+      device_->UnregisterHost(chunk);
     }
     std::erase_if(registered_, goes);
     std::erase_if(on_device_, goes);
@@ -119,6 +151,11 @@ class HostTier : public MemoryTier {
   Chunks registered_;
   Chunks on_device_;  ///< chunks that the device knows
   std::string unregistered_reason_;
+  mutable base::Mutex pinned_mutex_;
+  /// Begin and end of each chunk that a GPU knows.
+  std::map<const std::byte*, const std::byte*> pinned_ ABSL_GUARDED_BY(pinned_mutex_);
+  bool keeps_memory_ = false;
+  std::optional<core::FrameIndex> kept_until_;  ///< frames that LetMemoryGo leaves
   core::FrameIndex frames_;
 };
 

@@ -24,8 +24,8 @@ class MappedRange {
 };
 
 /// What the engine needs of a tier that compute code can address: host memory and device memory
-/// look the same from here. Threads: Map, Unmap, MapForReading and Resize from the mapper thread
-/// only, the rest from any.
+/// look the same from here. Threads: Map, Unmap, MapForReading, Resize, KeepMemory and LetMemoryGo
+/// from the mapper thread only, the rest from any.
 class MemoryTier {
  public:
   virtual ~MemoryTier() = default;
@@ -38,6 +38,8 @@ class MemoryTier {
   /// Why copies of the device stop at this memory instead of running beside their caller; empty
   /// where they do not.
   virtual std::string unregistered_reason() const { return ""; }
+  /// Whether a GPU's copies from and to the frame run beside their caller.
+  virtual bool IsPinned(core::FrameIndex /*frame*/) const { return false; }
   virtual absl::StatusOr<std::unique_ptr<MappedRange>> ReserveRange(std::uint64_t bytes) = 0;
   /// `range` is one that this tier reserved; `page` counts from its start.
   virtual absl::Status Map(MappedRange& range, std::uint64_t page, core::FrameIndex frame) = 0;
@@ -49,6 +51,10 @@ class MemoryTier {
   }
   /// Gives frames from `frames` on back to the system, or takes them again.
   virtual absl::Status Resize(core::FrameIndex frames) = 0;
+  /// From now on Resize keeps memory that a GPU would give back only when its kernels are done;
+  /// LetMemoryGo gives it back.
+  virtual void KeepMemory() {}
+  virtual absl::Status LetMemoryGo() { return absl::OkStatus(); }
   virtual std::uint64_t allocated_bytes() const = 0;
   virtual double huge_page_share() const = 0;
   /// The processors near each of the parts that the memory consists of, as a rule one per NUMA

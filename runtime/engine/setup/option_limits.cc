@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <string>
@@ -26,6 +27,24 @@ bool KeepsMappingsUnlessTold() {
 #else
   return false;
 #endif
+}
+
+Bytes DefaultPageBytes(const RuntimeOptions& options) {
+  constexpr Bytes kLeast = 2_MiB;
+  constexpr Bytes kMost = 16_MiB;
+  constexpr std::uint64_t kPagesLeast = 256;
+  if (options.device == DeviceKind::kEmulated) return kLeast;
+  const std::uint64_t processes = std::max(options.share.count, 1u);
+  const auto holds = [](Bytes tier, std::uint64_t divide_by, Bytes page) {
+    return tier == Bytes() || tier.count() / divide_by / page.count() >= kPagesLeast;
+  };
+  Bytes page = kMost;
+  while (page > kLeast &&
+         !(holds(options.hbm_bytes, 1, page) && holds(options.dram_bytes, processes, page) &&
+           holds(options.nvme_bytes, processes, page))) {
+    page = Bytes(page.count() / 2);
+  }
+  return page;
 }
 
 absl::Status CheckSeconds(std::string_view key, double seconds) {

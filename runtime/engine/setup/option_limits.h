@@ -4,12 +4,16 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "sluice/options.h"
 
 namespace sluice::engine {
 
 /// MemoryOptions::keep_mappings where it is not set: a debug build is for finding a use after an
 /// eviction.
 bool KeepsMappingsUnlessTold();
+
+/// RuntimeOptions::page_bytes where it is 0.
+Bytes DefaultPageBytes(const RuntimeOptions& options);
 
 /// A time in seconds, from 0 to a million: what the clocks can count with room to spare. Errors:
 /// InvalidArgument that names key and value.

@@ -48,6 +48,7 @@ absl::Status ReadRate(Config& config, std::string_view key, double* value) {
 }
 
 absl::Status ReadPageBytes(Config& config, RuntimeOptions* options) {
+  options->page_bytes = engine::DefaultPageBytes(*options);
   SLUICE_RETURN_IF_ERROR(config.Read("page_bytes", &options->page_bytes));
   const Bytes page = options->page_bytes;
   if (std::has_single_bit(page.count()) && page >= kPageBytesMin && page <= kPageBytesMax) {
@@ -205,9 +206,9 @@ absl::Status ReadScheduling(Config& config, RuntimeOptions* options) {
 absl::StatusOr<RuntimeOptions> ReadRuntimeOptions(Config& config) {
   RuntimeOptions options;
   SLUICE_RETURN_IF_ERROR(RefuseOldKeys(config));
-  SLUICE_RETURN_IF_ERROR(ReadPageBytes(config, &options));
   SLUICE_RETURN_IF_ERROR(ReadTiers(config, &options));
   SLUICE_RETURN_IF_ERROR(ReadDevice(config, &options));
+  SLUICE_RETURN_IF_ERROR(ReadPageBytes(config, &options));
   SLUICE_RETURN_IF_ERROR(ReadMemory(config, &options.memory));
   SLUICE_RETURN_IF_ERROR(ReadIo(config, &options.io));
   SLUICE_RETURN_IF_ERROR(ReadScheduling(config, &options));

@@ -83,9 +83,13 @@ CudaCode FakeDriver::Copy(FakeEntry entry, std::span<const CudaCopy> copies, Cud
       return device::kCudaInvalidValue;
     }
     blocks = blocks || cover == FakeRegistrations::Cover::kNone;
-    items.push_back({.work = [&state = state_,
-                              ordinal = context->ordinal(),
-                              copy] { return RunCopy(state, ordinal, copy); },
+    const bool held = in && state_.holds_copies_in.load();
+    const std::uint32_t opening = state_.held_copies.NextOpening();
+    items.push_back({.work =
+                         [&state = state_, ordinal = context->ordinal(), copy, held, opening] {
+                           if (held) state.held_copies.Wait(opening);
+                           return RunCopy(state, ordinal, copy);
+                         },
                      .in_flight = in ? &state_.counters.copies_in : &state_.counters.copies_out});
   }
   if (!blocks || items.empty()) {

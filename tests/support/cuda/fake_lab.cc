@@ -66,6 +66,13 @@ CudaCode FakeCuda::LaunchAdd(std::span<std::byte> span, std::uint8_t value, Cuda
   return state_->Enqueue(*context, *found, {{.work = std::move(work)}});
 }
 
+void FakeCuda::HoldCopies() { state_->holds_copies_in.store(true); }
+
+void FakeCuda::ReleaseCopies() {
+  state_->holds_copies_in.store(false);
+  state_->held_copies.Open();
+}
+
 CudaCode FakeCuda::LaunchGate(int gate, CudaStream stream) {
   FakeContext* context = nullptr;
   FakeStream* found = nullptr;

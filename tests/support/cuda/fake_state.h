@@ -71,6 +71,8 @@ class FakeState {
   FakeCounters counters;
   FakeAddressSpace space;
   FakeRegistrations registrations;
+  std::atomic<bool> holds_copies_in{false};
+  FakeGate held_copies;
 
   /// Counts a call, and gives the error that was injected into it.
   device::CudaCode Count(FakeEntry entry);

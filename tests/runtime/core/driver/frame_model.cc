@@ -22,7 +22,6 @@ FrameModel::FrameModel(const std::vector<FrameIndex>& frames,
   for (const FrameIndex count : frames) tiers_.emplace_back(count);
   limits_ = frames;
   used_.resize(frames.size());
-  used_peak_.resize(frames.size());
 }
 
 bool FrameModel::Check(bool condition, const std::string& what) {
@@ -99,6 +98,16 @@ void FrameModel::Start(const StartMap& map) {
   frame.mapping = true;
   StartTask(map.task,
             {.action = map, .page = map.page, .target = map.tier, .target_frame = map.frame});
+}
+
+void FrameModel::UnderWay(TaskNumber task) {
+  const auto found = tasks_.find(task);
+  if (found == tasks_.end()) return;  // it ended before
+  SimFrame& frame = At(found->second.target, found->second.target_frame);
+  frame.under_way = true;
+  const StartCopy* copy = found->second.copy();
+  const bool maps = copy != nullptr ? copy->map : found->second.fill()->map;
+  frame.mapped = frame.mapped || maps;
 }
 
 void FrameModel::CheckSource(const StartCopy& copy) {
@@ -224,12 +233,14 @@ void FrameModel::Done(TaskNumber number) {
 
 void FrameModel::FinishTarget(const SimTask& task, bool map) {
   SimFrame& frame = At(task.target, task.target_frame);
-  frame.filling = false;
+  frame.filling = frame.under_way = frame.granted_under_way = false;
   const auto* copy = task.copy();
   if (copy != nullptr && copy->target + 1u == tiers_.size()) fence_ = false;
-  frame.has_content = !task.garbage;
-  frame.stamp = task.stamp;
   frame.content_page = task.page;
+  if (!std::exchange(frame.written_under_way, false)) {
+    frame.has_content = !task.garbage;
+    frame.stamp = task.stamp;
+  }
   frame.mapped = frame.mapped || map;
 }
 
@@ -242,11 +253,13 @@ void FrameModel::Failed(TaskNumber number, FailureKind kind) {
     target.mapping = false;
     return;
   }
-  SetOwner(task.target, task.target_frame, kNoPage);
-  const bool mapped = target.mapped;
-  target = {};
-  target.mapped = mapped;
-  target.failed_for = task.page;
+  if (target.written_under_way) doubtful_.insert(task.page);
+  const bool stays = target.granted_under_way;
+  if (!stays) SetOwner(task.target, task.target_frame, kNoPage);
+  target = {.owner = target.owner,
+            .mapped = target.mapped && !target.under_way,
+            .failed_for = stays ? kNoPage : task.page,
+            .pins = target.pins};
   if (const StartCopy* copy = task.copy()) {
     SimFrame& source = At(copy->source, copy->source_frame);
     --source.readers;
@@ -326,7 +339,8 @@ bool FrameModel::OnlyAbandoned(PageIndex index) const {
 
 bool FrameModel::HoldsContent(TierFrame place) const {
   const SimFrame& frame = tiers_[place.first][place.second];
-  return frame.has_content && !frame.filling && frame.stamp == shadow_->page(frame.owner).stamp;
+  const bool there = frame.has_content && (!frame.filling || frame.written_under_way);
+  return there && frame.stamp == shadow_->page(frame.owner).stamp;
 }
 
 void FrameModel::ForgetPages(PageIndex first_page, std::uint32_t pages) {
@@ -346,19 +360,22 @@ void FrameModel::Pin(const PageRequest& request, FrameIndex index) {
   const ShadowPage& page = shadow_->page(request.page);
   const std::string where = Where(request.page, request.tier, index);
   Check(frame.owner == request.page, "grants a frame of another page: " + where);
-  Check(!frame.filling, "grants a frame that is being filled: " + where);
+  Check(!frame.filling || frame.under_way, "grants a frame that is being filled: " + where);
   Check(!request.map || frame.mapped, "grants a frame that is not mapped: " + where);
   if (request.mode != PageMode::kOverwrite) {
     Check(!page.lost, "grants a lost page: " + where);
-    Check(frame.has_content && frame.content_page == request.page && frame.stamp == page.stamp,
-          "I2: grants wrong bytes: " + where);
+    const bool there =
+        frame.has_content && frame.content_page == request.page && frame.stamp == page.stamp;
+    Check(there || frame.under_way, "I2: grants wrong bytes: " + where);
   }
-  if (request.mode != PageMode::kRead) {
-    for (const auto& [number, task] : tasks_) {
-      Check(task.page != request.page || task.copy() == nullptr,
-            "I4: grants a write lease while the page is copied: " + where);
-    }
+  for (const auto& [number, task] : tasks_) {
+    if (task.page != request.page) continue;
+    const bool brings = frame.under_way && task.target == request.tier;
+    Check(!brings || (!task.garbage && task.stamp == page.stamp), "I2: brings others: " + where);
+    Check(request.mode == PageMode::kRead || task.copy() == nullptr || brings,
+          "I4: grants a write lease while the page is copied: " + where);
   }
+  frame.granted_under_way = frame.granted_under_way || frame.under_way;
   ++frame.pins;
 }
 
@@ -371,6 +388,7 @@ void FrameModel::Unpin(PageIndex page, TierIndex tier, FrameIndex index) {
 
 void FrameModel::Write(TierIndex tier, FrameIndex index, Stamp stamp) {
   SimFrame& frame = At(tier, index);
+  frame.written_under_way = frame.filling;
   frame.has_content = true;
   frame.content_page = frame.owner;
   frame.stamp = stamp;
@@ -385,7 +403,7 @@ void FrameModel::Reserve(TierIndex tier, const std::vector<FrameIndex>& frames) 
     Check(frame.owner == kNoPage && !frame.reserved,
           fmt::format("reserves frame {} of tier {}, which is in use", index, tier));
     frame.reserved = true;
-    used_peak_[tier] = std::max(used_peak_[tier], ++used_[tier]);
+    ++used_[tier];
   }
 }
 
@@ -419,7 +437,7 @@ void FrameModel::SetOwner(TierIndex tier, FrameIndex index, PageIndex page) {
   frame.owner = page;
   if (page == kNoPage) return;
   places_[page].insert({tier, index});
-  used_peak_[tier] = std::max(used_peak_[tier], ++used_[tier]);
+  ++used_[tier];
 }
 
 }  // namespace sluice::core

@@ -21,7 +21,10 @@ struct SimFrame {
   bool reserved = false;
   bool abandoned = false;  ///< true if its content may soon be unreadable
   bool filling = false;    ///< a task writes it
-  bool mapping = false;    ///< a StartMap is in flight
+  bool under_way = false;  ///< the task has told so
+  bool granted_under_way = false;
+  bool written_under_way = false;  ///< a lease writes what follows the task's bytes
+  bool mapping = false;            ///< a StartMap is in flight
   bool mapped = false;
   /// A task for this page failed here: the frame is free, and may still be dropped or tried again.
   PageIndex failed_for = kNoPage;
@@ -61,6 +64,7 @@ class FrameModel {
   void Start(const StartFill& fill);
   void Hasten(const HastenCopy& order);
   void Start(const StartMap& map);
+  void UnderWay(TaskNumber task);
   void Drop(const DropFrame& drop);
   void Done(TaskNumber task);
   void Failed(TaskNumber task, FailureKind kind);
@@ -96,7 +100,6 @@ class FrameModel {
   const SimFrame& frame(TierIndex tier, FrameIndex frame) const { return tiers_[tier][frame]; }
   TierIndex tier_count() const { return static_cast<TierIndex>(tiers_.size()); }
   FrameIndex used(TierIndex tier) const;
-  FrameIndex used_peak(TierIndex tier) const { return used_peak_[tier]; }
   std::uint64_t copies_started() const { return copies_started_; }
 
  private:
@@ -125,7 +128,6 @@ class FrameModel {
   std::vector<std::vector<SimFrame>> tiers_;
   std::vector<FrameIndex> limits_;
   std::vector<FrameIndex> used_;
-  std::vector<FrameIndex> used_peak_;
   std::map<TaskNumber, SimTask> tasks_;
   TaskNumber last_task_ = 0;
   bool any_task_ = false;

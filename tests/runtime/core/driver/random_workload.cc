@@ -217,6 +217,7 @@ TicketNumber RandomWorkload::Ask(std::uint32_t lane, OpNumber op, const OpPlan& 
   const TicketNumber ticket = next_ticket_++;
   driver_.Send(Acquire{
       .ticket = ticket, .op = op, .lane = lane, .name = plan.name, .requests = plan.requests});
+  if (scenario_.driver.under_way && Chance(700)) driver_.Send(GrantUnderWay{ticket});
   return ticket;
 }
 

@@ -60,6 +60,7 @@ Scenario RandomScenario(std::uint64_t seed, const ScenarioSizes& sizes) {
   scenario.driver.frames = RandomFrames(scenario, &dice);
   scenario.driver.together = dice.Chance(50) ? dice.Between(1, 20) : 0;
   scenario.driver.keeps_mappings = dice.Chance(50);
+  scenario.driver.under_way = dice.Chance(40);
   return scenario;
 }
 
@@ -85,7 +86,8 @@ std::string ToString(const Scenario& scenario) {
   return fmt::format(
       "seed {} policy {} frames {} threads {} op pages {} pages {} copies {} transit {} prefetch "
       "{} "
-      "clean {} together {} iterations {} ahead {} plans {} budgets {} segments {} faults {}{}{}{}",
+      "clean {} together {} iterations {} ahead {} plans {} budgets {} segments {} faults "
+      "{}{}{}{}{}",
       scenario.driver.seed,
       scenario.driver.policy,
       fmt::join(scenario.driver.frames, "/"),
@@ -105,6 +107,7 @@ std::string ToString(const Scenario& scenario) {
       scenario.faults_per_mille,
       scenario.long_faults ? " long" : "",
       scenario.driver.keeps_mappings ? " mappings kept" : "",
+      scenario.driver.under_way ? " under way" : "",
       scenario.mixed ? fmt::format(" mixed from {}", scenario.driver.capacity_from) : "");
 }
 

@@ -98,6 +98,7 @@ void VirtualDriver::Before(const Event& event) {
             ++faults_;
             frames_.Failed(failed.task, failed.kind);
           },
+          [&](const TaskUnderWay& task) { frames_.UnderWay(task.task); },
           [&](const ReserveFrames& reserve) { reserving_[reserve.reservation] = reserve; },
           [&](const ReleaseFrames& release) {
             const FramesReserved& reserved = reserved_.at(release.reservation);
@@ -187,6 +188,10 @@ void VirtualDriver::Carry(const Action& action) {
 void VirtualDriver::Queue(TaskNumber task) {
   const std::uint64_t latency = 1 + random_() % options_.latency_max;
   queue_.push({now_ + latency, order_++, {.is_timer = false, .id = task}});
+  const SimTask& started = frames_.tasks().at(task);
+  const bool maps_only = std::holds_alternative<StartMap>(started.action);
+  if (!options_.under_way || started.target > 0 || maps_only || started.garbage) return;
+  queue_.push({now_ + random_() % latency, order_++, {.under_way = true, .id = task}});
 }
 
 void VirtualDriver::Grant(const GrantTicket& grant) {
@@ -318,6 +323,10 @@ std::optional<Moment> VirtualDriver::Step() {
     queue_.pop();
     now_ = std::max(now_, entry.time);
     if (entry.moment.is_timer) return entry.moment;
+    if (entry.moment.under_way) {
+      Send(TaskUnderWay{entry.moment.id});
+      return entry.moment;
+    }
     std::vector<Event> events;
     const auto tell = [&](TaskNumber task) {
       if (const auto end = EndOf(task)) events.push_back(*end);
@@ -340,7 +349,7 @@ std::optional<Event> VirtualDriver::EndOf(TaskNumber task) const {
 
 std::optional<TaskNumber> VirtualDriver::TakeTask(std::uint64_t latest) {
   if (options_.together == 0 || queue_.empty() || queue_.top().moment.is_timer ||
-      queue_.top().time > latest) {
+      queue_.top().moment.under_way || queue_.top().time > latest) {
     return std::nullopt;
   }
   const TaskNumber task = queue_.top().moment.id;

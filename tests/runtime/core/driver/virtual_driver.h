@@ -29,6 +29,7 @@ struct DriverOptions {
   std::uint32_t transit_frames = 2;
   TierIndex capacity_from = 1;
   bool keeps_mappings = false;  ///< true: the fastest tier keeps mappings
+  bool under_way = false;       ///< tasks into the fastest tier tell that they are under way
   std::uint32_t prefetch_ops = 0;
   double clean_share = 0;
   ScheduleLimits schedules;
@@ -53,9 +54,11 @@ struct SimTicket {
   bool open() const { return !granted && !failed; }
 };
 
-/// What happened next in virtual time: a task ended, or a timer of the user went off.
+/// What happened next in virtual time: a task ended or told that it is under way, or a timer of the
+/// user went off.
 struct Moment {
   bool is_timer = false;
+  bool under_way = false;
   std::uint64_t id = 0;
 };
 

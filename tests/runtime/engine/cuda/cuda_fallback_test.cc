@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "numa/memory_limits.h"
 #include "runtime/engine/api/runtime_state.h"
+#include "runtime/engine/setup/option_limits.h"
 #include "tests/runtime/engine/cuda/cuda_fixture.h"
 #include "tests/support/status_matchers.h"
 
@@ -78,6 +79,47 @@ TEST(CudaFallbackTest, HbmBeyondTheHostsMemoryIsTheGpusMatterUntilThereIsNone) {
       }
     }
   }
+}
+
+TEST(CudaPageBytesTest, TheDefaultLeavesEveryTierEnoughPages) {
+  const auto chosen = [](DeviceKind device, Bytes hbm, Bytes dram, Bytes nvme) {
+    RuntimeOptions options;
+    options.device = device;
+    options.hbm_bytes = hbm;
+    options.dram_bytes = dram;
+    options.nvme_bytes = nvme;
+    return engine::DefaultPageBytes(options);
+  };
+  EXPECT_EQ(chosen(DeviceKind::kCuda, 64_GiB, 64_GiB, 64_GiB), 16_MiB);
+  EXPECT_EQ(chosen(DeviceKind::kCuda, 4_GiB, 64_GiB, Bytes()), 16_MiB) << "256 pages of hbm";
+  EXPECT_EQ(chosen(DeviceKind::kCuda, Bytes((4_GiB).count() - 1), 64_GiB, Bytes()), 8_MiB);
+  EXPECT_EQ(chosen(DeviceKind::kCuda, 64_GiB, 64_GiB, 1_GiB), 4_MiB);
+  EXPECT_EQ(chosen(DeviceKind::kAuto, 64_MiB, 64_MiB, 64_MiB), 2_MiB) << "never less";
+  EXPECT_EQ(chosen(DeviceKind::kEmulated, 64_GiB, 64_GiB, 64_GiB), 2_MiB);
+}
+
+TEST(CudaPageBytesTest, TheKeyIsReadAndItsAbsenceIsTheDefault) {
+  const std::string tiers =
+      "device = \"cuda\"\n[tiers]\nhbm.bytes = \"2GiB\"\ndram.bytes = \"9GiB\"\n";
+  const auto read = [](const std::string& text) {
+    Config config = Config::Parse(text, "test").value();
+    return ReadRuntimeOptions(config).value().page_bytes;
+  };
+  EXPECT_EQ(read(tiers), 8_MiB);
+  EXPECT_EQ(read("page_bytes = \"2MiB\"\n" + tiers), 2_MiB);
+}
+
+TEST(CudaPageBytesTest, ARuntimeWithoutThemHasTheDefault) {
+  FakeCudaOptions options;
+  options.garbage = false;
+  testing::FakeCuda fake(options);
+  testing::RuntimeFixture runtime;
+  LookAt(fake, DeviceKind::kCuda, runtime);
+  runtime.options.page_bytes = Bytes();
+  runtime.options.hbm_bytes = 8_MiB;
+  runtime.options.dram_bytes = 16_MiB;
+  runtime.Start();
+  EXPECT_EQ(runtime->PageBytes(), 2_MiB);
 }
 
 TEST(CudaFallbackTest, CudaIsRefusedWithTheReason) {

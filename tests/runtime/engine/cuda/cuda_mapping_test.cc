@@ -1,5 +1,6 @@
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
@@ -35,6 +36,10 @@ class MappedTensors {
   }
   void Add(std::size_t i, std::uint8_t value) {
     ASSERT_THAT(gpu_.Add(tensors_[i], value, stream_), IsOk());
+    Expect(i, value);
+  }
+  /// The tensor's bytes are to have come to so much more.
+  void Expect(std::size_t i, std::uint8_t value) {
     for (std::byte& byte : expected_[i]) {
       byte = static_cast<std::byte>(static_cast<std::uint8_t>(byte) + value);
     }
@@ -48,6 +53,8 @@ class MappedTensors {
   }
 
   std::size_t size() const { return tensors_.size(); }
+  TensorId id(std::size_t i) const { return tensors_[i]; }
+  StreamRef& stream() { return stream_; }
   MappingStats mappings() { return gpu_->GetStats().tiers.at("hbm").mappings; }
   std::uint64_t calls(FakeEntry entry) { return gpu_.fake().calls(entry); }
   CudaRuntimeFixture& gpu() { return gpu_; }
@@ -106,6 +113,35 @@ TEST(CudaMappingsStayTest, TwoAddressesOfEachFrameShowTheirOwnTensorsUnderTheirL
   EXPECT_EQ(tensors.calls(FakeEntry::kUnmapMemory) - unmapped, moved)
       << "an eviction unmaps nothing";
   EXPECT_GT(after.in_place, before.in_place);
+}
+
+TEST_P(CudaMappingTest, ACapturedGraphReachesItsTensorAfterEvictions) {
+  MappedTensors tensors(GetParam());
+  for (int i = 0; i < 3; ++i) tensors.Make(kHbmBytes / 2);
+  CudaRuntimeFixture& gpu = tensors.gpu();
+  testing::CudaGraph graph = nullptr;
+  const auto under_lease = [&](const std::function<void(std::span<std::byte>)>& work) {
+    auto lease = gpu.runtime().Acquire(
+        {.tensor = tensors.id(0), .mode = AccessMode::kReadWrite, .tier = kHbm0});
+    ASSERT_THAT(lease, IsOk());
+    work(lease->Contiguous());
+    ASSERT_THAT(tensors.stream().ReleaseAfter(*std::move(lease)), IsOk());
+  };
+  under_lease([&](std::span<std::byte> bytes) {
+    ASSERT_EQ(gpu.fake().BeginCapture(gpu.user_stream(), /*global=*/false), device::kCudaSuccess);
+    ASSERT_EQ(gpu.fake().LaunchAdd(bytes, 3, gpu.user_stream()), device::kCudaSuccess);
+    ASSERT_EQ(gpu.fake().EndCapture(gpu.user_stream(), &graph), device::kCudaSuccess);
+  });
+  for (int replay = 0; replay < 4; ++replay) {
+    under_lease([&](std::span<std::byte>) {
+      ASSERT_EQ(gpu.fake().LaunchGraph(graph, gpu.user_stream()), device::kCudaSuccess);
+    });
+    tensors.Expect(0, 3);
+    for (const std::size_t other : {1, 2}) tensors.Add(other, 1);  // all of hbm
+  }
+  tensors.CheckAll();
+  tensors.EndLeases();
+  ASSERT_EQ(gpu.fake().DestroyGraph(graph), device::kCudaSuccess);
 }
 
 TEST(CudaMappingsGoTest, AnEvictionUnmapsThePage) {

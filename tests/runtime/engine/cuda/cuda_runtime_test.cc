@@ -115,6 +115,93 @@ TEST(CudaRuntimeTest, ASmallerBudgetGivesFramesBackAtOnce) {
   EXPECT_THAT(gpu.Bytes(tensor).value(), Each(std::byte{2}));
 }
 
+TEST(CudaRuntimeTest, DramGoesBackAtTheEndOfTheIterationThatLoweredItsBudget) {
+  CudaRuntimeFixture gpu;
+  gpu.runtime().options.dram_bytes = sluice::Bytes(128 * kGpuPage);
+  gpu.runtime().Start();
+  const auto unregistered = [&] { return gpu.fake().calls(testing::FakeEntry::kUnregisterHost); };
+  // A change of hbm runs after all that the mapper was asked for.
+  const auto settle = [&](std::uint64_t pages) {
+    ASSERT_THAT(gpu->SetBudget(kHbm0, Bytes(pages * kGpuPage)), IsOk());
+  };
+  ASSERT_THAT(gpu->BeginIteration("train"), IsOk());
+  ASSERT_THAT(gpu->SetBudget(kDram0, Bytes(64 * kGpuPage)), IsOk());
+  settle(7);
+  EXPECT_EQ(gpu->GetStats().tiers.at("dram").budget_bytes, 64 * kGpuPage);
+  EXPECT_EQ(unregistered(), 0u) << "it would wait for running kernels, hbm as well";
+  ASSERT_THAT(gpu->EndIteration(), IsOk());
+  settle(6);
+  EXPECT_GT(unregistered(), 0u);
+  const std::uint64_t before = unregistered();
+  ASSERT_THAT(gpu->SetBudget(kDram0, Bytes(16 * kGpuPage)), IsOk());
+  EXPECT_GT(unregistered(), before) << "outside of an iteration, before it returns";
+}
+
+TEST(CudaRuntimeTest, ALargerBudgetInTheSameIterationFindsItsMemoryStill) {
+  CudaRuntimeFixture gpu;
+  gpu.runtime().options.dram_bytes = sluice::Bytes(128 * kGpuPage);
+  gpu.runtime().Start();
+  ASSERT_THAT(gpu->BeginIteration("train"), IsOk());
+  ASSERT_THAT(gpu->SetBudget(kDram0, Bytes(32 * kGpuPage)), IsOk());
+  ASSERT_THAT(gpu->SetBudget(kDram0, Bytes(128 * kGpuPage)), IsOk());
+  ASSERT_THAT(gpu->EndIteration(), IsOk());
+  ASSERT_THAT(gpu->SetBudget(kHbm0, Bytes(7 * kGpuPage)), IsOk());
+  EXPECT_EQ(gpu.fake().calls(testing::FakeEntry::kUnregisterHost), 0u);
+  const TensorId tensor = gpu.runtime().Make("t", 100 * kGpuPage);
+  const auto bytes = testing::Pattern(1, 100 * kGpuPage);
+  ASSERT_THAT(gpu->Write(tensor, bytes), IsOk());
+  EXPECT_EQ(gpu.Bytes(tensor).value(), bytes);
+}
+
+TEST(CudaRuntimeTest, SpansAndReservationsOfDramArePinnedAndATensorsOwnAddressIsNot) {
+  CudaRuntimeFixture gpu;
+  gpu.runtime().Start();
+  device::CudaApi& api = gpu.fake().api();
+  const auto registered = [&](const std::byte* address) {
+    bool known = false;
+    EXPECT_EQ(api.IsRegistered(address, &known), device::kCudaSuccess);
+    return known;
+  };
+  const TensorId tensor = gpu.runtime().Make("t", 2 * kGpuPage);
+  {
+    const auto spans =
+        gpu.runtime().Acquire({.tensor = tensor, .tier = kDram0, .contiguous = false});
+    ASSERT_THAT(spans, IsOk());
+    EXPECT_TRUE(spans->pinned());
+    for (const std::span<std::byte> span : spans->Spans()) EXPECT_TRUE(registered(span.data()));
+  }
+  {
+    const auto whole = gpu.runtime().Acquire({.tensor = tensor, .tier = kDram0});
+    ASSERT_THAT(whole, IsOk());
+    EXPECT_FALSE(whole->pinned());
+    EXPECT_FALSE(registered(whole->Contiguous().data()));
+  }
+  {
+    const auto hbm = gpu.runtime().Acquire({.tensor = tensor, .tier = kHbm0, .contiguous = false});
+    ASSERT_THAT(hbm, IsOk());
+    EXPECT_FALSE(hbm->pinned()) << "it is no memory of the host";
+  }
+  const auto reserved = gpu->Reserve(kDram0, Bytes(2 * kGpuPage));
+  ASSERT_THAT(reserved, IsOk());
+  for (const std::span<std::byte> span : reserved->Spans()) EXPECT_TRUE(registered(span.data()));
+}
+
+TEST(CudaRuntimeTest, NothingIsPinnedThatTheGpuRefusedOrWithoutAGpu) {
+  {
+    CudaRuntimeFixture gpu;
+    gpu.fake().Inject(
+        {.entry = testing::FakeEntry::kRegisterHost, .code = device::kCudaNotSupported});
+    gpu.runtime().Start();
+    const TensorId tensor = gpu.runtime().Make("t", kGpuPage);
+    EXPECT_FALSE(
+        gpu.runtime().Acquire({.tensor = tensor, .tier = kDram0, .contiguous = false})->pinned());
+  }
+  testing::RuntimeFixture emulated;
+  emulated.Start();
+  const TensorId tensor = emulated.Make("t", 4096);
+  EXPECT_FALSE(emulated.Acquire({.tensor = tensor, .tier = kDram0, .contiguous = false})->pinned());
+}
+
 TEST(CudaRuntimeTest, ADeadGpuLosesByNameWhatItAloneHeldAndNothingElse) {
   CudaRuntimeFixture gpu;
   gpu.runtime().options.listener = &gpu.runtime().listener;

@@ -33,6 +33,91 @@ TEST(CudaStreamTest, ALeaseStaysUntilTheUsersWorkIsDone) {
   EXPECT_THAT(leases->front().Contiguous(), Each(std::byte{9}));
 }
 
+/// A tensor in dram that is wanted in hbm, with the copies there held up.
+class CudaWaitOnTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    gpu_.runtime().Start();
+    stream_ = gpu_->AdoptStream(gpu_.user_stream()).value();
+    bytes_ = testing::Pattern(1, kBytes);
+    tensor_ = gpu_.runtime().Make("t", kBytes);
+    ASSERT_THAT(gpu_->Write(tensor_, bytes_), IsOk());
+    gpu_.fake().HoldCopies();
+  }
+  void TearDown() override { gpu_.fake().ReleaseCopies(); }
+
+  /// A ticket of the tensor in hbm that was waited on: its leases.
+  std::vector<Lease> WaitOn(Op& op, AccessMode mode) {
+    Ticket ticket = op.AcquireAll({{.tensor = tensor_, .mode = mode, .tier = kHbm0}});
+    EXPECT_THAT(stream_.WaitOn(ticket), IsOk());
+    return ticket.Take().value();
+  }
+
+  static constexpr std::uint64_t kBytes = 3 * kGpuPage - 100;
+  CudaRuntimeFixture gpu_;
+  StreamRef stream_;
+  TensorId tensor_;
+  std::vector<std::byte> bytes_;
+};
+
+TEST_F(CudaWaitOnTest, ReturnsWhileThePagesAreOnTheirWayAndTheKernelComesAfterThem) {
+  Op op = gpu_->BeginOp({.name = "add"});
+  std::vector<Lease> leases = WaitOn(op, AccessMode::kReadWrite);
+  const std::uint64_t before = gpu_.fake().ended_work();
+  ASSERT_EQ(gpu_.fake().LaunchAdd(leases.front().Contiguous(), 7, gpu_.user_stream()),
+            device::kCudaSuccess);
+  ASSERT_THAT(stream_.ReleaseAfter(std::move(leases.front())), IsOk());
+  ASSERT_THAT(op.EndAfter(stream_), IsOk());
+  EXPECT_EQ(gpu_.fake().ended_work(), before) << "no copy has ended, nor has the kernel";
+  gpu_.fake().ReleaseCopies();
+  for (std::byte& byte : bytes_) byte = static_cast<std::byte>(std::to_integer<int>(byte) + 7);
+  EXPECT_EQ(gpu_.Bytes(tensor_).value(), bytes_);
+}
+
+TEST_F(CudaWaitOnTest, AnotherTicketOfThePagesWaitsForThem) {
+  Op op = gpu_->BeginOp({.name = "early"});
+  const std::vector<Lease> leases = WaitOn(op, AccessMode::kRead);
+  Op other = gpu_->BeginOp({.name = "late", .lane = "other"});
+  Ticket ticket = other.AcquireAll({{.tensor = tensor_, .tier = kHbm0}});
+  const auto soon = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+  EXPECT_THAT(ticket.Wait(soon), HasCode(absl::StatusCode::kDeadlineExceeded));
+  gpu_.fake().ReleaseCopies();
+  EXPECT_THAT(ticket.Wait(), IsOk());
+}
+
+TEST_F(CudaWaitOnTest, LeasesThatEndBeforeTheirPagesArriveLeaveTheBytesRight) {
+  {
+    Op op = gpu_->BeginOp({.name = "dropped"});
+    WaitOn(op, AccessMode::kReadWrite);
+  }
+  gpu_.fake().ReleaseCopies();
+  EXPECT_EQ(gpu_.Bytes(tensor_).value(), bytes_);
+}
+
+TEST_F(CudaWaitOnTest, ACapturedStreamWaitsForTheCopiesThemselves) {
+  gpu_.fake().ReleaseCopies();
+  // Addresses cannot be reserved during a capture.
+  ASSERT_THAT(gpu_.runtime().Acquire({.tensor = tensor_, .tier = kHbm0}), IsOk());
+  ASSERT_EQ(gpu_.fake().BeginCapture(gpu_.user_stream(), /*global=*/true), device::kCudaSuccess);
+  Op op = gpu_->BeginOp({.name = "captured"});
+  const std::vector<Lease> leases = WaitOn(op, AccessMode::kReadWrite);
+  ASSERT_EQ(gpu_.fake().LaunchAdd(leases.front().Contiguous(), 1, gpu_.user_stream()),
+            device::kCudaSuccess);
+  testing::CudaGraph graph = nullptr;
+  ASSERT_EQ(gpu_.fake().EndCapture(gpu_.user_stream(), &graph), device::kCudaSuccess);
+  ASSERT_EQ(gpu_.fake().DestroyGraph(graph), device::kCudaSuccess);
+}
+
+TEST_F(CudaWaitOnTest, ADeadGpuLosesWhatWasToBeWritten) {
+  {
+    Op op = gpu_->BeginOp({.name = "dies"});
+    const std::vector<Lease> leases = WaitOn(op, AccessMode::kReadWrite);
+    gpu_.fake().FailWork(1, device::kCudaIllegalAddress);
+    gpu_.fake().ReleaseCopies();
+  }
+  EXPECT_THAT(gpu_.Bytes(tensor_), HasCode(absl::StatusCode::kDataLoss));
+}
+
 TEST(CudaStreamTest, TheDefaultStreamsWork) {
   for (const device::CudaStream users :
        {device::kCudaLegacyStream, device::CudaPerThreadStream()}) {
