@@ -123,7 +123,9 @@ absl::Status RuntimeState::SetUp(const engine::BackendHooks& hooks) {
                                 .stall_seconds = options_.stall_seconds,
                                 .cpus = options_.cpus,
                                 .fallbacks = backends_->fallbacks()});
-  return core_thread_->Start();
+  SLUICE_RETURN_IF_ERROR(core_thread_->Start());
+  tiers_->memory(*tiers_->IndexOf(kDram0))->OnRefused([this] { AnnounceFallbacks(kDram0); });
+  return absl::OkStatus();
 }
 
 /// No fallback: pages move the same way, for a little more of the processors.
