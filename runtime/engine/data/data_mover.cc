@@ -62,7 +62,7 @@ struct DataMover::FillJob {
 /// before `missing` falls is read by who brings it to 0.
 struct DataMover::Landing {
   std::atomic<int> missing{2};
-  std::atomic<int> not_under_way{2};  ///< of the copy, and the mapping
+  std::atomic<int> not_under_way{2};  ///< events to come: the copy's start, the mapping
   absl::Status copied;
   absl::Status mapped;
 
@@ -383,7 +383,7 @@ void DataMover::Resize(core::TierIndex tier,
 
 void DataMover::BeginIteration() {
   parts_.mapper->Post([this] {
-    LetMemoryGo();  // that of the iteration before
+    LetMemoryGo();  // memory of the iteration before
     for (core::TierIndex tier = 0; tier < parts_.tiers->size(); ++tier) {
       if (!parts_.tiers->is_store(tier)) parts_.tiers->memory(tier)->KeepMemory();
     }
