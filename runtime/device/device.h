@@ -103,6 +103,9 @@ class Device {
   /// REQUIRES: whole pages of the system, registered once; the memory stays mapped as it is until
   /// UnregisterHost or the end of the device.
   virtual absl::Status RegisterHost(std::span<std::byte> memory) = 0;
+  /// The calling thread is none of the user's: from now on it may call RegisterHost and its like
+  /// while another thread captures a graph.
+  virtual void NoteOwnThread() {}
   /// Waits for all that the device is doing. REQUIRES: a span that was registered.
   virtual void UnregisterHost(std::span<std::byte> memory) = 0;
 

@@ -190,8 +190,6 @@ class Core::Impl {
   void FinishCopy(const Task& task);
   void LeaveSource(PageIndex index, TierIndex source);
   void FinishFill(const Task& task);
-  void NoteComing(Page& p, TierIndex tier);
-  void EndPrefetch(Page& p, std::uint64_t* counter);
   void Arrive(PageIndex index, const Task& task, CopyState state);
   bool MakesAgain(const Task& task, FailureKind kind);
   bool KeepsRefused(Page& p);
@@ -321,6 +319,8 @@ class Core::Impl {
   bool IsToBeKeptBelow(PageIndex index, TierIndex tier) const;
 
   // lookahead.cc
+  void NoteComing(Page& p, TierIndex tier);
+  void EndPrefetch(Page& p, std::uint64_t* counter);
   void On(const PrefetchPages& event);
   void Hint(PageIndex index, const Goal& goal);
   bool FollowAdvice(TierIndex tier);

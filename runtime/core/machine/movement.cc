@@ -246,25 +246,6 @@ bool Core::Impl::LinkFull(TierIndex source, TierIndex target, Purpose purpose) {
   return true;
 }
 
-/// One prefetch, however many hops it takes.
-void Core::Impl::NoteComing(Page& p, TierIndex tier) {
-  const bool goes_on = p.coming_tier != kNoTier || p.prefetched_tier != kNoTier;
-  p.coming_tier = tier;
-  p.prefetched_tier = kNoTier;
-  if (goes_on) return;
-  ++counters_.prefetch_issued;
-  ++counters_.prefetch_open;
-}
-
-/// Counts how the page's prefetch came out, if it has one.
-void Core::Impl::EndPrefetch(Page& p, std::uint64_t* counter) {
-  if (p.coming_tier == kNoTier && p.prefetched_tier == kNoTier) return;
-  p.coming_tier = kNoTier;
-  p.prefetched_tier = kNoTier;
-  --counters_.prefetch_open;
-  ++*counter;
-}
-
 void Core::Impl::On(const TaskDone& event) {
   const Task task = TakeTask(event.task);
   ++tasks_since_progress_;

@@ -291,4 +291,23 @@ void Core::Impl::CleanAhead(TierIndex tier) {
   }
 }
 
+/// One prefetch, however many hops it takes.
+void Core::Impl::NoteComing(Page& p, TierIndex tier) {
+  const bool goes_on = p.coming_tier != kNoTier || p.prefetched_tier != kNoTier;
+  p.coming_tier = tier;
+  p.prefetched_tier = kNoTier;
+  if (goes_on) return;
+  ++counters_.prefetch_issued;
+  ++counters_.prefetch_open;
+}
+
+/// Counts how the page's prefetch came out, if it has one.
+void Core::Impl::EndPrefetch(Page& p, std::uint64_t* counter) {
+  if (p.coming_tier == kNoTier && p.prefetched_tier == kNoTier) return;
+  p.coming_tier = kNoTier;
+  p.prefetched_tier = kNoTier;
+  --counters_.prefetch_open;
+  ++*counter;
+}
+
 }  // namespace sluice::core

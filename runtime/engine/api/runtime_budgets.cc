@@ -1,3 +1,9 @@
+<<<<<<< HEAD
+=======
+#include <algorithm>
+#include <cstddef>
+#include <latch>
+>>>>>>> s7b
 #include <memory>
 #include <optional>
 #include <utility>
@@ -41,9 +47,13 @@ absl::StatusOr<std::shared_ptr<ReservationState>> RuntimeState::Reserve(TierId t
   SLUICE_ASSIGN_OR_RETURN(const engine::FrameGrant grant, reply.get());
   std::vector<std::span<std::byte>> spans;
   spans.reserve(grant.frames.size());
+  std::latch settled(static_cast<std::ptrdiff_t>(grant.frames.size()));
   for (const core::FrameIndex frame : grant.frames) {
-    spans.push_back(tiers_->memory(index)->Frame(frame));
+    engine::MemoryTier& memory = *tiers_->memory(index);
+    spans.push_back(memory.Frame(frame));
+    memory.WhenSettled(frame, [&settled] { settled.count_down(); });
   }
+  settled.wait();  // it is pinned from here on
   return engine::MakeOwned<ReservationState>(mailbox_, grant.reservation, std::move(spans));
 }
 

@@ -144,7 +144,9 @@ absl::Status RuntimeState::SetUp(const engine::BackendHooks& hooks) {
                                  .health = &health_,
                                  .core_thread = core_thread_.get()},
       BudgetsOf(core_options));
-  return core_thread_->Start();
+  SLUICE_RETURN_IF_ERROR(core_thread_->Start());
+  tiers_->memory(dram)->OnRefused([this, dram] { budgets_->AnnounceFallbacks(dram); });
+  return absl::OkStatus();
 }
 
 void RuntimeState::Shutdown() {
@@ -161,6 +163,7 @@ void RuntimeState::Shutdown() {
   for (engine::AcquireRequest& request : mailbox_->CloseRequests()) {
     request.ticket->Fail(ShutDownError());
   }
+  tiers_->memory(*tiers_->IndexOf(kDram0))->OnRefused({});
   mailbox_->Post(engine::StopNotice{});
   core_thread_->Join();  // no task is in flight any more
   planner_.reset();      // a plan that is being made is given up

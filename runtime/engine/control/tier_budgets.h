@@ -32,6 +32,8 @@ class TierBudgets {
   core::FrameIndex Of(core::TierIndex tier) const;
   /// As Runtime::SetBudget.
   absl::Status Set(TierId tier, Bytes bytes);
+  /// Each kind once for a tier: memory that was taken may lack something, at once or later.
+  void AnnounceFallbacks(core::TierIndex tier);
 
  private:
   absl::Status CheckWanted(core::TierIndex tier, Bytes bytes) const;
@@ -41,8 +43,6 @@ class TierBudgets {
   absl::Status TakeMemory(core::TierIndex tier, core::FrameIndex frames);
   /// After a change that failed. False when the frames could not be had back.
   bool Undo(core::TierIndex tier, core::FrameIndex before);
-  /// Each kind once for a tier: memory that was taken for a larger budget may lack something.
-  void AnnounceFallbacks(core::TierIndex tier);
 
   const Parts parts_;
   const TierSet& tiers_;

@@ -62,7 +62,7 @@ struct DataMover::FillJob {
 /// before `missing` falls is read by who brings it to 0.
 struct DataMover::Landing {
   std::atomic<int> missing{2};
-  std::atomic<int> not_under_way{2};  ///< of the copy, and the mapping
+  std::atomic<int> not_under_way{2};  ///< events to come: the copy's start, the mapping
   absl::Status copied;
   absl::Status mapped;
 
@@ -182,12 +182,16 @@ void DataMover::Submit(const CopyJob& job) {
     tiers.store()->Write(order.target_frame, identity, frame, done);
     if (order.urgent) tiers.store()->Hasten(order.target_frame);
   } else if (DirectionOf(order) == core::Direction::kIn) {
-    const auto frame = tiers.memory(order.source)->Frame(order.source_frame);
+    MemoryTier& dram = *tiers.memory(order.source);
     const auto started = [this, job] { NoteUnderWay(job); };
-    tiers.device()->CopyIn(frame, order.target_frame, started, done);
+    dram.WhenSettled(order.source_frame, [&tiers, &dram, order, started, done] {
+      tiers.device()->CopyIn(dram.Frame(order.source_frame), order.target_frame, started, done);
+    });
   } else {
-    const auto frame = tiers.memory(order.target)->Frame(order.target_frame);
-    tiers.device()->CopyOut(order.source_frame, frame, done);
+    MemoryTier& dram = *tiers.memory(order.target);
+    dram.WhenSettled(order.target_frame, [&tiers, &dram, order, done] {
+      tiers.device()->CopyOut(order.source_frame, dram.Frame(order.target_frame), done);
+    });
   }
 }
 
@@ -379,7 +383,7 @@ void DataMover::Resize(core::TierIndex tier,
 
 void DataMover::BeginIteration() {
   parts_.mapper->Post([this] {
-    LetMemoryGo();  // that of the iteration before
+    LetMemoryGo();  // memory of the iteration before
     for (core::TierIndex tier = 0; tier < parts_.tiers->size(); ++tier) {
       if (!parts_.tiers->is_store(tier)) parts_.tiers->memory(tier)->KeepMemory();
     }

@@ -2,16 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
-#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "base/mutex.h"
 #include "base/status.h"
-#include "base/strings.h"
 #include "numa/address_range.h"
+#include "runtime/device/host_registrar.h"
 
 namespace sluice::engine {
 namespace {
@@ -29,7 +26,10 @@ class HostRange : public MappedRange {
 class HostTier : public MemoryTier {
  public:
   HostTier(numa::NodeArenas& arenas, io::PageStore* store, device::Device* device)
-      : arenas_(arenas), store_(store), device_(device), frames_(arenas.frame_count()) {
+      : arenas_(arenas), store_(store), frames_(arenas.frame_count()) {
+    // Copies of an emulated device are the host's own: all memory is the same to them.
+    const bool is_gpu = device != nullptr && !device->host_accessible();
+    if (is_gpu) registrar_ = std::make_unique<device::HostRegistrar>(*device);
     RegisterNew();
   }
   ~HostTier() override { UnregisterAllBut({}); }
@@ -39,7 +39,16 @@ class HostTier : public MemoryTier {
     std::memset(Frame(frame).data(), value, arenas_.page_bytes());
     done(absl::OkStatus());
   }
-  std::string unregistered_reason() const override { return unregistered_reason_; }
+  std::string unregistered_reason() const override {
+    return registrar_ == nullptr ? "" : registrar_->refusal();
+  }
+  void OnRefused(std::function<void()> tell) override {
+    if (registrar_ != nullptr) registrar_->OnRefused(std::move(tell));
+  }
+  void WhenSettled(core::FrameIndex frame, absl::AnyInvocable<void()> job) override {
+    if (registrar_ == nullptr) return job();
+    registrar_->WhenSettled(Frame(frame).data(), std::move(job));
+  }
 
   absl::StatusOr<std::unique_ptr<MappedRange>> ReserveRange(std::uint64_t bytes) override {
     SLUICE_ASSIGN_OR_RETURN(auto range, numa::AddressRange::Reserve(bytes));
@@ -60,13 +69,10 @@ class HostTier : public MemoryTier {
   }
 
   bool IsPinned(core::FrameIndex frame) const override {
-    const std::span<const std::byte> bytes = Frame(frame);
-    const base::MutexLock lock(pinned_mutex_);
-    const auto next = pinned_.upper_bound(bytes.data());
-    return next != pinned_.begin() && bytes.data() < std::prev(next)->second;
+    return registrar_ != nullptr && registrar_->IsRegistered(Frame(frame).data());
   }
 
-  void KeepMemory() override { keeps_memory_ = device_ != nullptr && !device_->host_accessible(); }
+  void KeepMemory() override { keeps_memory_ = registrar_ != nullptr; }
   absl::Status LetMemoryGo() override {
     keeps_memory_ = false;
     if (!kept_until_.has_value()) return absl::OkStatus();
@@ -110,50 +116,27 @@ class HostTier : public MemoryTier {
   }
 
   void RegisterNew() {
-    for (const auto chunk : arenas_.Chunks()) {
+    const Chunks chunks = arenas_.Chunks();
+    for (const auto chunk : chunks) {
       if (Contains(registered_, chunk)) continue;
       if (store_ != nullptr) store_->RegisterMemory(chunk);
-      RegisterWithDevice(chunk);
       registered_.push_back(chunk);
     }
-  }
-  void RegisterWithDevice(std::span<std::byte> chunk) {
-    if (device_ == nullptr) return;
-    if (const absl::Status status = device_->RegisterHost(chunk); !status.ok()) {
-      unregistered_reason_ = base::ToStd(status.message());
-      return;
-    }
-    on_device_.push_back(chunk);
-    if (device_->host_accessible()) return;
-    const base::MutexLock lock(pinned_mutex_);
-    pinned_.emplace(chunk.data(), chunk.data() + chunk.size());
+    if (registrar_ != nullptr) registrar_->Register(chunks);
   }
   void UnregisterAllBut(const Chunks& staying) {
     const auto goes = [&](std::span<std::byte> chunk) { return !Contains(staying, chunk); };
+    if (registrar_ != nullptr) registrar_->UnregisterAllBut(staying);
     for (const std::span<std::byte> chunk : registered_) {
       if (goes(chunk) && store_ != nullptr) store_->UnregisterMemory(chunk);
     }
-    for (const std::span<std::byte> chunk : on_device_) {
-      if (!goes(chunk)) continue;
-      {
-        const base::MutexLock lock(pinned_mutex_);
-        pinned_.erase(chunk.data());
-      }
-      device_->UnregisterHost(chunk);
-    }
     std::erase_if(registered_, goes);
-    std::erase_if(on_device_, goes);
   }
 
   numa::NodeArenas& arenas_;
   io::PageStore* const store_;
-  device::Device* const device_;
-  Chunks registered_;
-  Chunks on_device_;  ///< chunks that the device knows
-  std::string unregistered_reason_;
-  mutable base::Mutex pinned_mutex_;
-  /// Begin and end of each chunk that a GPU knows.
-  std::map<const std::byte*, const std::byte*> pinned_ ABSL_GUARDED_BY(pinned_mutex_);
+  std::unique_ptr<device::HostRegistrar> registrar_;  ///< null without a GPU
+  Chunks registered_;                                 ///< chunks that the store knows
   bool keeps_memory_ = false;
   std::optional<core::FrameIndex> kept_until_;  ///< frames that LetMemoryGo leaves
   core::FrameIndex frames_;

@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "io/store/page_store.h"
@@ -36,8 +38,12 @@ class MemoryTier {
   /// Gives every byte of the frame the value. `done` may run before it returns.
   virtual void Fill(core::FrameIndex frame, std::uint8_t value, device::DoneFn done) = 0;
   /// Why copies of the device stop at this memory instead of running beside their caller; empty
-  /// where they do not.
+  /// where they do not. `tell` of OnRefused is called, on any thread, when there is a reason later.
   virtual std::string unregistered_reason() const { return ""; }
+  virtual void OnRefused(std::function<void()> /*tell*/) {}
+  /// Runs `job` once it is settled whether copies of the device run beside their caller with this
+  /// frame: at once, or later on another thread.
+  virtual void WhenSettled(core::FrameIndex /*frame*/, absl::AnyInvocable<void()> job) { job(); }
   /// Whether a GPU's copies from and to the frame run beside their caller.
   virtual bool IsPinned(core::FrameIndex /*frame*/) const { return false; }
   virtual absl::StatusOr<std::unique_ptr<MappedRange>> ReserveRange(std::uint64_t bytes) = 0;
@@ -64,7 +70,8 @@ class MemoryTier {
 };
 
 /// `arenas` outlive the tier and its ranges. `store` and `device`, where they are, have the frames
-/// registered as long as they are the arenas'; they outlive the tier, too.
+/// registered as long as they are the arenas'; they outlive the tier, too. A GPU has the first
+/// chunk of them at once, and the others soon.
 std::unique_ptr<MemoryTier> MakeHostTier(numa::NodeArenas& arenas,
                                          io::PageStore* store,
                                          device::Device* device);

@@ -148,9 +148,11 @@ std::vector<FallbackEvent> Backends::FallbacksOf(TierId tier) const {
 
 std::vector<FallbackEvent> Backends::TakeFallbacks(TierId tier) {
   std::vector<FallbackEvent> lacking = FallbacksOf(tier);
-  std::erase_if(lacking, [&](const FallbackEvent& event) {
-    return !announced_.emplace(tier, event.what).second;
-  });
+  const base::MutexLock lock(announced_mutex_);
+  std::erase_if(lacking,
+                [&](const FallbackEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(announced_mutex_) {
+                  return !announced_.emplace(tier, event.what).second;
+                });
   return lacking;
 }
 

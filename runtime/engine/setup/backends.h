@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "base/worker_pool.h"
 #include "io/drives/drive_set.h"
 #include "io/store/page_store.h"
@@ -65,8 +66,8 @@ class Backends {
   base::WorkerPool& workers() { return *workers_; }
   /// Null when the device is no emulated one, or there is none.
   device::EmulatedDevice* emulated() const { return emulated_; }
-  /// What the memory of hbm or dram lacks and was not yet told of. Threads: this and CheckAllowed
-  /// one at a time, after a change of the tier's frames.
+  /// What the memory of hbm or dram lacks and was not yet told of, after a change of the tier's
+  /// frames. Threads: any; CheckAllowed one at a time.
   std::vector<FallbackEvent> TakeFallbacks(TierId tier);
   /// Errors: FailedPrecondition when the memory lacks what the options require.
   absl::Status CheckAllowed(TierId tier) const;
@@ -98,7 +99,8 @@ class Backends {
 
   std::vector<FallbackEvent> fallbacks_;
   MemoryOptions required_;
-  std::set<std::pair<TierId, std::string>> announced_;
+  base::Mutex announced_mutex_;
+  std::set<std::pair<TierId, std::string>> announced_ ABSL_GUARDED_BY(announced_mutex_);
   std::unique_ptr<numa::NodeArenas> arenas_;
   std::shared_ptr<device::CudaApi> cuda_;
   std::unique_ptr<device::Device> device_;

@@ -48,6 +48,10 @@ class FakeCuda : public CudaLab {
   /// Takes device memory as another program does; a negative number gives it back.
   void TakeMemory(std::int64_t bytes, int ordinal = 0);
 
+  /// Registrations of host memory stand still from the next call but `passing` on, until
+  /// ReleaseRegistrations.
+  void HoldRegistrations(std::uint64_t passing);
+  void ReleaseRegistrations();
   /// Copies in that are enqueued from now on stand still until ReleaseCopies.
   void HoldCopies();
   void ReleaseCopies();

@@ -18,6 +18,9 @@ CudaCode FakeDriver::RegisterHost(std::byte* address, std::uint64_t bytes) {
   if (!state_.options.facts.registers_memory) {
     return kCudaNotSupported;
   }
+  if (state_.registrations_passing.fetch_sub(1) <= 0) {
+    state_.held_registrations.wait(1);
+  }
   return state_.space.Contains(address) ? device::kCudaInvalidValue
                                         : state_.registrations.Add(address, bytes);
 }

@@ -66,6 +66,16 @@ CudaCode FakeCuda::LaunchAdd(std::span<std::byte> span, std::uint8_t value, Cuda
   return state_->Enqueue(*context, *found, {{.work = std::move(work)}});
 }
 
+void FakeCuda::HoldRegistrations(std::uint64_t passing) {
+  state_->registrations_passing.store(static_cast<std::int64_t>(passing));
+  state_->held_registrations.store(1);
+}
+
+void FakeCuda::ReleaseRegistrations() {
+  state_->held_registrations.store(0);
+  state_->held_registrations.notify_all();
+}
+
 void FakeCuda::HoldCopies() { state_->holds_copies_in.store(true); }
 
 void FakeCuda::ReleaseCopies() {

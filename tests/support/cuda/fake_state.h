@@ -71,6 +71,8 @@ class FakeState {
   FakeCounters counters;
   FakeAddressSpace space;
   FakeRegistrations registrations;
+  std::atomic<std::int64_t> registrations_passing{0};
+  std::atomic<std::uint32_t> held_registrations{0};  ///< 1: registrations stand still
   std::atomic<bool> holds_copies_in{false};
   FakeGate held_copies;
 

@@ -1,3 +1,4 @@
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <random>
@@ -113,6 +114,63 @@ TEST(CudaRuntimeTest, ASmallerBudgetGivesFramesBackAtOnce) {
   ASSERT_THAT(gpu->SetBudget(kHbm0, Bytes(8 * kGpuPage)), IsOk());
   ASSERT_THAT(gpu.Add(tensor, 1, stream), IsOk());
   EXPECT_THAT(gpu.Bytes(tensor).value(), Each(std::byte{2}));
+}
+
+/// A Runtime whose dram has several chunks, of which the GPU has registered the first.
+class CudaRegistrationTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    gpu_.runtime().options.dram_bytes = sluice::Bytes(kDramPages * kGpuPage);
+    gpu_.fake().HoldRegistrations(/*passing=*/1);
+    gpu_.runtime().Start();
+  }
+  void TearDown() override { gpu_.fake().ReleaseRegistrations(); }
+
+  static constexpr std::uint64_t kDramPages = 128;
+  CudaRuntimeFixture gpu_;
+};
+
+TEST_F(CudaRegistrationTest, TheFirstPageDoesNotWaitForTheLastChunk) {
+  const auto bytes = testing::Pattern(1, kGpuPage);
+  const TensorId first = gpu_.runtime().Make("first", kGpuPage);
+  ASSERT_THAT(gpu_->Write(first, bytes), IsOk());
+  EXPECT_THAT(gpu_.runtime().Acquire({.tensor = first, .tier = kHbm0}), IsOk());
+  EXPECT_EQ(gpu_.fake().blocking_copies(), 0u);
+}
+
+TEST_F(CudaRegistrationTest, APageOfAChunkThatIsNotRegisteredWaitsForIt) {
+  const std::uint64_t most = (kDramPages - 16) * kGpuPage;
+  const TensorId large = gpu_.runtime().Make("large", most);
+  const auto bytes = testing::Pattern(2, most);
+  ASSERT_THAT(gpu_->Write(large, bytes), IsOk()) << "the host needs no registration";
+  Op op = gpu_->BeginOp({.name = "last"});
+  Ticket ticket =
+      op.AcquireAll({{.tensor = large, .range = {most - kGpuPage, kGpuPage}, .tier = kHbm0}});
+  const auto soon = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+  EXPECT_THAT(ticket.Wait(soon), HasCode(absl::StatusCode::kDeadlineExceeded));
+  gpu_.fake().ReleaseRegistrations();
+  EXPECT_THAT(ticket.Wait(), IsOk());
+  EXPECT_EQ(gpu_.fake().blocking_copies(), 0u) << "it waits, rather than stop a thread";
+  ticket.Cancel();
+  op.End();
+  EXPECT_EQ(gpu_.Bytes(large).value(), bytes);
+}
+
+TEST_F(CudaRegistrationTest, AChunkThatIsRefusedLaterIsAnnouncedAndStillCopied) {
+  gpu_.fake().Inject(
+      {.entry = testing::FakeEntry::kRegisterHost, .code = device::kCudaNotSupported});
+  gpu_.fake().ReleaseRegistrations();
+  const std::uint64_t most = (kDramPages - 16) * kGpuPage;
+  const TensorId large = gpu_.runtime().Make("large", most);
+  ASSERT_THAT(gpu_->Write(large, testing::Pattern(2, most)), IsOk());
+  for (std::uint64_t at = 0; at < most; at += kGpuPage) {
+    const auto lease =
+        gpu_.runtime().Acquire({.tensor = large, .range = {at, kGpuPage}, .tier = kHbm0});
+    ASSERT_THAT(lease, IsOk());
+  }
+  EXPECT_GT(gpu_.fake().blocking_copies(), 0u);
+  EXPECT_THAT(gpu_->GetStats().fallbacks,
+              ::testing::Contains(::testing::Field(&FallbackEvent::what, "pinned_memory")));
 }
 
 TEST(CudaRuntimeTest, DramGoesBackAtTheEndOfTheIterationThatLoweredItsBudget) {

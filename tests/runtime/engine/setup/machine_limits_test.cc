@@ -78,6 +78,7 @@ TEST(MachineLimitsTest, TheSumNamesWhatARuntimeTakes) {
 
 TEST(MachineLimitsTest, HbmOfAGpuIsNoMemoryOfTheHost) {
   RuntimeOptions options;
+  options.page_bytes = 2_MiB;
   const engine::FrameCounts frames{.hbm = 1 << 20, .dram = 1024};
   options.device = DeviceKind::kCuda;
   const numa::MemorySum sum = engine::MemoryOf(options, frames);
