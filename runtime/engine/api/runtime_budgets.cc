@@ -1,9 +1,5 @@
-<<<<<<< HEAD
-=======
-#include <algorithm>
 #include <cstddef>
 #include <latch>
->>>>>>> s7b
 #include <memory>
 #include <optional>
 #include <utility>
