@@ -10,7 +10,6 @@
 #include "base/strings.h"
 #include "base/thread.h"
 #include "fmt/format.h"
-#include "runtime/engine/setup/option_limits.h"
 #include "tools/doctor/facts.h"
 #include "tools/doctor/spill_place.h"
 #include "tools/support/arguments.h"
@@ -72,7 +71,6 @@ absl::Status ReadJob(const Arguments& arguments, Facts* facts) {
   if (!arguments.Has("--config")) {
     if (arguments.Has("--set")) return absl::InvalidArgumentError("--set needs --config FILE");
     facts->needs.compute_threads = base::AllowedCpuCount();
-    facts->needs.runtime.page_bytes = engine::DefaultPageBytes(facts->needs.runtime);
     return absl::OkStatus();
   }
   std::vector<std::string> words = {"--config", config};

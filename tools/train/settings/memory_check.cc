@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "fmt/format.h"
 #include "runtime/analysis/bounds/time_bound.h"
+#include "runtime/engine/setup/option_limits.h"
 #include "tools/train/files/corpus.h"
 #include "workloads/gpt/training/footprint.h"
 
@@ -64,6 +65,12 @@ numa::MemorySum MemoryOfFrames(const RunNeeds& needs, const engine::FrameCounts&
 }
 
 }  // namespace
+
+RuntimeOptions OptionsOfNoJob() {
+  RuntimeOptions options;
+  options.page_bytes = engine::DefaultPageBytes(options);
+  return options;
+}
 
 absl::StatusOr<RunNeeds> FindNeeds(const TrainFlags& flags) {
   const TrainSettings& settings = flags.settings;

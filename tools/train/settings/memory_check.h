@@ -13,10 +13,13 @@
 
 namespace sluice::tools {
 
+/// The default of every option, page_bytes included.
+RuntimeOptions OptionsOfNoJob();
+
 /// What decides how much memory a run takes. The defaults are those of a job of which nothing is
 /// known: the shipped configurations need less.
 struct RunNeeds {
-  RuntimeOptions runtime;
+  RuntimeOptions runtime = OptionsOfNoJob();
   std::uint64_t text_bytes = std::uint64_t{8} << 20;  ///< size of the project's own text
   std::uint64_t tensor_bytes = 0;                     ///< matters for a run in RAM only
   engine::JobSize job = {.tensor_pages = 4096, .ops = 512, .page_accesses = 1 << 14};
