@@ -117,7 +117,7 @@ class FileScanner::Run {
                      .data = BufferOf(number),
                      .bytes = RoundedUp(LengthOf(number))};
     piece.Begin();
-    const absl::Status status = scanner_.engine_->Submit(&piece);
+    absl::Status status = scanner_.engine_->Submit(&piece);
     if (!status.ok()) piece.Complete(0);
     return status;
   }

@@ -92,7 +92,7 @@ absl::Status Measure(StoreFlags flags, const InterruptWatch& watch) {
     console.Log(LogLevel::kWarning, line);
   };
   RowPrinter printer("store", ReadMachineFacts(flags.options.directory), console);
-  const absl::Status measured =
+  absl::Status measured =
       bench::RunStoreBench(flags.options, [&printer](const bench::Row& row) { printer.Add(row); });
   SLUICE_RETURN_IF_ERROR(console.status());
   return measured;

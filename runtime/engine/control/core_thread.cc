@@ -10,6 +10,7 @@
 #include "base/worker_pool.h"
 #include "fmt/format.h"
 #include "runtime/engine/data/sole_copies.h"
+#include "runtime/engine/report/failure_text.h"
 
 namespace sluice::engine {
 

@@ -19,8 +19,8 @@ nvtxDomainHandle_t OpenDomain() {
 
 /// Null where no profiler listens.
 nvtxDomainHandle_t Domain() {
-  static const nvtxDomainHandle_t domain = OpenDomain();
-  return domain;
+  static const nvtxDomainHandle_t kDomain = OpenDomain();
+  return kDomain;
 }
 
 }  // namespace
