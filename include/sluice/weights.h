@@ -32,7 +32,7 @@ struct Weight {
 };
 
 struct WeightOptions {
-  /// What the addresses show outside a lease: with kReadable the file itself.
+  /// Content of the addresses outside a lease; with kReadable it is the file itself.
   OffLease off_lease = OffLease::kNone;
 };
 

@@ -122,7 +122,7 @@ class FileScanner::Run {
     return status;
   }
 
-  /// What came short or failed is asked for once more by the kernel's plain call, which says why.
+  /// A piece that came short or failed is read again by pread(2), which says why.
   absl::Status Finish(std::uint64_t number) {
     const std::int64_t moved = pieces_[number % pieces_.size()].Wait();
     const std::uint64_t length = LengthOf(number);
