@@ -90,7 +90,11 @@ absl::Status SafetensorsReader::CheckUnchanged() const {
   const bool same = static_cast<std::uint64_t>(info.st_size) == file_bytes_ &&
                     info.st_mtim.tv_sec == changed_.tv_sec &&
                     info.st_mtim.tv_nsec == changed_.tv_nsec;
-  if (same) return absl::OkStatus();
+  // A file that took its name meanwhile is another one to all who open it by its path.
+  struct stat named {};
+  const bool is_named = stat(path_.c_str(), &named) == 0 && named.st_ino == info.st_ino &&
+                        named.st_dev == info.st_dev;
+  if (same && is_named) return absl::OkStatus();
   return absl::FailedPreconditionError(base::ToAbsl(fmt::format(
       "{} has changed since it was opened: another program writes it; open it again", path_)));
 }

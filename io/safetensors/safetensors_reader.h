@@ -40,7 +40,7 @@ class SafetensorsReader {
   /// Bytes of the file from `offset` on. Errors: as Read.
   absl::Status ReadAt(std::uint64_t offset, std::span<std::byte> out) const;
   /// Errors: FailedPrecondition where length or time of the last change are no longer those of
-  /// Open.
+  /// Open, or the path leads to another file.
   absl::Status CheckUnchanged() const;
 
  private:

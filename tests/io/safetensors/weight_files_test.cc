@@ -103,10 +103,22 @@ TEST_F(WeightFilesTest, AnIndexThatNobodyWouldWriteIsRefused) {
               IsStatus(absl::StatusCode::kInvalidArgument, "an index has at most 100000000"));
 }
 
-TEST_F(WeightFilesTest, AFileThatChangesIsNamed) {
+TEST_F(WeightFilesTest, AFileThatIsReplacedIsNamed) {
   const auto weights = WeightFiles::Open(directory_.path());
   ASSERT_TRUE(weights.ok()) << weights.status();
   EXPECT_TRUE((*weights)->CheckUnchanged().ok());
+  // Another file of the same bytes and times under the name of one that is open.
+  const std::string path = directory_ / "m-1.safetensors";
+  std::filesystem::copy_file(path, directory_ / "new");
+  std::filesystem::last_write_time(directory_ / "new", std::filesystem::last_write_time(path));
+  std::filesystem::rename(directory_ / "new", path);
+  EXPECT_THAT((*weights)->CheckUnchanged(),
+              IsStatus(absl::StatusCode::kFailedPrecondition, "m-1.safetensors has changed"));
+}
+
+TEST_F(WeightFilesTest, AFileThatIsCutIsNamed) {
+  const auto weights = WeightFiles::Open(directory_.path());
+  ASSERT_TRUE(weights.ok()) << weights.status();
   std::filesystem::resize_file(directory_ / "m-2.safetensors", 20);
   EXPECT_THAT((*weights)->CheckUnchanged(),
               IsStatus(absl::StatusCode::kFailedPrecondition, "m-2.safetensors has changed"));
