@@ -1,10 +1,12 @@
 #include "base/thread.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -15,12 +17,12 @@
 namespace sluice::base {
 namespace {
 
-/// The limit of addresses, where there is one: a stack takes some.
-std::string AddressLimit() {
+/// A limit that a thread's stack counts against, where there is one.
+std::string StackLimit(__rlimit_resource resource, std::string_view name, std::string_view what) {
   rlimit limit{};
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
-  return fmt::format(", and ulimit -v, which allows {} KiB of addresses, stacks included",
-                     limit.rlim_cur / 1024);
+  if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
+  return fmt::format(
+      ", and {}, which allows {} KiB of {}, stacks included", name, limit.rlim_cur / 1024, what);
 }
 
 }  // namespace
@@ -32,10 +34,21 @@ absl::StatusOr<std::thread> StartThread(absl::AnyInvocable<void()> body) {
   } catch (const std::system_error& error) {
     return absl::ResourceExhaustedError(ToAbsl(
         fmt::format("a thread cannot be started: {}; see ulimit -u, pids.max of the control group "
-                    "and kernel.threads-max{}",
+                    "and kernel.threads-max{}{}",
                     ErrnoName(error.code().value()),
-                    AddressLimit())));
+                    StackLimit(RLIMIT_AS, "ulimit -v", "addresses"),
+                    StackLimit(RLIMIT_DATA, "ulimit -d", "data"))));
   }
+}
+
+std::uint64_t StackBytes() {
+  constexpr std::size_t kUsual = std::size_t{8} << 20;
+  pthread_attr_t attributes;
+  if (pthread_getattr_default_np(&attributes) != 0) return kUsual;
+  std::size_t bytes = 0;
+  if (pthread_attr_getstacksize(&attributes, &bytes) != 0) bytes = kUsual;
+  pthread_attr_destroy(&attributes);
+  return bytes;
 }
 
 std::vector<int> AllowedCpus() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <thread>
 #include <vector>
 
@@ -11,8 +12,12 @@ namespace sluice::base {
 /// Starts a thread that runs `body`: the only way in which threads come to be. Whoever gets the
 /// thread joins it. Errors: ResourceExhausted when the system refuses another thread; the message
 /// names the limits to raise (ulimit -u, pids.max of the control group, threads-max, and ulimit -v
-/// where it is set). `body` is destroyed then.
+/// and -d where they are set). `body` is destroyed then.
 absl::StatusOr<std::thread> StartThread(absl::AnyInvocable<void()> body);
+
+/// Addresses that the stack of a new thread takes, of which it uses few: RLIMIT_STACK as the
+/// process began with it.
+std::uint64_t StackBytes();
 
 /// The processors that the calling thread may run on, in rising order. Empty where the kernel does
 /// not say, as it does not with more than 1024 of them.

@@ -46,7 +46,7 @@ void ChooseTightest(MemoryLimits* limits) {
               absl::StrCat(limits->cgroup->path, "/", limits->cgroup->file),
               limits);
   }
-  if (limits->address_bytes) TakeLeast(*limits->address_bytes, "RLIMIT_AS (ulimit -v)", limits);
+  if (limits->address_bytes) TakeLeast(*limits->address_bytes, kAddressLimit, limits);
 }
 
 absl::StatusOr<MemoryLimits> ReadMemoryLimits(const std::string& root_path) {

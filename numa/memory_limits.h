@@ -9,6 +9,9 @@
 
 namespace sluice::numa {
 
+/// How messages name RLIMIT_AS.
+inline constexpr char kAddressLimit[] = "RLIMIT_AS (ulimit -v)";
+
 struct MemoryLimits {
   std::uint64_t total_bytes = 0;             ///< MemTotal
   std::uint64_t system_available_bytes = 0;  ///< MemAvailable

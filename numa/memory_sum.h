@@ -10,8 +10,14 @@
 
 namespace sluice::numa {
 
-/// Frames are shared memory, which RLIMIT_DATA does not count.
-enum class MemoryKind { kFrames, kOther };
+/// What limits count of a term.
+enum class MemoryKind {
+  kFrames,     ///< shared memory, which RLIMIT_DATA does not count
+  kOther,      ///< counted by all limits
+  kStacks,     ///< not memory until used; RLIMIT_DATA and RLIMIT_AS count it all
+  kAddresses,  ///< counted by RLIMIT_AS alone
+  kChild,      ///< memory of a child process, which has rlimits of its own
+};
 
 /// A part of what a process will take: "366 MiB for NAME".
 struct MemoryTerm {
@@ -27,18 +33,18 @@ class MemorySum {
   void Add(MemoryTerm term);
   void Add(const MemorySum& other);
 
-  std::uint64_t bytes() const { return bytes_; }
+  /// Memory: terms of frames and others.
+  std::uint64_t bytes() const;
   const std::vector<MemoryTerm>& terms() const { return terms_; }
-  /// "366 MiB for frames of dram, 1.75 MiB for threads", the largest first.
-  std::string Describe() const;
 
  private:
   std::vector<MemoryTerm> terms_;
-  std::uint64_t bytes_ = 0;
 };
 
-/// Whether the sum fits into what is left. `who` takes it ("the run"); `fix` says how to take less.
-/// Errors: ResourceExhausted that names the sum, its terms, the limit and where that comes from.
+/// Whether the sum fits into what is left of memory, of addresses (RLIMIT_AS) and of data
+/// (RLIMIT_DATA). `who` takes it ("the run"); `fix` says how to take less. Errors:
+/// ResourceExhausted that names the sum, its terms, the largest first, the limit and where that
+/// comes from.
 absl::Status CheckFits(const MemorySum& sum,
                        const MemoryLimits& limits,
                        std::string_view who,

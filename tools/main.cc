@@ -1,3 +1,6 @@
+#include <malloc.h>
+#include <sys/resource.h>
+
 #include <array>
 #include <csignal>
 #include <cstdio>
@@ -50,6 +53,12 @@ int Unknown(const std::string& name) {
   return kExitUserError;
 }
 
+/// Each thread's heap would reserve 64 MiB of addresses, which are what RLIMIT_AS counts.
+void ShareHeapsUnderLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) mallopt(M_ARENA_MAX, 1);
+}
+
 int Run(std::span<const std::string> words) {
   if (words.empty()) {
     std::fputs(Usage().c_str(), stderr);
@@ -83,6 +92,7 @@ int CheckOutput(int exit_code) {
 
 int main(int argc, char** argv) {
   if (!sluice::tools::OpenStandardStreams()) return sluice::tools::kExitDeviceFailure;
+  sluice::tools::ShareHeapsUnderLimit();
   // A file past `ulimit -f` is then an error like another, told with its name, and tidied up after.
   std::signal(SIGXFSZ, SIG_IGN);
   const std::vector<std::string> words(argv + 1, argv + argc);

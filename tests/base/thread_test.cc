@@ -33,20 +33,27 @@ TEST(StartThreadTest, AThreadThatIsRefusedIsAnErrorThatNamesTheLimits) {
             "the control group and kernel.threads-max");
 }
 
-TEST(StartThreadTest, ALimitOfAddressesIsNamedWhereThereIsOne) {
-  SLUICE_SKIP_UNDER_SANITIZERS();
-  const std::string text = testing::RunInChild([]() -> std::string {
+/// What StartThread says in a child whose `resource` is limited to 4 TiB and that gets no thread.
+std::string RefusalUnder(__rlimit_resource resource) {
+  return testing::RunInChild([resource]() -> std::string {
     const rlimit limit{.rlim_cur = rlim_t{1} << 42, .rlim_max = RLIM_INFINITY};
-    if (setrlimit(RLIMIT_AS, &limit) != 0) return "no limit is set";
+    if (setrlimit(resource, &limit) != 0) return "no limit is set";
     const std::string failed =
         testing::RefuseSystemCall(SYS_clone3, EAGAIN, testing::Refuse::kEveryCall);
     if (!failed.empty()) return failed;
     return StartThread([] {}).status().ToString();
   });
-  EXPECT_EQ(text,
-            "RESOURCE_EXHAUSTED: a thread cannot be started: EAGAIN; see ulimit -u, pids.max of "
-            "the control group and kernel.threads-max, and ulimit -v, which allows 4294967296 KiB "
-            "of addresses, stacks included");
+}
+
+TEST(StartThreadTest, ALimitOfStacksIsNamedWhereThereIsOne) {
+  SLUICE_SKIP_UNDER_SANITIZERS();
+  const std::string always =
+      "RESOURCE_EXHAUSTED: a thread cannot be started: EAGAIN; see ulimit -u, pids.max of the "
+      "control group and kernel.threads-max";
+  EXPECT_EQ(RefusalUnder(RLIMIT_AS),
+            always + ", and ulimit -v, which allows 4294967296 KiB of addresses, stacks included");
+  EXPECT_EQ(RefusalUnder(RLIMIT_DATA),
+            always + ", and ulimit -d, which allows 4294967296 KiB of data, stacks included");
 }
 
 }  // namespace

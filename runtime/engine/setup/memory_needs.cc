@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "base/thread.h"
 #include "fmt/format.h"
 
 namespace sluice::engine {
@@ -50,6 +51,13 @@ std::uint64_t ThreadsOf(const RuntimeOptions& options, const FrameCounts& frames
 
 }  // namespace
 
+void AddThreads(std::uint64_t threads, std::string_view whose, numa::MemorySum* sum) {
+  const std::string name = fmt::format("{} threads {}", threads, whose);
+  sum->Add({name, threads * kThreadBytes});
+  const std::uint64_t stack = std::max(base::StackBytes(), kThreadBytes) - kThreadBytes;
+  sum->Add({"the stacks of " + name, threads * stack, numa::MemoryKind::kStacks});
+}
+
 numa::MemorySum MemoryOf(const RuntimeOptions& options, const FrameCounts& frames) {
   const std::uint64_t page = options.page_bytes.count();
   const std::uint64_t dram = frames.dram * page;
@@ -61,8 +69,7 @@ numa::MemorySum MemoryOf(const RuntimeOptions& options, const FrameCounts& frame
   sum.Add({fmt::format("tables of {} frames and slots", all), all * kBytesPerFrame});
   sum.Add({"the kernel's tables of mapped and registered memory",
            PageTableBytes(dram + hbm) + (frames.nvme > 0 ? RegistrationBytes(dram) : 0)});
-  const std::uint64_t threads = ThreadsOf(options, frames);
-  sum.Add({fmt::format("{} threads of the runtime", threads), threads * kThreadBytes});
+  AddThreads(ThreadsOf(options, frames), "of the runtime", &sum);
   return sum;
 }
 
@@ -73,6 +80,9 @@ numa::MemorySum MemoryOfJob(const JobSize& job, const RuntimeOptions& options) {
   numa::MemorySum sum;
   sum.Add({fmt::format("tables of {} pages of tensors", job.tensor_pages),
            job.tensor_pages * kBytesPerTensorPage});
+  sum.Add({"the stable addresses of tensors",
+           job.tensor_pages * options.page_bytes.count(),
+           numa::MemoryKind::kAddresses});
   sum.Add({fmt::format("schedules of steps of {} ops", job.ops),
            ops * kBytesPerOp + (recorded - ops) * kBytesPerAccess});
   return sum;

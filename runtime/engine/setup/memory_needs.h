@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "numa/memory_limits.h"
@@ -13,6 +14,10 @@ namespace sluice::engine {
 
 /// A thread's stack as far as it is used, its part of the heap, and what the kernel keeps for it.
 inline constexpr std::uint64_t kThreadBytes = std::uint64_t{256} << 10;
+
+/// Adds the memory of threads, and their stacks, most of which are addresses alone. `whose`: "of
+/// the runtime".
+void AddThreads(std::uint64_t threads, std::string_view whose, numa::MemorySum* sum);
 
 /// Memory of the host that a Runtime takes when it is made: frames of dram and of the emulated hbm,
 /// unless the options name or seek a GPU (CheckEmulatedHbm), tables of frames and slots, the

@@ -19,6 +19,8 @@ namespace {
 constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
 /// A process with its libraries and their heap, without threads and text.
 constexpr std::uint64_t kProgramBytes = 8 * kMebibyte;
+/// Updates, saves, and the sampler of memory.
+constexpr std::uint64_t kOtherThreads = 3;
 /// A run in RAM takes its tensors from mappings of this size.
 constexpr std::uint64_t kRamChunkBytes = 2 * kMebibyte;
 /// What LargestBudgets leaves for changes between its look and the run's.
@@ -42,8 +44,8 @@ numa::MemorySum MemoryOfProcess(const RunNeeds& needs) {
   numa::MemorySum sum;
   sum.Add({"the program and its libraries", kProgramBytes});
   sum.Add({"the text", needs.text_bytes});
-  sum.Add({fmt::format("{} threads that compute", needs.compute_threads),
-           static_cast<std::uint64_t>(needs.compute_threads) * engine::kThreadBytes});
+  engine::AddThreads(
+      static_cast<std::uint64_t>(needs.compute_threads) + kOtherThreads, "of the run", &sum);
   return sum;
 }
 
@@ -60,7 +62,9 @@ numa::MemorySum MemoryOfFrames(const RunNeeds& needs, const engine::FrameCounts&
   sum.Add({"finding the bound of a step", BoundBytes(needs.job.ops)});
   sum.Add(MemoryOfProcess(needs));
   const std::uint64_t in_ram = needs.tensor_bytes + kRamChunkBytes + MemoryOfProcess(needs).bytes();
-  sum.Add({"the run in RAM", static_cast<std::uint64_t>(needs.runs_in_ram) * in_ram});
+  sum.Add({"the run in RAM",
+           static_cast<std::uint64_t>(needs.runs_in_ram) * in_ram,
+           numa::MemoryKind::kChild});
   return sum;
 }
 

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/thread.h"
 #include "numa/memory_limits.h"
 #include "runtime/engine/api/runtime_state.h"
 #include "runtime/engine/setup/memory_needs.h"
@@ -69,7 +70,9 @@ TEST(MachineLimitsTest, TheSumNamesWhatARuntimeTakes) {
   EXPECT_EQ(BytesFor(sum, "frames of dram"), (64_MiB).count());
   EXPECT_EQ(BytesFor(sum, "frames of the emulated hbm"), (1_MiB).count());
   EXPECT_EQ(BytesFor(sum, "tables of 5136 frames and slots"), 5136u * 64);
-  EXPECT_GT(BytesFor(sum, "7 threads of the runtime"), 0u);
+  EXPECT_EQ(BytesFor(sum, "7 threads of the runtime"), 7 * engine::kThreadBytes);
+  EXPECT_EQ(BytesFor(sum, "the stacks of 7 threads of the runtime"),
+            7 * (base::StackBytes() - engine::kThreadBytes));
   EXPECT_GT(BytesFor(sum, "the kernel's tables of mapped and registered memory"), 0u);
   options.worker_threads = 4;
   options.io.more_directories = {"a", "b"};
@@ -95,8 +98,7 @@ TEST(MachineLimitsTest, AJobIsCountedUpToWhatIsRecorded) {
   const std::uint64_t bytes = engine::MemoryOfJob(job, options).bytes();
   engine::JobSize longer = job;
   longer.page_accesses *= 2;
-  const auto text = engine::MemoryOfJob(longer, options).Describe();
-  EXPECT_EQ(engine::MemoryOfJob(longer, options).bytes(), bytes) << text;
+  EXPECT_EQ(engine::MemoryOfJob(longer, options).bytes(), bytes);
   longer.tensor_pages += 1;
   EXPECT_GT(engine::MemoryOfJob(longer, options).bytes(), bytes);
 }

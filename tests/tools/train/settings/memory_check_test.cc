@@ -68,7 +68,8 @@ TEST(MemoryCheckTest, OtherRunsAreCounted) {
   ASSERT_THAT(alone, IsOk());
   needs.runs_in_ram = 1;
   EXPECT_GT(MemoryOf(needs)->bytes(), alone->bytes() + needs.tensor_bytes + needs.text_bytes);
-  EXPECT_THAT(MemoryOf(needs)->Describe(), HasSubstr("for the run in RAM"));
+  EXPECT_THAT(numa::CheckFits(*MemoryOf(needs), LimitsOf(100_MiB), "it", "less").message(),
+              HasSubstr("for the run in RAM"));
 }
 
 TEST(MemoryCheckTest, NeedsAreThoseOfTheModelAndItsTexts) {
