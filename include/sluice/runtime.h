@@ -137,6 +137,10 @@ class Runtime {
   absl::StatusOr<std::string> NameOfTensor(TensorId tensor) const;
   absl::StatusOr<DType> TypeOfTensor(TensorId tensor) const;
   absl::StatusOr<std::vector<std::int64_t>> ShapeOfTensor(TensorId tensor) const;
+  /// Whether a request for the access is valid: the tensor may reach the tier and allows the mode.
+  /// It asks for nothing, so a program can check a tensor before its work.
+  /// Errors: InvalidArgument (as Op::AcquireAll; also an unknown tensor).
+  absl::Status CheckAccess(const Access& access) const;
   /// The tensor's bytes at its address in dram, which its contiguous leases in dram have, too. What
   /// is there outside a lease says TensorSpec::off_lease. Lifetime: the tensor's, and the
   /// Runtime's; a child of fork does not have them. Threads: any may read there at any time. Bytes

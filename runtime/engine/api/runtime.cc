@@ -98,6 +98,12 @@ absl::StatusOr<std::vector<std::int64_t>> Runtime::ShapeOfTensor(TensorId tensor
   SLUICE_ASSIGN_OR_RETURN(const auto found, state_->FindTensor(tensor));
   return found->spec.shape;
 }
+absl::Status Runtime::CheckAccess(const Access& access) const {
+  SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
+  Access any = access;
+  any.contiguous = false;  // no addresses are reserved for a question
+  return state_->PlanTicket({&any, 1}, nullptr).status();
+}
 Bytes Runtime::PageBytes() const { return state_->PageBytes(); }
 
 const TraceSink& Runtime::Trace() const { return state_->trace(); }

@@ -19,8 +19,8 @@ absl::Status OffloadedOptimizer::Impl::BindGradient(TensorId parameter,
     return Invalid(
         "'{}': gradients are f32, bf16 or f16, not {}", entry->name, ToString(gradient.type));
   }
-  SLUICE_RETURN_IF_ERROR(
-      table_.CheckElements(*entry, gradient.type, gradient.bytes, gradient.tensor, "gradient"));
+  SLUICE_RETURN_IF_ERROR(table_.CheckElements(
+      *entry, gradient.type, gradient.bytes, gradient.tensor, AccessMode::kRead));
   SLUICE_RETURN_IF_ERROR(table_.CheckApart(*entry, gradient.bytes, false));
   if (gradient.discard && gradient.tensor == TensorId()) {
     return Invalid("'{}': only a tensor can be discarded", entry->name);
@@ -44,7 +44,8 @@ absl::Status OffloadedOptimizer::Impl::BindCopy(TensorId parameter, const CopyBi
   if (copy.type != DType::kBF16 && copy.type != DType::kF16) {
     return Invalid("'{}': copies are bf16 or f16, not {}", entry->name, ToString(copy.type));
   }
-  SLUICE_RETURN_IF_ERROR(table_.CheckElements(*entry, copy.type, copy.bytes, copy.tensor, "copy"));
+  SLUICE_RETURN_IF_ERROR(
+      table_.CheckElements(*entry, copy.type, copy.bytes, copy.tensor, AccessMode::kOverwrite));
   SLUICE_RETURN_IF_ERROR(table_.CheckApart(*entry, copy.bytes, true));
   const bool again = entry->copy && entry->copy->tensor == copy.tensor;
   if (copy.tensor != TensorId() && !again) {

@@ -76,6 +76,12 @@ ParameterEntry EntryOf(const ParameterBinding& parameter) {
   return entry;
 }
 
+/// Whether an update can lease the tensor, which it does in dram.
+absl::Status CheckLeasable(const Runtime& runtime, TensorId tensor, AccessMode mode) {
+  return base::Annotate(runtime.CheckAccess({.tensor = tensor, .mode = mode, .tier = kDram0}),
+                        "an update needs it in dram");
+}
+
 /// `what`: the gradient or the copy of the entry.
 absl::Status CheckMemory(const ParameterEntry& entry,
                          DType type,
@@ -157,6 +163,7 @@ absl::StatusOr<ParameterEntry> ParameterTable::Describe(TensorId parameter) cons
   if (type != DType::kF32 && type != DType::kBF16) {
     return Invalid("'{}' is {}; parameters are f32 or bf16", name, ToString(type));
   }
+  SLUICE_RETURN_IF_ERROR(CheckLeasable(runtime_, parameter, AccessMode::kReadWrite));
   return ParameterEntry{.name = std::move(name),
                         .tensor = parameter,
                         .type = type == DType::kF32 ? ParameterType::kFp32 : ParameterType::kBf16,
@@ -168,7 +175,8 @@ absl::Status ParameterTable::CheckElements(const ParameterEntry& entry,
                                            DType type,
                                            std::span<const std::byte> bytes,
                                            TensorId tensor,
-                                           const char* what) const {
+                                           AccessMode mode) const {
+  const char* what = mode == AccessMode::kRead ? "gradient" : "copy";
   const std::uint64_t wanted = entry.count * SizeOf(type);
   if (tensor == TensorId()) return CheckMemory(entry, type, bytes, what);
   if (!bytes.empty())
@@ -176,7 +184,7 @@ absl::Status ParameterTable::CheckElements(const ParameterEntry& entry,
   SLUICE_ASSIGN_OR_RETURN(const std::string name, runtime_.NameOfTensor(tensor));
   SLUICE_ASSIGN_OR_RETURN(const DType has, runtime_.TypeOfTensor(tensor));
   SLUICE_ASSIGN_OR_RETURN(const Bytes size, runtime_.SizeOfTensor(tensor));
-  if (has == type && size.count() == wanted) return absl::OkStatus();
+  if (has == type && size.count() == wanted) return CheckLeasable(runtime_, tensor, mode);
   return Invalid("'{}': the {} '{}' has {} elements of {}, wanted are {} of {}",
                  entry.name,
                  what,

@@ -32,12 +32,13 @@ class ParameterTable {
   absl::StatusOr<ParameterEntry> Describe(TensorId parameter) const;
 
   /// Whether `bytes`, or else `tensor`, hold as many elements of the type as the entry has.
-  /// `what`: the gradient or the copy of the entry.
+  /// `mode`: kRead for the entry's gradient, kOverwrite for its copy. A tensor has to be leasable
+  /// so, too.
   absl::Status CheckElements(const ParameterEntry& entry,
                              DType type,
                              std::span<const std::byte> bytes,
                              TensorId tensor,
-                             const char* what) const;
+                             AccessMode mode) const;
   /// What this optimizer has the tensor for, in words; empty: nothing, or (`but_as_gradient`) only
   /// the gradients of others, which may share one.
   std::string UseOf(TensorId tensor, bool but_as_gradient) const;

@@ -170,6 +170,29 @@ TEST_F(OptimizerMisuseTest, BindingsAreChecked) {
 }
 
 /// An update would overwrite one with the other, or discard it.
+/// An update leases in dram, which would otherwise be found out by Wait.
+TEST_F(OptimizerMisuseTest, TensorsThatAnUpdateCannotLeaseAreRefused) {
+  const GroupId all = Add();
+  const auto create = [&](const std::string& name, DType type) {
+    return runtime_
+        ->CreateTensor({.name = name, .shape = {100}, .dtype = type, .lowest = TierKind::kHbm})
+        .value();
+  };
+  const TensorId stays = create("stays", DType::kF32);
+  const TensorId copy = create("copy", DType::kBF16);
+  const char* why = "an update needs it in dram: tensor '";
+  EXPECT_THAT(
+      optimizer_->AddGroup({.name = "hbm", .parameters = {stays}}),
+      IsStatus(kInvalid, std::string(why) + "stays' may not reach dram0; its lowest is hbm"));
+  EXPECT_THAT(optimizer_->BindGradient(tensor_, {.tensor = stays}),
+              IsStatus(kInvalid, std::string(why) + "stays' may not reach dram0"));
+  EXPECT_THAT(optimizer_->BindCopy(tensor_, {.tensor = copy}),
+              IsStatus(kInvalid, std::string(why) + "copy' may not reach dram0"));
+  ASSERT_THAT(optimizer_->BindGradient(tensor_, {.bytes = gradient_}), IsOk());
+  ASSERT_THAT(optimizer_->GradientReady(all), IsOk());
+  EXPECT_THAT(optimizer_->Step()->Wait(), IsOk());
+}
+
 TEST_F(OptimizerMisuseTest, TensorsOfTheOptimizerAreBoundToNothingElse) {
   Add();
   const auto make = [&](const char* name, DType type) {
