@@ -81,11 +81,13 @@ NocowAnswers AskForNocow(int fd) {
   return answers;
 }
 
-std::string WhyCopied(const NocowAnswers& answers) {
+std::string WhyCopied(const NocowAnswers& answers, std::string_view not_asked) {
   if (answers.nocow) return {};
   const std::string_view name = CopyingName(answers.file_system);
   if (name.empty()) return {};
-  return fmt::format("{} copies pages on write, {}", name, WhyNotNocow(answers));
+  return fmt::format("{} copies pages on write, {}",
+                     name,
+                     not_asked.empty() ? WhyNotNocow(answers) : std::string(not_asked));
 }
 
 }  // namespace sluice::io

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 
 namespace sluice::io {
 
@@ -26,6 +27,7 @@ NocowAnswers ReadNocow(int fd);
 
 /// The reason why the file's pages are copied on write; empty where they are overwritten in place.
 /// On a copying file system fallocate(2) reserves space for the first write of a page only.
-std::string WhyCopied(const NocowAnswers& answers);
+/// `not_asked`: why the flag was not set, where it was not.
+std::string WhyCopied(const NocowAnswers& answers, std::string_view not_asked = {});
 
 }  // namespace sluice::io

@@ -221,7 +221,7 @@ absl::StatusOr<std::string> Reserve(int fd,
 absl::StatusOr<std::string> TurnOffCopying(int fd,
                                            const SpillDirectory& directory,
                                            const SpillFileOptions& options) {
-  if (options.nocow == Use::kOff) return WhyCopied(ReadNocow(fd));
+  if (options.nocow == Use::kOff) return WhyCopied(ReadNocow(fd), kOffByOption);
   std::string reason = WhyCopied(options.ask_nocow ? options.ask_nocow(fd) : AskForNocow(fd));
   if (reason.empty() || options.nocow != Use::kRequire) return reason;
   return absl::FailedPreconditionError(base::ToAbsl(

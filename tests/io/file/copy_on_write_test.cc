@@ -59,6 +59,9 @@ TEST(CopyOnWriteTest, ACopyingFileSystemWithoutTheFlagSaysWhy) {
             "bcachefs copies pages on write, FS_NOCOW_FL is refused: EOPNOTSUPP");
   EXPECT_EQ(WhyCopied({.file_system = BTRFS_SUPER_MAGIC}),
             "btrfs copies pages on write, FS_NOCOW_FL is accepted and not kept");
+  EXPECT_EQ(WhyCopied({.file_system = BTRFS_SUPER_MAGIC}, "off by option"),
+            "btrfs copies pages on write, off by option");
+  EXPECT_EQ(WhyCopied({.file_system = BTRFS_SUPER_MAGIC, .nocow = true}, "off by option"), "");
 }
 
 TEST(CopyOnWriteTest, TheAnswersAreThoseOfTheFile) {

@@ -135,7 +135,7 @@ TEST(SpillFileTest, TheFlagOfBtrfsIsLeftAloneWhereThatIsOff) {
                           }});
   ASSERT_THAT(file, IsOk());
   EXPECT_FALSE(asked);
-  EXPECT_EQ((*file)->nocow_reason(), WhyCopied(ReadNocow((*file)->file().fd)));
+  EXPECT_EQ((*file)->nocow_reason(), WhyCopied(ReadNocow((*file)->file().fd), kOffByOption));
 }
 
 TEST(SpillFileTest, MoreThanAnyFileMayHoldIsExhausted) {
