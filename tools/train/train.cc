@@ -103,15 +103,37 @@ absl::Status CheckStepsLeft(const TrainFlags& flags, const ResumePlan& plan, Con
   return absl::OkStatus();
 }
 
-absl::StatusOr<int> TrainWith(const TrainFlags& flags, InterruptWatch& watch) {
-  Console console(flags.json ? Console::Mode::kJson : Console::Mode::kText);
+/// Whether the model is that of what the run begins with. The text may still be unknown.
+absl::Status CheckModel(const TrainFlags& flags) {
+  SLUICE_ASSIGN_OR_RETURN(const ResumePlan plan, PlanResume(flags, {}));
+  // A state that is there has later weights.
+  return plan.candidates.empty() ? CheckInitialWeights(flags) : absl::OkStatus();
+}
+
+/// What can be refused before the text is read. The model comes before its size, which says less of
+/// a wrong one. Opens the directory of --state if it is there.
+absl::Status CheckRun(const TrainFlags& flags, Console& console, RunState* state) {
   SLUICE_RETURN_IF_ERROR(CheckSavePlace(flags));
   SLUICE_RETURN_IF_ERROR(CheckJudgedSteps(flags, 0));
+  std::error_code error;
+  const bool has_state = std::filesystem::is_directory(flags.state_path, error);
+  if (has_state) {
+    SLUICE_ASSIGN_OR_RETURN(state->directory, OpenStateDirectory(flags, console));
+  }
+  if (has_state || flags.state_path.empty()) SLUICE_RETURN_IF_ERROR(CheckModel(flags));
   SLUICE_RETURN_IF_ERROR(CheckBudgets(flags.settings));
-  SLUICE_RETURN_IF_ERROR(CheckMemory(flags));
+  return CheckMemory(flags);
+}
+
+absl::StatusOr<int> TrainWith(const TrainFlags& flags, InterruptWatch& watch) {
+  Console console(flags.json ? Console::Mode::kJson : Console::Mode::kText);
+  RunState state;
+  SLUICE_RETURN_IF_ERROR(CheckRun(flags, console, &state));
   SLUICE_ASSIGN_OR_RETURN(Corpus corpus, LoadText(flags, console));
-  RunState state{.note = DescribeRun(flags.settings, corpus.hash)};
-  SLUICE_ASSIGN_OR_RETURN(state.directory, OpenStateDirectory(flags, console));
+  state.note = DescribeRun(flags.settings, corpus.hash);
+  if (state.directory == nullptr) {
+    SLUICE_ASSIGN_OR_RETURN(state.directory, OpenStateDirectory(flags, console));
+  }
   SLUICE_ASSIGN_OR_RETURN(state.plan, PlanResume(flags, corpus.hash));
   SLUICE_RETURN_IF_ERROR(CheckStepsLeft(flags, state.plan, console));
   // A state that is there has later weights.

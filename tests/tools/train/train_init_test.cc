@@ -157,6 +157,9 @@ TEST_F(TrainInitTest, AnotherModelIsRefusedWithItsAssignments) {
   EXPECT_THAT(Refusal({"--set", "model.layers=1"}),
               HasSubstr("tensor 'l1.ln1.gain' is none of the model's, and 11 more; its model is "
                         "that of --set model.layers=2"));
+  // The model does not fit either, which says less.
+  EXPECT_THAT(Refusal({"--set", "model.width=4096"}),
+              HasSubstr("; its model is that of --set model.width=64"));
   // No shape tells this one.
   EXPECT_THAT(Refusal({"--set", "model.heads=1"}),
               HasSubstr("it is of another model, that of --set model.heads=2"));

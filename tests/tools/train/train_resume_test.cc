@@ -42,6 +42,14 @@ TEST_F(TrainResumeTest, AnotherRunIsRefusedBeforeTheWork) {
                     Not(HasSubstr("/groups"))));
 }
 
+/// The model does not fit either, which says less.
+TEST_F(TrainResumeTest, AnotherModelIsNamedBeforeItsSize) {
+  EXPECT_THAT(UserError(Resumed({"model.width=4096"})),
+              AllOf(HasSubstr("\"model.width\" is 64 in the save and 4096 here"),
+                    HasSubstr("go on with --set model.width=64, or"),
+                    Not(HasSubstr("does not fit"))));
+}
+
 TEST_F(TrainResumeTest, NoStepsLeftIsSaidWithTheFix) {
   EXPECT_EQ(UserError(Resumed({"train.steps=3"})),
             "sluice: --resume: 3 steps are done already, and \"train.steps\" is 3; raise it\n");
