@@ -56,7 +56,7 @@ std::string StateText(const StateSave& save) {
                                  ToString(state.layout.state),
                                  state.layout.seed,
                                  state.step);
-  text += fmt::format("tensors: {} of {} parameters, {}\n",
+  text += fmt::format("tensors: {}, for {} parameters, {}\n",
                       save.tensors().size(),
                       state.keys.size(),
                       ToString(Bytes(bytes)));

@@ -271,7 +271,7 @@ TEST_F(StateRoundTripTest, ShowSaysWhatASaveHolds) {
   EXPECT_EQ(answer.output,
             "optimizer: adamw, states bf16, seed 5\n"
             "step: 9\n"
-            "tensors: 6 of 2 parameters, 40 B\n"
+            "tensors: 6, for 2 parameters, 40 B\n"
             "group g: 2 parameters of 5 elements, own steps 4 to 9, learning rate "
             "0.30000000000000004\n"
             "note: a note\n");

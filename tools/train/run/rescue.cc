@@ -44,20 +44,23 @@ std::string RescueState(TrainSession& session, LastLoss loss) {
   const std::string& place = session.save_place();
   if (place.empty())
     return "nothing was saved, as neither --state nor --save-state names a directory";
-  absl::Status saved = MakeStepWhole(session.trainer());
+  const absl::Status whole = MakeStepWhole(session.trainer());
   if (loss == LastLoss::kNotFinite) {
     return NothingSaved("the last loss is no finite number", session);
   }
-  if (saved.ok() && !session.has_unsaved_steps()) {
+  if (!whole.ok()) return NothingSaved(std::string(base::ToStd(whole.message())), session);
+  if (!session.has_unsaved_steps()) {
     return NothingSaved(fmt::format("no step was made since step {}", session.trainer().step()),
                         session);
   }
-  if (saved.ok() && !session.HasFiniteParameters().value_or(true)) {
+  if (!session.HasFiniteParameters().value_or(true)) {
     session.WithdrawLastSave();
     return NothingSaved("the last update left parameters that are no finite numbers", session);
   }
-  if (saved.ok()) saved = session.SaveState();
-  if (!saved.ok()) return NothingSaved(std::string(base::ToStd(saved.message())), session);
+  // A save that fails says itself which one stands.
+  if (const absl::Status saved = session.SaveState(); !saved.ok()) {
+    return fmt::format("nothing was saved: {}", base::ToStd(saved.message()));
+  }
   const std::string_view flag = session.state_is_named() ? "--state" : "--resume";
   return fmt::format(
       "saved step {0} in {1}; {2} {1} goes on from there", session.trainer().step(), place, flag);
