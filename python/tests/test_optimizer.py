@@ -13,6 +13,8 @@ import sluice.torch
 # elements that may differ by more: of gradient and decay that cancel, Adam's steps keep the sign.
 KINDS = [
     (sluice.torch.AdamW, torch.optim.AdamW, {"lr": 1e-3, "weight_decay": 0.0}, 50, 0),
+    (sluice.torch.AdamW, torch.optim.AdamW, {"lr": 1e-3}, 50, 0),
+    (sluice.torch.AdamW, torch.optim.AdamW, {"lr": 1e-3, "weight_decay": 0.1}, 50, 0),
     (sluice.torch.Adam, torch.optim.Adam, {"lr": 1e-3}, 50, 0),
     (sluice.torch.Adam, torch.optim.Adam, {"lr": 1e-3, "weight_decay": 0.01}, 10, 1e-3),
     (sluice.torch.SGD, torch.optim.SGD, {"lr": 1e-2, "momentum": 0.9, "weight_decay": 0.01}, 10, 0),
@@ -30,19 +32,6 @@ def test_recorded_gradients_give_what_torch_gives(runtime, seed, ours, theirs, o
     optimizing.run(optimizer, mine, seed, steps)
     optimizing.run(theirs(reference, **options), reference, seed, steps)
     assert optimizing.share_beyond(1e-6, mine, reference, options["lr"]) <= share
-
-
-def test_weight_decay_is_nearer_to_the_exact_result_than_torchs(runtime, seed):
-    # torch rounds p (1 - lr decay) first, for an element alike in every step.
-    mine, reference, exact = (optimizing.parameters(seed) for _ in range(3))
-    exact = [torch.nn.Parameter(param.detach().double()) for param in exact]
-    options = {"lr": 1e-3, "weight_decay": 0.1}
-    optimizing.run(sluice.torch.AdamW(mine, runtime=runtime, **options), mine, seed, 50)
-    optimizing.run(torch.optim.AdamW(reference, **options), reference, seed, 50)
-    optimizing.run(torch.optim.AdamW(exact, **options), exact, seed, 50)
-    assert optimizing.off_by(mine, exact, 1e-3) <= 1.5e-6
-    assert optimizing.off_by(mine, exact, 1e-3) < optimizing.off_by(reference, exact, 1e-3)
-    assert optimizing.off_by(mine, reference, 1e-3) <= 5e-6
 
 
 def test_the_states_are_paged(runtime, seed):

@@ -31,12 +31,13 @@ struct Coefficients {
         decay(InEveryLane(s.weight_decay)),
         grad_scale(InEveryLane(s.grad_scale)),
         rate(Rounded(s.learning_rate)),
-        rate_decay(Rounded(s.learning_rate * s.weight_decay)),
         eps(Rounded(AtLeastNormal(s.eps))),
+        kept(Rounded(1 - s.learning_rate * s.weight_decay)),
         moment_rate(Rounded(s.learning_rate * s.moment1_scale / std::sqrt(s.moment2_scale))),
         moment_eps(Rounded(AtLeastNormal(s.eps / std::sqrt(s.moment2_scale)))) {}
 
-  hn::Vec<D> beta1, rest1, beta2, rest2, decay, grad_scale, rate, rate_decay, eps;
+  hn::Vec<D> beta1, rest1, beta2, rest2, decay, grad_scale, rate, eps;
+  hn::Vec<D> kept;  ///< share of the parameter that AdamW's decay leaves
   /// Rate and eps of Adam, with the bias corrections of both moments in them.
   hn::Vec<D> moment_rate, moment_eps;
 
@@ -76,8 +77,8 @@ struct AdamW {
 
   template <class D, class V>
   static HWY_INLINE void Update(const Coefficients<D>& c, V g, Element<V>& e) {
-    const V step = hn::Add(AdamStep(c, g, e), hn::Mul(c.rate_decay, e.parameter));
-    e.parameter = hn::Sub(e.parameter, step);
+    const V step = AdamStep(c, g, e);
+    e.parameter = hn::Sub(hn::Mul(c.kept, e.parameter), step);
   }
 };
 

@@ -14,20 +14,20 @@ struct Scalars {
         r1(1.0f - s.beta1),
         r2(1.0f - s.beta2),
         decay(s.weight_decay),
-        d(static_cast<float>(s.learning_rate * s.weight_decay)),
+        kept(static_cast<float>(1 - s.learning_rate * s.weight_decay)),
         rate(static_cast<float>(s.learning_rate)),
         eps(static_cast<float>(std::max(s.eps, 0x1p-126))),
         a(static_cast<float>(s.learning_rate * s.moment1_scale / std::sqrt(s.moment2_scale))),
         e(static_cast<float>(std::max(s.eps / std::sqrt(s.moment2_scale), 0x1p-126))) {}
-  float b1, b2, r1, r2, decay, d, rate, eps, a, e;
+  float b1, b2, r1, r2, decay, kept, rate, eps, a, e;
 };
 
 void Adam(const Scalars& s, float g, float& p, float* states, bool decoupled) {
   if (!decoupled) g = g + s.decay * p;
   states[0] = s.b1 * states[0] + s.r1 * g;
   states[1] = s.b2 * states[1] + (s.r2 * g) * g;
-  float step = (s.a * states[0]) / (std::sqrt(states[1]) + s.e);
-  if (decoupled) step = step + s.d * p;
+  const float step = (s.a * states[0]) / (std::sqrt(states[1]) + s.e);
+  if (decoupled) p = s.kept * p;
   p = p - step;
 }
 
