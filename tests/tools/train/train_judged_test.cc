@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "base/thread.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -17,7 +18,9 @@ using ::testing::IsEmpty;
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
-/// A whole run of a judged configuration, verified.
+int ComputeThreads() { return std::max(1, base::AllowedCpuCount() - 1); }
+
+/// A whole run of a judged configuration, verified. A processor is left for what paging costs.
 Json Judged(const std::string& config, const std::vector<std::string>& more = {}) {
   const TemporaryDirectory spill;
   std::vector<std::string> words = {"train",
@@ -26,7 +29,9 @@ Json Judged(const std::string& config, const std::vector<std::string>& more = {}
                                     "--verify",
                                     "--json",
                                     "--set",
-                                    "tiers.nvme.directory=" + spill.path()};
+                                    "tiers.nvme.directory=" + spill.path(),
+                                    "--set",
+                                    "train.compute_threads=" + std::to_string(ComputeThreads())};
   words.insert(words.end(), more.begin(), more.end());
   Command command(words);
   EXPECT_EQ(command.Wait(), 0) << command.errors();
