@@ -77,6 +77,10 @@ struct FileHome {
   /// an address modulo page_bytes is that of the file. A file whose length or time of the last
   /// change differs from when the tensor was created is an error (DataLoss), and no wrong bytes.
   bool read_only = false;
+  /// Null: nothing verifies the bytes. Else the XXH3-64 of each 64 KiB of the file, from its first
+  /// byte on; the last one may be of fewer. It needs `read_only`, and a page_bytes that is a
+  /// multiple of 64 KiB. A page that differs is lost (DataLoss).
+  std::shared_ptr<const std::vector<std::int64_t>> block_sums = nullptr;
 };
 
 /// Content of a tensor's addresses in dram outside a lease (Runtime::AddressOf). A lease of hbm

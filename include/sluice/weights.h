@@ -6,6 +6,7 @@
 
 #include "sluice/tensor.h"
 #include "sluice/units.h"
+#include "sluice/use.h"
 
 /// Weights of a checkpoint, read from its safetensors files as they were published:
 ///
@@ -34,6 +35,9 @@ struct Weight {
 struct WeightOptions {
   /// Content of the addresses outside a lease; with kReadable it is the file itself.
   OffLease off_lease = OffLease::kNone;
+  /// Whether each page is verified by the checksums that `sluice weights sum` has written beside
+  /// the checkpoint (PATH.sums): kAuto where they are there. Views outside a lease are not.
+  Use sums = Use::kAuto;
 };
 
 }  // namespace sluice

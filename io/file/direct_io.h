@@ -23,4 +23,8 @@ void TurnOffReadAhead(int fd);
 /// the file is buffered then: one mode per file, never both. Empty: the file is O_DIRECT.
 std::string TurnOnDirect(int fd, const AskAlignment& ask, const AskCache& ask_cache = {});
 
+/// The same for reads of a file that is not written: its last block is only read, after the page
+/// cache was advised to forget it. An empty file stays buffered.
+std::string TurnOnDirectReads(int fd, const AskAlignment& ask = {}, const AskCache& ask_cache = {});
+
 }  // namespace sluice::io

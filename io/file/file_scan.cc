@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "fmt/format.h"
+#include "io/file/direct_io.h"
 #include "io/file/file_descriptor.h"
 
 namespace sluice::io {
@@ -72,13 +73,13 @@ class FileScanner::Run {
   absl::Status Open() {
     buffered_ = FileDescriptor(open(path_.c_str(), O_RDONLY | O_CLOEXEC));
     if (buffered_.get() < 0) return base::StatusFromErrno(errno, "open " + path_);
-    direct_ = FileDescriptor(open(path_.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
-    const int refused = direct_.get() < 0 ? errno : 0;
-    scanner_.direct_reason_ =
-        refused == 0 ? "" : std::string(base::StatusFromErrno(refused, "O_DIRECT").message());
-    file_ = {.fd = refused == 0 ? direct_.get() : buffered_.get(),
+    direct_ = FileDescriptor(open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+    if (direct_.get() < 0) return base::StatusFromErrno(errno, "open " + path_);
+    scanner_.direct_reason_ = TurnOnDirectReads(direct_.get());
+    const bool direct = scanner_.direct_reason_.empty();
+    file_ = {.fd = direct ? direct_.get() : buffered_.get(),
              .bytes = RoundedUp(bytes_),
-             .buffered = refused != 0};
+             .buffered = !direct};
     return absl::OkStatus();
   }
 

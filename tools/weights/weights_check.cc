@@ -38,10 +38,11 @@ constexpr const char* kCheckAbout =
     "block differs.\n";
 
 /// The checksums of --sums, or those beside the checkpoint; none where there are none.
-absl::StatusOr<WeightSums> FindSums(const Arguments& arguments, const io::WeightFiles& weights) {
-  if (arguments.Has("--sums")) return ReadSums(arguments.Value("--sums"));
-  if (!std::filesystem::exists(SumsPathOf(weights))) return WeightSums();
-  return ReadSums(SumsPathOf(weights));
+absl::StatusOr<io::WeightSums> FindSums(const Arguments& arguments,
+                                        const io::WeightFiles& weights) {
+  if (arguments.Has("--sums")) return io::ReadSums(arguments.Value("--sums"));
+  if (!std::filesystem::exists(io::SumsPathOf(weights))) return io::WeightSums();
+  return io::ReadSums(io::SumsPathOf(weights));
 }
 
 /// Names of the tensors that have bytes of [begin, end) of the file, for a message.
@@ -67,8 +68,8 @@ std::vector<std::string> DifferencesIn(const io::SafetensorsReader& file,
   }
   for (std::size_t i = 0; i < std::min(now.size(), before.size()); ++i) {
     if (now[i] == before[i]) continue;
-    const std::uint64_t begin = i * kSumBlockBytes;
-    const std::uint64_t end = std::min(begin + kSumBlockBytes, file.file_bytes());
+    const std::uint64_t begin = i * io::kSumBlockBytes;
+    const std::uint64_t end = std::min(begin + io::kSumBlockBytes, file.file_bytes());
     lines.push_back(fmt::format(
         "{} differs in bytes {} to {}: {}", file.path(), begin, end, TensorsIn(file, begin, end)));
   }
@@ -76,8 +77,8 @@ std::vector<std::string> DifferencesIn(const io::SafetensorsReader& file,
 }
 
 std::vector<std::string> Compare(const io::WeightFiles& weights,
-                                 const WeightSums& now,
-                                 const WeightSums& before) {
+                                 const io::WeightSums& now,
+                                 const io::WeightSums& before) {
   std::vector<std::string> lines;
   for (const auto& file : weights.files()) {
     const std::string name = std::filesystem::path(file->path()).filename().string();
@@ -102,11 +103,11 @@ void PrintDifferences(const std::vector<std::string>& lines, Console& console) {
 
 absl::StatusOr<int> Check(const Arguments& arguments) {
   SLUICE_ASSIGN_OR_RETURN(const auto weights, io::WeightFiles::Open(arguments.Value("PATH")));
-  SLUICE_ASSIGN_OR_RETURN(const WeightSums before, FindSums(arguments, *weights));
+  SLUICE_ASSIGN_OR_RETURN(const io::WeightSums before, FindSums(arguments, *weights));
   SLUICE_ASSIGN_OR_RETURN(const auto scanner, io::FileScanner::Create({}));
   Console console(Console::Mode::kText);
   SLUICE_ASSIGN_OR_RETURN(
-      const WeightSums now, SumFiles(*weights, *scanner, [&](std::uint64_t bytes) {
+      const io::WeightSums now, SumFiles(*weights, *scanner, [&](std::uint64_t bytes) {
         console.ShowProgress(fmt::format(
             "read {} of {}", ToString(Bytes(bytes)), ToString(Bytes(weights->file_bytes()))));
       }));

@@ -109,9 +109,9 @@ std::string ListText(const io::WeightFiles& weights,
                         weights.unnamed().size(),
                         io::ShownName(weights.unnamed().front()));
   }
-  const bool has_sums = std::filesystem::exists(SumsPathOf(weights));
+  const bool has_sums = std::filesystem::exists(io::SumsPathOf(weights));
   text += fmt::format("checksums        {}\n",
-                      has_sums ? SumsPathOf(weights) : "none; `sluice weights sum` makes some");
+                      has_sums ? io::SumsPathOf(weights) : "none; `sluice weights sum` makes some");
   return text + PassText(weights, rate);
 }
 
@@ -126,7 +126,7 @@ std::string ListJson(const io::WeightFiles& weights,
                  {"types", LsJson::object()},
                  {"layers", LsJson::array()},
                  {"not_in_index", weights.unnamed()},
-                 {"sums", std::filesystem::exists(SumsPathOf(weights))}};
+                 {"sums", std::filesystem::exists(io::SumsPathOf(weights))}};
   for (const auto& [type, count] : contents.types) {
     json["types"][type] = {{"tensors", count.tensors}, {"bytes", count.bytes}};
   }

@@ -29,7 +29,7 @@ constexpr const char* kSumAbout =
 
 absl::Status Sum(const Arguments& arguments) {
   SLUICE_ASSIGN_OR_RETURN(const auto weights, io::WeightFiles::Open(arguments.Value("PATH")));
-  const std::string path = arguments.Value("--sums", SumsPathOf(*weights));
+  const std::string path = arguments.Value("--sums", io::SumsPathOf(*weights));
   std::vector<NamedPath> inputs;
   for (const auto& file : weights->files()) inputs.push_back({"PATH", file->path()});
   const std::vector<NamedPath> outputs = {{"--sums", path}};
@@ -37,7 +37,7 @@ absl::Status Sum(const Arguments& arguments) {
   SLUICE_ASSIGN_OR_RETURN(const auto scanner, io::FileScanner::Create({}));
   Console console(Console::Mode::kText);
   SLUICE_ASSIGN_OR_RETURN(
-      const WeightSums sums, SumFiles(*weights, *scanner, [&](std::uint64_t bytes) {
+      const io::WeightSums sums, SumFiles(*weights, *scanner, [&](std::uint64_t bytes) {
         console.ShowProgress(fmt::format(
             "read {} of {}", ToString(Bytes(bytes)), ToString(Bytes(weights->file_bytes()))));
       }));

@@ -98,6 +98,10 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   std::shared_ptr<TicketState> AcquireAll(const std::shared_ptr<OpState>& op,
                                           std::span<const Access> accesses);
   absl::Status Prefetch(std::span<const Access> accesses);
+  /// What a request for the accesses asks of the core; recorded for `op`, unless that is null.
+  /// Errors: InvalidArgument, ResourceExhausted, Cancelled, as TensorTable::Resolve.
+  absl::StatusOr<engine::TicketPlan> PlanTicket(std::span<const Access> accesses,
+                                                OpState* op) const;
 
   absl::StatusOr<std::shared_ptr<ReservationState>> Reserve(TierId tier, Bytes bytes);
   absl::Status SetBudget(TierId tier, Bytes bytes);
@@ -120,16 +124,13 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   absl::StatusOr<core::TierIndex> LowestTier(std::span<const TensorSpec> specs) const;
   /// Maps what a readable segment shows at first; nothing for another one.
   absl::Status AddView(engine::Segment& segment);
-  /// Tells that not all pages can be shown outside a lease. Errors: FailedPrecondition when the
-  /// options forbid it.
-  absl::Status TellHidden(bool first, std::string_view reason);
+  /// Tells what is in use instead of something better, once.
+  void Announce(const FallbackEvent& event);
   /// Leases `range` piece by piece and calls `copy` for each span of a lease, in order.
   absl::Status Copy(TensorId id,
                     ByteRange range,
                     AccessMode mode,
                     const std::function<void(std::span<std::byte>)>& copy);
-  absl::StatusOr<engine::TicketPlan> PlanTicket(std::span<const Access> accesses,
-                                                OpState* op) const;
   engine::CoreSnapshot Snapshot() const;
   TierStats StatsOf(core::TierIndex tier, const core::TierCounters& counters) const;
 

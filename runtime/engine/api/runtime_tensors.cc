@@ -26,9 +26,16 @@ absl::StatusOr<std::shared_ptr<engine::Segment>> RuntimeState::CreateSegment(
   std::shared_ptr<engine::HomeFile> file;
   if (specs.front().file) {
     FileHome home = *specs.front().file;
+    SLUICE_RETURN_IF_ERROR(engine::CheckSumBlocks(home, PageBytes()));
     home.offset = table_.FirstByteInFile(specs);
     const std::uint64_t end = specs.back().file->offset + SizeOf(specs.back()).count();
-    SLUICE_ASSIGN_OR_RETURN(file, engine::HomeFile::Open(home, end - home.offset));
+    SLUICE_ASSIGN_OR_RETURN(file,
+                            engine::HomeFile::Open(home, end - home.offset, options_.io.direct));
+    if (!file->buffered_reason().empty()) {
+      Announce({"o_direct",
+                file->buffered_reason(),
+                "buffered reads of checkpoints, dropped from the page cache"});
+    }
   }
   std::optional<core::TierIndex> view;
   if (specs.front().off_lease == OffLease::kReadable) view = tiers_->IndexOf(kDram0);

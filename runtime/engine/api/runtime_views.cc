@@ -39,6 +39,13 @@ absl::Status RuntimeState::AddView(engine::Segment& segment) {
   SLUICE_RETURN_IF_ERROR(
       engine::CheckViewPages(table_.readable_pages() + segment.parts().pages, *tiers_));
   SLUICE_RETURN_IF_ERROR(segment.EnsureRange(view, *tiers_->memory(view)).status());
+  // Not all pages can be shown outside a lease.
+  const auto tell = [this](bool first, std::string_view reason) -> absl::Status {
+    const FallbackEvent event = engine::HiddenPages(reason);
+    SLUICE_RETURN_IF_ERROR(engine::CheckAllowed(options_.memory, event));
+    if (first) Announce(event);
+    return absl::OkStatus();
+  };
   engine::PageViews& views = mover_->views();
   const bool off = options_.memory.off_lease == Use::kOff;
   for (core::TierIndex tier = 0; tier < tiers_->size(); ++tier) {
@@ -48,25 +55,21 @@ absl::Status RuntimeState::AddView(engine::Segment& segment) {
     if (reason.empty()) continue;
     const bool first = views.HideTier(tier);
     SLUICE_RETURN_IF_ERROR(
-        TellHidden(first, fmt::format("pages in {}: {}", ToString(tiers_->id(tier)), reason)));
+        tell(first, fmt::format("pages in {}: {}", ToString(tiers_->id(tier)), reason)));
   }
   if (segment.parts().file == nullptr) return views.AddZeros(segment);
   absl::Status mapped =
       off ? absl::UnimplementedError(base::ToAbsl(kOffByOption)) : views.AddHome(segment);
   if (mapped.ok()) return mapped;
-  return TellHidden(views.HideHome(segment),
-                    fmt::format("the file home of tensor '{}': {}",
-                                segment.parts().tensors.front()->spec.name,
-                                base::ToStd(mapped.message())));
+  return tell(views.HideHome(segment),
+              fmt::format("the file home of tensor '{}': {}",
+                          segment.parts().tensors.front()->spec.name,
+                          base::ToStd(mapped.message())));
 }
 
-absl::Status RuntimeState::TellHidden(bool first, std::string_view reason) {
-  const FallbackEvent event = engine::HiddenPages(reason);
-  SLUICE_RETURN_IF_ERROR(engine::CheckAllowed(options_.memory, event));
-  if (!first) return absl::OkStatus();
-  health_.NoteFallback(event);
+void RuntimeState::Announce(const FallbackEvent& event) {
+  if (!health_.NoteFallback(event)) return;
   mailbox_->Push(engine::CallRequest{[this, event] { core_thread_->Announce(event); }});
-  return absl::OkStatus();
 }
 
 }  // namespace sluice::internal

@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "fmt/format.h"
+#include "io/safetensors/weight_sums.h"
 
 namespace sluice::engine {
 namespace {
@@ -51,6 +52,10 @@ absl::Status CheckFileHome(const TensorSpec& spec, std::span<const TensorSpec> s
                     spec.name));
   }
   if (!spec.file) return absl::OkStatus();
+  if (spec.file->block_sums != nullptr && !spec.file->read_only) {
+    return absl::InvalidArgumentError(fmt::format(
+        "tensor '{}' has checksums of a file home that may be written; set read_only", spec.name));
+  }
   if (specs.size() > 1 && !(spec.file->read_only && first->read_only)) {
     return absl::InvalidArgumentError(fmt::format(
         "tensor '{}' has a file home that may be written and must be created alone", spec.name));
@@ -101,6 +106,16 @@ absl::Status CheckTensorSpecs(std::span<const TensorSpec> specs) {
     SLUICE_RETURN_IF_ERROR(CheckFileHome(spec, specs));
   }
   return CheckOrderInFile(specs);
+}
+
+absl::Status CheckSumBlocks(const FileHome& home, Bytes page_bytes) {
+  const bool whole = page_bytes.count() % io::kSumBlockBytes == 0;
+  if (home.block_sums == nullptr || whole) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("the checksums of {} are of blocks of 64 KiB, and page_bytes is {}: make it 64 "
+                  "KiB or more, or set WeightOptions::sums to Use::kOff",
+                  home.path,
+                  ToString(page_bytes)));
 }
 
 }  // namespace sluice::engine

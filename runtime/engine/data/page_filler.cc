@@ -1,6 +1,5 @@
 #include "runtime/engine/data/page_filler.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
@@ -24,13 +23,6 @@ absl::Status FillRange(core::FillKind kind,
                         fmt::format("the reproduce callback of tensor '{}'", tensor.spec.name));
 }
 
-/// The page as it is in the file, behind whose end are zeros.
-absl::Status FillFromFile(const HomeFile& file, std::uint64_t begin, std::span<std::byte> frame) {
-  const std::size_t there = std::min<std::uint64_t>(frame.size(), file.BytesFrom(begin));
-  std::memset(frame.data() + there, 0, frame.size() - there);
-  return file.Read(begin, frame.first(there));
-}
-
 }  // namespace
 
 absl::Status FillPage(core::FillKind kind,
@@ -39,7 +31,7 @@ absl::Status FillPage(core::FillKind kind,
                       std::span<std::byte> frame) {
   const std::uint64_t page_begin = segment.PageWithin(page) * segment.page_bytes();
   if (kind == core::FillKind::kFile && segment.parts().read_only) {
-    return FillFromFile(*segment.parts().file, page_begin, frame);
+    return segment.parts().file->ReadPage(page_begin, frame);
   }
   std::memset(frame.data(), 0, frame.size());
   if (kind == core::FillKind::kZero) return absl::OkStatus();

@@ -1,5 +1,7 @@
 #include "runtime/engine/report/health_monitor.h"
 
+#include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "base/strings.h"
@@ -13,11 +15,17 @@ std::string_view TextOf(const absl::Status& status) { return base::ToStd(status.
 
 }  // namespace
 
-void HealthMonitor::NoteFallback(const FallbackEvent& event) {
+bool HealthMonitor::NoteFallback(const FallbackEvent& event) {
   base::MutexLock lock(mutex_);
+  const auto is_same = [&event](const FallbackEvent& noted) {
+    return std::tie(noted.what, noted.reason, noted.chosen) ==
+           std::tie(event.what, event.reason, event.chosen);
+  };
+  if (std::any_of(fallbacks_.begin(), fallbacks_.end(), is_same)) return false;
   fallbacks_.push_back(event);
   reasons_.push_back(
       fmt::format("{} is not in use ({}); {} instead", event.what, event.reason, event.chosen));
+  return true;
 }
 
 void HealthMonitor::NoteFenced(const TierFencedEvent& event) {

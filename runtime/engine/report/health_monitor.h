@@ -13,7 +13,8 @@ namespace sluice::engine {
 /// What is wrong with a Runtime, as sentences. Threads: any.
 class HealthMonitor {
  public:
-  void NoteFallback(const FallbackEvent& event);
+  /// False where the same one was noted before.
+  bool NoteFallback(const FallbackEvent& event);
   void NoteFenced(const TierFencedEvent& event);
   void NoteFenced(const DriveFencedEvent& event);
   /// The tier has taken a page. True when it had been noted as fenced.

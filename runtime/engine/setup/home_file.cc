@@ -5,10 +5,14 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "base/status.h"
 #include "fmt/format.h"
+#include "io/engine/io_engine.h"
+#include "io/file/direct_io.h"
+#include "io/safetensors/weight_sums.h"
 #include "runtime/engine/views/view_mapping.h"
 
 namespace sluice::engine {
@@ -28,12 +32,37 @@ HomeFile::HomeFile(int descriptor, FileHome home)
 HomeFile::~HomeFile() { close(descriptor_); }
 
 absl::StatusOr<std::shared_ptr<HomeFile>> HomeFile::Open(const FileHome& home,
-                                                         std::uint64_t bytes) {
+                                                         std::uint64_t bytes,
+                                                         Use direct) {
   const int descriptor = open(home.path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return base::StatusFromErrno(errno, fmt::format("open {}", home.path));
   std::shared_ptr<HomeFile> file(new HomeFile(descriptor, home));
   SLUICE_RETURN_IF_ERROR(file->NoteFacts(bytes));
+  SLUICE_RETURN_IF_ERROR(file->CheckSumCount());
+  if (home.read_only) SLUICE_RETURN_IF_ERROR(file->OpenDirect(direct));
   return file;
+}
+
+absl::Status HomeFile::OpenDirect(Use direct) {
+  if (direct == Use::kOff) {
+    buffered_reason_ = kOffByOption;
+    io::TurnOffReadAhead(descriptor_);
+    return absl::OkStatus();
+  }
+  io::FileDescriptor opened(open(home_.path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!opened.valid()) return base::StatusFromErrno(errno, fmt::format("open {}", home_.path));
+  buffered_reason_ = io::TurnOnDirectReads(opened.get());
+  if (buffered_reason_.empty()) {
+    direct_ = std::move(opened);
+    return absl::OkStatus();
+  }
+  io::TurnOffReadAhead(descriptor_);
+  if (direct != Use::kRequire) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      fmt::format("{}: O_DIRECT is required but refused: {}; io.direct = \"auto\" allows buffered "
+                  "reads",
+                  home_.path,
+                  buffered_reason_));
 }
 
 absl::Status HomeFile::NoteFacts(std::uint64_t bytes) {
@@ -79,6 +108,49 @@ absl::Status HomeFile::Read(std::uint64_t offset, std::span<std::byte> out) cons
     done += static_cast<std::uint64_t>(count);
   }
   return CheckUnchanged();
+}
+
+absl::Status HomeFile::CheckSumCount() const {
+  if (home_.block_sums == nullptr) return absl::OkStatus();
+  const std::uint64_t blocks = (file_bytes_ + io::kSumBlockBytes - 1) / io::kSumBlockBytes;
+  if (home_.block_sums->size() == blocks) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("{} has {} blocks of 64 KiB, and checksums of {}: it has changed since they were "
+                  "made",
+                  home_.path,
+                  blocks,
+                  home_.block_sums->size()));
+}
+
+absl::Status HomeFile::Verify(std::uint64_t at, std::span<const std::byte> bytes) const {
+  if (home_.block_sums == nullptr) return absl::OkStatus();
+  const std::int64_t block = io::FirstDifference(bytes, at / io::kSumBlockBytes, *home_.block_sums);
+  if (block < 0) return absl::OkStatus();
+  return absl::DataLossError(
+      fmt::format("{} differs from its checksum in the 64 KiB from byte {} on",
+                  home_.path,
+                  static_cast<std::uint64_t>(block) * io::kSumBlockBytes));
+}
+
+bool HomeFile::ReadDirect(std::uint64_t at, std::span<std::byte> page, std::size_t bytes) const {
+  if (!direct_.valid()) return false;
+  const std::size_t rounded = (bytes + io::kIoAlignment - 1) / io::kIoAlignment * io::kIoAlignment;
+  const ssize_t count = pread(direct_.get(), page.data(), rounded, static_cast<off_t>(at));
+  return count >= static_cast<ssize_t>(bytes);
+}
+
+absl::Status HomeFile::ReadPage(std::uint64_t offset, std::span<std::byte> page) const {
+  const std::uint64_t at = home_.offset + offset;
+  const std::size_t bytes = std::min<std::uint64_t>(page.size(), BytesFrom(offset));
+  if (!ReadDirect(at, page, bytes)) {
+    SLUICE_RETURN_IF_ERROR(Read(offset, page.first(bytes)));
+    // An advice: where it is refused, pages stay in the cache until the kernel needs their memory.
+    (void)posix_fadvise(
+        descriptor_, static_cast<off_t>(at), static_cast<off_t>(bytes), POSIX_FADV_DONTNEED);
+  }
+  std::memset(page.data() + bytes, 0, page.size() - bytes);
+  SLUICE_RETURN_IF_ERROR(CheckUnchanged());
+  return Verify(at, page.first(bytes));
 }
 
 absl::Status HomeFile::MapForReading(std::span<std::byte> at, std::uint64_t offset) const {

@@ -10,7 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "io/file/file_descriptor.h"
 #include "sluice/tensor.h"
+#include "sluice/use.h"
 
 namespace sluice::engine {
 
@@ -19,7 +21,12 @@ class HomeFile {
  public:
   /// Opens the file and checks that `bytes` follow the home's offset. Errors: NotFound,
   /// PermissionDenied, InvalidArgument (no regular file, or too short: names both sizes).
-  static absl::StatusOr<std::shared_ptr<HomeFile>> Open(const FileHome& home, std::uint64_t bytes);
+  /// A home that is only read is read past the page cache, as `direct` says. Also
+  /// FailedPrecondition (`direct` is required and refused), InvalidArgument (checksums of a file of
+  /// another length).
+  static absl::StatusOr<std::shared_ptr<HomeFile>> Open(const FileHome& home,
+                                                        std::uint64_t bytes,
+                                                        Use direct);
   ~HomeFile();
   HomeFile(const HomeFile&) = delete;
   HomeFile& operator=(const HomeFile&) = delete;
@@ -27,6 +34,14 @@ class HomeFile {
   /// Fills `out` with the tensor's bytes from `offset` on. Blocks. Errors: DataLoss (the file
   /// became shorter, or one that is only read has changed), or the errno's status.
   absl::Status Read(std::uint64_t offset, std::span<std::byte> out) const;
+  /// Fills a whole page of a home that is only read: as Read, with zeros behind the file's end.
+  /// What passes through the page cache is dropped from it. Also DataLoss (a block differs from its
+  /// checksum).
+  /// REQUIRES: offset in the file, length and memory are multiples of io::kIoAlignment, and with
+  /// checksums offset and length those of their blocks.
+  absl::Status ReadPage(std::uint64_t offset, std::span<std::byte> page) const;
+  /// Why the pages of a home that is only read pass through the page cache; empty: they do not.
+  const std::string& buffered_reason() const { return buffered_reason_; }
   /// Bytes that the file has from there on.
   std::uint64_t BytesFrom(std::uint64_t offset) const {
     return file_bytes_ - std::min(file_bytes_, home_.offset + offset);
@@ -37,9 +52,17 @@ class HomeFile {
  private:
   HomeFile(int descriptor, FileHome home);
   absl::Status NoteFacts(std::uint64_t bytes);
+  absl::Status OpenDirect(Use direct);
+  absl::Status CheckSumCount() const;
+  /// Compares bytes of the file from `at` on with their checksums.
+  absl::Status Verify(std::uint64_t at, std::span<const std::byte> bytes) const;
+  /// False where not all came: a buffered read then says why.
+  bool ReadDirect(std::uint64_t at, std::span<std::byte> page, std::size_t bytes) const;
   absl::Status CheckUnchanged() const;
 
   const int descriptor_;
+  io::FileDescriptor direct_;  ///< invalid: all reads are buffered
+  std::string buffered_reason_;
   const FileHome home_;
   std::uint64_t file_bytes_ = 0;
   timespec changed_{};  ///< time of the last change

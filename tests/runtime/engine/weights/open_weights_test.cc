@@ -1,4 +1,9 @@
 // Weights of a checkpoint as tensors that are only read, under budgets of some pages.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -9,6 +14,7 @@
 #include "base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "io/file/file_descriptor.h"
 #include "io/safetensors/safetensors_reader.h"
 #include "sluice/weights.h"
 #include "tests/io/safetensors/file_content.h"
@@ -193,6 +199,73 @@ TEST_F(OpenWeightsTest, AFileThatChangesGivesNoBytes) {
   EXPECT_THAT(Leased(weights[2]),
               IsStatus(absl::StatusCode::kDataLoss, "1.safetensors has changed since its tensors"));
   EXPECT_THAT(Leased(weights.back()), IsOk()) << "the other file is as it was";
+}
+
+/// Pages of the file that the page cache holds.
+std::size_t CachedPages(const std::string& path) {
+  const io::FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const std::size_t bytes = std::filesystem::file_size(path);
+  void* const mapped = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.get(), 0);
+  std::vector<unsigned char> resident((bytes + 4095) / 4096);
+  EXPECT_EQ(mincore(mapped, bytes, resident.data()), 0);
+  munmap(mapped, bytes);
+  return static_cast<std::size_t>(
+      std::count_if(resident.begin(), resident.end(), [](unsigned char page) { return page & 1; }));
+}
+
+/// Makes the page cache forget a file that was just written.
+void Forget(const std::string& path) {
+  const io::FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(fsync(file.get()), 0);
+  EXPECT_EQ(posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED), 0);
+}
+
+TEST_F(OpenWeightsTest, ReadsLeaveNothingInThePageCache) {
+  const std::string path = directory_.path() + "/1.safetensors";
+  for (const Use direct : {Use::kAuto, Use::kOff}) {
+    SCOPED_TRACE(ToString(direct));
+    runtime_.options.io.direct = direct;
+    runtime_.Start();
+    Forget(path);
+    std::size_t of_headers = 0;
+    {
+      const std::vector<Weight> weights = Open();
+      of_headers = CachedPages(path);
+      for (const Weight& weight : weights) {
+        if (weight.tensor == TensorId()) continue;
+        EXPECT_TRUE(*Leased(weight) == BytesOf(weight.name)) << weight.name;
+      }
+    }
+    EXPECT_LE(CachedPages(path), of_headers);
+    EXPECT_LT(of_headers, std::filesystem::file_size(path) / 4096 / 4);
+  }
+}
+
+TEST_F(OpenWeightsTest, BufferedReadsAreToldOnceOrRefused) {
+  const testing::TempDirectory memory("/dev/shm");
+  first_.Write(memory.path() + "/1.safetensors");
+  second_.Write(memory.path() + "/2.safetensors");
+  runtime_.options.io.direct = Use::kAuto;
+  runtime_.Start();
+  for (const char* file : {"/1.safetensors", "/2.safetensors"}) {
+    const auto weights = runtime_->OpenWeights(memory.path() + file, {});
+    ASSERT_THAT(weights, IsOk());
+    EXPECT_TRUE(*Leased(weights->back()) == BytesOf(weights->back().name));
+  }
+  std::vector<std::string> told;
+  for (const FallbackEvent& event : runtime_->GetStats().fallbacks) {
+    if (event.what == "o_direct") told.push_back(event.reason + "; " + event.chosen);
+  }
+  EXPECT_THAT(told,
+              ElementsAre("the file system is memory (tmpfs); buffered reads of checkpoints, "
+                          "dropped from the page cache"));
+  runtime_.options.io.direct = Use::kRequire;
+  runtime_.Start();
+  EXPECT_THAT(runtime_->OpenWeights(memory.path() + "/1.safetensors", {}),
+              IsStatus(absl::StatusCode::kFailedPrecondition,
+                       "1.safetensors: O_DIRECT is required but refused: the file system is "
+                       "memory (tmpfs); io.direct = \"auto\" allows buffered reads"));
+  EXPECT_EQ(runtime_->GetStats().live_bytes, 0u);
 }
 
 TEST_F(OpenWeightsTest, WhatCannotBeOpenedCreatesNothing) {
