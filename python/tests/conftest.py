@@ -3,6 +3,7 @@
 import os
 import pathlib
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,12 @@ import sluice
 
 # Budgets in which a tensor of 2 MiB fits whole, and one of 8 MiB goes to the disk and back.
 SMALL = {"dram": "4MiB", "nvme_bytes": "48MiB", "page_bytes": "64KiB"}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interrupts():
+    """Ctrl-C works, also below a script's background job, which begins with SIGINT ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
