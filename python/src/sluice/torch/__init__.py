@@ -20,6 +20,7 @@ from ._activations import OffloadActivations, offload_activations
 from ._optimizer import PagedOptimizer
 from ._optimizers import SGD, Adagrad, Adam, AdamW, Lion
 from ._stream import WeightStream, stream_weights
+from ._weights_map import WeightsMap
 
 __all__ = [
     "SGD",
@@ -30,6 +31,7 @@ __all__ = [
     "OffloadActivations",
     "PagedOptimizer",
     "WeightStream",
+    "WeightsMap",
     "offload_activations",
     "stream_weights",
 ]
