@@ -1,6 +1,5 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -9,7 +8,7 @@
 
 #include <array>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "python/binding/background/copier.h"
@@ -23,6 +22,7 @@
 #include "python/binding/status.h"
 #include "python/binding/tensor_state.h"
 #include "python/binding/waiting.h"
+#include "python/binding/weights/open_weights.h"
 #include "sluice/config.h"
 #include "sluice/options.h"
 
@@ -42,14 +42,17 @@ std::shared_ptr<TensorState> CreateTensor(
     const std::string& kind,
     const std::string& lowest,
     const std::string& off_lease,
-    const std::optional<std::pair<std::string, std::uint64_t>>& file) {
+    const std::optional<std::tuple<std::string, std::uint64_t, bool>>& file) {
   TensorSpec spec{.name = name,
                   .shape = shape,
                   .dtype = Named(dtype, DType::kI64, "dtype"),
                   .kind = Named(kind, TensorKind::kOther, "kind"),
                   .lowest = Named(lowest, TierKind::kNvme, "lowest"),
                   .off_lease = Named(off_lease, OffLease::kReadable, "off_lease")};
-  if (file) spec.file = FileHome{.path = file->first, .offset = file->second};
+  if (file) {
+    const auto& [path, offset, read_only] = *file;
+    spec.file = FileHome{.path = path, .offset = offset, .read_only = read_only};
+  }
   return TensorState::Create(session, spec);
 }
 
@@ -235,6 +238,7 @@ NB_MODULE(_core, module) {
   module.def("option_defaults", OptionDefaults);
   BindSession(module);
   BindTensor(module);
+  BindWeights(module);
   BindLease(module);
   BindCopier(module);
   BindOptimizer(module);

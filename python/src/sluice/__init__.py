@@ -27,6 +27,7 @@ from ._lease import Iteration, Lease, Op
 from ._runtime import Runtime
 from ._tensor import Part, Tensor
 from ._view import View
+from ._weights import Weight, Weights
 from .errors import (
     Cancelled,
     DataLoss,
@@ -59,6 +60,8 @@ __all__ = [
     "TimedOut",
     "Unavailable",
     "View",
+    "Weight",
+    "Weights",
     "WouldDeadlock",
     "__version__",
     "doctor",

@@ -1,4 +1,7 @@
-"""``python -m sluice doctor|train|lab|bench|state``: the command, in place of this process."""
+"""``python -m sluice doctor|train|lab|bench|state``: the command, in place of this process.
+
+``python -m sluice generate`` is a program of the package itself.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,10 @@ from . import _command
 
 def main() -> NoReturn:
     """Runs the command with the arguments of this process."""
+    if sys.argv[1:2] == ["generate"]:
+        from . import _generate
+
+        sys.exit(_generate.main(sys.argv[2:]))
     os.execv(_command.path(), ["sluice", *sys.argv[1:]])
 
 

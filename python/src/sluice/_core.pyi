@@ -7,6 +7,9 @@ version: str
 # Tensor, first byte, bytes, mode ("r", "rw", "w"), tier (None: the fastest one).
 _Request = tuple["TensorState", int, int, str, Optional[str]]
 
+# Name, type in the format, shape, bytes, file, tensor (None: no elements).
+_Weight = tuple[str, str, list[int], int, str, Optional["TensorState"]]
+
 # Learning rate, beta1, beta2, eps, weight decay.
 _Rates = tuple[float, float, float, float, float]
 
@@ -25,9 +28,13 @@ def create_tensor(
     kind: str,
     lowest: str,
     off_lease: str,
-    file: Optional[tuple[str, int]],
+    file: Optional[tuple[str, int, bool]],
 ) -> TensorState: ...
 def lend_off_lease(tensor: TensorState) -> Memory: ...
+def open_weights(session: Session, path: str, off_lease: str) -> list[_Weight]: ...
+def lend_tensor_off_lease(
+    tensor: TensorState, shape: Sequence[int], code: int, bits: int
+) -> object: ...
 def name_stray_touches() -> None: ...
 def copy_in(arg0: TensorState, arg1: object, arg2: int, /) -> None: ...
 def copy_out(arg0: TensorState, arg1: object, arg2: int, /) -> None: ...

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Optional, Union, overload
 import operator
 import os
 
-from . import _core, _dtypes, _exit, _options, _trace, errors
+from . import _core, _dtypes, _exit, _options, _trace, _weights, errors
 from ._lease import Item, Iteration, Leasable, Lease, Op, part_of, request
 from ._options import Directory, Size
 from ._tensor import Tensor
@@ -24,7 +24,7 @@ class Runtime:
     """Tensors that are larger than the memory they are used in.
 
     hbm, dram, nvme_bytes
-        Budgets in bytes, as a count or as text ("8GiB"). dram is needed, and hbm or nvme beside it.
+        Budgets in bytes, as a count or as text ("8GiB"). dram is needed; it alone will do.
         hbm is the emulated device: host memory that stands for a GPU's.
     nvme
         Directory of the spill file, or a list with one per drive. It must exist, belong to you, and
@@ -106,6 +106,21 @@ class Runtime:
             self._session, called, counted, library, kind, lowest, off_lease, _home(file)
         )
         return Tensor(self, state, called, extents, element, off_lease)
+
+    def open_weights(self, path: Directory, *, off_lease: str = "readable") -> _weights.Weights:
+        """The tensors of a checkpoint by name, read from its safetensors files in place.
+
+        path
+            A safetensors file, an index of several, or a directory with one index or one file.
+        off_lease
+            As for ``tensor``. "readable": the memory shows the files outside a lease.
+
+        Nothing is converted, copied or written, and no tier keeps room for the tensors. They are
+        leased with mode "r" alone: ``runtime.lease(weights["wte.weight"].tensor)``.
+        Raises NotFound, InvalidArgument (names file and tensor), FailedPrecondition (a file changed
+        meanwhile). A file that changes later is DataLoss at a lease.
+        """
+        return _weights.Weights(self, os.fspath(path), off_lease)
 
     # --- leases ---
 
@@ -256,10 +271,11 @@ def _library_type(dtype: _dtypes.DType, shape: tuple[int, ...]) -> tuple[str, li
     return "u8", [*shape, dtype.itemsize]
 
 
-def _home(file: Union[None, Directory, tuple[Directory, int]]) -> Optional[tuple[str, int]]:
+def _home(file: Union[None, Directory, tuple[Directory, int]]) -> Optional[tuple[str, int, bool]]:
+    """Path, first byte, and whether it is only read."""
     if file is None:
         return None
     path, offset = file if isinstance(file, tuple) else (file, 0)
     if offset < 0:
         raise errors.InvalidArgument(f"file: the first byte is {offset}; it is at least 0")
-    return os.fspath(path), offset
+    return os.fspath(path), offset, False

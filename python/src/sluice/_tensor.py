@@ -116,13 +116,16 @@ class Tensor:
         checksum covers those. It keeps the tensor and its runtime. While a lease writes, elements
         are seen as they come. Raises FailedPrecondition for a tensor made with off_lease="none".
         """
+        self._refuse_hidden()
+        memory = _core.lend_off_lease(self._state)
+        return np.ndarray(self._shape, self._dtype.numpy(), buffer=memoryview(memory))
+
+    def _refuse_hidden(self) -> None:
         if self._off_lease != "readable":
             raise errors.FailedPrecondition(
                 f"tensor '{self._name}' cannot be read outside a lease: make it with "
                 'off_lease="readable", or copy it with read()'
             )
-        memory = _core.lend_off_lease(self._state)
-        return np.ndarray(self._shape, self._dtype.numpy(), buffer=memoryview(memory))
 
     def discard(self) -> None:
         """Declares the content dead: nothing is written for it, and it reads as zeros."""

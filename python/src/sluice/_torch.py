@@ -22,27 +22,56 @@ if TYPE_CHECKING:
 
 def tensor_on(tensor: "Tensor", held: _core.HeldLease) -> "torch.Tensor":
     """A torch tensor on the whole of ``tensor``, in the tier of the lease."""
-    try:
-        import torch
-    except ImportError:
-        raise errors.FailedPrecondition("view.torch() needs PyTorch: pip install torch") from None
+    torch = imported("view.torch()")
     held.check()
     with tensor._torch_lock:
         known = tensor._storages.get(held.tier)
         storage = known() if known is not None else None
         if storage is None:
             capsule = held.lend_tensor(tensor.shape, tensor._dtype.code, tensor._dtype.bits)
-            whole: torch.Tensor = torch.utils.dlpack.from_dlpack(capsule)
-            tensor._storages[held.tier] = weakref.ref(whole.untyped_storage())
-            return whole
+            return _first_on(tensor, held.tier, capsule)
     if storage.data_ptr() != held.tensor_address:
         raise errors.FailedPrecondition(
             f"the torch tensors of '{tensor.name}' have left its memory: PyTorch moves what is sent "
             "to another process (Queue.put, arguments of a process) into shared memory, where they "
             "no longer show the tensor. Send view.torch().clone(), and drop the tensors that were sent"
         )
-    empty = torch.empty(0, dtype=getattr(torch, tensor.dtype))
+    empty = torch.empty(0, dtype=getattr(torch, tensor.dtype), device="cpu")
     return empty.set_(storage, 0, tensor.shape)
+
+
+def tensor_off_lease(tensor: "Tensor") -> "torch.Tensor":
+    """A torch tensor on the whole of ``tensor`` at its address in dram, which needs no lease.
+
+    It shares the storage of leases in dram. REQUIRES: a tensor that is readable outside a lease.
+    """
+    torch = imported("weight.torch()")
+    with tensor._torch_lock:
+        known = tensor._storages.get("dram0")
+        storage = known() if known is not None else None
+        if storage is None:
+            capsule = _core.lend_tensor_off_lease(
+                tensor._state, tensor.shape, tensor._dtype.code, tensor._dtype.bits
+            )
+            return _first_on(tensor, "dram0", capsule)
+    empty = torch.empty(0, dtype=getattr(torch, tensor.dtype), device="cpu")
+    return empty.set_(storage, 0, tensor.shape)
+
+
+def imported(caller: str) -> Any:
+    try:
+        import torch
+    except ImportError:
+        raise errors.FailedPrecondition(f"{caller} needs PyTorch: pip install torch") from None
+    return torch
+
+
+def _first_on(tensor: "Tensor", tier: str, capsule: object) -> "torch.Tensor":
+    import torch
+
+    whole: torch.Tensor = torch.utils.dlpack.from_dlpack(capsule)
+    tensor._storages[tier] = weakref.ref(whole.untyped_storage())
+    return whole
 
 
 def bytes_of(values: object, tensor: "Tensor", writable: bool) -> Any:

@@ -1,4 +1,4 @@
-"""What PyTorch trains with, in the tiers of a runtime.
+"""For PyTorch: what it trains with in the tiers of a runtime, and models larger than memory.
 
     import sluice.torch
 
@@ -8,6 +8,9 @@
     loss.backward()
     optimizer.step()
 
+    with sluice.torch.stream_weights(model, "models/llama", dram="4GiB"):
+        model.generate(**inputs)
+
 docs/pytorch.md is the guide. Importing this needs PyTorch.
 """
 
@@ -16,6 +19,8 @@ from __future__ import annotations
 from ._activations import OffloadActivations, offload_activations
 from ._optimizer import PagedOptimizer
 from ._optimizers import SGD, Adagrad, Adam, AdamW, Lion
+from ._stream import WeightStream, stream_weights
+from ._weights_map import WeightsMap
 
 __all__ = [
     "SGD",
@@ -25,5 +30,8 @@ __all__ = [
     "Lion",
     "OffloadActivations",
     "PagedOptimizer",
+    "WeightStream",
+    "WeightsMap",
     "offload_activations",
+    "stream_weights",
 ]

@@ -1,0 +1,152 @@
+"""``python -m sluice generate``: text from a model that is larger than memory."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any, Optional
+
+from . import errors
+
+# As of the command: the user's error, and one of I/O.
+_USER_ERROR, _FAILURE, _INTERRUPTED = 2, 3, 130
+_FAILURES = (errors.DataLoss, errors.Unavailable)
+
+
+def main(words: list[str]) -> int:
+    """Runs the command with its arguments; returns its exit code."""
+    options = _parser().parse_args(words)
+    try:
+        result = generate(options.model, options.prompt, options.dram, options.tokens,
+                          out=sys.stderr if options.json else sys.stdout)
+    except (errors.Error, OSError, ValueError, ImportError) as error:
+        print(f"sluice: {error}", file=sys.stderr)
+        return _FAILURE if isinstance(error, _FAILURES) else _USER_ERROR
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    if options.json:
+        print(json.dumps(result))
+    else:
+        print(_summary(result))
+    return 0
+
+
+def generate(model: str, prompt: str, dram: str, tokens: int, out: Any) -> dict[str, Any]:
+    """Writes the text to ``out`` as it comes, and returns it with what was measured."""
+    torch, transformers, accelerate = _packages()
+    import sluice.torch
+
+    config = transformers.AutoConfig.from_pretrained(model, local_files_only=True)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model, local_files_only=True)
+    with accelerate.init_empty_weights(include_buffers=False), _quiet(transformers):
+        module = transformers.AutoModelForCausalLM.from_config(config).eval()
+    with contextlib.suppress(OSError):  # a folder without generation_config.json
+        module.generation_config = transformers.GenerationConfig.from_pretrained(model)
+    inputs = tokenizer([prompt], return_tensors="pt")
+    with sluice.torch.stream_weights(module, model, dram=dram) as stream, torch.inference_mode():
+        streamer = _streamer(transformers, tokenizer, out)
+        begin = time.perf_counter()
+        module.generate(**inputs, max_new_tokens=tokens, streamer=streamer)
+        times = [at - begin for at in streamer.times]
+        report = stream.report()
+    return _result(streamer.text, times, report)
+
+
+def _packages() -> tuple[Any, Any, Any]:
+    try:
+        import accelerate
+        import torch
+        import transformers
+    except ImportError as error:
+        raise errors.FailedPrecondition(
+            f"generate needs {error.name}: pip install torch transformers accelerate"
+        ) from None
+    return torch, transformers, accelerate
+
+
+@contextlib.contextmanager
+def _quiet(transformers: Any) -> Iterator[None]:
+    """Without the warnings of a model that is made without its weights."""
+    before = transformers.logging.get_verbosity()
+    transformers.logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        transformers.logging.set_verbosity(before)
+
+
+def _streamer(transformers: Any, tokenizer: Any, out: Any) -> Any:
+    class Streamer(transformers.TextStreamer):  # type: ignore[misc]
+        """Writes text as it comes, and notes when each token did."""
+
+        def __init__(self) -> None:
+            super().__init__(tokenizer, skip_prompt=True, skip_special_tokens=True)
+            self.times: list[float] = []
+            self.text = ""
+
+        def put(self, value: Any) -> None:
+            if not self.next_tokens_are_prompt:
+                self.times.append(time.perf_counter())
+            super().put(value)
+
+        def on_finalized_text(self, text: str, stream_end: bool = False) -> None:
+            self.text += text
+            print(text, end="\n" if stream_end else "", file=out, flush=True)
+
+    return Streamer()
+
+
+def _result(text: str, times: list[float], report: dict[str, Any]) -> dict[str, Any]:
+    later = times[-1] - times[0] if len(times) > 1 else 0.0
+    passes = max(1, report["passes"] - 1)
+    return {
+        "text": text,
+        "tokens": len(times),
+        "first_token_seconds": times[0] if times else None,
+        "tokens_per_second": (len(times) - 1) / later if later > 0 else None,
+        "read_bytes_per_token": report["read_bytes"] // passes,
+        "leased_bytes_per_token": report["leased_bytes"] // passes,
+        "read_gib_per_second": report["read_gib_per_second"],
+        "resident_share": report["resident_share"],
+        "stall_share": report["stall_share"],
+        "bound_by": report["bound_by"],
+        "weight_bytes": report["weight_bytes"],
+        "budget_bytes": report["budget_bytes"],
+    }
+
+
+def _summary(result: dict[str, Any]) -> str:
+    rate: Optional[float] = result["tokens_per_second"]
+    first: Optional[float] = result["first_token_seconds"]
+    mib = 1 << 20
+    lines = [
+        f"{result['tokens']} tokens"
+        + (f", the first after {first:.2f} s" if first is not None else "")
+        + (f", then {rate:.2f} a second" if rate is not None else ""),
+        f"{result['weight_bytes'] / mib:.0f} MiB of weights in {result['budget_bytes'] / mib:.0f} MiB; "
+        f"a token reads {result['read_bytes_per_token'] / mib:.1f} MiB, "
+        f"{result['resident_share']:.0%} of its bytes are in memory already",
+        f"bound by {result['bound_by']}: it waited for weights {result['stall_share']:.0%} of the time, "
+        f"and read {result['read_gib_per_second']:.2f} GiB/s",
+    ]
+    return "\n".join(lines)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="sluice generate",
+        description="Generates text with a model of transformers whose weights stay in their files. "
+        "It runs on the CPU, and its weights may exceed memory.")
+    parser.add_argument("--model", metavar="DIR", required=True,
+                        help="a directory with config.json, the tokenizer and safetensors files")
+    parser.add_argument("--prompt", metavar="TEXT", required=True, help="what the text goes on from")
+    parser.add_argument("--dram", metavar="SIZE", required=True, help='budget for weights: "4GiB"')
+    parser.add_argument("--tokens", metavar="N", type=int, default=64,
+                        help="tokens at most (default: 64)")
+    parser.add_argument("--json", action="store_true",
+                        help="standard output is one JSON object; the text goes to standard error")
+    return parser

@@ -1,0 +1,136 @@
+"""Weights of a checkpoint: tensors that are read from its safetensors files in place."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Optional
+
+import numpy as np
+
+from . import _core, _dtypes, _torch, errors
+from ._tensor import Tensor
+
+if TYPE_CHECKING:
+    import torch
+
+    from ._runtime import Runtime
+
+# Types of the format by the name that PyTorch has for them; NumPy has the first eleven.
+NAMES = {
+    "F64": "float64", "F32": "float32", "F16": "float16",
+    "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
+    "U64": "uint64", "U32": "uint32", "U16": "uint16", "U8": "uint8",
+    "BOOL": "bool", "BF16": "bfloat16", "C64": "complex64",
+    "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu",
+    "F8_E4M3FNUZ": "float8_e4m3fnuz", "F8_E5M2FNUZ": "float8_e5m2fnuz",
+}
+# Those whose elements a Tensor has; it has the others as bytes.
+_ELEMENTS = {type_: name for type_, name in NAMES.items()
+             if not name.startswith(("float8", "complex"))}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Weight:
+    """A tensor of a checkpoint, as its file has it.
+
+    shape
+        Elements per dimension.
+    type
+        Name of the element type in the format: "BF16", "F8_E4M3", "F4".
+    nbytes
+        Bytes of the elements.
+    file
+        Path of the file that has it.
+    tensor
+        What is leased, with mode "r". Of types that ``sluice.Tensor`` does not know it has the
+        bytes. None: the weight has no elements.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    type: str
+    nbytes: int
+    file: str
+    tensor: Optional[Tensor]
+
+    @property
+    def dtype(self) -> Optional[str]:
+        """Name of the element type in PyTorch; None: PyTorch has none."""
+        return NAMES.get(self.type)
+
+    def numpy(self) -> "np.ndarray[Any, Any]":
+        """A read-only NumPy array that shows the file, as ``Tensor.numpy``."""
+        if self.tensor is None:
+            return np.empty(self.shape, _dtypes.parse(self._element()).numpy())
+        return self.tensor.numpy()
+
+    def torch(self) -> "torch.Tensor":
+        """A torch tensor that shows the file and needs no lease; a write to it is a SIGSEGV.
+
+        Within a lease of ``tensor`` it reads the same memory, at the same address. It keeps the
+        runtime. Raises InvalidArgument for a type that PyTorch has not, FailedPrecondition as
+        ``Tensor.numpy``.
+        """
+        package = _torch.imported("weight.torch()")
+        dtype = getattr(package, self.dtype or "", None)
+        if dtype is None:
+            raise errors.InvalidArgument(
+                f"weight '{self.name}' is {self.type}, which this PyTorch has not; its bytes are "
+                "those of weight.tensor"
+            )
+        if self.tensor is None:
+            empty: torch.Tensor = package.empty(self.shape, dtype=dtype, device="cpu")
+            return empty
+        self.tensor._refuse_hidden()
+        elements = _torch.tensor_off_lease(self.tensor)
+        return elements if elements.dtype == dtype else elements.view(dtype).view(self.shape)
+
+    def _element(self) -> str:
+        return _ELEMENTS.get(self.type, "uint8")
+
+    def __repr__(self) -> str:
+        return f"sluice.Weight({self.name!r}, shape={self.shape}, type={self.type})"
+
+
+class Weights(Mapping[str, Weight]):
+    """The weights of a checkpoint by name, in the order of files and bytes.
+
+    ``Runtime.open_weights`` makes them. Each is freed with its last use.
+    """
+
+    def __init__(self, runtime: "Runtime", path: str, off_lease: str) -> None:
+        self._path = path
+        self._weights: dict[str, Weight] = {}
+        for name, type_, shape, nbytes, file, state in _core.open_weights(
+            runtime._session, path, off_lease
+        ):
+            tensor = None
+            if state is not None:
+                known = _ELEMENTS.get(type_)
+                extents = tuple(shape) if known else (nbytes,)
+                element = _dtypes.parse(known or "uint8")
+                tensor = Tensor(runtime, state, name, extents, element, off_lease)
+            self._weights[name] = Weight(name, tuple(shape), type_, nbytes, file, tensor)
+
+    @property
+    def path(self) -> str:
+        """What was opened."""
+        return self._path
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all weights."""
+        return sum(weight.nbytes for weight in self._weights.values())
+
+    def __getitem__(self, name: str) -> Weight:
+        return self._weights[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._weights)
+
+    def __len__(self) -> int:
+        return len(self._weights)
+
+    def __repr__(self) -> str:
+        return f"<sluice.Weights of {self._path}: {len(self)} tensors, {self.nbytes} bytes>"

@@ -1,0 +1,85 @@
+"""What the tests of streamed weights share: small models of random weights, written as checkpoints."""
+
+import accelerate
+import torch
+import transformers
+from safetensors.torch import save_file
+from torch.utils.checkpoint import checkpoint
+
+PAGE = 1 << 16
+
+
+def llama(**changes):
+    return transformers.LlamaConfig(**{
+        "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 8, "vocab_size": 512,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 256,
+        "pad_token_id": 0, "eos_token_id": None, "bos_token_id": 1, **changes})
+
+
+def gpt2(**changes):
+    return transformers.GPT2Config(**{
+        "n_embd": 128, "n_layer": 8, "n_head": 4, "vocab_size": 512, "n_positions": 256,
+        "pad_token_id": 0, "eos_token_id": None, "bos_token_id": 1, **changes})
+
+
+def write_model(folder, config, *, shards=False, dtype=torch.float32, seed=0):
+    """A checkpoint of random weights in ``folder``: one file, or several with an index."""
+    torch.manual_seed(seed)
+    model = transformers.AutoModelForCausalLM.from_config(config).to(dtype)
+    model.save_pretrained(folder, max_shard_size="1MB" if shards else "1GB")
+    return folder
+
+
+def resident(folder, dtype=torch.float32):
+    return transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=dtype)
+
+
+def on_meta(config, kind=transformers.AutoModelForCausalLM, dtype=torch.float32):
+    with accelerate.init_empty_weights(include_buffers=False):
+        return kind.from_config(config, dtype=dtype).eval()
+
+
+def bytes_of(model):
+    return sum(parameter.nbytes for parameter in model.parameters())
+
+
+def save(path, module):
+    """The state of a module as one safetensors file."""
+    save_file({name: tensor.contiguous() for name, tensor in module.state_dict().items()}, path)
+    return path
+
+
+class Blocks(torch.nn.Module):
+    """Linear layers in a ModuleList between two others; under checkpoint if ``use_reentrant`` is set."""
+
+    def __init__(self, width=128, blocks=8):
+        super().__init__()
+        self.first = torch.nn.Linear(width, width)
+        self.blocks = torch.nn.ModuleList(Block(width) for _ in range(blocks))
+        self.last = torch.nn.Linear(width, width)
+        self.use_reentrant = None
+
+    def forward(self, x):
+        x = self.first(x)
+        for block in self.blocks:
+            if self.use_reentrant is None:
+                x = block(x)
+            else:
+                x = checkpoint(block, x, use_reentrant=self.use_reentrant)
+        return self.last(x)
+
+
+class Block(torch.nn.Module):
+    """Two linear layers, in which ``error`` is raised if it is set."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.up = torch.nn.Linear(width, 2 * width)
+        self.down = torch.nn.Linear(2 * width, width)
+        self.error = None
+
+    def forward(self, x):
+        x = torch.nn.functional.gelu(self.up(x))
+        if self.error is not None:
+            raise self.error
+        return self.down(x)

@@ -1,0 +1,74 @@
+"""`python -m sluice generate`: the text of the resident model, as it comes."""
+
+import json
+import subprocess
+import sys
+
+import checkpoints
+import pytest
+import tokenizers
+import torch
+import transformers
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A small GPT-2 with a tokenizer whose tokens are words."""
+    folder = tmp_path_factory.mktemp("model")
+    checkpoints.write_model(folder, checkpoints.gpt2())
+    words = tokenizers.Tokenizer(tokenizers.models.WordLevel(
+        {f"w{i}": i for i in range(512)}, unk_token="w0"))
+    words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    transformers.PreTrainedTokenizerFast(tokenizer_object=words, pad_token="w0").save_pretrained(folder)
+    return folder
+
+
+def generate(*words):
+    ran = subprocess.run([sys.executable, "-m", "sluice", "generate", *map(str, words)],
+                         capture_output=True, text=True, check=False, timeout=120)
+    return ran.returncode, ran.stdout, ran.stderr
+
+
+def wanted(folder, prompt, tokens):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    inputs = tokenizer([prompt], return_tensors="pt")
+    with torch.no_grad():
+        output = checkpoints.resident(folder).generate(**inputs, max_new_tokens=tokens)
+    return tokenizer.decode(output[0, inputs["input_ids"].shape[1]:])
+
+
+def test_the_text_is_that_of_the_resident_model(folder):
+    code, out, errors = generate("--model", folder, "--prompt", "w3 w99 w5", "--dram", "4MiB",
+                                 "--tokens", 7)
+    assert code == 0, errors
+    text, tokens, weights, bound = out.splitlines()
+    assert text == wanted(folder, "w3 w99 w5", 7)
+    assert tokens.startswith("7 tokens, the first after ") and tokens.endswith(" a second")
+    assert " MiB of weights in 4 MiB; a token reads " in weights
+    assert bound.startswith("bound by ")
+
+
+def test_json_is_one_object_and_the_text_goes_elsewhere(folder):
+    code, out, errors = generate("--model", folder, "--prompt", "w3 w99 w5", "--dram", "4MiB",
+                                 "--tokens", 5, "--json")
+    assert code == 0, errors
+    result = json.loads(out)
+    assert result["text"] == wanted(folder, "w3 w99 w5", 5) and result["text"] in errors
+    assert result["tokens"] == 5 and result["budget_bytes"] == 4 << 20
+    assert result["leased_bytes_per_token"] >= result["weight_bytes"]
+    assert result["bound_by"] in ("reading", "compute")
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (("--dram", "512KiB"), "tiers.dram.bytes is 512 KiB"),
+    (("--dram", "much"), "dram"),
+    (("--dram", "2MiB"), "is the least"),
+])
+def test_the_users_errors_exit_2(folder, words, message):
+    code, out, errors = generate("--model", folder, "--prompt", "w3", *words)
+    assert (code, out) == (2, "") and message in errors and "Traceback" not in errors
+
+
+def test_a_folder_without_a_model_exits_2(tmp_path):
+    code, _, errors = generate("--model", tmp_path, "--prompt", "w3", "--dram", "4MiB")
+    assert code == 2 and errors.startswith("sluice: ") and str(tmp_path) in errors

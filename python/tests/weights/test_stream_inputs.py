@@ -1,0 +1,152 @@
+"""What a stream of weights refuses: by name, and with the model as it was."""
+
+import copy
+import pickle
+
+import checkpoints
+import pytest
+import torch
+import transformers
+from checkpoints import PAGE, Blocks
+from safetensors.torch import load_file, save_file
+
+import sluice
+import sluice.torch
+
+
+@pytest.fixture
+def path(tmp_path):
+    return checkpoints.save(tmp_path / "m.safetensors", Blocks())
+
+
+def stream(model, path, **options):
+    return sluice.torch.stream_weights(model, path, **{"dram": "2MiB", "page_bytes": PAGE, **options})
+
+
+def refused(model, path, match, kind=sluice.InvalidArgument, **options):
+    """Whether the model is as it was after an error that says ``match``."""
+    before = dict(model.named_parameters())
+    with pytest.raises(kind, match=match):
+        stream(model, path, **options)
+    after = dict(model.named_parameters())
+    return list(before) == list(after) and all(before[name] is after[name] for name in before)
+
+
+def changed(path, **changes):
+    """Another file, with these tensors changed, or none of them."""
+    tensors = {**load_file(path), **changes}
+    other = path.with_name("other.safetensors")
+    save_file({name: tensor for name, tensor in tensors.items() if tensor is not None}, other)
+    return other
+
+
+def test_weights_that_do_not_fit_the_model(path):
+    missing = changed(path, **{"last.bias": None, "blocks.3.up.weight": None})
+    assert refused(Blocks(), missing, "the files have no 'blocks.3.up.weight', 'last.bias'")
+    wide = changed(path, **{"first.bias": torch.zeros(129)})
+    assert refused(Blocks(), wide, r"'first.bias' has shape \(128,\), and .*other.* has \(129,\)")
+    half = changed(path, **{"first.bias": torch.zeros(128).half()})
+    assert refused(Blocks(), half, "'first.bias' is float32, and .* is float16")
+    assert refused(Blocks().double(), path, "is float64, and .* is float32")
+    with stream(Blocks(), changed(path, **{"more": torch.zeros(3)})) as found:
+        assert found.report()["unused"] == ["more"]
+
+
+def test_the_least_budget_is_named_and_suffices(path):
+    model = Blocks()
+    assert refused(model, path, "dram is 262144 bytes, .*'blocks.[0-7]'.*: dram=", sluice.TierFull,
+                   dram=4 * PAGE)
+    with pytest.raises(sluice.TierFull) as error:
+        stream(model, path, dram=PAGE)
+    least = int(str(error.value).rpartition("dram=")[2].split()[0])
+    resident = Blocks()
+    resident.load_state_dict(load_file(path))
+    x = torch.randn(3, 128)
+    with stream(model, path, dram=least), torch.no_grad():
+        for _ in range(4):
+            assert torch.equal(model(x), resident(x))
+    assert refused(model, path, f"dram={least} is the least", sluice.TierFull, dram=least - PAGE)
+
+
+def test_places_and_tiers(path):
+    assert refused(Blocks(), path, "hbm: .*CUDA is not there yet", hbm="1GiB")
+    assert refused(Blocks(), path, "nvme: weights are read from their files", nvme="/data")
+    assert refused(Blocks(), path, 'did you mean "page_bytes"', page_byte=4096)
+    assert refused(Blocks(), path.with_name("none"), "none", sluice.NotFound)
+    with pytest.raises(sluice.InvalidArgument, match="takes a torch.nn.Module, not dict"):
+        stream({}, path)
+    with pytest.raises(sluice.InvalidArgument, match="no parameters"):
+        stream(torch.nn.ReLU(), path)
+
+
+def test_buffers_on_meta(path, tmp_path):
+    with torch.device("meta"):
+        model = transformers.AutoModelForCausalLM.from_config(checkpoints.llama())
+    folder = checkpoints.write_model(tmp_path / "llama", checkpoints.llama())
+    assert refused(model, folder, "buffer 'model.rotary_emb.inv_freq' is on meta.*include_buffers=False")
+
+
+def test_a_model_that_is_compiled_or_streams(path):
+    model = Blocks()
+    compiled = torch.compile(model, backend="eager")
+    assert refused(compiled, path, "is compiled", sluice.FailedPrecondition)
+    model.blocks[2].compile(backend="eager")
+    assert refused(model, path, "'blocks.2' is compiled", sluice.FailedPrecondition)
+    model = Blocks()
+    with stream(model, path):
+        assert refused(model, path, "streams already", sluice.FailedPrecondition)
+
+
+def test_a_model_that_streams_is_not_copied_moved_or_replaced(path):
+    model = Blocks()
+    with stream(model, path) as found, torch.no_grad():
+        for copies in (copy.deepcopy, pickle.dumps):
+            with pytest.raises(sluice.InvalidArgument, match="streams cannot be copied"):
+                copies(model)
+        with pytest.raises(sluice.InvalidArgument, match="cannot be copied"):
+            copy.deepcopy(found)
+        model.blocks[1].down.bias = torch.nn.Parameter(torch.zeros(128))
+        with pytest.raises(sluice.FailedPrecondition, match="'blocks.1.down.bias' has been moved"):
+            model(torch.randn(3, 128))
+    model = Blocks()
+    with stream(model, path), torch.no_grad():
+        model.double()
+        with pytest.raises(sluice.FailedPrecondition, match="'first.weight' has been moved"):
+            model(torch.randn(3, 128))
+
+
+def test_a_stream_is_not_closed_while_the_model_runs(path):
+    model = Blocks()
+    with stream(model, path) as found, torch.no_grad():
+        model.blocks[2].register_forward_hook(lambda *_: found.close())
+        with pytest.raises(sluice.FailedPrecondition, match="the model runs"):
+            model(torch.randn(3, 128))
+
+
+def test_tied_weights_that_the_files_have_twice(tmp_path):
+    config = checkpoints.llama(tie_word_embeddings=True)
+    folder = checkpoints.write_model(tmp_path, config)
+    path = folder / "model.safetensors"
+    embedding = load_file(path)["model.embed_tokens.weight"]
+    equal = changed(path, **{"lm_head.weight": embedding.clone()})
+    with stream(checkpoints.on_meta(config), equal) as found:
+        assert found.report()["unused"] == []
+    other = changed(path, **{"lm_head.weight": embedding + 1})
+    assert refused(checkpoints.on_meta(config), other, "ties .*different elements")
+
+
+def test_conversions_of_transformers_are_named(tmp_path):
+    config = transformers.MixtralConfig(
+        hidden_size=64, intermediate_size=64, num_hidden_layers=2, vocab_size=128,
+        num_attention_heads=4, num_key_value_heads=2, num_local_experts=4, pad_token_id=0)
+    torch.manual_seed(0)
+    model = transformers.AutoModelForCausalLM.from_config(config)
+    model.save_pretrained(tmp_path / "published")
+    assert refused(checkpoints.on_meta(config), tmp_path / "published",
+                   r"experts.*conversion \(MergeModulelist.*save_original_format=False")
+    model.save_pretrained(tmp_path / "own", save_original_format=False)
+    prompt = torch.randint(2, 128, (1, 9))
+    streams = checkpoints.on_meta(config)
+    with stream(streams, tmp_path / "own", dram="1MiB"), torch.no_grad():
+        resident = checkpoints.resident(tmp_path / "own").eval()
+        assert torch.equal(streams(prompt).logits, resident(prompt).logits)
