@@ -362,6 +362,10 @@ class OffloadedOptimizer {
   absl::Status WaitFor(GroupId group);
   /// Steps done.
   std::int64_t step() const;
+  /// Whether the next step goes from the last group to the first (SweepOrder). Without clip_norm
+  /// and skip_not_finite the caller's GradientReady decides the order of groups: pages that stayed
+  /// in dram are used first if it follows this.
+  bool backwards() const;
 
   /// Errors: NotFound.
   absl::StatusOr<ParameterState> State(TensorId parameter) const;

@@ -146,7 +146,10 @@ void PythonOptimizer::Start(const std::vector<Update>& updates) {
                                       {.type = types[i], .bytes = MemoryAt(address, bytes)});
       if (!status.ok()) return status;
     }
-    for (const Update& update : updates) {
+    // The last step has left the pages in dram that this order uses first.
+    const bool backwards = optimizer.backwards();
+    for (std::size_t i = 0; i < updates.size(); ++i) {
+      const Update& update = updates[backwards ? updates.size() - 1 - i : i];
       const absl::Status status = optimizer.GradientReady({std::get<0>(update)});
       if (!status.ok()) return status;
     }

@@ -49,7 +49,8 @@ class PythonOptimizer : public std::enable_shared_from_this<PythonOptimizer> {
                                               std::uintptr_t address,
                                               std::uint64_t bytes,
                                               bool master);
-  /// Starts a step of these gradients.
+  /// Starts a step of these gradients, which are in the order of the groups. Every other step goes
+  /// through them backwards.
   void Start(const std::vector<Update>& updates);
   /// Starts what is missing of the step that failed.
   void Repeat();

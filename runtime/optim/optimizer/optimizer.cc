@@ -73,6 +73,9 @@ absl::Status OffloadedOptimizer::WaitFor(GroupId group) {
 std::int64_t OffloadedOptimizer::step() const {
   return impl_->CheckProcess().ok() ? impl_->step() : 0;
 }
+bool OffloadedOptimizer::backwards() const {
+  return impl_->CheckProcess().ok() && impl_->backwards();
+}
 absl::StatusOr<ParameterState> OffloadedOptimizer::State(TensorId parameter) const {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->State(parameter);

@@ -61,6 +61,8 @@ class OffloadedOptimizer::Impl {
   absl::StatusOr<StepHandle> Step(const StepOptions& options);
   absl::Status WaitFor(GroupId group);
   std::int64_t step() const;
+  /// Whether the sweep of the next step, or of the one under way, goes backwards.
+  bool backwards() const;
   absl::StatusOr<ParameterState> State(TensorId parameter);
   /// Entry of a parameter between steps, and whether it has that many elements. Errors:
   /// InvalidArgument, those of CheckIdle.

@@ -72,6 +72,10 @@ std::int64_t OffloadedOptimizer::Impl::step() const {
   return step_;
 }
 
+bool OffloadedOptimizer::Impl::backwards() const {
+  return options_.order == SweepOrder::kAlternate && step() % 2 != 0;
+}
+
 void OffloadedOptimizer::Impl::OnStepOver(bool failed, bool skipped) {
   const base::MutexLock lock(mutex_);
   running_ = false;
@@ -190,8 +194,7 @@ void OffloadedOptimizer::Impl::BeginStep() {
 std::vector<std::uint32_t> OffloadedOptimizer::Impl::GroupOrder() const {
   std::vector<std::uint32_t> order(groups_.size());
   for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  const bool backwards = options_.order == SweepOrder::kAlternate && step() % 2 != 0;
-  if (backwards) std::reverse(order.begin(), order.end());
+  if (backwards()) std::reverse(order.begin(), order.end());
   return order;
 }
 
@@ -203,8 +206,7 @@ std::vector<Part> OffloadedOptimizer::Impl::PartsLeft(const Group& group) const 
       if (progress_.Of({entry, part}) < target) parts.push_back({entry, part});
     }
   }
-  const bool backwards = options_.order == SweepOrder::kAlternate && step() % 2 != 0;
-  if (backwards) std::reverse(parts.begin(), parts.end());
+  if (backwards()) std::reverse(parts.begin(), parts.end());
   return parts;
 }
 
