@@ -49,14 +49,21 @@ class PythonOptimizer : public std::enable_shared_from_this<PythonOptimizer> {
                                               std::uintptr_t address,
                                               std::uint64_t bytes,
                                               bool master);
+  /// Has pages that the next step of these groups updates first come to dram, `bytes` at most.
+  void Prefetch(const std::vector<std::uint32_t>& groups, std::uint64_t bytes);
   /// Starts a step of these gradients, which are in the order of the groups. Every other step goes
   /// through them backwards.
   void Start(const std::vector<Update>& updates);
-  /// Starts what is missing of the step that failed.
-  void Repeat();
+  /// Starts the update of one parameter before the step, as others have no gradient yet.
+  void Begin(const Update& update);
+  /// Starts the step of what has begun, or what is missing of the step that failed.
+  void GoOn();
   /// Blocks until the step that was started is over; signal handlers of Python run meanwhile. An
   /// exception of theirs leaves the step under way: wait again. Returns its numbers by name.
   nanobind::dict Wait();
+  /// Whether the parameters of the group are updated. `block`: as Wait, until they are or cannot
+  /// be; false then says that the update has failed, and Wait tells why.
+  bool WaitFor(std::uint32_t group, bool block);
 
   void SetRates(std::uint32_t group, const std::tuple<double, double, double, double, double>& to);
   std::tuple<double, double, double, double, double> Rates(std::uint32_t group) const;

@@ -33,6 +33,7 @@ namespace sluice {
 ///   optimizer_bindings.cc  what belongs to a parameter
 ///   optimizer_copies.cc    copies of parameters
 ///   optimizer_steps.cc     gradients and steps
+///   optimizer_ahead.cc     pages ahead of a step
 ///   optimizer_save.cc      saves
 ///   optimizer_load.cc      what reads them
 class OffloadedOptimizer::Impl {
@@ -58,8 +59,9 @@ class OffloadedOptimizer::Impl {
   absl::Status AddGradient(GroupId group);
   absl::Status ResetGradient(GroupId group);
   absl::Status GradientReady(GroupId group);
+  absl::Status Prefetch(std::span<const GroupId> groups, Bytes at_most);
   absl::StatusOr<StepHandle> Step(const StepOptions& options);
-  absl::Status WaitFor(GroupId group);
+  absl::Status WaitFor(GroupId group, Ticket::Deadline deadline);
   std::int64_t step() const;
   /// Whether the sweep of the next step, or of the one under way, goes backwards.
   bool backwards() const;
@@ -125,6 +127,8 @@ class OffloadedOptimizer::Impl {
   void BeginStep();
   /// Those parts of the group that are not at the step yet, in the order of the sweep.
   std::vector<optim::Part> PartsLeft(const Group& group) const;
+  /// What the update of a part needs of its tensors, but for the gradient.
+  std::vector<Access> ReadsOf(optim::Part part) const;
   void Update(std::uint32_t group);
   /// Every group that is ready, in the order of the sweep.
   void UpdateReady();

@@ -305,7 +305,7 @@ bool OffloadedOptimizer::Impl::StartsAtStep() const {
   return NeedsAllGradients() && !running_ && !failed_ && !over_;
 }
 
-absl::Status OffloadedOptimizer::Impl::WaitFor(GroupId id) {
+absl::Status OffloadedOptimizer::Impl::WaitFor(GroupId id, Ticket::Deadline deadline) {
   Settle();
   SLUICE_ASSIGN_OR_RETURN(const Group* group, FindGroup(id));
   if (!group->ready) return absl::OkStatus();
@@ -313,7 +313,7 @@ absl::Status OffloadedOptimizer::Impl::WaitFor(GroupId id) {
     return NotReady(
         fmt::format("the update of group '{}' starts at Step: call that first", group->name));
   }
-  return state_->WaitFor(id);
+  return state_->WaitFor(id, deadline);
 }
 
 absl::StatusOr<ParameterState> OffloadedOptimizer::Impl::State(TensorId parameter) {

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Optional
 
 from .. import errors
-from ._optimizer import PagedOptimizer, Rates
+from ._checkpoints import Rates
+from ._optimizer import PagedOptimizer
 
 if TYPE_CHECKING:
     from .._runtime import Runtime
