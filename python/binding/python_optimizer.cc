@@ -137,8 +137,8 @@ void PythonOptimizer::Prefetch(const std::vector<std::uint32_t>& groups, std::ui
   std::vector<GroupId> ids;
   ids.reserve(groups.size());
   for (const std::uint32_t group : groups) ids.push_back({group});
-  RaiseIfError(Alone(
-      [&](OffloadedOptimizer& optimizer) { return optimizer.Prefetch(ids, Bytes(bytes)); }));
+  RaiseIfError(
+      Alone([&](OffloadedOptimizer& optimizer) { return optimizer.Prefetch(ids, Bytes(bytes)); }));
 }
 
 void PythonOptimizer::Start(const std::vector<Update>& updates) {

@@ -8,8 +8,9 @@ import torch
 
 import sluice.torch
 
-# 4 MiB of states, in the order of the parameters.
+# 64 pages of states, twice half of dram.
 WIDTH, LAYERS = 256, 8
+PAGE = 64 << 10
 
 
 def model_of(seed):
@@ -24,10 +25,9 @@ def backward(model, times=1):
 
 
 def take_dram(runtime):
-    """Leaves no page of the optimizer in dram."""
-    for name in ("first", "second"):
-        with runtime.lease(runtime.tensor((48, 16384), name=name), mode="w", tier="dram"):
-            pass
+    """Leaves at most one page of the optimizer in dram."""
+    with runtime.lease(runtime.tensor((63, 16384)), mode="w", tier="dram"):
+        pass
 
 
 def read_bytes(runtime):
@@ -54,11 +54,11 @@ def test_half_of_dram_comes_in_during_the_last_pass(runtime, make_runtime, seed,
         assert read_bytes(runtime) == before
         backward(model)
         if step > 0:  # the first has no step before it, which it could be like
-            wait_until(lambda: read_bytes(runtime) - before >= 2 << 20)
-            assert read_bytes(runtime) - before == 2 << 20
+            wait_until(lambda: read_bytes(runtime) - before >= 31 * PAGE)
+            assert read_bytes(runtime) - before <= 32 * PAGE
         hits = runtime.stats()["prefetch"]["hit"]
         optimizer.step()
-        assert runtime.stats()["prefetch"]["hit"] - hits == (32 if step > 0 else 0)
+        assert runtime.stats()["prefetch"]["hit"] - hits in ((31, 32) if step > 0 else (0,))
         optimizer.zero_grad()
         backward(reference, passes)
         resident.step()

@@ -14,18 +14,18 @@ std::uint64_t WholePages(const Access& access, std::uint64_t page_bytes) {
   return (access.range.bytes + page_bytes - 1) / page_bytes * page_bytes;
 }
 
-}  // namespace
-
-std::vector<Access> OffloadedOptimizer::Impl::ReadsOf(optim::Part part) const {
-  const ParameterEntry& entry = table_.entries[part.entry];
+/// What the update of elements needs of its tensors, but for the gradient.
+std::vector<Access> ReadsOf(const OptimizerOptions& options,
+                            const ParameterEntry& entry,
+                            ElementRange elements) {
   const optim::KernelSpec spec{
-      .optimizer = options_.kind, .parameter = entry.type, .state = options_.state};
-  std::vector<Access> reads =
-      AccessesOf(entry, spec, TensorId(), parts_.RangeOf(entry, part.index)).accesses;
-  std::erase_if(reads,
-                [](const Access& access) { return access.mode == AccessMode::kOverwrite; });
+      .optimizer = options.kind, .parameter = entry.type, .state = options.state};
+  std::vector<Access> reads = AccessesOf(entry, spec, TensorId(), elements).accesses;
+  std::erase_if(reads, [](const Access& access) { return access.mode == AccessMode::kOverwrite; });
   return reads;
 }
+
+}  // namespace
 
 absl::Status OffloadedOptimizer::Impl::Prefetch(std::span<const GroupId> groups, Bytes at_most) {
   Settle();
@@ -40,7 +40,8 @@ absl::Status OffloadedOptimizer::Impl::Prefetch(std::span<const GroupId> groups,
   for (const std::uint32_t index : GroupOrder()) {
     if (!wanted[index]) continue;
     for (const optim::Part part : PartsLeft(groups_[index])) {
-      const std::vector<Access> reads = ReadsOf(part);
+      const ParameterEntry& entry = table_.entries[part.entry];
+      const std::vector<Access> reads = ReadsOf(options_, entry, parts_.RangeOf(entry, part.index));
       for (const Access& read : reads) bytes += WholePages(read, runtime_.PageBytes().count());
       if (bytes > at_most.count()) return runtime_.Prefetch(ahead);
       ahead.insert(ahead.end(), reads.begin(), reads.end());

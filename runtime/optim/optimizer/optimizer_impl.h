@@ -117,18 +117,14 @@ class OffloadedOptimizer::Impl {
   absl::Status Accumulate(Group& group);
   /// Reads the group's gradients where the step needs their norm.
   void Scan(const Group& group);
-  absl::Status CheckStep(const StepOptions& options) const;
   /// Which groups the step has. Errors: FailedPrecondition.
   absl::Status ChooseGroups(const StepOptions& options);
   /// The group's parameters have had no part in the step that is over.
   void SitOut(const Group& group);
   void Repeat();
-  bool StartsAtStep() const;
   void BeginStep();
   /// Those parts of the group that are not at the step yet, in the order of the sweep.
   std::vector<optim::Part> PartsLeft(const Group& group) const;
-  /// What the update of a part needs of its tensors, but for the gradient.
-  std::vector<Access> ReadsOf(optim::Part part) const;
   void Update(std::uint32_t group);
   /// Every group that is ready, in the order of the sweep.
   void UpdateReady();

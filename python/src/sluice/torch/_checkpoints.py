@@ -25,8 +25,8 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
     _state_names: tuple[str, ...] = ()
 
     state: "defaultdict[Any, dict[str, Any]]"
-    _core: _core.Optimizer
     _session: _core.Session
+    _core: _core.Optimizer
     _slots: dict[int, Slot]  # by id(tensor)
     _step: Optional[Step]    # the one that is under way, or has failed
     _half_loaded = False
@@ -44,8 +44,20 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
     def _finish(self) -> None:
         raise NotImplementedError
 
+    def _wait(self) -> None:
+        raise NotImplementedError
+
     def _wait_unless_failed(self) -> None:
         raise NotImplementedError
+
+    def _listen(self, slot: Slot) -> None:
+        raise NotImplementedError
+
+    def _refuse_half_loaded(self) -> None:
+        if self._half_loaded:
+            raise errors.FailedPrecondition(
+                "load_state_dict ended in the middle: load a state dict first"
+            )
 
     def state_dict(self) -> dict[str, Any]:
         """As torch's: states are fp32 tensors, mapped from an unnamed file beside the spill file.

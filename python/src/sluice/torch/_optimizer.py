@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, Optional
 import torch
 
 from .. import _core, errors
-from . import _slots
+from . import _early, _slots
 from ._ahead import Ahead
-from ._checkpoints import Checkpoints
+from ._in_backward import StepsInBackward
 from ._slots import Slot
 from ._step import Step
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .._runtime import Runtime
 
 
-class PagedOptimizer(Checkpoints):
+class PagedOptimizer(StepsInBackward):
     """A torch.optim.Optimizer whose states a Runtime pages; the parameters stay in torch's memory.
 
     It is used as any: ``param_groups``, schedulers of the learning rate, ``clip_grad_norm_``,
@@ -37,12 +37,15 @@ class PagedOptimizer(Checkpoints):
 
     def __init__(self, params: Any, defaults: dict[str, Any], *, runtime: "Runtime",
                  states: str, master: bool, clip_norm: Optional[float], seed: int,
-                 threads: Optional[int], lowest: str) -> None:
+                 threads: Optional[int], lowest: str, step_in_backward: bool) -> None:
+        if step_in_backward:
+            _early.refuse_options(clip_norm)
         if clip_norm is not None and not clip_norm > 0:
             raise errors.InvalidArgument(f"clip_norm is {clip_norm}; it is above 0, or None")
         if threads is None:
             threads = min(len(os.sched_getaffinity(0)), 256)
         self._master = master
+        self._in_backward = step_in_backward
         self._slots = {}
         self._step = None
         self._numbers: dict[str, Any] = {}
@@ -116,16 +119,16 @@ class PagedOptimizer(Checkpoints):
                 "step: a closure is not supported, as it would compute gradients while parameters "
                 "are updated; call it before step()"
             )
+        if self._in_backward:
+            self._step_in_backward()
+            return
         slots, gradients, updates = self._gather()
         before = self._step
         repeats = before is not None and before.has(gradients)
         self._finish()
         if repeats or not slots:
             return
-        if self._half_loaded:
-            raise errors.FailedPrecondition(
-                "load_state_dict ended in the middle: load a state dict first"
-            )
+        self._refuse_half_loaded()
         self._refresh_masters(slots)
         self._ahead.begin_step(slots)
         self._core.start(updates)
@@ -152,7 +155,11 @@ class PagedOptimizer(Checkpoints):
 
     def _on_gradient(self, tensor: Any) -> None:
         slot = self._slots.get(id(tensor))
-        if slot is not None and self._step is None:
+        if slot is None or slot.group < 0:
+            return
+        if self._in_backward:
+            self._update_in_backward(slot)
+        elif self._step is None:
             self._ahead.add_gradient(slot)
 
     def _gather(self) -> tuple[list[Slot], list[Any], list[_core._Update]]:
@@ -187,6 +194,10 @@ class PagedOptimizer(Checkpoints):
         step = self._step
         if step is None:
             return
+        if not step.over:
+            raise errors.FailedPrecondition(
+                "backward has updated parameters (step_in_backward=True): call step() first"
+            )
         if step.failed:
             if not step.unchanged:
                 raise errors.FailedPrecondition(
@@ -199,7 +210,7 @@ class PagedOptimizer(Checkpoints):
 
     def _wait_unless_failed(self) -> None:
         if self._step is not None and not self._step.failed:
-            self._wait()
+            self._finish()
 
     def _wait(self) -> None:
         step = self._step
@@ -224,10 +235,18 @@ class PagedOptimizer(Checkpoints):
         Closing the runtime does it, and so does the last use.
         """
         self._core.close()
+        if isinstance(self._step, _early.EarlyStep):
+            self._step.drop_used()
         for slot in self._slots.values():
             _slots.give_back(slot)
             if slot.hook is not None:
                 slot.hook.remove()
+
+    def __del__(self) -> None:
+        # The gradients of a step that is under way go after what reads them.
+        core: Optional[_core.Optimizer] = self.__dict__.get("_core")
+        if core is not None:
+            core.close()
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise errors.InvalidArgument(

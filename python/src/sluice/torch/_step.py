@@ -9,7 +9,12 @@ from ._slots import Slot
 
 
 class Step:
-    """Parameters of a step, and their gradients, which stay while it reads them."""
+    """Parameters of a step, and their gradients, which stay while it reads them.
+
+    ``over``: step() was called. Updates that begin in backward come before it.
+    """
+
+    over = True
 
     def __init__(self, slots: Iterable[Slot] = (), gradients: Iterable[Any] = ()) -> None:
         self.slots = list(slots)
