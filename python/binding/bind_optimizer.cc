@@ -48,7 +48,8 @@ void BindOptimizer(nb::module_& module) {
              nb::arg("lowest"),
              nb::arg("clip_norm"),
              nb::arg("seed"),
-             nb::arg("threads"));
+             nb::arg("threads"),
+             nb::arg("overlap"));
 }
 
 }  // namespace sluice::python

@@ -78,24 +78,28 @@ std::shared_ptr<PythonOptimizer> PythonOptimizer::Create(const std::shared_ptr<S
                                                          const std::string& lowest,
                                                          double clip_norm,
                                                          std::uint64_t seed,
-                                                         int threads) {
+                                                         int threads,
+                                                         bool overlap) {
   const std::shared_ptr<Runtime> runtime = session->runtime();
   const OptimizerOptions options{.kind = Named(kind, OptimizerKind::kAdagrad, "kind"),
                                  .state = Named(state, StateType::k8Bit, "states"),
                                  .lowest = Named(lowest, TierKind::kNvme, "lowest"),
                                  .clip_norm = clip_norm,
                                  .seed = seed,
+                                 .order = overlap ? SweepOrder::kForward : SweepOrder::kAlternate,
                                  .threads = threads};
   auto optimizer =
       ValueOrRaise(WithoutGil([&] { return OffloadedOptimizer::Create(*runtime, options); }));
-  auto made = std::shared_ptr<PythonOptimizer>(new PythonOptimizer(session, std::move(optimizer)));
+  auto made =
+      std::shared_ptr<PythonOptimizer>(new PythonOptimizer(session, std::move(optimizer), overlap));
   session->Add(made);
   return made;
 }
 
 PythonOptimizer::PythonOptimizer(std::shared_ptr<Session> session,
-                                 std::unique_ptr<OffloadedOptimizer> optimizer)
-    : session_(std::move(session)), optimizer_(std::move(optimizer)) {}
+                                 std::unique_ptr<OffloadedOptimizer> optimizer,
+                                 bool overlap)
+    : session_(std::move(session)), overlap_(overlap), optimizer_(std::move(optimizer)) {}
 
 PythonOptimizer::~PythonOptimizer() { Close(); }
 
@@ -104,6 +108,8 @@ void PythonOptimizer::Close() {
   if (session_->in_child()) return;
   const auto close = [this] {
     const std::lock_guard lock(mutex_);
+    // Nobody else may come to wait for it.
+    if (overlap_ && optimizer_ != nullptr) static_cast<void>(step_.Wait());
     optimizer_.reset();
   };
   if (PyGILState_Check() == 0) return close();

@@ -30,6 +30,7 @@ using Update = std::tuple<std::uint32_t,
 /// Threads: any. No member holds the GIL while it waits, nor waits for the lock with it.
 class PythonOptimizer : public std::enable_shared_from_this<PythonOptimizer> {
  public:
+  /// `overlap`: steps go on beside the next forward, so in its order, and Close completes them.
   /// Raises what OffloadedOptimizer::Create says. REQUIRES: the GIL.
   static std::shared_ptr<PythonOptimizer> Create(const std::shared_ptr<Session>& session,
                                                  const std::string& kind,
@@ -37,7 +38,8 @@ class PythonOptimizer : public std::enable_shared_from_this<PythonOptimizer> {
                                                  const std::string& lowest,
                                                  double clip_norm,
                                                  std::uint64_t seed,
-                                                 int threads);
+                                                 int threads,
+                                                 bool overlap);
   ~PythonOptimizer();
   PythonOptimizer(const PythonOptimizer&) = delete;
   PythonOptimizer& operator=(const PythonOptimizer&) = delete;
@@ -82,16 +84,20 @@ class PythonOptimizer : public std::enable_shared_from_this<PythonOptimizer> {
   void Save(const std::string& directory, const std::string& note);
   /// Returns the note of the save.
   std::string Load(const std::string& directory);
-  /// Ends the optimizer: its states are gone. Waits for calls of other threads. Any thread.
+  /// Ends the optimizer: its states are gone. Waits for calls of other threads, and for a step that
+  /// overlaps. Any thread.
   void Close();
 
  private:
-  PythonOptimizer(std::shared_ptr<Session> session, std::unique_ptr<OffloadedOptimizer> optimizer);
+  PythonOptimizer(std::shared_ptr<Session> session,
+                  std::unique_ptr<OffloadedOptimizer> optimizer,
+                  bool overlap);
   /// Calls `call(optimizer)` without the GIL, alone. Raises FailedPrecondition once it is closed.
   template <typename Call>
   auto Alone(const Call& call) const;
 
   const std::shared_ptr<Session> session_;
+  const bool overlap_;
   mutable std::mutex mutex_;
   std::unique_ptr<OffloadedOptimizer> optimizer_;
   StepHandle step_;

@@ -43,6 +43,7 @@ def create_optimizer(
     clip_norm: float,
     seed: int,
     threads: int,
+    overlap: bool,
 ) -> Optimizer: ...
 
 class Session:

@@ -39,7 +39,11 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         raise NotImplementedError
 
     def _refresh_masters(self, slots: Iterable[Slot]) -> None:
-        raise NotImplementedError
+        """Masters of parameters that somebody else has written are taken anew."""
+        for slot in slots:
+            if slot.master and slot.tensor._version != slot.version:
+                self._core.refresh_master(slot.parameter)
+                slot.version = slot.tensor._version
 
     def _finish(self) -> None:
         raise NotImplementedError

@@ -108,8 +108,12 @@ class EarlyStep(Step):
                 slot.tensor.grad = None
 
 
-def refuse_options(clip_norm: Optional[float]) -> None:
-    """Raises InvalidArgument for what needs all gradients."""
+def refuse_options(clip_norm: Optional[float], overlap: bool) -> None:
+    """Raises InvalidArgument for what needs all gradients, or begins after backward."""
+    if overlap:
+        raise errors.InvalidArgument(
+            "overlap=True and step_in_backward=True begin updates at different times; leave one out"
+        )
     if clip_norm is not None:
         raise errors.InvalidArgument(
             f"clip_norm={clip_norm} needs the gradients of all parameters before the first update, "

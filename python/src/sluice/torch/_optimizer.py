@@ -13,6 +13,7 @@ from .. import _core, errors
 from . import _early, _slots
 from ._ahead import Ahead
 from ._in_backward import StepsInBackward
+from ._overlap import Overlap
 from ._slots import Slot
 from ._step import Step
 
@@ -37,9 +38,9 @@ class PagedOptimizer(StepsInBackward):
 
     def __init__(self, params: Any, defaults: dict[str, Any], *, runtime: "Runtime",
                  states: str, master: bool, clip_norm: Optional[float], seed: int,
-                 threads: Optional[int], lowest: str, step_in_backward: bool) -> None:
+                 threads: Optional[int], lowest: str, step_in_backward: bool, overlap: bool) -> None:
         if step_in_backward:
-            _early.refuse_options(clip_norm)
+            _early.refuse_options(clip_norm, overlap)
         if clip_norm is not None and not clip_norm > 0:
             raise errors.InvalidArgument(f"clip_norm is {clip_norm}; it is above 0, or None")
         if threads is None:
@@ -51,9 +52,10 @@ class PagedOptimizer(StepsInBackward):
         self._numbers: dict[str, Any] = {}
         self._session = runtime._session
         self._core = _core.create_optimizer(
-            runtime._session, self._kind, states, lowest, clip_norm or 0.0, seed, threads
+            runtime._session, self._kind, states, lowest, clip_norm or 0.0, seed, threads, overlap
         )
         self._ahead = Ahead(self._core, self._session)
+        self._overlap = Overlap(self) if overlap else None
         try:
             super().__init__(params, defaults)
         except BaseException:
@@ -125,6 +127,8 @@ class PagedOptimizer(StepsInBackward):
         slots, gradients, updates = self._gather()
         before = self._step
         repeats = before is not None and before.has(gradients)
+        if before is not None and self._overlap is not None and not before.failed:
+            repeats = False  # it is under way, neither interrupted nor failed
         self._finish()
         if repeats or not slots:
             return
@@ -133,17 +137,35 @@ class PagedOptimizer(StepsInBackward):
         self._ahead.begin_step(slots)
         self._core.start(updates)
         self._step = Step(slots, gradients)
-        self._wait()
+        if self._overlap is None:
+            self._wait()
+        else:
+            self._count(slots)
+            self._overlap.begin(slots)
+
+    def wait(self) -> None:
+        """Returns when the last step is done (overlap=True). Raises what ``step`` raises."""
+        self._finish()
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """As torch's."""
+        if not set_to_none and self._overlap is not None:
+            self._finish()  # it reads the gradients
+        super().zero_grad(set_to_none)
 
     @property
     def gradient_norm(self) -> Optional[float]:
         """Norm of the last step's gradients before they were clipped; None without clip_norm."""
+        if self._overlap is not None:
+            self._finish()
         norm: Optional[float] = self._numbers.get("gradient_norm")
         return norm
 
     @property
     def last_step(self) -> dict[str, Any]:
         """Seconds of the last step: wait_seconds (reads, writes) and compute_seconds."""
+        if self._overlap is not None:
+            self._finish()
         return dict(self._numbers)
 
     # --- gradients in backward ---
@@ -159,7 +181,12 @@ class PagedOptimizer(StepsInBackward):
             return
         if self._in_backward:
             self._update_in_backward(slot)
-        elif self._step is None:
+            return
+        if self._overlap is not None:
+            self._overlap.check_read(slot)
+            if self._overlap.all_read:
+                self._finish()
+        if self._step is None:
             self._ahead.add_gradient(slot)
 
     def _gather(self) -> tuple[list[Slot], list[Any], list[_core._Update]]:
@@ -181,13 +208,6 @@ class PagedOptimizer(StepsInBackward):
                                 gradient.data_ptr(), gradient.nbytes,
                                 self._rates(group, slot.steps)))
         return slots, gradients, updates
-
-    def _refresh_masters(self, slots: Iterable[Slot]) -> None:
-        """Masters of parameters that somebody else has written are taken anew."""
-        for slot in slots:
-            if slot.master and slot.tensor._version != slot.version:
-                self._core.refresh_master(slot.parameter)
-                slot.version = slot.tensor._version
 
     def _finish(self) -> None:
         """Completes a step that was interrupted, or that has failed."""
@@ -221,7 +241,14 @@ class PagedOptimizer(StepsInBackward):
             step.failed = True
             raise
         self._step = None
-        for slot in step.slots:
+        if self._overlap is None:
+            self._count(step.slots)
+        else:
+            self._overlap.end()
+
+    def _count(self, slots: Iterable[Slot]) -> None:
+        """Parameters have made a step."""
+        for slot in slots:
             slot.steps += 1
             torch.autograd.graph.increment_version(slot.tensor)
             slot.version = slot.tensor._version
@@ -235,6 +262,8 @@ class PagedOptimizer(StepsInBackward):
         Closing the runtime does it, and so does the last use.
         """
         self._core.close()
+        if self._overlap is not None:
+            self._overlap.close()
         if isinstance(self._step, _early.EarlyStep):
             self._step.drop_used()
         for slot in self._slots.values():
@@ -245,8 +274,11 @@ class PagedOptimizer(StepsInBackward):
     def __del__(self) -> None:
         # The gradients of a step that is under way go after what reads them.
         core: Optional[_core.Optimizer] = self.__dict__.get("_core")
+        overlap: Optional[Overlap] = self.__dict__.get("_overlap")
         if core is not None:
             core.close()
+        if overlap is not None:
+            overlap.close()
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise errors.InvalidArgument(

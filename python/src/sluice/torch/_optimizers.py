@@ -39,6 +39,9 @@ class Adam(PagedOptimizer):
         Updates begin in backward, each as soon as its gradient is there, which is used up then;
         ``step`` waits for them. What needs all gradients after backward raises FailedPrecondition:
         clip_grad_norm_, Trainer's max_grad_norm, GradScaler, accumulation, DistributedDataParallel.
+    overlap
+        ``step`` returns at once, and keeps the gradients. A module waits for the updates of its
+        parameters before its forward and its state_dict; ``wait`` waits for all.
 
     Raises InvalidArgument (names the parameter or the option) and TierFull.
     """
@@ -53,14 +56,14 @@ class Adam(PagedOptimizer):
                  runtime: "Runtime", states: str = "fp32", master: bool = True,
                  clip_norm: Optional[float] = None, seed: int = 0, threads: Optional[int] = None,
                  lowest: str = "nvme", maximize: bool = False, capturable: bool = False,
-                 differentiable: bool = False, step_in_backward: bool = False) -> None:
+                 differentiable: bool = False, step_in_backward: bool = False, overlap: bool = False) -> None:
         defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
                     "amsgrad": amsgrad, "maximize": maximize, "capturable": capturable,
                     "differentiable": differentiable,
                     "decoupled_weight_decay": self._decoupled, **_CHOICES}
         super().__init__(params, defaults, runtime=runtime, states=states, master=master,
                          clip_norm=clip_norm, seed=seed, threads=threads, lowest=lowest,
-                         step_in_backward=step_in_backward)
+                         step_in_backward=step_in_backward, overlap=overlap)
 
     def _check_options(self, group: Mapping[str, Any]) -> None:
         super()._check_options(group)
@@ -102,7 +105,7 @@ class SGD(PagedOptimizer):
                  states: str = "fp32", master: bool = True, clip_norm: Optional[float] = None,
                  seed: int = 0, threads: Optional[int] = None, lowest: str = "nvme",
                  maximize: bool = False, differentiable: bool = False,
-                 step_in_backward: bool = False) -> None:
+                 step_in_backward: bool = False, overlap: bool = False) -> None:
         if nesterov and momentum <= 0:
             raise errors.InvalidArgument("SGD: nesterov=True needs a momentum above 0")
         self._kind = "nesterov" if nesterov else "sgd"
@@ -111,7 +114,7 @@ class SGD(PagedOptimizer):
                     "differentiable": differentiable, **_CHOICES}
         super().__init__(params, defaults, runtime=runtime, states=states, master=master,
                          clip_norm=clip_norm, seed=seed, threads=threads, lowest=lowest,
-                         step_in_backward=step_in_backward)
+                         step_in_backward=step_in_backward, overlap=overlap)
 
     def _check_options(self, group: Mapping[str, Any]) -> None:
         super()._check_options(group)
@@ -133,11 +136,11 @@ class Lion(PagedOptimizer):
                  weight_decay: float = 0.0, *, runtime: "Runtime", states: str = "fp32",
                  master: bool = True, clip_norm: Optional[float] = None, seed: int = 0,
                  threads: Optional[int] = None, lowest: str = "nvme",
-                 step_in_backward: bool = False) -> None:
+                 step_in_backward: bool = False, overlap: bool = False) -> None:
         defaults = {"lr": lr, "betas": betas, "weight_decay": weight_decay}
         super().__init__(params, defaults, runtime=runtime, states=states, master=master,
                          clip_norm=clip_norm, seed=seed, threads=threads, lowest=lowest,
-                         step_in_backward=step_in_backward)
+                         step_in_backward=step_in_backward, overlap=overlap)
 
     def _rates(self, group: Mapping[str, Any], steps: int) -> Rates:
         beta1, beta2 = group["betas"]
@@ -156,13 +159,13 @@ class Adagrad(PagedOptimizer):
                  eps: float = 1e-10, *, runtime: "Runtime", states: str = "fp32",
                  master: bool = True, clip_norm: Optional[float] = None, seed: int = 0,
                  threads: Optional[int] = None, lowest: str = "nvme", maximize: bool = False,
-                 differentiable: bool = False, step_in_backward: bool = False) -> None:
+                 differentiable: bool = False, step_in_backward: bool = False, overlap: bool = False) -> None:
         defaults = {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
                     "initial_accumulator_value": initial_accumulator_value,
                     "maximize": maximize, "differentiable": differentiable, **_CHOICES}
         super().__init__(params, defaults, runtime=runtime, states=states, master=master,
                          clip_norm=clip_norm, seed=seed, threads=threads, lowest=lowest,
-                         step_in_backward=step_in_backward)
+                         step_in_backward=step_in_backward, overlap=overlap)
 
     def _rates(self, group: Mapping[str, Any], steps: int) -> Rates:
         rate = float(group["lr"]) / (1 + steps * float(group["lr_decay"]))
