@@ -14,6 +14,7 @@
 #include "sluice/runtime.h"
 #include "sluice/tensor.h"
 #include "sluice/tier.h"
+#include "sluice/units.h"
 
 /// Optimizers whose states are paged. docs/optimizer.md says how to use them and how to choose,
 /// docs/optimizer-kernels.md has the formulas.
@@ -128,8 +129,9 @@ struct ParameterBinding {
 };
 
 /// Where a parameter's gradient is: fp32, bf16 or fp16, as many elements as the parameter. Either
-/// the caller's memory, outside of every budget, which must stay until the step is over (with
-/// `accumulate`: until AddGradient or GradientReady returns), or a tensor of the Runtime.
+/// the caller's memory, outside of every budget, or a tensor of the Runtime. The memory must stay
+/// until the step is over; without clip_norm and skip_not_finite until WaitFor of its group has
+/// succeeded; with `accumulate` until AddGradient or GradientReady returns.
 struct GradientBinding {
   DType type = DType::kF32;
   std::span<const std::byte> bytes = {};
@@ -214,7 +216,7 @@ class StepHandle {
   absl::StatusOr<OptimizerStep> Wait(Ticket::Deadline deadline = Ticket::Deadline::max());
   /// Blocks until every parameter of the group is updated, so that it may be used while the others
   /// are not. Errors: of Wait, as far as they concern the group; InvalidArgument.
-  absl::Status WaitFor(GroupId group);
+  absl::Status WaitFor(GroupId group, Ticket::Deadline deadline = Ticket::Deadline::max());
 
  private:
   friend class OffloadedOptimizer;
@@ -350,6 +352,12 @@ class OffloadedOptimizer {
   /// first, for which the call blocks. Errors: as AddGradient.
   absl::Status GradientReady(GroupId group);
 
+  /// A hint that the next step comes soon, and has these groups: the pages which it updates first
+  /// come to dram, as many as fit into `at_most`, and stay until they are used. So give only groups
+  /// that will have a gradient, and less than dram. Does not block for pages. Errors:
+  /// InvalidArgument (no such group), FailedPrecondition (a step is under way), those of
+  /// Runtime::Prefetch.
+  absl::Status Prefetch(std::span<const GroupId> groups, Bytes at_most);
   /// Starts what is left of the step, or repeats what failed of it. The call waits for no page; a
   /// repeat waits for an answer of the Runtime's core thread. Errors:
   /// FailedPrecondition (names a group that is not ready, or none is; a step runs), InvalidArgument
@@ -359,9 +367,13 @@ class OffloadedOptimizer {
   /// Blocks until no update of the group is under way: until what GradientReady has started is
   /// over, for whoever has no StepHandle yet. Errors: FailedPrecondition (with clip_norm or
   /// skip_not_finite: what is ready starts at Step), those of StepHandle::WaitFor.
-  absl::Status WaitFor(GroupId group);
+  absl::Status WaitFor(GroupId group, Ticket::Deadline deadline = Ticket::Deadline::max());
   /// Steps done.
   std::int64_t step() const;
+  /// Whether the next step goes from the last group to the first (SweepOrder). Without clip_norm
+  /// and skip_not_finite the caller's GradientReady decides the order of groups: pages that stayed
+  /// in dram are used first if it follows this.
+  bool backwards() const;
 
   /// Errors: NotFound.
   absl::StatusOr<ParameterState> State(TensorId parameter) const;

@@ -1,12 +1,5 @@
 #include "python/binding/python_optimizer.h"
 
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
-
 #include <chrono>
 #include <span>
 #include <utility>
@@ -39,6 +32,16 @@ std::span<std::byte> MemoryAt(std::uintptr_t address, std::uint64_t bytes) {
 
 std::span<float> FloatsAt(std::uintptr_t address, std::uint64_t count) {
   return {reinterpret_cast<float*>(address), count};
+}
+
+DType TypeOf(const Update& update) { return Named(std::get<2>(update), DType::kI64, "dtype"); }
+
+/// Rates and gradient of a parameter's next update.
+absl::Status Bind(OffloadedOptimizer& optimizer, const Update& update, DType type) {
+  const auto& [group, parameter, name, address, bytes, rates] = update;
+  const absl::Status status = optimizer.SetRates({group}, RatesOf(rates));
+  if (!status.ok()) return status;
+  return optimizer.BindGradient({parameter}, {.type = type, .bytes = MemoryAt(address, bytes)});
 }
 
 nb::dict DictOf(const OptimizerStep& step) {
@@ -75,24 +78,28 @@ std::shared_ptr<PythonOptimizer> PythonOptimizer::Create(const std::shared_ptr<S
                                                          const std::string& lowest,
                                                          double clip_norm,
                                                          std::uint64_t seed,
-                                                         int threads) {
+                                                         int threads,
+                                                         bool overlap) {
   const std::shared_ptr<Runtime> runtime = session->runtime();
   const OptimizerOptions options{.kind = Named(kind, OptimizerKind::kAdagrad, "kind"),
                                  .state = Named(state, StateType::k8Bit, "states"),
                                  .lowest = Named(lowest, TierKind::kNvme, "lowest"),
                                  .clip_norm = clip_norm,
                                  .seed = seed,
+                                 .order = overlap ? SweepOrder::kForward : SweepOrder::kAlternate,
                                  .threads = threads};
   auto optimizer =
       ValueOrRaise(WithoutGil([&] { return OffloadedOptimizer::Create(*runtime, options); }));
-  auto made = std::shared_ptr<PythonOptimizer>(new PythonOptimizer(session, std::move(optimizer)));
+  auto made =
+      std::shared_ptr<PythonOptimizer>(new PythonOptimizer(session, std::move(optimizer), overlap));
   session->Add(made);
   return made;
 }
 
 PythonOptimizer::PythonOptimizer(std::shared_ptr<Session> session,
-                                 std::unique_ptr<OffloadedOptimizer> optimizer)
-    : session_(std::move(session)), optimizer_(std::move(optimizer)) {}
+                                 std::unique_ptr<OffloadedOptimizer> optimizer,
+                                 bool overlap)
+    : session_(std::move(session)), overlap_(overlap), optimizer_(std::move(optimizer)) {}
 
 PythonOptimizer::~PythonOptimizer() { Close(); }
 
@@ -101,6 +108,8 @@ void PythonOptimizer::Close() {
   if (session_->in_child()) return;
   const auto close = [this] {
     const std::lock_guard lock(mutex_);
+    // Nobody else may come to wait for it.
+    if (overlap_ && optimizer_ != nullptr) static_cast<void>(step_.Wait());
     optimizer_.reset();
   };
   if (PyGILState_Check() == 0) return close();
@@ -130,23 +139,28 @@ std::pair<std::uint32_t, std::uint64_t> PythonOptimizer::Add(const std::string& 
   }));
 }
 
+void PythonOptimizer::Prefetch(const std::vector<std::uint32_t>& groups, std::uint64_t bytes) {
+  std::vector<GroupId> ids;
+  ids.reserve(groups.size());
+  for (const std::uint32_t group : groups) ids.push_back({group});
+  RaiseIfError(
+      Alone([&](OffloadedOptimizer& optimizer) { return optimizer.Prefetch(ids, Bytes(bytes)); }));
+}
+
 void PythonOptimizer::Start(const std::vector<Update>& updates) {
   std::vector<DType> types;
   types.reserve(updates.size());
-  for (const Update& update : updates) {
-    types.push_back(Named(std::get<2>(update), DType::kI64, "dtype"));
-  }
+  for (const Update& update : updates) types.push_back(TypeOf(update));
   RaiseIfError(Alone([&](OffloadedOptimizer& optimizer) {
     // Every gradient is bound before the first update begins.
     for (std::size_t i = 0; i < updates.size(); ++i) {
-      const auto& [group, parameter, type, address, bytes, rates] = updates[i];
-      absl::Status status = optimizer.SetRates({group}, RatesOf(rates));
-      if (!status.ok()) return status;
-      status = optimizer.BindGradient({parameter},
-                                      {.type = types[i], .bytes = MemoryAt(address, bytes)});
-      if (!status.ok()) return status;
+      const absl::Status bound = Bind(optimizer, updates[i], types[i]);
+      if (!bound.ok()) return bound;
     }
-    for (const Update& update : updates) {
+    // The last step has left the pages in dram that this order uses first.
+    const bool backwards = optimizer.backwards();
+    for (std::size_t i = 0; i < updates.size(); ++i) {
+      const Update& update = updates[backwards ? updates.size() - 1 - i : i];
       const absl::Status status = optimizer.GradientReady({std::get<0>(update)});
       if (!status.ok()) return status;
     }
@@ -156,7 +170,16 @@ void PythonOptimizer::Start(const std::vector<Update>& updates) {
   }));
 }
 
-void PythonOptimizer::Repeat() {
+void PythonOptimizer::Begin(const Update& update) {
+  const DType type = TypeOf(update);
+  RaiseIfError(Alone([&](OffloadedOptimizer& optimizer) {
+    const absl::Status bound = Bind(optimizer, update, type);
+    if (!bound.ok()) return bound;
+    return optimizer.GradientReady({std::get<0>(update)});
+  }));
+}
+
+void PythonOptimizer::GoOn() {
   RaiseIfError(Alone([&](OffloadedOptimizer& optimizer) {
     absl::StatusOr<StepHandle> step = optimizer.Step({.only_ready = true});
     if (step.ok()) step_ = *std::move(step);
@@ -171,6 +194,18 @@ nb::dict PythonOptimizer::Wait() {
     const absl::StatusOr<OptimizerStep> done = WithoutGil([&] { return step.Wait(deadline); });
     if (done.ok()) return DictOf(*done);
     if (!absl::IsDeadlineExceeded(done.status())) Raise(done.status());
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+}
+
+bool PythonOptimizer::WaitFor(std::uint32_t group, bool block) {
+  while (true) {
+    const auto now = std::chrono::steady_clock::now();
+    const absl::Status done = Alone([&](OffloadedOptimizer& optimizer) {
+      return optimizer.WaitFor({group}, block ? now + kStepSignalInterval : now);
+    });
+    if (!absl::IsDeadlineExceeded(done)) return done.ok();
+    if (!block) return false;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   }
 }
@@ -237,43 +272,6 @@ std::string PythonOptimizer::Load(const std::string& directory) {
     if (!loaded.ok()) return loaded;
     return save->note;
   }));
-}
-
-void BindOptimizer(nb::module_& module) {
-  nb::class_<PythonOptimizer>(module, "Optimizer")
-      .def("add", &PythonOptimizer::Add)
-      .def("start", &PythonOptimizer::Start)
-      .def("repeat", &PythonOptimizer::Repeat)
-      .def("wait", &PythonOptimizer::Wait)
-      .def("set_rates", &PythonOptimizer::SetRates)
-      .def("rates", &PythonOptimizer::Rates)
-      .def("read_state",
-           &PythonOptimizer::ReadState,
-           nb::arg("parameter"),
-           nb::arg("state").none(),
-           nb::arg("address"),
-           nb::arg("count"))
-      .def("write_state",
-           &PythonOptimizer::WriteState,
-           nb::arg("parameter"),
-           nb::arg("state").none(),
-           nb::arg("address"),
-           nb::arg("count"))
-      .def("refresh_master", &PythonOptimizer::RefreshMaster)
-      .def("steps_of", &PythonOptimizer::StepsOf)
-      .def("set_steps_of", &PythonOptimizer::SetStepsOf)
-      .def("save", &PythonOptimizer::Save)
-      .def("load", &PythonOptimizer::Load)
-      .def("close", &PythonOptimizer::Close);
-  module.def("create_optimizer",
-             &PythonOptimizer::Create,
-             nb::arg("session"),
-             nb::arg("kind"),
-             nb::arg("state"),
-             nb::arg("lowest"),
-             nb::arg("clip_norm"),
-             nb::arg("seed"),
-             nb::arg("threads"));
 }
 
 }  // namespace sluice::python

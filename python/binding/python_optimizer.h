@@ -30,6 +30,7 @@ using Update = std::tuple<std::uint32_t,
 /// Threads: any. No member holds the GIL while it waits, nor waits for the lock with it.
 class PythonOptimizer : public std::enable_shared_from_this<PythonOptimizer> {
  public:
+  /// `overlap`: steps go on beside the next forward, so in its order, and Close completes them.
   /// Raises what OffloadedOptimizer::Create says. REQUIRES: the GIL.
   static std::shared_ptr<PythonOptimizer> Create(const std::shared_ptr<Session>& session,
                                                  const std::string& kind,
@@ -37,7 +38,8 @@ class PythonOptimizer : public std::enable_shared_from_this<PythonOptimizer> {
                                                  const std::string& lowest,
                                                  double clip_norm,
                                                  std::uint64_t seed,
-                                                 int threads);
+                                                 int threads,
+                                                 bool overlap);
   ~PythonOptimizer();
   PythonOptimizer(const PythonOptimizer&) = delete;
   PythonOptimizer& operator=(const PythonOptimizer&) = delete;
@@ -49,13 +51,21 @@ class PythonOptimizer : public std::enable_shared_from_this<PythonOptimizer> {
                                               std::uintptr_t address,
                                               std::uint64_t bytes,
                                               bool master);
-  /// Starts a step of these gradients.
+  /// Has pages that the next step of these groups updates first come to dram, `bytes` at most.
+  void Prefetch(const std::vector<std::uint32_t>& groups, std::uint64_t bytes);
+  /// Starts a step of these gradients, which are in the order of the groups. Every other step goes
+  /// through them backwards.
   void Start(const std::vector<Update>& updates);
-  /// Starts what is missing of the step that failed.
-  void Repeat();
+  /// Starts the update of one parameter before the step, as others have no gradient yet.
+  void Begin(const Update& update);
+  /// Starts the step of what has begun, or what is missing of the step that failed.
+  void GoOn();
   /// Blocks until the step that was started is over; signal handlers of Python run meanwhile. An
   /// exception of theirs leaves the step under way: wait again. Returns its numbers by name.
   nanobind::dict Wait();
+  /// Whether the parameters of the group are updated. `block`: as Wait, until they are or cannot
+  /// be; false then says that the update has failed, and Wait tells why.
+  bool WaitFor(std::uint32_t group, bool block);
 
   void SetRates(std::uint32_t group, const std::tuple<double, double, double, double, double>& to);
   std::tuple<double, double, double, double, double> Rates(std::uint32_t group) const;
@@ -74,16 +84,20 @@ class PythonOptimizer : public std::enable_shared_from_this<PythonOptimizer> {
   void Save(const std::string& directory, const std::string& note);
   /// Returns the note of the save.
   std::string Load(const std::string& directory);
-  /// Ends the optimizer: its states are gone. Waits for calls of other threads. Any thread.
+  /// Ends the optimizer: its states are gone. Waits for calls of other threads, and for a step that
+  /// overlaps. Any thread.
   void Close();
 
  private:
-  PythonOptimizer(std::shared_ptr<Session> session, std::unique_ptr<OffloadedOptimizer> optimizer);
+  PythonOptimizer(std::shared_ptr<Session> session,
+                  std::unique_ptr<OffloadedOptimizer> optimizer,
+                  bool overlap);
   /// Calls `call(optimizer)` without the GIL, alone. Raises FailedPrecondition once it is closed.
   template <typename Call>
   auto Alone(const Call& call) const;
 
   const std::shared_ptr<Session> session_;
+  const bool overlap_;
   mutable std::mutex mutex_;
   std::unique_ptr<OffloadedOptimizer> optimizer_;
   StepHandle step_;

@@ -1,5 +1,7 @@
 """What the tests of optimizers share: parameters of odd sizes and recorded gradients."""
 
+import threading
+
 import torch
 
 # More states than the dram of the small runtimes: 1.3 million elements of 8 bytes against 4 MiB.
@@ -48,3 +50,30 @@ def share_beyond(limit, these, those, lr):
 def _differences(these, those, lr):
     return [(a.double() - b.double()).abs() / (b.double().abs() + 50 * lr)
             for a, b in zip(these, those, strict=True)]
+
+
+class Held:
+    """All of dram but a page, held by a thread until the block ends: no update goes on meanwhile."""
+
+    def __init__(self, runtime):
+        self._held = runtime.tensor((16 * 63, 1024), "float32", name="held")
+        self._runtime = runtime
+        self._taken, self._over = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._hold)
+
+    def _hold(self):
+        with self._runtime.lease(self._held, mode="w", tier="dram"):
+            self._taken.set()
+            self._over.wait(60)
+
+    def __enter__(self):
+        self._thread.start()
+        self._taken.wait()
+        return self
+
+    def let_go_later(self, seconds=0.2):
+        threading.Timer(seconds, self._over.set).start()
+
+    def __exit__(self, *_):
+        self._over.set()
+        self._thread.join()

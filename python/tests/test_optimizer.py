@@ -45,6 +45,18 @@ def test_the_states_are_paged(runtime, seed):
     assert optimizer.last_step["compute_seconds"] > 0
 
 
+@pytest.mark.parametrize("clip_norm", [None, 1e6])
+def test_what_stayed_in_dram_is_used_first(runtime, seed, clip_norm):
+    params = optimizing.parameters(seed, shapes=[(256, 256)] * 20)
+    optimizer = sluice.torch.AdamW(params, runtime=runtime, clip_norm=clip_norm)
+    optimizing.run(optimizer, params, seed, 2)
+    before = runtime.stats()["links"]["dram-nvme"]["in"]["bytes"]
+    optimizing.run(optimizer, params, seed, 4, first=2)
+    read = (runtime.stats()["links"]["dram-nvme"]["in"]["bytes"] - before) / 4
+    states, dram = 8 * sum(param.numel() for param in params), 4 << 20
+    assert 0 < read < states - dram // 2  # all of them, if every step began with the first
+
+
 @pytest.mark.parametrize("states", ["fp32", "bf16", "8bit"])
 @pytest.mark.parametrize("dtype,master", [(torch.float32, True), (torch.bfloat16, True),
                                           (torch.bfloat16, False), (torch.float16, True)])

@@ -62,16 +62,23 @@ absl::Status OffloadedOptimizer::GradientReady(GroupId group) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->GradientReady(group);
 }
+absl::Status OffloadedOptimizer::Prefetch(std::span<const GroupId> groups, Bytes at_most) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->Prefetch(groups, at_most);
+}
 absl::StatusOr<StepHandle> OffloadedOptimizer::Step(const StepOptions& options) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->Step(options);
 }
-absl::Status OffloadedOptimizer::WaitFor(GroupId group) {
+absl::Status OffloadedOptimizer::WaitFor(GroupId group, Ticket::Deadline deadline) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
-  return impl_->WaitFor(group);
+  return impl_->WaitFor(group, deadline);
 }
 std::int64_t OffloadedOptimizer::step() const {
   return impl_->CheckProcess().ok() ? impl_->step() : 0;
+}
+bool OffloadedOptimizer::backwards() const {
+  return impl_->CheckProcess().ok() && impl_->backwards();
 }
 absl::StatusOr<ParameterState> OffloadedOptimizer::State(TensorId parameter) const {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());

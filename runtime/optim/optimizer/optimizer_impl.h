@@ -33,6 +33,7 @@ namespace sluice {
 ///   optimizer_bindings.cc  what belongs to a parameter
 ///   optimizer_copies.cc    copies of parameters
 ///   optimizer_steps.cc     gradients and steps
+///   optimizer_ahead.cc     pages ahead of a step
 ///   optimizer_save.cc      saves
 ///   optimizer_load.cc      what reads them
 class OffloadedOptimizer::Impl {
@@ -58,9 +59,12 @@ class OffloadedOptimizer::Impl {
   absl::Status AddGradient(GroupId group);
   absl::Status ResetGradient(GroupId group);
   absl::Status GradientReady(GroupId group);
+  absl::Status Prefetch(std::span<const GroupId> groups, Bytes at_most);
   absl::StatusOr<StepHandle> Step(const StepOptions& options);
-  absl::Status WaitFor(GroupId group);
+  absl::Status WaitFor(GroupId group, Ticket::Deadline deadline);
   std::int64_t step() const;
+  /// Whether the sweep of the next step, or of the one under way, goes backwards.
+  bool backwards() const;
   absl::StatusOr<ParameterState> State(TensorId parameter);
   /// Entry of a parameter between steps, and whether it has that many elements. Errors:
   /// InvalidArgument, those of CheckIdle.
@@ -113,13 +117,11 @@ class OffloadedOptimizer::Impl {
   absl::Status Accumulate(Group& group);
   /// Reads the group's gradients where the step needs their norm.
   void Scan(const Group& group);
-  absl::Status CheckStep(const StepOptions& options) const;
   /// Which groups the step has. Errors: FailedPrecondition.
   absl::Status ChooseGroups(const StepOptions& options);
   /// The group's parameters have had no part in the step that is over.
   void SitOut(const Group& group);
   void Repeat();
-  bool StartsAtStep() const;
   void BeginStep();
   /// Those parts of the group that are not at the step yet, in the order of the sweep.
   std::vector<optim::Part> PartsLeft(const Group& group) const;

@@ -65,11 +65,38 @@ std::size_t BatchPartsMax(const Runtime& runtime, const OptimizerOptions& option
   return std::clamp<std::size_t>(depth / kBatchesInDepth, 1, optim::kBatchPartsMax);
 }
 
+absl::Status CheckStep(const OptimizerOptions& optimizer, const StepOptions& options) {
+  if (!(options.loss_scale >= kLossScaleMin && options.loss_scale <= kLossScaleMax)) {
+    return absl::InvalidArgumentError(
+        base::ToAbsl(fmt::format("loss_scale is {}, allowed are {} to {}",
+                                 options.loss_scale,
+                                 kLossScaleMin,
+                                 kLossScaleMax)));
+  }
+  if (options.loss_scale != 1 && !(optimizer.clip_norm > 0 || optimizer.skip_not_finite)) {
+    return absl::InvalidArgumentError(
+        "a loss_scale needs skip_not_finite (or clip_norm): updates start before it is known");
+  }
+  if (options.gradient_norm && *options.gradient_norm < 0) {
+    return absl::InvalidArgumentError(base::ToAbsl(fmt::format(
+        "gradient_norm is {}, it must be 0 or more, or infinite or NaN where a gradient is",
+        *options.gradient_norm)));
+  }
+  if (options.gradient_norm.has_value() == optimizer.norm_given) return absl::OkStatus();
+  return absl::InvalidArgumentError(optimizer.norm_given
+                                        ? "norm_given is set, and Step has no gradient_norm"
+                                        : "Step has a gradient_norm, and norm_given is not set");
+}
+
 }  // namespace
 
 std::int64_t OffloadedOptimizer::Impl::step() const {
   const base::MutexLock lock(mutex_);
   return step_;
+}
+
+bool OffloadedOptimizer::Impl::backwards() const {
+  return options_.order == SweepOrder::kAlternate && step() % 2 != 0;
 }
 
 void OffloadedOptimizer::Impl::OnStepOver(bool failed, bool skipped) {
@@ -190,8 +217,7 @@ void OffloadedOptimizer::Impl::BeginStep() {
 std::vector<std::uint32_t> OffloadedOptimizer::Impl::GroupOrder() const {
   std::vector<std::uint32_t> order(groups_.size());
   for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  const bool backwards = options_.order == SweepOrder::kAlternate && step() % 2 != 0;
-  if (backwards) std::reverse(order.begin(), order.end());
+  if (backwards()) std::reverse(order.begin(), order.end());
   return order;
 }
 
@@ -203,8 +229,7 @@ std::vector<Part> OffloadedOptimizer::Impl::PartsLeft(const Group& group) const 
       if (progress_.Of({entry, part}) < target) parts.push_back({entry, part});
     }
   }
-  const bool backwards = options_.order == SweepOrder::kAlternate && step() % 2 != 0;
-  if (backwards) std::reverse(parts.begin(), parts.end());
+  if (backwards()) std::reverse(parts.begin(), parts.end());
   return parts;
 }
 
@@ -217,29 +242,6 @@ void OffloadedOptimizer::Impl::Update(std::uint32_t group) {
 void OffloadedOptimizer::Impl::Scan(const Group& group) {
   if (!NeedsAllGradients() || options_.norm_given) return;
   for (const std::uint32_t index : group.entries) runner_->Scan(index);
-}
-
-absl::Status OffloadedOptimizer::Impl::CheckStep(const StepOptions& options) const {
-  if (!(options.loss_scale >= kLossScaleMin && options.loss_scale <= kLossScaleMax)) {
-    return absl::InvalidArgumentError(
-        base::ToAbsl(fmt::format("loss_scale is {}, allowed are {} to {}",
-                                 options.loss_scale,
-                                 kLossScaleMin,
-                                 kLossScaleMax)));
-  }
-  if (options.loss_scale != 1 && !NeedsAllGradients()) {
-    return absl::InvalidArgumentError(
-        "a loss_scale needs skip_not_finite (or clip_norm): updates start before it is known");
-  }
-  if (options.gradient_norm && *options.gradient_norm < 0) {
-    return absl::InvalidArgumentError(base::ToAbsl(fmt::format(
-        "gradient_norm is {}, it must be 0 or more, or infinite or NaN where a gradient is",
-        *options.gradient_norm)));
-  }
-  if (options.gradient_norm.has_value() == options_.norm_given) return absl::OkStatus();
-  return absl::InvalidArgumentError(options_.norm_given
-                                        ? "norm_given is set, and Step has no gradient_norm"
-                                        : "Step has a gradient_norm, and norm_given is not set");
 }
 
 absl::Status OffloadedOptimizer::Impl::ChooseGroups(const StepOptions& options) {
@@ -258,7 +260,7 @@ absl::Status OffloadedOptimizer::Impl::ChooseGroups(const StepOptions& options) 
 
 absl::StatusOr<StepHandle> OffloadedOptimizer::Impl::Step(const StepOptions& options) {
   Settle();
-  SLUICE_RETURN_IF_ERROR(CheckStep(options));
+  SLUICE_RETURN_IF_ERROR(CheckStep(options_, options));
   SLUICE_RETURN_IF_ERROR(CheckLoaded());
   SLUICE_RETURN_IF_ERROR(ChooseGroups(options));
   bool repeats = false;
@@ -297,21 +299,20 @@ void OffloadedOptimizer::Impl::UpdateReady() {
   }
 }
 
-/// Whether what is ready has not been started.
-bool OffloadedOptimizer::Impl::StartsAtStep() const {
-  const base::MutexLock lock(mutex_);
-  return NeedsAllGradients() && !running_ && !failed_ && !over_;
-}
-
-absl::Status OffloadedOptimizer::Impl::WaitFor(GroupId id) {
+absl::Status OffloadedOptimizer::Impl::WaitFor(GroupId id, Ticket::Deadline deadline) {
   Settle();
   SLUICE_ASSIGN_OR_RETURN(const Group* group, FindGroup(id));
   if (!group->ready) return absl::OkStatus();
-  if (StartsAtStep()) {
+  bool starts_at_step = false;
+  {
+    const base::MutexLock lock(mutex_);
+    starts_at_step = NeedsAllGradients() && !running_ && !failed_ && !over_;
+  }
+  if (starts_at_step) {
     return NotReady(
         fmt::format("the update of group '{}' starts at Step: call that first", group->name));
   }
-  return state_->WaitFor(id);
+  return state_->WaitFor(id, deadline);
 }
 
 absl::StatusOr<ParameterState> OffloadedOptimizer::Impl::State(TensorId parameter) {

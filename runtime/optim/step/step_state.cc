@@ -87,14 +87,17 @@ bool StepState::Ready(GroupId group) const {
   return ReadyLocked(group);
 }
 
-absl::Status StepState::WaitFor(GroupId group) {
+absl::Status StepState::WaitFor(GroupId group, Ticket::Deadline deadline) {
   SLUICE_RETURN_IF_ERROR(optim::CheckProcess(owner_));
   const base::MutexLock lock(mutex_);
   if (group.value >= groups_.size()) {
     return absl::InvalidArgumentError(
         base::ToAbsl(fmt::format("there is no group {} in this step", group.value)));
   }
-  while (!ReadyLocked(group)) changed_.Wait(mutex_);
+  while (!ReadyLocked(group)) {
+    if (changed_.WaitUntil(mutex_, deadline) || ReadyLocked(group)) continue;
+    return absl::DeadlineExceededError("the group is not updated yet");
+  }
   const Group& state = groups_[group.value];
   if (state.failure) return state.failure->ToStatus();
   return over_ && failure_ && state.left > 0 ? failure_->ToStatus() : absl::OkStatus();
@@ -128,9 +131,9 @@ absl::StatusOr<OptimizerStep> StepHandle::Wait(Ticket::Deadline deadline) {
   return state_->Wait(deadline);
 }
 
-absl::Status StepHandle::WaitFor(GroupId group) {
+absl::Status StepHandle::WaitFor(GroupId group, Ticket::Deadline deadline) {
   if (state_ == nullptr) return NoStep();
-  return state_->WaitFor(group);
+  return state_->WaitFor(group, deadline);
 }
 
 }  // namespace sluice

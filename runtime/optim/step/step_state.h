@@ -50,7 +50,7 @@ class StepState {
 
   bool over() const;
   absl::StatusOr<OptimizerStep> Wait(Ticket::Deadline deadline);
-  absl::Status WaitFor(GroupId group);
+  absl::Status WaitFor(GroupId group, Ticket::Deadline deadline);
   bool Ready(GroupId group) const;
   bool failed() const;
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Optional
 
 from .. import errors
-from ._optimizer import PagedOptimizer, Rates
+from ._checkpoints import Rates
+from ._optimizer import PagedOptimizer
 
 if TYPE_CHECKING:
     from .._runtime import Runtime
@@ -34,6 +35,13 @@ class Adam(PagedOptimizer):
         Threads that compute; None: as many as the process may use. No bit depends on it.
     lowest
         The lowest tier that the states may reach: "nvme" or "dram".
+    step_in_backward
+        Updates begin in backward, each as soon as its gradient is there, which is used up then;
+        ``step`` waits for them. What needs all gradients after backward raises FailedPrecondition:
+        clip_grad_norm_, Trainer's max_grad_norm, GradScaler, accumulation, DistributedDataParallel.
+    overlap
+        ``step`` returns at once, and keeps the gradients. A module waits for the updates of its
+        parameters before its forward and its state_dict; ``wait`` waits for all.
 
     Raises InvalidArgument (names the parameter or the option) and TierFull.
     """
@@ -48,13 +56,14 @@ class Adam(PagedOptimizer):
                  runtime: "Runtime", states: str = "fp32", master: bool = True,
                  clip_norm: Optional[float] = None, seed: int = 0, threads: Optional[int] = None,
                  lowest: str = "nvme", maximize: bool = False, capturable: bool = False,
-                 differentiable: bool = False) -> None:
+                 differentiable: bool = False, step_in_backward: bool = False, overlap: bool = False) -> None:
         defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
                     "amsgrad": amsgrad, "maximize": maximize, "capturable": capturable,
                     "differentiable": differentiable,
                     "decoupled_weight_decay": self._decoupled, **_CHOICES}
         super().__init__(params, defaults, runtime=runtime, states=states, master=master,
-                         clip_norm=clip_norm, seed=seed, threads=threads, lowest=lowest)
+                         clip_norm=clip_norm, seed=seed, threads=threads, lowest=lowest,
+                         step_in_backward=step_in_backward, overlap=overlap)
 
     def _check_options(self, group: Mapping[str, Any]) -> None:
         super()._check_options(group)
@@ -95,7 +104,8 @@ class SGD(PagedOptimizer):
                  weight_decay: float = 0.0, nesterov: bool = False, *, runtime: "Runtime",
                  states: str = "fp32", master: bool = True, clip_norm: Optional[float] = None,
                  seed: int = 0, threads: Optional[int] = None, lowest: str = "nvme",
-                 maximize: bool = False, differentiable: bool = False) -> None:
+                 maximize: bool = False, differentiable: bool = False,
+                 step_in_backward: bool = False, overlap: bool = False) -> None:
         if nesterov and momentum <= 0:
             raise errors.InvalidArgument("SGD: nesterov=True needs a momentum above 0")
         self._kind = "nesterov" if nesterov else "sgd"
@@ -103,7 +113,8 @@ class SGD(PagedOptimizer):
                     "weight_decay": weight_decay, "nesterov": nesterov, "maximize": maximize,
                     "differentiable": differentiable, **_CHOICES}
         super().__init__(params, defaults, runtime=runtime, states=states, master=master,
-                         clip_norm=clip_norm, seed=seed, threads=threads, lowest=lowest)
+                         clip_norm=clip_norm, seed=seed, threads=threads, lowest=lowest,
+                         step_in_backward=step_in_backward, overlap=overlap)
 
     def _check_options(self, group: Mapping[str, Any]) -> None:
         super()._check_options(group)
@@ -124,10 +135,12 @@ class Lion(PagedOptimizer):
     def __init__(self, params: Any, lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99),
                  weight_decay: float = 0.0, *, runtime: "Runtime", states: str = "fp32",
                  master: bool = True, clip_norm: Optional[float] = None, seed: int = 0,
-                 threads: Optional[int] = None, lowest: str = "nvme") -> None:
+                 threads: Optional[int] = None, lowest: str = "nvme",
+                 step_in_backward: bool = False, overlap: bool = False) -> None:
         defaults = {"lr": lr, "betas": betas, "weight_decay": weight_decay}
         super().__init__(params, defaults, runtime=runtime, states=states, master=master,
-                         clip_norm=clip_norm, seed=seed, threads=threads, lowest=lowest)
+                         clip_norm=clip_norm, seed=seed, threads=threads, lowest=lowest,
+                         step_in_backward=step_in_backward, overlap=overlap)
 
     def _rates(self, group: Mapping[str, Any], steps: int) -> Rates:
         beta1, beta2 = group["betas"]
@@ -146,12 +159,13 @@ class Adagrad(PagedOptimizer):
                  eps: float = 1e-10, *, runtime: "Runtime", states: str = "fp32",
                  master: bool = True, clip_norm: Optional[float] = None, seed: int = 0,
                  threads: Optional[int] = None, lowest: str = "nvme", maximize: bool = False,
-                 differentiable: bool = False) -> None:
+                 differentiable: bool = False, step_in_backward: bool = False, overlap: bool = False) -> None:
         defaults = {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
                     "initial_accumulator_value": initial_accumulator_value,
                     "maximize": maximize, "differentiable": differentiable, **_CHOICES}
         super().__init__(params, defaults, runtime=runtime, states=states, master=master,
-                         clip_norm=clip_norm, seed=seed, threads=threads, lowest=lowest)
+                         clip_norm=clip_norm, seed=seed, threads=threads, lowest=lowest,
+                         step_in_backward=step_in_backward, overlap=overlap)
 
     def _rates(self, group: Mapping[str, Any], steps: int) -> Rates:
         rate = float(group["lr"]) / (1 + steps * float(group["lr_decay"]))

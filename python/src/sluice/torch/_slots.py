@@ -32,6 +32,7 @@ class Slot:
         self.parameter = -1  # of sluice._core
         self.steps = 0
         self.version: int = tensor._version
+        self.hook: Any = None  # handle of a hook on its gradients
 
     @property
     def count(self) -> int:

@@ -120,9 +120,12 @@ TEST_F(OffloadedOptimizerTest, AWaitEndsAtItsDeadlineAndTheStepGoesOn) {
   auto lease = op.Acquire({.tensor = model.parameter(0), .tier = kDram0});
   ASSERT_THAT(lease, IsOk());
   ASSERT_THAT(model.optimizer().GradientReady(model.group(0)), IsOk());
-  StepHandle step = model.optimizer().Step().value();
-  EXPECT_THAT(step.Wait(std::chrono::steady_clock::now() + std::chrono::milliseconds(2)),
+  const auto soon = [] { return std::chrono::steady_clock::now() + std::chrono::milliseconds(2); };
+  EXPECT_THAT(model.optimizer().WaitFor(model.group(0), soon()),
               HasCode(absl::StatusCode::kDeadlineExceeded));
+  StepHandle step = model.optimizer().Step().value();
+  EXPECT_THAT(step.WaitFor(model.group(0), soon()), HasCode(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_THAT(step.Wait(soon()), HasCode(absl::StatusCode::kDeadlineExceeded));
   lease->Release();
   EXPECT_THAT(step.Wait(), IsOk());
   model.ReferenceStep(1);

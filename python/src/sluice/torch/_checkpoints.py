@@ -1,0 +1,193 @@
+"""Checkpoints of optimizers: state dicts as torch's, and the saves of the library."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from typing import Any, Optional, Union
+
+import torch
+
+from .. import _core, errors
+from . import _slots, _states
+from ._slots import Slot
+from ._step import Step
+
+Rates = tuple[float, float, float, float, float]
+
+
+class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
+    """What of an optimizer reads and writes whole states. PagedOptimizer has the rest."""
+
+    # Of a subclass: names of the states, in the order of the library.
+    _state_names: tuple[str, ...] = ()
+
+    state: "defaultdict[Any, dict[str, Any]]"
+    _session: _core.Session
+    _core: _core.Optimizer
+    _slots: dict[int, Slot]  # by id(tensor)
+    _step: Optional[Step]    # the one that is under way, or has failed
+    _half_loaded = False
+
+    def _rates(self, group: Mapping[str, Any], steps: int) -> Rates:
+        """Learning rate, beta1, beta2, eps and weight decay of a parameter's next step."""
+        raise NotImplementedError
+
+    def _check_options(self, group: Mapping[str, Any]) -> None:
+        raise NotImplementedError
+
+    def _refresh_masters(self, slots: Iterable[Slot]) -> None:
+        """Masters of parameters that somebody else has written are taken anew."""
+        for slot in slots:
+            if slot.master and slot.tensor._version != slot.version:
+                self._core.refresh_master(slot.parameter)
+                slot.version = slot.tensor._version
+
+    def _finish(self) -> None:
+        raise NotImplementedError
+
+    def _wait(self) -> None:
+        raise NotImplementedError
+
+    def _wait_unless_failed(self) -> None:
+        raise NotImplementedError
+
+    def _listen(self, slot: Slot) -> None:
+        raise NotImplementedError
+
+    def _refuse_half_loaded(self) -> None:
+        if self._half_loaded:
+            raise errors.FailedPrecondition(
+                "load_state_dict ended in the middle: load a state dict first"
+            )
+
+    def state_dict(self) -> dict[str, Any]:
+        """As torch's: states are fp32 tensors, mapped from an unnamed file beside the spill file.
+
+        torch.optim's optimizer of the same name takes it. A parameter with a master has it as the
+        state "master". Parameters that have made no step have no states. Raises TierFull.
+        """
+        self._finish()
+        if not self.state:
+            return dict(super().state_dict())
+        light, self.state = self.state, self._read_states()
+        try:
+            return dict(super().state_dict())
+        finally:
+            self.state = light
+
+    def _read_states(self) -> "defaultdict[Any, dict[str, Any]]":
+        slots = [self._slots[id(tensor)] for tensor in self.state]
+        number_of = {name: number for number, name in enumerate(self._state_names)}
+        names = {id(slot): (*number_of, *((_states.MASTER,) if slot.master else ())) for slot in slots}
+        spill = _states.Spill(self._session.spill_directory,
+                              (slot.count for slot in slots for _ in names[id(slot)]))
+        read: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
+        for slot in slots:
+            state = read[slot.tensor] = {"step": torch.tensor(float(slot.steps))}
+            for name in names[id(slot)]:
+                state[name] = spill.take(slot.shape, slot.count)
+                self._core.read_state(slot.parameter, number_of.get(name), state[name].data_ptr(),
+                                      slot.count)
+        return read
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """As torch's: takes its own state dict, and that of torch.optim's optimizer.
+
+        Nothing is cast to the parameter's type. Parameters are loaded one at a time. A parameter
+        with a master takes the one in the state dict where that rounds to the parameter, else the
+        parameter. Raises InvalidArgument (names the parameter; nothing has changed).
+        """
+        self._finish()
+        state_dict = state_dict.copy()
+        for hook in self._optimizer_load_state_dict_pre_hooks.values():
+            result = hook(self, state_dict)
+            state_dict = state_dict if result is None else result
+        groups, saved_of = self._match_groups(state_dict)
+        loads = []
+        for index, slot in saved_of.items():
+            _slots.check_unchanged(slot)
+            saved = state_dict["state"].get(index, {})
+            if slot.group >= 0:
+                loads.append(_states.Loaded(slot, self._state_names, saved))
+        self._half_loaded = True
+        self.state = defaultdict(dict)
+        for load in loads:
+            load.write(self._core)
+            self._loaded(load.slot, load.steps, bool(state_dict["state"]))
+        self._half_loaded = False
+        self.param_groups = groups
+        for hook in self._optimizer_load_state_dict_post_hooks.values():
+            hook(self)
+
+    def _loaded(self, slot: Slot, steps: int, has_states: bool) -> None:
+        slot.steps = steps
+        slot.version = slot.tensor._version
+        if has_states and steps > 0:
+            self.state[slot.tensor]["step"] = torch.tensor(float(steps))
+
+    def _match_groups(self, state_dict: Mapping[str, Any],
+                      ) -> "tuple[list[dict[str, Any]], dict[Any, Slot]]":
+        """The new param_groups, and the parameter of each number in the state dict."""
+        if "param_groups" not in state_dict or "state" not in state_dict:
+            raise errors.InvalidArgument("the state dict has no 'state' or no 'param_groups'")
+        saved_groups = state_dict["param_groups"]
+        if len(saved_groups) != len(self.param_groups):
+            raise errors.InvalidArgument(
+                f"the state dict has {len(saved_groups)} parameter groups, the optimizer "
+                f"{len(self.param_groups)}"
+            )
+        groups: list[dict[str, Any]] = []
+        saved_of: dict[Any, Slot] = {}
+        for number, (saved, own) in enumerate(zip(saved_groups, self.param_groups)):
+            if len(saved["params"]) != len(own["params"]):
+                raise errors.InvalidArgument(
+                    f"parameter group {number} has {len(saved['params'])} parameters in the state "
+                    f"dict and {len(own['params'])} in the optimizer"
+                )
+            self._check_options(saved)
+            options = {key: deepcopy(value) for key, value in saved.items() if key != "params"}
+            groups.append({**own, **options, "params": own["params"]})
+            for index, tensor in zip(saved["params"], own["params"]):
+                saved_of[index] = self._slots[id(tensor)]
+        return groups, saved_of
+
+    def save(self, directory: Union[str, "os.PathLike[str]"], note: str = "") -> None:
+        """Writes parameters, states, rates and steps to ``directory``/optimizer.sluice.
+
+        The file has its name once it is whole. docs/optimizer.md says more of it.
+        """
+        self._finish()
+        for group, slot in self._pairs():
+            _slots.check_unchanged(slot)
+            self._core.set_rates(slot.group, self._rates(group, slot.steps))
+        self._refresh_masters(slot for _, slot in self._pairs())
+        self._core.save(os.fspath(directory), _states.note_of(self.param_groups, note))
+
+    def load(self, directory: Union[str, "os.PathLike[str]"]) -> str:
+        """Reads what ``save`` wrote: parameters and options of groups too; returns its note.
+
+        Any budgets, the same groups of parameters, and kind, states and seed. Raises NotFound,
+        InvalidArgument (names what differs), DataLoss; nothing has changed then.
+        """
+        self._wait_unless_failed()
+        for _, slot in self._pairs():
+            _slots.check_unchanged(slot)
+        options, note = _states.parse_note(self._core.load(os.fspath(directory)))
+        self._step = None
+        self._half_loaded = False
+        self.state = defaultdict(dict)
+        for _, slot in self._pairs():
+            torch.autograd.graph.increment_version(slot.tensor)
+            self._loaded(slot, self._core.steps_of(slot.parameter), True)
+        for group, saved in zip(self.param_groups, options):
+            group.update(saved)
+        return note
+
+    def _pairs(self) -> "list[tuple[dict[str, Any], Slot]]":
+        """Each parameter that has elements, and its group."""
+        pairs = [(group, self._slots[id(tensor)])
+                 for group in self.param_groups for tensor in group["params"]]
+        return [(group, slot) for group, slot in pairs if slot.group >= 0]

@@ -1,0 +1,134 @@
+"""step_in_backward: an update begins as soon as backward has made the gradient."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, Optional
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from .. import _core, errors
+from ._slots import DTYPES, Slot
+from ._step import Step
+
+# Bytes of gradients at most, or one gradient, that wait for their updates while backward goes on.
+_HELD_BYTES = 64 << 20
+
+# What an operation on a gradient that is used up comes from, by a part of the operation's name.
+_ORIGINS = {
+    "_amp_": "GradScaler",
+    "norm": "clip_grad_norm_, or Trainer (set its max_grad_norm to 0, and have _get_grad_norm return "
+            "None)",
+    "add": "accumulation, or a weight that segments of a reentrant checkpoint share",
+    "mul.out": "DistributedDataParallel",
+}
+
+_INSTEAD = "leave step_in_backward out for it"
+
+
+class UsedGradient(torch.Tensor):  # type: ignore[misc]
+    """Stands in ``.grad`` for a gradient that was used up in backward: whoever needs it gets an error."""
+
+    _parameter: str
+
+    @staticmethod
+    def of(slot: Slot, gradient: Any) -> "UsedGradient":
+        """That of a parameter; it has no memory."""
+        made: UsedGradient = torch.Tensor._make_wrapper_subclass(
+            UsedGradient, gradient.shape, dtype=gradient.dtype, device=gradient.device
+        )
+        made._parameter = slot.name
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        operation = str(func)
+        used = next(leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, cls))
+        origin = next((text for name, text in _ORIGINS.items() if name in operation), operation)
+        raise errors.FailedPrecondition(
+            f"the gradient of parameter '{used._parameter}' was used up in backward "
+            f"(step_in_backward=True), and {origin} needs it; {_INSTEAD}"
+        )
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return f"<gradient of '{self._parameter}', used up in backward>"
+
+
+class EarlyStep(Step):
+    """A step whose updates begin one by one."""
+
+    def __init__(self, groups: Mapping[int, Mapping[str, Any]]) -> None:
+        super().__init__()
+        self.groups = groups  # of param_groups, by id(tensor)
+        self.over = False
+        self._indices: dict[int, int] = {}   # by id(tensor)
+        self._held: deque[int] = deque()     # indices of gradients that updates read, oldest first
+        self._held_bytes = 0
+
+    def update(self, core: _core.Optimizer, slot: Slot, rates: _core._Rates) -> None:
+        """Begins the update of a parameter, and takes its gradient."""
+        gradient = slot.tensor.grad
+        if id(slot.tensor) in self._indices:
+            raise errors.FailedPrecondition(
+                f"parameter '{slot.name}' was updated in this step already (step_in_backward=True): "
+                f"call step() after each backward; for accumulation, {_INSTEAD}"
+            )
+        core.begin((slot.group, slot.parameter, DTYPES[gradient.dtype], gradient.data_ptr(),
+                    gradient.nbytes, rates))
+        self._indices[id(slot.tensor)] = len(self.slots)
+        self._held.append(len(self.slots))
+        self._held_bytes += gradient.nbytes
+        self.add(slot, gradient)
+        # Whoever has saved the parameter for a backward that is to come must not use it.
+        torch.autograd.graph.increment_version(slot.tensor)
+        slot.version = slot.tensor._version
+        slot.tensor.grad = UsedGradient.of(slot, gradient)
+        del gradient
+        self._let_go(core)
+
+    def _let_go(self, core: _core.Optimizer) -> None:
+        """Gives gradients back that updates have used; waits for some, if there are too many."""
+        while self._held:
+            index = self._held[0]
+            block = self._held_bytes > _HELD_BYTES and len(self._held) > 1
+            updated = core.wait_for(self.slots[index].group, block)
+            if not updated and not block:
+                return
+            self._held.popleft()
+            self._held_bytes -= self.gradients[index].nbytes
+            if updated:  # one that has failed is repeated with its gradient
+                self.gradients[index] = None
+
+    def drop_used(self) -> None:
+        """Parameters have no gradient any more."""
+        for slot in self.slots:
+            if isinstance(slot.tensor.grad, UsedGradient):
+                slot.tensor.grad = None
+
+
+def refuse_options(clip_norm: Optional[float], overlap: bool) -> None:
+    """Raises InvalidArgument for what needs all gradients, or begins after backward."""
+    if overlap:
+        raise errors.InvalidArgument(
+            "overlap=True and step_in_backward=True begin updates at different times; leave one out"
+        )
+    if clip_norm is not None:
+        raise errors.InvalidArgument(
+            f"clip_norm={clip_norm} needs the gradients of all parameters before the first update, "
+            f"and step_in_backward=True has them one by one; leave one of them out"
+        )
+
+
+def refuse_ranks() -> None:
+    """Raises FailedPrecondition where a gradient is not that of all ranks."""
+    distributed = torch.distributed
+    if not distributed.is_available() or not distributed.is_initialized():
+        return
+    ranks = distributed.get_world_size()
+    if ranks > 1:
+        raise errors.FailedPrecondition(
+            f"step_in_backward=True updates by the gradients of this rank alone, before "
+            f"DistributedDataParallel averages those of its {ranks} ranks; {_INSTEAD}"
+        )

@@ -1,0 +1,62 @@
+"""Steps whose updates begin in backward (step_in_backward)."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from .. import errors
+from . import _early, _slots
+from ._checkpoints import Checkpoints
+from ._early import EarlyStep, UsedGradient
+from ._slots import Slot
+
+
+class StepsInBackward(Checkpoints):
+    """What an optimizer with step_in_backward=True does. PagedOptimizer has the rest."""
+
+    def _update_in_backward(self, slot: Slot) -> None:
+        """Begins the update of a parameter that has a gradient."""
+        step = self._step
+        if step is None or step.over:
+            step = self._begin_early_step()
+        step = cast(EarlyStep, step)
+        group = step.groups.get(id(slot.tensor))
+        if group is None:  # not in param_groups any more
+            return
+        _slots.check_unchanged(slot)
+        _slots.check_gradient(slot, slot.tensor.grad)
+        if slot.master and slot.tensor._version != slot.version:
+            raise errors.FailedPrecondition(
+                f"parameter '{slot.name}' was written after backward had begun to update "
+                "(step_in_backward=True), too late for its master; write it after step()"
+            )
+        step.update(self._core, slot, self._rates(group, slot.steps))
+
+    def _begin_early_step(self) -> EarlyStep:
+        self._finish()
+        _early.refuse_ranks()
+        self._refuse_half_loaded()
+        for group in self.param_groups:
+            self._check_options(group)
+        self._refresh_masters(slot for _, slot in self._pairs())
+        step = EarlyStep({id(tensor): group for group in self.param_groups
+                          for tensor in group["params"]})
+        self._step = step
+        return step
+
+    def _step_in_backward(self) -> None:
+        """Begins what has a gradient that backward did not tell of, and completes the step."""
+        if self._step is not None and self._step.over:
+            self._finish()
+        for _, slot in self._pairs():
+            gradient = slot.tensor.grad
+            if gradient is not None and not isinstance(gradient, UsedGradient):
+                self._listen(slot)
+                self._update_in_backward(slot)
+        step = self._step
+        if step is None:
+            return
+        step.over = True
+        cast(EarlyStep, step).drop_used()
+        self._core.go_on()
+        self._wait()

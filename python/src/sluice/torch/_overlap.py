@@ -1,0 +1,103 @@
+"""overlap: step() returns at once, and modules wait for their parameters before they run."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Optional
+
+import torch
+
+from .. import errors
+from ._slots import Slot
+
+if TYPE_CHECKING:
+    from ._optimizer import PagedOptimizer
+
+# Modules that read parameters of modules below them without calling those.
+_READ_BELOW = (
+    torch.jit.ScriptModule, torch.nn.MultiheadAttention, torch.nn.TransformerEncoderLayer
+)
+_LISTS = (torch.nn.ParameterList, torch.nn.ParameterDict)
+
+
+class Overlap:
+    """The parameters of the last step that nobody has waited for.
+
+    A module waits for its own before its forward and its state_dict. A gradient of one that no
+    module has waited for is an error: something else has read it, perhaps before its update.
+    """
+
+    def __init__(self, optimizer: "PagedOptimizer") -> None:
+        self._unread: dict[int, Slot] = {}  # by id(tensor)
+        self._known: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._hook = _Hook(optimizer)
+        self._handle = torch.nn.modules.module.register_module_forward_pre_hook(self._hook)
+
+    def begin(self, slots: Iterable[Slot]) -> None:
+        """A step of these has begun."""
+        self._unread = {id(slot.tensor): slot for slot in slots}
+
+    def end(self) -> None:
+        """The step is over."""
+        self._unread = {}
+
+    def close(self) -> None:
+        """Modules wait no more."""
+        self.end()
+        self._handle.remove()
+
+    @property
+    def all_read(self) -> bool:
+        """Whether each of the step has been waited for."""
+        return not self._unread
+
+    def before(self, module: Any, optimizer: "PagedOptimizer") -> None:
+        """Waits for the parameters that a module is about to read."""
+        if not self._unread and module in self._known:
+            return
+        parameters = list(_read_by(module))
+        if module not in self._known and any(id(each) in optimizer._slots for each in parameters):
+            self._known.add(module)
+            module.register_state_dict_pre_hook(self._hook)
+        for parameter in parameters:
+            slot = self._unread.get(id(parameter))
+            if slot is not None:
+                if not optimizer._core.wait_for(slot.group, True):
+                    optimizer._wait()  # raises what the update has met
+                self._unread.pop(id(parameter), None)
+
+    def check_read(self, slot: Slot) -> None:
+        """Raises FailedPrecondition for a gradient of a parameter that no module has waited for."""
+        if id(slot.tensor) in self._unread:
+            raise errors.FailedPrecondition(
+                f"parameter '{slot.name}' was used while its update was under way (overlap=True): no "
+                "module with it was called, or only compiled code has called it. Call "
+                "optimizer.wait() before such a use; what this backward has computed is void"
+            )
+
+
+def _read_by(module: Any) -> Iterable[Any]:
+    compiled = type(module).__name__ == "OptimizedModule"  # of torch.compile; its hooks may not run
+    if compiled or isinstance(module, _READ_BELOW):
+        return list(module.parameters())
+    own = [each for each in module._parameters.values() if each is not None]
+    lists = (child for child in module._modules.values() if isinstance(child, _LISTS))
+    return [*own, *(each for child in lists for each in child.parameters())]
+
+
+class _Hook:
+    """A hook of all modules, before forward and state_dict, that does not keep the optimizer."""
+
+    def __init__(self, optimizer: Optional["PagedOptimizer"]) -> None:
+        self._optimizer = None if optimizer is None else weakref.ref(optimizer)
+
+    def __call__(self, module: Any, *arguments: object) -> None:
+        if torch.compiler.is_compiling():
+            return  # the compiled module has waited
+        optimizer = None if self._optimizer is None else self._optimizer()
+        if optimizer is not None and optimizer._overlap is not None:
+            optimizer._overlap.before(module, optimizer)
+
+    def __reduce__(self) -> Any:
+        return _Hook, (None,)  # a module that is copied or loaded waits for nobody
