@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "fmt/format.h"
+#include "io/engine/choose_engine.h"
 #include "io/file/direct_io.h"
 #include "io/file/file_descriptor.h"
 
@@ -177,14 +178,10 @@ absl::StatusOr<std::unique_ptr<FileScanner>> FileScanner::Create(
 }
 
 absl::Status FileScanner::MakeEngine() {
-  const IoEngineOptions options{.queue_depth = options_.queue_depth};
-  absl::StatusOr<std::unique_ptr<IoEngine>> ring = MakeUringEngine(options);
-  if (ring.ok()) {
-    engine_ = *std::move(ring);
-    return absl::OkStatus();
-  }
-  engine_reason_ = std::string(ring.status().message());
-  SLUICE_ASSIGN_OR_RETURN(engine_, MakeThreadEngine(options));
+  SLUICE_ASSIGN_OR_RETURN(ChosenEngine chosen,
+                          ChooseEngine({.queue_depth = options_.queue_depth}, Use::kAuto));
+  engine_ = std::move(chosen.engine);
+  engine_reason_ = std::move(chosen.reason);
   return absl::OkStatus();
 }
 

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "fmt/format.h"
+#include "io/engine/choose_engine.h"
 #include "io/file/spill_directory.h"
 
 namespace sluice::io {
@@ -21,30 +22,14 @@ absl::Status InvalidOption(std::string_view option, std::uint64_t value, std::st
       base::ToAbsl(fmt::format("page store: {} = {}, but it is {}", option, value, rule)));
 }
 
-absl::Status RequiredButRefused(std::string_view reason) {
-  return absl::FailedPreconditionError(
-      base::ToAbsl(fmt::format("io_uring is required but refused: {}; io.io_uring = \"auto\" "
-                               "allows pread and pwrite on threads",
-                               reason)));
-}
-
-absl::Status ChooseEngine(const PageStoreOptions& options, PageStoreParts* parts) {
+absl::Status MakeEngine(const PageStoreOptions& options, PageStoreParts* parts) {
   IoEngineOptions engine_options{.queue_depth = options.queue_depth,
                                  .merge_bytes_max = options.merge_bytes_max,
                                  .cpus = options.cpus};
   for (const IoFile& file : parts->files->files()) engine_options.files.push_back(file.fd);
-  if (options.io_uring == Use::kOff) {
-    parts->engine_reason = std::string(kOffByOption);
-  } else {
-    auto ring = MakeUringEngine(engine_options);
-    if (ring.ok()) {
-      parts->engine = *std::move(ring);
-      return absl::OkStatus();
-    }
-    parts->engine_reason = std::string(base::ToStd(ring.status().message()));
-  }
-  if (options.io_uring == Use::kRequire) return RequiredButRefused(parts->engine_reason);
-  SLUICE_ASSIGN_OR_RETURN(parts->engine, MakeThreadEngine(engine_options));
+  SLUICE_ASSIGN_OR_RETURN(ChosenEngine chosen, ChooseEngine(engine_options, options.io_uring));
+  parts->engine = std::move(chosen.engine);
+  parts->engine_reason = std::move(chosen.reason);
   return absl::OkStatus();
 }
 
@@ -71,7 +56,7 @@ absl::Status CheckPageStoreOptions(const PageStoreOptions& options) {
 absl::StatusOr<PageStoreParts> MakePageStoreParts(const PageStoreOptions& options,
                                                   std::shared_ptr<const SpillFiles> files) {
   PageStoreParts parts{.files = std::move(files)};
-  SLUICE_RETURN_IF_ERROR(ChooseEngine(options, &parts));
+  SLUICE_RETURN_IF_ERROR(MakeEngine(options, &parts));
   return parts;
 }
 
