@@ -1,5 +1,7 @@
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "fmt/format.h"
@@ -7,6 +9,23 @@
 #include "runtime/engine/api/tensor_spec_check.h"
 
 namespace sluice::internal {
+namespace {
+
+/// What reads of a home that is only read lack.
+std::vector<FallbackEvent> FallbacksOf(const engine::HomeFile& file,
+                                       const engine::HomeEngine& reads) {
+  if (!file.buffered_reason().empty()) {
+    return {{"o_direct",
+             file.buffered_reason(),
+             "buffered reads of checkpoints, dropped from the page cache"}};
+  }
+  const std::string reason = file.direct() ? reads.reason() : std::string();
+  if (reason.empty()) return {};
+  return {{"io_uring", reason, "reads of checkpoints on threads"}};
+}
+
+}  // namespace
+
 absl::StatusOr<core::TierIndex> RuntimeState::LowestTier(std::span<const TensorSpec> specs) const {
   const TensorSpec& spec = specs.front();
   // What is only read goes back to its file, never to nvme.
@@ -29,13 +48,10 @@ absl::StatusOr<std::shared_ptr<engine::Segment>> RuntimeState::CreateSegment(
     SLUICE_RETURN_IF_ERROR(engine::CheckSumBlocks(home, PageBytes()));
     home.offset = table_.FirstByteInFile(specs);
     const std::uint64_t end = specs.back().file->offset + SizeOf(specs.back()).count();
-    SLUICE_ASSIGN_OR_RETURN(file,
-                            engine::HomeFile::Open(home, end - home.offset, options_.io.direct));
-    if (!file->buffered_reason().empty()) {
-      Announce({"o_direct",
-                file->buffered_reason(),
-                "buffered reads of checkpoints, dropped from the page cache"});
-    }
+    engine::HomeEngine& reads = backends_->home_engine();
+    SLUICE_ASSIGN_OR_RETURN(
+        file, engine::HomeFile::Open(home, end - home.offset, options_.io.direct, reads));
+    for (const FallbackEvent& event : FallbacksOf(*file, reads)) Announce(event);
   }
   std::optional<core::TierIndex> view;
   if (specs.front().off_lease == OffLease::kReadable) view = tiers_->IndexOf(kDram0);

@@ -275,7 +275,26 @@ bool DataMover::FillNothing(const core::StartFill& order) {
 }
 
 void DataMover::PostFill(FillJob job) {
+  const Segment::Parts& parts = job.place.segment->parts();
+  const bool reads = job.order.kind == core::FillKind::kFile && parts.read_only;
+  if (reads && parts.file->direct()) return ReadHome(std::move(job));
   parts_.workers->Submit([this, job = std::move(job)]() mutable { FillNow(std::move(job)); });
+}
+
+/// Many reads are under way at a time; workers verify what has come.
+void DataMover::ReadHome(FillJob job) {
+  const PageInFrame& place = job.place;
+  const Segment& segment = *place.segment;
+  const std::uint64_t begin = segment.PageWithin(place.page) * segment.page_bytes();
+  const std::span<std::byte> frame = parts_.tiers->memory(place.tier)->Frame(place.frame);
+  const HomeFile& file = *segment.parts().file;
+  file.StartRead(begin, frame, [this, job = std::move(job), begin, frame](bool read) mutable {
+    parts_.workers->Submit([this, job = std::move(job), begin, frame, read]() mutable {
+      if (!read) return FillNow(std::move(job));  // says why
+      const absl::Status status = job.place.segment->parts().file->FinishRead(begin, frame);
+      FinishFill(std::move(job), status);
+    });
+  });
 }
 
 void DataMover::FillNow(FillJob job) {

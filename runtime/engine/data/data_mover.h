@@ -98,6 +98,7 @@ class DataMover {
   void MapMeanwhile(const CopyJob& job);
   void Trace(const CopyJob& job, LinkMeter::Clock::time_point end);
   void PostFill(FillJob job);
+  void ReadHome(FillJob job);
   void FillNow(FillJob job);
   void FinishFill(FillJob job, absl::Status status);
   void Arrived(core::TaskNumber task, const PageInFrame& place, bool map);

@@ -232,6 +232,7 @@ absl::StatusOr<std::unique_ptr<Backends>> Backends::Create(const RuntimeOptions&
   SLUICE_RETURN_IF_ERROR(CheckMachine(options, frames));
   std::unique_ptr<Backends> backends(new Backends());
   backends->required_ = options.memory;
+  backends->home_engine_ = std::make_unique<HomeEngine>(options.io, options.cpus);
   SLUICE_ASSIGN_OR_RETURN(
       backends->workers_,
       base::WorkerPool::Create(

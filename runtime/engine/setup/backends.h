@@ -16,6 +16,7 @@
 #include "runtime/device/cuda/cuda_api.h"
 #include "runtime/device/emulated_device.h"
 #include "runtime/engine/data/tier_set.h"
+#include "runtime/engine/setup/home_engine.h"
 #include "sluice/events.h"
 #include "sluice/options.h"
 
@@ -53,7 +54,8 @@ std::uint32_t StoreCopiesMax(std::uint32_t queue_depth, core::FrameIndex nvme_fr
 /// Errors: InvalidArgument that names the option.
 absl::StatusOr<FrameCounts> CountFrames(const RuntimeOptions& options);
 
-/// What a Runtime stands on. Destroyed in the order: tiers, device, store, workers, arenas.
+/// What a Runtime stands on. Destroyed in the order: home engine, tiers, store, workers, device,
+/// arenas.
 /// Threads: see the parts.
 class Backends {
  public:
@@ -64,6 +66,7 @@ class Backends {
 
   const TierSet& tiers() const { return *tiers_; }
   base::WorkerPool& workers() { return *workers_; }
+  HomeEngine& home_engine() { return *home_engine_; }
   /// Null when the device is no emulated one, or there is none.
   device::EmulatedDevice* emulated() const { return emulated_; }
   /// What the memory of hbm or dram lacks and was not yet told of, after a change of the tier's
@@ -109,6 +112,8 @@ class Backends {
   // Goes before the device: what is left of its last callback may hold a segment of hbm.
   std::unique_ptr<io::PageStore> store_;
   std::unique_ptr<TierSet> tiers_;
+  // Goes first: what is left of its last callback may hold a segment.
+  std::unique_ptr<HomeEngine> home_engine_;
 };
 
 }  // namespace sluice::engine

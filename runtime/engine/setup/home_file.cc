@@ -18,6 +18,26 @@
 namespace sluice::engine {
 namespace {
 
+std::uint64_t RoundedUp(std::uint64_t bytes) {
+  return (bytes + io::kIoAlignment - 1) / io::kIoAlignment * io::kIoAlignment;
+}
+
+/// A read that deletes itself once it has told of its end.
+class PageRead final : public io::IoRequest {
+ public:
+  PageRead(std::size_t bytes, absl::AnyInvocable<void(bool)> done)
+      : bytes_(bytes), done_(std::move(done)) {}
+
+  void Complete(std::int64_t result) override {
+    done_(result >= static_cast<std::int64_t>(bytes_));
+    delete this;
+  }
+
+ private:
+  const std::size_t bytes_;
+  absl::AnyInvocable<void(bool)> done_;
+};
+
 absl::StatusOr<struct stat> Stat(int descriptor, const std::string& path) {
   struct stat facts {};
   if (fstat(descriptor, &facts) == 0) return facts;
@@ -33,17 +53,18 @@ HomeFile::~HomeFile() { close(descriptor_); }
 
 absl::StatusOr<std::shared_ptr<HomeFile>> HomeFile::Open(const FileHome& home,
                                                          std::uint64_t bytes,
-                                                         Use direct) {
+                                                         Use direct,
+                                                         HomeEngine& engine) {
   const int descriptor = open(home.path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return base::StatusFromErrno(errno, fmt::format("open {}", home.path));
   std::shared_ptr<HomeFile> file(new HomeFile(descriptor, home));
   SLUICE_RETURN_IF_ERROR(file->NoteFacts(bytes));
   SLUICE_RETURN_IF_ERROR(file->CheckSumCount());
-  if (home.read_only) SLUICE_RETURN_IF_ERROR(file->OpenDirect(direct));
+  if (home.read_only) SLUICE_RETURN_IF_ERROR(file->OpenDirect(direct, engine));
   return file;
 }
 
-absl::Status HomeFile::OpenDirect(Use direct) {
+absl::Status HomeFile::OpenDirect(Use direct, HomeEngine& engine) {
   if (direct == Use::kOff) {
     buffered_reason_ = kOffByOption;
     io::TurnOffReadAhead(descriptor_);
@@ -53,7 +74,9 @@ absl::Status HomeFile::OpenDirect(Use direct) {
   if (!opened.valid()) return base::StatusFromErrno(errno, fmt::format("open {}", home_.path));
   buffered_reason_ = io::TurnOnDirectReads(opened.get());
   if (buffered_reason_.empty()) {
+    SLUICE_ASSIGN_OR_RETURN(engine_, engine.Get());
     direct_ = std::move(opened);
+    file_ = {.fd = direct_.get(), .bytes = RoundedUp(file_bytes_)};
     return absl::OkStatus();
   }
   io::TurnOffReadAhead(descriptor_);
@@ -132,25 +155,39 @@ absl::Status HomeFile::Verify(std::uint64_t at, std::span<const std::byte> bytes
                   static_cast<std::uint64_t>(block) * io::kSumBlockBytes));
 }
 
-bool HomeFile::ReadDirect(std::uint64_t at, std::span<std::byte> page, std::size_t bytes) const {
-  if (!direct_.valid()) return false;
-  const std::size_t rounded = (bytes + io::kIoAlignment - 1) / io::kIoAlignment * io::kIoAlignment;
-  const ssize_t count = pread(direct_.get(), page.data(), rounded, static_cast<off_t>(at));
-  return count >= static_cast<ssize_t>(bytes);
+std::size_t HomeFile::BytesOf(std::uint64_t offset, std::span<std::byte> page) const {
+  return std::min<std::uint64_t>(page.size(), BytesFrom(offset));
+}
+
+void HomeFile::StartRead(std::uint64_t offset,
+                         std::span<std::byte> page,
+                         absl::AnyInvocable<void(bool)> done) const {
+  const std::size_t bytes = BytesOf(offset, page);
+  auto* const read = new PageRead(bytes, std::move(done));
+  read->command = {.direction = io::IoDirection::kRead,
+                   .file = &file_,
+                   .offset = home_.offset + offset,
+                   .data = page.data(),
+                   .bytes = RoundedUp(bytes)};
+  if (!engine_->Submit(read).ok()) read->Complete(0);
+}
+
+absl::Status HomeFile::FinishRead(std::uint64_t offset, std::span<std::byte> page) const {
+  const std::size_t bytes = BytesOf(offset, page);
+  std::memset(page.data() + bytes, 0, page.size() - bytes);
+  SLUICE_RETURN_IF_ERROR(CheckUnchanged());
+  return Verify(home_.offset + offset, page.first(bytes));
 }
 
 absl::Status HomeFile::ReadPage(std::uint64_t offset, std::span<std::byte> page) const {
-  const std::uint64_t at = home_.offset + offset;
-  const std::size_t bytes = std::min<std::uint64_t>(page.size(), BytesFrom(offset));
-  if (!ReadDirect(at, page, bytes)) {
-    SLUICE_RETURN_IF_ERROR(Read(offset, page.first(bytes)));
-    // An advice: where it is refused, pages stay in the cache until the kernel needs their memory.
-    (void)posix_fadvise(
-        descriptor_, static_cast<off_t>(at), static_cast<off_t>(bytes), POSIX_FADV_DONTNEED);
-  }
-  std::memset(page.data() + bytes, 0, page.size() - bytes);
-  SLUICE_RETURN_IF_ERROR(CheckUnchanged());
-  return Verify(at, page.first(bytes));
+  const std::size_t bytes = BytesOf(offset, page);
+  SLUICE_RETURN_IF_ERROR(Read(offset, page.first(bytes)));
+  // An advice: where it is refused, pages stay in the cache until the kernel needs their memory.
+  (void)posix_fadvise(descriptor_,
+                      static_cast<off_t>(home_.offset + offset),
+                      static_cast<off_t>(bytes),
+                      POSIX_FADV_DONTNEED);
+  return FinishRead(offset, page);
 }
 
 absl::Status HomeFile::MapForReading(std::span<std::byte> at, std::uint64_t offset) const {

@@ -8,9 +8,12 @@
 #include <span>
 #include <string>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "io/engine/io_engine.h"
 #include "io/file/file_descriptor.h"
+#include "runtime/engine/setup/home_engine.h"
 #include "sluice/tensor.h"
 #include "sluice/use.h"
 
@@ -23,10 +26,11 @@ class HomeFile {
   /// PermissionDenied, InvalidArgument (no regular file, or too short: names both sizes).
   /// A home that is only read is read past the page cache, as `direct` says. Also
   /// FailedPrecondition (`direct` is required and refused), InvalidArgument (checksums of a file of
-  /// another length).
+  /// another length), those of HomeEngine::Get. `engine` outlives reads that StartRead began.
   static absl::StatusOr<std::shared_ptr<HomeFile>> Open(const FileHome& home,
                                                         std::uint64_t bytes,
-                                                        Use direct);
+                                                        Use direct,
+                                                        HomeEngine& engine);
   ~HomeFile();
   HomeFile(const HomeFile&) = delete;
   HomeFile& operator=(const HomeFile&) = delete;
@@ -40,6 +44,15 @@ class HomeFile {
   /// REQUIRES: offset in the file, length and memory are multiples of io::kIoAlignment, and with
   /// checksums offset and length those of their blocks.
   absl::Status ReadPage(std::uint64_t offset, std::span<std::byte> page) const;
+  /// Whether StartRead may be called: pages are read past the page cache.
+  bool direct() const { return file_.fd >= 0; }
+  /// ReadPage in two parts. `done` is called on a thread of the engine and must not block; false:
+  /// not all came, and ReadPage says why. Else FinishRead verifies what came.
+  /// REQUIRES: as ReadPage; direct(). The file outlives the read.
+  void StartRead(std::uint64_t offset,
+                 std::span<std::byte> page,
+                 absl::AnyInvocable<void(bool)> done) const;
+  absl::Status FinishRead(std::uint64_t offset, std::span<std::byte> page) const;
   /// Why the pages of a home that is only read pass through the page cache; empty: they do not.
   const std::string& buffered_reason() const { return buffered_reason_; }
   /// Bytes that the file has from there on.
@@ -52,16 +65,18 @@ class HomeFile {
  private:
   HomeFile(int descriptor, FileHome home);
   absl::Status NoteFacts(std::uint64_t bytes);
-  absl::Status OpenDirect(Use direct);
+  absl::Status OpenDirect(Use direct, HomeEngine& engine);
   absl::Status CheckSumCount() const;
   /// Compares bytes of the file from `at` on with their checksums.
   absl::Status Verify(std::uint64_t at, std::span<const std::byte> bytes) const;
-  /// False where not all came: a buffered read then says why.
-  bool ReadDirect(std::uint64_t at, std::span<std::byte> page, std::size_t bytes) const;
+  /// Bytes of a page that the file has.
+  std::size_t BytesOf(std::uint64_t offset, std::span<std::byte> page) const;
   absl::Status CheckUnchanged() const;
 
   const int descriptor_;
-  io::FileDescriptor direct_;  ///< invalid: all reads are buffered
+  io::FileDescriptor direct_;
+  io::IoFile file_;  ///< the same for the engine; without a descriptor where reads are buffered
+  io::IoEngine* engine_ = nullptr;
   std::string buffered_reason_;
   const FileHome home_;
   std::uint64_t file_bytes_ = 0;

@@ -61,7 +61,7 @@ TEST_P(FileScanTest, ReadsThroughThePageCacheWhereThereIsNothingElse) {
 }
 
 TEST_P(FileScanTest, AFileThatBecameShorterIsNamed) {
-  if (content_.empty()) return;
+  if (content_.empty()) GTEST_SKIP() << "an empty file has no end to cut";
   std::filesystem::resize_file(path_, content_.size() - 1);
   EXPECT_THAT(Scan(path_), IsStatus(absl::StatusCode::kDataLoss, "has become shorter"));
 }

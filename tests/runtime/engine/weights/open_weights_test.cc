@@ -118,6 +118,7 @@ TEST_F(OpenWeightsTest, TellsNamesTypesAndShapes) {
 TEST_F(OpenWeightsTest, EveryByteIsTheFilesUnderAnyBudget) {
   for (const std::uint64_t nvme : {0, 1024}) {
     for (const std::uint64_t hbm : {0, 16}) {
+      runtime_.options.io.io_uring = hbm > 0 ? Use::kOff : Use::kAuto;
       runtime_.options.hbm_bytes = Bytes(hbm * kPage);
       runtime_.options.nvme_bytes = Bytes(nvme * kPage);
       runtime_.Start();
@@ -199,6 +200,19 @@ TEST_F(OpenWeightsTest, AFileThatChangesGivesNoBytes) {
   EXPECT_THAT(Leased(weights[2]),
               IsStatus(absl::StatusCode::kDataLoss, "1.safetensors has changed since its tensors"));
   EXPECT_THAT(Leased(weights.back()), IsOk()) << "the other file is as it was";
+}
+
+TEST_F(OpenWeightsTest, ReadsOnThreadsAreToldOrRefused) {
+  runtime_.options.nvme_bytes = Bytes(0);
+  runtime_.options.io.io_uring = Use::kOff;
+  runtime_.Start();
+  const std::vector<Weight> weights = Open();
+  EXPECT_TRUE(*Leased(weights[2]) == BytesOf(weights[2].name));
+  std::vector<std::string> told;
+  for (const FallbackEvent& event : runtime_->GetStats().fallbacks) {
+    if (event.what == "io_uring") told.push_back(event.reason + "; " + event.chosen);
+  }
+  EXPECT_THAT(told, ElementsAre("off by option; reads of checkpoints on threads"));
 }
 
 /// Pages of the file that the page cache holds.
