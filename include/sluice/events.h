@@ -39,9 +39,10 @@ struct PageLostEvent {
 };
 
 /// The Runtime works with less than it asked for. Use::kRequire in IoOptions and MemoryOptions
-/// forbids each kind.
+/// forbids each kind but "cuda", which DeviceKind::kCuda forbids, and "pinned_memory".
 struct FallbackEvent {
-  /// "io_uring", "o_direct", "nocow", "reserved_space", "huge_pages", "numa_binding", "numa_split"
+  /// "io_uring", "o_direct", "nocow", "reserved_space", "huge_pages", "numa_binding", "numa_split",
+  /// "off_lease", "cuda", "pinned_memory"
   std::string what;
   std::string reason;  ///< a sentence
   std::string chosen;  ///< the substitute

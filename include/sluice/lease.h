@@ -56,8 +56,8 @@ class Lease {
   /// that asks for them. True for an access to dram without Access::contiguous, whose Spans the
   /// Runtime has registered with its GPU. False with it: a tensor's own address in dram is mapped
   /// anew as pages come and go, which no registration survives. Its Spans are pinned even so.
-  /// For large dram both are false until its registration, which goes on after Create, has come to
-  /// the pages (0.03 s/GiB on an H200).
+  /// Both are false until the background registration, which begins at Create, reaches the pages
+  /// (0.03 s/GiB on an H200).
   /// REQUIRES: valid().
   bool pinned() const;
 

@@ -171,12 +171,11 @@ struct OptimizerStep {
   std::uint32_t groups = 0;  ///< groups that took part
   /// Norm of all gradients, unscaled, before clipping. Only with clip_norm or skip_not_finite.
   std::optional<double> gradient_norm;
-  /// Time of the optimizer's thread in this step: blocked for pages, of that for reads and for
-  /// writes (WaitTimes), which together are all of it; and computing.
-  double wait_seconds = 0;
-  double wait_read_seconds = 0;
-  double wait_write_seconds = 0;
-  double compute_seconds = 0;
+  /// Time of the optimizer's thread in this step. See WaitTimes for what counts as which wait.
+  double wait_seconds = 0;        ///< blocked for pages: the sum of the next two
+  double wait_read_seconds = 0;   ///< blocked for pages that are read
+  double wait_write_seconds = 0;  ///< blocked for frames that are written first
+  double compute_seconds = 0;     ///< updating
   /// Time of that thread, blocked until a save (StartSave) had what the step was to update.
   double save_seconds = 0;
 };
@@ -235,8 +234,8 @@ class SaveHandle {
   SaveHandle& operator=(SaveHandle&&) noexcept;
   ~SaveHandle();
 
-  /// Whether the save has all that it is to have, so that no later update is slowed by it and Wait
-  /// blocks for the disk at most. A save that has failed has nothing more to come.
+  /// Whether the save needs no more bytes from tensors, or has failed. It slows no later update
+  /// then, and Wait blocks for the disk at most.
   bool HasEveryPart() const;
   /// Whether Wait would not block: the save has its name, or has failed.
   bool Ready() const;
@@ -315,10 +314,12 @@ class OffloadedOptimizer {
   absl::Status UnbindParameter(TensorId parameter);
   /// Creates the states of the group's parameters, zeros. A parameter counts its own steps from
   /// here on, however many the optimizer has done: bias correction and random bits depend on these.
-  /// Errors: InvalidArgument (the name of another group, no parameters, one that has a group or is
-  /// bound, neither fp32 nor bf16, a rate out of its range: names tensor and group), NotFound,
-  /// FailedPrecondition (a step is under way), ResourceExhausted (dram has no room for an update
-  /// beside the tensors that stay there), and those of Runtime::CreateTensors.
+  /// Errors, besides those of Runtime::CreateTensors:
+  /// - InvalidArgument names group and tensor: the name of another group, no parameters, a rate out
+  ///   of range; a parameter that has a group, is neither fp32 nor bf16, or cannot be in dram.
+  /// - NotFound: an unknown tensor.
+  /// - FailedPrecondition: a step is under way.
+  /// - ResourceExhausted: dram has no room for an update beside the tensors that stay there.
   absl::StatusOr<GroupId> AddGroup(const GroupOptions& options);
   /// Sets the rates from the next GradientReady on. Errors: InvalidArgument, FailedPrecondition
   /// (the group's step is under way).
@@ -343,8 +344,8 @@ class OffloadedOptimizer {
   /// Adds the group's bound gradients to the accumulated ones; returns when that is done. Not of
   /// the last micro-batch: GradientReady adds that, and would count it twice. Errors:
   /// FailedPrecondition (no `accumulate`, a parameter without a gradient or whose gradient was
-  /// freed, the group's step is under way), those of Ticket::Take: what was added by then has been,
-  /// so repeat from the first micro-batch after ResetGradient.
+  /// freed, the group's step is under way), those of Ticket::Take. The sums are partial after one
+  /// of the latter: call ResetGradient, and repeat all micro-batches.
   absl::Status AddGradient(GroupId group);
   /// Forgets what was added. Errors: as AddGradient.
   absl::Status ResetGradient(GroupId group);
@@ -407,15 +408,15 @@ class OffloadedOptimizer {
   /// A Save beside the steps that follow: returns at once, and the file has what is there now. The
   /// next update of a part writes the part's old bytes from the frames that it holds anyway, and
   /// changes them only then, so the save reads no page twice and keeps no copy. What a step has not
-  /// touched (groups that sit out, a step that is skipped) is written at the step's end; what no
-  /// step has touched, and what a failed one has left, in SaveHandle::Wait. The save's thread
+  /// touched (groups that sit out, a step that is skipped) is written at the step's end.
+  /// SaveHandle::Wait writes what no step has touched or a failed one has left. The save's thread
   /// writes, syncs and names the file. A save that fails hinders no update: only SaveHandle::Wait
   /// tells. An earlier save that is not whole is completed first, which blocks; so do Load, and
   /// Save itself. The destructor gives up one that is not whole, and leaves nothing of it. Until
   /// SaveHandle::HasEveryPart nobody else may write to parameters. Errors: FailedPrecondition,
   /// NotFound, InvalidArgument and ResourceExhausted of Save, those of making the file.
   absl::StatusOr<SaveHandle> StartSave(const std::string& directory, std::string_view note = {});
-  /// Of the save in `directory`, for whoever is to decide whether to load it. Errors: NotFound (no
+  /// Reads step, note and layout of the save in `directory`, but no tensor. Errors: NotFound (no
   /// such directory, no save in it), InvalidArgument (an empty name, one of no directory, a save
   /// that is no file), DataLoss (of what describes the save; the rest is not read), those of the
   /// file system.

@@ -27,9 +27,11 @@
 
 namespace sluice {
 
-/// Kinds of hbm: host memory that stands for it, the memory of an NVIDIA GPU, or the latter where
-/// it can be had and otherwise the former. The fallback "cuda" says why.
-enum class DeviceKind { kEmulated, kCuda, kAuto };
+enum class DeviceKind {
+  kEmulated,  ///< host memory that stands for hbm
+  kCuda,      ///< memory of an NVIDIA GPU
+  kAuto,      ///< a GPU, else the emulated device, where the fallback "cuda" says why
+};
 
 /// The GPU of a Runtime with a CUDA device. page_bytes is at least what the GPU maps at once, which
 /// is 2 MiB; else Create gives InvalidArgument.
@@ -85,11 +87,10 @@ struct MemoryOptions {
   /// Equal parts of dram on all NUMA nodes. Fallback "numa_split": less on a node with too little
   /// memory. kOff fills one node after the other.
   Use even_split = Use::kAuto;
-  /// Pages of tensors with OffLease::kReadable shown wherever they are. Fallback "off_lease", told
-  /// when the first such tensor is created: a read outside a lease of a page that is alone where
-  /// nothing can be mapped (files of FUSE, memory of a GPU, a file home that starts at no multiple
-  /// of 4096 bytes) is a SIGSEGV. With kRequire that creation fails. kOff shows frames of dram
-  /// only.
+  /// Pages of tensors with OffLease::kReadable shown wherever they are. Fallback "off_lease":
+  /// reads of pages that cannot be mapped raise SIGSEGV. Pages on FUSE, in a GPU, and of a file
+  /// home that begins at no multiple of 4096 bytes are such. Creation of the first such tensor
+  /// announces it, and fails with kRequire. kOff shows frames of dram only.
   Use off_lease = Use::kAuto;
   /// Whether addresses of pages that were evicted stay mapped, which saves time when the pages come
   /// back. With false they are unmapped, so that a use after the lease faults once the page is

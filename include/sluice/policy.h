@@ -9,7 +9,10 @@
 
 /// A replacement policy of a program's own:
 ///
-///   class Mru : public sluice::Policy { ... };
+///   class Mru : public sluice::Policy {
+///     void OnUse(int, sluice::PageIndex page) override { last_ = page; }
+///     ...  // OnArrive, OnLeave, Victim
+///   };
 ///   options.custom_policies["mru"] = {.create = [] { return std::make_unique<Mru>(); }};
 ///   options.policy = "mru";
 ///

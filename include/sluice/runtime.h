@@ -207,11 +207,10 @@ class Runtime {
   std::shared_ptr<internal::RuntimeState> state_;
 };
 
-/// Has the process say which tensor it touches outside a lease before it dies of it: one line on
-/// standard error at a SIGSEGV or SIGBUS at the address of a tensor of any Runtime, then the action
-/// that was installed before. Any other such signal goes to that action at once. A handler that is
-/// installed later has to pass signals on. Threads: any. Calls after the first do nothing.
-/// Errors: those of sigaction(2).
+/// Installs a handler that names the tensor of a SIGSEGV or SIGBUS at an address of any Runtime's
+/// tensors: one line on standard error, then the action that was installed before. Any other such
+/// signal goes to that action at once. A handler that is installed later has to pass signals on.
+/// Threads: any. Calls after the first do nothing. Errors: those of sigaction(2).
 absl::Status NameStrayTouches();
 
 }  // namespace sluice

@@ -54,8 +54,8 @@ class StreamRef {
   /// stream. Never blocks. Errors: FailedPrecondition (the stream is captured into a graph),
   /// Unavailable (a dead GPU); then `lease` stays the caller's.
   absl::Status ReleaseAfter(Lease&& lease);
-  /// Runs `work` on the stream, in order: on the emulated device as work of its own, on a GPU at
-  /// once, as what `work` enqueues there is in order itself.
+  /// Runs `work` on the stream, in order. On a GPU the call runs `work` at once, and the stream
+  /// orders what that enqueues.
   void Enqueue(std::function<void()> work);
   /// Blocks until everything enqueued so far is done. REQUIRES: not called by the stream's own
   /// work.

@@ -11,9 +11,11 @@
 /// Weights of a checkpoint, read from its safetensors files as they were published:
 ///
 ///   auto weights = runtime->OpenWeights("models/llama");  // a directory, an index or one file
-///   for (const sluice::Weight& weight : *weights) Print(weight.name, weight.type, weight.bytes);
-///   auto lease = runtime->Acquire({.tensor = weights->front().tensor,
-///                                  .mode = sluice::AccessMode::kRead});
+///   for (const sluice::Weight& weight : *weights) {
+///     sluice::Op op = runtime->BeginOp({.name = weight.name});
+///     auto lease = op.Acquire({.tensor = weight.tensor, .mode = sluice::AccessMode::kRead});
+///     if (lease.ok()) Use(weight.name, lease->As<std::byte>());
+///   }
 ///
 /// Nothing is converted, copied or written, and no tier keeps room for them: a budget of some pages
 /// serves a checkpoint of any size.

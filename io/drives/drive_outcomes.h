@@ -31,7 +31,7 @@ class DriveOutcomes {
   // Two counters: a drive may take pages and give none back.
   int write_errors_ = 0;
   int read_errors_ = 0;
-  /// That the drive refused to read last: once more of it says nothing new.
+  /// Slot of the last refused read. Another refusal of it says nothing new.
   std::optional<SlotIndex> refused_;
   bool fenced_ = false;
 };

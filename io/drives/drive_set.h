@@ -16,7 +16,7 @@ namespace sluice::io {
 /// A drive that has failed, and why it counts as failed.
 struct FencedDrive {
   std::string directory;
-  /// Whose pages it holds, or may come to hold: those on their way to it stay there only where no
+  /// Slots with pages on this drive, writes in flight included: these stay there only where no
   /// other drive has room.
   std::vector<SlotIndex> slots;
   absl::Status cause;

@@ -21,8 +21,8 @@ void Core::Impl::On(const PrefetchPages& event) {
   }
 }
 
-/// A page that is wanted soon for another reason than its recorded use: until it is used, or other
-/// ops are foreseen than before, other hints do not displace it.
+/// Notes a page that is wanted soon for another reason than its recorded use. Other hints do not
+/// displace it until it is used, or other ops are foreseen.
 void Core::Impl::Hint(PageIndex index, const Goal& goal) {
   Page& p = page(index);
   p.hint_tier = goal.tier;
