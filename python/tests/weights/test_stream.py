@@ -235,10 +235,44 @@ def test_modules_of_every_kind_are_in_a_unit(tmp_path):
         x = torch.randn(2, 7, 64)
         for _ in range(3):
             assert torch.equal(model(x), resident(x))
+        assert leases_of(stream) == ["'scale': 1 lease, 1 torch storage"]
         units = {unit["name"]: unit["entries"] for unit in stream.report()["units"]}
         assert units == {"stem.0": 3, "stem.2.first": 3, "stem.2.blocks.0": 3, "stem.2.blocks.1": 3,
                          "stem.2.blocks.2": 3, "stem.2.last": 3, "attention": 3, "norm": 3,
                          "skewed.parametrizations.weight": 3, "nested.0.0": 3}
+
+
+def test_an_encoder_and_its_decoder_have_passes_of_their_own(tmp_path):
+    config = transformers.T5Config(
+        d_model=128, d_ff=256, d_kv=32, num_layers=6, num_heads=4, vocab_size=512,
+        decoder_start_token_id=0)
+    kind = transformers.AutoModelForSeq2SeqLM
+    torch.manual_seed(0)
+    kind.from_config(config).save_pretrained(tmp_path)
+    resident, model = kind.from_pretrained(tmp_path), checkpoints.on_meta(config, kind)
+    prompt = torch.randint(2, 512, (1, 9))
+    with stream_of(model, tmp_path) as stream:
+        for _ in range(2):
+            wanted = resident.generate(prompt, max_new_tokens=6, do_sample=False)
+            assert torch.equal(model.generate(prompt, max_new_tokens=6, do_sample=False), wanted)
+        for key, block in (("pass encoder", "encoder.block.5"), ("pass", "decoder.block.5")):
+            names = [op["name"] for op in stream._runtime.schedule(key)["ops"]]
+            assert block in names and len(names) in (8, 9)
+
+
+def test_a_model_that_streams_may_be_compiled(tmp_path):
+    resident, model = Blocks(blocks=3), Blocks(blocks=3)
+    path = checkpoints.save(tmp_path / "m.safetensors", resident)
+    resident.requires_grad_(False)
+    x = torch.randn(3, 128)
+    with stream_of(model, path, share=0.6) as stream, torch.no_grad():
+        compiled = torch.compile(model, backend="aot_eager")
+        for _ in range(3):
+            assert torch.equal(compiled(x), resident(x))
+        assert [unit["entries"] for unit in stream.report()["units"]] == [3] * 5
+        assert not leases_of(stream)
+        del compiled
+        torch.compiler.reset()
 
 
 def test_a_stray_write_names_the_weight(run_program, tmp_path):

@@ -57,8 +57,8 @@ class WeightStream:
             The same figures of the first pass, which is recorded; the others are of the passes
             after it, if there were any.
         units
-            name, bytes, entries and stall_seconds of each unit. One that runs in no pass is used, if
-            at all, outside leases: its weights are read through the page cache.
+            name, bytes, entries and stall_seconds of each unit. One that was never entered is not
+            used, or by others: its weights are tied to theirs, or read through the page cache.
         unused
             Names of weights that the model has no place for.
         """
