@@ -70,16 +70,19 @@ class Blocks(torch.nn.Module):
 
 
 class Block(torch.nn.Module):
-    """Two linear layers, in which ``error`` is raised if it is set."""
+    """Two linear layers, between which ``error`` is raised, or modules of ``inner`` run."""
 
     def __init__(self, width):
         super().__init__()
         self.up = torch.nn.Linear(width, 2 * width)
         self.down = torch.nn.Linear(2 * width, width)
         self.error = None
+        self.inner = ()
 
     def forward(self, x):
         x = torch.nn.functional.gelu(self.up(x))
+        for module in self.inner:
+            x = x + module(x[:, :128]).repeat(1, 2)
         if self.error is not None:
             raise self.error
         return self.down(x)

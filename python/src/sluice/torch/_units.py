@@ -1,4 +1,4 @@
-"""Units of a model: modules whose weights are leased together, and passes over the model."""
+"""Weights that are leased together while a module runs, and passes over the model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NoReturn, Optional, Protocol
 
 import torch
@@ -103,10 +103,41 @@ class Forward:
         )
 
 
+class Room:
+    """Frames of dram for the units that one thread has entered. Two that do not fit would wait for
+    ever, the inner one for the lease of the outer one.
+    """
+
+    def __init__(self, page_bytes: int, budget_bytes: int) -> None:
+        self.page_bytes = page_bytes
+        self.budget_bytes = budget_bytes // page_bytes * page_bytes
+        # Pages that are always leased.
+        self.held: set[int] = set()
+        self._local = threading.local()
+
+    def bytes_of(self, units: Iterable["Unit"]) -> int:
+        """Bytes of the pages of several units, with those that are always leased."""
+        return len(self.held.union(*(unit.pages for unit in units))) * self.page_bytes
+
+    def enter(self, unit: "Unit") -> None:
+        """Notes a unit that the thread enters. Raises TierFull."""
+        entered = self._local.__dict__.setdefault("entered", [])
+        if entered and self.bytes_of([*entered, unit]) > self.budget_bytes:
+            raise errors.TierFull(
+                f"'{unit.name}' runs within '{entered[-1].name}', and dram is {self.budget_bytes} "
+                f"bytes: dram={self.bytes_of([*entered, unit])} is the least for both"
+            )
+        entered.append(unit)
+
+    def leave(self) -> None:
+        """Forgets the unit that the thread entered last."""
+        self._local.entered.pop()
+
+
 class Unit:
     """Weights that are leased at once while a module runs. Threads: any, they share the lease."""
 
-    def __init__(self, session: _core.Session, name: str, slots: list[Slot]) -> None:
+    def __init__(self, session: _core.Session, name: str, slots: list[Slot], room: Room) -> None:
         self.name = name
         self.entries = 0
         self.stall_seconds = 0.0
@@ -115,6 +146,8 @@ class Unit:
         self._session = session
         self._slots = [slot for slot in slots if slot.weight.tensor is not None]
         self._requests = [_request(slot.weight) for slot in self._slots]
+        self._room = room
+        self.pages = self._pages(room.page_bytes)
         self._lock = threading.Lock()
         self._depth = 0
         self._op: Optional[_core.Op] = None
@@ -125,7 +158,7 @@ class Unit:
         """Bytes of the weights."""
         return sum(slot.weight.nbytes for slot in self._slots)
 
-    def pages(self, page_bytes: int) -> set[int]:
+    def _pages(self, page_bytes: int) -> set[int]:
         """Pages of the weights, by their addresses."""
         found: set[int] = set()
         for slot in self._slots:
@@ -140,13 +173,19 @@ class Unit:
 
     def enter(self) -> None:
         """Leases the weights, unless they are leased. Raises as ``Runtime.lease``."""
-        with self._lock:
-            if self._depth == 0:
-                self._lease(None)
-            self._depth += 1
+        self._room.enter(self)
+        try:
+            with self._lock:
+                if self._depth == 0:
+                    self._lease(None)
+                self._depth += 1
+        except BaseException:
+            self._room.leave()
+            raise
 
     def leave(self) -> None:
         """Ends the lease with the last one that has entered."""
+        self._room.leave()
         with self._lock:
             self._depth -= 1
             if self._depth == 0:
@@ -237,43 +276,3 @@ class Entrance:
 def _request(weight: Weight) -> _core._Request:
     assert weight.tensor is not None
     return (weight.tensor._state, 0, weight.nbytes, "r", None)
-
-
-@dataclasses.dataclass
-class Layout:
-    """The modules of a model by what they are to a stream, each with its name."""
-
-    # Modules whose weights, with those of all modules below, are leased while they run.
-    units: list[tuple[str, torch.nn.Module]] = dataclasses.field(default_factory=list)
-    # Modules above units, in which a pass may begin. Parameters of their own are always leased.
-    above: list[tuple[str, torch.nn.Module]] = dataclasses.field(default_factory=list)
-
-
-def layout_of(model: torch.nn.Module) -> Layout:
-    """The units of a model: members of ModuleLists, and what owns the other parameters."""
-    layout = Layout()
-    seen: set[int] = set()
-
-    def visit(name: str, module: torch.nn.Module, listed: bool) -> None:
-        if id(module) in seen or next(module.parameters(), None) is None:
-            return
-        seen.add(id(module))
-        owns = any(each is not None for each in module._parameters.values())
-        is_list = isinstance(module, torch.nn.ModuleList) and not owns
-        if not is_list and (listed or (owns and _is_whole(module))):
-            layout.units.append((name, module))
-            return
-        if not is_list:
-            layout.above.append((name, module))
-        for child_name, child in module.named_children():
-            visit(f"{name}.{child_name}" if name else child_name, child, is_list)
-
-    visit("", model, False)
-    return layout
-
-
-def _is_whole(module: torch.nn.Module) -> bool:
-    """Whether the module's forward alone uses the parameters below it."""
-    if isinstance(module, torch.nn.MultiheadAttention):  # uses out_proj.weight itself
-        return True
-    return all(next(child.parameters(), None) is None for child in module.children())
