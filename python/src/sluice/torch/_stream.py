@@ -12,7 +12,7 @@ import torch
 from .. import _options, errors
 from .._options import Directory, Size
 from .._runtime import Runtime
-from .._weights import Weights
+from .._weights import Weights, frames_bytes
 from ._layout import Layout, layout_of
 from ._match import Match, match_weights
 from ._report import Report
@@ -167,7 +167,7 @@ def stream_weights(model: torch.nn.Module, path: Directory, *, dram: Size,
     path
         A safetensors file, an index of several, or a directory with one index or one file.
     dram
-        Budget for weights, at least those of the largest unit.
+        Budget for weights, at least those of the largest unit. No more is taken than they have.
     options
         Further keys of docs/configuration.md, as ``sluice.Runtime`` takes them.
 
@@ -184,13 +184,20 @@ def stream_weights(model: torch.nn.Module, path: Directory, *, dram: Size,
     """
     _refuse_options(hbm, options)
     _refuse_model(model)
-    runtime = Runtime(dram=dram, **options)
+    runtime = Runtime(dram=_budget(path, dram, options), **options)
     try:
         return WeightStream(model, runtime, runtime.open_weights(os.fspath(path)))
     except BaseException:
         with contextlib.suppress(errors.FailedPrecondition):  # frames of the error hold weights
             runtime.close()
         raise
+
+
+def _budget(path: Directory, dram: Size, options: dict[str, Any]) -> int:
+    """The bytes that were asked for, or what holds all files if that is less."""
+    page = options.get("page_bytes", _options.default("page_bytes"))
+    asked = _options.parse_size("dram", dram)
+    return min(asked, frames_bytes(path, max(1, _options.parse_size("page_bytes", page))) or asked)
 
 
 def _show(slot: Slot) -> None:
