@@ -62,10 +62,13 @@ class Slot:
 
 
 class Scope(Protocol):
-    """What is open while a module's forward runs."""
+    """What is open while a module's forward runs. ``entry`` is an object for each such run.
 
-    def enter(self) -> None: ...
-    def leave(self) -> None: ...
+    ``leave`` may come again, and where ``enter`` has raised: an interrupt ends either anywhere.
+    """
+
+    def enter(self, entry: object) -> None: ...
+    def leave(self, entry: object) -> None: ...
 
 
 class Forward:
@@ -80,11 +83,16 @@ class Forward:
         scope = self._scope
         if scope is None:
             return self._forward(*args, **kwargs)
-        scope.enter()
+        entry = object()
         try:
+            scope.enter(entry)
             return self._forward(*args, **kwargs)
         finally:
-            scope.leave()
+            try:
+                scope.leave(entry)
+            except KeyboardInterrupt:
+                scope.leave(entry)
+                raise
 
     def end(self) -> None:
         """Has later calls run the forward alone: somebody may have wrapped this object."""
@@ -119,19 +127,24 @@ class Room:
         """Bytes of the pages of several units, with those that are always leased."""
         return len(self.held.union(*(unit.pages for unit in units))) * self.page_bytes
 
-    def enter(self, unit: "Unit") -> None:
+    def enter(self, entry: object, unit: "Unit") -> None:
         """Notes a unit that the thread enters. Raises TierFull."""
-        entered = self._local.__dict__.setdefault("entered", [])
-        if entered and self.bytes_of([*entered, unit]) > self.budget_bytes:
+        entered = self._entered()
+        units = [*entered.values(), unit]
+        if entered and self.bytes_of(units) > self.budget_bytes:
             raise errors.TierFull(
-                f"'{unit.name}' runs within '{entered[-1].name}', and dram is {self.budget_bytes} "
-                f"bytes: dram={self.bytes_of([*entered, unit])} is the least for both"
+                f"'{unit.name}' runs within '{units[-2].name}', and dram is {self.budget_bytes} "
+                f"bytes: dram={self.bytes_of(units)} is the least for both"
             )
-        entered.append(unit)
+        entered[entry] = unit
 
-    def leave(self) -> None:
-        """Forgets the unit that the thread entered last."""
-        self._local.entered.pop()
+    def leave(self, entry: object) -> None:
+        """Forgets a unit that the thread has entered."""
+        self._entered().pop(entry, None)
+
+    def _entered(self) -> dict[object, "Unit"]:
+        entered: dict[object, Unit] = self._local.__dict__.setdefault("entered", {})
+        return entered
 
 
 class Unit:
@@ -149,7 +162,7 @@ class Unit:
         self._room = room
         self.pages = self._pages(room.page_bytes)
         self._lock = threading.Lock()
-        self._depth = 0
+        self._inside: set[object] = set()
         self._op: Optional[_core.Op] = None
         self._held: list[_core.HeldLease] = []
 
@@ -169,26 +182,22 @@ class Unit:
     @property
     def running(self) -> bool:
         """Whether a module of the unit runs."""
-        return self._depth > 0
+        return bool(self._inside)
 
-    def enter(self) -> None:
+    def enter(self, entry: object) -> None:
         """Leases the weights, unless they are leased. Raises as ``Runtime.lease``."""
-        self._room.enter(self)
-        try:
-            with self._lock:
-                if self._depth == 0:
-                    self._lease(None)
-                self._depth += 1
-        except BaseException:
-            self._room.leave()
-            raise
-
-    def leave(self) -> None:
-        """Ends the lease with the last one that has entered."""
-        self._room.leave()
+        self._room.enter(entry, self)
         with self._lock:
-            self._depth -= 1
-            if self._depth == 0:
+            if not self._inside:
+                self._lease(None)
+            self._inside.add(entry)
+
+    def leave(self, entry: object) -> None:
+        """Ends the lease with the last one that has entered."""
+        self._room.leave(entry)
+        with self._lock:
+            self._inside.discard(entry)
+            if not self._inside:
                 self.release()
 
     def hold(self) -> None:
@@ -198,27 +207,21 @@ class Unit:
     def _lease(self, lane: Optional[str]) -> None:
         for slot in self._slots:
             slot.refuse_moved()
-        op = _core.Op(self._session, self.name, lane)
         begin = time.perf_counter()
-        try:
-            self._held = op.acquire(self._requests, None)
-        except BaseException:
-            op.end()
-            raise
-        self._op = op
+        self._op = _core.Op(self._session, self.name, lane)
+        self._held = self._op.acquire(self._requests, None)
         self.stall_seconds += time.perf_counter() - begin
         self.entries += 1
         if self.next is not None:
             self._session.prefetch(self.next._requests)
 
     def release(self) -> None:
-        """Ends the lease, if there is one."""
-        held, self._held = self._held, []
-        for lease in held:
-            lease.release()
-        op, self._op = self._op, None
-        if op is not None:
-            op.end()
+        """Ends the lease, or what there is of it."""
+        while self._held:
+            self._held.pop().release()
+        if self._op is not None:
+            self._op.end()
+            self._op = None
 
 
 class Passes:
@@ -229,7 +232,8 @@ class Passes:
     def __init__(self, session: _core.Session, at_begin: Callable[[], None]) -> None:
         self.count = 0
         self.seconds = 0.0
-        self.running = 0
+        # When each pass that is under way began, by its entry.
+        self._begun: dict[object, float] = {}
         self._session = session
         self._at_begin = at_begin
         self._local = threading.local()
@@ -238,23 +242,31 @@ class Passes:
         """What a module's forward enters, by whose name passes that begin there are recorded."""
         return Entrance(self, name)
 
-    def enter(self, name: str) -> None:
+    @property
+    def running(self) -> bool:
+        """Whether a pass is under way."""
+        return bool(self._begun)
+
+    def enter(self, entry: object, name: str) -> None:
         """Begins a pass, unless this thread is in one."""
-        depth = getattr(self._local, "depth", 0)
-        if depth == 0:
+        entered = self._entered()
+        if not entered:
             self._at_begin()
             self._session.begin_iteration(f"pass {name}".rstrip())
             self.count += 1
-            self.running += 1
-            self._local.begin = time.perf_counter()
-        self._local.depth = depth + 1
+            self._begun[entry] = time.perf_counter()
+        entered.add(entry)
 
-    def leave(self) -> None:
+    def leave(self, entry: object) -> None:
         """Ends what ``enter`` began."""
-        self._local.depth -= 1
-        if self._local.depth == 0:
-            self.running -= 1
-            self.seconds += time.perf_counter() - self._local.begin
+        self._entered().discard(entry)
+        begin = self._begun.pop(entry, None)
+        if begin is not None:
+            self.seconds += time.perf_counter() - begin
+
+    def _entered(self) -> set[object]:
+        entered: set[object] = self._local.__dict__.setdefault("entered", set())
+        return entered
 
 
 class Entrance:
@@ -264,13 +276,13 @@ class Entrance:
         self._passes = passes
         self._name = name
 
-    def enter(self) -> None:
+    def enter(self, entry: object) -> None:
         """As ``Passes.enter``."""
-        self._passes.enter(self._name)
+        self._passes.enter(entry, self._name)
 
-    def leave(self) -> None:
+    def leave(self, entry: object) -> None:
         """As ``Passes.leave``."""
-        self._passes.leave()
+        self._passes.leave(entry)
 
 
 def _request(weight: Weight) -> _core._Request:
