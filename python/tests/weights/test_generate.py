@@ -2,6 +2,7 @@
 
 import io
 import json
+import pathlib
 import subprocess
 import sys
 import threading
@@ -92,6 +93,18 @@ def test_progress_is_for_terminals():
     with _generate.progress(report, file) as end:
         end()
     assert file.getvalue() == ""
+
+
+def test_the_example_reads_what_memory_lacks(folder):
+    example = pathlib.Path(__file__).parents[2] / "examples" / "torch_stream.py"
+    ran = subprocess.run([sys.executable, example, folder, "w3 w99 w5 w77 w1", "4MiB"],
+                         capture_output=True, text=True, check=False, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    inputs = transformers.AutoTokenizer.from_pretrained(folder)("w3 w99 w5 w77 w1", return_tensors="pt")
+    with torch.no_grad():
+        loss = checkpoints.resident(folder)(**inputs, labels=inputs["input_ids"]).loss.item()
+    assert ran.stdout.startswith(f"{loss:.4f} nats per token; ")
+    assert " of 6 MiB were read in the second pass" in ran.stdout
 
 
 def test_a_folder_without_a_model_exits_2(tmp_path):
