@@ -22,4 +22,9 @@ def use(runtime: sluice.Runtime) -> None:
             assert_type(view, sluice.View)
         with op.lease(tensor[0:1], tensor[1:2]) as views:
             assert_type(views, tuple[sluice.View, ...])
+    weight = runtime.open_weights("model.safetensors")["weights"]
+    assert_type(weight, sluice.Weight)
+    if weight.tensor is not None:
+        with runtime.lease(weight.tensor) as view:
+            assert_type(view, sluice.View)
     assert_type(runtime.stats(), dict[str, Any])

@@ -6,8 +6,9 @@ import argparse
 import contextlib
 import json
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
 from . import errors
@@ -15,6 +16,10 @@ from . import errors
 # As of the command: the user's error, and one of I/O.
 _USER_ERROR, _FAILURE, _INTERRUPTED = 2, 3, 130
 _FAILURES = (errors.DataLoss, errors.Unavailable)
+
+# Between two updates of a terminal, and what goes back to the begin of its line and clears that.
+_PROGRESS_SECONDS = 0.5
+_WIPE = "\r\x1b[K"
 
 
 def main(words: list[str]) -> int:
@@ -48,12 +53,41 @@ def generate(model: str, prompt: str, dram: str, tokens: int, out: Any) -> dict[
         module.generation_config = transformers.GenerationConfig.from_pretrained(model)
     inputs = tokenizer([prompt], return_tensors="pt")
     with sluice.torch.stream_weights(module, model, dram=dram) as stream, torch.inference_mode():
-        streamer = _streamer(transformers, tokenizer, out)
         begin = time.perf_counter()
-        module.generate(**inputs, max_new_tokens=tokens, streamer=streamer)
+        with progress(stream.report, sys.stderr) as end_progress:
+            streamer = _streamer(transformers, tokenizer, out, end_progress)
+            module.generate(**inputs, max_new_tokens=tokens, streamer=streamer)
         times = [at - begin for at in streamer.times]
         report = stream.report()
     return _result(streamer.text, times, report)
+
+
+@contextlib.contextmanager
+def progress(report: Callable[[], dict[str, Any]], out: Any) -> Iterator[Callable[[], None]]:
+    """Shows on a terminal how far the first pass is, until what it gives is called."""
+    if not out.isatty():
+        yield lambda: None
+        return
+    ended = threading.Event()
+
+    def show() -> None:
+        while not ended.wait(_PROGRESS_SECONDS):
+            units = report()["units"]
+            done = sum(unit["entries"] > 0 for unit in units)
+            print(f"{_WIPE}first pass: {done} of {len(units)} units", end="", file=out, flush=True)
+        print(_WIPE, end="", file=out, flush=True)
+
+    thread = threading.Thread(target=show, name="sluice-progress")
+    thread.start()
+
+    def end() -> None:
+        ended.set()
+        thread.join()
+
+    try:
+        yield end
+    finally:
+        end()
 
 
 def _packages() -> tuple[Any, Any, Any]:
@@ -79,7 +113,7 @@ def _quiet(transformers: Any) -> Iterator[None]:
         transformers.logging.set_verbosity(before)
 
 
-def _streamer(transformers: Any, tokenizer: Any, out: Any) -> Any:
+def _streamer(transformers: Any, tokenizer: Any, out: Any, at_first: Callable[[], None]) -> Any:
     class Streamer(transformers.TextStreamer):  # type: ignore[misc]
         """Writes text as it comes, and notes when each token did."""
 
@@ -90,6 +124,8 @@ def _streamer(transformers: Any, tokenizer: Any, out: Any) -> Any:
 
         def put(self, value: Any) -> None:
             if not self.next_tokens_are_prompt:
+                if not self.times:
+                    at_first()
                 self.times.append(time.perf_counter())
             super().put(value)
 

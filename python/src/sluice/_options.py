@@ -41,6 +41,12 @@ def parse_size(name: str, size: Size) -> int:
     return count
 
 
+def default(key: str) -> str:
+    """The default of a key whose value is text."""
+    lines = dict(line.split(" = ", 1) for line in _core.option_defaults().splitlines())
+    return lines[key].strip("\"'")
+
+
 def assignments(own: Mapping[str, object], options: Mapping[str, object]) -> list[str]:
     """ "key=value" for each of Runtime's own arguments that is not None, and each option."""
     refuse_unknown(options)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import pathlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
 from . import _core, _dtypes, _torch, errors
+from ._options import Directory
 from ._tensor import Tensor
 
 if TYPE_CHECKING:
@@ -91,6 +93,18 @@ class Weight:
 
     def __repr__(self) -> str:
         return f"sluice.Weight({self.name!r}, shape={self.shape}, type={self.type})"
+
+
+def frames_bytes(path: Directory, page_bytes: int) -> Optional[int]:
+    """Bytes of dram that hold every page of the checkpoint's files; None: there are none here.
+
+    They may be more than are opened: all files beside an index count.
+    """
+    place = pathlib.Path(path)
+    folder = place.parent if place.name.endswith(".index.json") else place
+    files = folder.glob("*.safetensors") if folder.is_dir() else [folder]
+    pages = [-(-file.stat().st_size // page_bytes) for file in files if file.is_file()]
+    return sum(pages) * page_bytes if pages else None
 
 
 class Weights(Mapping[str, Weight]):

@@ -1,6 +1,7 @@
 """What the tests of streamed weights share: small models of random weights, written as checkpoints."""
 
 import accelerate
+import sluice.torch
 import torch
 import transformers
 from safetensors.torch import save_file
@@ -20,6 +21,9 @@ def gpt2(**changes):
     return transformers.GPT2Config(**{
         "n_embd": 128, "n_layer": 8, "n_head": 4, "vocab_size": 512, "n_positions": 256,
         "pad_token_id": 0, "eos_token_id": None, "bos_token_id": 1, **changes})
+
+
+MODELS = {"llama": llama(), "gpt2": gpt2()}
 
 
 def write_model(folder, config, *, shards=False, dtype=torch.float32, seed=0):
@@ -49,6 +53,16 @@ def save(path, module):
     return path
 
 
+def stream_of(model, path, share=0.5, **options):
+    """The model as a stream, under a budget of a share of its weights."""
+    dram = int(bytes_of(model) * share)
+    return sluice.torch.stream_weights(model, path, **{"dram": dram, "page_bytes": PAGE, **options})
+
+
+def leases_of(stream):
+    return [phrase for phrase in stream._runtime._session.in_use() if "lease" in phrase]
+
+
 class Blocks(torch.nn.Module):
     """Linear layers in a ModuleList between two others; under checkpoint if ``use_reentrant`` is set."""
 
@@ -70,16 +84,19 @@ class Blocks(torch.nn.Module):
 
 
 class Block(torch.nn.Module):
-    """Two linear layers, in which ``error`` is raised if it is set."""
+    """Two linear layers, between which ``error`` is raised, or modules of ``inner`` run."""
 
     def __init__(self, width):
         super().__init__()
         self.up = torch.nn.Linear(width, 2 * width)
         self.down = torch.nn.Linear(2 * width, width)
         self.error = None
+        self.inner = ()
 
     def forward(self, x):
         x = torch.nn.functional.gelu(self.up(x))
+        for module in self.inner:
+            x = x + module(x[:, :128]).repeat(1, 2)
         if self.error is not None:
             raise self.error
         return self.down(x)

@@ -1,14 +1,19 @@
 """`python -m sluice generate`: the text of the resident model, as it comes."""
 
+import io
 import json
+import pathlib
 import subprocess
 import sys
+import threading
 
 import checkpoints
 import pytest
 import tokenizers
 import torch
 import transformers
+
+from sluice import _generate
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +30,7 @@ def folder(tmp_path_factory):
 
 def generate(*words):
     ran = subprocess.run([sys.executable, "-m", "sluice", "generate", *map(str, words)],
-                         capture_output=True, text=True, check=False, timeout=120)
+                         capture_output=True, text=True, check=False, timeout=300)
     return ran.returncode, ran.stdout, ran.stderr
 
 
@@ -67,6 +72,39 @@ def test_json_is_one_object_and_the_text_goes_elsewhere(folder):
 def test_the_users_errors_exit_2(folder, words, message):
     code, out, errors = generate("--model", folder, "--prompt", "w3", *words)
     assert (code, out) == (2, "") and message in errors and "Traceback" not in errors
+
+
+def test_progress_is_for_terminals():
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    asked = threading.Event()
+
+    def report():
+        asked.set()
+        return {"units": [{"entries": 1}, {"entries": 0}, {"entries": 0}]}
+
+    terminal, file = Terminal(), io.StringIO()
+    with _generate.progress(report, terminal) as end:
+        assert asked.wait(30)
+        end()
+        assert terminal.getvalue() == "\r\x1b[Kfirst pass: 1 of 3 units\r\x1b[K"
+    with _generate.progress(report, file) as end:
+        end()
+    assert file.getvalue() == ""
+
+
+def test_the_example_reads_what_memory_lacks(folder):
+    example = pathlib.Path(__file__).parents[2] / "examples" / "torch_stream.py"
+    ran = subprocess.run([sys.executable, example, folder, "w3 w99 w5 w77 w1", "4MiB"],
+                         capture_output=True, text=True, check=False, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    inputs = transformers.AutoTokenizer.from_pretrained(folder)("w3 w99 w5 w77 w1", return_tensors="pt")
+    with torch.no_grad():
+        loss = checkpoints.resident(folder)(**inputs, labels=inputs["input_ids"]).loss.item()
+    assert ran.stdout.startswith(f"{loss:.4f} nats per token; ")
+    assert " of 6 MiB were read in the second pass" in ran.stdout
 
 
 def test_a_folder_without_a_model_exits_2(tmp_path):

@@ -68,6 +68,23 @@ def test_the_least_budget_is_named_and_suffices(path):
     assert refused(model, path, f"dram={least} is the least", sluice.TierFull, dram=least - PAGE)
 
 
+def test_a_unit_within_another_needs_room_for_both(path):
+    model, resident = Blocks(), Blocks()
+    resident.load_state_dict(load_file(path))
+    for each in (model, resident):
+        each.blocks[2].inner = (each.blocks[5],)  # no submodule of its own
+    x = torch.randn(3, 128)
+    with stream(model, path, dram=5 * PAGE) as found, torch.no_grad():
+        for _ in range(2):
+            with pytest.raises(sluice.TierFull, match="'blocks.5' runs within 'blocks.2', .* dram=") as error:
+                model(x)
+            assert not [phrase for phrase in found._runtime._session.in_use() if "lease" in phrase]
+    least = int(str(error.value).rpartition("dram=")[2].split()[0])
+    with stream(model, path, dram=least), torch.no_grad():
+        for _ in range(3):
+            assert torch.equal(model(x), resident(x))
+
+
 def test_places_and_tiers(path):
     assert refused(Blocks(), path, "hbm: .*CUDA is not there yet", hbm="1GiB")
     assert refused(Blocks(), path, "nvme: weights are read from their files", nvme="/data")

@@ -52,8 +52,28 @@ def test_accelerate_computes_with_the_files_weights(form, tmp_path):
             model = checkpoints.Blocks()
         for output in run_with(model, weights, x):
             assert torch.equal(output, resident(x))
+        # One pass is recorded, as accelerate asks for each key once: the next ones come ahead.
+        assert len(weights._runtime.schedule("weights")["ops"]) == len(state)
         stats = weights.stats()
         assert stats["evictions"]["dropped_clean"] > 0 and stats["schedule_divergences"] == 0
+        assert stats["prefetch"]["issued"] > 0
+
+
+def test_tied_weights_have_several_names(tmp_path):
+    config = checkpoints.gpt2()
+    folder = checkpoints.write_model(tmp_path, config)
+    resident = checkpoints.resident(folder)
+    tied = {"lm_head.weight": "transformer.wte.weight"}
+    ids = torch.randint(2, 500, (2, 9))
+    with weights_map(folder, names=tied, dram="3MiB") as weights, torch.no_grad():
+        model = checkpoints.on_meta(config)
+        for output in run_with(model, weights, ids):
+            assert torch.equal(output.logits, resident(ids).logits)
+        del output
+        stats = weights.stats()
+        assert stats["evictions"]["dropped_clean"] > 0 and stats["schedule_divergences"] == 0
+    with pytest.raises(sluice.InvalidArgument, match="names: the files have no 'nothing'"):
+        weights_map(folder, names={"lm_head.weight": "nothing"}, dram="3MiB")
 
 
 def test_it_gives_what_accelerates_own_loader_gives(tmp_path):

@@ -55,7 +55,6 @@ class Report:
         self._units = units
         self._passes = passes
         self._page_bytes = runtime.page_bytes
-        self._pages = {id(unit): len(unit.pages(self._page_bytes)) for unit in units}
         self._weight_bytes = weights.nbytes
         self._begin = self._counts()
         self._after_first: Optional[Counts] = None
@@ -98,7 +97,7 @@ class Report:
         return Counts(
             passes=self._passes.count,
             seconds=self._passes.seconds,
-            leased_bytes=sum(self._pages[id(unit)] * unit.entries for unit in self._units)
+            leased_bytes=sum(len(unit.pages) * unit.entries for unit in self._units)
             * self._page_bytes,
             read_bytes=dropped + stats["tiers"]["dram"]["used_bytes"],
             stall_seconds=sum(unit.stall_seconds for unit in self._units),

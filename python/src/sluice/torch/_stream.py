@@ -12,10 +12,11 @@ import torch
 from .. import _options, errors
 from .._options import Directory, Size
 from .._runtime import Runtime
-from .._weights import Weights
+from .._weights import Weights, frames_bytes
+from ._layout import Layout, layout_of
 from ._match import Match, match_weights
 from ._report import Report
-from ._units import Forward, Layout, Passes, Scope, Slot, Unit, layout_of
+from ._units import Forward, Passes, Room, Scope, Slot, Unit
 
 
 class WeightStream:
@@ -32,11 +33,12 @@ class WeightStream:
         self._forwards: list[tuple[torch.nn.Module, Forward]] = []
         for slot in self._slots:
             _show(slot)
-        self._units, self._held = _units_of(runtime, layout, self._slots)
-        _refuse_budget(runtime, self._units, self._held)
+        room = Room(runtime.page_bytes, runtime.stats()["tiers"]["dram"]["budget_bytes"])
+        self._units, self._held = _units_of(runtime, layout, self._slots, room)
+        _refuse_budget(room, self._units, self._held)
         self._passes = Passes(runtime._session, self._note_pass)
         self._report = Report(runtime, weights, match.unused, self._units, self._passes)
-        self._expect_order()
+        self._expect_order(room)
         self._start(layout, match)
 
     def report(self) -> dict[str, Any]:
@@ -57,8 +59,8 @@ class WeightStream:
             The same figures of the first pass, which is recorded; the others are of the passes
             after it, if there were any.
         units
-            name, bytes, entries and stall_seconds of each unit. One that runs in no pass is used, if
-            at all, outside leases: its weights are read through the page cache.
+            name, bytes, entries and stall_seconds of each unit. One that was never entered is not
+            used, or by others: its weights are tied to theirs, or read through the page cache.
         unused
             Names of weights that the model has no place for.
         """
@@ -137,13 +139,10 @@ class WeightStream:
             slot.end()
         self._slots = []
 
-    def _expect_order(self) -> None:
+    def _expect_order(self, room: Room) -> None:
         """Until a pass is recorded, units are expected to run in the order of the modules."""
-        page = self._runtime.page_bytes
-        budget = self._runtime.stats()["tiers"]["dram"]["budget_bytes"]
         for unit, other in zip(self._units, self._units[1:]):
-            together = [*self._held, unit, other]
-            if len(set().union(*(each.pages(page) for each in together))) * page <= budget:
+            if room.bytes_of([unit, other]) <= room.budget_bytes:
                 unit.next = other
 
     def _note_pass(self) -> None:
@@ -168,7 +167,7 @@ def stream_weights(model: torch.nn.Module, path: Directory, *, dram: Size,
     path
         A safetensors file, an index of several, or a directory with one index or one file.
     dram
-        Budget for weights, at least those of the largest unit.
+        Budget for weights, at least those of the largest unit. No more is taken than they have.
     options
         Further keys of docs/configuration.md, as ``sluice.Runtime`` takes them.
 
@@ -185,13 +184,20 @@ def stream_weights(model: torch.nn.Module, path: Directory, *, dram: Size,
     """
     _refuse_options(hbm, options)
     _refuse_model(model)
-    runtime = Runtime(dram=dram, **options)
+    runtime = Runtime(dram=_budget(path, dram, options), **options)
     try:
         return WeightStream(model, runtime, runtime.open_weights(os.fspath(path)))
     except BaseException:
         with contextlib.suppress(errors.FailedPrecondition):  # frames of the error hold weights
             runtime.close()
         raise
+
+
+def _budget(path: Directory, dram: Size, options: dict[str, Any]) -> int:
+    """The bytes that were asked for, or what holds all files if that is less."""
+    page = options.get("page_bytes", _options.default("page_bytes"))
+    asked = _options.parse_size("dram", dram)
+    return min(asked, frames_bytes(path, max(1, _options.parse_size("page_bytes", page))) or asked)
 
 
 def _show(slot: Slot) -> None:
@@ -204,7 +210,8 @@ def _show(slot: Slot) -> None:
     slot.show(view)
 
 
-def _units_of(runtime: Runtime, layout: Layout, slots: list[Slot]) -> tuple[list[Unit], list[Unit]]:
+def _units_of(runtime: Runtime, layout: Layout, slots: list[Slot],
+              room: Room) -> tuple[list[Unit], list[Unit]]:
     """The units, and those that are always leased: what modules above others own themselves."""
     slot_of = {(id(module), name): slot for slot in slots for module, name in slot.places}
 
@@ -215,28 +222,25 @@ def _units_of(runtime: Runtime, layout: Layout, slots: list[Slot]) -> tuple[list
                 if parameter is not None:
                     slot = slot_of[(id(module), each)]
                     found[id(slot)] = slot
-        return Unit(runtime._session, name or "model", list(found.values()))
+        return Unit(runtime._session, name or "model", list(found.values()), room)
 
     units = [unit(name, list(module.modules())) for name, module in layout.units]
     held = [unit(name, [module]) for name, module in layout.above]
+    room.held = room.held.union(*(each.pages for each in held))
     return units, [each for each in held if each.nbytes > 0]
 
 
-def _refuse_budget(runtime: Runtime, units: list[Unit], held: list[Unit]) -> None:
-    page = runtime.page_bytes
-    budget = runtime.stats()["tiers"]["dram"]["budget_bytes"]
-    always: set[int] = set()
-    for unit in held:
-        always |= unit.pages(page)
-    largest = max(units, key=lambda unit: len(unit.pages(page) | always), default=None)
+def _refuse_budget(room: Room, units: list[Unit], held: list[Unit]) -> None:
+    largest = max(units, key=lambda unit: room.bytes_of([unit]), default=None)
     if largest is None:
         raise errors.InvalidArgument("the model has no parameters, so there is nothing to stream")
-    least = len(largest.pages(page) | always) * page
-    if least > budget:
+    least = room.bytes_of([largest])
+    if least > room.budget_bytes:
         beside = f", and {sum(unit.nbytes for unit in held)} bytes that are always used" if held else ""
         raise errors.TierFull(
-            f"dram is {budget} bytes, and the weights of '{largest.name}' ({largest.nbytes} bytes) are "
-            f"used at once{beside}: dram={least} is the least in pages of {page} bytes"
+            f"dram is {room.budget_bytes} bytes, and the weights of '{largest.name}' "
+            f"({largest.nbytes} bytes) are used at once{beside}: dram={least} is the least in pages "
+            f"of {room.page_bytes} bytes"
         )
 
 

@@ -1,4 +1,4 @@
-"""Units of a model: modules whose weights are leased together, and passes over the model."""
+"""Weights that are leased together while a module runs, and passes over the model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NoReturn, Optional, Protocol
 
 import torch
@@ -62,10 +62,13 @@ class Slot:
 
 
 class Scope(Protocol):
-    """What is open while a module's forward runs."""
+    """What is open while a module's forward runs. ``entry`` is an object for each such run.
 
-    def enter(self) -> None: ...
-    def leave(self) -> None: ...
+    ``leave`` may come again, and where ``enter`` has raised: an interrupt ends either anywhere.
+    """
+
+    def enter(self, entry: object) -> None: ...
+    def leave(self, entry: object) -> None: ...
 
 
 class Forward:
@@ -80,11 +83,16 @@ class Forward:
         scope = self._scope
         if scope is None:
             return self._forward(*args, **kwargs)
-        scope.enter()
+        entry = object()
         try:
+            scope.enter(entry)
             return self._forward(*args, **kwargs)
         finally:
-            scope.leave()
+            try:
+                scope.leave(entry)
+            except KeyboardInterrupt:
+                scope.leave(entry)
+                raise
 
     def end(self) -> None:
         """Has later calls run the forward alone: somebody may have wrapped this object."""
@@ -103,10 +111,46 @@ class Forward:
         )
 
 
+class Room:
+    """Frames of dram for the units that one thread has entered. Two that do not fit would wait for
+    ever, the inner one for the lease of the outer one.
+    """
+
+    def __init__(self, page_bytes: int, budget_bytes: int) -> None:
+        self.page_bytes = page_bytes
+        self.budget_bytes = budget_bytes // page_bytes * page_bytes
+        # Pages that are always leased.
+        self.held: set[int] = set()
+        self._local = threading.local()
+
+    def bytes_of(self, units: Iterable["Unit"]) -> int:
+        """Bytes of the pages of several units, with those that are always leased."""
+        return len(self.held.union(*(unit.pages for unit in units))) * self.page_bytes
+
+    def enter(self, entry: object, unit: "Unit") -> None:
+        """Notes a unit that the thread enters. Raises TierFull."""
+        entered = self._entered()
+        units = [*entered.values(), unit]
+        if entered and self.bytes_of(units) > self.budget_bytes:
+            raise errors.TierFull(
+                f"'{unit.name}' runs within '{units[-2].name}', and dram is {self.budget_bytes} "
+                f"bytes: dram={self.bytes_of(units)} is the least for both"
+            )
+        entered[entry] = unit
+
+    def leave(self, entry: object) -> None:
+        """Forgets a unit that the thread has entered."""
+        self._entered().pop(entry, None)
+
+    def _entered(self) -> dict[object, "Unit"]:
+        entered: dict[object, Unit] = self._local.__dict__.setdefault("entered", {})
+        return entered
+
+
 class Unit:
     """Weights that are leased at once while a module runs. Threads: any, they share the lease."""
 
-    def __init__(self, session: _core.Session, name: str, slots: list[Slot]) -> None:
+    def __init__(self, session: _core.Session, name: str, slots: list[Slot], room: Room) -> None:
         self.name = name
         self.entries = 0
         self.stall_seconds = 0.0
@@ -115,8 +159,10 @@ class Unit:
         self._session = session
         self._slots = [slot for slot in slots if slot.weight.tensor is not None]
         self._requests = [_request(slot.weight) for slot in self._slots]
+        self._room = room
+        self.pages = self._pages(room.page_bytes)
         self._lock = threading.Lock()
-        self._depth = 0
+        self._inside: set[object] = set()
         self._op: Optional[_core.Op] = None
         self._held: list[_core.HeldLease] = []
 
@@ -125,7 +171,7 @@ class Unit:
         """Bytes of the weights."""
         return sum(slot.weight.nbytes for slot in self._slots)
 
-    def pages(self, page_bytes: int) -> set[int]:
+    def _pages(self, page_bytes: int) -> set[int]:
         """Pages of the weights, by their addresses."""
         found: set[int] = set()
         for slot in self._slots:
@@ -136,20 +182,22 @@ class Unit:
     @property
     def running(self) -> bool:
         """Whether a module of the unit runs."""
-        return self._depth > 0
+        return bool(self._inside)
 
-    def enter(self) -> None:
+    def enter(self, entry: object) -> None:
         """Leases the weights, unless they are leased. Raises as ``Runtime.lease``."""
+        self._room.enter(entry, self)
         with self._lock:
-            if self._depth == 0:
+            if not self._inside:
                 self._lease(None)
-            self._depth += 1
+            self._inside.add(entry)
 
-    def leave(self) -> None:
+    def leave(self, entry: object) -> None:
         """Ends the lease with the last one that has entered."""
+        self._room.leave(entry)
         with self._lock:
-            self._depth -= 1
-            if self._depth == 0:
+            self._inside.discard(entry)
+            if not self._inside:
                 self.release()
 
     def hold(self) -> None:
@@ -159,27 +207,21 @@ class Unit:
     def _lease(self, lane: Optional[str]) -> None:
         for slot in self._slots:
             slot.refuse_moved()
-        op = _core.Op(self._session, self.name, lane)
         begin = time.perf_counter()
-        try:
-            self._held = op.acquire(self._requests, None)
-        except BaseException:
-            op.end()
-            raise
-        self._op = op
+        self._op = _core.Op(self._session, self.name, lane)
+        self._held = self._op.acquire(self._requests, None)
         self.stall_seconds += time.perf_counter() - begin
         self.entries += 1
         if self.next is not None:
             self._session.prefetch(self.next._requests)
 
     def release(self) -> None:
-        """Ends the lease, if there is one."""
-        held, self._held = self._held, []
-        for lease in held:
-            lease.release()
-        op, self._op = self._op, None
-        if op is not None:
-            op.end()
+        """Ends the lease, or what there is of it."""
+        while self._held:
+            self._held.pop().release()
+        if self._op is not None:
+            self._op.end()
+            self._op = None
 
 
 class Passes:
@@ -190,7 +232,8 @@ class Passes:
     def __init__(self, session: _core.Session, at_begin: Callable[[], None]) -> None:
         self.count = 0
         self.seconds = 0.0
-        self.running = 0
+        # When each pass that is under way began, by its entry.
+        self._begun: dict[object, float] = {}
         self._session = session
         self._at_begin = at_begin
         self._local = threading.local()
@@ -199,23 +242,31 @@ class Passes:
         """What a module's forward enters, by whose name passes that begin there are recorded."""
         return Entrance(self, name)
 
-    def enter(self, name: str) -> None:
+    @property
+    def running(self) -> bool:
+        """Whether a pass is under way."""
+        return bool(self._begun)
+
+    def enter(self, entry: object, name: str) -> None:
         """Begins a pass, unless this thread is in one."""
-        depth = getattr(self._local, "depth", 0)
-        if depth == 0:
+        entered = self._entered()
+        if not entered:
             self._at_begin()
             self._session.begin_iteration(f"pass {name}".rstrip())
             self.count += 1
-            self.running += 1
-            self._local.begin = time.perf_counter()
-        self._local.depth = depth + 1
+            self._begun[entry] = time.perf_counter()
+        entered.add(entry)
 
-    def leave(self) -> None:
+    def leave(self, entry: object) -> None:
         """Ends what ``enter`` began."""
-        self._local.depth -= 1
-        if self._local.depth == 0:
-            self.running -= 1
-            self.seconds += time.perf_counter() - self._local.begin
+        self._entered().discard(entry)
+        begin = self._begun.pop(entry, None)
+        if begin is not None:
+            self.seconds += time.perf_counter() - begin
+
+    def _entered(self) -> set[object]:
+        entered: set[object] = self._local.__dict__.setdefault("entered", set())
+        return entered
 
 
 class Entrance:
@@ -225,55 +276,15 @@ class Entrance:
         self._passes = passes
         self._name = name
 
-    def enter(self) -> None:
+    def enter(self, entry: object) -> None:
         """As ``Passes.enter``."""
-        self._passes.enter(self._name)
+        self._passes.enter(entry, self._name)
 
-    def leave(self) -> None:
+    def leave(self, entry: object) -> None:
         """As ``Passes.leave``."""
-        self._passes.leave()
+        self._passes.leave(entry)
 
 
 def _request(weight: Weight) -> _core._Request:
     assert weight.tensor is not None
     return (weight.tensor._state, 0, weight.nbytes, "r", None)
-
-
-@dataclasses.dataclass
-class Layout:
-    """The modules of a model by what they are to a stream, each with its name."""
-
-    # Modules whose weights, with those of all modules below, are leased while they run.
-    units: list[tuple[str, torch.nn.Module]] = dataclasses.field(default_factory=list)
-    # Modules above units, in which a pass may begin. Parameters of their own are always leased.
-    above: list[tuple[str, torch.nn.Module]] = dataclasses.field(default_factory=list)
-
-
-def layout_of(model: torch.nn.Module) -> Layout:
-    """The units of a model: members of ModuleLists, and what owns the other parameters."""
-    layout = Layout()
-    seen: set[int] = set()
-
-    def visit(name: str, module: torch.nn.Module, listed: bool) -> None:
-        if id(module) in seen or next(module.parameters(), None) is None:
-            return
-        seen.add(id(module))
-        owns = any(each is not None for each in module._parameters.values())
-        is_list = isinstance(module, torch.nn.ModuleList) and not owns
-        if not is_list and (listed or (owns and _is_whole(module))):
-            layout.units.append((name, module))
-            return
-        if not is_list:
-            layout.above.append((name, module))
-        for child_name, child in module.named_children():
-            visit(f"{name}.{child_name}" if name else child_name, child, is_list)
-
-    visit("", model, False)
-    return layout
-
-
-def _is_whole(module: torch.nn.Module) -> bool:
-    """Whether the module's forward alone uses the parameters below it."""
-    if isinstance(module, torch.nn.MultiheadAttention):  # uses out_proj.weight itself
-        return True
-    return all(next(child.parameters(), None) is None for child in module.children())

@@ -36,6 +36,8 @@ class WeightsMap(Mapping[str, torch.Tensor]):
         are {"safetensors_file": path, "weight_name": name, "dtype": name}.
     dram
         Budget for weights, at least two of the largest.
+    names
+        Further keys: {key: name in the files}, for weights that are tied or renamed.
     folder
         The folder of an index that is given as a mapping and has entries without safetensors_file.
     options
@@ -49,10 +51,11 @@ class WeightsMap(Mapping[str, torch.Tensor]):
     """
 
     def __init__(self, source: Union[Directory, Mapping[str, Mapping[str, Any]]], *, dram: Size,
-                 folder: Optional[Directory] = None, **options: Any) -> None:
+                 names: Optional[Mapping[str, str]] = None, folder: Optional[Directory] = None,
+                 **options: Any) -> None:
         self._runtime = Runtime(dram=dram, **options)
         try:
-            self._weights = _opened(self._runtime, source, folder)
+            self._weights = _named(_opened(self._runtime, source, folder), names or {})
             self._pages_max = self._budget()
         except BaseException:
             self._weights = {}
@@ -144,8 +147,19 @@ class WeightsMap(Mapping[str, torch.Tensor]):
             self._pages -= pages
 
 
+_Found = dict[str, tuple[Weight, Optional[torch.dtype]]]
+
+
+def _named(weights: _Found, names: Mapping[str, str]) -> _Found:
+    """The weights with further keys."""
+    unknown = [name for name in names.values() if name not in weights]
+    if unknown:
+        raise errors.InvalidArgument(f"names: the files have no '{unknown[0]}'")
+    return {**weights, **{key: weights[name] for key, name in names.items()}}
+
+
 def _opened(runtime: Runtime, source: Union[Directory, Mapping[str, Mapping[str, Any]]],
-            folder: Optional[Directory]) -> dict[str, tuple[Weight, Optional[torch.dtype]]]:
+            folder: Optional[Directory]) -> _Found:
     """Each weight, and the dtype that it is given in unless that is its own."""
     if not isinstance(source, Mapping):
         path = pathlib.Path(source)

@@ -1,0 +1,135 @@
+"""Leases of a model that streams: what runs, fails or is interrupted leaves none."""
+
+import threading
+
+import checkpoints
+import pytest
+import torch
+from checkpoints import MODELS, Blocks, leases_of, stream_of
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt()], ids=["error", "Ctrl-C"])
+def test_a_forward_that_fails_leaves_no_lease(error, tmp_path):
+    resident, model = Blocks(), Blocks()
+    path = checkpoints.save(tmp_path / "m.safetensors", resident)
+    x = torch.randn(3, 128)
+    with stream_of(model, path) as stream, torch.no_grad():
+        for _ in range(2):
+            model.blocks[4].error = error
+            with pytest.raises(type(error)):
+                model(x)
+            assert not leases_of(stream) and not stream._passes.running
+            model.blocks[4].error = None
+            assert torch.equal(model(x), resident(x))
+
+
+@pytest.mark.parametrize("where", ["_room.leave", "release", "_passes.leave", "_lease"])
+def test_ctrl_c_at_the_begin_or_end_of_a_unit_leaves_no_lease(where, tmp_path, monkeypatch):
+    resident, model = Blocks(), Blocks()
+    path = checkpoints.save(tmp_path / "m.safetensors", resident)
+    x = torch.randn(3, 128)
+    with stream_of(model, path) as stream, torch.no_grad():
+        model(x)
+        *owner, name = where.split(".")
+        unit = stream._units[4]
+        place = unit if not owner else getattr(unit if owner == ["_room"] else stream, owner[0])
+        method = getattr(place, name)
+
+        def interrupted(*words):
+            monkeypatch.undo()
+            if name == "_lease":
+                method(*words)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(place, name, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model(x)
+        assert not leases_of(stream) and not stream._passes.running
+        for _ in range(2):
+            assert torch.equal(model(x), resident(x))
+        assert stream.report()["passes"] == 4
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_gradients_and_leases_under_checkpoint(reentrant, tmp_path):
+    resident, model = Blocks(), Blocks()
+    path = checkpoints.save(tmp_path / "m.safetensors", resident)
+    x = torch.randn(3, 128)
+    with stream_of(model, path) as stream:
+        gradients = []
+        for each in (resident, resident, model, model):
+            each.use_reentrant = reentrant
+            given = x.clone().requires_grad_()
+            each(given).square().mean().backward()
+            gradients.append(given.grad)
+        assert all(torch.equal(gradients[0], other) for other in gradients)
+        # Each block ran again in backward, up to what backward needs. Outside of it the files are read.
+        assert [unit["entries"] for unit in stream.report()["units"]] == [2, *[4] * 8, 2]
+        assert not leases_of(stream) and not stream._passes.running
+        del given, gradients
+
+
+def test_a_model_that_transformers_checkpoints(tmp_path):
+    folder = checkpoints.write_model(tmp_path, MODELS["llama"])
+    resident, model = checkpoints.resident(folder), checkpoints.on_meta(MODELS["llama"])
+    gradients = []
+    with stream_of(model, folder) as stream:
+        for each in (resident, model, model):
+            each.train()
+            each.activation_checkpointing_enable()
+            given = torch.linspace(-1, 1, 9 * 128).view(1, 9, 128).requires_grad_()
+            each(inputs_embeds=given).logits.square().mean().backward()
+            gradients.append(given.grad)
+        assert not leases_of(stream)
+        assert all(torch.equal(gradients[0], other) for other in gradients)
+
+
+def test_two_threads_may_run_the_model(tmp_path):
+    folder = checkpoints.write_model(tmp_path, MODELS["llama"])
+    resident, model = checkpoints.resident(folder), checkpoints.on_meta(MODELS["llama"])
+    prompts = [torch.randint(2, 512, (1, 9)) for _ in range(2)]
+    with torch.no_grad():
+        wanted = [resident(prompt).logits for prompt in prompts]
+    wrong = []
+
+    def run(i):
+        with torch.no_grad():
+            for _ in range(5):
+                if not torch.equal(model(prompts[i]).logits, wanted[i]):
+                    wrong.append(i)
+
+    with stream_of(model, folder, share=0.7) as stream:
+        threads = [threading.Thread(target=run, args=(i,)) for i in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not wrong and not leases_of(stream)
+
+
+def test_a_model_that_streams_may_be_compiled(tmp_path):
+    resident, model = Blocks(blocks=3), Blocks(blocks=3)
+    path = checkpoints.save(tmp_path / "m.safetensors", resident)
+    resident.requires_grad_(False)
+    x = torch.randn(3, 128)
+    with stream_of(model, path, share=0.6) as stream, torch.no_grad():
+        compiled = torch.compile(model, backend="aot_eager")
+        for _ in range(3):
+            assert torch.equal(compiled(x), resident(x))
+        assert [unit["entries"] for unit in stream.report()["units"]] == [3] * 5
+        assert not leases_of(stream)
+        del compiled
+        torch.compiler.reset()
+
+
+def test_a_stray_write_names_the_weight(run_program, tmp_path):
+    path = checkpoints.save(tmp_path / "m.safetensors", Blocks())
+    code, _, errors = run_program(
+        f"sys.path.insert(0, {checkpoints.__file__.rpartition('/')[0]!r})\n"
+        "import torch, checkpoints, sluice.torch\n"
+        "model = checkpoints.Blocks()\n"
+        f"stream = sluice.torch.stream_weights(model, {str(path)!r}, dram='4MiB')\n"
+        "with torch.no_grad(): model.blocks[3].up.weight[0, 0] = 1\n"
+    )
+    assert code == -11, errors
+    assert "blocks.3.up.weight" in errors and "outside a lease" in errors
