@@ -132,6 +132,26 @@ def test_a_gradient_of_a_parameter_that_no_module_has_read_is_refused(runtime, s
     optimizer.step()
 
 
+def test_an_update_that_fails_is_told_by_who_waits_for_it(make_runtime, spill, seed):
+    runtime = make_runtime(dram="1MiB")
+    model = model_of(seed)
+    optimizer = overlapped(model, runtime)
+    train(model, optimizer, 2)
+    optimizer.save(spill)
+    optimizing.lose_states(spill)
+    loss_of(model, 2).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    for call in (lambda: loss_of(model, 3), model.state_dict, optimizer.wait, optimizer.step):
+        with pytest.raises(sluice.DataLoss, match=r"step 3: '\d+', elements"):
+            call()
+    optimizer.close()
+    again = overlapped(model, make_runtime())
+    again.load(spill)
+    train(model, again, 1)
+    assert {state["step"].item() for state in again.state.values()} == {3}
+
+
 def test_steps_without_forward_follow_each_other(runtime, make_runtime, seed):
     params, reference = optimizing.parameters(seed), optimizing.parameters(seed)
     optimizer = sluice.torch.AdamW(params, runtime=runtime, overlap=True)

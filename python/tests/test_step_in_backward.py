@@ -253,6 +253,26 @@ def test_states_are_not_read_or_saved_within_a_step(runtime, spill, seed):
     train(model, optimizer, 1)
 
 
+def test_an_update_that_fails_is_told_by_step(make_runtime, spill, seed):
+    runtime = make_runtime(dram="1MiB")
+    model = model_of(seed)
+    optimizer = early(model, runtime)
+    train(model, optimizer, 2)
+    optimizer.save(spill)
+    optimizing.lose_states(spill)
+    loss_of(model, 2).backward()
+    with pytest.raises(sluice.DataLoss, match=r"step 3: '\d+', elements"):
+        optimizer.step()
+    with pytest.raises(sluice.DataLoss, match="step 3:"):  # what is missing is tried again before
+        loss_of(model, 3).backward()
+    optimizer.zero_grad()
+    optimizer.close()
+    again = early(model, make_runtime())
+    again.load(spill)
+    train(model, again, 1)
+    assert {state["step"].item() for state in again.state.values()} == {3}
+
+
 def test_the_end_within_a_step(runtime, seed):
     model = model_of(seed)
     optimizer = early(model, runtime)

@@ -1,0 +1,1 @@
+"""Measurements of the PyTorch layer: ``python -m sluice.bench --dir DIR``."""

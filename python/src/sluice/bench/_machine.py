@@ -1,0 +1,58 @@
+"""Rates of the machine, measured between the steps that they are compared with."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+
+import torch
+
+from ._rows import Setting, Skipped, seconds_of
+
+_CHUNK = 8 << 20
+
+
+class Disk:
+    """The rate of random 2 MiB pages, half of them written, by fio."""
+
+    def __init__(self, setting: Setting) -> None:
+        if shutil.which("fio") is None:
+            raise Skipped("fio is not installed, which measures what the disk can give")
+        self._path = os.path.join(setting.directory, "fio")
+        self._seconds = 1 if setting.quick else 2
+        self._bytes = (512 << 20) if setting.quick else (2 << 30)
+        if not os.path.exists(self._path):
+            with open(self._path, "wb") as file:
+                for _ in range(self._bytes // _CHUNK):
+                    file.write(os.urandom(_CHUNK))
+                os.fsync(file.fileno())
+
+    def bytes_per_second(self) -> float:
+        """What fio moves now, in both directions together."""
+        ran = subprocess.run(
+            ["fio", "--name=sluice", f"--filename={self._path}", "--ioengine=io_uring", "--direct=1",
+             "--rw=randrw", "--bs=2m", f"--size={self._bytes}", "--iodepth=8", "--time_based",
+             f"--runtime={self._seconds}", "--randrepeat=0", "--refill_buffers=0",
+             "--scramble_buffers=0", "--overwrite=1", "--fallocate=none", "--output-format=json"],
+            capture_output=True, text=True, check=False)
+        if ran.returncode != 0:
+            raise Skipped(f"fio failed: {ran.stderr.strip() or ran.stdout.strip()[-300:]}")
+        job = json.loads(ran.stdout[ran.stdout.index("{"):])["jobs"][0]
+        moved: int = job["read"]["io_bytes"] + job["write"]["io_bytes"]
+        milliseconds: int = max(job["read"]["runtime"], job["write"]["runtime"])
+        return moved / milliseconds * 1000
+
+
+class Memory:
+    """The rate of a loop over tensors that are far larger than the caches, on torch's threads."""
+
+    def __init__(self) -> None:
+        self._sums, self._added = torch.zeros(1 << 25), torch.ones(1 << 25)
+        self.bytes_per_second()  # the first touch does not count
+
+    def bytes_per_second(self) -> float:
+        """Bytes read and written by an addition in place."""
+        moved: int = 2 * self._sums.nbytes + self._added.nbytes
+        return moved / seconds_of(lambda: self._sums.add_(self._added))

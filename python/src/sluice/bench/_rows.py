@@ -1,0 +1,60 @@
+"""What a case gives, and what all cases share."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass, field
+from typing import Any, Callable, Optional
+
+
+class Skipped(Exception):
+    """The machine lacks what a case needs; the text says what."""
+
+
+@dataclass
+class Setting:
+    """Where and how long is measured."""
+
+    directory: str
+    quick: bool
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of each case."""
+        return 3 if self.quick else 11
+
+
+@dataclass
+class Row:
+    """Medians over the rounds of a case.
+
+    ratio
+        What is allowed over what was measured, or a peer over ours: more is better. None: the case
+        is only reported.
+    target
+        The least ratio that is asked for.
+    """
+
+    value: float
+    unit: str
+    ratio: Optional[float] = None
+    target: Optional[float] = None
+    figures: dict[str, Any] = field(default_factory=dict)
+
+    def as_dict(self, case: str) -> dict[str, Any]:
+        """The JSON line."""
+        line: dict[str, Any] = {"case": case, "value": self.value, "unit": self.unit}
+        if self.ratio is not None and self.target is not None:
+            line |= {"ratio": self.ratio, "target": self.target, "reached": self.ratio >= self.target}
+        return {**line, **self.figures}
+
+
+def seconds_of(call: Callable[[], object]) -> float:
+    """How long the call takes."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+median = statistics.median

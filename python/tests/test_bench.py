@@ -1,0 +1,72 @@
+"""The benchmarks of the PyTorch layer run, in small, and judge what they measure."""
+
+import json
+
+import pytest
+
+from sluice.bench import __main__ as bench
+from sluice.bench import _activations, _machine, _optimizer
+from sluice.bench._rows import Row, Setting, Skipped
+
+
+def run(monkeypatch, capsys, *words):
+    monkeypatch.setattr("sys.argv", ["sluice.bench", *words])
+    code = bench.main()
+    return code, [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_a_line_per_case_says_what_was_reached(monkeypatch, capsys, spill):
+    cases = {
+        "good": lambda setting: Row(2.0, "s", 1.0, 1.0, {"rounds": setting.rounds}),
+        "reported": lambda setting: Row(3.0, "us"),
+        "skipped": lambda setting: _raise(Skipped("fio is not installed")),
+    }
+    monkeypatch.setattr(bench, "CASES", cases)
+    code, lines = run(monkeypatch, capsys, "--dir", str(spill), "--quick")
+    assert code == 0 and lines == [
+        {"case": "good", "value": 2.0, "unit": "s", "ratio": 1.0, "target": 1.0, "reached": True,
+         "rounds": 3},
+        {"case": "reported", "value": 3.0, "unit": "us"},
+        {"case": "skipped", "skipped": "fio is not installed"},
+    ]
+    cases["bad"] = lambda setting: Row(2.0, "s", 0.5, 1.0)
+    code, lines = run(monkeypatch, capsys, "--dir", str(spill), "--case", "b*")
+    assert code == 1 and [line["reached"] for line in lines] == [False]
+    assert not any(spill.iterdir())
+    with pytest.raises(SystemExit):
+        run(monkeypatch, capsys, "--dir", str(spill), "--case", "no such")
+    assert "no case matches 'no such'; there are good," in capsys.readouterr().err
+
+
+def _raise(error):
+    raise error
+
+
+class SlowDisk:
+    def __init__(self, setting):
+        pass
+
+    def bytes_per_second(self):
+        return 1.0
+
+
+def test_each_case_measures(monkeypatch, spill):
+    monkeypatch.setattr(Setting, "rounds", 1)
+    monkeypatch.setattr(_optimizer, "PARAMETERS", {True: 4 << 20, False: 4 << 20})
+    monkeypatch.setitem(_activations.SHAPE, "n_layer", 1)
+    monkeypatch.setitem(_activations.SHAPE, "vocab_size", 256)
+    monkeypatch.setattr(_optimizer, "Disk", SlowDisk)
+    monkeypatch.setattr(_activations, "Disk", SlowDisk)
+    for name, case in bench.CASES.items():
+        line = case(Setting(str(spill), True)).as_dict(name)
+        assert line["value"] > -1 and line["ratio"] > 0, name
+        if name in ("step/nvme", "activations/offload"):
+            assert line["reached"], "a disk of 1 B/s is the floor"
+        if name == "step/nvme":
+            assert line["bytes"] == pytest.approx(line["floor_bytes"], rel=0.2)
+
+
+def test_without_fio_the_disk_is_not_judged(monkeypatch, spill):
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(Skipped, match="fio is not installed"):
+        _machine.Disk(Setting(str(spill), True))
