@@ -1,13 +1,32 @@
 #include <memory>
 
+#include "base/status.h"
 #include "base/thread.h"
 #include "fmt/format.h"
+#include "numa/memory_limits.h"
+#include "numa/memory_sum.h"
+#include "runtime/engine/setup/memory_needs.h"
 #include "tools/doctor/facts.h"
+#include "tools/train/settings/memory_check.h"
 #include "workloads/gpt/compute/compute_threads.h"
 
 namespace sluice::tools {
 
+namespace {
+
+/// oneDNN ends the process where it finds no memory.
+absl::Status CheckProducts(int threads) {
+  numa::MemorySum sum;
+  engine::AddThreads(static_cast<std::uint64_t>(threads), "that compute", &sum);
+  AddProducts(threads, &sum);
+  SLUICE_ASSIGN_OR_RETURN(const numa::MemoryLimits limits, numa::ReadMemoryLimits());
+  return numa::CheckFits(sum, limits, "the measurement", "name fewer processors with taskset");
+}
+
+}  // namespace
+
 absl::StatusOr<gpt::ComputeRate> ReadCompute() {
+  SLUICE_RETURN_IF_ERROR(CheckProducts(base::AllowedCpuCount()));
   const auto threads = gpt::ComputeThreads::Create(base::AllowedCpuCount());
   if (!threads.ok()) return threads.status();
   return gpt::MeasureCompute(**threads);

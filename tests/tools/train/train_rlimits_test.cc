@@ -19,12 +19,17 @@ class TrainRlimitsTest : public TrainCommandTest {
   /// Exit code of two steps under a limit of so many MiB, and what a refusal says.
   int RunUnder(const std::string& flag, int mebibytes, std::string* errors) {
     const std::uint64_t bytes = static_cast<std::uint64_t>(mebibytes) << 20;
-    Command command(Words({"--set", "train.steps=2", "--set", "train.compute_threads=2"}),
+    Command command(Words({"--set",
+                           "train.steps=2",
+                           "--set",
+                           "train.compute_threads=" + std::to_string(compute_threads_)}),
                     {.run_by = {"/usr/bin/prlimit", flag + "=" + std::to_string(bytes)}});
     const int code = command.Wait();
     *errors = command.errors();
     return code;
   }
+
+  int compute_threads_ = 2;
 
   /// Raises the limit from `first` on, until some runs in a row end well. Refusals name `limit`.
   void Climb(const std::string& flag, int first, const std::string& limit) {
@@ -49,6 +54,13 @@ class TrainRlimitsTest : public TrainCommandTest {
 TEST_F(TrainRlimitsTest, ALimitOfDataIsRefusedOrEnough) {
   SLUICE_SKIP_UNDER_SANITIZERS();
   Climb("--data", 24, "RLIMIT_DATA (ulimit -d)");
+}
+
+/// Products on many threads take memory of their own, of which oneDNN does not say that it lacks.
+TEST_F(TrainRlimitsTest, ALimitOfDataIsRefusedOrEnoughForManyThreads) {
+  SLUICE_SKIP_UNDER_SANITIZERS();
+  compute_threads_ = 8;
+  Climb("--data", 184, "RLIMIT_DATA (ulimit -d)");
 }
 
 TEST_F(TrainRlimitsTest, ALimitOfAddressesIsRefusedOrEnough) {

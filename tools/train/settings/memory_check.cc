@@ -21,6 +21,9 @@ constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
 constexpr std::uint64_t kProgramBytes = 8 * kMebibyte;
 /// Updates, saves, and the sampler of memory.
 constexpr std::uint64_t kOtherThreads = 3;
+/// Buffers of oneDNN's products on a thread, as measured with 8 and 16 threads, and a fifth more.
+/// They are there for moments, and touched as far as a product is large.
+constexpr std::uint64_t kProductBytes = 7 * kMebibyte;
 /// A run in RAM takes its tensors from mappings of this size.
 constexpr std::uint64_t kRamChunkBytes = 2 * kMebibyte;
 /// What LargestBudgets leaves for changes between its look and the run's.
@@ -46,6 +49,7 @@ numa::MemorySum MemoryOfProcess(const RunNeeds& needs) {
   sum.Add({"the text", needs.text_bytes});
   engine::AddThreads(
       static_cast<std::uint64_t>(needs.compute_threads) + kOtherThreads, "of the run", &sum);
+  AddProducts(needs.compute_threads, &sum);
   return sum;
 }
 
@@ -69,6 +73,12 @@ numa::MemorySum MemoryOfFrames(const RunNeeds& needs, const engine::FrameCounts&
 }
 
 }  // namespace
+
+void AddProducts(int threads, numa::MemorySum* sum) {
+  sum->Add({fmt::format("matrix products of {} threads", threads),
+            static_cast<std::uint64_t>(threads) * kProductBytes,
+            numa::MemoryKind::kStacks});
+}
 
 RuntimeOptions OptionsOfNoJob() {
   RuntimeOptions options;

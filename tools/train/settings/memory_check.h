@@ -27,6 +27,9 @@ struct RunNeeds {
   int runs_in_ram = 0;  ///< with --verify one
 };
 
+/// Adds what matrix products on so many threads take of data and addresses.
+void AddProducts(int threads, numa::MemorySum* sum);
+
 /// Errors: InvalidArgument (the model).
 absl::StatusOr<RunNeeds> FindNeeds(const TrainFlags& flags);
 
