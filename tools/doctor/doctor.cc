@@ -27,7 +27,8 @@ const std::array<FlagSpec, 5>& Flags() {
       FlagSpec{.name = "--directory",
                .shape = FlagShape::kValue,
                .value_name = "DIR",
-               .help = "the spill directory to look at (default: /var/tmp/sluice-<uid>)"},
+               .help = "the spill directory to look at (default: that of the job, or else "
+                       "/var/tmp/sluice-<uid>)"},
       FlagSpec{.name = "--config",
                .shape = FlagShape::kValue,
                .value_name = "FILE",
@@ -98,8 +99,9 @@ absl::Status PrintFacts(const SpillPlace& spill, Facts facts, Report& report) {
   report.Print(DescribeHugePages(facts.huge_pages));
   facts.io_uring = ReadIoUring();
   report.Print(DescribeIoUring(facts.io_uring));
-  facts.spill = ReadSpill(spill.path());
+  facts.spill = ReadSpill(spill.path(), facts.needs.runtime);
   facts.spill.directory = spill.used();
+  if (facts.spill.status.ok()) facts.spill.status = CheckMoreDirectories(facts.needs.runtime);
   report.Print(DescribeSpill(facts.spill));
   facts.gpu = ReadGpu();
   report.Print(DescribeGpu(facts.gpu));
@@ -124,7 +126,9 @@ int RunDoctor(std::span<const std::string> args, DoctorStreams streams) {
   Facts facts;
   const absl::Status job = ReadJob(*arguments, &facts);
   if (!job.ok()) return FailTo(streams.err, job);
-  const SpillPlace spill(arguments->Value("--directory"));
+  IoOptions& io = facts.needs.runtime.io;
+  if (arguments->Has("--directory")) io.more_directories.clear();
+  const SpillPlace spill(arguments->Value("--directory", io.directory));
   Report report(streams.out, arguments->Has("--json") ? Format::kJson : Format::kText);
   const absl::Status usable = PrintFacts(spill, std::move(facts), report);
   if (!usable.ok()) return FailTo(streams.err, usable);

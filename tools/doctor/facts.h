@@ -10,6 +10,7 @@
 #include "numa/memory_limits.h"
 #include "numa/memory_nodes.h"
 #include "numa/topology.h"
+#include "sluice/options.h"
 #include "tools/doctor/section.h"
 #include "tools/train/settings/memory_check.h"
 #include "workloads/gpt/compute/compute_rate.h"
@@ -80,8 +81,11 @@ struct SpillFacts {
       memory_align;  ///< alignment that statx tells; none: it does not tell
   std::optional<std::uint32_t> offset_align;
 };
-/// `directory` as in tiers.nvme.directory.
-SpillFacts ReadSpill(const std::string& directory);
+/// `directory` as in tiers.nvme.directory. A file is made there as a Runtime with `options` makes
+/// its own. The bytes of nvme must find space there if it is the only directory.
+SpillFacts ReadSpill(const std::string& directory, const RuntimeOptions& options = {});
+/// The reason why one of `io`'s further directories cannot be used; OK: all can.
+absl::Status CheckMoreDirectories(const RuntimeOptions& options);
 Section DescribeSpill(const SpillFacts& facts);
 
 struct GpuDevice {

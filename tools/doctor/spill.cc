@@ -67,8 +67,14 @@ void ReadAlignment(int fd, SpillFacts& facts) {
 }
 
 /// Makes a small spill file as a Runtime makes its own.
-absl::Status ProbeFile(const io::SpillDirectory& directory, SpillFacts& facts) {
-  const auto file = io::SpillFile::Create(directory, {.bytes = kProbeBytes});
+absl::Status ProbeFile(const io::SpillDirectory& directory,
+                       const IoOptions& options,
+                       SpillFacts& facts) {
+  const auto file = io::SpillFile::Create(directory,
+                                          {.bytes = kProbeBytes,
+                                           .direct = options.direct,
+                                           .nocow = options.nocow,
+                                           .reserved_space = options.reserved_space});
   if (!file.ok()) {
     const std::string message = fmt::format(
         "{}; no spill file can be made there: name a directory on a disk, with space, in "
@@ -85,7 +91,7 @@ absl::Status ProbeFile(const io::SpillDirectory& directory, SpillFacts& facts) {
 
 }  // namespace
 
-SpillFacts ReadSpill(const std::string& directory) {
+SpillFacts ReadSpill(const std::string& directory, const RuntimeOptions& options) {
   SpillFacts facts;
   facts.directory = directory;
   const auto opened = io::OpenSpillDirectory(directory);
@@ -96,8 +102,21 @@ SpillFacts ReadSpill(const std::string& directory) {
   facts.directory = opened->path;
   facts.file_system = FileSystemOf(opened->fd.get());
   ReadSpace(opened->fd.get(), facts);
-  facts.status = ProbeFile(*opened, facts);
+  facts.status = ProbeFile(*opened, options.io, facts);
+  // Several drives share the bytes by their rates.
+  const bool alone = options.io.more_directories.empty() && options.nvme_bytes.count() > 0;
+  if (facts.status.ok() && alone) {
+    facts.status =
+        io::CheckKeepsFree(*opened, options.nvme_bytes.count(), options.io.keep_free.count());
+  }
   return facts;
+}
+
+absl::Status CheckMoreDirectories(const RuntimeOptions& options) {
+  for (const std::string& directory : options.io.more_directories) {
+    SLUICE_RETURN_IF_ERROR(ReadSpill(directory, options).status);
+  }
+  return absl::OkStatus();
 }
 
 Section DescribeSpill(const SpillFacts& facts) {

@@ -175,6 +175,29 @@ TEST(DoctorTest, AFileThatFailsForItsDiskIsAnotherExitCode) {
   EXPECT_EQ(code_where_refused(EOPNOTSUPP), "0");
 }
 
+TEST(DoctorTest, TheSpillDirectoriesOfTheJobAreJudgedAsTrainWould) {
+  const TemporaryDirectory directory;
+  const std::string config = testing::ProjectFile("configs/train-gpt-tiny.toml");
+  const std::string here = "tiers.nvme.directory=" + directory.path();
+  const auto with = [&](const std::string& more) {
+    return Doctor({"--config", config, "--set", here, "--set", more});
+  };
+  EXPECT_EQ(with("train.steps=1").code, 0);
+  EXPECT_EQ(with("tiers.nvme.directory=/nonexistent/x").code, 2);
+  EXPECT_EQ(with("tiers.nvme.more_directories=[\"/nonexistent/x\"]").code, 2);
+  EXPECT_EQ(with("tiers.nvme.bytes=32TiB").code, 2);
+  EXPECT_THAT(with("tiers.nvme.bytes=32TiB").err, HasSubstr("cannot reserve 32 TiB"));
+  // Named, another directory is looked at.
+  EXPECT_EQ(Doctor({"--directory",
+                    directory.path(),
+                    "--config",
+                    config,
+                    "--set",
+                    "tiers.nvme.directory=/nonexistent/x"})
+                .code,
+            0);
+}
+
 TEST(DoctorTest, ADirectoryWithoutFilesSaysWhatToDo) {
   if (geteuid() != 0) GTEST_SKIP() << "/proc is a directory of one's own for root only";
   const SpillFacts facts = ReadSpill("/proc");
