@@ -169,7 +169,6 @@ TEST_F(OptimizerMisuseTest, BindingsAreChecked) {
               IsStatus(kInvalid, "copies are bf16 or f16"));
 }
 
-/// An update would overwrite one with the other, or discard it.
 /// An update leases in dram, which would otherwise be found out by Wait.
 TEST_F(OptimizerMisuseTest, TensorsThatAnUpdateCannotLeaseAreRefused) {
   const GroupId all = Add();
@@ -193,6 +192,7 @@ TEST_F(OptimizerMisuseTest, TensorsThatAnUpdateCannotLeaseAreRefused) {
   EXPECT_THAT(optimizer_->Step()->Wait(), IsOk());
 }
 
+/// An update would overwrite one with the other, or discard it.
 TEST_F(OptimizerMisuseTest, TensorsOfTheOptimizerAreBoundToNothingElse) {
   Add();
   const auto make = [&](const char* name, DType type) {
