@@ -66,6 +66,22 @@ def test_half_of_dram_comes_in_during_the_last_pass(runtime, make_runtime, seed,
     assert optimizing.same(model.parameters(), reference.parameters())
 
 
+def test_what_is_in_dram_stays_there(runtime, seed):
+    model = model_of(seed)
+    optimizer = sluice.torch.AdamW(model.parameters(), runtime=runtime)
+    backward(model)
+    optimizer.step()
+    other = runtime.tensor((63, 16384))
+    with runtime.lease(other, mode="w", tier="dram"):
+        pass
+    before = read_bytes(runtime)
+    backward(model)
+    time.sleep(0.2)  # nothing is to happen
+    with runtime.lease(other, tier="dram"):
+        assert read_bytes(runtime) - before <= PAGE
+    optimizer.step()
+
+
 def test_hints_end_with_the_optimizer(runtime, make_runtime, seed):
     model = model_of(seed)
     optimizer = sluice.torch.AdamW(model.parameters(), runtime=runtime)

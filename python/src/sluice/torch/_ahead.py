@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from .. import _core, errors
 from ._slots import Slot
 
-# Pages ahead take at most one part in so many of dram: leases and activations need the rest.
+# Pages ahead take at most one part in so many of dram: the step itself needs the rest.
 _PART_OF_DRAM = 2
 
-# Hints of one step, each for a larger share of those pages.
+# Hints of one step, each for more of those pages.
 _HINTS = 8
 
 
@@ -30,13 +30,15 @@ class Ahead:
         self._expected_bytes = 0  # gradients that backward made before it, each time that it did
         self._seen_bytes = 0      # the same since
         self._hints = 0
+        self._hinted_bytes = 0
 
     def begin_step(self, slots: Iterable[Slot]) -> None:
         """A step of these parameters begins."""
         slots = list(slots)
         self._groups = [slot.group for slot in slots]
         self._step_bytes = sum(slot.nbytes for slot in slots)
-        self._expected_bytes, self._seen_bytes, self._hints = self._seen_bytes, 0, 0
+        self._expected_bytes, self._seen_bytes = self._seen_bytes, 0
+        self._hints = self._hinted_bytes = 0
 
     def add_gradient(self, slot: Slot) -> None:
         """Backward has made the parameter's gradient, or added to it."""
@@ -51,8 +53,12 @@ class Ahead:
 
     def _hint(self) -> None:
         try:
-            dram = self._session.stats()["tiers"]["dram"]["budget_bytes"]
-            self._core.prefetch(self._groups, dram // _PART_OF_DRAM * self._hints // _HINTS)
+            dram = self._session.stats()["tiers"]["dram"]
+            most = dram["budget_bytes"] // _PART_OF_DRAM * self._hints // _HINTS
+            # Only free frames: what is in the others may be needed before the step, or in it.
+            free = dram["budget_bytes"] - dram["used_bytes"]
+            self._hinted_bytes = min(self._hinted_bytes + free, most)
+            self._core.prefetch(self._groups, self._hinted_bytes)
         except errors.Error:
             # Closed, or a child of fork: backward needs neither, and step() says it.
             self._groups = []

@@ -52,7 +52,8 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         raise NotImplementedError
 
     def _wait_unless_failed(self) -> None:
-        raise NotImplementedError
+        if self._step is not None and not self._step.failed:
+            self._finish()
 
     def _listen(self, slot: Slot) -> None:
         raise NotImplementedError

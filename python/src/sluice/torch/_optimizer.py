@@ -228,10 +228,6 @@ class PagedOptimizer(StepsInBackward):
             step.failed = False
         self._wait()
 
-    def _wait_unless_failed(self) -> None:
-        if self._step is not None and not self._step.failed:
-            self._finish()
-
     def _wait(self) -> None:
         step = self._step
         assert step is not None
@@ -252,7 +248,10 @@ class PagedOptimizer(StepsInBackward):
             slot.steps += 1
             torch.autograd.graph.increment_version(slot.tensor)
             slot.version = slot.tensor._version
-            self.state[slot.tensor]["step"] = torch.tensor(float(slot.steps))
+            state = self.state[slot.tensor]
+            if "step" not in state:
+                state["step"] = torch.tensor(0.0)
+            state["step"].fill_(slot.steps)
 
     # --- the end ---
 
