@@ -118,7 +118,7 @@ class _SaveEach:
             return tensor
         self._files += 1
         path = os.path.join(self._directory, f"saved-{self._files}.pt")
-        whole = storage.nbytes() == tensor.nbytes  # of a view torch.save would write all of the storage
+        whole = storage.nbytes() == tensor.nbytes  # torch.save writes all storage of a view
         torch.save(tensor.detach() if whole else tensor.detach().clone(), path)
         return path
 

@@ -27,7 +27,7 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
     state: "defaultdict[Any, dict[str, Any]]"
     _session: _core.Session
     _core: _core.Optimizer
-    _slots: dict[int, Slot]  # by id(tensor)
+    _slots: dict[int, Slot]  # key: id(tensor)
     _step: Optional[Step]    # the one that is under way, or has failed
     _half_loaded = False
 

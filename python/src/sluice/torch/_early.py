@@ -61,9 +61,9 @@ class EarlyStep(Step):
 
     def __init__(self, groups: Mapping[int, Mapping[str, Any]]) -> None:
         super().__init__()
-        self.groups = groups  # of param_groups, by id(tensor)
+        self.groups = groups  # param_groups, keyed by id(tensor)
         self.over = False
-        self._indices: dict[int, int] = {}   # by id(tensor)
+        self._indices: dict[int, int] = {}   # key: id(tensor)
         self._held: deque[int] = deque()     # indices of gradients that updates read, oldest first
         self._held_bytes = 0
 

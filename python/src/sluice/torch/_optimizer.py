@@ -84,7 +84,7 @@ class PagedOptimizer(StepsInBackward):
             if any(tensor is slot.tensor for slot in new):
                 raise _slots.refuse(name, "is in its group twice")
             if id(tensor) in self._slots:
-                continue  # of a group that could not be added whole
+                continue  # left by a group that could not be added
             _slots.check_parameter(name, tensor, self._master)
             new.append(Slot(name, tensor, self._master))
         for slot in new:

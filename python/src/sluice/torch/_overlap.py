@@ -29,7 +29,7 @@ class Overlap:
     """
 
     def __init__(self, optimizer: "PagedOptimizer") -> None:
-        self._unread: dict[int, Slot] = {}  # by id(tensor)
+        self._unread: dict[int, Slot] = {}  # key: id(tensor)
         self._known: weakref.WeakSet[Any] = weakref.WeakSet()
         self._hook = _Hook(optimizer)
         self._handle = torch.nn.modules.module.register_module_forward_pre_hook(self._hook)
@@ -78,7 +78,7 @@ class Overlap:
 
 
 def _read_by(module: Any) -> Iterable[Any]:
-    compiled = type(module).__name__ == "OptimizedModule"  # of torch.compile; its hooks may not run
+    compiled = type(module).__name__ == "OptimizedModule"  # torch.compile's; hooks may not run
     if compiled or isinstance(module, _READ_BELOW):
         return list(module.parameters())
     own = [each for each in module._parameters.values() if each is not None]

@@ -28,8 +28,8 @@ class Slot:
         self.shape = tuple(tensor.shape)
         self.dtype = tensor.dtype
         self.master = master and tensor.dtype != torch.float32
-        self.group = -1      # of sluice._core
-        self.parameter = -1  # of sluice._core
+        self.group = -1      # id in sluice._core
+        self.parameter = -1  # id in sluice._core
         self.steps = 0
         self.version: int = tensor._version
         self.hook: Any = None  # handle of a hook on its gradients
