@@ -13,6 +13,7 @@ constexpr std::array kNames = {
     CommonName{"wd", "train.weight_decay"},
     CommonName{"decay", "train.weight_decay"},
     CommonName{"bs", "train.batch"},
+    CommonName{"batch", "train.batch"},
     CommonName{"batch_size", "train.batch"},
     CommonName{"micro_batch_size", "train.batch"},
     CommonName{"per_device_train_batch_size", "train.batch"},
@@ -22,6 +23,7 @@ constexpr std::array kNames = {
     CommonName{"epochs", "train.steps"},
     CommonName{"num_train_epochs", "train.steps"},
     CommonName{"iters", "train.steps"},
+    CommonName{"steps", "train.steps"},
     CommonName{"iterations", "train.steps"},
     CommonName{"max_iters", "train.steps"},
     CommonName{"max_steps", "train.steps"},
@@ -102,6 +104,7 @@ constexpr std::array kNames = {
     CommonName{"out", "--save"},
     CommonName{"output", "--save"},
     CommonName{"checkpoint", "--save-state"},
+    CommonName{"ckpt", "--save-state"},
     CommonName{"checkpoint_dir", "--save-state"},
     CommonName{"output_dir", "--save-state"},
     CommonName{"save_dir", "--save-state"},
@@ -138,6 +141,14 @@ std::string OurName(std::string_view name, std::span<const std::string> candidat
     if (ours != candidates.end()) return *ours;
   }
   return {};
+}
+
+std::string_view OurKey(std::string_view name) {
+  const std::string plain = Plain(name);
+  const auto* const found = std::find_if(kNames.begin(), kNames.end(), [&](const CommonName& each) {
+    return each.theirs == plain && !each.ours.starts_with("--");
+  });
+  return found == kNames.end() ? std::string_view() : found->ours;
 }
 
 }  // namespace sluice::base

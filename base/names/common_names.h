@@ -17,4 +17,8 @@ std::span<const CommonName> CommonNames();
 /// dashes ("--max-grad-norm") and capitals of `name` do not count.
 std::string OurName(std::string_view name, std::span<const std::string> candidates);
 
+/// Our key of a configuration for `name`; empty if the list has none. Dashes and capitals do not
+/// count.
+std::string_view OurKey(std::string_view name);
+
 }  // namespace sluice::base

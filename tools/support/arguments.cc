@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/names/common_names.h"
 #include "base/status.h"
 #include "base/strings.h"
 #include "fmt/format.h"
@@ -12,6 +13,15 @@ namespace {
 
 bool IsFlag(std::string_view word) { return word.starts_with("--") && word.size() > 2; }
 
+/// A flag, or, where --set is one, a key that other programs have a flag for.
+std::string Suggestion(const std::string& name, std::span<const std::string> names) {
+  const bool has_keys = std::find(names.begin(), names.end(), "--set") != names.end();
+  const bool is_flag = !base::OurName(name, names).empty();
+  const std::string_view key = has_keys && !is_flag ? base::OurKey(name) : std::string_view();
+  if (key.empty()) return base::DidYouMean(name, names);
+  return fmt::format("; did you mean \"--set {}=...\"?", key);
+}
+
 absl::StatusOr<const FlagSpec*> FindSpec(const std::string& name, std::span<const FlagSpec> specs) {
   std::vector<std::string> names;
   for (const FlagSpec& spec : specs) {
@@ -20,7 +30,7 @@ absl::StatusOr<const FlagSpec*> FindSpec(const std::string& name, std::span<cons
     names.push_back(spec.name);
   }
   return absl::InvalidArgumentError(
-      fmt::format("unknown flag \"{}\"{}", name, base::DidYouMean(name, names)));
+      fmt::format("unknown flag \"{}\"{}", name, Suggestion(name, names)));
 }
 
 absl::Status MissingValue(const FlagSpec& spec) {

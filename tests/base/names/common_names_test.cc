@@ -36,6 +36,15 @@ TEST(OurNameTest, ComesBeforeTheNearestName) {
   EXPECT_EQ(DidYouMean("--txt", kFlags), "; did you mean \"--text\"?");
 }
 
+TEST(OurKeyTest, KnowsFlagsOfOthersThatAreKeysHere) {
+  EXPECT_EQ(OurKey("--lr"), "train.learning_rate");
+  EXPECT_EQ(OurKey("--max-grad-norm"), "train.clip_norm");
+  EXPECT_EQ(OurKey("--steps"), "train.steps");
+  EXPECT_EQ(OurKey("--data"), "train.texts");
+  EXPECT_EQ(OurKey("--ckpt"), "");
+  EXPECT_EQ(OurKey("--frobnicate"), "");
+}
+
 TEST(CommonNamesTest, EachIsWrittenAsItIsLookedFor) {
   std::set<std::pair<std::string, std::string>> seen;
   for (const CommonName& each : CommonNames()) {

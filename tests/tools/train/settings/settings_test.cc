@@ -95,6 +95,18 @@ TEST(DocumentsTest, NameKeysThatExist) {
   EXPECT_GE(keys, 20);
 }
 
+TEST(CommonNamesTest, AFlagOfOthersLeadsToAFlagOrAKey) {
+  const auto refusal = [](const std::string& flag) {
+    return std::string(ReadTrainFlags(std::vector<std::string>{flag}).status().message());
+  };
+  EXPECT_EQ(refusal("--lr"),
+            "unknown flag \"--lr\"; did you mean \"--set train.learning_rate=...\"?");
+  EXPECT_EQ(refusal("--steps"),
+            "unknown flag \"--steps\"; did you mean \"--set train.steps=...\"?");
+  EXPECT_EQ(refusal("--data"), "unknown flag \"--data\"; did you mean \"--text\"?");
+  EXPECT_EQ(refusal("--ckpt"), "unknown flag \"--ckpt\"; did you mean \"--save-state\"?");
+}
+
 TEST(CommonNamesTest, LeadToKeysAndFlagsThatExist) {
   const absl::StatusOr<std::string> keys = WriteTrainSettings({.source = "defaults"});
   ASSERT_TRUE(keys.ok()) << keys.status();
