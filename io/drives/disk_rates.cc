@@ -109,6 +109,11 @@ absl::StatusOr<bool> Counts(const Plain& plain, std::int64_t moved) {
   if (moved >= 0) return moved == static_cast<std::int64_t>(plain.block_bytes);
   const auto error = static_cast<int>(-moved);
   if (error == EINTR || error == EAGAIN || error == ENOMEM) return false;
+  // A limit of the process is the user's to raise, and says nothing of the disk.
+  if (error == ECANCELED) {
+    return absl::ResourceExhaustedError(
+        base::ToAbsl(fmt::format("measuring the disk: {}", base::DescribeErrno(error))));
+  }
   return base::StatusFromErrno(error, "measuring the disk");
 }
 
