@@ -72,7 +72,7 @@ absl::StatusOr<std::string> StateSaver::PlaceOf(int step) {
 }
 
 absl::StatusOr<std::string> StateSaver::OnLossNotFinite(int step) {
-  return Withdraw(step - 1, "its loss is no finite number");
+  return Withdraw(step - 1, "the loss after it is no finite number");
 }
 
 absl::StatusOr<std::string> StateSaver::OnParametersNotFinite(int step) {

@@ -163,9 +163,10 @@ TEST_P(RunSignalsSaveTest, AStepThatEndsWithItsUpdateWritesNoSaveThatLedToNoNumb
   EXPECT_EQ(run_->Run().code(), absl::StatusCode::kFailedPrecondition);
   Stop();
   ::testing::internal::GetCapturedStdout();
-  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-              HasSubstr(flag + ": the save after step 1 is given up, as its loss is no finite "
-                               "number; there is none before it"));
+  EXPECT_THAT(
+      ::testing::internal::GetCapturedStderr(),
+      HasSubstr(flag + ": the save after step 1 is given up, as the loss after it is no finite "
+                       "number; there is none before it"));
   EXPECT_THAT(ListSaves(files_ / flag).value(), IsEmpty());
 }
 

@@ -125,7 +125,8 @@ TEST_F(StateSaverTest, ASaveThatLedToNoNumberIsRemoved) {
   for (const int step : {4, 5}) EXPECT_THAT(saver.SaveIfDue(step), IsOk());
   EXPECT_EQ(*saver.OnLossNotFinite(7), "") << "the loss of 6 was a number";
   EXPECT_EQ(*saver.OnLossNotFinite(6),
-            "--state: the save after step 5 is removed, as its loss is no finite number; that of "
+            "--state: the save after step 5 is removed, as the loss after it is no finite number; "
+            "that of "
             "step 4 stands");
   EXPECT_FALSE(std::filesystem::exists(path_ + "/step-0000005"));
   EXPECT_TRUE(std::filesystem::exists(path_ + "/step-0000004/optimizer.sluice"));
@@ -245,7 +246,8 @@ TEST_F(StateSaverBesideTest, ASaveUnderWayIsGivenUpAndTheOneBeforeItEnds) {
   StateSaver saver = Make("1 steps");
   for (const int step : {1, 2}) EXPECT_THAT(saver.SaveIfDue(step), IsOk());
   EXPECT_EQ(*saver.OnLossNotFinite(3),
-            "--state: the save after step 2 is given up, as its loss is no finite number; that of "
+            "--state: the save after step 2 is given up, as the loss after it is no finite number; "
+            "that of "
             "step 1 stands");
   EXPECT_THAT(SavedSteps(), ElementsAre(1));
   EXPECT_FALSE(std::filesystem::exists(path_ + "/step-0000002"));
