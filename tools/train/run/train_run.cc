@@ -9,10 +9,14 @@
 #include "base/strings.h"
 #include "fmt/format.h"
 #include "sluice/units.h"
+#include "tools/support/wrap.h"
 #include "tools/train/report/step_text.h"
 
 namespace sluice::tools {
 namespace {
+
+/// Spaces before a line that goes on.
+constexpr std::size_t kIndent = 4;
 
 /// "1:05"
 std::string Duration(double seconds) {
@@ -207,24 +211,26 @@ absl::Status TrainRun::PlanRecompute() {
   const bool changes = report_.recompute->layers_recomputed > 0;
   if (changes) op_times_.Forget();
   if (changes && parts_.verifier != nullptr) parts_.verifier->ForgetRatios();
-  parts_.console.Print(fmt::format(
+  const std::string text = fmt::format(
       "recompute: {}{}\n",
       FormatRecompute(*report_.recompute),
-      changes ? fmt::format("; the {} steps so far are not judged", report_.steps.size()) : ""));
+      changes ? fmt::format("; the {} steps so far are not judged", report_.steps.size()) : "");
+  parts_.console.Print(WrapLines(text, kIndent));
   return absl::OkStatus();
 }
 
 absl::Status TrainRun::SetPace(double ram_step_seconds) {
   SLUICE_RETURN_IF_ERROR(pacer_.SetPace(ram_step_seconds, parts_.session, &report_));
   op_times_.Forget();
-  parts_.console.Print(
-      fmt::format("{} paced at {:.3f} GiB/s each way: its bound takes {:.0f} % of a step in RAM of "
-                  "{:.1f} ms; the {} steps so far are not judged\n",
-                  kDeviceLink,
-                  pacer_.rate() / static_cast<double>(1 << 30),
-                  100 * parts_.session.settings().emulated_load,
-                  ram_step_seconds * 1e3,
-                  report_.steps.size()));
+  const std::string text = fmt::format(
+      "{} paced at {:.3f} GiB/s each way: its bound takes {:.0f} % of a step in RAM of "
+      "{:.1f} ms; the {} steps so far are not judged\n",
+      kDeviceLink,
+      pacer_.rate() / static_cast<double>(1 << 30),
+      100 * parts_.session.settings().emulated_load,
+      ram_step_seconds * 1e3,
+      report_.steps.size());
+  parts_.console.Print(WrapLines(text, kIndent));
   return absl::OkStatus();
 }
 
