@@ -31,6 +31,13 @@ def spill():
 
 
 @pytest.fixture
+def tmp_path():
+    """A directory that goes with the test, which pytest's own would outlive."""
+    with tempfile.TemporaryDirectory(prefix="sluice-python-") as directory:
+        yield pathlib.Path(directory)
+
+
+@pytest.fixture
 def make_runtime(spill):
     """Makes runtimes with small budgets; options win over them. They are closed at the end."""
     made = []

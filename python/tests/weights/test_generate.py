@@ -5,6 +5,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import tempfile
 import threading
 
 import checkpoints
@@ -17,15 +18,17 @@ from sluice import _generate
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder():
     """A small GPT-2 with a tokenizer whose tokens are words."""
-    folder = tmp_path_factory.mktemp("model")
-    checkpoints.write_model(folder, checkpoints.gpt2())
     words = tokenizers.Tokenizer(tokenizers.models.WordLevel(
         {f"w{i}": i for i in range(512)}, unk_token="w0"))
     words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    transformers.PreTrainedTokenizerFast(tokenizer_object=words, pad_token="w0").save_pretrained(folder)
-    return folder
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=words, pad_token="w0")
+    with tempfile.TemporaryDirectory(prefix="sluice-python-") as directory:
+        folder = pathlib.Path(directory)
+        checkpoints.write_model(folder, checkpoints.gpt2())
+        tokenizer.save_pretrained(folder)
+        yield folder
 
 
 def generate(*words):
