@@ -171,10 +171,11 @@ TEST_F(TrainStateTest, AJobThatLeavesTheFiniteKeepsItsLastGoodSaves) {
   for (int time = 0; time < 2; ++time) {
     Command bad(Job(diverging));
     EXPECT_EQ(bad.Wait(), 2) << bad.output();
-    EXPECT_THAT(bad.errors(),
-                AllOf(HasSubstr("the loss is no finite number since step"),
-                      ContainsRegex(
-                          "the save after step [0-9]+ is (removed|given up), as its loss is no")));
+    EXPECT_THAT(
+        bad.errors(),
+        AllOf(HasSubstr("the loss is no finite number since step"),
+              ContainsRegex(
+                  "the save after step [0-9]+ is (removed|given up), as the loss after it is no")));
     if (time == 0) saves = Saves();
     EXPECT_EQ(Saves().back(), saves.back());
     EXPECT_THAT(bad.output(), ContainsRegex("resumed after step [0-9]+ of 30\nstep .* loss [0-9]"));
