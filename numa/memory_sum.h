@@ -10,7 +10,7 @@
 
 namespace sluice::numa {
 
-/// What limits count of a term.
+/// Kinds of memory, by the limits that count them.
 enum class MemoryKind {
   kFrames,     ///< shared memory, which RLIMIT_DATA does not count
   kOther,      ///< counted by all limits
@@ -33,7 +33,7 @@ class MemorySum {
   void Add(MemoryTerm term);
   void Add(const MemorySum& other);
 
-  /// Memory: terms of frames and others.
+  /// Bytes of memory: frames, others and children.
   std::uint64_t bytes() const;
   const std::vector<MemoryTerm>& terms() const { return terms_; }
 

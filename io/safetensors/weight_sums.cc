@@ -10,6 +10,10 @@
 namespace sluice::io {
 namespace {
 
+std::int64_t SumOfBlock(std::span<const std::byte> block) {
+  return static_cast<std::int64_t>(Xxh3(block.data(), block.size(), 0));
+}
+
 /// The blocks of bytes that begin at one; `see` says whether to go on.
 template <typename See>
 void ForEachBlock(std::span<const std::byte> bytes, const See& see) {
@@ -23,10 +27,6 @@ void ForEachBlock(std::span<const std::byte> bytes, const See& see) {
 }  // namespace
 
 std::string SumsPathOf(const WeightFiles& weights) { return weights.path() + ".sums"; }
-
-std::int64_t SumOfBlock(std::span<const std::byte> block) {
-  return static_cast<std::int64_t>(Xxh3(block.data(), block.size(), 0));
-}
 
 void AppendSums(std::span<const std::byte> bytes, BlockSums* sums) {
   ForEachBlock(bytes, [sums](std::span<const std::byte> block) {

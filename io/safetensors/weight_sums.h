@@ -24,14 +24,12 @@ inline constexpr const char* kSumsKind = "xxh3-64 of blocks of 65536 bytes";
 
 /// XXH3-64 of each block of a file.
 using BlockSums = std::vector<std::int64_t>;
-/// Those of each file, by the file's name.
+/// Checksums of each file's blocks, by the file's name.
 using WeightSums = std::map<std::string, BlockSums>;
 
 /// Path of the checksums of a checkpoint: beside its index, or its one file.
 std::string SumsPathOf(const WeightFiles& weights);
 
-/// The checksum of one block.
-std::int64_t SumOfBlock(std::span<const std::byte> block);
 /// Appends the checksums of `bytes`. REQUIRES: they begin at a block.
 void AppendSums(std::span<const std::byte> bytes, BlockSums* sums);
 /// The first block of `bytes`, which begin at block `first` of the file, that differs from its

@@ -98,7 +98,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   std::shared_ptr<TicketState> AcquireAll(const std::shared_ptr<OpState>& op,
                                           std::span<const Access> accesses);
   absl::Status Prefetch(std::span<const Access> accesses);
-  /// What a request for the accesses asks of the core; recorded for `op`, unless that is null.
+  /// The plan of a request for the accesses, recorded for `op` unless that is null.
   /// Errors: InvalidArgument, ResourceExhausted, Cancelled, as TensorTable::Resolve.
   absl::StatusOr<engine::TicketPlan> PlanTicket(std::span<const Access> accesses,
                                                 OpState* op) const;
