@@ -419,6 +419,13 @@ def _line_problems(pure, line):
 TARGET_GUARD = re.compile(r"^#if defined\(\w+\) == defined\(HWY_TARGET_TOGGLE\)$", re.M)
 
 
+def check_content(tree):
+    """A test without a line passes as one that was never written."""
+    for path, text in tree.sources():
+        if not text.strip():
+            yield Finding(path, 1, "empty-source", "the file is empty: restore it, or remove it")
+
+
 def check_pragma_once(tree):
     for path, text in tree.sources():
         if path.endswith("-inl.h") and TARGET_GUARD.search(text):
@@ -428,7 +435,7 @@ def check_pragma_once(tree):
 
 
 CHECKS = [check_includes, check_core_words, check_links, check_orphans, check_limits, check_rows,
-          check_file_length, check_lines, check_pragma_once]
+          check_file_length, check_lines, check_pragma_once, check_content]
 
 
 def run(tree):

@@ -266,6 +266,10 @@ class LinesTest(TidyTestCase):
             with self.subTest(text=text):
                 self.expect("commented-test", {"tests/CMakeLists.txt": text + "\n"})
 
+    def test_empty_sources(self):
+        self.expect("empty-source", {"io/CMakeLists.txt": "sluice_library(io SOURCES a.cc)\n", "io/a.cc": " \n"})
+        self.expect_clean({"python/src/sluice/py.typed": ""})
+
     def test_pragma_once(self):
         self.expect("pragma-once", {"io/a.h": "int x;\n"})
         guard = "#if defined(A_INL_H_) == defined(HWY_TARGET_TOGGLE)\n#endif\n"
