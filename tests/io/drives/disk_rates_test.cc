@@ -79,6 +79,19 @@ TEST(DiskRatesTest, RefusedThreadsAreAStatus) {
               ::testing::StartsWith("RESOURCE_EXHAUSTED: a thread cannot be started: EAGAIN"));
 }
 
+// The kernel cancels a request that it has no worker thread for: `ulimit -u`, the user's to raise.
+TEST(DiskRatesTest, CancelledRequestIsNamedAsALimit) {
+  const testing::TempDirectory temp;
+  const std::string text = testing::RunInChild([&temp] {
+    DiskRatesOptions options = Small(temp);
+    options.io_uring = Use::kOff;
+    const std::string failed =
+        testing::RefuseSystemCall(SYS_pwrite64, ECANCELED, testing::Refuse::kEveryCall);
+    return failed + MeasureDiskRates(options).status().ToString();
+  });
+  EXPECT_THAT(text, ::testing::StartsWith("RESOURCE_EXHAUSTED: measuring the disk: ECANCELED"));
+}
+
 TEST(DiskRatesTest, BadOptionsAreRefused) {
   const testing::TempDirectory temp;
   const auto expect_invalid = [](const DiskRatesOptions& options) {
