@@ -75,6 +75,7 @@ def offload(setting: Setting) -> Row:
         stashed = hooks.stats()["stashed_bytes"] / (2 + setting.rounds)
     return Row(median(times), "s", median(ratios), 1 / 1.10, {
         "plain_seconds": median(plains), "stashed_bytes": stashed, "nvme_bytes": moved,
+        "threads": torch.get_num_threads(),
     })
 
 
@@ -99,7 +100,7 @@ def against_torch_save(setting: Setting) -> Row:
             plain = (plain + model.run(nullcontext())) / 2
             added.append(ours - plain)
             ratios.append((theirs - plain) / max(ours - plain, _LEAST_ADDED * plain))
-    return Row(median(added), "s", median(ratios), 3.0)
+    return Row(median(added), "s", median(ratios), 3.0, {"threads": torch.get_num_threads()})
 
 
 class _SaveEach:
