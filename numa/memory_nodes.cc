@@ -6,6 +6,7 @@
 #include <limits>
 #include <sstream>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -135,6 +136,15 @@ absl::StatusOr<std::vector<MemoryNode>> ListMemoryNodes(const Topology& topology
                      .cpus = node->cpus});
   }
   return nodes;
+}
+
+std::optional<int> NodeOfPci(const std::string& address, const std::string& root) {
+  // The system writes addresses in small letters, and -1 where the firmware names no node.
+  const std::string name = absl::AsciiStrToLower(address);
+  std::ifstream file(absl::StrCat(root, "/sys/bus/pci/devices/", name, "/numa_node"));
+  int node = -1;
+  if (!(file >> node) || node < 0) return std::nullopt;
+  return node;
 }
 
 absl::StatusOr<std::vector<std::uint32_t>> SplitFrames(std::uint32_t frames,

@@ -31,6 +31,10 @@ struct MemoryNode {
 absl::StatusOr<std::vector<MemoryNode>> ListMemoryNodes(const Topology& topology,
                                                         const std::string& root = "/");
 
+/// The NUMA node of the PCI slot `address`, as "0000:3b:00.0"; none: the system does not say. Reads
+/// sys below `root`.
+std::optional<int> NodeOfPci(const std::string& address, const std::string& root = "/");
+
 /// How many of `frames` each node holds: even shares, the remainder on the first. What a node lacks
 /// memory for goes evenly to those that have some left: a budget that the machine has memory for is
 /// not refused because another process sits on one node. The caller announces it. Errors:

@@ -26,6 +26,15 @@ std::vector<int> TouchCpus(const std::vector<int>& of_node, const std::vector<in
   return both.empty() ? allowed : both;
 }
 
+/// Puts the first node first. Returns whether there is one.
+bool PutFirst(std::optional<int> first, std::vector<MemoryNode>& nodes) {
+  const auto is_first = [&](const MemoryNode& node) { return node.index == first; };
+  const auto found = std::find_if(nodes.begin(), nodes.end(), is_first);
+  if (found == nodes.end()) return false;
+  std::rotate(nodes.begin(), found, found + 1);
+  return true;
+}
+
 std::vector<ArenaOptions> OptionsPerNode(const NodeArenasOptions& options,
                                          const std::vector<std::uint32_t>& frames) {
   std::vector<ArenaOptions> arenas;
@@ -64,9 +73,16 @@ bool LeavesBindingOut(const NodeArenasOptions& options) {
                                       [](const MemoryNode& node) { return node.node_count > 1; });
 }
 
-/// Why the nodes hold no even shares; empty if they do.
+/// Why the nodes hold no even shares, or the first one not all; empty if they do.
 std::string SplitReason(const NodeArenasOptions& options,
                         const std::vector<std::uint32_t>& frames) {
+  if (options.first_node.has_value()) {
+    if (frames.front() == options.frames) return "";
+    return absl::StrFormat("node %d, which is nearest to the GPU, has %s available of %s",
+                           *options.first_node,
+                           SizeText(options.nodes.front().available_bytes.value_or(0)),
+                           SizeText(options.frames * options.page_bytes));
+  }
   if (options.even) return DescribeLack(options.frames, options.page_bytes, options.nodes);
   const auto [least, most] = std::minmax_element(frames.begin(), frames.end());
   return std::string(*most - *least > 1 ? kOffByOption : "");
@@ -78,10 +94,16 @@ void Append(const std::string& reason, const std::string& prefix, std::string& a
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<NodeArenas>> NodeArenas::Create(const NodeArenasOptions& options) {
-  if (options.nodes.empty() || options.frames == 0) {
+absl::StatusOr<std::unique_ptr<NodeArenas>> NodeArenas::Create(const NodeArenasOptions& wanted) {
+  if (wanted.nodes.empty() || wanted.frames == 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("arenas ", options.name, ": need at least one node and one frame"));
+        absl::StrCat("arenas ", wanted.name, ": need at least one node and one frame"));
+  }
+  NodeArenasOptions options = wanted;
+  if (PutFirst(options.first_node, options.nodes)) {
+    options.even = false;
+  } else {
+    options.first_node.reset();
   }
   SLUICE_ASSIGN_OR_RETURN(const std::vector<std::uint32_t> frames,
                           options.even

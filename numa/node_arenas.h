@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,6 +29,9 @@ struct NodeArenasOptions {
   /// node is filled after the other. What is lacking so has the reason kOffByOption.
   bool bind = true;
   bool even = true;
+  /// The node that is filled first, before the others one after the other; `even` does not count.
+  /// None, or a node that is not among `nodes`: as above.
+  std::optional<int> first_node;
 };
 
 /// What the arenas got from the system when they took memory last: at creation, or by a Grow that
@@ -36,7 +40,8 @@ struct NodeArenasOptions {
 struct NodeArenasInfo {
   std::string binding_reason;    ///< see ArenaInfo
   std::string huge_page_reason;  ///< see ArenaInfo
-  /// Why not every node holds an even share; of the creation alone. `split` is what each holds.
+  /// Why not every node holds an even share, or why not all is on the first node; of the creation
+  /// alone. `split` is what each holds.
   std::string split_reason;
   std::string split;
 };

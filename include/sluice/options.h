@@ -85,7 +85,7 @@ struct MemoryOptions {
   /// Parts of dram bound to their NUMA nodes. Fallback "numa_binding".
   Use numa_binding = Use::kAuto;
   /// Equal parts of dram on all NUMA nodes. Fallback "numa_split": less on a node with too little
-  /// memory. kOff fills one node after the other.
+  /// memory. kOff fills one node after the other. With a GPU kAuto and kOff fill its node first.
   Use even_split = Use::kAuto;
   /// Pages of tensors with OffLease::kReadable shown wherever they are. Fallback "off_lease":
   /// reads of pages that cannot be mapped raise SIGSEGV. Pages on FUSE, in a GPU, and of a file

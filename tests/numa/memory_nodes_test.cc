@@ -135,6 +135,16 @@ TEST(MemoryNodesTest, AMemoryPolicyIsFollowed) {
   EXPECT_EQ(text, "0 policy, 0 of 2");
 }
 
+TEST(NodeOfPciTest, SaysWhatTheSystemSays) {
+  Root root;
+  const std::string slots = "/sys/bus/pci/devices/";
+  root.Write(slots + "0000:3b:00.0/numa_node", "1\n");
+  root.Write(slots + "0000:3c:00.0/numa_node", "-1\n");
+  EXPECT_EQ(NodeOfPci("0000:3B:00.0", root.path()), 1);
+  EXPECT_EQ(NodeOfPci("0000:3c:00.0", root.path()), std::nullopt) << "the firmware names none";
+  EXPECT_EQ(NodeOfPci("0000:3d:00.0", root.path()), std::nullopt);
+}
+
 TEST(SplitFramesTest, SharesAreEvenAndTheFirstHasTheRemainder) {
   const auto nodes = NodesWith({100, 100, 100});
   EXPECT_THAT(*SplitFrames(32, kNodesMiB, nodes), ElementsAre(12, 10, 10));

@@ -64,6 +64,26 @@ TEST(NodeArenasTest, KnowsTheArenaOfAFrameAndTheProcessorsNearIt) {
   EXPECT_EQ(arenas->CpusNear(1), std::vector<int>{0}) << "none of its own may be used";
 }
 
+TEST(NodeArenasTest, TheFirstNodeIsFilledBeforeTheOthers) {
+  std::vector<MemoryNode> nodes = Nodes(3);
+  nodes[1].index = 1;
+  nodes[2] = {.index = 2, .available_bytes = 8 * kArenasMiB, .cpus = {1}};
+  NodeArenasOptions options{.page_bytes = kArenasMiB, .frames = 8, .nodes = nodes};
+  options.first_node = 2;
+  const auto all_there = Make(options);
+  EXPECT_EQ(all_there->arena_count(), 1u);
+  EXPECT_EQ(all_there->CpusNear(0), std::vector<int>{1});
+  EXPECT_EQ(all_there->info().split_reason, "");
+  options.frames = 11;
+  const auto in_part = Make(options);
+  EXPECT_EQ(in_part->info().split_reason,
+            "node 2, which is nearest to the GPU, has 8192 KiB available of 11 MiB");
+  EXPECT_EQ(in_part->info().split, "8192 KiB on node 2, 3072 KiB on node 0");
+  ExpectFramesHold(*in_part);
+  options.first_node = 3;
+  EXPECT_EQ(Make(options)->arena_count(), 3u) << "no node of dram: even shares";
+}
+
 TEST(NodeArenasTest, FramesOfAllNodesAreOneSequence) {
   for (const std::size_t nodes : {1u, 2u, 3u}) {
     SCOPED_TRACE(nodes);

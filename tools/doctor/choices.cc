@@ -78,6 +78,16 @@ void ChoosePages(const HugePageFacts& facts, Section& section) {
   }
 }
 
+/// What device.kind = "cuda" changes in the split among nodes; empty: nothing.
+std::string WithGpu(const GpuFacts& gpu, const std::vector<numa::MemoryNode>& nodes) {
+  if (nodes.size() < 2 || gpu.devices.empty()) return "";
+  const int near = gpu.devices.front().node;
+  const bool is_there = std::any_of(
+      nodes.begin(), nodes.end(), [&](const numa::MemoryNode& node) { return node.index == near; });
+  return is_there ? fmt::format("; device.kind = \"cuda\" fills node {}, the GPU's, first", near)
+                  : "";
+}
+
 std::string WhyTheseNodes(std::size_t chosen, std::size_t all) {
   if (all == 1) return "the only one";
   if (chosen == all) return fmt::format("all {}, in even shares", all);
@@ -98,7 +108,8 @@ void ChooseNodes(const Facts& facts, Section& section) {
     separator = ", ";
   }
   const std::size_t all = facts.topology->nodes.size();
-  Choose("arena_nodes", names, WhyTheseNodes(dram.nodes.size(), all), section);
+  const std::string why = WhyTheseNodes(dram.nodes.size(), all) + WithGpu(facts.gpu, dram.nodes);
+  Choose("arena_nodes", names, why, section);
 }
 
 /// One node's memory is what the next line tells.

@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <filesystem>
 #include <utility>
 
 #include "base/strings.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "numa/memory_nodes.h"
 #include "runtime/device/cuda/cuda_device.h"
 #include "runtime/device/cuda/driver_api.h"
 #include "sluice/units.h"
@@ -15,14 +15,6 @@
 
 namespace sluice::tools {
 namespace {
-
-/// The NUMA node of a PCI device; -1: the system does not say.
-int NodeOf(const std::string& root, const std::string& pci) {
-  const std::string text = ReadLine(root + "/sys/bus/pci/devices/" + pci + "/numa_node");
-  int node = -1;
-  std::from_chars(text.data(), text.data() + text.size(), node);
-  return node;
-}
 
 GpuDevice DescribeDevice(const std::string& root, const device::CudaDeviceFacts& facts) {
   std::string pci = facts.pci_address;
@@ -35,7 +27,7 @@ GpuDevice DescribeDevice(const std::string& root, const device::CudaDeviceFacts&
       .memory_bytes = facts.memory_bytes,
       .compute = fmt::format("{}.{}", facts.compute_major, facts.compute_minor),
       .cuda = fmt::format("{}.{}", facts.driver_version / 1000, facts.driver_version % 1000 / 10),
-      .node = NodeOf(root, pci),
+      .node = numa::NodeOfPci(pci, root).value_or(-1),
       .pci = pci,
       .unusable = device::WhyNotUsable(facts, facts.granularity)};
 }

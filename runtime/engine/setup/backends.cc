@@ -53,6 +53,28 @@ absl::StatusOr<std::vector<numa::MemoryNode>> NodesForDram(const BackendHooks& h
 
 }  // namespace
 
+absl::Status Backends::FindGpu(const RuntimeOptions& options, const BackendHooks& hooks) {
+  if (options.device == DeviceKind::kEmulated) return absl::OkStatus();
+  absl::StatusOr<std::shared_ptr<device::CudaApi>> api =
+      hooks.load_cuda ? hooks.load_cuda() : device::LoadCudaApi();
+  if (api.ok()) {
+    cuda_ = *std::move(api);
+    gpu_ = device::ChooseGpu(*cuda_, options.cuda.gpu);
+  } else {
+    gpu_ = api.status();
+  }
+  const bool may_lack = options.device == DeviceKind::kAuto && IsNoGpu(gpu_.status());
+  return may_lack ? absl::OkStatus() : gpu_.status();
+}
+
+std::optional<int> Backends::NodeOfGpu(std::uint64_t page_bytes, const BackendHooks& hooks) const {
+  if (!gpu_.ok()) return std::nullopt;
+  device::CudaDeviceFacts facts;
+  const device::CudaCode code = cuda_->DescribeDevice(*gpu_, &facts);
+  const bool usable = code == device::kCudaSuccess && WhyNotUsable(facts, page_bytes).empty();
+  return usable ? numa::NodeOfPci(facts.pci_address, hooks.system_root) : std::nullopt;
+}
+
 absl::Status Backends::MakeArenas(const RuntimeOptions& options,
                                   core::FrameIndex frames,
                                   const BackendHooks& hooks) {
@@ -64,6 +86,9 @@ absl::Status Backends::MakeArenas(const RuntimeOptions& options,
   arenas.bind = options.memory.numa_binding != Use::kOff;
   arenas.even = options.memory.even_split != Use::kOff;
   SLUICE_ASSIGN_OR_RETURN(arenas.nodes, NodesForDram(hooks));
+  if (options.memory.even_split != Use::kRequire) {
+    arenas.first_node = NodeOfGpu(arenas.page_bytes, hooks);
+  }
   SLUICE_ASSIGN_OR_RETURN(arenas_, numa::NodeArenas::Create(arenas));
   return NoteFallbacks(kDram0);
 }
@@ -72,7 +97,7 @@ absl::Status Backends::MakeDevice(const RuntimeOptions& options,
                                   const FrameCounts& frames,
                                   const BackendHooks& hooks) {
   absl::Status made;
-  if (options.device != DeviceKind::kEmulated) made = MakeCudaDevice(options, frames.hbm, hooks);
+  if (options.device != DeviceKind::kEmulated) made = MakeCudaDevice(options, frames.hbm);
   if (options.device == DeviceKind::kAuto && IsNoGpu(made)) {
     fallbacks_.push_back({"cuda", std::string(base::ToStd(made.message())), "the emulated device"});
     made = CheckEmulatedHbm(options, frames);
@@ -83,17 +108,10 @@ absl::Status Backends::MakeDevice(const RuntimeOptions& options,
   return NoteFallbacks(kHbm0);
 }
 
-absl::Status Backends::MakeCudaDevice(const RuntimeOptions& options,
-                                      core::FrameIndex frames,
-                                      const BackendHooks& hooks) {
-  if (hooks.load_cuda) {
-    SLUICE_ASSIGN_OR_RETURN(cuda_, hooks.load_cuda());
-  } else {
-    SLUICE_ASSIGN_OR_RETURN(cuda_, device::LoadCudaApi());
-  }
+absl::Status Backends::MakeCudaDevice(const RuntimeOptions& options, core::FrameIndex frames) {
   device::CudaDeviceOptions cuda{
       .page_bytes = options.page_bytes.count(), .frames = frames, .cpus = options.cpus};
-  SLUICE_ASSIGN_OR_RETURN(cuda.ordinal, device::ChooseGpu(*cuda_, options.cuda.gpu));
+  SLUICE_ASSIGN_OR_RETURN(cuda.ordinal, gpu_);
   SLUICE_ASSIGN_OR_RETURN(device_, device::MakeCudaDevice(*cuda_, cuda));
   return absl::OkStatus();
 }
@@ -243,6 +261,7 @@ absl::StatusOr<std::unique_ptr<Backends>> Backends::Create(const RuntimeOptions&
   if (frames.nvme > 0) {  // first: a refused spill directory should not cost the touching of arenas
     SLUICE_RETURN_IF_ERROR(backends->MakeStore(options, frames.nvme, hooks));
   }
+  if (frames.hbm > 0) SLUICE_RETURN_IF_ERROR(backends->FindGpu(options, hooks));
   SLUICE_RETURN_IF_ERROR(backends->MakeArenas(options, frames.dram, hooks));
   if (frames.hbm > 0) {
     SLUICE_RETURN_IF_ERROR(backends->MakeDevice(options, frames, hooks));

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -34,6 +35,8 @@ struct BackendHooks {
   std::function<absl::StatusOr<std::shared_ptr<device::CudaApi>>()> load_cuda;
   /// The nodes to lay dram on instead of those of the machine; a node may be named more than once.
   std::vector<numa::MemoryNode> memory_nodes;
+  /// Where sys is, which says the node of a GPU.
+  std::string system_root = "/";
 };
 
 /// The frames of each tier: the budgets, divided among the processes of the host and rounded down
@@ -80,6 +83,11 @@ class Backends {
  private:
   Backends() = default;
 
+  /// Chooses the GPU that the options ask for, if they do: dram lies on its node. Errors:
+  /// FailedPrecondition, InvalidArgument, NotFound, unless the emulated device may stand in.
+  absl::Status FindGpu(const RuntimeOptions& options, const BackendHooks& hooks);
+  /// The node nearest to the chosen GPU; none: unknown, or no GPU.
+  std::optional<int> NodeOfGpu(std::uint64_t page_bytes, const BackendHooks& hooks) const;
   absl::Status MakeArenas(const RuntimeOptions& options,
                           core::FrameIndex frames,
                           const BackendHooks& hooks);
@@ -87,9 +95,7 @@ class Backends {
                           const FrameCounts& frames,
                           const BackendHooks& hooks);
   absl::Status MakeEmulatedDevice(const RuntimeOptions& options, core::FrameIndex frames);
-  absl::Status MakeCudaDevice(const RuntimeOptions& options,
-                              core::FrameIndex frames,
-                              const BackendHooks& hooks);
+  absl::Status MakeCudaDevice(const RuntimeOptions& options, core::FrameIndex frames);
   absl::Status MakeStore(const RuntimeOptions& options,
                          core::FrameIndex frames,
                          const BackendHooks& hooks);
@@ -106,6 +112,7 @@ class Backends {
   std::set<std::pair<TierId, std::string>> announced_ ABSL_GUARDED_BY(announced_mutex_);
   std::unique_ptr<numa::NodeArenas> arenas_;
   std::shared_ptr<device::CudaApi> cuda_;
+  absl::StatusOr<int> gpu_ = absl::NotFoundError("no GPU is asked for");  ///< ordinal
   std::unique_ptr<device::Device> device_;
   device::EmulatedDevice* emulated_ = nullptr;
   std::unique_ptr<base::WorkerPool> workers_;

@@ -408,6 +408,13 @@ TEST(DoctorChoicesTest, AGoodMachineHasNoFallback) {
   EXPECT_THAT(DescribeChoices(good).ToText(), HasSubstr("1 GiB of /g/memory.max"));
 }
 
+TEST(DoctorChoicesTest, TheNodeOfTheGpuIsSaid) {
+  Facts facts = GoodMachine();
+  facts.gpu.devices = {{.name = "g", .node = 1}};
+  EXPECT_EQ(Parsed(DescribeChoices(facts))["arena_nodes"]["why"],
+            "all 2, in even shares; device.kind = \"cuda\" fills node 1, the GPU's, first");
+}
+
 TEST(DoctorChoicesTest, EachFallbackSaysWhy) {
   Facts facts = GoodMachine();
   facts.io_uring = {.available = false, .reason = "io_uring_setup: EPERM"};

@@ -1,3 +1,5 @@
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -11,6 +13,7 @@
 #include "runtime/engine/setup/option_limits.h"
 #include "tests/runtime/engine/cuda/cuda_fixture.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/temp_directory.h"
 
 namespace sluice {
 namespace {
@@ -194,6 +197,39 @@ TEST(CudaFallbackTest, MemoryThatALargerBudgetTakesAndTheGpuRefusesIsAnnounced) 
   fake.Inject({.entry = testing::FakeEntry::kRegisterHost, .code = device::kCudaNotSupported});
   ASSERT_THAT(runtime->SetBudget(kDram0, 8_MiB), IsOk());
   EXPECT_THAT(runtime->GetStats().fallbacks, pinned);
+}
+
+/// Has the machine two nodes, of which the second, nearest to the GPU, has room for 4 pages.
+void PutGpuOnFullNode(const testing::TempDirectory& system, testing::RuntimeFixture& runtime) {
+  const std::string slot = system.path() + "/sys/bus/pci/devices/0000:00:00.0";
+  std::filesystem::create_directories(slot);
+  std::ofstream(slot + "/numa_node") << "1\n";
+  runtime.hooks.system_root = system.path();
+  runtime.hooks.memory_nodes = {{.index = 0}, {.index = 1, .available_bytes = 4 * kGpuPage}};
+}
+
+TEST(CudaFallbackTest, DramLiesOnTheNodeOfTheGpuAndTheRestIsAnnounced) {
+  const auto split_of = [](DeviceKind kind, Use even) -> std::string {
+    const testing::TempDirectory system;
+    testing::FakeCuda fake(CudaRuntimeFixture::SmallPages());
+    testing::RuntimeFixture runtime;
+    LookAt(fake, kind, runtime);
+    PutGpuOnFullNode(system, runtime);
+    runtime.options.memory.even_split = even;
+    runtime.Start();
+    for (const FallbackEvent& event : runtime->GetStats().fallbacks) {
+      if (event.what == "numa_split") return event.reason + ": " + event.chosen;
+    }
+    return "";
+  };
+  const std::string gpu_first =
+      "node 1, which is nearest to the GPU, has 256 KiB available of 512 KiB: 256 KiB on node 1, "
+      "256 KiB on node 0";
+  for (const DeviceKind kind : {DeviceKind::kCuda, DeviceKind::kAuto}) {
+    EXPECT_EQ(split_of(kind, Use::kAuto), gpu_first);
+    EXPECT_EQ(split_of(kind, Use::kRequire), "") << "4 pages on each";
+  }
+  EXPECT_EQ(split_of(DeviceKind::kEmulated, Use::kAuto), "") << "no GPU, even shares";
 }
 
 TEST(CudaFallbackTest, ABuildMachineHasNoGpu) {
