@@ -68,6 +68,12 @@ CORE_FORBIDDEN_INCLUDES = {
 CORE_FORBIDDEN_WORDS = re.compile(
     r"\b(steady_clock|system_clock|high_resolution_clock|random_device|getenv)\b")
 
+# Terms of the glossary that are types. A ticket of the core is the public one's other half.
+TERM = re.compile(
+    r"^\s*(?:class|struct|enum class|using) (Completion|Drive|Frame|Iteration|Lease|Link|Op|Page|"
+    r"Place|Plan|Policy|Reservation|Schedule|Slot|Task|Ticket|Tier|Transfer|Use)\b(?=[^;]*[{=:]|\s*$)")
+SHARED_TERMS = {"Ticket": {"include/sluice/op.h", "runtime/core/machine/page.h"}}
+
 SOURCE_SUFFIXES = {".cc", ".h", ".cu", ".cuh"}
 TEXT_SUFFIXES = SOURCE_SUFFIXES | {".py", ".sh", ".md", ".toml", ".txt", ".cmake", ".json", ""}
 LENGTH_SUFFIXES = SOURCE_SUFFIXES | {".py", ".sh"}
@@ -189,6 +195,21 @@ def _beside(path, included):
 def _is_third_party(bracket, included):
     is_std = bracket == "<" and re.fullmatch(r"[a-z_0-9]+", included) is not None
     return not is_std and included not in PUBLIC_THIRD_PARTY
+
+
+def check_terms(tree):
+    """A term names one type: two that a reader has to tell apart have two names."""
+    homes = {}
+    for path, text in tree.sources():
+        if layer_of(path) not in RUNTIME | {"bench", "tools"}:
+            continue
+        for number, line in enumerate(strip_code(text).splitlines(), 1):
+            match = TERM.match(line)
+            if match and path not in SHARED_TERMS.get(match.group(1), ()):
+                homes.setdefault(match.group(1), []).append((path, number))
+    for term, places in homes.items():
+        for path, number in places[1 if term not in SHARED_TERMS else 0:]:
+            yield Finding(path, number, "two-types", f"another type is named {term}; give this one a name of its own")
 
 
 def check_core_words(tree):
@@ -434,7 +455,7 @@ def check_pragma_once(tree):
             yield Finding(path, 1, "pragma-once", "a header begins with #pragma once")
 
 
-CHECKS = [check_includes, check_core_words, check_links, check_orphans, check_limits, check_rows,
+CHECKS = [check_includes, check_terms, check_core_words, check_links, check_orphans, check_limits, check_rows,
           check_file_length, check_lines, check_pragma_once, check_content]
 
 

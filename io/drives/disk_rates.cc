@@ -148,7 +148,7 @@ class RingLoop final : public Loop {
       Prepare(plain, goal, started++, i);
     }
     while (finished < started) {
-      const absl::StatusOr<Completion> done = Next();
+      const absl::StatusOr<Finished> done = Next();
       if (!done.ok()) {
         Drain(started - finished - io_uring_sq_ready(&ring_));
         return done.status();
@@ -179,13 +179,13 @@ class RingLoop final : public Loop {
     io_uring_sqe_set_data64(sqe, place);
   }
 
-  struct Completion {
+  struct Finished {
     std::uint64_t place = 0;  ///< offset in memory
     std::int64_t moved = 0;   ///< bytes, or a negative errno
   };
 
   /// Waits for one.
-  absl::StatusOr<Completion> Next() {
+  absl::StatusOr<Finished> Next() {
     io_uring_cqe* cqe = nullptr;
     int error = -EINTR;
     while (error == -EINTR) {  // signals of the program interrupt the wait
@@ -193,7 +193,7 @@ class RingLoop final : public Loop {
       if (error >= 0) error = io_uring_wait_cqe(&ring_, &cqe);
     }
     if (error < 0) return base::StatusFromErrno(-error, "io_uring_enter");
-    const Completion done{.place = io_uring_cqe_get_data64(cqe), .moved = cqe->res};
+    const Finished done{.place = io_uring_cqe_get_data64(cqe), .moved = cqe->res};
     io_uring_cqe_seen(&ring_, cqe);
     return done;
   }

@@ -116,7 +116,7 @@ class PageOperation : public Transfer {
   DoneFn done_;
 };
 
-class WriteOperation final : public PageOperation, private WriteBackLine::Page {
+class WriteOperation final : public PageOperation, private WriteBackLine::Waiter {
  public:
   WriteOperation(StoreContext& context,
                  const PageAddress& address,

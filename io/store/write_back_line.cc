@@ -6,13 +6,13 @@
 
 namespace sluice::io {
 
-void WriteBackLine::Begin(Page* page) {
+void WriteBackLine::Begin(Waiter* page) {
   base::MutexLock lock(mutex_);
   page->errors_before_ = errors_;
 }
 
-void WriteBackLine::Join(Page* page) {
-  std::vector<Page*> next;
+void WriteBackLine::Join(Waiter* page) {
+  std::vector<Waiter*> next;
   {
     base::MutexLock lock(mutex_);
     waiting_.push_back(page);
@@ -22,8 +22,8 @@ void WriteBackLine::Join(Page* page) {
 }
 
 void WriteBackLine::Leave(Outcome outcome) {
-  std::vector<Page*> ended;
-  std::vector<Page*> next;
+  std::vector<Waiter*> ended;
+  std::vector<Waiter*> next;
   {
     base::MutexLock lock(mutex_);
     SLUICE_CHECK(unfinished_ > 0, "a turn that ends has begun");
@@ -34,14 +34,14 @@ void WriteBackLine::Leave(Outcome outcome) {
   }
   Start(next);
   // Last: with the last page the line may be gone.
-  for (Page* page : ended) page->EndTurns();
+  for (Waiter* page : ended) page->EndTurns();
 }
 
 /// The pages that need no further one.
-std::vector<WriteBackLine::Page*> WriteBackLine::EndTurn() {
+std::vector<WriteBackLine::Waiter*> WriteBackLine::EndTurn() {
   if (failed_) ++errors_;
-  std::vector<Page*> ended;
-  for (Page* page : std::exchange(turn_, {})) {
+  std::vector<Waiter*> ended;
+  for (Waiter* page : std::exchange(turn_, {})) {
     if (page->alone_ || page->errors_before_ == errors_) {
       ended.push_back(page);
     } else {
@@ -53,7 +53,7 @@ std::vector<WriteBackLine::Page*> WriteBackLine::EndTurn() {
 }
 
 /// Whose turn it is then: the first of those that go alone, else all that wait.
-std::vector<WriteBackLine::Page*> WriteBackLine::NextTurn() {
+std::vector<WriteBackLine::Waiter*> WriteBackLine::NextTurn() {
   if (again_.empty()) {
     turn_ = std::exchange(waiting_, {});
   } else {
@@ -65,8 +65,8 @@ std::vector<WriteBackLine::Page*> WriteBackLine::NextTurn() {
   return turn_;
 }
 
-void WriteBackLine::Start(const std::vector<Page*>& pages) {
-  for (Page* page : pages) page->TakeTurn(page->alone_ ? Turn::kWriteAgain : Turn::kWriteBack);
+void WriteBackLine::Start(const std::vector<Waiter*>& pages) {
+  for (Waiter* page : pages) page->TakeTurn(page->alone_ ? Turn::kWriteAgain : Turn::kWriteBack);
 }
 
 }  // namespace sluice::io

@@ -22,7 +22,7 @@ class WriteBackLine {
   };
   enum class Outcome : std::uint8_t { kDone, kFailed };
 
-  class Page {
+  class Waiter {
    public:
     /// The page's turn begins. It ends with Leave.
     virtual void TakeTurn(Turn turn) = 0;
@@ -30,7 +30,7 @@ class WriteBackLine {
     virtual void EndTurns() = 0;
 
    protected:
-    ~Page() = default;
+    ~Waiter() = default;
 
    private:
     friend class WriteBackLine;
@@ -39,22 +39,22 @@ class WriteBackLine {
   };
 
   /// Before the page is written.
-  void Begin(Page* page);
+  void Begin(Waiter* page);
   /// It was written: it waits for its turn.
-  void Join(Page* page);
+  void Join(Waiter* page);
   /// The turn of one page is over.
   void Leave(Outcome outcome);
 
  private:
-  std::vector<Page*> NextTurn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<Page*> EndTurn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  static void Start(const std::vector<Page*>& pages);
+  std::vector<Waiter*> NextTurn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<Waiter*> EndTurn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void Start(const std::vector<Waiter*>& pages);
 
   base::Mutex mutex_;
   std::uint64_t errors_ ABSL_GUARDED_BY(mutex_) = 0;  ///< turns in which one was told
-  std::vector<Page*> waiting_ ABSL_GUARDED_BY(mutex_);
-  std::deque<Page*> again_ ABSL_GUARDED_BY(mutex_);  ///< each waits for a turn of its own
-  std::vector<Page*> turn_ ABSL_GUARDED_BY(mutex_);  ///< pages of the current turn
+  std::vector<Waiter*> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Waiter*> again_ ABSL_GUARDED_BY(mutex_);  ///< each waits for a turn of its own
+  std::vector<Waiter*> turn_ ABSL_GUARDED_BY(mutex_);  ///< pages of the current turn
   std::size_t unfinished_ ABSL_GUARDED_BY(mutex_) = 0;
   bool failed_ ABSL_GUARDED_BY(mutex_) = false;
 };

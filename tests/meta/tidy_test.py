@@ -266,6 +266,18 @@ class LinesTest(TidyTestCase):
             with self.subTest(text=text):
                 self.expect("commented-test", {"tests/CMakeLists.txt": text + "\n"})
 
+    def test_a_term_is_one_type(self):
+        page = "#pragma once\n  struct Page {\n"
+        self.expect_clean({"runtime/core/machine/page.h": page, "tests/a.h": page})
+        for kind in ["class Page {", "  struct Page final : A {", "using Page = int;", "enum class Page : int {"]:
+            with self.subTest(kind=kind):
+                self.expect("two-types", {"io/a.h": "#pragma once\n" + kind + "\n", "runtime/core/page.h": page})
+        self.expect_clean({"io/a.h": "#pragma once\nclass Page;\n", "runtime/core/page.h": page})
+        ticket = "#pragma once\nclass Ticket {\n"
+        both = {"include/sluice/op.h": ticket, "runtime/core/machine/page.h": ticket}
+        self.expect_clean(both)
+        self.expect("two-types", {**both, "io/a.h": ticket})
+
     def test_empty_sources(self):
         self.expect("empty-source", {"io/CMakeLists.txt": "sluice_library(io SOURCES a.cc)\n", "io/a.cc": " \n"})
         self.expect_clean({"python/src/sluice/py.typed": ""})

@@ -26,13 +26,14 @@ void Core::Impl::On(const ReserveFrames& event) {
   }
   state.reserved += event.frames;
   TellFrames(event.tier);
-  reservations_[event.reservation] = Reservation{event.reservation, event.tier, event.frames, {}};
+  reservations_[event.reservation] =
+      ReservedFrames{event.reservation, event.tier, event.frames, {}};
   pending_reservations_.push_back(event.reservation);
 }
 
 void Core::Impl::WorkOnReservations() {
   std::erase_if(pending_reservations_, [this](ReservationNumber number) {
-    Reservation& reservation = reservations_.at(number);
+    ReservedFrames& reservation = reservations_.at(number);
     const Claim claim{Purpose::kDemand, UINT64_MAX - 1, 0, kNoPage};
     TierState& state = tiers_[reservation.tier];
     while (reservation.frames.size() < reservation.frames_wanted) {

@@ -119,7 +119,7 @@ class Core::Impl {
     Claim claim;
     bool no_victim = false;  ///< nothing in the tier can be made to leave
   };
-  struct Reservation {
+  struct ReservedFrames {
     ReservationNumber number = 0;
     TierIndex tier = 0;
     std::uint32_t frames_wanted = 0;
@@ -415,7 +415,7 @@ class Core::Impl {
   std::vector<PageIndex> transits_;  ///< pages that wait in a transit frame to go on
   std::vector<PageIndex> holding_;   ///< pages with a held frame, in the order of taking
   GoalQueue goals_;
-  absl::flat_hash_map<ReservationNumber, Reservation> reservations_;
+  absl::flat_hash_map<ReservationNumber, ReservedFrames> reservations_;
   std::vector<ReservationNumber> pending_reservations_;
   ScheduleBook book_;
   absl::flat_hash_map<KeyIndex, std::shared_ptr<const Plan>> plans_;

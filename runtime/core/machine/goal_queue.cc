@@ -6,7 +6,7 @@ namespace sluice::core {
 
 void GoalQueue::Insert(const Goal& goal, PageIndex page, Position now) {
   const Key place{goal.position, page};
-  Tier& tier = tiers_[goal.tier];
+  TierGoals& tier = tiers_[goal.tier];
   ++tier.goals;
   if (goal.not_before > now) {
     waiting_.emplace(goal.not_before, goal.tier, place);
@@ -17,7 +17,7 @@ void GoalQueue::Insert(const Goal& goal, PageIndex page, Position now) {
 
 void GoalQueue::Erase(const Goal& goal, PageIndex page) {
   const Key place{goal.position, page};
-  Tier& tier = tiers_[goal.tier];
+  TierGoals& tier = tiers_[goal.tier];
   --tier.goals;
   if (tier.ready.erase(place) > 0) return;
   SLUICE_CHECK(waiting_.erase({goal.not_before, goal.tier, place}) == 1,
@@ -34,7 +34,7 @@ void GoalQueue::Wake(Position now) {
 
 std::uint64_t GoalQueue::size() const {
   std::uint64_t goals = 0;
-  for (const Tier& tier : tiers_) goals += tier.goals;
+  for (const TierGoals& tier : tiers_) goals += tier.goals;
   return goals;
 }
 

@@ -32,12 +32,12 @@ class GoalQueue {
   std::optional<Key> FirstAfter(TierIndex tier, const std::optional<Key>& last) const;
 
  private:
-  struct Tier {
+  struct TierGoals {
     absl::btree_set<Key> ready;
     std::uint64_t goals = 0;
   };
 
-  std::vector<Tier> tiers_;
+  std::vector<TierGoals> tiers_;
   absl::btree_set<std::tuple<Position, TierIndex, Key>> waiting_;  ///< not before it, where
 };
 

@@ -37,7 +37,7 @@ void AdaptedPolicy::OnLeave(int tier, PageIndex page, Departure why) {
 
 std::optional<PageIndex> AdaptedPolicy::Victim(int tier,
                                                const std::function<bool(PageIndex)>& evictable) {
-  const Tier& t = At(tier);
+  const TierPages& t = At(tier);
   return policy_->Victim(
       {.tier = tier, .frames = t.frames, .now = now_, .incoming = t.incoming}, [&](PageIndex page) {
         const auto found = t.pages.find(page);

@@ -40,20 +40,20 @@ class AdaptedPolicy final : public PagingPolicy {
     PageFacts facts;
     bool inserted = false;  ///< whether the core may evict it now
   };
-  struct Tier {
+  struct TierPages {
     std::uint64_t frames = 0;
     std::optional<PageIndex> incoming;
     absl::flat_hash_map<PageIndex, Resident> pages;
   };
 
-  Tier& At(int tier) { return tiers_[static_cast<std::size_t>(tier)]; }
+  TierPages& At(int tier) { return tiers_[static_cast<std::size_t>(tier)]; }
   /// Tells of the page's arrival or of facts that are new.
   Resident& Tell(int tier, const PageFacts& facts);
 
   const std::string name_;
   const bool online_;
   const std::unique_ptr<Policy> policy_;
-  std::array<Tier, kTiersMax> tiers_;
+  std::array<TierPages, kTiersMax> tiers_;
   Position now_ = 0;
 };
 

@@ -63,19 +63,19 @@ class OnlinePolicy final : public PagingPolicy {
   std::optional<PageIndex> Victim(int tier, const Evictable& evictable) override;
 
  private:
-  struct Tier {
+  struct Replaced {
     std::unique_ptr<Replacement> replacement;
     /// Pages in the tier: whether each has been used since it came.
     absl::flat_hash_map<PageIndex, bool> used;
     std::optional<PageIndex> incoming;
   };
 
-  Tier& tier(int index) { return tiers_[static_cast<std::size_t>(index)]; }
+  Replaced& tier(int index) { return tiers_[static_cast<std::size_t>(index)]; }
   /// The page's entry, which is made when the page has just come.
-  static bool& Resident(Tier& tier, PageIndex page);
+  static bool& Resident(Replaced& tier, PageIndex page);
 
   std::string name_;
-  std::vector<Tier> tiers_;
+  std::vector<Replaced> tiers_;
 };
 
 }  // namespace sluice::core

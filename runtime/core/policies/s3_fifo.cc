@@ -31,10 +31,10 @@ bool S3Fifo::LookInSmall(const Evictable& evictable, bool to_the_end) {
     if (!to_the_end && left * 100 < frames_ * options_.small_percent) return false;
     if (!evictable(page)) continue;
     if (uses_.at(page) <= options_.uses_to_stay) {
-      plan_.answer = page;
+      moves_.answer = page;
       return true;
     }
-    plan_.promoted.push_back(page);
+    moves_.promoted.push_back(page);
     --left;
   }
   return false;
@@ -43,35 +43,35 @@ bool S3Fifo::LookInSmall(const Evictable& evictable, bool to_the_end) {
 /// Every round takes one use from each page, so the victim is the first of those with the fewest.
 /// Pages that have just been promoted are at the end, without a use.
 bool S3Fifo::LookInMain(const Evictable& evictable) {
-  plan_.rounds = UINT8_MAX;
+  moves_.rounds = UINT8_MAX;
   for (const auto& [place, page] : main_.shown()) {
     if (!evictable(page)) continue;
-    plan_.looked_at.push_back(page);
+    moves_.looked_at.push_back(page);
     const std::uint8_t uses = uses_.at(page);
-    if (uses >= plan_.rounds) continue;
-    plan_.rounds = uses;
-    plan_.answer = page;
+    if (uses >= moves_.rounds) continue;
+    moves_.rounds = uses;
+    moves_.answer = page;
     if (uses == 0) return true;
   }
-  if (!plan_.promoted.empty()) {
-    plan_.rounds = 0;
-    plan_.answer = plan_.promoted.front();
-    plan_.looked_at.push_back(*plan_.answer);
+  if (!moves_.promoted.empty()) {
+    moves_.rounds = 0;
+    moves_.answer = moves_.promoted.front();
+    moves_.looked_at.push_back(*moves_.answer);
   }
-  return plan_.answer.has_value();
+  return moves_.answer.has_value();
 }
 
 std::optional<PageIndex> S3Fifo::Victim(std::optional<PageIndex>, const Evictable& evictable) {
-  plan_ = Plan{};
-  if (LookInSmall(evictable, false) || LookInMain(evictable)) return plan_.answer;
-  plan_ = Plan{};
-  if (LookInSmall(evictable, true)) return plan_.answer;
-  if (!plan_.promoted.empty()) plan_.answer = plan_.promoted.front();
-  return plan_.answer;
+  moves_ = Moves{};
+  if (LookInSmall(evictable, false) || LookInMain(evictable)) return moves_.answer;
+  moves_ = Moves{};
+  if (LookInSmall(evictable, true)) return moves_.answer;
+  if (!moves_.promoted.empty()) moves_.answer = moves_.promoted.front();
+  return moves_.answer;
 }
 
 void S3Fifo::CarryOut() {
-  for (const PageIndex page : plan_.promoted) {
+  for (const PageIndex page : moves_.promoted) {
     if (!small_.Contains(page)) continue;
     const bool shown = small_.IsShown(page);
     small_.Remove(page);
@@ -79,18 +79,18 @@ void S3Fifo::CarryOut() {
     uses_.at(page) = 0;
   }
   bool before = true;
-  for (const PageIndex page : plan_.looked_at) {
-    before = before && page != *plan_.answer;
-    if (!main_.Contains(page) || page == *plan_.answer) continue;
+  for (const PageIndex page : moves_.looked_at) {
+    before = before && page != *moves_.answer;
+    if (!main_.Contains(page) || page == *moves_.answer) continue;
     std::uint8_t& uses = uses_.at(page);
-    uses = static_cast<std::uint8_t>(uses - std::min<int>(uses, plan_.rounds + (before ? 1 : 0)));
+    uses = static_cast<std::uint8_t>(uses - std::min<int>(uses, moves_.rounds + (before ? 1 : 0)));
     if (before) main_.Move(page, ++clock_);
   }
 }
 
 void S3Fifo::Leave(PageIndex page, bool victim) {
-  if (victim && plan_.answer == page) CarryOut();
-  plan_ = Plan{};
+  if (victim && moves_.answer == page) CarryOut();
+  moves_ = Moves{};
   if (small_.Remove(page) && victim) {
     ghost_.Push(page);
     ghost_.Trim(frames_ * options_.ghost_percent / 100);

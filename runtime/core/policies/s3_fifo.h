@@ -36,7 +36,7 @@ class S3Fifo : public Replacement {
 
  private:
   /// What is done once the answer to a question is followed.
-  struct Plan {
+  struct Moves {
     std::optional<PageIndex> answer;
     std::vector<PageIndex> promoted;  ///< from the small queue to the main one
     /// Pages of the main queue that are looked at, in order; the victim is one of them. Each loses
@@ -56,7 +56,7 @@ class S3Fifo : public Replacement {
   GhostList ghost_;
   absl::flat_hash_map<PageIndex, std::uint8_t> uses_;  ///< since the page came
   std::uint64_t clock_ = 0;
-  Plan plan_;
+  Moves moves_;
 };
 
 }  // namespace sluice::core

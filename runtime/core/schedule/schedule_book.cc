@@ -133,12 +133,12 @@ void ScheduleBook::Index(Recording* recording) {
   std::vector<std::uint32_t> first(pages + 1, 0);
   for (const PageRequest& request : recording->requests) ++first[request.page + 1];
   for (PageIndex p = 0; p < pages; ++p) first[p + 1] += first[p];
-  std::vector<Use> uses(recording->requests.size());
+  std::vector<RecordedUse> uses(recording->requests.size());
   std::vector<std::uint32_t> fill = first;
   for (std::uint32_t s = 0; s < recording->steps.size(); ++s) {
     const Step& step = recording->steps[s];
     for (std::uint32_t r = step.first; r < step.first + step.count; ++r) {
-      uses[fill[recording->requests[r].page]++] = Use{s, r};
+      uses[fill[recording->requests[r].page]++] = RecordedUse{s, r};
     }
   }
   recording->first_use = std::move(first);
@@ -183,8 +183,10 @@ void ScheduleBook::IndexDeaths(Recording* recording) {
     if (death.page + 1 >= recording->first_use.size()) continue;
     const auto begin = recording->uses.begin() + recording->first_use[death.page];
     const auto end = recording->uses.begin() + recording->first_use[death.page + 1];
-    const auto after = std::lower_bound(
-        begin, end, death.step, [](const Use& use, std::uint32_t step) { return use.step < step; });
+    const auto after =
+        std::lower_bound(begin, end, death.step, [](const RecordedUse& use, std::uint32_t step) {
+          return use.step < step;
+        });
     if (after != begin) (after - 1)->dies = true;
   }
 }
@@ -192,7 +194,7 @@ void ScheduleBook::IndexDeaths(Recording* recording) {
 std::vector<PlanUse> ScheduleBook::UsesOf(const Recording& recording, PageIndex page) {
   std::vector<PlanUse> uses;
   for (std::uint32_t u = recording.first_use[page]; u < recording.first_use[page + 1]; ++u) {
-    const Use& use = recording.uses[u];
+    const RecordedUse& use = recording.uses[u];
     const PageRequest& request = recording.requests[use.request];
     uses.push_back({use.step, request.tier, request.mode, request.map, use.dies});
   }
@@ -253,7 +255,7 @@ std::uint64_t ScheduleBook::EntriesBetween(TierIndex tier, Position from, Positi
   return empty() || to <= from ? 0 : until(to) - until(from);
 }
 
-NextUse ScheduleBook::Describe(const Recording& recording, const Use& use, Position base) {
+NextUse ScheduleBook::Describe(const Recording& recording, const RecordedUse& use, Position base) {
   const PageRequest& request = recording.requests[use.request];
   return NextUse{base + use.step, request.tier, request.mode, request.map};
 }
@@ -271,7 +273,7 @@ NextUse ScheduleBook::NextUseFrom(PageIndex page, Position position) const {
   base += offset / length * length;
   offset %= length;
   const auto found = std::lower_bound(
-      begin, end, offset, [](const Use& use, Position at) { return use.step < at; });
+      begin, end, offset, [](const RecordedUse& use, Position at) { return use.step < at; });
   if (found != end) return Describe(recording, *found, base);
   return Describe(recording, *begin, base + length);
 }

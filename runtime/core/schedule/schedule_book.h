@@ -86,7 +86,7 @@ class ScheduleBook {
     std::uint32_t first = 0;
     std::uint32_t count = 0;
   };
-  struct Use {
+  struct RecordedUse {
     std::uint32_t step = 0;
     std::uint32_t request = 0;
     bool dies = false;
@@ -105,7 +105,7 @@ class ScheduleBook {
     std::map<LaneIndex, std::vector<std::uint32_t>> lanes;
     /// Uses of page p: uses[first_use[p] .. first_use[p + 1]), in order.
     std::vector<std::uint32_t> first_use;
-    std::vector<Use> uses;
+    std::vector<RecordedUse> uses;
     /// Pages that come into each tier or a faster one in the steps before each, and at last in all.
     std::vector<std::array<std::uint64_t, kTiersMax>> entries;
   };
@@ -121,7 +121,7 @@ class ScheduleBook {
   static void IndexEntries(Recording* recording);
   static std::vector<PlanUse> UsesOf(const Recording& recording, PageIndex page);
   static bool Same(const Recording& recording, const Step& step, const Acquire& acquire);
-  static NextUse Describe(const Recording& recording, const Use& use, Position base);
+  static NextUse Describe(const Recording& recording, const RecordedUse& use, Position base);
 
   const ScheduleLimits limits_;
   std::map<KeyIndex, Recording> schedules_;

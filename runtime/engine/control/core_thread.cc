@@ -90,7 +90,7 @@ void CoreThread::ReportStalled() {
   if (now < next_look_) return;
   next_look_ = NextLook(now);
   ReportStalledTickets(now);
-  for (const TaskBook::Task& task : tasks_.TakeStalled(now)) {
+  for (const TaskBook::RunningTask& task : tasks_.TakeStalled(now)) {
     TransferStalledEvent event;
     event.tensor = owners_.Owner(task.page)->NameAt(task.page);
     event.target = parts_.tiers->id(task.target);
@@ -200,7 +200,7 @@ void CoreThread::On(EventRequest& request) {
 void CoreThread::On(CallRequest& request) { std::move(request.call)(); }
 
 void CoreThread::On(Completion& completion) {
-  const TaskBook::Task task = tasks_.End(completion.task);
+  const TaskBook::RunningTask task = tasks_.End(completion.task);
   if (stopping_) return;  // nothing is to follow from it any more
   if (!completion.failure) {
     NoteSuccess(task);
@@ -211,7 +211,7 @@ void CoreThread::On(Completion& completion) {
   Feed(core::TaskFailed{completion.task, *completion.failure});
 }
 
-void CoreThread::NoteSuccess(const TaskBook::Task& task) {
+void CoreThread::NoteSuccess(const TaskBook::RunningTask& task) {
   if (task.source < task.target) {
     faults_.ForgetAttempt(task.page);
   } else {
@@ -225,7 +225,7 @@ void CoreThread::NoteSuccess(const TaskBook::Task& task) {
   }
 }
 
-void CoreThread::NoteFailure(const Completion& completion, const TaskBook::Task& task) {
+void CoreThread::NoteFailure(const Completion& completion, const TaskBook::RunningTask& task) {
   const std::string target = ToString(parts_.tiers->id(task.target));
   if (repeated_.IsFirst(target, completion.status)) {
     parts_.logger->Warning(fmt::format("a transfer of tensor '{}' to {} failed: {}",
@@ -242,13 +242,13 @@ void CoreThread::NoteFailure(const Completion& completion, const TaskBook::Task&
   }
 }
 
-void CoreThread::NoteLostSource(const Completion& completion, const TaskBook::Task& task) {
+void CoreThread::NoteLostSource(const Completion& completion, const TaskBook::RunningTask& task) {
   if (task.source == core::kNoTier) return NoteFailedRefill(completion.status, task);
   faults_.NotePage(task.page, {task.source, completion.status});
 }
 
 /// After a loss, or after a copy that could not be read, which then stays: both causes matter.
-void CoreThread::NoteFailedRefill(const absl::Status& status, const TaskBook::Task& task) {
+void CoreThread::NoteFailedRefill(const absl::Status& status, const TaskBook::RunningTask& task) {
   const auto both = [&](const absl::Status& before) {
     return fmt::format("{}; then {}", base::ToStd(before.message()), base::ToStd(status.message()));
   };

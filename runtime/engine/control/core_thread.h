@@ -89,10 +89,10 @@ class CoreThread {
   void On(DriveFencedNotice& notice);
   void On(PlanNotice& notice);
   void On(StopNotice& notice);
-  void NoteSuccess(const TaskBook::Task& task);
-  void NoteFailure(const Completion& completion, const TaskBook::Task& task);
-  void NoteLostSource(const Completion& completion, const TaskBook::Task& task);
-  void NoteFailedRefill(const absl::Status& status, const TaskBook::Task& task);
+  void NoteSuccess(const TaskBook::RunningTask& task);
+  void NoteFailure(const Completion& completion, const TaskBook::RunningTask& task);
+  void NoteLostSource(const Completion& completion, const TaskBook::RunningTask& task);
+  void NoteFailedRefill(const absl::Status& status, const TaskBook::RunningTask& task);
   void FeedReleases();
   void FailReplies();
   void NameLeakedLeases(const TicketBook::Entry& entry);

@@ -75,7 +75,7 @@ void StepClock::End() {
 }
 
 void StepClock::Add(const core::Acquire& event) {
-  Ticket ticket;
+  TimedTicket ticket;
   for (const core::PageRequest& request : event.requests) ticket.leases += request.leases;
   if (running_.has_value() && running_->steps.size() == steps_max_) running_.reset();
   if (running_.has_value()) {
@@ -109,7 +109,7 @@ void StepClock::Remove(const core::Release& event) {
 void StepClock::Forget(core::TicketNumber number) {
   const auto found = tickets_.find(number);
   if (found == tickets_.end()) return;
-  const Ticket& ticket = found->second;
+  const TimedTicket& ticket = found->second;
   --(ticket.granted ? holding_ : waiting_);
   if (running_.has_value() && ticket.iteration == iterations_) {
     running_->steps[ticket.step].end_s = seconds_ - begun_;

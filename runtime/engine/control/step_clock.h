@@ -46,7 +46,7 @@ class StepClock {
   std::optional<IterationTimes> TakeIteration();
 
  private:
-  struct Ticket {
+  struct TimedTicket {
     std::uint64_t leases = 0;  ///< not given back
     bool granted = false;
     std::uint64_t iteration = 0;  ///< 0: none
@@ -66,7 +66,7 @@ class StepClock {
   double seconds_ = 0;  ///< seconds that the clock has run
   std::uint64_t waiting_ = 0;
   std::uint64_t holding_ = 0;
-  std::unordered_map<core::TicketNumber, Ticket> tickets_;
+  std::unordered_map<core::TicketNumber, TimedTicket> tickets_;
   std::uint64_t iterations_ = 0;
   double begun_ = 0;  ///< the running iteration
   std::optional<IterationTimes> running_;

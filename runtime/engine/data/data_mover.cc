@@ -36,8 +36,8 @@ bool MayPass(core::FillKind kind, const absl::Status& status) {
   return kind == core::FillKind::kReproduce && absl::IsUnavailable(status);
 }
 
-PageViews::Place FrameOf(core::TierIndex tier, core::FrameIndex frame) {
-  return {PageViews::Place::Kind::kFrame, tier, frame};
+core::CopyPlace FrameOf(core::TierIndex tier, core::FrameIndex frame) {
+  return {core::CopyPlace::Kind::kFrame, tier, frame};
 }
 
 /// What a failed copy means for the core. A failed write, or a failed copy between memories, leaves

@@ -4,10 +4,10 @@
 
 namespace sluice::engine {
 
-TaskBook::Task TaskBook::End(core::TaskNumber number) {
+TaskBook::RunningTask TaskBook::End(core::TaskNumber number) {
   const auto found = tasks_.find(number);
   SLUICE_CHECK(found != tasks_.end(), "a task is reported once");
-  const Task task = found->second;
+  const RunningTask task = found->second;
   tasks_.erase(found);
   return task;
 }
@@ -17,8 +17,8 @@ TaskBook::Clock::time_point TaskBook::NextLook(Clock::time_point now) const {
   return now + limit_ / 4;
 }
 
-std::vector<TaskBook::Task> TaskBook::TakeStalled(Clock::time_point now) {
-  std::vector<Task> stalled;
+std::vector<TaskBook::RunningTask> TaskBook::TakeStalled(Clock::time_point now) {
+  std::vector<RunningTask> stalled;
   if (limit_ <= Clock::duration::zero()) return stalled;
   for (auto& [number, task] : tasks_) {
     if (task.reported || now - task.begun <= limit_) continue;

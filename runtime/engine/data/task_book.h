@@ -15,7 +15,7 @@ class TaskBook {
  public:
   using Clock = std::chrono::steady_clock;
 
-  struct Task {
+  struct RunningTask {
     PageIndex page = 0;
     core::TierIndex source = core::kNoTier;  ///< kNoTier: not a copy
     core::TierIndex target = 0;
@@ -28,20 +28,20 @@ class TaskBook {
       : limit_(std::chrono::duration_cast<Clock::duration>(
             std::chrono::duration<double>(stall_seconds))) {}
 
-  void Add(core::TaskNumber number, Task task) { tasks_.emplace(number, task); }
+  void Add(core::TaskNumber number, RunningTask task) { tasks_.emplace(number, task); }
   /// REQUIRES: the task was added and did not end.
-  Task End(core::TaskNumber number);
+  RunningTask End(core::TaskNumber number);
   bool empty() const { return tasks_.empty(); }
   Clock::duration limit() const { return limit_; }
 
   /// When to look again for tasks that take too long; max when there is no need to.
   Clock::time_point NextLook(Clock::time_point now) const;
   /// The tasks that passed their deadline and were not returned before.
-  std::vector<Task> TakeStalled(Clock::time_point now);
+  std::vector<RunningTask> TakeStalled(Clock::time_point now);
 
  private:
   const Clock::duration limit_;
-  std::unordered_map<core::TaskNumber, Task> tasks_;
+  std::unordered_map<core::TaskNumber, RunningTask> tasks_;
 };
 
 }  // namespace sluice::engine

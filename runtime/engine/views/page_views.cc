@@ -32,15 +32,16 @@ bool PageViews::HideTier(core::TierIndex tier) {
   return (hidden_tiers_.fetch_or(bit) & bit) == 0;
 }
 
-PageViews::Place PageViews::Reach(const Segment& segment, Place place) const {
+core::CopyPlace PageViews::Reach(const Segment& segment, core::CopyPlace place) const {
   const bool hidden = IsFrame(place) && ((hidden_tiers_ >> place.tier) & 1U) != 0;
-  const bool lacks_file = place.kind == Place::Kind::kFile && segment.home_hidden();
-  return hidden || lacks_file ? Place{} : place;
+  const bool lacks_file = place.kind == core::CopyPlace::Kind::kFile && segment.home_hidden();
+  return hidden || lacks_file ? core::CopyPlace{} : place;
 }
 
-PageViews::Place PageViews::AtFirst(const Segment& segment) const {
+core::CopyPlace PageViews::AtFirst(const Segment& segment) const {
   const bool has_file = segment.parts().file != nullptr;
-  return Reach(segment, {.kind = has_file ? Place::Kind::kFile : Place::Kind::kZeros});
+  return Reach(segment,
+               {.kind = has_file ? core::CopyPlace::Kind::kFile : core::CopyPlace::Kind::kZeros});
 }
 
 PageViews::View& PageViews::ViewOf(const SegmentPtr& segment, PageIndex page) {
@@ -59,14 +60,14 @@ std::uint64_t PageViews::Post(Job job) {
   return change;
 }
 
-void PageViews::Leave(const Place& place, std::uint64_t change) {
+void PageViews::Leave(const core::CopyPlace& place, std::uint64_t change) {
   if (!IsFrame(place)) return;
   const Key key{place.tier, place.frame};
   left_[key] = change;
   shown_in_.erase(key);
 }
 
-void PageViews::Move(const SegmentPtr& segment, PageIndex page, Place place) {
+void PageViews::Move(const SegmentPtr& segment, PageIndex page, core::CopyPlace place) {
   View& view = ViewOf(segment, page);
   place = Reach(*segment, place);
   if (view.place == place) return;
@@ -94,7 +95,7 @@ void PageViews::TakeFrame(core::TierIndex tier,
   Move(segment, shown, options_.find_newest(shown).place);
 }
 
-void PageViews::LeaveSlot(const SegmentPtr& segment, PageIndex page, Place slot) {
+void PageViews::LeaveSlot(const SegmentPtr& segment, PageIndex page, core::CopyPlace slot) {
   if (!segment->readable()) return;
   const base::MutexLock lock(mutex_);
   if (ViewOf(segment, page).place != slot) return;
@@ -117,10 +118,10 @@ void PageViews::LeaveFrames(core::TierIndex tier, core::FrameIndex frames) {
 void PageViews::Hide(const SegmentPtr& segment, PageIndex page) {
   if (!segment->readable()) return;
   const base::MutexLock lock(mutex_);
-  Move(segment, page, Place{});
+  Move(segment, page, core::CopyPlace{});
 }
 
-bool PageViews::Show(const SegmentPtr& segment, PageIndex page, Place frame) {
+bool PageViews::Show(const SegmentPtr& segment, PageIndex page, core::CopyPlace frame) {
   const base::MutexLock lock(mutex_);
   Move(segment, page, frame);
   return IsDone(views_.at(page).change);
@@ -195,7 +196,7 @@ void PageViews::RunLast(Job job) {
   Post(std::move(job));
 }
 
-bool PageViews::Shows(PageIndex page, Place place) const {
+bool PageViews::Shows(PageIndex page, core::CopyPlace place) const {
   const base::MutexLock lock(mutex_);
   const auto found = views_.find(page);
   return found != views_.end() && found->second.place == place;
@@ -203,7 +204,7 @@ bool PageViews::Shows(PageIndex page, Place place) const {
 
 void PageViews::Map(const SegmentPtr& segment,
                     PageIndex page,
-                    Place frame,
+                    core::CopyPlace frame,
                     absl::AnyInvocable<void(absl::Status)> done) {
   {
     const base::MutexLock lock(mutex_);
@@ -222,19 +223,23 @@ void PageViews::Map(const SegmentPtr& segment,
   std::move(done)(absl::OkStatus());
 }
 
-void PageViews::Spoil(const SegmentPtr& segment, PageIndex page, Place target, Place source) {
+void PageViews::Spoil(const SegmentPtr& segment,
+                      PageIndex page,
+                      core::CopyPlace target,
+                      core::CopyPlace source) {
   if (!segment->readable()) return;
   const base::MutexLock lock(mutex_);
   if (ViewOf(segment, page).place == target) Move(segment, page, source);
 }
 
-void PageViews::Arrive(const SegmentPtr& segment, PageIndex page, Place place) {
+void PageViews::Arrive(const SegmentPtr& segment, PageIndex page, core::CopyPlace place) {
   if (!segment->readable()) return;
   const base::MutexLock lock(mutex_);
-  if (ViewOf(segment, page).place.kind == Place::Kind::kNowhere) Move(segment, page, place);
+  if (ViewOf(segment, page).place.kind == core::CopyPlace::Kind::kNowhere)
+    Move(segment, page, place);
 }
 
-absl::Status PageViews::Apply(const Segment& segment, PageIndex page, Place place) {
+absl::Status PageViews::Apply(const Segment& segment, PageIndex page, core::CopyPlace place) {
   absl::Status status = MapNow(segment, page, place);
   if (status.ok()) return status;
   // What it showed before may be another page's from now on.
@@ -246,21 +251,21 @@ absl::Status PageViews::Apply(const Segment& segment, PageIndex page, Place plac
   const std::uint64_t change = done_.load(std::memory_order_relaxed) + 1;
   if (found == views_.end() || found->second.change != change) return status;
   if (IsFrame(place)) shown_in_.erase(Key{place.tier, place.frame});
-  found->second.place = Place{};
+  found->second.place = core::CopyPlace{};
   return status;
 }
 
-absl::Status PageViews::MapNow(const Segment& segment, PageIndex page, Place place) {
+absl::Status PageViews::MapNow(const Segment& segment, PageIndex page, core::CopyPlace place) {
   const std::span<std::byte> at = segment.ViewOf(page);
   switch (place.kind) {
-    case Place::Kind::kNowhere:
+    case core::CopyPlace::Kind::kNowhere:
       return MapNothing(at);
-    case Place::Kind::kZeros:
+    case core::CopyPlace::Kind::kZeros:
       return MapZeros(at);
-    case Place::Kind::kFile:
+    case core::CopyPlace::Kind::kFile:
       return segment.parts().file->MapForReading(at,
                                                  segment.PageWithin(page) * segment.page_bytes());
-    case Place::Kind::kFrame:
+    case core::CopyPlace::Kind::kFrame:
       break;
   }
   if (options_.tiers->is_store(place.tier)) return MapSlot(at, place.frame);

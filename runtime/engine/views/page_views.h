@@ -35,7 +35,6 @@ namespace sluice::engine {
 /// without such segments. Threads: as the methods say.
 class PageViews {
  public:
-  using Place = core::CopyPlace;
   using SegmentPtr = std::shared_ptr<Segment>;
   using Job = absl::AnyInvocable<void()>;
 
@@ -63,14 +62,14 @@ class PageViews {
   void TakeFrame(core::TierIndex tier, core::FrameIndex frame, PageIndex page, bool fills);
   /// The page's frame or slot is not its copy any more. A frame shows the same bytes until somebody
   /// takes it; a slot may be another page's at once.
-  void LeaveSlot(const SegmentPtr& segment, PageIndex page, Place slot);
+  void LeaveSlot(const SegmentPtr& segment, PageIndex page, core::CopyPlace slot);
   /// Nothing is left in frames from `frames` on.
   void LeaveFrames(core::TierIndex tier, core::FrameIndex frames);
   /// The page's bytes are lost.
   void Hide(const SegmentPtr& segment, PageIndex page);
   /// A lease that may write the page, or that reads it at the view's address, is about to be
   /// granted. False: that has to wait for the mapper (RunLast).
-  bool Show(const SegmentPtr& segment, PageIndex page, Place frame);
+  bool Show(const SegmentPtr& segment, PageIndex page, core::CopyPlace frame);
   /// Discards of these pages were fed to the core, which acts when their leases are gone.
   void NoteDiscard(const SegmentPtr& segment, const PageRun& run);
   /// After each event: shows zeros where a discard has acted.
@@ -94,41 +93,47 @@ class PageViews {
   /// Runs `job` on the mapper after all that was asked of it before.
   void RunLast(Job job);
   /// Whether the page shows `place` as far as the mapper has got.
-  bool Shows(PageIndex page, Place place) const;
+  bool Shows(PageIndex page, core::CopyPlace place) const;
   /// Shows a frame for a lease at the view's address, then tells `done` on any thread. Errors:
   /// those of the mapping.
   void Map(const SegmentPtr& segment,
            PageIndex page,
-           Place frame,
+           core::CopyPlace frame,
            absl::AnyInvocable<void(absl::Status)> done);
   /// A copy into `target` has failed and may have changed it; `source` is as it was.
-  void Spoil(const SegmentPtr& segment, PageIndex page, Place target, Place source);
+  void Spoil(const SegmentPtr& segment,
+             PageIndex page,
+             core::CopyPlace target,
+             core::CopyPlace source);
   /// A copy of the page is complete: a page that was hidden shows it.
-  void Arrive(const SegmentPtr& segment, PageIndex page, Place place);
+  void Arrive(const SegmentPtr& segment, PageIndex page, core::CopyPlace place);
 
  private:
   using Key = std::pair<core::TierIndex, core::FrameIndex>;
   struct View {
     SegmentPtr segment;
-    Place place;
+    core::CopyPlace place;
     std::uint64_t change = 0;  ///< number of the job that maps it
   };
 
   bool IsDone(std::uint64_t change) const {
     return change <= done_.load(std::memory_order_acquire);
   }
-  static bool IsFrame(const Place& place) { return place.kind == Place::Kind::kFrame; }
+  static bool IsFrame(const core::CopyPlace& place) {
+    return place.kind == core::CopyPlace::Kind::kFrame;
+  }
   /// `place`, or nowhere if it cannot be mapped.
-  Place Reach(const Segment& segment, Place place) const;
-  Place AtFirst(const Segment& segment) const;
+  core::CopyPlace Reach(const Segment& segment, core::CopyPlace place) const;
+  core::CopyPlace AtFirst(const Segment& segment) const;
   View& ViewOf(const SegmentPtr& segment, PageIndex page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Move(const SegmentPtr& segment, PageIndex page, Place place)
+  void Move(const SegmentPtr& segment, PageIndex page, core::CopyPlace place)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Leave(const Place& place, std::uint64_t change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Leave(const core::CopyPlace& place, std::uint64_t change)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::uint64_t Post(Job job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsFree(const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Apply(const Segment& segment, PageIndex page, Place place);
-  absl::Status MapNow(const Segment& segment, PageIndex page, Place place);
+  absl::Status Apply(const Segment& segment, PageIndex page, core::CopyPlace place);
+  absl::Status MapNow(const Segment& segment, PageIndex page, core::CopyPlace place);
   absl::Status MapSlot(std::span<std::byte> at, core::FrameIndex slot);
   void NoteFailure(const Segment& segment, PageIndex page, const absl::Status& status);
 

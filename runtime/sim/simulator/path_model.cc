@@ -34,7 +34,7 @@ PathModel::Finished PathModel::Finish() {
   PassTime(next_);
   Lane& from = lanes_[next_lane_];
   const bool paid = from.setup > 0;
-  const Transfer& first = from.queue.front();
+  const QueuedPage& first = from.queue.front();
   const Finished finished{.transfer = {.task = first.task,
                                        .direction = static_cast<core::Direction>(next_lane_),
                                        .bytes = first.bytes,

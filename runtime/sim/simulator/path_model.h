@@ -44,7 +44,7 @@ class PathModel {
   std::uint64_t bytes(core::Direction direction) const { return lane(direction).bytes; }
 
  private:
-  struct Transfer {
+  struct QueuedPage {
     core::TaskNumber task = 0;
     std::uint64_t bytes = 0;
     double bytes_left = 0;
@@ -56,7 +56,7 @@ class PathModel {
     double behind = 0;  ///< seconds of the pages that wait behind the first
     double busy = 0;
     std::uint64_t bytes = 0;
-    std::deque<Transfer> queue;
+    std::deque<QueuedPage> queue;
   };
 
   Lane& lane(core::Direction direction) { return lanes_[static_cast<std::size_t>(direction)]; }

@@ -7,7 +7,7 @@
 namespace sluice::io {
 namespace {
 
-class ListedPage final : public WriteBackLine::Page {
+class ListedPage final : public WriteBackLine::Waiter {
  public:
   void TakeTurn(WriteBackLine::Turn turn) override { turns.push_back(turn); }
   void EndTurns() override { ++ended; }

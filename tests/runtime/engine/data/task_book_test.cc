@@ -17,10 +17,10 @@ TEST(TaskBookTest, ATaskThatTakesTooLongIsToldOnce) {
   tasks.Add(1, {.page = 7, .begun = kBegun});
   tasks.Add(2, {.page = 8, .begun = kBegun + milliseconds(50)});
   EXPECT_TRUE(tasks.TakeStalled(kBegun + milliseconds(100)).empty());
-  const std::vector<TaskBook::Task> first = tasks.TakeStalled(kBegun + milliseconds(101));
+  const std::vector<TaskBook::RunningTask> first = tasks.TakeStalled(kBegun + milliseconds(101));
   ASSERT_EQ(first.size(), 1U);
   EXPECT_EQ(first[0].page, 7U);
-  const std::vector<TaskBook::Task> second = tasks.TakeStalled(kBegun + milliseconds(200));
+  const std::vector<TaskBook::RunningTask> second = tasks.TakeStalled(kBegun + milliseconds(200));
   ASSERT_EQ(second.size(), 1U);
   EXPECT_EQ(second[0].page, 8U);
   EXPECT_TRUE(tasks.TakeStalled(kBegun + milliseconds(300)).empty());

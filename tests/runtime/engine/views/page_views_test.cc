@@ -89,8 +89,8 @@ class PageViewsTest : public ::testing::Test {
     tiers.push_back({kNvme0, 16, nullptr});
     return tiers;
   }
-  static PageViews::Place In(core::TierIndex tier, core::FrameIndex frame) {
-    return {PageViews::Place::Kind::kFrame, tier, frame};
+  static core::CopyPlace In(core::TierIndex tier, core::FrameIndex frame) {
+    return {core::CopyPlace::Kind::kFrame, tier, frame};
   }
   /// The mapper does nothing until Open.
   void Close() {
@@ -197,11 +197,11 @@ TEST_F(PageViewsTest, WhatCannotBeMappedIsHiddenAndTriedAgain) {
 TEST_F(PageViewsTest, FramesThatAreGivenBackAreShownNoMore) {
   ShowFrame(0, 3);
   ShowFrame(1, 9);
-  newest_[1].place = {.kind = PageViews::Place::Kind::kZeros};
+  newest_[1].place = {.kind = core::CopyPlace::Kind::kZeros};
   views_.LeaveFrames(kMemory, 8);
   Flush();
   EXPECT_TRUE(views_.Shows(0, In(kMemory, 3)));
-  EXPECT_TRUE(views_.Shows(1, {.kind = PageViews::Place::Kind::kZeros}));
+  EXPECT_TRUE(views_.Shows(1, {.kind = core::CopyPlace::Kind::kZeros}));
 }
 
 TEST_F(PageViewsTest, ADiscardIsShownWhenItHasActed) {
@@ -210,9 +210,9 @@ TEST_F(PageViewsTest, ADiscardIsShownWhenItHasActed) {
   views_.NoteDiscard(segment_, {2, 1});
   views_.ShowDiscarded();
   EXPECT_TRUE(views_.Shows(2, In(kMemory, 3)));
-  newest_[2] = {.place = {.kind = PageViews::Place::Kind::kZeros}};
+  newest_[2] = {.place = {.kind = core::CopyPlace::Kind::kZeros}};
   views_.ShowDiscarded();
-  EXPECT_TRUE(views_.Shows(2, {.kind = PageViews::Place::Kind::kZeros}));
+  EXPECT_TRUE(views_.Shows(2, {.kind = core::CopyPlace::Kind::kZeros}));
   ShowFrame(2, 3);
   views_.ShowDiscarded();
   EXPECT_TRUE(views_.Shows(2, In(kMemory, 3))) << "once for each discard";
