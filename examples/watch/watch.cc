@@ -40,7 +40,7 @@ struct Timeline {
     seconds[span.track] += std::chrono::duration<double>(span.end - span.begin).count();
   }
   std::mutex mutex;
-  std::map<std::string, double> seconds;  // by track
+  std::map<std::string, double> seconds;  // sum per track
 };
 
 }  // namespace
