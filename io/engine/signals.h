@@ -6,7 +6,7 @@ namespace sluice::io {
 
 /// Keeps every asynchronous signal from the calling thread. An I/O thread must not run a handler of
 /// the program. SIGXFSZ, which the kernel sends to the thread that writes past RLIMIT_FSIZE, must
-/// not kill it either: with the signal blocked the write fails with EFBIG.
+/// not kill it either. The write fails with EFBIG while the signal is blocked.
 inline void BlockAllSignals() {
   sigset_t all;
   sigfillset(&all);

@@ -17,7 +17,7 @@ struct SpillDirectory {
 
 /// Opens `path`, once and without following a symbolic link; empty: /var/tmp/sluice-<uid>, made
 /// 0700 when missing. Checks that the directory belongs to the effective user, and that nobody else
-/// may write to it: spilled pages are weights, and a writer of a directory can plant names in it.
+/// may write to it. Spilled pages are weights, and a writer of a directory can plant names in it.
 /// Errors: NotFound, InvalidArgument (not a directory), PermissionDenied; each names the directory
 /// and what to do.
 absl::StatusOr<SpillDirectory> OpenSpillDirectory(const std::string& path);
