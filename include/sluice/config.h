@@ -41,12 +41,12 @@ class Config {
   Config& operator=(Config&&) noexcept;
   ~Config();
 
-  /// Applies "key=value" (a TOML value, or a bare word taken as a string). Whether the key is known
-  /// is decided by Finish. Errors: InvalidArgument.
+  /// Applies "key=value" (a TOML value, or a bare word taken as a string). Finish decides if the
+  /// key is known. Errors: InvalidArgument.
   absl::Status Set(std::string_view assignment);
 
-  /// Each reads one key into `*value`, which keeps its default when the key is absent, and marks
-  /// the key as known. Errors: InvalidArgument that names the key and the expected type.
+  /// Reads one key into `*value` and marks the key as known. An absent key leaves the default in
+  /// `*value`. Errors: InvalidArgument that names the key and the expected type.
   absl::Status Read(std::string_view key, bool* value);
   absl::Status Read(std::string_view key, std::int64_t* value);
   absl::Status Read(std::string_view key, double* value);
@@ -59,8 +59,7 @@ class Config {
   bool Has(std::string_view key) const;
 
   /// The keys that were read, in the order of reading, each with its value as a line of TOML:
-  /// `tiers.dram.bytes = "256MiB"`. Where the file and overrides are silent, the value is the
-  /// default.
+  /// `tiers.dram.bytes = "256MiB"`. Keys without a value in file and overrides have the default.
   std::string Values() const;
 
   /// Errors: InvalidArgument for the first key in the file or overrides that was never read, with

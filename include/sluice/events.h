@@ -60,8 +60,8 @@ struct SoleCopy {
   std::uint64_t bytes = 0;
 };
 
-/// One of several drives of nvme failed several times in a row. The store writes to it no more. A
-/// page with another copy goes to another drive when it leaves; a page without one goes there after
+/// A drive failed several times in a row, and nvme has others. The store writes to it no more. A
+/// page with another copy goes to another drive when it leaves. A page without one goes there after
 /// its next read, as long as the drive gives it.
 struct DriveFencedEvent {
   std::string directory;
@@ -107,7 +107,7 @@ class EventListener {
   virtual void OnLeaseStalled(const LeaseStalledEvent&) {}
 };
 
-/// One interval of a timeline: a transfer on a link, a stall, or an update of an optimizer.
+/// An interval of a timeline: a transfer on a link, a stall, or an update of an optimizer.
 struct TraceSpan {
   std::string track;  ///< "hbm-dram in", "dram-nvme out", "stall"; OptimizerOptions::lane
   std::string name;   ///< tensor or op; for an optimizer also the number of elements

@@ -25,10 +25,11 @@ class LeaseState;
 
 /// An RAII pin of a range of a tensor in one tier. The bytes stay in place while it lives.
 /// Threads: a lease may be moved to and released from any thread; release never blocks.
-/// Lifetime: a lease may outlive its op and its Runtime, and exist in a child of fork. After the
-/// Runtime's destructor it still reports valid(), but its bytes must not be touched; in a child
-/// they are not mapped. Writing through a kRead lease is an error of the program that nothing
-/// detects: the page may be dropped as clean, and the written bytes with it.
+/// Lifetime: a lease may outlive its op and its Runtime, and exist in a child of fork. The lease
+/// still reports valid() after the Runtime's destructor, but its bytes must not be touched; in a
+/// child they are not mapped.
+/// Writes through a kRead lease are an error of the program that nothing detects. The page may be
+/// dropped as clean, and the written bytes with it.
 class Lease {
  public:
   Lease();
@@ -43,8 +44,8 @@ class Lease {
   TierId tier() const;
   AccessMode mode() const;
 
-  /// The range as one piece at the tensor's address, which no eviction changes. In the hbm of a GPU
-  /// it is an address of the GPU, as are Spans. REQUIRES: valid(), and Access::contiguous.
+  /// The range as one piece at the tensor's address, which no eviction changes. The address, as
+  /// those of Spans, is the GPU's in the hbm of a GPU. REQUIRES: valid(), and Access::contiguous.
   std::span<std::byte> Contiguous() const;
   /// The pinned frames in order, cut to the range. REQUIRES: valid().
   const std::vector<std::span<std::byte>>& Spans() const;
@@ -52,12 +53,13 @@ class Lease {
   /// False in the hbm of a GPU, which only work of the GPU touches. REQUIRES: valid().
   bool host_accessible() const;
 
-  /// Whether copies of a GPU from and to the lease run at the speed of its link, beside the thread
-  /// that asks for them. True for an access to dram without Access::contiguous, whose Spans the
-  /// Runtime has registered with its GPU. False with it: a tensor's own address in dram is mapped
-  /// anew as pages come and go, which no registration survives. Its Spans are pinned even so.
-  /// Both are false until the background registration, which begins at Create, reaches the pages
-  /// (0.03 s/GiB on an H200).
+  /// True if a GPU copies from and to the lease at the speed of its link, beside the thread that
+  /// asks for the copy.
+  /// - An access to dram without Access::contiguous is pinned once the background registration has
+  ///   reached its pages. The registration begins at Create (0.03 s/GiB on an H200).
+  /// - An access with Access::contiguous is not. A tensor's own address in dram is mapped anew as
+  ///   pages come and go, and no registration survives that. The frames of Spans are pinned even
+  ///   so.
   /// REQUIRES: valid().
   bool pinned() const;
 

@@ -16,7 +16,7 @@
 #include "sluice/tier.h"
 #include "sluice/units.h"
 
-/// One step of the program, with the tensors that it needs:
+/// A step of the program, with the tensors that it needs:
 ///
 ///   sluice::Op op = runtime->BeginOp({.name = "layer 3 forward"});
 ///   sluice::Ticket ticket = op.AcquireAll({{.tensor = weights},
@@ -33,7 +33,7 @@ class OpState;
 class TicketState;
 }  // namespace internal
 
-/// One tensor (or a range of it) that an op needs, where and how.
+/// A tensor, or a range of one, that an op needs: where and how.
 struct Access {
   TensorId tensor = {};
   ByteRange range = kWholeTensor;
@@ -43,8 +43,8 @@ struct Access {
   /// True if Lease::Contiguous is wanted. Elementwise work needs only Spans and saves the mapping.
   bool contiguous = true;
   /// Seconds that the op takes to make the written content again from what it reads, at most 1e9.
-  /// None: it cannot be made again, or nobody knows. The value is recorded (ScheduleAccess); the
-  /// Runtime itself makes nothing again. Only for accesses that write.
+  /// None: the content cannot be made again, or nobody knows. Accesses that write have it alone.
+  /// The value is recorded (ScheduleAccess); the Runtime itself makes nothing again.
   std::optional<double> recompute_seconds = std::nullopt;
 };
 
@@ -106,13 +106,13 @@ class Ticket {
 struct OpOptions {
   /// Names the op in schedules, traces and messages.
   std::string name = {};
-  /// Ops of one lane run one after another and get their pages in the order of AcquireAll, so a
-  /// thread may ask for its next op before the current one has its pages. Lanes run beside each
-  /// other: threads that run ops at the same time give each thread a lane of its own.
+  /// Ops of one lane run one after another and get their pages in the order of AcquireAll. A thread
+  /// may ask for its next op before the current one has its pages. Lanes run beside each other:
+  /// threads that run ops at the same time give each thread a lane of its own.
   std::string lane = "gpu";
 };
 
-/// One step of an iteration. It ends by destruction, End or EndAfter. Its time excludes stalls.
+/// A step of an iteration, until its destruction, End or EndAfter. Stalls are no part of its time.
 /// Threads: several ops may be open at once on several threads; one op belongs to one thread.
 class Op {
  public:
@@ -121,10 +121,11 @@ class Op {
   Op& operator=(Op&&) noexcept;
   ~Op();
 
-  /// Asks for all accesses at once. Never blocks: with a full request queue the ticket is not
+  /// Asks for all accesses at once. Never blocks: while the request queue is full the ticket is not
   /// ready (Runtime::Prefetch, Free, Discard, BeginIteration, EndIteration and GetStats block
-  /// then). After End the ticket fails with Cancelled. An op may ask twice. It can then fail with
-  /// Aborted ("would deadlock"), since it holds the first leases while it waits for the others.
+  /// then). A ticket of an op that has ended fails with Cancelled. An op may ask twice. The second
+  /// ticket can fail with Aborted ("would deadlock"), since the op holds the first leases
+  /// meanwhile.
   Ticket AcquireAll(std::span<const Access> accesses);
   /// The same with a list in place: AcquireAll({weights, {.tensor = gradient}}).
   Ticket AcquireAll(std::initializer_list<Access> accesses);

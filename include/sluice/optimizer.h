@@ -50,10 +50,10 @@ std::string_view ToString(StateType type);
 
 /// The order in which a step goes through the parameters.
 enum class SweepOrder : std::uint8_t {
-  /// Forwards in one step, backwards in the next: what is left in dram of one is used first in the
-  /// other. Best for whoever waits for the whole step.
+  /// Forwards in one step, backwards in the next: pages that one leaves in dram are used first in
+  /// the other. Best for a program that waits for the whole step.
   kAlternate,
-  /// Always in the order of AddGroup: best for a forward that follows and waits group by group.
+  /// The order of AddGroup in every step: best for a forward that follows and waits group by group.
   kForward
 };
 
@@ -64,23 +64,22 @@ struct OptimizerOptions {
   /// Lowest tiers that states, and accumulated gradients, may reach: kDram or kNvme.
   TierKind lowest = TierKind::kNvme;
   TierKind accumulator_lowest = TierKind::kDram;
-  /// Type of accumulated gradients, kF32 or kBF16: they are added up in dram, micro-batch by
-  /// micro-batch, in that type (bf16: each sum rounded to nearest). None: a step uses the bound
-  /// gradients as they are.
+  /// Type of accumulated gradients, kF32 or kBF16. Micro-batches are added up in dram in that type
+  /// (bf16: each sum rounded to nearest). None: a step uses the bound gradients as they are.
   std::optional<DType> accumulate = std::nullopt;
   /// Largest global norm of the gradients, unscaled; larger ones are scaled down. 0: no clipping.
   double clip_norm = 0;
   /// A step whose gradient norm is infinite or NaN changes nothing. The norm that the optimizer
   /// finds is finite exactly where every gradient is.
   bool skip_not_finite = false;
-  /// The caller knows the norm (of all ranks, say, or because whoever made the gradients summed
-  /// their squares) and gives it to every Step; the optimizer does not read gradients for it. Needs
-  /// clip_norm or skip_not_finite.
+  /// The caller knows the norm and gives it to every Step: of all ranks, say, or summed up as the
+  /// gradients were made. The optimizer reads no gradients for it then. Needs clip_norm or
+  /// skip_not_finite.
   bool norm_given = false;
   /// Seed of stochastic rounding.
   std::uint64_t seed = 0;
   SweepOrder order = SweepOrder::kAlternate;
-  /// Threads that compute, the optimizer's own included, 1 to 256. No bit depends on it.
+  /// Threads that compute, the optimizer's own included, 1 to 256. The number changes no bit.
   int threads = 1;
   /// Updates whose pages are asked for ahead of the one that computes, at most 4096; 0: as many as
   /// the measured latency of reads needs.
@@ -89,8 +88,8 @@ struct OptimizerOptions {
   std::string lane = "optimizer";
 };
 
-/// Rates that may change from step to step. beta1 is SGD's momentum; what an optimizer does not use
-/// is ignored. beta1 and beta2 in [0, 1), the others in [0, 1e30).
+/// Rates that may change from step to step. beta1 is SGD's momentum. An optimizer ignores the rates
+/// that it does not use. Ranges: beta1 and beta2 in [0, 1), the others in [0, 1e30).
 struct GroupRates {
   double learning_rate = 1e-3;
   double beta1 = 0.9;
@@ -114,36 +113,37 @@ struct GroupId {
 };
 
 /// A parameter in the caller's memory, outside of every budget: only its states are paged. The
-/// memory must stay until UnbindParameter, or until the optimizer is destroyed. It belongs to the
-/// optimizer from the group's GradientReady on until the step is over, in Load, and while a save
-/// lacks parts (SaveHandle::HasEveryPart).
+/// memory must stay until UnbindParameter, or until the optimizer is destroyed. The optimizer owns
+/// it from the group's GradientReady on until the step is over, in Load, and while a save lacks
+/// parts (SaveHandle::HasEveryPart).
 struct ParameterBinding {
   std::string name = {};  ///< name in messages and saves, not empty
   DType type = DType::kF32;
   std::vector<std::int64_t> shape = {};  ///< elements per dimension, each at least 1; {}: a scalar
   std::span<std::byte> bytes = {};       ///< the elements, row-major
   /// An fp32 master ("NAME.master") is paged beside the states. An update changes the master, and
-  /// writes it to the memory, rounded to nearest. For bf16, which is else rounded stochastically,
-  /// and f16, which needs it. AddGroup and RefreshMaster take the master from the memory.
+  /// writes it to the memory, rounded to nearest. f16 needs a master; bf16 is rounded
+  /// stochastically without one. AddGroup and RefreshMaster take the master from the memory.
   bool master = false;
 };
 
-/// Where a parameter's gradient is: fp32, bf16 or fp16, as many elements as the parameter. Either
-/// the caller's memory, outside of every budget, or a tensor of the Runtime. The memory must stay
-/// until the step is over; without clip_norm and skip_not_finite until WaitFor of its group has
-/// succeeded; with `accumulate` until AddGradient or GradientReady returns.
+/// Place of a parameter's gradient: fp32, bf16 or fp16, as many elements as the parameter. The
+/// place is the caller's memory, outside of every budget, or a tensor of the Runtime. The memory
+/// must stay until the step is over, or until an earlier end:
+/// - With `accumulate`: AddGradient or GradientReady returns.
+/// - Without clip_norm and skip_not_finite: WaitFor of the group has succeeded.
 struct GradientBinding {
   DType type = DType::kF32;
   std::span<const std::byte> bytes = {};
   TensorId tensor = {};
-  /// The tensor's content is dead once the parameter is updated (or later, while a repeated step
-  /// would read it again for the norm).
+  /// True: the tensor's content is dead once the parameter is updated, or later if a repeated step
+  /// would read it again for the norm.
   bool discard = false;
 };
 
-/// Where the bf16 or fp16 copy of an fp32 parameter goes: the caller's memory, outside of every
-/// budget, which must stay until another is bound or the optimizer goes, or a tensor of the
-/// Runtime. Every update writes it in the same pass, Load and RefreshCopies from the parameters as
+/// Place of the bf16 or fp16 copy of an fp32 parameter: the caller's memory, outside of every
+/// budget, or a tensor of the Runtime. The memory must stay until another is bound or the optimizer
+/// goes. Updates write the copy in the same pass, Load and RefreshCopies from the parameters as
 /// they are; nothing else does.
 struct CopyBinding {
   DType type = DType::kBF16;
@@ -154,12 +154,13 @@ struct CopyBinding {
 struct StepOptions {
   /// Divisor of the gradients, from 1e-75 to 1e75.
   double loss_scale = 1;
-  /// Norm of all gradients as they are bound, before they are divided by loss_scale; with
-  /// norm_given, and only then. At least 0; infinite or NaN says that a gradient is.
+  /// Norm of all gradients as they are bound, before the division by loss_scale. norm_given needs
+  /// it, and nothing else takes it. The norm is at least 0; infinite or NaN says that a gradient
+  /// is.
   std::optional<double> gradient_norm = std::nullopt;
-  /// Updates the groups that are ready; the others sit this step out (frozen layers, experts that
-  /// were not chosen). They keep parameters, states, their own step counts, accumulated sums and
-  /// bound gradients, and have no part in the norm. Without it a group that is not ready is an
+  /// True: updates the groups that are ready; the others sit this step out (frozen layers, experts
+  /// that were not chosen). The others keep parameters, states, their own step counts, accumulated
+  /// sums and bound gradients, and have no part in the norm. False: a group that is not ready is an
   /// error. A step that failed is repeated with the same groups.
   bool only_ready = false;
 };
@@ -169,7 +170,7 @@ struct OptimizerStep {
   /// The norm was not finite, and nothing has changed.
   bool skipped = false;
   std::uint32_t groups = 0;  ///< groups that took part
-  /// Norm of all gradients, unscaled, before clipping. Only with clip_norm or skip_not_finite.
+  /// Norm of all gradients, unscaled, before clipping. None without clip_norm and skip_not_finite.
   std::optional<double> gradient_norm;
   /// Time of the optimizer's thread in this step. See WaitTimes for what counts as which wait.
   double wait_seconds = 0;        ///< blocked for pages: the sum of the next two
@@ -180,7 +181,7 @@ struct OptimizerStep {
   double save_seconds = 0;
 };
 
-/// What a save says of itself.
+/// Facts that a save says of itself.
 struct OptimizerSave {
   std::int64_t step = 0;  ///< step after which the save was made
   std::string note;       ///< text that Save was given
@@ -204,7 +205,7 @@ class StepHandle {
   ~StepHandle();
 
   bool Ready() const;
-  /// Whether WaitFor would not block.
+  /// True if WaitFor would not block.
   bool Ready(GroupId group) const;
   /// Blocks until the step is over. Errors: of the first update that failed, naming its parameter
   /// and elements: all others were done. The next Step does those that are missing, of the same
@@ -234,13 +235,13 @@ class SaveHandle {
   SaveHandle& operator=(SaveHandle&&) noexcept;
   ~SaveHandle();
 
-  /// Whether the save needs no more bytes from tensors, or has failed. It slows no later update
-  /// then, and Wait blocks for the disk at most.
+  /// True if the save needs no more bytes from tensors, or has failed. Such a save slows no later
+  /// update, and Wait blocks for the disk at most.
   bool HasEveryPart() const;
-  /// Whether Wait would not block: the save has its name, or has failed.
+  /// True if Wait would not block: the save has its name, or has failed.
   bool Ready() const;
-  /// Blocks until the save has its name and is on the disk. What no step has written by then is
-  /// read and written now. Errors: the first one of the save, of those that
+  /// Blocks until the save has its name and is on the disk. The call reads and writes the parts
+  /// that no step has written. Errors: the first one of the save, of those that
   /// OffloadedOptimizer::Save names; the older save is there then, and nothing else. Cancelled (the
   /// optimizer was destroyed before the save was whole). A caller that waits while it holds leases
   /// on a parameter or a state, writing, waits for ever.
@@ -261,11 +262,11 @@ struct ElementRange {
   std::uint64_t count = 0;
 };
 
-/// How far a parameter is.
+/// Progress of a parameter.
 struct ParameterState {
   /// The fp32 master of a ParameterBinding; none without it.
   TensorId master;
-  /// Its states in order ("NAME.m", "NAME.v"), and of 8-bit ones the scales (one fp32 per 256).
+  /// States in order ("NAME.m", "NAME.v"), and the scales of 8-bit ones (an fp32 per 256).
   std::vector<TensorId> states;
   std::vector<TensorId> scales;
   /// The parameter's own steps that every element has made, counted from AddGroup.
@@ -281,19 +282,19 @@ struct ParameterState {
 /// Updates parameters of a Runtime by gradients, page by page in dram, with its states paged below.
 ///
 /// A step: bind gradients once, then for each step call GradientReady for every group, as its
-/// gradients are complete, and Step, which returns at once. Without clip_norm and skip_not_finite a
-/// group's update starts at its GradientReady; else at Step, once all are ready or
-/// StepOptions::only_ready is set. Until the step is over, the parameters of a group belong to the
-/// optimizer from GradientReady on.
+/// gradients are complete, and Step, which returns at once. A group's update starts at its
+/// GradientReady without clip_norm and skip_not_finite. With them it starts at Step, once all
+/// groups are ready or StepOptions::only_ready is set. The parameters of a group belong to the
+/// optimizer from GradientReady on until the step is over.
 ///
 /// Results are the same bits for any budget, page size, thread count and order, and with and
 /// without paging. Each parameter is updated in parts, of at most a page of each tensor. A part
 /// whose pages cannot be had stays as it was, whole, and the rest is done; the next Step does what
 /// is missing.
 ///
-/// Threads: externally synchronised, handles aside. Lifetime: the runtime outlives it. Fork: in a
-/// child every call fails with FailedPrecondition (step() is 0, handles are ready and fail), and
-/// destructors do nothing: the parent goes on as if there were no child.
+/// Threads: externally synchronised, handles aside. Lifetime: the runtime outlives it. Fork: every
+/// call in a child fails with FailedPrecondition (step() is 0, handles are ready and fail).
+/// Destructors do nothing there, and the parent goes on as if there were no child.
 /// Ops run in a lane of their own, in whatever iteration is current.
 class OffloadedOptimizer {
  public:
@@ -306,9 +307,10 @@ class OffloadedOptimizer {
   OffloadedOptimizer& operator=(const OffloadedOptimizer&) = delete;
 
   /// Takes a parameter in the caller's memory. The id, which only this optimizer knows, goes to
-  /// AddGroup and wherever a parameter is asked for. Errors: InvalidArgument (no name, a type or a
-  /// shape that no parameter has; memory that is null, not aligned, of another size, or overlaps
-  /// memory that this optimizer has already: names both).
+  /// AddGroup and wherever a parameter is asked for. Errors:
+  /// - InvalidArgument: no name, or a type or a shape that no parameter has.
+  /// - InvalidArgument: memory that is null, not aligned, of another size, or overlaps memory that
+  ///   this optimizer has already. The message names both.
   absl::StatusOr<TensorId> BindParameter(const ParameterBinding& parameter);
   /// Forgets a bound parameter that is in no group: its memory may go. Errors: InvalidArgument.
   absl::Status UnbindParameter(TensorId parameter);
@@ -326,23 +328,24 @@ class OffloadedOptimizer {
   absl::Status SetRates(GroupId group, const GroupRates& rates);
   absl::StatusOr<GroupRates> Rates(GroupId group) const;
 
-  /// Binds a gradient in place of an earlier one; nothing unbinds it. Errors: InvalidArgument
-  /// (unknown parameter, another number of elements, not a type of gradients, memory that is null,
-  /// is not aligned for it or overlaps that of a copy, a tensor that this optimizer has as a
-  /// parameter, a state or a copy: names the tensors), FailedPrecondition (its step is under way).
-  /// Several parameters may share one.
+  /// Binds a gradient in place of an earlier one; nothing unbinds it. Several parameters may share
+  /// one. Errors:
+  /// - InvalidArgument: an unknown parameter, another number of elements, or no type of gradients.
+  /// - InvalidArgument: memory that is null, not aligned for the type, or overlaps that of a copy.
+  /// - InvalidArgument: a tensor that this optimizer has as a parameter, a state or a copy.
+  /// - FailedPrecondition: the parameter's step is under way.
   absl::Status BindGradient(TensorId parameter, const GradientBinding& gradient);
   /// Binds a copy in place of an earlier one; nothing unbinds it. Errors: as BindGradient, and
   /// InvalidArgument for a bf16 parameter and for a gradient's tensor or memory.
   absl::Status BindCopy(TensorId parameter, const CopyBinding& copy);
-  /// Writes the group's bound copies from its parameters as they are now: for the forward before
-  /// the first step, or after the program itself has written parameters. Blocks, for as long as the
+  /// Writes the group's bound copies from its parameters as they are now. Call it before the first
+  /// forward, and after the program itself has written parameters. Blocks, for as long as the
   /// caller holds leases that write to them, too: release these first. Errors: InvalidArgument,
   /// FailedPrecondition (a step is under way), those of Ticket::Take (repeat it).
   absl::Status RefreshCopies(GroupId group);
 
-  /// Adds the group's bound gradients to the accumulated ones; returns when that is done. Not of
-  /// the last micro-batch: GradientReady adds that, and would count it twice. Errors:
+  /// Adds the group's bound gradients to the accumulated ones; returns when that is done. Leave the
+  /// last micro-batch out: GradientReady adds it, and would count it twice. Errors:
   /// FailedPrecondition (no `accumulate`, a parameter without a gradient or whose gradient was
   /// freed, the group's step is under way), those of Ticket::Take. The sums are partial after one
   /// of the latter: call ResetGradient, and repeat all micro-batches.
@@ -353,17 +356,17 @@ class OffloadedOptimizer {
   /// first, for which the call blocks. Errors: as AddGradient.
   absl::Status GradientReady(GroupId group);
 
-  /// A hint that the next step comes soon, and has these groups: the pages which it updates first
-  /// come to dram, as many as fit into `at_most`, and stay until they are used. So give only groups
+  /// Hints that the next step comes soon, and has these groups. The pages which it updates first
+  /// come to dram, as many as fit into `at_most`, and stay until they are used. Give only groups
   /// that will have a gradient, and less than dram. Does not block for pages. Errors:
   /// InvalidArgument (no such group), FailedPrecondition (a step is under way), those of
   /// Runtime::Prefetch.
   absl::Status Prefetch(std::span<const GroupId> groups, Bytes at_most);
   /// Starts what is left of the step, or repeats what failed of it. The call waits for no page; a
   /// repeat waits for an answer of the Runtime's core thread. Errors:
-  /// FailedPrecondition (names a group that is not ready, or none is; a step runs), InvalidArgument
-  /// (a loss scale out of its range, or one that is not 1 while updates start early; no norm with
-  /// norm_given, or a norm without it).
+  /// - FailedPrecondition: a group that is not ready (names it), no group is, or a step runs.
+  /// - InvalidArgument: a loss scale out of its range, or one that is not 1 while updates start
+  ///   early; no norm with norm_given, or a norm without it.
   absl::StatusOr<StepHandle> Step(const StepOptions& options = {});
   /// Blocks until no update of the group is under way: until what GradientReady has started is
   /// over, for whoever has no StepHandle yet. Errors: FailedPrecondition (with clip_norm or
@@ -371,9 +374,9 @@ class OffloadedOptimizer {
   absl::Status WaitFor(GroupId group, Ticket::Deadline deadline = Ticket::Deadline::max());
   /// Steps done.
   std::int64_t step() const;
-  /// Whether the next step goes from the last group to the first (SweepOrder). Without clip_norm
-  /// and skip_not_finite the caller's GradientReady decides the order of groups: pages that stayed
-  /// in dram are used first if it follows this.
+  /// True if the next step goes from the last group to the first (SweepOrder). The caller's
+  /// GradientReady decides the order of groups without clip_norm and skip_not_finite. Follow this
+  /// there, so that pages which stayed in dram are used first.
   bool backwards() const;
 
   /// Errors: NotFound.
@@ -398,41 +401,46 @@ class OffloadedOptimizer {
   absl::Status SetStepsOf(TensorId parameter, std::int64_t steps);
 
   /// Writes parameters, states, rates, step and each parameter's own steps to
-  /// `directory`/optimizer.sluice, which has the name only once it is whole and on the disk: after
-  /// a crash the old or the new one is there. The directory must exist; a save that is there is
-  /// replaced. `note`: text of the caller, for ReadSave. Errors: FailedPrecondition (a step is
-  /// under way, gradients are added up), NotFound and InvalidArgument (the directory), those of the
-  /// file system, of reading pages, ResourceExhausted (a thread cannot be started). The same as
-  /// StartSave and SaveHandle::Wait.
+  /// `directory`/optimizer.sluice. The file has its name only once it is whole and on the disk; a
+  /// crash leaves the old or the new one. The directory must exist; a save that is there is
+  /// replaced. `note`: text of the caller, for ReadSave. Does the same as StartSave and
+  /// SaveHandle::Wait. Errors, besides those of the file system and of reading pages:
+  /// - FailedPrecondition: a step is under way, or gradients are added up.
+  /// - NotFound, InvalidArgument: the directory.
+  /// - ResourceExhausted: a thread cannot be started.
   absl::Status Save(const std::string& directory, std::string_view note = {});
-  /// A Save beside the steps that follow: returns at once, and the file has what is there now. The
-  /// next update of a part writes the part's old bytes from the frames that it holds anyway, and
-  /// changes them only then, so the save reads no page twice and keeps no copy. What a step has not
-  /// touched (groups that sit out, a step that is skipped) is written at the step's end.
-  /// SaveHandle::Wait writes what no step has touched or a failed one has left. The save's thread
-  /// writes, syncs and names the file. A save that fails hinders no update: only SaveHandle::Wait
-  /// tells. An earlier save that is not whole is completed first, which blocks; so do Load, and
-  /// Save itself. The destructor gives up one that is not whole, and leaves nothing of it. Until
-  /// SaveHandle::HasEveryPart nobody else may write to parameters. Errors: FailedPrecondition,
-  /// NotFound, InvalidArgument and ResourceExhausted of Save, those of making the file.
+  /// Saves beside the steps that follow: returns at once, and the file has what is there now. The
+  /// next update of a part first writes the part's old bytes, from the frames that it holds anyway.
+  /// So the save reads no page twice and keeps no copy. The end of a step writes what the step has
+  /// not touched (groups that sit out, a step that is skipped). SaveHandle::Wait writes what no
+  /// step has touched or a failed one has left. The save's thread writes, syncs and names the file.
+  /// - A save that fails hinders no update: SaveHandle::Wait alone tells.
+  /// - An earlier save that is not whole is completed first, which blocks; so do Load, and Save.
+  /// - The destructor gives up one that is not whole, and leaves nothing of it.
+  /// - Nobody else may write to parameters until SaveHandle::HasEveryPart.
+  /// Errors: FailedPrecondition, NotFound, InvalidArgument and ResourceExhausted of Save, those of
+  /// making the file.
   absl::StatusOr<SaveHandle> StartSave(const std::string& directory, std::string_view note = {});
-  /// Reads step, note and layout of the save in `directory`, but no tensor. Errors: NotFound (no
-  /// such directory, no save in it), InvalidArgument (an empty name, one of no directory, a save
-  /// that is no file), DataLoss (of what describes the save; the rest is not read), those of the
-  /// file system.
+  /// Reads step, note and layout of the save in `directory`, but no tensor. Errors, besides those
+  /// of the file system:
+  /// - NotFound: no such directory, or no save in it.
+  /// - InvalidArgument: an empty name, one of no directory, or a save that is no file.
+  /// - DataLoss: damage in what describes the save; the rest is not read.
   static absl::StatusOr<OptimizerSave> ReadSave(const std::string& directory);
-  /// Reads all of the save in `directory`, in little memory, and checks every checksum: whether
-  /// Load would find it whole. Errors: those of ReadSave, DataLoss (a damaged file: names the
+  /// Reads all of the save in `directory`, in little memory, and checks every checksum. OK if Load
+  /// would find it whole. Errors: those of ReadSave, DataLoss (a damaged file: names the
   /// place).
   static absl::StatusOr<OptimizerSave> VerifySave(const std::string& directory);
-  /// Reads what Save wrote: parameters, states, rates, steps; and writes bound copies. In a save
-  /// from before parameters counted their own steps, every parameter has the optimizer's. The
-  /// optimizer must have the save's kind, state type, seed and groups (names, and the parameters'
-  /// names, types and numbers of elements, in order); all else may differ. Nothing is changed
-  /// unless every checksum is right. Errors: those of ReadSave, DataLoss (a damaged file: names the
-  /// place), InvalidArgument (another optimizer's: names what differs), FailedPrecondition (a step
-  /// is under way), those of pages: a part has been loaded then, and until a Load has
-  /// succeeded steps and saves are refused. Leases as with RefreshCopies.
+  /// Reads what Save wrote: parameters, states, rates, steps; and writes bound copies. The
+  /// optimizer must have the save's kind, state type, seed and groups: names, and the parameters'
+  /// names, types and numbers of elements, in order. All else may differ. An old save without steps
+  /// of parameters gives each the optimizer's. Load changes nothing unless every checksum is right.
+  /// Blocks for leases as RefreshCopies does. Errors, besides those of ReadSave:
+  /// - DataLoss: a damaged file; names the place.
+  /// - InvalidArgument: the save of another optimizer; names what differs.
+  /// - FailedPrecondition: a step is under way.
+  /// - Others: those of pages. A part has been loaded then, and steps and saves are refused until a
+  ///   Load has succeeded.
   absl::Status Load(const std::string& directory);
 
  private:

@@ -33,11 +33,11 @@ enum class DeviceKind {
   kAuto,      ///< a GPU, else the emulated device, where the fallback "cuda" says why
 };
 
-/// The GPU of a Runtime with a CUDA device. page_bytes is at least what the GPU maps at once, which
-/// is 2 MiB; else Create gives InvalidArgument.
+/// The GPU of a Runtime with a CUDA device. A page_bytes below what the GPU maps at once, 2 MiB, is
+/// an InvalidArgument of Create.
 struct CudaOptions {
-  /// Its ordinal among the visible ones, or its UUID ("GPU-...", "MIG-..."), or the beginning of
-  /// that. Empty: the first.
+  /// Ordinal among the visible GPUs, or the UUID ("GPU-...", "MIG-..."), or the beginning of that.
+  /// Empty: the first.
   std::string gpu = {};
 };
 
@@ -54,23 +54,23 @@ struct IoOptions {
   /// Directory of the spill file. Empty: /var/tmp/sluice-<uid>, made with mode 0700. A directory
   /// with a name must exist, belong to the user, and not be writable by group or others.
   std::string directory = {};
-  /// One directory on each further drive, with the same rules. nvme_bytes is divided in proportion
-  /// to the rates of the drives, which takes 0.2 s per drive to measure.
+  /// A directory on each further drive, with the same rules. The drives share nvme_bytes in
+  /// proportion to their rates. A measurement of these takes 0.2 s per drive.
   std::vector<std::string> more_directories = {};
   /// Free space of the file system that the spill file leaves alone; Create fails with
   /// ResourceExhausted if there is too little.
   Bytes keep_free = 1_GiB;
-  /// Largest request that adjacent waiting requests are merged into; 0: none. Only with io_uring.
+  /// Largest request that io_uring merges adjacent waiting requests into; 0: none.
   Bytes merge = 1_MiB;
-  /// Requests in flight per drive, 1 to 1024. Each direction of a link has at most
-  /// min(queue_depth / 2, max(16, slots / 8)) pages in flight, at least one, for the slots of nvme.
+  /// Requests in flight per drive, 1 to 1024. A direction of a link has at most
+  /// min(queue_depth / 2, max(16, slots / 8)) pages in flight, and at least one.
   std::uint32_t queue_depth = 32;
   /// io_uring. Fallback "io_uring": pread and pwrite on threads.
   Use io_uring = Use::kAuto;
   /// O_DIRECT. Fallback "o_direct": buffered I/O.
   Use direct = Use::kAuto;
   /// Pages written in place. Fallback "nocow": the file system copies on write (ZFS, btrfs without
-  /// FS_NOCOW_FL), so a later write of a page may find no space. kOff leaves btrfs's flag alone.
+  /// FS_NOCOW_FL). A later write of a page may find no space then. kOff leaves btrfs's flag alone.
   Use nocow = Use::kAuto;
   /// Space of spill files reserved at the start. Fallback "reserved_space": the files are written
   /// in full first. kOff does neither, so writes may find no space.
@@ -78,7 +78,7 @@ struct IoOptions {
 };
 
 /// Memory of dram and of the emulated hbm. SetBudget announces a lack that shows only when it takes
-/// memory again. With kRequire it fails then, and the budget is unchanged.
+/// memory again. kRequire makes the call fail instead, and the budget is unchanged.
 struct MemoryOptions {
   /// Memory on 2 MiB pages, but for a smaller last part per node. Fallback "huge_pages".
   Use huge_pages = Use::kAuto;
@@ -92,10 +92,10 @@ struct MemoryOptions {
   /// home that begins at no multiple of 4096 bytes are such. Creation of the first such tensor
   /// announces it, and fails with kRequire. kOff shows frames of dram only.
   Use off_lease = Use::kAuto;
-  /// Whether addresses of pages that were evicted stay mapped, which saves time when the pages come
-  /// back. With false they are unmapped, so that a use after the lease faults once the page is
-  /// gone, in place of reading or writing what is there now. Unset: true, but false in debug builds
-  /// of the library.
+  /// True: addresses of pages that were evicted stay mapped, which saves time when the pages come
+  /// back. False: they are unmapped. A use after the lease faults once the page is gone, in place
+  /// of reading or writing what is there now. Unset: true, but false in debug builds of the
+  /// library.
   std::optional<bool> keep_mappings = {};
 };
 
@@ -113,8 +113,9 @@ struct RuntimeOptions {
   Bytes page_bytes = {};
   /// Hard budgets per tier, staging and pages in flight included, rounded down to whole pages. dram
   /// lies on all NUMA nodes that have processors of this process and that it may allocate from.
-  /// Least budgets: hbm or nvme is above 0; dram has at least one page, and 5 beside hbm; hbm and
-  /// nvme, where they are not 0, have at least one page.
+  /// Least budgets:
+  /// - hbm or nvme is above 0, and has at least one page then.
+  /// - dram has at least one page, and 5 beside hbm.
   Bytes hbm_bytes = {};
   Bytes dram_bytes = {};
   /// 0: no spill file and no I/O. Capacity for tensors is the sum of two parts:
@@ -146,13 +147,13 @@ struct RuntimeOptions {
   /// Largest number of iteration keys with a schedule that is kept, at least 1.
   std::uint32_t schedules_max = 64;
   /// Largest number of ops and page accesses in all schedules, at least 1; about 60 bytes each.
-  /// Beyond it the least recently used schedules are dropped (Stats::schedules_dropped). A longer
+  /// The least recently used schedules are dropped beyond it (Stats::schedules_dropped). A longer
   /// iteration is not recorded and has no plan (Stats::iterations_too_long).
   std::uint64_t recorded_accesses_max = std::uint64_t{1} << 23;
 
-  /// Threads that hash, verify and fill pages, at least 1 (copies have threads of their own);
-  /// processors for all internal threads (empty: those of the thread that makes the Runtime).
+  /// Threads that hash, verify and fill pages, at least 1. Copies have threads of their own.
   int worker_threads = 1;
+  /// Processors for all internal threads. Empty: those of the thread that makes the Runtime.
   std::vector<int> cpus = {};
   /// Requests that may wait for the core thread. Tickets of further ones are just not ready yet.
   std::uint32_t request_queue_capacity = 4096;

@@ -9,14 +9,22 @@
 
 /// A replacement policy of a program's own:
 ///
-///   class Mru : public sluice::Policy {
-///     void OnUse(int, sluice::PageIndex page) override { last_ = page; }
-///     ...  // OnArrive, OnLeave, Victim
+///   using namespace sluice;
+///   class Queue : public Policy {  // for tier 0 alone: a Runtime without hbm
+///     void OnArrive(int, const PageFacts& facts) override { pages_.push_back(facts.page); }
+///     void OnUse(int, PageIndex) override {}
+///     void OnLeave(int, PageIndex page, Departure) override { std::erase(pages_, page); }
+///     std::optional<PageIndex> Victim(const VictimRequest&,
+///                                     const std::function<bool(PageIndex)>& evictable) override {
+///       const auto oldest = std::ranges::find_if(pages_, evictable);
+///       return oldest == pages_.end() ? std::nullopt : std::optional(*oldest);
+///     }
+///     std::vector<PageIndex> pages_;
 ///   };
-///   options.custom_policies["mru"] = {.create = [] { return std::make_unique<Mru>(); }};
-///   options.policy = "mru";
+///   options.custom_policies["queue"] = {.create = [] { return std::make_unique<Queue>(); }};
+///   options.policy = "queue";
 ///
-/// examples/policy is a whole program. Only RuntimeOptions::policy names such a policy: TOML keys,
+/// examples/policy is a whole program. RuntimeOptions::policy alone names such a policy: TOML keys,
 /// `sluice train` and `sluice lab` know the built-in ones. docs/policies.md says how to add
 /// a built-in one.
 
@@ -85,9 +93,9 @@ class Policy {
     (void)tier;
     (void)facts;
   }
-  /// One use: a lease in `tier`, or a read of the page on its way up.
+  /// A use of the page: a lease in `tier`, or a read on its way up.
   virtual void OnUse(int tier, PageIndex page) = 0;
-  /// The page left `tier`. For a freed page the call comes for every tier.
+  /// The page left `tier`. A freed page gets the call for every tier.
   virtual void OnLeave(int tier, PageIndex page, Departure why) = 0;
   /// Returns a page of the tier that `evictable` accepts, or none if there is none. `evictable`
   /// refuses pages that are leased or in motion, and those that a waiting ticket needs. Any other
@@ -108,9 +116,9 @@ class Policy {
 struct CustomPolicy {
   /// Makes the policy of one Runtime. Called once, in the thread that calls Runtime::Create.
   std::function<std::unique_ptr<Policy>()> create = {};
-  /// True if the policy decides without the schedule: next_use is always kNever, and the Runtime
-  /// itself uses no next use when it places victims. It matters once an iteration is recorded: set
-  /// it to compare the policy fairly with other online ones.
+  /// True if the policy decides without the schedule. next_use is always kNever then, and the
+  /// Runtime itself uses no next use when it places victims. The flag matters once an iteration is
+  /// recorded: set it to compare the policy fairly with other online ones.
   bool online = false;
 };
 

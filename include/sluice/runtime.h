@@ -51,7 +51,7 @@ class Reservation {
   Reservation(Reservation&&) noexcept;
   Reservation& operator=(Reservation&&) noexcept;
   ~Reservation();
-  /// One span of page_bytes per frame. REQUIRES: not default-constructed nor moved from.
+  /// Spans of page_bytes, one per frame. REQUIRES: not default-constructed nor moved from.
   const std::vector<std::span<std::byte>>& Spans() const;
 
  private:
@@ -64,7 +64,7 @@ enum class HealthState { kOk, kDegraded, kDead };
 
 struct HealthReport {
   HealthState state = HealthState::kOk;
-  /// One sentence per reason, empty when all is well.
+  /// Sentences, one per reason; empty when all is well.
   std::vector<std::string> reasons;
 };
 
@@ -81,28 +81,30 @@ struct HealthReport {
 /// - Destructors wait for nothing and give nothing back.
 /// - The bytes of leases and reservations are not mapped (SIGSEGV).
 /// - A child that needs a Runtime makes its own. A child forked in a callback must not return.
-/// The child keeps the parent's memory and spill file allocated until it ends or calls exec, so a
+/// The child keeps the parent's memory and spill file allocated until it ends or calls exec. A
 /// child that stays is better forked before the Runtime is made.
 class Runtime {
  public:
-  /// Sets up arenas, device, spill file and threads.
-  /// Errors: InvalidArgument (names the option), ResourceExhausted (the sum of memory does not fit
-  /// the machine or its cgroup, the spill directory is full, a thread cannot be started),
-  /// PermissionDenied (the spill directory is foreign or writable by others), FailedPrecondition
-  /// (a fallback that the options forbid).
+  /// Sets up arenas, device, spill file and threads. Errors:
+  /// - InvalidArgument: names the option.
+  /// - ResourceExhausted: the sum of memory does not fit the machine or its cgroup, the spill
+  ///   directory is full, or a thread cannot be started.
+  /// - PermissionDenied: the spill directory is foreign or writable by others.
+  /// - FailedPrecondition: a fallback that the options forbid.
   static absl::StatusOr<std::unique_ptr<Runtime>> Create(RuntimeOptions options);
   /// Waits for transfers in flight, names leaked leases in the log, frees everything.
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
-  /// Creates tensors in one segment, where they may share pages. They have the same `lowest` tier,
-  /// and one file home (FileHome::read_only, in the order of their bytes) or, unless alone, none.
-  /// Each starts at a multiple of 64 bytes, or where it does in a file that is only read.
-  /// Errors: InvalidArgument, ResourceExhausted (nvme and dram lack capacity for all pages; names
-  /// the need and the rest of each tier, and creates nothing), those of opening a file home
-  /// (NotFound, PermissionDenied; InvalidArgument: no regular file, or fewer bytes than the
-  /// tensor).
+  /// Creates tensors in one segment, where they may share pages. The specs have the same `lowest`
+  /// tier, and one file home (FileHome::read_only, in the order of their bytes) or, unless alone,
+  /// none. A tensor starts at a multiple of 64 bytes, or where it does in a file that is only read.
+  /// Errors:
+  /// - InvalidArgument: a spec is wrong, or its file is no regular file or shorter than the tensor.
+  /// - ResourceExhausted: nvme and dram lack capacity for all pages. The message names the need and
+  ///   the rest of each tier. The call creates nothing.
+  /// - NotFound, PermissionDenied: those of opening a file home.
   absl::StatusOr<std::vector<TensorId>> CreateTensors(std::span<const TensorSpec> specs);
   absl::StatusOr<TensorId> CreateTensor(const TensorSpec& spec);
   /// Creates a tensor with the content of `bytes` (copied before the call returns), then calls
@@ -112,14 +114,15 @@ class Runtime {
                                  std::span<const std::byte> bytes,
                                  std::function<void()> deleter);
   /// Creates a tensor for each weight of a checkpoint (sluice/weights.h), in the order of files and
-  /// bytes. Weights of one file share pages, and are only read. Errors: NotFound and
-  /// InvalidArgument that name file and tensor (no safetensors file; a header or an index that
-  /// contradicts the files; nothing is created then), those of CreateTensors, FailedPrecondition (a
-  /// file changed meanwhile).
+  /// bytes. Weights of one file share pages, and are only read. Errors, besides those of
+  /// CreateTensors:
+  /// - NotFound, InvalidArgument: no safetensors file, or a header or an index that contradicts the
+  ///   files. The message names file and tensor. The call creates nothing.
+  /// - FailedPrecondition: a file changed meanwhile.
   absl::StatusOr<std::vector<Weight>> OpenWeights(const std::string& path,
                                                   const WeightOptions& options = {});
   /// Copies `bytes` into the tensor from byte `offset` on (Write), or out of it (Read). The copy
-  /// goes through leases of at most 16 MiB, or a page, in dram (hbm if `lowest` is hbm): any size
+  /// goes through leases of at most 16 MiB, or a page, in dram (hbm if `lowest` is hbm). Any size
   /// works with any budget. The call waits for other leases of the same bytes; one who holds such a
   /// lease waits for ever. Errors: NotFound, InvalidArgument (no range of the tensor; bytes of
   /// AddressOf onto themselves), those of Ticket::Take, after which a part may have been copied.
@@ -137,12 +140,12 @@ class Runtime {
   absl::StatusOr<std::string> NameOfTensor(TensorId tensor) const;
   absl::StatusOr<DType> TypeOfTensor(TensorId tensor) const;
   absl::StatusOr<std::vector<std::int64_t>> ShapeOfTensor(TensorId tensor) const;
-  /// Whether a request for the access is valid: the tensor may reach the tier and allows the mode.
-  /// It asks for nothing, so a program can check a tensor before its work.
+  /// OK if a request for the access is valid: the tensor may reach the tier and allows the mode.
+  /// The call asks for nothing, so a program can check a tensor before its work.
   /// Errors: InvalidArgument (as Op::AcquireAll; also an unknown tensor).
   absl::Status CheckAccess(const Access& access) const;
-  /// The tensor's bytes at its address in dram, which its contiguous leases in dram have, too. What
-  /// is there outside a lease says TensorSpec::off_lease. Lifetime: the tensor's, and the
+  /// The tensor's bytes at its address in dram, which its contiguous leases in dram have, too.
+  /// TensorSpec::off_lease says what is there outside a lease. Lifetime: the tensor's, and the
   /// Runtime's; a child of fork does not have them. Threads: any may read there at any time. Bytes
   /// that a lease is writing are seen as they come; under a kOverwrite lease others may be there
   /// until then. Errors: NotFound, InvalidArgument (the tensor is never in dram), ResourceExhausted
@@ -155,43 +158,46 @@ class Runtime {
   std::vector<std::vector<int>> DramNodes() const;
 
   /// Starts an iteration of `key`. The first iteration of a key is recorded; later ones are
-  /// expected to repeat it. There is one current iteration for all threads and lanes. An op belongs
-  /// to the one that is current at its BeginOp.
+  /// expected to repeat it. All threads and lanes have one current iteration. An op belongs to the
+  /// one that is current at its BeginOp.
   absl::Status BeginIteration(std::string_view key);
   /// Ends the current iteration. Later ops belong to no iteration. BeginIteration implies the call.
   /// Errors: FailedPrecondition (no iteration has begun).
   absl::Status EndIteration();
   /// Never blocks.
   Op BeginOp(OpOptions options);
-  /// A hint that these accesses come soon. No schedule records it. Blocks while the request queue
-  /// is full, but not for pages. Errors: InvalidArgument (unknown tensor, bad range or tier, one
-  /// page in two tiers), Cancelled (the Runtime shuts down).
+  /// Hints that these accesses come soon. Schedules do not record the hint. Blocks while the
+  /// request queue is full, but not for pages. Errors: InvalidArgument (unknown tensor, bad range
+  /// or tier, one page in two tiers), Cancelled (the Runtime shuts down).
   absl::Status Prefetch(std::span<const Access> accesses);
 
-  /// Takes frames of hbm or dram out of paging, `bytes` rounded up to whole pages. Beside a GPU
-  /// those of dram are pinned memory, from which a framework may copy (see Lease::pinned). Blocks
+  /// Takes frames of hbm or dram out of paging, `bytes` rounded up to whole pages. Frames of dram
+  /// beside a GPU are pinned memory, from which a framework may copy (see Lease::pinned). Blocks
   /// until evictions have made room. Errors: InvalidArgument (0, above the budget, not hbm or
   /// dram), ResourceExhausted (leases, reservations and committed tensors leave too little).
   absl::StatusOr<Reservation> Reserve(TierId tier, Bytes bytes);
   /// Shrinks hbm or dram, or grows it up to the budget at creation. A call that shrinks returns
-  /// once the system has the memory back. Beside a GPU, dram of a call within an iteration goes
-  /// back at its end, as that waits for running kernels; no page is in it from the call on. After
-  /// an error the budget is unchanged. Errors: InvalidArgument (below the least that paging needs,
-  /// above the budget at creation, not hbm or dram), ResourceExhausted (leases, reservations and
-  /// committed tensors need more, or the machine has less left than the tier grows by; names the
-  /// sums), FailedPrecondition (the new memory lacks what the options require), those of the
-  /// system.
+  /// once the system has the memory back. Dram beside a GPU goes back at the end of the current
+  /// iteration, as that waits for running kernels. No page is in it from the call on. Errors, which
+  /// leave the budget as it was:
+  /// - InvalidArgument: below the least that paging needs, above the budget at creation, or neither
+  ///   hbm nor dram.
+  /// - ResourceExhausted: leases, reservations and committed tensors need more, or the machine has
+  ///   less left than the tier grows by. The message names the sums.
+  /// - FailedPrecondition: the new memory lacks what the options require.
+  /// - Others: those of the system.
   absl::Status SetBudget(TierId tier, Bytes bytes);
   /// Replaces the modelled rates of the emulated device, in bytes per second, at least 1. 0 means
-  /// as fast as the host copies. After an error the rates are unchanged.
+  /// as fast as the host copies. An error leaves the rates as they were.
   /// Errors: FailedPrecondition (another device), InvalidArgument (any other value).
   absl::Status SetEmulatedRates(double in_bytes_per_second, double out_bytes_per_second);
 
   /// Errors: ResourceExhausted (the stream's thread cannot be started).
   absl::StatusOr<StreamRef> CreateStream();
   /// The user's cudaStream_t, the legacy default stream (null) and the calling thread's own
-  /// included, for leases of its work. The Runtime never synchronises or destroys it. It outlives
-  /// the Runtime, or the last work that was named to it. Errors: InvalidArgument (no CUDA device).
+  /// included, for leases of its work. The Runtime never synchronises or destroys it. The stream
+  /// outlives the Runtime, or the last work that was named to it. Errors: InvalidArgument (no CUDA
+  /// device).
   absl::StatusOr<StreamRef> AdoptStream(void* cuda_stream);
   /// RuntimeOptions::trace, for the caller's own intervals; empty if there is none.
   const TraceSink& Trace() const;
@@ -208,9 +214,10 @@ class Runtime {
 };
 
 /// Installs a handler that names the tensor of a SIGSEGV or SIGBUS at an address of any Runtime's
-/// tensors: one line on standard error, then the action that was installed before. Any other such
-/// signal goes to that action at once. A handler that is installed later has to pass signals on.
-/// Threads: any. Calls after the first do nothing. Errors: those of sigaction(2).
+/// tensors. The handler writes one line to standard error, then runs the action that was installed
+/// before. Any other such signal goes to that action at once. A handler that is installed later has
+/// to pass signals on. Threads: any. Calls after the first do nothing. Errors: those of
+/// sigaction(2).
 absl::Status NameStrayTouches();
 
 }  // namespace sluice

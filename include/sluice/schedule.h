@@ -30,13 +30,13 @@ struct ScheduleTensor {
   std::uint64_t segment_offset = 0;
 };
 
-/// One access of a recorded op; `tensor` indexes Schedule::tensors.
+/// An access of a recorded op; `tensor` indexes Schedule::tensors.
 struct ScheduleAccess {
   std::uint32_t tensor = 0;
   ByteRange range;
   AccessMode mode = AccessMode::kRead;
   TierId tier;
-  /// As Access::recompute_seconds.
+  /// Access::recompute_seconds of the recorded access.
   std::optional<double> recompute_seconds = std::nullopt;
 };
 

@@ -29,7 +29,7 @@ struct LatencyStats {
   double max_us = 0;
 };
 
-/// One direction of a link. Counters grow from the Runtime's creation on.
+/// A direction of a link. Counters grow from the Runtime's creation on.
 struct DirectionStats {
   std::uint64_t bytes = 0;
   std::uint64_t copies = 0;
@@ -76,8 +76,8 @@ struct TierStats {
   MappingStats mappings;
 };
 
-/// Pages moved up ahead of need. Each counts once, for any number of links. A page that is in none
-/// of the four outcomes is on its way, or there and not used yet.
+/// Pages moved up ahead of need. A page counts once, for any number of links. A page that is in
+/// none of the four outcomes is on its way, or there and not used yet.
 struct PrefetchStats {
   std::uint64_t issued = 0;
   std::uint64_t hit = 0;      ///< pages complete before their use
@@ -100,7 +100,7 @@ struct PlanStats {
   double seconds = 0;
 };
 
-/// One drive of nvme.
+/// A drive of nvme.
 struct DriveStats {
   std::string directory;
   std::uint64_t reads = 0;      ///< pages
@@ -133,8 +133,8 @@ struct IoStats {
   std::vector<DriveStats> drives;  ///< none without nvme
 };
 
-/// Counters and figures of GetStats. The two maps hold only the links and tiers that exist. In a
-/// child of fork they are empty.
+/// Counters and figures of GetStats. The two maps hold only the links and tiers that exist, and are
+/// empty in a child of fork.
 struct Stats {
   std::map<std::string, LinkStats> links;  ///< "hbm-dram", "dram-nvme"
   std::map<std::string, TierStats> tiers;  ///< "hbm", "dram", "nvme"

@@ -29,9 +29,9 @@ class StreamState;
 
 /// An ordered queue of device work: a CUDA stream, or a thread of the emulated device.
 /// Threads: any. Lifetime: shared. The last reference waits until the queue is drained, and so does
-/// the Runtime. A stream that the Runtime adopted is never waited for by a reference. If the
-/// stream's own work drops the last reference, queued work still runs and only the Runtime waits
-/// for it. Fork: see Runtime; in a child a stream does nothing.
+/// the Runtime. A reference never waits for a stream that the Runtime adopted. The stream's own
+/// work may drop the last reference: queued work still runs then, and only the Runtime waits for
+/// it. Fork: see Runtime; in a child a stream does nothing.
 class StreamRef {
  public:
   StreamRef();
@@ -44,17 +44,17 @@ class StreamRef {
   bool valid() const { return state_ != nullptr; }
 
   /// Blocks the caller until work that is enqueued on the stream afterwards finds the ticket's
-  /// pages in place. On a GPU their copies may still run: the call returns once each page of hbm is
-  /// verified in dram and its copy enqueued. Ticket::Take then gives the leases at once. They are
-  /// for work of this stream, and of each other stream that waits on the ticket as well. The time
-  /// of the op includes what the stream waits for such copies. Errors: as Ticket::Take, and
+  /// pages in place. Copies to a GPU may still run: the call returns once each page of hbm is
+  /// verified in dram and its copy enqueued. Ticket::Take then gives the leases at once. The leases
+  /// are for work of this stream, and of each other stream that waits on the ticket as well. The
+  /// time of the op includes what the stream waits for such copies. Errors: as Ticket::Take, and
   /// Unavailable (a dead GPU).
   absl::Status WaitOn(Ticket& ticket);
   /// Takes `lease` and releases it when everything enqueued so far is done; at once without a
   /// stream. Never blocks. Errors: FailedPrecondition (the stream is captured into a graph),
   /// Unavailable (a dead GPU); then `lease` stays the caller's.
   absl::Status ReleaseAfter(Lease&& lease);
-  /// Runs `work` on the stream, in order. On a GPU the call runs `work` at once, and the stream
+  /// Runs `work` on the stream, in order. The call runs `work` at once on a GPU, and the stream
   /// orders what that enqueues.
   void Enqueue(std::function<void()> work);
   /// Blocks until everything enqueued so far is done. REQUIRES: not called by the stream's own

@@ -50,36 +50,36 @@ struct TensorId {
   friend constexpr auto operator<=>(const TensorId&, const TensorId&) = default;
 };
 
-/// What a lease may do with a tensor. kOverwrite gives up the old content: nothing is paged in, and
-/// the bytes are undefined until written. A granted ticket that is given up has overwritten; a
-/// ticket that failed has not. On a page that is covered in part kOverwrite acts as kReadWrite.
+/// Use that a lease may make of a tensor. kOverwrite gives up the old content: nothing is paged in,
+/// and the bytes are undefined until written. A granted ticket that is given up has overwritten; a
+/// ticket that failed has not. kOverwrite acts as kReadWrite on a page that is covered in part.
 enum class AccessMode : std::uint8_t { kRead, kReadWrite, kOverwrite };
 std::string_view ToString(AccessMode mode);
 
-/// Makes the content of a page again that was lost or cannot be read now: fills `out` with the
+/// Makes the content of a page again that was lost or cannot be read now. Fills `out` with the
 /// tensor's bytes from `range.offset` on, as they were written last. A program that writes a tensor
 /// again must return the new content. Runs on worker threads, several at once, and may block.
 /// Must not call the Runtime. Tensors that share a segment are reproduced only if each has one.
-/// Errors: Unavailable if it may succeed later. The Runtime calls again for about a second. Then
-/// the waiting requests fail with Unavailable, nothing is lost, and a later request calls again.
-/// After any other error the page is lost, unless its slot can still be read later (Unavailable).
+/// Errors: Unavailable if it may succeed later. The Runtime calls again for about a second. The
+/// waiting requests then fail with Unavailable, nothing is lost, and a later request calls again.
+/// Any other error loses the page, unless its slot can still be read later (Unavailable).
 using ReproduceFn = std::function<absl::Status(ByteRange range, std::span<std::byte> out)>;
 
-/// A read-only home of a tensor: the bytes of a regular file from `offset` on. Nothing is written
-/// to the file. A clean page is dropped and read again; a page that was written gets a slot of its
-/// own. The file must not change or shrink while the tensor lives: unless `read_only`, nothing
-/// verifies that.
+/// A read-only home of a tensor: the bytes of a regular file from `offset` on. The Runtime never
+/// writes to the file. A clean page is dropped and read again; a page that was written gets a slot
+/// of its own. The file must not change or shrink while the tensor lives. The Runtime verifies that
+/// with `read_only` alone.
 struct FileHome {
   std::string path;
   std::uint64_t offset = 0;
   /// Leases only read, so no tier keeps room for the pages, which leave for nothing. Tensors that
-  /// are created together then lie as in the file: one read fills a page of several tensors, and
-  /// an address modulo page_bytes is that of the file. A file whose length or time of the last
+  /// are created together lie as in the file then. One read fills a page of several tensors, and an
+  /// address modulo page_bytes is that of the file. A file whose length or time of the last
   /// change differs from when the tensor was created is an error (DataLoss), and no wrong bytes.
   bool read_only = false;
-  /// Null: nothing verifies the bytes. Else the XXH3-64 of each 64 KiB of the file, from its first
-  /// byte on; the last one may be of fewer. It needs `read_only`, and a page_bytes that is a
-  /// multiple of 64 KiB. A page that differs is lost (DataLoss).
+  /// XXH3-64 of each 64 KiB of the file, from its first byte on; the last one may be of fewer.
+  /// Null: nothing verifies the bytes. Sums need `read_only`, and a page_bytes that is a multiple
+  /// of 64 KiB. A page that differs is lost (DataLoss).
   std::shared_ptr<const std::vector<std::int64_t>> block_sums = nullptr;
 };
 
@@ -87,10 +87,10 @@ struct FileHome {
 /// says nothing of them.
 enum class OffLease : std::uint8_t {
   kNone,  ///< undefined: a touch is a SIGSEGV, or meets old bytes. It costs nothing.
-  /// Readable, and never writable: they show the newest bytes that were written by a lease that has
-  /// ended, wherever the page is, slowly where it is in nvme. No checksum covers them. A write, and
-  /// a read of a page that cannot be shown, is a SIGSEGV or SIGBUS (NameStrayTouches). Each page of
-  /// the tensor may cost one of the process's mappings (vm.max_map_count).
+  /// Readable, and never writable. The addresses show the newest bytes that a lease has left,
+  /// wherever the page is; pages in nvme are slow, and no checksum covers them. A write, and a read
+  /// of a page that cannot be shown, is a SIGSEGV or SIGBUS (NameStrayTouches). A page of the
+  /// tensor may cost one of the process's mappings (vm.max_map_count).
   kReadable,
 };
 std::string_view ToString(OffLease off_lease);

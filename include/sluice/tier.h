@@ -20,7 +20,7 @@ namespace sluice {
 /// The kinds of memory, fastest first.
 enum class TierKind : std::uint8_t { kHbm, kDram, kNvme };
 
-/// One tier: a kind and an index. Today every index is 0; dram0 spans all NUMA nodes.
+/// A tier: a kind and an index. Today every index is 0; dram0 spans all NUMA nodes.
 struct TierId {
   TierKind kind = TierKind::kDram;
   std::uint8_t index = 0;

@@ -6,11 +6,12 @@
 /// Insistence of a program on a feature that not every machine has:
 ///
 ///   sluice::RuntimeOptions options;
+///   options.memory.huge_pages = sluice::Use::kAuto;  // the default: a fallback is announced
 ///   options.io.direct = sluice::Use::kRequire;   // Create fails instead of buffered I/O
 ///   options.io.io_uring = sluice::Use::kOff;     // threads, as a comparison
 ///   auto runtime = sluice::Runtime::Create(options);
 ///
-/// In TOML: io.direct = "require", io.io_uring = "off"; "auto" is the default.
+/// TOML has the same words: io.direct = "require", io.io_uring = "off".
 
 namespace sluice {
 

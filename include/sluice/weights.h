@@ -17,16 +17,16 @@
 ///     if (lease.ok()) Use(weight.name, lease->As<std::byte>());
 ///   }
 ///
-/// Nothing is converted, copied or written, and no tier keeps room for them: a budget of some pages
-/// serves a checkpoint of any size.
+/// The Runtime converts, copies and writes nothing, and no tier keeps room for weights. A budget of
+/// some pages serves a checkpoint of any size.
 
 namespace sluice {
 
 /// A tensor of a checkpoint.
 struct Weight {
   std::string name;
-  /// 0 where it has no elements. Its TensorSpec has shape and type, or, where DType does not know
-  /// the type, as many bytes of kU8. Runtime::Free frees it as any other.
+  /// Tensor of the weight; 0 if it has no elements. The TensorSpec has the shape and type. A type
+  /// that DType does not know becomes as many bytes of kU8. Runtime::Free frees it as any other.
   TensorId tensor;
   std::vector<std::int64_t> shape;  ///< elements per dimension
   std::string type;                 ///< name in the format: "BF16", "F8_E4M3", "F4"
@@ -37,8 +37,8 @@ struct Weight {
 struct WeightOptions {
   /// Content of the addresses outside a lease; with kReadable it is the file itself.
   OffLease off_lease = OffLease::kNone;
-  /// Whether each page is verified by the checksums that `sluice weights sum` has written beside
-  /// the checkpoint (PATH.sums): kAuto where they are there. Views outside a lease are not.
+  /// Checksums that `sluice weights sum` has written beside the checkpoint (PATH.sums) verify each
+  /// page; kAuto uses them where they are there. Views outside a lease are not verified.
   Use sums = Use::kAuto;
 };
 

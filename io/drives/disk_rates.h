@@ -19,8 +19,8 @@ struct DiskRatesOptions {
   std::uint64_t keep_free_bytes = 0;                   ///< see PageStoreOptions
   std::uint64_t block_bytes = std::uint64_t{1} << 20;  ///< a multiple of 4096, divides file_bytes
   std::uint32_t queue_depth = 8;
-  /// Of buffers, one block for each request: beyond it first fewer requests are in flight (4 at
-  /// least), then blocks are smaller (4 KiB at least).
+  /// Memory of buffers, one block for each request. A lower limit means fewer requests in flight (4
+  /// at least), then smaller blocks (4 KiB at least).
   std::uint64_t memory_bytes_max = UINT64_MAX;
   Use io_uring = Use::kAuto;
   std::uint32_t milliseconds = 300;  ///< length of each of the three measurements
@@ -41,13 +41,14 @@ struct DiskRates {
   std::string direct_reason;
 };
 
-/// What the disk under a directory gives to a plain loop: O_DIRECT requests, one block each, in the
-/// order of the file, from memory on huge pages, `queue_depth` at a time, over a temporary file
-/// that was written once in full. It shares no code with the engines, so that it can be held
-/// against them. Blocks for about three times `milliseconds` and one writing of the file. Errors:
-/// those of PageStore::Create and base::StartThread, those of a request that fails for a reason
-/// that does not pass; Unavailable (nothing moved whole: what is short, or fails for a reason that
-/// passes, does not count).
+/// Measures the disk under a directory with a plain loop over a temporary file that was written
+/// once in full. O_DIRECT requests of one block each go in the order of the file, from memory on
+/// huge pages, `queue_depth` at a time. The loop shares no code with the engines, so that it can be
+/// held against them. Blocks for about three times `milliseconds` and one writing of the file.
+/// Errors, besides those of PageStore::Create and base::StartThread:
+/// - those of a request that fails for a reason that does not pass.
+/// - Unavailable: nothing moved whole. Requests that are short, or fail for a reason that passes,
+///   do not count.
 absl::StatusOr<DiskRates> MeasureDiskRates(const DiskRatesOptions& options);
 
 }  // namespace sluice::io

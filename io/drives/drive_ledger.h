@@ -20,8 +20,8 @@ struct WriteAttempt {
   std::vector<bool> refused;  ///< drives that have refused it; empty: none has
 };
 
-/// What a drive set knows: which drive is written next, where each page is, and which drives have
-/// failed. It starts no I/O and asks no clock: it is told.
+/// Knowledge of a drive set: the drive to write next, the place of each page, and the drives that
+/// have failed. The ledger starts no I/O and asks no clock: callers tell it.
 /// Threads: externally synchronised.
 class DriveLedger {
  public:
@@ -40,7 +40,7 @@ class DriveLedger {
   /// A page that its drive refused, or took when it had failed already, goes to another with room.
   WriteEnd EndWrite(WriteAttempt* attempt, const absl::Status& status, Clock::time_point now);
 
-  /// Where a page is. Errors: InvalidArgument (no such slot), NotFound (nothing acknowledged).
+  /// Place of a page. Errors: InvalidArgument (no such slot), NotFound (nothing acknowledged).
   absl::StatusOr<Place> BeginRead(SlotIndex slot, Clock::time_point now);
   std::optional<FencedDrive> EndRead(SlotIndex slot,
                                      const Place& place,
@@ -50,13 +50,13 @@ class DriveLedger {
   void Forget(SlotIndex slot) { places_.Forget(slot); }
   /// Somebody waits for the page that is being written, wherever it goes.
   void Hasten(SlotIndex slot) { places_.Hasten(slot); }
-  /// Where the page is that is being written and waited for; none when none is.
+  /// Place of the page that is being written and waited for; none when none is.
   std::optional<Place> FindHastened(SlotIndex slot) const { return places_.FindHastened(slot); }
-  /// Where the page is, if it was acknowledged. No read of the ledger's: nothing is counted.
+  /// Place of the page, if it was acknowledged. The call counts as no read.
   std::optional<Place> FindAcknowledged(SlotIndex slot) const {
     return places_.FindAcknowledged(slot);
   }
-  /// Without what the drive's store counts.
+  /// Counts of the ledger, without those of the drive's store.
   DriveStats StatsOf(std::uint32_t drive) const;
 
  private:
@@ -76,7 +76,7 @@ class DriveLedger {
   std::optional<std::uint32_t> ChooseDrive(const std::vector<bool>& refused) const;
   void TakeTurn(std::uint32_t chosen, Clock::time_point now);
   void EndOnMeter(std::uint32_t drive, const absl::Status& status, Clock::time_point now);
-  /// Whether another drive is left that is not fenced.
+  /// True if another drive is left that is not fenced.
   bool MayFence(std::uint32_t drive) const;
   FencedDrive Fenced(std::uint32_t drive, const absl::Status& last) const;
 

@@ -11,10 +11,10 @@ class DriveMeter {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Taken for that of a drive which has not shown its own, in bytes per second.
+  /// Rate taken for a drive that has not shown its own, in bytes per second.
   static constexpr double kUnknownRate = 1e9;
 
-  /// `rate`: to begin with; 0 where it is unknown.
+  /// `rate`: the first one; 0 where it is unknown.
   explicit DriveMeter(double rate) : rate_(rate) {}
 
   void Begin(Clock::time_point now);
@@ -26,8 +26,8 @@ class DriveMeter {
   /// than that now.
   double RateAt(Clock::time_point now, std::uint64_t bytes) const;
 
-  /// Where the drive stands in a fair queue: with bytes / rate added at each write, the drive that
-  /// stands first is the next to be written.
+  /// Place of the drive in a fair queue. Each write adds bytes / rate, and the drive with the
+  /// lowest place is written next.
   double turn() const { return turn_; }
   /// `first`: where the queue begins, so that a drive that was idle does not catch up.
   void TakeTurn(double first, double cost);

@@ -7,12 +7,12 @@
 
 namespace sluice::io {
 
-/// How the operations of a drive end, and whether it counts as failed for that.
+/// Outcomes of a drive's operations, and the decision whether the drive counts as failed.
 /// Threads: externally synchronised.
 class DriveOutcomes {
  public:
   /// `errors_to_fence`: writes in a row that fail, or reads in a row that lose a page or find the
-  /// drive gone, each asking for another slot than the one before.
+  /// drive gone. A read counts only if it asks for another slot than the one before.
   explicit DriveOutcomes(int errors_to_fence) : errors_to_fence_(errors_to_fence) {}
 
   // True for the outcome, if any, that fences the drive; `may_fence` is false for the last one
@@ -21,7 +21,7 @@ class DriveOutcomes {
   bool NoteRead(const absl::Status& status, SlotIndex slot, bool may_fence = true);
 
   bool fenced() const { return fenced_; }
-  /// Why, of the outcome that did.
+  /// Error of the outcome that fenced the drive.
   absl::Status CauseOf(const absl::Status& last) const;
 
  private:
@@ -36,13 +36,13 @@ class DriveOutcomes {
   bool fenced_ = false;
 };
 
-/// Whether the error of a write speaks against the drive, not against the call, the moment or the
+/// True if the error of a write speaks against the drive, not against the call, the moment or the
 /// space.
 bool WriteSpeaksAgainstDrive(const absl::Status& status);
-/// Whether the drive was asked for a page and has lost it, or is gone. Every error but the first
+/// True if the drive was asked for a page and has lost it, or is gone. Every error but the first
 /// leaves the page where it is.
 bool ReadSpeaksAgainstDrive(const absl::Status& status);
-/// Whether another drive may take what one refused with this.
+/// True if another drive may take what one refused with this error.
 bool OthersMayTake(const absl::Status& status);
 
 }  // namespace sluice::io

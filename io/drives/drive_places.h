@@ -15,9 +15,8 @@ struct Place {
   SlotIndex slot = 0;
 };
 
-/// Where the page of each slot of a set is, and which slots of the drives are free. A place has
-/// users, the operations on their way, and is given back after the last of them, unless it is
-/// retired.
+/// Places of the pages of a set, slot by slot, and the free slots of its drives. A place has users,
+/// the operations on their way, and is given back after the last of them, unless it is retired.
 /// Threads: externally synchronised.
 class DrivePlaces {
  public:
@@ -39,7 +38,7 @@ class DrivePlaces {
   void AddUser(SlotIndex slot) { ++entries_[slot].users; }
   /// Somebody waits for the page on its way; nothing where there is none.
   void Hasten(SlotIndex slot);
-  /// As FindOnItsWay, if somebody waits for it.
+  /// FindOnItsWay, if somebody waits for the page.
   std::optional<Place> FindHastened(SlotIndex slot) const;
   /// The page that is on its way was acknowledged.
   void Acknowledge(SlotIndex slot) { entries_[slot].holds = true; }

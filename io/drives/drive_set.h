@@ -23,15 +23,16 @@ struct FencedDrive {
 };
 
 struct DriveSetOptions {
-  /// Of each drive; its `directory` is replaced, and its `slots` are those of all drives together.
+  /// Options of each drive. Its `directory` is replaced; its `slots` are those of all drives
+  /// together.
   PageStoreOptions store;
   std::vector<std::string> directories;  ///< at least one
-  /// What each drive gives, in bytes per second: it has slots in that proportion, but at least a
+  /// Rates of the drives, in bytes per second. A drive has slots in that proportion, but at least a
   /// tenth of an even share. Empty: CreateDriveSet measures it where there are several drives, and
   /// AssembleDriveSet divides evenly.
   std::vector<double> rates;
-  /// Writes in a row that fail, or reads in a row that lose a page or find the drive gone (each of
-  /// another page than the one before), after which a drive is fenced: it is written no more.
+  /// Errors in a row after which a drive is fenced, and is written no more. Writes that fail count,
+  /// and reads that lose a page or find the drive gone (each of another page than the one before).
   int errors_to_fence = 3;
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   /// Told of each fenced drive, on an internal thread; must not block, nor call the store.
@@ -39,12 +40,12 @@ struct DriveSetOptions {
 };
 
 /// A page store over one drive or several, each a page store with a file, a ring and an I/O thread
-/// of its own. A slot's place is chosen anew at each write: drives are written in proportion to the
-/// rates that they show, so that one that slows down gets less. A write that a drive refuses goes
-/// to the next one, as does one that a drive takes after it was fenced; `done` hears an error only
-/// when all have refused it. A write that is hastened stays so. A place that loses a page
-/// for good is retired: never used again, as each drive has a few to spare. One drive alone is
-/// never fenced.
+/// of its own. Each write chooses a slot's place anew. Drives are written in proportion to the
+/// rates that they show, so a drive that slows down gets less. A write that a drive refuses goes to
+/// the next one, as does a write that a drive takes after it was fenced. `done` hears an error only
+/// when all have refused it. A write that is hastened stays so. A place that loses a page for good
+/// is retired: never used again, as each drive has a few to spare. A drive that is alone is never
+/// fenced.
 ///
 /// Threads, blocking, alignment: as PageStore. Blocks: measuring takes about 0.2 s a drive. Errors:
 /// those of PageStore::Create and MeasureDriveRates, of any drive, by name.

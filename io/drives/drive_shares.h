@@ -12,7 +12,7 @@ namespace sluice::io {
 /// gets one.
 std::vector<SlotIndex> DivideSlots(SlotIndex slots, std::span<const double> rates);
 
-/// What a drive has beyond its part, in place of slots that are retired: one for each 512, and at
+/// Slots of a drive beyond its part, in place of slots that are retired: one for each 512, and at
 /// least one.
 SlotIndex SpareSlots(SlotIndex share);
 

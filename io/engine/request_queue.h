@@ -7,12 +7,15 @@
 
 namespace sluice::io {
 
-/// What waits for an engine. Reads go before writes, because a reader is waiting for each of them,
-/// with three exceptions: a write that somebody waits for (Hasten), one that has waited for
-/// kWriteAgeMax since it was first asked for (a write that is tried again keeps its age), and one
-/// after kReadsPerWrite reads in a row. Writes that overtake reads stop after kWritesPerRead in a
-/// row, and after as many of the first kind one of the second goes: nobody starves. What is dropped
-/// from the page cache after a read goes with the reads.
+/// Requests that wait for an engine. Reads go before writes, because a reader is waiting for each
+/// of them. Three kinds of writes go before reads:
+/// - a write that somebody waits for (Hasten).
+/// - a write that has waited for kWriteAgeMax since it was first asked for; one that is tried again
+///   keeps its age.
+/// - a write after kReadsPerWrite reads in a row.
+/// Nobody starves: writes that overtake reads stop after kWritesPerRead in a row, and after as many
+/// of the first kind one of the second goes. A drop from the page cache after a read goes with the
+/// reads.
 /// Threads: none of its own, the engine locks.
 class RequestQueue {
  public:
@@ -25,8 +28,8 @@ class RequestQueue {
   void Push(IoRequest* request, Clock::time_point now);
   /// Null when nothing waits.
   IoRequest* Pop(Clock::time_point now);
-  /// What Pop would give next, if it continues `before`: same direction, same file, at its end, and
-  /// both may be merged. Null otherwise.
+  /// Takes what Pop would, if it continues `before`: same direction, same file, at its end, and
+  /// both may be merged. Returns null otherwise.
   IoRequest* PopAdjacent(const IoRequest& before, Clock::time_point now);
   /// Waiting writes that begin in the range of the file overtake everything else, and those whose
   /// command has come to be hastened.

@@ -13,19 +13,19 @@
 
 namespace sluice::io {
 
-/// As base::DescribeErrno, and of ENOMEM the limit that the memory of a ring counts against.
+/// Text of base::DescribeErrno; for ENOMEM with the limit that the memory of a ring counts against.
 std::string DescribeLockingError(int error_number);
 
 /// The memory that a ring knows by number: the kernel has pinned its pages once, and moves bytes
-/// there without looking them up again. It knows pages, not addresses: memory that is unmapped,
-/// punched out or mapped anew behind an address must be removed first, or bytes go to the old
-/// pages. Pinned bytes count against RLIMIT_MEMLOCK without CAP_IPC_LOCK. Threads: that of the
-/// ring. Source: io_uring_register(2).
+/// there without looking them up again. The ring knows pages, not addresses. Memory that is
+/// unmapped, punched out or mapped anew must be removed first, or bytes go to the old pages. Pinned
+/// bytes count against RLIMIT_MEMLOCK without CAP_IPC_LOCK. Threads: that of the ring. Source:
+/// io_uring_register(2).
 class RingBuffers {
  public:
-  /// What is pinned at a time, if nothing else is said; no page of a store is larger.
+  /// Bytes pinned at a time, by default; no page of a store is larger.
   static constexpr std::uint64_t kPieceBytes = std::uint64_t{64} << 20;
-  /// Of the kernel: IORING_MAX_REG_BUFFERS.
+  /// Limit of the kernel: IORING_MAX_REG_BUFFERS.
   static constexpr unsigned kPiecesMax = 1 << 14;
 
   /// Makes room for pieces, before the ring is enabled. False: the kernel (before 5.19) cannot.
@@ -35,9 +35,9 @@ class RingBuffers {
   explicit RingBuffers(io_uring* ring, std::uint64_t piece_bytes = kPieceBytes)
       : ring_(ring), piece_bytes_(piece_bytes) {}
 
-  /// Piece by piece, up to the first that the kernel refuses.
+  /// Registers piece by piece, up to the first that the kernel refuses.
   RegisteredMemory Add(std::span<std::byte> memory);
-  /// Pieces that begin in `memory`. Requests in flight keep theirs until they are done.
+  /// Removes the pieces that begin in `memory`. Requests in flight keep theirs until they are done.
   void Remove(std::span<std::byte> memory);
   /// The number under which all of these bytes are known.
   std::optional<unsigned> Find(const std::byte* data, std::size_t bytes) const;

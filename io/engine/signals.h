@@ -4,10 +4,9 @@
 
 namespace sluice::io {
 
-/// Keeps every asynchronous signal from the calling thread. An I/O thread must neither run a
-/// handler of the program nor be killed by SIGXFSZ, which the kernel sends to the thread that
-/// writes past RLIMIT_FSIZE: blocked, the write fails with EFBIG, which is what the caller wants to
-/// hear.
+/// Keeps every asynchronous signal from the calling thread. An I/O thread must not run a handler of
+/// the program. SIGXFSZ, which the kernel sends to the thread that writes past RLIMIT_FSIZE, must
+/// not kill it either. The write fails with EFBIG while the signal is blocked.
 inline void BlockAllSignals() {
   sigset_t all;
   sigfillset(&all);

@@ -8,7 +8,7 @@
 
 namespace sluice::io {
 
-/// What a transfer came to.
+/// Outcome of a transfer.
 struct TransferResult {
   enum class Kind : std::uint8_t {
     kDone,       ///< every byte moved
@@ -26,16 +26,16 @@ struct TransferCounters {
   std::atomic<std::uint64_t> retries{0};
 };
 
-/// Moves one range whole (or has it written back, or dropped), by as many attempts of an engine as
-/// that takes: the only place where short counts and transient errors are dealt with.
+/// Moves one range whole, or has it written back or dropped, by as many attempts of an engine as
+/// that takes. No other class deals with short counts and transient errors.
 ///
 /// - A short count goes on from its last aligned byte (O_DIRECT refuses any other remainder).
 /// - EINTR, EAGAIN and ENOMEM, and every error of a read, which changes nothing, are tried again
 ///   after a pause: at most `backoff.attempts_max` attempts that move nothing, in all. The pauses
 ///   are the timer's: other requests go on meanwhile.
 /// - An error of a write-back is final: the kernel tells it once, so asking again proves nothing.
-/// - Of a read that comes to that bound the error counts that was not the medium's (EIO, ENODATA,
-///   EILSEQ), if there was one: a page is not lost because the medium was asked once at a bad time.
+/// - A read that comes to that bound fails with an error that was not the medium's (EIO, ENODATA,
+///   EILSEQ), if there was one. A page is not lost because the medium was asked once at a bad time.
 /// - 0 bytes before the end: the file was truncated.
 /// - Everything else is final.
 class Transfer : private IoRequest {

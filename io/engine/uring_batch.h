@@ -10,14 +10,14 @@
 
 namespace sluice::io {
 
-/// One request of the kernel: a request of the queue, or several that are adjacent in a file.
+/// A request of the kernel: a request of the queue, or several that are adjacent in a file.
 /// Threads: that of the ring.
 class UringBatch {
  public:
   using TryAloneFn = absl::FunctionRef<void(IoRequest*)>;
 
   void Take(IoRequest* request);
-  /// Whether one more request of the size of the last makes no more than `bytes_max`.
+  /// True if one more request of the size of the last makes no more than `bytes_max`.
   bool MayTakeMore(std::uint64_t bytes_max) const;
   const IoRequest& last() const { return *requests_.back(); }
   const IoCommand& first_command() const { return requests_.front()->command; }
@@ -27,7 +27,7 @@ class UringBatch {
 
   /// Completes the requests with what the kernel said of all together, and is empty then. A count
   /// is that of the requests from the first on. An error, or the end of a count, says nothing about
-  /// those that follow: each is handed to `try_alone`, so that nobody gets what concerns another.
+  /// those that follow. `try_alone` gets each of these, so that nobody gets what concerns another.
   void Deliver(std::int64_t result, TryAloneFn try_alone);
 
  private:

@@ -22,12 +22,12 @@
 
 namespace sluice::io {
 
-/// One thread that owns a ring: it submits (which may block in the kernel, so nobody else does),
-/// waits, and runs completions. Other threads reach it through a queue, and wake it through an
-/// eventfd that the ring always has a read armed on.
+/// A thread that owns a ring. The thread submits (which may block in the kernel, so nobody else
+/// does), waits, and runs completions. Other threads reach it through a queue, and wake it through
+/// an eventfd that the ring always has a read armed on.
 ///
-/// Never more in flight than queue_depth plus that read, so the completion queue, twice the size,
-/// cannot overflow. Where the kernel can, the ring is restricted to what requests ask for, and
+/// Requests in flight are at most queue_depth and that read, so the completion queue, twice the
+/// size, cannot overflow. The ring is restricted to what requests ask for, where the kernel can. It
 /// knows the files of the options and registered memory by number.
 class UringEngine final : public IoEngine {
  public:
@@ -94,7 +94,7 @@ class UringEngine final : public IoEngine {
   std::uint64_t wake_count_ = 0;
   std::uint32_t in_flight_ = 0;
   int refusals_in_a_row_ = 0;
-  /// As many as the kernel may have, and as many again whose callbacks are still to run. Never
+  /// Batches: as many as the kernel may have, and as many again with callbacks still to run. Never
   /// moved.
   std::vector<UringBatch> batches_;
   std::vector<UringBatch*> free_;

@@ -10,11 +10,12 @@
 
 namespace sluice::io {
 
-/// What a ring knows by number, for the entries that name it. Threads: that of the ring.
+/// Files and memory that a ring knows by number, for the entries that name them. Threads: that of
+/// the ring.
 struct RingNumbers {
-  /// In the order of their numbers; empty: none.
+  /// Files in the order of their numbers; empty: none.
   std::vector<int> files;
-  /// Null: none.
+  /// Registered memory; null: none.
   const RingBuffers* buffers = nullptr;
 };
 

@@ -15,7 +15,7 @@ struct NocowAnswers {
   bool nocow = false;             ///< FS_NOCOW_FL, read back after it was set
 };
 
-/// For tests: in place of AskForNocow.
+/// A function that tests put in place of AskForNocow.
 using AskNocow = std::function<NocowAnswers(int fd)>;
 
 /// Sets FS_NOCOW_FL on an open file without bytes, and reads it back: btrfs ignores the flag on a
@@ -26,7 +26,7 @@ NocowAnswers AskForNocow(int fd);
 NocowAnswers ReadNocow(int fd);
 
 /// The reason why the file's pages are copied on write; empty where they are overwritten in place.
-/// On a copying file system fallocate(2) reserves space for the first write of a page only.
+/// fallocate(2) on a copying file system reserves space for the first write of a page only.
 /// `not_asked`: why the flag was not set, where it was not.
 std::string WhyCopied(const NocowAnswers& answers, std::string_view not_asked = {});
 

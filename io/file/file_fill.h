@@ -19,9 +19,9 @@ using OnFill = std::function<void(const FillProgress&)>;
 
 /// Writes all `bytes` of an open file without bytes, so that the file system gives each block its
 /// place. The bytes are noise: a file system that compresses or skips zeros would reserve nothing.
-/// Each piece is synced before the next, which keeps the page cache small, and brings up errors of
-/// delayed allocation (NFS, FUSE). `on_filled` is told of bytes on the disk after each piece,
-/// and says whether to go on. Returns 0 or an errno: ECANCELED where it says no.
+/// A sync of each piece before the next keeps the page cache small, and brings up errors of delayed
+/// allocation (NFS, FUSE). `on_filled` gets the bytes on the disk after each piece, and says
+/// whether to go on. Returns 0 or an errno: ECANCELED where it says no.
 int FillFile(int fd,
              std::uint64_t bytes,
              const std::function<bool(std::uint64_t filled)>& on_filled);

@@ -19,8 +19,7 @@ struct FileScannerOptions {
 };
 
 /// Reads files front to back, several pieces in flight, past the page cache where the file system
-/// allows it. What was read through the page cache is dropped from it. Threads: externally
-/// synchronised.
+/// allows it. The page cache drops what was read through it. Threads: externally synchronised.
 class FileScanner {
  public:
   /// A piece in its place of the file; the answer says whether to go on.

@@ -15,21 +15,22 @@ struct SpillDirectory {
   std::string path;  ///< path for messages
 };
 
-/// Opens `path` (empty: /var/tmp/sluice-<uid>, made 0700 when missing), once and without following
-/// a symbolic link, and checks that it belongs to the effective user and that nobody else may write
-/// to it: spilled pages are weights, and whoever can write to a directory can plant names in it.
+/// Opens `path`, once and without following a symbolic link; empty: /var/tmp/sluice-<uid>, made
+/// 0700 when missing. Checks that the directory belongs to the effective user, and that nobody else
+/// may write to it. Spilled pages are weights, and a writer of a directory can plant names in it.
 /// Errors: NotFound, InvalidArgument (not a directory), PermissionDenied; each names the directory
 /// and what to do.
 absl::StatusOr<SpillDirectory> OpenSpillDirectory(const std::string& path);
 
-/// Shared by all that makes files in it, so that it is opened and judged once.
+/// A directory that all users of its files share, so that it is opened and judged once.
 using OpenedDirectory = std::shared_ptr<const SpillDirectory>;
 
 /// `opened`, or, where that is null, `path` opened now. Errors: those of OpenSpillDirectory.
 absl::StatusOr<OpenedDirectory> OpenUnlessOpened(const OpenedDirectory& opened,
                                                  const std::string& path);
 
-/// One of each drive. Errors: those of OpenSpillDirectory, InvalidArgument (two are the same).
+/// Opens the directory of each drive. Errors: those of OpenSpillDirectory, InvalidArgument (two are
+/// the same).
 absl::StatusOr<std::vector<OpenedDirectory>> OpenSpillDirectories(
     const std::vector<std::string>& paths);
 

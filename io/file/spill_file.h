@@ -24,31 +24,31 @@ struct SpillFileOptions {
   Use reserved_space = Use::kAuto;
   /// Bytes of files that come after this one. Their space must be free, too, before it is written.
   std::uint64_t bytes_to_come = 0;
-  /// Told of the writing of the file in full; null: nobody.
+  /// Receiver of the progress while the file is written in full; null: nobody.
   OnFill on_fill;
-  /// Asked after each piece of it; true: Create gives Cancelled. Null: never.
+  /// Question after each piece of that; true: Create gives Cancelled. Null: never asked.
   std::function<bool()> stop_fill;
-  /// As on a file system without O_TMPFILE: make a random name and remove it at once.
+  /// True: makes a random name and removes it at once, as on a file system without O_TMPFILE.
   bool disable_tmpfile = false;
-  /// For tests: in place of fallocate(2) with mode 0; returns 0 or an errno.
+  /// A function that tests put in place of fallocate(2) with mode 0; returns 0 or an errno.
   std::function<int(int fd, std::uint64_t bytes)> allocate;
-  /// For tests: in place of st_nlink of fstat(2).
+  /// A function that tests put in place of st_nlink of fstat(2).
   std::function<std::uint64_t(int fd)> ask_names;
   AskAlignment ask_alignment;
   AskCache ask_cache;
   AskNocow ask_nocow;
 };
 
-/// Whether `bytes` can be taken and `keep_free_bytes` stay free (of what is not kept for root).
-/// Errors: ResourceExhausted.
+/// OK if `bytes` can be taken and `keep_free_bytes` stay free, of the space that is not kept for
+/// root. Errors: ResourceExhausted.
 absl::Status CheckKeepsFree(const SpillDirectory& directory,
                             std::uint64_t bytes,
                             std::uint64_t keep_free_bytes);
 
-/// A file of fixed length without a name. Its space is reserved up front, so that no write fails
-/// for lack of it, unless nocow_reason() says otherwise. Where fallocate(2) is not supported the
-/// file is written in full once, which takes as long as the disk needs for its bytes. The kernel
-/// takes the space back when the process ends, however it ends.
+/// A file of fixed length without a name. The space is reserved up front, so that no write fails
+/// for lack of it, unless nocow_reason() says otherwise. A file system without fallocate(2) has the
+/// file written in full once, which takes as long as the disk needs for its bytes. The kernel takes
+/// the space back when the process ends, however it ends.
 class SpillFile {
  public:
   /// Errors: ResourceExhausted (no space, quota, RLIMIT_FSIZE: nothing stays reserved),

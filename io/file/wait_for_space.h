@@ -7,10 +7,10 @@
 
 namespace sluice::io {
 
-/// Calls `make`, which returns a StatusOr and leaves nothing behind where it fails, and, while it
-/// says ResourceExhausted, for whatever cause, again for 0.3 s: what a process had that was killed
-/// comes back up to a tenth of a second later, when the kernel has ended its ring. Blocks for as
-/// long.
+/// Calls `make`, which returns a StatusOr and leaves nothing behind where it fails. Calls it again
+/// for 0.3 s while it says ResourceExhausted, for whatever cause. The space of a process that was
+/// killed comes back up to a tenth of a second later, when the kernel has ended its ring. Blocks
+/// for as long.
 template <typename Make>
 auto WaitForSpace(const Make& make) {
   constexpr auto kPause = std::chrono::milliseconds(20);

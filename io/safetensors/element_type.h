@@ -16,7 +16,7 @@ struct ElementType {
   std::optional<DType> dtype;  ///< the same type of a tensor; none: it is paged as bytes
 };
 
-/// Null for a name that the format does not know.
+/// Type of the name; null for a name that the format does not know.
 const ElementType* FindElementType(std::string_view name);
 /// All names, for messages: "BOOL, F4, ...".
 std::string ElementTypeNames();

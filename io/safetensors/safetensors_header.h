@@ -16,7 +16,7 @@ namespace sluice::io {
 /// Bytes of a header that readers of the format accept at most.
 inline constexpr std::uint64_t kSafetensorsHeaderBytesMax = 100'000'000;
 
-/// One tensor of a file.
+/// A tensor of a file.
 struct SafetensorsEntry {
   std::string name;
   const ElementType* type = nullptr;
@@ -24,7 +24,7 @@ struct SafetensorsEntry {
   std::uint64_t offset = 0;  ///< first byte, counted from the end of the header
   std::uint64_t bytes = 0;
 
-  /// Elements of it; none where an extent is 0.
+  /// Number of elements; 0 where an extent is 0.
   std::uint64_t count() const {
     return bytes / type->bits * 8 + bytes % type->bits * 8 / type->bits;
   }
@@ -38,10 +38,11 @@ struct SafetensorsHeader {
 /// "[2, 3]", for messages.
 std::string ShapeText(const std::vector<std::int64_t>& shape);
 
-/// Any bytes, padded or not; `data_bytes` follow the header in the file. Errors: InvalidArgument,
-/// with tensor and field: not the JSON of a header, a name given twice, an unknown type, elements
-/// of less than a byte that fill no whole bytes, offsets that overlap, leave gaps or contradict
-/// shape and file.
+/// Parses any bytes, padded or not; `data_bytes` follow the header in the file. Errors:
+/// InvalidArgument, with tensor and field:
+/// - not the JSON of a header, a name given twice, or an unknown type.
+/// - elements of less than a byte that fill no whole bytes.
+/// - offsets that overlap, leave gaps or contradict shape and file.
 absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(std::string_view json,
                                                          std::uint64_t data_bytes);
 

@@ -30,7 +30,7 @@ class SafetensorsReader {
   std::uint64_t file_bytes() const { return file_bytes_; }
   /// First byte behind the header, from which the offsets of tensors count.
   std::uint64_t data_begin() const { return data_begin_; }
-  /// Null where the file has none of the name.
+  /// Tensor of the name; null where the file has none.
   const SafetensorsEntry* Find(const std::string& name) const;
   /// Bytes of the tensor from `offset` on. REQUIRES: it has them. Errors: those of pread(2),
   /// DataLoss (the file has become shorter).

@@ -14,7 +14,7 @@
 
 namespace sluice::io {
 
-/// One tensor of a checkpoint, and the file that has it.
+/// A tensor of a checkpoint, and the file that has it.
 struct WeightTensor {
   std::size_t file = 0;  ///< number among WeightFiles::files()
   const SafetensorsEntry* entry = nullptr;
@@ -25,21 +25,21 @@ struct WeightTensor {
 class WeightFiles {
  public:
   /// `path`: a safetensors file, an index of several (`*.index.json`), or a directory that has one
-  /// index, or else one safetensors file. Reads headers alone. Errors: NotFound (path, or a file
-  /// that the index names), InvalidArgument (a directory with none or several; those of
-  /// SafetensorsReader::Open and ParseWeightIndex; a tensor that its file has not). Each names the
-  /// path.
+  /// index, or else one safetensors file. Reads headers alone. Errors, which name the path, besides
+  /// those of SafetensorsReader::Open and ParseWeightIndex:
+  /// - NotFound: the path, or a file that the index names.
+  /// - InvalidArgument: a directory with none or several, or a tensor that its file has not.
   static absl::StatusOr<std::unique_ptr<WeightFiles>> Open(const std::string& path);
   WeightFiles(const WeightFiles&) = delete;
   WeightFiles& operator=(const WeightFiles&) = delete;
 
   /// The index, or the one file.
   const std::string& path() const { return path_; }
-  /// In the order of their names.
+  /// Files in the order of their names.
   const std::vector<std::unique_ptr<SafetensorsReader>>& files() const { return files_; }
-  /// In the order of files, then of bytes.
+  /// Tensors in the order of files, then of bytes.
   const std::vector<WeightTensor>& tensors() const { return tensors_; }
-  /// Null where there is none of the name.
+  /// Tensor of the name; null where there is none.
   const WeightTensor* Find(const std::string& name) const;
   /// Names of tensors that a file has and the index does not name: nobody reads them.
   const std::vector<std::string>& unnamed() const { return unnamed_; }

@@ -7,9 +7,9 @@
 
 namespace sluice::io {
 
-/// Where the calling thread stands with respect to page stores. A `done` callback that calls back
-/// into a store must neither wait for room, which only internal threads can make, nor hand work to
-/// the pool whose thread it occupies.
+/// Role of the calling thread for page stores. A `done` callback that calls back into a store must
+/// not wait for room, which only internal threads can make. Nor may it hand work to the pool whose
+/// thread it occupies.
 enum class ThreadRole : std::uint8_t { kCaller, kIoThread, kWorker };
 
 /// Sets the role of the calling thread for a scope.

@@ -8,7 +8,7 @@
 
 namespace sluice::io {
 
-/// XXH3-64 of the bytes under a seed that is the XXH3-64 of the identity: the same bytes under
+/// XXH3-64 of the bytes under a seed that is the XXH3-64 of the identity. The same bytes under
 /// another segment, page or generation have another checksum.
 std::uint64_t PageChecksum(const PageIdentity& identity, std::span<const std::byte> data);
 

@@ -24,7 +24,7 @@ struct StoreCounters {
   TransferCounters transfer;
 };
 
-/// What the operations of one store share. Threads: any.
+/// State that the operations of one store share. Threads: any.
 struct StoreContext {
   WriteBackLine& WriteBacksOf(const IoFile& file) {
     return write_backs[static_cast<std::size_t>(&file - files.files().data())];

@@ -19,7 +19,7 @@
 
 namespace sluice::io {
 
-/// What a stored page is: its checksum is bound to all three, so a stale, misdirected, torn or
+/// Identity of a stored page. The checksum is bound to all three, so a stale, misdirected, torn or
 /// zeroed page never passes for it.
 struct PageIdentity {
   std::uint64_t segment = 0;
@@ -37,18 +37,17 @@ struct PageStoreOptions {
   /// Existing directory that belongs to the user and is not writable by group or others, or empty:
   /// /var/tmp/sluice-<uid>, made 0700.
   std::string directory;
-  /// Unless null, takes the place of `directory`, which it was opened from.
+  /// The directory, opened; unless null it takes the place of `directory`.
   std::shared_ptr<const SpillDirectory> opened;
   std::uint64_t page_bytes = 0;  ///< a power of two, 4 KiB to 64 MiB
   SlotIndex slots = 0;
-  /// That the slots lie in, at most 64; 0: one for each GiB, at most 4.
+  /// Number of files for the slots, at most 64; 0: one for each GiB, at most 4.
   std::uint32_t files = 0;
   /// Requests that the kernel holds at a time, 1 to 1024.
   std::uint32_t queue_depth = 32;
-  /// Waiting requests of adjacent slots become one of the kernel, up to this many bytes; 0: none
-  /// do. Only with io_uring.
+  /// Bytes up to which io_uring makes one request of waiting ones of adjacent slots; 0: none.
   std::uint64_t merge_bytes_max = std::uint64_t{1} << 20;
-  /// Free space of the file system that is left alone: Create is refused before it takes that.
+  /// Free space of the file system that is left alone: Create fails before it takes that.
   std::uint64_t keep_free_bytes = 0;
   /// Reads and writes between their call and the return of `done`; a call beyond them waits.
   std::uint32_t operations_max = 1024;
@@ -58,12 +57,12 @@ struct PageStoreOptions {
   /// Create fails where the file system cannot reserve space, instead of writing files in full.
   Use reserved_space = Use::kAuto;
   OnFill on_fill;  ///< told by Create, in its thread, of files that are written in full
-  /// Asked meanwhile; true: Create gives Cancelled. Empty: never.
+  /// Question while files are written in full; true: Create gives Cancelled. Empty: never asked.
   std::function<bool()> stop_fill;
   /// Attempts per request, and the pauses between them, before an error that may pass (EINTR,
   /// EAGAIN, ENOMEM, any of a read) becomes final. Attempts that move bytes do not count.
   base::Backoff backoff;
-  /// Processors for the I/O threads; empty: those that whoever makes the store may run on.
+  /// Processors for the I/O threads; empty: those of the thread that makes the store.
   std::vector<int> cpus;
 };
 
@@ -96,12 +95,12 @@ struct PageStoreStats {
 /// nothing survives the process. Bytes move on the I/O threads of an engine; hashing runs on
 /// `workers`, never there. A slot is written and read whole. Slots are chosen by the caller.
 ///
-/// Threads: all methods from any thread but, outside of `done`, those of `workers`. `done` runs on
-/// an internal thread (an I/O thread or one of `workers`), exactly once; it must not block, may
+/// Threads: all methods from any thread but, outside of `done`, those of `workers`. `done` runs
+/// exactly once, on an internal thread (an I/O thread or one of `workers`). It must not block, may
 /// call Read, Write and Forget, and must not destroy the store.
 ///
-/// Blocks: Read and Write wait while `operations_max` operations are outstanding, except in
-/// `done`; Write waits while the queue of `workers` is full.
+/// Blocks: Read and Write wait while `operations_max` operations are outstanding, except in `done`;
+/// Write waits while the queue of `workers` is full.
 ///
 /// Align: buffers at 4096 bytes, checked.
 ///
@@ -119,51 +118,55 @@ class PageStore {
   virtual ~PageStore() = default;
 
   /// Writes `data` (one page) into `slot` and records its checksum. `data` must not change until
-  /// `done`. From the call on, what the slot held before is gone; on error it holds nothing and the
-  /// caller's bytes are the only copy.
-  /// Errors: InvalidArgument (slot, size or alignment), FailedPrecondition (a read or write of the
-  /// slot is in flight; what it holds stays), ResourceExhausted (ENOSPC, EDQUOT, EFBIG),
-  /// Unavailable (transient, attempts used up), Internal (EIO and others). After an error that
-  /// names a fault of the disk the slot may be written again.
+  /// `done`. The old content of the slot is gone from the call on. A slot whose write failed holds
+  /// nothing, and the caller's bytes are the only copy. The slot may be written again after a fault
+  /// of the disk. Errors:
+  /// - InvalidArgument: slot, size or alignment.
+  /// - FailedPrecondition: a read or write of the slot is in flight; what the slot holds stays.
+  /// - ResourceExhausted: ENOSPC, EDQUOT, EFBIG.
+  /// - Unavailable: transient, attempts used up.
+  /// - Internal: EIO and others.
   virtual void Write(SlotIndex slot,
                      const PageIdentity& identity,
                      std::span<const std::byte> data,
                      DoneFn done) = 0;
-  /// Reads a slot and verifies it against `identity`: one re-read on mismatch, then DataLoss. On
-  /// error the content of `data` is undefined.
-  /// Errors: InvalidArgument (as Write), DataLoss (other page, checksum, file truncated, or the
-  /// medium refused every attempt: EIO, ENODATA, EILSEQ), NotFound (nothing acknowledged in the
-  /// slot); Unavailable and Internal leave the slot as it is, so that a later read may succeed.
+  /// Reads a slot and verifies it against `identity`: one re-read on mismatch, then DataLoss. An
+  /// error leaves the content of `data` undefined. Errors:
+  /// - InvalidArgument: as Write.
+  /// - DataLoss: other page, checksum, file truncated, or the medium refused every attempt (EIO,
+  ///   ENODATA, EILSEQ).
+  /// - NotFound: nothing acknowledged in the slot.
+  /// - Unavailable, Internal: the slot stays as it is, and a later read may succeed.
   virtual void Read(SlotIndex slot,
                     const PageIdentity& identity,
                     std::span<std::byte> data,
                     DoneFn done) = 0;
-  /// Somebody waits for the write of this slot that is in flight: it goes before everything that
-  /// the kernel does not have yet. Nothing else changes.
+  /// Tells that somebody waits for the write of this slot that is in flight. The write goes before
+  /// everything that the kernel does not have yet.
   virtual void Hasten(SlotIndex slot) = 0;
-  /// Forgets a slot's checksum, so that what it held cannot be read again; a read in flight still
-  /// finishes, a write in flight leaves the slot empty. No I/O.
+  /// Forgets a slot's checksum, so that its content cannot be read again. A read in flight still
+  /// finishes; a write in flight leaves the slot empty. Does no I/O.
   virtual void Forget(SlotIndex slot) = 0;
 
-  /// Memory that pages will be read into and written from for long: pinned once, where the engine
-  /// and the limit of locked memory allow, instead of at every request; stats() tell how much of
-  /// it. Nothing else changes. Takes milliseconds per GiB; not from `done`.
+  /// Pins memory that pages will be read into and written from for long, once in place of at every
+  /// request. stats() tells how much of it the engine and the limit of locked memory allow. Takes
+  /// milliseconds per GiB. `done` must not call it.
   virtual void RegisterMemory(std::span<std::byte> memory) = 0;
-  /// Registered memory, all of it as it was registered, before it is given back, unmapped or mapped
-  /// anew: the ring would go on with the old pages. REQUIRES: no operation uses memory that goes.
+  /// Undoes RegisterMemory, for all of the memory, before it is given back, unmapped or mapped
+  /// anew. The ring would go on with the old pages. REQUIRES: no operation uses memory that goes.
   virtual void UnregisterMemory(std::span<std::byte> memory) = 0;
 
-  /// Where the bytes of a slot are.
+  /// Place of the bytes of a slot.
   struct FilePart {
     int fd = -1;
     std::uint64_t offset = 0;
   };
-  /// The part of a file that holds the slot's page, to be mapped for reading: until the slot is
-  /// forgotten or written again. No checksum covers what is read there. Errors: NotFound (nothing
+  /// The part of a file that holds the slot's page, to be mapped for reading until the slot is
+  /// forgotten or written again. Such reads are covered by no checksum. Errors: NotFound (nothing
   /// acknowledged in the slot), Unimplemented (CheckMappable fails).
   virtual absl::StatusOr<FilePart> FindPart(SlotIndex slot) const;
-  /// Whether slots can be mapped: every file is tried once. Errors: Unimplemented (there are no
-  /// files), or that of mmap(2), as on a FUSE file system with direct_io.
+  /// OK if slots can be mapped; tries every file once. Errors: Unimplemented (there are no files),
+  /// or that of mmap(2), as on a FUSE file system with direct_io.
   virtual absl::Status CheckMappable() const;
 
   virtual PageStoreStats stats() const = 0;

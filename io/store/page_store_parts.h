@@ -10,14 +10,14 @@
 
 namespace sluice::io {
 
-/// What a page store is put together from.
+/// Parts that a page store is put together from.
 struct PageStoreParts {
   std::unique_ptr<IoEngine> engine;
   std::string engine_reason;
-  /// At least as long as the slots together; whoever shares them leaves them alone while the store
-  /// is in use. Null: the engine needs no file (memory).
+  /// Files at least as long as the slots together. Others that share them leave them alone while
+  /// the store is in use. Null: the engine needs no file (memory).
   std::shared_ptr<const SpillFiles> files;
-  /// Null: one with a thread of its own, which starts with the first error.
+  /// Timer of pauses. Null: one with a thread of its own, which starts with the first error.
   std::unique_ptr<base::Timer> timer;
 };
 

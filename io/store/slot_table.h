@@ -11,8 +11,8 @@
 
 namespace sluice::io {
 
-/// What each slot holds: the identity and checksum of the page whose write was acknowledged, or
-/// nothing. It lives in memory only, so nothing that happens to the file can change it.
+/// Content of each slot: the identity and checksum of the page whose write was acknowledged, or
+/// nothing. The table lives in memory only, so nothing that happens to the file can change it.
 /// Threads: any.
 class SlotTable {
  public:
@@ -37,7 +37,7 @@ class SlotTable {
 
   /// Somebody waits for the write of the slot; nothing where there is none.
   void Hasten(SlotIndex slot);
-  /// Whether somebody does, until the write ends.
+  /// True if somebody waits for the write, until it ends.
   const std::atomic<bool>& hastened(SlotIndex slot) const { return hastened_[slot]; }
 
  private:

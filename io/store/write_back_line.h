@@ -10,10 +10,10 @@
 namespace sluice::io {
 
 /// The write-backs of one buffered file, in turns. The kernel tells an error of the medium once, to
-/// whoever asks first about any bytes of the file: so a page is on the medium only if no error was
-/// told to anybody between its write and the end of a turn after it. Else nobody knows whose the
-/// error was, and each page that it may be about is written once more, alone, and then speaks for
-/// itself. Threads: any. Source: sync_file_range(2), errseq_t of the kernel.
+/// the first that asks about any bytes of the file. So a page is on the medium only if no error was
+/// told between its write and the end of a turn after it. An error in between may be about any of
+/// the pages: each is written once more, alone, and then speaks for itself. Threads: any. Source:
+/// sync_file_range(2), errseq_t of the kernel.
 class WriteBackLine {
  public:
   enum class Turn : std::uint8_t {
@@ -24,9 +24,9 @@ class WriteBackLine {
 
   class Waiter {
    public:
-    /// The page's turn begins. It ends with Leave.
+    /// The page's turn begins, and ends with Leave.
     virtual void TakeTurn(Turn turn) = 0;
-    /// There are no more turns: what the last one came to holds. May destroy this.
+    /// The last turn is over, and its outcome holds. May destroy this.
     virtual void EndTurns() = 0;
 
    protected:
@@ -38,9 +38,9 @@ class WriteBackLine {
     bool alone_ = false;
   };
 
-  /// Before the page is written.
+  /// Announces the page, before it is written.
   void Begin(Waiter* page);
-  /// It was written: it waits for its turn.
+  /// The page was written, and waits for its turn.
   void Join(Waiter* page);
   /// The turn of one page is over.
   void Leave(Outcome outcome);

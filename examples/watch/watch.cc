@@ -1,0 +1,85 @@
+// What a Runtime says while it runs: events that want an answer, lines for a log, spans for a
+// timeline, counters. Here io_uring is switched off, and one op waits for the lease of another.
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "examples/check.h"
+#include "sluice/runtime.h"
+
+namespace {
+
+using namespace sluice::literals;
+
+/// Events come from one internal thread, and must not call the Runtime.
+struct Alarms : sluice::EventListener {
+  void OnFallback(const sluice::FallbackEvent& event) override {
+    std::printf("%s in place of %s\n", event.chosen.c_str(), event.what.c_str());
+  }
+  void OnPageLost(const sluice::PageLostEvent& event) override {
+    std::printf("a page of %s is lost: %s\n", event.tensor.c_str(), event.cause.ToString().c_str());
+  }
+  void OnLeaseStalled(const sluice::LeaseStalledEvent& event) override {
+    std::printf("%s waits for %s\n", event.op.c_str(), event.held_by.c_str());
+    ++stalls;
+    stalls.notify_all();
+  }
+  std::atomic<int> stalls = 0;
+};
+
+/// Spans come from several threads at once.
+struct Timeline {
+  void Add(const sluice::TraceSpan& span) {
+    const std::lock_guard lock(mutex);
+    seconds[span.track] += std::chrono::duration<double>(span.end - span.begin).count();
+  }
+  std::mutex mutex;
+  std::map<std::string, double> seconds;  // sum per track
+};
+
+}  // namespace
+
+int main() {
+  Alarms alarms;  // alarms and timeline outlive the Runtime
+  Timeline timeline;
+  sluice::RuntimeOptions options;
+  options.page_bytes = 64_KiB;
+  options.dram_bytes = 2_MiB;
+  options.nvme_bytes = 16_MiB;
+  options.io.io_uring = sluice::Use::kOff;
+  options.stall_seconds = 0.05;
+  options.listener = &alarms;
+  options.trace = [&timeline](const sluice::TraceSpan& span) { timeline.Add(span); };
+  options.log = [](sluice::LogLevel, std::string_view line) {
+    std::printf("log: %.*s\n", static_cast<int>(line.size()), line.data());
+  };
+  const auto runtime = Check(sluice::Runtime::Create(options));
+  const sluice::TensorId tensor = Check(runtime->CreateTensor({.name = "t", .shape = {1 << 21}}));
+  Check(runtime->Write(tensor, std::vector<std::byte>(8 << 20)));
+
+  sluice::Op holder = runtime->BeginOp({.name = "holder", .lane = "a"});
+  sluice::Lease lease = Check(holder.Acquire({.tensor = tensor, .range = {0, 4096}}));
+  sluice::Op waiter = runtime->BeginOp({.name = "waiter", .lane = "b"});
+  sluice::Ticket ticket = waiter.AcquireAll(
+      {{.tensor = tensor, .range = {0, 4096}, .mode = sluice::AccessMode::kReadWrite}});
+  alarms.stalls.wait(0);  // until OnLeaseStalled
+  const auto soon = std::chrono::steady_clock::now() + std::chrono::milliseconds(10);
+  const bool late = absl::IsDeadlineExceeded(ticket.Wait(soon));  // the ticket lives on
+  lease.Release();
+  Check(ticket.Take());
+
+  const sluice::Stats stats = runtime->GetStats();
+  for (const std::string& reason : runtime->Health().reasons) std::printf("%s\n", reason.c_str());
+  const std::lock_guard lock(timeline.mutex);
+  std::printf("waited %.2f s, %.2f s of writes on %ju MiB\n",
+              ticket.waited().seconds(),
+              timeline.seconds["dram-nvme out"],
+              std::uintmax_t{stats.links.at("dram-nvme").out.bytes >> 20});
+  return late && stats.fallbacks.size() > 0 && stats.pages_lost == 0 ? 0 : 1;
+}
