@@ -84,13 +84,12 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
     def _read_states(self) -> "defaultdict[Any, dict[str, Any]]":
         slots = [self._slots[id(tensor)] for tensor in self.state]
         number_of = {name: number for number, name in enumerate(self._state_names)}
-        names = {id(slot): (*number_of, *((_states.MASTER,) if slot.master else ())) for slot in slots}
         spill = _states.Spill(self._session.spill_directory,
-                              (slot.count for slot in slots for _ in names[id(slot)]))
+                              (slot.count for slot in slots for _ in self._names_of(slot)))
         read: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         for slot in slots:
             state = read[slot.tensor] = {"step": torch.tensor(float(slot.steps))}
-            for name in names[id(slot)]:
+            for name in self._names_of(slot):
                 values = spill.take(slot.shape, slot.count)
                 if slot.group >= 0:
                     self._core.read_state(slot.parameter, number_of.get(name), values.data_ptr(),
@@ -126,11 +125,21 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         for hook in self._optimizer_load_state_dict_post_hooks.values():
             hook(self)
 
+    def _names_of(self, slot: Slot) -> tuple[str, ...]:
+        return (*self._state_names, _states.MASTER) if slot.master else self._state_names
+
+    def _note_steps(self, slot: Slot) -> None:
+        """Of a parameter that makes steps ``state`` has their number, and the names of what is paged."""
+        state = self.state[slot.tensor]
+        if "step" not in state:
+            state.update({**dict.fromkeys(self._names_of(slot)), "step": torch.tensor(0.0)})
+        state["step"].fill_(slot.steps)
+
     def _loaded(self, slot: Slot, steps: int, has_states: bool) -> None:
         slot.steps = steps
         slot.version = version_of(slot.tensor)
         if has_states and steps > 0:
-            self.state[slot.tensor]["step"] = torch.tensor(float(steps))
+            self._note_steps(slot)
 
     def _match_groups(self, state_dict: Mapping[str, Any],
                       ) -> "tuple[list[dict[str, Any]], dict[Any, Slot]]":

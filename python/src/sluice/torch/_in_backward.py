@@ -53,8 +53,7 @@ class StepsInBackward(Checkpoints):
             for tensor in group["params"]:
                 slot = self._slots[id(tensor)]
                 if tensor.grad is not None and not _early.is_used(tensor.grad):
-                    if slot.group >= 0:
-                        self._listen(slot)
+                    self._listen(slot)
                     self._update_in_backward(slot)
         step = self._step
         if step is None:

@@ -105,7 +105,7 @@ class PagedOptimizer(StepsInBackward):
             self._slots[id(slot.tensor)] = slot
             if slot.count > 0:
                 self._core.set_rates(slot.group, self._rates(group, 0))
-                self._listen(slot)
+            self._listen(slot)  # so that ranks without elements raise where the others do
 
     def _check_options(self, group: Mapping[str, Any]) -> None:
         for option, only in self._fixed.items():
@@ -191,10 +191,12 @@ class PagedOptimizer(StepsInBackward):
 
     def _on_gradient(self, tensor: Any) -> None:
         slot = self._slots.get(id(tensor))
-        if slot is None or slot.group < 0:
+        if slot is None:
             return
         if self._in_backward:
             self._update_in_backward(slot)
+            return
+        if slot.group < 0:
             return
         if self._overlap is not None:
             self._overlap.check_read(slot)
@@ -215,8 +217,7 @@ class PagedOptimizer(StepsInBackward):
                 slot = self._slots[id(tensor)]
                 _slots.check_unchanged(slot)
                 _slots.check_gradient(slot, gradient)
-                if slot.group >= 0:
-                    self._listen(slot)
+                self._listen(slot)
                 gathered.add(slot, gradient, self._rates(group, slot.steps))
         return gathered
 
@@ -259,10 +260,7 @@ class PagedOptimizer(StepsInBackward):
             slot.steps += 1
             increment_version(slot.tensor)
             slot.version = version_of(slot.tensor)
-            state = self.state[slot.tensor]
-            if "step" not in state:
-                state["step"] = torch.tensor(0.0)
-            state["step"].fill_(slot.steps)
+            self._note_steps(slot)
 
     # --- the end ---
 
