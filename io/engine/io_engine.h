@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -137,6 +138,8 @@ struct IoEngineOptions {
   /// Waiting requests of one direction that are adjacent in one file become one request of the
   /// kernel, up to this many bytes; 0: none do. Only with io_uring.
   std::uint64_t merge_bytes_max = 0;
+  /// Bytes that RegisterMemory pins at most, at a time.
+  std::uint64_t registered_bytes_max = std::numeric_limits<std::uint64_t>::max();
   /// Files that requests will name, known to the ring by number; the rest work as well.
   std::vector<int> files;
   /// Processors for the I/O threads; empty: those that whoever makes the engine may run on. Several

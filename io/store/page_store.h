@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -48,6 +49,8 @@ struct PageStoreOptions {
   /// Waiting requests of adjacent slots become one of the kernel, up to this many bytes; 0: none
   /// do. Only with io_uring.
   std::uint64_t merge_bytes_max = std::uint64_t{1} << 20;
+  /// Bytes of memory that the ring pins at most (RegisterMemory).
+  std::uint64_t registered_bytes_max = std::numeric_limits<std::uint64_t>::max();
   /// Free space of the file system that is left alone: Create is refused before it takes that.
   std::uint64_t keep_free_bytes = 0;
   /// Reads and writes between their call and the return of `done`; a call beyond them waits.

@@ -45,8 +45,9 @@ class Runtime:
     _session: _core.Session
     # The sluice.torch.offload_activations of this runtime, once there are any.
     _activations: Any = None
-    # Number and count of the processes that divide the budgets.
+    # Number and count of the processes that divide the budgets; whether the program has said it.
     _share: tuple[int, int] = (0, 1)
+    _share_is_given = False
 
     def __init__(self, *, hbm: Optional[Size] = None, dram: Optional[Size] = None,
                  nvme: Union[None, Directory, "list[Directory]"] = None,
@@ -70,6 +71,7 @@ class Runtime:
     def _open(self, path: Optional[str], assignments: list[str],
               share: Optional[tuple[int, int]]) -> None:
         self._share = index, count = _options.share_of(share, os.environ)
+        self._share_is_given = share is not None
         try:
             self._session = _core.open(path, assignments, self._share)
         except errors.Error as error:

@@ -9,6 +9,7 @@ import contextlib
 import datetime
 import hashlib
 import json
+import logging
 import os
 import sys
 import traceback
@@ -40,13 +41,19 @@ def layers(seed, dtype=torch.float32):
     ).to(dtype)
 
 
-def sharded(seed, dtype=torch.float32):
+def sharded(seed, dtype=torch.float32, mesh=(2,)):
     model = layers(seed, dtype)
-    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    names = ("replicas", "shards")[-len(mesh):]
+    mesh = init_device_mesh("cpu", mesh, mesh_dim_names=names)
     for layer in model:
         if isinstance(layer, torch.nn.Linear):
             fully_shard(layer, mesh=mesh)
     return fully_shard(model, mesh=mesh)
+
+
+def in_replicas(seed, dtype=torch.float32):
+    """Two replicas of one shard each: FSDP2 averages gradients over both dimensions."""
+    return sharded(seed, dtype, (2, 1))
 
 
 def replicated(seed, dtype=torch.float32):
@@ -112,7 +119,7 @@ def runtimes(spill):
 
 def bits(spill, seed, kind, dtype, early=False, accumulate=False, **options):
     """Steps with paged states, with resident ones, and with torch's optimizer."""
-    make = {"fsdp": sharded, "ddp": replicated}[kind]
+    make = {"fsdp": sharded, "hsdp": in_replicas, "ddp": replicated}[kind]
     dtype = getattr(torch, dtype)
     models = [make(seed, dtype) for _ in range(3)]
     with runtimes(spill) as (paged, resident):
@@ -122,6 +129,8 @@ def bits(spill, seed, kind, dtype, early=False, accumulate=False, **options):
         train(models[1], second, range(5), accumulate=accumulate)
         expected = train(models[2], torch.optim.AdamW(models[2].parameters(), lr=LR), range(5),
                          options.get("clip_norm"), accumulate)
+        first.wait()
+        second.wait()
         stats = paged.stats()
         return {
             "parameters": [digest(model.parameters()) for model in models[:2]],
@@ -274,6 +283,33 @@ def misuse(spill, seed):
         errors["ddp changed"] = digest(plain.parameters()) != before
         adam.close()
     return errors
+
+
+class Heard(logging.Handler):
+    """The lines of the logger sluice."""
+
+    def __init__(self):
+        super().__init__()
+        self.lines = []
+
+    def emit(self, record):
+        self.lines.append(record.getMessage())
+
+
+def without_share(spill):
+    """What an optimizer says of a runtime that has the whole budgets, and of one that shall."""
+    heard = Heard()
+    logging.getLogger("sluice").addHandler(heard)
+    size = os.environ.pop("LOCAL_WORLD_SIZE")
+    rank = os.environ.pop("LOCAL_RANK")
+    try:
+        for share in (None, (0, 1)):
+            with sluice.Runtime(dram="1MiB", page_bytes="64KiB", share=share) as runtime:
+                adamw(torch.nn.Linear(2, 2), runtime).close()
+    finally:
+        os.environ.update(LOCAL_WORLD_SIZE=size, LOCAL_RANK=rank)
+        logging.getLogger("sluice").removeHandler(heard)
+    return heard.lines
 
 
 def answer(line):

@@ -8,6 +8,9 @@ import subprocess
 import sys
 import tempfile
 
+# PyTorch takes seconds to import, many of them on a machine that does more.
+START_SECONDS = 240
+
 CASES = pathlib.Path(__file__).with_name("cases.py")
 
 
@@ -17,8 +20,9 @@ class Ranks:
     def __init__(self, count=2):
         self._count = count
         self._processes = []
+        self._meeting = None
 
-    def run(self, case, timeout=60, **options):
+    def run(self, case, timeout=120, **options):
         """What the case returns on each rank. A list as an option has a value for each."""
         if not self._processes:
             self._start()
@@ -34,22 +38,23 @@ class Ranks:
             raise
 
     def _start(self):
-        # A file instead of a port of ours: gloo takes free ports by itself.
-        with tempfile.TemporaryDirectory(prefix="sluice-python-ranks-") as meeting:
-            for rank in range(self._count):
-                environment = {
-                    **os.environ, "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(self._count),
-                    "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo",
-                }
-                self._processes.append(subprocess.Popen(
-                    [sys.executable, CASES, os.path.join(meeting, "store"), str(rank), str(self._count)],
-                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment))
-            try:
-                for process in self._processes:
-                    assert self._answer(process, 60) == "ready"
-            except BaseException:
-                self.close()
-                raise
+        # A file instead of a port of ours: gloo takes free ports by itself. New groups need it, too.
+        self._meeting = tempfile.TemporaryDirectory(prefix="sluice-python-ranks-")
+        store = os.path.join(self._meeting.name, "store")
+        for rank in range(self._count):
+            environment = {
+                **os.environ, "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(self._count),
+                "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo",
+            }
+            self._processes.append(subprocess.Popen(
+                [sys.executable, CASES, store, str(rank), str(self._count)],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment))
+        try:
+            for process in self._processes:
+                assert self._answer(process, START_SECONDS) == "ready"
+        except BaseException:
+            self.close()
+            raise
 
     def _answer(self, process, timeout):
         """The line with an answer; a rank that fails says why, and the others may wait for ever."""
@@ -68,3 +73,6 @@ class Ranks:
             process.stdin.close()
             process.stdout.close()
         self._processes = []
+        if self._meeting is not None:
+            self._meeting.cleanup()
+            self._meeting = None

@@ -33,7 +33,9 @@ def small_seed(seed):
     ("fsdp", "float32", {"clip_norm": 0.05}),
     ("fsdp", "float32", {"early": True, "accumulate": True}),
     ("fsdp", "bfloat16", {"early": True, "states": "8bit"}),
+    ("hsdp", "float32", {"clip_norm": 0.05}),
     ("ddp", "float32", {"clip_norm": 0.05}),
+    ("ddp", "float32", {"overlap": True}),
     ("ddp", "bfloat16", {"master": False, "states": "bf16"}),
 ])
 def test_two_ranks_have_the_bits_of_two_resident_ones(both, spill, small_seed, kind, dtype, options):
@@ -91,6 +93,11 @@ def test_a_save_is_for_as_many_ranks(both, runtime, spill, small_seed):
         assert "InvalidArgument" in error and "has the save of 1 rank, and" in error, error
     for error in both("load_own", directory=str(spill / "none"), **options):
         assert error.startswith("NotFound"), error
+
+
+def test_whole_budgets_of_several_ranks_are_announced(both, spill):
+    for lines in both("without_share", spill=str(spill)):
+        assert len([line for line in lines if "2 ranks, and LOCAL_WORLD_SIZE is not set" in line]) == 1
 
 
 def test_what_ranks_cannot_do_is_refused_by_name(both, spill, small_seed):

@@ -14,7 +14,7 @@ from ._ahead import Ahead
 from ._gradients import Gathered, Listener
 from ._in_backward import StepsInBackward
 from ._overlap import Overlap
-from ._shards import increment_version, norm_of, ranks, version_of
+from ._shards import increment_version, norm_of, ranks, version_of, warn_of_budgets
 from ._slots import Slot
 from ._step import Step
 
@@ -53,6 +53,7 @@ class PagedOptimizer(StepsInBackward):
         self._clips_alone = clip_norm is not None and not self._norm_given
         self._master = master
         self._in_backward = step_in_backward
+        warn_of_budgets(runtime._share_is_given)
         self._slots = {}
         self._step = None
         self._numbers: dict[str, Any] = {}

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import math
+import os
 from collections.abc import Iterable
 from typing import Any, Optional
 
 import torch
+
+_log = logging.getLogger("sluice")
 
 # Elements that are taken to double precision at a time.
 _CHUNK = 1 << 20
@@ -73,6 +77,13 @@ def ranks() -> int:
     if not distributed.is_available() or not distributed.is_initialized():
         return 1
     return int(distributed.get_world_size())
+
+
+def warn_of_budgets(share_is_given: bool) -> None:
+    """Says it if each of several ranks takes the budgets of the whole host for its own."""
+    if ranks() > 1 and not share_is_given and "LOCAL_WORLD_SIZE" not in os.environ:
+        _log.warning("%d ranks, and LOCAL_WORLD_SIZE is not set: this rank has the whole budgets of its "
+                     "runtime; set LOCAL_RANK and LOCAL_WORLD_SIZE, or give share=", ranks())
 
 
 def norm_of(gradients: Iterable[Any]) -> float:

@@ -6,12 +6,14 @@
 #include <cerrno>
 #include <cstdint>
 #include <fstream>
+#include <limits>
 #include <string>
 
 #include "base/thread.h"
 #include "numa/memory_limits.h"
 #include "runtime/engine/api/runtime_state.h"
 #include "runtime/engine/setup/memory_needs.h"
+#include "runtime/engine/setup/option_limits.h"
 #include "tests/runtime/engine/runtime_fixture.h"
 #include "tests/support/child_process.h"
 #include "tests/support/sanitizers.h"
@@ -34,6 +36,17 @@ TEST(MachineLimitsTest, EveryPageMayNeedTwoMappings) {
   runtime.options.dram_bytes = Bytes(mappings_max / 4 * 3 * RuntimeFixture::kPage);
   EXPECT_THAT(internal::RuntimeAccess::Create(runtime.options, {}),
               IsStatus(absl::StatusCode::kResourceExhausted, "vm.max_map_count allows"));
+}
+
+TEST(MachineLimitsTest, ProcessesOfAShareDivideLockedMemory) {
+  numa::MemoryLimits limits{.memlock_bytes = std::uint64_t{8} << 30};
+  constexpr auto kAll = std::numeric_limits<std::uint64_t>::max();
+  EXPECT_EQ(engine::LockedBytesMax(limits, {.index = 1, .count = 4}, 2), std::uint64_t{1} << 30);
+  EXPECT_EQ(engine::LockedBytesMax(limits, {}, 2), kAll);
+  limits.memlock_exempt = true;
+  EXPECT_EQ(engine::LockedBytesMax(limits, {.index = 1, .count = 4}, 2), kAll);
+  limits = {};
+  EXPECT_EQ(engine::LockedBytesMax(limits, {.index = 1, .count = 4}, 2), kAll);
 }
 
 TEST(MachineLimitsTest, ABudgetBeyondMemoryIsRefusedWithItsSumAndTheLimit) {
