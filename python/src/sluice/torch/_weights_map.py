@@ -114,7 +114,9 @@ class WeightsMap(Mapping[str, torch.Tensor]):
         budget = self._runtime.stats()["tiers"]["dram"]["budget_bytes"]
         sizes = {name: weight.nbytes for name, (weight, _) in self._weights.items()}
         largest = max(sizes, key=sizes.__getitem__, default=None)
-        least = 0 if largest is None else 2 * (sizes[largest] // page + 2) * page
+        if largest is None:
+            return int(budget // page * _GIVEN_SHARE)
+        least = 2 * (sizes[largest] // page + 2) * page
         if least > budget:
             raise errors.TierFull(
                 f"dram is {budget} bytes, and '{largest}' has {sizes[largest]}: "
