@@ -60,10 +60,14 @@ def replicated(seed, dtype=torch.float32):
     return DistributedDataParallel(layers(seed, dtype))
 
 
-def backward(model, step):
+def loss_of(model, step):
     generator = torch.Generator().manual_seed(1000 * step + dist.get_rank())
     batch = torch.randn(8, 1152, generator=generator).to(next(model.parameters()).dtype)
-    loss = (model(batch).float() - 1).square().mean()
+    return (model(batch).float() - 1).square().mean()
+
+
+def backward(model, step):
+    loss = loss_of(model, step)
     loss.backward()
     return loss.item()
 
@@ -141,6 +145,23 @@ def bits(spill, seed, kind, dtype, early=False, accumulate=False, **options):
             "budget": stats["tiers"]["dram"]["budget_bytes"],
             "read": stats["links"]["dram-nvme"]["in"]["bytes"],
         }
+
+
+def activations(spill, seed):
+    """The gradients of this rank without and with offloaded activations, and what was stashed."""
+    found = []
+    for model in (sharded(seed), replicated(seed)):
+        grads = []
+        with sluice.Runtime(nvme=spill, **PAGED) as runtime:
+            offload = sluice.torch.offload_activations(runtime, min_bytes=4096)
+            for context in (contextlib.nullcontext(), offload, offload):
+                with context:
+                    loss = loss_of(model, 0)
+                loss.backward()
+                grads.append(digest((each.grad for each in model.parameters()), local_of))
+                model.zero_grad()
+            found.append({"gradients": grads, "stashed": offload.stats()["stashed"]})
+    return found
 
 
 def layout(spill, seed):

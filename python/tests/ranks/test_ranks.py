@@ -51,6 +51,12 @@ def test_two_ranks_have_the_bits_of_two_resident_ones(both, spill, small_seed, k
         assert answers[0]["norm"] == answers[1]["norm"] > options["clip_norm"]
 
 
+def test_offloaded_activations_give_the_same_gradients(both, spill, small_seed):
+    for answer in both("activations", spill=str(spill), seed=small_seed):
+        for model in answer:
+            assert len(set(model["gradients"])) == 1 and model["stashed"] >= 4
+
+
 def test_states_are_laid_out_as_their_parameters(both, spill, small_seed):
     answers = both("layout", spill=str(spill), seed=small_seed)
     assert all(each[:3] == [True] * 3 for answer in answers for each in answer)
