@@ -49,6 +49,30 @@ TEST(MachineLimitsTest, ProcessesOfAShareDivideLockedMemory) {
   EXPECT_EQ(engine::LockedBytesMax(limits, {.index = 1, .count = 4}, 2), kAll);
 }
 
+/// What the log of one of `processes` says of its 4 MiB of dram, under a limit of 6 MiB for all.
+std::string LogOfOneOf(std::uint32_t processes) {
+  return testing::RunInChild([&]() -> std::string {
+    const std::string failed = testing::LimitLockedMemory(6 << 20);
+    if (!failed.empty()) return failed;
+    RuntimeFixture runtime;
+    runtime.options.hbm_bytes = Bytes();
+    runtime.options.dram_bytes = Bytes(processes * (4_MiB).count());
+    runtime.options.nvme_bytes = Bytes(processes * (16_MiB).count());
+    runtime.options.io.io_uring = Use::kRequire;
+    runtime.options.share.count = processes;
+    const auto made = internal::RuntimeAccess::Create(runtime.options, runtime.hooks);
+    return made.ok() ? "log: " + runtime.log.All() : made.status().ToString();
+  });
+}
+
+TEST(MachineLimitsTest, AProcessLocksNoMoreThanItsShare) {
+  const std::string alone = LogOfOneOf(1);
+  if (!alone.starts_with("log: ")) GTEST_SKIP() << alone;
+  if (alone.find("of the memory of dram in advance") != std::string::npos) GTEST_SKIP() << alone;
+  const std::string reason = "this process has 3145728 bytes of the limit of locked memory";
+  EXPECT_NE(LogOfOneOf(2).find(reason), std::string::npos);
+}
+
 TEST(MachineLimitsTest, ABudgetBeyondMemoryIsRefusedWithItsSumAndTheLimit) {
   const auto limits = numa::ReadMemoryLimits();
   ASSERT_THAT(limits, IsOk());
