@@ -164,6 +164,33 @@ def activations(spill, seed):
     return found
 
 
+def one_row(directory, seed, **options):
+    """Steps of a model of which rank 1 has no element, a state dict and a save between them."""
+    def model_of():
+        torch.manual_seed(seed)
+        return fully_shard(torch.nn.Linear(1152, 1), mesh=init_device_mesh("cpu", (2,)))
+
+    clip = options.get("clip_norm")
+    reference = model_of()
+    train(reference, torch.optim.AdamW(reference.parameters(), lr=LR), range(4), clip)
+    model = model_of()
+    with sluice.Runtime(**RESIDENT) as runtime:
+        optimizer = adamw(model, runtime, **options)
+        train(model, optimizer, range(2))
+        optimizer.load_state_dict(optimizer.state_dict())
+        optimizer.save(directory)
+        again = model_of()
+        second = adamw(again, runtime, **options)
+        second.load(directory)
+        train(again, second, range(2, 4))
+        pairs = zip(again.parameters(), reference.parameters())
+        return {
+            "steps": [state["step"].item() for state in second.state.values()],
+            "norm": second.gradient_norm,
+            "off by": max((whole_of(a) - whole_of(b)).abs().max().item() for a, b in pairs),
+        }
+
+
 def layout(spill, seed):
     """Of each state: whether it is laid out as its parameter, and the elements of this rank."""
     model = sharded(seed, torch.bfloat16)

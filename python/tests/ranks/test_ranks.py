@@ -57,6 +57,14 @@ def test_offloaded_activations_give_the_same_gradients(both, spill, small_seed):
             assert len(set(model["gradients"])) == 1 and model["stashed"] >= 4
 
 
+@pytest.mark.parametrize("options", [{"clip_norm": 0.05}, {"step_in_backward": True}])
+def test_a_rank_may_have_no_element(both, spill, small_seed, options):
+    answers = both("one_row", directory=str(spill), seed=small_seed, **options)
+    assert answers[0]["norm"] == answers[1]["norm"]
+    for answer in answers:
+        assert answer["steps"] == [4, 4] and answer["off by"] < 1e-7
+
+
 def test_states_are_laid_out_as_their_parameters(both, spill, small_seed):
     answers = both("layout", spill=str(spill), seed=small_seed)
     assert all(each[:3] == [True] * 3 for answer in answers for each in answer)
