@@ -13,6 +13,7 @@ import logging
 import os
 import sys
 import traceback
+import unittest.mock
 
 import torch
 import torch.distributed as dist
@@ -20,7 +21,7 @@ import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict, set_state_dict
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import Replicate
+from torch.distributed.tensor import DTensor, Partial, Replicate
 from torch.nn.parallel import DistributedDataParallel
 
 import sluice.torch
@@ -58,6 +59,9 @@ def in_replicas(seed, dtype=torch.float32):
 
 def replicated(seed, dtype=torch.float32):
     return DistributedDataParallel(layers(seed, dtype))
+
+
+KINDS = {"fsdp": sharded, "hsdp": in_replicas, "ddp": replicated}
 
 
 def loss_of(model, step):
@@ -123,9 +127,7 @@ def runtimes(spill):
 
 def bits(spill, seed, kind, dtype, early=False, accumulate=False, **options):
     """Steps with paged states, with resident ones, and with torch's optimizer."""
-    make = {"fsdp": sharded, "hsdp": in_replicas, "ddp": replicated}[kind]
-    dtype = getattr(torch, dtype)
-    models = [make(seed, dtype) for _ in range(3)]
+    models = [KINDS[kind](seed, getattr(torch, dtype)) for _ in range(3)]
     with runtimes(spill) as (paged, resident):
         first = adamw(models[0], paged, step_in_backward=early, **options)
         losses = train(models[0], first, range(5), accumulate=accumulate)
@@ -260,13 +262,14 @@ def full(spill, seed):
         return loaded, [digest(each.parameters()) for each, _ in both]
 
 
-def save_own(spill, seed, directory):
-    """The save of each rank, loaded under another budget; steps after it, and without it."""
-    model, other = sharded(seed), sharded(seed + 1)
+def save_own(spill, seed, directory, kind):
+    """The ranks' saves, or that of rank 0, loaded under another budget; steps after and without it."""
+    model, other = KINDS[kind](seed), KINDS[kind](seed + 1)
     with runtimes(spill) as (paged, resident):
         optimizer, second = adamw(model, paged), adamw(other, resident)
         train(model, optimizer, range(2))
-        optimizer.save(directory, note="two steps")
+        if kind == "fsdp" or dist.get_rank() == 0:
+            optimizer.save(directory, note="two steps")
         dist.barrier()
         note = second.load(directory)
         steps = sorted({state["step"].item() for state in second.state.values()})
@@ -324,6 +327,13 @@ def misuse(spill, seed):
         weight.grad = torch.zeros_like(weight).redistribute(placements=replicate)
         errors["gradient"] = error_of(optimizer.step)
         errors["changed"] = digest([*model.parameters(), *states_of(optimizer)]) != before
+        partial = DTensor.from_local(torch.ones(4), weight.device_mesh, [Partial()])
+        errors["partial"] = error_of(
+            lambda: sluice.torch.SGD([torch.nn.Parameter(partial)], runtime=runtime))
+        with unittest.mock.patch("sluice.torch._optimizer.ranks", lambda: 1):  # before there are ranks
+            alone = adamw(torch.nn.Linear(2, 2), runtime, clip_norm=1.0)
+        optimizer.close()
+        errors["clip_norm"] = error_of(lambda: alone.add_param_group({"params": [weight]}))
         plain = replicated(seed)
         adam = adamw(plain, runtime, step_in_backward=True)
         before = digest(plain.parameters())

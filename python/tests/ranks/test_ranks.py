@@ -1,18 +1,12 @@
 """Two ranks of torch.distributed: DDP and FSDP2, checkpoints of other numbers of ranks, errors."""
 
-import pathlib
-import sys
-
+import cases
+import pool
 import pytest
 import torch
 import torch.distributed.checkpoint as dcp
 
-import sluice.torch
-
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
-
-import cases  # noqa: E402
-import pool  # noqa: E402
+import sluice
 
 PARAMETERS = 6
 
@@ -94,16 +88,16 @@ def test_a_whole_state_dict_is_distributed(both, spill, small_seed):
 
 def test_a_save_is_for_as_many_ranks(both, runtime, spill, small_seed):
     options = {"seed": small_seed, "spill": str(spill)}
-    for answer in both("save_own", directory=str(spill), **options):
-        assert answer["note"] == "two steps"
-        assert answer["steps"] == [2] and answer["with states"] == PARAMETERS
-        assert len(set(answer["parameters"])) == 1
+    for kind in ("fsdp", "ddp"):
+        (spill / kind).mkdir()
+        for answer in both("save_own", directory=str(spill / kind), kind=kind, **options):
+            assert answer["note"] == "two steps"
+            assert answer["steps"] == [2] and answer["with states"] == PARAMETERS
+            assert len(set(answer["parameters"])) == 1
     optimizer = cases.adamw(cases.layers(small_seed), runtime)
     with pytest.raises(sluice.InvalidArgument, match="has the save of 2 ranks, .* of 1: load it with"):
-        optimizer.load(spill)
-    (spill / "one").mkdir()
-    optimizer.save(spill / "one")
-    for error in both("load_own", directory=str(spill / "one"), **options):
+        optimizer.load(spill / "fsdp")
+    for error in both("load_own", directory=str(spill / "ddp"), **options):
         assert "InvalidArgument" in error and "has the save of 1 rank, and" in error, error
     for error in both("load_own", directory=str(spill / "none"), **options):
         assert error.startswith("NotFound"), error
@@ -124,4 +118,6 @@ def test_what_ranks_cannot_do_is_refused_by_name(both, spill, small_seed):
         assert "has placements (Replicate(),), the parameter (Shard(dim=0),)" in errors["placements"]
         assert "gradient of parameter '0' has placements (Replicate(),)" in errors["gradient"]
         assert "'0' by the gradient of this rank alone" in errors["ddp"]
+        assert "'0' has placements (Partial(sum),), so each rank has a summand" in errors["partial"]
+        assert "make the optimizer after init_process_group" in errors["clip_norm"]
         assert not errors["changed"] and not errors["ddp changed"]
