@@ -99,8 +99,8 @@ struct MemoryOptions {
   std::optional<bool> keep_mappings = {};
 };
 
-/// Share of the host for this process: number `index` of `count`. The budgets of dram and nvme are
-/// divided by `count`; that of hbm is not. `index` is only checked: it is less than `count`.
+/// Share of the host for this process: number `index` of `count`. The budgets of dram and nvme, and
+/// RLIMIT_MEMLOCK, are divided by `count`; hbm is not. `index` is only checked: below `count`.
 struct Share {
   std::uint32_t index = 0;
   std::uint32_t count = 1;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -139,6 +140,8 @@ struct IoEngineOptions {
   /// Bytes up to which io_uring makes one request of waiting ones that have one direction and are
   /// adjacent in one file; 0: none.
   std::uint64_t merge_bytes_max = 0;
+  /// Bytes that RegisterMemory pins at most, at a time.
+  std::uint64_t registered_bytes_max = std::numeric_limits<std::uint64_t>::max();
   /// Files that requests will name, known to the ring by number; the rest work as well.
   std::vector<int> files;
   /// Processors for the I/O threads; empty: those of the thread that makes the engine. Several

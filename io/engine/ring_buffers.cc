@@ -31,6 +31,11 @@ RegisteredMemory RingBuffers::Add(std::span<std::byte> memory) {
     }
     const std::uint64_t bytes =
         std::min<std::uint64_t>(piece_bytes_, memory.size() - registered.bytes);
+    if (bytes > bytes_max_ - std::min(bytes_max_, Bytes())) {
+      registered.reason = fmt::format(
+          "this process has {} bytes of the limit of locked memory (ulimit -l)", bytes_max_);
+      break;
+    }
     const std::span<std::byte> piece = memory.subspan(registered.bytes, bytes);
     const unsigned number = TakeNumber();
     const int error = Update(number, piece);
@@ -74,6 +79,12 @@ int RingBuffers::Update(unsigned number, std::span<std::byte> memory) {
   const int updated = io_uring_register_buffers_update_tag(ring_, number, &vector, nullptr, 1);
   if (updated == 1) return 0;
   return updated < 0 ? -updated : EIO;
+}
+
+std::uint64_t RingBuffers::Bytes() const {
+  std::uint64_t bytes = 0;
+  for (const Piece& piece : pieces_) bytes += piece.bytes;
+  return bytes;
 }
 
 unsigned RingBuffers::TakeNumber() {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,11 +32,13 @@ class RingBuffers {
   /// Makes room for pieces, before the ring is enabled. False: the kernel (before 5.19) cannot.
   static bool Reserve(io_uring* ring);
 
-  /// `ring`: one for which Reserve succeeded.
-  explicit RingBuffers(io_uring* ring, std::uint64_t piece_bytes = kPieceBytes)
-      : ring_(ring), piece_bytes_(piece_bytes) {}
+  /// `ring`: one for which Reserve succeeded. `bytes_max`: bytes of pieces at a time.
+  explicit RingBuffers(io_uring* ring,
+                       std::uint64_t piece_bytes = kPieceBytes,
+                       std::uint64_t bytes_max = std::numeric_limits<std::uint64_t>::max())
+      : ring_(ring), piece_bytes_(piece_bytes), bytes_max_(bytes_max) {}
 
-  /// Registers piece by piece, up to the first that the kernel refuses.
+  /// Registers piece by piece, up to the first that is beyond `bytes_max` or that the kernel refuses.
   RegisteredMemory Add(std::span<std::byte> memory);
   /// Removes the pieces that begin in `memory`. Requests in flight keep theirs until they are done.
   void Remove(std::span<std::byte> memory);
@@ -51,9 +54,11 @@ class RingBuffers {
 
   int Update(unsigned number, std::span<std::byte> memory);
   unsigned TakeNumber();
+  std::uint64_t Bytes() const;
 
   io_uring* const ring_;
   const std::uint64_t piece_bytes_;
+  const std::uint64_t bytes_max_;
   std::vector<Piece> pieces_;  ///< pieces by address
   std::vector<unsigned> free_;
   unsigned used_ = 0;  ///< numbers ever given

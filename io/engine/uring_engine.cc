@@ -87,7 +87,7 @@ void UringEngine::Run(RingStart& start) {
 void UringEngine::SetUpNumbers() {
   if (info_.files_registered) numbers_.files = options_.files;
   if (!info_.buffers_reserved) return;
-  buffers_.emplace(&ring_);
+  buffers_.emplace(&ring_, RingBuffers::kPieceBytes, options_.registered_bytes_max);
   numbers_.buffers = &*buffers_;
 }
 

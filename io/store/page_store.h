@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -47,6 +48,8 @@ struct PageStoreOptions {
   std::uint32_t queue_depth = 32;
   /// Bytes up to which io_uring makes one request of waiting ones of adjacent slots; 0: none.
   std::uint64_t merge_bytes_max = std::uint64_t{1} << 20;
+  /// Bytes of memory that the ring pins at most (RegisterMemory).
+  std::uint64_t registered_bytes_max = std::numeric_limits<std::uint64_t>::max();
   /// Free space of the file system that is left alone: Create fails before it takes that.
   std::uint64_t keep_free_bytes = 0;
   /// Reads and writes between their call and the return of `done`; a call beyond them waits.

@@ -25,6 +25,7 @@ absl::Status InvalidOption(std::string_view option, std::uint64_t value, std::st
 absl::Status MakeEngine(const PageStoreOptions& options, PageStoreParts* parts) {
   IoEngineOptions engine_options{.queue_depth = options.queue_depth,
                                  .merge_bytes_max = options.merge_bytes_max,
+                                 .registered_bytes_max = options.registered_bytes_max,
                                  .cpus = options.cpus};
   for (const IoFile& file : parts->files->files()) engine_options.files.push_back(file.fd);
   SLUICE_ASSIGN_OR_RETURN(ChosenEngine chosen, ChooseEngine(engine_options, options.io_uring));

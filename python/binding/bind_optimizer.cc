@@ -15,7 +15,7 @@ void BindOptimizer(nb::module_& module) {
   nb::class_<PythonOptimizer>(module, "Optimizer")
       .def("add", &PythonOptimizer::Add)
       .def("prefetch", &PythonOptimizer::Prefetch)
-      .def("start", &PythonOptimizer::Start)
+      .def("start", &PythonOptimizer::Start, nb::arg("updates"), nb::arg("norm").none())
       .def("begin", &PythonOptimizer::Begin)
       .def("go_on", &PythonOptimizer::GoOn)
       .def("wait", &PythonOptimizer::Wait)
@@ -47,6 +47,7 @@ void BindOptimizer(nb::module_& module) {
              nb::arg("state"),
              nb::arg("lowest"),
              nb::arg("clip_norm"),
+             nb::arg("norm_given"),
              nb::arg("seed"),
              nb::arg("threads"),
              nb::arg("overlap"));

@@ -1,5 +1,6 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -173,7 +174,8 @@ void BindSession(nb::module_& module) {
       .def_prop_ro("alive", &SessionAtExit::alive)
       .def("close", &SessionAtExit::Close, nb::arg("daemons"));
   module.def("leave", Leave);
-  module.def("open", &Session::Create, nb::arg("path").none(), nb::arg("assignments"));
+  module.def(
+      "open", &Session::Create, nb::arg("path").none(), nb::arg("assignments"), nb::arg("share"));
 }
 
 void BindTensor(nb::module_& module) {

@@ -77,6 +77,7 @@ std::shared_ptr<PythonOptimizer> PythonOptimizer::Create(const std::shared_ptr<S
                                                          const std::string& state,
                                                          const std::string& lowest,
                                                          double clip_norm,
+                                                         bool norm_given,
                                                          std::uint64_t seed,
                                                          int threads,
                                                          bool overlap) {
@@ -85,6 +86,7 @@ std::shared_ptr<PythonOptimizer> PythonOptimizer::Create(const std::shared_ptr<S
                                  .state = Named(state, StateType::k8Bit, "states"),
                                  .lowest = Named(lowest, TierKind::kNvme, "lowest"),
                                  .clip_norm = clip_norm,
+                                 .norm_given = norm_given,
                                  .seed = seed,
                                  .order = overlap ? SweepOrder::kForward : SweepOrder::kAlternate,
                                  .threads = threads};
@@ -147,11 +149,12 @@ void PythonOptimizer::Prefetch(const std::vector<std::uint32_t>& groups, std::ui
       Alone([&](OffloadedOptimizer& optimizer) { return optimizer.Prefetch(ids, Bytes(bytes)); }));
 }
 
-void PythonOptimizer::Start(const std::vector<Update>& updates) {
+void PythonOptimizer::Start(const std::vector<Update>& updates, std::optional<double> norm) {
   std::vector<DType> types;
   types.reserve(updates.size());
   for (const Update& update : updates) types.push_back(TypeOf(update));
   RaiseIfError(Alone([&](OffloadedOptimizer& optimizer) {
+    norm_ = norm;
     // Every gradient is bound before the first update begins.
     for (std::size_t i = 0; i < updates.size(); ++i) {
       const absl::Status bound = Bind(optimizer, updates[i], types[i]);
@@ -164,7 +167,7 @@ void PythonOptimizer::Start(const std::vector<Update>& updates) {
       const absl::Status status = optimizer.GradientReady({std::get<0>(update)});
       if (!status.ok()) return status;
     }
-    absl::StatusOr<StepHandle> step = optimizer.Step({.only_ready = true});
+    absl::StatusOr<StepHandle> step = optimizer.Step({.gradient_norm = norm_, .only_ready = true});
     if (step.ok()) step_ = *std::move(step);
     return step.status();
   }));
@@ -181,7 +184,7 @@ void PythonOptimizer::Begin(const Update& update) {
 
 void PythonOptimizer::GoOn() {
   RaiseIfError(Alone([&](OffloadedOptimizer& optimizer) {
-    absl::StatusOr<StepHandle> step = optimizer.Step({.only_ready = true});
+    absl::StatusOr<StepHandle> step = optimizer.Step({.gradient_norm = norm_, .only_ready = true});
     if (step.ok()) step_ = *std::move(step);
     return step.status();
   }));

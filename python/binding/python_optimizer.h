@@ -30,13 +30,15 @@ using Update = std::tuple<std::uint32_t,
 /// Threads: any. No member holds the GIL while it waits, nor waits for the lock with it.
 class PythonOptimizer : public std::enable_shared_from_this<PythonOptimizer> {
  public:
-  /// `overlap`: steps go on beside the next forward, so in its order, and Close completes them.
+  /// `norm_given`: each Start has the norm of the gradients of all ranks. `overlap`: steps go on
+  /// beside the next forward, so in its order, and Close completes them.
   /// Raises what OffloadedOptimizer::Create says. REQUIRES: the GIL.
   static std::shared_ptr<PythonOptimizer> Create(const std::shared_ptr<Session>& session,
                                                  const std::string& kind,
                                                  const std::string& state,
                                                  const std::string& lowest,
                                                  double clip_norm,
+                                                 bool norm_given,
                                                  std::uint64_t seed,
                                                  int threads,
                                                  bool overlap);
@@ -54,8 +56,8 @@ class PythonOptimizer : public std::enable_shared_from_this<PythonOptimizer> {
   /// Has pages that the next step of these groups updates first come to dram, `bytes` at most.
   void Prefetch(const std::vector<std::uint32_t>& groups, std::uint64_t bytes);
   /// Starts a step of these gradients, which are in the order of the groups. Every other step goes
-  /// through them backwards.
-  void Start(const std::vector<Update>& updates);
+  /// through them backwards. `norm`: only with norm_given.
+  void Start(const std::vector<Update>& updates, std::optional<double> norm);
   /// Starts the update of one parameter before the step, as others have no gradient yet.
   void Begin(const Update& update);
   /// Starts the step of what has begun, or what is missing of the step that failed.
@@ -101,6 +103,7 @@ class PythonOptimizer : public std::enable_shared_from_this<PythonOptimizer> {
   mutable std::mutex mutex_;
   std::unique_ptr<OffloadedOptimizer> optimizer_;
   StepHandle step_;
+  std::optional<double> norm_;  ///< norm of the step that was started
 };
 
 /// Adds the class to the module.

@@ -57,12 +57,14 @@ bool WaitsFor(const Use& asked, const Use& held, std::uint64_t page_bytes) {
 }  // namespace
 
 std::shared_ptr<Session> Session::Create(const std::optional<std::string>& path,
-                                         const std::vector<std::string>& assignments) {
+                                         const std::vector<std::string>& assignments,
+                                         std::pair<std::uint32_t, std::uint32_t> share) {
   auto reports = std::make_shared<Reports>();
   RuntimeOptions options = ValueOrRaise(ReadOptions(path, assignments));
   options.log = [reports](LogLevel level, std::string_view text) { reports->AddLine(level, text); };
   options.trace = [reports](const TraceSpan& span) { reports->AddSpan(span); };
   options.stop = SignalRaised;
+  options.share = {.index = share.first, .count = share.second};
   const std::string directory = options.nvme_bytes == Bytes() ? "" : options.io.directory;
   auto runtime = WithoutGil([&] { return Runtime::Create(std::move(options)); });
   if (PyErr_Occurred() != nullptr) throw nanobind::python_error();

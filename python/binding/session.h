@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "python/binding/reports.h"
@@ -33,9 +34,11 @@ struct Use {
 class Session : public std::enable_shared_from_this<Session> {
  public:
   /// Creates a Runtime from a TOML file (none: the defaults), and assignments "key=value" that win
-  /// over it. Raises what Config, ReadRuntimeOptions and Runtime::Create say. REQUIRES: the GIL.
+  /// over it. `share`: index and count of RuntimeOptions::share. Raises what Config,
+  /// ReadRuntimeOptions and Runtime::Create say. REQUIRES: the GIL.
   static std::shared_ptr<Session> Create(const std::optional<std::string>& path,
-                                         const std::vector<std::string>& assignments);
+                                         const std::vector<std::string>& assignments,
+                                         std::pair<std::uint32_t, std::uint32_t> share);
   ~Session();
 
   /// Raises FailedPrecondition once the session is closed, and in a child of fork. REQUIRES: the

@@ -194,35 +194,6 @@ def test_trainer_works_without_a_norm(runtime, spill, seed, kind, max_grad_norm)
     assert {state["step"].item() for state in optimizer.state.values()} == {3}
 
 
-RANKS = """
-import torch, sluice.torch
-import torch.distributed as dist
-rank = 1 - bool(os.fork())
-dist.init_process_group("gloo", init_method="file://" + os.path.abspath("meeting"), rank=rank, world_size=2)
-runtime = sluice.Runtime(**SMALL)
-model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
-before = model.module.weight.detach().clone()
-optimizer = sluice.torch.AdamW(model.parameters(), runtime=runtime, step_in_backward=True)
-try:
-    model(torch.ones(1, 4)).sum().backward()
-except sluice.FailedPrecondition as error:
-    line = f"rank {rank}: {error} {torch.equal(before, model.module.weight)}\\n"
-    os.write(1, line.encode())  # whole
-dist.barrier()
-if rank == 0:
-    os.wait()
-os._exit(0)
-"""
-
-
-def test_ranks_are_refused_before_anything_is_updated(run_program):
-    code, out, err = run_program(RANKS)
-    assert code == 0, err
-    for rank in range(2):
-        assert f"rank {rank}: step_in_backward=True updates by the gradients of this rank alone" in out
-    assert out.count("leave step_in_backward out for it True") == 2
-
-
 def test_a_model_of_one_rank_under_ddp_is_refused(run_program):
     code, out, err = run_program("""
 import torch, sluice.torch

@@ -41,6 +41,32 @@ def parse_size(name: str, size: Size) -> int:
     return count
 
 
+def share_of(share: Optional[tuple[int, int]], environment: Mapping[str, str]) -> tuple[int, int]:
+    """Number and count of the processes that divide the budgets of a host.
+
+    None: the rank of torchrun and of others that set LOCAL_RANK and LOCAL_WORLD_SIZE; else (0, 1).
+    """
+    if share is not None:
+        try:
+            index, count = (operator.index(each) for each in share)
+        except (TypeError, ValueError):
+            index, count = 0, 0
+        if not 0 <= index < count < 1 << 32:
+            raise errors.InvalidArgument(
+                f"share is {share!r}; it must be (number, count) of a process: (0, 2) and (1, 2)"
+            )
+        return index, count
+    rank, size = (environment.get(name, "") for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE"))
+    if not size and rank in ("", "-1", "0"):
+        return 0, 1
+    if not (rank.isdecimal() and size.isdecimal() and int(rank) < int(size) < 1 << 32):
+        raise errors.InvalidArgument(
+            f"LOCAL_RANK is '{rank}' and LOCAL_WORLD_SIZE '{size}', which say what share of the budgets "
+            "this process has: set both (0 and 2, 1 and 2), or give share=(0, 1) for all of them"
+        )
+    return int(rank), int(size)
+
+
 def default(key: str) -> str:
     """The default of a key whose value is text."""
     lines = dict(line.split(" = ", 1) for line in _core.option_defaults().splitlines())

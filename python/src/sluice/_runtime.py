@@ -29,6 +29,10 @@ class Runtime:
     nvme
         Directory of the spill file, or a list with one per drive. It must exist, belong to you, and
         not be writable by others. None: /var/tmp/sluice-<uid>.
+    share
+        (number, count) of this process among those of the host: dram and nvme_bytes are budgets of
+        the host, of which each has one part in count. None: by LOCAL_RANK and LOCAL_WORLD_SIZE,
+        which torchrun sets; else all of them.
     options
         Any key of docs/configuration.md, its sections as dicts: ``page_bytes="1MiB"``,
         ``io={"queue_depth": 64}``, ``scheduler={"policy": "lru"}``, or ``**{"io.queue_depth": 64}``.
@@ -41,32 +45,43 @@ class Runtime:
     _session: _core.Session
     # The sluice.torch.offload_activations of this runtime, once there are any.
     _activations: Any = None
+    # Number and count of the processes that divide the budgets; whether the program has said it.
+    _share: tuple[int, int] = (0, 1)
+    _share_is_given = False
 
     def __init__(self, *, hbm: Optional[Size] = None, dram: Optional[Size] = None,
                  nvme: Union[None, Directory, "list[Directory]"] = None,
-                 nvme_bytes: Optional[Size] = None, **options: Any) -> None:
+                 nvme_bytes: Optional[Size] = None, share: Optional[tuple[int, int]] = None,
+                 **options: Any) -> None:
         if nvme is not None and nvme_bytes is None:
             raise errors.InvalidArgument(
                 'nvme is a directory, and nvme_bytes says how much of it: nvme_bytes="64GiB"'
             )
         own, more = _options.tier_values(hbm, dram, nvme, nvme_bytes)
-        self._open(None, _options.assignments(own, {**options, **more}))
+        self._open(None, _options.assignments(own, {**options, **more}), share)
 
     @classmethod
-    def from_file(cls, path: Directory, **options: Any) -> "Runtime":
+    def from_file(cls, path: Directory, *, share: Optional[tuple[int, int]] = None,
+                  **options: Any) -> "Runtime":
         """A runtime by a TOML file (docs/configuration.md), and options that win over it."""
         runtime = cls.__new__(cls)
-        runtime._open(os.fspath(path), _options.assignments({}, options))
+        runtime._open(os.fspath(path), _options.assignments({}, options), share)
         return runtime
 
-    def _open(self, path: Optional[str], assignments: list[str]) -> None:
+    def _open(self, path: Optional[str], assignments: list[str],
+              share: Optional[tuple[int, int]]) -> None:
+        self._share = index, count = _options.share_of(share, os.environ)
+        self._share_is_given = share is not None
         try:
-            self._session = _core.open(path, assignments)
+            self._session = _core.open(path, assignments, self._share)
         except errors.Error as error:
             raise _options.without_flag(error) from None
         _exit.close_at_exit(self._session)
         _core.name_stray_touches()
         self._pass_on_log()
+        if count > 1:
+            _log.info("process %d of %d of this host: it has 1/%d of the budgets of dram and nvme", index,
+                      count, count)
 
     # --- tensors ---
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "base/status.h"
@@ -45,6 +46,14 @@ Bytes DefaultPageBytes(const RuntimeOptions& options) {
     page = Bytes(page.count() / 2);
   }
   return page;
+}
+
+std::uint64_t LockedBytesMax(const numa::MemoryLimits& limits,
+                             const Share& share,
+                             std::size_t drives) {
+  const bool limited = limits.memlock_bytes && !limits.memlock_exempt;
+  if (!limited || share.count <= 1) return std::numeric_limits<std::uint64_t>::max();
+  return *limits.memlock_bytes / share.count / drives;
 }
 
 absl::Status CheckSeconds(std::string_view key, double seconds) {

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "numa/memory_limits.h"
 #include "sluice/options.h"
 
 namespace sluice::engine {
@@ -14,6 +17,12 @@ bool KeepsMappingsUnlessTold();
 
 /// RuntimeOptions::page_bytes where it is 0.
 Bytes DefaultPageBytes(const RuntimeOptions& options);
+
+/// Bytes that the ring of each of `drives` may lock, so that the processes of a share have equal
+/// parts of RLIMIT_MEMLOCK: the kernel counts what all processes of a user lock.
+std::uint64_t LockedBytesMax(const numa::MemoryLimits& limits,
+                             const Share& share,
+                             std::size_t drives);
 
 /// A time in seconds, from 0 to a million: what the clocks can count with room to spare. Errors:
 /// InvalidArgument that names key and value.

@@ -242,5 +242,25 @@ TEST(RingBuffersTest, FindsWhatLiesWithinOnePiece) {
   io_uring_queue_exit(&ring);
 }
 
+TEST(RingBuffersTest, TakesItsShareAtATime) {
+  io_uring ring{};
+  const auto info = CreateRing({.entries = 4, .files = {}}, &ring);
+  if (!info.ok()) GTEST_SKIP() << "io_uring is refused here: " << info.status();
+  if (!info->buffers_reserved) GTEST_SKIP() << "this kernel grants only: " << info->features;
+  const Mapping first(4 * kRegisteredPage);
+  const Mapping second(4 * kRegisteredPage);
+  RingBuffers buffers(&ring, kRegisteredPage, 6 * kRegisteredPage);
+  EXPECT_EQ(buffers.Add(first.span()).bytes, 4 * kRegisteredPage);
+  const RegisteredMemory registered = buffers.Add(second.span());
+  EXPECT_EQ(registered.bytes, 2 * kRegisteredPage);
+  EXPECT_EQ(registered.reason,
+            fmt::format("this process has {} bytes of the limit of locked memory (ulimit -l)",
+                        6 * kRegisteredPage));
+  buffers.Remove(first.span());
+  buffers.Remove(second.span());
+  EXPECT_EQ(buffers.Add(second.span()).bytes, 4 * kRegisteredPage) << "what was given back";
+  io_uring_queue_exit(&ring);
+}
+
 }  // namespace
 }  // namespace sluice::io

@@ -75,7 +75,7 @@ def layer_over_library(setting: Setting) -> Row:
         both_ways(optimizer)
 
         def of_library() -> None:
-            updates = optimizer._gather()[2]
+            updates = optimizer._gather().updates
             times.append(seconds_of(lambda: _run(optimizer._core, updates)))
 
         layer, library = [], []
@@ -93,7 +93,7 @@ def layer_over_library(setting: Setting) -> Row:
 
 
 def _run(core: Any, updates: Any) -> None:
-    core.start(updates)
+    core.start(updates, None)
     core.wait()
 
 

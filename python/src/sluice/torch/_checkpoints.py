@@ -11,7 +11,8 @@ from typing import Any, Optional, Union
 import torch
 
 from .. import _core, errors
-from . import _slots, _states
+from . import _places, _slots, _states
+from ._shards import increment_version, is_dtensor, like, version_of
 from ._slots import Slot
 from ._step import Step
 
@@ -41,9 +42,9 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
     def _refresh_masters(self, slots: Iterable[Slot]) -> None:
         """Masters of parameters that somebody else has written are taken anew."""
         for slot in slots:
-            if slot.master and slot.tensor._version != slot.version:
+            if slot.master and version_of(slot.tensor) != slot.version:
                 self._core.refresh_master(slot.parameter)
-                slot.version = slot.tensor._version
+                slot.version = version_of(slot.tensor)
 
     def _finish(self) -> None:
         raise NotImplementedError
@@ -68,7 +69,8 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         """As torch's: states are fp32 tensors, mapped from an unnamed file beside the spill file.
 
         torch.optim's optimizer of the same name takes it. A parameter with a master has it as the
-        state "master". Parameters that have made no step have no states. Raises TierFull.
+        state "master". Parameters that have made no step have no states. The states of a DTensor
+        are DTensors as it is. Raises TierFull.
         """
         self._finish()
         if not self.state:
@@ -82,16 +84,17 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
     def _read_states(self) -> "defaultdict[Any, dict[str, Any]]":
         slots = [self._slots[id(tensor)] for tensor in self.state]
         number_of = {name: number for number, name in enumerate(self._state_names)}
-        names = {id(slot): (*number_of, *((_states.MASTER,) if slot.master else ())) for slot in slots}
         spill = _states.Spill(self._session.spill_directory,
-                              (slot.count for slot in slots for _ in names[id(slot)]))
+                              (slot.count for slot in slots for _ in self._names_of(slot)))
         read: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         for slot in slots:
             state = read[slot.tensor] = {"step": torch.tensor(float(slot.steps))}
-            for name in names[id(slot)]:
-                state[name] = spill.take(slot.shape, slot.count)
-                self._core.read_state(slot.parameter, number_of.get(name), state[name].data_ptr(),
-                                      slot.count)
+            for name in self._names_of(slot):
+                values = spill.take(slot.shape, slot.count)
+                if slot.group >= 0:
+                    self._core.read_state(slot.parameter, number_of.get(name), values.data_ptr(),
+                                          slot.count)
+                state[name] = like(slot.tensor, values)
         return read
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -111,8 +114,7 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         for index, slot in saved_of.items():
             _slots.check_unchanged(slot)
             saved = state_dict["state"].get(index, {})
-            if slot.group >= 0:
-                loads.append(_states.Loaded(slot, self._state_names, saved))
+            loads.append(_states.Loaded(slot, self._state_names, saved))
         self._half_loaded = True
         self.state = defaultdict(dict)
         for load in loads:
@@ -123,11 +125,21 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         for hook in self._optimizer_load_state_dict_post_hooks.values():
             hook(self)
 
+    def _names_of(self, slot: Slot) -> tuple[str, ...]:
+        return (*self._state_names, _states.MASTER) if slot.master else self._state_names
+
+    def _note_steps(self, slot: Slot) -> None:
+        """Of a parameter that makes steps ``state`` has their number, and the names of what is paged."""
+        state = self.state[slot.tensor]
+        if "step" not in state:
+            state.update({**dict.fromkeys(self._names_of(slot)), "step": torch.tensor(0.0)})
+        state["step"].fill_(slot.steps)
+
     def _loaded(self, slot: Slot, steps: int, has_states: bool) -> None:
         slot.steps = steps
-        slot.version = slot.tensor._version
+        slot.version = version_of(slot.tensor)
         if has_states and steps > 0:
-            self.state[slot.tensor]["step"] = torch.tensor(float(steps))
+            self._note_steps(slot)
 
     def _match_groups(self, state_dict: Mapping[str, Any],
                       ) -> "tuple[list[dict[str, Any]], dict[Any, Slot]]":
@@ -158,34 +170,45 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
     def save(self, directory: Union[str, "os.PathLike[str]"], note: str = "") -> None:
         """Writes parameters, states, rates and steps to ``directory``/optimizer.sluice.
 
-        The file has its name once it is whole. docs/optimizer.md says more of it.
+        The file has its name once it is whole. docs/optimizer.md says more of it. With DTensors of
+        several ranks each rank writes its own file, to ``directory``/rank-0-of-2 and so on.
         """
         self._finish()
         for group, slot in self._pairs():
             _slots.check_unchanged(slot)
             self._core.set_rates(slot.group, self._rates(group, slot.steps))
         self._refresh_masters(slot for _, slot in self._pairs())
-        self._core.save(os.fspath(directory), _states.note_of(self.param_groups, note))
+        empty = {slot.name: slot.steps for slot in self._slots.values() if slot.group < 0}
+        self._core.save(_places.make(os.fspath(directory), self._is_sharded()),
+                        _states.note_of(self.param_groups, empty, note))
 
     def load(self, directory: Union[str, "os.PathLike[str]"]) -> str:
         """Reads what ``save`` wrote: parameters and options of groups too; returns its note.
 
-        Any budgets, the same groups of parameters, and kind, states and seed. Raises NotFound,
-        InvalidArgument (names what differs), DataLoss; nothing has changed then.
+        Any budgets, the same groups of parameters, and kind, states and seed; of DTensors the same
+        ranks. Raises NotFound, InvalidArgument (names what differs), DataLoss; nothing has changed
+        then.
         """
+        place = _places.find(os.fspath(directory), self._is_sharded())
         self._wait_unless_failed()
         for _, slot in self._pairs():
             _slots.check_unchanged(slot)
-        options, note = _states.parse_note(self._core.load(os.fspath(directory)))
+        options, empty, note = _states.parse_note(self._core.load(place))
         self._step = None
         self._half_loaded = False
         self.state = defaultdict(dict)
         for _, slot in self._pairs():
-            torch.autograd.graph.increment_version(slot.tensor)
+            increment_version(slot.tensor)
             self._loaded(slot, self._core.steps_of(slot.parameter), True)
+        for slot in self._slots.values():
+            if slot.group < 0:
+                self._loaded(slot, empty.get(slot.name, 0), True)
         for group, saved in zip(self.param_groups, options):
             group.update(saved)
         return note
+
+    def _is_sharded(self) -> bool:
+        return any(is_dtensor(slot.tensor) for slot in self._slots.values())
 
     def _pairs(self) -> "list[tuple[dict[str, Any], Slot]]":
         """Each parameter that has elements, and its group."""

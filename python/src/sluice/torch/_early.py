@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Optional
 
 import torch
 from torch.utils._pytree import tree_leaves
 
 from .. import _core, errors
-from ._slots import DTYPES, Slot
+from ._gradients import update_of
+from ._shards import increment_version, is_dtensor, like, local_of, ranks, version_of
+from ._slots import Slot
 from ._step import Step
 
 # Bytes of gradients at most, or one gradient, that wait for their updates while backward goes on.
@@ -34,13 +36,14 @@ class UsedGradient(torch.Tensor):  # type: ignore[misc]
     _parameter: str
 
     @staticmethod
-    def of(slot: Slot, gradient: Any) -> "UsedGradient":
-        """That of a parameter; it has no memory."""
+    def of(slot: Slot, gradient: Any) -> Any:
+        """That of a parameter; it has no memory. Of a DTensor: a DTensor of one."""
+        local = local_of(gradient)
         made: UsedGradient = torch.Tensor._make_wrapper_subclass(
-            UsedGradient, gradient.shape, dtype=gradient.dtype, device=gradient.device
+            UsedGradient, local.shape, dtype=local.dtype, device=local.device
         )
         made._parameter = slot.name
-        return made
+        return like(gradient, made)
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -54,6 +57,11 @@ class UsedGradient(torch.Tensor):  # type: ignore[misc]
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return f"<gradient of '{self._parameter}', used up in backward>"
+
+
+def is_used(gradient: Any) -> bool:
+    """Whether the gradient stands for one that was used up."""
+    return isinstance(local_of(gradient), UsedGradient)
 
 
 class EarlyStep(Step):
@@ -75,15 +83,15 @@ class EarlyStep(Step):
                 f"parameter '{slot.name}' was updated in this step already (step_in_backward=True): "
                 f"call step() after each backward; for accumulation, {_INSTEAD}"
             )
-        core.begin((slot.group, slot.parameter, DTYPES[gradient.dtype], gradient.data_ptr(),
-                    gradient.nbytes, rates))
+        if slot.group >= 0:
+            core.begin(update_of(slot, gradient, rates))
+            self._held.append(len(self.slots))
+            self._held_bytes += local_of(gradient).nbytes
         self._indices[id(slot.tensor)] = len(self.slots)
-        self._held.append(len(self.slots))
-        self._held_bytes += gradient.nbytes
         self.add(slot, gradient)
         # Whoever has saved the parameter for a backward that is to come must not use it.
-        torch.autograd.graph.increment_version(slot.tensor)
-        slot.version = slot.tensor._version
+        increment_version(slot.tensor)
+        slot.version = version_of(slot.tensor)
         slot.tensor.grad = UsedGradient.of(slot, gradient)
         del gradient
         self._let_go(core)
@@ -97,14 +105,14 @@ class EarlyStep(Step):
             if not updated and not block:
                 return
             self._held.popleft()
-            self._held_bytes -= self.gradients[index].nbytes
+            self._held_bytes -= local_of(self.gradients[index]).nbytes
             if updated:  # one that has failed is repeated with its gradient
                 self.gradients[index] = None
 
     def drop_used(self) -> None:
         """Parameters have no gradient any more."""
         for slot in self.slots:
-            if isinstance(slot.tensor.grad, UsedGradient):
+            if is_used(slot.tensor.grad):
                 slot.tensor.grad = None
 
 
@@ -121,14 +129,13 @@ def refuse_options(clip_norm: Optional[float], overlap: bool) -> None:
         )
 
 
-def refuse_ranks() -> None:
-    """Raises FailedPrecondition where a gradient is not that of all ranks."""
-    distributed = torch.distributed
-    if not distributed.is_available() or not distributed.is_initialized():
-        return
-    ranks = distributed.get_world_size()
-    if ranks > 1:
+def refuse_ranks(slots: Iterable[Slot]) -> None:
+    """Raises FailedPrecondition where a gradient is not that of all ranks: of a plain tensor."""
+    count = ranks()
+    plain = [slot.name for slot in slots if not is_dtensor(slot.tensor)]
+    if count > 1 and plain:
         raise errors.FailedPrecondition(
-            f"step_in_backward=True updates by the gradients of this rank alone, before "
-            f"DistributedDataParallel averages those of its {ranks} ranks; {_INSTEAD}"
+            f"step_in_backward=True updates parameter '{plain[0]}' by the gradient of this rank alone, "
+            f"before DistributedDataParallel averages those of its {count} ranks; {_INSTEAD}. FSDP2's "
+            "parameters (DTensors) can have it"
         )

@@ -7,7 +7,8 @@ from typing import cast
 from .. import errors
 from . import _early, _slots
 from ._checkpoints import Checkpoints
-from ._early import EarlyStep, UsedGradient
+from ._early import EarlyStep
+from ._shards import version_of
 from ._slots import Slot
 
 
@@ -25,7 +26,7 @@ class StepsInBackward(Checkpoints):
             return
         _slots.check_unchanged(slot)
         _slots.check_gradient(slot, slot.tensor.grad)
-        if slot.master and slot.tensor._version != slot.version:
+        if slot.master and version_of(slot.tensor) != slot.version:
             raise errors.FailedPrecondition(
                 f"parameter '{slot.name}' was written after backward had begun to update "
                 "(step_in_backward=True), too late for its master; write it after step()"
@@ -34,7 +35,7 @@ class StepsInBackward(Checkpoints):
 
     def _begin_early_step(self) -> EarlyStep:
         self._finish()
-        _early.refuse_ranks()
+        _early.refuse_ranks(self._slots.values())
         self._refuse_half_loaded()
         for group in self.param_groups:
             self._check_options(group)
@@ -48,15 +49,20 @@ class StepsInBackward(Checkpoints):
         """Begins what has a gradient that backward did not tell of, and completes the step."""
         if self._step is not None and self._step.over:
             self._finish()
-        for _, slot in self._pairs():
-            gradient = slot.tensor.grad
-            if gradient is not None and not isinstance(gradient, UsedGradient):
-                self._listen(slot)
-                self._update_in_backward(slot)
+        for group in self.param_groups:
+            for tensor in group["params"]:
+                slot = self._slots[id(tensor)]
+                if tensor.grad is not None and not _early.is_used(tensor.grad):
+                    self._listen(slot)
+                    self._update_in_backward(slot)
         step = self._step
         if step is None:
             return
         step.over = True
         cast(EarlyStep, step).drop_used()
-        self._core.go_on()
-        self._wait()
+        if any(slot.group >= 0 for slot in step.slots):
+            self._core.go_on()
+            self._wait()
+        else:  # this rank has no element of theirs
+            self._step = None
+            self._count(step.slots)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import weakref
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, Optional
 
@@ -12,8 +11,10 @@ import torch
 from .. import _core, errors
 from . import _early, _slots
 from ._ahead import Ahead
+from ._gradients import Gathered, Listener
 from ._in_backward import StepsInBackward
 from ._overlap import Overlap
+from ._shards import increment_version, norm_of, ranks, version_of, warn_of_budgets
 from ._slots import Slot
 from ._step import Step
 
@@ -27,7 +28,8 @@ class PagedOptimizer(StepsInBackward):
     It is used as any: ``param_groups``, schedulers of the learning rate, ``clip_grad_norm_``,
     accumulation, ``GradScaler``, ``zero_grad``, ``add_param_group``. ``step`` blocks, and skips
     parameters without a gradient. Parameters are float32, bfloat16 or float16, dense, contiguous,
-    and on the CPU; gradients may be of either type.
+    and on the CPU; gradients may be of either type. Of a DTensor each rank pages the states of its
+    own elements.
 
     A copy (deepcopy, pickle) is refused: use ``state_dict``. One thread at a time uses it.
     """
@@ -44,15 +46,21 @@ class PagedOptimizer(StepsInBackward):
         if clip_norm is not None and not clip_norm > 0:
             raise errors.InvalidArgument(f"clip_norm is {clip_norm}; it is above 0, or None")
         if threads is None:
-            threads = min(len(os.sched_getaffinity(0)), 256)
+            processes = runtime._share[1]
+            threads = min(max(1, len(os.sched_getaffinity(0)) // processes), 256)
+        # The library knows the gradients of this rank alone.
+        self._norm_given = clip_norm is not None and ranks() > 1
+        self._clips_alone = clip_norm is not None and not self._norm_given
         self._master = master
         self._in_backward = step_in_backward
+        warn_of_budgets(runtime._share_is_given)
         self._slots = {}
         self._step = None
         self._numbers: dict[str, Any] = {}
         self._session = runtime._session
         self._core = _core.create_optimizer(
-            runtime._session, self._kind, states, lowest, clip_norm or 0.0, seed, threads, overlap
+            runtime._session, self._kind, states, lowest, clip_norm or 0.0, self._norm_given, seed,
+            threads, overlap,
         )
         self._ahead = Ahead(self._core, self._session)
         self._overlap = Overlap(self) if overlap else None
@@ -86,6 +94,7 @@ class PagedOptimizer(StepsInBackward):
             if id(tensor) in self._slots:
                 continue  # left by a group that could not be added
             _slots.check_parameter(name, tensor, self._master)
+            _slots.check_ranks(name, tensor, self._overlap is not None, self._clips_alone)
             new.append(Slot(name, tensor, self._master))
         for slot in new:
             if slot.count > 0:
@@ -97,7 +106,7 @@ class PagedOptimizer(StepsInBackward):
             self._slots[id(slot.tensor)] = slot
             if slot.count > 0:
                 self._core.set_rates(slot.group, self._rates(group, 0))
-                self._listen(slot)
+            self._listen(slot)  # so that ranks without elements raise where the others do
 
     def _check_options(self, group: Mapping[str, Any]) -> None:
         for option, only in self._fixed.items():
@@ -124,23 +133,29 @@ class PagedOptimizer(StepsInBackward):
         if self._in_backward:
             self._step_in_backward()
             return
-        slots, gradients, updates = self._gather()
+        gathered = self._gather()
         before = self._step
-        repeats = before is not None and before.has(gradients)
+        repeats = before is not None and before.has(gathered.gradients)
         if before is not None and self._overlap is not None and not before.failed:
             repeats = False  # it is under way, neither interrupted nor failed
         self._finish()
-        if repeats or not slots:
+        if repeats or not gathered.slots:
             return
         self._refuse_half_loaded()
+        norm = norm_of(gathered.gradients) if self._norm_given else None
+        if not gathered.updates:  # this rank has no element of theirs
+            self._numbers = {"gradient_norm": norm}
+            self._count(gathered.slots)
+            return
+        slots = gathered.with_elements
         self._refresh_masters(slots)
         self._ahead.begin_step(slots)
-        self._core.start(updates)
-        self._step = Step(slots, gradients)
+        self._core.start(gathered.updates, norm)
+        self._step = Step(gathered.slots, gathered.gradients)
         if self._overlap is None:
             self._wait()
         else:
-            self._count(slots)
+            self._count(gathered.slots)
             self._overlap.begin(slots)
 
     def wait(self) -> None:
@@ -173,14 +188,16 @@ class PagedOptimizer(StepsInBackward):
     def _listen(self, slot: Slot) -> None:
         """From now on _on_gradient is told of the parameter's gradients; not of a frozen one's."""
         if slot.hook is None and slot.tensor.requires_grad:
-            slot.hook = slot.tensor.register_post_accumulate_grad_hook(_Listener(self))
+            slot.hook = slot.tensor.register_post_accumulate_grad_hook(Listener(self))
 
     def _on_gradient(self, tensor: Any) -> None:
         slot = self._slots.get(id(tensor))
-        if slot is None or slot.group < 0:
+        if slot is None:
             return
         if self._in_backward:
             self._update_in_backward(slot)
+            return
+        if slot.group < 0:
             return
         if self._overlap is not None:
             self._overlap.check_read(slot)
@@ -189,25 +206,21 @@ class PagedOptimizer(StepsInBackward):
         if self._step is None:
             self._ahead.add_gradient(slot)
 
-    def _gather(self) -> tuple[list[Slot], list[Any], list[_core._Update]]:
-        """What a step has: parameters, their gradients, and these as sluice._core takes them."""
-        slots, gradients, updates = [], [], []
+    def _gather(self) -> Gathered:
+        """What a step has."""
+        gathered = Gathered()
         for group in self.param_groups:
             self._check_options(group)
             for tensor in group["params"]:
                 gradient = tensor.grad
-                slot = self._slots[id(tensor)]
-                if gradient is None or slot.group < 0:
+                if gradient is None:
                     continue
+                slot = self._slots[id(tensor)]
                 _slots.check_unchanged(slot)
                 _slots.check_gradient(slot, gradient)
                 self._listen(slot)
-                slots.append(slot)
-                gradients.append(gradient)
-                updates.append((slot.group, slot.parameter, _slots.DTYPES[gradient.dtype],
-                                gradient.data_ptr(), gradient.nbytes,
-                                self._rates(group, slot.steps)))
-        return slots, gradients, updates
+                gathered.add(slot, gradient, self._rates(group, slot.steps))
+        return gathered
 
     def _finish(self) -> None:
         """Completes a step that was interrupted, or that has failed."""
@@ -246,12 +259,9 @@ class PagedOptimizer(StepsInBackward):
         """Parameters have made a step."""
         for slot in slots:
             slot.steps += 1
-            torch.autograd.graph.increment_version(slot.tensor)
-            slot.version = slot.tensor._version
-            state = self.state[slot.tensor]
-            if "step" not in state:
-                state["step"] = torch.tensor(0.0)
-            state["step"].fill_(slot.steps)
+            increment_version(slot.tensor)
+            slot.version = version_of(slot.tensor)
+            self._note_steps(slot)
 
     # --- the end ---
 
@@ -284,15 +294,3 @@ class PagedOptimizer(StepsInBackward):
             f"{type(self).__name__} cannot be copied or pickled: its states are paged by a runtime of "
             "this process; use state_dict(), or save()"
         )
-
-
-class _Listener:
-    """A hook of a parameter that does not keep the optimizer."""
-
-    def __init__(self, optimizer: PagedOptimizer) -> None:
-        self._optimizer = weakref.ref(optimizer)
-
-    def __call__(self, tensor: Any) -> None:
-        optimizer = self._optimizer()
-        if optimizer is not None:
-            optimizer._on_gradient(tensor)

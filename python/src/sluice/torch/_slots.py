@@ -8,6 +8,7 @@ from typing import Any, Optional
 import torch
 
 from .. import errors
+from ._shards import is_dtensor, local_of, problem_of_layout, ranks, version_of
 
 # Types of parameters and gradients, as sluice._core names them.
 DTYPES = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16"}
@@ -18,31 +19,40 @@ _owners: "dict[int, tuple[weakref.ref[Any], weakref.ref[Any]]]" = {}
 
 
 class Slot:
-    """A parameter of an optimizer, which keeps it and its memory."""
+    """A parameter of an optimizer, which keeps it and its memory.
+
+    Of a DTensor the optimizer has the elements of this rank: shape, address and bytes are theirs.
+    """
 
     def __init__(self, name: str, tensor: Any, master: bool) -> None:
+        local = local_of(tensor)
         self.name = name
         self.tensor = tensor
-        self.storage = tensor.untyped_storage()
-        self.address: int = tensor.data_ptr()
-        self.shape = tuple(tensor.shape)
+        self.storage = local.untyped_storage()
+        self.address: int = local.data_ptr()
+        self.shape = tuple(local.shape)
         self.dtype = tensor.dtype
         self.master = master and tensor.dtype != torch.float32
         self.group = -1      # id in sluice._core
         self.parameter = -1  # id in sluice._core
         self.steps = 0
-        self.version: int = tensor._version
+        self.version = version_of(tensor)
         self.hook: Any = None  # handle of a hook on its gradients
 
     @property
+    def local(self) -> Any:
+        """The elements of this rank."""
+        return local_of(self.tensor)
+
+    @property
     def count(self) -> int:
-        """Elements."""
-        return int(self.tensor.numel())
+        """Elements of this rank."""
+        return int(self.local.numel())
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the parameter."""
-        return int(self.tensor.nbytes)
+        """Bytes of this rank."""
+        return int(self.local.nbytes)
 
 
 def refuse(name: str, problem: str) -> errors.InvalidArgument:
@@ -52,8 +62,9 @@ def refuse(name: str, problem: str) -> errors.InvalidArgument:
 
 def _problem_of(tensor: Any) -> Optional[str]:
     """What keeps a parameter or a gradient out, whatever its type; None: nothing."""
-    if type(tensor).__name__ == "DTensor":
-        return "is a DTensor, which is not supported yet"
+    if is_dtensor(tensor) and any(each.is_partial() for each in tensor.placements):
+        return f"has placements {tensor.placements}, so each rank has a summand; redistribute it"
+    tensor = local_of(tensor)
     if tensor.layout != torch.strided:
         return f"is sparse ({tensor.layout}); only dense tensors are updated"
     if tensor.device.type != "cpu":
@@ -74,12 +85,28 @@ def check_parameter(name: str, tensor: Any, master: bool) -> None:
         raise refuse(name, f"is {tensor.dtype}; parameters are float32, bfloat16 or float16")
     if tensor.dtype == torch.float16 and not master:
         raise refuse(name, "is float16, which needs master=True")
-    owner, owned = _owners.get(tensor.data_ptr(), (None, None))
-    if owner is None or owned is None or tensor.numel() == 0:
+    local = local_of(tensor)
+    owner, owned = _owners.get(local.data_ptr(), (None, None))
+    if owner is None or owned is None or local.numel() == 0:
         return
     other = owned()
-    if owner() is not None and other is not None and other.data_ptr() == tensor.data_ptr():
+    if owner() is not None and other is not None and local_of(other).data_ptr() == local.data_ptr():
         raise refuse(name, "belongs to another optimizer of sluice already; close() that one first")
+
+
+def check_ranks(name: str, tensor: Any, overlap: bool, clips_alone: bool) -> None:
+    """Raises InvalidArgument for a DTensor with options that cannot have one.
+
+    ``clips_alone``: clip_norm is given, and the optimizer knows of one rank.
+    """
+    if not is_dtensor(tensor):
+        return
+    if overlap:
+        raise refuse(name, "is a DTensor, which FSDP2 gathers before the modules below it are called; "
+                           "leave overlap=True out for it")
+    if clips_alone and ranks() > 1:
+        raise refuse(name, "is a DTensor, and clip_norm= needs to know of the ranks: make the optimizer "
+                           "after init_process_group")
 
 
 def take(optimizer: Any, slot: Slot) -> None:
@@ -94,29 +121,29 @@ def give_back(slot: Slot) -> None:
 
 def check_unchanged(slot: Slot) -> None:
     """Raises InvalidArgument if the parameter is not where and what it was."""
-    tensor = slot.tensor
-    if slot.group < 0 and tensor.numel() == 0:
+    tensor, local = slot.tensor, slot.local
+    if slot.group < 0 and local.numel() == 0:
         return
-    if tuple(tensor.shape) != slot.shape:
+    if tuple(local.shape) != slot.shape:
         raise refuse(slot.name, f"had shape {slot.shape} when it was added and has "
-                                f"{tuple(tensor.shape)} now; make a new optimizer")
+                                f"{tuple(local.shape)} now; make a new optimizer")
     if tensor.dtype != slot.dtype:
         raise refuse(slot.name, f"was {slot.dtype} when it was added and is {tensor.dtype} now; "
                                 "make a new optimizer")
     problem = _problem_of(tensor)
     if problem is not None:
         raise refuse(slot.name, problem)
-    if tensor.data_ptr() != slot.address or slot.storage.nbytes() == 0:
+    if local.data_ptr() != slot.address or slot.storage.nbytes() == 0:
         raise refuse(slot.name, "has other memory than when it was added (p.data = ..., .to(...), or "
                                 "a freed storage); copy into it (p.data.copy_), or make a new optimizer")
 
 
 def check_gradient(slot: Slot, gradient: Any) -> None:
     """Raises InvalidArgument for a gradient that cannot be used."""
-    problem = _problem_of(gradient)
+    problem = problem_of_layout(gradient, slot.tensor) or _problem_of(gradient)
     if problem is None and gradient.dtype not in DTYPES:
         problem = f"is {gradient.dtype}; gradients are float32, bfloat16 or float16"
-    if problem is None and tuple(gradient.shape) != slot.shape:
-        problem = f"has shape {tuple(gradient.shape)}, the parameter {slot.shape}"
+    if problem is None and tuple(local_of(gradient).shape) != slot.shape:
+        problem = f"has shape {tuple(local_of(gradient).shape)}, the parameter {slot.shape}"
     if problem is not None:
         raise errors.InvalidArgument(f"the gradient of parameter '{slot.name}' {problem}")

@@ -12,6 +12,7 @@ from typing import Any, Optional
 import torch
 
 from .. import _core, errors
+from ._shards import local_of, problem_of_layout
 from ._slots import Slot, refuse
 
 # Tensors of a spill file begin at multiples of this.
@@ -29,7 +30,10 @@ class Spill:
     """
 
     def __init__(self, directory: str, counts: Iterable[int]) -> None:
+        self._used = 0
         size = sum(_aligned(4 * count) for count in counts)
+        if size == 0:
+            return
         place = directory if os.path.isdir(directory) else tempfile.gettempdir()
         try:
             with tempfile.TemporaryFile(dir=place) as file:
@@ -39,10 +43,11 @@ class Spill:
             raise errors.TierFull(
                 f"state_dict: {place} has no room for the {size} bytes of the states: {error}"
             ) from error
-        self._used = 0
 
     def take(self, shape: tuple[int, ...], count: int) -> Any:
         """The next tensor, a storage of its own."""
+        if count == 0:
+            return torch.empty(shape)
         tensor = torch.frombuffer(self._map, dtype=torch.float32, count=count, offset=self._used)
         self._used += _aligned(4 * count)
         return tensor.reshape(shape)
@@ -77,32 +82,38 @@ class Loaded:
     def write(self, core: _core.Optimizer) -> None:
         """Writes the states, one at a time."""
         slot = self.slot
+        if slot.group < 0:
+            return
         for number, value in enumerate(self.values):
             if value is not None or slot.steps > 0:
                 _write(core, slot, number, value)
         core.set_steps_of(slot.parameter, self.steps)
         if slot.master:
-            _write(core, slot, None, slot.tensor if self.master is None else self.master)
+            _write(core, slot, None, slot.local if self.master is None else self.master)
             core.refresh_master(slot.parameter)
 
 
-def note_of(groups: Iterable[Mapping[str, Any]], note: str) -> str:
-    """The note of a save: the plain options of groups, as JSON, and the user's note."""
+def note_of(groups: Iterable[Mapping[str, Any]], empty: Mapping[str, int], note: str) -> str:
+    """The note of a save, as JSON: the plain options of groups, and the user's note.
+
+    ``empty``: steps of the parameters without elements, by name.
+    """
     options = [{key: _plain(value) for key, value in group.items()
                 if key not in ("params", "param_names") and _plain(value) is not _NOT_PLAIN}
                for group in groups]
-    return json.dumps({"note": note, "param_groups": options})
+    return json.dumps({"note": note, "param_groups": options, "empty": dict(empty)})
 
 
-def parse_note(text: str) -> tuple[list[dict[str, Any]], str]:
-    """Options of groups, and the user's note; of a save that C++ wrote the note alone."""
+def parse_note(text: str) -> tuple[list[dict[str, Any]], dict[str, int], str]:
+    """What note_of was given; of a save that C++ wrote the note alone."""
     try:
         parsed = json.loads(text)
         groups, note = parsed["param_groups"], parsed["note"]
     except (ValueError, TypeError, KeyError):
-        return [], text
-    return [{key: tuple(value) if isinstance(value, list) else value for key, value in group.items()}
-            for group in groups], note
+        return [], {}, text
+    options = [{key: tuple(value) if isinstance(value, list) else value
+                for key, value in group.items()} for group in groups]
+    return options, parsed.get("empty", {}), note
 
 
 _NOT_PLAIN = object()
@@ -121,7 +132,7 @@ def _write(core: _core.Optimizer, slot: Slot, number: Optional[int], value: Opti
     with torch.no_grad():
         if value is None:
             value = torch.zeros(slot.shape)
-        plain = value.detach().to(device="cpu", dtype=torch.float32).contiguous()
+        plain = local_of(value).detach().to(device="cpu", dtype=torch.float32).contiguous()
     core.write_state(slot.parameter, number, plain.data_ptr(), slot.count)
 
 
@@ -137,6 +148,11 @@ def _steps_of(slot: Slot, saved: Mapping[str, Any]) -> int:
 def _check_value(slot: Slot, name: str, value: Any) -> None:
     if not isinstance(value, torch.Tensor) or value.is_complex() or value.layout != torch.strided:
         raise refuse(slot.name, f"has a state '{name}' in the state dict that is no dense, real tensor")
-    if tuple(value.shape) != slot.shape:
+    problem = problem_of_layout(value, slot.tensor)
+    if problem is not None:
+        raise refuse(slot.name, f"has a state '{name}' in the state dict that {problem}; "
+                                "set_optimizer_state_dict of torch.distributed.checkpoint distributes "
+                                "states")
+    if tuple(local_of(value).shape) != slot.shape:
         raise refuse(slot.name, f"has shape {slot.shape}, its state '{name}' in the state dict "
-                                f"{tuple(value.shape)}")
+                                f"{tuple(local_of(value).shape)}")

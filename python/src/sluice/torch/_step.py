@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ._shards import version_of
 from ._slots import Slot
 
 
@@ -19,14 +20,14 @@ class Step:
     def __init__(self, slots: Iterable[Slot] = (), gradients: Iterable[Any] = ()) -> None:
         self.slots = list(slots)
         self.gradients = list(gradients)  # None: used up
-        self.versions = [gradient._version for gradient in self.gradients]
+        self.versions = [version_of(gradient) for gradient in self.gradients]
         self.failed = False
 
     def add(self, slot: Slot, gradient: Any) -> None:
         """One more parameter."""
         self.slots.append(slot)
         self.gradients.append(gradient)
-        self.versions.append(gradient._version)
+        self.versions.append(version_of(gradient))
 
     def has(self, gradients: list[Any]) -> bool:
         """Whether it is the step of these gradients, as they are."""
@@ -36,5 +37,5 @@ class Step:
     @property
     def unchanged(self) -> bool:
         """Whether the gradients are as they were."""
-        return all(gradient is None or gradient._version == version
+        return all(gradient is None or version_of(gradient) == version
                    for gradient, version in zip(self.gradients, self.versions))

@@ -35,7 +35,7 @@ class WeightStream:
             _show(slot)
         room = Room(runtime.page_bytes, runtime.stats()["tiers"]["dram"]["budget_bytes"])
         self._units, self._held = _units_of(runtime, layout, self._slots, room)
-        _refuse_budget(room, self._units, self._held)
+        _refuse_budget(room, self._units, self._held, runtime._share[1])
         self._passes = Passes(runtime._session, self._note_pass)
         self._report = Report(runtime, weights, match.unused, self._units, self._passes)
         self._expect_order(room)
@@ -197,7 +197,9 @@ def _budget(path: Directory, dram: Size, options: dict[str, Any]) -> int:
     """The bytes that were asked for, or what holds all files if that is less."""
     page = options.get("page_bytes", _options.default("page_bytes"))
     asked = _options.parse_size("dram", dram)
-    return min(asked, frames_bytes(path, max(1, _options.parse_size("page_bytes", page))) or asked)
+    _, processes = _options.share_of(options.get("share"), os.environ)
+    held = frames_bytes(path, max(1, _options.parse_size("page_bytes", page)))
+    return min(asked, held * processes if held else asked)
 
 
 def _show(slot: Slot) -> None:
@@ -230,7 +232,7 @@ def _units_of(runtime: Runtime, layout: Layout, slots: list[Slot],
     return units, [each for each in held if each.nbytes > 0]
 
 
-def _refuse_budget(room: Room, units: list[Unit], held: list[Unit]) -> None:
+def _refuse_budget(room: Room, units: list[Unit], held: list[Unit], processes: int) -> None:
     largest = max(units, key=lambda unit: room.bytes_of([unit]), default=None)
     if largest is None:
         raise errors.InvalidArgument("the model has no parameters, so there is nothing to stream")
@@ -239,8 +241,8 @@ def _refuse_budget(room: Room, units: list[Unit], held: list[Unit]) -> None:
         beside = f", and {sum(unit.nbytes for unit in held)} bytes that are always used" if held else ""
         raise errors.TierFull(
             f"dram is {room.budget_bytes} bytes, and the weights of '{largest.name}' "
-            f"({largest.nbytes} bytes) are used at once{beside}: dram={least} is the least in pages "
-            f"of {room.page_bytes} bytes"
+            f"({largest.nbytes} bytes) are used at once{beside}: dram={least * processes} is the least in "
+            f"pages of {room.page_bytes} bytes"
         )
 
 

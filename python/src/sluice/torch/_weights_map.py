@@ -114,10 +114,13 @@ class WeightsMap(Mapping[str, torch.Tensor]):
         budget = self._runtime.stats()["tiers"]["dram"]["budget_bytes"]
         sizes = {name: weight.nbytes for name, (weight, _) in self._weights.items()}
         largest = max(sizes, key=sizes.__getitem__, default=None)
-        if largest is not None and 2 * (sizes[largest] // page + 2) * page > budget:
+        if largest is None:
+            return int(budget // page * _GIVEN_SHARE)
+        least = 2 * (sizes[largest] // page + 2) * page
+        if least > budget:
             raise errors.TierFull(
                 f"dram is {budget} bytes, and '{largest}' has {sizes[largest]}: "
-                f"dram={2 * (sizes[largest] // page + 2) * page} is the least in pages of {page} bytes"
+                f"dram={least * self._runtime._share[1]} is the least in pages of {page} bytes"
             )
         return int(budget // page * _GIVEN_SHARE)
 

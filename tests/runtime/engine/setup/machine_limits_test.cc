@@ -6,12 +6,14 @@
 #include <cerrno>
 #include <cstdint>
 #include <fstream>
+#include <limits>
 #include <string>
 
 #include "base/thread.h"
 #include "numa/memory_limits.h"
 #include "runtime/engine/api/runtime_state.h"
 #include "runtime/engine/setup/memory_needs.h"
+#include "runtime/engine/setup/option_limits.h"
 #include "tests/runtime/engine/runtime_fixture.h"
 #include "tests/support/child_process.h"
 #include "tests/support/sanitizers.h"
@@ -34,6 +36,41 @@ TEST(MachineLimitsTest, EveryPageMayNeedTwoMappings) {
   runtime.options.dram_bytes = Bytes(mappings_max / 4 * 3 * RuntimeFixture::kPage);
   EXPECT_THAT(internal::RuntimeAccess::Create(runtime.options, {}),
               IsStatus(absl::StatusCode::kResourceExhausted, "vm.max_map_count allows"));
+}
+
+TEST(MachineLimitsTest, ProcessesOfAShareDivideLockedMemory) {
+  numa::MemoryLimits limits{.memlock_bytes = std::uint64_t{8} << 30};
+  constexpr auto kAll = std::numeric_limits<std::uint64_t>::max();
+  EXPECT_EQ(engine::LockedBytesMax(limits, {.index = 1, .count = 4}, 2), std::uint64_t{1} << 30);
+  EXPECT_EQ(engine::LockedBytesMax(limits, {}, 2), kAll);
+  limits.memlock_exempt = true;
+  EXPECT_EQ(engine::LockedBytesMax(limits, {.index = 1, .count = 4}, 2), kAll);
+  limits = {};
+  EXPECT_EQ(engine::LockedBytesMax(limits, {.index = 1, .count = 4}, 2), kAll);
+}
+
+/// What the log of one of `processes` says of its 4 MiB of dram, under a limit of 6 MiB for all.
+std::string LogOfOneOf(std::uint32_t processes) {
+  return testing::RunInChild([&]() -> std::string {
+    const std::string failed = testing::LimitLockedMemory(6 << 20);
+    if (!failed.empty()) return failed;
+    RuntimeFixture runtime;
+    runtime.options.hbm_bytes = Bytes();
+    runtime.options.dram_bytes = Bytes(processes * (4_MiB).count());
+    runtime.options.nvme_bytes = Bytes(processes * (16_MiB).count());
+    runtime.options.io.io_uring = Use::kRequire;
+    runtime.options.share.count = processes;
+    const auto made = internal::RuntimeAccess::Create(runtime.options, runtime.hooks);
+    return made.ok() ? "log: " + runtime.log.All() : made.status().ToString();
+  });
+}
+
+TEST(MachineLimitsTest, AProcessLocksNoMoreThanItsShare) {
+  const std::string alone = LogOfOneOf(1);
+  if (!alone.starts_with("log: ")) GTEST_SKIP() << alone;
+  if (alone.find("of the memory of dram in advance") != std::string::npos) GTEST_SKIP() << alone;
+  const std::string reason = "this process has 3145728 bytes of the limit of locked memory";
+  EXPECT_NE(LogOfOneOf(2).find(reason), std::string::npos);
 }
 
 TEST(MachineLimitsTest, ABudgetBeyondMemoryIsRefusedWithItsSumAndTheLimit) {

@@ -1,0 +1,123 @@
+"""Two ranks of torch.distributed: DDP and FSDP2, checkpoints of other numbers of ranks, errors."""
+
+import cases
+import pool
+import pytest
+import torch
+import torch.distributed.checkpoint as dcp
+
+import sluice
+
+PARAMETERS = 6
+
+
+@pytest.fixture(scope="module")
+def both():
+    made = pool.Ranks()
+    yield made.run
+    made.close()
+
+
+@pytest.fixture
+def small_seed(seed):
+    return seed % (1 << 31)
+
+
+@pytest.mark.parametrize("kind,dtype,options", [
+    ("fsdp", "float32", {"clip_norm": 0.05}),
+    ("fsdp", "float32", {"early": True, "accumulate": True}),
+    ("fsdp", "bfloat16", {"early": True, "states": "8bit"}),
+    ("hsdp", "float32", {"clip_norm": 0.05}),
+    ("ddp", "float32", {"clip_norm": 0.05}),
+    ("ddp", "float32", {"overlap": True}),
+    ("ddp", "bfloat16", {"master": False, "states": "bf16"}),
+])
+def test_two_ranks_have_the_bits_of_two_resident_ones(both, spill, small_seed, kind, dtype, options):
+    answers = both("bits", spill=str(spill), seed=small_seed, kind=kind, dtype=dtype, **options)
+    assert len({each for answer in answers for each in answer["parameters"]}) == 1
+    assert len({each for answer in answers for each in answer["states"]}) == 1
+    for answer in answers:
+        assert answer["steps"] == [5] and answer["with states"] == PARAMETERS
+        assert answer["budget"] == 1 << 20 and answer["read"] > 1 << 20
+        if dtype == "float32":
+            assert answer["losses"] == pytest.approx(answer["expected"], rel=1e-6, abs=0)
+    if "clip_norm" in options:
+        assert answers[0]["norm"] == answers[1]["norm"] > options["clip_norm"]
+
+
+def test_offloaded_activations_give_the_same_gradients(both, spill, small_seed):
+    for answer in both("activations", spill=str(spill), seed=small_seed):
+        for model in answer:
+            assert len(set(model["gradients"])) == 1 and model["stashed"] >= 4
+
+
+@pytest.mark.parametrize("options", [{"clip_norm": 0.05}, {"step_in_backward": True}])
+def test_a_rank_may_have_no_element(both, spill, small_seed, options):
+    answers = both("one_row", directory=str(spill), seed=small_seed, **options)
+    assert answers[0]["norm"] == answers[1]["norm"]
+    for answer in answers:
+        assert answer["steps"] == [4, 4] and answer["off by"] < 1e-7
+
+
+def test_states_are_laid_out_as_their_parameters(both, spill, small_seed):
+    answers = both("layout", spill=str(spill), seed=small_seed)
+    assert all(each[:3] == [True] * 3 for answer in answers for each in answer)
+    counts = [[each[3] for each in answer[::3]] for answer in answers]
+    assert counts == [[500 * 1152, 500, 19 * 1000, 19, 37, 1], [500 * 1152, 500, 18 * 1000, 18, 0, 0]]
+
+
+@pytest.mark.parametrize("dtype,flat", [("float32", False), ("bfloat16", True)])
+def test_a_checkpoint_goes_to_one_rank_and_back(both, make_runtime, spill, small_seed, dtype, flat):
+    form = {"flatten_optimizer_state_dict": flat}
+    options = {"seed": small_seed, "dtype": dtype, "spill": str(spill), **form}
+    of_two = both("save", checkpoint=str(spill / "two"), **options)
+    model = cases.layers(small_seed + 1, getattr(torch, dtype))
+    optimizer = cases.adamw(model, make_runtime(dram="1MiB"))
+    cases.load_into(model, optimizer, spill / "two", **form)
+    loaded = [cases.digest(model.parameters()), cases.digest(cases.states_of(optimizer))]
+    assert loaded == of_two[0]["saved"]
+    dcp.save(cases.states(model, optimizer, **form), checkpoint_id=spill / "one")
+    options["seed"] += 2
+    assert both("load", checkpoint=str(spill / "one"), **options) == of_two
+
+
+def test_a_whole_state_dict_is_distributed(both, spill, small_seed):
+    for loaded, trained in both("full", spill=str(spill), seed=small_seed):
+        assert len(set(loaded)) == 1 and len(set(trained)) == 1
+
+
+def test_a_save_is_for_as_many_ranks(both, runtime, spill, small_seed):
+    options = {"seed": small_seed, "spill": str(spill)}
+    for kind in ("fsdp", "ddp"):
+        (spill / kind).mkdir()
+        for answer in both("save_own", directory=str(spill / kind), kind=kind, **options):
+            assert answer["note"] == "two steps"
+            assert answer["steps"] == [2] and answer["with states"] == PARAMETERS
+            assert len(set(answer["parameters"])) == 1
+    optimizer = cases.adamw(cases.layers(small_seed), runtime)
+    with pytest.raises(sluice.InvalidArgument, match="has the save of 2 ranks, .* of 1: load it with"):
+        optimizer.load(spill / "fsdp")
+    for error in both("load_own", directory=str(spill / "ddp"), **options):
+        assert "InvalidArgument" in error and "has the save of 1 rank, and" in error, error
+    for error in both("load_own", directory=str(spill / "none"), **options):
+        assert error.startswith("NotFound"), error
+
+
+def test_whole_budgets_of_several_ranks_are_announced(both, spill):
+    for lines in both("without_share", spill=str(spill)):
+        assert len([line for line in lines if "2 ranks, and LOCAL_WORLD_SIZE is not set" in line]) == 1
+
+
+def test_what_ranks_cannot_do_is_refused_by_name(both, spill, small_seed):
+    for errors in both("misuse", spill=str(spill), seed=small_seed):
+        assert "'0' is a DTensor, which FSDP2 gathers" in errors["overlap"]
+        assert "was used up in backward (step_in_backward=True), and accumulation" in errors["accumulate"]
+        assert "was used up in backward (step_in_backward=True), and clip_grad_norm_" in errors["clip"]
+        assert "'exp_avg' in the state dict that is a plain tensor, the parameter a DTensor" in (
+            errors["plain state"])
+        assert "has placements (Replicate(),), the parameter (Shard(dim=0),)" in errors["placements"]
+        assert "gradient of parameter '0' has placements (Replicate(),)" in errors["gradient"]
+        assert "'0' by the gradient of this rank alone" in errors["ddp"]
+        assert "'0' has placements (Partial(sum),), so each rank has a summand" in errors["partial"]
+        assert "make the optimizer after init_process_group" in errors["clip_norm"]
+        assert not errors["changed"] and not errors["ddp changed"]

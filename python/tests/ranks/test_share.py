@@ -1,0 +1,69 @@
+"""The share of the budgets that a process of several has."""
+
+import logging
+
+import pytest
+
+import sluice
+
+VARIABLES = ("LOCAL_RANK", "LOCAL_WORLD_SIZE")
+
+
+@pytest.fixture
+def local(monkeypatch):
+    """Sets the two variables; None: it is not set."""
+
+    def set_both(*values):
+        for name, value in zip(VARIABLES, values, strict=True):
+            if value is None:
+                monkeypatch.delenv(name, raising=False)
+            else:
+                monkeypatch.setenv(name, value)
+
+    return set_both
+
+
+def budgets(runtime):
+    tiers = runtime.stats()["tiers"]
+    return tiers["dram"]["budget_bytes"] >> 20, tiers["nvme"]["budget_bytes"] >> 20
+
+
+def test_local_ranks_divide_the_budgets_of_the_host(make_runtime, local, caplog):
+    local("1", "4")
+    with caplog.at_level(logging.INFO, "sluice"):
+        assert budgets(make_runtime(dram="8MiB", nvme_bytes="32MiB")) == (2, 8)
+    assert "process 1 of 4 of this host: it has 1/4 of the budgets of dram and nvme" in caplog.text
+    assert budgets(make_runtime(dram="8MiB", nvme_bytes="32MiB", share=(0, 1))) == (8, 32)
+
+
+def test_a_share_is_given_by_hand(make_runtime, local, tmp_path):
+    local(None, None)
+    assert budgets(make_runtime(dram="8MiB", nvme_bytes="32MiB", share=(1, 2))) == (4, 16)
+    file = tmp_path / "runtime.toml"
+    file.write_text('tiers.dram.bytes = "8MiB"')
+    with sluice.Runtime.from_file(file, share=(0, 2)) as runtime:
+        assert runtime.stats()["tiers"]["dram"]["budget_bytes"] == 4 << 20
+
+
+@pytest.mark.parametrize("rank,size", [("0", None), ("-1", None), (None, None), ("0", "1")])
+def test_a_process_alone_has_all(make_runtime, local, rank, size):
+    local(rank, size)
+    assert budgets(make_runtime(dram="8MiB", nvme_bytes="32MiB")) == (8, 32)
+
+
+@pytest.mark.parametrize("rank,size", [("1", None), (None, "2"), ("2", "2"), ("-1", "2"), ("0", "x")])
+def test_half_a_share_is_refused(make_runtime, local, rank, size):
+    local(rank, size)
+    with pytest.raises(sluice.InvalidArgument, match="LOCAL_RANK is '.*set both .*or give share="):
+        make_runtime()
+
+
+@pytest.mark.parametrize("share", [(2, 2), (0, 0), (-1, 2), (0, 1, 2), "ab", (0.5, 2), 3])
+def test_a_wrong_share_is_refused(make_runtime, share):
+    with pytest.raises(sluice.InvalidArgument, match="share is .*; it must be"):
+        make_runtime(share=share)
+
+
+def test_what_a_share_is_too_small_for_is_named(make_runtime):
+    with pytest.raises(sluice.InvalidArgument, match="of which this process has 1/100; at least"):
+        make_runtime(dram="4MiB", share=(0, 100))
