@@ -13,7 +13,7 @@ bool IsMediumErrno(int error_number);
 /// Whether it says that the drive is gone, cannot be reached or does not answer: ENODEV, ENOLINK,
 /// ETIMEDOUT, EREMOTEIO, EBADE, ETIME, which Linux makes of the ends of block requests
 /// (block/blk-core.c, blk_errors), and ENXIO and ESHUTDOWN of file systems. One alone may be of the
-/// request, so several of different pages count (DriveOutcomes).
+/// request, so several of different pages count (DrivePlaces).
 bool IsDriveErrno(int error_number);
 
 absl::Status MarkMediumFault(absl::Status status);
