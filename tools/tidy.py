@@ -69,7 +69,7 @@ CORE_FORBIDDEN_WORDS = re.compile(
     r"\b(steady_clock|system_clock|high_resolution_clock|random_device|getenv)\b")
 
 SOURCE_SUFFIXES = {".cc", ".h", ".cu", ".cuh"}
-TEXT_SUFFIXES = SOURCE_SUFFIXES | {".py", ".sh", ".md", ".toml", ".txt", ".cmake", ".json", ""}
+TEXT_SUFFIXES = SOURCE_SUFFIXES | {".py", ".sh", ".md", ".toml", ".txt", ".cmake", ".json", ".patch", ""}
 LENGTH_SUFFIXES = SOURCE_SUFFIXES | {".py", ".sh"}
 
 # Spelled in pieces so that this file does not find itself.
