@@ -159,6 +159,29 @@ TEST(DrivePlacesTest, AFullDriveIsPassedOverAndGetsItsTurnAgain) {
   EXPECT_LE(to_first, 6);
 }
 
+TEST(DrivePlacesTest, ADriveThatLostPagesHasAsManyPlacesLess) {
+  constexpr SlotIndex kSlots = 40;
+  DrivePlaces places = MakePlaces(kSlots, {1e9, 1e9}, 100);
+  const auto write = [&places](SlotIndex slot) {
+    absl::StatusOr<WriteAttempt> attempt = places.BeginWrite(slot, {});
+    if (attempt.ok()) places.EndWrite(&*attempt, absl::OkStatus(), {});
+    return attempt.status();
+  };
+  for (SlotIndex slot = 0; slot < kSlots; ++slot) ASSERT_THAT(write(slot), IsOk());
+  for (const SlotIndex slot : {0u, 2u, 2u, 4u}) {  // slot 2 says so twice
+    ASSERT_THAT(places.BeginRead(slot, {}), IsOk());
+    places.EndRead(slot, MarkMediumFault(absl::DataLossError("EIO")), {});
+  }
+  for (const SlotIndex slot : {0u, 2u, 4u}) places.Forget(slot);
+  EXPECT_THAT(write(0), IsOk()) << "each drive has one to spare";
+  EXPECT_THAT(write(2), IsOk());
+  EXPECT_THAT(write(4),
+              IsStatus(Code::kResourceExhausted,
+                       "slot 4: no drive has room, 3 slots lost a page and are used no more"));
+  places.Forget(6);
+  EXPECT_THAT(write(4), IsOk());
+}
+
 // --- fencing ----------------------------------------------------------------------------------
 
 /// Two drives that take pages in turn: the first those of even slots.
