@@ -176,8 +176,8 @@ void DriveSet::Read(SlotIndex slot,
                     DoneFn done) {
   if (!owner_.IsThis()) return stores_[0]->Read(slot, identity, data, std::move(done));
   admission_.Enter();
-  const absl::StatusOr<std::uint32_t> drive = BeginRead(slot);
-  if (!drive.ok()) return Refuse(drive.status(), std::move(done));
+  absl::StatusOr<std::uint32_t> drive = BeginRead(slot);
+  if (!drive.ok()) return Refuse(std::move(drive).status(), std::move(done));
   stores_[*drive]->Read(
       slot,
       identity,

@@ -99,8 +99,8 @@ void FilePageStore::Write(SlotIndex slot,
   context_.admission.Enter();
   absl::Status status = CheckPage(slot, data);
   if (!status.ok()) return Refuse(std::move(status), std::move(done));
-  const absl::StatusOr<SlotIndex> place = context_.slots.BeginWrite(slot);
-  if (!place.ok()) return Refuse(place.status(), std::move(done));
+  absl::StatusOr<SlotIndex> place = context_.slots.BeginWrite(slot);
+  if (!place.ok()) return Refuse(std::move(place).status(), std::move(done));
   StartWrite(context_, {slot, *place, identity}, data, std::move(done));
 }
 
@@ -112,8 +112,8 @@ void FilePageStore::Read(SlotIndex slot,
   context_.admission.Enter();
   absl::Status status = CheckPage(slot, data);
   if (!status.ok()) return Refuse(std::move(status), std::move(done));
-  const absl::StatusOr<SlotTable::StoredPage> stored = context_.slots.BeginRead(slot, identity);
-  if (!stored.ok()) return Refuse(stored.status(), std::move(done));
+  absl::StatusOr<SlotTable::StoredPage> stored = context_.slots.BeginRead(slot, identity);
+  if (!stored.ok()) return Refuse(std::move(stored).status(), std::move(done));
   StartRead(context_, {slot, stored->place, identity}, stored->checksum, data, std::move(done));
 }
 
