@@ -2,7 +2,7 @@
 # Plants one bug after the other, and wants the one test that is to find it to fail.
 #
 #   scripts/mutants.sh            every bug of tests/mutants/mutants.txt
-#   scripts/mutants.sh NAME...    these bugs
+#   scripts/mutants.sh NAME...    these bugs, each by its patch: io/file/leave-the-name
 #   scripts/mutants.sh --check    whether each patch still applies; builds nothing
 #
 # A bug is a patch of one source. The script applies it to a copy, compiles the copy, links the test binary
@@ -26,9 +26,11 @@ rows() { grep -v -e '^#' -e '^$' "$table"; }
 patched_source() { sed -n 's|^+++ b/||p' "tests/mutants/$1.patch"; }
 
 check_patches() {
-  local name bad=0
-  for name in $( (rows | cut -d ' ' -f 1; ls tests/mutants/*.patch | sed 's|.*/||; s|\.patch$||') | sort -u); do
-    if ! rows | grep -q "^$name "; then
+  local name named planted bad=0
+  named=$(rows | cut -d ' ' -f 1)
+  planted=$(find tests/mutants -name '*.patch' -printf '%P\n' | sed 's|\.patch$||')
+  for name in $(sort -u <<<"$named"$'\n'"$planted"); do
+    if ! grep -qxF "$name" <<<"$named"; then
       echo "$name.patch has no line in $table" && bad=1
     elif ! git apply --check "tests/mutants/$name.patch"; then
       echo "tests/mutants/$name.patch does not apply: make the change in $(patched_source "$name") by hand," \
@@ -96,7 +98,7 @@ try_mutant() {
   else
     verdict="found"
   fi
-  printf '%-38s %s by %s\n' "$1" "$verdict" "$3"
+  printf '%-52s %s by %s\n' "$1" "$verdict" "$3"
   rm -rf "$folder"
 }
 

@@ -75,7 +75,7 @@ TERM = re.compile(
 SHARED_TERMS = {"Ticket": {"include/sluice/op.h", "runtime/core/machine/page.h"}}
 
 SOURCE_SUFFIXES = {".cc", ".h", ".cu", ".cuh"}
-TEXT_SUFFIXES = SOURCE_SUFFIXES | {".py", ".sh", ".md", ".toml", ".txt", ".cmake", ".json", ""}
+TEXT_SUFFIXES = SOURCE_SUFFIXES | {".py", ".sh", ".md", ".toml", ".txt", ".cmake", ".json", ".patch", ""}
 LENGTH_SUFFIXES = SOURCE_SUFFIXES | {".py", ".sh"}
 
 # Spelled in pieces so that this file does not find itself.

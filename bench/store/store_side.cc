@@ -16,6 +16,7 @@ absl::Status StoreSide::Start(std::shared_ptr<const io::SpillFiles> files) {
   SLUICE_ASSIGN_OR_RETURN(workers_, base::WorkerPool::Create({.threads = 1}));
   const io::PageStoreOptions options{.page_bytes = load_.which.page_bytes,
                                      .slots = load_.pages(),
+                                     .places = load_.pages(),
                                      .queue_depth = load_.depth,
                                      .io_uring = threads ? Use::kOff : Use::kRequire};
   SLUICE_ASSIGN_OR_RETURN(io::PageStoreParts parts,

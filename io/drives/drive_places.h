@@ -1,74 +1,133 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "io/drives/drive_shares.h"
 #include "io/store/page_store.h"
 
 namespace sluice::io {
 
-/// A slot of one drive.
-struct Place {
-  std::uint32_t drive = 0;
-  SlotIndex slot = 0;
+/// A drive that has failed, and why it counts as failed.
+struct FencedDrive {
+  std::string directory;
+  /// Slots with pages on this drive, writes in flight included: these stay there only where no
+  /// other drive has room.
+  std::vector<SlotIndex> slots;
+  absl::Status cause;
 };
 
-/// Places of the pages of a set, slot by slot, and the free slots of its drives. A place has users,
-/// the operations on their way, and is given back after the last of them, unless it is retired.
+/// A write on its way to one of several drives.
+struct WriteAttempt {
+  SlotIndex slot = 0;
+  std::uint32_t drive = 0;
+  std::vector<bool> refused;  ///< drives that have refused it; empty: none has
+};
+
+struct DrivePlacesOptions {
+  SlotIndex slots = 0;                   ///< slots of all drives together
+  std::vector<std::string> directories;  ///< one per drive
+  std::vector<SlotIndex> places;         ///< pages that each drive holds
+  /// Writes in a row that fail, or reads in a row that lose a page or find the drive gone (each of
+  /// another slot than the one before), after which a drive is fenced.
+  int errors_to_fence = 3;
+};
+
+/// What a drive set knows: which drive has the page of each slot, how much room each drive has, and
+/// which drives have failed. It starts no I/O and asks no clock: it is told. Which place of its
+/// files a drive takes is the drive's own affair (SlotTable).
+///
+/// A slot has users, the operations on their way; its drive has the room again after the last of
+/// them, unless the page was lost there: then the drive has one place less.
 /// Threads: externally synchronised.
 class DrivePlaces {
  public:
-  /// `shares`: the slots of each drive.
-  DrivePlaces(SlotIndex slots, const std::vector<SlotIndex>& shares);
+  using Clock = DriveShares::Clock;
 
-  bool HasRoom(std::uint32_t drive) const { return !free_[drive].empty(); }
-  bool InUse(SlotIndex slot) const { return entries_[slot].users > 0; }
-  // None of either once it was forgotten.
-  std::optional<Place> FindAcknowledged(SlotIndex slot) const;
-  std::optional<Place> FindOnItsWay(SlotIndex slot) const;
-  /// Slots whose page is on `drive`, acknowledged or on its way there.
-  std::vector<SlotIndex> HeldBy(std::uint32_t drive) const;
+  DrivePlaces(DrivePlacesOptions options, DriveShares shares);
 
-  /// A free slot of `drive` becomes the place, with one user. REQUIRES: HasRoom(drive), the slot
-  /// has no place.
-  Place Take(SlotIndex slot, std::uint32_t drive);
-  /// REQUIRES: the slot has a place.
-  void AddUser(SlotIndex slot) { ++entries_[slot].users; }
-  /// Somebody waits for the page on its way; nothing where there is none.
-  void Hasten(SlotIndex slot);
-  /// FindOnItsWay, if somebody waits for the page.
-  std::optional<Place> FindHastened(SlotIndex slot) const;
-  /// The page that is on its way was acknowledged.
-  void Acknowledge(SlotIndex slot) { entries_[slot].holds = true; }
+  /// Whether the slot may be written. Errors: InvalidArgument (no such slot), FailedPrecondition
+  /// (an operation of the slot is on its way).
+  absl::Status CheckWrite(SlotIndex slot) const;
+  /// A drive for the slot's next page. Errors: ResourceExhausted (no drive has room). REQUIRES:
+  /// CheckWrite succeeds, and FindDrive finds none.
+  absl::StatusOr<WriteAttempt> BeginWrite(SlotIndex slot, Clock::time_point now);
+  struct WriteEnd {
+    bool again = false;  ///< the attempt has another drive, where it begins now
+    std::optional<FencedDrive> fenced;
+  };
+  /// A page that its drive refused, or took when it had failed already, goes to another with room.
+  WriteEnd EndWrite(WriteAttempt* attempt, const absl::Status& status, Clock::time_point now);
 
-  /// The slot's place lost its page: it is never taken for another one. False when it was retired
-  /// before. REQUIRES: the slot has a place.
-  bool Retire(SlotIndex slot);
-  /// The slot's place refused its page: others are taken before it. REQUIRES: as Retire.
-  void Doubt(SlotIndex slot) { entries_[slot].doubted = true; }
+  /// The drive that has the page. Errors: InvalidArgument (no such slot), NotFound (nothing
+  /// acknowledged).
+  absl::StatusOr<std::uint32_t> BeginRead(SlotIndex slot, Clock::time_point now);
+  std::optional<FencedDrive> EndRead(SlotIndex slot,
+                                     const absl::Status& status,
+                                     Clock::time_point now);
 
-  void RemoveUser(SlotIndex slot);
-  /// The slot has no place, at the latest after its last user.
+  /// The slot has no page, and no drive after its last user.
   void Forget(SlotIndex slot);
+  /// Somebody waits for the page that is being written, wherever it goes; nothing if none is.
+  void Hasten(SlotIndex slot);
+
+  // The drive of the slot's page. None if the slot is forgotten.
+  /// Acknowledged or on its way there.
+  std::optional<std::uint32_t> FindDrive(SlotIndex slot) const;
+  std::optional<std::uint32_t> FindAcknowledged(SlotIndex slot) const;
+  /// On its way there, and waited for.
+  std::optional<std::uint32_t> FindHastened(SlotIndex slot) const;
+
+  bool fenced(std::uint32_t drive) const { return drives_[drive].fenced; }
+  const DriveShares& shares() const { return shares_; }
 
  private:
   struct Entry {
-    Place place;
+    std::uint32_t drive = 0;
     std::uint32_t users = 0;
     bool taken = false;
     bool forgotten = false;
     bool holds = false;  ///< its page was acknowledged
     bool hastened = false;
-    bool doubted = false;
-    bool retired = false;
+    bool lost = false;  ///< its page was lost by the medium
+
+    bool on_its_way() const { return taken && !holds && !forgotten; }
+  };
+  struct Drive {
+    SlotIndex room = 0;     ///< pages that it would take
+    SlotIndex retired = 0;  ///< places that lost a page
+    bool fenced = false;
+    // Two counters: a drive may take pages and give none back.
+    int write_errors = 0;
+    int read_errors = 0;
+    /// Slot of the last refused read. Another refusal of it says nothing new.
+    std::optional<SlotIndex> refused;
   };
 
+  absl::Status CheckSlot(SlotIndex slot) const;
+  absl::Status NoRoom(SlotIndex slot) const;
+  bool Take(WriteAttempt* attempt, Clock::time_point now);
+  bool Leaves(const WriteAttempt& attempt, const absl::Status& status) const;
+  bool HasOtherDrive(WriteAttempt* attempt) const;
+  std::optional<std::uint32_t> ChooseDrive(const std::vector<bool>& refused) const;
+  void RemoveUser(SlotIndex slot);
   void GiveBack(SlotIndex slot);
 
+  // True for the outcome, if any, that fences the drive.
+  bool CountWrite(std::uint32_t drive, const absl::Status& status);
+  bool CountRead(std::uint32_t drive, SlotIndex slot, const absl::Status& status);
+  bool CountError(std::uint32_t drive, int* errors);
+  bool IsLast(std::uint32_t drive) const;
+  FencedDrive Describe(std::uint32_t drive, const absl::Status& last) const;
+
+  const DrivePlacesOptions options_;
+  DriveShares shares_;
+  std::vector<Drive> drives_;
   std::vector<Entry> entries_;
-  std::vector<std::deque<SlotIndex>> free_;  ///< free slots per drive; the last is taken first
 };
 
 }  // namespace sluice::io

@@ -1,7 +1,5 @@
 #include "io/drives/drive_set.h"
 
-#include <algorithm>
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -12,8 +10,6 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "fmt/format.h"
-#include "io/drives/drive_ledger.h"
-#include "io/drives/drive_rates.h"
 #include "io/drives/drive_shares.h"
 #include "io/file/spill_directory.h"
 #include "io/store/admission.h"
@@ -23,6 +19,21 @@
 namespace sluice::io {
 namespace {
 
+std::vector<SlotIndex> PlacesOfDrives(const std::vector<PageStoreOptions>& drives) {
+  std::vector<SlotIndex> places;
+  for (const PageStoreOptions& drive : drives) places.push_back(drive.places);
+  return places;
+}
+
+DrivePlaces MakePlaces(const DriveSetOptions& options) {
+  return DrivePlaces(
+      {.slots = options.store.slots,
+       .directories = options.directories,
+       .places = PlacesOfDrives(OptionsOfDrives(options)),
+       .errors_to_fence = options.errors_to_fence},
+      DriveShares(options.directories.size(), options.store.page_bytes, options.rates));
+}
+
 class DriveSet final : public PageStore {
  public:
   DriveSet(const DriveSetOptions& options,
@@ -31,7 +42,7 @@ class DriveSet final : public PageStore {
       : options_(options),
         workers_(workers),
         admission_(options.store.operations_max),
-        ledger_(options),
+        places_(MakePlaces(options)),
         stores_(std::move(stores)) {}
   ~DriveSet() override;
 
@@ -64,14 +75,17 @@ class DriveSet final : public PageStore {
   };
 
   absl::StatusOr<WriteAttempt> BeginWrite(SlotIndex slot);
-  absl::StatusOr<Place> BeginRead(SlotIndex slot);
+  absl::StatusOr<std::uint32_t> BeginRead(SlotIndex slot);
   void StartWrite(WriteJob job);
   void OnWritten(WriteJob job, absl::Status status);
-  void OnRead(const Place& place, SlotIndex slot, const absl::Status& status);
+  DrivePlaces::WriteEnd EndWrite(WriteAttempt* attempt, const absl::Status& status);
+  void OnRead(SlotIndex slot, const absl::Status& status);
   void EndStart(SlotIndex slot);
+  void ForgetPage(SlotIndex slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void HastenOnItsWay(SlotIndex slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Tell(std::optional<FencedDrive> fenced) const;
-  absl::Status OnDrive(const Place& place, absl::Status status) const;
+  absl::Status OnDrive(std::uint32_t drive, absl::Status status) const;
+  std::string NameOf(std::uint32_t drive) const { return "drive " + options_.directories[drive]; }
   void Refuse(absl::Status status, DoneFn done);
   void Finish(absl::Status status, DoneFn done);
 
@@ -81,7 +95,7 @@ class DriveSet final : public PageStore {
   base::WorkerPool& workers_;
   Admission admission_;
   mutable base::Mutex mutex_;
-  DriveLedger ledger_ ABSL_GUARDED_BY(mutex_);
+  DrivePlaces places_ ABSL_GUARDED_BY(mutex_);
   base::CondVar started_;
   /// Writes whose call has not got to its end: they may be done, and all they are part of gone.
   std::uint32_t starting_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -96,7 +110,9 @@ DriveSet::~DriveSet() {
 
 absl::StatusOr<WriteAttempt> DriveSet::BeginWrite(SlotIndex slot) {
   base::MutexLock lock(mutex_);
-  absl::StatusOr<WriteAttempt> attempt = ledger_.BeginWrite(slot, options_.now());
+  SLUICE_RETURN_IF_ERROR(places_.CheckWrite(slot));
+  ForgetPage(slot);
+  absl::StatusOr<WriteAttempt> attempt = places_.BeginWrite(slot, options_.now());
   if (attempt.ok()) ++starting_;
   return attempt;
 }
@@ -114,13 +130,12 @@ void DriveSet::Write(SlotIndex slot,
 
 void DriveSet::StartWrite(WriteJob job) {
   const SlotIndex slot = job.attempt.slot;
-  const Place place = job.attempt.place;
+  PageStore& store = *stores_[job.attempt.drive];
   const PageIdentity identity = job.identity;
   const std::span<const std::byte> data = job.data;
-  stores_[place.drive]->Write(
-      place.slot, identity, data, [this, job = std::move(job)](absl::Status status) mutable {
-        OnWritten(std::move(job), std::move(status));
-      });
+  store.Write(slot, identity, data, [this, job = std::move(job)](absl::Status status) mutable {
+    OnWritten(std::move(job), std::move(status));
+  });
   EndStart(slot);
 }
 
@@ -132,21 +147,27 @@ void DriveSet::EndStart(SlotIndex slot) {
 }
 
 void DriveSet::OnWritten(WriteJob job, absl::Status status) {
-  const Place place = job.attempt.place;
-  DriveLedger::WriteEnd end;
-  {
-    base::MutexLock lock(mutex_);
-    end = ledger_.EndWrite(&job.attempt, status, options_.now());
-    if (end.again) ++starting_;
-  }
+  const std::uint32_t drive = job.attempt.drive;
+  DrivePlaces::WriteEnd end = EndWrite(&job.attempt, status);
   Tell(std::move(end.fenced));
   if (end.again) return StartWrite(std::move(job));
-  Finish(OnDrive(place, std::move(status)), std::move(job.done));
+  Finish(OnDrive(drive, std::move(status)), std::move(job.done));
 }
 
-absl::StatusOr<Place> DriveSet::BeginRead(SlotIndex slot) {
+DrivePlaces::WriteEnd DriveSet::EndWrite(WriteAttempt* attempt, const absl::Status& status) {
   base::MutexLock lock(mutex_);
-  return ledger_.BeginRead(slot, options_.now());
+  const std::uint32_t drive = attempt->drive;
+  DrivePlaces::WriteEnd end = places_.EndWrite(attempt, status, options_.now());
+  if (!end.again) return end;
+  ++starting_;
+  // The drive took the page, and had failed: the page's place is the other one.
+  if (status.ok()) stores_[drive]->Forget(attempt->slot);
+  return end;
+}
+
+absl::StatusOr<std::uint32_t> DriveSet::BeginRead(SlotIndex slot) {
+  base::MutexLock lock(mutex_);
+  return places_.BeginRead(slot, options_.now());
 }
 
 void DriveSet::Read(SlotIndex slot,
@@ -155,23 +176,23 @@ void DriveSet::Read(SlotIndex slot,
                     DoneFn done) {
   if (!owner_.IsThis()) return stores_[0]->Read(slot, identity, data, std::move(done));
   admission_.Enter();
-  absl::StatusOr<Place> place = BeginRead(slot);
-  if (!place.ok()) return Refuse(std::move(place).status(), std::move(done));
-  stores_[place->drive]->Read(
-      place->slot,
+  absl::StatusOr<std::uint32_t> drive = BeginRead(slot);
+  if (!drive.ok()) return Refuse(std::move(drive).status(), std::move(done));
+  stores_[*drive]->Read(
+      slot,
       identity,
       data,
-      [this, place = *place, slot, done = std::move(done)](absl::Status status) mutable {
-        OnRead(place, slot, status);
-        Finish(OnDrive(place, std::move(status)), std::move(done));
+      [this, drive = *drive, slot, done = std::move(done)](absl::Status status) mutable {
+        OnRead(slot, status);
+        Finish(OnDrive(drive, std::move(status)), std::move(done));
       });
 }
 
-void DriveSet::OnRead(const Place& place, SlotIndex slot, const absl::Status& status) {
+void DriveSet::OnRead(SlotIndex slot, const absl::Status& status) {
   std::optional<FencedDrive> fenced;
   {
     base::MutexLock lock(mutex_);
-    fenced = ledger_.EndRead(slot, place, status, options_.now());
+    fenced = places_.EndRead(slot, status, options_.now());
   }
   Tell(std::move(fenced));
 }
@@ -180,11 +201,10 @@ void DriveSet::Tell(std::optional<FencedDrive> fenced) const {
   if (fenced.has_value() && options_.on_fenced) options_.on_fenced(*std::move(fenced));
 }
 
-/// Names the drive where there are several; the slot that the status may name is the drive's own.
-absl::Status DriveSet::OnDrive(const Place& place, absl::Status status) const {
+absl::Status DriveSet::OnDrive(std::uint32_t drive, absl::Status status) const {
+  if (status.ok()) return status;
   Unmark(&status);
-  if (status.ok() || stores_.size() == 1) return status;
-  return base::Annotate(status, "drive " + options_.directories[place.drive]);
+  return base::Annotate(status, NameOf(drive));
 }
 
 void DriveSet::Refuse(absl::Status status, DoneFn done) {
@@ -206,29 +226,36 @@ void DriveSet::Finish(absl::Status status, DoneFn done) {
 void DriveSet::Hasten(SlotIndex slot) {
   SLUICE_CHECK(slot < options_.store.slots, "a slot that is hastened is one of the store's");
   base::MutexLock lock(mutex_);
-  ledger_.Hasten(slot);
+  places_.Hasten(slot);
   HastenOnItsWay(slot);
 }
 
 /// The set is there as long as the write is on its way, which it is until somebody has the lock.
 void DriveSet::HastenOnItsWay(SlotIndex slot) {
-  const std::optional<Place> place = ledger_.FindHastened(slot);
-  if (place.has_value()) stores_[place->drive]->Hasten(place->slot);
+  const std::optional<std::uint32_t> drive = places_.FindHastened(slot);
+  if (drive.has_value()) stores_[*drive]->Hasten(slot);
 }
 
 void DriveSet::Forget(SlotIndex slot) {
   SLUICE_CHECK(slot < options_.store.slots, "a slot that is forgotten is one of the store's");
   base::MutexLock lock(mutex_);
-  ledger_.Forget(slot);
+  ForgetPage(slot);
+}
+
+/// Under one lock: the drive has the room again when the set counts on it.
+void DriveSet::ForgetPage(SlotIndex slot) {
+  const std::optional<std::uint32_t> drive = places_.FindDrive(slot);
+  if (drive.has_value()) stores_[*drive]->Forget(slot);
+  places_.Forget(slot);
 }
 
 absl::StatusOr<PageStore::FilePart> DriveSet::FindPart(SlotIndex slot) const {
-  std::optional<Place> place;
+  std::optional<std::uint32_t> drive;
   {
     base::MutexLock lock(mutex_);
-    place = ledger_.FindAcknowledged(slot);
+    drive = places_.FindAcknowledged(slot);
   }
-  if (place.has_value()) return stores_[place->drive]->FindPart(place->slot);
+  if (drive.has_value()) return stores_[*drive]->FindPart(slot);
   return absl::NotFoundError(
       base::ToAbsl(fmt::format("slot {}: holds no acknowledged page", slot)));
 }
@@ -236,7 +263,7 @@ absl::StatusOr<PageStore::FilePart> DriveSet::FindPart(SlotIndex slot) const {
 absl::Status DriveSet::CheckMappable() const {
   for (std::uint32_t i = 0; i < stores_.size(); ++i) {
     absl::Status status = stores_[i]->CheckMappable();
-    if (!status.ok()) return OnDrive({.drive = i}, std::move(status));
+    if (!status.ok()) return OnDrive(i, std::move(status));
   }
   return absl::OkStatus();
 }
@@ -246,48 +273,45 @@ PageStoreStats DriveSet::stats() const {
   PageStoreStats sum;
   for (std::uint32_t i = 0; i < stores_.size(); ++i) {
     PageStoreStats stats = stores_[i]->stats();
-    if (stores_.size() > 1) {
-      const std::string drive_name = "drive " + options_.directories[i] + ": ";
-      if (!stats.direct) stats.direct_reason = drive_name + stats.direct_reason;
-      if (!stats.nocow) stats.nocow_reason = drive_name + stats.nocow_reason;
-      if (!stats.reserved_space) {
-        stats.reserved_space_reason = drive_name + stats.reserved_space_reason;
-      }
+    for (std::string* reason :
+         {&stats.direct_reason, &stats.nocow_reason, &stats.reserved_space_reason}) {
+      if (!reason->empty()) *reason = NameOf(i) + ": " + *reason;
     }
+    DriveStats& drive = stats.drives.at(0);
+    drive.bytes_per_second = places_.shares().rate(i);
+    drive.bytes_per_second_at_start = places_.shares().rate_at_start(i);
+    drive.fenced = places_.fenced(i);
     if (i == 0) {
-      sum = stats;
-      sum.drives.clear();
+      sum = std::move(stats);
     } else {
       sum.Add(stats);
     }
-    DriveStats drive = ledger_.StatsOf(i);
-    drive.reads = stats.reads;
-    drive.writes = stats.writes;
-    sum.retired += drive.retired;
-    sum.drives.push_back(std::move(drive));
   }
   return sum;
 }
 
 }  // namespace
 
-std::vector<SlotIndex> SlotsOfDrives(const DriveSetOptions& options) {
+std::vector<PageStoreOptions> OptionsOfDrives(const DriveSetOptions& options) {
   SLUICE_CHECK(options.rates.empty() || options.rates.size() == options.directories.size(),
                "a drive set has a rate for every directory, or none");
   const std::vector<double> even(options.directories.size(), 1);
-  std::vector<SlotIndex> slots =
-      DivideSlots(options.store.slots, options.rates.empty() ? even : options.rates);
-  for (SlotIndex& each : slots) {
-    each += std::min(SpareSlots(each), std::numeric_limits<SlotIndex>::max() - each);
+  const std::vector<SlotIndex> shares =
+      DriveShares::DivideSlots(options.store.slots, options.rates.empty() ? even : options.rates);
+  std::vector<PageStoreOptions> drives(shares.size(), options.store);
+  for (std::size_t i = 0; i < drives.size(); ++i) {
+    drives[i].directory = options.directories[i];
+    drives[i].places = WithSpares(shares[i]);
+    drives[i].marks_errors = true;
   }
-  return slots;
+  return drives;
 }
 
 std::unique_ptr<PageStore> AssembleDriveSet(const DriveSetOptions& options,
                                             std::vector<std::unique_ptr<PageStore>> stores,
                                             base::WorkerPool& workers) {
-  SLUICE_CHECK(!stores.empty() && stores.size() == options.directories.size(),
-               "a drive set has a store for every directory");
+  SLUICE_CHECK(stores.size() > 1 && stores.size() == options.directories.size(),
+               "a drive set has several drives, and a store for each");
   return std::make_unique<DriveSet>(options, std::move(stores), workers);
 }
 
@@ -298,15 +322,12 @@ absl::StatusOr<std::unique_ptr<PageStore>> CreateDriveSet(const DriveSetOptions&
   SLUICE_ASSIGN_OR_RETURN(const std::vector<OpenedDirectory> opened,
                           OpenSpillDirectories(options.directories));
   for (std::size_t i = 0; i < opened.size(); ++i) named.directories[i] = opened[i]->path;
-  if (named.rates.empty() && opened.size() > 1) {
-    SLUICE_ASSIGN_OR_RETURN(named.rates, MeasureDriveRates(options.store, opened));
+  if (named.rates.empty()) {
+    SLUICE_ASSIGN_OR_RETURN(named.rates, DriveShares::MeasureRates(options.store, opened));
   }
-  const std::vector<SlotIndex> slots = SlotsOfDrives(named);
   std::vector<std::unique_ptr<PageStore>> stores;
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    PageStoreOptions drive = options.store;
-    drive.opened = opened[i];
-    drive.slots = slots[i];
+  for (PageStoreOptions& drive : OptionsOfDrives(named)) {
+    drive.opened = opened[stores.size()];
     SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<PageStore> store, PageStore::Create(drive, workers));
     stores.push_back(std::move(store));
   }

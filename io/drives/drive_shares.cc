@@ -5,11 +5,34 @@
 #include <cstddef>
 
 #include "base/check.h"
+#include "base/status.h"
+#include "io/drives/disk_rates.h"
 
 namespace sluice::io {
 namespace {
 
-constexpr SlotIndex kShareOfSpares = 512;
+constexpr std::uint64_t kBlockBytes = std::uint64_t{256} << 10;
+constexpr std::uint64_t kFileBytesMin = 8 * kBlockBytes;
+constexpr std::uint64_t kFileBytesMax = std::uint64_t{32} << 20;
+
+/// No more than the drives are to hold together.
+std::uint64_t FileBytes(const PageStoreOptions& store) {
+  const std::uint64_t blocks = store.page_bytes * store.slots / kBlockBytes;
+  return std::clamp(blocks * kBlockBytes, kFileBytesMin, kFileBytesMax);
+}
+
+absl::StatusOr<DiskRates> MeasureDrive(const PageStoreOptions& store,
+                                       const OpenedDirectory& opened) {
+  absl::StatusOr<DiskRates> rates = MeasureDiskRates({.opened = opened,
+                                                      .file_bytes = FileBytes(store),
+                                                      .keep_free_bytes = store.keep_free_bytes,
+                                                      .block_bytes = kBlockBytes,
+                                                      .queue_depth = 8,
+                                                      .io_uring = store.io_uring,
+                                                      .milliseconds = 45});
+  if (!rates.ok()) return base::Annotate(rates.status(), "drive " + opened->path);
+  return rates;
+}
 
 /// Drives whose parts are as large as their rates, and those that have `least` instead.
 struct Division {
@@ -62,7 +85,19 @@ std::vector<SlotIndex> Round(const Division& division) {
 
 }  // namespace
 
-std::vector<SlotIndex> DivideSlots(SlotIndex slots, std::span<const double> rates) {
+absl::StatusOr<std::vector<double>> DriveShares::MeasureRates(
+    const PageStoreOptions& store, const std::vector<OpenedDirectory>& opened) {
+  std::vector<double> all;
+  bool direct = true;
+  for (const OpenedDirectory& directory : opened) {
+    SLUICE_ASSIGN_OR_RETURN(const DiskRates rates, MeasureDrive(store, directory));
+    all.push_back(std::max(rates.mixed, 1.0));
+    direct = direct && rates.direct;
+  }
+  return direct ? all : std::vector<double>();
+}
+
+std::vector<SlotIndex> DriveShares::DivideSlots(SlotIndex slots, std::span<const double> rates) {
   for (const double rate : rates) SLUICE_CHECK(rate > 0, "the rate of a drive is above 0");
   const auto tenths = static_cast<SlotIndex>(10 * rates.size());
   Division division{.rates = rates,
@@ -74,6 +109,25 @@ std::vector<SlotIndex> DivideSlots(SlotIndex slots, std::span<const double> rate
   return Round(division);
 }
 
-SlotIndex SpareSlots(SlotIndex share) { return std::max<SlotIndex>(1, share / kShareOfSpares); }
+DriveShares::DriveShares(std::size_t drives,
+                         std::uint64_t page_bytes,
+                         std::span<const double> rates)
+    : page_bytes_(page_bytes) {
+  for (std::size_t i = 0; i < drives; ++i) {
+    const double rate = rates.empty() ? 0 : rates[i];
+    drives_.push_back({.meter = RateMeter(rate), .rate_at_start = rate});
+  }
+}
+
+void DriveShares::End(std::uint32_t drive, bool moved, Clock::time_point now) {
+  drives_[drive].meter.End(moved ? page_bytes_ : 0, now);
+}
+
+void DriveShares::TakeTurn(std::uint32_t drive, Clock::time_point now) {
+  const double first = drives_[drive].turn;
+  const double rate = drives_[drive].meter.RateAt(now, page_bytes_);
+  drives_[drive].turn += static_cast<double>(page_bytes_) / rate;
+  for (Drive& each : drives_) each.turn = std::max(each.turn, first);
+}
 
 }  // namespace sluice::io

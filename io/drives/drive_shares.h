@@ -1,19 +1,64 @@
 #pragma once
 
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "io/file/spill_directory.h"
 #include "io/store/page_store.h"
+#include "io/store/rate_meter.h"
 
 namespace sluice::io {
 
-/// The part of `slots` for each drive, in proportion to its rate (any unit, above 0), but at least
-/// a tenth of an even part. Together they are `slots`; where those are fewer than the drives, each
-/// gets one.
-std::vector<SlotIndex> DivideSlots(SlotIndex slots, std::span<const double> rates);
+/// What each of several drives gets: slots in proportion to the rates measured at the start, and
+/// writes in turn by the rates that the drives show.
+/// Threads: externally synchronised.
+class DriveShares {
+ public:
+  using Clock = RateMeter::Clock;
 
-/// Slots of a drive beyond its part, in place of slots that are retired: one for each 512, and at
-/// least one.
-SlotIndex SpareSlots(SlotIndex share);
+  /// What each drive gives to reads and writes in turn, in bytes per second, in the order of
+  /// `opened`, the directories; measured with a file without a name of at most 32 MiB, one drive
+  /// after another. Empty if a drive refuses O_DIRECT: the page cache would be measured there.
+  /// Blocks for about 0.2 s a drive. Errors: those of MeasureDiskRates, each names the directory.
+  static absl::StatusOr<std::vector<double>> MeasureRates(
+      const PageStoreOptions& store, const std::vector<OpenedDirectory>& opened);
+
+  /// The part of `slots` for each drive, in proportion to its rate (any unit, above 0), but at
+  /// least a tenth of an even part. Together they are `slots`; if those are fewer than the drives,
+  /// each gets one.
+  static std::vector<SlotIndex> DivideSlots(SlotIndex slots, std::span<const double> rates);
+
+  /// `rates`: rates at the start, one for each drive; empty: not known.
+  DriveShares(std::size_t drives, std::uint64_t page_bytes, std::span<const double> rates);
+
+  // An operation of one page; `moved`: whether it moved the page.
+  void Begin(std::uint32_t drive, Clock::time_point now) { drives_[drive].meter.Begin(now); }
+  void End(std::uint32_t drive, bool moved, Clock::time_point now);
+
+  /// Where the drive stands in a fair queue: the first of those that may be written is the next.
+  double turn(std::uint32_t drive) const { return drives_[drive].turn; }
+  /// The drive is written: its turn comes again after page_bytes / rate. The others are not before
+  /// it then, so that a drive that was idle does not catch up.
+  void TakeTurn(std::uint32_t drive, Clock::time_point now);
+
+  /// Bytes per second; 0 while unknown.
+  double rate(std::uint32_t drive) const { return drives_[drive].meter.rate(); }
+  /// Bytes per second measured at the start; 0: not measured.
+  double rate_at_start(std::uint32_t drive) const { return drives_[drive].rate_at_start; }
+
+ private:
+  struct Drive {
+    RateMeter meter;
+    double rate_at_start = 0;
+    double turn = 0;
+  };
+
+  const std::uint64_t page_bytes_;
+  std::vector<Drive> drives_;
+};
 
 }  // namespace sluice::io

@@ -38,7 +38,7 @@ class RingBuffers {
                        std::uint64_t bytes_max = std::numeric_limits<std::uint64_t>::max())
       : ring_(ring), piece_bytes_(piece_bytes), bytes_max_(bytes_max) {}
 
-  /// Registers piece by piece, up to the first that is beyond `bytes_max` or that the kernel refuses.
+  /// Registers piece by piece, up to the first that the kernel refuses or `bytes_max` leaves out.
   RegisteredMemory Add(std::span<std::byte> memory);
   /// Removes the pieces that begin in `memory`. Requests in flight keep theirs until they are done.
   void Remove(std::span<std::byte> memory);

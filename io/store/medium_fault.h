@@ -8,14 +8,12 @@ namespace sluice::io {
 // however often it is asked: the slot is better not used again. Other pages asked for and files cut
 // short lose a page as well, but another may go there.
 
-/// True for an answer of the medium itself: EIO, ENODATA, EILSEQ.
+/// Whether it is an answer of the medium itself: EIO, ENODATA, EILSEQ.
 bool IsMediumErrno(int error_number);
-/// True if the drive is gone, cannot be reached or does not answer:
-/// - ENODEV, ENOLINK, ETIMEDOUT, EREMOTEIO, EBADE, ETIME, which Linux makes of the ends of block
-///   requests (block/blk-core.c, blk_errors).
-/// - ENXIO and ESHUTDOWN of file systems.
-/// An error alone may be the fault of the request, so several of different pages count
-/// (DriveOutcomes).
+/// Whether it says that the drive is gone, cannot be reached or does not answer: ENODEV, ENOLINK,
+/// ETIMEDOUT, EREMOTEIO, EBADE, ETIME, which Linux makes of the ends of block requests
+/// (block/blk-core.c, blk_errors), and ENXIO and ESHUTDOWN of file systems. One alone may be of the
+/// request, so several of different pages count (DrivePlaces).
 bool IsDriveErrno(int error_number);
 
 absl::Status MarkMediumFault(absl::Status status);

@@ -65,8 +65,10 @@ class PageOperation : public Transfer {
       : Transfer(context.engine, context.counters.transfer, context.backoff, context.timer),
         context_(context),
         address_(address),
-        place_(context.files.At(context.page_bytes * address.slot)),
-        done_(std::move(done)) {}
+        place_(context.files.At(context.page_bytes * address.place)),
+        done_(std::move(done)) {
+    context.meter.Begin();
+  }
   virtual ~PageOperation() = default;
 
  protected:
@@ -76,7 +78,7 @@ class PageOperation : public Transfer {
                    .offset = place_.offset,
                    .data = data,
                    .bytes = context_.page_bytes,
-                   .hastened = &context_.slots.hastened(address_.slot)});
+                   .hastened = &context_.slots.hastened(address_.place)});
   }
 
   bool buffered() const { return place_.file->buffered; }
@@ -99,9 +101,10 @@ class PageOperation : public Transfer {
   /// REQUIRES: the slot table knows the outcome.
   void Finish(absl::Status status, ThreadRole role) {
     Admission& admission = context_.admission;
+    context_.meter.End(status.ok() ? context_.page_bytes : 0);
     {
       const ScopedThreadRole scope(role);
-      std::move(done_)(std::move(status));
+      CallDone(context_, std::move(status), std::move(done_));
     }
     delete this;
     // Last: the store may be gone afterwards.
@@ -169,7 +172,7 @@ class WriteOperation final : public PageOperation, private WriteBackLine::Waiter
   void EndTurns() override {
     if (result_.kind != TransferResult::Kind::kDone) return EndPart(ThreadRole::kIoThread);
     step_ = IoDirection::kDropCache;
-    DropFromCache(memory(), &context_.slots.hastened(address_.slot));
+    DropFromCache(memory(), &context_.slots.hastened(address_.place));
   }
 
   void EndPart(ThreadRole role) {
@@ -250,7 +253,9 @@ class ReadOperation final : public PageOperation {
   }
 
   void End(absl::Status status, ThreadRole role) {
-    context_.slots.EndRead(address_.slot);
+    context_.slots.EndRead(address_.slot,
+                           IsMediumFault(status) ? SlotTable::ReadEnd::kPlaceLostPage
+                                                 : SlotTable::ReadEnd::kPlaceIsGood);
     if (status.ok()) context_.counters.reads.fetch_add(1, std::memory_order_relaxed);
     Finish(std::move(status), role);
   }
@@ -266,6 +271,11 @@ class ReadOperation final : public PageOperation {
 };
 
 }  // namespace
+
+void CallDone(const StoreContext& context, absl::Status status, DoneFn done) {
+  if (!context.marks_errors) Unmark(&status);
+  std::move(done)(std::move(status));
+}
 
 void RunOnWorker(StoreContext& context, base::WorkerPool::Job job) {
   if (ScopedThreadRole::Current() == ThreadRole::kWorker) {

@@ -12,6 +12,7 @@
 #include "io/file/spill_files.h"
 #include "io/store/admission.h"
 #include "io/store/page_store.h"
+#include "io/store/rate_meter.h"
 #include "io/store/slot_table.h"
 #include "io/store/write_back_line.h"
 
@@ -35,15 +36,18 @@ struct StoreContext {
   base::WorkerPool& workers;
   const std::uint64_t page_bytes;
   const base::Backoff backoff;
+  const bool marks_errors;
   base::Timer& timer;                      ///< timer of the pauses between attempts
   std::vector<WriteBackLine> write_backs;  ///< one per file
   SlotTable slots;
   Admission admission;
   StoreCounters counters{};
+  SharedRateMeter meter{};
 };
 
 struct PageAddress {
   SlotIndex slot;
+  SlotIndex place;
   PageIdentity identity;
 };
 
@@ -61,6 +65,9 @@ void StartRead(StoreContext& context,
                std::uint64_t checksum,
                std::span<std::byte> data,
                DoneFn done);
+
+/// Ends an operation with `status`, whose marks are taken off unless the store's user wants them.
+void CallDone(const StoreContext& context, absl::Status status, DoneFn done);
 
 /// Runs `job` on a worker: at once when the calling thread is one, which must not wait for itself.
 void RunOnWorker(StoreContext& context, base::WorkerPool::Job job);

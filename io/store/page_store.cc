@@ -58,6 +58,7 @@ class FilePageStore final : public PageStore {
   const base::OwnerProcess owner_;
   const PageStoreOptions options_;
   const std::string engine_reason_;
+  const std::string directory_;
   const std::shared_ptr<const SpillFiles> files_;
   const std::unique_ptr<IoEngine> engine_;
   const std::unique_ptr<base::Timer> timer_;
@@ -72,9 +73,10 @@ FilePageStore::FilePageStore(const PageStoreOptions& options,
                              base::WorkerPool& workers)
     : options_(options),
       engine_reason_(std::move(parts.engine_reason)),
+      directory_(std::move(parts.directory)),
       files_(parts.files != nullptr ? std::move(parts.files)
                                     : std::make_shared<const SpillFiles>(SpillFiles::WithoutFile(
-                                          options.page_bytes * options.slots))),
+                                          options.page_bytes * PlacesOf(options)))),
       engine_(std::move(parts.engine)),
       timer_(parts.timer ? std::move(parts.timer)
                          : std::make_unique<base::Timer>("sluice-io-retry", options.cpus)),
@@ -83,9 +85,10 @@ FilePageStore::FilePageStore(const PageStoreOptions& options,
                .workers = workers,
                .page_bytes = options.page_bytes,
                .backoff = options.backoff,
+               .marks_errors = options.marks_errors,
                .timer = *timer_,
                .write_backs = std::vector<WriteBackLine>(files_->files().size()),
-               .slots = SlotTable(options.slots),
+               .slots = SlotTable(options.slots, PlacesOf(options)),
                .admission = Admission(options.operations_max)} {}
 
 void FilePageStore::Write(SlotIndex slot,
@@ -95,9 +98,10 @@ void FilePageStore::Write(SlotIndex slot,
   if (!OfThisProcess()) return std::move(done)(OfAnotherProcess());
   context_.admission.Enter();
   absl::Status status = CheckPage(slot, data);
-  if (status.ok()) status = context_.slots.BeginWrite(slot);
   if (!status.ok()) return Refuse(std::move(status), std::move(done));
-  StartWrite(context_, {slot, identity}, data, std::move(done));
+  absl::StatusOr<SlotIndex> place = context_.slots.BeginWrite(slot);
+  if (!place.ok()) return Refuse(std::move(place).status(), std::move(done));
+  StartWrite(context_, {slot, *place, identity}, data, std::move(done));
 }
 
 void FilePageStore::Read(SlotIndex slot,
@@ -108,18 +112,20 @@ void FilePageStore::Read(SlotIndex slot,
   context_.admission.Enter();
   absl::Status status = CheckPage(slot, data);
   if (!status.ok()) return Refuse(std::move(status), std::move(done));
-  absl::StatusOr<std::uint64_t> checksum = context_.slots.BeginRead(slot, identity);
-  if (!checksum.ok()) return Refuse(std::move(checksum).status(), std::move(done));
-  StartRead(context_, {slot, identity}, *checksum, data, std::move(done));
+  absl::StatusOr<SlotTable::StoredPage> stored = context_.slots.BeginRead(slot, identity);
+  if (!stored.ok()) return Refuse(std::move(stored).status(), std::move(done));
+  StartRead(context_, {slot, stored->place, identity}, stored->checksum, data, std::move(done));
 }
 
 bool FilePageStore::OfThisProcess() const { return owner_.IsThis(); }
 
 void FilePageStore::Hasten(SlotIndex slot) {
   SLUICE_CHECK(slot < options_.slots, "a slot that is hastened is one of the store's");
-  context_.slots.Hasten(slot);  // first: what is queued from now on knows it
-  const SpillFiles::FileOffset place = files_->At(options_.page_bytes * slot);
-  engine_->Hasten(*place.file, place.offset, options_.page_bytes);
+  // First: what is queued from now on knows it.
+  const std::optional<SlotIndex> place = context_.slots.Hasten(slot);
+  if (!place.has_value()) return;
+  const SpillFiles::FileOffset part = files_->At(options_.page_bytes * *place);
+  engine_->Hasten(*part.file, part.offset, options_.page_bytes);
 }
 
 void FilePageStore::Forget(SlotIndex slot) {
@@ -157,9 +163,9 @@ absl::Status FilePageStore::CheckPage(SlotIndex slot, std::span<const std::byte>
 
 absl::StatusOr<PageStore::FilePart> FilePageStore::FindPart(SlotIndex slot) const {
   SLUICE_CHECK(slot < options_.slots, "a slot that is looked for is one of the store's");
-  SLUICE_RETURN_IF_ERROR(context_.slots.CheckHolds(slot));
-  const SpillFiles::FileOffset place = files_->At(options_.page_bytes * slot);
-  return FilePart{place.file->fd, place.offset};
+  SLUICE_ASSIGN_OR_RETURN(const SlotIndex place, context_.slots.FindPlace(slot));
+  const SpillFiles::FileOffset part = files_->At(options_.page_bytes * place);
+  return FilePart{part.file->fd, part.offset};
 }
 
 absl::Status FilePageStore::CheckMappable() const {
@@ -181,7 +187,7 @@ absl::Status FilePageStore::CheckMappable() const {
 
 void FilePageStore::Refuse(absl::Status status, DoneFn done) {
   RunOnWorker(context_, [this, status = std::move(status), done = std::move(done)]() mutable {
-    std::move(done)(std::move(status));
+    CallDone(context_, std::move(status), std::move(done));
     context_.admission.Leave();
   });
 }
@@ -206,6 +212,13 @@ PageStoreStats FilePageStore::stats() const {
   stats.short_io = load(context_.counters.transfer.short_io);
   stats.retries = load(context_.counters.transfer.retries);
   stats.checksum_failures = load(context_.counters.checksum_failures);
+  stats.retired = context_.slots.retired();
+  stats.drives = {{.directory = directory_,
+                   .reads = stats.reads,
+                   .writes = stats.writes,
+                   .slots = PlacesOf(options_),
+                   .retired = stats.retired,
+                   .bytes_per_second = context_.meter.rate()}};
   base::MutexLock lock(registered_mutex_);
   for (const auto& [address, memory] : registered_) {
     stats.registered_bytes += memory.bytes;
@@ -249,6 +262,8 @@ void PageStoreStats::Add(const PageStoreStats& other) {
   merged += other.merged;
   retries += other.retries;
   checksum_failures += other.checksum_failures;
+  retired += other.retired;
+  drives.insert(drives.end(), other.drives.begin(), other.drives.end());
 }
 
 std::unique_ptr<PageStore> AssemblePageStore(const PageStoreOptions& options,

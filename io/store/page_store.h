@@ -42,7 +42,9 @@ struct PageStoreOptions {
   std::shared_ptr<const SpillDirectory> opened;
   std::uint64_t page_bytes = 0;  ///< a power of two, 4 KiB to 64 MiB
   SlotIndex slots = 0;
-  /// Number of files for the slots, at most 64; 0: one for each GiB, at most 4.
+  /// Pages that the files hold together. 0: one per slot, and the spare ones of WithSpares.
+  SlotIndex places = 0;
+  /// Number of files that share the places, at most 64; 0: one for each GiB, at most 4.
   std::uint32_t files = 0;
   /// Requests that the kernel holds at a time, 1 to 1024.
   std::uint32_t queue_depth = 32;
@@ -67,6 +69,8 @@ struct PageStoreOptions {
   base::Backoff backoff;
   /// Processors for the I/O threads; empty: those of the thread that makes the store.
   std::vector<int> cpus;
+  /// True for a drive of a set: errors keep their marks (medium_fault.h), which the set takes off.
+  bool marks_errors = false;
 };
 
 struct PageStoreStats {
@@ -87,16 +91,18 @@ struct PageStoreStats {
   std::uint64_t checksum_failures = 0;  ///< reads whose bytes did not verify, re-reads included
   std::uint64_t registered_bytes = 0;   ///< bytes of memory that the ring knows (RegisterMemory)
   std::string registered_reason;        ///< why not all that was asked for; empty when all is
-  std::uint64_t retired = 0;            ///< slots that lost a page and are used no more
-  std::vector<DriveStats> drives;       ///< empty: there is one, and it is `engine` and the rest
+  std::uint64_t retired = 0;            ///< places that lost a page and are used no more
+  std::vector<DriveStats> drives;       ///< at least one
 
-  /// Adds the counters of another drive; a fallback of either is one of both.
+  /// Adds another drive and its counters; a fallback of either is one of both.
   void Add(const PageStoreStats& other);
 };
 
 /// Pages in the slots of a few preallocated, nameless files (O_TMPFILE, 0600), scratch by design:
 /// nothing survives the process. Bytes move on the I/O threads of an engine; hashing runs on
-/// `workers`, never there. A slot is written and read whole. Slots are chosen by the caller.
+/// `workers`, never there. A slot is written and read whole. The caller chooses slots; the store
+/// chooses a place in the files at each write. A place that loses a page for good is retired: never
+/// used again, as there are a few to spare. A place that refuses a page is taken last.
 ///
 /// Threads: all methods from any thread but, outside of `done`, those of `workers`. `done` runs
 /// exactly once, on an internal thread (an I/O thread or one of `workers`). It must not block, may
@@ -126,7 +132,7 @@ class PageStore {
   /// of the disk. Errors:
   /// - InvalidArgument: slot, size or alignment.
   /// - FailedPrecondition: a read or write of the slot is in flight; what the slot holds stays.
-  /// - ResourceExhausted: ENOSPC, EDQUOT, EFBIG.
+  /// - ResourceExhausted: ENOSPC, EDQUOT, EFBIG; or each place holds a page or is retired.
   /// - Unavailable: transient, attempts used up.
   /// - Internal: EIO and others.
   virtual void Write(SlotIndex slot,

@@ -1,6 +1,8 @@
 #include "io/store/page_store_parts.h"
 
+#include <algorithm>
 #include <bit>
+#include <limits>
 #include <utility>
 
 #include "base/status.h"
@@ -16,6 +18,7 @@ constexpr std::uint64_t kPageBytesMin = kIoAlignment;
 constexpr std::uint64_t kPageBytesMax = std::uint64_t{64} << 20;
 constexpr std::uint32_t kQueueDepthMax = 1024;
 constexpr std::uint32_t kFilesMax = 64;
+constexpr SlotIndex kSlotsPerSpare = 512;
 
 absl::Status InvalidOption(std::string_view option, std::uint64_t value, std::string_view rule) {
   return absl::InvalidArgumentError(
@@ -35,6 +38,15 @@ absl::Status MakeEngine(const PageStoreOptions& options, PageStoreParts* parts) 
 }
 
 }  // namespace
+
+SlotIndex WithSpares(SlotIndex slots) {
+  const SlotIndex spares = std::max<SlotIndex>(1, slots / kSlotsPerSpare);
+  return slots + std::min(spares, std::numeric_limits<SlotIndex>::max() - slots);
+}
+
+SlotIndex PlacesOf(const PageStoreOptions& options) {
+  return options.places > 0 ? options.places : WithSpares(options.slots);
+}
 
 absl::Status CheckPageStoreOptions(const PageStoreOptions& options) {
   const std::uint64_t page = options.page_bytes;
@@ -66,7 +78,7 @@ absl::StatusOr<PageStoreParts> MakePageStoreParts(const PageStoreOptions& option
                           OpenUnlessOpened(options.opened, options.directory));
   SLUICE_ASSIGN_OR_RETURN(SpillFiles files,
                           SpillFiles::Create(*directory,
-                                             {.bytes = options.page_bytes * options.slots,
+                                             {.bytes = options.page_bytes * PlacesOf(options),
                                               .unit_bytes = options.page_bytes,
                                               .files = options.files,
                                               .keep_free_bytes = options.keep_free_bytes,
@@ -75,7 +87,11 @@ absl::StatusOr<PageStoreParts> MakePageStoreParts(const PageStoreOptions& option
                                                        .reserved_space = options.reserved_space,
                                                        .on_fill = options.on_fill,
                                                        .stop_fill = options.stop_fill}}));
-  return MakePageStoreParts(options, std::make_shared<const SpillFiles>(std::move(files)));
+  SLUICE_ASSIGN_OR_RETURN(
+      PageStoreParts parts,
+      MakePageStoreParts(options, std::make_shared<const SpillFiles>(std::move(files))));
+  parts.directory = directory->path;
+  return parts;
 }
 
 absl::StatusOr<std::unique_ptr<PageStore>> PageStore::Create(const PageStoreOptions& options,

@@ -14,12 +14,19 @@ namespace sluice::io {
 struct PageStoreParts {
   std::unique_ptr<IoEngine> engine;
   std::string engine_reason;
-  /// Files at least as long as the slots together. Others that share them leave them alone while
+  std::string directory;  ///< directory for stats
+  /// Files at least as long as the places together. Others that share them leave them alone while
   /// the store is in use. Null: the engine needs no file (memory).
   std::shared_ptr<const SpillFiles> files;
   /// Timer of pauses. Null: one with a thread of its own, which starts with the first error.
   std::unique_ptr<base::Timer> timer;
 };
+
+/// `slots` and the spare places beside them, which replace those that are retired: one for each 512
+/// slots, and at least one.
+SlotIndex WithSpares(SlotIndex slots);
+/// The places of a store with these options.
+SlotIndex PlacesOf(const PageStoreOptions& options);
 
 /// Errors: InvalidArgument that names the option.
 absl::Status CheckPageStoreOptions(const PageStoreOptions& options);

@@ -2,6 +2,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
+#include <limits>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -11,51 +14,79 @@
 
 namespace sluice::io {
 
-/// Content of each slot: the identity and checksum of the page whose write was acknowledged, or
-/// nothing. The table lives in memory only, so nothing that happens to the file can change it.
+/// Place of each slot's page in the files, and content of it: the identity and checksum of a page
+/// whose write was acknowledged, or nothing. A place is free again after the
+/// last operation that uses it, unless it lost a page: then it is retired. The table lives in
+/// memory only, so nothing that happens to the files can change it.
 /// Threads: any.
 class SlotTable {
  public:
-  explicit SlotTable(SlotIndex slots) : hastened_(slots), entries_(slots) {}
+  /// Slots share the places: a write fails when there are fewer of these and all hold pages.
+  SlotTable(SlotIndex slots, SlotIndex places);
 
-  /// The slot holds nothing until EndWrite. Errors: FailedPrecondition (a write or read of it is
-  /// in flight: the caller overwrites what it is still using).
-  absl::Status BeginWrite(SlotIndex slot);
+  /// The place for the slot's next page; the slot holds nothing until EndWrite. Errors:
+  /// FailedPrecondition (a write or read of it is in flight: the caller overwrites what it is still
+  /// using), ResourceExhausted (no place is free).
+  absl::StatusOr<SlotIndex> BeginWrite(SlotIndex slot);
   /// Records the page, unless the slot was forgotten meanwhile.
   void EndWrite(SlotIndex slot, const PageIdentity& identity, std::uint64_t checksum);
-  /// The slot holds nothing.
+  /// The slot holds nothing, and its place refused the page: others are taken before it.
   void AbandonWrite(SlotIndex slot);
 
-  /// The checksum that `identity` must have in the slot. Errors: NotFound (nothing acknowledged),
-  /// DataLoss (the slot holds another page).
-  absl::StatusOr<std::uint64_t> BeginRead(SlotIndex slot, const PageIdentity& identity);
-  void EndRead(SlotIndex slot);
-  /// Errors: NotFound (nothing acknowledged).
-  absl::Status CheckHolds(SlotIndex slot) const;
+  struct StoredPage {
+    SlotIndex place = 0;
+    std::uint64_t checksum = 0;
+  };
+  /// Where the page is, and the checksum that `identity` must have. Errors: NotFound (nothing
+  /// acknowledged), DataLoss (the slot holds another page).
+  absl::StatusOr<StoredPage> BeginRead(SlotIndex slot, const PageIdentity& identity);
+  enum class ReadEnd : std::uint8_t { kPlaceIsGood, kPlaceLostPage };
+  void EndRead(SlotIndex slot, ReadEnd end);
+  /// The place of the slot's page. Errors: NotFound (nothing acknowledged).
+  absl::StatusOr<SlotIndex> FindPlace(SlotIndex slot) const;
 
   void Forget(SlotIndex slot);
 
-  /// Somebody waits for the write of the slot; nothing where there is none.
-  void Hasten(SlotIndex slot);
-  /// True if somebody waits for the write, until it ends.
-  const std::atomic<bool>& hastened(SlotIndex slot) const { return hastened_[slot]; }
+  /// Somebody waits for the write of the slot: the place that it goes to. None if there is no
+  /// write.
+  std::optional<SlotIndex> Hasten(SlotIndex slot);
+  /// True if somebody waits for the write of the place, until it ends.
+  const std::atomic<bool>& hastened(SlotIndex place) const { return hastened_[place]; }
+
+  /// Number of places that lost a page and are used no more.
+  SlotIndex retired() const;
 
  private:
-  enum class State : std::uint8_t { kEmpty, kWriting, kWritingForgotten, kHolds };
+  enum class State : std::uint8_t { kFree, kWriting, kHolds };
   struct Entry {
     PageIdentity identity;
     std::uint64_t checksum = 0;
     std::uint32_t readers = 0;
-    State state = State::kEmpty;
-  };
+    State state = State::kFree;
+    bool forgotten = false;
+    bool retired = false;
 
-  bool IsWritten(const Entry& entry) const {
-    return entry.state == State::kWriting || entry.state == State::kWritingForgotten;
-  }
+    bool writing() const { return state == State::kWriting; }
+    bool holds() const { return state == State::kHolds && !forgotten; }
+    bool in_use() const { return writing() || readers > 0; }
+  };
+  enum class TakenNext : std::uint8_t { kFirst, kLast };
+
+  static constexpr SlotIndex kNoPlace = std::numeric_limits<SlotIndex>::max();
+
+  /// Null if the slot has no place.
+  const Entry* Find(SlotIndex slot) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Entry* Find(SlotIndex slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FreePlace(SlotIndex slot, TakenNext when) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Entry& EndingWrite(SlotIndex slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status NoPlace(SlotIndex slot) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable base::Mutex mutex_;
   std::vector<std::atomic<bool>> hastened_;  ///< changed under the lock, read without it
-  std::vector<Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  std::vector<SlotIndex> places_ ABSL_GUARDED_BY(mutex_);  ///< place of each slot, or kNoPlace
+  std::vector<Entry> entries_ ABSL_GUARDED_BY(mutex_);     ///< page of each place
+  std::deque<SlotIndex> free_ ABSL_GUARDED_BY(mutex_);     ///< free places; the last is taken first
+  SlotIndex retired_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 /// "segment 3 page 1 generation 7".

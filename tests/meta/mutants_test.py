@@ -54,8 +54,8 @@ class MutantsTest(unittest.TestCase):
     def plant(self, *bugs):
         """Each bug is a name, the exit status of its test, and the test's filter."""
         for name, status, _ in bugs:
-            self.write(f"tests/mutants/{name}.patch", PATCH % status)
-        table = "".join(f"{name} a_test {test}\n" for name, _, test in bugs)
+            self.write(f"tests/mutants/io/file/{name}.patch", PATCH % status)
+        table = "".join(f"io/file/{name} a_test {test}\n" for name, _, test in bugs)
         self.write("tests/mutants/mutants.txt", "# A heading.\n\n" + table)
 
     def run_script(self, *words):
@@ -67,41 +67,41 @@ class MutantsTest(unittest.TestCase):
 
     def test_a_test_that_fails_has_found_the_bug(self):
         self.plant(("fails", "1", "A.B"))
-        self.assertEqual(self.run_script(), (["fails found by A.B", "mutants: found 1 of 1"], 0))
+        self.assertEqual(self.run_script(), (["io/file/fails found by A.B", "mutants: found 1 of 1"], 0))
 
     def test_a_test_that_passes_has_not(self):
         self.plant(("harmless", "0 # still", "A.B"))
-        self.assertEqual(self.run_script(), (["harmless NOT FOUND by A.B", "mutants: found 0 of 1"], 1))
+        self.assertEqual(self.run_script(), (["io/file/harmless NOT FOUND by A.B", "mutants: found 0 of 1"], 1))
 
     def test_a_test_that_is_not_there_has_not(self):
         self.plant(("untested", "1", "none"))
         lines, status = self.run_script()
-        self.assertIn("untested WRONG the test fails or is not there without the bug", lines[0])
+        self.assertIn("io/file/untested WRONG the test fails or is not there without the bug", lines[0])
         self.assertEqual((lines[-1], status), ("mutants: found 0 of 1", 1))
 
     def test_a_bug_that_does_not_build_is_not_found(self):
         self.plant(("broken", "1", "A.B"))
         self.write("build/mutants/copy", "#!/bin/sh\necho error: no such thing; exit 1\n")
         lines, status = self.run_script()
-        self.assertEqual(lines, ["broken WRONG does not build: error: no such thing by A.B",
+        self.assertEqual(lines, ["io/file/broken WRONG does not build: error: no such thing by A.B",
                                  "mutants: found 0 of 1"])
         self.assertEqual(status, 1)
 
     def test_a_skipped_test_does_not_count(self):
         self.plant(("untried", "1", "skipped"))
-        self.assertEqual(self.run_script(), (["untried skipped here by skipped"] * 2 +
+        self.assertEqual(self.run_script(), (["io/file/untried skipped here by skipped"] * 2 +
                                              ["mutants: found 0 of 0"], 0))
 
     def test_a_patch_that_does_not_apply_or_has_no_line_is_named(self):
         self.plant(("fails", "1", "A.B"))
         self.assertEqual(self.run_script("--check"), ([], 0))
-        self.write("tests/mutants/alone.patch", PATCH % "1")
+        self.write("tests/mutants/io/alone.patch", PATCH % "1")
         lines, status = self.run_script("--check")
-        self.assertEqual((lines, status), (["alone.patch has no line in tests/mutants/mutants.txt"], 1))
-        (self.root / "tests/mutants/alone.patch").unlink()
+        self.assertEqual((lines, status), (["io/alone.patch has no line in tests/mutants/mutants.txt"], 1))
+        (self.root / "tests/mutants/io/alone.patch").unlink()
         self.write("io/file/a.cc", "exit 7\n")
         lines, status = self.run_script("--check")
-        self.assertIn("tests/mutants/fails.patch does not apply: make the change in io/file/a.cc by hand", lines[-1])
+        self.assertIn("tests/mutants/io/file/fails.patch does not apply: make the change in io/file/a.cc by hand", lines[-1])
         self.assertEqual(status, 1)
 
 

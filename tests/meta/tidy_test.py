@@ -303,6 +303,15 @@ class CommandTest(unittest.TestCase):
             self.assertEqual(result.returncode, 1)
             self.assertIn("io/a.h:1: [pragma-once]", result.stdout)
 
+    def test_patches_are_files_of_their_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for number in range(25):
+                (root / f"a{number}.patch").write_text("+\n")
+            self.assertEqual(self.run_tidy(root).returncode, 0)
+            (root / "a25.patch").write_text("+\n")
+            self.assertIn("[folder-files] 26 files", self.run_tidy(root).stdout)
+
     def test_an_empty_tree_does_not_pass(self):
         with tempfile.TemporaryDirectory() as folder:
             self.assertEqual(self.run_tidy(folder).returncode, 1)

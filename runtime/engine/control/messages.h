@@ -10,7 +10,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "io/drives/drive_set.h"
+#include "io/drives/drive_places.h"
 #include "runtime/core/events.h"
 #include "runtime/engine/api/request_builder.h"
 #include "runtime/engine/api/tensor_table.h"

@@ -32,6 +32,7 @@ absl::StatusOr<std::unique_ptr<io::PageStore>> CreateStore(const io::PageStoreOp
                                                            const IoOptions& io,
                                                            const BackendHooks& hooks,
                                                            base::WorkerPool& workers) {
+  if (io.more_directories.empty()) return io::PageStore::Create(store, workers);
   io::DriveSetOptions drives{.store = store,
                              .directories = {io.directory},
                              .rates = hooks.drive_rates,

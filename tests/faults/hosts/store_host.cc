@@ -36,25 +36,34 @@ void StoreHost::Open(io::DriveSetOptions set, base::Timer* late, base::WorkerPoo
   SLUICE_CHECK(absl::IsFailedPrecondition(opened), unavailable_.c_str());
 }
 
-/// As io::CreateDriveSet does it.
+/// As io::CreateDriveSet does it. One drive is the store itself.
 absl::Status StoreHost::OpenDrives(const io::DriveSetOptions& set,
                                    base::Timer* late,
                                    base::WorkerPool& workers) {
   std::vector<std::unique_ptr<io::PageStore>> drives;
-  for (const io::SlotIndex slots : io::SlotsOfDrives(set)) {
-    io::PageStoreOptions options = set.store;
-    const auto number = static_cast<std::uint32_t>(drives.size());
-    options.directory = set.directories[number];
-    options.slots = slots;
-    SLUICE_ASSIGN_OR_RETURN(io::PageStoreParts parts, MakeParts(options));
-    if (number == 0) parts.engine = MakeFaulty(std::move(parts.engine), late);
-    auto drive = std::make_unique<WatchedDrive>(
-        io::AssemblePageStore(options, std::move(parts), workers), number, ledger_);
-    watched_.push_back(drive.get());
+  for (const io::PageStoreOptions& options : io::OptionsOfDrives(set)) {
+    SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<io::PageStore> drive,
+                            OpenDrive(options, late, workers));
     drives.push_back(std::move(drive));
   }
-  store_ = io::AssembleDriveSet(set, std::move(drives), workers);
+  store_ = drives.size() == 1 ? std::move(drives[0])
+                              : io::AssembleDriveSet(set, std::move(drives), workers);
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<io::PageStore>> StoreHost::OpenDrive(
+    const io::PageStoreOptions& options, base::Timer* late, base::WorkerPool& workers) {
+  const auto number = static_cast<std::uint32_t>(watched_.size());
+  SLUICE_ASSIGN_OR_RETURN(io::PageStoreParts parts, MakeParts(options));
+  if (number == 0) parts.engine = MakeFaulty(std::move(parts.engine), late);
+  const auto writes = std::make_shared<WritesToCome>();
+  parts.engine = std::make_unique<WatchedEngine>(
+      std::move(parts.engine), WatchedEngine::Parts{number, options.page_bytes, &ledger_, writes});
+  auto drive =
+      std::make_unique<WatchedDrive>(io::AssemblePageStore(options, std::move(parts), workers),
+                                     WatchedDrive::Parts{number, &ledger_, writes});
+  watched_.push_back(drive.get());
+  return drive;
 }
 
 std::unique_ptr<io::IoEngine> StoreHost::MakeFaulty(std::unique_ptr<io::IoEngine> upstream,

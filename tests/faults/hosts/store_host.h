@@ -38,8 +38,8 @@ struct StoreHostOptions {
   VirtualEngineOptions disk;
 };
 
-/// The page store that the runtime has, a set of drives, over a faulty engine, and what makes its
-/// time pass. Threads: that of the test.
+/// The page store that the runtime has, of one drive or a set, over a faulty engine, and what makes
+/// its time pass. Threads: that of the test.
 class StoreHost {
  public:
   virtual ~StoreHost() = default;
@@ -71,7 +71,7 @@ class StoreHost {
   const StoreHostOptions& options() const { return options_; }
   /// Of each drive.
   io::PageStoreOptions StoreOptions() const;
-  /// Makes the set, or says why that cannot be had. `late`: what is late comes by it.
+  /// Makes the store, or says why that cannot be had. `late`: what is late comes by it.
   void Open(io::DriveSetOptions set, base::Timer* late, base::WorkerPool& workers);
 
  private:
@@ -80,6 +80,9 @@ class StoreHost {
   absl::Status OpenDrives(const io::DriveSetOptions& set,
                           base::Timer* late,
                           base::WorkerPool& workers);
+  absl::StatusOr<std::unique_ptr<io::PageStore>> OpenDrive(const io::PageStoreOptions& options,
+                                                           base::Timer* late,
+                                                           base::WorkerPool& workers);
   std::unique_ptr<io::IoEngine> MakeFaulty(std::unique_ptr<io::IoEngine> upstream,
                                            base::Timer* late);
   void OnFenced(io::FencedDrive fenced);

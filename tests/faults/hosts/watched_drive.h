@@ -1,23 +1,76 @@
 #pragma once
 
+#include <map>
 #include <memory>
-#include <set>
+#include <optional>
 
 #include "base/mutex.h"
 #include "base/owner_process.h"
+#include "io/engine/io_engine.h"
 #include "io/store/page_store.h"
 #include "tests/faults/trace/slot_ledger.h"
 
 namespace sluice::faults {
 
-/// One drive of a set: tells a ledger which page the set writes where, and sees that it writes
-/// nothing to a place that lost a page, nor to a drive that has failed, and that what ends well
-/// there goes on to another drive, which has room. Threads: as PageStore.
+/// Writes that were asked of a drive and have not reached its engine. Threads: any.
+class WritesToCome {
+ public:
+  void Add(const std::byte* data, io::SlotIndex slot);
+  /// The slot of the write whose page begins at `data`, once.
+  std::optional<io::SlotIndex> Take(const std::byte* data);
+
+ private:
+  base::Mutex mutex_;
+  std::map<const std::byte*, io::SlotIndex> slots_ ABSL_GUARDED_BY(mutex_);
+};
+
+/// The engine of a watched drive: tells the ledger which slot's page goes to which place. The
+/// store's first attempt of a write comes from the beginning of the page. Threads: as every engine.
+class WatchedEngine final : public io::IoEngine {
+ public:
+  struct Parts {
+    std::uint32_t drive = 0;
+    std::uint64_t page_bytes = 0;
+    SlotLedger* ledger = nullptr;
+    std::shared_ptr<WritesToCome> writes;
+  };
+  WatchedEngine(std::unique_ptr<io::IoEngine> upstream, Parts parts)
+      : parts_(std::move(parts)), upstream_(std::move(upstream)) {}
+
+  std::string_view name() const override { return upstream_->name(); }
+  std::string features() const override { return upstream_->features(); }
+  std::uint64_t merged() const override { return upstream_->merged(); }
+  io::RegisteredMemory RegisterMemory(std::span<std::byte> memory) override {
+    return upstream_->RegisterMemory(memory);
+  }
+  void UnregisterMemory(std::span<std::byte> memory) override {
+    upstream_->UnregisterMemory(memory);
+  }
+  void Hasten(const io::IoFile& file, std::uint64_t offset, std::uint64_t bytes) override {
+    upstream_->Hasten(file, offset, bytes);
+  }
+
+ protected:
+  void SubmitChecked(io::IoRequest* request) override;
+
+ private:
+  const Parts parts_;
+  const std::unique_ptr<io::IoEngine> upstream_;
+};
+
+/// One drive: sees that nothing is written to it once it has failed, and that what ends well there
+/// goes on to another drive, which has room. Its engine is a WatchedEngine, and the ledger sees
+/// that nothing is written to a place that lost a page. Threads: as PageStore.
 class WatchedDrive final : public io::PageStore {
  public:
-  /// `ledger` outlives the drive.
-  WatchedDrive(std::unique_ptr<io::PageStore> upstream, std::uint32_t drive, SlotLedger& ledger)
-      : drive_(drive), ledger_(ledger), upstream_(std::move(upstream)) {}
+  struct Parts {
+    std::uint32_t drive = 0;
+    SlotLedger* ledger = nullptr;  ///< outlives the drive
+    std::shared_ptr<WritesToCome> writes;
+  };
+  /// `upstream`: a store that marks errors.
+  WatchedDrive(std::unique_ptr<io::PageStore> upstream, Parts parts)
+      : parts_(std::move(parts)), upstream_(std::move(upstream)) {}
 
   /// From now on the set writes nothing here. REQUIRES: no write is on its way from the set to the
   /// drive at this moment, as none is where there is one thread only.
@@ -44,16 +97,13 @@ class WatchedDrive final : public io::PageStore {
   io::PageStoreStats stats() const override { return upstream_->stats(); }
 
  private:
-  void CheckWrite(io::SlotIndex slot);
+  void NoteWrite(io::SlotIndex slot, std::span<const std::byte> data);
   bool fenced() const;
-  void NoteLost(io::SlotIndex slot);
 
   const base::OwnerProcess owner_;
-  const std::uint32_t drive_;
-  SlotLedger& ledger_;
+  const Parts parts_;
   mutable base::Mutex mutex_;
   bool fenced_ ABSL_GUARDED_BY(mutex_) = false;
-  std::set<io::SlotIndex> lost_ ABSL_GUARDED_BY(mutex_);
   /// Last: its threads use the rest until it is closed.
   const std::unique_ptr<io::PageStore> upstream_;
 };

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "io/drives/drive_set.h"
+#include "io/drives/drive_places.h"
 #include "runtime/core/core.h"
 #include "sluice/policy.h"
 #include "tests/faults/trace/slot_ledger.h"

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "fmt/format.h"
+
 namespace sluice::faults {
 
 void SlotLedger::BeginWrite(io::SlotIndex slot,
@@ -35,36 +37,44 @@ void SlotLedger::Forget(io::SlotIndex slot) {
 
 // --- places -----------------------------------------------------------------------------------
 
-void SlotLedger::Put(const io::Place& place, const io::PageIdentity& identity) {
+void SlotLedger::Put(io::SlotIndex slot, const Place& place) {
   base::MutexLock lock(mutex_);
-  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-    return entry.holds && entry.identity == identity;
-  });
+  if (broken_.empty() && lost_.contains(KeyOf(place))) {
+    broken_ =
+        fmt::format("place {} of drive {} lost a page and is written", place.page, place.drive);
+  }
+  Entry& entry = entries_[slot];
   slots_.erase(KeyOf(place));
-  if (found == entries_.end()) return;
-  const auto slot = static_cast<io::SlotIndex>(found - entries_.begin());
-  if (found->place.has_value()) ++moved_;
+  if (!entry.holds) return;
+  if (entry.place.has_value()) ++moved_;
   Leave(slot);
-  found->place = place;
+  entry.place = place;
   slots_[KeyOf(place)] = slot;
+}
+
+void SlotLedger::NoteLost(io::SlotIndex slot) {
+  base::MutexLock lock(mutex_);
+  const Entry& entry = entries_[slot];
+  if (entry.place.has_value()) lost_.insert(KeyOf(*entry.place));
+}
+
+bool SlotLedger::Holds(io::SlotIndex slot, std::uint32_t drive) const {
+  base::MutexLock lock(mutex_);
+  const Entry& entry = entries_[slot];
+  return entry.holds && entry.place.has_value() && entry.place->drive == drive;
 }
 
 /// The place may be another slot's already.
 void SlotLedger::Leave(io::SlotIndex slot) {
-  const std::optional<io::Place> place = std::exchange(entries_[slot].place, std::nullopt);
+  const std::optional<Place> place = std::exchange(entries_[slot].place, std::nullopt);
   if (!place.has_value()) return;
   const auto found = slots_.find(KeyOf(*place));
   if (found != slots_.end() && found->second == slot) slots_.erase(found);
 }
 
-SlotLedger::Entry SlotLedger::At(const io::Place& place) const {
+SlotLedger::Entry SlotLedger::At(const Place& place) const {
   const auto found = slots_.find(KeyOf(place));
   return found == slots_.end() ? Entry{} : entries_[found->second];
-}
-
-bool SlotLedger::Holds(const io::Place& place) const {
-  base::MutexLock lock(mutex_);
-  return At(place).holds;
 }
 
 std::uint64_t SlotLedger::moved() const {
@@ -84,7 +94,7 @@ std::string SlotLedger::broken() const {
 
 // --- faults -----------------------------------------------------------------------------------
 
-void SlotLedger::Harm(const io::Place& place) {
+void SlotLedger::Harm(const Place& place) {
   base::MutexLock lock(mutex_);
   harmed_.push_back(At(place).identity);
 }
@@ -94,22 +104,22 @@ bool SlotLedger::Harmed(const io::PageIdentity& identity) const {
   return std::find(harmed_.begin(), harmed_.end(), identity) != harmed_.end();
 }
 
-bool SlotLedger::Reproducible(const io::Place& place) const {
+bool SlotLedger::Reproducible(const Place& place) const {
   base::MutexLock lock(mutex_);
   return At(place).reproducible;
 }
 
-PageIndex SlotLedger::PageIn(const io::Place& place) const {
+PageIndex SlotLedger::PageIn(const Place& place) const {
   base::MutexLock lock(mutex_);
   return At(place).page;
 }
 
-io::Place SlotLedger::OtherAtRest(const io::Place& place) const {
+Place SlotLedger::OtherAtRest(const Place& place) const {
   base::MutexLock lock(mutex_);
   for (const Entry& entry : entries_) {
     const bool at_rest = entry.holds && entry.in_flight == 0 && entry.place.has_value();
     if (!at_rest || entry.place->drive != place.drive) continue;
-    if (entry.place->slot != place.slot) return *entry.place;
+    if (entry.place->page != place.page) return *entry.place;
   }
   return place;
 }

@@ -3,16 +3,22 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/mutex.h"
-#include "io/drives/drive_places.h"
 #include "io/store/page_store.h"
 #include "sluice/policy.h"
 
 namespace sluice::faults {
+
+/// Bytes of a page in the files of one drive.
+struct Place {
+  std::uint32_t drive = 0;
+  std::uint64_t page = 0;  ///< offset in pages
+};
 
 /// Who has which slot of the store, and in which place of a drive, so that a fault knows whom it
 /// strikes and a check knows who may have been harmed. Threads: any.
@@ -32,10 +38,12 @@ class SlotLedger {
   void Forget(io::SlotIndex slot);
 
   // What the store does.
-  /// The page is written there now.
-  void Put(const io::Place& place, const io::PageIdentity& identity);
-  /// Whether the place has, or is to have, a page that somebody wants.
-  bool Holds(const io::Place& place) const;
+  /// The slot's page is written there now.
+  void Put(io::SlotIndex slot, const Place& place);
+  /// The slot's place lost its page: nothing may be written there.
+  void NoteLost(io::SlotIndex slot);
+  /// Whether the drive has, or is to have, the slot's page, and somebody wants that.
+  bool Holds(io::SlotIndex slot, std::uint32_t drive) const;
   /// Writes that went to another place than the one where they had begun.
   std::uint64_t moved() const;
   /// Something that a store must never do.
@@ -45,14 +53,14 @@ class SlotLedger {
 
   // What a fault does and asks.
   /// What the place holds, or will once its write is done, cannot be relied on any more.
-  void Harm(const io::Place& place);
+  void Harm(const Place& place);
   bool Harmed(const io::PageIdentity& identity) const;
-  bool Reproducible(const io::Place& place) const;
+  bool Reproducible(const Place& place) const;
   /// The page that was written there last.
-  PageIndex PageIn(const io::Place& place) const;
+  PageIndex PageIn(const Place& place) const;
   /// Another place of the drive that holds a page and has no I/O in flight; `place` itself when
   /// there is none.
-  io::Place OtherAtRest(const io::Place& place) const;
+  Place OtherAtRest(const Place& place) const;
 
  private:
   struct Entry {
@@ -61,17 +69,18 @@ class SlotLedger {
     bool holds = false;
     bool reproducible = false;
     PageIndex page = 0;
-    std::optional<io::Place> place;  ///< none until it is known
+    std::optional<Place> place;  ///< none until it is known
   };
-  using Key = std::pair<std::uint32_t, io::SlotIndex>;
-  static Key KeyOf(const io::Place& place) { return {place.drive, place.slot}; }
+  using Key = std::pair<std::uint32_t, std::uint64_t>;
+  static Key KeyOf(const Place& place) { return {place.drive, place.page}; }
 
-  Entry At(const io::Place& place) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Entry At(const Place& place) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Leave(io::SlotIndex slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable base::Mutex mutex_;
   std::vector<Entry> entries_ ABSL_GUARDED_BY(mutex_);
   std::map<Key, io::SlotIndex> slots_ ABSL_GUARDED_BY(mutex_);  ///< slot of each page
+  std::set<Key> lost_ ABSL_GUARDED_BY(mutex_);                  ///< places that lost a page
   std::vector<io::PageIdentity> harmed_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t moved_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string broken_ ABSL_GUARDED_BY(mutex_);

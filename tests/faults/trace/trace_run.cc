@@ -19,7 +19,7 @@ constexpr std::uint64_t kStepsMax = 1'000'000;
 constexpr int kTriesAfterHealing = 3;
 
 /// The faults strike the first drive.
-io::Place FaultyPlace(std::uint64_t page) { return {.slot = static_cast<io::SlotIndex>(page)}; }
+Place FaultyPlace(std::uint64_t page) { return {.page = page}; }
 
 /// A trace, its user, a pager and a store, and what makes time pass.
 class TraceRun {
@@ -86,7 +86,7 @@ StoreHostOptions TraceRun::HostOptions() {
                           FillPage(user_.model().Page(index).older, out);
                         },
                     .elsewhere = [this](std::uint64_t page) -> std::uint64_t {
-                      return ledger_.OtherAtRest(FaultyPlace(page)).slot;
+                      return ledger_.OtherAtRest(FaultyPlace(page)).page;
                     }},
           .on_fenced = [this](const io::FencedDrive& drive) { pager_->Fence(drive); },
           .disk = options_.disk};

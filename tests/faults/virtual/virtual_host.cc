@@ -62,7 +62,7 @@ class VirtualHost final : public StoreHost {
     VirtualEngineOptions options = this->options().disk;
     if (!disks_.empty()) options.refusal = {};
     options.seed += 1'000'000 * disks_.size();
-    auto file = std::make_shared<testing::MemoryFile>(drive.page_bytes * drive.slots);
+    auto file = std::make_shared<testing::MemoryFile>(drive.page_bytes * io::PlacesOf(drive));
     auto disk = std::make_unique<VirtualEngine>(clock_, std::move(file), options);
     disks_.push_back(disk.get());
     return io::PageStoreParts{.engine = std::move(disk),

@@ -61,8 +61,8 @@ TEST_F(DriveSetFaultTest, ADriveThatFailsIsFencedAndItsPagesAreNamed) {
   EXPECT_EQ(fenced()[0].directory, "/drive0");
   EXPECT_EQ(fenced()[0].slots.size(), 4u);
   EXPECT_THAT(fenced()[0].cause, HasCode(Code::kInternal));
-  EXPECT_TRUE(set_->stats().drives[0].fenced);
-  EXPECT_FALSE(set_->stats().drives[1].fenced);
+  EXPECT_TRUE(store_->stats().drives[0].fenced);
+  EXPECT_FALSE(store_->stats().drives[1].fenced);
   // It is written no more, even when it would take pages again, and still read.
   drives_[0]->write_error = 0;
   const std::vector<SlotIndex> slots = fenced()[0].slots;
@@ -72,7 +72,7 @@ TEST_F(DriveSetFaultTest, ADriveThatFailsIsFencedAndItsPagesAreNamed) {
   EXPECT_THAT(Write(15, 1),
               IsStatus(Code::kResourceExhausted,
                        "slot 15: no drive has room, drives that failed take no pages"));
-  set_->Forget(13);
+  store_->Forget(13);
   EXPECT_THAT(Write(15, 1), IsOk());
   EXPECT_EQ(writes(0), 4u);
 }
@@ -177,6 +177,18 @@ TEST_F(DriveSetFaultTest, AWriteThatEndsWellOnADriveThatHasFailedIsNamedWhereNoO
   for (const SlotIndex slot : {0, 1, 3, 5, 6, 7}) EXPECT_THAT(Read(slot, 1), IsOk()) << slot;
 }
 
+TEST_F(DriveSetFaultTest, AWriteThatMovesOnGivesItsPlaceBack) {
+  rates_ = testing::kSlowDrives;
+  Open(2, 20);
+  std::vector<Outcome> outcomes;
+  HoldWritesOfAFailingDrive(&outcomes);
+  gates_[0]->Open();
+  for (const SlotIndex slot : {0, 2, 4, 6}) EXPECT_THAT(outcomes[slot].Get(), IsOk());
+  EXPECT_EQ(writes(0), 1u) << "it took the page of slot 6, which went on";
+  EXPECT_THAT(drive(0).FindPart(6), HasCode(Code::kNotFound));
+  EXPECT_THAT(drive(1).FindPart(6), IsOk());
+}
+
 TEST_F(DriveSetFaultTest, ADriveAloneIsNeverFenced) {
   Open(1, 8);
   ASSERT_THAT(Write(7, 1), IsOk());
@@ -190,6 +202,22 @@ TEST_F(DriveSetFaultTest, ADriveAloneIsNeverFenced) {
   for (SlotIndex slot = 0; slot < 7; ++slot) EXPECT_THAT(Write(slot, 1), IsOk());
   EXPECT_THAT(Read(7, 1), IsOk());
   EXPECT_TRUE(fenced().empty());
+}
+
+TEST_F(DriveSetFaultTest, ErrorsOfADriveAloneHaveNoMarks) {
+  Open(1, 8);
+  ASSERT_THAT(Write(0, 1), IsOk());
+  const absl::Status other_page = Read(0, 2);
+  EXPECT_THAT(other_page, IsStatus(Code::kDataLoss, "generation 2, holds"));
+  EXPECT_FALSE(IsWithoutIo(other_page));
+  drives_[0]->read_error = ENODEV;
+  const absl::Status gone = Read(0, 1);
+  EXPECT_THAT(gone, IsStatus(Code::kInternal, "ENODEV"));
+  EXPECT_FALSE(IsDriveFault(gone));
+  drives_[0]->read_error = EIO;
+  const absl::Status lost = Read(0, 1);
+  EXPECT_THAT(lost, IsStatus(Code::kDataLoss, "EIO"));
+  EXPECT_FALSE(IsMediumFault(lost));
 }
 
 TEST_F(DriveSetFaultTest, TheLastDriveOfSeveralIsNeverFenced) {
@@ -219,12 +247,12 @@ TEST_F(DriveSetFaultTest, DestructionWaitsForWritesThatMoveOn) {
     std::vector<std::unique_ptr<PageBuffer>> pages;
     for (SlotIndex slot = 0; slot < 8; ++slot) {
       pages.push_back(std::make_unique<PageBuffer>(kPage));
-      set_->Write(slot, {1, slot, 1}, pages.back()->span(), [&](absl::Status status) {
+      store_->Write(slot, {1, slot, 1}, pages.back()->span(), [&](absl::Status status) {
         EXPECT_THAT(status, IsOk());
         ++done;
       });
     }
-    set_.reset();
+    store_.reset();
     EXPECT_EQ(done, 8);
   }
 }
@@ -244,7 +272,7 @@ TEST_F(DriveSetFaultTest, RandomCallsAgreeWithAShadow) {
       if (random() % 10 == 0) drive.write_error = random() % 2 == 0 ? ENOSPC : 0;
       switch (random() % 4) {
         case 0:
-          set_->Forget(slot);
+          store_->Forget(slot);
           shadow.erase(slot);
           break;
         case 1:

@@ -30,21 +30,21 @@ int FakeDrive::ErrorOf(const io::IoCommand& command) {
     return EIO;
   }
   base::MutexLock lock(mutex_);
-  const std::uint64_t slot = command.offset / kPage;
-  if (!writes) return unreadable_.contains(slot) ? EIO : read_error.load();
-  const auto broken = unwritable_.find(slot);
+  const std::uint64_t place = command.offset / kPage;
+  if (!writes) return unreadable_.contains(place) ? EIO : read_error.load();
+  const auto broken = unwritable_.find(place);
   return broken != unwritable_.end() ? broken->second : write_error.load();
 }
 
-void FakeDrive::Break(std::uint64_t slot, int error) {
-  BreakReads(slot);
+void FakeDrive::Break(std::uint64_t place, int error) {
+  BreakReads(place);
   base::MutexLock lock(mutex_);
-  unwritable_[slot] = error;
+  unwritable_[place] = error;
 }
 
-void FakeDrive::BreakReads(std::uint64_t slot) {
+void FakeDrive::BreakReads(std::uint64_t place) {
   base::MutexLock lock(mutex_);
-  unreadable_.insert(slot);
+  unreadable_.insert(place);
 }
 
 void DriveSetFixture::Open(std::uint32_t drives, SlotIndex slots) {
@@ -62,15 +62,20 @@ void DriveSetFixture::Open(std::uint32_t drives, SlotIndex slots) {
   };
   drives_.clear();
   gates_.clear();
+  stores_.clear();
+  if (drives == 1) {
+    store_ = MakeStore(options.store);
+    return;
+  }
   std::vector<std::unique_ptr<PageStore>> stores;
-  for (std::uint32_t i = 0; i < drives; ++i) stores.push_back(MakeStore(options));
-  set_ = io::AssembleDriveSet(options, std::move(stores), workers_);
+  for (const io::PageStoreOptions& drive : io::OptionsOfDrives(options)) {
+    stores.push_back(MakeStore(drive));
+  }
+  store_ = io::AssembleDriveSet(options, std::move(stores), workers_);
 }
 
-std::unique_ptr<PageStore> DriveSetFixture::MakeStore(const io::DriveSetOptions& options) {
-  io::PageStoreOptions store = options.store;
-  store.slots = io::SlotsOfDrives(options)[drives_.size()];
-  auto drive = std::make_shared<FakeDrive>(store.slots);
+std::unique_ptr<PageStore> DriveSetFixture::MakeStore(const io::PageStoreOptions& store) {
+  auto drive = std::make_shared<FakeDrive>(io::PlacesOf(store));
   drives_.push_back(drive);
   auto engine = io::BlockingEngine::Create(
       {.name = "fake", .threads = 1, .cpus = {}},
@@ -78,22 +83,29 @@ std::unique_ptr<PageStore> DriveSetFixture::MakeStore(const io::DriveSetOptions&
   auto gate = std::make_unique<GatedEngine>(*std::move(engine));
   gate->Open();
   gates_.push_back(gate.get());
-  return io::AssemblePageStore(
-      store, {.engine = std::move(gate), .engine_reason = "in memory"}, workers_);
+  auto made = io::AssemblePageStore(store,
+                                    {.engine = std::move(gate),
+                                     .engine_reason = "in memory",
+                                     .directory = store.directory,
+                                     .files = nullptr,
+                                     .timer = nullptr},
+                                    workers_);
+  stores_.push_back(made.get());
+  return made;
 }
 
 absl::Status DriveSetFixture::Write(SlotIndex slot, std::uint64_t generation) {
   PageBuffer page(kPage);
   page.Fill(slot + 1000 * generation);
   Outcome done;
-  set_->Write(slot, {1, slot, generation}, page.span(), done.Done());
+  store_->Write(slot, {1, slot, generation}, page.span(), done.Done());
   return done.Get();
 }
 
 absl::Status DriveSetFixture::Read(SlotIndex slot, std::uint64_t generation) {
   PageBuffer page(kPage);
   Outcome done;
-  set_->Read(slot, {1, slot, generation}, page.span(), done.Done());
+  store_->Read(slot, {1, slot, generation}, page.span(), done.Done());
   absl::Status status = done.Get();
   if (status.ok()) {
     EXPECT_TRUE(page.Holds(slot + 1000 * generation)) << slot;
@@ -110,7 +122,7 @@ void DriveSetFixture::WriteMany(int count, std::uint64_t generation) {
     room.acquire();
     pages.push_back(std::make_unique<PageBuffer>(kPage));
     pages.back()->Fill(slot + 1000 * generation);
-    set_->Write(slot, {1, slot, generation}, pages.back()->span(), [&](absl::Status status) {
+    store_->Write(slot, {1, slot, generation}, pages.back()->span(), [&](absl::Status status) {
       EXPECT_THAT(status, IsOk());
       room.release();
       done.count_down();
@@ -126,7 +138,7 @@ void DriveSetFixture::HoldWritesOfAFailingDrive(std::vector<Outcome>* outcomes) 
   for (SlotIndex slot = 0; slot < 8; ++slot) {
     pages_.push_back(std::make_unique<PageBuffer>(kPage));
     pages_.back()->Fill(slot + 1000);
-    set_->Write(slot, {1, slot, 1}, pages_.back()->span(), (*outcomes)[slot].Done());
+    store_->Write(slot, {1, slot, 1}, pages_.back()->span(), (*outcomes)[slot].Done());
   }
   gates_[0]->WaitForHeld(4);
   for (const SlotIndex slot : {1, 3, 5, 7}) EXPECT_THAT((*outcomes)[slot].Get(), IsOk());

@@ -23,13 +23,13 @@ class FakeDrive {
  public:
   static constexpr std::uint64_t kPage = 4096;
 
-  explicit FakeDrive(io::SlotIndex slots) : file(slots * kPage) {}
+  explicit FakeDrive(io::SlotIndex places) : file(places * kPage) {}
 
   std::int64_t Perform(const io::IoCommand& command);
-  /// The slot takes no page and gives none back: EIO, or of writes another error.
-  void Break(std::uint64_t slot, int error = EIO);
-  /// The slot gives no page back.
-  void BreakReads(std::uint64_t slot);
+  /// The place takes no page and gives none back: EIO, or of writes another error.
+  void Break(std::uint64_t place, int error = EIO);
+  /// The place gives no page back.
+  void BreakReads(std::uint64_t place);
 
   MemoryFile file;
   std::atomic<int> delay_us{0};
@@ -62,7 +62,8 @@ class Outcome {
 /// Rates of two drives: so slow that none is late while a test holds its writes.
 inline const std::vector<double> kSlowDrives = {1000, 1000};
 
-/// A set over fake drives, whose pages follow from their slot and generation.
+/// A set over fake drives, or the store of one drive, as a Runtime has it. Pages follow from their
+/// slot and generation.
 class DriveSetFixture : public ::testing::Test {
  protected:
   static constexpr std::uint64_t kPage = FakeDrive::kPage;
@@ -80,7 +81,8 @@ class DriveSetFixture : public ::testing::Test {
   /// slot 6 ends well.
   void HoldWritesOfAFailingDrive(std::vector<Outcome>* outcomes);
   std::vector<io::FencedDrive> fenced() const;
-  std::uint64_t writes(std::size_t drive) const { return set_->stats().drives[drive].writes; }
+  io::PageStore& drive(std::size_t number) { return *stores_[number]; }
+  std::uint64_t writes(std::size_t drive) const { return store_->stats().drives[drive].writes; }
 
   std::vector<double> rates_;  ///< rates for Open; empty: even
   base::WorkerPool workers_{{.threads = 2, .name = "test-worker", .cpus = {}}};
@@ -89,11 +91,12 @@ class DriveSetFixture : public ::testing::Test {
   mutable base::Mutex mutex_;
   std::vector<io::FencedDrive> fenced_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<PageBuffer>> pages_;  ///< pages of writes that are held back
-  std::unique_ptr<io::PageStore> set_;
+  std::unique_ptr<io::PageStore> store_;
 
  private:
+  std::vector<io::PageStore*> stores_;  ///< store of each drive
   void FinishHashing();
-  std::unique_ptr<io::PageStore> MakeStore(const io::DriveSetOptions& options);
+  std::unique_ptr<io::PageStore> MakeStore(const io::PageStoreOptions& store);
 };
 
 }  // namespace sluice::testing

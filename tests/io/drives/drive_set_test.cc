@@ -47,18 +47,18 @@ TEST_F(DriveSetTest, PagesComeBackFromWhicheverDriveHasThem) {
   }
   for (std::size_t drive = 0; drive < 3; ++drive)
     EXPECT_GE(writes(drive), 24u) << "24 of 30 at least";
-  EXPECT_EQ(set_->stats().writes, 90u);
+  EXPECT_EQ(store_->stats().writes, 90u);
 }
 
 TEST_F(DriveSetTest, ASlotHoldsNothingBeforeAWriteAndAfterForget) {
   Open(2, 4);
   EXPECT_THAT(Read(3, 1), HasCode(Code::kNotFound));
   ASSERT_THAT(Write(3, 1), IsOk());
-  set_->Forget(3);
+  store_->Forget(3);
   EXPECT_THAT(Read(3, 1), HasCode(Code::kNotFound));
   for (int round = 0; round < 10; ++round) {  // places are given back
     for (SlotIndex slot = 0; slot < 4; ++slot) ASSERT_THAT(Write(slot, 1), IsOk());
-    for (SlotIndex slot = 0; slot < 4; ++slot) set_->Forget(slot);
+    for (SlotIndex slot = 0; slot < 4; ++slot) store_->Forget(slot);
   }
 }
 
@@ -104,11 +104,11 @@ TEST_F(DriveSetTest, RefusesWhatAStoreRefuses) {
   PageBuffer page(kPage);
   drives_[0]->delay_us = drives_[1]->delay_us = 20000;
   Outcome first;
-  set_->Write(1, {1, 1, 1}, page.span(), first.Done());
+  store_->Write(1, {1, 1, 1}, page.span(), first.Done());
   EXPECT_THAT(Write(1, 2), IsStatus(Code::kFailedPrecondition, "in flight"));
   EXPECT_THAT(first.Get(), IsOk());
   Outcome small;
-  set_->Write(1, {1, 1, 1}, page.span().first(kPage / 2), small.Done());
+  store_->Write(1, {1, 1, 1}, page.span().first(kPage / 2), small.Done());
   EXPECT_THAT(small.Get(), IsStatus(Code::kInvalidArgument, "a page has"));
 }
 
@@ -117,8 +117,8 @@ TEST_F(DriveSetTest, ForgettingAPageOnItsWayLeavesTheSlotEmpty) {
   drives_[0]->delay_us = drives_[1]->delay_us = 20000;
   PageBuffer page(kPage);
   Outcome done;
-  set_->Write(1, {1, 1, 1}, page.span(), done.Done());
-  set_->Forget(1);
+  store_->Write(1, {1, 1, 1}, page.span(), done.Done());
+  store_->Forget(1);
   EXPECT_THAT(done.Get(), IsOk());
   EXPECT_THAT(Read(1, 1), HasCode(Code::kNotFound));
 }
@@ -129,9 +129,9 @@ TEST_F(DriveSetTest, APlaceThatIsReadIsNotGivenToAnother) {
   drives_[0]->delay_us = 50000;  // one after the other
   PageBuffer first(kPage), second(kPage);
   Outcome first_done, second_done;
-  set_->Read(0, {1, 0, 1}, first.span(), first_done.Done());
-  set_->Read(0, {1, 0, 1}, second.span(), second_done.Done());
-  set_->Forget(0);
+  store_->Read(0, {1, 0, 1}, first.span(), first_done.Done());
+  store_->Read(0, {1, 0, 1}, second.span(), second_done.Done());
+  store_->Forget(0);
   EXPECT_THAT(first_done.Get(), IsOk());
   EXPECT_THAT(Write(1, 1), IsOk());
   EXPECT_THAT(second_done.Get(), IsOk());
@@ -143,7 +143,7 @@ TEST_F(DriveSetTest, AChildOfForkIsRefusedAndChangesNothing) {
   for (std::uint64_t round = 1; round <= 10; ++round) {
     std::vector<Outcome> written(8);
     for (SlotIndex slot = 0; slot < 8; ++slot) {
-      set_->Write(slot, {1, slot, round}, page.span(), written[slot].Done());
+      store_->Write(slot, {1, slot, round}, page.span(), written[slot].Done());
     }
     const std::string heard = testing::RunInChild([this, &page] {
       alarm(10);  // it would wait for ever
@@ -152,8 +152,8 @@ TEST_F(DriveSetTest, AChildOfForkIsRefusedAndChangesNothing) {
         codes += absl::StatusCodeToString(status.code()) + " ";
       };
       PageBuffer into(kPage);
-      set_->Write(3, {1, 3, 99}, page.span(), note);
-      set_->Read(0, {1, 0, 1}, into.span(), note);
+      store_->Write(3, {1, 3, 99}, page.span(), note);
+      store_->Read(0, {1, 0, 1}, into.span(), note);
       return codes;
     });
     EXPECT_EQ(heard, "FAILED_PRECONDITION FAILED_PRECONDITION ");
@@ -167,9 +167,9 @@ TEST_F(DriveSetTest, HastenReachesTheDriveThatHasTheWrite) {
   drives_[1]->delay_us = 50000;
   PageBuffer page(kPage);
   Outcome done;
-  set_->Write(5, {1, 5, 1}, page.span(), done.Done());
-  set_->Hasten(5);
-  set_->Hasten(6);  // nothing is on its way
+  store_->Write(5, {1, 5, 1}, page.span(), done.Done());
+  store_->Hasten(5);
+  store_->Hasten(6);  // nothing is on its way
   EXPECT_THAT(done.Get(), IsOk());
   EXPECT_TRUE(gates_[0]->hastened().empty());
   EXPECT_EQ(gates_[1]->hastened().size(), 1u);
@@ -181,9 +181,9 @@ TEST_F(DriveSetTest, AHastenedWriteThatMovesOnStaysHastened) {
   PageBuffer page(kPage);
   page.Fill(1005);
   Outcome done;
-  set_->Write(5, {1, 5, 1}, page.span(), done.Done());  // the first drive takes it
+  store_->Write(5, {1, 5, 1}, page.span(), done.Done());  // the first drive takes it
   gates_[0]->WaitForHeld(1);
-  set_->Hasten(5);
+  store_->Hasten(5);
   drives_[0]->write_error = EIO;
   gates_[0]->Open();
   EXPECT_TRUE(gates_[1]->WaitForHastened(1));
@@ -227,16 +227,18 @@ class LateToReturn final : public PageStore {
 };
 
 TEST_F(DriveSetTest, IsThereUntilTheCallOfAWriteThatIsDoneHasReturned) {
-  LateToReturn::Seen seen;
+  LateToReturn::Seen seen, not_written;
   std::vector<std::unique_ptr<PageStore>> stores;
   stores.push_back(std::make_unique<LateToReturn>(seen));
-  set_ = AssembleDriveSet({.store = {.page_bytes = kPage, .slots = 4}, .directories = {"/late"}},
-                          std::move(stores),
-                          workers_);
+  stores.push_back(std::make_unique<LateToReturn>(not_written));
+  store_ = AssembleDriveSet(
+      {.store = {.page_bytes = kPage, .slots = 4}, .directories = {"/late", "/later"}},
+      std::move(stores),
+      workers_);
   PageBuffer page(kPage);
-  std::thread writer([&] { set_->Write(0, {1, 0, 1}, page.span(), [](absl::Status) {}); });
+  std::thread writer([&] { store_->Write(0, {1, 0, 1}, page.span(), [](absl::Status) {}); });
   seen.done.wait();
-  set_.reset();
+  store_.reset();
   writer.join();
   EXPECT_FALSE(seen.destroyed_too_early);
 }
@@ -250,7 +252,7 @@ TEST_F(DriveSetTest, DrivesAreWrittenInProportionToWhatTheyShow) {
   WriteMany(kWrites, 1);
   EXPECT_GT(writes(1), 0u);
   EXPECT_LT(writes(1), kWrites / 3u);
-  EXPECT_GT(set_->stats().drives[0].bytes_per_second, set_->stats().drives[1].bytes_per_second);
+  EXPECT_GT(store_->stats().drives[0].bytes_per_second, store_->stats().drives[1].bytes_per_second);
 }
 
 TEST_F(DriveSetTest, ADriveThatSlowsDownGetsLess) {
@@ -268,7 +270,7 @@ TEST_F(DriveSetTest, ADriveThatSlowsDownGetsLess) {
 TEST_F(DriveSetTest, SlotsAndWritesAreInProportionToTheRates) {
   rates_ = {3e9, 1e9};
   Open(2, 1000);
-  const std::vector<DriveStats> drives = set_->stats().drives;
+  const std::vector<DriveStats> drives = store_->stats().drives;
   EXPECT_EQ(drives[0].slots, 751u);
   EXPECT_EQ(drives[1].slots, 251u);
   EXPECT_EQ(drives[0].bytes_per_second_at_start, 3e9);
@@ -297,9 +299,9 @@ TEST(DriveSetCreateTest, MakesAFileInEveryDirectoryAndDividesByWhatEachGives) {
     EXPECT_GT(drive.bytes_per_second_at_start, 1e5);
     EXPECT_LT(drive.bytes_per_second_at_start, 1e12);
   }
-  const std::vector<SlotIndex> slots = SlotsOfDrives(two.options);
-  EXPECT_EQ(stats.drives[0].slots, slots[0]);
-  EXPECT_EQ(stats.drives[1].slots, slots[1]);
+  const std::vector<PageStoreOptions> drives = OptionsOfDrives(two.options);
+  EXPECT_EQ(stats.drives[0].slots, drives[0].places);
+  EXPECT_EQ(stats.drives[1].slots, drives[1].places);
 }
 
 TEST(DriveSetCreateTest, RatesThatAreGivenAreNotMeasured) {

@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 
 std::vector<SlotIndex> Divide(SlotIndex slots, const std::vector<double>& rates) {
-  return DivideSlots(slots, rates);
+  return DriveShares::DivideSlots(slots, rates);
 }
 
 TEST(DriveSharesTest, SlotsAreDividedInProportionToTheRates) {
@@ -41,7 +41,7 @@ TEST(DriveSharesTest, TogetherTheyAreAllSlots) {
     std::vector<double> rates(1 + random() % 8);
     for (double& rate : rates) rate = std::exp2(static_cast<double>(random() % 300) / 10);
     const auto slots = static_cast<SlotIndex>(rates.size() + random() % 5'000'000);
-    const std::vector<SlotIndex> shares = DivideSlots(slots, rates);
+    const std::vector<SlotIndex> shares = DriveShares::DivideSlots(slots, rates);
     EXPECT_EQ(std::accumulate(shares.begin(), shares.end(), std::uint64_t{0}), slots);
     for (const SlotIndex share : shares) {
       EXPECT_GE(share, 1u);
@@ -50,10 +50,13 @@ TEST(DriveSharesTest, TogetherTheyAreAllSlots) {
   }
 }
 
-TEST(DriveSharesTest, SparesAreOneIn512AndAtLeastOne) {
-  EXPECT_EQ(SpareSlots(1), 1u);
-  EXPECT_EQ(SpareSlots(1023), 1u);
-  EXPECT_EQ(SpareSlots(5120), 10u);
+TEST(DriveSharesTest, ADriveThatWasIdleDoesNotCatchUp) {
+  DriveShares shares(2, std::uint64_t{1} << 20, std::vector<double>{1e9, 1e9});
+  const double first = shares.turn(1);
+  shares.TakeTurn(1, {});
+  const double seconds = shares.turn(1) - first;
+  for (int i = 0; i < 100; ++i) shares.TakeTurn(1, {});
+  EXPECT_NEAR(shares.turn(1) - shares.turn(0), seconds, seconds / 100);
 }
 
 }  // namespace

@@ -239,13 +239,14 @@ TEST(RefusedIoUringTest, MemoryIsRegisteredThoughSubmissionsAreRefused) {
   EXPECT_EQ(text, "UNAVAILABLE closed");
 }
 
-/// A limit in the middle of slot 4 of a file that is there already.
+/// A limit in the middle of the fifth page of a file that is there already.
 std::string WritePastFileSizeLimit(const PageStoreOptions& options) {
   base::WorkerPool workers({.threads = 1, .name = "test-worker", .cpus = {}});
   auto store = PageStore::Create(options, workers);
   if (!store.ok()) return store.status().ToString();
   const rlimit limit{4 * kRefusedPage + kRefusedPage / 2, RLIM_INFINITY};
   if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return "setrlimit";
+  for (SlotIndex slot = 0; slot < 3; ++slot) (void)WriteSlot(**store, slot);  // places 0 to 2
   const absl::Status inside = WriteSlot(**store, 3);
   const absl::Status across = WriteSlot(**store, 4);
   const absl::Status beyond = WriteSlot(**store, 5);
@@ -291,7 +292,7 @@ TEST(RefusedIoUringTest, FileSizeLimitBelowTheFileIsExhaustedBeforeAnySignal) {
   });
   EXPECT_EQ(text,
             "RESOURCE_EXHAUSTED: spill directory " + temp.path() +
-                ": cannot reserve 512 KiB: the limit of file sizes is 64 KiB (see ulimit -f)");
+                ": cannot reserve 576 KiB: the limit of file sizes is 64 KiB (see ulimit -f)");
 }
 
 }  // namespace

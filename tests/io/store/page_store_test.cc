@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "gtest/gtest.h"
+#include "io/store/page_store_parts.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/store/page_buffer.h"
 #include "tests/support/temp_directory.h"
@@ -59,6 +60,24 @@ TEST_F(PageStoreCreateTest, EveryWriteIsDoneOnceTheStoreIsGone) {
     store->reset();
     EXPECT_EQ(finished, writes);
   }
+}
+
+TEST_F(PageStoreCreateTest, StatsNameTheDriveThatItIsOn) {
+  const auto store = PageStore::Create(Options(), workers_);
+  ASSERT_THAT(store, IsOk());
+  const std::vector<DriveStats> drives = (*store)->stats().drives;
+  ASSERT_EQ(drives.size(), 1u);
+  EXPECT_EQ(drives[0].directory, temp_.path());
+  EXPECT_EQ(drives[0].slots, 9u);
+}
+
+TEST(SpareSlotsTest, SparesAreOneIn512AndAtLeastOne) {
+  EXPECT_EQ(WithSpares(1), 2u);
+  EXPECT_EQ(WithSpares(1023), 1024u);
+  EXPECT_EQ(WithSpares(5120), 5130u);
+  EXPECT_EQ(WithSpares(UINT32_MAX - 1), UINT32_MAX);
+  EXPECT_EQ(PlacesOf({.slots = 8}), 9u);
+  EXPECT_EQ(PlacesOf({.slots = 8, .places = 3}), 3u);
 }
 
 TEST_F(PageStoreCreateTest, BadOptionsAreNamed) {

@@ -19,7 +19,7 @@ using Code = absl::StatusCode;
 
 class RetiredSlotTest : public DriveSetFixture {
  protected:
-  std::uint64_t retired() const { return set_->stats().retired; }
+  std::uint64_t retired() const { return store_->stats().retired; }
 };
 
 TEST_F(RetiredSlotTest, ASlotThatIsNotReadIsNotUsedForAnotherPage) {
@@ -46,8 +46,8 @@ TEST_F(RetiredSlotTest, WithoutSpareSlotsTheErrorSaysWhy) {
   EXPECT_THAT(Write(1, 2), IsOk()) << "there is one to spare";
   EXPECT_THAT(Write(2, 2),
               IsStatus(Code::kResourceExhausted,
-                       "slot 2: no drive has room, 2 slots lost a page and are used no more"));
-  set_->Forget(3);
+                       "slot 2: the drive has no room, 2 slots lost a page and are used no more"));
+  store_->Forget(3);
   EXPECT_THAT(Write(2, 2), IsOk());
   EXPECT_THAT(Read(2, 2), IsOk());
 }
@@ -87,7 +87,7 @@ TEST_F(RetiredSlotTest, EachDriveCountsItsOwn) {
     if (!Read(slot, 1).ok()) lost.insert(slot);
   }
   EXPECT_EQ(lost.size(), 2u);
-  const PageStoreStats stats = set_->stats();
+  const PageStoreStats stats = store_->stats();
   EXPECT_EQ(stats.drives[0].retired, 0u);
   EXPECT_EQ(stats.drives[1].retired, 2u);
   EXPECT_EQ(stats.drives[1].slots, 5u) << "half of them, and one to spare";
@@ -106,6 +106,24 @@ TEST_F(RetiredSlotTest, ASlotThatRefusesAWriteIsTakenLast) {
     for (SlotIndex slot = 0; slot < 4; ++slot) EXPECT_THAT(Write(slot, 1), IsOk());
     EXPECT_EQ(retired(), 0u) << "the slot has lost nothing";
   }
+}
+
+TEST_F(RetiredSlotTest, StatsOfADriveAloneAreThoseOfTheStore) {
+  Open(1, 1024);
+  for (SlotIndex slot = 0; slot < 40; ++slot) ASSERT_THAT(Write(slot, 1), IsOk());
+  drives_[0]->Break(3);
+  EXPECT_THAT(Read(3, 1), HasCode(Code::kDataLoss));
+  EXPECT_THAT(Read(4, 1), IsOk());
+  const PageStoreStats stats = store_->stats();
+  ASSERT_EQ(stats.drives.size(), 1u);
+  const DriveStats& drive = stats.drives[0];
+  EXPECT_EQ(drive.writes, 40u);
+  EXPECT_EQ(drive.reads, 1u);
+  EXPECT_EQ(drive.slots, 1026u) << "one in 512 to spare";
+  EXPECT_EQ(drive.retired, 1u);
+  EXPECT_GT(drive.bytes_per_second, 0);
+  EXPECT_EQ(drive.bytes_per_second_at_start, 0);
+  EXPECT_FALSE(drive.fenced);
 }
 
 /// Places that break at any moment: no page comes back wrong, each that was lost is lost once, and
@@ -130,7 +148,7 @@ TEST_F(RetiredSlotTest, RandomLossesAgreeWithAShadow) {
         if (status.ok()) continue;
         EXPECT_THAT(status, HasCode(Code::kDataLoss));
         shadow.erase(slot);
-        set_->Forget(slot);
+        store_->Forget(slot);
         ++losses;
       }
     }

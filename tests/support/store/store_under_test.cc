@@ -39,7 +39,7 @@ std::string ToString(StoreKind kind) {
 }
 
 StoreUnderTest::StoreUnderTest(const StoreSpec& spec) : page_bytes_(spec.options.page_bytes) {
-  memory_ = std::make_shared<MemoryFile>(page_bytes_ * spec.options.slots);
+  memory_ = std::make_shared<MemoryFile>(page_bytes_ * io::PlacesOf(spec.options));
   Open(spec);
 }
 
@@ -89,8 +89,14 @@ std::string StoreUnderTest::RemoveDirectory() {
   return rmdir(directory_.path().c_str()) == 0 ? "" : std::strerror(errno);
 }
 
+std::uint64_t StoreUnderTest::OffsetOf(io::SlotIndex slot) const {
+  const absl::StatusOr<io::PageStore::FilePart> part = store_->FindPart(slot);
+  SLUICE_CHECK(part.ok(), "a test tampers with a page that is there");
+  return part->offset;
+}
+
 void StoreUnderTest::FlipByte(io::SlotIndex slot, std::size_t at) {
-  if (fd_ < 0) return memory_->Flip(slot * page_bytes_ + at);
+  if (fd_ < 0) return memory_->Flip(OffsetOf(slot) + at);
   PageBuffer page(page_bytes_);
   MoveSlot(slot, io::IoDirection::kRead, page.span().data());
   page.span()[at] = ~page.span()[at];
@@ -98,7 +104,7 @@ void StoreUnderTest::FlipByte(io::SlotIndex slot, std::size_t at) {
 }
 
 void StoreUnderTest::SwapSlots(io::SlotIndex a, io::SlotIndex b) {
-  if (fd_ < 0) return memory_->Swap(a * page_bytes_, b * page_bytes_, page_bytes_);
+  if (fd_ < 0) return memory_->Swap(OffsetOf(a), OffsetOf(b), page_bytes_);
   PageBuffer page_a(page_bytes_);
   PageBuffer page_b(page_bytes_);
   MoveSlot(a, io::IoDirection::kRead, page_a.span().data());
@@ -113,7 +119,7 @@ void StoreUnderTest::Truncate(std::size_t bytes) {
 }
 
 void StoreUnderTest::MoveSlot(io::SlotIndex slot, io::IoDirection direction, std::byte* data) {
-  const auto offset = static_cast<off_t>(slot * page_bytes_);
+  const auto offset = static_cast<off_t>(OffsetOf(slot));
   const ssize_t moved = direction == io::IoDirection::kRead
                             ? pread(fd_, data, page_bytes_, offset)
                             : pwrite(fd_, data, page_bytes_, offset);

@@ -52,12 +52,14 @@ class StoreUnderTest {
   // Below the store, at rest only.
   /// Of its file; -1 where there is none.
   int fd() const { return fd_; }
+  // Of slots that hold pages.
   void FlipByte(io::SlotIndex slot, std::size_t at);
   void SwapSlots(io::SlotIndex a, io::SlotIndex b);
   void Truncate(std::size_t bytes);
 
  private:
   void Open(StoreSpec spec);
+  std::uint64_t OffsetOf(io::SlotIndex slot) const;
   void MoveSlot(io::SlotIndex slot, io::IoDirection direction, std::byte* data);
 
   TempDirectory directory_;

@@ -1,4 +1,4 @@
-#include "io/drives/drive_meter.h"
+#include "io/store/rate_meter.h"
 
 #include <chrono>
 
@@ -7,9 +7,9 @@
 namespace sluice::io {
 namespace {
 
-TEST(DriveMeterTest, CountsBusyTimeOnly) {
-  DriveMeter meter(0);
-  DriveMeter::Clock::time_point now{};
+TEST(RateMeterTest, CountsBusyTimeOnly) {
+  RateMeter meter(0);
+  RateMeter::Clock::time_point now{};
   for (int i = 0; i < 32; ++i) {
     meter.Begin(now);
     now += std::chrono::milliseconds(1);
@@ -19,9 +19,9 @@ TEST(DriveMeterTest, CountsBusyTimeOnly) {
   EXPECT_NEAR(meter.rate(), 1000.0 * (1 << 20), 1.0);
 }
 
-TEST(DriveMeterTest, OverlappingOperationsShareTheTime) {
-  DriveMeter meter(0);
-  DriveMeter::Clock::time_point now{};
+TEST(RateMeterTest, OverlappingOperationsShareTheTime) {
+  RateMeter meter(0);
+  RateMeter::Clock::time_point now{};
   for (int i = 0; i < 4; ++i) meter.Begin(now);
   for (int i = 0; i < 64; ++i) {
     now += std::chrono::milliseconds(1);
@@ -31,12 +31,12 @@ TEST(DriveMeterTest, OverlappingOperationsShareTheTime) {
   EXPECT_NEAR(meter.rate(), 1000.0 * (1 << 20), 1.0);
 }
 
-TEST(DriveMeterTest, AnOperationThatTakesLongCountsAtOnce) {
+TEST(RateMeterTest, AnOperationThatTakesLongCountsAtOnce) {
   for (const double rate : {0.0, 2e9}) {
-    DriveMeter meter(rate);
-    const DriveMeter::Clock::time_point start{};
+    RateMeter meter(rate);
+    const RateMeter::Clock::time_point start{};
     const double idle = meter.RateAt(start, 1 << 20);
-    EXPECT_EQ(idle, rate > 0 ? rate : DriveMeter::kUnknownRate);
+    EXPECT_EQ(idle, rate > 0 ? rate : RateMeter::kUnknownRate);
     meter.Begin(start);
     EXPECT_EQ(meter.RateAt(start + std::chrono::microseconds(1), 1 << 20), idle);
     EXPECT_NEAR(meter.RateAt(start + std::chrono::seconds(1), 1 << 20), 1 << 20, 1);
