@@ -71,6 +71,8 @@ class Contestant:
 
     def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
+        if kind is not None:
+            self._process.kill()  # it may be busy for long
         self.end()
 
     def _answer(self) -> dict[str, Any]:

@@ -49,11 +49,12 @@ def _absent(all_of: dict[str, Contestant]) -> dict[str, Skipped]:
 
 
 def _load(contestant: Contestant) -> dict[str, float]:
-    """Seconds to the first token, and bytes read."""
+    """Seconds to the first token and of them to open, and bytes read."""
     opened = contestant.call("open")
     done = contestant.call("run", decoded=0)
     contestant.call("close")
-    return {"seconds": opened["seconds"] + seconds(done), "read_bytes": opened["read_bytes"] + read(done)}
+    return {"seconds": opened["seconds"] + seconds(done), "open_seconds": opened["seconds"],
+            "read_bytes": opened["read_bytes"] + read(done)}
 
 
 def _rounds(setting: Setting, checkpoint: Checkpoint,
@@ -83,5 +84,10 @@ def _row(kind: str, rounds: list[dict[str, Any]]) -> Row:
     theirs = [each[kind]["seconds"] for each in rounds]
     over_floor = median(mine / each["floor"] for mine, each in zip(ours, rounds))
     at_limit = over_floor <= _AT_LIMIT if _TARGETS[kind] > 1 else None
+    figures = {
+        "peer_seconds": median(theirs), "over_floor": over_floor,
+        "open_seconds": median(each["sluice"]["open_seconds"] for each in rounds),
+        "compute_seconds": median(each["compute"] for each in rounds),
+    }
     return Row(median(ours), "s", median(peer / mine for peer, mine in zip(theirs, ours)),
-               _TARGETS[kind], {"peer_seconds": median(theirs), "over_floor": over_floor}, at_limit)
+               _TARGETS[kind], figures, at_limit)
