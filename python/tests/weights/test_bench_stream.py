@@ -87,7 +87,9 @@ def test_what_settled_passes_read_is_compared_with_the_optimum(setting, here):
     assert list(lines) == ["stream/50/bytes", "stream/50/time", "stream/50/equal"]
     read = lines["stream/50/bytes"]
     assert read["budget_bytes"] < 0.5 * read["pass_bytes"]
-    assert 0.5 * read["pass_bytes"] < read["least_bytes"] <= read["value"] < read["pass_bytes"]
+    assert 0.5 * read["pass_bytes"] < read["least_bytes"] < read["pass_bytes"]
+    # Of three passes, which have hardly settled, pages may have been there before.
+    assert 0.7 * read["least_bytes"] < read["value"] < 1.5 * read["pass_bytes"]
     assert read["ratio"] == pytest.approx(read["least_bytes"] / read["value"])
     assert lines["stream/50/equal"]["reached"]
 

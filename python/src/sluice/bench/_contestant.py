@@ -53,23 +53,31 @@ class Contestant:
         return {"seconds": time.perf_counter() - begin, "read_bytes": read_bytes() - read}
 
     def run(self, decoded: int) -> dict[str, Any]:
-        """One pass over 64 tokens, and one for each decoded token: figures of each pass, and the tokens."""
-        passes: list[dict[str, Any]] = []
+        """One pass over 64 tokens, and one for each decoded token.
+
+        passes
+            Seconds and bytes read from each pass's begin to the next one's; the output's digest.
+        tokens
+            What was chosen.
+        read_bytes
+            What the process has read since its start.
+        """
         tokens = self._prompt()
         cache: dict[str, Any] = {}
-        chosen = []
+        outputs, chosen, marks = [], [], [(time.perf_counter(), read_bytes())]
         with torch.no_grad():
             for _ in range(1 + decoded):
-                read, begin = read_bytes(), time.perf_counter()
                 out = self._model(tokens, use_cache=True, **cache)
-                seconds = time.perf_counter() - begin
-                passes.append({"seconds": seconds, "read_bytes": read_bytes() - read,
-                               "digest": hashlib.sha256(out.logits.numpy().data).hexdigest()})
                 name = "cache" if "cache" in out else "past_key_values"  # before transformers 5.24
                 cache = {name: out[name]}
                 tokens = out.logits[:, -1:].argmax(-1)
+                outputs.append(out.logits)
                 chosen.append(int(tokens))
-        return {"passes": passes, "tokens": chosen}
+                marks.append((time.perf_counter(), read_bytes()))
+        passes = [{"seconds": end[0] - begin[0], "read_bytes": end[1] - begin[1],
+                   "digest": hashlib.sha256(logits.numpy().data).hexdigest()}
+                  for begin, end, logits in zip(marks, marks[1:], outputs)]
+        return {"passes": passes, "tokens": chosen, "read_bytes": marks[-1][1]}
 
     def close(self) -> dict[str, Any]:
         """Gives the weights back."""

@@ -192,7 +192,8 @@ def capped(percent: int, setting: Setting) -> Rows:
         reads = Reads(checkpoint.files)
         for each in all_of.values():
             each.call("open")
-            each.call("run", decoded=DECODED)  # recorded, planned and settled
+        all_of["resident"].call("run", decoded=DECODED)
+        so_far = all_of["sluice"].call("run", decoded=DECODED)["read_bytes"]  # recorded and planned
         least = all_of["sluice"].call("least")
         rounds = []
         before = reads.bytes_per_second()
@@ -200,14 +201,17 @@ def capped(percent: int, setting: Setting) -> Rows:
             done = {kind: each.call("run", decoded=DECODED) for kind, each in all_of.items()}
             _refuse_other("sluice", done["sluice"], done["resident"])
             after = reads.bytes_per_second()
-            rounds.append({**done, "bytes_per_second": (before + after) / 2})
-            before = after
+            # Between runs the first units of the next one come: they count, too.
+            read_bytes = done["sluice"]["read_bytes"] - so_far
+            rounds.append({**done, "read_bytes": read_bytes,
+                           "bytes_per_second": (before + after) / 2})
+            before, so_far = after, done["sluice"]["read_bytes"]
     return _capped_rows(rounds, least)
 
 
 def _capped_rows(rounds: list[dict[str, Any]], least: dict[str, Any]) -> Rows:
     passes = 1 + DECODED
-    bytes_per_pass = [read(each["sluice"]) / passes for each in rounds]
+    bytes_per_pass = [each["read_bytes"] / passes for each in rounds]
     ours = [seconds(each["sluice"]) / passes for each in rounds]
     computed = [seconds(each["resident"]) / passes for each in rounds]
     floors = [max(compute, least["least_bytes"] / each["bytes_per_second"])
