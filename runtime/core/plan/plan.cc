@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "runtime/core/plan/spread_reads.h"
 #include "runtime/core/plan/tier_planner.h"
 
 namespace sluice::core {
@@ -222,6 +223,14 @@ TierPlan PlanForTime(const PlanInput& input, const PlanStop& stop) {
   return wasteful ? std::move(least) : std::move(plan);
 }
 
+/// Where the link is waited for, what moves less is faster.
+TierPlan Spread(const PlanInput& input, const PlanStop& stop, TierPlan plan) {
+  const std::optional<PlanInput> spread = SpreadReads(input);
+  if (!spread.has_value() || stop()) return plan;
+  TierPlan other = PlanForObjective(*spread, stop);
+  return other.link_seconds < plan.link_seconds ? std::move(other) : std::move(plan);
+}
+
 }  // namespace
 
 void SetStepTimes(const std::vector<StepTime>& steps, double seconds, PlanInput* input) {
@@ -266,6 +275,9 @@ bool Plan::ComesInto(TierIndex tier, PageIndex page, std::uint32_t step) const {
 std::optional<Plan> TryMakePlan(const PlanInput& input, const PlanStop& stop) {
   TierPlan plan = input.objective == Objective::kTime ? PlanForTime(input, stop)
                                                       : PlanForObjective(input, stop);
+  if (plan.link_seconds > kLinkShare * SecondsOf(input)) {
+    plan = Spread(input, stop, std::move(plan));
+  }
   plan.plan.leaves_make_room = input.links.size() > 1 && plan.link_seconds > SecondsOf(input);
   if (stop()) return std::nullopt;
   return std::move(plan.plan);

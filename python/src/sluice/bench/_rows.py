@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from dataclasses import dataclass, field
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Union
 
 
 class Skipped(Exception):
@@ -34,6 +34,9 @@ class Row:
         is only reported.
     target
         The least ratio that is asked for.
+    at_limit
+        What was measured is at the limit of the machine, so the target counts as reached. None: that
+        does not count here.
     """
 
     value: float
@@ -41,13 +44,21 @@ class Row:
     ratio: Optional[float] = None
     target: Optional[float] = None
     figures: dict[str, Any] = field(default_factory=dict)
+    at_limit: Optional[bool] = None
 
     def as_dict(self, case: str) -> dict[str, Any]:
         """The JSON line."""
         line: dict[str, Any] = {"case": case, "value": self.value, "unit": self.unit}
         if self.ratio is not None and self.target is not None:
-            line |= {"ratio": self.ratio, "target": self.target, "reached": self.ratio >= self.target}
+            reached = self.ratio >= self.target or bool(self.at_limit)
+            line |= {"ratio": self.ratio, "target": self.target, "reached": reached}
+            line |= {} if self.at_limit is None else {"at_limit": self.at_limit}
         return {**line, **self.figures}
+
+
+# Rows of a case that measures several things at once, by what is added to the case's name. One that
+# the machine cannot run says why.
+Rows = dict[str, Union[Row, Skipped]]
 
 
 def seconds_of(call: Callable[[], object]) -> float:

@@ -1,0 +1,123 @@
+#include "runtime/core/plan/spread_reads.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace sluice::core {
+namespace {
+
+/// Pages of a step come in so many parts, each as soon as there are frames for it.
+constexpr std::int64_t kParts = 8;
+
+bool IsReadOnce(const PlanItem& item) { return item.uses.size() == 1; }
+
+/// Whether steps follow each other, and all that they do is read what is in the last tier.
+bool OnlyReads(const PlanInput& input) {
+  if (input.links.size() != 1 || input.step_seconds.empty()) return false;
+  for (std::size_t step = 0; step < input.step_ends.size(); ++step) {
+    if (input.step_ends[step] > step + 1) return false;
+  }
+  return std::all_of(input.items.begin(), input.items.end(), [](const PlanItem& item) {
+    return std::all_of(item.uses.begin(), item.uses.end(), [](const PlanUse& use) {
+      return use.tier == 0 && use.mode == PageMode::kRead && !use.dies;
+    });
+  });
+}
+
+/// Pages of the steps, and frames for them.
+class Shares {
+ public:
+  explicit Shares(const PlanInput& input)
+      : frames_(input.frames[0]), pages_(input.step_seconds.size(), 0) {
+    for (const PlanItem& item : input.items) {
+      if (IsReadOnce(item)) {
+        pages_[item.uses.front().step] += item.pages;
+      } else {
+        frames_ -= item.pages;  // they stay
+      }
+    }
+    for (const double seconds : input.step_seconds) {
+      const double pages = seconds / std::max(input.links[0].in_s, 1e-12);
+      ahead_.push_back(static_cast<std::int64_t>(std::min<double>(pages, input.frames[0])));
+    }
+  }
+
+  /// Chooses the fewest frames for what comes and goes; false if there are too few for that.
+  bool Choose() {
+    if (frames_ <= 0 || FramesFor(frames_) > frames_) return false;
+    std::int64_t low = 1;
+    std::int64_t high = frames_;
+    while (low < high) {
+      const std::int64_t middle = low + (high - low) / 2;
+      if (FramesFor(middle) <= frames_) {
+        high = middle;
+      } else {
+        low = middle + 1;
+      }
+    }
+    moving_ = low;
+    for (std::size_t step = 0; step < pages_.size(); ++step) stay_.push_back(Stay(step, low));
+    StayMore(frames_ - FramesFor(low));
+    return true;
+  }
+
+  /// Pages of each step that stay.
+  const std::vector<std::int64_t>& stay() const { return stay_; }
+  /// Frames for the others.
+  std::int64_t moving() const { return moving_; }
+
+ private:
+  std::int64_t Stay(std::size_t step, std::int64_t moving) const {
+    const std::int64_t ahead = std::min(ahead_[step], moving / 2);
+    return std::clamp<std::int64_t>(pages_[step] + ahead - moving, 0, pages_[step]);
+  }
+  /// Has further pages stay, of steps that are far from each other.
+  void StayMore(std::int64_t pages) {
+    const auto steps = static_cast<std::int64_t>(stay_.size());
+    for (std::int64_t step = 0; step < steps; ++step) {
+      const std::int64_t more = (step + 1) * pages / steps - step * pages / steps;
+      const auto at = static_cast<std::size_t>(step);
+      stay_[at] = std::min(stay_[at] + more, pages_[at]);
+    }
+  }
+  std::int64_t FramesFor(std::int64_t moving) const {
+    std::int64_t frames = moving;
+    for (std::size_t step = 0; step < pages_.size(); ++step) frames += Stay(step, moving);
+    return frames;
+  }
+
+  std::int64_t frames_;
+  std::int64_t moving_ = 0;
+  std::vector<std::int64_t> pages_;
+  std::vector<std::int64_t> stay_;
+  std::vector<std::int64_t> ahead_;  ///< pages that the link brings while the step computes
+};
+
+}  // namespace
+
+std::optional<PlanInput> SpreadReads(const PlanInput& input) {
+  std::int64_t all = 0;
+  for (const PlanItem& item : input.items) all += item.pages;
+  if (!OnlyReads(input) || all <= input.frames[0]) return std::nullopt;
+  Shares shares(input);
+  if (!shares.Choose()) return std::nullopt;
+  PlanInput spread = input;
+  spread.items.clear();
+  spread.frames[0] = static_cast<FrameIndex>(shares.moving());
+  std::vector<std::int64_t> stay = shares.stay();
+  const auto part = static_cast<std::uint32_t>(std::max<std::int64_t>(1, shares.moving() / kParts));
+  for (const PlanItem& item : input.items) {
+    if (!IsReadOnce(item)) continue;
+    std::int64_t& kept = stay[item.uses.front().step];
+    const auto first = static_cast<std::uint32_t>(std::min<std::int64_t>(kept, item.pages));
+    kept -= first;
+    for (std::uint32_t at = first; at < item.pages; at += part) {
+      spread.items.push_back({item.first_page + at, std::min(part, item.pages - at), item.uses});
+    }
+  }
+  return spread;
+}
+
+}  // namespace sluice::core
