@@ -77,7 +77,27 @@ def test_outputs_are_those_of_the_resident_model(name, folders):
             parameter.nbytes for layer in wanted.model.layers
             for parameter in layer.mlp.experts.parameters())
         assert stream._runtime.stats()["schedule_divergences"] == 0
+        ahead = stream._experts.runtime.stats()["prefetch"]
+        assert ahead["issued"] > 100 and ahead["wasted"] < 0.1 * ahead["issued"]
     assert stream.report()["experts"]["leases"] == experts["leases"]
+
+
+@pytest.mark.parametrize("name", MIXTURES)
+def test_leases_are_of_the_rows_that_compute(name, folders):
+    """Outputs do not show it: outside a lease the rows are those of the file, too."""
+    wanted, model = checkpoints.resident(folders[name]), checkpoints.on_meta(MIXTURES[name])
+    with stream_of(model, folders[name]):
+        for layer, other in zip(model.model.layers, wanted.model.layers):
+            products = other.mlp.experts.gate_up_proj, other.mlp.experts.down_proj
+            for number, expert in enumerate(layer.mlp.experts.__dict__["_sluice_leases"].experts):
+                rows = [*expert.up, *expert.down]
+                assert torch.equal(torch.cat(expert.up), products[0][number])
+                assert torch.equal(torch.cat(expert.down), products[1][number])
+                assert [(tensor.storage_offset() * 4, tensor.nbytes, "r") for tensor in rows] == [
+                    request[1:4] for request in expert.requests]
+                assert len({request[0] for request in expert.requests}) == len(rows)
+                assert PAGE * len(expert.pages) >= sum(tensor.nbytes for tensor in rows)
+        del expert, rows
 
 
 def test_bfloat16_in_shards(tmp_path):
@@ -102,6 +122,9 @@ def test_a_model_has_its_own_implementation_before_and_after(folders):
         assert experts.gate_up_proj.device.type == "meta"
         with pytest.raises(sluice.InvalidArgument, match="streams cannot be copied"):
             experts.__dict__["_sluice_leases"].__reduce__()
+        with pytest.raises(sluice.FailedPrecondition, match="'model.layers.2.*gate_up_proj' has been moved"):
+            model.model.layers[2].mlp.experts.double()
+            model(torch.ones(1, 4, dtype=torch.int64))
         model.model.layers[1].mlp.experts.down_proj = torch.nn.Parameter(torch.zeros(1))
         with pytest.raises(sluice.FailedPrecondition, match="'model.layers.1.*down_proj' has been moved"):
             model(torch.ones(1, 4, dtype=torch.int64))
@@ -139,7 +162,6 @@ def test_frequency_beats_recency_where_some_experts_are_popular(tmp_path):
             figures = stream.report()["experts"]
             assert figures["tokens"] == 400 and figures["leases"] == 1600
             read[policy] = figures["bytes_per_token"]
-    print(read)
     assert read["lfu"] < 0.9 * read["lru"] and read["gdsf"] < 0.9 * read["lru"], read
 
 
@@ -221,7 +243,8 @@ def test_what_cannot_be_leased_by_expert_is_refused(tmp_path, folders):
         hidden_size=64, intermediate_size=64, num_hidden_layers=1, vocab_size=128, head_dim=16,
         num_attention_heads=4, num_key_value_heads=2, num_local_experts=4, pad_token_id=0,
         layer_types=["full_attention"])
-    refused(odd, checkpoints.write_model(tmp_path / "odd", odd), r"has_bias, is_transposed.*leave experts out")
+    refused(odd, checkpoints.write_model(tmp_path / "odd", odd),
+            r"has_bias, is_transposed.*leave experts out")
     with pytest.raises(sluice.InvalidArgument, match="only models of transformers"):
         sluice.torch.stream_weights(
             checkpoints.Blocks(), checkpoints.save(tmp_path / "m.safetensors", checkpoints.Blocks()),

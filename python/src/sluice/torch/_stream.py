@@ -208,12 +208,14 @@ def stream_weights(model: torch.nn.Module, path: Directory, *, dram: Size,
     A member of a ModuleList is a unit, and so is each module with parameters elsewhere. While a unit
     runs, its weights are in dram; the first pass over the model is recorded, and in later ones they
     come ahead of need, and the part that fits stays. Anywhere else the parameters show the files
-    through the page cache, slowly. Buffers of the state dict are set from the files.
+    through the page cache, slowly; those that transformers fuses are on meta. Buffers of the state
+    dict are set from the files.
 
     Raises before anything runs, and leaves the model as it was: InvalidArgument (a weight that is
-    missing, or of another dtype or shape; a conversion of transformers that is no renaming; hbm, a
-    CUDA model), TierFull (dram is below the largest unit), FailedPrecondition (a model that streams
-    or is compiled), NotFound. A forward raises as ``Runtime.lease``.
+    missing, or of another dtype or shape; a conversion of transformers that is more than renaming
+    or fusing rows; hbm, a CUDA model; experts that cannot be leased one by one), TierFull (dram is
+    below the largest unit), FailedPrecondition (a model that streams or is compiled), NotFound. A
+    forward raises as ``Runtime.lease``.
     """
     _refuse_options(hbm, options)
     refuse_model(model)
