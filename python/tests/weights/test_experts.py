@@ -77,6 +77,10 @@ def test_outputs_are_those_of_the_resident_model(name, folders):
             parameter.nbytes for layer in wanted.model.layers
             for parameter in layer.mlp.experts.parameters())
         assert stream._runtime.stats()["schedule_divergences"] == 0
+        # Neither of the two runtimes keeps weights of the other.
+        total = checkpoints.bytes_of(wanted)
+        assert total == sum(runtime.stats()["live_bytes"]
+                            for runtime in (stream._runtime, stream._experts.runtime))
         ahead = stream._experts.runtime.stats()["prefetch"]
         assert ahead["issued"] > 100 and ahead["wasted"] < 0.1 * ahead["issued"]
     assert stream.report()["experts"]["leases"] == experts["leases"]

@@ -270,12 +270,13 @@ def view_of(weight: Weight) -> torch.Tensor:
 
 
 def show(slot: Slot, weights: Weights) -> None:
-    """Makes the parameters of a slot, of one weight or of several that are fused."""
+    """Makes the parameters of a slot. Weights of the files that they do not show are not kept."""
+    parts, slot.parts = slot.parts, []
     if slot.by_expert:
         slot.hide()
         return
-    slot.weight = slot.parts[0]
-    if len(slot.parts) > 1:
-        slot.weight = weights.fused(slot.names[0], tuple(slot.original.shape), slot.parts)
+    slot.weight = parts[0]
+    if len(parts) > 1:
+        slot.weight = weights.fused(slot.names[0], tuple(slot.original.shape), parts)
         slot.hide()
     slot.show(view_of(slot.weight))
