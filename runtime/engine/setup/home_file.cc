@@ -189,8 +189,7 @@ absl::Status HomeFile::ReadPage(std::uint64_t offset, std::span<std::byte> page)
 
 absl::Status HomeFile::ReadPart(std::uint64_t offset, std::span<std::byte> out) const {
   Advise(offset, out.size(), POSIX_FADV_WILLNEED);  // many requests at a time
-  const absl::Status status =
-      home_.block_sums == nullptr ? Read(offset, out) : ReadVerified(offset, out);
+  absl::Status status = home_.block_sums == nullptr ? Read(offset, out) : ReadVerified(offset, out);
   Advise(offset, out.size(), POSIX_FADV_DONTNEED);
   return status;
 }
