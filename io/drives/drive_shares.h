@@ -51,14 +51,14 @@ class DriveShares {
   double rate_at_start(std::uint32_t drive) const { return drives_[drive].rate_at_start; }
 
  private:
-  struct Drive {
+  struct MeteredDrive {
     RateMeter meter;
     double rate_at_start = 0;
     double turn = 0;
   };
 
   const std::uint64_t page_bytes_;
-  std::vector<Drive> drives_;
+  std::vector<MeteredDrive> drives_;
 };
 
 }  // namespace sluice::io

@@ -59,6 +59,28 @@ nb::list OpenWeights(const std::shared_ptr<Session>& session,
   return list;
 }
 
+/// A tensor of the bytes of others, one behind the other, which are only read.
+std::shared_ptr<TensorState> JoinTensors(const std::shared_ptr<Session>& session,
+                                         const std::string& name,
+                                         const std::vector<std::shared_ptr<TensorState>>& tensors,
+                                         std::int64_t bytes,
+                                         const std::string& off_lease) {
+  TensorSpec spec{.name = name,
+                  .shape = {bytes},
+                  .dtype = DType::kU8,
+                  .kind = TensorKind::kParameter,
+                  .off_lease = Named(off_lease, OffLease::kReadable, "off_lease")};
+  for (const std::shared_ptr<TensorState>& tensor : tensors) {
+    tensor->RefuseFreed();
+    spec.joined.push_back(tensor->id());
+  }
+  const std::shared_ptr<Runtime> runtime = session->runtime();
+  const TensorId id = ValueOrRaise(WithoutGil([&] { return runtime->CreateTensor(spec); }));
+  auto state = std::make_shared<TensorState>(session, id, spec);
+  session->Add(state);
+  return state;
+}
+
 /// A DLPack capsule of the whole tensor outside a lease. REQUIRES: a tensor that is readable there.
 nb::capsule LendTensorOffLease(const std::shared_ptr<TensorState>& tensor,
                                const std::vector<std::int64_t>& shape,
@@ -75,6 +97,13 @@ nb::capsule LendTensorOffLease(const std::shared_ptr<TensorState>& tensor,
 void BindWeights(nb::module_& module) {
   module.def(
       "open_weights", OpenWeights, nb::arg("session"), nb::arg("path"), nb::arg("off_lease"));
+  module.def("join_tensors",
+             JoinTensors,
+             nb::arg("session"),
+             nb::arg("name"),
+             nb::arg("tensors"),
+             nb::arg("bytes"),
+             nb::arg("off_lease"));
   module.def("lend_tensor_off_lease",
              LendTensorOffLease,
              nb::arg("tensor"),

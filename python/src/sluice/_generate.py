@@ -27,7 +27,7 @@ def main(words: list[str]) -> int:
     options = _parser().parse_args(words)
     try:
         result = generate(options.model, options.prompt, options.dram, options.tokens,
-                          out=sys.stderr if options.json else sys.stdout)
+                          options.experts, out=sys.stderr if options.json else sys.stdout)
     except (errors.Error, OSError, ValueError, ImportError) as error:
         print(f"sluice: {error}", file=sys.stderr)
         return _FAILURE if isinstance(error, _FAILURES) else _USER_ERROR
@@ -40,7 +40,8 @@ def main(words: list[str]) -> int:
     return 0
 
 
-def generate(model: str, prompt: str, dram: str, tokens: int, out: Any) -> dict[str, Any]:
+def generate(model: str, prompt: str, dram: str, tokens: int, experts: Optional[str],
+             out: Any) -> dict[str, Any]:
     """Writes the text to ``out`` as it comes, and returns it with what was measured."""
     torch, transformers, accelerate = _packages()
     import sluice.torch
@@ -52,7 +53,9 @@ def generate(model: str, prompt: str, dram: str, tokens: int, out: Any) -> dict[
     with contextlib.suppress(OSError):  # a folder without generation_config.json
         module.generation_config = transformers.GenerationConfig.from_pretrained(model)
     inputs = tokenizer([prompt], return_tensors="pt")
-    with sluice.torch.stream_weights(module, model, dram=dram) as stream, torch.inference_mode():
+    with sluice.torch.stream_weights(
+        module, model, dram=dram, experts=experts
+    ) as stream, torch.inference_mode():
         begin = time.perf_counter()
         with progress(stream.report, sys.stderr) as end_progress:
             streamer = _streamer(transformers, tokenizer, out, end_progress)
@@ -152,6 +155,7 @@ def _result(text: str, times: list[float], report: dict[str, Any]) -> dict[str, 
         "bound_by": report["bound_by"],
         "weight_bytes": report["weight_bytes"],
         "budget_bytes": report["budget_bytes"],
+        **({"experts": report["experts"]} if "experts" in report else {}),
     }
 
 
@@ -183,6 +187,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--dram", metavar="SIZE", required=True, help='budget for weights: "4GiB"')
     parser.add_argument("--tokens", metavar="N", type=int, default=64,
                         help="tokens at most (default: 64)")
+    parser.add_argument("--experts", metavar="POLICY",
+                        help='lease the experts of a mixture one by one; which stay: "gdsf", "lru", ...')
     parser.add_argument("--json", action="store_true",
                         help="standard output is one JSON object; the text goes to standard error")
     return parser

@@ -80,7 +80,7 @@ def assignments(own: Mapping[str, object], options: Mapping[str, object]) -> lis
     for name, value in own.items():
         if value is not None:
             keys[_OWN[name]] = value
-    for key, value in _flat("", options):
+    for key, value in flat(options):
         if key in keys:
             raise errors.InvalidArgument(f'"{key}" is given twice')
         keys[key] = value
@@ -127,12 +127,13 @@ def _hint(name: str, known: list[str], tops: set[str]) -> str:
     return f'; did you mean "{close[0]}"?' if close else ""
 
 
-def _flat(prefix: str, options: Mapping[str, object]) -> list[tuple[str, object]]:
+def flat(options: Mapping[str, object], prefix: str = "") -> list[tuple[str, object]]:
+    """The keys of nested options with their values."""
     pairs: list[tuple[str, object]] = []
     for name, value in options.items():
         key = f"{prefix}{name}"
         if isinstance(value, Mapping):
-            pairs += _flat(f"{key}.", value)
+            pairs += flat(value, f"{key}.")
         else:
             pairs.append((key, value))
     return pairs

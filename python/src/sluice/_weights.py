@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
@@ -114,18 +114,36 @@ class Weights(Mapping[str, Weight]):
     """
 
     def __init__(self, runtime: "Runtime", path: str, off_lease: str) -> None:
+        self._runtime = runtime
+        self._off_lease = off_lease
         self._path = path
         self._weights: dict[str, Weight] = {}
         for name, type_, shape, nbytes, file, state in _core.open_weights(
             runtime._session, path, off_lease
         ):
-            tensor = None
-            if state is not None:
-                known = _ELEMENTS.get(type_)
-                extents = tuple(shape) if known else (nbytes,)
-                element = _dtypes.parse(known or "uint8")
-                tensor = Tensor(runtime, state, name, extents, element, off_lease)
-            self._weights[name] = Weight(name, tuple(shape), type_, nbytes, file, tensor)
+            self._weights[name] = self._weight(name, tuple(shape), type_, nbytes, file, state)
+
+    def fused(self, name: str, shape: tuple[int, ...], parts: Sequence[Weight]) -> Weight:
+        """A weight of the bytes of others, one behind the other. It is not kept here.
+
+        Workers put it together when it is leased. Outside a lease a touch is a SIGSEGV, unless it is
+        in dram.
+        """
+        states = [each.tensor._state for each in parts if each.tensor is not None]
+        nbytes = sum(each.nbytes for each in parts)
+        state = _core.join_tensors(
+            self._runtime._session, name, states, nbytes, self._off_lease) if states else None
+        return self._weight(name, shape, parts[0].type, nbytes, parts[0].file, state)
+
+    def _weight(self, name: str, shape: tuple[int, ...], type_: str, nbytes: int, file: str,
+                state: Optional[_core.TensorState]) -> Weight:
+        tensor = None
+        if state is not None:
+            known = _ELEMENTS.get(type_)
+            element = _dtypes.parse(known or "uint8")
+            extents = shape if known else (nbytes,)
+            tensor = Tensor(self._runtime, state, name, extents, element, self._off_lease)
+        return Weight(name, shape, type_, nbytes, file, tensor)
 
     @property
     def path(self) -> str:

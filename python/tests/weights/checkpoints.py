@@ -26,16 +26,42 @@ def gpt2(**changes):
 MODELS = {"llama": llama(), "gpt2": gpt2()}
 
 
-def write_model(folder, config, *, shards=False, dtype=torch.float32, seed=0):
+def mixtral(**changes):
+    return transformers.MixtralConfig(**{
+        "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 4, "vocab_size": 128,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "num_local_experts": 8,
+        "num_experts_per_tok": 2, "pad_token_id": 0, "eos_token_id": None, **changes})
+
+
+def qwen3_moe(**changes):
+    return transformers.Qwen3MoeConfig(**{
+        "hidden_size": 64, "moe_intermediate_size": 32, "intermediate_size": 96,
+        "num_hidden_layers": 4, "vocab_size": 128, "num_attention_heads": 4, "head_dim": 16,
+        "num_key_value_heads": 2, "num_experts": 64, "num_experts_per_tok": 4, "pad_token_id": 0,
+        "eos_token_id": None, "bos_token_id": 1, **changes})
+
+
+MIXTURES = {"mixtral": mixtral(), "qwen3_moe": qwen3_moe()}
+
+
+def write_model(folder, config, *, shards=False, dtype=torch.float32, seed=0, **options):
     """A checkpoint of random weights in ``folder``: one file, or several with an index."""
     torch.manual_seed(seed)
     model = transformers.AutoModelForCausalLM.from_config(config).to(dtype)
-    model.save_pretrained(folder, max_shard_size="1MB" if shards else "1GB")
+    model.save_pretrained(folder, max_shard_size="1MB" if shards else "1GB", **options)
     return folder
 
 
-def resident(folder, dtype=torch.float32):
-    return transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=dtype)
+def resident(folder, dtype=torch.float32, **options):
+    return transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, **options)
+
+
+def at_phase(tensor, phase):
+    """A copy of a tensor at an address that is ``phase`` modulo 64, by which some products differ."""
+    room = torch.empty(tensor.nbytes + 128, dtype=torch.uint8)
+    begin = (phase - room.data_ptr()) % 64
+    copy = room[begin:begin + tensor.nbytes].view(tensor.dtype).view(tensor.shape)
+    return copy.copy_(tensor)
 
 
 def on_meta(config, kind=transformers.AutoModelForCausalLM, dtype=torch.float32):
@@ -60,7 +86,11 @@ def stream_of(model, path, share=0.5, **options):
 
 
 def leases_of(stream):
-    return [phrase for phrase in stream._runtime._session.in_use() if "lease" in phrase]
+    runtimes = [stream._runtime]
+    if stream._experts is not None:
+        runtimes.append(stream._experts.runtime)
+    return [phrase for runtime in runtimes for phrase in runtime._session.in_use()
+            if "lease" in phrase]
 
 
 class Blocks(torch.nn.Module):

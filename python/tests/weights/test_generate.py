@@ -67,10 +67,22 @@ def test_json_is_one_object_and_the_text_goes_elsewhere(folder):
     assert result["bound_by"] in ("reading", "compute")
 
 
+def test_a_mixture_leases_its_experts(folder, tmp_path):
+    checkpoints.write_model(tmp_path, checkpoints.mixtral(vocab_size=512))
+    transformers.AutoTokenizer.from_pretrained(folder).save_pretrained(tmp_path)
+    code, out, errors = generate("--model", tmp_path, "--prompt", "w3 w99 w5", "--dram", "16MiB",
+                                 "--tokens", 5, "--experts", "lru", "--json")
+    assert code == 0, errors
+    result = json.loads(out)
+    assert result["text"] == wanted(tmp_path, "w3 w99 w5", 5)
+    assert result["experts"]["policy"] == "lru" and result["experts"]["tokens"] == 7
+
+
 @pytest.mark.parametrize(("words", "message"), [
     (("--dram", "512KiB"), "tiers.dram.bytes is 512 KiB"),
     (("--dram", "much"), "dram"),
     (("--dram", "2MiB"), "is the least"),
+    (("--dram", "4MiB", "--experts", "lru"), "GPT2LMHeadModel has no experts"),
 ])
 def test_the_users_errors_exit_2(folder, words, message):
     code, out, errors = generate("--model", folder, "--prompt", "w3", *words)

@@ -150,20 +150,3 @@ def test_tied_weights_that_the_files_have_twice(tmp_path):
         assert found.report()["unused"] == []
     other = changed(path, **{"lm_head.weight": embedding + 1})
     assert refused(checkpoints.on_meta(config), other, "ties .*different elements")
-
-
-def test_conversions_of_transformers_are_named(tmp_path):
-    config = transformers.MixtralConfig(
-        hidden_size=64, intermediate_size=64, num_hidden_layers=2, vocab_size=128,
-        num_attention_heads=4, num_key_value_heads=2, num_local_experts=4, pad_token_id=0)
-    torch.manual_seed(0)
-    model = transformers.AutoModelForCausalLM.from_config(config)
-    model.save_pretrained(tmp_path / "published")
-    assert refused(checkpoints.on_meta(config), tmp_path / "published",
-                   r"experts.*conversion \(MergeModulelist.*save_original_format=False")
-    model.save_pretrained(tmp_path / "own", save_original_format=False)
-    prompt = torch.randint(2, 128, (1, 9))
-    streams = checkpoints.on_meta(config)
-    with stream(streams, tmp_path / "own", dram="1MiB"), torch.no_grad():
-        resident = checkpoints.resident(tmp_path / "own").eval()
-        assert torch.equal(streams(prompt).logits, resident(prompt).logits)

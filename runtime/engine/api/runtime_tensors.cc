@@ -24,6 +24,35 @@ std::vector<FallbackEvent> FallbacksOf(const engine::HomeFile& file,
   return {{"io_uring", reason, "reads of checkpoints on threads"}};
 }
 
+/// The homes of the tensors that one is joined of; empty where it is not.
+absl::StatusOr<std::vector<engine::HomePart>> JoinedHome(const TensorSpec& spec,
+                                                         const engine::TensorTable& table,
+                                                         const engine::TierSet& tiers) {
+  std::vector<Access> accesses;
+  for (const TensorId id : spec.joined) {
+    accesses.push_back(
+        {.tensor = id, .mode = AccessMode::kRead, .tier = kDram0, .contiguous = false});
+  }
+  std::vector<engine::HomePart> parts;
+  if (accesses.empty()) return parts;
+  SLUICE_ASSIGN_OR_RETURN(const auto found, table.Resolve(accesses, tiers));
+  std::uint64_t bytes = 0;
+  for (const engine::ResolvedAccess& each : found) {
+    const engine::Segment::Parts& home = each.segment->parts();
+    if (home.file == nullptr || !home.read_only) {
+      return absl::InvalidArgumentError(
+          fmt::format("tensor '{}' is joined of '{}', which has no file home that is only read",
+                      spec.name,
+                      each.tensor->spec.name));
+    }
+    parts.push_back({home.file, each.tensor->offset, each.tensor->bytes});
+    bytes += each.tensor->bytes;
+  }
+  if (bytes == SizeOf(spec).count()) return parts;
+  return absl::InvalidArgumentError(fmt::format(
+      "tensor '{}' has {} bytes, and is joined of {}", spec.name, SizeOf(spec).count(), bytes));
+}
+
 }  // namespace
 
 absl::StatusOr<core::TierIndex> RuntimeState::LowestTier(std::span<const TensorSpec> specs) const {
@@ -42,7 +71,8 @@ absl::StatusOr<std::shared_ptr<engine::Segment>> RuntimeState::CreateSegment(
     std::span<const TensorSpec> specs) {
   SLUICE_RETURN_IF_ERROR(engine::CheckTensorSpecs(specs));
   SLUICE_ASSIGN_OR_RETURN(const core::TierIndex lowest, LowestTier(specs));
-  std::shared_ptr<engine::HomeFile> file;
+  engine::SegmentHome first;
+  SLUICE_ASSIGN_OR_RETURN(first.joined, JoinedHome(specs.front(), table_, *tiers_));
   if (specs.front().file) {
     FileHome home = *specs.front().file;
     SLUICE_RETURN_IF_ERROR(engine::CheckSumBlocks(home, PageBytes()));
@@ -50,12 +80,12 @@ absl::StatusOr<std::shared_ptr<engine::Segment>> RuntimeState::CreateSegment(
     const std::uint64_t end = specs.back().file->offset + SizeOf(specs.back()).count();
     engine::HomeEngine& reads = backends_->home_engine();
     SLUICE_ASSIGN_OR_RETURN(
-        file, engine::HomeFile::Open(home, end - home.offset, options_.io.direct, reads));
-    for (const FallbackEvent& event : FallbacksOf(*file, reads)) Announce(event);
+        first.file, engine::HomeFile::Open(home, end - home.offset, options_.io.direct, reads));
+    for (const FallbackEvent& event : FallbacksOf(*first.file, reads)) Announce(event);
   }
   std::optional<core::TierIndex> view;
   if (specs.front().off_lease == OffLease::kReadable) view = tiers_->IndexOf(kDram0);
-  SLUICE_ASSIGN_OR_RETURN(auto segment, table_.Prepare(specs, lowest, std::move(file), view));
+  SLUICE_ASSIGN_OR_RETURN(auto segment, table_.Prepare(specs, lowest, std::move(first), view));
   if (absl::Status added = AddView(*segment); !added.ok()) {
     table_.Abandon(*segment);
     return added;
@@ -87,7 +117,7 @@ absl::StatusOr<TensorId> RuntimeState::Adopt(const TensorSpec& spec,
     return absl::InvalidArgumentError(fmt::format(
         "tensor '{}' has {} bytes, {} were given", spec.name, SizeOf(spec).count(), bytes.size()));
   }
-  if (spec.file) {
+  if (spec.file || !spec.joined.empty()) {
     return absl::InvalidArgumentError(
         fmt::format("tensor '{}' is adopted and cannot have a file home", spec.name));
   }

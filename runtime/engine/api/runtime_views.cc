@@ -57,7 +57,7 @@ absl::Status RuntimeState::AddView(engine::Segment& segment) {
     SLUICE_RETURN_IF_ERROR(
         tell(first, fmt::format("pages in {}: {}", ToString(tiers_->id(tier)), reason)));
   }
-  if (segment.parts().file == nullptr) return views.AddZeros(segment);
+  if (!segment.parts().has_home()) return views.AddZeros(segment);
   absl::Status mapped =
       off ? absl::UnimplementedError(base::ToAbsl(kOffByOption)) : views.AddHome(segment);
   if (mapped.ok()) return mapped;

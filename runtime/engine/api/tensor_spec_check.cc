@@ -67,6 +67,19 @@ absl::Status CheckFileHome(const TensorSpec& spec, std::span<const TensorSpec> s
   return absl::OkStatus();
 }
 
+absl::Status CheckJoined(const TensorSpec& spec, std::span<const TensorSpec> specs) {
+  if (spec.joined.empty()) return absl::OkStatus();
+  if (specs.size() > 1 || spec.file || spec.reproduce) {
+    return absl::InvalidArgumentError(
+        fmt::format("tensor '{}' is joined of others: create it alone, without a file home and a "
+                    "reproduce callback",
+                    spec.name));
+  }
+  if (spec.lowest != TierKind::kHbm) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format(
+      "tensor '{}' is joined of others in dram: its lowest tier cannot be hbm", spec.name));
+}
+
 /// They follow each other as in the file. REQUIRES: CheckFileHome.
 absl::Status CheckOrderInFile(std::span<const TensorSpec> specs) {
   for (std::size_t i = 1; specs.front().file && i < specs.size(); ++i) {
@@ -104,6 +117,7 @@ absl::Status CheckTensorSpecs(std::span<const TensorSpec> specs) {
                       spec.name));
     }
     SLUICE_RETURN_IF_ERROR(CheckFileHome(spec, specs));
+    SLUICE_RETURN_IF_ERROR(CheckJoined(spec, specs));
   }
   return CheckOrderInFile(specs);
 }

@@ -37,7 +37,8 @@ void AppendPage(std::vector<PageRun>* runs, PageIndex page) {
 }  // namespace
 
 bool IsReadOnly(std::span<const TensorSpec> specs) {
-  return specs.front().file && specs.front().file->read_only;
+  const TensorSpec& first = specs.front();
+  return !first.joined.empty() || (first.file && first.file->read_only);
 }
 
 std::uint64_t TensorTable::FirstByteInFile(std::span<const TensorSpec> specs) const {
@@ -61,7 +62,7 @@ absl::StatusOr<ByteRange> CutRange(const TensorInfo& tensor, ByteRange range) {
 
 absl::StatusOr<std::shared_ptr<Segment>> TensorTable::Prepare(std::span<const TensorSpec> specs,
                                                               core::TierIndex lowest,
-                                                              std::shared_ptr<HomeFile> file,
+                                                              SegmentHome home,
                                                               std::optional<core::TierIndex> view) {
   Segment::Parts parts;
   std::uint64_t end = 0;
@@ -71,8 +72,8 @@ absl::StatusOr<std::shared_ptr<Segment>> TensorTable::Prepare(std::span<const Te
     tensor->id = TensorId{next_id_++};
     tensor->spec = spec;
     tensor->segment = next_segment_;
-    tensor->offset = IsReadOnly(specs) ? spec.file->offset - FirstByteInFile(specs)
-                                       : RoundUp(end, kTensorAlignment);
+    tensor->offset = IsReadOnly(specs) && spec.file ? spec.file->offset - FirstByteInFile(specs)
+                                                    : RoundUp(end, kTensorAlignment);
     tensor->bytes = SizeOf(spec).count();
     end = tensor->end();
     parts.tensors.push_back(std::move(tensor));
@@ -86,7 +87,8 @@ absl::StatusOr<std::shared_ptr<Segment>> TensorTable::Prepare(std::span<const Te
   parts.pages = static_cast<std::uint32_t>(pages);
   parts.lowest = lowest;
   parts.page_bytes = page_bytes_;
-  parts.file = std::move(file);
+  parts.file = std::move(home.file);
+  parts.joined = std::move(home.joined);
   parts.read_only = IsReadOnly(specs);
   parts.view = view;
   return std::make_shared<Segment>(std::move(parts));
@@ -99,7 +101,7 @@ void TensorTable::Publish(const std::shared_ptr<Segment>& segment) {
   for (const auto& tensor : segment->parts().tensors) {
     entries_.emplace(tensor->id.value, Entry{tensor, segment});
     tensor_bytes_ += tensor->bytes;
-    if (segment->parts().file != nullptr) SetLive(*tensor, true);
+    if (segment->parts().has_home()) SetLive(*tensor, true);
   }
 }
 

@@ -43,6 +43,12 @@ struct ResolvedAccess {
   std::uint64_t end() const { return begin() + range.bytes; }
 };
 
+/// First home of a segment; both empty: none.
+struct SegmentHome {
+  std::shared_ptr<HomeFile> file;
+  std::vector<HomePart> joined;
+};
+
 struct LiveBytes {
   std::uint64_t live = 0;
   std::uint64_t peak = 0;
@@ -62,7 +68,7 @@ class TensorTable {
   /// REQUIRES: valid specs. Errors: ResourceExhausted (page indices used up).
   absl::StatusOr<std::shared_ptr<Segment>> Prepare(std::span<const TensorSpec> specs,
                                                    core::TierIndex lowest,
-                                                   std::shared_ptr<HomeFile> file,
+                                                   SegmentHome home,
                                                    std::optional<core::TierIndex> view = {});
   void Publish(const std::shared_ptr<Segment>& segment);
   /// Takes back what Prepare gave, instead of Publish.

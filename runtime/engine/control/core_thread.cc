@@ -150,7 +150,7 @@ void CoreThread::On(CreateRequest& request) {
   event.pages = parts.pages;
   event.lowest = parts.lowest;
   event.kind = request.segment->kind();
-  event.file_home = parts.file != nullptr;
+  event.file_home = parts.has_home();
   event.reproducible = request.segment->reproducible();
   event.read_only = parts.read_only;
   creates_.emplace(parts.index, std::move(request));

@@ -277,7 +277,7 @@ bool DataMover::FillNothing(const core::StartFill& order) {
 void DataMover::PostFill(FillJob job) {
   const Segment::Parts& parts = job.place.segment->parts();
   const bool reads = job.order.kind == core::FillKind::kFile && parts.read_only;
-  if (reads && parts.file->direct()) return ReadHome(std::move(job));
+  if (reads && parts.file != nullptr && parts.file->direct()) return ReadHome(std::move(job));
   parts_.workers->Submit([this, job = std::move(job)]() mutable { FillNow(std::move(job)); });
 }
 

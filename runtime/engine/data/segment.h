@@ -38,6 +38,13 @@ struct TensorInfo {
   std::uint64_t end() const { return offset + bytes; }
 };
 
+/// Bytes of a file home that is only read, which are a part of a segment.
+struct HomePart {
+  std::shared_ptr<const HomeFile> file;
+  std::uint64_t offset = 0;  ///< first byte, as HomeFile counts
+  std::uint64_t bytes = 0;
+};
+
 /// A run of pages with one home, the tensors in them, and one stable address per memory tier.
 /// Immutable but for the address ranges. Threads: any.
 class Segment {
@@ -50,10 +57,13 @@ class Segment {
     std::uint64_t page_bytes = 0;
     std::vector<std::shared_ptr<TensorInfo>>
         tensors;                     ///< tensors by offset, disjoint, at least one
-    std::shared_ptr<HomeFile> file;  ///< null: born empty
+    std::shared_ptr<HomeFile> file;  ///< null: born empty, or joined
+    std::vector<HomePart> joined;    ///< parts of a home, one behind the other
     bool read_only = false;          ///< leases only read
     /// The tier whose addresses are readable outside a lease; none: no tier's are.
     std::optional<core::TierIndex> view;
+
+    bool has_home() const { return file != nullptr || !joined.empty(); }
   };
   explicit Segment(Parts parts) : parts_(std::move(parts)) {}
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "fmt/format.h"
@@ -182,12 +183,34 @@ absl::Status HomeFile::FinishRead(std::uint64_t offset, std::span<std::byte> pag
 absl::Status HomeFile::ReadPage(std::uint64_t offset, std::span<std::byte> page) const {
   const std::size_t bytes = BytesOf(offset, page);
   SLUICE_RETURN_IF_ERROR(Read(offset, page.first(bytes)));
-  // An advice: where it is refused, pages stay in the cache until the kernel needs their memory.
-  (void)posix_fadvise(descriptor_,
-                      static_cast<off_t>(home_.offset + offset),
-                      static_cast<off_t>(bytes),
-                      POSIX_FADV_DONTNEED);
+  Advise(offset, bytes, POSIX_FADV_DONTNEED);
   return FinishRead(offset, page);
+}
+
+absl::Status HomeFile::ReadPart(std::uint64_t offset, std::span<std::byte> out) const {
+  Advise(offset, out.size(), POSIX_FADV_WILLNEED);  // many requests at a time
+  absl::Status status = home_.block_sums == nullptr ? Read(offset, out) : ReadVerified(offset, out);
+  Advise(offset, out.size(), POSIX_FADV_DONTNEED);
+  return status;
+}
+
+absl::Status HomeFile::ReadVerified(std::uint64_t offset, std::span<std::byte> out) const {
+  const std::uint64_t begin = home_.offset + offset;
+  const std::uint64_t first = begin / io::kSumBlockBytes * io::kSumBlockBytes;
+  const std::uint64_t last = (begin + out.size() - 1) / io::kSumBlockBytes + 1;
+  std::vector<std::byte> blocks(std::min(last * io::kSumBlockBytes, file_bytes_) - first);
+  SLUICE_RETURN_IF_ERROR(Read(first - home_.offset, blocks));
+  SLUICE_RETURN_IF_ERROR(Verify(first, blocks));
+  std::memcpy(out.data(), blocks.data() + (begin - first), out.size());
+  return absl::OkStatus();
+}
+
+/// An advice: where dropping is refused, pages stay in the cache until the kernel needs the memory.
+void HomeFile::Advise(std::uint64_t offset, std::uint64_t bytes, int advice) const {
+  const std::uint64_t begin = (home_.offset + offset) / io::kIoAlignment * io::kIoAlignment;
+  const std::uint64_t end = RoundedUp(home_.offset + offset + bytes);
+  (void)posix_fadvise(
+      descriptor_, static_cast<off_t>(begin), static_cast<off_t>(end - begin), advice);
 }
 
 absl::Status HomeFile::MapForReading(std::span<std::byte> at, std::uint64_t offset) const {

@@ -44,6 +44,9 @@ class HomeFile {
   /// REQUIRES: offset in the file, length and memory are multiples of io::kIoAlignment, and with
   /// checksums offset and length those of their blocks.
   absl::Status ReadPage(std::uint64_t offset, std::span<std::byte> page) const;
+  /// Fills `out` with any bytes of a home that is only read, from `offset` on. Blocks. What passes
+  /// through the page cache is dropped from it. Errors: as ReadPage.
+  absl::Status ReadPart(std::uint64_t offset, std::span<std::byte> out) const;
   /// Whether StartRead may be called: pages are read past the page cache.
   bool direct() const { return file_.fd >= 0; }
   /// ReadPage in two parts. `done` is called on a thread of the engine and must not block; false:
@@ -72,6 +75,10 @@ class HomeFile {
   /// Bytes of a page that the file has.
   std::size_t BytesOf(std::uint64_t offset, std::span<std::byte> page) const;
   absl::Status CheckUnchanged() const;
+  /// As ReadPart, with the bytes of whole blocks of checksums. REQUIRES: checksums.
+  absl::Status ReadVerified(std::uint64_t offset, std::span<std::byte> out) const;
+  /// Advises the kernel of bytes from `offset` on (posix_fadvise).
+  void Advise(std::uint64_t offset, std::uint64_t bytes, int advice) const;
 
   const int descriptor_;
   io::FileDescriptor direct_;

@@ -18,6 +18,9 @@ absl::Status PageViews::AddZeros(const Segment& segment) {
 absl::Status PageViews::AddHome(const Segment& segment) {
   used_.store(true, std::memory_order_relaxed);
   const auto all = segment.ViewOf(segment.parts().first_page, segment.parts().pages);
+  if (!segment.parts().joined.empty()) {
+    return absl::UnimplementedError("its bytes are put together from several places of its files");
+  }
   return segment.parts().file->MapForReading(all, 0);
 }
 
@@ -39,9 +42,9 @@ core::CopyPlace PageViews::Reach(const Segment& segment, core::CopyPlace place) 
 }
 
 core::CopyPlace PageViews::AtFirst(const Segment& segment) const {
-  const bool has_file = segment.parts().file != nullptr;
+  const bool has_home = segment.parts().has_home();
   return Reach(segment,
-               {.kind = has_file ? core::CopyPlace::Kind::kFile : core::CopyPlace::Kind::kZeros});
+               {.kind = has_home ? core::CopyPlace::Kind::kFile : core::CopyPlace::Kind::kZeros});
 }
 
 PageViews::View& PageViews::ViewOf(const SegmentPtr& segment, PageIndex page) {

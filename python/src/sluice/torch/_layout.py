@@ -1,10 +1,13 @@
-"""The units of a model: which modules have their weights leased together."""
+"""What a model is to a stream: whether it can, and which modules have their weights leased together."""
 
 from __future__ import annotations
 
 import dataclasses
 
 import torch
+
+from .. import _core, errors
+from ._units import Forward, Room, Slot, Unit
 
 
 @dataclasses.dataclass
@@ -45,3 +48,67 @@ def _is_whole(module: torch.nn.Module) -> bool:
     if isinstance(module, torch.nn.MultiheadAttention):  # uses out_proj.weight itself
         return True
     return all(next(child.parameters(), None) is None for child in module.children())
+
+
+def units_of(session: _core.Session, layout: Layout, slots: list[Slot],
+             room: Room) -> tuple[list[Unit], list[Unit]]:
+    """The units, and those that are always leased: what modules above others own themselves."""
+    slot_of = {(id(module), name): slot for slot in slots for module, name in slot.places}
+
+    def unit(name: str, modules: list[torch.nn.Module]) -> Unit:
+        found = {}
+        for module in modules:
+            for each, parameter in module._parameters.items():
+                if parameter is not None:
+                    slot = slot_of[(id(module), each)]
+                    found[id(slot)] = slot
+        return Unit(session, name or "model", list(found.values()), room)
+
+    units = [unit(name, list(module.modules())) for name, module in layout.units]
+    held = [unit(name, [module]) for name, module in layout.above]
+    room.held = room.held.union(*(each.pages for each in held))
+    return units, [each for each in held if each.nbytes > 0]
+
+
+def refuse_budget(room: Room, units: list[Unit], held: list[Unit], processes: int) -> None:
+    """Raises TierFull for a budget below the largest unit; it names that of all processes."""
+    largest = max(units, key=lambda unit: room.bytes_of([unit]), default=None)
+    if largest is None:
+        raise errors.InvalidArgument("the model has no parameters, so there is nothing to stream")
+    least = room.bytes_of([largest])
+    if least > room.budget_bytes:
+        beside = f", and {sum(unit.nbytes for unit in held)} bytes that are always used" if held else ""
+        raise errors.TierFull(
+            f"dram is {room.budget_bytes} bytes, and the weights of '{largest.name}' "
+            f"({largest.nbytes} bytes) are used at once{beside}: dram={least * processes} is the least in "
+            f"pages of {room.page_bytes} bytes"
+        )
+
+
+def refuse_model(model: torch.nn.Module) -> None:
+    """Raises InvalidArgument or FailedPrecondition for a model that cannot stream."""
+    if not isinstance(model, torch.nn.Module):
+        raise errors.InvalidArgument(
+            f"stream_weights takes a torch.nn.Module, not {type(model).__name__}"
+        )
+    for name, module in model.named_modules():
+        if isinstance(module.__dict__.get("forward"), Forward):
+            raise errors.FailedPrecondition("the model streams already: close that stream first")
+        compiled = getattr(module, "_compiled_call_impl", None) is not None
+        if compiled or type(module).__name__ == "OptimizedModule":
+            raise errors.FailedPrecondition(
+                f"module '{name or 'model'}' is compiled (torch.compile): what it has compiled would "
+                "not lease weights. Stream the model that was compiled"
+            )
+    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+        if tensor.device.type not in ("cpu", "meta"):
+            raise errors.InvalidArgument(
+                f"'{name}' is on {tensor.device}: a model that streams computes on the CPU; CUDA is "
+                "not there yet. Make the model on the CPU, or on meta"
+            )
+    for name, buffer in model.named_buffers():
+        if buffer.device.type == "meta":
+            raise errors.InvalidArgument(
+                f"buffer '{name}' is on meta, and buffers are computed with the model: make it with "
+                "accelerate.init_empty_weights(include_buffers=False)"
+            )

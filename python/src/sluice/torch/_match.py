@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
 from .. import errors
+from ._conversions import Names, names_in_files
 from ._units import Slot
 
 if TYPE_CHECKING:
@@ -32,17 +32,18 @@ def match_weights(model: torch.nn.Module, weights: Weights) -> Match:
     slots = _tied(model, _slots_of(model))
     buffers = _persistent_buffers(model)
     keys = {name for slot in slots for name in slot.names} | set(buffers)
-    file_keys = _file_keys(model, list(weights), keys)
-    _refuse_missing(slots, buffers, file_keys)
+    found = names_in_files(model, list(weights), keys)
+    _refuse_missing(slots, buffers, found)
     for slot in slots:
-        slot.weight = _weight_of(slot, [file_keys[name] for name in slot.names
-                                        if name in file_keys], weights)
+        slot.parts = _parts_of(slot, [found[name] for name in slot.names if name in found], weights)
     pairs = []
     for name, buffer in buffers.items():
-        weight = weights[file_keys[name]]
-        _refuse_misfit("buffer", name, buffer, weight)
-        pairs.append((buffer, weight))
-    taken = set(file_keys.values())
+        if len(found[name]) > 1:
+            raise errors.InvalidArgument(f"buffer '{name}' is fused of {len(found[name])} weights of "
+                                         f"the files, '{found[name][0]}' first: only parameters are")
+        _refuse_misfit("buffer", name, buffer, [weights[found[name][0]]])
+        pairs.append((buffer, weights[found[name][0]]))
+    taken = {each for names in found.values() for each in names}
     return Match(slots, pairs, [name for name in weights if name not in taken])
 
 
@@ -84,59 +85,9 @@ def _persistent_buffers(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     return found
 
 
-def _file_keys(model: torch.nn.Module, names: list[str], keys: set[str]) -> dict[str, str]:
-    """The name in the files of each key of the model that they have."""
-    transformers = sys.modules.get("transformers")
-    if transformers is not None and isinstance(model, transformers.PreTrainedModel):
-        return _transformers_keys(model, names, keys)
-    return {name: name for name in names if name in keys}
-
-
-def _transformers_keys(model: Any, names: list[str], keys: set[str]) -> dict[str, str]:
-    """The same where transformers renames: as its from_pretrained does."""
-    try:
-        from transformers import conversion_mapping
-        from transformers import core_model_loading as loading
-    except ImportError:
-        raise errors.FailedPrecondition(
-            "stream_weights knows how transformers 5 names weights: pip install -U transformers"
-        ) from None
-    transforms = conversion_mapping.get_model_conversion_mapping(model)
-    renamings = [each for each in transforms if isinstance(each, loading.WeightRenaming)]
-    converters = [each for each in transforms if isinstance(each, loading.WeightConverter)]
-    there = dict.fromkeys(keys, True)
-    found: dict[str, str] = {}
-    for name in sorted(names, key=loading.dot_natural_key):
-        key, pattern = loading.rename_source_key(
-            name, renamings, converters, model.base_model_prefix, there
-        )
-        if key not in keys and name in keys:
-            key, pattern = loading.rename_source_key(name, [], [], model.base_model_prefix, there)
-        if key not in keys:
-            continue
-        if pattern is not None:
-            _refuse_conversion(name, key, pattern, converters)
-        if key in found:
-            raise errors.InvalidArgument(
-                f"'{found[key]}' and '{name}' of the files are both named '{key}' in the model"
-            )
-        found[key] = name
-    return found
-
-
-def _refuse_conversion(name: str, key: str, pattern: str, converters: Iterable[Any]) -> None:
-    converter = next(each for each in converters if pattern in each.source_patterns)
-    steps = ", ".join(type(each).__name__ for each in converter.operations)
-    raise errors.InvalidArgument(
-        f"'{name}' of the files becomes '{key}' by a conversion ({steps}), and weights are streamed "
-        "as they are in the files: load the model with from_pretrained, and write it with "
-        "save_pretrained(save_original_format=False)"
-    )
-
-
-def _refuse_missing(slots: list[Slot], buffers: Iterable[str], file_keys: dict[str, str]) -> None:
-    missing = [slot.names[0] for slot in slots if not any(name in file_keys for name in slot.names)]
-    missing += [name for name in buffers if name not in file_keys]
+def _refuse_missing(slots: list[Slot], buffers: Iterable[str], found: Names) -> None:
+    missing = [slot.names[0] for slot in slots if not any(name in found for name in slot.names)]
+    missing += [name for name in buffers if name not in found]
     if not missing:
         return
     shown = ", ".join(f"'{name}'" for name in missing[:5])
@@ -147,39 +98,67 @@ def _refuse_missing(slots: list[Slot], buffers: Iterable[str], file_keys: dict[s
     )
 
 
-def _weight_of(slot: Slot, names: list[str], weights: Weights) -> Weight:
-    """The weight of a slot, of which the files may have several equal ones."""
+def _parts_of(slot: Slot, found: list[list[str]], weights: Weights) -> list[Weight]:
+    """The weights whose bytes are those of a slot, of which the files may have several equal ones."""
     name = slot.names[0]
     if type(slot.original) is not torch.nn.Parameter:
         raise errors.InvalidArgument(
             f"parameter '{name}' is a {type(slot.original).__name__}: only torch.nn.Parameter streams"
         )
-    first = weights[names[0]]
-    _refuse_misfit("parameter", name, slot.original, first)
-    for other in names[1:]:
-        _refuse_misfit("parameter", name, slot.original, weights[other])
-        if not torch.equal(_bytes_of(first), _bytes_of(weights[other])):
+    candidates = [[weights[each] for each in names] for names in found]
+    for parts in candidates:
+        _refuse_misfit("parameter", name, slot.original, parts)
+    first = candidates[0]
+    for other in candidates[1:]:
+        if len(first) != len(other) or not all(map(_equal, first, other)):
             raise errors.InvalidArgument(
-                f"the model ties '{first.name}' and '{other}', and the files have different elements "
-                "for them: make the model without the tie (tie_word_embeddings=False)"
+                f"the model ties '{first[0].name}' and '{other[0].name}', and the files have "
+                "different elements for them: make the model without the tie "
+                "(tie_word_embeddings=False)"
             )
     return first
+
+
+def _equal(first: Weight, other: Weight) -> bool:
+    return bool(torch.equal(_bytes_of(first), _bytes_of(other)))
 
 
 def _bytes_of(weight: Weight) -> torch.Tensor:
     return weight.torch().reshape(-1).view(torch.uint8)
 
 
-def _refuse_misfit(what: str, name: str, tensor: torch.Tensor, weight: Weight) -> None:
+def _refuse_misfit(what: str, name: str, tensor: torch.Tensor, parts: list[Weight]) -> None:
     dtype = str(tensor.dtype).removeprefix("torch.")
-    if dtype != weight.dtype:
+    for weight in parts:
+        if dtype != weight.dtype:
+            raise errors.InvalidArgument(
+                f"{what} '{name}' is {dtype}, and '{weight.name}' of {weight.file} is "
+                f"{weight.dtype or weight.type}: nothing is converted, so make the model in the type "
+                "of the files (dtype=...)"
+            )
+    if len(parts) == 1 and tuple(tensor.shape) != parts[0].shape:
         raise errors.InvalidArgument(
-            f"{what} '{name}' is {dtype}, and '{weight.name}' of {weight.file} is "
-            f"{weight.dtype or weight.type}: nothing is converted, so make the model in the type of "
-            "the files (dtype=...)"
+            f"{what} '{name}' has shape {tuple(tensor.shape)}, and '{parts[0].name}' of "
+            f"{parts[0].file} has {parts[0].shape}: is it the checkpoint of this model?"
         )
-    if tuple(tensor.shape) != weight.shape:
+    if len(parts) > 1 and not _is_fused(tuple(tensor.shape), [each.shape for each in parts]):
         raise errors.InvalidArgument(
-            f"{what} '{name}' has shape {tuple(tensor.shape)}, and '{weight.name}' of {weight.file} "
-            f"has {weight.shape}: is it the checkpoint of this model?"
+            f"{what} '{name}' has shape {tuple(tensor.shape)}, and the files have {len(parts)} "
+            f"weights for it, '{parts[0].name}' of {parts[0].file} with {parts[0].shape}: is it the "
+            "checkpoint of this model, and whole?"
         )
+
+
+def _is_fused(shape: tuple[int, ...], parts: list[tuple[int, ...]]) -> bool:
+    """Whether whole rows of the parts, or stacked members of one or several parts, have that shape."""
+    if len(parts[0]) == len(shape):
+        return _has_rows_of(shape, parts)
+    each, rest = divmod(len(parts), shape[0]) if shape and shape[0] > 0 else (0, 1)
+    return rest == 0 and _has_rows_of(shape[1:], parts[:each]) and parts == parts[:each] * shape[0]
+
+
+def _has_rows_of(shape: tuple[int, ...], parts: list[tuple[int, ...]]) -> bool:
+    if len(parts) == 1:
+        return parts[0] == shape
+    same = all(len(part) == len(shape) and part[1:] == shape[1:] for part in parts)
+    return same and bool(shape) and sum(part[0] for part in parts) == shape[0]

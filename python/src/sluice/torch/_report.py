@@ -7,7 +7,9 @@ from typing import Any, Optional
 
 from .._runtime import Runtime
 from .._weights import Weights
-from ._units import Passes, Unit
+from ._expert_cache import Cache
+from ._passes import Passes
+from ._units import Unit
 
 # Share of the time in which units wait, above which a model is bound by reading.
 _STALL_SHARE = 0.1
@@ -49,11 +51,12 @@ class Report:
     """The counters of a stream, and the report of them."""
 
     def __init__(self, runtime: Runtime, weights: Weights, unused: list[str], units: list[Unit],
-                 passes: Passes) -> None:
+                 passes: Passes, experts: Optional[Cache]) -> None:
         self._runtime = runtime
         self._unused = unused
         self._units = units
         self._passes = passes
+        self._experts = experts
         self._page_bytes = runtime.page_bytes
         self._weight_bytes = weights.nbytes
         self._begin = self._counts()
@@ -79,22 +82,28 @@ class Report:
         counts = self._counts()
         first = (self._after_first or counts).since(self._begin)
         later = counts.since(self._after_first) if self._after_first is not None else first
+        experts = {} if self._experts is None else {"experts": self._experts.figures()}
         return {
             **later.figures(),
             "passes": counts.passes,
             "first_pass": first.figures(),
             "weight_bytes": self._weight_bytes,
-            "budget_bytes": self._runtime.stats()["tiers"]["dram"]["budget_bytes"],
+            "budget_bytes": self._budget_bytes(),
             "units": [{"name": unit.name, "bytes": unit.nbytes, "entries": unit.entries,
                        "stall_seconds": unit.stall_seconds} for unit in self._units],
             "unused": list(self._unused),
+            **experts,
         }
+
+    def _budget_bytes(self) -> int:
+        own: int = self._runtime.stats()["tiers"]["dram"]["budget_bytes"]
+        return own + (0 if self._experts is None else self._experts.budget_bytes)
 
     def _counts(self) -> Counts:
         stats = self._runtime.stats()
         # A page that was read is there still, or was dropped: nothing is ever written.
         dropped = stats["evictions"]["dropped_clean"] * self._page_bytes
-        return Counts(
+        counts = Counts(
             passes=self._passes.count,
             seconds=self._passes.seconds,
             leased_bytes=sum(len(unit.pages) * unit.entries for unit in self._units)
@@ -102,3 +111,9 @@ class Report:
             read_bytes=dropped + stats["tiers"]["dram"]["used_bytes"],
             stall_seconds=sum(unit.stall_seconds for unit in self._units),
         )
+        if self._experts is None:
+            return counts
+        experts = self._experts.figures()
+        more = {name: getattr(counts, name) + experts[name]
+                for name in ("leased_bytes", "read_bytes", "stall_seconds")}
+        return dataclasses.replace(counts, **more)

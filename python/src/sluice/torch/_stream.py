@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NoReturn, Optional
 
@@ -13,10 +15,17 @@ from .. import _options, errors
 from .._options import Directory, Size
 from .._runtime import Runtime
 from .._weights import Weights, frames_bytes
-from ._layout import Layout, layout_of
+from ._conversions import may_fuse
+from ._expert_cache import Cache, Modules, Needs, shares
+from ._experts import modules_of, switch
+from ._layout import Layout, layout_of, refuse_budget, refuse_model, units_of
 from ._match import Match, match_weights
+from ._passes import Passes
 from ._report import Report
-from ._units import Forward, Passes, Room, Scope, Slot, Unit
+from ._units import Forward, Room, Scope, Slot, Unit, show
+
+# The policy of experts: the least uses, aged, which is least frequently used with decay.
+_POLICY = "gdsf"
 
 
 class WeightStream:
@@ -25,19 +34,23 @@ class WeightStream:
     The model keeps the stream alive, so the object may be dropped.
     """
 
-    def __init__(self, model: torch.nn.Module, runtime: Runtime, weights: Weights) -> None:
+    def __init__(self, model: torch.nn.Module, runtime: Runtime, weights: Weights,
+                 experts: Optional[Cache], undo: Optional[Callable[[], None]]) -> None:
         match = match_weights(model, weights)
         layout = layout_of(model)
         self._runtime = runtime
+        self._experts = experts
         self._slots = match.slots
+        self._leases = [] if experts is None else experts.lease(match.slots)
+        self._undo = undo
         self._forwards: list[tuple[torch.nn.Module, Forward]] = []
         for slot in self._slots:
-            _show(slot)
+            show(slot, weights)
         room = Room(runtime.page_bytes, runtime.stats()["tiers"]["dram"]["budget_bytes"])
-        self._units, self._held = _units_of(runtime, layout, self._slots, room)
-        _refuse_budget(room, self._units, self._held, runtime._share[1])
+        self._units, self._held = units_of(runtime._session, layout, self._slots, room)
+        refuse_budget(room, self._units, self._held, runtime._share[1])
         self._passes = Passes(runtime._session, self._note_pass)
-        self._report = Report(runtime, weights, match.unused, self._units, self._passes)
+        self._report = Report(runtime, weights, match.unused, self._units, self._passes, experts)
         self._expect_order(room)
         self._start(layout, match)
 
@@ -63,6 +76,10 @@ class WeightStream:
             used, or by others: its weights are tied to theirs, or read through the page cache.
         unused
             Names of weights that the model has no place for.
+        experts
+            Of a model whose experts are leased one by one: policy, budget_bytes and weight_bytes;
+            leases, leased_bytes, read_bytes, tokens, bytes_per_token (read), stall_seconds; and
+            hit_ratio, the share of the leased bytes that was in dram. They are in the counts above.
         """
         return self._report.now()
 
@@ -77,6 +94,8 @@ class WeightStream:
         report = self._report.end()
         self._give_back()
         self._runtime.close()
+        if self._experts is not None:
+            self._experts.close()
         return report
 
     def __enter__(self) -> "WeightStream":
@@ -95,7 +114,9 @@ class WeightStream:
         """Has the model stream. After an error it is as it was."""
         try:
             for slot in self._slots:
-                slot.put(slot.shown)
+                slot.put(slot.idle)
+            for module, leases in self._leases:
+                leases.begin(module)
             for unit in self._held:
                 unit.hold()
             for unit, (_, module) in zip(self._units, layout.units):
@@ -131,8 +152,15 @@ class WeightStream:
         for slot in self._slots:
             slot.put(slot.original)
         self._end_leases()
+        undo, self._undo = self._undo, None
+        if undo is not None:
+            undo()
 
     def _end_leases(self) -> None:
+        while self._leases:
+            module, leases = self._leases.pop()
+            leases.end(module)
+            del module, leases
         for unit in self._held:
             unit.release()
         for slot in self._slots:
@@ -153,7 +181,8 @@ class WeightStream:
 
 
 def stream_weights(model: torch.nn.Module, path: Directory, *, dram: Size,
-                   hbm: Optional[Size] = None, **options: Any) -> WeightStream:
+                   hbm: Optional[Size] = None, experts: Optional[str] = None,
+                   **options: Any) -> WeightStream:
     """Runs a model whose weights exceed memory, from its safetensors files as they are.
 
         with accelerate.init_empty_weights(include_buffers=False):
@@ -168,6 +197,10 @@ def stream_weights(model: torch.nn.Module, path: Directory, *, dram: Size,
         A safetensors file, an index of several, or a directory with one index or one file.
     dram
         Budget for weights, at least those of the largest unit. No more is taken than they have.
+    experts
+        Policy by which experts of a mixture stay in dram: "gdsf" (least frequently used, aged),
+        "lfu", "lru" or another of docs/policies.md. Each expert is leased while it computes, by
+        transformers' eager loop. None: all experts of a layer are leased with it.
     options
         Further keys of docs/configuration.md, as ``sluice.Runtime`` takes them.
 
@@ -175,75 +208,91 @@ def stream_weights(model: torch.nn.Module, path: Directory, *, dram: Size,
     A member of a ModuleList is a unit, and so is each module with parameters elsewhere. While a unit
     runs, its weights are in dram; the first pass over the model is recorded, and in later ones they
     come ahead of need, and the part that fits stays. Anywhere else the parameters show the files
-    through the page cache, slowly. Buffers of the state dict are set from the files.
+    through the page cache, slowly; those that transformers fuses are on meta. Buffers of the state
+    dict are set from the files.
 
     Raises before anything runs, and leaves the model as it was: InvalidArgument (a weight that is
-    missing, or of another dtype or shape; a conversion of transformers that is no renaming; hbm, a
-    CUDA model), TierFull (dram is below the largest unit), FailedPrecondition (a model that streams
-    or is compiled), NotFound. A forward raises as ``Runtime.lease``.
+    missing, or of another dtype or shape; a conversion of transformers that is more than renaming
+    or fusing rows; hbm, a CUDA model; experts that cannot be leased one by one), TierFull (dram is
+    below the largest unit), FailedPrecondition (a model that streams or is compiled), NotFound. A
+    forward raises as ``Runtime.lease``.
     """
     _refuse_options(hbm, options)
-    _refuse_model(model)
-    runtime = Runtime(dram=_budget(path, dram, options), **options)
+    refuse_model(model)
+    undo = switch(model) if experts is not None else None
+    opened: list[Runtime] = []
     try:
-        return WeightStream(model, runtime, runtime.open_weights(os.fspath(path)))
+        cache, dram_bytes = _open_cache(model, path, experts, dram, options, opened)
+        opened.append(_runtime(dram_bytes, options))
+        return WeightStream(model, opened[-1], opened[-1].open_weights(os.fspath(path)), cache, undo)
     except BaseException:
-        with contextlib.suppress(errors.FailedPrecondition):  # frames of the error hold weights
-            runtime.close()
+        if undo is not None:
+            undo()
+        for runtime in opened:
+            with contextlib.suppress(errors.FailedPrecondition):  # frames of the error hold weights
+                runtime.close()
         raise
 
 
-def _budget(path: Directory, dram: Size, options: dict[str, Any]) -> int:
-    """The bytes that were asked for, or what holds all files if that is less."""
+def _open_cache(model: torch.nn.Module, path: Directory, policy: Optional[str], dram: Size,
+                options: dict[str, Any], opened: list[Runtime],
+                ) -> tuple[Optional[Cache], int]:
+    """The cache of the experts that are leased one by one, if any, and the budget of the rest.
+
+    No more is taken than the weights have. Budgets here are this process's.
+    """
+    processes = _processes(options)
+    asked = _options.parse_size("dram", dram) // processes
+    modules = modules_of(model)
+    if not modules and not may_fuse(model):
+        return None, min(asked, frames_bytes(path, _page_bytes(options)) or asked)
+    opened.append(_runtime(16 * _page_bytes(options), options))
+    needs = _needs(model, modules, opened[-1], opened[-1].open_weights(os.fspath(path)))
+    opened.pop().close()
+    if not modules:
+        return None, min(asked, needs.dense)
+    dense, experts = shares(asked, needs, processes)
+    flat: dict[str, Any] = {**dict(_options.flat(options)), "scheduler.policy": policy or _POLICY}
+    opened.append(_runtime(experts, flat))
+    weights = opened[-1].open_weights(os.fspath(path))
+    return Cache(opened[-1], policy or _POLICY, modules, weights), dense
+
+
+def _needs(model: torch.nn.Module, modules: Modules, runtime: Runtime,
+           weights: Weights) -> Needs:
+    """Bytes of pages that a model has. It lays the weights out as a stream does."""
+    slots = match_weights(model, weights).slots
+    experts = Cache(runtime, "", modules, weights)
+    pages = [pages for _, leases in experts.lease(slots) for pages in leases.pages]
+    for i, slot in enumerate(slots):
+        if slot.by_expert or len(slot.parts) == 1:
+            show(slot, weights)
+        else:  # pages of its own, at an address that no other has
+            slot.weight = dataclasses.replace(slot.parts[0], nbytes=slot.original.nbytes)
+            slot.address = (i + 1) << 50
+    room = Room(runtime.page_bytes, 0)
+    units, _ = units_of(runtime._session, layout_of(model), slots, room)
+    return Needs(
+        dense=room.bytes_of(units),
+        unit=max((room.bytes_of([unit]) for unit in units), default=0),
+        experts=len(set().union(*pages)) * runtime.page_bytes,
+        expert=max(map(len, pages), default=0) * runtime.page_bytes,
+    )
+
+
+def _processes(options: dict[str, Any]) -> int:
+    """Processes that divide the budgets of the host."""
+    return _options.share_of(options.get("share"), os.environ)[1]
+
+
+def _runtime(dram: int, options: dict[str, Any]) -> Runtime:
+    """A runtime of which this process has so many bytes."""
+    return Runtime(dram=dram * _processes(options), **options)
+
+
+def _page_bytes(options: dict[str, Any]) -> int:
     page = options.get("page_bytes", _options.default("page_bytes"))
-    asked = _options.parse_size("dram", dram)
-    _, processes = _options.share_of(options.get("share"), os.environ)
-    held = frames_bytes(path, max(1, _options.parse_size("page_bytes", page)))
-    return min(asked, held * processes if held else asked)
-
-
-def _show(slot: Slot) -> None:
-    view = slot.weight.torch()
-    if view.data_ptr() % view.element_size() != 0:
-        raise errors.InvalidArgument(
-            f"weight '{slot.weight.name}' of {slot.weight.file} begins within an element "
-            f"({view.dtype}): write the file again with safetensors"
-        )
-    slot.show(view)
-
-
-def _units_of(runtime: Runtime, layout: Layout, slots: list[Slot],
-              room: Room) -> tuple[list[Unit], list[Unit]]:
-    """The units, and those that are always leased: what modules above others own themselves."""
-    slot_of = {(id(module), name): slot for slot in slots for module, name in slot.places}
-
-    def unit(name: str, modules: list[torch.nn.Module]) -> Unit:
-        found = {}
-        for module in modules:
-            for each, parameter in module._parameters.items():
-                if parameter is not None:
-                    slot = slot_of[(id(module), each)]
-                    found[id(slot)] = slot
-        return Unit(runtime._session, name or "model", list(found.values()), room)
-
-    units = [unit(name, list(module.modules())) for name, module in layout.units]
-    held = [unit(name, [module]) for name, module in layout.above]
-    room.held = room.held.union(*(each.pages for each in held))
-    return units, [each for each in held if each.nbytes > 0]
-
-
-def _refuse_budget(room: Room, units: list[Unit], held: list[Unit], processes: int) -> None:
-    largest = max(units, key=lambda unit: room.bytes_of([unit]), default=None)
-    if largest is None:
-        raise errors.InvalidArgument("the model has no parameters, so there is nothing to stream")
-    least = room.bytes_of([largest])
-    if least > room.budget_bytes:
-        beside = f", and {sum(unit.nbytes for unit in held)} bytes that are always used" if held else ""
-        raise errors.TierFull(
-            f"dram is {room.budget_bytes} bytes, and the weights of '{largest.name}' "
-            f"({largest.nbytes} bytes) are used at once{beside}: dram={least * processes} is the least in "
-            f"pages of {room.page_bytes} bytes"
-        )
+    return max(1, _options.parse_size("page_bytes", page))
 
 
 def _refuse_options(hbm: Optional[Size], options: dict[str, Any]) -> None:
@@ -254,31 +303,3 @@ def _refuse_options(hbm: Optional[Size], options: dict[str, Any]) -> None:
     for name in ("nvme", "nvme_bytes", "tiers"):
         if name in options:
             raise errors.InvalidArgument(f"{name}: weights are read from their files; leave it out")
-
-
-def _refuse_model(model: torch.nn.Module) -> None:
-    if not isinstance(model, torch.nn.Module):
-        raise errors.InvalidArgument(
-            f"stream_weights takes a torch.nn.Module, not {type(model).__name__}"
-        )
-    for name, module in model.named_modules():
-        if isinstance(module.__dict__.get("forward"), Forward):
-            raise errors.FailedPrecondition("the model streams already: close that stream first")
-        compiled = getattr(module, "_compiled_call_impl", None) is not None
-        if compiled or type(module).__name__ == "OptimizedModule":
-            raise errors.FailedPrecondition(
-                f"module '{name or 'model'}' is compiled (torch.compile): what it has compiled would "
-                "not lease weights. Stream the model that was compiled"
-            )
-    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
-        if tensor.device.type not in ("cpu", "meta"):
-            raise errors.InvalidArgument(
-                f"'{name}' is on {tensor.device}: a model that streams computes on the CPU; CUDA is "
-                "not there yet. Make the model on the CPU, or on meta"
-            )
-    for name, buffer in model.named_buffers():
-        if buffer.device.type == "meta":
-            raise errors.InvalidArgument(
-                f"buffer '{name}' is on meta, and buffers are computed with the model: make it with "
-                "accelerate.init_empty_weights(include_buffers=False)"
-            )

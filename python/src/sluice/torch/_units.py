@@ -14,7 +14,7 @@ import torch
 from .. import _core, errors
 
 if TYPE_CHECKING:
-    from .._weights import Weight
+    from .._weights import Weight, Weights
 
 
 @dataclasses.dataclass(eq=False)
@@ -24,15 +24,34 @@ class Slot:
     names: list[str]
     places: list[tuple[torch.nn.Module, str]]
     original: torch.nn.Parameter
+    # Weights of the files whose bytes, one behind the other, are the parameter's.
+    parts: list[Weight] = dataclasses.field(init=False)
+    # The weight that it shows, unless experts lease its rows.
     weight: Weight = dataclasses.field(init=False)
+    by_expert: bool = False
     shown: Optional[torch.nn.Parameter] = None
     address: int = 0
+    # What is there instead while nothing is leased, where no file has the bytes as they are.
+    hidden: Optional[torch.nn.Parameter] = None
+
+    @property
+    def idle(self) -> Optional[torch.nn.Parameter]:
+        """The parameter of the modules outside a lease."""
+        return self.shown if self.hidden is None else self.hidden
 
     def show(self, view: torch.Tensor) -> None:
         """Makes the parameter that shows the weight."""
-        self.shown = torch.nn.Parameter(view, requires_grad=False)
-        self.shown.__dict__.update(self.original.__dict__)
+        self.shown = self._parameter(view)
         self.address = self.shown.data_ptr()
+
+    def hide(self) -> None:
+        """Has the parameter be on meta outside a lease."""
+        self.hidden = self._parameter(torch.empty_like(self.original, device="meta"))
+
+    def _parameter(self, view: torch.Tensor) -> torch.nn.Parameter:
+        parameter = torch.nn.Parameter(view, requires_grad=False)
+        parameter.__dict__.update(self.original.__dict__)
+        return parameter
 
     def forget(self) -> None:
         """Gives the memory of the original back; what is left of it is on meta."""
@@ -44,7 +63,7 @@ class Slot:
 
     def end(self) -> None:
         """Gives the weight's memory back."""
-        self.shown = None
+        self.shown = self.hidden = None
 
     def put(self, parameter: Optional[torch.nn.Parameter]) -> None:
         """Makes ``parameter`` that of every module that has this one."""
@@ -53,8 +72,11 @@ class Slot:
 
     def refuse_moved(self) -> None:
         """Raises FailedPrecondition unless the modules compute on the weight's memory."""
-        same = all(module._parameters.get(name) is self.shown for module, name in self.places)
-        if not same or self.shown is None or self.shown.data_ptr() != self.address:
+        idle = self.idle
+        same = all(module._parameters.get(name) is idle for module, name in self.places)
+        at = self.address if self.hidden is None else 0
+        moved = idle is None or idle.data_ptr() != at or idle.dtype != self.original.dtype
+        if not same or moved:
             raise errors.FailedPrecondition(
                 f"parameter '{self.names[0]}' has been moved or replaced while the model streams "
                 "(model.to(), half(), load_state_dict(assign=True)): close the stream first"
@@ -157,8 +179,10 @@ class Unit:
         # The unit that is likely to run next, whose weights are asked for meanwhile.
         self.next: Optional[Unit] = None
         self._session = session
-        self._slots = [slot for slot in slots if slot.weight.tensor is not None]
-        self._requests = [_request(slot.weight) for slot in self._slots]
+        self._slots = [slot for slot in slots
+                       if not slot.by_expert and slot.weight.tensor is not None]
+        self._fused = [slot for slot in self._slots if slot.hidden is not None]
+        self._requests = [request_of(slot.weight) for slot in self._slots]
         self._room = room
         self.pages = self._pages(room.page_bytes)
         self._lock = threading.Lock()
@@ -210,6 +234,8 @@ class Unit:
         begin = time.perf_counter()
         self._op = _core.Op(self._session, self.name, lane)
         self._held = self._op.acquire(self._requests, None)
+        for slot in self._fused:
+            slot.put(slot.shown)
         self.stall_seconds += time.perf_counter() - begin
         self.entries += 1
         if self.next is not None:
@@ -217,6 +243,8 @@ class Unit:
 
     def release(self) -> None:
         """Ends the lease, or what there is of it."""
+        for slot in self._fused:
+            slot.put(slot.hidden)
         while self._held:
             self._held.pop().release()
         if self._op is not None:
@@ -224,67 +252,31 @@ class Unit:
             self._op = None
 
 
-class Passes:
-    """Passes over the model, each an iteration of the runtime, which lasts to the next one's begin:
-    so the first units of the next pass come while the last ones of this one compute.
-    """
-
-    def __init__(self, session: _core.Session, at_begin: Callable[[], None]) -> None:
-        self.count = 0
-        self.seconds = 0.0
-        # When each pass that is under way began, by its entry.
-        self._begun: dict[object, float] = {}
-        self._session = session
-        self._at_begin = at_begin
-        self._local = threading.local()
-
-    def through(self, name: str) -> "Entrance":
-        """What a module's forward enters, by whose name passes that begin there are recorded."""
-        return Entrance(self, name)
-
-    @property
-    def running(self) -> bool:
-        """Whether a pass is under way."""
-        return bool(self._begun)
-
-    def enter(self, entry: object, name: str) -> None:
-        """Begins a pass, unless this thread is in one."""
-        entered = self._entered()
-        if not entered:
-            self._at_begin()
-            self._session.begin_iteration(f"pass {name}".rstrip())
-            self.count += 1
-            self._begun[entry] = time.perf_counter()
-        entered.add(entry)
-
-    def leave(self, entry: object) -> None:
-        """Ends what ``enter`` began."""
-        self._entered().discard(entry)
-        begin = self._begun.pop(entry, None)
-        if begin is not None:
-            self.seconds += time.perf_counter() - begin
-
-    def _entered(self) -> set[object]:
-        entered: set[object] = self._local.__dict__.setdefault("entered", set())
-        return entered
-
-
-class Entrance:
-    """A module in which a pass may begin."""
-
-    def __init__(self, passes: Passes, name: str) -> None:
-        self._passes = passes
-        self._name = name
-
-    def enter(self, entry: object) -> None:
-        """As ``Passes.enter``."""
-        self._passes.enter(entry, self._name)
-
-    def leave(self, entry: object) -> None:
-        """As ``Passes.leave``."""
-        self._passes.leave(entry)
-
-
-def _request(weight: Weight) -> _core._Request:
+def request_of(weight: Weight, first: int = 0, nbytes: Optional[int] = None) -> _core._Request:
+    """The lease of a weight's bytes, from ``first`` on."""
     assert weight.tensor is not None
-    return (weight.tensor._state, 0, weight.nbytes, "r", None)
+    return (weight.tensor._state, first, weight.nbytes if nbytes is None else nbytes, "r", None)
+
+
+def view_of(weight: Weight) -> torch.Tensor:
+    """A torch tensor that shows a weight. Raises InvalidArgument for one at an odd address."""
+    view = weight.torch()
+    if view.data_ptr() % view.element_size() != 0:
+        raise errors.InvalidArgument(
+            f"weight '{weight.name}' of {weight.file} begins within an element "
+            f"({view.dtype}): write the file again with safetensors"
+        )
+    return view
+
+
+def show(slot: Slot, weights: Weights) -> None:
+    """Makes the parameters of a slot. Weights of the files that they do not show are not kept."""
+    parts, slot.parts = slot.parts, []
+    if slot.by_expert:
+        slot.hide()
+        return
+    slot.weight = parts[0]
+    if len(parts) > 1:
+        slot.weight = weights.fused(slot.names[0], tuple(slot.original.shape), parts)
+        slot.hide()
+    slot.show(view_of(slot.weight))

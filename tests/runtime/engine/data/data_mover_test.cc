@@ -76,7 +76,7 @@ class DataMoverTest : public ::testing::Test {
  protected:
   DataMoverTest() : tiers_(kPage, MakeTiers(), nullptr, &store_) {
     const TensorSpec spec = testing::ByteTensor("t", kPage);
-    segment_ = table_.Prepare({&spec, 1}, 1, nullptr).value();
+    segment_ = table_.Prepare({&spec, 1}, 1, {}).value();
   }
 
   static std::vector<Tier> MakeTiers() {

@@ -75,7 +75,7 @@ class PageMapperTest : public ::testing::Test {
   }
   std::shared_ptr<Segment> MakeSegment() {
     const TensorSpec spec = testing::ByteTensor("t", 16 * kMappedPage);
-    return table_.Prepare({&spec, 1}, 1, nullptr).value();
+    return table_.Prepare({&spec, 1}, 1, {}).value();
   }
   PageInFrame At(std::uint64_t page, core::FrameIndex frame) const {
     return {segment_, segment_->parts().first_page + static_cast<PageIndex>(page), 0, frame};

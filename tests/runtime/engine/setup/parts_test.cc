@@ -113,7 +113,7 @@ class RequestBuilderTest : public ::testing::Test {
   RequestBuilderTest() : table_(kPage) {
     const std::vector<TensorSpec> specs = {
         ByteTensor("a", 5000), ByteTensor("b", 1000), ByteTensor("c", 2 * kPage)};
-    segment_ = table_.Prepare(specs, 2, nullptr).value();
+    segment_ = table_.Prepare(specs, 2, {}).value();
     table_.Publish(segment_);
   }
 

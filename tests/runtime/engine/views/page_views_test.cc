@@ -74,7 +74,7 @@ class PageViewsTest : public ::testing::Test {
  protected:
   PageViewsTest() : tiers_(kShownPage, MakeTiers(), nullptr, nullptr) {
     const TensorSpec spec = testing::ByteTensor("t", kShownPages * kShownPage);
-    segment_ = table_.Prepare({&spec, 1}, kStore, nullptr, kMemory).value();
+    segment_ = table_.Prepare({&spec, 1}, kStore, {}, kMemory).value();
     EXPECT_THAT(segment_->EnsureRange(kMemory, *tiers_.memory(kMemory)).status(), IsOk());
     EXPECT_THAT(mapper_.Start("mapper", {}), IsOk());
     EXPECT_THAT(views_.AddZeros(*segment_), IsOk());

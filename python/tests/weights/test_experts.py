@@ -1,0 +1,255 @@
+"""Mixtures of experts that stream: with each expert leased while it computes."""
+
+import json
+import threading
+
+import checkpoints
+import pytest
+import sluice
+import sluice.torch
+import torch
+import transformers
+from checkpoints import MIXTURES, leases_of
+from safetensors import safe_open
+
+PAGE = 4096
+
+
+def stream_of(model, path, share=0.3, **options):
+    return checkpoints.stream_of(model, path, share, **{"page_bytes": PAGE, "experts": "lfu", **options})
+
+
+def phase_of(path):
+    """First byte of the tensors of a file, modulo 64."""
+    with open(path, "rb") as file:
+        return (8 + int.from_bytes(file.read(8), "little")) % 64
+
+
+def resident(folder, dtype=torch.float32):
+    """The model in memory, with the eager loop, and experts at the phase of the file."""
+    model = checkpoints.resident(folder, dtype, experts_implementation="eager").requires_grad_(False)
+    for layer in model.model.layers:
+        for parameter in layer.mlp.experts.parameters():
+            parameter.data = checkpoints.at_phase(parameter.data, phase_of(folder / "model.safetensors"))
+    return model
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Products of some rows take longer by several threads."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module", params=["published", "own"])
+def folders(request, tmp_path_factory):
+    """Checkpoints with a key for each expert, or with those of a layer fused."""
+    folder = tmp_path_factory.mktemp(request.param)
+    return {name: checkpoints.write_model(folder / name, config,
+                                          save_original_format=request.param == "published")
+            for name, config in MIXTURES.items()}
+
+
+@pytest.mark.parametrize("name", MIXTURES)
+def test_outputs_are_those_of_the_resident_model(name, folders):
+    with safe_open(folders[name] / "model.safetensors", "pt") as file:
+        fused = any(key.endswith("experts.gate_up_proj") for key in file.keys())
+    assert fused == ("own" in str(folders[name]))
+    wanted, model = resident(folders[name]), checkpoints.on_meta(MIXTURES[name])
+    prompt = torch.randint(2, 128, (1, 17))
+    with stream_of(model, folders[name]) as stream, torch.no_grad():
+        for _ in range(3):
+            assert torch.equal(model(prompt).logits, wanted(prompt).logits)
+        assert not leases_of(stream)
+        tokens = wanted.generate(prompt, max_new_tokens=12, do_sample=False)
+        assert torch.equal(model.generate(prompt, max_new_tokens=12, do_sample=False), tokens)
+        report = stream.report()
+        experts = report["experts"]
+        assert report["budget_bytes"] <= 0.3 * checkpoints.bytes_of(wanted)
+        assert experts["tokens"] == 3 * 17 + 17 + 11
+        assert experts["policy"] == "lfu" and 0 < experts["hit_ratio"] < 0.9
+        assert experts["bytes_per_token"] == experts["read_bytes"] / experts["tokens"]
+        # Eleven tokens use as many experts of each layer at most; what all of them have does not come.
+        assert experts["leased_bytes"] - experts["read_bytes"] > 0
+        assert experts["weight_bytes"] == sum(
+            parameter.nbytes for layer in wanted.model.layers
+            for parameter in layer.mlp.experts.parameters())
+        assert stream._runtime.stats()["schedule_divergences"] == 0
+        # Neither of the two runtimes keeps weights of the other.
+        total = checkpoints.bytes_of(wanted)
+        assert total == sum(runtime.stats()["live_bytes"]
+                            for runtime in (stream._runtime, stream._experts.runtime))
+        ahead = stream._experts.runtime.stats()["prefetch"]
+        assert ahead["issued"] > 100 and ahead["wasted"] < 0.1 * ahead["issued"]
+    assert stream.report()["experts"]["leases"] == experts["leases"]
+
+
+@pytest.mark.parametrize("name", MIXTURES)
+def test_leases_are_of_the_rows_that_compute(name, folders):
+    """Outputs do not show it: outside a lease the rows are those of the file, too."""
+    wanted, model = checkpoints.resident(folders[name]), checkpoints.on_meta(MIXTURES[name])
+    with stream_of(model, folders[name]):
+        for layer, other in zip(model.model.layers, wanted.model.layers):
+            products = other.mlp.experts.gate_up_proj, other.mlp.experts.down_proj
+            for number, expert in enumerate(layer.mlp.experts.__dict__["_sluice_leases"].experts):
+                rows = [*expert.up, *expert.down]
+                assert torch.equal(torch.cat(expert.up), products[0][number])
+                assert torch.equal(torch.cat(expert.down), products[1][number])
+                assert [(tensor.storage_offset() * 4, tensor.nbytes, "r") for tensor in rows] == [
+                    request[1:4] for request in expert.requests]
+                assert len({request[0] for request in expert.requests}) == len(rows)
+                assert PAGE * len(expert.pages) >= sum(tensor.nbytes for tensor in rows)
+        del expert, rows
+
+
+def test_bfloat16_in_shards(tmp_path):
+    config = checkpoints.mixtral(hidden_size=128, intermediate_size=256, num_hidden_layers=6)
+    folder = checkpoints.write_model(tmp_path, config, shards=True, dtype=torch.bfloat16)
+    assert len(set(json.loads((folder / "model.safetensors.index.json").read_text())
+                   ["weight_map"].values())) > 5
+    wanted = checkpoints.resident(folder, torch.bfloat16, experts_implementation="eager")
+    model = checkpoints.on_meta(config, dtype=torch.bfloat16)
+    prompt = torch.randint(2, 128, (2, 9))
+    with stream_of(model, folder), torch.no_grad():
+        for _ in range(2):
+            assert torch.equal(model(prompt).logits, wanted(prompt).logits)
+
+
+def test_a_model_has_its_own_implementation_before_and_after(folders):
+    model = checkpoints.resident(folders["mixtral"])
+    experts = model.model.layers[1].mlp.experts
+    assert model.get_experts_implementation() == {"": "grouped_mm"}
+    with stream_of(model, folders["mixtral"]) as stream, torch.no_grad():
+        assert model.get_experts_implementation() == {"": "sluice"}
+        assert experts.gate_up_proj.device.type == "meta"
+        with pytest.raises(sluice.InvalidArgument, match="streams cannot be copied"):
+            experts.__dict__["_sluice_leases"].__reduce__()
+        with pytest.raises(sluice.FailedPrecondition, match="'model.layers.2.*gate_up_proj' has been moved"):
+            model.model.layers[2].mlp.experts.double()
+            model(torch.ones(1, 4, dtype=torch.int64))
+        model.model.layers[1].mlp.experts.down_proj = torch.nn.Parameter(torch.zeros(1))
+        with pytest.raises(sluice.FailedPrecondition, match="'model.layers.1.*down_proj' has been moved"):
+            model(torch.ones(1, 4, dtype=torch.int64))
+        assert not leases_of(stream)
+    assert model.get_experts_implementation() == {"": "grouped_mm"}
+    assert experts.down_proj.device.type == "meta" and "_sluice_leases" not in experts.__dict__
+    # The implementation stays known: a resident model may name it, and runs the eager loop.
+    named = checkpoints.resident(folders["mixtral"], experts_implementation="sluice")
+    eager = checkpoints.resident(folders["mixtral"], experts_implementation="eager")
+    with torch.no_grad():
+        prompt = torch.randint(2, 128, (1, 9))
+        assert torch.equal(named(prompt).logits, eager(prompt).logits)
+    with stream_of(named, folders["mixtral"], experts=None) as stream:
+        assert stream.report()["experts"]["policy"] == "gdsf"
+
+
+def zipf_calls(calls, generator):
+    """Experts of each token, four of 64: by a Zipf law of exponent 1 over a fixed order."""
+    weights = 1 / torch.arange(1, 65, dtype=torch.float64)
+    order = torch.randperm(64, generator=generator)
+    return [order[torch.multinomial(weights, 4, generator=generator)][None] for _ in range(calls)]
+
+
+def test_frequency_beats_recency_where_some_experts_are_popular(tmp_path):
+    config = checkpoints.qwen3_moe(num_hidden_layers=1)
+    folder = checkpoints.write_model(tmp_path, config)
+    calls = zipf_calls(400, torch.Generator().manual_seed(0))
+    read = {}
+    for policy in ("lru", "lfu", "gdsf"):
+        model = checkpoints.on_meta(config)
+        with stream_of(model, folder, experts=policy) as stream, torch.no_grad():
+            experts = model.model.layers[0].mlp.experts
+            for numbers in calls:
+                experts(torch.ones(1, 64), numbers, torch.ones(1, 4))
+            figures = stream.report()["experts"]
+            assert figures["tokens"] == 400 and figures["leases"] == 1600
+            read[policy] = figures["bytes_per_token"]
+    assert read["lfu"] < 0.9 * read["lru"] and read["gdsf"] < 0.9 * read["lru"], read
+
+
+def test_the_least_budget_is_named_and_suffices(folders):
+    model, wanted = checkpoints.on_meta(MIXTURES["qwen3_moe"]), resident(folders["qwen3_moe"])
+    with pytest.raises(sluice.TierFull, match="one unit .* and one expert") as error:
+        stream_of(model, folders["qwen3_moe"], dram=5 * PAGE)
+    assert model.get_experts_implementation() == {"": "grouped_mm"}
+    least = int(str(error.value).rpartition("dram=")[2].split()[0])
+    prompt = torch.randint(2, 128, (1, 9))
+    with stream_of(model, folders["qwen3_moe"], dram=least) as stream, torch.no_grad():
+        for _ in range(2):
+            assert torch.equal(model(prompt).logits, wanted(prompt).logits)
+        assert stream.report()["budget_bytes"] == least
+    with pytest.raises(sluice.TierFull):
+        stream_of(model, folders["qwen3_moe"], dram=least - PAGE)
+    # With room for all every byte is read once, and no more memory is taken.
+    with stream_of(model, folders["qwen3_moe"], dram="1GiB") as stream, torch.no_grad():
+        model(prompt)
+        before = stream.report()["experts"]["read_bytes"]
+        model(prompt)
+        assert stream.report()["experts"]["read_bytes"] == before
+        assert stream.report()["budget_bytes"] < 1.5 * checkpoints.bytes_of(wanted)
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt()], ids=["error", "Ctrl-C"])
+def test_an_expert_that_fails_leaves_no_lease(error, folders):
+    model, wanted = checkpoints.on_meta(MIXTURES["mixtral"]), resident(folders["mixtral"])
+    prompt = torch.randint(2, 128, (1, 9))
+    with stream_of(model, folders["mixtral"]) as stream, torch.no_grad():
+        def failing(*_):
+            held = [phrase for phrase in leases_of(stream) if ".experts." in phrase]
+            assert len(held) == (3 if "published" in str(folders["mixtral"]) else 2)
+            raise error
+
+        for _ in range(2):
+            hook = model.model.layers[2].mlp.experts.act_fn.register_forward_pre_hook(failing)
+            with pytest.raises(type(error)):
+                model(prompt)
+            assert not leases_of(stream)
+            hook.remove()
+            assert torch.equal(model(prompt).logits, wanted(prompt).logits)
+
+
+def test_two_threads_may_run_the_model(folders):
+    model, wanted = checkpoints.on_meta(MIXTURES["mixtral"]), resident(folders["mixtral"])
+    prompts = [torch.randint(2, 128, (1, 9)) for _ in range(2)]
+    with torch.no_grad():
+        outputs = [wanted(prompt).logits for prompt in prompts]
+    wrong = []
+
+    def run(i):
+        with torch.no_grad():
+            for _ in range(4):
+                if not torch.equal(model(prompts[i]).logits, outputs[i]):
+                    wrong.append(i)
+
+    with stream_of(model, folders["mixtral"], share=0.5) as stream:
+        threads = [threading.Thread(target=run, args=(i,)) for i in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not wrong and not leases_of(stream)
+
+
+def refused(config, folder, match, **options):
+    model = checkpoints.on_meta(config)
+    with pytest.raises(sluice.InvalidArgument, match=match):
+        stream_of(model, folder, 2.0, **options)
+    assert not any("forward" in module.__dict__ for module in model.modules())
+
+
+def test_what_cannot_be_leased_by_expert_is_refused(tmp_path, folders):
+    llama = checkpoints.llama(num_hidden_layers=1)
+    refused(llama, checkpoints.write_model(tmp_path / "llama", llama), "LlamaForCausalLM has no experts")
+    refused(MIXTURES["mixtral"], folders["mixtral"], 'is "lfru"; allowed are .*lfu', experts="lfru")
+    odd = transformers.GptOssConfig(
+        hidden_size=64, intermediate_size=64, num_hidden_layers=1, vocab_size=128, head_dim=16,
+        num_attention_heads=4, num_key_value_heads=2, num_local_experts=4, pad_token_id=0,
+        layer_types=["full_attention"])
+    refused(odd, checkpoints.write_model(tmp_path / "odd", odd),
+            r"has_bias, is_transposed.*leave experts out")
+    with pytest.raises(sluice.InvalidArgument, match="only models of transformers"):
+        sluice.torch.stream_weights(
+            checkpoints.Blocks(), checkpoints.save(tmp_path / "m.safetensors", checkpoints.Blocks()),
+            dram="4MiB", experts="lru")

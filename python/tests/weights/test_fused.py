@@ -1,0 +1,134 @@
+"""Models whose weights transformers fuses when it loads them: put together from the files' rows."""
+
+import checkpoints
+import pytest
+import sluice
+import sluice.torch
+import torch
+import transformers
+from checkpoints import MIXTURES, PAGE, leases_of, stream_of
+from safetensors.torch import load_file, save_file
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Products of some rows take longer by several threads."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fused")
+    return {name: checkpoints.write_model(folder / name, config) for name, config in MIXTURES.items()}
+
+
+@pytest.mark.parametrize("implementation", ["eager", "grouped_mm"])
+@pytest.mark.parametrize("name", MIXTURES)
+def test_outputs_are_those_of_the_resident_model(name, implementation, folders):
+    wanted = checkpoints.resident(folders[name], experts_implementation=implementation)
+    wanted.requires_grad_(False)
+    model = checkpoints.on_meta(MIXTURES[name])
+    model.set_experts_implementation(implementation)
+    prompt = torch.randint(2, 128, (1, 17))
+    with stream_of(model, folders[name], share=0.6, page_bytes=4096) as stream, torch.no_grad():
+        for _ in range(3):
+            assert torch.equal(model(prompt).logits, wanted(prompt).logits)
+        tokens = wanted.generate(prompt, max_new_tokens=8, do_sample=False)
+        assert torch.equal(model.generate(prompt, max_new_tokens=8, do_sample=False), tokens)
+        assert not leases_of(stream)
+        report = stream.report()
+        assert "experts" not in report and report["unused"] == []
+        assert sum(unit["bytes"] for unit in report["units"]) == checkpoints.bytes_of(wanted)
+        assert 0.1 < report["resident_share"] < 0.3
+        assert stream._runtime.stats()["schedule_divergences"] == 0
+
+
+def test_fused_weights_are_on_meta_outside_a_unit(folders):
+    model, wanted = checkpoints.on_meta(MIXTURES["mixtral"]), checkpoints.resident(folders["mixtral"])
+    layer = model.model.layers[1]
+    seen = []
+    layer.mlp.gate.register_forward_hook(
+        lambda *_: seen.append(layer.mlp.experts.gate_up_proj.detach().clone()))
+    with stream_of(model, folders["mixtral"], share=0.4) as stream, torch.no_grad():
+        for _ in range(2):
+            model(torch.ones(1, 4, dtype=torch.int64))
+            for kind, parameter in layer.mlp.named_parameters():
+                assert parameter.device.type == ("meta" if "experts" in kind else "cpu")
+        rows = wanted.model.layers[1].mlp.experts.gate_up_proj
+        assert len(seen) == 2 and all(torch.equal(each, rows) for each in seen)
+        layer.mlp.experts.down_proj = torch.nn.Parameter(torch.zeros(1))
+        with pytest.raises(sluice.FailedPrecondition, match="'model.layers.1.*down_proj' has been moved"):
+            model(torch.ones(1, 4, dtype=torch.int64))
+        assert not leases_of(stream)
+
+
+def test_concatenated_rows(tmp_path, monkeypatch):
+    """Weights of several rows in a row: a model of transformers that has its q, k and v so."""
+    from transformers import conversion_mapping, core_model_loading as loading
+
+    class Fused(transformers.PreTrainedModel):
+        config_class = transformers.LlamaConfig
+
+        def __init__(self, config):
+            super().__init__(config)
+            self.qkv = torch.nn.Linear(64, 96)
+            self.post_init()
+
+        def forward(self, x):
+            return self.qkv(x)
+
+    converters = [loading.WeightConverter(
+        [f"{part}.{kind}" for part in "qkv"], f"qkv.{kind}", [loading.Concatenate(0)])
+        for kind in ("weight", "bias")]
+    monkeypatch.setattr(conversion_mapping, "get_model_conversion_mapping", lambda _: converters)
+    tensors = {f"{part}.{kind}": torch.randn(rows, 64) if kind == "weight" else torch.randn(rows)
+               for part, rows in zip("kqv", (16, 64, 16)) for kind in ("weight", "bias")}
+    save_file(tensors, tmp_path / "m.safetensors")
+    model = Fused(transformers.LlamaConfig()).eval()
+    x = torch.randn(3, 64)
+    wanted = torch.nn.functional.linear(
+        x, *(torch.cat([tensors[f"{part}.{kind}"] for part in "qkv"]) for kind in ("weight", "bias")))
+    with sluice.torch.stream_weights(model, tmp_path, dram="64MiB") as stream, torch.no_grad():
+        assert stream.report()["budget_bytes"] == 2 * stream._runtime.page_bytes
+        assert torch.equal(model(x), wanted)
+    converters[0].operations[0].dim = 1
+    with pytest.raises(sluice.InvalidArgument, match=r"'q.weight'.*'qkv.weight' by .*\(Concatenate\)"):
+        stream_of(model, tmp_path, share=2.0)
+
+
+@pytest.mark.parametrize("experts", [None, "lru"])
+def test_checkpoints_that_are_not_whole(experts, folders, tmp_path):
+    path = folders["mixtral"] / "model.safetensors"
+    expert = "model.layers.1.block_sparse_moe.experts.3"
+
+    def refused(match, **changes):
+        tensors = {**load_file(path), **{f"{expert}.{name}.weight": tensor
+                                         for name, tensor in changes.items()}}
+        other = tmp_path / "other.safetensors"
+        save_file({name: tensor for name, tensor in tensors.items() if tensor is not None}, other)
+        model = checkpoints.on_meta(MIXTURES["mixtral"])
+        with pytest.raises(sluice.InvalidArgument, match=match):
+            stream_of(model, other, share=2.0, experts=experts)
+        assert model.get_experts_implementation() == {"": "grouped_mm"}
+
+    refused(r"8 of '.*w1.weight', 7 of '.*w3.weight' for 'model.layers.1.*gate_up_proj'", w3=None)
+    refused(r"'model.layers.1.*down_proj' has shape \(8, 64, 96\), .* 7 weights", w2=None)
+    refused(r"'model.layers.1.*' has shape .* 14 weights", w1=None, w3=None)
+    refused(r"'model.layers.1.*gate_up_proj' has shape .* 16 weights", w1=torch.zeros(95, 64))
+    refused(r"'model.layers.1.*gate_up_proj' has shape .* 16 weights",
+            w1=torch.zeros(95, 64), w3=torch.zeros(97, 64))
+    refused(rf"gate_up_proj' is float32, and '{expert}.w3.weight' .* is float16",
+            w3=torch.zeros(96, 64).half())
+
+
+def test_other_conversions_are_named(tmp_path):
+    config = transformers.NomicBertConfig(
+        hidden_size=64, intermediate_size=64, num_hidden_layers=1, num_attention_heads=4, vocab_size=128)
+    kind = transformers.AutoModel
+    kind.from_config(config).save_pretrained(tmp_path)
+    with pytest.raises(sluice.InvalidArgument,
+                       match=r"conversion \(Chunk\).*save_original_format=False"):
+        stream_of(checkpoints.on_meta(config, kind), tmp_path)
