@@ -127,7 +127,7 @@ void DriveShares::TakeTurn(std::uint32_t drive, Clock::time_point now) {
   const double first = drives_[drive].turn;
   const double rate = drives_[drive].meter.RateAt(now, page_bytes_);
   drives_[drive].turn += static_cast<double>(page_bytes_) / rate;
-  for (Drive& each : drives_) each.turn = std::max(each.turn, first);
+  for (MeteredDrive& each : drives_) each.turn = std::max(each.turn, first);
 }
 
 }  // namespace sluice::io
