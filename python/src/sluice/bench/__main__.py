@@ -9,12 +9,15 @@ import sys
 import tempfile
 from typing import Callable
 
-from . import _activations, _optimizer, _saved
+from . import _activations, _deepspeed, _optimizer, _saved
 from ._rows import Row, Setting, Skipped
 
 CASES: dict[str, Callable[[Setting], Row]] = {
     "step/nvme": _optimizer.step_on_nvme,
     "step/layer": _optimizer.layer_over_library,
+    "step/deepspeed": _deepspeed.step_fp32,
+    "step/deepspeed/bf16": _deepspeed.step_bf16,
+    "train/deepspeed": _deepspeed.whole,
     "saved/stays": _saved.small_tensor,
     "saved/parameter": _saved.parameter,
     "activations/offload": _activations.offload,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from dataclasses import dataclass, field
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Union
 
 
 class Skipped(Exception):
@@ -29,6 +29,8 @@ class Setting:
 class Row:
     """Medians over the rounds of a case.
 
+    value
+        "peer_wrong" where results of a peer are not those of torch, so that nothing is compared.
     ratio
         What is allowed over what was measured, or a peer over ours: more is better. None: the case
         is only reported.
@@ -36,7 +38,7 @@ class Row:
         The least ratio that is asked for.
     """
 
-    value: float
+    value: Union[float, str]
     unit: str
     ratio: Optional[float] = None
     target: Optional[float] = None
