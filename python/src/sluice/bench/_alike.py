@@ -9,7 +9,8 @@ import torch
 from ._rows import Skipped
 
 # DeepSpeed 0.19.8 is right where widths are multiples of 1024.
-SHAPE = (1024, 1024)
+WIDTH = 1024
+SHAPE = (WIDTH, WIDTH)
 
 # Of all AdamWs that are compared; those of torch by default.
 ADAMW: dict[str, Any] = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.01}
@@ -58,7 +59,7 @@ def gpt2(layers: int) -> Any:
     except ImportError:
         raise Skipped("transformers is not installed, whose GPT-2 is measured") from None
     torch.manual_seed(1)
-    config = GPT2Config(n_layer=layers, n_embd=1024, n_head=16, n_positions=512, vocab_size=4096,
+    config = GPT2Config(n_layer=layers, n_embd=WIDTH, n_head=16, n_positions=512, vocab_size=4096,
                         bos_token_id=0, eos_token_id=0, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)
     return GPT2LMHeadModel(config).bfloat16()
 
@@ -66,3 +67,18 @@ def gpt2(layers: int) -> Any:
 def tokens() -> torch.Tensor:
     """The batch of all steps: one text of 512 tokens."""
     return torch.randint(0, 4096, (1, 512), generator=_generator(1))
+
+
+class Training:
+    """A GPT-2, and its passes over the same batch."""
+
+    def __init__(self, layers: int) -> None:
+        self.model = gpt2(layers)
+        self._tokens = tokens()
+
+    def forward_and_backward(self) -> float:
+        """Gradients anew; the loss."""
+        self.model.zero_grad()
+        loss = self.model(input_ids=self._tokens, labels=self._tokens).loss
+        loss.backward()
+        return float(loss.item())

@@ -6,7 +6,7 @@ import importlib.metadata
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Any
+from typing import Any, Callable
 
 import torch
 
@@ -34,6 +34,9 @@ _CHECKED = 3
 _BEGIN_SECONDS_MAX = 1800.0
 _CALL_SECONDS_MAX = 300.0
 
+# Room on nvme for biases, each of which has a page.
+_SMALL = 256 << 20
+
 # Losses of bfloat16 models may differ by this share; time beyond a step counts as that of a step.
 _LOSS_SHARE = 0.01
 _LEAST_BEYOND = 0.01
@@ -52,7 +55,7 @@ def deepspeed(setting: Setting, **options: Any) -> "Iterator[Peer]":
         own = {"DS_ACCELERATOR": "cpu", "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1",
                "LOCAL_SIZE": "1", "OMP_NUM_THREADS": str(torch.get_num_threads())}
         words = {"directory": directory, "elements": ELEMENTS[setting.quick], **options}
-        with Peer("_deepspeed_peer", words, own) as peer:
+        with Peer(f"{__package__}._deepspeed_peer", words, own) as peer:
             yield peer
 
 
@@ -144,62 +147,51 @@ def _beyond(found: torch.Tensor, expected: torch.Tensor) -> int:
 def whole(setting: Setting) -> Row:
     """The time of a GPT-2's step beyond its forward and backward."""
     layers = LAYERS[setting.quick]
-    plain, model = _Training(layers), _Training(layers)
+
+    def step() -> float:
+        loss = training.forward_and_backward()
+        optimizer.step()
+        return loss
+
     with deepspeed(setting, layers=layers) as peer:
+        plain, training = _alike.Training(layers), _alike.Training(layers)
+        params = list(training.model.parameters())
+        size = sum(each.numel() for each in params)
         budget = peer.call("begun", _BEGIN_SECONDS_MAX)["buffer_bytes"]
-        size = sum(each.numel() for each in model.parameters())
-        with closing(sluice.Runtime(dram=budget, nvme=setting.directory, nvme_bytes=20 * size,
-                                    page_bytes="2MiB")) as runtime:
-            optimizer = sluice.torch.AdamW(model.parameters(), runtime=runtime, **_alike.ADAMW)
-            losses, peer_losses = [], []
-            for _ in range(_CHECKED):
-                plain.forward_and_backward()
-                losses.append(model.step(optimizer))
-                peer_losses.append(peer.call("step", _CALL_SECONDS_MAX)["loss"])
-            figures = {"parameters": size, "budget_bytes": budget, "peer": f"DeepSpeed {VERSION}",
-                       "loss": losses[-1], "peer_loss": peer_losses[-1]}
-            if any(abs(a - b) > _LOSS_SHARE * a for a, b in zip(losses, peer_losses)):
+        figures = {"parameters": size, "budget_bytes": budget, "peer": f"DeepSpeed {VERSION}"}
+        with closing(sluice.Runtime(dram=budget, nvme=setting.directory, nvme_bytes=20 * size + _SMALL,
+                                    page_bytes="1MiB")) as runtime:
+            optimizer = sluice.torch.AdamW(params, runtime=runtime, **_alike.ADAMW)
+            losses = [(step(), peer.call("step", _CALL_SECONDS_MAX)["loss"]) for _ in range(_CHECKED)]
+            figures |= {"losses": [ours for ours, _ in losses], "peer_losses": [b for _, b in losses]}
+            if any(abs(ours - theirs) > _LOSS_SHARE * ours for ours, theirs in losses):
                 return Row("peer_wrong", "s", figures=figures)
-            row = _beyond_backward(plain, lambda: model.step(optimizer), peer, setting)
+            row = _beyond_backward(plain, step, peer, setting)
             optimizer.close()
     row.figures = {**figures, **row.figures}
     return row
 
 
-class _Training:
-    """A GPT-2 and its steps."""
+def _beyond_backward(plain: _alike.Training, step: Callable[[], float], peer: Peer,
+                     setting: Setting) -> Row:
+    """Whole steps of both in turn, less forward and backward of the same model in the same process."""
 
-    def __init__(self, layers: int) -> None:
-        self._model = _alike.gpt2(layers)
-        self._tokens = _alike.tokens()
+    def peer_plain() -> float:
+        seconds: float = peer.call("plain", _CALL_SECONDS_MAX)["seconds"]
+        return seconds
 
-    def parameters(self) -> "list[torch.nn.Parameter]":
-        """Those of the model."""
-        return list(self._model.parameters())
-
-    def forward_and_backward(self) -> float:
-        """Gradients anew; the loss."""
-        self._model.zero_grad()
-        loss = self._model(input_ids=self._tokens, labels=self._tokens).loss
-        loss.backward()
-        return float(loss)
-
-    def step(self, optimizer: Any) -> float:
-        """A whole step; the loss before it."""
-        loss = self.forward_and_backward()
-        optimizer.step()
-        return loss
-
-
-def _beyond_backward(plain: _Training, step: Any, peer: Peer, setting: Setting) -> Row:
-    plains, ours, theirs = [], [], []
+    plains, peer_plains, ours, theirs = [], [], [], []
+    plain.forward_and_backward()
+    peer_plain()
     for _ in range(setting.rounds):
-        before = seconds_of(plain.forward_and_backward)
+        before, peer_before = seconds_of(plain.forward_and_backward), peer_plain()
         whole = seconds_of(step)
         said = peer.call("step", _CALL_SECONDS_MAX)
         plains.append((before + seconds_of(plain.forward_and_backward)) / 2)
+        peer_plains.append((peer_before + peer_plain()) / 2)
         ours.append(max(whole - plains[-1], _LEAST_BEYOND * plains[-1]))
-        theirs.append(said["backward_seconds"] + said["seconds"] - plains[-1])
+        theirs.append(said["backward_seconds"] + said["seconds"] - peer_plains[-1])
     return Row(median(ours), "s", median(b / a for a, b in zip(ours, theirs)), 1 / 0.6, {
         "plain_seconds": median(plains), "peer_seconds": median(theirs),
+        "peer_plain_seconds": median(peer_plains),
     })

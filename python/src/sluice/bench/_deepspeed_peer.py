@@ -33,6 +33,7 @@ class DeepSpeed:
     def __init__(self, directory: str, elements: int, parts: int = 0, layers: int = 0) -> None:
         deepspeed = importlib.import_module("deepspeed")  # which only the bench needs
         self._directory = directory
+        self._plain = None if parts else _alike.Training(layers)
         model = _alike.Sums(parts) if parts else _alike.gpt2(layers)
         self._parts = parts
         self._gradients: list[torch.Tensor] = []
@@ -62,6 +63,11 @@ class DeepSpeed:
         return {"seconds": seconds, "bytes": disk_bytes() - middle, "loss": losses[0],
                 "backward_seconds": backward_seconds, "backward_bytes": middle - before}
 
+    def plain(self) -> dict[str, Any]:
+        """Seconds of forward and backward of the same GPT-2 in PyTorch alone."""
+        assert self._plain is not None
+        return {"seconds": seconds_of(self._plain.forward_and_backward)}
+
     def parameters(self) -> dict[str, Any]:
         """Writes the parameters of Sums to a file."""
         path = os.path.join(self._directory, "parameters.pt")
@@ -79,7 +85,7 @@ class DeepSpeed:
             tokens = _alike.tokens()
             loss = self._engine(input_ids=tokens, labels=tokens).loss
         self._engine.backward(loss)
-        return float(loss)
+        return float(loss.item())
 
 
 def _configuration(directory: str, elements: int) -> dict[str, Any]:

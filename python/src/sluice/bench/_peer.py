@@ -20,10 +20,10 @@ _SHOWN = 3
 
 
 class Peer:
-    """The process of a module of this package, which begins with its first call.
+    """The process of a module that calls ``serve``.
 
     module
-        The module, whose one word on the command line is `options` as JSON.
+        Its full name. Its one word on the command line is `options` as JSON.
     environment
         Variables that the process has beside ours.
     """
@@ -33,7 +33,7 @@ class Peer:
         path = os.pathsep.join([tools, os.environ.get("PATH", os.defpath)])
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", f"{__package__}.{module}", json.dumps(options)],
+            [sys.executable, "-m", module, json.dumps(options)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True,
             env={**os.environ, "PATH": path, **environment},
             start_new_session=True)  # so that its compilers end with it
