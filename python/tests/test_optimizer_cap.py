@@ -48,7 +48,7 @@ make = dict(
 )
 optimizer = make[{kind!r}]()
 for step in range(3):
-    model(torch.ones(64, 1024)).square().mean().backward()
+    model(torch.ones(16, 1024)).square().mean().backward()
     if optimizer:
         optimizer.step()
     model.zero_grad()
