@@ -76,6 +76,17 @@ def test_gradients_have_the_bits_of_plain_autograd(small, offload, make, seed, n
     assert nothing_left(small)
 
 
+@pytest.mark.parametrize("width", [1000, 1152])
+def test_gradients_of_odd_widths(small, offload, seed, width):
+    torch.manual_seed(seed)
+    config = GPT2Config(n_layer=1, n_head=8, n_embd=width, n_positions=32, **SIZES)
+    model = GPT2LMHeadModel(config)
+    expected = gradients(model, seed, batches=2)
+    assert equal(gradients(model, seed, lambda: offload, batches=2), expected)
+    assert offload.stats()["stashed"] > 15 and offload.stats()["fetched"] > 0
+    assert nothing_left(small)
+
+
 @pytest.mark.parametrize("within", [False, True], ids=["after", "within"])
 @pytest.mark.parametrize("reentrant", [False, True], ids=["plain", "reentrant"])
 @pytest.mark.parametrize("name", ["gpt2", "llama"])

@@ -60,12 +60,12 @@ def test_what_stayed_in_dram_is_used_first(runtime, seed, clip_norm):
 @pytest.mark.parametrize("states", ["fp32", "bf16", "8bit"])
 @pytest.mark.parametrize("dtype,master", [(torch.float32, True), (torch.bfloat16, True),
                                           (torch.bfloat16, False), (torch.float16, True)])
-def test_the_bits_do_not_depend_on_the_budget(make_runtime, seed, states, dtype, master):
+def test_the_bits_are_those_of_states_that_stay_in_dram(make_runtime, seed, states, dtype, master):
     shapes = [(700, 1000), (17,)]
     runs = []
-    for dram, threads in (("2MiB", 2), ("64MiB", 1)):
+    for dram, lowest, threads in (("2MiB", "nvme", 2), ("64MiB", "dram", 1)):
         params = optimizing.parameters(seed, dtype, shapes)
-        optimizer = sluice.torch.AdamW(params, lr=1e-2, runtime=make_runtime(dram=dram),
+        optimizer = sluice.torch.AdamW(params, lr=1e-2, runtime=make_runtime(dram=dram), lowest=lowest,
                                        states=states, master=master, threads=threads, seed=seed)
         optimizing.run(optimizer, params, seed, 3)
         runs.append(params + list(optimizer.state_dict()["state"][0].values()))

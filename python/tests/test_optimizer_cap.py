@@ -1,5 +1,6 @@
-"""A state dict of states that exceed the memory of the process."""
+"""Optimizers of processes whose memory has a cap, page cache included."""
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -7,10 +8,10 @@ import uuid
 
 import pytest
 
-CAP_BYTES = 64 << 20
+MIB = 1 << 20
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
-PROGRAM = """
+STATE_DICT = """
 import pathlib
 import torch
 import sluice.torch
@@ -29,31 +30,99 @@ for name, value in expected.items():
 print("whole", sum(state[name].nbytes for name in expected) >> 20, flush=True)
 """
 
+# The states of AdamW are three times DRAM, and more than DRAM and SPARE together.
+DRAM, SPARE = 176 * MIB, 300 * MIB
+TRAINING = """
+import pathlib
+import torch
+import sluice.torch
+
+pathlib.Path({group!r}, "cgroup.procs").write_text(str(os.getpid()))
+model = torch.nn.Sequential(*(torch.nn.Linear(1024, 1024, bias=False) for _ in range(66)))
+assert 8 * sum(each.numel() for each in model.parameters()) == 3 * {dram}
+make = dict(
+    none=lambda: None,
+    torch=lambda: torch.optim.AdamW(model.parameters()),
+    sluice=lambda: sluice.torch.AdamW(model.parameters(), runtime=sluice.Runtime(
+        **SMALL | dict(dram={dram}, nvme_bytes="1GiB", page_bytes="2MiB"))),
+)
+optimizer = make[{kind!r}]()
+for step in range(3):
+    model(torch.ones(16, 1024)).square().mean().backward()
+    if optimizer:
+        optimizer.step()
+    model.zero_grad()
+print("completed", flush=True)
+"""
+
+
+class Group:
+    """A cgroup. Without a limit it counts."""
+
+    def __init__(self, path, old):
+        self.path, self._old = path, old
+
+    def limit(self, size):
+        self._write("memory.limit_in_bytes" if self._old else "memory.max", size)
+
+    def peak(self):
+        return int(self._at("memory.max_usage_in_bytes" if self._old else "memory.peak").read_text())
+
+    def _at(self, name):
+        if not (self.path / name).exists():
+            pytest.skip(f"{self.path / name} does not exist: the memory controller is missing")
+        return self.path / name
+
+    def _write(self, name, size):
+        try:
+            self._at(name).write_text(str(size))
+        except OSError as error:
+            pytest.skip(f"{self.path / name} cannot be written: {error}")
+
 
 @pytest.fixture
-def capped():
-    """A cgroup whose processes have CAP_BYTES of memory, page cache included."""
+def make_group():
+    """Makes cgroups. They are removed at the end."""
     if os.geteuid() != 0:
         pytest.skip("a cap on memory needs root, to make a cgroup")
     old = CGROUPS / "memory"
-    base, limit = (old, "memory.limit_in_bytes") if old.is_dir() else (CGROUPS, "memory.max")
-    group = base / f"sluice-python-{uuid.uuid4().hex}"
-    try:
-        group.mkdir()
-    except OSError as error:
-        pytest.skip(f"no cgroup can be made in {base}: {error}")
-    try:
-        try:
-            (group / limit).write_text(str(CAP_BYTES))
-        except OSError as error:
-            pytest.skip(f"{group / limit} cannot be written, the memory controller is missing: {error}")
-        yield group
-    finally:
-        group.rmdir()
+    base = old if old.is_dir() else CGROUPS
+    with contextlib.ExitStack() as groups:
+
+        def make():
+            path = base / f"sluice-python-{uuid.uuid4().hex}"
+            try:
+                path.mkdir()
+            except OSError as error:
+                pytest.skip(f"no cgroup can be made in {base}: {error}")
+            groups.callback(path.rmdir)
+            return Group(path, old.is_dir())
+
+        yield make
 
 
-def test_a_state_dict_may_exceed_the_memory(capped, run_program):
-    code, out, err = run_program(PROGRAM.format(group=str(capped)))
+def test_a_state_dict_may_exceed_the_memory(make_group, run_program):
+    group = make_group()
+    group.limit(64 * MIB)
+    code, out, err = run_program(STATE_DICT.format(group=str(group.path)))
     assert code != -signal.SIGKILL, "the cap has ended the process"
     assert code == 0, err
     assert out == "whole 192\n"
+
+
+def test_states_of_three_times_dram_take_no_more_than_dram(make_group, run_program):
+    """The cap is the peak of the same passes without an optimizer, dram, and 300 MiB."""
+
+    def train(kind, limit=None):
+        group = make_group()
+        if limit is not None:
+            group.limit(limit)
+        code, out, err = run_program(TRAINING.format(group=str(group.path), dram=DRAM, kind=kind))
+        return code, out or err, group.peak()
+
+    code, out, peak = train("none")
+    assert (code, out) == (0, "completed\n")
+    cap = peak + DRAM + SPARE
+    code, out, ours = train("sluice", cap)
+    assert (code, out) == (0, "completed\n"), f"{ours} of {cap} bytes"
+    assert train("torch", cap)[0] == -signal.SIGKILL, "the cap is no cap"

@@ -88,6 +88,37 @@ def test_a_wrong_gradient_is_refused_and_nothing_is_updated(runtime, gradient, m
     assert (weights[0] != 1).all() and (weights[1] != 1).all()
 
 
+@pytest.mark.parametrize("data,message", [
+    (torch.ones(4, 2, dtype=torch.complex64), "is complex .*take torch.view_as_real"),
+    (torch.ones(4, 2, dtype=torch.float64), "is torch.float64; gradients are float32, bfloat16 or"),
+    (torch.ones(2, 4), r"has shape \(2, 4\), the parameter \(4, 2\)"),
+    (torch.ones(4, 1).expand(4, 2), r"is not contiguous .*take .contiguous\(\)"),
+])
+def test_a_gradient_whose_data_was_replaced_is_refused(runtime, data, message):
+    weights = [parameter(8), parameter(4, 2)]
+    optimizer = sluice.torch.AdamW(weights, runtime=runtime)
+    weights[0].grad, weights[1].grad = torch.ones(8), torch.ones(4, 2)
+    weights[1].grad.data = data
+    with pytest.raises(sluice.InvalidArgument, match=f"the gradient of parameter '1' {message}"):
+        optimizer.step()
+    assert (weights[0] == 1).all() and not optimizer.state
+
+
+def test_a_frozen_parameter_is_as_in_torch(runtime):
+    mine, reference = [parameter(8), parameter(4)], [parameter(8), parameter(4)]
+    for params, make in ((mine, lambda p: sluice.torch.AdamW(p, runtime=runtime)),
+                         (reference, torch.optim.AdamW)):
+        optimizer = make(params)
+        for step in range(3):
+            params[1].requires_grad_(step != 1)
+            optimizer.zero_grad()
+            loss = sum((each * each).sum() for each in params)
+            loss.backward()
+            optimizer.step()
+        assert [optimizer.state[each]["step"] for each in params] == [3, 2]
+    assert optimizing.off_by(mine, reference, 1e-3) <= 1e-6
+
+
 def test_a_parameter_keeps_its_shape_memory_and_type(runtime):
     weights = [parameter(8), parameter(4, 2)]
     optimizer = sluice.torch.AdamW(weights, runtime=runtime)

@@ -11,13 +11,16 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any, Callable, Union
 
-from . import _activations, _encoder, _loading, _optimizer, _saved, _stream
+from . import _activations, _deepspeed, _encoder, _loading, _optimizer, _saved, _stream
 from ._rows import Row, Rows, Setting, Skipped
 
 # The first word of a case is its part.
 CASES: dict[str, Callable[[Setting], Union[Row, Rows]]] = {
     "step/nvme": _optimizer.step_on_nvme,
     "step/layer": _optimizer.layer_over_library,
+    "step/deepspeed": _deepspeed.step_fp32,
+    "step/deepspeed/bf16": _deepspeed.step_bf16,
+    "train/deepspeed": _deepspeed.whole,
     "saved/stays": _saved.small_tensor,
     "saved/parameter": _saved.parameter,
     "activations/offload": _activations.offload,

@@ -111,3 +111,10 @@ class Memory:
         """Bytes read and written by an addition in place."""
         moved: int = 2 * self._sums.nbytes + self._added.nbytes
         return moved / seconds_of(lambda: self._sums.add_(self._added))
+
+
+def disk_bytes() -> int:
+    """Bytes that the kernel has read from disks and written to them for this process, all threads."""
+    with open("/proc/self/io", encoding="ascii") as file:
+        counts = dict(line.split(": ") for line in file)
+    return int(counts["read_bytes"]) + int(counts["write_bytes"])

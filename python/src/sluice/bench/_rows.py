@@ -29,6 +29,8 @@ class Setting:
 class Row:
     """Medians over the rounds of a case.
 
+    value
+        "peer_wrong" where results of a peer are not those of torch, so that nothing is compared.
     ratio
         What is allowed over what was measured, or a peer over ours: more is better. None: the case
         is only reported.
@@ -39,7 +41,7 @@ class Row:
         does not count here.
     """
 
-    value: float
+    value: Union[float, str]
     unit: str
     ratio: Optional[float] = None
     target: Optional[float] = None
