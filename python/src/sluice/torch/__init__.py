@@ -19,8 +19,8 @@ from __future__ import annotations
 from ._activations import OffloadActivations, offload_activations
 from ._optimizer import PagedOptimizer
 from ._optimizers import SGD, Adagrad, Adam, AdamW, Lion
-from ._stream import WeightStream, stream_weights
-from ._weights_map import WeightsMap
+from ._streaming._stream import WeightStream, stream_weights
+from ._streaming._weights_map import WeightsMap
 
 __all__ = [
     "SGD",

@@ -13,11 +13,11 @@ from typing import Any, NoReturn, Optional, Union
 
 import torch
 
-from .. import _core, _dtypes, errors
-from .._options import Directory, Size
-from .._runtime import Runtime
-from .._tensor import Tensor
-from .._weights import NAMES, Weight, Weights
+from ... import _core, _dtypes, errors
+from ..._options import Directory, Size
+from ..._runtime import Runtime
+from ..._tensor import Tensor
+from ..._weights import NAMES, Weight, Weights
 
 # Share of dram that weights take which were given out last; the rest is for those to come.
 _GIVEN_SHARE = 0.5

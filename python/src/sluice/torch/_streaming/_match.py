@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from .. import errors
+from ... import errors
 from ._conversions import Names, names_in_files
 from ._units import Slot
 
 if TYPE_CHECKING:
-    from .._weights import Weight, Weights
+    from ..._weights import Weight, Weights
 
 
 @dataclasses.dataclass

@@ -11,10 +11,10 @@ from typing import Any, NoReturn, Optional
 
 import torch
 
-from .. import _options, errors
-from .._options import Directory, Size
-from .._runtime import Runtime
-from .._weights import Weights, frames_bytes
+from ... import _options, errors
+from ..._options import Directory, Size
+from ..._runtime import Runtime
+from ..._weights import Weights, frames_bytes
 from ._conversions import may_fuse
 from ._expert_cache import Cache, Modules, Needs, shares
 from ._experts import modules_of, switch

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Optional
 
-from .._runtime import Runtime
-from .._weights import Weights
+from ..._runtime import Runtime
+from ..._weights import Weights
 from ._expert_cache import Cache
 from ._passes import Passes
 from ._units import Unit

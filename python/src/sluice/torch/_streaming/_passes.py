@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from .. import _core
+from ... import _core
 
 
 class Passes:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from .. import errors
+from ... import errors
 
 # The names of the files whose bytes, one behind the other, are those of each key of a model.
 Names = dict[str, list[str]]

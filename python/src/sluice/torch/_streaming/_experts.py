@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 import torch
 
-from .. import errors
+from ... import errors
 from ._expert_cache import LEASES, Leases, Modules
 
 # The name in transformers' ALL_EXPERTS_FUNCTIONS.

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
-from .. import _core, errors
+from ... import _core, errors
 from ._units import Slot, request_of, view_of
 
 if TYPE_CHECKING:
-    from .._runtime import Runtime
-    from .._weights import Weight, Weights
+    from ..._runtime import Runtime
+    from ..._weights import Weight, Weights
 
 # Modules of experts with their names.
 Modules = list[tuple[str, Any]]

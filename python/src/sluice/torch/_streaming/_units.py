@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, Optional, Protocol
 
 import torch
 
-from .. import _core, errors
+from ... import _core, errors
 
 if TYPE_CHECKING:
-    from .._weights import Weight, Weights
+    from ..._weights import Weight, Weights
 
 
 @dataclasses.dataclass(eq=False)

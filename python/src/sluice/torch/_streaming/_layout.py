@@ -6,7 +6,7 @@ import dataclasses
 
 import torch
 
-from .. import _core, errors
+from ... import _core, errors
 from ._units import Forward, Room, Slot, Unit
 
 

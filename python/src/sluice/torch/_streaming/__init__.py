@@ -1,0 +1,1 @@
+"""Models whose weights are read from their files while they run."""
