@@ -19,19 +19,17 @@
 namespace sluice::io {
 namespace {
 
-std::vector<SlotIndex> PlacesOfDrives(const std::vector<PageStoreOptions>& drives) {
-  std::vector<SlotIndex> places;
-  for (const PageStoreOptions& drive : drives) places.push_back(drive.places);
-  return places;
-}
-
 DrivePlaces MakePlaces(const DriveSetOptions& options) {
-  return DrivePlaces(
-      {.slots = options.store.slots,
-       .directories = options.directories,
-       .places = PlacesOfDrives(OptionsOfDrives(options)),
-       .errors_to_fence = options.errors_to_fence},
-      DriveShares(options.directories.size(), options.store.page_bytes, options.rates));
+  DrivePlacesOptions places{.slots = options.store.slots,
+                            .directories = options.directories,
+                            .places = {},
+                            .errors_to_fence = options.errors_to_fence};
+  for (const PageStoreOptions& drive : OptionsOfDrives(options)) {
+    places.places.push_back(drive.places);
+  }
+  const std::size_t drives = places.places.size();
+  return DrivePlaces(std::move(places),
+                     DriveShares(drives, options.store.page_bytes, options.rates));
 }
 
 class DriveSet final : public PageStore {
