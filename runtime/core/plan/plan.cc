@@ -223,12 +223,14 @@ TierPlan PlanForTime(const PlanInput& input, const PlanStop& stop) {
   return wasteful ? std::move(least) : std::move(plan);
 }
 
-/// Where the link is waited for, what moves less is faster.
+/// Where the link is what the run waits for, what moves less is faster. Elsewhere a step could wait
+/// for the pages of its own that do not stay.
 TierPlan Spread(const PlanInput& input, const PlanStop& stop, TierPlan plan) {
   const std::optional<PlanInput> spread = SpreadReads(input);
   if (!spread.has_value() || stop()) return plan;
   TierPlan other = PlanForObjective(*spread, stop);
-  return other.link_seconds < plan.link_seconds ? std::move(other) : std::move(plan);
+  const bool binds = other.link_seconds >= SecondsOf(input);
+  return binds && other.link_seconds < plan.link_seconds ? std::move(other) : std::move(plan);
 }
 
 }  // namespace
@@ -275,7 +277,7 @@ bool Plan::ComesInto(TierIndex tier, PageIndex page, std::uint32_t step) const {
 std::optional<Plan> TryMakePlan(const PlanInput& input, const PlanStop& stop) {
   TierPlan plan = input.objective == Objective::kTime ? PlanForTime(input, stop)
                                                       : PlanForObjective(input, stop);
-  if (plan.link_seconds > kLinkShare * SecondsOf(input)) {
+  if (plan.link_seconds > SecondsOf(input)) {
     plan = Spread(input, stop, std::move(plan));
   }
   plan.plan.leaves_make_room = input.links.size() > 1 && plan.link_seconds > SecondsOf(input);

@@ -11,6 +11,10 @@ namespace {
 /// Pages of a step come in so many parts, each as soon as there are frames for it.
 constexpr std::int64_t kParts = 8;
 
+/// While a step computes so many times what the link brings may come: with few reads left under way
+/// a disk is slow.
+constexpr double kAhead = 2;
+
 bool IsReadOnce(const PlanItem& item) { return item.uses.size() == 1; }
 
 /// Whether steps follow each other, and all that they do is read what is in the last tier.
@@ -39,7 +43,7 @@ class Shares {
       }
     }
     for (const double seconds : input.step_seconds) {
-      const double pages = seconds / std::max(input.links[0].in_s, 1e-12);
+      const double pages = kAhead * seconds / std::max(input.links[0].in_s, 1e-12);
       ahead_.push_back(static_cast<std::int64_t>(std::min<double>(pages, input.frames[0])));
     }
   }

@@ -55,7 +55,8 @@ core::FailureKind KindOf(bool read_from_store, const absl::Status& status) {
 struct DataMover::FillJob {
   core::StartFill order;
   PageInFrame place;
-  int attempts = 0;  ///< attempts that failed
+  int attempts = 0;                         ///< attempts that failed
+  LinkMeter::Clock::time_point begun = {};  ///< begin of the last read from a file
 };
 
 /// A page that is copied to a frame while that is mapped at the page's address. What is written
@@ -276,8 +277,10 @@ bool DataMover::FillNothing(const core::StartFill& order) {
 
 void DataMover::PostFill(FillJob job) {
   const Segment::Parts& parts = job.place.segment->parts();
-  const bool reads = job.order.kind == core::FillKind::kFile && parts.read_only;
-  if (reads && parts.file != nullptr && parts.file->direct()) return ReadHome(std::move(job));
+  const bool from_file = job.order.kind == core::FillKind::kFile;
+  const bool direct = parts.read_only && parts.file != nullptr && parts.file->direct();
+  if (from_file) job.begun = parts_.meters->OfFiles().Begin();
+  if (from_file && direct) return ReadHome(std::move(job));
   parts_.workers->Submit([this, job = std::move(job)]() mutable { FillNow(std::move(job)); });
 }
 
@@ -309,9 +312,19 @@ void DataMover::FillNow(FillJob job) {
   FinishFill(job, FillPage(job.order.kind, *place.segment, place.page, memory.Frame(place.frame)));
 }
 
+void DataMover::MeterFile(const FillJob& job, const absl::Status& status) {
+  LinkMeter& meter = parts_.meters->OfFiles();
+  if (status.ok()) {
+    meter.Succeeded(job.begun, parts_.tiers->page_bytes());
+  } else {
+    meter.Failed(job.begun);
+  }
+}
+
 void DataMover::FinishFill(FillJob job, absl::Status status) {
   const PageInFrame& place = job.place;
   const core::FillKind kind = job.order.kind;
+  if (kind == core::FillKind::kFile) MeterFile(job, status);
   if (status.ok()) return Arrived(job.order.task, place, job.order.map);
   const core::TaskNumber task = job.order.task;
   if (!MayPass(kind, status)) {

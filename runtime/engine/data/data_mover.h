@@ -100,6 +100,7 @@ class DataMover {
   void PostFill(FillJob job);
   void ReadHome(FillJob job);
   void FillNow(FillJob job);
+  void MeterFile(const FillJob& job, const absl::Status& status);
   void FinishFill(FillJob job, absl::Status status);
   void Arrived(core::TaskNumber task, const PageInFrame& place, bool map);
   void PostMap(core::TaskNumber task, const PageInFrame& place);

@@ -69,6 +69,7 @@ std::vector<core::PlanLink> LinkMeters::PageSeconds(std::size_t links, std::uint
   for (std::size_t i = 0; i < links; ++i) {
     double in_s = meters_[i][0].PageSeconds(page_bytes);
     double out_s = meters_[i][1].PageSeconds(page_bytes);
+    if (in_s <= 0 && i + 1 == links) in_s = files_.PageSeconds(page_bytes);
     if (in_s <= 0) in_s = out_s;
     if (in_s <= 0) in_s = static_cast<double>(page_bytes) / kNoHindranceBytesPerSecond;
     if (out_s <= 0) out_s = in_s;

@@ -55,14 +55,18 @@ class LinkMeters {
   const LinkMeter& Of(core::TierIndex link, core::Direction direction) const {
     return meters_[link][static_cast<std::size_t>(direction)];
   }
-  /// LinkMeter::PageSeconds of the first `links` links. A direction that is not known is taken to
-  /// be as fast as the other one; a link of which nothing is known is taken to be no hindrance.
+  /// Meter of reads from files that tensors have as their first home.
+  LinkMeter& OfFiles() { return files_; }
+  /// LinkMeter::PageSeconds of the first `links` links. Over the last one files are read, too: it
+  /// is as fast as they are until it is known itself. A direction that is not known is taken to be
+  /// as fast as the other one; a link of which nothing is known is taken to be no hindrance.
   std::vector<core::PlanLink> PageSeconds(std::size_t links, std::uint64_t page_bytes);
 
   static constexpr double kNoHindranceBytesPerSecond = 1e10;
 
  private:
   std::array<std::array<LinkMeter, 2>, core::kTiersMax - 1> meters_;
+  LinkMeter files_;
 };
 
 }  // namespace sluice::engine

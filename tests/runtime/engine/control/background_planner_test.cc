@@ -71,6 +71,18 @@ TEST(LinkMetersTest, AnUnknownRateIsTakenFromTheOtherDirection) {
   EXPECT_DOUBLE_EQ(links[1].in_s, links[1].out_s);
 }
 
+TEST(LinkMetersTest, TheLastLinkIsAsFastAsFilesUntilItIsKnown) {
+  LinkMeters meters;
+  const double free = kPageBytes / LinkMeters::kNoHindranceBytesPerSecond;
+  Cross(meters.OfFiles(), 20);
+  const std::vector<core::PlanLink> links = meters.PageSeconds(2, kPageBytes);
+  EXPECT_DOUBLE_EQ(links[0].in_s, free);
+  EXPECT_DOUBLE_EQ(links[1].in_s, meters.OfFiles().Read().busy_seconds / 20);
+  LinkMeter& in = meters.Of(1, core::Direction::kIn);
+  Cross(in, 40);
+  EXPECT_DOUBLE_EQ(meters.PageSeconds(2, kPageBytes)[1].in_s, in.Read().busy_seconds / 40);
+}
+
 TEST(LinkMeterTest, AFewPagesTellNothingAndManyMove) {
   LinkMeter in;
   Cross(in, LinkMeter::kPagesToTell);
