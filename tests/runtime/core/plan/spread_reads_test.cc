@@ -69,7 +69,6 @@ TEST(SpreadReadsTest, StepsOfSeveralSizesKeepMoreOfTheLargeOnes) {
     AddItem(&input, step == 1 ? 40 : 10, {ReadAt(step)});
   const std::vector<std::uint32_t> pages = PagesByStep(MakePlan(input));
   EXPECT_LE(pages[1], 15u);
-  EXPECT_GE(PagesIn(MakePlan(input)), 70u - 50);
 }
 
 TEST(SpreadReadsTest, OtherSchedulesAreLeftAsTheyAre) {
