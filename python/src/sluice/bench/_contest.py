@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Optional
 
 from ._cgroup import Group
-from ._checkpoint import Checkpoint
+from ._checkpoint import Checkpoint, module_of
 from ._rows import Skipped
 
 # Lines of a contestant's errors that are shown when it has ended by itself.
@@ -95,6 +95,7 @@ class Contestant:
 def contestants(checkpoint: Checkpoint, kinds: dict[str, dict[str, Any]]
                 ) -> Iterator[dict[str, Contestant]]:
     """Contestants by kind, started side by side, with the options of each."""
+    module_of("accelerate", "accelerate")  # it puts their models on meta
     with contextlib.ExitStack() as stack:
         yield {kind: stack.enter_context(Contestant(kind, checkpoint, **options))
                for kind, options in kinds.items()}

@@ -159,9 +159,10 @@ def _equal(rounds: list[dict[str, Any]]) -> Row:
 
 
 def _peak(group: Group) -> Row:
-    peak = group.peak_bytes()
-    return Row(peak, "bytes", group.limit_bytes / peak, 1.0,
-               {"limit_bytes": group.limit_bytes, "limit_hits": group.limit_hits()})
+    """The most memory. It is not judged: a process that needs more than the limit is killed."""
+    return Row(group.peak_bytes(), "bytes", figures={
+        "limit_bytes": group.limit_bytes, "limit_hits": group.limit_hits(),
+    })
 
 
 def warm(setting: Setting) -> Row:
