@@ -2,12 +2,14 @@
 
     cases.py STORE RANK RANKS
 
-Lines ["case", {options}] come by stdin; a line {"result": ...} or {"error": ...} answers each.
+Lines ["case", {options}] come by stdin; a line {"result": ...} or {"error": ...} answers each. A case
+of another module has its name before a dot.
 """
 
 import contextlib
 import datetime
 import hashlib
+import importlib
 import json
 import logging
 import os
@@ -372,8 +374,10 @@ def without_share(spill):
 
 def answer(line):
     name, options = json.loads(line)
+    module, _, function = name.rpartition(".")
     try:
-        return {"result": globals()[name](**options)}
+        case = getattr(importlib.import_module(module), function) if module else globals()[function]
+        return {"result": case(**options)}
     except BaseException:
         return {"error": traceback.format_exc()}
 

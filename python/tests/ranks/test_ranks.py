@@ -103,6 +103,31 @@ def test_a_save_is_for_as_many_ranks(both, runtime, spill, small_seed):
         assert error.startswith("NotFound"), error
 
 
+def test_a_save_of_which_ranks_have_unequal_parts_is_refused_by_all(both, spill):
+    answers = both("saves.unequal_saves", directory=str(spill))
+    for errors in answers:
+        assert "DataLoss" in errors["other save"]
+        assert "files of several saves" in errors["other save"]
+        assert "(steps: 2 of rank 0, 1 of rank 1): load another" in errors["other save"]
+        assert errors["no file"].startswith("NotFound: rank 1: "), errors["no file"]
+        assert "rank-1-of-2" in errors["no file"]
+        assert not errors["changed"]
+        assert errors["damaged"].startswith("DataLoss: rank 1: "), errors["damaged"]
+        assert errors["mended"] == "no error" and errors["steps"] == 2
+        assert errors["no folder"].startswith("InvalidArgument: rank 1: "), errors["no folder"]
+    assert "a state dict or a save first" in answers[0]["step"]
+
+
+def test_a_save_of_another_layout_is_refused(both, spill):
+    for rank, errors in enumerate(both("saves.other_layouts", directory=str(spill))):
+        assert "at [1] of the mesh [2] with placements [Shard(0)], and was a" in errors["backwards"]
+        assert "[1, 2] with placements [Replicate(), Shard(0)]" in errors["of two dimensions"]
+        for name in ("backwards", "of two dimensions"):
+            assert errors[name].startswith("InvalidArgument: rank 0: parameter '0' is a DTensor"), rank
+            assert "torch.distributed.checkpoint" in errors[name]
+            assert not errors[name + " changed"]
+
+
 def test_whole_budgets_of_several_ranks_are_announced(both, spill):
     for lines in both("without_share", spill=str(spill)):
         assert len([line for line in lines if "2 ranks, and LOCAL_WORLD_SIZE is not set" in line]) == 1
