@@ -216,7 +216,7 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         return note.text
 
     def _read_note(self, directory: str) -> tuple[str, _states.Note]:
-        """The folder and the note of this rank's save, which has been checked as far as the note goes."""
+        """The folder of this rank's save and its note, which has been checked."""
         place = _places.find(directory, self._is_sharded())
         self._wait_unless_failed()
         for _, slot in self._pairs():
