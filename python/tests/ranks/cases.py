@@ -191,6 +191,7 @@ def one_row(directory, seed, **options):
         return {
             "steps": [state["step"].item() for state in second.state.values()],
             "norm": second.gradient_norm,
+            "numbers": second.last_step,
             "off by": max((whole_of(a) - whole_of(b)).abs().max().item() for a, b in pairs),
         }
 

@@ -55,6 +55,9 @@ def test_offloaded_activations_give_the_same_gradients(both, spill, small_seed):
 def test_a_rank_may_have_no_element(both, spill, small_seed, options):
     answers = both("one_row", directory=str(spill), seed=small_seed, **options)
     assert answers[0]["norm"] == answers[1]["norm"]
+    assert answers[0]["numbers"].keys() - {"step"} == answers[1]["numbers"].keys()
+    assert answers[0]["numbers"]["compute_seconds"] > 0
+    assert answers[1]["numbers"]["compute_seconds"] == answers[1]["numbers"]["wait_seconds"] == 0
     for answer in answers:
         assert answer["steps"] == [4, 4] and answer["off by"] < 1e-7
 

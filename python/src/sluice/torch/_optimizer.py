@@ -16,7 +16,7 @@ from ._in_backward import StepsInBackward
 from ._overlap import Overlap
 from ._shards import increment_version, norm_of, ranks, version_of, warn_of_budgets
 from ._slots import Slot
-from ._step import Step
+from ._step import Step, numbers_of_nothing
 
 if TYPE_CHECKING:
     from .._runtime import Runtime
@@ -144,7 +144,7 @@ class PagedOptimizer(StepsInBackward):
         self._refuse_half_loaded()
         norm = norm_of(gathered.gradients) if self._norm_given else None
         if not gathered.updates:  # this rank has no element of theirs
-            self._numbers = {"gradient_norm": norm}
+            self._numbers = numbers_of_nothing(norm)
             self._count(gathered.slots)
             return
         slots = gathered.with_elements
