@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, Optional
 
 import torch
 
 from .. import _core, errors
+from .._options import default_threads
 from . import _early, _slots
 from ._ahead import Ahead
 from ._gradients import Gathered, Listener
@@ -46,8 +46,7 @@ class PagedOptimizer(StepsInBackward):
         if clip_norm is not None and not clip_norm > 0:
             raise errors.InvalidArgument(f"clip_norm is {clip_norm}; it is above 0, or None")
         if threads is None:
-            processes = runtime._share[1]
-            threads = min(max(1, len(os.sched_getaffinity(0)) // processes), 256)
+            threads = min(default_threads(runtime._share[1]), 256)
         # The library knows the gradients of this rank alone.
         self._norm_given = clip_norm is not None and ranks() > 1
         self._clips_alone = clip_norm is not None and not self._norm_given
