@@ -77,6 +77,8 @@ def unequal_saves(directory):
         on_rank_1(lambda: file.write_bytes(newer))
         errors["mended"] = cases.error_of(lambda: optimizer.load(directory))
         errors["steps"] = optimizer.state[parameter]["step"].item()
+        on_rank_1(lambda: optimizer._core.save(str(file.parent), "a save of one process"))
+        note_error_of_load("no ranks")
         on_rank_1(lambda: (file.unlink(), file.parent.rmdir(), file.parent.touch()))
         errors["no folder"] = cases.error_of(lambda: optimizer.save(directory))
     return errors

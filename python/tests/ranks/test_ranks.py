@@ -117,6 +117,7 @@ def test_a_save_of_which_ranks_have_unequal_parts_is_refused_by_all(both, spill)
         assert not errors["changed"]
         assert errors["damaged"].startswith("DataLoss: rank 1: "), errors["damaged"]
         assert errors["mended"] == "no error" and errors["steps"] == 2
+        assert "rank 1: the save does not say how its elements are spread" in errors["no ranks"]
         assert errors["no folder"].startswith("InvalidArgument: rank 1: "), errors["no folder"]
     assert "a state dict or a save first" in answers[0]["step"]
 
