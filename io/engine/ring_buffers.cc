@@ -1,6 +1,7 @@
 #include "io/engine/ring_buffers.h"
 
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -30,8 +31,8 @@ RegisteredMemory RingBuffers::Add(std::span<std::byte> memory) {
       break;
     }
     const std::uint64_t bytes =
-        std::min<std::uint64_t>(piece_bytes_, memory.size() - registered.bytes);
-    if (bytes > bytes_max_ - std::min(bytes_max_, Bytes())) {
+        std::min<std::uint64_t>({piece_bytes_, memory.size() - registered.bytes, BytesLeft()});
+    if (bytes == 0) {
       registered.reason = fmt::format(
           "this process has {} bytes of the limit of locked memory (ulimit -l)", bytes_max_);
       break;
@@ -81,10 +82,12 @@ int RingBuffers::Update(unsigned number, std::span<std::byte> memory) {
   return updated < 0 ? -updated : EIO;
 }
 
-std::uint64_t RingBuffers::Bytes() const {
-  std::uint64_t bytes = 0;
-  for (const Piece& piece : pieces_) bytes += piece.bytes;
-  return bytes;
+/// Bytes that the limit leaves, in whole pages of memory: the kernel pins no less.
+std::uint64_t RingBuffers::BytesLeft() const {
+  std::uint64_t registered_bytes = 0;
+  for (const Piece& piece : pieces_) registered_bytes += piece.bytes;
+  const std::uint64_t left = bytes_max_ - std::min(bytes_max_, registered_bytes);
+  return left - left % static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 unsigned RingBuffers::TakeNumber() {

@@ -38,7 +38,8 @@ class RingBuffers {
                        std::uint64_t bytes_max = std::numeric_limits<std::uint64_t>::max())
       : ring_(ring), piece_bytes_(piece_bytes), bytes_max_(bytes_max) {}
 
-  /// Registers piece by piece, up to the first that the kernel refuses or `bytes_max` leaves out.
+  /// Registers piece by piece, up to the first that the kernel refuses. The last piece is as large
+  /// as `bytes_max` leaves room for.
   RegisteredMemory Add(std::span<std::byte> memory);
   /// Removes the pieces that begin in `memory`. Requests in flight keep theirs until they are done.
   void Remove(std::span<std::byte> memory);
@@ -54,7 +55,7 @@ class RingBuffers {
 
   int Update(unsigned number, std::span<std::byte> memory);
   unsigned TakeNumber();
-  std::uint64_t Bytes() const;
+  std::uint64_t BytesLeft() const;
 
   io_uring* const ring_;
   const std::uint64_t piece_bytes_;

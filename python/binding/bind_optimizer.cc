@@ -51,6 +51,7 @@ void BindOptimizer(nb::module_& module) {
              nb::arg("seed"),
              nb::arg("threads"),
              nb::arg("overlap"));
+  module.def("read_note", &PythonOptimizer::ReadNote, nb::arg("directory"));
 }
 
 }  // namespace sluice::python

@@ -267,14 +267,12 @@ void PythonOptimizer::Save(const std::string& directory, const std::string& note
       Alone([&](OffloadedOptimizer& optimizer) { return optimizer.Save(directory, note); }));
 }
 
-std::string PythonOptimizer::Load(const std::string& directory) {
-  return ValueOrRaise(Alone([&](OffloadedOptimizer& optimizer) -> absl::StatusOr<std::string> {
-    const absl::StatusOr<OptimizerSave> save = OffloadedOptimizer::ReadSave(directory);
-    if (!save.ok()) return save.status();
-    const absl::Status loaded = optimizer.Load(directory);
-    if (!loaded.ok()) return loaded;
-    return save->note;
-  }));
+std::string PythonOptimizer::ReadNote(const std::string& directory) {
+  return ValueOrRaise(WithoutGil([&] { return OffloadedOptimizer::ReadSave(directory); })).note;
+}
+
+void PythonOptimizer::Load(const std::string& directory) {
+  RaiseIfError(Alone([&](OffloadedOptimizer& optimizer) { return optimizer.Load(directory); }));
 }
 
 }  // namespace sluice::python

@@ -84,8 +84,9 @@ class PythonOptimizer : public std::enable_shared_from_this<PythonOptimizer> {
   std::int64_t StepsOf(std::uint64_t parameter) const;
   void SetStepsOf(std::uint64_t parameter, std::int64_t steps);
   void Save(const std::string& directory, const std::string& note);
-  /// Returns the note of the save.
-  std::string Load(const std::string& directory);
+  /// The note of the save in `directory`. Any thread.
+  static std::string ReadNote(const std::string& directory);
+  void Load(const std::string& directory);
   /// Ends the optimizer: its states are gone. Waits for calls of other threads, and for a step that
   /// overlaps. Any thread.
   void Close();

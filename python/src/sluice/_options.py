@@ -67,6 +67,16 @@ def share_of(share: Optional[tuple[int, int]], environment: Mapping[str, str]) -
     return int(rank), int(size)
 
 
+def default_threads(processes: int) -> int:
+    """Threads of each of the processes that share a host.
+
+    A process that may run on some of the processors only has those for itself: a launcher has
+    divided them.
+    """
+    own = len(os.sched_getaffinity(0))
+    return max(1, own // processes) if own == os.cpu_count() else own
+
+
 def default(key: str) -> str:
     """The default of a key whose value is text."""
     lines = dict(line.split(" = ", 1) for line in _core.option_defaults().splitlines())

@@ -2,12 +2,14 @@
 
     cases.py STORE RANK RANKS
 
-Lines ["case", {options}] come by stdin; a line {"result": ...} or {"error": ...} answers each.
+Lines ["case", {options}] come by stdin; a line {"result": ...} or {"error": ...} answers each. A case
+of another module has its name before a dot.
 """
 
 import contextlib
 import datetime
 import hashlib
+import importlib
 import json
 import logging
 import os
@@ -189,6 +191,7 @@ def one_row(directory, seed, **options):
         return {
             "steps": [state["step"].item() for state in second.state.values()],
             "norm": second.gradient_norm,
+            "numbers": second.last_step,
             "off by": max((whole_of(a) - whole_of(b)).abs().max().item() for a, b in pairs),
         }
 
@@ -372,8 +375,10 @@ def without_share(spill):
 
 def answer(line):
     name, options = json.loads(line)
+    module, _, function = name.rpartition(".")
     try:
-        return {"result": globals()[name](**options)}
+        case = getattr(importlib.import_module(module), function) if module else globals()[function]
+        return {"result": case(**options)}
     except BaseException:
         return {"error": traceback.format_exc()}
 

@@ -55,6 +55,9 @@ def test_offloaded_activations_give_the_same_gradients(both, spill, small_seed):
 def test_a_rank_may_have_no_element(both, spill, small_seed, options):
     answers = both("one_row", directory=str(spill), seed=small_seed, **options)
     assert answers[0]["norm"] == answers[1]["norm"]
+    assert answers[0]["numbers"].keys() - {"step"} == answers[1]["numbers"].keys()
+    assert answers[0]["numbers"]["compute_seconds"] > 0
+    assert answers[1]["numbers"]["compute_seconds"] == answers[1]["numbers"]["wait_seconds"] == 0
     for answer in answers:
         assert answer["steps"] == [4, 4] and answer["off by"] < 1e-7
 
@@ -101,6 +104,32 @@ def test_a_save_is_for_as_many_ranks(both, runtime, spill, small_seed):
         assert "InvalidArgument" in error and "has the save of 1 rank, and" in error, error
     for error in both("load_own", directory=str(spill / "none"), **options):
         assert error.startswith("NotFound"), error
+
+
+def test_a_save_of_which_ranks_have_unequal_parts_is_refused_by_all(both, spill):
+    answers = both("saves.unequal_saves", directory=str(spill))
+    for errors in answers:
+        assert "DataLoss" in errors["other save"]
+        assert "files of several saves" in errors["other save"]
+        assert "(steps: 2 of rank 0, 1 of rank 1): load another" in errors["other save"]
+        assert errors["no file"].startswith("NotFound: rank 1: "), errors["no file"]
+        assert "rank-1-of-2" in errors["no file"]
+        assert not errors["changed"]
+        assert errors["damaged"].startswith("DataLoss: rank 1: "), errors["damaged"]
+        assert errors["mended"] == "no error" and errors["steps"] == 2
+        assert "rank 1: the save does not say how its elements are spread" in errors["no ranks"]
+        assert errors["no folder"].startswith("InvalidArgument: rank 1: "), errors["no folder"]
+    assert "a state dict or a save first" in answers[0]["step"]
+
+
+def test_a_save_of_another_layout_is_refused(both, spill):
+    for rank, errors in enumerate(both("saves.other_layouts", directory=str(spill))):
+        assert "at [1] of the mesh [2] with placements [Shard(0)], and was a" in errors["backwards"]
+        assert "[1, 2] with placements [Replicate(), Shard(0)]" in errors["of two dimensions"]
+        for name in ("backwards", "of two dimensions"):
+            assert errors[name].startswith("InvalidArgument: rank 0: parameter '0' is a DTensor"), rank
+            assert "torch.distributed.checkpoint" in errors[name]
+            assert not errors[name + " changed"]
 
 
 def test_whole_budgets_of_several_ranks_are_announced(both, spill):

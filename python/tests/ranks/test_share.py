@@ -1,10 +1,14 @@
 """The share of the budgets that a process of several has."""
 
 import logging
+import os
 
 import pytest
+import torch
 
 import sluice
+import sluice.torch
+from sluice import _core
 
 VARIABLES = ("LOCAL_RANK", "LOCAL_WORLD_SIZE")
 
@@ -67,3 +71,21 @@ def test_a_wrong_share_is_refused(make_runtime, share):
 def test_what_a_share_is_too_small_for_is_named(make_runtime):
     with pytest.raises(sluice.InvalidArgument, match="of which this process has 1/100; at least"):
         make_runtime(dram="4MiB", share=(0, 100))
+
+
+@pytest.mark.parametrize("own,machine,threads", [
+    (range(8), 8, 2),      # nobody has divided the processors
+    (range(2), 8, 2),      # the launcher has
+    (range(4, 7), 8, 3),
+    (range(2), 2, 1),      # more processes than processors
+])
+def test_processors_are_divided_once(make_runtime, local, monkeypatch, own, machine, threads):
+    local("1", "4")
+    runtime = make_runtime(dram="16MiB")
+    given = []
+    create = _core.create_optimizer
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(own))
+    monkeypatch.setattr(os, "cpu_count", lambda: machine)
+    monkeypatch.setattr(_core, "create_optimizer", lambda *args: given.append(args[-2]) or create(*args))
+    sluice.torch.AdamW([torch.nn.Parameter(torch.ones(4))], runtime=runtime).close()
+    assert given == [threads]

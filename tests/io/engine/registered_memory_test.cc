@@ -262,5 +262,21 @@ TEST(RingBuffersTest, TakesItsShareAtATime) {
   io_uring_queue_exit(&ring);
 }
 
+TEST(RingBuffersTest, CutsThePieceToWhatIsLeftOfTheShare) {
+  io_uring ring{};
+  const auto info = CreateRing({.entries = 4, .files = {}}, &ring);
+  if (!info.ok()) GTEST_SKIP() << "io_uring is refused here: " << info.status();
+  if (!info->buffers_reserved) GTEST_SKIP() << "this kernel grants only: " << info->features;
+  const Mapping memory(8 * kRegisteredPage);
+  constexpr std::uint64_t kPartOfASystemPage = 100;
+  RingBuffers buffers(&ring, 4 * kRegisteredPage, 6 * kRegisteredPage + kPartOfASystemPage);
+  const RegisteredMemory registered = buffers.Add(memory.span());
+  EXPECT_EQ(registered.bytes, 6 * kRegisteredPage) << "a whole piece and half of one";
+  EXPECT_THAT(registered.reason, ::testing::HasSubstr("of the limit of locked memory (ulimit -l)"));
+  EXPECT_TRUE(buffers.Find(memory.page(5).data(), kRegisteredPage).has_value());
+  EXPECT_FALSE(buffers.Find(memory.page(6).data(), kRegisteredPage).has_value());
+  io_uring_queue_exit(&ring);
+}
+
 }  // namespace
 }  // namespace sluice::io

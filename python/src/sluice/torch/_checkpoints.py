@@ -11,8 +11,8 @@ from typing import Any, Optional, Union
 import torch
 
 from .. import _core, errors
-from . import _places, _slots, _states
-from ._shards import increment_version, is_dtensor, like, version_of
+from . import _places, _ranks, _slots, _states
+from ._shards import increment_version, is_dtensor, like, ranks, version_of
 from ._slots import Slot
 from ._step import Step
 
@@ -62,7 +62,7 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
     def _refuse_half_loaded(self) -> None:
         if self._half_loaded:
             raise errors.FailedPrecondition(
-                "load_state_dict ended in the middle: load a state dict first"
+                "the last load ended in the middle: load a state dict or a save first"
             )
 
     def state_dict(self) -> dict[str, Any]:
@@ -171,29 +171,68 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         """Writes parameters, states, rates and steps to ``directory``/optimizer.sluice.
 
         The file has its name once it is whole. docs/optimizer.md says more of it. With DTensors of
-        several ranks each rank writes its own file, to ``directory``/rank-0-of-2 and so on.
+        several ranks each rank calls it and writes its own file, to ``directory``/rank-0-of-2 and so
+        on. It returns once all are whole, and raises the error of one rank on each.
         """
+        place = os.fspath(directory)
+        if self._is_spread():
+            _ranks.together(self._prepare_save)
+            mark = _ranks.mark(self._slots.values())
+            _ranks.together(lambda: self._write(place, note, mark))
+        else:
+            self._prepare_save()
+            self._write(place, note, None)
+
+    def _prepare_save(self) -> None:
         self._finish()
         for group, slot in self._pairs():
             _slots.check_unchanged(slot)
             self._core.set_rates(slot.group, self._rates(group, slot.steps))
         self._refresh_masters(slot for _, slot in self._pairs())
+
+    def _write(self, directory: str, note: str, mark: Optional[dict[str, Any]]) -> None:
         empty = {slot.name: slot.steps for slot in self._slots.values() if slot.group < 0}
-        self._core.save(_places.make(os.fspath(directory), self._is_sharded()),
-                        _states.note_of(self.param_groups, empty, note))
+        self._core.save(_places.make(directory, self._is_sharded()),
+                        _states.note_of(self.param_groups, empty, note, mark))
 
     def load(self, directory: Union[str, "os.PathLike[str]"]) -> str:
         """Reads what ``save`` wrote: parameters and options of groups too; returns its note.
 
         Any budgets, the same groups of parameters, and kind, states and seed; of DTensors the same
-        ranks. Raises NotFound, InvalidArgument (names what differs), DataLoss; nothing has changed
-        then.
+        ranks, meshes and placements, and each rank calls it. Raises NotFound, InvalidArgument (names
+        what differs), DataLoss; nothing has changed then. It raises the error of one rank on each.
+        If only some ranks' states cannot be read, the other ranks refuse steps until the next load.
         """
-        place = _places.find(os.fspath(directory), self._is_sharded())
+        folder = os.fspath(directory)
+        if self._is_spread():
+            place, note = _ranks.together(lambda: self._read_note(folder))
+            assert note.mark is not None
+            _ranks.check_whole(folder, note.mark)
+            _ranks.together(lambda: self._load_part(place))
+        else:
+            place, note = self._read_note(folder)
+            self._core.load(place)
+        self._take_note(note)
+        return note.text
+
+    def _read_note(self, directory: str) -> tuple[str, _states.Note]:
+        """The folder of this rank's save and its note, which has been checked."""
+        place = _places.find(directory, self._is_sharded())
         self._wait_unless_failed()
         for _, slot in self._pairs():
             _slots.check_unchanged(slot)
-        options, empty, note = _states.parse_note(self._core.load(place))
+        note = _states.parse_note(_core.read_note(place))
+        if self._is_spread():
+            _ranks.check_layouts(note.mark, self._slots.values())
+        return place, note
+
+    def _load_part(self, place: str) -> None:
+        """Loads what this rank has; the load is whole once every rank has done it."""
+        self._core.load(place)
+        self._half_loaded = True
+
+    def _take_note(self, note: _states.Note) -> None:
+        """After a load: steps, and the options of groups."""
         self._step = None
         self._half_loaded = False
         self.state = defaultdict(dict)
@@ -202,10 +241,13 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
             self._loaded(slot, self._core.steps_of(slot.parameter), True)
         for slot in self._slots.values():
             if slot.group < 0:
-                self._loaded(slot, empty.get(slot.name, 0), True)
-        for group, saved in zip(self.param_groups, options):
+                self._loaded(slot, note.empty.get(slot.name, 0), True)
+        for group, saved in zip(self.param_groups, note.groups):
             group.update(saved)
-        return note
+
+    def _is_spread(self) -> bool:
+        """Whether several ranks have a save together."""
+        return ranks() > 1 and self._is_sharded()
 
     def _is_sharded(self) -> bool:
         return any(is_dtensor(slot.tensor) for slot in self._slots.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 from .. import errors
 from . import _early, _slots
@@ -10,10 +10,13 @@ from ._checkpoints import Checkpoints
 from ._early import EarlyStep
 from ._shards import version_of
 from ._slots import Slot
+from ._step import numbers_of_nothing
 
 
 class StepsInBackward(Checkpoints):
     """What an optimizer with step_in_backward=True does. PagedOptimizer has the rest."""
+
+    _numbers: dict[str, Any]  # of the last step
 
     def _update_in_backward(self, slot: Slot) -> None:
         """Begins the update of a parameter that has a gradient."""
@@ -65,4 +68,5 @@ class StepsInBackward(Checkpoints):
             self._wait()
         else:  # this rank has no element of theirs
             self._step = None
+            self._numbers = numbers_of_nothing(None)
             self._count(step.slots)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, Optional
 
 import torch
 
 from .. import _core, errors
+from .._options import default_threads
 from . import _early, _slots
 from ._ahead import Ahead
 from ._gradients import Gathered, Listener
@@ -16,7 +16,7 @@ from ._in_backward import StepsInBackward
 from ._overlap import Overlap
 from ._shards import increment_version, norm_of, ranks, version_of, warn_of_budgets
 from ._slots import Slot
-from ._step import Step
+from ._step import Step, numbers_of_nothing
 
 if TYPE_CHECKING:
     from .._runtime import Runtime
@@ -46,8 +46,7 @@ class PagedOptimizer(StepsInBackward):
         if clip_norm is not None and not clip_norm > 0:
             raise errors.InvalidArgument(f"clip_norm is {clip_norm}; it is above 0, or None")
         if threads is None:
-            processes = runtime._share[1]
-            threads = min(max(1, len(os.sched_getaffinity(0)) // processes), 256)
+            threads = min(default_threads(runtime._share[1]), 256)
         # The library knows the gradients of this rank alone.
         self._norm_given = clip_norm is not None and ranks() > 1
         self._clips_alone = clip_norm is not None and not self._norm_given
@@ -144,7 +143,7 @@ class PagedOptimizer(StepsInBackward):
         self._refuse_half_loaded()
         norm = norm_of(gathered.gradients) if self._norm_given else None
         if not gathered.updates:  # this rank has no element of theirs
-            self._numbers = {"gradient_norm": norm}
+            self._numbers = numbers_of_nothing(norm)
             self._count(gathered.slots)
             return
         slots = gathered.with_elements

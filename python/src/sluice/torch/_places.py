@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Optional
 
 import torch
 
@@ -19,7 +18,10 @@ def make(directory: str, sharded: bool) -> str:
     """The folder of this rank's save, which is made where the directory is there."""
     place = _place(directory, sharded)
     if place != directory and os.path.isdir(directory):
-        os.makedirs(place, exist_ok=True)
+        try:
+            os.makedirs(place, exist_ok=True)
+        except OSError as error:
+            raise errors.InvalidArgument(f"'{place}' cannot be made a folder: {error}") from error
     return place
 
 
@@ -27,9 +29,9 @@ def find(directory: str, sharded: bool) -> str:
     """The folder of this rank's save. Raises InvalidArgument if the save is of other ranks."""
     place = _place(directory, sharded)
     if not os.path.exists(os.path.join(place, _FILE)):
-        saved = _ranks_saved(directory)
-        if saved is not None:
-            here = ranks() if sharded else 1
+        here, counts = ranks() if sharded else 1, _ranks_saved(directory)
+        if counts and here not in counts:
+            saved = max(counts)
             raise errors.InvalidArgument(
                 f"'{directory}' has the save of {saved} {_noun(saved)}, and this optimizer has the "
                 f"parameters of {here}: load it with as many, or carry it over with "
@@ -44,16 +46,14 @@ def _place(directory: str, sharded: bool) -> str:
     return os.path.join(directory, f"rank-{torch.distributed.get_rank()}-of-{ranks()}")
 
 
-def _ranks_saved(directory: str) -> Optional[int]:
-    """Ranks of the saves in a directory; None: there is none."""
+def _ranks_saved(directory: str) -> set[int]:
+    """Ranks of each of the saves in a directory."""
     try:
-        names = sorted(os.listdir(directory))
+        names = os.listdir(directory)
     except OSError:
-        return None
-    if _FILE in names:
-        return 1
+        return set()
     matches = [match for match in map(_RANK.fullmatch, names) if match is not None]
-    return int(matches[0][1]) if matches else None
+    return {int(match[1]) for match in matches} | ({1} if _FILE in names else set())
 
 
 def _noun(count: int) -> str:

@@ -7,7 +7,7 @@ import mmap
 import os
 import tempfile
 from collections.abc import Iterable, Mapping
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 import torch
 
@@ -93,27 +93,37 @@ class Loaded:
             core.refresh_master(slot.parameter)
 
 
-def note_of(groups: Iterable[Mapping[str, Any]], empty: Mapping[str, int], note: str) -> str:
+def note_of(groups: Iterable[Mapping[str, Any]], empty: Mapping[str, int], note: str,
+            mark: Optional[Mapping[str, Any]]) -> str:
     """The note of a save, as JSON: the plain options of groups, and the user's note.
 
-    ``empty``: steps of the parameters without elements, by name.
+    ``empty``: steps of the parameters without elements, by name. ``mark``: of several ranks.
     """
     options = [{key: _plain(value) for key, value in group.items()
                 if key not in ("params", "param_names") and _plain(value) is not _NOT_PLAIN}
                for group in groups]
-    return json.dumps({"note": note, "param_groups": options, "empty": dict(empty)})
+    return json.dumps({"note": note, "param_groups": options, "empty": dict(empty), "ranks": mark})
 
 
-def parse_note(text: str) -> tuple[list[dict[str, Any]], dict[str, int], str]:
+class Note(NamedTuple):
+    """What a save says besides its states."""
+
+    groups: list[dict[str, Any]]  # options of each
+    empty: dict[str, int]         # steps of the parameters without elements, by name
+    text: str                     # the user's
+    mark: Optional[dict[str, Any]]
+
+
+def parse_note(text: str) -> Note:
     """What note_of was given; of a save that C++ wrote the note alone."""
     try:
         parsed = json.loads(text)
         groups, note = parsed["param_groups"], parsed["note"]
     except (ValueError, TypeError, KeyError):
-        return [], {}, text
+        return Note([], {}, text, None)
     options = [{key: tuple(value) if isinstance(value, list) else value
                 for key, value in group.items()} for group in groups]
-    return options, parsed.get("empty", {}), note
+    return Note(options, parsed.get("empty", {}), note, parsed.get("ranks"))
 
 
 _NOT_PLAIN = object()

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Optional
 
 from ._shards import version_of
 from ._slots import Slot
+
+
+def numbers_of_nothing(norm: Optional[float]) -> dict[str, Any]:
+    """The numbers of a step in which this rank has no element; ``norm``: of all ranks."""
+    seconds = ("wait_seconds", "wait_read_seconds", "wait_write_seconds", "compute_seconds")
+    return {"groups": 0, "gradient_norm": norm, **dict.fromkeys(seconds, 0.0)}
 
 
 class Step:

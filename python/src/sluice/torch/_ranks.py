@@ -1,0 +1,102 @@
+"""What the ranks of a save have in common: one id, one number of steps, an outcome, a layout."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Any, Optional, TypeVar
+
+import torch
+
+from .. import errors
+from ._shards import is_dtensor, ranks
+from ._slots import Slot, refuse
+
+_Result = TypeVar("_Result")
+
+_CARRY = ("carry it over with torch.distributed.checkpoint (get_state_dict, dcp.save, dcp.load, "
+          "set_state_dict)")
+
+
+def together(call: Callable[[], _Result]) -> _Result:
+    """What the call returns. An error of one rank is raised on all. A collective call."""
+    result: Optional[_Result] = None
+    error: Optional[errors.Error] = None
+    try:
+        result = call()
+    except errors.Error as raised:
+        error = raised
+    own = None if error is None else (type(error).__name__, str(error))
+    for rank, each in enumerate(_gathered(own)):
+        if each is not None:
+            name, text = each
+            raise getattr(errors, name)(f"rank {rank}: {text}") from error
+    return result  # type: ignore[return-value]
+
+
+def mark(slots: Iterable[Slot]) -> dict[str, Any]:
+    """What a rank's note says of the save of all ranks. A collective call."""
+    slots = list(slots)
+    return {
+        "id": _gathered(uuid.uuid4().hex)[0],
+        "steps": max((slot.steps for slot in slots), default=0),
+        "layouts": {slot.name: _layout_of(slot.tensor) for slot in slots},
+    }
+
+
+def check_whole(directory: str, saved: dict[str, Any]) -> None:
+    """Raises DataLoss, on every rank, if the ranks' files are of several saves. A collective call."""
+    each = _gathered((saved["id"], saved["steps"]))
+    if len(set(each)) > 1:
+        steps = ", ".join(f"{steps} of rank {rank}" for rank, (_, steps) in enumerate(each))
+        raise errors.DataLoss(
+            f"'{directory}' has files of several saves, as the last one ended before every rank's file "
+            f"was written (steps: {steps}): load another save, and give each save a directory of its own"
+        )
+
+
+def check_layouts(saved: Optional[dict[str, Any]], slots: Iterable[Slot]) -> None:
+    """Raises InvalidArgument if a parameter's elements of this rank are others than when it was saved."""
+    if saved is None:
+        raise errors.InvalidArgument(
+            "the save does not say how its elements are spread over ranks, so it was not made by "
+            "several ranks in Python: load it where it was made"
+        )
+    for slot in slots:
+        before, now = saved["layouts"].get(slot.name), _layout_of(slot.tensor)
+        if before != now:
+            raise refuse(slot.name, f"is {_described(now)}, and was {_described(before)} when it was "
+                                    f"saved: load it with that layout, or {_CARRY}")
+
+
+def _gathered(value: Any) -> list[Any]:
+    """The values of all ranks."""
+    values: list[Any] = [None] * ranks()
+    torch.distributed.all_gather_object(values, value)
+    return values
+
+
+def _layout_of(tensor: Any) -> Optional[dict[str, Any]]:
+    """What says which elements a rank has, as JSON gives it back; None: a plain tensor has all."""
+    if not is_dtensor(tensor):
+        return None
+    mesh = tensor.device_mesh
+    return {
+        "shape": list(tensor.shape),
+        "mesh": list(mesh.shape),
+        "coordinate": list(mesh.get_coordinate() or ()),
+        "placements": [_name_of(each) for each in tensor.placements],
+    }
+
+
+def _name_of(placement: Any) -> str:
+    if placement.is_replicate():
+        return "Replicate()"
+    return f"Shard({placement.dim})" if type(placement).__name__ == "Shard" else repr(placement)
+
+
+def _described(layout: Optional[dict[str, Any]]) -> str:
+    if layout is None:
+        return "a plain tensor"
+    return (f"a DTensor of shape {layout['shape']} at {layout['coordinate']} of the mesh "
+            f"{layout['mesh']} with placements [{', '.join(layout['placements'])}]")

@@ -1,0 +1,105 @@
+"""Saves of two ranks that cannot be loaded, as their parts do not belong together. See cases.py."""
+
+import pathlib
+
+import cases
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+
+import sluice.torch
+
+
+def halves(mesh):
+    """An optimizer's parameter of which each rank has four rows."""
+    torch.manual_seed(1)
+    rows = distribute_tensor(torch.randn(8, 4), mesh, [Replicate()] * (mesh.ndim - 1) + [Shard(0)])
+    return torch.nn.Parameter(rows)
+
+
+def update(parameter, optimizer):
+    parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def own_file(directory):
+    return pathlib.Path(directory, f"rank-{dist.get_rank()}-of-2", "optimizer.sluice")
+
+
+def on_rank_1(change):
+    """Between barriers, so that the next call of every rank comes after it."""
+    dist.barrier()
+    if dist.get_rank() == 1:
+        change()
+    dist.barrier()
+
+
+def damage(file, tensor):
+    """Changes one bit of a tensor's bytes in a file."""
+    content = bytearray(file.read_bytes())
+    content[content.index(cases.local_of(tensor).detach().numpy().tobytes())] ^= 1
+    file.write_bytes(content)
+
+
+def unequal_saves(directory):
+    """Errors of saves and loads of which rank 1 has another part than rank 0."""
+    errors = {}
+    parameter = halves(init_device_mesh("cpu", (2,)))
+    with sluice.Runtime(**cases.RESIDENT) as runtime:
+        optimizer = sluice.torch.AdamW([parameter], lr=cases.LR, runtime=runtime)
+
+        def note_error_of_load(name):
+            before = cases.digest([parameter, *cases.states_of(optimizer)], cases.local_of)
+            errors[name] = cases.error_of(lambda: optimizer.load(directory))
+            if cases.digest([parameter, *cases.states_of(optimizer)], cases.local_of) != before:
+                errors["changed"].append(name)
+
+        errors["changed"] = []
+        file = own_file(directory)
+        update(parameter, optimizer)
+        optimizer.save(directory)
+        older = file.read_bytes()
+        update(parameter, optimizer)
+        optimizer.save(directory)
+        newer, saved = file.read_bytes(), parameter.detach().clone()
+        on_rank_1(lambda: file.write_bytes(older))
+        update(parameter, optimizer)
+        note_error_of_load("other save")
+        on_rank_1(file.unlink)
+        note_error_of_load("no file")
+        on_rank_1(lambda: file.write_bytes(newer))
+        on_rank_1(lambda: damage(file, saved))
+        errors["damaged"] = cases.error_of(lambda: optimizer.load(directory))
+        parameter.grad = torch.ones_like(parameter)
+        errors["step"] = cases.error_of(optimizer.step)
+        on_rank_1(lambda: file.write_bytes(newer))
+        errors["mended"] = cases.error_of(lambda: optimizer.load(directory))
+        errors["steps"] = optimizer.state[parameter]["step"].item()
+        on_rank_1(lambda: optimizer._core.save(str(file.parent), "a save of one process"))
+        note_error_of_load("no ranks")
+        on_rank_1(lambda: (file.unlink(), file.parent.rmdir(), file.parent.touch()))
+        errors["no folder"] = cases.error_of(lambda: optimizer.save(directory))
+    return errors
+
+
+def other_layouts(directory):
+    """Errors of a save of rows that are spread over the ranks in another way."""
+    errors = {}
+    with sluice.Runtime(**cases.RESIDENT) as runtime:
+
+        def optimizer_of(mesh):
+            parameter = halves(mesh)
+            return parameter, sluice.torch.AdamW([parameter], lr=cases.LR, runtime=runtime)
+
+        parameter, optimizer = optimizer_of(init_device_mesh("cpu", (2,)))
+        update(parameter, optimizer)
+        optimizer.save(directory)
+        for name, mesh in (("backwards", DeviceMesh("cpu", [1, 0])),
+                           ("of two dimensions", init_device_mesh("cpu", (1, 2)))):
+            other, second = optimizer_of(mesh)
+            before = cases.digest([other])
+            errors[name] = cases.error_of(lambda second=second: second.load(directory))
+            errors[name + " changed"] = cases.digest([other]) != before
+    return errors
