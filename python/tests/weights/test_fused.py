@@ -124,6 +124,27 @@ def test_checkpoints_that_are_not_whole(experts, folders, tmp_path):
             w3=torch.zeros(96, 64).half())
 
 
+def test_parts_of_other_runtimes_types_and_sizes_are_refused(tmp_path):
+    """Tensors are known by number, so those of another runtime would be wrong bytes."""
+    save_file({"a": torch.ones(2, 8), "b": torch.zeros(2, 8), "c": torch.ones(4, 8).half()},
+              tmp_path / "m.safetensors")
+    with sluice.Runtime(dram="1MiB", page_bytes=4096) as runtime, \
+            sluice.Runtime(dram="1MiB", page_bytes=4096) as other:
+        weights, others = (each.open_weights(tmp_path) for each in (runtime, other))
+        fused = weights._fused("fused", (4, 8), [weights["a"], weights["b"]])
+        with runtime.lease(fused.tensor) as view:
+            assert torch.equal(view.torch(), torch.cat([torch.ones(2, 8), torch.zeros(2, 8)]))
+        for parts, shape, match in (
+                ((weights["a"], others["b"]), (4, 8), "part 'b' belongs to another runtime"),
+                ((weights["a"], weights["c"]), (6, 8), "'a', which is F32, and of 'c', which is F16"),
+                ((weights["a"], weights["b"]), (5, 8), r"shape \(5, 8\), and its parts have 32 elem"),
+                ((), (0, 8), "its parts have 0 elements")):
+            with pytest.raises(sluice.InvalidArgument, match=match):
+                weights._fused("fused", shape, parts)
+        assert not hasattr(weights, "fused")
+        del weights, others, fused, view, parts
+
+
 def test_other_conversions_are_named(tmp_path):
     config = transformers.NomicBertConfig(
         hidden_size=64, intermediate_size=64, num_hidden_layers=1, num_attention_heads=4, vocab_size=128)

@@ -277,6 +277,6 @@ def show(slot: Slot, weights: Weights) -> None:
         return
     slot.weight = parts[0]
     if len(parts) > 1:
-        slot.weight = weights.fused(slot.names[0], tuple(slot.original.shape), parts)
+        slot.weight = weights._fused(slot.names[0], tuple(slot.original.shape), parts)
         slot.hide()
     slot.show(view_of(slot.weight))
