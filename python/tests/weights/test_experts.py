@@ -9,8 +9,9 @@ import sluice
 import sluice.torch
 import torch
 import transformers
-from checkpoints import MIXTURES, leases_of
+from checkpoints import MIXTURES, MORE_MIXTURES, leases_of
 from safetensors import safe_open
+from sluice.torch._streaming import _experts
 
 PAGE = 4096
 
@@ -28,8 +29,8 @@ def phase_of(path):
 def resident(folder, dtype=torch.float32):
     """The model in memory, with the eager loop, and experts at the phase of the file."""
     model = checkpoints.resident(folder, dtype, experts_implementation="eager").requires_grad_(False)
-    for layer in model.model.layers:
-        for parameter in layer.mlp.experts.parameters():
+    for name, parameter in model.named_parameters():
+        if name.endswith(("experts.gate_up_proj", "experts.down_proj")):
             parameter.data = checkpoints.at_phase(parameter.data, phase_of(folder / "model.safetensors"))
     return model
 
@@ -84,6 +85,26 @@ def test_outputs_are_those_of_the_resident_model(name, folders):
         ahead = stream._experts.runtime.stats()["prefetch"]
         assert ahead["issued"] > 100 and ahead["wasted"] < 0.1 * ahead["issued"]
     assert stream.report()["experts"]["leases"] == experts["leases"]
+
+
+def test_each_class_that_is_known_has_the_eager_loop(tmp_path):
+    """With one lease for each expert, and with one for a whole layer."""
+    configs = {**MIXTURES, **MORE_MIXTURES}
+    classes = {type(module).__name__ for config in configs.values()
+               for name, module in checkpoints.on_meta(config).named_modules()
+               if name.endswith(".experts")}
+    assert classes == set(_experts.CLASSES)
+    prompt = torch.randint(2, 128, (1, 17))
+    for name, config in MORE_MIXTURES.items():
+        folder = checkpoints.write_model(tmp_path / name, config, save_original_format=False)
+        wanted = resident(folder)
+        for experts in ("lfu", None):
+            model = checkpoints.on_meta(config)
+            model.set_experts_implementation("eager")
+            with stream_of(model, folder, share=0.9, experts=experts) as stream, torch.no_grad():
+                for _ in range(2):
+                    assert torch.equal(model(prompt).logits, wanted(prompt).logits), name
+                assert ("experts" in stream.report()) == (experts is not None)
 
 
 @pytest.mark.parametrize("name", MIXTURES)
@@ -243,12 +264,22 @@ def test_what_cannot_be_leased_by_expert_is_refused(tmp_path, folders):
     llama = checkpoints.llama(num_hidden_layers=1)
     refused(llama, checkpoints.write_model(tmp_path / "llama", llama), "LlamaForCausalLM has no experts")
     refused(MIXTURES["mixtral"], folders["mixtral"], 'is "lfru"; allowed are .*lfu', experts="lfru")
-    odd = transformers.GptOssConfig(
-        hidden_size=64, intermediate_size=64, num_hidden_layers=1, vocab_size=128, head_dim=16,
-        num_attention_heads=4, num_key_value_heads=2, num_local_experts=4, pad_token_id=0,
+    odd = checkpoints.mixture(
+        transformers.GptOssConfig, num_hidden_layers=1, head_dim=16, num_local_experts=4,
         layer_types=["full_attention"])
     refused(odd, checkpoints.write_model(tmp_path / "odd", odd),
-            r"has_bias, is_transposed.*leave experts out")
+            "is a GptOssExperts, and only .*leave experts out")
+    # Its experts sum in the dtype of the router's weights, here float32.
+    odd = transformers.NemotronHConfig(
+        vocab_size=128, hidden_size=64, layers_block_type=["moe"], n_routed_experts=8,
+        moe_intermediate_size=32, moe_shared_expert_intermediate_size=32)
+    refused(odd, checkpoints.write_model(tmp_path / "sums", odd), "is a NemotronHExperts")
+    odd._experts_implementation = "sluice"
+    refused(odd, tmp_path / "sums", "is a NemotronHExperts", experts=None)
+    module = checkpoints.on_meta(MIXTURES["mixtral"]).model.layers[1].mlp.experts
+    module._is_expert_parallel = True
+    with pytest.raises(sluice.InvalidArgument, match="'split' are split among processes"):
+        _experts._refuse_others([("split", module)])
     with pytest.raises(sluice.InvalidArgument, match="only models of transformers"):
         sluice.torch.stream_weights(
             checkpoints.Blocks(), checkpoints.save(tmp_path / "m.safetensors", checkpoints.Blocks()),
