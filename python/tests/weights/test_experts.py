@@ -143,7 +143,7 @@ def test_a_model_has_its_own_implementation_before_and_after(folders):
     experts = model.model.layers[1].mlp.experts
     assert model.get_experts_implementation() == {"": "grouped_mm"}
     with stream_of(model, folders["mixtral"]) as stream, torch.no_grad():
-        assert model.get_experts_implementation() == {"": "sluice"}
+        assert experts.config._experts_implementation == "sluice"
         assert experts.gate_up_proj.device.type == "meta"
         with pytest.raises(sluice.InvalidArgument, match="streams cannot be copied"):
             experts.__dict__["_sluice_leases"].__reduce__()
@@ -154,7 +154,7 @@ def test_a_model_has_its_own_implementation_before_and_after(folders):
         with pytest.raises(sluice.FailedPrecondition, match="'model.layers.1.*down_proj' has been moved"):
             model(torch.ones(1, 4, dtype=torch.int64))
         assert not leases_of(stream)
-    assert model.get_experts_implementation() == {"": "grouped_mm"}
+    assert experts.config is model.config and model.config._experts_implementation == "grouped_mm"
     assert experts.down_proj.device.type == "meta" and "_sluice_leases" not in experts.__dict__
     # The implementation stays known: a resident model may name it, and runs the eager loop.
     named = checkpoints.resident(folders["mixtral"], experts_implementation="sluice")
@@ -164,6 +164,28 @@ def test_a_model_has_its_own_implementation_before_and_after(folders):
         assert torch.equal(named(prompt).logits, eager(prompt).logits)
     with stream_of(named, folders["mixtral"], experts=None) as stream:
         assert stream.report()["experts"]["policy"] == "gdsf"
+
+
+def test_models_of_one_config_are_independent(folders):
+    config = checkpoints.mixtral()
+    wanted = checkpoints.resident(folders["mixtral"], experts_implementation="eager")
+    first, second = checkpoints.on_meta(config), checkpoints.on_meta(config)
+    third = transformers.AutoModelForCausalLM.from_config(config).eval()
+    assert all(each.config is config for each in (first, second, third))
+    prompt = torch.randint(2, 128, (1, 9))
+    with torch.no_grad():
+        implementation, logits = config._experts_implementation, third(prompt).logits
+        streams = [stream_of(first, folders["mixtral"]), stream_of(second, folders["mixtral"])]
+        assert torch.equal(first(prompt).logits, wanted(prompt).logits)
+        streams[0].close()
+        assert torch.equal(second(prompt).logits, wanted(prompt).logits)
+        # Nor is a third one switched, which is in memory, or streams whole layers.
+        assert config._experts_implementation == implementation
+        assert torch.equal(third(prompt).logits, logits)
+        with stream_of(first, folders["mixtral"], share=0.9, experts=None) as stream:
+            assert "experts" not in stream.report()
+        streams[1].close()
+    assert all(layer.mlp.experts.config is config for layer in second.model.layers)
 
 
 def zipf_calls(calls, generator):
@@ -194,7 +216,7 @@ def test_the_least_budget_is_named_and_suffices(folders):
     model, wanted = checkpoints.on_meta(MIXTURES["qwen3_moe"]), resident(folders["qwen3_moe"])
     with pytest.raises(sluice.TierFull, match="one unit .* and one expert") as error:
         stream_of(model, folders["qwen3_moe"], dram=5 * PAGE)
-    assert model.get_experts_implementation() == {"": "grouped_mm"}
+    assert all(layer.mlp.experts.config is model.config for layer in model.model.layers)
     least = int(str(error.value).rpartition("dram=")[2].split()[0])
     prompt = torch.randint(2, 128, (1, 9))
     with stream_of(model, folders["qwen3_moe"], dram=least) as stream, torch.no_grad():

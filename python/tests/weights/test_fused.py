@@ -112,7 +112,7 @@ def test_checkpoints_that_are_not_whole(experts, folders, tmp_path):
         model = checkpoints.on_meta(MIXTURES["mixtral"])
         with pytest.raises(sluice.InvalidArgument, match=match):
             stream_of(model, other, share=2.0, experts=experts)
-        assert model.get_experts_implementation() == {"": "grouped_mm"}
+        assert all(layer.mlp.experts.config is model.config for layer in model.model.layers)
 
     refused(r"8 of '.*w1.weight', 7 of '.*w3.weight' for 'model.layers.1.*gate_up_proj'", w3=None)
     refused(r"'model.layers.1.*down_proj' has shape \(8, 64, 96\), .* 7 weights", w2=None)

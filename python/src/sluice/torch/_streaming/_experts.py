@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import sys
 from collections.abc import Callable
 from typing import Any, Optional
@@ -34,6 +35,7 @@ def modules_of(model: torch.nn.Module) -> Modules:
 def switch(model: Any) -> Callable[[], None]:
     """Has the experts of a model of transformers run by the implementation here.
 
+    They have a config of their own until then, as other models may share the one they were made of.
     Returns what undoes it. Raises InvalidArgument for a model without experts, or with other ones.
     """
     transformers = sys.modules.get("transformers")
@@ -49,9 +51,17 @@ def switch(model: Any) -> Callable[[], None]:
         )
     _refuse_others(found)
     moe.ALL_EXPERTS_FUNCTIONS.register(NAME, forward)
-    before = model.get_experts_implementation()
-    model.set_experts_implementation(NAME)
-    return lambda: model.set_experts_implementation(before)
+    before = [(module, module.config) for _, module in found]
+    copies: dict[int, Any] = {}
+    for module, config in before:
+        module.config = copy.deepcopy(config, copies)
+        module.config._experts_implementation = NAME
+
+    def undo() -> None:
+        for module, config in before:
+            module.config = config
+
+    return undo
 
 
 def _experts_of(model: torch.nn.Module) -> Modules:
