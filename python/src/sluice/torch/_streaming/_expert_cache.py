@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import torch
 
 from ... import _core, errors
-from ._units import Slot, request_of, view_of
+from ._slots import Slot, request_of, view_of
 
 if TYPE_CHECKING:
     from ..._runtime import Runtime
