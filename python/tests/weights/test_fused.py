@@ -65,6 +65,23 @@ def test_fused_weights_are_on_meta_outside_a_unit(folders):
         assert not leases_of(stream)
 
 
+@pytest.mark.parametrize("experts", [None, "lru"])
+def test_state_dicts_that_would_be_on_meta_are_refused(experts, folders, tmp_path):
+    model = checkpoints.on_meta(MIXTURES["mixtral"])
+    with stream_of(model, folders["mixtral"], experts=experts):
+        layer = model.model.layers[1]
+        for module in (model, layer, layer.mlp.experts):
+            with pytest.raises(sluice.FailedPrecondition,
+                               match="'model.layers.*gate_up_proj' .* copy the files"):
+                torch.save(module.state_dict(), tmp_path / "state")
+        assert not (tmp_path / "state").exists()
+        torch.save(layer.self_attn.state_dict(), tmp_path / "state")
+    assert len(model.state_dict()) == 4 * 9 + 3
+    wanted = checkpoints.resident(folders["mixtral"]).model.layers[1].self_attn.state_dict()
+    saved = torch.load(tmp_path / "state")
+    assert saved.keys() == wanted.keys() and all(torch.equal(saved[key], wanted[key]) for key in wanted)
+
+
 def test_concatenated_rows(tmp_path, monkeypatch):
     """Weights of several rows in a row: a model of transformers that has its q, k and v so."""
     from transformers import conversion_mapping, core_model_loading as loading

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, NoReturn, Optional
 
 import torch
+from torch.utils.hooks import RemovableHandle
 
 from ... import _core, errors
 
@@ -29,6 +30,8 @@ class Slot:
     address: int = 0
     # What is there instead while nothing is leased, where no file has the bytes as they are.
     hidden: Optional[torch.nn.Parameter] = None
+    # What has state dicts raise that would have the parameter while it is on meta.
+    guards: list[RemovableHandle] = dataclasses.field(default_factory=list)
 
     @property
     def idle(self) -> Optional[torch.nn.Parameter]:
@@ -57,8 +60,23 @@ class Slot:
         )
         self.original.__dict__.update(original.__dict__)
 
+    def guard(self) -> None:
+        """Has state dicts raise, until ``end``, where they would have the parameter on meta."""
+        if self.hidden is not None:
+            self.guards += [module.register_state_dict_pre_hook(self._refuse_saving)
+                            for module, _ in self.places]
+
+    def _refuse_saving(self, *_: object) -> NoReturn:
+        raise errors.FailedPrecondition(
+            f"parameter '{self.names[0]}' is put together of parts of the files while the model runs, "
+            "and a state dict would have it on meta: copy the files of the checkpoint, or close the "
+            "stream and load the model into memory (from_pretrained)"
+        )
+
     def end(self) -> None:
         """Gives the weight's memory back."""
+        while self.guards:
+            self.guards.pop().remove()
         self.shown = self.hidden = None
 
     def put(self, parameter: Optional[torch.nn.Parameter]) -> None:

@@ -112,6 +112,7 @@ class WeightStream:
         try:
             for slot in self._slots:
                 slot.put(slot.idle)
+                slot.guard()
             for module, leases in self._leases:
                 leases.begin(module)
             for unit in self._held:
