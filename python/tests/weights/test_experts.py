@@ -253,6 +253,23 @@ def test_an_expert_that_fails_leaves_no_lease(error, folders):
             assert torch.equal(model(prompt).logits, wanted(prompt).logits)
 
 
+def test_close_ends_both_runtimes_though_one_is_in_use(folders):
+    model, other = checkpoints.on_meta(MIXTURES["mixtral"]), checkpoints.on_meta(MIXTURES["mixtral"])
+    with pytest.raises(ValueError), stream_of(model, folders["mixtral"]) as stream:
+        weight = model.lm_head.weight
+        raise ValueError
+    with stream_of(other, folders["mixtral"]) as second:
+        view = other.lm_head.weight
+        with pytest.raises(sluice.FailedPrecondition, match="'lm_head.weight': 1 torch storage"):
+            second.close()
+        assert second._experts.runtime.closed and not second._runtime.closed
+        del view
+    assert stream._experts.runtime.closed and not stream._runtime.closed
+    del weight
+    for each in (stream, second):
+        assert each.close()["experts"]["policy"] == "lfu" and each._runtime.closed
+
+
 def test_two_threads_may_run_the_model(folders):
     model, wanted = checkpoints.on_meta(MIXTURES["mixtral"]), resident(folders["mixtral"])
     prompts = [torch.randint(2, 128, (1, 9)) for _ in range(2)]

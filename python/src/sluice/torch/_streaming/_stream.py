@@ -90,9 +90,11 @@ class WeightStream:
             raise errors.FailedPrecondition("the model runs: close the stream after its forward")
         report = self._report.end()
         self._give_back()
-        self._runtime.close()
-        if self._experts is not None:
-            self._experts.close()
+        try:
+            self._runtime.close()
+        finally:
+            if self._experts is not None:
+                self._experts.close()
         return report
 
     def __enter__(self) -> "WeightStream":
