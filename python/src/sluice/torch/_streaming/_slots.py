@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from typing import TYPE_CHECKING, NoReturn, Optional
 
 import torch
@@ -30,6 +31,9 @@ class Slot:
     address: int = 0
     # What is there instead while nothing is leased, where no file has the bytes as they are.
     hidden: Optional[torch.nn.Parameter] = None
+    # The units that lease the weight: with a tie several do at once.
+    users: set[object] = dataclasses.field(default_factory=set)
+    lock: threading.Lock = dataclasses.field(default_factory=threading.Lock)
     # What has state dicts raise that would have the parameter while it is on meta.
     guards: list[RemovableHandle] = dataclasses.field(default_factory=list)
 
@@ -79,6 +83,19 @@ class Slot:
             self.guards.pop().remove()
         self.shown = self.hidden = None
 
+    def use(self, unit: object) -> None:
+        """Has the modules compute on the weight, which ``unit`` leases."""
+        with self.lock:
+            self.users.add(unit)
+            self.put(self.shown)
+
+    def leave(self, unit: object) -> None:
+        """Ends ``use``, or what there is of it."""
+        with self.lock:
+            self.users.discard(unit)
+            if not self.users:
+                self.put(self.idle)
+
     def put(self, parameter: Optional[torch.nn.Parameter]) -> None:
         """Makes ``parameter`` that of every module that has this one."""
         for module, name in self.places:
@@ -86,10 +103,11 @@ class Slot:
 
     def refuse_moved(self) -> None:
         """Raises FailedPrecondition unless the modules compute on the weight's memory."""
-        idle = self.idle
-        same = all(module._parameters.get(name) is idle for module, name in self.places)
-        at = self.address if self.hidden is None else 0
-        moved = idle is None or idle.data_ptr() != at or idle.dtype != self.original.dtype
+        with self.lock:
+            now = self.shown if self.users else self.idle
+            same = all(module._parameters.get(name) is now for module, name in self.places)
+        at = 0 if now is self.hidden else self.address
+        moved = now is None or now.data_ptr() != at or now.dtype != self.original.dtype
         if not same or moved:
             raise errors.FailedPrecondition(
                 f"parameter '{self.names[0]}' has been moved or replaced while the model streams "

@@ -128,8 +128,6 @@ class WeightStream:
                     buffer.copy_(weight.torch())
         except BaseException:
             self._unwrap()
-            for slot in self._slots:
-                slot.put(slot.original)
             self._end_leases()
             raise
         for slot in self._slots:  # a model in memory gives it back now
@@ -149,8 +147,6 @@ class WeightStream:
 
     def _give_back(self) -> None:
         self._unwrap()
-        for slot in self._slots:
-            slot.put(slot.original)
         self._end_leases()
         undo, self._undo = self._undo, None
         if undo is not None:
@@ -164,6 +160,7 @@ class WeightStream:
         for unit in self._held:
             unit.release()
         for slot in self._slots:
+            slot.put(slot.original)
             slot.end()
         self._slots = []
 

@@ -166,7 +166,7 @@ class Unit:
         self._op = _core.Op(self._session, self.name, lane)
         self._held = self._op.acquire(self._requests, None)
         for slot in self._fused:
-            slot.put(slot.shown)
+            slot.use(self)
         self.stall_seconds += time.perf_counter() - begin
         self.entries += 1
         if self.next is not None:
@@ -175,7 +175,7 @@ class Unit:
     def release(self) -> None:
         """Ends the lease, or what there is of it."""
         for slot in self._fused:
-            slot.put(slot.hidden)
+            slot.leave(self)
         while self._held:
             self._held.pop().release()
         if self._op is not None:
