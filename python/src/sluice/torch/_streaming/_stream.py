@@ -197,7 +197,8 @@ def stream_weights(model: torch.nn.Module, path: Directory, *, dram: Size,
     experts
         Policy by which experts of a mixture stay in dram: "gdsf" (least frequently used, aged),
         "lfu", "lru" or another of docs/policies.md. Each expert is leased while it computes, by
-        transformers' eager loop. None: all experts of a layer are leased with it.
+        transformers' eager loop; docs/experts.md has the models. None: all experts of a layer are
+        leased with it.
     options
         Further keys of docs/configuration.md, as ``sluice.Runtime`` takes them.
 
@@ -205,8 +206,8 @@ def stream_weights(model: torch.nn.Module, path: Directory, *, dram: Size,
     A member of a ModuleList is a unit, and so is each module with parameters elsewhere. While a unit
     runs, its weights are in dram; the first pass over the model is recorded, and in later ones they
     come ahead of need, and the part that fits stays. Anywhere else the parameters show the files
-    through the page cache, slowly; those that transformers fuses are on meta. Buffers of the state
-    dict are set from the files.
+    through the page cache, slowly; those that transformers fuses are on meta, and state dicts that
+    would have them raise FailedPrecondition. Buffers of the state dict are set from the files.
 
     Raises before anything runs, and leaves the model as it was: InvalidArgument (a weight that is
     missing, or of another dtype or shape; a conversion of transformers that is more than renaming
