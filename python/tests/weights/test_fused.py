@@ -144,7 +144,8 @@ def test_concatenated_rows(tmp_path, converters):
         assert stream.report()["budget_bytes"] == 2 * stream._runtime.page_bytes
         assert torch.equal(model(x), wanted)
     converters[0].operations[0].dim = 1
-    with pytest.raises(sluice.InvalidArgument, match=r"q_weight'.*'layers.0.*weight' by .*\(Concatenate\)"):
+    with pytest.raises(sluice.InvalidArgument,
+                       match=r"q_weight'.*'layers.0.*weight' by .*\(Concatenate\)"):
         stream_of(model, tmp_path, share=2.0)
 
 
@@ -155,7 +156,7 @@ def test_units_that_share_a_fused_weight(layers, tmp_path, converters):
     x, wanted = write_rows(tmp_path)
     with sluice.torch.stream_weights(model, tmp_path, dram="64MiB") as stream, torch.no_grad():
         for _ in range(2):
-            assert torch.equal(model(x), wanted * layers if layers == 2 else wanted + wanted + wanted)
+            assert torch.equal(model(x), sum([wanted] * layers))
         assert [unit["entries"] for unit in stream.report()["units"]] == [2] * layers
         assert model.layers[0].qkv.weight.is_meta and not leases_of(stream)
         model.layers[1].qkv.weight = torch.nn.Parameter(torch.zeros(1))
