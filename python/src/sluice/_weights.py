@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional
@@ -123,17 +124,37 @@ class Weights(Mapping[str, Weight]):
         ):
             self._weights[name] = self._weight(name, tuple(shape), type_, nbytes, file, state)
 
-    def fused(self, name: str, shape: tuple[int, ...], parts: Sequence[Weight]) -> Weight:
+    def _fused(self, name: str, shape: tuple[int, ...], parts: Sequence[Weight]) -> Weight:
         """A weight of the bytes of others, one behind the other. It is not kept here.
 
         Workers put it together when it is leased. Outside a lease a touch is a SIGSEGV, unless it is
-        in dram.
+        in dram. Raises InvalidArgument.
         """
+        self._refuse_parts(name, shape, parts)
         states = [each.tensor._state for each in parts if each.tensor is not None]
         nbytes = sum(each.nbytes for each in parts)
         state = _core.join_tensors(
             self._runtime._session, name, states, nbytes, self._off_lease) if states else None
         return self._weight(name, shape, parts[0].type, nbytes, parts[0].file, state)
+
+    def _refuse_parts(self, name: str, shape: tuple[int, ...], parts: Sequence[Weight]) -> None:
+        """Raises InvalidArgument for parts of another runtime, of several types, or of another size."""
+        for each in parts:
+            if each.tensor is not None and each.tensor._runtime is not self._runtime:
+                raise errors.InvalidArgument(
+                    f"'{name}' is fused, and its part '{each.name}' belongs to another runtime: open "
+                    "the weights of both with one"
+                )
+            if each.type != parts[0].type:
+                raise errors.InvalidArgument(
+                    f"'{name}' is fused of '{parts[0].name}', which is {parts[0].type}, and of "
+                    f"'{each.name}', which is {each.type}: nothing is converted"
+                )
+        elements = sum(math.prod(each.shape) for each in parts)
+        if not parts or math.prod(shape) != elements:
+            raise errors.InvalidArgument(
+                f"'{name}' is fused with shape {shape}, and its parts have {elements} elements"
+            )
 
     def _weight(self, name: str, shape: tuple[int, ...], type_: str, nbytes: int, file: str,
                 state: Optional[_core.TensorState]) -> Weight:

@@ -44,6 +44,30 @@ def qwen3_moe(**changes):
 MIXTURES = {"mixtral": mixtral(), "qwen3_moe": qwen3_moe()}
 
 
+def mixture(kind, **changes):
+    return kind(**{
+        "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "vocab_size": 128,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "num_experts_per_tok": 2,
+        "pad_token_id": 0, "eos_token_id": None, "bos_token_id": 1, **changes})
+
+
+MORE_MIXTURES = {
+    "deepseek_v3": mixture(
+        transformers.DeepseekV3Config, n_routed_experts=8, moe_intermediate_size=32, n_group=2,
+        topk_group=1, first_k_dense_replace=1, num_key_value_heads=4, q_lora_rank=32, kv_lora_rank=32,
+        qk_rope_head_dim=16, qk_nope_head_dim=16, v_head_dim=16),
+    "glm4_moe": mixture(
+        transformers.Glm4MoeConfig, n_routed_experts=8, moe_intermediate_size=32, head_dim=16,
+        first_k_dense_replace=1),
+    "granitemoe": mixture(transformers.GraniteMoeConfig, num_local_experts=8),
+    "olmoe": mixture(transformers.OlmoeConfig, num_experts=8),
+    "phimoe": mixture(transformers.PhimoeConfig, num_local_experts=8),
+    "qwen2_moe": mixture(
+        transformers.Qwen2MoeConfig, num_experts=8, moe_intermediate_size=32,
+        shared_expert_intermediate_size=64),
+}
+
+
 def write_model(folder, config, *, shards=False, dtype=torch.float32, seed=0, **options):
     """A checkpoint of random weights in ``folder``: one file, or several with an index."""
     torch.manual_seed(seed)

@@ -9,8 +9,9 @@ import sluice
 import sluice.torch
 import torch
 import transformers
-from checkpoints import MIXTURES, leases_of
+from checkpoints import MIXTURES, MORE_MIXTURES, leases_of
 from safetensors import safe_open
+from sluice.torch._streaming import _experts
 
 PAGE = 4096
 
@@ -28,8 +29,8 @@ def phase_of(path):
 def resident(folder, dtype=torch.float32):
     """The model in memory, with the eager loop, and experts at the phase of the file."""
     model = checkpoints.resident(folder, dtype, experts_implementation="eager").requires_grad_(False)
-    for layer in model.model.layers:
-        for parameter in layer.mlp.experts.parameters():
+    for name, parameter in model.named_parameters():
+        if name.endswith(("experts.gate_up_proj", "experts.down_proj")):
             parameter.data = checkpoints.at_phase(parameter.data, phase_of(folder / "model.safetensors"))
     return model
 
@@ -86,6 +87,26 @@ def test_outputs_are_those_of_the_resident_model(name, folders):
     assert stream.report()["experts"]["leases"] == experts["leases"]
 
 
+def test_each_class_that_is_known_has_the_eager_loop(tmp_path):
+    """With one lease for each expert, and with one for a whole layer."""
+    configs = {**MIXTURES, **MORE_MIXTURES}
+    classes = {type(module).__name__ for config in configs.values()
+               for name, module in checkpoints.on_meta(config).named_modules()
+               if name.endswith(".experts")}
+    assert classes == set(_experts.CLASSES)
+    prompt = torch.randint(2, 128, (1, 17))
+    for name, config in MORE_MIXTURES.items():
+        folder = checkpoints.write_model(tmp_path / name, config, save_original_format=False)
+        wanted = resident(folder)
+        for experts in ("lfu", None):
+            model = checkpoints.on_meta(config)
+            model.set_experts_implementation("eager")
+            with stream_of(model, folder, share=0.9, experts=experts) as stream, torch.no_grad():
+                for _ in range(2):
+                    assert torch.equal(model(prompt).logits, wanted(prompt).logits), name
+                assert ("experts" in stream.report()) == (experts is not None)
+
+
 @pytest.mark.parametrize("name", MIXTURES)
 def test_leases_are_of_the_rows_that_compute(name, folders):
     """Outputs do not show it: outside a lease the rows are those of the file, too."""
@@ -122,7 +143,7 @@ def test_a_model_has_its_own_implementation_before_and_after(folders):
     experts = model.model.layers[1].mlp.experts
     assert model.get_experts_implementation() == {"": "grouped_mm"}
     with stream_of(model, folders["mixtral"]) as stream, torch.no_grad():
-        assert model.get_experts_implementation() == {"": "sluice"}
+        assert experts.config._experts_implementation == "sluice"
         assert experts.gate_up_proj.device.type == "meta"
         with pytest.raises(sluice.InvalidArgument, match="streams cannot be copied"):
             experts.__dict__["_sluice_leases"].__reduce__()
@@ -133,7 +154,7 @@ def test_a_model_has_its_own_implementation_before_and_after(folders):
         with pytest.raises(sluice.FailedPrecondition, match="'model.layers.1.*down_proj' has been moved"):
             model(torch.ones(1, 4, dtype=torch.int64))
         assert not leases_of(stream)
-    assert model.get_experts_implementation() == {"": "grouped_mm"}
+    assert experts.config is model.config and model.config._experts_implementation == "grouped_mm"
     assert experts.down_proj.device.type == "meta" and "_sluice_leases" not in experts.__dict__
     # The implementation stays known: a resident model may name it, and runs the eager loop.
     named = checkpoints.resident(folders["mixtral"], experts_implementation="sluice")
@@ -143,6 +164,28 @@ def test_a_model_has_its_own_implementation_before_and_after(folders):
         assert torch.equal(named(prompt).logits, eager(prompt).logits)
     with stream_of(named, folders["mixtral"], experts=None) as stream:
         assert stream.report()["experts"]["policy"] == "gdsf"
+
+
+def test_models_of_one_config_are_independent(folders):
+    config = checkpoints.mixtral()
+    wanted = checkpoints.resident(folders["mixtral"], experts_implementation="eager")
+    first, second = checkpoints.on_meta(config), checkpoints.on_meta(config)
+    third = transformers.AutoModelForCausalLM.from_config(config).eval()
+    assert all(each.config is config for each in (first, second, third))
+    prompt = torch.randint(2, 128, (1, 9))
+    with torch.no_grad():
+        implementation, logits = config._experts_implementation, third(prompt).logits
+        streams = [stream_of(first, folders["mixtral"]), stream_of(second, folders["mixtral"])]
+        assert torch.equal(first(prompt).logits, wanted(prompt).logits)
+        streams[0].close()
+        assert torch.equal(second(prompt).logits, wanted(prompt).logits)
+        # Nor is a third one switched, which is in memory, or streams whole layers.
+        assert config._experts_implementation == implementation
+        assert torch.equal(third(prompt).logits, logits)
+        with stream_of(first, folders["mixtral"], share=0.9, experts=None) as stream:
+            assert "experts" not in stream.report()
+        streams[1].close()
+    assert all(layer.mlp.experts.config is config for layer in second.model.layers)
 
 
 def zipf_calls(calls, generator):
@@ -173,7 +216,7 @@ def test_the_least_budget_is_named_and_suffices(folders):
     model, wanted = checkpoints.on_meta(MIXTURES["qwen3_moe"]), resident(folders["qwen3_moe"])
     with pytest.raises(sluice.TierFull, match="one unit .* and one expert") as error:
         stream_of(model, folders["qwen3_moe"], dram=5 * PAGE)
-    assert model.get_experts_implementation() == {"": "grouped_mm"}
+    assert all(layer.mlp.experts.config is model.config for layer in model.model.layers)
     least = int(str(error.value).rpartition("dram=")[2].split()[0])
     prompt = torch.randint(2, 128, (1, 9))
     with stream_of(model, folders["qwen3_moe"], dram=least) as stream, torch.no_grad():
@@ -210,6 +253,23 @@ def test_an_expert_that_fails_leaves_no_lease(error, folders):
             assert torch.equal(model(prompt).logits, wanted(prompt).logits)
 
 
+def test_close_ends_both_runtimes_though_one_is_in_use(folders):
+    model, other = checkpoints.on_meta(MIXTURES["mixtral"]), checkpoints.on_meta(MIXTURES["mixtral"])
+    with pytest.raises(ValueError), stream_of(model, folders["mixtral"]) as stream:
+        weight = model.lm_head.weight
+        raise ValueError
+    with stream_of(other, folders["mixtral"]) as second:
+        view = other.lm_head.weight
+        with pytest.raises(sluice.FailedPrecondition, match="'lm_head.weight': 1 torch storage"):
+            second.close()
+        assert second._experts.runtime.closed and not second._runtime.closed
+        del view
+    assert stream._experts.runtime.closed and not stream._runtime.closed
+    del weight
+    for each in (stream, second):
+        assert each.close()["experts"]["policy"] == "lfu" and each._runtime.closed
+
+
 def test_two_threads_may_run_the_model(folders):
     model, wanted = checkpoints.on_meta(MIXTURES["mixtral"]), resident(folders["mixtral"])
     prompts = [torch.randint(2, 128, (1, 9)) for _ in range(2)]
@@ -243,12 +303,22 @@ def test_what_cannot_be_leased_by_expert_is_refused(tmp_path, folders):
     llama = checkpoints.llama(num_hidden_layers=1)
     refused(llama, checkpoints.write_model(tmp_path / "llama", llama), "LlamaForCausalLM has no experts")
     refused(MIXTURES["mixtral"], folders["mixtral"], 'is "lfru"; allowed are .*lfu', experts="lfru")
-    odd = transformers.GptOssConfig(
-        hidden_size=64, intermediate_size=64, num_hidden_layers=1, vocab_size=128, head_dim=16,
-        num_attention_heads=4, num_key_value_heads=2, num_local_experts=4, pad_token_id=0,
+    odd = checkpoints.mixture(
+        transformers.GptOssConfig, num_hidden_layers=1, head_dim=16, num_local_experts=4,
         layer_types=["full_attention"])
     refused(odd, checkpoints.write_model(tmp_path / "odd", odd),
-            r"has_bias, is_transposed.*leave experts out")
+            "is a GptOssExperts, and only .*leave experts out")
+    # Its experts sum in the dtype of the router's weights, here float32.
+    odd = transformers.NemotronHConfig(
+        vocab_size=128, hidden_size=64, layers_block_type=["moe"], n_routed_experts=8,
+        moe_intermediate_size=32, moe_shared_expert_intermediate_size=32)
+    refused(odd, checkpoints.write_model(tmp_path / "sums", odd), "is a NemotronHExperts")
+    odd._experts_implementation = "sluice"
+    refused(odd, tmp_path / "sums", "is a NemotronHExperts", experts=None)
+    module = checkpoints.on_meta(MIXTURES["mixtral"]).model.layers[1].mlp.experts
+    module._is_expert_parallel = True
+    with pytest.raises(sluice.InvalidArgument, match="'split' are split among processes"):
+        _experts._refuse_others([("split", module)])
     with pytest.raises(sluice.InvalidArgument, match="only models of transformers"):
         sluice.torch.stream_weights(
             checkpoints.Blocks(), checkpoints.save(tmp_path / "m.safetensors", checkpoints.Blocks()),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import torch
 
 from ... import _core, errors
-from ._units import Slot, request_of, view_of
+from ._slots import Slot, request_of, view_of
 
 if TYPE_CHECKING:
     from ..._runtime import Runtime
@@ -77,13 +77,9 @@ class Cache:
         self._stall_seconds = 0.0
 
     def lease(self, slots: list[Slot]) -> list[tuple[Any, Leases]]:
-        """Modules with the leases of their experts, whose slots are marked. To be called once.
-
-        Raises InvalidArgument for experts that are laid out otherwise.
-        """
+        """Modules with the leases of their experts, whose slots are marked. To be called once."""
         leases = []
         for name, module in self._modules:
-            _refuse_layout(name, module)
             own = _slots_of(module, slots)
             for slot in own:
                 slot.by_expert = True
@@ -198,20 +194,10 @@ class Leases:
         raise errors.InvalidArgument("a model that streams cannot be copied or pickled: close it first")
 
 
-def _refuse_layout(name: str, module: Any) -> None:
-    odd = [flag for flag in ("has_bias", "is_transposed", "has_post_expert_norm",
-                             "_is_expert_parallel") if getattr(module, flag)]
-    if odd or not module.is_concatenated:
-        raise errors.InvalidArgument(
-            f"experts: those of '{name}' are not gate and up as rows of one weight alone "
-            f"({', '.join(odd) or 'interleaved'}): leave experts out, and whole layers are leased"
-        )
-
-
 def _slots_of(module: Any, slots: list[Slot]) -> list[Slot]:
     """The slots of the two products of a module's experts."""
-    names = ["gate_up_proj" if module.has_gate else "up_proj", "down_proj"]
-    return [next(slot for slot in slots if (module, name) in slot.places) for name in names]
+    return [next(slot for slot in slots if (module, name) in slot.places)
+            for name in ("gate_up_proj", "down_proj")]
 
 
 _Rows = list[tuple[torch.Tensor, "_core._Request", int]]

@@ -7,7 +7,8 @@ import dataclasses
 import torch
 
 from ... import _core, errors
-from ._units import Forward, Room, Slot, Unit
+from ._slots import Slot
+from ._units import Forward, Room, Unit
 
 
 @dataclasses.dataclass

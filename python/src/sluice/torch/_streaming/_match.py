@@ -10,7 +10,7 @@ import torch
 
 from ... import errors
 from ._conversions import Names, names_in_files
-from ._units import Slot
+from ._slots import Slot
 
 if TYPE_CHECKING:
     from ..._weights import Weight, Weights

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 from collections.abc import Callable
 from types import TracebackType
@@ -14,18 +13,16 @@ import torch
 from ... import _options, errors
 from ..._options import Directory, Size
 from ..._runtime import Runtime
-from ..._weights import Weights, frames_bytes
-from ._conversions import may_fuse
-from ._expert_cache import Cache, Modules, Needs, shares
-from ._experts import modules_of, switch
+from ..._weights import Weights
+from ._budgets import open_cache, open_runtime
+from ._expert_cache import Cache
+from ._experts import switch
 from ._layout import Layout, layout_of, refuse_budget, refuse_model, units_of
 from ._match import Match, match_weights
 from ._passes import Passes
 from ._report import Report
-from ._units import Forward, Room, Scope, Slot, Unit, show
-
-# The policy of experts: the least uses, aged, which is least frequently used with decay.
-_POLICY = "gdsf"
+from ._slots import show
+from ._units import Forward, Room, Scope, Unit
 
 
 class WeightStream:
@@ -93,9 +90,11 @@ class WeightStream:
             raise errors.FailedPrecondition("the model runs: close the stream after its forward")
         report = self._report.end()
         self._give_back()
-        self._runtime.close()
-        if self._experts is not None:
-            self._experts.close()
+        try:
+            self._runtime.close()
+        finally:
+            if self._experts is not None:
+                self._experts.close()
         return report
 
     def __enter__(self) -> "WeightStream":
@@ -115,6 +114,7 @@ class WeightStream:
         try:
             for slot in self._slots:
                 slot.put(slot.idle)
+                slot.guard()
             for module, leases in self._leases:
                 leases.begin(module)
             for unit in self._held:
@@ -128,8 +128,6 @@ class WeightStream:
                     buffer.copy_(weight.torch())
         except BaseException:
             self._unwrap()
-            for slot in self._slots:
-                slot.put(slot.original)
             self._end_leases()
             raise
         for slot in self._slots:  # a model in memory gives it back now
@@ -149,8 +147,6 @@ class WeightStream:
 
     def _give_back(self) -> None:
         self._unwrap()
-        for slot in self._slots:
-            slot.put(slot.original)
         self._end_leases()
         undo, self._undo = self._undo, None
         if undo is not None:
@@ -164,6 +160,7 @@ class WeightStream:
         for unit in self._held:
             unit.release()
         for slot in self._slots:
+            slot.put(slot.original)
             slot.end()
         self._slots = []
 
@@ -200,7 +197,8 @@ def stream_weights(model: torch.nn.Module, path: Directory, *, dram: Size,
     experts
         Policy by which experts of a mixture stay in dram: "gdsf" (least frequently used, aged),
         "lfu", "lru" or another of docs/policies.md. Each expert is leased while it computes, by
-        transformers' eager loop. None: all experts of a layer are leased with it.
+        transformers' eager loop; docs/experts.md has the models. None: all experts of a layer are
+        leased with it.
     options
         Further keys of docs/configuration.md, as ``sluice.Runtime`` takes them.
 
@@ -208,8 +206,8 @@ def stream_weights(model: torch.nn.Module, path: Directory, *, dram: Size,
     A member of a ModuleList is a unit, and so is each module with parameters elsewhere. While a unit
     runs, its weights are in dram; the first pass over the model is recorded, and in later ones they
     come ahead of need, and the part that fits stays. Anywhere else the parameters show the files
-    through the page cache, slowly; those that transformers fuses are on meta. Buffers of the state
-    dict are set from the files.
+    through the page cache, slowly; those that transformers fuses are on meta, and state dicts that
+    would have them raise FailedPrecondition. Buffers of the state dict are set from the files.
 
     Raises before anything runs, and leaves the model as it was: InvalidArgument (a weight that is
     missing, or of another dtype or shape; a conversion of transformers that is more than renaming
@@ -222,8 +220,8 @@ def stream_weights(model: torch.nn.Module, path: Directory, *, dram: Size,
     undo = switch(model) if experts is not None else None
     opened: list[Runtime] = []
     try:
-        cache, dram_bytes = _open_cache(model, path, experts, dram, options, opened)
-        opened.append(_runtime(dram_bytes, options))
+        cache, dram_bytes = open_cache(model, path, experts, dram, options, opened)
+        opened.append(open_runtime(dram_bytes, options))
         return WeightStream(model, opened[-1], opened[-1].open_weights(os.fspath(path)), cache, undo)
     except BaseException:
         if undo is not None:
@@ -232,67 +230,6 @@ def stream_weights(model: torch.nn.Module, path: Directory, *, dram: Size,
             with contextlib.suppress(errors.FailedPrecondition):  # frames of the error hold weights
                 runtime.close()
         raise
-
-
-def _open_cache(model: torch.nn.Module, path: Directory, policy: Optional[str], dram: Size,
-                options: dict[str, Any], opened: list[Runtime],
-                ) -> tuple[Optional[Cache], int]:
-    """The cache of the experts that are leased one by one, if any, and the budget of the rest.
-
-    No more is taken than the weights have. Budgets here are this process's.
-    """
-    processes = _processes(options)
-    asked = _options.parse_size("dram", dram) // processes
-    modules = modules_of(model)
-    if not modules and not may_fuse(model):
-        return None, min(asked, frames_bytes(path, _page_bytes(options)) or asked)
-    opened.append(_runtime(16 * _page_bytes(options), options))
-    needs = _needs(model, modules, opened[-1], opened[-1].open_weights(os.fspath(path)))
-    opened.pop().close()
-    if not modules:
-        return None, min(asked, needs.dense)
-    dense, experts = shares(asked, needs, processes)
-    flat: dict[str, Any] = {**dict(_options.flat(options)), "scheduler.policy": policy or _POLICY}
-    opened.append(_runtime(experts, flat))
-    weights = opened[-1].open_weights(os.fspath(path))
-    return Cache(opened[-1], policy or _POLICY, modules, weights), dense
-
-
-def _needs(model: torch.nn.Module, modules: Modules, runtime: Runtime,
-           weights: Weights) -> Needs:
-    """Bytes of pages that a model has. It lays the weights out as a stream does."""
-    slots = match_weights(model, weights).slots
-    experts = Cache(runtime, "", modules, weights)
-    pages = [pages for _, leases in experts.lease(slots) for pages in leases.pages]
-    for i, slot in enumerate(slots):
-        if slot.by_expert or len(slot.parts) == 1:
-            show(slot, weights)
-        else:  # pages of its own, at an address that no other has
-            slot.weight = dataclasses.replace(slot.parts[0], nbytes=slot.original.nbytes)
-            slot.address = (i + 1) << 50
-    room = Room(runtime.page_bytes, 0)
-    units, _ = units_of(runtime._session, layout_of(model), slots, room)
-    return Needs(
-        dense=room.bytes_of(units),
-        unit=max((room.bytes_of([unit]) for unit in units), default=0),
-        experts=len(set().union(*pages)) * runtime.page_bytes,
-        expert=max(map(len, pages), default=0) * runtime.page_bytes,
-    )
-
-
-def _processes(options: dict[str, Any]) -> int:
-    """Processes that divide the budgets of the host."""
-    return _options.share_of(options.get("share"), os.environ)[1]
-
-
-def _runtime(dram: int, options: dict[str, Any]) -> Runtime:
-    """A runtime of which this process has so many bytes."""
-    return Runtime(dram=dram * _processes(options), **options)
-
-
-def _page_bytes(options: dict[str, Any]) -> int:
-    page = options.get("page_bytes", _options.default("page_bytes"))
-    return max(1, _options.parse_size("page_bytes", page))
 
 
 def _refuse_options(hbm: Optional[Size], options: dict[str, Any]) -> None:

@@ -2,85 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NoReturn, Optional, Protocol
+from typing import Any, NoReturn, Optional, Protocol
 
 import torch
 
 from ... import _core, errors
-
-if TYPE_CHECKING:
-    from ..._weights import Weight, Weights
-
-
-@dataclasses.dataclass(eq=False)
-class Slot:
-    """A parameter of the model, and the weight that it shows while the model streams."""
-
-    names: list[str]
-    places: list[tuple[torch.nn.Module, str]]
-    original: torch.nn.Parameter
-    # Weights of the files whose bytes, one behind the other, are the parameter's.
-    parts: list[Weight] = dataclasses.field(init=False)
-    # The weight that it shows, unless experts lease its rows.
-    weight: Weight = dataclasses.field(init=False)
-    by_expert: bool = False
-    shown: Optional[torch.nn.Parameter] = None
-    address: int = 0
-    # What is there instead while nothing is leased, where no file has the bytes as they are.
-    hidden: Optional[torch.nn.Parameter] = None
-
-    @property
-    def idle(self) -> Optional[torch.nn.Parameter]:
-        """The parameter of the modules outside a lease."""
-        return self.shown if self.hidden is None else self.hidden
-
-    def show(self, view: torch.Tensor) -> None:
-        """Makes the parameter that shows the weight."""
-        self.shown = self._parameter(view)
-        self.address = self.shown.data_ptr()
-
-    def hide(self) -> None:
-        """Has the parameter be on meta outside a lease."""
-        self.hidden = self._parameter(torch.empty_like(self.original, device="meta"))
-
-    def _parameter(self, view: torch.Tensor) -> torch.nn.Parameter:
-        parameter = torch.nn.Parameter(view, requires_grad=False)
-        parameter.__dict__.update(self.original.__dict__)
-        return parameter
-
-    def forget(self) -> None:
-        """Gives the memory of the original back; what is left of it is on meta."""
-        original = self.original
-        self.original = torch.nn.Parameter(
-            torch.empty_like(original, device="meta"), requires_grad=original.requires_grad
-        )
-        self.original.__dict__.update(original.__dict__)
-
-    def end(self) -> None:
-        """Gives the weight's memory back."""
-        self.shown = self.hidden = None
-
-    def put(self, parameter: Optional[torch.nn.Parameter]) -> None:
-        """Makes ``parameter`` that of every module that has this one."""
-        for module, name in self.places:
-            module._parameters[name] = parameter
-
-    def refuse_moved(self) -> None:
-        """Raises FailedPrecondition unless the modules compute on the weight's memory."""
-        idle = self.idle
-        same = all(module._parameters.get(name) is idle for module, name in self.places)
-        at = self.address if self.hidden is None else 0
-        moved = idle is None or idle.data_ptr() != at or idle.dtype != self.original.dtype
-        if not same or moved:
-            raise errors.FailedPrecondition(
-                f"parameter '{self.names[0]}' has been moved or replaced while the model streams "
-                "(model.to(), half(), load_state_dict(assign=True)): close the stream first"
-            )
+from ._slots import Slot, request_of
 
 
 class Scope(Protocol):
@@ -235,7 +166,7 @@ class Unit:
         self._op = _core.Op(self._session, self.name, lane)
         self._held = self._op.acquire(self._requests, None)
         for slot in self._fused:
-            slot.put(slot.shown)
+            slot.use(self)
         self.stall_seconds += time.perf_counter() - begin
         self.entries += 1
         if self.next is not None:
@@ -244,39 +175,9 @@ class Unit:
     def release(self) -> None:
         """Ends the lease, or what there is of it."""
         for slot in self._fused:
-            slot.put(slot.hidden)
+            slot.leave(self)
         while self._held:
             self._held.pop().release()
         if self._op is not None:
             self._op.end()
             self._op = None
-
-
-def request_of(weight: Weight, first: int = 0, nbytes: Optional[int] = None) -> _core._Request:
-    """The lease of a weight's bytes, from ``first`` on."""
-    assert weight.tensor is not None
-    return (weight.tensor._state, first, weight.nbytes if nbytes is None else nbytes, "r", None)
-
-
-def view_of(weight: Weight) -> torch.Tensor:
-    """A torch tensor that shows a weight. Raises InvalidArgument for one at an odd address."""
-    view = weight.torch()
-    if view.data_ptr() % view.element_size() != 0:
-        raise errors.InvalidArgument(
-            f"weight '{weight.name}' of {weight.file} begins within an element "
-            f"({view.dtype}): write the file again with safetensors"
-        )
-    return view
-
-
-def show(slot: Slot, weights: Weights) -> None:
-    """Makes the parameters of a slot. Weights of the files that they do not show are not kept."""
-    parts, slot.parts = slot.parts, []
-    if slot.by_expert:
-        slot.hide()
-        return
-    slot.weight = parts[0]
-    if len(parts) > 1:
-        slot.weight = weights.fused(slot.names[0], tuple(slot.original.shape), parts)
-        slot.hide()
-    slot.show(view_of(slot.weight))
