@@ -95,7 +95,8 @@ absl::Status PrintFacts(const SpillPlace& spill, Facts facts, Report& report) {
   facts.limits = numa::ReadMemoryLimits();
   report.Print(DescribeMemory(facts.limits));
   report.Print(DescribeLimits(facts.limits));
-  facts.huge_pages = ReadHugePages();
+  const bool limited = facts.limits.ok();
+  facts.huge_pages = ReadHugePages("", limited ? facts.limits->measuring_bytes() : UINT64_MAX);
   report.Print(DescribeHugePages(facts.huge_pages));
   facts.io_uring = ReadIoUring();
   report.Print(DescribeIoUring(facts.io_uring));

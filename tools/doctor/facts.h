@@ -55,7 +55,8 @@ struct HugePageFacts {
   double arena_share = 0;      ///< share that a small arena got
   std::string reason;          ///< why not all; empty when all
 };
-HugePageFacts ReadHugePages(const std::string& root = "");
+/// Tries an arena of 16 MiB, or of less than `bytes_max`.
+HugePageFacts ReadHugePages(const std::string& root = "", std::uint64_t bytes_max = UINT64_MAX);
 Section DescribeHugePages(const HugePageFacts& facts);
 
 struct IoUringFacts {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdlib>
 
 #include "fmt/format.h"
@@ -9,18 +10,25 @@ namespace sluice::tools {
 namespace {
 
 constexpr std::uint64_t kProbePageBytes = std::uint64_t{2} << 20;
-constexpr std::uint32_t kProbePages = 8;
+constexpr std::uint64_t kProbePagesMax = 8;
 
 }  // namespace
 
-HugePageFacts ReadHugePages(const std::string& root) {
+HugePageFacts ReadHugePages(const std::string& root, std::uint64_t bytes_max) {
   const std::string settings = root + "/sys/kernel/mm/transparent_hugepage/";
   HugePageFacts facts;
   facts.enabled = Bracketed(ReadLine(settings + "enabled"));
   facts.shmem_enabled = Bracketed(ReadLine(settings + "shmem_enabled"));
   facts.reserved = std::strtoull(ReadLine(root + "/proc/sys/vm/nr_hugepages").c_str(), nullptr, 10);
-  const auto arena = numa::Arena::Create(
-      {.name = "doctor", .page_bytes = kProbePageBytes, .frames = kProbePages, .node = -1});
+  const std::uint64_t pages = std::min(bytes_max / kProbePageBytes, kProbePagesMax);
+  if (pages == 0) {
+    facts.reason = "no memory to try it";
+    return facts;
+  }
+  const auto arena = numa::Arena::Create({.name = "doctor",
+                                          .page_bytes = kProbePageBytes,
+                                          .frames = static_cast<std::uint32_t>(pages),
+                                          .node = -1});
   if (arena.ok()) {
     facts.arena_share = (*arena)->huge_page_share();
     facts.reason = (*arena)->info().huge_page_reason;

@@ -187,6 +187,22 @@ TEST(DoctorTest, TheSpillDirectoriesOfTheJobAreJudgedAsTrainWould) {
   EXPECT_EQ(with("tiers.nvme.more_directories=[\"/nonexistent/x\"]").code, 2);
   EXPECT_EQ(with("tiers.nvme.bytes=32TiB").code, 2);
   EXPECT_THAT(with("tiers.nvme.bytes=32TiB").err, HasSubstr("cannot reserve 32 TiB"));
+  const auto keeping_none = [&](const std::string& more) {
+    return Doctor({"--config",
+                   config,
+                   "--set",
+                   here,
+                   "--set",
+                   "tiers.nvme.keep_free=0",
+                   "--set",
+                   "tiers.nvme.bytes=32TiB",
+                   "--set",
+                   more});
+  };
+  EXPECT_EQ(keeping_none("train.steps=1").code, 2);
+  EXPECT_THAT(keeping_none("train.steps=1").err, HasSubstr("cannot reserve 32 TiB"));
+  EXPECT_EQ(keeping_none("io.reserved_space=off").code, 0) << "sparse files may be larger";
+  EXPECT_EQ(with("tiers.nvme.more_directories=[\"" + directory.path() + "\"]").code, 2);
   // Named, another directory is looked at.
   EXPECT_EQ(Doctor({"--directory",
                     directory.path(),
@@ -319,6 +335,11 @@ TEST(DoctorHugePagesTest, ReadsTheSettingsOfTheKernel) {
   EXPECT_EQ(Bracketed("always [madvise] never"), "madvise");
   EXPECT_EQ(Bracketed("plain"), "plain");
   EXPECT_EQ(Bracketed("]["), "][");
+}
+
+TEST(DoctorHugePagesTest, TriesNoMoreThanItMay) {
+  EXPECT_EQ(ReadHugePages("", (2 << 20) - 1).reason, "no memory to try it");
+  EXPECT_NE(ReadHugePages("", 2 << 20).reason, "no memory to try it");
 }
 
 TEST(DoctorHugePagesTest, WarnsWhenAnArenaGotLess) {
