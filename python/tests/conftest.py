@@ -37,6 +37,13 @@ def tmp_path():
         yield pathlib.Path(directory)
 
 
+@pytest.fixture(scope="module")
+def module_path():
+    """A directory that goes with the tests of a module."""
+    with tempfile.TemporaryDirectory(prefix="sluice-python-") as directory:
+        yield pathlib.Path(directory)
+
+
 @pytest.fixture
 def make_runtime(spill):
     """Makes runtimes with small budgets; options win over them. They are closed at the end."""

@@ -20,9 +20,9 @@ def one_thread():
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("fused")
-    return {name: checkpoints.write_model(folder / name, config) for name, config in MIXTURES.items()}
+def folders(module_path):
+    return {name: checkpoints.write_model(module_path / name, config)
+            for name, config in MIXTURES.items()}
 
 
 @pytest.mark.parametrize("implementation", ["eager", "grouped_mm"])
