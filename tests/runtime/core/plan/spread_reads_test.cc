@@ -1,5 +1,6 @@
 #include "runtime/core/plan/spread_reads.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -51,6 +52,25 @@ TEST(SpreadReadsTest, AsMuchComesForEachStepAsForAnyOther) {
     EXPECT_GE(pages, 5u);
     EXPECT_LE(pages, 6u);
   }
+}
+
+TEST(SpreadReadsTest, PlansAreSpreadWhereTheLinkBindsEvenSo) {
+  int spread = 0;
+  int whole = 0;
+  for (int thousandths = 50; thousandths <= 400; ++thousandths) {
+    const double in_s = thousandths / 1000.0;
+    const Plan plan = MakePlan(Passes(12, 10, 60, {.in_s = in_s, .out_s = in_s}));
+    const std::vector<std::uint32_t> pages = PagesByStep(plan);
+    const auto [least, most] = std::minmax_element(pages.begin(), pages.end());
+    if (*least > 0 && *most <= *least + 1) {
+      ++spread;
+      EXPECT_GE(PagesIn(plan) * in_s, 12.0) << in_s;
+    } else {
+      ++whole;
+    }
+  }
+  EXPECT_GT(spread, 0);
+  EXPECT_GT(whole, 0);
 }
 
 TEST(SpreadReadsTest, FramesAreLeftForWhatComesWhileAStepComputes) {
