@@ -42,7 +42,8 @@ def test_outputs_are_those_of_the_resident_model(name, implementation, folders):
         report = stream.report()
         assert "experts" not in report and report["unused"] == []
         assert sum(unit["bytes"] for unit in report["units"]) == checkpoints.bytes_of(wanted)
-        assert 0.1 < report["resident_share"] < 0.3
+        # The plan depends on measured rates: so the share is bounded by the budget alone.
+        assert 0 < report["resident_share"] < 0.6
         assert stream._runtime.stats()["schedule_divergences"] == 0
 
 
