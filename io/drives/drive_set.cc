@@ -10,11 +10,8 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "fmt/format.h"
-#include "io/drives/drive_shares.h"
-#include "io/file/spill_directory.h"
 #include "io/store/admission.h"
 #include "io/store/medium_fault.h"
-#include "io/store/page_store_parts.h"
 
 namespace sluice::io {
 namespace {
@@ -290,21 +287,6 @@ PageStoreStats DriveSet::stats() const {
 
 }  // namespace
 
-std::vector<PageStoreOptions> OptionsOfDrives(const DriveSetOptions& options) {
-  SLUICE_CHECK(options.rates.empty() || options.rates.size() == options.directories.size(),
-               "a drive set has a rate for every directory, or none");
-  const std::vector<double> even(options.directories.size(), 1);
-  const std::vector<SlotIndex> shares =
-      DriveShares::DivideSlots(options.store.slots, options.rates.empty() ? even : options.rates);
-  std::vector<PageStoreOptions> drives(shares.size(), options.store);
-  for (std::size_t i = 0; i < drives.size(); ++i) {
-    drives[i].directory = options.directories[i];
-    drives[i].places = WithSpares(shares[i]);
-    drives[i].marks_errors = true;
-  }
-  return drives;
-}
-
 std::unique_ptr<PageStore> AssembleDriveSet(const DriveSetOptions& options,
                                             std::vector<std::unique_ptr<PageStore>> stores,
                                             base::WorkerPool& workers) {
@@ -315,21 +297,14 @@ std::unique_ptr<PageStore> AssembleDriveSet(const DriveSetOptions& options,
 
 absl::StatusOr<std::unique_ptr<PageStore>> CreateDriveSet(const DriveSetOptions& options,
                                                           base::WorkerPool& workers) {
-  DriveSetOptions named = options;
-  SLUICE_RETURN_IF_ERROR(CheckPageStoreOptions(options.store));
-  SLUICE_ASSIGN_OR_RETURN(const std::vector<OpenedDirectory> opened,
-                          OpenSpillDirectories(options.directories));
-  for (std::size_t i = 0; i < opened.size(); ++i) named.directories[i] = opened[i]->path;
-  if (named.rates.empty()) {
-    SLUICE_ASSIGN_OR_RETURN(named.rates, DriveShares::MeasureRates(options.store, opened));
-  }
+  DriveSetOptions measured = options;
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<PageStoreOptions> drives, MeasureDrives(&measured));
   std::vector<std::unique_ptr<PageStore>> stores;
-  for (PageStoreOptions& drive : OptionsOfDrives(named)) {
-    drive.opened = opened[stores.size()];
+  for (const PageStoreOptions& drive : drives) {
     SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<PageStore> store, PageStore::Create(drive, workers));
     stores.push_back(std::move(store));
   }
-  return AssembleDriveSet(named, std::move(stores), workers);
+  return AssembleDriveSet(measured, std::move(stores), workers);
 }
 
 }  // namespace sluice::io

@@ -1,33 +1,14 @@
 #pragma once
 
-#include <chrono>
-#include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/worker_pool.h"
-#include "io/drives/drive_places.h"
+#include "io/drives/drive_options.h"
 #include "io/store/page_store.h"
 
 namespace sluice::io {
-
-struct DriveSetOptions {
-  /// Options of each drive; its `directory` is replaced, and its `slots` are those of all drives
-  /// together.
-  PageStoreOptions store;
-  std::vector<std::string> directories;  ///< at least two
-  /// What each drive gives, in bytes per second: it has places in that proportion, but at least a
-  /// tenth of an even share. Empty: CreateDriveSet measures it, and AssembleDriveSet divides
-  /// evenly.
-  std::vector<double> rates;
-  int errors_to_fence = DrivePlacesOptions{}.errors_to_fence;
-  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
-  /// Told of each fenced drive, on an internal thread; must not block, nor call the store.
-  std::function<void(FencedDrive)> on_fenced;
-};
 
 /// A page store over several drives, each a page store with files, a ring and an I/O thread of its
 /// own. A slot's drive is chosen anew at each write: drives are written in proportion to the rates
@@ -46,9 +27,5 @@ absl::StatusOr<std::unique_ptr<PageStore>> CreateDriveSet(const DriveSetOptions&
 std::unique_ptr<PageStore> AssembleDriveSet(const DriveSetOptions& options,
                                             std::vector<std::unique_ptr<PageStore>> stores,
                                             base::WorkerPool& workers);
-
-/// The options of each drive's store: all have the slots of the set, and places for the drive's
-/// share of the pages.
-std::vector<PageStoreOptions> OptionsOfDrives(const DriveSetOptions& options);
 
 }  // namespace sluice::io

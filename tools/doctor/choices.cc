@@ -144,15 +144,20 @@ void AddBudget(const Facts& facts, Section& section) {
                           facts.job));
 }
 
-/// What DescribeChoices said that a Runtime announces, and the keys that make it fail instead.
+/// What DescribeChoices said that a run announces, and the keys that make it fail instead; an empty
+/// key: none does.
 void AddFallbacks(const Facts& facts, Section& section) {
   auto json = nlohmann::ordered_json::array();
   std::string text;
-  const auto add = [&](bool falls_back, const char* what, const char* key) {
+  const auto add = [&](bool falls_back, const char* what, const std::string& key) {
     if (!falls_back) return;
-    json.push_back({{"what", what}, {"forbidden_by", key}});
-    text += fmt::format("{}{} (forbidden by {})", text.empty() ? "" : ", ", what, key);
+    json.push_back({{"what", what}});
+    if (!key.empty()) json.back()["forbidden_by"] = key;
+    const std::string how = key.empty() ? "no key forbids it" : "forbidden by " + key;
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", what, how);
   };
+  const bool slow = facts.compute.ok() && gpt::FallbackOf(*facts.compute).has_value();
+  add(slow, "matrix_products", "");
   add(!UsesIoUring(facts.io_uring), "io_uring", "io.io_uring = \"require\"");
   add(facts.spill.status.ok() && !facts.spill.direct_reason.empty(),
       "o_direct",

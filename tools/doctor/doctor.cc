@@ -88,7 +88,8 @@ absl::Status ReadJob(const Arguments& arguments, Facts* facts) {
 absl::Status PrintFacts(const SpillPlace& spill, Facts facts, Report& report) {
   facts.cpu = ReadCpu();
   report.Print(DescribeCpu(facts.cpu));
-  report.Print(DescribeCompute(ReadCompute()));
+  facts.compute = ReadCompute();
+  report.Print(DescribeCompute(facts.compute));
   facts.topology = numa::DiscoverTopology();
   report.Print(DescribeNuma(facts.topology));
   facts.dram_nodes = ReadDramNodes(facts.topology);
@@ -102,7 +103,9 @@ absl::Status PrintFacts(const SpillPlace& spill, Facts facts, Report& report) {
   report.Print(DescribeIoUring(facts.io_uring));
   facts.spill = ReadSpill(spill.path(), facts.needs.runtime);
   facts.spill.directory = spill.used();
-  if (facts.spill.status.ok()) facts.spill.status = CheckMoreDirectories(facts.needs.runtime);
+  if (facts.spill.status.ok()) {
+    facts.spill.status = CheckDirectories(spill.path(), facts.needs.runtime);
+  }
   report.Print(DescribeSpill(facts.spill));
   facts.gpu = ReadGpu();
   report.Print(DescribeGpu(facts.gpu));

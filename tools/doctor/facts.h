@@ -83,10 +83,12 @@ struct SpillFacts {
   std::optional<std::uint32_t> offset_align;
 };
 /// `directory` as in tiers.nvme.directory. A file is made there as a Runtime with `options` makes
-/// its own. The bytes of nvme must find space there if it is the only directory.
+/// its own.
 SpillFacts ReadSpill(const std::string& directory, const RuntimeOptions& options = {});
-/// The reason why one of `io`'s further directories cannot be used; OK: all can.
-absl::Status CheckMoreDirectories(const RuntimeOptions& options);
+/// Judges all directories of a Runtime with `options`: whether each can be used, and has room for
+/// its part of nvme. `first` takes the place of tiers.nvme.directory. Measures several drives, for
+/// about 0.2 s each. Errors: those of Runtime::Create.
+absl::Status CheckDirectories(const std::string& first, const RuntimeOptions& options);
 Section DescribeSpill(const SpillFacts& facts);
 
 struct GpuDevice {
@@ -109,6 +111,7 @@ Section DescribeGpu(const GpuFacts& facts);
 
 struct Facts {
   CpuFacts cpu;
+  absl::StatusOr<gpt::ComputeRate> compute = absl::UnknownError("not measured");
   absl::StatusOr<numa::Topology> topology = absl::UnknownError("not read");
   absl::StatusOr<numa::MemoryLimits> limits = absl::UnknownError("not read");
   DramNodeFacts dram_nodes;
@@ -119,8 +122,8 @@ struct Facts {
   RunNeeds needs;  ///< needs of the job whose budgets are proposed
   std::string job = "a job like the shipped ones";
 };
-/// What a Runtime made on this machine will use, and why; then what of that is a fallback, and the
-/// key that forbids it.
+/// What a run on this machine will use, and why; then what of that is a fallback, and the key that
+/// forbids it, if there is one.
 Section DescribeChoices(const Facts& facts);
 
 /// Rates of the links. Takes about two seconds, 256 MiB of the spill directory's space, and at most

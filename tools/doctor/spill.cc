@@ -91,26 +91,6 @@ absl::Status ProbeFile(const io::SpillDirectory& directory,
 
 }  // namespace
 
-namespace {
-
-/// Why the only directory has no room for nvme. Without reserved space files may be larger than it.
-absl::Status CheckRoom(const io::SpillDirectory& directory,
-                       const RuntimeOptions& options,
-                       std::uint64_t free_bytes) {
-  const std::uint64_t bytes = options.nvme_bytes.count();
-  const std::uint64_t keep_free = options.io.keep_free.count();
-  if (keep_free > 0) return io::CheckKeepsFree(directory, bytes, keep_free);
-  if (options.io.reserved_space == Use::kOff || bytes <= free_bytes) return absl::OkStatus();
-  return absl::ResourceExhaustedError(base::ToAbsl(
-      fmt::format("spill directory {}: cannot reserve {}: {} are free; make room there, use a "
-                  "directory elsewhere, or lower tiers.nvme.bytes",
-                  directory.path,
-                  ToString(options.nvme_bytes),
-                  ToString(Bytes(free_bytes)))));
-}
-
-}  // namespace
-
 SpillFacts ReadSpill(const std::string& directory, const RuntimeOptions& options) {
   SpillFacts facts;
   facts.directory = directory;
@@ -123,20 +103,7 @@ SpillFacts ReadSpill(const std::string& directory, const RuntimeOptions& options
   facts.file_system = FileSystemOf(opened->fd.get());
   ReadSpace(opened->fd.get(), facts);
   facts.status = ProbeFile(*opened, options.io, facts);
-  // Several drives share the bytes by their rates.
-  const bool alone = options.io.more_directories.empty() && options.nvme_bytes.count() > 0;
-  if (facts.status.ok() && alone) facts.status = CheckRoom(*opened, options, facts.free_bytes);
   return facts;
-}
-
-absl::Status CheckMoreDirectories(const RuntimeOptions& options) {
-  for (const std::string& directory : options.io.more_directories) {
-    SLUICE_RETURN_IF_ERROR(ReadSpill(directory, options).status);
-  }
-  if (options.io.more_directories.empty()) return absl::OkStatus();
-  std::vector<std::string> all = options.io.more_directories;
-  all.insert(all.begin(), options.io.directory);
-  return io::OpenSpillDirectories(all).status();
 }
 
 Section DescribeSpill(const SpillFacts& facts) {

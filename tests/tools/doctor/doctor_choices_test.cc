@@ -91,6 +91,11 @@ TEST(DoctorChoicesTest, EachFallbackSaysWhy) {
             "io.reserved_space = \"require\" memory.huge_pages = \"require\" "
             "memory.numa_binding = \"require\" ");
   facts = GoodMachine();
+  facts.compute = gpt::ComputeRate{.library = {.name = "L"}, .gflops = 1, .peak_gflops = 10};
+  const std::string slow = ChoicesIn(DescribeChoices(facts))["fallbacks"].dump();
+  EXPECT_EQ(slow, R"([{"what":"matrix_products"}])") << "no key forbids it";
+  EXPECT_THAT(DescribeChoices(facts).ToText(), HasSubstr("matrix_products (no key forbids it)"));
+  facts = GoodMachine();
   facts.io_uring.operations = {"read"};
   EXPECT_EQ(ChoicesIn(DescribeChoices(facts))["io_engine"]["chosen"], "threads");
 }

@@ -186,8 +186,8 @@ TEST(DoctorTest, TheSpillDirectoriesOfTheJobAreJudgedAsTrainWould) {
   EXPECT_EQ(with("tiers.nvme.directory=/nonexistent/x").code, 2);
   EXPECT_EQ(with("tiers.nvme.more_directories=[\"/nonexistent/x\"]").code, 2);
   EXPECT_EQ(with("tiers.nvme.bytes=32TiB").code, 2);
-  EXPECT_THAT(with("tiers.nvme.bytes=32TiB").err, HasSubstr("cannot reserve 32 TiB"));
-  const auto keeping_none = [&](const std::string& more) {
+  EXPECT_THAT(with("tiers.nvme.bytes=32TiB").err, HasSubstr("cannot reserve 32.06 TiB"));
+  const auto keeping_none = [&](const std::string& more, const std::string& bytes = "32TiB") {
     return Doctor({"--config",
                    config,
                    "--set",
@@ -195,14 +195,24 @@ TEST(DoctorTest, TheSpillDirectoriesOfTheJobAreJudgedAsTrainWould) {
                    "--set",
                    "tiers.nvme.keep_free=0",
                    "--set",
-                   "tiers.nvme.bytes=32TiB",
+                   "tiers.nvme.bytes=" + bytes,
                    "--set",
                    more});
   };
   EXPECT_EQ(keeping_none("train.steps=1").code, 2);
-  EXPECT_THAT(keeping_none("train.steps=1").err, HasSubstr("cannot reserve 32 TiB"));
+  EXPECT_THAT(keeping_none("train.steps=1").err, HasSubstr("cannot reserve 32.06 TiB"));
   EXPECT_EQ(keeping_none("io.reserved_space=off").code, 0) << "sparse files may be larger";
   EXPECT_EQ(with("tiers.nvme.more_directories=[\"" + directory.path() + "\"]").code, 2);
+  const TemporaryDirectory other;
+  const auto on_two = [&](const std::string& bytes) {
+    return keeping_none("tiers.nvme.more_directories=[\"" + other.path() + "\"]", bytes);
+  };
+  EXPECT_EQ(on_two("64MiB").code, 0);
+  EXPECT_EQ(on_two("32TiB").code, 2);
+  EXPECT_THAT(on_two("32TiB").err, HasSubstr("cannot reserve"));
+  // Each part finds room, and both together do not.
+  const std::uint64_t free = std::filesystem::space(directory.path()).available >> 20;
+  EXPECT_EQ(on_two(std::to_string(free + 64) + "MiB").code, 2);
   // Named, another directory is looked at.
   EXPECT_EQ(Doctor({"--directory",
                     directory.path(),

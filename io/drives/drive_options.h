@@ -1,0 +1,38 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "io/drives/drive_places.h"
+#include "io/store/page_store.h"
+
+namespace sluice::io {
+
+struct DriveSetOptions {
+  /// Options of each drive; its `directory` is replaced, and its `slots` are those of all drives
+  /// together.
+  PageStoreOptions store;
+  std::vector<std::string> directories;  ///< at least two
+  /// What each drive gives, in bytes per second: it has places in that proportion, but at least a
+  /// tenth of an even share. Empty: CreateDriveSet measures it, and AssembleDriveSet divides
+  /// evenly.
+  std::vector<double> rates;
+  int errors_to_fence = DrivePlacesOptions{}.errors_to_fence;
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
+  /// Told of each fenced drive, on an internal thread; must not block, nor call the store.
+  std::function<void(FencedDrive)> on_fenced;
+};
+
+/// The options of each drive's store: all have the slots of the set, and places for the drive's
+/// share of the pages.
+std::vector<PageStoreOptions> OptionsOfDrives(const DriveSetOptions& options);
+
+/// The same where rates are not given: measures them, and opens each directory. Sets the paths and
+/// rates in `options`. Blocks for about 0.2 s a drive. Errors: InvalidArgument (options), those of
+/// OpenSpillDirectories and DriveShares::MeasureRates.
+absl::StatusOr<std::vector<PageStoreOptions>> MeasureDrives(DriveSetOptions* options);
+
+}  // namespace sluice::io
