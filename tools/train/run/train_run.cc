@@ -30,7 +30,8 @@ TrainRun::TrainRun(const Parts& parts)
     : parts_(parts),
       steps_(parts.session.settings().train.steps),
       pacer_(parts.session.settings().emulated_load),
-      recompute_(parts.session.settings().train.recompute) {
+      recompute_(parts.session.settings().train.recompute),
+      save_failures_(parts.session.steps_before()) {
   report_.steps_wanted = steps_;
   report_.steps_before = parts.session.steps_before();
   report_.verify_wanted = parts.verifier != nullptr;
@@ -49,6 +50,7 @@ bool TrainRun::Done() {
 
 absl::Status TrainRun::Run() {
   absl::Status made = MakeSteps();
+  Warn(save_failures_.Take());
   if (!made.ok() && !(absl::IsCancelled(made) && interrupted())) return made;
   if (interrupted()) parts_.signals.SaveForEnd();
   return Finish();
@@ -147,9 +149,13 @@ absl::Status TrainRun::CheckResumedLoss(float val_loss) const {
 void TrainRun::SaveIfDue() {
   // Who interrupts gets a save at the end.
   if (interrupted() || !loss_is_finite()) return;
-  const absl::Status saved = parts_.session.saver().SaveIfDue(parts_.session.trainer().step());
-  if (saved.ok()) return;
-  parts_.console.Log(LogLevel::kWarning, base::ToStd(saved.message()));
+  StateSaver& saver = parts_.session.saver();
+  const absl::Status saved = saver.SaveIfDue(parts_.session.trainer().step());
+  Warn(save_failures_.Note(saved, saver.saved_step()));
+}
+
+void TrainRun::Warn(const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) parts_.console.Log(LogLevel::kWarning, line);
 }
 
 void TrainRun::NoteLoss(bool finite) {

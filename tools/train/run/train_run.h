@@ -13,6 +13,7 @@
 #include "tools/train/run/train_session.h"
 #include "tools/train/run/verifier.h"
 #include "tools/train/settings/recompute_planner.h"
+#include "tools/train/state/save_failures.h"
 
 namespace sluice::tools {
 
@@ -50,6 +51,7 @@ class TrainRun {
   /// Errors: FailedPrecondition after too many steps in a row without a finite loss.
   absl::Status CheckLoss(int step, const StepOutcome& outcome);
   void SaveIfDue();
+  void Warn(const std::vector<std::string>& lines);
   void NoteLoss(bool finite);
   absl::Status WithdrawSave(int step);
   absl::Status CheckResumedLoss(float val_loss) const;
@@ -79,6 +81,7 @@ class TrainRun {
   std::vector<StepOutcome> block_;
   /// The last iteration has all ops of a step, and none of a save: its schedule is a step's.
   bool schedule_is_whole_ = false;
+  SaveFailures save_failures_;
   bool loss_is_finite_ = true;
   int not_finite_steps_ = 0;  ///< steps in a row, up to the last one, without a finite loss
 };

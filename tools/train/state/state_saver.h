@@ -54,6 +54,8 @@ class StateSaver {
   absl::Status FinishBegun();
   /// Whether steps up to `step` were made that no whole save holds.
   bool HasUnsaved(int step) const { return step > saved_step_; }
+  /// The step of the last good save, or after which the run goes on.
+  int saved_step() const { return saved_step_; }
   /// The loss of `step` is no finite number. A save of the step before, if this run has made or
   /// begun it, led to that. It is given up or removed, so that a run goes on from the one before;
   /// in place, one that is whole stays, as there is none before. What was done, as a sentence;
