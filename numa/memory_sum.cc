@@ -80,6 +80,16 @@ absl::Status CheckLimit(const MemorySum& sum,
                                                    ", or raise that limit"));
 }
 
+/// What is left of memory itself. The limit of addresses, which may be the tightest, has a check of
+/// its own: a child process has one anew.
+Limit MemoryLimit(MemoryLimits* limits) {
+  if (limits->available_source == kAddressLimit) {
+    limits->address_bytes.reset();
+    ChooseTightest(limits);
+  }
+  return {"memory", IsMemory, limits->available_bytes, limits->available_source};
+}
+
 }  // namespace
 
 void MemorySum::Add(MemoryTerm term) {
@@ -96,8 +106,8 @@ absl::Status CheckFits(const MemorySum& sum,
                        const MemoryLimits& limits,
                        std::string_view who,
                        std::string_view fix) {
-  SLUICE_RETURN_IF_ERROR(CheckLimit(
-      sum, {"memory", IsMemory, limits.available_bytes, limits.available_source}, who, fix));
+  MemoryLimits memory = limits;
+  SLUICE_RETURN_IF_ERROR(CheckLimit(sum, MemoryLimit(&memory), who, fix));
   if (limits.address_bytes) {
     SLUICE_RETURN_IF_ERROR(CheckLimit(
         sum, {"addresses", IsAddresses, *limits.address_bytes, kAddressLimit}, who, fix));

@@ -89,5 +89,18 @@ TEST(MemorySumTest, TheLimitOfAddressesCountsAllOfThisProcess) {
             "less, or raise that limit");
 }
 
+TEST(MemorySumTest, AChildHasALimitOfAddressesOfItsOwn) {
+  MemoryLimits limits;
+  limits.system_available_bytes = 100 * kSumMiB;
+  limits.address_bytes = 25 * kSumMiB;
+  ChooseTightest(&limits);
+  ASSERT_EQ(limits.available_bytes, 25 * kSumMiB);
+  EXPECT_THAT(CheckFits(AllKinds(), limits, "it", "less"), IsOk());
+  limits.system_available_bytes = 62 * kSumMiB;
+  EXPECT_THAT(CheckFits(AllKinds(), limits, "it", "less"),
+              IsStatus(absl::StatusCode::kResourceExhausted,
+                       "62 MiB are available (MemAvailable of /proc/meminfo)"));
+}
+
 }  // namespace
 }  // namespace sluice::numa
