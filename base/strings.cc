@@ -28,8 +28,19 @@ std::size_t EditDistance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-/// Farther away than about a third of its letters, a name is no slip of the other.
+/// Letters of the sections that both names begin with, dots included.
+std::size_t CommonSections(std::string_view a, std::string_view b) {
+  const auto differ = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first;
+  const std::size_t dot = a.substr(0, static_cast<std::size_t>(differ - a.begin())).rfind('.');
+  return dot == std::string_view::npos ? 0 : dot + 1;
+}
+
+/// Farther away than about a third of its letters, a name is no slip of the other. A section that
+/// both have says nothing.
 bool IsNear(std::string_view a, std::string_view b) {
+  const std::size_t sections = CommonSections(a, b);
+  a.remove_prefix(sections);
+  b.remove_prefix(sections);
   return EditDistance(a, b) <= (std::max(a.size(), b.size()) + 2) / 3;
 }
 

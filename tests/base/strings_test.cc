@@ -37,6 +37,16 @@ TEST(NearestNameTest, AFarNameIsNoSuggestion) {
   EXPECT_EQ(DidYouMean("status", names), "");
 }
 
+TEST(NearestNameTest, ACommonSectionMakesNoNameNear) {
+  const std::vector<std::string> keys = {
+      "train.eps", "train.steps", "model.heads", "tiers.hbm.bytes"};
+  EXPECT_EQ(NearestName("train.foo", keys), "");
+  EXPECT_EQ(NearestName("model.hidden", keys), "");
+  EXPECT_EQ(NearestName("train.stesp", keys), "train.steps");
+  EXPECT_EQ(NearestName("tiers.hbm.size", keys), "");
+  EXPECT_EQ(NearestName("tiers.hbm.byte", keys), "tiers.hbm.bytes");
+}
+
 TEST(NearestNameTest, TiesGoToTheFirst) {
   const std::vector<std::string> names = {"ab", "ac"};
   EXPECT_EQ(NearestName("ad", names), "ab");
