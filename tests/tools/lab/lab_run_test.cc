@@ -51,6 +51,20 @@ TEST(LabRunTest, TellsProgramsALinePerPolicy) {
                 "dram": {"peak_bytes": 12288}}})"));
 }
 
+TEST(LabRunTest, WithoutPoliciesItComparesThePlanWithTheOptimumAndLru) {
+  const TemporaryDirectory directory;
+  const std::string file = directory.Write("s", kWriteTwo);
+  const auto policies = [&](const Words& more) {
+    Words words = LabRun(file, SmallMachine({"--json"}));
+    words.insert(words.end(), more.begin(), more.end());
+    std::vector<std::string> names;
+    for (const Json& line : JsonOf(words)) names.push_back(line["policy"]);
+    return names;
+  };
+  EXPECT_THAT(policies({}), ElementsAre("planned", "min", "lru"));
+  EXPECT_THAT(policies({"--objective", "traffic"}), ElementsAre("planned"));
+}
+
 double LinkBytes(const Json& run) {
   double bytes = 0;
   for (const auto& [name, link] : run["links"].items()) {
