@@ -25,8 +25,8 @@ absl::StatusOr<TrainedRun> Train(const TrainFlags& flags,
                                  const gpt::Dataset& data,
                                  const InterruptWatch& watch);
 
-/// Simulates the training. Each op takes the median of its times. All times are scaled, so that ops
-/// and the gaps between them add up to the median of the time that a step did not wait. Errors:
+/// Simulates the training. Each op takes the median of its times. All times are scaled: ops and the
+/// gaps between them add up to the median of the time that a step did not wait. Errors:
 /// FailedPrecondition (no step to compare with); those of the simulator.
 absl::StatusOr<ValidatedRun> Compare(const TrainedRun& run, const TrainSettings& settings);
 
