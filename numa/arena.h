@@ -23,7 +23,7 @@ struct ArenaOptions {
   /// binding.
   int node_count = 0;
   int touch_threads = 2;        ///< threads for first touch and collapsing
-  std::vector<int> touch_cpus;  ///< processors of these threads, near the node; empty: any
+  std::vector<int> touch_cpus;  ///< processors of these threads, those of the node; empty: any
   bool huge_pages = true;       ///< true to collapse memory to 2 MiB pages
 };
 

@@ -45,7 +45,7 @@ class TierSet {
   core::TierIndex size() const { return static_cast<core::TierIndex>(tiers_.size()); }
   const Tier& tier(core::TierIndex index) const { return tiers_[index]; }
   TierId id(core::TierIndex index) const { return tiers_[index].id; }
-  /// Null for nvme.
+  /// Memory of the tier; null for nvme.
   MemoryTier* memory(core::TierIndex index) const { return tiers_[index].memory.get(); }
   device::Device* device() const { return device_; }
   io::PageStore* store() const { return store_; }

@@ -59,7 +59,7 @@ class HomeFile {
   /// Reason for which pages of a home that is only read pass through the page cache; empty: they do
   /// not.
   const std::string& buffered_reason() const { return buffered_reason_; }
-  /// Bytes of the file from `offset` of the home on.
+  /// Number of the file's bytes from `offset` of the home on.
   std::uint64_t BytesFrom(std::uint64_t offset) const {
     return file_bytes_ - std::min(file_bytes_, home_.offset + offset);
   }
