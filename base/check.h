@@ -5,8 +5,8 @@
 
 namespace sluice::base {
 
-/// Called with the text of a failed check before the program stops; it may dump state.
-/// Threads: may be called from any thread, at most once per failed check.
+/// Function that gets the text of a failed check before the program stops. It may dump state.
+/// Threads: any thread may call it, at most once per failed check.
 using CheckObserver = void (*)(void* context, const char* message);
 
 /// Registers `observer` for the calling thread (null removes it). The core thread uses this to hand

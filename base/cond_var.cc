@@ -17,7 +17,7 @@ namespace {
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t), "a futex has 32 bits");
 static_assert(sizeof(timespec::tv_sec) == sizeof(long), "SYS_futex takes the time as libc has it");
 
-/// On the clock of steady_clock, which is CLOCK_MONOTONIC.
+/// The deadline on the clock of steady_clock, which is CLOCK_MONOTONIC.
 timespec ToTimespec(CondVar::Clock::time_point deadline) {
   constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
   const std::int64_t nanoseconds = std::max<std::int64_t>(

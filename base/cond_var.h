@@ -10,14 +10,14 @@
 
 namespace sluice::base {
 
-/// A condition variable for Mutex. Waits may wake spuriously: wait in a loop. All who wait for one
-/// that is told NotifyOne wait for the same. Threads: any. Lifetime: that of the mutex; who
-/// wakes somebody that may destroy both notifies under the mutex.
+/// A condition variable for Mutex. Waits may wake spuriously: wait in a loop. Threads that wait for
+/// one that is told NotifyOne all wait for the same. Threads: any. Lifetime: that of the mutex. A
+/// thread that wakes another, which may destroy both, notifies under the mutex.
 ///
-/// Not std::condition_variable: that of glibc before 2.41 loses a wake-up now and then when several
-/// threads wait and processors are short, and whoever waits then waits for ever
-/// (sourceware.org/bugzilla, bug 25847). Here a futex holds the number of notifications; a wait
-/// sleeps only while it is the one that was read under the mutex (futex(2)).
+/// std::condition_variable will not do: that of glibc before 2.41 loses a wake-up now and then when
+/// several threads wait and processors are short. A thread then waits for ever
+/// (sourceware.org/bugzilla, bug 25847). Here a futex holds the number of notifications. A wait
+/// sleeps only while that number is the one read under the mutex (futex(2)).
 class CondVar {
  public:
   using Clock = std::chrono::steady_clock;
@@ -27,7 +27,7 @@ class CondVar {
   CondVar& operator=(const CondVar&) = delete;
 
   void Wait(Mutex& mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) { Sleep(mutex, std::nullopt); }
-  /// False when `deadline` passed without a wake-up.
+  /// Waits. Returns false when `deadline` passed without a wake-up.
   bool WaitUntil(Mutex& mutex, Clock::time_point deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     return Sleep(mutex, deadline);
   }
@@ -40,8 +40,8 @@ class CondVar {
   void Notify(int waiters_max);
 
   std::atomic<std::uint32_t> notifications_ = 0;
-  /// Changed under the mutex before the sleep: a notification of what was changed under it later
-  /// sees them.
+  /// Number of waiting threads. It grows under the mutex before the sleep, so that a notification
+  /// of a later change under the mutex sees it.
   std::atomic<std::uint32_t> waiters_ = 0;
 };
 

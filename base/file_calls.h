@@ -16,7 +16,7 @@ class FileCalls {
   virtual ssize_t Write(int fd, const void* bytes, std::size_t size, off_t offset);
   virtual int Sync(int fd);
   /// Waits for the writeback that an earlier call has started, and starts that of all bytes written
-  /// since. It makes nothing durable.
+  /// since. The call makes nothing durable.
   virtual int StartWriteback(int fd);
   /// Gives a nameless file its first name, through /proc, for which no privilege is needed.
   virtual int Link(int fd, const std::string& path);

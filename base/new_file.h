@@ -16,24 +16,25 @@ namespace sluice::base {
 
 struct NewFileOptions {
   mode_t mode = 0666;  ///< permissions, less the umask
-  /// For tests: in place of the kernel's calls. Lifetime: outlives the file.
+  /// Calls in place of the kernel's, for tests. Lifetime: outlives the file.
   FileCalls* calls = nullptr;
 };
 
 /// A file that gets its name only once it is whole and on the disk. Every saver writes through it.
 ///
 /// The order is the one that power loss needs: write, sync the file, give it a random name, sync it
-/// again (btrfs may log nothing of a file without a name), rename it, sync the directory.
+/// again, rename it, sync the directory. The second sync is for btrfs, which may log nothing of a
+/// file without a name.
 /// After a crash at any moment the name has the old file or the new one.
 ///
 /// The file has no name until then (O_TMPFILE), so a process that is killed while it writes leaves
-/// nothing; one that is killed between the last two steps leaves the random name. File systems
-/// without nameless files (NFS, CIFS, FUSE) get a file with a random name beside it,
+/// nothing. A process that is killed between the naming and the rename leaves the random name. File
+/// systems without nameless files (NFS, CIFS, FUSE) get a file with a random name beside it,
 /// ".sluice-*.partial". A process that is killed leaves that one. Nobody needs it, but a later save
 /// cannot know that: its writer may run on another host.
 ///
-/// Bytes that only memory has stay few: writeback starts while the file is written, and the writer
-/// waits for the disk rather than fill memory, so the last sync is short.
+/// Bytes that only memory has stay few. Writeback starts while the file is written, and the writer
+/// waits for the disk rather than fill memory. So the last sync is short.
 ///
 /// Threads: externally synchronised.
 class NewFile {
@@ -46,12 +47,13 @@ class NewFile {
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
 
-  /// Appends to what is the furthest by then. The first error stays: later calls return it again.
+  /// Appends behind the furthest byte so far. The first error stays: later calls return it again.
   /// Errors: those of pwrite(2), ResourceExhausted (RLIMIT_FSIZE).
   absl::Status Write(std::span<const std::byte> bytes) { return WriteAt(end_, bytes); }
-  /// Writes bytes from `offset` on. A hole that nobody fills reads as zeros. Errors: as Write.
+  /// Writes bytes from `offset` on. A hole that nobody fills reads as zeros. Errors: those of
+  /// Write.
   absl::Status WriteAt(std::uint64_t offset, std::span<const std::byte> bytes);
-  /// Gives the file its name, once. After an error the name has the old file; only where the
+  /// Gives the file its name, once. After an error the name has the old file. Only if the
   /// directory's sync fails does it have the new one, which a power loss may take back.
   absl::Status Commit();
 

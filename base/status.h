@@ -10,16 +10,22 @@
 namespace sluice::base {
 
 /// The status for a failed system call. `what` names the call and its object ("open /var/tmp/x").
-/// ENOSPC, EDQUOT, EFBIG and ENOMEM become ResourceExhausted, EPERM and EACCES PermissionDenied,
-/// ENOENT NotFound, EEXIST AlreadyExists, EROFS FailedPrecondition, EINVAL, ENOTDIR, EISDIR, ELOOP
-/// and ENAMETOOLONG InvalidArgument, ETIMEDOUT DeadlineExceeded, EAGAIN and EINTR
-/// Unavailable, everything else Internal. The message ends with the errno's name and text.
+/// The message ends with the errno's name and text.
+/// | ENOSPC, EDQUOT, EFBIG, ENOMEM | ResourceExhausted |
+/// | EPERM, EACCES | PermissionDenied |
+/// | ENOENT | NotFound |
+/// | EEXIST | AlreadyExists |
+/// | EROFS | FailedPrecondition |
+/// | EINVAL, ENOTDIR, EISDIR, ELOOP, ENAMETOOLONG | InvalidArgument |
+/// | ETIMEDOUT | DeadlineExceeded |
+/// | EAGAIN, EINTR | Unavailable |
+/// | others | Internal |
 absl::Status StatusFromErrno(int error_number, std::string_view what);
 
 /// The symbolic name of an errno ("ENOSPC"), or "unknown errno".
 std::string_view ErrnoName(int error_number);
-/// "ENOSPC (No space left on device)"; "unknown errno 524" for what drivers answer beside the
-/// rules.
+/// Name and text of an errno: "ENOSPC (No space left on device)". A number that drivers answer
+/// beside the rules is "unknown errno 524".
 std::string DescribeErrno(int error_number);
 
 /// `status` with `context` put before its message; OK stays OK.

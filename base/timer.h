@@ -13,32 +13,33 @@
 
 namespace sluice::base {
 
-/// How often, and after which pauses, something that failed is tried again: 1, 4, 16, 64, 256 ms
-/// make a third of a second, which most shortages of memory or of the kernel's queues do not last.
+/// Number and pauses of further attempts at something that failed. Pauses of 1, 4, 16, 64 and 256
+/// ms make a third of a second. Most shortages of memory, or of the kernel's queues, do not last as
+/// long.
 struct Backoff {
   int attempts_max = 6;
-  std::chrono::microseconds first_pause{1000};  ///< each one after it is four times as long
+  std::chrono::microseconds first_pause{1000};  ///< each later pause is four times as long
 
   /// The pause after attempt number `failed`, counted from 1.
   std::chrono::microseconds PauseAfter(int failed) const;
 };
 
-/// Runs jobs later, on one thread that starts with the first job: what is used for errors alone
-/// costs nothing without them. Tests put another in its place. Threads: any. Lifetime: every job
-/// has run before destruction.
+/// Runs jobs later, on one thread that starts with the first job. So a timer that is used for
+/// errors alone costs nothing without them. Tests put another timer in its place. Threads: any.
+/// Lifetime: every job has run before destruction.
 class Timer {
  public:
   using Job = absl::AnyInvocable<void()>;
 
-  /// `name` is that of the thread, at most 15 characters; `cpus` are its processors, empty: those
-  /// of the thread that makes the timer, whichever needs it first.
+  /// `name`: name of the thread, at most 15 characters. `cpus`: its processors; empty: those of the
+  /// thread that makes the timer, whichever thread needs it first.
   explicit Timer(std::string name, std::vector<int> cpus = {});
   virtual ~Timer();
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
-  /// Runs `job`, which must not block, after `pause`. False when there is no thread and none can be
-  /// started: the job is not run.
+  /// Runs `job`, which must not block, after `pause`. Returns false when there is no thread and
+  /// none can be started: the job is not run.
   virtual bool After(std::chrono::microseconds pause, Job job);
 
  private:

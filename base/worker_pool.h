@@ -16,13 +16,13 @@
 
 namespace sluice::base {
 
-/// Which threads give way when processors are short. kBulk: threads that move or hash bytes run at
-/// a nice value of 5, so that the threads which decide and compute are never kept waiting by them.
+/// Priority of threads when processors are short. kBulk: threads that move or hash bytes run at a
+/// nice value of 5. So they never keep threads waiting that decide and compute.
 enum class ThreadPriority { kPrompt, kBulk };
 
 struct WorkerPoolOptions {
   int threads = 1;
-  /// Jobs that may wait; Submit blocks beyond it.
+  /// Number of jobs that may wait. Submit blocks beyond it.
   std::size_t queue_capacity = 1024;
   /// Name of the threads as tools show it, at most 15 characters.
   std::string name = "sluice-worker";
@@ -31,16 +31,17 @@ struct WorkerPoolOptions {
   ThreadPriority priority = ThreadPriority::kBulk;
 };
 
-/// A fixed set of threads that run jobs: the only place where page bytes are hashed and copied.
-/// Tests put one without threads in its place. Threads: Submit from any thread but the pool's own
-/// (a job that submits could block on itself).
+/// A fixed set of threads that run jobs. Page bytes are hashed and copied nowhere else. Tests put a
+/// pool without threads in its place. Threads: Submit from any thread but the pool's own (a job
+/// that submits could block on itself).
 class WorkerPool {
  public:
   using Job = absl::AnyInvocable<void()>;
 
-  /// Errors: ResourceExhausted (a thread cannot be started; those that were are joined).
+  /// Makes a pool. Errors: ResourceExhausted (a thread cannot be started; those that were are
+  /// joined).
   static absl::StatusOr<std::unique_ptr<WorkerPool>> Create(const WorkerPoolOptions& options);
-  /// As Create, for tests: a thread that cannot be started ends the program.
+  /// Makes a pool, for tests: a thread that cannot be started ends the program.
   explicit WorkerPool(const WorkerPoolOptions& options);
   /// Runs every submitted job, then joins.
   virtual ~WorkerPool();
@@ -51,7 +52,7 @@ class WorkerPool {
   virtual void Submit(Job job);
 
  protected:
-  /// No threads: whoever derives from it runs the jobs.
+  /// A pool without threads: the class that derives from it runs the jobs.
   WorkerPool() = default;
 
  private:

@@ -13,7 +13,7 @@ namespace sluice::numa {
 /// Threads: Unmap from any thread on disjoint parts.
 class AddressRange {
  public:
-  /// `bytes` is rounded up to 4 KiB. Errors: InvalidArgument (0), ResourceExhausted (address
+  /// Reserves `bytes`, rounded up to 4 KiB. Errors: InvalidArgument (0), ResourceExhausted (address
   /// space).
   static absl::StatusOr<std::unique_ptr<AddressRange>> Reserve(std::uint64_t bytes);
   ~AddressRange();
@@ -23,7 +23,7 @@ class AddressRange {
   std::byte* base() const { return base_; }
   std::uint64_t bytes() const { return bytes_; }
 
-  /// Makes the part inaccessible again (PROT_NONE), dropping whatever frame is mapped there.
+  /// Makes the part inaccessible again (PROT_NONE), and drops the frame that is mapped there.
   /// Units: multiples of 4 KiB. Errors: ResourceExhausted (vm.max_map_count: splits a mapping).
   absl::Status Unmap(std::uint64_t offset, std::uint64_t bytes) const;
 

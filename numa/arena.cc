@@ -256,7 +256,8 @@ absl::StatusOr<std::uint32_t> Arena::Grow(std::uint32_t frames) {
     const std::uint32_t last = std::min(target, first + state_->frames_per_chunk);
     const absl::Status taken = state_->TakeFrames(first, last);
     if (!taken.ok()) {
-      // What part of the chunk got memory goes back; the arena stays as it was before the chunk.
+      // The part of the chunk that got memory goes back. The arena stays as it was before the
+      // chunk.
       SLUICE_RETURN_IF_ERROR(state_->GiveBackFrames(first, last));
       return taken;
     }

@@ -10,16 +10,16 @@ namespace sluice::numa {
 
 struct BindingResult {
   bool bound = false;
-  std::string reason;  ///< why not; empty when bound
+  std::string reason;  ///< reason for which the memory is not bound; empty when it is
 };
 
-/// NUMA nodes that the kernel has configured; at least 1.
+/// Number of NUMA nodes that the kernel has configured; at least 1.
 int CountNodes();
-/// Nodes that can be named: indices are below this.
+/// End of the indices of nodes that can be named.
 inline constexpr int kNodeIndexEnd = 1024;
 
-/// The nodes to which the calling thread's memory policy binds it (numactl --membind), ascending;
-/// empty when it binds to none, or the system does not tell.
+/// The nodes to which the calling thread's memory policy binds it (numactl --membind), ascending.
+/// Empty when it binds to none, or the system does not tell.
 std::vector<int> PolicyNodes();
 
 /// Binds the pages of `memory` to `node`, before they are touched. With one node there is nothing

@@ -28,7 +28,8 @@ struct CgroupNames {
 
 constexpr std::string_view kLimits1[] = {"memory.limit_in_bytes"};
 constexpr std::string_view kLimits2[] = {"memory.max", "memory.high"};
-// What the kernel gives back before it kills: page cache and, in version 2, freeable kernel memory.
+// Memory that the kernel gives back before it kills: page cache and, in version 2, freeable kernel
+// memory.
 constexpr std::string_view kReclaimable1[] = {"total_inactive_file ", "total_active_file "};
 constexpr std::string_view kReclaimable2[] = {
     "inactive_file ", "active_file ", "slab_reclaimable "};
@@ -77,7 +78,8 @@ bool CountsThoseBelow(const std::string& directory) {
 }
 
 /// Looks at `group` below the mount and at all above it. In a container the path may be one of the
-/// host, which is not there; its own group is then the mount point itself, the last one looked at.
+/// host, which is not there. The container's own group is then the mount point itself, the last one
+/// looked at.
 std::optional<CgroupMemory> TightestOf(const CgroupNames& names,
                                        const std::string& mount,
                                        std::string group) {

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::uint64_t kDefaultMaxMapCount = 65530;
 constexpr int kCapIpcLock = 14;
-/// What a limit of the process ("Max address space") leaves of what it has (`used`, a line of
-/// status in kilobytes).
+/// Bytes that a limit of the process ("Max address space") leaves. `used`: line of status with the
+/// kilobytes in use.
 std::optional<std::uint64_t> LeftOf(const std::string& root,
                                     std::string_view limit,
                                     std::string_view used) {

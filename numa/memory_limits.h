@@ -9,29 +9,29 @@
 
 namespace sluice::numa {
 
-/// How messages name RLIMIT_AS.
+/// Name of RLIMIT_AS in messages.
 inline constexpr char kAddressLimit[] = "RLIMIT_AS (ulimit -v)";
 
 struct MemoryLimits {
   std::uint64_t total_bytes = 0;             ///< MemTotal
   std::uint64_t system_available_bytes = 0;  ///< MemAvailable
   std::optional<CgroupMemory> cgroup;        ///< none: no group limits memory
-  /// What RLIMIT_AS leaves of addresses, and RLIMIT_DATA of memory of the process's own, which
+  /// Bytes that RLIMIT_AS leaves of addresses, and RLIMIT_DATA of the process's own memory, which
   /// frames are not; none: unlimited.
   std::optional<std::uint64_t> address_bytes;
   std::optional<std::uint64_t> data_bytes;
-  /// The least of MemAvailable, what the group leaves and `address_bytes`.
+  /// The least of MemAvailable, the rest that the group leaves and `address_bytes`.
   std::uint64_t available_bytes = 0;
-  /// Where `available_bytes` comes from, as messages name it: the path of a cgroup's file.
+  /// Source of `available_bytes`, as messages name it: the path of a cgroup's file.
   std::string available_source;
-  /// What a measurement may take for its buffers, before there are frames: an eighth.
+  /// Bytes that a measurement may take for its buffers, before there are frames: an eighth.
   std::uint64_t measuring_bytes() const { return available_bytes / 8; }
 
-  /// RLIMIT_MEMLOCK, soft; none: unlimited. `memlock_exempt`: CAP_IPC_LOCK, the limit does not
-  /// hold.
+  /// RLIMIT_MEMLOCK, soft; none: unlimited. `memlock_exempt`: the process has CAP_IPC_LOCK, and the
+  /// limit does not hold.
   std::optional<std::uint64_t> memlock_bytes;
   bool memlock_exempt = false;
-  /// vm.max_map_count: the mappings that a process may have.
+  /// Number of mappings that a process may have, vm.max_map_count.
   std::uint64_t max_map_count = 0;
 };
 

@@ -125,7 +125,7 @@ absl::StatusOr<std::vector<MemoryNode>> ListMemoryNodes(const Topology& topology
   Narrow(chosen, [](const NodeInfo& node) { return node.memory_bytes > 0; });
   NarrowToList(chosen, AllowedNodes(root));
   const int node_count = static_cast<int>(chosen.size());
-  const bool only = topology.nodes.size() == 1;  // its memory is the system's
+  const bool only = topology.nodes.size() == 1;  // the only node's memory is the system's
   NarrowToList(chosen, PolicyNodes());
   Narrow(chosen, [](const NodeInfo& node) { return !node.cpu_less(); });
   std::vector<MemoryNode> nodes;

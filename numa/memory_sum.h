@@ -14,12 +14,12 @@ namespace sluice::numa {
 enum class MemoryKind {
   kFrames,     ///< shared memory, which RLIMIT_DATA does not count
   kOther,      ///< counted by all limits
-  kStacks,     ///< not memory until used; RLIMIT_DATA and RLIMIT_AS count it all
+  kStacks,     ///< stacks: not memory until used; RLIMIT_DATA and RLIMIT_AS count all
   kAddresses,  ///< counted by RLIMIT_AS alone
   kChild,      ///< memory of a child process, which has rlimits of its own
 };
 
-/// A part of what a process will take: "366 MiB for NAME".
+/// A part of the memory that a process will take: "366 MiB for NAME".
 struct MemoryTerm {
   std::string name;
   std::uint64_t bytes = 0;
@@ -29,7 +29,7 @@ struct MemoryTerm {
 /// Memory that a process will take, by parts.
 class MemorySum {
  public:
-  /// A term without bytes is left out.
+  /// Adds a term, unless it has no bytes.
   void Add(MemoryTerm term);
   void Add(const MemorySum& other);
 
@@ -41,10 +41,9 @@ class MemorySum {
   std::vector<MemoryTerm> terms_;
 };
 
-/// Whether the sum fits into what is left of memory, of addresses (RLIMIT_AS) and of data
-/// (RLIMIT_DATA). `who` takes it ("the run"); `fix` says how to take less. Errors:
-/// ResourceExhausted that names the sum, its terms, the largest first, the limit and where that
-/// comes from.
+/// Whether the sum fits into the rest of memory, of addresses (RLIMIT_AS) and of data
+/// (RLIMIT_DATA). `who` takes the sum ("the run"); `fix` says how to take less. Errors:
+/// ResourceExhausted that names the sum, its terms, the largest first, the limit and its source.
 absl::Status CheckFits(const MemorySum& sum,
                        const MemoryLimits& limits,
                        std::string_view who,

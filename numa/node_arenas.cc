@@ -73,7 +73,7 @@ bool LeavesBindingOut(const NodeArenasOptions& options) {
                                       [](const MemoryNode& node) { return node.node_count > 1; });
 }
 
-/// Why the nodes hold no even shares, or the first one not all; empty if they do.
+/// Reason for which the nodes hold no even shares, or the first one not all; empty if they do.
 std::string SplitReason(const NodeArenasOptions& options,
                         const std::vector<std::uint32_t>& frames) {
   if (options.first_node.has_value()) {
@@ -145,7 +145,7 @@ absl::Status NodeArenas::MakeArenas(const std::vector<ArenaOptions>& options) {
 void NodeArenas::AddInfo(std::size_t arena) {
   const ArenaInfo& info = arenas_[arena]->info();
   const std::string node = absl::StrCat("node ", nodes_[arena], ": ");
-  Append(info.binding_reason, "", info_.binding_reason);  // it names the node itself
+  Append(info.binding_reason, "", info_.binding_reason);  // the text names the node itself
   Append(info.huge_page_reason, arenas_.size() == 1 ? "" : node, info_.huge_page_reason);
 }
 

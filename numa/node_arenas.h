@@ -20,13 +20,13 @@ struct NodeArenasOptions {
   std::string name = "dram";
   std::uint64_t page_bytes = 0;   ///< see ArenaOptions
   std::uint32_t frames = 0;       ///< frames of all arenas together, at least one
-  std::vector<MemoryNode> nodes;  ///< at least one
-  /// Processors that threads may use; empty: any. A node's memory is touched by those of its own
-  /// processors that are among them, by any of them where none is.
+  std::vector<MemoryNode> nodes;  ///< nodes of the arenas, at least one
+  /// Processors that threads may use; empty: any. A node's own processors among them touch its
+  /// memory. If the node has none among them, any of them do.
   std::vector<int> cpus;
   bool huge_pages = true;  ///< see ArenaOptions
   /// Whether each arena is bound to its node, and whether shares are even. Without even shares one
-  /// node is filled after the other. What is lacking so has the reason kOffByOption.
+  /// node is filled after the other. The reason for lacking either is then kOffByOption.
   bool bind = true;
   bool even = true;
   /// The node that is filled first, before the others one after the other; `even` does not count.
@@ -34,28 +34,28 @@ struct NodeArenasOptions {
   std::optional<int> first_node;
 };
 
-/// What the arenas got from the system when they took memory last: at creation, or by a Grow that
-/// took any. A reason that is not empty is a fallback to announce; it names the node where there
-/// are several.
+/// Properties of the arenas' memory when they last took some: at creation, or by a Grow that took
+/// any. A reason that is not empty is a fallback to announce. It names the node where there are
+/// several.
 struct NodeArenasInfo {
   std::string binding_reason;    ///< see ArenaInfo
   std::string huge_page_reason;  ///< see ArenaInfo
-  /// Why not every node holds an even share, or why not all is on the first node; of the creation
-  /// alone. `split` is what each holds.
+  /// Reason for which not every node holds an even share, or not all memory is on the first node;
+  /// at creation alone. `split` tells the share of each node.
   std::string split_reason;
   std::string split;
 };
 
 /// An arena per NUMA node as one sequence of frames: those of the first node, then those of the
 /// next. Nodes for which no frame is left have no arena. All arenas are made at once, each by
-/// threads of its node. Shrink gives frames of the last node back first. Threads: as Arena.
+/// threads of its node. Shrink gives frames of the last node back first. Threads: those of Arena.
 class NodeArenas {
  public:
-  /// Errors: InvalidArgument, ResourceExhausted (memory, as SplitFrames and Arena::Create;
-  /// threads).
+  /// Makes the arenas. Errors: InvalidArgument, ResourceExhausted (memory, as SplitFrames and
+  /// Arena::Create; threads).
   static absl::StatusOr<std::unique_ptr<NodeArenas>> Create(const NodeArenasOptions& options);
 
-  /// Frames that there are now.
+  /// Number of frames now.
   std::uint32_t frame_count() const;
   std::uint64_t page_bytes() const { return arenas_.front()->page_bytes(); }
   std::size_t arena_count() const { return arenas_.size(); }
@@ -65,27 +65,28 @@ class NodeArenas {
   std::size_t ArenaOf(std::uint32_t frame) const { return ArenaFrameOf(frame).arena; }
   const std::vector<int>& CpusNear(std::size_t arena) const { return cpus_[arena]; }
 
-  /// As those of Arena. Frames of different nodes may be mapped side by side: each has its own
-  /// memory object below, and addresses do not tell.
+  /// Frame and MapAt of Arena. Frames of different nodes may be mapped side by side: each has a
+  /// memory object of its own, and addresses do not tell the node.
   std::span<std::byte> Frame(std::uint32_t frame) const;
   absl::Status MapAt(std::uint32_t frame,
                      std::byte* address,
                      MapAccess access = MapAccess::kReadWrite) const;
 
-  /// As those of Arena. After an error some arenas may have given back or taken what they should.
+  /// Shrink and Grow of Arena. After an error some arenas may have given back or taken their
+  /// frames.
   absl::StatusOr<std::uint32_t> Shrink(std::uint32_t frames);
   absl::StatusOr<std::uint32_t> Grow(std::uint32_t frames);
 
-  /// The memory of the frames that there are, chunk by chunk: what Shrink gives back, and Grow
-  /// takes, is always some of these whole.
+  /// The memory of the present frames, chunk by chunk. Shrink gives back, and Grow takes, whole
+  /// chunks.
   std::vector<std::span<std::byte>> Chunks() const;
-  /// Those of them that Shrink(`frames`) leaves.
+  /// Chunks that Shrink(`frames`) leaves.
   std::vector<std::span<std::byte>> ChunksOf(std::uint32_t frames) const;
 
   std::uint64_t allocated_bytes() const;
   /// Share of all frames' bytes on 2 MiB pages, 0 to 1.
   double huge_page_share() const;
-  /// Whether all that could be is on 2 MiB pages: all but the last part of each arena.
+  /// Whether all memory that could be is on 2 MiB pages: all but the last part of each arena.
   bool all_huge() const;
   const NodeArenasInfo& info() const { return info_; }
 
@@ -96,10 +97,11 @@ class NodeArenas {
   };
 
   NodeArenas() = default;
-  /// The frames of the first `arena` arenas at creation: where those of the next begin.
+  /// Number of the frames of the first `arena` arenas at creation: the next arena's frames begin
+  /// there.
   std::uint32_t FirstFrame(std::size_t arena) const { return arena == 0 ? 0 : ends_[arena - 1]; }
   ArenaFrame ArenaFrameOf(std::uint32_t frame) const;
-  /// How many frames arena `arena` has when all have `frames`.
+  /// Number of frames of arena `arena` when all arenas have `frames` together.
   std::uint32_t PartOf(std::uint32_t frames, std::size_t arena) const;
   absl::Status MakeArenas(const std::vector<ArenaOptions>& options);
   void AddInfo(std::size_t arena);

@@ -8,7 +8,7 @@
 
 namespace sluice::numa {
 
-/// Small text files of proc and sys. A file that is not there, or holds something else, is none.
+/// Small text files of proc and sys. A file that is not there, or holds something else, gives none.
 
 std::optional<std::uint64_t> ParseNumber(std::string_view text);
 
@@ -18,7 +18,7 @@ std::optional<std::uint64_t> ReadNumber(const std::string& path);
 /// The words of the first line that begins with `key`, the key itself left out.
 std::vector<std::string> ReadFields(const std::string& path, std::string_view key);
 
-/// The first of them as a number.
+/// The first word of ReadFields as a number.
 std::optional<std::uint64_t> ReadField(const std::string& path, std::string_view key);
 
 }  // namespace sluice::numa

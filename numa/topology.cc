@@ -23,9 +23,9 @@ TopologyHandle NewTopology() {
   return TopologyHandle(hwloc_topology_init(&topology) == 0 ? topology : nullptr);
 }
 
-/// Without hwloc's x86 back end, which binds the caller to each processor in turn and waits for
-/// ever for one that a real-time process keeps. sysfs has what is used here. A build of hwloc that
-/// lacks the back end refuses to leave it out.
+/// hwloc's x86 back end is left out. It binds the caller to each processor in turn, and waits for
+/// ever for one that a real-time process keeps. sysfs has all facts used here. A build of hwloc
+/// that lacks the back end refuses to leave it out.
 absl::Status Load(hwloc_topology_t topology, const absl::Status& failure) {
   SLUICE_RETURN_IF_ERROR(CheckTopologyCalls());
   static_cast<void>(

@@ -13,7 +13,7 @@ struct NodeInfo {
   std::uint64_t memory_bytes = 0;
   /// Processors of the node; empty for a CPU-less one (CXL or persistent memory).
   std::vector<int> cpus;
-  /// Processors that are nearest; the same as `cpus` where there are any.
+  /// Nearest processors: `cpus` if the node has any.
   std::vector<int> near_cpus;
   bool cpu_less() const { return cpus.empty(); }
 };
@@ -22,10 +22,10 @@ struct CacheInfo {
   int level = 0;
   std::uint64_t bytes = 0;
   std::uint32_t line_bytes = 0;
-  std::vector<int> cpus;  ///< processors that share it
+  std::vector<int> cpus;  ///< processors that share the cache
 };
 
-/// What processors and memory this process may use, as hwloc sees it.
+/// Processors and memory that this process may use, as hwloc sees them.
 struct Topology {
   std::vector<NodeInfo> nodes;    ///< ascending index, at least one
   std::vector<CacheInfo> caches;  ///< data and unified caches
@@ -34,9 +34,9 @@ struct Topology {
   std::vector<int> cpus;  ///< hardware threads, ascending
 };
 
-/// Binds the calling thread to no processor. Errors: FailedPrecondition (the system refuses a call
-/// that hwloc would repeat for ever: names call, errno and fix), Internal (hwloc cannot read the
-/// machine).
+/// Asks hwloc for the topology, without binding the calling thread to a processor. Errors:
+/// FailedPrecondition (the system refuses a call that hwloc would repeat for ever: names call,
+/// errno and fix), Internal (hwloc cannot read the machine).
 absl::StatusOr<Topology> DiscoverTopology();
 
 }  // namespace sluice::numa

@@ -79,7 +79,8 @@ int Run(std::span<const std::string> words) {
   return Unknown(name);
 }
 
-/// What did not reach standard output is lost, which "done" would hide.
+/// Exit code after a check of standard output. Text that did not reach it is lost, which "done"
+/// would hide.
 int CheckOutput(int exit_code) {
   const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
   if (!lost || exit_code != kExitDone) return exit_code;

@@ -6,7 +6,7 @@
 
 namespace sluice::base {
 
-/// A name that other programs of this field use, and ours for the same thing.
+/// A name that other programs of this field use, and our name for the same thing.
 struct CommonName {
   std::string_view theirs;  ///< lower case, with underscores, without a section: "max_grad_norm"
   std::string_view ours;    ///< key or flag: "train.clip_norm", "--save"

@@ -6,13 +6,13 @@
 
 #include "runtime/core/types.h"
 
-/// What comes out of the core: orders to the driver, and answers.
+/// Outputs of the core: orders to the driver, and answers.
 
 namespace sluice::core {
 
-/// Copy one page between the frames of neighbouring tiers. `generation` is that of the content: the
-/// last tier's checksum is bound to it. When `map` is set the target frame is mapped at the page's
-/// stable address before TaskDone. `urgent`: a ticket waits for it.
+/// Order to copy one page between the frames of neighbouring tiers. `generation` is that of the
+/// content: the last tier's checksum is bound to it. `map`: the driver maps the target frame at the
+/// page's stable address before TaskDone. `urgent`: a ticket waits for the copy.
 struct StartCopy {
   TaskNumber task = 0;
   PageIndex page = 0;
@@ -27,9 +27,9 @@ struct StartCopy {
   friend bool operator==(const StartCopy&, const StartCopy&) = default;
 };
 
-/// A ticket has come to wait for a copy away from it that was not urgent: for the room that it
-/// makes in its source tier, or to write the page. At most once per task, and only while it is in
-/// flight.
+/// News that a ticket has come to wait for a page-out that was not urgent: for the room that it
+/// makes in its source tier, or to write the page. It comes at most once per task, and only while
+/// the task is in flight.
 struct HastenCopy {
   TaskNumber task = 0;
   TierIndex target = 0;
@@ -38,13 +38,13 @@ struct HastenCopy {
 };
 
 enum class FillKind : std::uint8_t {
-  kUndefined,  ///< about to be overwritten: nothing to do but map
+  kUndefined,  ///< content about to be overwritten: the driver maps the frame, and no more
   kZero,
-  kFile,       ///< from the page's file home
+  kFile,       ///< content is read from the page's file home
   kReproduce,  ///< the tensor's callback makes the page again
 };
 
-/// Give a frame its content from somewhere else than a tier.
+/// Order to give a frame its content from somewhere else than a tier.
 struct StartFill {
   TaskNumber task = 0;
   PageIndex page = 0;
@@ -55,7 +55,7 @@ struct StartFill {
   friend bool operator==(const StartFill&, const StartFill&) = default;
 };
 
-/// Map a resident page at its stable address.
+/// Order to map a resident page at its stable address.
 struct StartMap {
   TaskNumber task = 0;
   PageIndex page = 0;
@@ -64,7 +64,8 @@ struct StartMap {
   friend bool operator==(const StartMap&, const StartMap&) = default;
 };
 
-/// The page left the frame, which may be the target of a later action: unmap it if `mapped`.
+/// News that the page left the frame, which may be the target of a later action. The driver unmaps
+/// the page if `mapped`.
 struct DropFrame {
   PageIndex page = 0;
   TierIndex tier = 0;
@@ -73,7 +74,7 @@ struct DropFrame {
   friend bool operator==(const DropFrame&, const DropFrame&) = default;
 };
 
-/// All pages of the ticket are pinned; frames in the order of its requests.
+/// Answer to Acquire: all pages of the ticket are pinned. Frames are in the order of its requests.
 struct GrantTicket {
   TicketNumber ticket = 0;
   std::vector<FrameIndex> frames;
@@ -98,22 +99,22 @@ struct FailTicket {
   friend bool operator==(const FailTicket&, const FailTicket&) = default;
 };
 
-/// The page's only copy, in `tier`, is gone.
+/// News that the page's only copy, in `tier`, is gone.
 struct LosePage {
   PageIndex page = 0;
   TierIndex tier = 0;
   friend bool operator==(const LosePage&, const LosePage&) = default;
 };
 
-/// The tier refused a page for good: tickets that need room there fail. One that comes later has
-/// the tier asked again.
+/// News that the tier refused a page for good. Tickets that need room there fail; a later ticket
+/// has the tier asked again.
 struct FenceTier {
   TierIndex tier = 0;
   friend bool operator==(const FenceTier&, const FenceTier&) = default;
 };
 
-/// The tiers to which the segment's pages are committed, and how many to each: the first pages to
-/// the lowest.
+/// Answer to CreateSegment: the tiers to which the segment's pages are committed, and how many to
+/// each. The first pages are committed to the lowest tier.
 struct SegmentCreated {
   SegmentIndex segment = 0;
   PagesByTier committed{};
@@ -122,7 +123,7 @@ struct SegmentCreated {
 struct SegmentRefused {
   SegmentIndex segment = 0;
   std::uint32_t pages_available = 0;
-  PagesByTier available{};  ///< the same, by the tier that has them
+  PagesByTier available{};  ///< pages that are available, by tier
   friend bool operator==(const SegmentRefused&, const SegmentRefused&) = default;
 };
 struct PagesFreed {
@@ -139,7 +140,7 @@ struct ReservationRefused {
   ReservationNumber reservation = 0;
   friend bool operator==(const ReservationRefused&, const ReservationRefused&) = default;
 };
-/// Nothing is left in frames at or above `frames`.
+/// Answer to SetBudget: frames at or above `frames` are empty.
 struct BudgetSet {
   TierIndex tier = 0;
   FrameIndex frames = 0;
@@ -168,7 +169,7 @@ using Action = std::variant<StartCopy,
                             BudgetSet,
                             BudgetRefused>;
 
-/// One line of text, for the event history.
+/// The action as one line of text, for the event history.
 std::string ToString(const Action& action);
 
 }  // namespace sluice::core

@@ -6,7 +6,7 @@
 
 namespace sluice::core {
 
-/// Where a page's current bytes are.
+/// Place of a page's current bytes.
 struct CopyPlace {
   enum class Kind : std::uint8_t {
     kNowhere,  ///< bytes that are lost or about to be made again, or no page

@@ -21,38 +21,38 @@ namespace sluice::core {
 
 struct TierConfig {
   FrameIndex frames = 0;
-  /// The address of a page that has left stays mapped to the frame, whoever takes that. So a page
-  /// that finds its frame again needs no mapping, and each page has a home.
+  /// Whether the address of a page that has left stays mapped to the frame, whichever page takes
+  /// the frame. So a page that finds its frame again needs no mapping, and each page has a home.
   bool keeps_mappings = false;
 };
 
 struct CoreOptions {
-  /// Fastest first, at least two. Links join neighbours: link i is between tiers i and i + 1. The
-  /// last of three or more may have no frames.
+  /// Tiers, fastest first, at least two. Links join neighbours: link i is between tiers i and i +
+  /// 1. The last of three or more tiers may have no frames.
   std::vector<TierConfig> tiers;
   /// The fastest tier whose frames count as capacity for pages that may go to the last tier: the
   /// one above the last counts from here on.
   TierIndex capacity_from = 1;
   std::shared_ptr<PagingPolicy> policy;
-  /// Tasks in flight per link and direction.
+  /// Limit of the tasks in flight per link and direction.
   std::uint32_t copies_in_flight_max = 16;
   /// Frames per direction that every middle tier keeps out of residency (invariant I9).
   std::uint32_t transit_frames = 2;
   /// Recorded ops ahead of the current one whose pages are fetched; 0: demand paging only.
   std::uint32_t prefetch_ops = 12;
-  /// Keep at least this share of a tier free or free to leave, by writing pages ahead of need.
+  /// Share of a tier that is kept free or free to leave, at least, by writing pages ahead of need.
   double clean_share = 1.0 / 8;
-  /// Of the plans that are made and followed; without one everything is as for kTime.
+  /// Objective of the plans that are made and followed. Without a plan the core acts as for kTime.
   Objective objective = Objective::kTime;
   ScheduleLimits schedules;
 };
 
 /// Counters, from the core's creation on.
 struct CoreCounters {
-  /// A page on its way up ahead of need, however many hops it takes and wherever it rests between
-  /// them: issued = hit + late + revoked + wasted + open.
+  /// Pages fetched ahead of need. A page counts once, however many hops it takes and wherever it
+  /// rests between them: issued = hit + late + revoked + wasted + open.
   std::uint64_t prefetch_issued = 0;
-  std::uint64_t prefetch_open = 0;  ///< on the way, or there and not used yet
+  std::uint64_t prefetch_open = 0;  ///< pages on the way, or there and not used yet
   std::uint64_t prefetch_hit = 0;
   std::uint64_t prefetch_late = 0;
   std::uint64_t prefetch_revoked = 0;
@@ -72,7 +72,7 @@ struct CoreCounters {
 struct MappingCounters {
   std::uint64_t first = 0;     ///< pages whose address was mapped for the first time
   std::uint64_t again = 0;     ///< pages whose address was mapped before
-  std::uint64_t in_place = 0;  ///< pages of those whose address was mapped to the right frame still
+  std::uint64_t in_place = 0;  ///< pages of these whose address was still mapped to the right frame
 };
 
 struct TierCounters {
@@ -91,44 +91,48 @@ struct TierCounters {
 /// externally synchronised.
 class Core {
  public:
-  /// Errors: InvalidArgument (fewer than two tiers, a middle tier without room for its transit
-  /// frames, no policy, or one of another version, limits of 0).
+  /// Makes a core. Errors: InvalidArgument (fewer than two tiers, a middle tier without room for
+  /// its transit frames, no policy, or one of another version, limits of 0).
   static absl::StatusOr<std::unique_ptr<Core>> Create(const CoreOptions& options);
   ~Core();
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
-  /// Takes one event and appends what follows from it to `actions`.
+  /// Takes one event and appends the actions that follow from it to `actions`.
   void Handle(const Event& event, std::vector<Action>* actions);
-  /// The same of several that came together: who waits is looked at once, when all have been taken.
+  /// Takes several events that came together. The core looks at waiting tickets once, when it has
+  /// taken all.
   void Handle(std::span<const Event> events, std::vector<Action>* actions);
 
-  /// What is recorded of `key`, for MakePlan: items, steps and frames; the driver adds the times.
-  /// Empty when nothing is.
+  /// Recording of `key`, for MakePlan: items, steps and frames. The driver adds the times. Empty
+  /// without a recording.
   PlanInput RecordedPlan(KeyIndex key) const;
   std::vector<RecordedStep> RecordedSteps(KeyIndex key) const;
-  /// PlanInput::recording, for less; 0 without one.
+  /// PlanInput::recording of `key`, at less cost than RecordedPlan; 0 without a recording.
   std::uint64_t RecordingOf(KeyIndex key) const;
-  /// Whether a plan of `key` is kept: it goes when what is recorded of the key does.
+  /// Whether a plan of `key` is kept. A plan goes when the key's recording goes.
   bool HasPlan(KeyIndex key) const;
 
   const CoreCounters& counters() const;
   TierCounters tier(TierIndex tier) const;
   /// Frames of `tier` that one op's pages can fill at most.
   FrameIndex op_frames_max(TierIndex tier) const;
-  /// Tasks started and not reported.
+  /// Number of tasks started and not reported.
   std::uint32_t tasks_in_flight() const;
-  /// Leases granted and not released.
+  /// Number of leases granted and not released.
   std::uint32_t pinned_pages() const;
-  /// Pages whose content is in one of these frames of the last tier and nowhere else, and cannot be
-  /// made again; in the order of the frames.
+  /// Pages whose only content is in one of these frames of the last tier, and cannot be made again.
+  /// They are in the order of the frames.
   std::vector<PageIndex> PagesOnlyIn(const std::vector<FrameIndex>& frames) const;
-  /// Where the current bytes of a page are: in `first` if they are there, else in the next tier
-  /// below it that has them, else in the next above it.
+  /// Place of the current bytes of a page: `first` if they are there, else the next tier below it
+  /// that has them, else the next above it.
   NewestCopy FindNewest(PageIndex page, TierIndex first) const;
-  /// What the first ticket of each lane waits for, which is granted before the others of its lane.
-  /// A write: no frame is free for one of its pages until a page-out in flight has ended, or a page
-  /// that it is to write is still being copied down. A read: anything else. O(tickets that wait).
+  /// Causes that the first ticket of each lane waits for. That ticket is granted before the others
+  /// of its lane.
+  /// - kWrite: no frame is free for one of its pages until a page-out in flight has ended. Or a
+  ///   page that the ticket is to write is still being copied down.
+  /// - kRead: anything else.
+  /// O(tickets that wait).
   void Waits(std::vector<TicketWait>* waits) const;
   /// Stops the program when an invariant of ARCHITECTURE.md does not hold; O(pages).
   void CheckInvariants() const;
@@ -148,8 +152,8 @@ struct PolicyOptions {
 /// The names that CreatePolicy knows; docs/policies.md describes each.
 std::vector<std::string> PolicyNames();
 
-/// Errors: InvalidArgument (an unknown name: lists the known ones; a custom policy with the name of
-/// another one, or without a policy to make).
+/// Makes a policy. Errors: InvalidArgument (an unknown name: lists the known ones; a custom policy
+/// with the name of another one, or without a policy to make).
 absl::StatusOr<std::shared_ptr<PagingPolicy>> CreatePolicy(std::string_view name,
                                                            const PolicyOptions& options = {});
 

@@ -9,13 +9,14 @@
 #include "runtime/core/types.h"
 #include "sluice/tensor.h"
 
-/// What goes into the core. Every event is plain data, so that a log of them can be replayed.
+/// Inputs of the core. Every event is plain data, so that a log of them can be replayed.
 
 namespace sluice::core {
 
-/// `pages` new pages from `first_page` on; indices not in use. Answer: SegmentCreated or
-/// SegmentRefused (no capacity left). The pages are committed to `lowest` as long as that has
-/// capacity. If it is the last tier the others are committed for good to the tier above it.
+/// A new segment of `pages` pages from `first_page` on; their indices are not in use. Answer:
+/// SegmentCreated or SegmentRefused (no capacity left). The pages are committed to `lowest` as long
+/// as it has capacity. If `lowest` is the last tier, the other pages are committed for good to the
+/// tier above it.
 struct CreateSegment {
   SegmentIndex segment = 0;
   PageIndex first_page = 0;
@@ -24,18 +25,19 @@ struct CreateSegment {
   TensorKind kind = TensorKind::kOther;
   bool file_home = false;     ///< content exists in a file from the start
   bool reproducible = false;  ///< FillKind::kReproduce can restore a lost page
-  /// Nothing is ever written: the pages are committed to no tier, and leave for nothing. REQUIRES:
-  /// a file home, and `lowest` above the last tier.
+  /// Whether nothing is ever written: the pages are committed to no tier, and leave for nothing.
+  /// REQUIRES: a file home, and `lowest` above the last tier.
   bool read_only = false;
 };
 
-/// The content of whole pages is dead, after everything requested before. Pages read as zeros then.
+/// A discard: the content of whole pages is dead, after everything requested before. Pages then
+/// read as zeros.
 struct DiscardPages {
   PageIndex first_page = 0;
   std::uint32_t pages = 0;
 };
 
-/// As DiscardPages, and the pages cease to exist; answer: PagesFreed.
+/// A DiscardPages after which the pages cease to exist. Answer: PagesFreed.
 struct FreePages {
   PageIndex first_page = 0;
   std::uint32_t pages = 0;
@@ -51,8 +53,8 @@ struct PageRequest {
   PageIndex page = 0;
   TierIndex tier = 0;
   PageMode mode = PageMode::kRead;
-  bool map = false;          ///< wanted at its stable address
-  std::uint16_t leases = 1;  ///< Release events that will name it
+  bool map = false;          ///< true if the page is wanted at its stable address
+  std::uint16_t leases = 1;  ///< number of Release events that will name the page
 };
 
 /// One AcquireAll. Answer, now or later: GrantTicket or FailTicket.
@@ -64,7 +66,7 @@ struct Acquire {
   std::vector<PageRequest> requests;
 };
 
-/// Pages that will be wanted soon (Runtime::Prefetch); a hint without an answer.
+/// A hint of pages that will be wanted soon (Runtime::Prefetch). It has no answer.
 struct PrefetchPages {
   std::vector<PageRequest> requests;
 };
@@ -80,20 +82,21 @@ struct Release {
   std::vector<PageIndex> pages;
 };
 
-/// A task (StartCopy, StartFill, StartMap) is complete: bytes in place and verified, mapping made.
+/// A task (StartCopy, StartFill, StartMap) is complete: its bytes are in place and verified, and
+/// its mapping is made.
 struct TaskDone {
   TaskNumber task = 0;
 };
 
 /// The bytes of a task (StartCopy, StartFill) are verified and its mapping is made, and a device
-/// can order its later work behind it. TaskDone or TaskFailed follows.
+/// can order its later work behind the task. TaskDone or TaskFailed follows.
 struct TaskUnderWay {
   TaskNumber task = 0;
 };
 
-/// The ticket's leases are for work of a device that is ordered behind tasks under way: it is
-/// granted while pages are. Such a page is pinned as it arrives, and a release takes effect once
-/// it has arrived.
+/// The ticket's leases are for work of a device that is ordered behind tasks under way. So the
+/// ticket is granted while pages are under way. Such a page is pinned as it arrives, and its
+/// release takes effect once it has arrived.
 struct GrantUnderWay {
   TicketNumber ticket = 0;
 };
@@ -102,7 +105,7 @@ enum class FailureKind : std::uint8_t {
   kSourceLost,     ///< the source cannot be read correctly any more
   kTargetFull,     ///< the target took nothing; the source is untouched
   kTargetFailed,   ///< the target took no page, for another reason than space
-  kSourceRefused,  ///< the last tier cannot be read now; what it holds may still be there
+  kSourceRefused,  ///< the last tier cannot be read now; its bytes may still be there
 };
 
 struct TaskFailed {
@@ -110,7 +113,7 @@ struct TaskFailed {
   FailureKind kind = FailureKind::kTargetFailed;
 };
 
-/// Frames that are not paged. Answer: FramesReserved or ReservationRefused.
+/// A request for frames that are not paged. Answer: FramesReserved or ReservationRefused.
 struct ReserveFrames {
   ReservationNumber reservation = 0;
   TierIndex tier = 0;
@@ -120,22 +123,22 @@ struct ReleaseFrames {
   ReservationNumber reservation = 0;
 };
 
-/// Frames [frames, current) are vacated, or [current, frames) become usable again. Answer:
-/// BudgetSet or BudgetRefused.
+/// A new budget: frames [frames, current) are vacated, or [current, frames) become usable again.
+/// Answer: BudgetSet or BudgetRefused.
 struct SetBudget {
   TierIndex tier = 0;
   FrameIndex frames = 0;
 };
 
-/// What these frames of the last tier hold, or are being given, may soon be unreadable: pages that
+/// Frames of the last tier whose bytes, present or on their way, may soon be unreadable. Pages that
 /// have another copy, now or once they were read, are written elsewhere when they leave, if the
-/// tier takes any. Until then they stay; a page on its way to such a frame is written twice.
+/// tier takes any. Until then they stay. A page on its way to such a frame is written twice.
 struct AbandonCopies {
   std::vector<FrameIndex> frames;
 };
 
-/// From now on, in the middle of one or not, iterations of `key` follow the plan, which was made
-/// from what is recorded of it; none: no plan.
+/// A plan for iterations of `key`, made from the key's recording. Iterations follow it from now on,
+/// in the middle of one or not. None: they follow no plan.
 struct AdoptPlan {
   KeyIndex key = 0;
   std::shared_ptr<const Plan> plan;
@@ -160,7 +163,7 @@ using Event = std::variant<CreateSegment,
                            AbandonCopies,
                            AdoptPlan>;
 
-/// One line of text, for the event history.
+/// The event as one line of text, for the event history.
 std::string ToString(const Event& event);
 
 }  // namespace sluice::core

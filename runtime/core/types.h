@@ -6,9 +6,9 @@
 
 #include "sluice/policy.h"
 
-/// Words and numbers of the core. It knows tiers only by their place in a list: 0 is the fastest,
-/// the last is where nothing is leased. The last tier may have no frames. The tier above it is then
-/// the lowest that pages reach. Nothing here names a technology.
+/// Words and numbers of the core. The core knows tiers only by their place in a list: 0 is the
+/// fastest. In the last tier nothing is leased. The last tier may have no frames. The tier above it
+/// is then the lowest that pages reach. Nothing here names a technology.
 
 namespace sluice::core {
 
@@ -32,12 +32,12 @@ using PagesByTier = std::array<std::uint32_t, kTiersMax>;
 
 enum class Direction : std::uint8_t { kIn, kOut };
 
-/// What an access does to a page as a whole. kOverwrite covers the page fully: nothing is paged in.
+/// Effect of an access on a page as a whole. kOverwrite covers the page fully: nothing is paged in.
 enum class PageMode : std::uint8_t { kRead, kWrite, kOverwrite };
 constexpr bool IsWrite(PageMode mode) { return mode != PageMode::kRead; }
 
-/// What is kept of iterations: see RuntimeOptions::schedules_max and recorded_accesses_max. Each at
-/// least 1.
+/// Limits of the recordings that are kept: see RuntimeOptions::schedules_max and
+/// recorded_accesses_max. Each is at least 1.
 struct ScheduleLimits {
   std::uint32_t schedules_max = 64;
   std::uint64_t accesses_max = std::uint64_t{1} << 23;

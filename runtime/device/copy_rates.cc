@@ -140,7 +140,7 @@ class DeviceLoop {
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
 };
 
-/// Which directions one measurement runs.
+/// Directions that one measurement runs.
 struct Directions {
   bool in = false;
   bool out = false;

@@ -13,10 +13,11 @@
 
 namespace sluice::device {
 
-/// Called once when a copy or a stream's work is done, on a thread of the device.
+/// Function that the device calls once when a copy or a stream's work is done, on a thread of its
+/// own.
 using DoneFn = absl::AnyInvocable<void(absl::Status)>;
-/// Called at most once before the copy's DoneFn, on a thread of the device: from then on
-/// Stream::WaitForCopies puts work behind the copy.
+/// Function that the device calls at most once before the copy's DoneFn, on a thread of its own.
+/// From then on Stream::WaitForCopies puts work behind the copy.
 using StartedFn = absl::AnyInvocable<void()>;
 
 /// A reserved range of device addresses: one stable address per segment.
@@ -31,28 +32,28 @@ class DeviceRange {
 /// Threads: any.
 class Stream {
  public:
-  /// Drains; in the stream's own work, or of an adopted stream, it returns at once, and the rest of
-  /// the work still runs.
+  /// Waits for the stream's work. In the stream's own work, or for an adopted stream, it returns at
+  /// once, and the rest of the work still runs.
   virtual ~Stream() = default;
-  /// Runs `work` after everything enqueued before. On a GPU, only the host side of what a caller
-  /// enqueues; the emulated device runs it.
+  /// Runs `work` after everything enqueued before. On a GPU, `work` is only the host side, which
+  /// enqueues the GPU's work. The emulated device runs the work itself.
   virtual void Enqueue(absl::AnyInvocable<void()> work) = 0;
   /// Calls `done` when everything enqueued so far is done. Errors: FailedPrecondition (a graph is
   /// being captured), Unavailable (a dead GPU); then `done` is never called.
   virtual absl::Status Notify(DoneFn done) = 0;
-  /// Whether WaitForCopies works now: never on a device that calls no StartedFn, nor while a graph
-  /// is being captured.
+  /// Whether WaitForCopies works now. It never does on a device that calls no StartedFn, nor while
+  /// a graph is being captured.
   virtual bool CanWaitForCopies() const { return false; }
-  /// What is enqueued from now on runs behind the copies into these frames that have started.
+  /// Puts work that is enqueued from now on behind the copies into these frames that have started.
   /// Errors: FailedPrecondition (a graph is being captured), Unavailable (a dead GPU).
   virtual absl::Status WaitForCopies(std::span<const std::uint32_t> /*frames*/) {
     return absl::UnimplementedError("the streams of this device do not wait for its copies");
   }
-  /// REQUIRES: not called by the stream's own work.
+  /// Waits for all work of the stream. REQUIRES: the stream's own work does not call it.
   virtual void Synchronize() = 0;
   /// Whether the caller is work of this stream.
   virtual bool InOwnWork() const = 0;
-  /// Whether it is a stream of the user's, see Device::AdoptStream.
+  /// Whether the stream is the user's, see Device::AdoptStream.
   virtual bool adopted() const { return false; }
 };
 
@@ -62,9 +63,9 @@ class Stream {
 /// Threads: all methods from any thread.
 class Device {
  public:
-  virtual ~Device() = default;  ///< drains both copy engines
+  virtual ~Device() = default;  ///< completes the copies of both engines
 
-  virtual std::string_view name() const = 0;  ///< "emulated", "cuda"
+  virtual std::string_view name() const = 0;  ///< name of the kind: "emulated", "cuda"
   virtual std::uint32_t frame_count() const = 0;
   virtual std::uint64_t page_bytes() const = 0;
 
@@ -86,7 +87,8 @@ class Device {
     return absl::UnimplementedError("the processor does not address frames of this device");
   }
 
-  /// Enqueue a copy of one page. `host` must stay valid until `done`. Never blocks for the copy.
+  /// CopyIn and CopyOut enqueue a copy of one page. They never block for the copy. REQUIRES: `host`
+  /// stays valid until `done`.
   virtual void CopyIn(std::span<const std::byte> host,
                       std::uint32_t frame,
                       StartedFn started,
@@ -103,19 +105,21 @@ class Device {
   /// REQUIRES: whole pages of the system, registered once; the memory stays mapped as it is until
   /// UnregisterHost or the end of the device.
   virtual absl::Status RegisterHost(std::span<std::byte> memory) = 0;
-  /// The calling thread is none of the user's: from now on it may call RegisterHost and its like
-  /// while another thread captures a graph.
+  /// Notes that the calling thread is not the user's. From now on it may call RegisterHost and its
+  /// like while another thread captures a graph.
   virtual void NoteOwnThread() {}
-  /// Waits for all that the device is doing. REQUIRES: a span that was registered.
+  /// Ends a registration. Waits for all running work of the device. REQUIRES: a span that was
+  /// registered.
   virtual void UnregisterHost(std::span<std::byte> memory) = 0;
 
-  /// Errors: ResourceExhausted (threads).
+  /// Makes a stream of the device's own. Errors: ResourceExhausted (threads).
   virtual absl::StatusOr<std::unique_ptr<Stream>> CreateStream() = 0;
-  /// The user's own stream of the device, which the result never synchronises or destroys; it
-  /// outlives the last notification. Errors: InvalidArgument (the device has none).
+  /// Adopts the user's own stream of the device. The result never synchronises or destroys it. The
+  /// user's stream outlives the last notification. Errors: InvalidArgument (the device has none).
   virtual absl::StatusOr<std::unique_ptr<Stream>> AdoptStream(void* stream) = 0;
 
-  /// See numa::Arena: gives frames back, or takes them again; the frames that there are afterwards.
+  /// Gives frames back, or takes them again, see numa::Arena. Returns the number of frames
+  /// afterwards.
   virtual absl::StatusOr<std::uint32_t> Resize(std::uint32_t frames) = 0;
   virtual std::uint64_t allocated_bytes() const = 0;
   virtual double huge_page_share() const = 0;

@@ -73,7 +73,7 @@ class EmulatedDeviceImpl : public EmulatedDevice {
     std::memset(Frame(frame).data(), value, page_bytes());
     done(absl::OkStatus());
   }
-  // Its copies are the host's own: all memory is the same to them.
+  // The device's copies are the host's own: all memory is the same to them.
   absl::Status RegisterHost(std::span<std::byte>) override { return absl::OkStatus(); }
   void UnregisterHost(std::span<std::byte>) override {}
 

@@ -36,9 +36,9 @@ class EmulatedDevice : public Device {
   /// Errors: InvalidArgument, ResourceExhausted (memory, threads).
   static absl::StatusOr<std::unique_ptr<EmulatedDevice>> Create(
       const EmulatedDeviceOptions& options);
-  /// Takes effect for copies that have not started. REQUIRES: none is negative.
+  /// Sets the rates of copies that have not started. REQUIRES: no rate is negative.
   virtual void SetRates(const EmulatedRates& rates) = 0;
-  /// How its memory was obtained: fallbacks to announce.
+  /// Facts of the device's memory, with the fallbacks to announce.
   virtual const numa::ArenaInfo& arena_info() const = 0;
 };
 

@@ -15,8 +15,8 @@
 namespace sluice::device {
 namespace {
 
-/// What a stream and its thread share: the thread may be the one that destroys the stream, and then
-/// goes on without it until all is done.
+/// State that a stream and its thread share. The thread may be the one that destroys the stream,
+/// and then goes on without it until all work is done.
 class WorkQueue {
  public:
   using Work = absl::AnyInvocable<void()>;

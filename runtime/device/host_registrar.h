@@ -15,9 +15,9 @@
 
 namespace sluice::device {
 
-/// Registers chunks of host memory with a GPU, all but the first on a thread of its own, so that
-/// the first page does not wait for the last chunk. Threads: Register and UnregisterAllBut one at a
-/// time, the rest any.
+/// Registers chunks of host memory with a GPU. A thread of the registrar does all but the first, so
+/// that the first page does not wait for the last chunk. Threads: Register and UnregisterAllBut one
+/// at a time, the rest any.
 class HostRegistrar {
  public:
   using Job = absl::AnyInvocable<void()>;
@@ -29,24 +29,25 @@ class HostRegistrar {
   HostRegistrar(const HostRegistrar&) = delete;
   HostRegistrar& operator=(const HostRegistrar&) = delete;
 
-  /// Returns once the first chunk is registered, or refused.
+  /// Registers the chunks. Returns once the first one is registered, or refused.
   void Register(const Chunks& chunks);
-  /// Waits for what is being registered, and for all that the device is doing.
+  /// Ends the registration of the other chunks. Waits for running registrations, and for all
+  /// running work of the device.
   void UnregisterAllBut(const Chunks& staying);
-  /// Runs `job` once nothing is to come of a chunk that contains the byte: at once, or later on the
-  /// registrar's thread.
+  /// Runs `job` once no registration is to come of a chunk that contains the byte: at once, or
+  /// later on the registrar's thread.
   void WhenSettled(const std::byte* byte, Job job);
   bool IsRegistered(const std::byte* byte) const;
-  /// Why the device knows not all that it was to register; empty where it does.
+  /// Reason for which the device does not know all chunks; empty if it does.
   std::string refusal() const;
-  /// `tell` is called now if a chunk was refused, and when one is, on the registrar's thread. What
-  /// it replaces is called no more, nor running, once this returns.
+  /// Calls `tell` now if a chunk was refused, and when one is, on the registrar's thread. `tell`
+  /// replaces the function of an earlier call, which does not run any more once this returns.
   void OnRefused(std::function<void()> tell);
 
  private:
   struct Chunk {
     std::span<std::byte> memory;
-    bool coming = true;  ///< its registration has not ended
+    bool coming = true;  ///< true until the chunk's registration has ended
     bool registered = false;
     std::vector<Job> jobs;
   };

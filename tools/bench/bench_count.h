@@ -7,7 +7,7 @@
 
 namespace sluice::tools {
 
-/// Reads a number from 1 to a million; leaves `count` when the flag is not there. Errors:
+/// Reads a number from 1 to a million; leaves `count` as it is without the flag. Errors:
 /// InvalidArgument.
 absl::Status ReadCount(const Arguments& arguments, const char* flag, std::uint32_t* count);
 

@@ -91,7 +91,8 @@ absl::StatusOr<StepFlags> ReadStepFlags(std::span<const std::string> words) {
   return flags;
 }
 
-/// What differs from the kernel in plain memory.
+/// Runs the benchmark. The result names the difference from the kernel in plain memory; empty:
+/// none.
 absl::StatusOr<std::string> Measure(StepFlags flags, const InterruptWatch& watch) {
   Console console(flags.json ? Console::Mode::kJson : Console::Mode::kText);
   // There are huge pages to give back, and nobody to measure for once rows are lost.

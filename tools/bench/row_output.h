@@ -13,15 +13,15 @@ struct MachineFacts {
   std::string cpu;
   int cpus = 0;  ///< processors that this process may run on
   std::string kernel;
-  std::string file_system;  ///< empty where none matters
+  std::string file_system;  ///< file system of the benchmark; empty where none matters
 };
-/// With the file system of `directory`, if that is not empty.
+/// Facts of this machine, with the file system of `directory`, if that is not empty.
 MachineFacts ReadMachineFacts(const std::string& directory);
 
-/// One line of JSON, without its newline. A field that does not apply is absent.
+/// The row as one line of JSON, without its newline. Fields that do not apply are absent.
 std::string RowToJson(const std::string& bench, const bench::Row& row, const MachineFacts& facts);
 
-/// The table for people: its head, and one line per row, without newlines.
+/// The table for people: its head, and a line per row, without newlines.
 std::string TableHead();
 std::string RowToText(const bench::Row& row);
 

@@ -5,10 +5,10 @@
 
 namespace sluice::tools {
 
-/// `sluice lab NAME [FLAG ...]`: works on schedules; the exit code.
+/// `sluice lab NAME [FLAG ...]`: works on schedules. Returns the exit code.
 int RunLab(std::span<const std::string> words);
 
-/// `sluice lab show`: what a schedule asks of a machine.
+/// `sluice lab show`: the demands of a schedule on a machine.
 int RunLabShow(std::span<const std::string> words);
 
 /// `sluice lab run`: a schedule on a simulated machine.

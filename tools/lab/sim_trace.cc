@@ -10,7 +10,7 @@
 namespace sluice::tools {
 namespace {
 
-/// What is later than the trace's clock can tell is at its end.
+/// Time on the trace's clock. A time that is later than the clock can tell is at its end.
 TraceFile::Time At(double seconds) {
   using Duration = TraceFile::Time::duration;
   const std::chrono::duration<double> since(seconds);

@@ -14,7 +14,7 @@ namespace sluice::tools {
 /// of each link, and the frames used of each tier. Its times count from TraceFile::Time().
 class SimTrace final : public sim::SimObserver {
  public:
-  /// All outlive it.
+  /// All parameters outlive the object.
   SimTrace(const RunSetting& setting, const sim::PageLayout& layout, TraceFile* file)
       : setting_(setting), layout_(layout), file_(*file) {}
 
@@ -39,7 +39,7 @@ class SimTrace final : public sim::SimObserver {
   const core::Core* core_ = nullptr;
   int iterations_ = 0;
   double iteration_begin_s_ = 0;
-  absl::flat_hash_map<core::TaskNumber, PageIndex> pages_;  ///< on links
+  absl::flat_hash_map<core::TaskNumber, PageIndex> pages_;  ///< pages of the copies on links
 };
 
 }  // namespace sluice::tools

@@ -6,7 +6,7 @@
 
 namespace sluice::tools {
 
-/// What each code of an 8-bit state stands for, before its block's scale multiplies it.
+/// Value of each code of an 8-bit state, before its block's scale multiplies it.
 using CodeTable = std::array<float, 256>;
 
 CodeTable CodeTableOf(optim::Sign sign);

@@ -5,7 +5,7 @@
 
 namespace sluice::tools {
 
-/// `sluice state NAME [FLAG ...]`: saves of optimizers in an open form; the exit code.
+/// `sluice state NAME [FLAG ...]`: saves of optimizers in an open form. Returns the exit code.
 int RunState(std::span<const std::string> words);
 
 /// `sluice state export`: a save becomes a safetensors file.
@@ -14,7 +14,7 @@ int RunStateExport(std::span<const std::string> words);
 /// `sluice state import`: a safetensors file becomes a save.
 int RunStateImport(std::span<const std::string> words);
 
-/// `sluice state show`: what a save holds.
+/// `sluice state show`: the contents of a save.
 int RunStateShow(std::span<const std::string> words);
 
 }  // namespace sluice::tools

@@ -90,7 +90,7 @@ class MetadataReader {
                             NumberValue(kSeedKey, std::numeric_limits<std::uint64_t>::max()));
     SLUICE_ASSIGN_OR_RETURN(const std::uint64_t step, NumberValue(kStepKey, kStepMax));
     state_.step = static_cast<std::int64_t>(step);
-    // Without a note the save has an empty one.
+    // A file without a note gives a save with an empty one.
     if (const auto note = metadata_.find(kNoteKey); note != metadata_.end()) {
       state_.note = note->second;
     }
@@ -194,7 +194,8 @@ class MetadataReader {
     return parameter;
   }
 
-  /// That of the tensor in the file may be another one; without a shape the parameter is flat.
+  /// Reads the parameter's shape, which may differ from that of the tensor in the file. A parameter
+  /// without a shape is flat.
   absl::Status ReadShape(const nlohmann::json& json, const optim::LayoutParameter& parameter) {
     optim::SavedShape& shape = state_.shapes.emplace_back();
     const auto found = json.find("shape");

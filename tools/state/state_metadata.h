@@ -7,14 +7,14 @@
 #include "io/safetensors/safetensors_header.h"
 #include "tools/state/state_tensors.h"
 
-/// What a safetensors file of a state says under `__metadata__`: docs/state.md has the keys.
+/// Metadata of a safetensors file of a state, under `__metadata__`. docs/state.md has the keys.
 
 namespace sluice::tools {
 
 std::map<std::string, std::string> MetadataOf(const StateDescription& state);
 
 /// The description of a file that may come from another tool. The parameters' tensors give types
-/// and numbers of elements. Errors: InvalidArgument that names the key, and what to do.
+/// and numbers of elements. Errors: InvalidArgument that names the key and the fix.
 absl::StatusOr<StateDescription> DescribeFile(const io::SafetensorsHeader& header);
 
 }  // namespace sluice::tools

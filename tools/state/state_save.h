@@ -20,20 +20,20 @@ namespace sluice::tools {
 using StatePieceFn =
     absl::FunctionRef<absl::Status(std::uint64_t offset, std::span<const std::byte> piece)>;
 
-/// Bytes of a tensor that are held at a time.
+/// Number of a tensor's bytes that are held at a time.
 inline constexpr std::size_t kStatePieceBytes = std::size_t{1} << 20;
 
 /// A save of an optimizer in `directory`, opened. Threads: externally synchronised.
 class StateSave {
  public:
-  /// Errors: those of optim::StateFileReader::Open, DataLoss (a damaged description).
+  /// Opens a save. Errors: those of optim::StateFileReader::Open, DataLoss (a damaged description).
   static absl::StatusOr<std::unique_ptr<StateSave>> Open(const std::string& directory);
 
   const StateDescription& description() const { return description_; }
-  /// In the order of the save.
+  /// Tensors in the order of the save.
   const std::vector<StateTensor>& tensors() const { return tensors_; }
-  /// Compares the checksum, then hands the bytes on. Errors: DataLoss that names the tensor;
-  /// pread's and the visitor's.
+  /// Compares the checksum, then hands the bytes on. Errors: DataLoss that names the tensor; those
+  /// of pread and of the visitor.
   absl::Status ReadTensor(std::size_t tensor, StatePieceFn visit) const;
 
  private:
@@ -43,7 +43,7 @@ class StateSave {
   StateDescription description_;
   std::vector<StateTensor> tensors_;
   std::vector<optim::StateRecord> records_;  ///< one entry for each tensor
-  std::vector<optim::SavedTensor> saved_;    ///< likewise
+  std::vector<optim::SavedTensor> saved_;    ///< facts of each tensor
 };
 
 /// The file of the save in a directory, for messages.

@@ -38,7 +38,7 @@ absl::Status MissingValue(const FlagSpec& spec) {
       fmt::format("{} needs a value: {} {}", spec.name, spec.name, spec.value_name));
 }
 
-/// How many of the words after a flag belong to it.
+/// Number of the words after a flag that belong to it.
 std::size_t CountValues(const FlagSpec& spec, std::span<const std::string> rest) {
   if (spec.shape == FlagShape::kSwitch) return 0;
   const auto next = std::find_if(rest.begin(), rest.end(), IsFlag);

@@ -19,18 +19,18 @@ enum class FlagShape {
 };
 
 struct FlagSpec {
-  std::string name;  ///< with its dashes: "--json"; a kWord's without: "SCHEDULE"
+  std::string name;  ///< flag with its dashes: "--json"; a kWord without: "SCHEDULE"
   FlagShape shape = FlagShape::kSwitch;
   std::string value_name;  ///< name that help shows: "FILE"
-  std::string help;        ///< one line
+  std::string help;        ///< text of help, one line
 };
 
 /// The flags of one sub-command, read from its words. "--flag=value" means "--flag value". Every
 /// word belongs to a flag, or is one of the kWord ones.
 class Arguments {
  public:
-  /// Errors: InvalidArgument for an unknown flag (names the nearest), a stray word, a missing
-  /// value, a kValue flag given twice.
+  /// Parses the words. Errors: InvalidArgument for an unknown flag (names the nearest), a stray
+  /// word, a missing value, a kValue flag given twice.
   static absl::StatusOr<Arguments> Parse(std::span<const std::string> words,
                                          std::span<const FlagSpec> specs);
 

@@ -54,7 +54,7 @@ void Console::Write(std::FILE* out, std::string_view text) {
   const bool whole =
       std::fwrite(text.data(), 1, text.size(), out) == text.size() && std::fflush(out) == 0;
   if (whole || out != stdout || !status_.ok()) return;
-  // Not by the errno: a full disk is no fault of the flags here.
+  // The code is not that of the errno: a full disk is no fault of the flags here.
   status_ = absl::DataLossError(
       fmt::format("results are lost: write to standard output: {}", base::ErrnoName(errno)));
 }

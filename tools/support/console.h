@@ -10,9 +10,9 @@
 
 namespace sluice::tools {
 
-/// Where a run's text goes: standard output, or standard error when standard output is JSON. A line
-/// of progress is kept at the bottom of a terminal, and never written to anything else. Threads:
-/// any.
+/// The text of a run, written to standard output, or to standard error when standard output is
+/// JSON. A line of progress stays at the bottom of a terminal, and is never written to anything
+/// else. Threads: any.
 class Console {
  public:
   enum class Mode { kText, kJson };
@@ -22,16 +22,16 @@ class Console {
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
 
-  /// Text with its newlines.
+  /// Prints text, which has its newlines.
   void Print(std::string_view text);
-  /// The object that is the result; nothing in kText.
+  /// Prints the object that is the result; does nothing in kText.
   void PrintJson(std::string_view json);
   /// Replaces the line of progress.
   void ShowProgress(const std::string& line);
-  /// What the library has to say, to standard error: warnings and errors.
+  /// Prints warnings and errors of the library to standard error.
   void Log(LogLevel level, std::string_view line);
 
-  /// DataLoss once something did not reach standard output.
+  /// The state of standard output: DataLoss once something did not reach it.
   absl::Status status();
 
  private:

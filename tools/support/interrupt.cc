@@ -13,9 +13,9 @@ namespace {
 
 // A signal handler can reach nothing but a global; InterruptWatch owns it.
 std::atomic<int> signal_seen = 0;
-std::atomic<std::int64_t> first_at = 0;  ///< when that came; 0: none has
+std::atomic<std::int64_t> first_at = 0;  ///< time of the first signal; 0: none has come
 std::atomic<bool> save_asked = false;
-std::atomic<bool> armed = false;  ///< an end is noted; else it comes at once
+std::atomic<bool> armed = false;  ///< true if an end is noted; else it comes at once
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 std::atomic<bool> on_terminal = false;
 static_assert(std::atomic<int>::is_always_lock_free);
@@ -28,7 +28,7 @@ void SetAction(int signal, void (*handler)(int)) {
   sigaction(signal, &action, nullptr);
 }
 
-/// On a terminal the line of progress is wiped first.
+/// Prefix that wipes the line of progress on a terminal.
 constexpr std::string_view kWipe = "\r\x1b[K";
 constexpr std::string_view kEndOnTerminal =
     "\r\x1b[Ksluice: finishing what has begun; once more to stop at once\n";
@@ -38,7 +38,7 @@ constexpr std::string_view kTooEarlyOnTerminal =
 void Answer(std::string_view answer) {
   const int before = errno;
   if (!on_terminal.load()) answer.remove_prefix(kWipe.size());
-  // It is lost where standard error takes nothing.
+  // The answer is lost where standard error takes nothing.
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, answer.data(), answer.size());
   errno = before;
 }

@@ -17,23 +17,24 @@ inline constexpr std::array kBatchInterrupts = {SIGXCPU, SIGUSR2};
 /// The signal that asks for a save.
 inline constexpr int kSaveSignal = SIGUSR1;
 
-/// Every signal that some watch answers.
+/// Every signal that a watch may answer.
 const std::vector<int>& WatchedSignals();
 
-/// Signals that come within this of the first one are no second.
+/// Time after the first signal within which others do not count as a second one.
 inline constexpr std::chrono::nanoseconds kSameSignal = std::chrono::milliseconds(100);
 
-/// While it lives, the first signal that asks for an end is only noted, and answered on standard
-/// error; the second one ends the process, as without it. A SIGHUP that is ignored stays so. At
-/// most one at a time.
+/// A watch over signals. While it lives, the first signal that asks for an end is only noted, and
+/// answered on standard error. The second one ends the process, as without the watch. A SIGHUP that
+/// is ignored stays so. There is at most one watch at a time.
 class InterruptWatch {
  public:
   struct Options {
-    /// kBatchInterrupts ask for an end, too, and kSaveSignal for a save. A SIGXCPU that follows is
-    /// no second signal: the kernel repeats it every second.
+    /// Signals that the watch answers. In kOfBatchSystems kBatchInterrupts ask for an end, too, and
+    /// kSaveSignal for a save. A SIGXCPU that follows is no second signal: the kernel repeats it
+    /// every second.
     enum class Signals { kUsual, kOfBatchSystems } signals = Signals::kUsual;
-    /// Until Arm the first signal ends the process, and a request for a save is only answered on
-    /// standard error.
+    /// Time from which the watch notes signals. With kLater, until Arm, the first signal ends the
+    /// process, and a request for a save is only answered on standard error.
     enum class Armed { kNow, kLater } armed = Armed::kNow;
   };
   InterruptWatch() : InterruptWatch(Options()) {}
@@ -45,7 +46,7 @@ class InterruptWatch {
   void Arm();
 
   bool interrupted() const { return signal() != 0; }
-  /// The one that was noted; 0: none.
+  /// The signal that was noted; 0: none.
   int signal() const;
   /// Whether a save was asked for since the last call.
   bool TakeSaveRequest() const;
@@ -60,8 +61,9 @@ class InterruptWatch {
   std::vector<Before> before_;
 };
 
-/// While it lives, a reader of standard output that goes away is an error of the next write and no
-/// signal: for a command that has something to give back. At most one at a time.
+/// A guard for commands that have something to give back. While it lives, a reader of standard
+/// output that goes away is an error of the next write, and no signal. There is at most one guard
+/// at a time.
 class BrokenPipeIsAnError {
  public:
   BrokenPipeIsAnError();

@@ -71,7 +71,7 @@ absl::Status ReadOpen(int descriptor,
                       Bytes bytes_max,
                       const PieceSink& sink) {
   SLUICE_RETURN_IF_ERROR(CheckKind(descriptor, path));
-  // From here on a pipe's writer is waited for.
+  // Reads wait for a pipe's writer from here on.
   if (fcntl(descriptor, F_SETFL, O_RDONLY) != 0) return UserError("fcntl " + path);
   return ReadAll(descriptor, path, bytes_max, sink);
 }
@@ -90,7 +90,7 @@ absl::Status ReadStandardInput(Bytes bytes_max, const PieceSink& sink) {
 
 absl::Status ReadFile(const std::string& path, Bytes bytes_max, const PieceSink& sink) {
   if (path == kStandardInput) return ReadStandardInput(bytes_max, sink);
-  // Not blocking, as a named pipe without a writer would hold it up for ever.
+  // The open does not block, as a named pipe without a writer would hold it up for ever.
   const int descriptor = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (descriptor < 0 && errno == ENOENT) return absl::NotFoundError(path + " does not exist");
   if (descriptor < 0) return UserError("open " + path);

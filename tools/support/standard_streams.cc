@@ -14,7 +14,7 @@ bool IsClosed(int descriptor) { return fcntl(descriptor, F_GETFD) < 0 && errno =
 /// Takes the lowest free number.
 int OpenStandIn(int access) {
   const int descriptor = open("/dev/null", access | O_NOCTTY);
-  // Without a /dev, something that nothing can be written to.
+  // A system without /dev gets a descriptor that nothing can be written to.
   return descriptor >= 0 ? descriptor : open("/", O_RDONLY | O_DIRECTORY);
 }
 
@@ -22,7 +22,7 @@ int OpenStandIn(int access) {
 
 bool OpenStandardStreams() {
   bool all = true;
-  // In order, so that the lowest free number is the stream's own.
+  // The streams are opened in order, so that the lowest free number is the stream's own.
   for (const int stream : std::array{STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (!IsClosed(stream)) continue;
     // Output that is open for reading only loses nothing silently.

@@ -3,9 +3,9 @@
 namespace sluice::tools {
 
 /// Opens those of descriptors 0, 1 and 2 that the caller closed, so that no file of ours takes
-/// their number and gets what is printed: input and errors on /dev/null, output where every write
-/// fails, as its loss is an error. Before anything else opens a file; children inherit them. False
-/// when one could not be opened.
+/// their number and gets printed text. Input and errors go to /dev/null. Output goes where every
+/// write fails, as its loss is an error. Children inherit the descriptors. Returns false when one
+/// could not be opened. REQUIRES: nothing else has opened a file.
 bool OpenStandardStreams();
 
 }  // namespace sluice::tools

@@ -12,8 +12,8 @@ struct SubCommand {
   int (*run)(std::span<const std::string> words);
 };
 
-/// Runs the one that the first word names with the words after it, or helps. `command`: "lab".
-/// Returns the exit code.
+/// Runs the sub-command that the first word names, with the words after it, or prints help.
+/// `command`: "lab". Returns the exit code.
 int RunSubCommand(const char* command,
                   std::span<const SubCommand> commands,
                   std::span<const std::string> words);

@@ -7,7 +7,7 @@
 
 namespace sluice::tools {
 
-/// Columns of a line of text that people read.
+/// Number of columns of a line of text that people read.
 inline constexpr std::size_t kColumns = 80;
 
 /// The parts with `separator` between them, on lines of at most kColumns columns. A line that goes

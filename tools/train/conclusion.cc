@@ -20,8 +20,9 @@ int ExitCode(const RunReport& report, const InterruptWatch& watch) {
   return kExitDiffers;
 }
 
-/// Why the saves that were asked for are not made; empty: they are. What cannot be read cannot be
-/// saved either, which the save will say. A save that was begun is ended, as no later one does it.
+/// Reason for which the wanted saves are not made; empty: they are. Parameters that cannot be read
+/// cannot be saved either, which the save will say. A save that was begun is ended, as no later one
+/// does it.
 std::string WhyNotSaved(TrainRun& run, TrainSession& session, const TrainFlags& flags) {
   if (flags.save_path.empty() && flags.save_state_path.empty() && flags.state_path.empty()) {
     return "";
@@ -50,7 +51,7 @@ int Conclude(TrainRun& run,
   const RunReport report = run.TakeReport();
   console.Print(FormatSummary(report));
   console.PrintJson(FormatJson(report));
-  // Who interrupts may have left the pipe before.
+  // The user who interrupts may have closed the pipe before.
   if (!report.interrupted && !console.status().ok()) failures.push_back(console.status());
   int exit_code = ExitCode(report, watch);
   if (!why_not.empty()) {

@@ -8,8 +8,8 @@
 
 namespace sluice::tools {
 
-/// Ends a run that no failure has ended: writes and prints what it has to say, of which a part that
-/// fails keeps back no other one. The exit code.
+/// Ends a run that no failure has ended: writes its outputs and prints its report. An output that
+/// fails keeps back no other one. Returns the exit code.
 int Conclude(TrainRun& run,
              TrainSession& session,
              const TrainFlags& flags,

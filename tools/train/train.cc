@@ -69,7 +69,8 @@ absl::Status CheckInitialWeights(const TrainFlags& flags) {
   return base::Annotate(weights.status(), "--init");
 }
 
-/// What is set after some steps is judged by those that follow, so there must be some.
+/// Whether steps follow once the pace is set, or the recomputation decided. These steps judge it,
+/// so there must be some.
 absl::Status CheckJudgedSteps(const TrainFlags& flags, int steps_done) {
   const TrainSettings& settings = flags.settings;
   const int before = flags.verify ? kBlockSteps : kUnpacedStepsAlone;
@@ -90,8 +91,8 @@ absl::Status CheckJudgedSteps(const TrainFlags& flags, int steps_done) {
       paced ? "the pace is set" : "that is decided"));
 }
 
-/// What is set after some steps needs them. A requeued job may have too few left, and ends all the
-/// same.
+/// Whether enough steps are left to set the pace, or to decide the recomputation. A requeued job
+/// may have too few left, and ends all the same.
 absl::Status CheckStepsLeft(const TrainFlags& flags, const ResumePlan& plan, Console& console) {
   absl::Status judged = CheckJudgedSteps(flags, plan.step());
   if (judged.ok() || flags.state_path.empty()) return judged;
@@ -110,8 +111,8 @@ absl::Status CheckModel(const TrainFlags& flags) {
   return plan.candidates.empty() ? CheckInitialWeights(flags) : absl::OkStatus();
 }
 
-/// What can be refused before the text is read. The model comes before its size, which says less of
-/// a wrong one. Opens the directory of --state if it is there.
+/// Checks that need no text. The check of the model comes before that of its size, which says less
+/// of a wrong model. Opens the directory of --state if it is there.
 absl::Status CheckRun(const TrainFlags& flags, Console& console, RunState* state) {
   SLUICE_RETURN_IF_ERROR(CheckSavePlace(flags));
   SLUICE_RETURN_IF_ERROR(CheckJudgedSteps(flags, 0));
@@ -138,7 +139,7 @@ absl::StatusOr<int> TrainWith(const TrainFlags& flags, InterruptWatch& watch) {
   SLUICE_RETURN_IF_ERROR(CheckStepsLeft(flags, state.plan, console));
   // A state that is there has later weights.
   if (state.plan.candidates.empty()) SLUICE_RETURN_IF_ERROR(CheckInitialWeights(flags));
-  watch.Arm();  // not before: a pipe that gives no text is left at once
+  watch.Arm();  // armed only now: a pipe that gives no text is left at once
   SLUICE_ASSIGN_OR_RETURN(
       const gpt::Dataset data,
       gpt::Dataset::FromText(std::move(corpus.text), flags.settings.train, flags.settings.model));
@@ -173,7 +174,7 @@ absl::StatusOr<int> TrainWith(const TrainFlags& flags, InterruptWatch& watch) {
   return exit_code;
 }
 
-/// As TrainWith; a run that a signal ends before its first step has nothing to write.
+/// Calls TrainWith. A run that a signal ends before its first step has nothing to write.
 absl::StatusOr<int> TrainUntilSignal(const TrainFlags& flags, InterruptWatch& watch) {
   absl::StatusOr<int> exit_code = TrainWith(flags, watch);
   if (!absl::IsCancelled(exit_code.status()) || !watch.interrupted()) return exit_code;

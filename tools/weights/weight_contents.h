@@ -9,7 +9,7 @@
 
 namespace sluice::tools {
 
-/// Tensors that something is told of together.
+/// Count of tensors that are told together.
 struct WeightCount {
   std::uint64_t tensors = 0;
   std::uint64_t bytes = 0;
@@ -30,7 +30,7 @@ struct WeightContents {
   WeightCount all;
 };
 
-/// What the tensors of a checkpoint come to.
+/// Contents of a checkpoint, as counts of its tensors.
 WeightContents ContentsOf(const io::WeightFiles& weights);
 
 /// The layer of a tensor: its name up to the first number, "model.layers.0", else its name without

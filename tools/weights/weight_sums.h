@@ -10,17 +10,17 @@
 #include "io/safetensors/weight_files.h"
 #include "io/safetensors/weight_sums.h"
 
-/// Making and writing the checksums of a checkpoint's files.
+/// Checksums of a checkpoint's files, made and written.
 
 namespace sluice::tools {
 
-/// Reads files, several requests at a time, and hashes them. `progress`: bytes that were read by
-/// now. Errors: those of FileScanner::Scan and WeightFiles::CheckUnchanged.
+/// Reads files, several requests at a time, and hashes them. `progress`: called with the bytes read
+/// so far. Errors: those of FileScanner::Scan and WeightFiles::CheckUnchanged.
 absl::StatusOr<io::WeightSums> SumFiles(const io::WeightFiles& weights,
                                         io::FileScanner& scanner,
                                         absl::FunctionRef<void(std::uint64_t bytes)> progress);
 
-/// Errors: those of SafetensorsFile.
+/// Writes the checksums. Errors: those of SafetensorsFile.
 absl::Status WriteSums(const std::string& path, const io::WeightSums& sums);
 
 }  // namespace sluice::tools

@@ -5,16 +5,17 @@
 
 namespace sluice::tools {
 
-/// `sluice weights NAME [FLAG ...]`: checkpoints as they were published; the exit code.
+/// `sluice weights NAME [FLAG ...]`: checkpoints as they were published. Returns the exit code.
 int RunWeights(std::span<const std::string> words);
 
-/// `sluice weights ls`: what a checkpoint holds, and what reading it takes.
+/// `sluice weights ls`: the contents of a checkpoint, and the cost of reading it.
 int RunWeightsLs(std::span<const std::string> words);
 
-/// `sluice weights sum`: writes checksums of its files beside them.
+/// `sluice weights sum`: writes checksums of a checkpoint's files beside them.
 int RunWeightsSum(std::span<const std::string> words);
 
-/// `sluice weights check`: whether it is whole, and as it was when its checksums were made.
+/// `sluice weights check`: whether a checkpoint is whole, and as it was when its checksums were
+/// made.
 int RunWeightsCheck(std::span<const std::string> words);
 
 }  // namespace sluice::tools

@@ -39,12 +39,12 @@ constexpr const char* kLsAbout =
     "Tells what a checkpoint holds, by type and by layer, and how long this disk reads it: half a\n"
     "second of it is read past the page cache. Nothing is written.\n";
 
-/// What the disk gave while the files were read for a moment.
+/// Rate of the disk while the files were read for a moment.
 struct ReadRate {
   std::uint64_t bytes = 0;
   double seconds = 0;
   std::string engine;
-  std::string buffered;  ///< why the page cache was measured; empty when it was not
+  std::string buffered;  ///< reason for measuring the page cache; empty when it was not measured
 
   bool is_known() const { return bytes >= kRateBytesMin; }
   double bytes_per_second() const { return static_cast<double>(bytes) / seconds; }

@@ -17,7 +17,7 @@ def path() -> str:
 
 
 def doctor(directory: Optional[Directory] = None, *, measure: bool = False) -> list[dict[str, Any]]:
-    """What this machine offers, what sluice will use, and why not more: a dict per section.
+    """Report of this machine's features, sluice's choices and their reasons: a dict per section.
 
     directory
         The spill directory to look at; None: /var/tmp/sluice-<uid>.

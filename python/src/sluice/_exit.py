@@ -19,7 +19,7 @@ def close_at_exit(session: _core.Session) -> None:
 @atexit.register
 def _close_all() -> None:
     _core.leave()
-    # Those that are left are daemons, which go on reading arrays until the process ends.
+    # Threads that are left are daemons, which go on reading arrays until the process ends.
     daemons = threading.active_count() > 1
     for session in _open:
         session.close(daemons)

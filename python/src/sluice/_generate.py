@@ -13,11 +13,11 @@ from typing import Any, Optional
 
 from . import errors
 
-# As of the command: the user's error, and one of I/O.
+# Exit codes of the command: the user's error, one of I/O, and an interrupt.
 _USER_ERROR, _FAILURE, _INTERRUPTED = 2, 3, 130
 _FAILURES = (errors.DataLoss, errors.Unavailable)
 
-# Between two updates of a terminal, and what goes back to the begin of its line and clears that.
+# Seconds between two updates of a terminal, and the code that clears its line.
 _PROGRESS_SECONDS = 0.5
 _WIPE = "\r\x1b[K"
 
@@ -107,7 +107,7 @@ def _packages() -> tuple[Any, Any, Any]:
 
 @contextlib.contextmanager
 def _quiet(transformers: Any) -> Iterator[None]:
-    """Without the warnings of a model that is made without its weights."""
+    """A context without the warnings of a model that is made without its weights."""
     before = transformers.logging.get_verbosity()
     transformers.logging.set_verbosity_error()
     try:

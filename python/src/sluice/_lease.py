@@ -13,7 +13,7 @@ from ._view import View
 if TYPE_CHECKING:
     from ._runtime import Runtime
 
-# What a lease is asked for: a tensor or rows of one, alone or with a mode of its own.
+# An item of a lease: a tensor or rows of one, alone or with a mode of its own.
 Leasable = Union[Tensor, Part]
 Item = Union[Leasable, "tuple[Leasable, str]"]
 Views = TypeVar("Views")
@@ -145,7 +145,7 @@ class Op:
               ) -> Lease[tuple[View, ...]]: ...
     def lease(self, *items: Item, mode: str = "r", tier: Optional[str] = None,
               timeout: Optional[float] = None) -> Any:
-        """As ``Runtime.lease``, in this op."""
+        """A ``Runtime.lease`` in this op."""
         return Lease(self._runtime, items, mode, tier, timeout, self)
 
     def _core_op(self) -> _core.Op:

@@ -167,7 +167,7 @@ def _toml(key: str, value: object) -> str:
 
 
 def without_flag(error: errors.Error) -> errors.Error:
-    """The same error, where the library says "--set" for an assignment."""
+    """The error without "--set", by which the library names an assignment."""
     text: Any = str(error)
     for prefix in ("--set: ", "--set "):
         text = text.removeprefix(prefix)

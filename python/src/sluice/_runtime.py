@@ -218,7 +218,7 @@ class Runtime:
 
     @property
     def closed(self) -> bool:
-        """True after ``close``."""
+        """Whether the runtime was closed."""
         return self._session.closed
 
     def close(self) -> None:

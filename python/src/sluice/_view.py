@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 class View(numpy.lib.mixins.NDArrayOperatorsMixin):
     """The elements of a leased tensor, at an address that never changes.
 
-    Inside the ``with`` block of its lease a view works like a NumPy array (``view[...]``,
-    ``view += 1``, ``np.sum(view)``); ``numpy()`` is that array and ``torch()`` a torch tensor on
+    A view works like a NumPy array inside the ``with`` block of its lease: ``view[...]``,
+    ``view += 1``, ``np.sum(view)``. ``numpy()`` is that array, and ``torch()`` a torch tensor on
     the same memory. After the block every use of the view raises FailedPrecondition. Arrays and
     torch tensors that were taken from it must not be touched then: their pages may be gone (SIGSEGV).
-    The views of a read lease are not writeable in NumPy; PyTorch has no such tensors, and a write
+    The views of a read lease are not writeable in NumPy. PyTorch has no such tensors: a write
     through one is an error at the end of the block.
     """
 

@@ -28,7 +28,7 @@ NAMES = {
     "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu",
     "F8_E4M3FNUZ": "float8_e4m3fnuz", "F8_E5M2FNUZ": "float8_e5m2fnuz",
 }
-# Those whose elements a Tensor has; it has the others as bytes.
+# Types whose elements a Tensor has; it has the others as bytes.
 _ELEMENTS = {type_: name for type_, name in NAMES.items()
              if not name.startswith(("float8", "complex"))}
 
@@ -168,7 +168,7 @@ class Weights(Mapping[str, Weight]):
 
     @property
     def path(self) -> str:
-        """What was opened."""
+        """Path that was opened."""
         return self._path
 
     @property

@@ -20,7 +20,7 @@ std::uint64_t CapacityPages(const Schedule& schedule, const BoundOptions& option
 struct Fetches {
   /// F(1), F(2) ... F(iterations).
   std::vector<std::uint64_t> of_run;
-  /// What F grows by from iteration to iteration in the long run; 0 where that was not found.
+  /// Growth of F from iteration to iteration in the long run; 0 where it was not found.
   double per_iteration = 0;
 };
 

@@ -51,9 +51,9 @@ struct BoundOptions {
   int iterations_max = 64;
 };
 
-/// What one iteration moves at least, in the long run; and what a finite run moves at least.
+/// Least bytes that one iteration moves in the long run, and that a finite run moves.
 struct BoundBytes {
-  /// The mean of a run of many iterations; a short one may move less, see LeastIn.
+  /// Mean of a run of many iterations. A short run may move less, see LeastIn.
   double in_bytes = 0;
   double out_bytes = 0;
   /// The least bytes in of 1, 2 ... consecutive iterations, as far as was tried.
@@ -65,11 +65,11 @@ struct BoundBytes {
   double LeastOut(int count) const;
 };
 
-/// REQUIRES: page_bytes > 0; the accesses of one op are held together; bytes that are read, but
-/// neither written nor discarded in the iteration, were written before it.
+/// Computes the bound. REQUIRES: page_bytes > 0; the accesses of one op are held together. Bytes
+/// that are read, but neither written nor discarded in the iteration, were written before it.
 BoundBytes ComputeLinkBound(const Schedule& schedule, const BoundOptions& options);
 
-/// The same of a schedule that has been looked at, for what `uses` holds above.
+/// The bound of a schedule that has been looked at, for the memory that `uses` has above.
 BoundBytes ComputeLinkBound(const PageVisits& visits,
                             const PageUses& uses,
                             std::uint64_t page_bytes,

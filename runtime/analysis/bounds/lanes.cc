@@ -12,7 +12,7 @@ namespace {
 using Lane = std::uint32_t;
 constexpr Lane kNobody = UINT32_MAX;
 
-/// Which lanes do what to a segment.
+/// Use of a segment by lanes.
 struct SegmentUse {
   std::set<Lane> writers;
   std::set<Lane> discarders;
@@ -86,7 +86,8 @@ class LaneSplitter {
     return seen;
   }
 
-  /// Those that the lane names, so that many lanes together have hardly more than one.
+  /// Adds the tensors that the lane names, so that many lanes together have hardly more than one
+  /// lane.
   void AddTensors(Schedule* lane) const {
     std::map<std::uint32_t, std::uint32_t> places;
     const auto rename = [&](ScheduleAccess& access) {

@@ -7,10 +7,10 @@
 
 namespace sluice::analysis {
 
-/// What happens to one run of bytes of a page.
+/// Effect of an event on one run of bytes of a page.
 enum class Effect : std::uint8_t { kNone, kRead, kReadWrite, kOverwrite, kDiscard };
 
-/// The old content is needed.
+/// Whether the old content is needed.
 constexpr bool Reads(Effect effect) {
   return effect == Effect::kRead || effect == Effect::kReadWrite;
 }
@@ -21,7 +21,7 @@ constexpr bool Writes(Effect effect) {
 /// One access or discard, cut to one page.
 struct PageTouch {
   Effect effect = Effect::kNone;
-  std::uint64_t begin = 0;  ///< within the page
+  std::uint64_t begin = 0;  ///< first byte within the page
   std::uint64_t end = 0;
 };
 
@@ -29,7 +29,7 @@ struct PageTouch {
 struct PageEvent {
   std::uint32_t op = 0;
   bool is_discard = false;
-  /// Some of them in a tier above the link.
+  /// Whether some of the touches are in a tier above the link.
   bool above = false;
   bool writes = false;
   std::vector<PageTouch> touches;

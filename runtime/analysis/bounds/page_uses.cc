@@ -5,8 +5,8 @@
 namespace sluice::analysis {
 namespace {
 
-/// For every visit: whether the item's previous visit above (cyclically) left a copy that is still
-/// good, that is whether nothing below wrote the page in between.
+/// Whether each visit finds a good copy. The item's previous visit above (cyclically) left one if
+/// no op below wrote the page in between.
 std::vector<bool> CopyStillGood(std::span<const PageVisit> visits) {
   std::vector<bool> good(visits.size());
   bool copy_good = false;

@@ -8,20 +8,20 @@
 
 namespace sluice::analysis {
 
-/// What an op above a link asks of one item, that is of pages that are visited alike.
+/// Use of one item, that is of pages that are visited alike, by an op above a link.
 struct PageUse {
   std::uint32_t item = 0;
   std::uint64_t pages = 0;
-  /// The old content is needed, so it is fetched where the pages are not above.
+  /// Whether the old content is needed, so that it is fetched if the pages are not above.
   bool needs_content = false;
-  /// Ops from the item's use before and to its next one, cyclically: op_count where it is the only
-  /// one.
+  /// Number of ops from the item's use before, and to its next one, cyclically; op_count if it is
+  /// the only use.
   std::uint32_t previous_ops = 0;
   std::uint32_t next_ops = 0;
-  /// To stay until the next use saves a fetch.
+  /// Whether a page that stays until the next use saves a fetch.
   bool next_keepable = false;
-  /// What the op writes is needed for so many ops (PageVisit::fresh_ops), all of them above. 0: it
-  /// is not, or it is met below.
+  /// Number of ops for which the op's written content is needed (PageVisit::fresh_ops), all of them
+  /// above. 0: it is not needed, or it is met below.
   std::uint32_t fresh_ops = 0;
 };
 
@@ -31,7 +31,7 @@ struct MetBelow {
   std::uint32_t ops = 0;
 };
 
-/// One iteration as a cycle of ops, with what each uses above the link.
+/// One iteration as a cycle of ops, with the uses of each above the link.
 class PageUses {
  public:
   PageUses(const PageVisits& visits, std::uint64_t capacity);
@@ -43,9 +43,10 @@ class PageUses {
     return std::span(uses_).subspan(begin_[op], begin_[op + 1] - begin_[op]);
   }
   std::span<const MetBelow> MetAt(std::uint32_t op) const { return met_[op]; }
-  /// Pages that the op holds at once; 0 for an op that exceeds the capacity, which cannot.
+  /// Number of pages that the op holds at once; 0 for an op that exceeds the capacity, which
+  /// cannot.
   std::uint64_t pinned(std::uint32_t op) const { return pinned_[op]; }
-  /// The most pages that are above beside its own while the op runs.
+  /// Most pages that are above beside the op's own while it runs.
   std::uint64_t room(std::uint32_t op) const { return capacity_ - pinned_[op]; }
 
  private:

@@ -11,7 +11,7 @@
 namespace sluice::analysis {
 namespace {
 
-/// Of all pages of a schedule: less than a tenth of a second.
+/// Largest cost of all pages of a schedule: less than a tenth of a second.
 constexpr std::uint64_t kCostMax = std::uint64_t{1} << 26;
 
 /// The effect of an event on the bytes from `begin` to the next cut: a read anywhere in the op
@@ -44,7 +44,7 @@ std::vector<std::uint64_t> CutsOf(const std::vector<PageEvent>& events) {
   return cuts;
 }
 
-/// What is known of one run of bytes around one event.
+/// State of one run of bytes around one event.
 struct RunState {
   bool alive_before = false;
   bool fresh_after = false;
@@ -109,7 +109,7 @@ void FollowWrite(std::span<const PageEvent> events,
   }
 }
 
-/// How many touches VisitsOfPage looks at.
+/// Number of touches that VisitsOfPage looks at.
 std::uint64_t CostOf(const std::vector<PageEvent>& events, std::span<const std::uint64_t> cuts) {
   std::uint64_t touches = 0;
   for (const PageEvent& event : events) touches += event.touches.size();

@@ -18,7 +18,7 @@ void InWalk::BeginAfter(std::uint32_t op) {
   KeepUsesOf(op);
 }
 
-/// Before the op ends: the pages whose first use comes soonest.
+/// Fills the room beside the op, before it ends, with the pages whose first use comes soonest.
 void InWalk::FillBeside(std::uint32_t op) {
   std::uint64_t room = uses_.room(op);
   for (std::uint32_t ops = 1; ops < uses_.op_count() && room > 0; ++ops) {

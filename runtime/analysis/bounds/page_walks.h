@@ -15,14 +15,14 @@ class InWalk {
   /// `uses` outlives the walk.
   explicit InWalk(const PageUses& uses);
 
-  /// Nothing is above; `op` is the next.
+  /// Begins with no page above; `op` is the next.
   void BeginEmpty(std::uint32_t op);
-  /// `op` has just ended, and beside its pages whatever suits best is above.
+  /// Begins when `op` has just ended, and beside its pages those that suit best are above.
   void BeginAfter(std::uint32_t op);
-  /// The next op begins and ends.
+  /// Lets the next op begin and end.
   void Step();
   std::uint64_t fetches() const { return fetches_; }
-  /// Both fetch the same from here on. REQUIRES: of the same uses.
+  /// Whether both walks fetch the same from here on. REQUIRES: walks of the same uses.
   bool StandsWhere(const InWalk& other) const {
     return next_op_ == other.next_op_ && kept_.HoldsTheSameAs(other.kept_);
   }
@@ -38,14 +38,15 @@ class InWalk {
   std::uint64_t fetches_ = 0;
 };
 
-/// Likewise the least copies out of what ops write above (windows.h, "Out"): of content that
-/// was written since the walk began, what is no longer above at each op, though it is needed.
+/// Counts, op by op, the least copies out of content that ops write above (windows.h, "Out"). They
+/// are those of content that was written since the walk began, and is no longer above at an op,
+/// though it is needed.
 class OutWalk {
  public:
   /// `uses` outlives the walk.
   explicit OutWalk(const PageUses& uses);
 
-  /// `op` has just ended.
+  /// Begins when `op` has just ended.
   void BeginAfter(std::uint32_t op);
   void Step();
   std::uint64_t copies() const { return copies_; }
@@ -56,9 +57,9 @@ class OutWalk {
 
   const PageUses& uses_;
   IntervalPool kept_;
-  /// Of each item, the moment until which content written since the walk began is needed.
+  /// Moment until which content of each item, written since the walk began, is needed.
   std::vector<std::uint64_t> fresh_until_;
-  /// Ops since the start of the walk.
+  /// Number of ops since the start of the walk.
   std::uint64_t now_ = 0;
   std::uint32_t op_ = 0;
   std::uint64_t copies_ = 0;

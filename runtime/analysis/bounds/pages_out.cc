@@ -7,11 +7,12 @@
 namespace sluice::analysis {
 namespace {
 
-/// What is between a visit of a page and the next.
+/// Gap between a visit of a page and the next.
 struct Gap {
-  /// Content that this iteration wrote above and that is read later.
+  /// Whether there is content that this iteration wrote above and that is read later.
   bool fresh = false;
-  /// Of that, what exists above only, and no op below meets before the page is written again.
+  /// Whether that content exists above only, and no op below meets it before the page is written
+  /// again.
   bool optional = false;
 };
 

@@ -161,7 +161,8 @@ class TimeBounder {
     Offer(result_.window_s, BoundKind::kWindow, widest);
   }
 
-  /// What reaches no more than what is found before it does not bind; nor do roundings.
+  /// Offers a bound. It does not bind if it reaches no more than one found before, or more only by
+  /// rounding.
   void Offer(double seconds, BoundKind kind, std::size_t link) {
     if (seconds <= result_.bound_s * (1 + 1e-12)) return;
     result_.bound_s = seconds;

@@ -30,55 +30,55 @@ namespace sluice::analysis {
 struct BoundLink {
   double in_bytes_per_s = 0;
   double out_bytes_per_s = 0;
-  /// The most of both directions together; 0: they are independent.
+  /// Most bytes per second of both directions together; 0: they are independent.
   double both_bytes_per_s = 0;
-  /// Both directions share in_bytes_per_s.
+  /// Whether both directions share in_bytes_per_s.
   bool half = false;
 };
 
 struct TimeBoundOptions {
-  /// Fastest first, two at least.
+  /// Tiers, fastest first, two at least.
   std::vector<TierKind> tiers;
-  /// Their budgets. The last is not looked at.
+  /// Budgets of the tiers. The last one does not count.
   std::vector<std::uint64_t> tier_bytes;
   /// links[i] is between tiers[i] and tiers[i + 1].
   std::vector<BoundLink> links;
   /// Volumes are counted over 1 .. iterations_max iterations.
   int iterations_max = 64;
-  /// At most so many ops of a lane are tried as ends of windows, evenly chosen; memory grows with
-  /// the square.
+  /// Most ops of a lane that are tried as ends of windows, evenly chosen. Memory grows with the
+  /// square.
   std::uint32_t window_ends_max = 2048;
-  /// At most so many accesses are walked through per link and lane, else fewer ends are tried: a
-  /// second for about 5 * 10^7.
+  /// Most accesses that are walked through per link and lane; else fewer ends are tried. About 5 *
+  /// 10^7 take a second.
   std::uint64_t window_accesses_max = std::uint64_t{1} << 25;
 };
 
-/// Of one link, per iteration.
+/// Bound of one link, per iteration.
 struct LinkTimeBound {
-  /// What it moves at least, and how long that takes.
+  /// Least bytes that the link moves, and their seconds.
   BoundBytes bytes;
   double volume_s = 0;
-  /// By windows over this link alone; never less than the ops of any lane.
+  /// Seconds by windows over this link alone; never less than the ops of any lane.
   double window_s = 0;
 };
 
 enum class BoundKind : std::uint8_t { kCompute, kVolume, kWindow };
-/// "compute", "volume", "window".
+/// Name of the kind: "compute", "volume", "window".
 std::string_view ToString(BoundKind kind);
 
-/// Every figure is a lower limit of the time per iteration of a run of many, for any policy and
-/// whatever is resident at its start.
+/// Lower limits of the time per iteration of a run of many. Every figure holds for any policy, and
+/// whatever is resident at the start.
 struct TimeBound {
-  /// The ops of the lane that computes longest.
+  /// Seconds of the ops of the lane that computes longest.
   double compute_s = 0;
   std::vector<LinkTimeBound> links;
-  /// By windows over all links together.
+  /// Seconds by windows over all links together.
   double window_s = 0;
-  /// The largest of all.
+  /// Largest bound of all.
   double bound_s = 0;
   BoundKind binds = BoundKind::kCompute;
-  /// Which link that is, when it is not compute; where only windows over several links together
-  /// reach it, the one that reaches most alone.
+  /// Link of that bound, unless it is compute. If only windows over several links together reach
+  /// it, the link that reaches most alone.
   std::size_t link = 0;
 
   /// A limit for `count` consecutive iterations, from the first op's start to the last op's end,
@@ -86,7 +86,7 @@ struct TimeBound {
   /// count * compute_s.
   double LeastSeconds(int count) const;
 
-  /// What LeastSeconds is made of, per lane.
+  /// Parts of LeastSeconds, per lane.
   struct LaneWindows {
     WindowCycle cycle;
     double compute_s = 0;
@@ -95,10 +95,10 @@ struct TimeBound {
   std::vector<BoundLink> rates;
 };
 
-/// REQUIRES: as ComputeLinkBound; options fit together.
+/// Computes the bound. REQUIRES: those of ComputeLinkBound; options fit together.
 TimeBound ComputeTimeBound(const Schedule& schedule, const TimeBoundOptions& options);
 
-/// How long a link needs for bytes in and out.
+/// Seconds that a link needs for bytes in and out.
 double LinkSeconds(const BoundLink& link, double in_bytes, double out_bytes);
 
 }  // namespace sluice::analysis

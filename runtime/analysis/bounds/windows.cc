@@ -20,7 +20,8 @@ struct PathNode {
   double seconds = 0;
 };
 
-/// From node `first` to the same node `rounds` iterations on; the last node comes first.
+/// The longest path from node `first` to the same node `rounds` iterations on. The last node comes
+/// first.
 std::vector<PathNode> LongestPath(const GapTable& gaps, std::size_t first, std::size_t rounds) {
   const std::size_t nodes = gaps.node_count();
   std::vector<double> longest(rounds * nodes + 1, -1);

@@ -34,8 +34,8 @@
 
 namespace sluice::analysis {
 
-/// For the ops of one lane, some of them being *nodes*: the least time from the end of each node to
-/// the start of a later one, at most an iteration on.
+/// Gaps between ops of one lane, some of which are *nodes*. A gap is the least time from the end of
+/// a node to the start of a later one, at most an iteration on.
 class GapTable {
  public:
   /// `op_seconds` of one iteration; `nodes` are indices of ops, rising, one at least.
@@ -46,12 +46,13 @@ class GapTable {
   std::uint32_t node(std::size_t index) const { return nodes_[index]; }
   double op_seconds(std::size_t index) const { return node_seconds_[index]; }
 
-  /// How many ops after node `index` the node is that comes `ahead` nodes later (1 .. node_count).
+  /// Number of ops from node `index` to the node that comes `ahead` nodes later (1 .. node_count).
   std::uint32_t OpsAhead(std::size_t index, std::size_t ahead) const;
-  /// Entry `ahead` - 1 is the gap to that node; at first the ops in between.
+  /// Gaps from a node. Entry `ahead` - 1 is the gap to the node `ahead` nodes later; at first it is
+  /// the ops in between.
   std::span<double> From(std::size_t index);
   std::span<const double> From(std::size_t index) const;
-  /// Takes the larger of each two entries. REQUIRES: the same ops and nodes.
+  /// Takes the larger of each two entries. REQUIRES: tables of the same ops and nodes.
   void RaiseTo(const GapTable& other);
 
  private:
@@ -63,7 +64,7 @@ class GapTable {
 
 /// A chain of windows that ends, some iterations on, where it began.
 struct WindowCycle {
-  /// Per iteration.
+  /// Seconds per iteration.
   double seconds = 0;
   std::uint32_t iterations = 1;
 };

@@ -11,7 +11,7 @@
 namespace sluice::analysis {
 namespace {
 
-/// What an op does to a tensor, and what becomes of it then.
+/// Effect of an op on a tensor, and the tensor's fate after it.
 struct Touch {
   std::size_t op = 0;
   bool accesses = false;
@@ -23,7 +23,7 @@ struct Touch {
   std::optional<double> recompute_seconds;
 };
 
-/// By tensor, in the order of the ops.
+/// Touches of each tensor, in the order of the ops.
 using Histories = std::vector<std::vector<Touch>>;
 
 bool IsWhole(const Schedule& schedule, const ScheduleAccess& access) {
@@ -116,7 +116,7 @@ class Finder {
   const std::vector<std::size_t> inputs_end_;            ///< one per op
 };
 
-/// In one lane, ended by a discard.
+/// Whether the tensor has one life: in one lane, ended by a discard.
 bool Finder::HasOneLife(const std::vector<Touch>& history) const {
   if (history.empty() || !history.back().ends) return false;
   const std::string_view lane = schedule_.ops[history.front().op].lane;
@@ -131,7 +131,7 @@ std::size_t Finder::FirstChange(std::uint32_t tensor, std::size_t from) const {
   return found == changes.end() ? schedule_.ops.size() : *found;
 }
 
-/// For each op the one after which something that it read is not as it was.
+/// The op after which one of each op's inputs has changed.
 std::vector<std::size_t> Finder::InputsEnd() const {
   std::vector<std::size_t> ends(schedule_.ops.size(), schedule_.ops.size());
   for (std::size_t op = 0; op < ends.size(); ++op) {
@@ -177,7 +177,8 @@ std::vector<Recomputable> Finder::FindAll() const {
 
 double ByteSeconds(const Recomputable& one) { return one.bytes * one.idle_seconds; }
 
-/// Those with the most byte-seconds, as long as what their writers touch can be kept in mind.
+/// The tensors with the most byte-seconds, as long as the accesses of their writers fit in
+/// kRecomputableAccessesMax.
 std::vector<Recomputable> Largest(const Schedule& schedule,
                                   std::vector<Recomputable> all,
                                   std::size_t count_max) {
@@ -212,7 +213,7 @@ class Selection {
   std::vector<Recomputable> Release() { return std::move(taken_); }
 
  private:
-  /// Of what its writer touches; what else that writes is not made again.
+  /// Whether the writer reads the input; its other outputs are not made again.
   static bool IsRead(const ScheduleAccess& input) { return input.mode != AccessMode::kOverwrite; }
   /// Whether `input` is away when `one`, whose writer reads it, is made again.
   static bool IsAway(const Recomputable& input, const Recomputable& one) {

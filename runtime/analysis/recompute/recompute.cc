@@ -54,11 +54,11 @@ class Reckoning {
   }
 
  private:
-  /// Of a link while candidates are written, when what is offloaded goes out.
+  /// Seconds of a link while candidates are written, when the offloaded ones go out.
   double WriteSeconds(std::size_t link) const {
     return SecondsOf(links_[link], WriteShare(), 0, moved_[link]);
   }
-  /// While they are read, when it comes in.
+  /// Seconds of a link while candidates are read, when the offloaded ones come in.
   double ReadSeconds(std::size_t link) const {
     return SecondsOf(links_[link], 1 - WriteShare(), moved_[link], 0);
   }
@@ -67,7 +67,7 @@ class Reckoning {
     return all > 0 ? problem_.write_seconds / all : 0;
   }
 
-  /// Of a share of what crosses in any case, and of what is moved.
+  /// Seconds of a share of the bytes that cross in any case, and of the moved ones.
   static double SecondsOf(const RecomputeLink& link, double share, double in, double out) {
     in += share * link.in_bytes;
     out += share * link.out_bytes;
@@ -88,7 +88,7 @@ struct Pick {
   double cost = std::numeric_limits<double>::infinity();  ///< seconds per byte-second
   double byte_seconds = 0;
 
-  /// Of two at the same cost the one that relieves more.
+  /// Whether the pick beats the other: by its cost, or at the same cost by relieving more.
   bool Beats(const Pick& other) const {
     return std::pair(cost, -byte_seconds) < std::pair(other.cost, -other.byte_seconds);
   }

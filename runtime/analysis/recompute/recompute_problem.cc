@@ -17,7 +17,7 @@ Schedule WithoutIdle(Schedule schedule, std::span<const Recomputable> tensors) {
   return schedule;
 }
 
-/// Of the tiers above a link together, in whole pages.
+/// Options of a bound for the tiers above a link together, in whole pages.
 BoundOptions BoundAbove(std::size_t link,
                         std::uint64_t page_bytes,
                         const TimeBoundOptions& machine) {

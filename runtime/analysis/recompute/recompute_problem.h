@@ -10,15 +10,16 @@
 
 namespace sluice::analysis {
 
-/// What PlanRecompute is asked of a schedule: a candidate for each of `tensors`, in their order,
-/// and what crosses each link at least, with them and without. `machine`: tiers, their bytes, links
-/// and iterations_max count.
+/// Problem of a schedule for PlanRecompute: a candidate for each of `tensors`, in their order, and
+/// the least bytes that cross each link, with them and without. `machine`: tiers, their bytes,
+/// links and iterations_max count.
 RecomputeProblem MakeRecomputeProblem(const Schedule& schedule,
                                       std::span<const Recomputable> tensors,
                                       const TimeBoundOptions& machine);
 
-/// From what crosses the link at least if all candidates are there all the time, and if they never
-/// are while idle. What the candidates' excess takes crosses it both ways, so it is the mean.
+/// Makes a link from the least bytes that cross it if all candidates are there all the time, and if
+/// they never are while idle. Bytes for the candidates' excess cross it both ways, so the link
+/// takes the mean.
 RecomputeLink MakeRecomputeLink(const BoundLink& rates,
                                 const BoundBytes& with,
                                 const BoundBytes& without);

@@ -1,4 +1,4 @@
-// Where a page's bytes can be read, and copies in the last tier that may soon be unreadable.
+// Places where a page's bytes can be read, and copies in the last tier that may soon be unreadable.
 #include <algorithm>
 #include <utility>
 
@@ -14,7 +14,8 @@ CopyPlace PlaceWithoutCopy(const Page& p) {
   return p.file_home ? CopyPlace{.kind = CopyPlace::Kind::kFile} : CopyPlace{};
 }
 
-/// What passes a tier on its way up may turn back before it arrives, and then leaves nothing there.
+/// Whether the page's content is in the tier alone. A page that passes a tier on its way up may
+/// turn back before it arrives, and then leaves nothing there.
 bool IsOnlyIn(const Page& p, TierIndex tier) {
   if (!p.content || p.file_home || p.reproducible || p.dying || Dies(p)) return false;
   for (TierIndex t = 0; t < kTiersMax; ++t) {
@@ -58,7 +59,7 @@ void Core::Impl::SetDoomedAside(PageIndex index) {
   copy = PageCopy{};
 }
 
-/// That one was not written: the doomed copy is what there is.
+/// Restores the doomed copy, as the one that was to replace it was not written.
 void Core::Impl::RestoreDoomed(PageIndex index) {
   Page& p = page(index);
   if (!std::exchange(p.stale_holds, false)) return;

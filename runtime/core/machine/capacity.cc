@@ -39,9 +39,9 @@ FrameIndex Core::Impl::WorkingFrames(TierIndex tier) const {
   return std::max<FrameIndex>(1, tiers_[tier].pool.limit() / kWorkingShare);
 }
 
-/// By tier, how many pages of the segment could be committed there. What the last tier does not
-/// hold stays in the one above it: in no higher one, as nothing would bring a page back up that was
-/// leased below the tier it is committed to.
+/// Number of the segment's pages that could be committed to each tier. Pages that the last tier
+/// does not hold stay in the one above it. They stay in no higher one: nothing would bring a page
+/// back up that was leased below the tier it is committed to.
 PagesByTier Core::Impl::CapacityFor(const CreateSegment& event) const {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max() / kTiersMax;
   PagesByTier capacity{};

@@ -25,18 +25,18 @@ namespace sluice::core {
 ///   core.cc      dispatch, segments, counters
 ///   tickets.cc   acquire, locks, grant, release, cancel, discard
 ///   movement.cc  tasks: start, complete, fail
-///   frames.cc    frames, transit, what the policy is told
+///   frames.cc    frames, transit, news for the policy
 ///   homes.cc     frames that pages come back to
-///   eviction.cc  room: victims, and where they go
-///   abandoned.cc where bytes can be read, and copies that may soon be unreadable
+///   eviction.cc  room: victims and their targets
+///   abandoned.cc places where bytes can be read, and copies that may soon be unreadable
 ///   arrivals.cc  leases of pages that are under way
 ///   hasten.cc    page-outs that somebody has come to wait for
 ///   planned.cc   follows a plan
 ///   lookahead.cc next uses, goals, prefetch, cleaning
-///   pump.cc      what runs after every event: who may go on; stuck detection
-///   capacity.cc  what new pages may be committed to
+///   pump.cc      work after every event: tickets that may go on; stuck detection
+///   capacity.cc  tiers that new pages may be committed to
 ///   budget.cc    reservations and budget changes
-///   waits.cc     what tickets wait for
+///   waits.cc     causes that tickets wait for
 ///   invariants.cc
 class Core::Impl {
  public:
@@ -64,13 +64,13 @@ class Core::Impl {
   struct LinkLoad {
     std::array<std::uint32_t, 2> in_flight{};
   };
-  /// Whom the policy has named, and would again as long as nothing changes.
+  /// The policy's last victim. The policy would name it again as long as nothing changes.
   struct Answer {
     std::uint64_t arrival = 0;  ///< number of the claim in the order of arrival
-    std::uint64_t changes = 0;  ///< until then
+    std::uint64_t changes = 0;  ///< value of changes_ at the answer, which holds until it changes
     std::optional<PageIndex> victim;
   };
-  /// Pages that are to do as planned, unless they are used before.
+  /// Pages that are due to leave, or to be cleaned, as planned, unless they are used before.
   struct DueLeave {
     PlannedLeave leave;
     Position next_use = 0;
@@ -82,7 +82,7 @@ class Core::Impl {
           homes(keeps_mappings ? config.frames : 0) {}
     bool keeps_mappings;
     FramePool pool;
-    FrameHomes homes;  ///< empty unless it keeps mappings
+    FrameHomes homes;  ///< homes of pages; empty unless the tier keeps mappings
     MappingCounters mappings;
     std::uint64_t committed = 0;  ///< pages whose lowest tier this is
     std::uint32_t reserved = 0;   ///< frames of granted reservations
@@ -91,25 +91,28 @@ class Core::Impl {
     std::uint32_t cleaning = 0;         ///< cleaning page-outs in flight
     std::uint32_t unhurried = 0;        ///< page-outs in flight that nobody is known to wait for
     std::uint32_t candidates_free = 0;  ///< evictable pages that leave for free
-    std::vector<PageIndex> lossless;    ///< pages that may be dropped: the free ones, and others
+    /// Pages that may be dropped: those free to leave, and others.
+    std::vector<PageIndex> lossless;
     std::array<std::uint32_t, kTensorKindCount> by_kind{};
     std::uint32_t write_failures = 0;  ///< failures of copies down to here, in a row
     bool fenced = false;
-    std::uint64_t fenced_before = 0;  ///< the first arrival since
-    Position cursor = 0;              ///< prefetch: steps before it are seen to
+    std::uint64_t fenced_before = 0;  ///< first ticket's arrival since the tier was fenced
+    Position cursor = 0;              ///< prefetch: steps before this position are seen to
     std::size_t cursor_request = 0;
-    std::deque<DueLeave> leaves;     ///< due; the first in part perhaps
-    std::deque<DueLeave> cleans;     ///< the same, of what stays
+    std::deque<DueLeave> leaves;     ///< leaves that are due; the first is perhaps done in part
+    std::deque<DueLeave> cleans;     ///< cleanings that are due, of pages that stay
     std::deque<DueLeave> let_go;     ///< pages that were to leave and are clean: there until needed
-    std::set<PageIndex> brought_up;  ///< from here, while a plan was followed
-    Answer answer;                   ///< the last to a ticket
+    std::set<PageIndex> brought_up;  ///< pages brought up from this tier while a plan was followed
+    Answer answer;                   ///< last answer to a ticket
     // Per pump:
-    std::uint64_t starved_arrival = UINT64_MAX;  ///< the first that wanted a frame and got none
+    /// Arrival of the first ticket that wanted a frame and got none.
+    std::uint64_t starved_arrival = UINT64_MAX;
     bool starved = false;
-    bool ahead_blocked = false;  ///< a goal waits: later ones must not overtake it
+    bool ahead_blocked = false;  ///< true if a goal waits: later ones must not overtake it
     std::uint32_t deficit = 0;   ///< frames wanted in vain
     bool no_victim = false;
-    bool advised = false;                     ///< per event: the policy's advice has been taken
+    /// Whether the policy's advice has been taken, per event.
+    bool advised = false;
     std::optional<FrameIndex> budget_target;  ///< target of a SetBudget without an answer yet
     FrameIndex budget_before = 0;
   };
@@ -117,7 +120,7 @@ class Core::Impl {
   struct Shortage {
     TierIndex tier = 0;
     Claim claim;
-    bool no_victim = false;  ///< nothing in the tier can be made to leave
+    bool no_victim = false;  ///< true if no page of the tier can be made to leave
   };
   struct ReservedFrames {
     ReservationNumber number = 0;
@@ -394,22 +397,23 @@ class Core::Impl {
   FrameIndex LeastFrames(TierIndex tier) const;
 
   CoreOptions options_;
-  bool online_;  ///< the policy is not to know the schedule
+  bool online_;  ///< true if the policy is not to know the schedule
   std::vector<TierState> tiers_;
   std::vector<LinkLoad> links_;
   std::vector<Page> pages_;
   absl::flat_hash_map<TaskNumber, Task> tasks_;
   TaskNumber next_task_ = 1;
   std::set<TaskNumber> hurried_;     ///< page-outs in flight that a ticket is known to wait for
-  std::set<TaskNumber> unhurried_;   ///< the others
-  std::vector<Shortage> shortages_;  ///< per pump, of tickets
+  std::set<TaskNumber> unhurried_;   ///< page-outs in flight that no ticket is known to wait for
+  std::vector<Shortage> shortages_;  ///< shortages of tickets, per pump
   absl::flat_hash_map<TicketNumber, std::unique_ptr<Ticket>> tickets_;
   std::vector<Ticket*> pending_;  ///< acquires not granted, in order of arrival
   Ticket* head_ = nullptr;        ///< first ticket whose wants its pages know
   absl::flat_hash_map<OpNumber, Holder> holders_;
   /// Tickets that release the page once it has arrived, one for each lease.
   absl::flat_hash_map<PageIndex, std::vector<TicketNumber>> late_releases_;
-  absl::flat_hash_set<LaneIndex> lanes_waiting_;  ///< per pump: an earlier ticket is pending
+  /// Lanes with an earlier pending ticket, per pump.
+  absl::flat_hash_set<LaneIndex> lanes_waiting_;
   std::vector<std::unique_ptr<Ticket>> kills_;
   std::uint64_t next_arrival_ = 1;
   std::vector<PageIndex> transits_;  ///< pages that wait in a transit frame to go on
@@ -420,12 +424,14 @@ class Core::Impl {
   ScheduleBook book_;
   absl::flat_hash_map<KeyIndex, std::shared_ptr<const Plan>> plans_;
   std::shared_ptr<const Plan> plan_;  ///< plan that is followed
-  Position plan_since_ = 0;           ///< where its first step was, in the first iteration of it
-  std::vector<DueLeave> late_;        ///< due, page by page, and not there yet
+  Position plan_since_ = 0;           ///< position of the plan's first step, in its first iteration
+  /// Leaves that are due, page by page, of pages that are not there yet.
+  std::vector<DueLeave> late_;
   CoreCounters counters_;
   std::uint32_t pinned_pages_ = 0;
   bool pump_again_ = false;
-  /// Grows with whatever may change whom a policy names: pumps, actions, facts, needs that are met.
+  /// Count of the changes that may change a policy's victim: pumps, actions, facts, needs that are
+  /// met.
   std::uint64_t changes_ = 1;
   std::uint64_t tasks_since_progress_ = 0;
   std::vector<Action>* actions_ = nullptr;

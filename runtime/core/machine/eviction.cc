@@ -6,9 +6,10 @@
 
 namespace sluice::core {
 
-/// How often the whole content of the tiers may be exchanged before somebody must have profited.
+/// Number of exchanges of the tiers' whole content before some ticket must have profited.
 constexpr std::uint64_t kExchangesMax = 4;
-/// Where as many pages would do, the policy as a rule comes to one of them soon by itself.
+/// Number of pages that would do, from which on the policy as a rule comes to one of them soon by
+/// itself.
 constexpr std::size_t kFewPages = 2048;
 
 /// Whether a frame beyond the transit reserve is free, after victims have left if need be. One that
@@ -61,18 +62,18 @@ bool Core::Impl::NothingCanLeave(TierIndex tier, const Claim& claim) {
          holding_.empty() && LinkFull(tier, static_cast<TierIndex>(tier + 1), claim.purpose);
 }
 
-/// Whether pages move to and fro and nobody gets what is waited for: far more tasks have ended
-/// since a ticket was last granted or failed, or anything was asked for or released, than it takes
-/// to exchange the content of every tier.
+/// Whether pages move to and fro and no ticket gets its pages. Far more tasks have then ended than
+/// it takes to exchange the content of every tier. Tasks count since a ticket was last granted or
+/// failed, or anything was asked for or released.
 bool Core::Impl::Restless() const {
   std::uint64_t frames = 0;
   for (TierIndex t = 0; t < last_tier(); ++t) frames += tiers_[t].pool.limit();
   return tasks_since_progress_ > kExchangesMax * (frames + last_tier());
 }
 
-/// Whom the policy names for the claim. Of the pages that a ticket lacks thousands may ask one
-/// after the other while nothing changes: where it is about none of their own copies, all get one
-/// answer. (An online policy may decide by the page that the room is for.)
+/// The policy's victim for the claim. Thousands of pages that a ticket lacks may ask one after the
+/// other while nothing changes. If none of their own copies is concerned, all get one answer. (An
+/// online policy may decide by the page that the room is for.)
 std::optional<PageIndex> Core::Impl::VictimFor(TierIndex tier, const Claim& claim) {
   const auto ask = [&] {
     return AskVictim(
@@ -87,14 +88,15 @@ std::optional<PageIndex> Core::Impl::VictimFor(TierIndex tier, const Claim& clai
   return last.victim;
 }
 
-/// While the tiers are restless only the ticket at the head displaces anything, so that tasks come
-/// to an end: it is granted, somebody releases, or who is stuck is told (I8).
+/// Whether the claim gives way. While the tiers are restless only the ticket at the head displaces
+/// pages, so that tasks come to an end. Then it is granted, somebody releases, or the stuck ticket
+/// is told (I8).
 bool Core::Impl::GivesWay(const Claim& claim) const {
   return !pending_.empty() && claim.arrival > pending_.front()->arrival && Restless();
 }
 
-/// When nothing moves: two pages of one ticket may each sit where the other is wanted. The one that
-/// arrives displaces the other, which comes back by another way.
+/// A victim when nothing moves: two pages of one ticket may each sit where the other is wanted. The
+/// one that arrives displaces the other, which comes back by another way.
 std::optional<PageIndex> Core::Impl::VictimOnItsWay(TierIndex tier, const Claim& claim) const {
   if (claim.purpose != Purpose::kDemand || !claim.arrives || !tasks_.empty()) return std::nullopt;
   return AskVictim(tier, claim.page, [&](PageIndex index) {
@@ -132,14 +134,15 @@ bool Core::Impl::LeavesForNothing(TierIndex tier, PageIndex index, const Claim& 
   return (demand ? MayDrop(p, tier) : FreeToLeave(p, tier)) && MayEvict(tier, index, claim);
 }
 
-/// Only pages that are known to leave so are looked at, not thousands of others; when nothing is in
-/// flight, so that this is the last that could help, all are.
+/// A victim that leaves for nothing. Only pages that are known to leave so are looked at, not
+/// thousands of others. All are looked at when nothing is in flight, so that this is the last
+/// resort.
 std::optional<PageIndex> Core::Impl::VictimForNothing(TierIndex tier, const Claim& claim) const {
   const auto leaves = [&](PageIndex page) { return LeavesForNothing(tier, page, claim); };
   const bool all_known = !tiers_[last_tier()].fenced;  // a fence makes doomed copies count again
   if (!all_known || tasks_.empty()) return AskVictim(tier, claim.page, leaves);
   if (tiers_[tier].lossless.empty()) return std::nullopt;
-  if (tier == 0 && !online_) {  // with nothing above it these are the pages told free to leave
+  if (tier == 0 && !online_) {  // these are the pages told free to leave, with no tier above
     TellWant(tier, claim.page);
     return Checked(tier, options_.policy->VictimToDrop(tier, leaves), leaves);
   }
@@ -161,7 +164,8 @@ bool Core::Impl::MayEvict(TierIndex tier, PageIndex index, const Claim& claim) c
   const Page& p = pages_[index];
   if (Moves(index, tier, claim) || WantedUpTo(p, tier, claim.arrival)) return false;
   const bool foreseen = p.goal.tier != kNoTier && p.goal.position <= claim.position;
-  // What is fetched ahead does not displace what is fetched ahead for no later an op.
+  // A page fetched ahead does not displace one that is fetched ahead for the same op or an earlier
+  // one.
   if (claim.purpose == Purpose::kAhead && foreseen) return false;
   if (claim.purpose != Purpose::kDemand &&
       !options_.policy->MayDisplace(claim.position, UseAt(p, tier))) {
@@ -231,9 +235,10 @@ std::optional<FrameIndex> Core::Impl::TakeBelow(TierIndex tier,
   return frame;
 }
 
-/// Where an evicted page goes: a free frame; the transit way further down when it will be used no
-/// sooner than what it would displace; else the frame of a victim. What the plan keeps here waits
-/// for a frame, as what takes it now is to leave.
+/// Frame that an evicted page goes to. The first choice is a free frame. The second is the transit
+/// way further down, if the page will be used no sooner than the one it would displace. The last is
+/// the frame of a victim. A page that the plan keeps here waits for a frame, as the page that has
+/// it now is to leave.
 std::optional<FrameIndex> Core::Impl::TakeForEviction(TierIndex tier,
                                                       PageIndex index,
                                                       const Claim& claim) {

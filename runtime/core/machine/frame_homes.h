@@ -7,7 +7,7 @@
 
 namespace sluice::core {
 
-/// Which pages are at home in each frame of a tier: those whose addresses are mapped to it.
+/// Pages at home in each frame of a tier: those whose addresses are mapped to the frame.
 class FrameHomes {
  public:
   explicit FrameHomes(FrameIndex frames) : pages_(frames) {}
@@ -15,7 +15,7 @@ class FrameHomes {
   /// The pages at home in the frame, in any order.
   const std::vector<PageIndex>& PagesOf(FrameIndex frame) const { return pages_[frame]; }
 
-  /// The page's home was `from` and is `to`; kNoFrame: it has none.
+  /// Moves the page's home from `from` to `to`; kNoFrame: no home.
   void Move(PageIndex page, FrameIndex from, FrameIndex to) {
     if (from == to) return;
     if (from != kNoFrame) std::erase(pages_[from], page);

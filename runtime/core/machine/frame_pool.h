@@ -11,14 +11,14 @@
 
 namespace sluice::core {
 
-/// Which of the free frames a page gets that cannot have the one it prefers.
+/// Choice of a free frame for a page that cannot have the one it prefers.
 enum class FrameOrder : std::uint8_t {
   kByAge,     ///< see FramePool::Take
   kByReturn,  ///< the one whose own page comes back last
 };
 
-/// The frames of one tier: those that are free below a movable limit are handed out. O(1), or
-/// O(log n) by return, but for SetLimit.
+/// The frames of one tier. The pool hands out free frames below a movable limit. O(1), or O(log n)
+/// by return, but for SetLimit.
 class FramePool {
  public:
   explicit FramePool(FrameIndex frames, FrameOrder order = FrameOrder::kByAge)
@@ -41,9 +41,10 @@ class FramePool {
   bool in_use(FrameIndex frame) const { return in_use_[frame]; }
   bool IsFree(FrameIndex frame) const { return frame < limit_ && !in_use_[frame]; }
 
-  /// `preferred` if it is free. Else, by return: the frame whose page comes back last. By age: the
-  /// frame that has been free for longest, which hardly anybody prefers; who prefers none gets the
-  /// one that was given last, as that may be in a cache.
+  /// Takes a frame: `preferred` if it is free.
+  /// - Else, by return: the frame whose page comes back last.
+  /// - Else, by age: the frame that has been free for longest, which hardly any page prefers. A
+  ///   page that prefers none gets the frame that was given last, as that may be in a cache.
   /// REQUIRES: free_count() > 0. `page` may be kNoPage (a reservation).
   FrameIndex Take(PageIndex page, FrameIndex preferred = kNoFrame) {
     SLUICE_CHECK(free_ > 0, "I1: a frame is taken only when one is free");
@@ -55,7 +56,8 @@ class FramePool {
     return frame;
   }
 
-  /// `returns`: when a page that is at home in the frame comes back; counts by return only.
+  /// Gives a frame back. `returns`: position at which a page at home in the frame comes back;
+  /// counts by return only.
   void Give(FrameIndex frame, Position returns = kNever) {
     SLUICE_CHECK(in_use_[frame], "I1: a frame is given back once");
     owner_[frame] = kNoPage;
@@ -65,15 +67,15 @@ class FramePool {
     if (frame < limit_) Add(frame);
   }
 
-  /// Frames at or above the limit are not handed out; those in use stay so until given. How long a
-  /// frame has been free is forgotten.
+  /// Sets the limit: the pool hands out no frame at or above it. Frames in use stay so until given.
+  /// The pool forgets for how long each frame has been free.
   void SetLimit(FrameIndex limit) {
     limit_ = limit;
     free_ = 0;
     if (ring_.has_value()) ring_->Clear();
     if (by_return_.has_value()) by_return_->Clear();
     for (FrameIndex i = 0; i < limit; ++i) {
-      // Low ones go first.
+      // Low frames go first.
       const FrameIndex frame = ring_.has_value() ? limit - 1 - i : i;
       if (!in_use_[frame]) Add(frame);
     }
@@ -97,8 +99,8 @@ class FramePool {
 
   std::vector<PageIndex> owner_;
   std::vector<bool> in_use_;
-  std::optional<FreeRing> ring_;           ///< set by age
-  std::optional<FreeByReturn> by_return_;  ///< set by return
+  std::optional<FreeRing> ring_;           ///< free frames, if they are chosen by age
+  std::optional<FreeByReturn> by_return_;  ///< free frames, if they are chosen by return
   std::vector<Position> returns_;          ///< positions of Give, by frame; by return only
   FrameIndex limit_;
   FrameIndex free_ = 0;

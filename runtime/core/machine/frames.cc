@@ -11,7 +11,7 @@ FrameIndex Core::Impl::TransitFrames(TierIndex tier) const {
   return tier == 0 || tier == last_tier() ? 0 : 2 * options_.transit_frames;
 }
 
-/// Those of them that are not in use.
+/// Transit frames that are not in use.
 FrameIndex Core::Impl::TransitReserve(TierIndex tier) const {
   const TierState& state = tiers_[tier];
   return TransitFrames(tier) - state.transit_used[0] - state.transit_used[1];
@@ -32,8 +32,9 @@ std::optional<FrameIndex> Core::Impl::TakeFrame(TierIndex tier, const Claim& cla
   return std::nullopt;
 }
 
-/// While nobody runs, the frames that the head ticket's pages have yet to pass are kept for them: a
-/// later ticket that took one would have to give it back, and so on for ever (I8).
+/// Whether the head ticket needs the frames. While no op runs, the frames that its pages have yet
+/// to pass are kept for them. A later ticket that took one would have to give it back, and so on
+/// for ever (I8).
 bool Core::Impl::NeededByHead(TierIndex tier, const Claim& claim) const {
   if (!holders_.empty() || pending_.empty() || pending_.front()->arrival >= claim.arrival) {
     return false;
@@ -52,7 +53,7 @@ bool Core::Impl::NeededByHead(TierIndex tier, const Claim& claim) const {
   if (free <= TransitReserve(tier)) return true;
   FrameIndex spare = free - TransitReserve(tier);
   if (spare > needs.size()) return false;
-  // Of thousands of needs as many are looked at as there are frames.
+  // Needs are looked at up to the number of frames, not all of thousands.
   return std::any_of(
       needs.begin(), needs.end(), [&](const Need& need) { return passes(need) && --spare == 0; });
 }
@@ -187,8 +188,8 @@ bool Core::Impl::FreeToLeave(const Page& p, TierIndex tier) const {
   });
 }
 
-/// Nothing is lost with it. When the only other copy is further up, that one has to come back
-/// later, over a link that may be the slower one, so this is the last resort.
+/// Whether nothing is lost with the copy. If the only other copy is further up, that one has to
+/// come back later, over a link that may be the slower one. So this is the last resort.
 bool Core::Impl::MayDrop(const Page& p, TierIndex tier) const {
   if (FreeToLeave(p, tier)) return true;
   return std::any_of(p.copies.begin(), p.copies.begin() + tier, [](const PageCopy& copy) {
@@ -196,7 +197,7 @@ bool Core::Impl::MayDrop(const Page& p, TierIndex tier) const {
   });
 }
 
-/// When the page's copy in this very tier is needed next.
+/// Position at which the page's copy in this very tier is needed next.
 Position Core::Impl::UseAt(const Page& p, TierIndex tier) const {
   if (p.next_use == kNever && p.hint_tier == tier) return p.hinted;
   if (p.next_use == kNever || p.next_tier == tier) return p.next_use;
@@ -207,7 +208,7 @@ Position Core::Impl::UseAt(const Page& p, TierIndex tier) const {
   return p.next_use;
 }
 
-/// The same, as far as the policy may know it.
+/// UseAt, as far as the policy may know it.
 Position Core::Impl::UseKnown(const Page& p, TierIndex tier) const {
   return online_ ? kNever : UseAt(p, tier);
 }

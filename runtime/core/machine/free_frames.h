@@ -14,8 +14,8 @@ class FreeRing {
  public:
   explicit FreeRing(FrameIndex frames) : links_(frames + 1) { Clear(); }
 
-  /// The frame that has been free for longest, and the one that became free last. REQUIRES: there
-  /// is one.
+  /// First: the frame that has been free for longest. Last: the one that became free last.
+  /// REQUIRES: a frame is free.
   FrameIndex First() const { return links_[end()].next; }
   FrameIndex Last() const { return links_[end()].previous; }
 
@@ -38,7 +38,7 @@ class FreeRing {
     FrameIndex next = 0;
   };
 
-  /// The ring of free frames begins and ends here.
+  /// Place at which the ring of free frames begins and ends.
   FrameIndex end() const { return static_cast<FrameIndex>(links_.size() - 1); }
 
   std::vector<Links> links_;  ///< links of free frames, and of end()
@@ -50,7 +50,7 @@ class FreeByReturn {
   explicit FreeByReturn(FrameIndex frames) : keys_(frames) {}
 
   /// The frame whose page comes back last; of several, the one that has been free for longest.
-  /// REQUIRES: there is one.
+  /// REQUIRES: a frame is free.
   FrameIndex Last() const { return std::get<2>(*keyed_.rbegin()); }
 
   void Add(FrameIndex frame, Position returns) {
@@ -68,7 +68,8 @@ class FreeByReturn {
 
   std::vector<KeyOfFrame> keys_;
   std::set<std::tuple<Position, std::uint64_t, FrameIndex>> keyed_;
-  std::uint64_t next_age_ = UINT64_MAX;  ///< falls: who is free for longer comes later in the set
+  /// Age of the next frame; it falls, so that a frame free for longer comes later in the set.
+  std::uint64_t next_age_ = UINT64_MAX;
 };
 
 }  // namespace sluice::core

@@ -11,9 +11,9 @@
 
 namespace sluice::core {
 
-/// Pages that are wanted ahead of need, tier by tier in the order of the positions at which they
-/// are, and apart from them those that may not be fetched yet: of thousands that wait for their
-/// position or for room in a tier none is looked at.
+/// Pages that are wanted ahead of need, tier by tier in the order of the positions of their use.
+/// Pages that may not be fetched yet are kept apart. So none of the thousands that wait for their
+/// position, or for room in a tier, is looked at.
 class GoalQueue {
  public:
   using Key = std::pair<Position, PageIndex>;
@@ -22,13 +22,13 @@ class GoalQueue {
 
   void Insert(const Goal& goal, PageIndex page, Position now);
   void Erase(const Goal& goal, PageIndex page);
-  /// Those that wait for a position up to `now` wait no longer.
+  /// Ends the wait of goals that wait for a position up to `now`.
   void Wake(Position now);
 
   std::uint64_t size() const;
-  /// Whether the tier has none, of those that wait neither.
+  /// Whether the tier has no goal, neither a ready nor a waiting one.
   bool empty(TierIndex tier) const { return tiers_[tier].goals == 0; }
-  /// The first that is not waiting and comes after `last` (nullopt: of all).
+  /// The first ready goal that comes after `last` (nullopt: the first of all).
   std::optional<Key> FirstAfter(TierIndex tier, const std::optional<Key>& last) const;
 
  private:
@@ -38,7 +38,8 @@ class GoalQueue {
   };
 
   std::vector<TierGoals> tiers_;
-  absl::btree_set<std::tuple<Position, TierIndex, Key>> waiting_;  ///< not before it, where
+  /// Goals that wait: position before which each may not be fetched, tier, goal.
+  absl::btree_set<std::tuple<Position, TierIndex, Key>> waiting_;
 };
 
 }  // namespace sluice::core

@@ -22,17 +22,18 @@ void Core::Impl::HastenForWriter(PageIndex index) {
   }
 }
 
-/// After the last round of a pump: who lacks a frame now waits for one of the page-outs in flight.
+/// Hastens page-outs after the last round of a pump. A ticket that lacks a frame now waits for one
+/// of those in flight.
 void Core::Impl::HastenForRoom() {
   for (TierIndex t = 0; t < last_tier(); ++t) HastenForRoomIn(t);
 }
 
-/// As many page-outs as there are tickets' claims to the room are urgent: those that were started
+/// Makes as many page-outs urgent as there are tickets' claims to the room: those that were started
 /// so, then the oldest others.
 void Core::Impl::HastenForRoomIn(TierIndex tier) {
   std::uint32_t served = 0;
   for (const Shortage& shortage : shortages_) {
-    // What leaves another tier makes no room here: without any of this one nothing is to be done.
+    // Page-outs of another tier make no room here. If this tier has none, nothing is to be done.
     if (tiers_[tier].unhurried == 0 || served == options_.copies_in_flight_max) return;
     if (shortage.tier != tier) continue;
     const auto coming = std::count_if(hurried_.begin(), hurried_.end(), [&](TaskNumber number) {

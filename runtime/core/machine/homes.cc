@@ -5,7 +5,8 @@
 
 namespace sluice::core {
 
-/// Where the page was mapped before, if that is still free: it may be so still.
+/// The frame that the page was mapped to before, if it is still free: the page may be mapped to it
+/// still.
 FrameIndex Core::Impl::TakeFrameFor(TierIndex tier, PageIndex index) {
   const Page& p = page(index);
   TierState& state = tiers_[tier];

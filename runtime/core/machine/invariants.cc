@@ -51,8 +51,8 @@ void Core::Impl::CheckInvariants() const {
   }
 }
 
-/// Nobody is forgotten: what a ticket lacks is looked at or under way, who has a goal is queued or
-/// under way, and every page-out is hurried or may yet be.
+/// Checks that nobody is forgotten. Pages that a ticket lacks are looked at or under way. Pages
+/// with a goal are queued or under way. Every page-out is hurried, or may yet be.
 void Core::Impl::CheckQueues() const {
   for (const Ticket* ticket : pending_) {
     for (NeedQueue::Ordinal i = 0; i < ticket->needs.size(); ++i) {
@@ -82,7 +82,7 @@ void Core::Impl::CheckQueues() const {
   }
 }
 
-/// What a policy was not asked again it would have answered alike.
+/// Checks that a policy would have given the same answer where it was not asked again.
 void Core::Impl::CheckAnswers() const {
   for (TierIndex t = 0; t < last_tier(); ++t) {
     const Answer& last = tiers_[t].answer;

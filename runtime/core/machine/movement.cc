@@ -55,7 +55,7 @@ Core::Impl::Progress Core::Impl::AdvanceResident(PageIndex index,
   if (copy.transit && !Settle(index, want.tier, claim)) return Progress::kBlocked;
   const TierState& state = tiers_[want.tier];
   if (copy.leaving && state.starved && state.starved_arrival < claim.arrival) {
-    return Progress::kInFlight;  // it makes room for an earlier ticket (I8)
+    return Progress::kInFlight;  // the page-out makes room for an earlier ticket (I8)
   }
   copy.leaving = false;  // wanted again: its page-out only cleans it
   if (want.map && !copy.mapped) {
@@ -130,9 +130,9 @@ Core::Impl::Progress Core::Impl::StartHop(PageIndex index,
   return Progress::kInFlight;
 }
 
-/// A frame for the next hop. When the tier on the way is full the page passes through a transit
-/// frame, but only with its final frame in hand, so that transit frames never wait for residency
-/// (I9).
+/// A frame for the next hop. When the tier on the way is full, the page passes through a transit
+/// frame. It does so only with its final frame in hand, so that transit frames never wait for
+/// residency (I9).
 std::optional<FrameIndex> Core::Impl::TakeHopFrame(
     PageIndex index, TierIndex hop, Direction direction, const Goal& want, const Claim& claim) {
   Page& p = page(index);
@@ -298,8 +298,8 @@ void Core::Impl::FinishCopy(const Task& task) {
   Arrive(task.page, task, CopyState::kValid);
 }
 
-/// What is now in a doomed slot stays, as after a write that failed, and is written elsewhere when
-/// it has to leave again.
+/// Leaves the source of a copy. A page that is now in a doomed slot stays, as after a write that
+/// failed. It is written elsewhere when it has to leave again.
 void Core::Impl::LeaveSource(PageIndex index, TierIndex source) {
   Page& p = page(index);
   if (MayDrop(p, source)) {
@@ -384,7 +384,7 @@ void Core::Impl::AbandonTarget(const Task& task) {
     --tiers_[task.target].transit_used[static_cast<std::size_t>(target.transit_direction)];
   }
   if (PinnedAt(p, task.target)) {
-    // Its lease keeps the frame, without content.
+    // The page's lease keeps the frame, without content.
     target.state = CopyState::kPlaced;
     target.under_way = target.mapped = false;
   } else {
@@ -460,8 +460,8 @@ void Core::Impl::NoteWriteFailure(TierIndex tier) {
   target.fenced_before = next_arrival_;
 }
 
-/// What lies doomed in the last tier was free to leave the others while there was nowhere else to
-/// go.
+/// Lifts the tier's fence. Pages doomed in the last tier were free to leave the others while there
+/// was nowhere else to go.
 void Core::Impl::LiftFence(TierState* tier) {
   if (!tier->fenced) return;
   tier->fenced = false;

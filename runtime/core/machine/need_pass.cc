@@ -22,7 +22,7 @@ bool Core::Impl::StepsAlone(const PageRequest& request) const {
          p.write_pinned || hastens || InTransit(p);
 }
 
-/// Those that take the same step as the page of the need.
+/// Group of the needs whose pages take the same step as this one's.
 NeedQueue::Group Core::Impl::GroupOf(const PageRequest& request) const {
   if (StepsAlone(request)) return NeedQueue::kAlone;
   const Page& p = pages_[request.page];
@@ -69,7 +69,7 @@ void Core::Impl::WorkOn(NeedQueue::Ordinal ordinal, Ticket& ticket, NeedQueue::P
   const std::size_t others = shortages_.size();
   const Progress progress = Advance(request.page, want, claim);
   if (progress != Progress::kBlocked) {
-    shortages_.resize(others);  // it found another way
+    shortages_.resize(others);  // the need found another way
     ticket.queue.Remove(ordinal);
     if (progress == Progress::kReady) MarkReady(need, IsReady(need));
     return;
@@ -102,8 +102,8 @@ bool Core::Impl::AnyPassedOver(const Ticket& ticket,
   return false;
 }
 
-/// Those that were not looked at for want of room in `tier` lack it as well: whoever comes later
-/// gets no frame there before them.
+/// Notes that needs that were not looked at for want of room in `tier` lack it as well. Later
+/// tickets get no frame there before them.
 void Core::Impl::NotePassedOver(const Ticket& ticket, const NeedQueue::Pass& pass, TierIndex tier) {
   if (!AnyPassedOver(ticket, pass, tier, [](const Need&) { return true; })) return;
   TierState& state = tiers_[tier];

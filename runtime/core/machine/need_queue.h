@@ -11,10 +11,10 @@
 
 namespace sluice::core {
 
-/// The needs of one ticket that may have to be moved on (those that are neither ready nor under
-/// way, and a few that have come to be so unnoticed), gone through in the order of adding. Those
-/// whose pages take the same step next stand together, and once one of them finds that none of them
-/// can take it the others are not looked at: of thousands before a full tier or link, one is.
+/// The needs of one ticket that may have to be moved on, gone through in the order of adding. They
+/// are neither ready nor under way, but for a few that have become so unnoticed. Needs whose pages
+/// take the same step next are in one group. Once one of them finds that none can take the step,
+/// the others are not looked at. So one of thousands before a full tier or link is looked at.
 class NeedQueue {
  public:
   using Ordinal = std::uint32_t;  ///< number of the need in its ticket
@@ -22,11 +22,11 @@ class NeedQueue {
   using Group = std::uint8_t;
 
   static constexpr Group kAlone = 0;  ///< group of needs that have nothing in common with others
-  /// A frame in `tier`, over no link.
+  /// Group of needs for a frame in `tier`, over no link.
   static constexpr Group Into(TierIndex tier) { return static_cast<Group>(1 + tier); }
-  /// From the tier above into `tier`, where they are wanted.
+  /// Group of needs that come from the tier above into `tier`, where they are wanted.
   static constexpr Group Down(TierIndex tier) { return static_cast<Group>(1 + kTiersMax + tier); }
-  /// From the tier below into `tier`, wanted there or further up.
+  /// Group of needs that come from the tier below into `tier`, wanted there or further up.
   static constexpr Group Up(TierIndex tier, TierIndex wanted) {
     return static_cast<Group>(1 + kTiersMax * (2 + wanted) + tier);
   }
@@ -36,27 +36,27 @@ class NeedQueue {
   struct Pass {
     Number next = 0;                          ///< first number that was not looked at
     std::uint32_t closed = 0;                 ///< a bit for each group
-    std::array<Number, kGroups> closed_at{};  ///< where each of them was
+    std::array<Number, kGroups> closed_at{};  ///< number at which each group was closed
   };
 
-  /// Adds the need; one that is there is looked at in its place, whatever it waited for.
+  /// Adds the need. A need that is there keeps its place, and is looked at whatever it waited for.
   void Add(Ordinal need);
-  /// No effect on one that is not there.
+  /// Removes the need. Has no effect if it is not there.
   void Remove(Ordinal need);
-  /// REQUIRES: it is there.
+  /// Moves the need to the group. REQUIRES: the need is there.
   void Move(Ordinal need, Group group);
 
-  /// The next that stands in no closed group; it stays in the queue.
+  /// The next need that is in no closed group. The need stays in the queue.
   std::optional<Ordinal> Next(Pass* pass) const;
-  /// The others of the group are not looked at in this pass.
+  /// Closes the group: the pass does not look at its other needs.
   static void Close(Group group, Pass* pass) {
     if (IsClosed(*pass, group)) return;
     pass->closed |= BitOf(group);
     pass->closed_at[group] = pass->next;
   }
   static bool IsClosed(const Pass& pass, Group group) { return (pass.closed & BitOf(group)) != 0; }
-  /// Whether `found` is true of one that the closing of the group kept from being looked at; they
-  /// are gone through in order until it is.
+  /// Whether `found` is true of a need that the pass did not look at as its group was closed. Looks
+  /// at such needs in order until it is.
   template <typename Found>
   bool AnyPassedOver(const Pass& pass, Group group, Found found) const {
     if (!IsClosed(pass, group)) return false;
@@ -64,7 +64,7 @@ class NeedQueue {
     const auto first = needs.lower_bound(pass.closed_at[group]);
     return std::any_of(first, needs.end(), [&](const auto& need) { return found(need.second); });
   }
-  /// The same of all, in no particular order.
+  /// Whether `found` is true of any need. Looks at needs in no particular order.
   template <typename Found>
   bool Any(Found found) const {
     return std::any_of(groups_.begin(), groups_.end(), [&](const auto& needs) {
@@ -76,7 +76,7 @@ class NeedQueue {
 
  private:
   struct Membership {
-    Number number = 0;  ///< 0: not there
+    Number number = 0;  ///< number of the need; 0: not there
     Group group = kAlone;
   };
 

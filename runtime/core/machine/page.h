@@ -28,17 +28,18 @@ struct PageCopy {
   std::uint16_t readers = 0;  ///< tasks that read the frame
   bool mapping = false;       ///< a StartMap is in flight
   bool mapped = false;
-  bool under_way = false;  ///< kFilling, and a device can order its work behind the task
+  bool under_way = false;  ///< state is kFilling, and a device can order its work behind the task
   bool leaving = false;    ///< true if the page is dropped after its page-out
-  bool transit = false;    ///< sits in a transit frame
-  bool doomed = false;     ///< may soon be unreadable: another is to take its place
+  bool transit = false;    ///< true if the copy is in a transit frame
+  /// Whether the copy may soon be unreadable, and another is to take its place.
+  bool doomed = false;
   Direction transit_direction = Direction::kIn;
-  bool known = false;      ///< the policy knows it as being here,
-  bool candidate = false;  ///< and as evictable
-  bool told_free = false;  ///< facts as the policy knows them
+  bool known = false;      ///< true if the policy knows that the page is here
+  bool candidate = false;  ///< true if the policy knows that the page is evictable
+  bool told_free = false;  ///< fact as the policy knows it: the page leaves for free
   bool told_return = false;
-  bool lossless = false;             ///< among those that may be dropped,
-  std::uint32_t lossless_place = 0;  ///< at this place
+  bool lossless = false;             ///< true if the copy is among those that may be dropped
+  std::uint32_t lossless_place = 0;  ///< place among those that may be dropped
   Position told_use = kNever;
   Position stays_for = kNever;  ///< position before which a plan keeps the page here
 };
@@ -50,7 +51,7 @@ struct Need {
   Ticket* ticket = nullptr;
   PageRequest request;
   bool locked = false;  ///< no earlier need of the page conflicts
-  bool ready = false;   ///< counted as such in its ticket
+  bool ready = false;   ///< true if the ticket counts the need as ready
 };
 
 enum class TicketKind : std::uint8_t { kAcquire, kDiscard, kFree };
@@ -60,19 +61,19 @@ struct Ticket {
   TicketNumber number = 0;
   OpNumber op = 0;
   LaneIndex lane = 0;
-  Position position = kNever;  ///< the step of the schedule that it is
+  Position position = kNever;  ///< position of the ticket's step in the schedule
   std::uint64_t arrival = 0;
   bool granted = false;
-  bool takes_under_way = false;  ///< granted while its pages are under way
+  bool takes_under_way = false;  ///< true if the ticket is granted while its pages are under way
   std::uint32_t unready = 0;
-  std::uint32_t pinned = 0;  ///< leases out
-  PageIndex first_page = 0;  ///< kDiscard, kFree
+  std::uint32_t pinned = 0;  ///< number of leases out
+  PageIndex first_page = 0;  ///< first page of a kDiscard or kFree
   std::uint32_t pages_left = 0;
   std::vector<Need> needs;
   NeedQueue queue;
 };
 
-/// Where a page is wanted ahead of need.
+/// Tier and time at which a page is wanted ahead of need.
 struct Goal {
   TierIndex tier = kNoTier;
   PageMode mode = PageMode::kRead;
@@ -89,15 +90,15 @@ constexpr std::array<FrameIndex, kTiersMax> NoFrames() {
 
 struct Page {
   bool exists = false;
-  bool content = false;    ///< bytes that a read must see
-  bool file_home = false;  ///< the content is (also) in a file
+  bool content = false;    ///< true if the page has bytes that a read must see
+  bool file_home = false;  ///< true if the content is (also) in a file
   bool reproducible = false;
-  bool read_only = false;  ///< committed to no tier, as its file always has it
+  bool read_only = false;  ///< true if the page is committed to no tier, as its file always has it
   bool lost = false;
-  bool refused =
-      false;  ///< its copy in the last tier could not be read: better made again, and dropped then
+  /// Whether the copy in the last tier could not be read: better made again, and dropped then.
+  bool refused = false;
   bool write_pinned = false;
-  bool dying = false;  ///< a FreePages waits for it
+  bool dying = false;  ///< true if a FreePages waits for the page
   TierIndex lowest = 0;
   TensorKind kind = TensorKind::kOther;
   SegmentIndex segment = 0;
@@ -105,14 +106,15 @@ struct Page {
   std::uint32_t tasks = 0;  ///< tasks in flight, of any kind
   std::uint64_t generation = 0;
   std::array<PageCopy, kTiersMax> copies;
-  /// The frame that its last mapped copy left in each tier; where mappings are kept, the frame that
-  /// its address is mapped to.
+  /// The frame that the page's last mapped copy left in each tier. Where mappings are kept: the
+  /// frame that the page's address is mapped to.
   std::array<FrameIndex, kTiersMax> was_mapped_to = NoFrames();
-  /// Attempts in a row that did not bring it to (or map it in) each tier.
+  /// Attempts in a row that did not bring the page to each tier, or map it there.
   std::array<std::uint8_t, kTiersMax> bring_failures{};
   /// The last tier's slot of an older generation, kept until a newer one is acknowledged.
   FrameIndex stale_frame = kNoFrame;
-  /// It is of no older one, but of a doomed copy that is being replaced.
+  /// Whether stale_frame is that of a doomed copy that is being replaced, not of an older
+  /// generation.
   bool stale_holds = false;
   /// A frame held at `held_tier` for a page-in that passes a transit frame.
   FrameIndex held_frame = kNoFrame;
@@ -126,11 +128,12 @@ struct Page {
   bool next_map = false;
   Goal goal;
   bool goal_queued = false;
-  bool given_up = false;            ///< could not be brought: only a hint or a ticket tries again
-  TierIndex coming_tier = kNoTier;  ///< being fetched ahead to there
-  TierIndex prefetched_tier = kNoTier;  ///< fetched ahead and not used yet
-  TierIndex hint_tier = kNoTier;        ///< a hint says it will be used there,
-  Position hinted = kNever;             ///< after this position
+  /// Whether the page could not be brought: only a hint or a ticket tries again.
+  bool given_up = false;
+  TierIndex coming_tier = kNoTier;      ///< tier to which the page is being fetched ahead
+  TierIndex prefetched_tier = kNoTier;  ///< tier to which the page was fetched ahead, not used yet
+  TierIndex hint_tier = kNoTier;        ///< tier of the next use, as a hint says
+  Position hinted = kNever;             ///< position after which that use comes
 };
 
 inline int DirectionIndex(TierIndex source, TierIndex target) { return target > source ? 1 : 0; }
@@ -141,25 +144,26 @@ inline bool InTransit(const Page& p) {
       p.copies.begin(), p.copies.end(), [](const PageCopy& copy) { return copy.transit; });
 }
 
-/// A discard or free waits only for tasks of the page: all of its frames are given back soon.
+/// Whether a discard or free waits only for tasks of the page: all of its frames are given back
+/// soon.
 inline bool Dies(const Page& p) {
   return !p.queue.empty() && p.queue.front()->ticket->kind != TicketKind::kAcquire;
 }
 
 enum class Purpose : std::uint8_t { kDemand, kAhead, kClean };
 
-/// Why a frame is wanted, and so what may be displaced for it.
+/// Purpose for which a frame is wanted, which decides the pages that may be displaced for it.
 struct Claim {
   Purpose purpose = Purpose::kDemand;
   std::uint64_t arrival = UINT64_MAX;  ///< pages wanted by tickets up to this one are protected
-  Position position = 0;               ///< kAhead: the op that the frame is for
+  Position position = 0;               ///< position of the op that the frame is for, if kAhead
   PageIndex page = kNoPage;
-  /// The page that moves once there is room: every copy of it may be the source, so none is
-  /// displaced, by the victims of victims neither.
+  /// The page that moves once there is room. Every copy of it may be the source, so none is
+  /// displaced, not even by the victims of victims.
   PageIndex mover = kNoPage;
-  /// The frame is where the mover's ticket wants it, or where a page in transit must stay.
+  /// Whether the frame is where the mover's ticket wants it, or where a page in transit must stay.
   bool arrives = false;
-  /// What the policy is told of the page that leaves.
+  /// Departure that the policy is told of the page that leaves.
   Departure departure = Departure::kVictim;
 };
 
@@ -173,9 +177,9 @@ struct Task {
   FrameIndex target_frame = kNoFrame;
   FillKind fill = FillKind::kUndefined;
   bool map = false;
-  bool evict = false;  ///< the source is to be dropped afterwards
+  bool evict = false;  ///< true if the source is to be dropped afterwards
   Purpose purpose = Purpose::kDemand;
-  bool urgent = false;  ///< a ticket is known to wait for it
+  bool urgent = false;  ///< true if a ticket is known to wait for the task
 };
 
 }  // namespace sluice::core

@@ -11,8 +11,8 @@ constexpr std::uint32_t kPumpRoundsMax = 1'000'000;
 
 }  // namespace
 
-/// After every event, or several that came together: whoever can go on does, in the order of
-/// arrival; then what is only foreseen.
+/// Works after every event, or several that came together. Tickets that can go on do so, in the
+/// order of arrival. Pages that are only foreseen come after them.
 void Core::Impl::Pump() {
   std::uint32_t rounds = 0;
   for (TierState& state : tiers_) state.advised = false;
@@ -42,7 +42,7 @@ void Core::Impl::ResetPumpState() {
 void Core::Impl::PumpOnce() {
   ResetPumpState();
   ContinueTransits();
-  shortages_.clear();  // only what tickets lack counts
+  shortages_.clear();  // shortages of tickets alone count
   lanes_waiting_.clear();
   for (std::size_t i = 0; i < pending_.size();) {
     Ticket* ticket = pending_[i];
@@ -88,7 +88,7 @@ void Core::Impl::ContinueTransit(PageIndex index, TierIndex tier) {
   const bool wanted = (held && p.goal.tier != kNoTier) || WantedUpTo(p, tier, UINT64_MAX);
   const bool goes_down = held && p.held_tier > tier;
   const bool comes = copy.transit_direction == Direction::kIn;
-  if (wanted && (comes || goes_down)) return;  // its ticket or goal moves it
+  if (wanted && (comes || goes_down)) return;  // the page's ticket or goal moves it
   if (!wanted) DropHeld(index);
   if (MayDrop(p, tier)) {
     DropCopy(index, tier);
@@ -113,8 +113,9 @@ void Core::Impl::ContinueTransit(PageIndex index, TierIndex tier) {
   StartCopyTask(index, task);
 }
 
-/// The op's pages do not fit any more beside what cannot leave (since a budget was lowered, frames
-/// were reserved, or by pages that may not go below the tier); else no room can be made in `tier`.
+/// Reason for which a ticket is stuck. The op's pages may not fit any more beside those that cannot
+/// leave: a budget was lowered, frames were reserved, or pages may not go below the tier. Else no
+/// room can be made in `tier`.
 FailTicket Core::Impl::WhyStuck(const Ticket& ticket, TierIndex tier) const {
   for (TierIndex t = 0; t < last_tier(); ++t) {
     std::uint32_t own = 0;
@@ -202,7 +203,8 @@ bool Core::Impl::FailStuckTicket() {
       return WaitsFor(holder.first, holder.second, *ticket);
     });
   };
-  if (std::any_of(holders_.begin(), holders_.end(), runs)) return false;  // it will release
+  // An op that runs will release its pages.
+  if (std::any_of(holders_.begin(), holders_.end(), runs)) return false;
   if (holders_.empty()) {
     FailForRoom();
     return true;

@@ -145,8 +145,8 @@ void Core::Impl::Recheck(PageIndex index) {
   }
 }
 
-/// What the ticket at the head waits for where it is nobody may evict (see WantedUpTo): such pages
-/// are no candidates, so that nobody looks at them in vain.
+/// Notes the ticket at the head. Nobody may evict pages that it waits for where they are (see
+/// WantedUpTo). Such pages are no candidates, so that nobody looks at them in vain.
 void Core::Impl::NoteHead() {
   Ticket* const head = pending_.empty() ? nullptr : pending_.front();
   if (head == head_) return;
@@ -192,7 +192,7 @@ void Core::Impl::Grant(Ticket& ticket) {
   if (ticket.needs.empty()) Forget(ticket.number);
 }
 
-/// From now on the copy in `tier` is the page's only one.
+/// Makes the copy in `tier` the page's only one.
 void Core::Impl::PinForWrite(PageIndex index, TierIndex tier) {
   Page& p = page(index);
   SLUICE_CHECK(p.tasks == 0 && p.pins == 1,

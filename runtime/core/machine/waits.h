@@ -7,7 +7,7 @@
 
 namespace sluice::core {
 
-/// What a ticket waits for: that a page-out ends, or anything else, as a rule a page-in.
+/// Cause of a ticket's wait: the end of a page-out (kWrite), or anything else, as a rule a page-in.
 enum class WaitFor : std::uint8_t { kRead, kWrite };
 
 struct TicketWait {
@@ -17,13 +17,13 @@ struct TicketWait {
   friend bool operator==(const TicketWait&, const TicketWait&) = default;
 };
 
-/// Divides the time that a thread is blocked by what its ticket waits for. The caller says what
-/// time it is, never an earlier one. Threads: externally synchronised.
+/// Divides the time that a thread is blocked by the causes that its ticket waits for. The caller
+/// gives the time, which never goes back. Threads: externally synchronised.
 class WaitSplit {
  public:
-  using Time = std::chrono::nanoseconds;  ///< since any moment
+  using Time = std::chrono::nanoseconds;  ///< time since any moment
 
-  /// Somebody begins, ends to wait.
+  /// Begin and End: the thread begins, and ends, to be blocked.
   void Begin(Time now) {
     waiting_ = true;
     since_ = now;
@@ -38,7 +38,7 @@ class WaitSplit {
   }
 
   WaitFor waits_for() const { return waits_for_; }
-  /// So far, up to the last call.
+  /// Time up to the last call.
   Time of(WaitFor waits_for) const { return waits_for == WaitFor::kRead ? read_ : write_; }
 
  private:

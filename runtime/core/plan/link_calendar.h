@@ -8,23 +8,24 @@
 
 namespace sluice::core {
 
-/// How much of a link each step of a repeating iteration has left, in seconds. Steps are counted on
-/// from one iteration to the next.
+/// Time that a link has left in each step of a repeating iteration, in seconds. Steps are counted
+/// on from one iteration to the next.
 class LinkCalendar {
  public:
-  /// Of a link that nothing takes any time.
+  /// Calendar of a link on which no copy takes any time.
   LinkCalendar() = default;
   LinkCalendar(std::span<const double> step_seconds, const PlanLink& link);
 
-  /// The step in which `pages` that go out from `from` on, as early as possible, are through; `end`
-  /// when they are not before that.
+  /// The step in which `pages` are through that go out as early as possible from `from` on; `end`
+  /// when they are not through before it.
   std::uint64_t OutDone(std::uint64_t from, std::uint64_t end, double pages) const;
-  /// The step in which `pages` must begin to come in, as late as possible, to be there at `end`;
-  /// `from` when they must begin no later.
+  /// The latest step in which `pages` must begin to come in, to be there at `end`; `from` if no
+  /// later step does.
   std::uint64_t InBegin(std::uint64_t from, std::uint64_t end, double pages) const;
-  /// Likewise out, as late as possible.
+  /// The latest step in which `pages` must begin to go out, to be through at `end`; `from` if no
+  /// later step does.
   std::uint64_t OutBegin(std::uint64_t from, std::uint64_t end, double pages) const;
-  /// Takes what OutDone and InBegin have found.
+  /// Takes the time that OutDone and InBegin have found.
   void TakeOut(std::uint64_t from, std::uint64_t end, double pages);
   void TakeIn(std::uint64_t from, std::uint64_t end, double pages);
 
@@ -33,9 +34,10 @@ class LinkCalendar {
   double InPages(std::size_t step) const;
 
   PlanLink link_;
-  std::vector<double> in_;  ///< empty: nothing takes any time
+  std::vector<double> in_;  ///< seconds left for page-ins; empty: no copy takes any time
   std::vector<double> out_;
-  std::vector<double> both_;  ///< empty: the directions do not disturb each other
+  /// Seconds left for both; empty: the directions do not disturb each other.
+  std::vector<double> both_;
 };
 
 }  // namespace sluice::core

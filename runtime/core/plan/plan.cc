@@ -11,9 +11,9 @@
 namespace sluice::core {
 namespace {
 
-/// Of what a link could carry in an iteration, that share is planned with at most.
+/// Largest share of a link's capacity in an iteration that is planned with.
 constexpr double kLinkShare = 0.9;
-/// So fast that nothing ever waits for a link.
+/// Stretch of the steps with which nothing ever waits for a link.
 constexpr double kNoWaiting = 1e12;
 
 Plan EmptyPlan(std::size_t steps) {
@@ -23,17 +23,19 @@ Plan EmptyPlan(std::size_t steps) {
   return plan;
 }
 
-/// What leaves may be chosen as if links were that much faster.
+/// Factor by which links may count as faster when pages to leave are chosen.
 constexpr double kSwift = 2;
-/// It is where the other choice keeps the link busy for that many times as long as is necessary; or
-/// clearly longer, and for more of the iteration than is planned with.
+/// Factor over the necessary time. Links count as faster if the other choice keeps the link busy
+/// for longer than that. They also do if it is busy for clearly longer, and for more of the
+/// iteration than is planned with.
 constexpr double kBusyMax = 1.15;
 
-/// So much more than the least is as good where traffic is to be saved, or the link is waited for.
+/// Factor over the least traffic up to which a plan is as good. It counts where traffic is to be
+/// saved, or the run waits for the link.
 constexpr double kNearlyLeast = 1.02;
 
-/// A link that is busy for so many times the steps is what the run waits for, whatever is away in
-/// time; or so many, and for so many times as long as is necessary.
+/// Bounds for a link that the run waits for, whatever is away in time. It is busy for kBound times
+/// the steps; or for kNearlyBound times, and for kWasteful times as long as is necessary.
 constexpr double kBound = 2;
 constexpr double kNearlyBound = 1.25;
 constexpr double kWasteful = 2;
@@ -55,17 +57,17 @@ struct TierPlan {
   double busiest_seconds = 0;  ///< seconds of the busiest link planned so far
 };
 
-/// What a plan is made from, and who says that it is not wanted any more.
+/// Input of a plan, and the function that tells that it is not wanted any more.
 struct PlanRequest {
   const PlanInput& input;
   const PlanStop& stop;
-  /// To save traffic: what is away from all tiers above the last link.
+  /// Pages that are away from all tiers above the last link, to save traffic.
   const PagesAway* away_below = nullptr;
 };
 
-/// Of the fastest tier it is what it sends below all others that leaves first, and late. What
-/// leaves written comes back sooner than the furthest: before a single link that costs more than it
-/// gains.
+/// Aims of a tier's plan. Pages that the fastest tier sends below all others leave first, and late.
+/// Pages that leave written come back sooner than the furthest, which before a single link costs
+/// more than it gains.
 TierAims AimsOf(const PlanRequest& request, TierIndex tier) {
   const bool traffic = request.input.objective == Objective::kTraffic;
   TierAims aims{.written_first = traffic || request.input.links.size() > 1};
@@ -75,7 +77,7 @@ TierAims AimsOf(const PlanRequest& request, TierIndex tier) {
   return aims;
 }
 
-/// What one tier's part begins with. What it refers to outlives it.
+/// Start of one tier's part. The objects that it refers to outlive it.
 struct TierStart {
   TierIndex tier = 0;
   const std::vector<PlanSpan>& above;
@@ -90,8 +92,8 @@ TierPlan PlanTier(const PlanRequest& request, const TierStart& start, const Tier
   return result;
 }
 
-/// What moves as little as can be, or hardly more. If pages are away in time, too, less room is
-/// lost to pages on their way, and the tiers below have less to move.
+/// A plan that moves as little as can be, or hardly more. If pages are away in time, too, less room
+/// is lost to pages on their way, and the tiers below have less to move.
 TierPlan PlanForTraffic(const PlanRequest& request,
                         const TierStart& start,
                         TierPace pace,
@@ -106,10 +108,10 @@ TierPlan PlanForTraffic(const PlanRequest& request,
   return PlanTier(request, start, pace);
 }
 
-/// Where a lower link is what the run waits for, whatever crosses it without need is waited for:
-/// the plan counts that moves less. `in_time`, with the usual share of the link, comes before all
-/// others, as less of it is to be away too late; each of these replaces the best so far where it
-/// moves clearly less.
+/// The best plan where the run waits for a lower link. Every copy without need is waited for then,
+/// so the plan counts that moves less. `in_time`, with the usual share of the link, comes before
+/// all others, as it has fewer pages away too late. Each of the others replaces the best so far if
+/// it moves clearly less.
 TierPlan LeastOfSeveral(const PlanRequest& request,
                         const TierStart& start,
                         TierPlan in_time,
@@ -131,12 +133,12 @@ TierPlan LeastOfSeveral(const PlanRequest& request,
 }
 
 /// Note [Three choices]
-/// Where links are slow, leaving out what would not be away in time makes others leave that come
-/// back sooner: much more crosses the link, and ops wait for that instead. Then the choice is made
-/// again as if the link were faster, and some ops wait for pages to leave; and where the link is
-/// what the run waits for even so, as if it took no time, which moves the least. That is for the
-/// fastest tier alone: what is in flight takes frames of a middle one that the plan does not know.
-/// (A plan for traffic may do so in each tier: PlanForTime.)
+/// Where links are slow, leaving out pages that would not be away in time makes others leave that
+/// come back sooner. Much more then crosses the link, and ops wait for that instead. So the choice
+/// is made again as if the link were faster, and some ops wait for pages to leave. If the run waits
+/// for the link even so, the choice is made as if the link took no time, which moves the least.
+/// That is for the fastest tier alone: pages in flight take frames of a middle one that the plan
+/// does not know. (A plan for traffic may do so in each tier: PlanForTime.)
 TierPlan BestPlan(const PlanRequest& request, const TierStart& start) {
   const double seconds = SecondsOf(request.input);
   const Plan nothing = EmptyPlan(request.input.step_seconds.size());
@@ -184,7 +186,8 @@ TierPlan PlanAll(const PlanRequest& request) {
   return all;
 }
 
-/// What would be away from all tiers above the last link, taken as one, if that moved the least.
+/// Pages that would be away from all tiers above the last link, taken as one, if that moved the
+/// least.
 PagesAway AwayBelow(const PlanInput& input, const PlanStop& stop) {
   PlanInput one = input;
   const std::size_t last = input.links.size();
@@ -200,7 +203,7 @@ PagesAway AwayBelow(const PlanInput& input, const PlanStop& stop) {
   return planner.away();
 }
 
-/// For what the input says.
+/// Plans for the objective of the input.
 TierPlan PlanForObjective(const PlanInput& input, const PlanStop& stop) {
   PlanRequest request{.input = input, .stop = stop};
   const bool several = input.links.size() > 1 && !input.step_seconds.empty();
@@ -210,9 +213,10 @@ TierPlan PlanForObjective(const PlanInput& input, const PlanStop& stop) {
   return PlanAll(request);
 }
 
-/// Each tier's part of a plan for time is made without a look at those below. Where in the end the
-/// busiest link is waited for, and is over twice as busy as the busiest one of a plan for traffic,
-/// that plan was the faster one on every machine that was tried (docs/planner.md).
+/// Plans for time. Each tier's part of such a plan is made without a look at those below. In the
+/// end the run may wait for the busiest link. That link may be over twice as busy as the busiest
+/// one of a plan for traffic. The latter was then the faster plan on every machine that was tried
+/// (docs/planner.md).
 TierPlan PlanForTime(const PlanInput& input, const PlanStop& stop) {
   TierPlan plan = PlanForObjective(input, stop);
   if (input.links.size() < 2 || plan.busiest_seconds <= SecondsOf(input)) return plan;
@@ -223,8 +227,8 @@ TierPlan PlanForTime(const PlanInput& input, const PlanStop& stop) {
   return wasteful ? std::move(least) : std::move(plan);
 }
 
-/// Where the link is what the run waits for, what moves less is faster. Elsewhere a step could wait
-/// for the pages of its own that do not stay.
+/// Spreads reads where the run waits for the link: a plan that moves less is then faster. Elsewhere
+/// a step could wait for the pages of its own that do not stay.
 TierPlan Spread(const PlanInput& input, const PlanStop& stop, TierPlan plan) {
   const std::optional<PlanInput> spread = SpreadReads(input);
   if (!spread.has_value() || stop()) return plan;

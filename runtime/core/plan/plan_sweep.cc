@@ -43,8 +43,8 @@ std::uint64_t PlanSweep::Until(const PlanGap& gap, std::uint64_t step) const {
   return step >= gap.from ? gap.to - step : gap.to - step - steps_;
 }
 
-/// Of further `pages` of the gap, those of which nothing below has the content. (The same pages
-/// leave in every gap first.)
+/// Number of further `pages` of the gap whose content is nowhere below. (The same pages leave in
+/// every gap first.)
 std::uint32_t PlanSweep::PagesToWrite(std::uint32_t gap, std::uint32_t pages) const {
   if (gaps_[gap].version == PlanGap::kNone) return 0;
   const std::uint32_t gone = gaps_[gap].pages - left_[gap] + pages;
@@ -61,7 +61,7 @@ PlanSweep::Away PlanSweep::WhenAway(std::uint32_t index, std::uint32_t pages) co
     if (away.write_pages > 0) {
       done = calendar_.OutDone(away.write_from, gap.to + steps_, away.write_pages);
     }
-    // What another gap has written so late is away in no step of this one.
+    // Pages that another gap has written so late are away in no step of this one.
     away.out_done = std::min(std::max(gap.from + steps_, done) - steps_, gap.to);
     away.clean = done;
   }
@@ -136,7 +136,7 @@ void PlanSweep::Leave(std::uint64_t step,
     Away away = WhenAway(i, pages);
     if (!Helps(gaps_[i], away, step)) {
       if (turn.must_help) continue;
-      // It is out as soon as can be; the step waits for that.
+      // The gap's pages are out as soon as can be; the step waits for that.
       const std::uint64_t at = step >= gaps_[i].from ? step : step + steps_;
       away.out_done = std::min(away.out_done, at);
       away.in_begin = std::max(away.in_begin, at + 1);

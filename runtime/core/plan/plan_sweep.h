@@ -8,61 +8,62 @@
 
 namespace sluice::core {
 
-/// Pages that are not used for a time, and may be away then.
+/// Pages that are not used for a time, and may be away meanwhile.
 struct PlanGap {
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
   /// Steps [from, to); from is below the number of steps, and to at most that much larger.
   std::uint64_t from = 0;
   std::uint64_t to = 0;
-  /// The content: which of all the schedule's (kNone: nothing writes it), the use of the item that
-  /// wrote it, and the steps from when that was over to `from`.
+  /// Content of the pages: its number among those of the schedule (kNone: nothing writes it), the
+  /// use of the item that wrote it, and the steps from the end of that use to `from`.
   std::uint32_t version = kNone;
   std::uint32_t write_use = 0;
   std::uint64_t since_write = 0;
   std::uint32_t pages = 0;
-  /// Of them, those that leave rather than any of another gap.
+  /// Number of the pages that leave rather than any of another gap.
   std::uint32_t preferred = 0;
 };
 
-/// How the link below a tier is seen.
+/// The sweep's view of the link below a tier.
 struct SweepLink {
-  LinkCalendar seen;  ///< calendar that says which page would be away in time
-  LinkCalendar real;  ///< calendar that says which page would be written when it leaves
-  /// What would be goes first where it is as good.
+  LinkCalendar seen;  ///< calendar that tells the pages that would be away in time
+  LinkCalendar real;  ///< calendar that tells the pages that would be written when they leave
+  /// Whether pages that would be written go first where they are as good.
   bool written_first = false;
 };
 
-/// What of a gap is away in [out_done, in_begin).
+/// The pages of a gap that are away in [out_done, in_begin).
 struct PlannedGap {
   std::uint32_t gap = 0;
   std::uint32_t pages = 0;
-  /// Of them, what has to be written first, at any time since the use that wrote it.
+  /// Number of the pages that have to be written first, at any time since the use that wrote them.
   std::uint32_t write_pages = 0;
   std::uint64_t out_done = 0;
   std::uint64_t in_begin = 0;
-  /// Steps before out_done in which they were written down already.
+  /// Steps before out_done in which the pages were already written down.
   std::uint64_t since_clean = 0;
-  /// Not before this step do they begin to leave; 0: with the gap.
+  /// First step in which the pages may begin to leave; 0: with the gap.
   std::uint64_t out_begin = 0;
 };
 
-/// Decides which gaps are used so that what is there never exceeds the frames of a tier.
+/// Decides which gaps are used, so that the pages in a tier never exceed its frames.
 ///
 /// Note [The sweep]
-/// Everything is kept at first but what is dead. Then the steps are gone through in order,
-/// beginning with the emptiest: where more is there than fits, the page leaves whose next use is
-/// furthest (Belady), but only for as long as the link leaves it away: pages are written as soon as
-/// their last writer is over, though they may be read and stay after that, in the order in which
-/// they were chosen, and come back as late as possible, in time that no other page has taken. A
-/// page that cannot be out by then, or must come back before, does not help, so the next one is
-/// taken; when none helps the furthest leaves nevertheless, and the step will wait.
+/// The sweep keeps every page at first but the dead ones. Then it goes through the steps in order,
+/// beginning with the emptiest. Where more pages are there than fit, the page leaves whose next use
+/// is furthest (Belady). It is away only for as long as the link leaves it away. Pages are written
+/// as soon as their last writer is over, in the order in which they were chosen. They may be read
+/// and stay after that. They come back as late as possible, in time that no other page has taken. A
+/// page that cannot be out by the step, or must come back before it, does not help. The sweep then
+/// takes the next one. When none helps, the furthest leaves nevertheless, and the step will wait.
 ///
 /// Note [As good as the furthest]
-/// What is there only becomes less, so a step that has room keeps it. A gap that reaches beyond the
-/// last step without room that the furthest gap reaches is away in the same steps of those that
-/// count: whichever of the two is taken, as few pages leave in all. Of such gaps one goes first
-/// whose pages are written by then: it leaves for nothing, just when much has to leave.
+/// The number of pages in the tier only falls, so a step that has room keeps it. The steps that
+/// count are those without room. Take the last of them that the furthest gap reaches: another gap
+/// that reaches beyond it is away in the same steps that count. Whichever of the two is taken, as
+/// few pages leave in all. Among such gaps one goes first whose pages are written by then: it
+/// leaves for nothing, just when much has to leave.
 class PlanSweep {
  public:
   PlanSweep(std::vector<PlanGap> gaps,
@@ -71,23 +72,23 @@ class PlanSweep {
             SweepLink link,
             const PlanStop& stop);
 
-  /// Ends early, with something of no use, when told to stop.
+  /// Runs the sweep. It ends early, with a useless result, when told to stop.
   void Run();
   const std::vector<PlannedGap>& planned() const { return planned_; }
-  /// Pages there, by step; after Run.
+  /// Number of pages in the tier by step, after Run.
   const std::vector<std::int64_t>& resident() const { return resident_; }
 
  private:
-  /// How pages of a gap would be away.
+  /// Times for which pages of a gap would be away.
   struct Away {
     std::uint32_t write_pages = 0;
     std::uint64_t write_from = 0;
-    std::uint64_t clean = 0;  ///< when all of them are written, counted as write_from
+    std::uint64_t clean = 0;  ///< step in which all of them are written, counted as write_from
     std::uint64_t out_done = 0;
     std::uint64_t in_begin = 0;
   };
 
-  /// Whose turn it is to leave.
+  /// Kind of the pages that are next to leave.
   struct Turn {
     bool preferred = false;
     bool must_help = false;
@@ -108,7 +109,7 @@ class PlanSweep {
 
   std::vector<PlanGap> gaps_;
   std::vector<std::uint32_t> left_;  ///< pages by gap that are kept yet
-  /// By version: pages of it that are written down, and after how many steps.
+  /// Pages of each version that are written down, and the steps after which they are.
   std::vector<std::uint32_t> clean_;
   std::vector<std::uint64_t> clean_after_;
   std::vector<std::int64_t> resident_;

@@ -34,8 +34,9 @@ PlanInput Core::Impl::RecordedPlan(KeyIndex key) const {
   return input;
 }
 
-/// At the begin of an iteration, and when a plan comes in the middle of one: what was to happen in
-/// earlier steps is left to the pump. `moved`: the iteration is not the one that was expected.
+/// Follows the plan of the key, from the begin of an iteration or from the middle of one, when a
+/// plan comes. Moves of earlier steps are left to the pump. `moved`: the iteration is not the
+/// expected one.
 void Core::Impl::FollowPlan(KeyIndex key, bool moved) {
   if (moved) LeavePlan();
   const auto found = plans_.find(key);
@@ -51,7 +52,7 @@ std::size_t Core::Impl::PlannedStep(Position position) const {
   return (position - plan_since_) % plan_->leaves.size();
 }
 
-/// What the plan has begun comes to its end; nothing more is begun.
+/// Leaves the plan. Moves that it has begun come to their end; no more are begun.
 void Core::Impl::LeavePlan() {
   plan_ = nullptr;
   for (TierState& state : tiers_) {
@@ -61,7 +62,7 @@ void Core::Impl::LeavePlan() {
   late_.clear();
 }
 
-/// Those of schedules that are not kept any more.
+/// Drops plans of schedules that are not kept any more.
 void Core::Impl::DropPlans() {
   absl::erase_if(plans_, [this](const auto& entry) { return !book_.Has(entry.first); });
 }
@@ -77,14 +78,14 @@ void Core::Impl::FetchPlanned(const PlannedFetch& fetch, Position position) {
   for (PageIndex i = fetch.first_page; i < fetch.first_page + fetch.pages; ++i) {
     const Page& p = page(i);
     if (!p.exists || p.dying || p.lost || !p.content || p.given_up) continue;
-    if (p.next_use < position) continue;  // it is used before, and so will be there
+    if (p.next_use < position) continue;  // the page is used before, and so will be there
     StayPlanned(i, fetch.tier, position);
     if (!IsAbove(p, fetch.tier)) AddGoal(i, Goal{fetch.tier, fetch.mode, fetch.map, position});
   }
 }
 
-/// What was to leave before, and has not yet, stays: unless a ticket waits for its frame, in which
-/// case it comes back.
+/// Keeps a page that was to leave before, and has not yet. If a ticket waits for its frame, it
+/// leaves and comes back.
 void Core::Impl::StayPlanned(PageIndex index, TierIndex tier, Position position) {
   PageCopy& copy = page(index).copies[tier];
   copy.stays_for = position;
@@ -102,7 +103,8 @@ void Core::Impl::EndPlannedStep(Position position) {
   }
 }
 
-/// What leaves the fastest tier for nothing does so at once, whatever waits for the link.
+/// Adds a leave. Pages that leave the fastest tier for nothing do so at once, whatever waits for
+/// the link.
 void Core::Impl::AddLeave(const DueLeave& due) {
   const PlannedLeave& leave = due.leave;
   for (PageIndex i = 0; leave.tier == 0 && !leave.stays && i < leave.pages; ++i) {
@@ -116,8 +118,8 @@ void Core::Impl::AddLeave(const DueLeave& due) {
   (leave.stays ? state.cleans : state.leaves).push_back(due);
 }
 
-/// Of each tier, sends away what is due, then writes what is to stay, in order, as far as the link
-/// takes it.
+/// Sends away the pages of each tier that are due, then writes those that are to stay. Both go in
+/// order, as far as the link takes them.
 void Core::Impl::ContinueLeaves() {
   for (TierState& state : tiers_) {
     if (ContinueLeaves(&state.leaves)) ContinueLeaves(&state.cleans);
@@ -139,7 +141,7 @@ bool Core::Impl::IsKept(PageIndex index, TierIndex tier) const {
 }
 
 /// Whether a page that could leave `tier` for nothing, as it is valid further down, has to be
-/// copied one tier down, from where it would else have to be brought up again.
+/// copied one tier down. It would else have to be brought up again to there.
 bool Core::Impl::IsToBeKeptBelow(PageIndex index, TierIndex tier) const {
   const Page& p = pages_[index];
   const auto below = static_cast<TierIndex>(tier + 1);
@@ -220,7 +222,8 @@ bool Core::Impl::IsLetGo(TierIndex tier, const DueLeave& due) const {
   return idle && IsDue(due, due.leave.first_page) && FreeToLeave(p, tier);
 }
 
-/// What comes ahead displaces nothing else than that: whether there was such a page.
+/// Drops a page that was let go. Pages that come ahead displace no others. Returns whether there
+/// was such a page.
 bool Core::Impl::DropLetGo(TierIndex tier, const Claim& claim) {
   std::deque<DueLeave>& let_go = tiers_[tier].let_go;
   while (!let_go.empty()) {
@@ -247,8 +250,8 @@ bool Core::Impl::DropBroughtUp(TierIndex tier, const Claim& claim) {
   return false;
 }
 
-/// Whether the tier's copy is one more, of a page that is used next where it is, further up, and
-/// comes back from there when that is over. One that is valid further down would not.
+/// Whether the tier's copy is one more of a page that is used next further up, where it is, and
+/// comes back from there afterwards. A page that is valid further down would not.
 bool Core::Impl::IsAboveToo(const Page& p, TierIndex tier) const {
   const bool idle = p.exists && p.content && p.copies[tier].candidate;
   return idle && p.next_tier < tier && UseAt(p, tier) == kNever && !FreeToLeave(p, tier);

@@ -11,8 +11,8 @@ namespace {
 /// Pages of a step come in so many parts, each as soon as there are frames for it.
 constexpr std::int64_t kParts = 8;
 
-/// While a step computes so many times what the link brings may come: with few reads left under way
-/// a disk is slow.
+/// Factor on the pages that the link brings while a step computes, so many of which may come. A
+/// disk is slow with few reads left under way.
 constexpr double kAhead = 2;
 
 bool IsReadOnce(const PlanItem& item) { return item.uses.size() == 1; }
@@ -39,7 +39,7 @@ class Shares {
       if (IsReadOnce(item)) {
         pages_[item.uses.front().step] += item.pages;
       } else {
-        frames_ -= item.pages;  // they stay
+        frames_ -= item.pages;  // the item's pages stay
       }
     }
     for (const double seconds : input.step_seconds) {

@@ -6,16 +6,16 @@
 
 namespace sluice::core {
 
-/// The part of a plan's input that is to leave in every iteration, where all of it only reads, most
+/// The part of a plan's input that is to leave in every iteration. The input must only read, most
 /// pages once, over one link. None: the input is of another kind, or all of it fits.
 ///
 /// Note [Spread reads]
 /// Belady's choice keeps whole ops: the pages of some ops stay, all pages of the others come in
-/// every iteration. A step then needs frames for all pages of its op, and while ops compute whose
-/// pages are there nothing comes, as there is no frame. So each op keeps as many pages that as many
-/// come for each of the others as for any. The frames that this takes for a step are fewer, so more
-/// pages stay: with equal ops as few come as in Belady's optimum over many iterations. Frames for
-/// what the link brings while a step computes are left free.
+/// every iteration. A step then needs frames for all pages of its op. While ops compute whose pages
+/// are there, nothing comes, as there is no frame. So each op keeps as many pages that as many come
+/// for each op as for any other. A step then takes fewer frames, so more pages stay. With equal ops
+/// as few pages come as in Belady's optimum over many iterations. Frames for the pages that the
+/// link brings while a step computes are left free.
 std::optional<PlanInput> SpreadReads(const PlanInput& input);
 
 }  // namespace sluice::core

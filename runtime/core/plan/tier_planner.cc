@@ -61,7 +61,7 @@ std::uint64_t TierPlanner::EndOf(const PlanItem& item, std::uint32_t use) const 
   return std::max<std::uint64_t>(input_.step_ends[step], step + std::uint64_t{1});
 }
 
-/// What lies between uses of the item of which one is here and none in a faster tier.
+/// Adds the spans between uses of the item of which one is here and none in a faster tier.
 void TierPlanner::AddUses(std::uint32_t index, std::vector<PlanSpan>* spans) {
   const PlanItem& item = input_.items[index];
   const auto uses = static_cast<std::uint32_t>(item.uses.size());
@@ -116,7 +116,7 @@ void TierPlanner::AddGap(const PlanSpan& span) {
   gap_spans_.push_back(span);
 }
 
-/// What an op below needs could leave at once.
+/// Sends down pages that an op below needs, which could leave at once.
 void TierPlanner::SendDown(const PlanSpan& span) {
   const std::uint64_t done = real_.OutDone(span.from, span.to, span.pages);
   for (LinkCalendar* calendar : {&calendar_, &real_}) {
@@ -127,7 +127,7 @@ void TierPlanner::SendDown(const PlanSpan& span) {
   downs_.push_back({span, span.from, done});
 }
 
-/// What an op has left below comes as late as possible.
+/// Fetches up pages that an op has left below, as late as possible.
 void TierPlanner::FetchUp(const PlanSpan& span) {
   const std::uint64_t begin = real_.InBegin(span.from, span.to, span.pages);
   for (LinkCalendar* calendar : {&calendar_, &real_}) {
@@ -141,7 +141,7 @@ void TierPlanner::FetchUp(const PlanSpan& span) {
   PassOn(below);
 }
 
-/// To the tier below, which sees where the uses on either side are.
+/// Passes a span on to the tier below, which sees where the uses on either side are.
 void TierPlanner::PassOn(PlanSpan span) {
   const PlanItem& item = input_.items[span.item];
   const auto below = static_cast<TierIndex>(tier_ + 1);
@@ -151,7 +151,7 @@ void TierPlanner::PassOn(PlanSpan span) {
   if (span.from < span.to) below_.push_back(span);
 }
 
-/// Who wrote what the pages hold. What comes from above is written when it comes.
+/// Finds the use that wrote the pages' content. Pages from above are written when they come.
 void TierPlanner::FindWriter(const PlanSpan& span, PlanGap* gap) {
   const PlanItem& item = input_.items[span.item];
   const auto uses = static_cast<std::uint32_t>(item.uses.size());
@@ -171,19 +171,20 @@ void TierPlanner::FindWriter(const PlanSpan& span, PlanGap* gap) {
                        .try_emplace({span.item, use},
                                     static_cast<std::uint32_t>(versions_.size() + gaps_.size()))
                        .first->second;
-    // Who wrote may hold its other pages for longer than who has read these since.
+    // The op that wrote may hold its other pages for longer than the ops that have read these
+    // since.
     const std::uint64_t now = end + (use > span.use ? steps_ : 0);
     gap->since_write = now - std::min(now, EndOf(item, use));
     return;
   }
 }
 
-/// Of the pages of a gap that is planned in several parts, the next ones.
+/// Emits the next pages of a gap that is planned in several parts.
 void TierPlanner::Emit(const PlannedGap& planned) {
   const PlanSpan& span = gap_spans_[planned.gap];
   gone_[planned.gap] += planned.pages;
   away_[{span.item, span.use}] += planned.pages;
-  // What may leave late and has room all the time does not leave at all.
+  // Pages that may leave late and have room all the time do not leave at all.
   const bool leaves = !aims_.leaves_late || planned.out_done < planned.in_begin;
   const PageIndex first = span.first_page + span.pages - gone_[planned.gap];
   pages_out_ += planned.write_pages;
@@ -211,8 +212,8 @@ void TierPlanner::Emit(const PlannedGap& planned) {
   PassOn(below);
 }
 
-/// What leaves from `begin` on does so once the step before is over; what leaves at once, once the
-/// use is.
+/// Step of a leave. Pages that leave from `begin` on do so once the step before is over. Pages that
+/// leave at once do so once the use is over.
 std::uint64_t TierPlanner::LeaveStep(const PlanSpan& span, std::uint64_t begin) const {
   if (begin > span.from) return (begin - 1) % steps_;
   return span.from_above ? (span.from + steps_ - 1) % steps_

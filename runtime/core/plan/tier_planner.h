@@ -11,45 +11,47 @@
 
 namespace sluice::core {
 
-/// From when on an item's pages, or some of them, are not needed above a tier, until they are
-/// again: between two uses there, or as the tier above has planned.
+/// A span of steps in which an item's pages, or some of them, are not needed above a tier: between
+/// two uses there, or as the tier above has planned.
 struct PlanSpan {
   std::uint32_t item = 0;
-  std::uint32_t use = 0;   ///< the one before, of the item's
-  std::uint32_t next = 0;  ///< the one after
+  std::uint32_t use = 0;   ///< number of the item's use before the span
+  std::uint32_t next = 0;  ///< number of the item's use after the span
   PageIndex first_page = 0;
   std::uint32_t pages = 0;
-  /// Steps, as those of a PlanGap; and the step of the use after.
+  /// Steps [from, to), as those of a PlanGap, and the step of the use after.
   std::uint64_t from = 0;
   std::uint64_t to = 0;
   std::uint64_t use_at = 0;
-  bool begins_here = false;         ///< the content is in the tier at `from`, else it is below
-  bool ends_here = false;           ///< it has to be there at `to`, else it has to be below
-  bool from_above = false;          ///< the tier above has sent it
-  std::uint64_t since_arrival = 0;  ///< steps before `from` in which a copy is there already
+  /// Whether the content is in the tier at `from`, else it is below.
+  bool begins_here = false;
+  /// Whether the content has to be there at `to`, else it has to be below.
+  bool ends_here = false;
+  bool from_above = false;          ///< true if the tier above has sent the pages
+  std::uint64_t since_arrival = 0;  ///< number of steps before `from` with a copy there already
 };
 
-/// How the link below a tier is seen.
+/// The planner's view of the link below a tier.
 struct TierPace {
-  double stretch = 1;  ///< steps last that many times as long as they would without waiting
-  /// What leaves is chosen as if the link were that many times as fast.
+  double stretch = 1;  ///< factor by which steps last longer than they would without waiting
+  /// Factor by which the link counts as faster when pages to leave are chosen.
   double swift = 1;
-  bool in_no_time = false;  ///< it is chosen as if nothing took the link any time
+  bool in_no_time = false;  ///< true if pages are chosen as if no copy took the link any time
 };
 
-/// By item and the use before: pages that are away until the use after.
+/// Number of pages that are away until the use after, by item and the use before.
 using PagesAway = std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>;
 
-/// What else a tier's plan is to achieve. `preferred` outlives the planner.
+/// Further aims of a tier's plan. `preferred` outlives the planner.
 struct TierAims {
-  /// Of pages that are as good as the furthest those leave first that are written by then.
+  /// Whether written pages leave first among pages that are as good as the furthest.
   bool written_first = false;
-  /// What is away leaves as late as there is room, so that the tiers below have more.
+  /// Whether pages leave as late as there is room, so that the tiers below have more.
   bool leaves_late = false;
-  const PagesAway* preferred = nullptr;  ///< these leave rather than others
+  const PagesAway* preferred = nullptr;  ///< pages that leave rather than others
 };
 
-/// Plans what crosses the link below one tier. `stop` outlives the planner.
+/// Plans the copies over the link below one tier. `stop` outlives the planner.
 class TierPlanner {
  public:
   TierPlanner(const PlanInput& input,
@@ -58,18 +60,19 @@ class TierPlanner {
               const TierAims& aims,
               const PlanStop& stop);
 
-  /// `above`: what the tier above sends here. Adds to the plan, and returns what goes below. What
-  /// comes of it is of no use when it was told to stop.
+  /// Adds to the plan, and returns the spans that go below. `above`: spans that the tier above
+  /// sends here. The result is of no use when the planner was told to stop.
   std::vector<PlanSpan> AddTo(const std::vector<PlanSpan>& above, Plan* plan);
-  /// How long the link is busy with what AddTo has planned, at least.
+  /// Least seconds for which the link is busy with the copies that AddTo has planned.
   double LinkSeconds() const;
-  /// What AddTo has chosen.
+  /// Pages that AddTo has chosen.
   const PagesAway& away() const { return away_; }
 
  private:
   static std::vector<double> Stretched(std::vector<double> seconds, double by);
 
-  /// What is used below next: it begins to leave with step `begin`, and is through in `done`.
+  /// Pages that are used below next. They begin to leave with step `begin`, and are through in
+  /// `done`.
   struct Down {
     PlanSpan span;
     std::uint64_t begin = 0;
@@ -108,16 +111,16 @@ class TierPlanner {
   const double stretch_;
   LinkCalendar calendar_;  ///< calendar of the choice
   LinkCalendar real_;
-  const bool swift_;  ///< the choice sees a faster link than there is
+  const bool swift_;  ///< true if the choice sees a faster link than there is
   const PlanStop& stop_;
   const TierAims aims_;
   PagesAway preferred_;  ///< pages that no gap has taken
   PagesAway away_;
   std::vector<PlanGap> gaps_;
-  std::vector<PlanSpan> gap_spans_;  ///< one per gap
+  std::vector<PlanSpan> gap_spans_;  ///< span of each gap
   std::vector<Down> downs_;
   std::vector<std::int64_t> resident_;
-  /// By item and use: the number of what it writes.
+  /// Number of the content that each use writes, by item and use.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> versions_;
   std::vector<std::uint32_t> gone_;  ///< pages of each gap that leave
   std::vector<PlanSpan> below_;

@@ -2,7 +2,7 @@
 
 #include "runtime/core/plan/tier_planner.h"
 
-/// When what a tier's sweep has chosen leaves, is written and comes back.
+/// Times at which pages that a tier's sweep has chosen leave, are written and come back.
 
 namespace sluice::core {
 namespace {
@@ -31,7 +31,7 @@ void TierPlanner::SetTimes(std::vector<PlannedGap>* planned, std::vector<std::in
   EmitDowns(&resident);
 }
 
-/// What comes begins as early as the link needs it to, while there is room.
+/// Has page-ins begin as early as the link needs, while there is room.
 void TierPlanner::BeginInTime(std::vector<PlannedGap>* planned,
                               std::vector<std::int64_t>* resident) {
   std::stable_sort(planned->begin(), planned->end(), [this](const auto& a, const auto& b) {
@@ -51,8 +51,8 @@ void TierPlanner::BeginInTime(std::vector<PlannedGap>* planned,
   }
 }
 
-/// What is written while the link also brings pages slows them down, and takes processors when ops
-/// may wait. Where there is room for longer, pages are written when nothing comes.
+/// Page-outs slow down page-ins of the same time, and take processors when ops may wait. Where
+/// there is room for longer, pages are written when nothing comes.
 void TierPlanner::WriteBesideReads(std::vector<PlannedGap>* planned,
                                    std::vector<std::int64_t>* resident) {
   PlanLink link = input_.links[tier_];
@@ -67,7 +67,7 @@ void TierPlanner::WriteBesideReads(std::vector<PlannedGap>* planned,
   }
 }
 
-/// Who has written the pages is who has used them last.
+/// Whether the pages may wait to be written: the use that has written them is also their last.
 bool TierPlanner::MayWait(const PlannedGap& planned) const {
   const PlanSpan& span = gap_spans_[planned.gap];
   return planned.write_pages > 0 && !span.from_above && gaps_[planned.gap].write_use == span.use;
@@ -91,8 +91,8 @@ void TierPlanner::WriteInQuiet(PlannedGap* gap,
   gap->since_clean = 0;
 }
 
-/// What the last use has written is written once it leaves, and stays first: what is written early
-/// for another reason is down here twice as long as it stays.
+/// Has pages leave late. Pages that the last use has written are written once they leave, and come
+/// first. A page that is written early for another reason has two copies for as long as it stays.
 void TierPlanner::LeaveLate(std::vector<PlannedGap>* planned,
                             std::vector<std::int64_t>* resident) const {
   std::stable_partition(
@@ -117,7 +117,7 @@ double TierPlanner::LeadSeconds() const {
   return std::max(total * kLeadShare, input_.lead_seconds);
 }
 
-/// Where the pages may begin to come so that jitter does not matter, while there is room.
+/// Step in which the pages may begin to come so that jitter does not matter, while there is room.
 std::uint64_t TierPlanner::Lead(const PlannedGap& planned,
                                 std::vector<std::int64_t>* resident) const {
   const double enough = LeadSeconds();
@@ -140,8 +140,8 @@ bool TierPlanner::IsShort(TierIndex tier) const {
   return pages > input_.frames[tier];
 }
 
-/// Where the tier below is short, what it needs stays while there is room: first what waits for the
-/// shortest time, as it takes the least.
+/// Emits the downs. If the tier below is short, pages that it needs stay here while there is room:
+/// first those that wait for the shortest time, as they take the least.
 void TierPlanner::EmitDowns(std::vector<std::int64_t>* resident) {
   std::stable_sort(downs_.begin(), downs_.end(), [](const Down& a, const Down& b) {
     return a.span.to - a.span.from < b.span.to - b.span.from;

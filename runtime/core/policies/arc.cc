@@ -18,7 +18,7 @@ double Arc::TargetAfter(std::optional<PageIndex> page) const {
   return p_;
 }
 
-/// As in the paper before anything leaves, since the lengths of the ghost lists count.
+/// Adapts p as the paper does, before anything leaves, since the lengths of the ghost lists count.
 void Arc::Adapt(PageIndex page) {
   p_ = TargetAfter(page);
   if (b1_.Contains(page) || b2_.Contains(page)) adapted_.insert(page);

@@ -11,8 +11,9 @@
 namespace sluice::core {
 
 /// ARC (Megiddo and Modha, "ARC: a self-tuning, low overhead replacement cache", FAST 2003): T1
-/// holds pages used once, T2 pages used again, B1 and B2 remember whom each has lost; `p`, the
-/// share of T1, follows what comes back from them. Names as in Figure 4 of the paper.
+/// holds pages used once, T2 pages used again. B1 and B2 remember the pages that each has lost.
+/// `p`, the share of T1, follows the pages that come back from them. Names as in Figure 4 of the
+/// paper.
 class Arc : public Replacement {
  public:
   void Resize(std::uint64_t frames) override;
@@ -25,7 +26,7 @@ class Arc : public Replacement {
                                   const Evictable& evictable) override;
 
  private:
-  /// p once `page` has come, which changes when it is remembered.
+  /// The value of p once `page` has come: p changes if the page is remembered.
   double TargetAfter(std::optional<PageIndex> page) const;
   void Adapt(PageIndex page);
   void TrimGhosts();
@@ -36,7 +37,7 @@ class Arc : public Replacement {
   PageOrder<std::uint64_t> t2_;
   GhostList b1_;
   GhostList b2_;
-  /// Remembered pages that p has followed already, by the time the first victim left for them.
+  /// Remembered pages that p has followed already, when the first victim left for them.
   absl::flat_hash_set<PageIndex> adapted_;
   std::optional<PageIndex> incoming_;  ///< page of the last question
   std::uint64_t clock_ = 0;

@@ -13,7 +13,8 @@
 
 namespace sluice::core {
 
-/// A user's Policy behind the core's interface: keeps what that tells apart from what is evictable.
+/// A user's Policy behind the core's interface. The adapter keeps the Policy's view of pages apart
+/// from the set of evictable ones.
 class AdaptedPolicy final : public PagingPolicy {
  public:
   AdaptedPolicy(std::string_view name, bool online, std::unique_ptr<Policy> policy)
@@ -47,7 +48,7 @@ class AdaptedPolicy final : public PagingPolicy {
   };
 
   TierPages& At(int tier) { return tiers_[static_cast<std::size_t>(tier)]; }
-  /// Tells of the page's arrival or of facts that are new.
+  /// Tells the policy of the page's arrival, or of new facts.
   Resident& Tell(int tier, const PageFacts& facts);
 
   const std::string name_;

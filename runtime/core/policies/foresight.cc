@@ -131,7 +131,7 @@ bool NextUseCostPolicy::Before(std::size_t class_a,
                                const NextUseOrder::Rank& a,
                                std::size_t class_b,
                                const NextUseOrder::Rank& b) const {
-  // What comes back after it has left for nothing costs what is still to be paid for it.
+  // A page that comes back after it has left for nothing costs only its return.
   const auto cost = [](std::size_t cost_class, Position use) {
     const bool comes_back = use != kNever && (cost_class & kCostsIn) != 0;
     return std::uint64_t{(cost_class & kCostsOut) != 0} + std::uint64_t{comes_back};

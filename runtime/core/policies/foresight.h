@@ -13,22 +13,23 @@
 #include "runtime/core/policies/paging_policy.h"
 #include "runtime/core/types.h"
 
-/// The policies that know when each page is used next.
+/// Policies that know the next use of each page.
 
 namespace sluice::core {
 
-/// Pages by class, those of one by their next use, the furthest last. Of several with the same (as
-/// without a schedule, when none is known) those that leave for free, then the one that was
-/// inserted longest ago come last. Inserting, changing and removing are O(log n).
+/// Pages by class, and in a class by their next use, the furthest last. Without a schedule no next
+/// use is known, and all count as the same. Among pages with the same next use those that leave for
+/// free come last. Among these the page that was inserted longest ago comes last. Inserting,
+/// changing and removing are O(log n).
 class NextUseOrder {
  public:
   static constexpr std::size_t kClasses = 4;
   struct Rank {
     Position next_use = 0;
-    std::uint64_t free_and_age = 0;  ///< the highest bit: free to leave; below it the age
+    std::uint64_t free_and_age = 0;  ///< highest bit: free to leave; below it the age
     PageIndex page = 0;
 
-    /// No two pages are of one age.
+    /// Ages differ, so that they decide.
     bool operator<(const Rank& other) const {
       return next_use != other.next_use ? next_use < other.next_use
                                         : free_and_age < other.free_and_age;
@@ -37,19 +38,20 @@ class NextUseOrder {
 
   using Lasts = std::array<std::optional<Rank>, kClasses>;
 
-  /// REQUIRES: the page is not there.
+  /// Inserts the page. REQUIRES: the page is not there.
   void Insert(const PageFacts& facts, std::size_t page_class);
-  /// No effect on a page that is not there; it keeps its age.
+  /// Changes the facts of a page, which keeps its age. Has no effect on a page that is not there.
   void Change(const PageFacts& facts, std::size_t page_class);
-  /// No effect on a page that is not there.
+  /// Removes the page. Has no effect on a page that is not there.
   void Remove(PageIndex page);
-  /// The last of the class that `evictable` accepts, if it is used at `use_min` or later.
+  /// The last page of the class that `evictable` accepts, if the page is used at `use_min` or
+  /// later.
   std::optional<Rank> Last(std::size_t page_class,
                            Position use_min,
                            const std::function<bool(PageIndex)>& evictable) const;
-  /// The last of each class that `evictable` accepts; none where there is none.
+  /// The last page of each class that `evictable` accepts; none in a class without such a page.
   Lasts Furthest(const std::function<bool(PageIndex)>& evictable) const;
-  /// The last of each class among `pages`, which are there. O(pages).
+  /// The last page of each class among `pages`, all of which are there. O(pages).
   Lasts FurthestAmong(std::span<const PageIndex> pages) const;
 
  private:
@@ -64,8 +66,8 @@ class NextUseOrder {
   std::uint64_t age_ = std::uint64_t{1} << 63;
 };
 
-/// A policy that keeps the pages of each tier in the order of their next uses, by what leaving
-/// costs.
+/// A policy that keeps the pages of each tier in the order of their next uses, by the cost of
+/// leaving.
 class NextUsePolicy : public PagingPolicy {
  public:
   void OnInsert(int tier, const PageFacts& facts) override;
@@ -114,9 +116,9 @@ class MinPolicy final : public NextUsePolicy {
 
 /// Evicts the page with the greatest
 ///     (next use - now) / (1, unless it is free to return + 1, unless it is free to leave):
-/// the time that its frame is won for, per transfer that this costs. So of pages with similar next
-/// uses the clean go before the dirty; and a dirty one goes before a clean one when its next use is
-/// more than twice as far. A page that costs nothing goes first, then one without a next use, in
+/// the time that its frame is won for, per transfer that this costs. So among pages with similar
+/// next uses the clean go before the dirty. A dirty page goes before a clean one when its next use
+/// is more than twice as far. A page that costs nothing goes first, then one without a next use, in
 /// either case the cheapest, then the furthest. (Pages are of one size, which cancels out.)
 /// O(log n): pages of equal cost are ordered by their next use, whatever now is.
 class NextUseCostPolicy : public NextUsePolicy {
@@ -133,7 +135,7 @@ class NextUseCostPolicy : public NextUsePolicy {
   Position now_ = 0;
 };
 
-/// As next-use-cost, for what no plan decides.
+/// The policy "planned": next-use-cost where no plan decides.
 class PlannedPolicy final : public NextUseCostPolicy {
  public:
   std::string_view name() const override { return "planned"; }

@@ -11,12 +11,12 @@ namespace sluice::core {
 /// Pages that have left, the latest last. All operations are O(1).
 class GhostList {
  public:
-  /// Puts the page last, where it is already listed too.
+  /// Puts the page last, even if it is already listed.
   void Push(PageIndex page) {
     Erase(page);
     where_[page] = order_.insert(order_.end(), page);
   }
-  /// False when the page is not listed.
+  /// Removes the page. Returns false if the page is not listed.
   bool Erase(PageIndex page) {
     const auto found = where_.find(page);
     if (found == where_.end()) return false;
@@ -25,7 +25,7 @@ class GhostList {
     return true;
   }
   bool Contains(PageIndex page) const { return where_.contains(page); }
-  /// Forgets the longest listed and returns it. REQUIRES: size() > 0.
+  /// Forgets the page that has been listed for longest, and returns it. REQUIRES: size() > 0.
   PageIndex DropOldest() {
     const PageIndex page = order_.front();
     Erase(page);

@@ -13,15 +13,15 @@
 namespace sluice::core {
 
 /// The pages of one list of a policy in the order of their keys, the first to leave first. A page
-/// that may not be evicted for a time (it is leased or in motion) is hidden: it is passed over
-/// without being looked at, counts, and comes back to its place. A queue is ordered by growing
+/// that may not be evicted for a time (it is leased or in motion) is hidden. A hidden page is
+/// passed over without a look, counts, and comes back to its place. The keys of a queue are growing
 /// numbers. All operations are O(log n).
 template <typename Key>
 class PageOrder {
  public:
   using Shown = absl::btree_set<std::pair<Key, PageIndex>>;
 
-  /// REQUIRES: the page is not there.
+  /// Adds the page. REQUIRES: the page is not there.
   void Add(PageIndex page, const Key& key, bool shown = false) {
     const bool added = all_.try_emplace(page, ShownKey{key, shown}).second;
     SLUICE_CHECK(added, "a page has one place in an order");
@@ -38,7 +38,7 @@ class PageOrder {
     place.key = key;
   }
 
-  /// No effect on a page that is not there.
+  /// Shows or hides the page. Has no effect on a page that is not there.
   void Show(PageIndex page, bool shown) {
     const auto found = all_.find(page);
     if (found == all_.end() || found->second.shown == shown) return;
@@ -50,18 +50,18 @@ class PageOrder {
     }
   }
 
-  /// False when the page is not there.
+  /// Removes the page. Returns false if the page is not there.
   bool Remove(PageIndex page) {
     Show(page, false);
     return all_.erase(page) > 0;
   }
 
   bool Contains(PageIndex page) const { return all_.contains(page); }
-  /// REQUIRES: the page is there.
+  /// Key of the page. REQUIRES: the page is there.
   const Key& KeyOf(PageIndex page) const { return all_.at(page).key; }
   bool IsShown(PageIndex page) const { return all_.at(page).shown; }
 
-  /// Pages, hidden ones included.
+  /// Number of pages, hidden ones included.
   std::size_t size() const { return all_.size(); }
   const Shown& shown() const { return shown_; }
 

@@ -22,24 +22,26 @@ class Replacement {
  public:
   virtual ~Replacement() = default;
 
-  /// The frames of the tier; at first, and when they change.
+  /// Tells the number of frames of the tier, at first and when it changes.
   virtual void Resize(std::uint64_t frames) { (void)frames; }
-  /// The page has arrived. It is hidden at first.
+  /// Tells that the page has arrived. It is hidden at first.
   virtual void Come(PageIndex page) = 0;
-  /// The page is used; `first`: by what it came for.
+  /// Tells that the page is used. `first`: by the op that it came for.
   virtual void Use(PageIndex page, bool first) = 0;
-  /// The page may be evicted from now on, or may not for a time.
+  /// Tells that the page may be evicted from now on, or may not for a time.
   virtual void Show(PageIndex page, bool shown) = 0;
-  /// Whether the page would have to be written to leave.
+  /// Tells whether the page would have to be written to leave.
   virtual void SetDirty(PageIndex page, bool dirty) {
     (void)page;
     (void)dirty;
   }
-  /// The page is gone; `victim`: it was evicted, so it may be remembered.
+  /// Tells that the page is gone. `victim`: it was evicted, so it may be remembered.
   virtual void Leave(PageIndex page, bool victim) = 0;
-  /// The page's index will mean another page: nothing may be remembered of it. It has left.
+  /// Tells that the index of a page that has left will mean another page. The policy must remember
+  /// nothing of it.
   virtual void Forget(PageIndex page) { (void)page; }
-  /// Whom to evict for `incoming`. Only a question: what follows from the answer is done in Leave.
+  /// The page to evict for `incoming`. The call is only a question: Leave does what follows from
+  /// the answer.
   virtual std::optional<PageIndex> Victim(std::optional<PageIndex> incoming,
                                           const Evictable& evictable) = 0;
 };
@@ -65,7 +67,7 @@ class OnlinePolicy final : public PagingPolicy {
  private:
   struct Replaced {
     std::unique_ptr<Replacement> replacement;
-    /// Pages in the tier: whether each has been used since it came.
+    /// Pages in the tier, each with true if it has been used since it came.
     absl::flat_hash_map<PageIndex, bool> used;
     std::optional<PageIndex> incoming;
   };

@@ -15,14 +15,14 @@ struct S3FifoOptions {
   std::uint32_t small_percent = 10;
   std::uint32_t ghost_percent = 90;
   std::uint8_t uses_max = 3;
-  /// More uses than this take a page from the small queue to the main one.
+  /// Most uses that leave a page in the small queue; more take it to the main one.
   std::uint8_t uses_to_stay = 1;
 };
 
-/// S3-FIFO (Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023): pages come
-/// into a small FIFO; those used more than once there go on to the main one, the others are evicted
-/// and remembered; who comes back while remembered goes to the main queue at once. That one gives
-/// a page as many second chances as it has been used, up to three.
+/// S3-FIFO (Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023). Pages come
+/// into a small FIFO. Those used more than once there go on to the main one; the others are evicted
+/// and remembered. A page that comes back while remembered goes to the main queue at once. The main
+/// queue gives a page as many second chances as it has been used, up to three.
 class S3Fifo : public Replacement {
  public:
   explicit S3Fifo(const S3FifoOptions& options) : options_(options) {}
@@ -35,12 +35,12 @@ class S3Fifo : public Replacement {
   std::optional<PageIndex> Victim(std::optional<PageIndex>, const Evictable& evictable) override;
 
  private:
-  /// What is done once the answer to a question is followed.
+  /// Moves of pages that follow once the answer to a question is followed.
   struct Moves {
     std::optional<PageIndex> answer;
-    std::vector<PageIndex> promoted;  ///< from the small queue to the main one
-    /// Pages of the main queue that are looked at, in order; the victim is one of them. Each loses
-    /// `rounds` uses, those before the victim one more, and these go to the end.
+    std::vector<PageIndex> promoted;  ///< pages that move from the small queue to the main one
+    /// Pages of the main queue that are looked at, in order; the victim is one of them. Each page
+    /// loses `rounds` uses. Those before the victim lose one more, and go to the end.
     std::vector<PageIndex> looked_at;
     std::uint8_t rounds = 0;
   };
@@ -54,7 +54,7 @@ class S3Fifo : public Replacement {
   PageOrder<std::uint64_t> small_;
   PageOrder<std::uint64_t> main_;
   GhostList ghost_;
-  absl::flat_hash_map<PageIndex, std::uint8_t> uses_;  ///< since the page came
+  absl::flat_hash_map<PageIndex, std::uint8_t> uses_;  ///< uses of each page since it came
   std::uint64_t clock_ = 0;
   Moves moves_;
 };

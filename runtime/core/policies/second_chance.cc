@@ -2,7 +2,7 @@
 
 namespace sluice::core {
 
-/// Where every bit is set the hand comes round to the first it has cleared.
+/// Victim at the hand. If every bit is set, the hand comes round to the first bit it has cleared.
 std::optional<PageIndex> Clock::Victim(std::optional<PageIndex>, const Evictable& evictable) {
   passed_.clear();
   answer_.reset();

@@ -9,7 +9,8 @@
 #include "runtime/core/policies/page_order.h"
 #include "runtime/core/policies/replacement.h"
 
-/// One queue with a bit per page: the hand that looks for a victim clears the bits it meets.
+/// Policies with one queue and a bit per page: the hand that looks for a victim clears the bits it
+/// meets.
 
 namespace sluice::core {
 
@@ -27,7 +28,7 @@ class Clock : public Replacement {
   PageOrder<std::uint64_t> order_;
   absl::flat_hash_set<PageIndex> used_;
   std::uint64_t clock_ = 0;
-  /// The last answer, and whom the hand passes to get there.
+  /// The last answer, and the pages that the hand passes to get there.
   std::optional<PageIndex> answer_;
   std::vector<PageIndex> passed_;
 };
@@ -47,7 +48,7 @@ class Sieve : public Replacement {
   absl::btree_set<std::uint64_t> places_;  ///< places of all pages, hidden ones too
   absl::flat_hash_set<PageIndex> visited_;
   std::uint64_t clock_ = 0;
-  std::uint64_t hand_ = 0;  ///< the place to look at next; 0: the oldest
+  std::uint64_t hand_ = 0;  ///< place to look at next; 0: the oldest
   std::optional<PageIndex> answer_;
   std::vector<PageIndex> passed_;
 };

@@ -60,7 +60,7 @@ void RandomReplacement::Leave(PageIndex page, bool victim) {
   if (victim) draw_ = Next();
 }
 
-/// From a random place on, the first that may leave.
+/// The first page from a random place on that may leave.
 std::optional<PageIndex> RandomReplacement::Victim(std::optional<PageIndex>,
                                                    const Evictable& evictable) {
   const std::size_t count = shown_.size();

@@ -11,7 +11,7 @@
 #include "runtime/core/policies/page_order.h"
 #include "runtime/core/policies/replacement.h"
 
-/// The policies that need no more than one order of their pages.
+/// Policies that need no more than one order of their pages.
 
 namespace sluice::core {
 
@@ -37,8 +37,8 @@ class Lru : public Fifo {
   void Use(PageIndex page, bool) override { order_.Move(page, ++clock_); }
 };
 
-/// Evicts the page used least often since it came, of several the least recently used one
-/// ("in-cache LFU": counts are not kept for pages that have left).
+/// Evicts the page used least often since it came; of several, the least recently used one. This is
+/// "in-cache LFU": pages that have left keep no counts.
 class Lfu : public Replacement {
  public:
   void Come(PageIndex page) override { order_.Add(page, {1, ++clock_}); }
@@ -56,17 +56,17 @@ class Lfu : public Replacement {
   std::uint64_t clock_ = 0;
 };
 
-/// What a page that leaves and comes back costs.
+/// Costs of a page that leaves and comes back.
 struct GdsfOptions {
   std::uint64_t fetch_cost = 1;
-  /// On top of it for a page that has to be written to leave.
+  /// Further cost of a page that has to be written to leave.
   std::uint64_t write_cost = 1;
 };
 
 /// Greedy-Dual-Size-Frequency (Cherkasova, "Improving WWW proxies performance with
-/// Greedy-Dual-Size-Frequency caching policy", HP Laboratories HPL-98-69R1, 1998): evicts the least
-/// L + uses * cost / size, where L is that value of the last victim at the time of the page's last
-/// use. All sizes are 1 here. Ties: the least recently used.
+/// Greedy-Dual-Size-Frequency caching policy", HP Laboratories HPL-98-69R1, 1998): evicts the page
+/// with the least value L + uses * cost / size. L is the value that the last victim had at the time
+/// of the page's last use. All sizes are 1 here. Ties: the least recently used.
 class Gdsf : public Replacement {
  public:
   explicit Gdsf(const GdsfOptions& options) : options_(options) {}

@@ -15,8 +15,9 @@ struct TwoQueueOptions {
 };
 
 /// 2Q, full version (Johnson and Shasha, "2Q: a low overhead high performance buffer management
-/// replacement algorithm", VLDB 1994): pages come into A1in, a FIFO; the indices of those evicted
-/// from it are remembered in A1out; who comes back while it is there goes to Am, an LRU list.
+/// replacement algorithm", VLDB 1994): Pages come into A1in, a FIFO. The indices of pages evicted
+/// from it are remembered in A1out. A page that comes back while it is there goes to Am, an LRU
+/// list.
 class TwoQueue : public Replacement {
  public:
   explicit TwoQueue(const TwoQueueOptions& options) : options_(options) {}

@@ -5,7 +5,7 @@
 namespace sluice::core {
 namespace {
 
-/// How much further each lower tier looks ahead than the one above it.
+/// Binary logarithm of the factor by which each tier looks further ahead than the one above it.
 constexpr unsigned kWindowShift = 1;
 
 /// A lower tier's window covers at least one of so many parts of its frames.
@@ -62,7 +62,7 @@ void Core::Impl::RefreshNextUses() {
   }
 }
 
-/// What depends on it is told by UpdateFacts.
+/// Sets the page's next use. UpdateFacts tells the policy of it.
 void Core::Impl::SetNextUse(PageIndex index, Position from) {
   Page& p = page(index);
   const NextUse next =
@@ -167,7 +167,8 @@ void Core::Impl::ContinueGoal(PageIndex index) {
   Page& p = page(index);
   TierState& state = tiers_[p.goal.tier];
   if (p.goal.not_before > book_.now()) return;
-  // It must not stay in a transit frame (I9), whoever has come to want it elsewhere, unless to die.
+  // The page must not stay in a transit frame (I9), whoever has come to want it elsewhere, unless
+  // it dies.
   const bool on_its_way = p.held_tier != kNoTier && !p.write_pinned && !Dies(p);
   if (BlockedByQueue(p) && !on_its_way) {
     DequeueGoal(p, index);  // taken up again when the queue has moved on
@@ -191,13 +192,13 @@ void Core::Impl::DequeueGoal(Page& p, PageIndex index) {
   p.goal_queued = false;
 }
 
-/// Walks the recorded ops from the cursor on and fetches what they need in `tier` (or, for ops of
-/// faster tiers, stages what sits below it), until frames or the window run out.
+/// Walks the recorded ops from the cursor on and fetches pages that they need in `tier`. For ops of
+/// faster tiers it stages pages that are below `tier`. It ends when frames or the window run out.
 void Core::Impl::PrefetchInto(TierIndex tier) {
   TierState& state = tiers_[tier];
   if (!state.advised) {  // once per event, so that a policy without an end to its advice ends
     state.advised = true;
-    if (FollowAdvice(tier)) pump_again_ = true;  // its goals are taken up
+    if (FollowAdvice(tier)) pump_again_ = true;  // the advice's goals are taken up
   }
   if (options_.prefetch_ops == 0 || !book_.following() || book_.empty()) return;
   if (state.ahead_blocked || SavesTraffic()) return;
@@ -223,7 +224,7 @@ bool Core::Impl::WindowIsSmall(TierIndex tier, Position end) const {
   return book_.EntriesBetween(tier, book_.now(), end) * kWindowsPerTier < tiers_[tier].pool.limit();
 }
 
-/// False when nothing more can be fetched now.
+/// Wants a page ahead. Returns false when nothing more can be fetched now.
 bool Core::Impl::WantAhead(TierIndex tier, const PageRequest& request, Position position) {
   if (request.tier > tier || request.page >= pages_.size()) return true;
   Page& p = page(request.page);
@@ -263,7 +264,8 @@ bool Core::Impl::PassesBy(TierIndex tier, PageIndex index) const {
   return pages_[index].lowest > next && options_.policy->EvictTo(tier, index) > next;
 }
 
-/// Who is used last of those that have to be written to leave and are not used before `horizon`.
+/// The page that is used last of those that have to be written to leave and are not used before
+/// `horizon`.
 std::optional<PageIndex> Core::Impl::VictimToClean(TierIndex tier, Position horizon) const {
   const auto cleans = [&](PageIndex candidate) {
     const Page& p = pages_[candidate];
@@ -274,7 +276,7 @@ std::optional<PageIndex> Core::Impl::VictimToClean(TierIndex tier, Position hori
   return Checked(tier, options_.policy->VictimToWrite(tier, online_ ? 0 : horizon, cleans), cleans);
 }
 
-/// While a link has room, writes the pages that are used last, so that later evictions are free.
+/// Writes the pages that are used last, while a link has room, so that later evictions are free.
 void Core::Impl::CleanAhead(TierIndex tier) {
   TierState& state = tiers_[tier];
   const auto target = static_cast<std::uint32_t>(options_.clean_share * state.pool.limit());

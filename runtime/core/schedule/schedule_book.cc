@@ -41,7 +41,7 @@ void ScheduleBook::End() {
   Keep();
 }
 
-/// In place of what was kept of the key; nothing when it was too long.
+/// Keeps the recording in place of the key's earlier one; keeps none when it was too long.
 void ScheduleBook::Keep() {
   const auto before = schedules_.find(key_);
   if (before != schedules_.end()) {
@@ -227,7 +227,7 @@ std::vector<RecordedStep> ScheduleBook::Steps(KeyIndex key) const {
 
 void ScheduleBook::IndexEntries(Recording* recording) {
   recording->entries.assign(1, {});
-  // By page: the step after its last use in that tier or a faster one.
+  // Step after each page's last use in each tier or a faster one.
   std::vector<std::array<std::uint32_t, kTiersMax>> used(recording->first_use.size(),
                                                          std::array<std::uint32_t, kTiersMax>{});
   for (std::uint32_t s = 0; s < recording->steps.size(); ++s) {

@@ -24,33 +24,35 @@ struct NextUse {
 
 /// Records the steps (AcquireAlls) of every iteration by key, and follows a recorded iteration as
 /// it repeats. Positions count steps across iterations; the plan wraps from one iteration of a key
-/// to the next of the same key. Its memory is bounded: the least recently used schedules are
-/// dropped for newer ones, and of an iteration that is too long alone nothing is kept.
+/// to the next of the same key. The book's memory is bounded: newer schedules replace the least
+/// recently used ones. An iteration that alone is too long is not kept.
 class ScheduleBook {
  public:
   explicit ScheduleBook(const ScheduleLimits& limits) : limits_(limits) {}
 
-  /// Starts an iteration of `key`. True when positions handed out before no longer hold (the key or
-  /// the length is not what was expected), so that every next use must be asked for again.
+  /// Starts an iteration of `key`. Returns true if the key or the length is not the expected one.
+  /// Positions handed out before then no longer hold, and every next use must be asked for again.
   bool Begin(KeyIndex key);
-  /// Keeps the recording when it is the key's first or differs from what was expected.
+  /// Ends the iteration. Keeps the recording when it is the key's first, or differs from the
+  /// expected one.
   void End();
 
-  /// One step of the running iteration, recorded and compared with the schedule. True when it is
-  /// the step that was expected; false without a schedule, after a divergence, outside iterations.
+  /// Records one step of the running iteration, and compares it with the schedule. Returns true if
+  /// the step is the expected one. Returns false without a schedule, after a divergence, and
+  /// outside iterations.
   bool Advance(const Acquire& acquire);
 
-  /// The content of `page` is dead after the last step so far.
+  /// Notes that the content of `page` is dead after the last step so far.
   void NoteDeath(PageIndex page);
 
-  /// What is recorded of `key`: pages that are used alike, and the lane and name of every step.
-  /// Empty without a recording.
+  /// Recording of `key`: pages that are used alike, and the lane and name of every step. Empty
+  /// without a recording.
   std::vector<PlanItem> Items(KeyIndex key) const;
   std::vector<RecordedStep> Steps(KeyIndex key) const;
 
   /// Whether a recording of `key` is kept.
   bool Has(KeyIndex key) const { return schedules_.contains(key); }
-  /// Tells recordings apart; 0 without one.
+  /// Fingerprint that tells recordings apart; 0 without a recording.
   std::uint64_t FingerprintOf(KeyIndex key) const;
 
   /// Whether an iteration of `key` has begun and not ended.
@@ -58,24 +60,24 @@ class ScheduleBook {
   /// Whether a schedule is being followed.
   bool following() const { return followed_ != nullptr && !diverged_; }
   std::uint64_t divergences() const { return divergences_; }
-  /// Schedules that were dropped for newer ones, and iterations that were too long to record.
+  /// Number of schedules that were dropped for newer ones, and of iterations too long to record.
   std::uint64_t dropped() const { return dropped_; }
   std::uint64_t too_long() const { return too_long_; }
-  /// The position of the step that Advance was told last, where it was expected.
+  /// The position at which the schedule has the step that Advance was told last.
   Position last() const { return base_ + last_; }
   /// The position after the last step.
   Position now() const { return base_ + now_; }
-  /// Of the first step of the running iteration.
+  /// The position of the first step of the running iteration.
   Position base() const { return base_; }
 
   /// The first use of `page` at or after `position`. REQUIRES: following().
   NextUse NextUseFrom(PageIndex page, Position position) const;
   /// The requests of the step at `position` >= the iteration's base. REQUIRES: following().
   std::span<const PageRequest> StepAt(Position position) const;
-  /// How many pages come into `tier` or a faster one for the steps in [`from`, `to`): those that no
-  /// step shortly before has used. REQUIRES: following(), `from` >= the iteration's base.
+  /// Number of pages that come into `tier` or a faster one for the steps in [`from`, `to`): pages
+  /// that no step shortly before has used. REQUIRES: following(), `from` >= the iteration's base.
   std::uint64_t EntriesBetween(TierIndex tier, Position from, Position to) const;
-  /// Steps of the followed schedule.
+  /// Number of steps of the followed schedule.
   Position length() const { return followed_ == nullptr ? 0 : followed_->steps.size(); }
   bool empty() const { return followed_ == nullptr || followed_->steps.empty(); }
 
@@ -91,7 +93,7 @@ class ScheduleBook {
     std::uint32_t request = 0;
     bool dies = false;
   };
-  /// The page's content is dead after the step before `step`.
+  /// A page whose content is dead after the step before `step`.
   struct Death {
     PageIndex page = 0;
     std::uint32_t step = 0;
@@ -100,13 +102,14 @@ class ScheduleBook {
     std::vector<Step> steps;
     std::vector<PageRequest> requests;
     std::vector<Death> deaths;
-    std::uint64_t last_used = 0;  ///< larger: more recently
+    std::uint64_t last_used = 0;  ///< mark of the last use; a larger one is more recent
     std::uint64_t fingerprint = 0;
     std::map<LaneIndex, std::vector<std::uint32_t>> lanes;
     /// Uses of page p: uses[first_use[p] .. first_use[p + 1]), in order.
     std::vector<std::uint32_t> first_use;
     std::vector<RecordedUse> uses;
-    /// Pages that come into each tier or a faster one in the steps before each, and at last in all.
+    /// Pages that come into each tier or a faster one in the steps before each step; the last entry
+    /// counts all steps.
     std::vector<std::array<std::uint64_t, kTiersMax>> entries;
   };
 

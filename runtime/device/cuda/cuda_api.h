@@ -47,8 +47,8 @@ struct CudaDeviceFacts {
   int driver_version = 0;  ///< newest CUDA version of the driver: 13000 for 13.0
   std::uint64_t memory_bytes = 0;
   std::uint64_t granularity = 0;  ///< smallest unit of CreateMemory and of mappings
-  bool maps_memory = false;       ///< CreateMemory and its like work
-  bool registers_memory = false;  ///< RegisterHost works
+  bool maps_memory = false;       ///< true if CreateMemory and its like work
+  bool registers_memory = false;  ///< true if RegisterHost works
   bool register_only_faults =
       false;  ///< RegisterHost does not lock pages (the device walks page tables)
 };
@@ -75,7 +75,7 @@ class CudaApi {
   /// Takes a share of the primary context; its flags stay as they are.
   virtual CudaCode RetainContext(int ordinal, CudaContext* context) = 0;
   virtual CudaCode ReleaseContext(int ordinal) = 0;
-  /// Makes the context current on the calling thread until PopContext brings back the one before.
+  /// Makes the context current on the calling thread, until PopContext brings back the one before.
   virtual CudaCode PushContext(CudaContext context) = 0;
   virtual CudaCode PopContext() = 0;
   virtual CudaCode FreeMemory(std::uint64_t* free_bytes, std::uint64_t* all_bytes) = 0;
@@ -93,14 +93,14 @@ class CudaApi {
   virtual CudaCode CreateEvent(CudaEvent* event) = 0;
   virtual CudaCode DestroyEvent(CudaEvent event) = 0;
   virtual CudaCode RecordEvent(CudaEvent event, CudaStream stream) = 0;
-  /// kCudaNotReady while work before the event's last record runs.
+  /// Asks for an event. The answer is kCudaNotReady while work before the event's last record runs.
   virtual CudaCode QueryEvent(CudaEvent event) = 0;
 
   // Copies and fills. A copy from or to host memory that is not registered blocks its caller.
   virtual CudaCode CopyIn(const CudaCopy& copy, CudaStream stream) = 0;
   virtual CudaCode CopyOut(const CudaCopy& copy, CudaStream stream) = 0;
-  /// Copies in any order among each other, after what the stream has. kCudaNotSupported where the
-  /// driver lacks the call; then nothing was enqueued.
+  /// Enqueues copies that run in any order among each other, after the stream's earlier work.
+  /// Returns kCudaNotSupported where the driver lacks the call; then nothing was enqueued.
   virtual CudaCode CopyBatch(std::span<const CudaCopy> copies, CudaStream stream) = 0;
   virtual CudaCode Fill(std::byte* to,
                         std::uint8_t value,
@@ -113,7 +113,7 @@ class CudaApi {
   virtual CudaCode IsRegistered(const std::byte* address, bool* registered) = 0;
 
   // Physical memory and addresses. An address reads and writes after Map and AllowAccess. Neither
-  // call waits for running work; unmapping what running work uses is a fault of that work.
+  // call waits for running work; unmapping memory that running work uses is a fault of that work.
   virtual CudaCode CreateMemory(int ordinal, std::uint64_t bytes, CudaMemory* memory) = 0;
   virtual CudaCode ReleaseMemory(CudaMemory memory) = 0;
   virtual CudaCode ReserveAddresses(std::uint64_t bytes, std::byte** address) = 0;

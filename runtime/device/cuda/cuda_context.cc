@@ -15,7 +15,7 @@ absl::StatusOr<std::unique_ptr<CudaContextShare>> CudaContextShare::Take(CudaApi
 }
 
 CudaContextShare::~CudaContextShare() {
-  // At the end of a process the driver may be gone already: nothing is left to be done then.
+  // The driver may be gone already at the end of a process: nothing is left to be done then.
   api_.ReleaseContext(ordinal_);
 }
 

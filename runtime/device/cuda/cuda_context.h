@@ -38,7 +38,8 @@ class CudaContextShare {
   const CudaContext context_;
 };
 
-/// Makes the context current on the calling thread for a scope; the thread's own comes back.
+/// Makes the context current on the calling thread for a scope. The thread's own context comes back
+/// afterwards.
 class ScopedCudaContext {
  public:
   explicit ScopedCudaContext(const CudaContextShare& share);

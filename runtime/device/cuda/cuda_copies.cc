@@ -49,7 +49,7 @@ bool CudaCopies::Start() {
     absl::Status status = Enqueue(group);
     absl::StatusOr<CudaEvent> event = events_.Record(stream_);
     if (event.ok()) {
-      // What was enqueued before an error runs: its memory is used until the event says otherwise.
+      // Copies enqueued before an error run: their memory is used until the event says otherwise.
       group.event = *event;
       group.error = std::move(status);
       Run(std::move(group));
@@ -86,7 +86,7 @@ absl::Status CudaCopies::PutBehind(CudaStream stream, std::span<const std::byte*
   const auto last = std::find_if(running_.rbegin(), running_.rend(), [&](const Group& group) {
     return HasTarget(group, targets);
   });
-  if (last == running_.rend()) return absl::OkStatus();  // they are done
+  if (last == running_.rend()) return absl::OkStatus();  // the group's copies are done
   return share_.Check(share_.api().WaitEvent(stream, last->event), "cuStreamWaitEvent");
 }
 
@@ -145,8 +145,8 @@ absl::Status CudaCopies::EnqueueBatch(const std::vector<Job>& jobs) {
 }
 
 absl::Status CudaCopies::AwaitStream() {
-  // Without an event there is no other way to learn that the memory is free again. A dead GPU
-  // answers at once.
+  // Synchronising is the only way, without an event, to learn that the memory is free again. A dead
+  // GPU answers at once.
   return share_.Check(share_.api().SynchronizeStream(stream_), "cuStreamSynchronize");
 }
 

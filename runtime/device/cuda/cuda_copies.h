@@ -16,15 +16,15 @@
 
 namespace sluice::device {
 
-/// Copies of one direction, or fills, on a stream of their own: some at a time, each group behind
-/// one event. They are done in the order in which they were added. Threads: one, with the context
-/// current; PutBehind any.
+/// Copies of one direction, or fills, on a stream of their own. Some run at a time, each group
+/// behind one event. They are done in the order in which they were added. Threads: one, with the
+/// context current; PutBehind any.
 class CudaCopies {
  public:
   enum class Direction { kIn, kOut };
   struct Job {
     CudaCopy copy;                     ///< addresses; those of a fill have no `from`
-    std::optional<std::uint8_t> fill;  ///< value of each byte, where it is a fill
+    std::optional<std::uint8_t> fill;  ///< value of each byte; none: the job is a copy
     StartedFn started = {};            ///< may be empty
     DoneFn done;
   };
@@ -38,12 +38,12 @@ class CudaCopies {
   CudaCopies& operator=(const CudaCopies&) = delete;
 
   void Add(Job job) { waiting_.push_back(std::move(job)); }
-  /// Enqueues what the link has room for. True if that was something.
+  /// Enqueues as many copies as the link has room for. Returns true if there were any.
   bool Start();
-  /// Completes what is done. True if that was something.
+  /// Completes the copies that are done. Returns true if there were any.
   bool Poll();
   bool idle() const;
-  /// What comes on `stream` runs behind the copies to these addresses that have started. `targets`
+  /// Puts later work of `stream` behind the copies to these addresses that have started. `targets`
   /// is sorted. Errors: those of CudaHealth::Check. REQUIRES: the context is current.
   absl::Status PutBehind(CudaStream stream, std::span<const std::byte* const> targets);
 
@@ -76,9 +76,10 @@ class CudaCopies {
   CudaEventPool& events_;
   const Direction direction_;
   const CudaStream stream_;
-  bool batches_ = true;  ///< the driver takes several copies in one call
+  bool batches_ = true;  ///< true if the driver takes several copies in one call
   std::deque<Job> waiting_;
-  /// Changed by the one thread alone. An event goes back to the pool after its group has left.
+  /// Guards the groups that run, which the one thread alone changes. An event goes back to the pool
+  /// after its group has left.
   mutable base::Mutex running_mutex_;
   std::deque<Group> running_ ABSL_GUARDED_BY(running_mutex_);
 };

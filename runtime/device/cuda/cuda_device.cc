@@ -15,7 +15,7 @@
 namespace sluice::device {
 namespace {
 
-/// Why a copy out of a dead GPU has no bytes: they were there alone, or are read elsewhere.
+/// Data loss of a copy out of a dead GPU: the bytes were there alone, or are read elsewhere.
 absl::Status LostWith(const absl::Status& status) {
   if (!absl::IsUnavailable(status)) return status;
   return absl::DataLossError(status.message());

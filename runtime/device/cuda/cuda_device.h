@@ -18,18 +18,18 @@ struct CudaDeviceOptions {
   std::vector<int> cpus;  ///< processors of the GPU's thread; empty: any
 };
 
-/// The GPU that `name` names: its ordinal among those visible, or its UUID, "GPU-..." or "MIG-...",
-/// of which the beginning is enough. Errors: FailedPrecondition (no driver, no GPU, none that can
-/// be used, with the reason), NotFound (no such GPU, with those that there are).
+/// Finds the GPU that `name` names, by its ordinal among those visible, or by its UUID, "GPU-..."
+/// or "MIG-...". The beginning of a UUID is enough. Errors: FailedPrecondition (no driver, no GPU,
+/// none that can be used, with the reason), NotFound (no such GPU, with those that there are).
 absl::StatusOr<int> ChooseGpu(CudaApi& api, const std::string& name);
 
-/// Why the GPU cannot hold a tier of such pages; empty where it can.
+/// Reason for which the GPU cannot hold a tier of such pages; empty if it can.
 std::string WhyNotUsable(const CudaDeviceFacts& facts, std::uint64_t page_bytes);
 
 /// The hbm of an NVIDIA GPU. Frames are physical memory of one page each, taken once; a range is
 /// one reservation of addresses under which frames are mapped. Copies run on two streams of the
 /// device's own. `api` outlives the device.
-/// Errors: InvalidArgument (page_bytes), FailedPrecondition (the GPU lacks what is needed),
+/// Errors: InvalidArgument (page_bytes), FailedPrecondition (the GPU lacks a needed feature),
 /// ResourceExhausted (memory, threads), Unavailable (a dead GPU).
 absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(CudaApi& api,
                                                        const CudaDeviceOptions& options);

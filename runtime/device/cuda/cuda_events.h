@@ -16,12 +16,11 @@ class CudaEventPool {
   CudaEventPool(const CudaEventPool&) = delete;
   CudaEventPool& operator=(const CudaEventPool&) = delete;
 
-  /// An event recorded on the stream behind all that the stream has. Errors: those of
-  /// CudaHealth::Check.
+  /// An event recorded on the stream behind all earlier work. Errors: those of CudaHealth::Check.
   absl::StatusOr<CudaEvent> Record(CudaStream stream);
-  /// Whether what was before the event is done. Errors: likewise.
+  /// Whether the work before the event is done. Errors: those of CudaHealth::Check.
   absl::StatusOr<bool> IsDone(CudaEvent event);
-  /// The event is free for the next record.
+  /// Frees the event for the next record.
   void Return(CudaEvent event) { free_.push_back(event); }
   /// Destroys the events that are free.
   void Clear();

@@ -16,7 +16,7 @@ namespace sluice::device {
 /// and may be mapped under others besides. Threads: Resize one at a time, the rest any.
 class CudaFrames {
  public:
-  /// `share` outlives the frames. Errors: ResourceExhausted that names what is free, and those of
+  /// `share` outlives the frames. Errors: ResourceExhausted that names the free bytes, and those of
   /// CudaHealth::Check.
   static absl::StatusOr<std::unique_ptr<CudaFrames>> Create(const CudaContextShare& share,
                                                             std::uint64_t page_bytes,
@@ -34,8 +34,8 @@ class CudaFrames {
   }
   CudaMemory memory(std::uint32_t frame) const { return memory_[frame]; }
 
-  /// Gives frames from `frames` on back, or takes them again. The frames that there are afterwards.
-  /// REQUIRES: as the destructor, for those that go.
+  /// Gives frames from `frames` on back, or takes them again. Returns the number of frames
+  /// afterwards. REQUIRES: those of the destructor, for the frames that go.
   absl::StatusOr<std::uint32_t> Resize(std::uint32_t frames);
 
  private:

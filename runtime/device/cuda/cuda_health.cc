@@ -18,7 +18,7 @@ absl::Status OwnCopy(const absl::Status& status) {
   return status.ok() ? absl::OkStatus() : absl::Status(status.code(), status.message());
 }
 
-/// What an error says when the GPU goes on.
+/// Status code of an error after which the GPU goes on.
 absl::StatusCode PassingCode(CudaCode code) {
   if (IsOfCapture(code)) return absl::StatusCode::kFailedPrecondition;
   switch (code) {

@@ -8,17 +8,20 @@
 
 namespace sluice::device {
 
-/// Makes a status of each result of a call, and remembers the first error after which the GPU
-/// answers nothing more. Such an error may belong to any work that ran before, a user's kernel
-/// included. Threads: any.
+/// Makes a status of each result of a call, and remembers the first error after which the GPU does
+/// not answer any more. Such an error may belong to any work that ran before, even a user's kernel.
+/// Threads: any.
 class CudaHealth {
  public:
   /// `api` outlives the object.
   explicit CudaHealth(const CudaApi& api) : api_(api) {}
 
-  /// Errors: ResourceExhausted (memory), FailedPrecondition (a graph is being captured),
-  /// Unimplemented (the driver lacks the call), Internal (a wrong argument), Unavailable (the GPU
-  /// is dead, with the first call that said so).
+  /// Makes a status of the result. Errors:
+  /// - ResourceExhausted: memory
+  /// - FailedPrecondition: a graph is being captured
+  /// - Unimplemented: the driver lacks the call
+  /// - Internal: a wrong argument
+  /// - Unavailable: the GPU is dead, with the first call that said so
   absl::Status Check(CudaCode code, std::string_view call);
   /// The error of a dead GPU, else ok.
   absl::Status status() const;

@@ -24,7 +24,8 @@ class CudaRange : public DeviceRange {
   std::byte* base() const override { return base_; }
   std::uint64_t bytes() const override { return bytes_; }
 
-  /// Errors: those of CudaHealth::Check; then nothing is mapped at the page.
+  /// Maps memory at the page. Errors: those of CudaHealth::Check; then nothing is mapped at the
+  /// page.
   absl::Status Map(std::uint64_t page, CudaMemory memory);
   absl::Status Unmap(std::uint64_t page);
 

@@ -26,7 +26,7 @@ class CudaStreamOfDevice : public Stream {
     share_.api().DestroyStream(stream_);
   }
 
-  /// What the work enqueues keeps its order on the stream, so that it need not wait itself.
+  /// The GPU's work keeps its order on the stream, so that this call need not wait.
   void Enqueue(absl::AnyInvocable<void()> work) override { work(); }
 
   absl::Status Notify(DoneFn done) override {
@@ -55,7 +55,7 @@ class CudaStreamOfDevice : public Stream {
     absl::Status status = Notify([&](absl::Status done) { reached.set_value(std::move(done)); });
     if (status.ok()) status = reached.get_future().get();
     if (status.ok() || adopted_) return;
-    // Without an event the driver is asked itself, which holds up other callers of it.
+    // The driver itself is asked where there is no event. That holds up its other callers.
     const ScopedCudaContext current(share_);
     share_.Check(share_.api().SynchronizeStream(stream_), "cuStreamSynchronize").IgnoreError();
   }

@@ -10,13 +10,13 @@
 
 namespace sluice::device {
 
-/// A stream of the device's own. What it is given outlives it. Errors: those of
+/// Makes a stream of the device's own. The arguments outlive it. Errors: those of
 /// CudaHealth::Check.
 absl::StatusOr<std::unique_ptr<Stream>> MakeCudaStream(const CudaContextShare& share,
                                                        const CudaFrames& frames,
                                                        CudaWorker& worker);
-/// A stream of the user's: one that the user made, the legacy default stream (null), or the calling
-/// thread's own. Likewise.
+/// Adopts a stream of the user's: one that the user made, the legacy default stream (null), or the
+/// calling thread's own. The arguments outlive the result.
 std::unique_ptr<Stream> AdoptCudaStream(const CudaContextShare& share,
                                         const CudaFrames& frames,
                                         CudaWorker& worker,

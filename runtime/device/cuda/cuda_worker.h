@@ -19,9 +19,9 @@
 
 namespace sluice::device {
 
-/// The thread of one GPU: enqueues copies, polls events, calls back. It sleeps while there is
-/// nothing to wait for, and polls without a pause while there is, as a copy takes tens of
-/// microseconds. Threads: any.
+/// The thread of one GPU: enqueues copies, polls events, calls back. The thread sleeps while it has
+/// nothing to wait for. Else it polls without a pause, as a copy takes tens of microseconds.
+/// Threads: any.
 class CudaWorker {
  public:
   struct Options {
@@ -31,19 +31,19 @@ class CudaWorker {
   /// `share` outlives the worker. Errors: ResourceExhausted (threads), those of CudaHealth::Check.
   static absl::StatusOr<std::unique_ptr<CudaWorker>> Start(const CudaContextShare& share,
                                                            const Options& options);
-  ~CudaWorker();  ///< completes everything
+  ~CudaWorker();  ///< completes all copies and notifications
   CudaWorker(const CudaWorker&) = delete;
   CudaWorker& operator=(const CudaWorker&) = delete;
 
   void Submit(CudaCopies::Direction direction, CudaCopies::Job job);
-  /// Calls `done` once the event has come, with the error of a dead GPU otherwise; the event is the
-  /// worker's afterwards. A query that fails is made again, and its error given when the event has
-  /// come: the stream may be the user's, which is never synchronised. Calls of one stream come in
-  /// their order.
+  /// Calls `done` once the event has come, or with the error of a dead GPU. The event is the
+  /// worker's afterwards. The worker repeats a query that fails, and gives its error when the event
+  /// has come: the stream may be the user's, which is never synchronised. Calls of one stream come
+  /// in their order.
   void Await(CudaStream stream, CudaEvent event, DoneFn done);
   /// An event of the worker's, recorded on the stream. The context is current.
   absl::StatusOr<CudaEvent> Record(CudaStream stream);
-  /// See CudaCopies::PutBehind; copies in.
+  /// Does CudaCopies::PutBehind for the copies in.
   absl::Status PutBehindCopies(CudaStream stream, std::span<const std::byte* const> targets) {
     return in_->PutBehind(stream, targets);
   }
@@ -66,7 +66,7 @@ class CudaWorker {
   absl::Status MakeStreams();
   /// Tells `ready` whether the thread can call the driver; otherwise it ends.
   void Run(std::promise<absl::Status>& ready);
-  /// False when there is nothing left and never will be.
+  /// Waits for requests. Returns false when there are none left and never will be.
   bool TakeRequests(Requests* requests);
   void Accept(Requests requests);
   bool PollAwaited();
@@ -80,7 +80,7 @@ class CudaWorker {
   base::CondVar changed_;
   Requests requests_ ABSL_GUARDED_BY(mutex_);
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
-  // Of the thread alone.
+  // Members of the thread alone.
   CudaEventPool copy_events_;
   std::unique_ptr<CudaCopies> in_;
   std::unique_ptr<CudaCopies> out_;

@@ -31,7 +31,7 @@ class Finder {
     const cudaError_t error =
         cudaGetDriverEntryPointByVersion(name, function, version, cudaEnableLegacyStream, &found);
     if (error != cudaSuccess) {
-      cudaGetLastError();  // it is reported here, and is no later call's
+      cudaGetLastError();  // the error is reported here, and is no later call's
       return absl::FailedPreconditionError(
           fmt::format("no NVIDIA driver that fits: {}; CUDA needs driver 580 or newer",
                       cudaGetErrorString(error)));

@@ -35,7 +35,8 @@ struct DriverCalls {
   PFN_cuEventQuery_v2000 event_query = nullptr;
   PFN_cuMemcpyHtoDAsync_v3020 copy_in = nullptr;
   PFN_cuMemcpyDtoHAsync_v3020 copy_out = nullptr;
-  PFN_cuMemcpyBatchAsync_v13000 copy_batch = nullptr;  ///< null where the driver lacks it
+  /// Batch of copies; null where the driver lacks the call.
+  PFN_cuMemcpyBatchAsync_v13000 copy_batch = nullptr;
   PFN_cuMemsetD8Async_v3020 fill = nullptr;
   PFN_cuMemHostRegister_v6050 host_register = nullptr;
   PFN_cuMemHostUnregister_v4000 host_unregister = nullptr;
@@ -50,8 +51,8 @@ struct DriverCalls {
   PFN_cuMemSetAccess_v10020 set_access = nullptr;
 };
 
-/// Looks each function up in the driver's library, which is loaded here and never linked. Errors:
-/// FailedPrecondition that names the driver or the function that is missing.
+/// Looks each function up in the driver's library. The library is loaded here and never linked.
+/// Errors: FailedPrecondition that names the driver or the function that is missing.
 absl::StatusOr<DriverCalls> FindDriverCalls();
 
 }  // namespace sluice::device

@@ -8,11 +8,11 @@
 
 namespace sluice::engine {
 
-/// Lanes for reads and writes by the caller. Each has one of its own while it runs, so that it
-/// waits for nothing but its own leases. Threads: any.
+/// Lanes for Runtime::Read and Runtime::Write. Each call has a lane of its own while it runs, so
+/// that it waits for nothing but its own leases. Threads: any.
 class CopyLanes {
  public:
-  /// The lowest number that nobody has.
+  /// Takes the lowest lane that no call has.
   std::uint32_t Take() {
     const base::MutexLock lock(mutex_);
     const auto free = std::ranges::find(taken_, false);

@@ -14,7 +14,7 @@
 
 namespace sluice::internal {
 
-/// A pin; its destruction gives it back. Threads: destroyed on any thread.
+/// Pins of one lease; the destructor gives them back. Threads: destroyed on any thread.
 class LeaseState {
  public:
   struct Facts {
@@ -39,7 +39,7 @@ class LeaseState {
         facts_(std::move(facts)),
         window_(std::move(window)) {}
   ~LeaseState() {
-    window_.reset();  // while the pages stay where they are
+    window_.reset();  // the window closes while the pages stay in their frames
     mailbox_->Post(notice_);
   }
   LeaseState(const LeaseState&) = delete;

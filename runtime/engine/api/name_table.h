@@ -11,9 +11,9 @@
 
 namespace sluice::engine {
 
-/// Numbers names in the order of their first appearance; the core knows only the numbers. Of more
-/// than `names_max` names the one that was asked for longest ago is forgotten, and is another name
-/// if it comes again.
+/// Numbers names in the order of their first appearance; the core knows only the numbers. The table
+/// keeps `names_max` names: a further one replaces the name that was asked for longest ago. A
+/// forgotten name that comes again gets another number.
 /// Threads: any.
 class NameTable {
  public:

@@ -36,11 +36,12 @@ class OpState {
 
   /// A ticket's leases were handed out: the clock runs from the first time on.
   void Start(Clock::time_point now);
-  /// A thread begins, and ends, to be blocked for a ticket of the op. The clock stands while at
-  /// least one is.
+  /// A thread begins, and ends, to be blocked for a ticket of the op. The op's clock stands while
+  /// at least one thread is blocked.
   void BeginWait(Clock::time_point now);
   void EndWait(Clock::time_point now);
-  /// Records the op's seconds; only the first call counts, and none in a child of the process.
+  /// Records the op's seconds. The first call alone counts, and no call counts in a child of the
+  /// process.
   void End(Clock::time_point now);
 
  private:
@@ -52,8 +53,10 @@ class OpState {
   engine::OpRecord record_;
   base::Mutex mutex_;
   std::optional<Clock::time_point> started_ ABSL_GUARDED_BY(mutex_);
-  std::uint32_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;        ///< threads
-  Clock::time_point waiting_since_ ABSL_GUARDED_BY(mutex_);  ///< the first of them
+  /// Threads blocked for a ticket of the op.
+  std::uint32_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;
+  /// Time at which the first blocked thread was blocked.
+  Clock::time_point waiting_since_ ABSL_GUARDED_BY(mutex_);
   Clock::duration stalled_ ABSL_GUARDED_BY(mutex_){};
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };

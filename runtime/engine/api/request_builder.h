@@ -14,19 +14,20 @@
 
 namespace sluice::engine {
 
-/// What one lease will be, but for the frames.
+/// One lease to be, without its frames.
 struct AccessPlan {
   std::shared_ptr<TensorInfo> tensor;
   TierId tier_id;
   core::TierIndex tier = 0;
   AccessMode mode = AccessMode::kRead;
-  ByteRange range;                 ///< within the tensor
+  ByteRange range;                 ///< bytes within the tensor
   std::byte* address = nullptr;    ///< address of the range's first byte; null when not contiguous
   std::uint64_t first_offset = 0;  ///< offset of the range's first byte within its first page
   PageIndex first_page = 0;
   std::uint32_t pages = 0;
-  std::uint32_t first_request = 0;  ///< the pages are this request and those that follow
-  /// Segment whose view the lease writes; none: it writes no view.
+  /// Index of the request of the first page; the other pages follow.
+  std::uint32_t first_request = 0;
+  /// Segment whose view the lease writes; empty: the lease writes no view.
   std::weak_ptr<Segment> written_view;
   std::uint64_t discards = 0;  ///< discards of the tensor at the time of the request
 };
@@ -37,8 +38,8 @@ struct TicketPlan {
   std::vector<core::PageRequest> requests;
 };
 
-/// Splits accesses into pages and merges what falls on the same page. A page is overwritten when
-/// overwrite accesses alone ask for it and cover every byte of it that belongs to a tensor.
+/// Splits accesses into pages and merges those of the same page. A page counts as overwritten if
+/// overwrite accesses alone ask for it and cover all its bytes that belong to tensors.
 /// Errors: InvalidArgument (one page in two tiers: names both tensors).
 absl::StatusOr<TicketPlan> BuildTicketPlan(std::span<const ResolvedAccess> accesses);
 

@@ -23,7 +23,7 @@ const std::vector<std::span<std::byte>>& Reservation::Spans() const {
 }
 
 Runtime::Runtime(std::shared_ptr<internal::RuntimeState> state) : state_(std::move(state)) {}
-// In a child nothing is shut down: see Note [Fork].
+// A child of the process shuts nothing down: see Note [Fork].
 Runtime::~Runtime() {
   if (state_->CheckProcess().ok()) state_->Shutdown();
 }
@@ -120,7 +120,7 @@ absl::Status Runtime::EndIteration() {
 Op Runtime::BeginOp(OpOptions options) {
   if (state_->CheckProcess().ok()) return Op(state_->BeginOp(std::move(options)));
   return Op(std::make_shared<internal::OpState>(
-      state_, internal::OpState::Identity(), engine::OpRecord()));  // its requests fail
+      state_, internal::OpState::Identity(), engine::OpRecord()));  // an op whose requests fail
 }
 absl::Status Runtime::Prefetch(std::span<const Access> accesses) {
   SLUICE_RETURN_IF_ERROR(state_->CheckProcess());

@@ -49,7 +49,7 @@ absl::StatusOr<std::shared_ptr<ReservationState>> RuntimeState::Reserve(TierId t
     spans.push_back(memory.Frame(frame));
     memory.WhenSettled(frame, [&settled] { settled.count_down(); });
   }
-  settled.wait();  // it is pinned from here on
+  settled.wait();  // the memory is pinned from here on
   return engine::MakeOwned<ReservationState>(mailbox_, grant.reservation, std::move(spans));
 }
 

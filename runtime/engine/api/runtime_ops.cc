@@ -8,7 +8,7 @@
 namespace sluice::internal {
 namespace {
 
-/// What a schedule file may hold.
+/// Largest value that a schedule file may hold.
 constexpr double kRecomputeSecondsMax = 1e9;
 
 absl::Status CheckRecompute(std::string_view op, const engine::ResolvedAccess& access) {

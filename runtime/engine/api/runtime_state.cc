@@ -61,7 +61,7 @@ absl::StatusOr<std::shared_ptr<RuntimeState>> RuntimeState::Create(
   SLUICE_RETURN_IF_ERROR(engine::CountFrames(options).status());
   std::shared_ptr<RuntimeState> state(new RuntimeState(std::move(options)), engine::OwnerDelete());
   if (absl::Status set_up = state->SetUp(hooks); !set_up.ok()) {
-    state->core_thread_.reset();  // it never ran
+    state->core_thread_.reset();  // the core thread never ran
     return set_up;
   }
   return state;
@@ -92,7 +92,7 @@ absl::Status RuntimeState::StartPlanner() {
 }
 
 absl::Status RuntimeState::SetUp(const engine::BackendHooks& hooks) {
-  // Before memory is touched for nothing.
+  // The policy is checked first, so that a bad one touches no memory.
   SLUICE_ASSIGN_OR_RETURN(
       auto policy, core::CreatePolicy(options_.policy, {.custom = &options_.custom_policies}));
   engine::BackendHooks told = hooks;
@@ -169,7 +169,7 @@ void RuntimeState::Shutdown() {
   planner_.reset();      // a plan that is being made is given up
   mapper_.reset();       // mappings that were on their way are made or unmade
   core_thread_.reset();
-  mover_.reset();  // and with both the last segments and their addresses
+  mover_.reset();  // the last segments and their addresses go with these two
   backends_.reset();
   waits_->CloseSink();  // threads that waited for tickets may still be on their way out
   health_.NoteDead("the runtime has shut down");

@@ -64,9 +64,9 @@ using engine::ShutDownError;
 ///   runtime_copies.cc   write, read
 ///   runtime_ops.cc      iterations, ops, requests, hints
 ///   runtime_budgets.cc  reservations, budgets, rates, streams
-///   runtime_stats.cc    what Runtime reports
-/// Ops hold it weakly, so that it may be gone, or shut down, when they use it. Whoever comes from
-/// outside asks CheckProcess first.
+///   runtime_stats.cc    stats, fallbacks and schedules that Runtime reports
+/// Ops hold the state weakly: it may be gone, or shut down, when they use it. Calls from outside
+/// ask CheckProcess first.
 /// Threads: all methods from any thread, but for Shutdown, which is called once and last.
 class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
  public:
@@ -76,8 +76,8 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
 
   /// Errors: FailedPrecondition in a child of the process that made the runtime.
   absl::Status CheckProcess() const { return engine::CheckProcess(owner_); }
-  /// Waits for transfers in flight, names leaked leases, frees everything but what late callers
-  /// need to be told that there is nothing any more.
+  /// Waits for transfers in flight, names leaked leases and frees everything. The parts that tell
+  /// late callers of the shutdown stay.
   void Shutdown();
 
   absl::StatusOr<std::vector<TensorId>> CreateTensors(std::span<const TensorSpec> specs);
@@ -98,15 +98,15 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   std::shared_ptr<TicketState> AcquireAll(const std::shared_ptr<OpState>& op,
                                           std::span<const Access> accesses);
   absl::Status Prefetch(std::span<const Access> accesses);
-  /// The plan of a request for the accesses, recorded for `op` unless that is null.
-  /// Errors: InvalidArgument, ResourceExhausted, Cancelled, as TensorTable::Resolve.
+  /// Plan of a request for the accesses. It is recorded for `op` unless that is null. Errors:
+  /// InvalidArgument; those of TensorTable::Resolve.
   absl::StatusOr<engine::TicketPlan> PlanTicket(std::span<const Access> accesses,
                                                 OpState* op) const;
 
   absl::StatusOr<std::shared_ptr<ReservationState>> Reserve(TierId tier, Bytes bytes);
   absl::Status SetBudget(TierId tier, Bytes bytes);
   absl::Status SetEmulatedRates(double in_bytes_per_second, double out_bytes_per_second);
-  /// A new stream, or the user's own.
+  /// A new stream, or `adopted`, the user's own.
   absl::StatusOr<std::shared_ptr<StreamState>> MakeStream(std::optional<void*> adopted);
   HealthReport Health() const { return health_.Report(); }
   Stats GetStats() const;
@@ -122,9 +122,10 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   absl::Status StartPlanner();
   absl::StatusOr<std::shared_ptr<engine::Segment>> CreateSegment(std::span<const TensorSpec> specs);
   absl::StatusOr<core::TierIndex> LowestTier(std::span<const TensorSpec> specs) const;
-  /// Maps what a readable segment shows at first; nothing for another one.
+  /// Maps the first content of a readable segment's view: its file, or zeros. Does nothing for
+  /// another segment.
   absl::Status AddView(engine::Segment& segment);
-  /// Tells what is in use instead of something better, once.
+  /// Tells a fallback once.
   void Announce(const FallbackEvent& event);
   /// Leases `range` piece by piece and calls `copy` for each span of a lease, in order.
   absl::Status Copy(TensorId id,
@@ -165,7 +166,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   const std::shared_ptr<engine::StreamCount> stream_count_;
 };
 
-/// Reaches into a Runtime, for tests and tools.
+/// Access to the inside of a Runtime, for tests and tools.
 class RuntimeAccess {
  public:
   static absl::StatusOr<std::unique_ptr<Runtime>> Create(RuntimeOptions options,

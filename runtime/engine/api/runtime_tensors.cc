@@ -11,7 +11,7 @@
 namespace sluice::internal {
 namespace {
 
-/// What reads of a home that is only read lack.
+/// Fallbacks of reads from a home that is only read.
 std::vector<FallbackEvent> FallbacksOf(const engine::HomeFile& file,
                                        const engine::HomeEngine& reads) {
   if (!file.buffered_reason().empty()) {
@@ -57,7 +57,7 @@ absl::StatusOr<std::vector<engine::HomePart>> JoinedHome(const TensorSpec& spec,
 
 absl::StatusOr<core::TierIndex> RuntimeState::LowestTier(std::span<const TensorSpec> specs) const {
   const TensorSpec& spec = specs.front();
-  // What is only read goes back to its file, never to nvme.
+  // A tensor that is only read goes back to its file, never to nvme.
   const TierKind kind = engine::IsReadOnly(specs) ? TierKind::kDram : spec.lowest;
   if (const auto lowest = tiers_->LowestFor(kind)) return *lowest;
   return absl::InvalidArgumentError(

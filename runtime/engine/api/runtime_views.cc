@@ -39,7 +39,7 @@ absl::Status RuntimeState::AddView(engine::Segment& segment) {
   SLUICE_RETURN_IF_ERROR(
       engine::CheckViewPages(table_.readable_pages() + segment.parts().pages, *tiers_));
   SLUICE_RETURN_IF_ERROR(segment.EnsureRange(view, *tiers_->memory(view)).status());
-  // Not all pages can be shown outside a lease.
+  // Called when some pages cannot be shown outside a lease.
   const auto tell = [this](bool first, std::string_view reason) -> absl::Status {
     const FallbackEvent event = engine::HiddenPages(reason);
     SLUICE_RETURN_IF_ERROR(engine::CheckAllowed(options_.memory, event));

@@ -7,8 +7,8 @@
 
 namespace sluice::engine {
 
-/// How many streams still have work or may get some: what a Runtime that shuts down waits for.
-/// Threads: any.
+/// Number of streams that still have work or may get some. A Runtime that shuts down waits until it
+/// is zero. Threads: any.
 class StreamCount {
  public:
   void Add() {

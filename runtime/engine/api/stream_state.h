@@ -10,8 +10,8 @@
 
 namespace sluice::internal {
 
-/// A stream that the user may hold longer than the Runtime, and let go anywhere, in the stream's
-/// own work too. Threads: any.
+/// A stream that the user may hold longer than the Runtime, and may let go anywhere, even in the
+/// stream's own work. Threads: any.
 class StreamState {
  public:
   /// `count` counts the stream until it is drained. `device`: null for a stream of none.
@@ -34,17 +34,17 @@ class StreamState {
   StreamState(const StreamState&) = delete;
   StreamState& operator=(const StreamState&) = delete;
 
-  /// Null after Close, and in a child of the process.
+  /// Returns null after Close, and in a child of the process.
   std::shared_ptr<device::Stream> Get() const {
     if (!owner_.IsThis()) return nullptr;
     base::MutexLock lock(mutex_);
     return stream_;
   }
 
-  /// The device that has the stream; it may be gone, with Get() null.
+  /// The device that has the stream. When Get() is null the device may be gone.
   const device::Device* device() const { return device_; }
 
-  /// Drains the stream and lets it go; everything asked of it later is dropped.
+  /// Drains the stream and lets it go. Later requests to the stream are dropped.
   void Close() {
     std::shared_ptr<device::Stream> stream;
     {

@@ -80,7 +80,7 @@ absl::Status CheckJoined(const TensorSpec& spec, std::span<const TensorSpec> spe
       "tensor '{}' is joined of others in dram: its lowest tier cannot be hbm", spec.name));
 }
 
-/// They follow each other as in the file. REQUIRES: CheckFileHome.
+/// Whether the tensors follow each other as in the file. REQUIRES: CheckFileHome.
 absl::Status CheckOrderInFile(std::span<const TensorSpec> specs) {
   for (std::size_t i = 1; specs.front().file && i < specs.size(); ++i) {
     const TensorSpec& before = specs[i - 1];

@@ -10,8 +10,8 @@ namespace sluice::engine {
 /// Whether these tensors can be created together. Errors: InvalidArgument that names the tensor.
 absl::Status CheckTensorSpecs(std::span<const TensorSpec> specs);
 
-/// Whether pages have whole blocks of the file's checksums, where it has some. Errors:
-/// InvalidArgument that names page_bytes.
+/// Whether each page has whole blocks of the file's checksums. Files without checksums pass.
+/// Errors: InvalidArgument that names page_bytes.
 absl::Status CheckSumBlocks(const FileHome& home, Bytes page_bytes);
 
 }  // namespace sluice::engine

@@ -26,24 +26,24 @@ struct PageRun {
   std::uint32_t pages = 0;
 };
 
-/// One access with everything looked up.
+/// One access with its tensor, segment, tier and address looked up.
 struct ResolvedAccess {
   std::shared_ptr<TensorInfo> tensor;
   std::shared_ptr<Segment> segment;
   TierId tier_id;
   core::TierIndex tier = 0;
   AccessMode mode = AccessMode::kRead;
-  ByteRange range;            ///< within the tensor, not empty
+  ByteRange range;            ///< bytes within the tensor, not empty
   std::byte* base = nullptr;  ///< the segment's address in `tier` when contiguous, else null
   std::uint64_t discards = 0;
   std::optional<double> recompute_seconds;
 
-  /// Within the segment.
+  /// First byte of the access within the segment; end() is behind the last one.
   std::uint64_t begin() const { return tensor->offset + range.offset; }
   std::uint64_t end() const { return begin() + range.bytes; }
 };
 
-/// First home of a segment; both empty: none.
+/// First home of a segment; if both are empty it has no home.
 struct SegmentHome {
   std::shared_ptr<HomeFile> file;
   std::vector<HomePart> joined;
@@ -55,15 +55,15 @@ struct LiveBytes {
   std::uint64_t padding = 0;
 };
 
-/// Every tensor of a Runtime: ids, names, places, and which of them hold content. Threads: any.
+/// Every tensor of a Runtime: ids, names, places, and whether each holds content. Threads: any.
 class TensorTable {
  public:
   explicit TensorTable(std::uint64_t page_bytes) : page_bytes_(page_bytes) {}
 
-  /// The first byte of the file that a segment with a file home holds: with one that is only read
-  /// its pages are those of the file. REQUIRES: valid specs with a file home.
+  /// The first byte of the file that a segment with a file home holds. If the home is only read,
+  /// the segment's pages are those of the file. REQUIRES: valid specs with a file home.
   std::uint64_t FirstByteInFile(std::span<const TensorSpec> specs) const;
-  /// Lays `specs` out in a new segment, whose tensors nobody can find before Publish. `view`: see
+  /// Lays `specs` out in a new segment. Nobody can find its tensors before Publish. `view`: see
   /// Segment::Parts.
   /// REQUIRES: valid specs. Errors: ResourceExhausted (page indices used up).
   absl::StatusOr<std::shared_ptr<Segment>> Prepare(std::span<const TensorSpec> specs,
@@ -74,12 +74,15 @@ class TensorTable {
   /// Takes back what Prepare gave, instead of Publish.
   void Abandon(const Segment& segment);
 
-  /// Null when there is no such tensor.
+  /// Returns null for an unknown tensor.
   std::shared_ptr<TensorInfo> Find(TensorId id) const;
-  /// All there are now, in the order of their creation.
+  /// Ids of all tensors, in the order of their creation.
   std::vector<TensorId> Tensors() const;
-  /// Errors: InvalidArgument (unknown tensor, bad range, a tier that does not exist or that the
-  /// tensor may not be leased in), ResourceExhausted (no address range), Cancelled (closed).
+  /// Looks up the parts of each access. Errors:
+  /// - InvalidArgument: unknown tensor, bad range, a tier that does not exist or that the tensor
+  ///   may not be leased in
+  /// - ResourceExhausted: no address range
+  /// - Cancelled: closed
   absl::StatusOr<std::vector<ResolvedAccess>> Resolve(std::span<const Access> accesses,
                                                       const TierSet& tiers) const;
 
@@ -87,7 +90,7 @@ class TensorTable {
     std::shared_ptr<TensorInfo> tensor;
     std::vector<PageRun> runs;
   };
-  /// Forgets the tensor; the runs are the pages that no other tensor needs. Errors: NotFound.
+  /// Forgets the tensor. Freed::runs are the pages that no other tensor needs. Errors: NotFound.
   absl::StatusOr<Freed> Free(TensorId id);
   /// Gives page indices back.
   void OnPagesFreed(PageRun run);
@@ -97,11 +100,12 @@ class TensorTable {
     ByteRange range;
     std::vector<PageRun> runs;
   };
-  /// The pages all of whose bytes that belong to a tensor lie in the range. Errors: NotFound,
-  /// InvalidArgument.
+  /// Notes a discard. Discarded::runs are the pages of which every byte in a tensor lies in the
+  /// range. Errors: NotFound, InvalidArgument.
   absl::StatusOr<Discarded> Discard(TensorId id, ByteRange range);
 
-  /// The tensor was granted for writing by a request made when it had seen `discards`.
+  /// Notes that the tensor was granted for writing. `discards`: discards of the tensor at the time
+  /// of the request.
   void MarkLive(TensorInfo& tensor, std::uint64_t discards);
   LiveBytes live_bytes() const;
   /// Pages of segments that are readable outside a lease.
@@ -112,7 +116,7 @@ class TensorTable {
                                                        const TierSet& tiers,
                                                        TensorId id) const;
 
-  /// Nothing is found any more, no address is handed out.
+  /// Closes the table: it finds no tensor and hands out no address any more.
   void Close();
 
  private:
@@ -141,7 +145,7 @@ class TensorTable {
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-/// Whether the tensors are only read. REQUIRES: valid specs.
+/// Whether programs only read the tensors. REQUIRES: valid specs.
 bool IsReadOnly(std::span<const TensorSpec> specs);
 
 /// `range` cut to the tensor when it is kWholeTensor. Errors: InvalidArgument that names the tensor

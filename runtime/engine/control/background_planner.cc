@@ -62,7 +62,8 @@ void BackgroundPlanner::PlanFor(const core::Core& core,
   }
   const auto [found, first] = known_.try_emplace(times.key);
   Known& known = found->second;
-  // While another plan was made this one may have gone, and its schedule been recorded again.
+  // This key's plan may have gone while another key's was made, and its schedule been recorded
+  // again.
   const bool kept = !first && core.HasPlan(times.key);
   if (kept && IsOutlier(known, basis)) {
     known.outlier = true;
@@ -79,8 +80,8 @@ void BackgroundPlanner::PlanFor(const core::Core& core,
   MakeInBackground(times.key, std::move(input));
 }
 
-/// A program may pause once, to evaluate or to save, and goes on as before: what takes another time
-/// counts if the next iteration does, too.
+/// A program may pause once, to evaluate or to save, and go on as before. So an iteration that
+/// takes another time counts only if the next one does, too.
 bool BackgroundPlanner::IsOutlier(const Known& known, const PlanBasis& is) {
   const bool alike = known.basis.recording == is.recording && known.basis.frames == is.frames;
   return alike && !known.outlier && Differs(known.last.seconds, is.seconds, kSecondsDrift);

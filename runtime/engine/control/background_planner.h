@@ -19,7 +19,7 @@
 
 namespace sluice::engine {
 
-/// What a plan is made for.
+/// Schedule, times, budgets and links that a plan is made for.
 struct PlanBasis {
   std::uint64_t recording = 0;
   double seconds = 0;  ///< seconds of an iteration that waits for no pages
@@ -28,29 +28,29 @@ struct PlanBasis {
   std::vector<core::PlanLink> links;
 };
 
-/// Whether a plan made for `was` no longer fits: another schedule or other budgets, or something
-/// that is more than the factor larger or smaller than it was.
+/// Whether a plan made for `was` no longer fits: another schedule, other budgets, or a time that
+/// has changed by more than its factor below.
 bool HasDrifted(const PlanBasis& was, const PlanBasis& is);
 inline constexpr double kSecondsDrift = 1.15;
 inline constexpr double kLinkDrift = 1.3;
 inline constexpr double kLeadDrift = 3;
 
-/// Pages come earlier than just in time by so many times the jitter from one iteration to the next,
-/// within these shares of an iteration.
+/// Lead of page-ins over just in time: a multiple of the jitter between iterations, within these
+/// shares of an iteration.
 inline constexpr double kJittersAhead = 2;
 inline constexpr double kLeadShareMin = 0.01;
 inline constexpr double kLeadShareMax = 0.1;
 
-/// Makes a plan; none when it was told to stop.
+/// Function that makes a plan; it returns none when it was told to stop.
 using PlanMaker = std::function<std::optional<core::Plan>(const core::PlanInput& input,
                                                           const core::PlanStop& stop)>;
 
-/// Plans every key's iteration from the first complete one on, and again when the times or the
-/// links have drifted or the core has dropped its plan; a single iteration that takes another time
-/// than those around it is no drift. On a thread of its own, so that neither the
-/// core nor the program waits.
-/// Threads: the core thread only, but for the destructor, which is called when that has returned;
-/// a plan that is being made then is given up.
+/// Plans every key's iteration from the first complete one on. It plans again when the times or the
+/// links have drifted, or the core has dropped the plan. A single iteration that takes another time
+/// than those around it is no drift. The planner has a thread of its own, so that neither the core
+/// nor the program waits.
+/// Threads: the core thread only, but for the destructor, which is called when that thread has
+/// returned. The destructor gives up a plan that is being made.
 class BackgroundPlanner {
  public:
   struct Parts {
@@ -69,20 +69,20 @@ class BackgroundPlanner {
 
   /// Errors: ResourceExhausted (the thread cannot be started).
   absl::Status Start(const std::vector<int>& cpus);
-  /// What the core was told and has answered.
+  /// Notes an event that the core was told, and its answer.
   void Observe(const core::Core& core,
                const core::Event& event,
                std::span<const core::Action> actions);
-  /// A plan has come back.
+  /// Notes a plan that was made.
   void Note(const PlanNotice& notice);
   const PlanStats& stats() const { return stats_; }
 
  private:
-  /// Of one key.
+  /// Basis and times of one key.
   struct Known {
     PlanBasis basis;       ///< basis of the last plan
     IterationTimes last;   ///< iteration that counts
-    bool outlier = false;  ///< the one since then took another time, and did not count
+    bool outlier = false;  ///< true if the iteration since then took another time and did not count
   };
 
   static bool IsOutlier(const Known& known, const PlanBasis& is);
@@ -99,7 +99,7 @@ class BackgroundPlanner {
   bool planning_ = false;
   PlanStats stats_;
   std::atomic<bool> stop_ = false;
-  SerialExecutor thread_;  ///< last: the jobs use the rest
+  SerialExecutor thread_;  ///< destroyed first: its jobs use the other members
 };
 
 }  // namespace sluice::engine

@@ -8,7 +8,7 @@
 
 namespace sluice::engine {
 
-// What the core thread does for each action of the core, and says of what that has dropped.
+// Work of the core thread for each action of the core, and its warnings about dropped schedules.
 
 void CoreThread::Perform(const core::StartCopy& action) {
   tasks_.Add(action.task, {action.page, action.source, action.target, Clock::now()});
@@ -154,8 +154,8 @@ void CoreThread::Perform(const core::BudgetRefused& action) {
   budgets_.erase(found);
 }
 
-/// What the core keeps no schedule of any more, once each: pages then come only when they are asked
-/// for.
+/// Warns once about each cause for which the core keeps no schedule. Pages then come only when ops
+/// ask for them.
 void CoreThread::ReportForgotten() {
   const core::CoreCounters& counters = parts_.core->counters();
   if (counters.schedules_dropped > 0 && !std::exchange(told_dropped_, true)) {

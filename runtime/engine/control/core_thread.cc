@@ -138,7 +138,7 @@ void CoreThread::On(AcquireRequest& request) {
   tickets_.Add(request.ticket, Clock::now());
   const std::shared_ptr<internal::TicketState> ticket = request.ticket;
   Feed(std::move(request.event));
-  // Its own notice may have come before it.
+  // The ticket's own notice may have come before its request.
   if (ticket->takes_under_way()) Feed(core::GrantUnderWay{ticket->number()});
 }
 
@@ -215,7 +215,7 @@ void CoreThread::NoteSuccess(const TaskBook::RunningTask& task) {
   if (task.source < task.target) {
     faults_.ForgetAttempt(task.page);
   } else {
-    faults_.ForgetPage(task.page);  // it has bytes again
+    faults_.ForgetPage(task.page);  // the page has bytes again
   }
   if (task.source >= task.target || faults_.OfTier(task.target).ok()) return;
   faults_.ForgetTier(task.target);
@@ -236,7 +236,7 @@ void CoreThread::NoteFailure(const Completion& completion, const TaskBook::Runni
   if (completion.failure == core::FailureKind::kSourceLost) {
     NoteLostSource(completion, task);
   } else if (task.source < task.target) {
-    faults_.NoteTier(task.target, completion.status);  // it takes no page
+    faults_.NoteTier(task.target, completion.status);  // the tier takes no page
   } else {
     faults_.NoteAttempt(task.page, {task.target, completion.status});
   }
@@ -247,7 +247,8 @@ void CoreThread::NoteLostSource(const Completion& completion, const TaskBook::Ru
   faults_.NotePage(task.page, {task.source, completion.status});
 }
 
-/// After a loss, or after a copy that could not be read, which then stays: both causes matter.
+/// Notes both causes: that of the refill, and that of the loss before it. The latter may also be a
+/// copy that could not be read, which then stays.
 void CoreThread::NoteFailedRefill(const absl::Status& status, const TaskBook::RunningTask& task) {
   const auto both = [&](const absl::Status& before) {
     return fmt::format("{}; then {}", base::ToStd(before.message()), base::ToStd(status.message()));
@@ -263,8 +264,8 @@ void CoreThread::NoteFailedRefill(const absl::Status& status, const TaskBook::Ru
   faults_.NoteAttempt(task.page, {refused.tier, absl::UnavailableError(both(refused.cause))});
 }
 
-/// Leases of one ticket that come back together are one event, so that who waits for their pages
-/// gets on after one round of decisions, not one for each lease.
+/// Gathers leases of one ticket that come back together into one event. Tickets that wait for their
+/// pages then get on after one round of decisions, not one for each lease.
 void CoreThread::On(ReleaseNotice& notice) {
   if (stopping_) return;
   if (releases_.ticket != notice.ticket) FeedReleases();

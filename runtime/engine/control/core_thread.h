@@ -22,7 +22,7 @@
 
 namespace sluice::engine {
 
-/// What the core counts, at one moment.
+/// Counters of the core at one moment.
 struct CoreSnapshot {
   core::CoreCounters counters;
   std::vector<core::TierCounters> tiers;
@@ -54,7 +54,7 @@ class CoreThread {
 
   /// Errors: ResourceExhausted (the thread cannot be started); there is nothing to join then.
   absl::Status Start();
-  /// Waits for the thread, which returns after a StopNotice once no task is in flight.
+  /// Waits for the thread. It returns after a StopNotice once no task is in flight.
   void Join() { thread_.join(); }
   CoreSnapshot Snapshot() const;
   /// Tells the log and the listener. Core thread only.
@@ -126,14 +126,14 @@ class CoreThread {
       Clock::time_point::max();  ///< time of the next search for slow tasks
   FaultLog faults_;
   RepeatedFailures repeated_;
-  core::Release releases_;           ///< gathered, not fed yet
+  core::Release releases_;           ///< releases gathered and not fed yet
   std::deque<core::Event> waiting_;  ///< events that actions gave rise to
   bool feeding_ = false;
   bool dump_wanted_ = false;
   bool told_dropped_ = false;
   bool told_too_long_ = false;
   std::vector<core::Action> actions_;
-  std::vector<core::TicketWait> waits_;  ///< kept for its memory
+  std::vector<core::TicketWait> waits_;  ///< scratch of TellWaits, kept for its memory
   std::unordered_map<core::SegmentIndex, CreateRequest> creates_;
   std::unordered_map<core::ReservationNumber, ReserveRequest> reservations_;
   core::ReservationNumber next_reservation_ = 1;

@@ -13,12 +13,12 @@
 
 namespace sluice::engine {
 
-/// What late callers get.
+/// Error for callers after the shutdown.
 inline absl::Status ShutDownError() { return absl::CancelledError("the runtime has shut down"); }
 
-/// The core thread's one queue, first in, first out. Requests are bounded; beyond the bound tickets
-/// wait aside in order and other requests block. Notices are always taken. One queue for both, so
-/// that a thread's release is seen before its next request.
+/// The core thread's one queue, first in, first out. Requests are bounded: beyond the bound tickets
+/// wait aside in order, and other requests block. Notices are always taken. Both are in one queue,
+/// so that the core sees a thread's release before its next request.
 /// Threads: any; PopAll from the core thread only.
 class Mailbox {
  public:
@@ -26,22 +26,23 @@ class Mailbox {
 
   explicit Mailbox(std::size_t capacity);
 
-  /// A request that may wait for room. False when closed; the message is dropped then.
+  /// Queues a request, and may wait for room. False: the mailbox is closed, and the message
+  /// dropped.
   bool Push(Message request);
-  /// A request that never waits. False when closed.
+  /// Queues a request and never waits. False: the mailbox is closed.
   bool Offer(AcquireRequest request);
-  /// Takes a ticket back that waits aside; false when it is not there.
+  /// Takes back a ticket that waits aside. False: the ticket is not there.
   bool Withdraw(core::TicketNumber ticket);
-  /// Never blocks; dropped once the core thread has returned.
+  /// Queues a notice and never blocks. A notice is dropped once the core thread has returned.
   void Post(Message notice);
 
-  /// Appends everything queued to `out`; blocks while there is nothing and `deadline` has not
+  /// Appends everything queued to `out`. Blocks while the queue is empty and `deadline` has not
   /// passed.
   void PopAll(std::vector<Message>* out, Deadline deadline);
 
   /// Refuses requests from now on; returns the tickets that waited aside.
   std::vector<AcquireRequest> CloseRequests();
-  /// Refuses everything, drops what is left.
+  /// Refuses every message from now on, and drops the queued ones.
   void Close();
 
  private:

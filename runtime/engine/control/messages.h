@@ -16,7 +16,7 @@
 #include "runtime/engine/api/tensor_table.h"
 #include "runtime/engine/data/segment.h"
 
-/// What other threads say to the core thread.
+/// Messages of other threads to the core thread.
 
 namespace sluice::internal {
 class TicketState;
@@ -45,7 +45,7 @@ struct ReserveRequest {
   std::uint32_t frames = 0;
   std::promise<absl::StatusOr<FrameGrant>> reply;
 };
-/// The reply comes when the memory is back with the system, or there again.
+/// A new budget. The reply comes when the memory is back with the system, or there again.
 struct BudgetRequest {
   core::TierIndex tier = 0;
   core::FrameIndex frames = 0;
@@ -61,21 +61,22 @@ struct DiscardRequest {
   core::SegmentIndex segment = 0;
   std::vector<PageRun> runs;
 };
-/// A hint.
+/// A hint of accesses to come.
 struct PrefetchRequest {
   TicketPlan plan;
 };
-/// Goes to the core as it is: the marks of iterations, and, as notices, what is under way.
+/// An event for the core as it is: marks of iterations, and, as notices, the tickets and tasks
+/// under way.
 struct EventRequest {
   core::Event event;
 };
-/// Runs on the core thread.
+/// A function that runs on the core thread.
 struct CallRequest {
   absl::AnyInvocable<void()> call;
 };
 
-// Notices: not bounded by the queue but by what they end (tasks, leases, tickets, reservations),
-// and never refused, so that no completion can be lost or block.
+// Notices: the queue never refuses one, so that no completion can be lost or block. Their number is
+// bounded by that of the tasks, leases, tickets and reservations that they end.
 
 /// A task has ended; `failure` says how it failed, with `status` as the cause.
 struct Completion {
@@ -97,12 +98,13 @@ struct ReleaseFramesNotice {
 struct DriveFencedNotice {
   io::FencedDrive drive;
 };
-/// A plan that was asked for; at most one at a time. `seconds`: that it took to make.
+/// A plan that was asked for; at most one at a time. `seconds`: time that making it took.
 struct PlanNotice {
   core::AdoptPlan event;
   double seconds = 0;
 };
-/// No requests come any more: fail what waits, let tasks in flight end, return.
+/// Order to stop: fail requests that wait, let tasks in flight end, return. No requests come after
+/// it.
 struct StopNotice {};
 
 using Message = std::variant<AcquireRequest,

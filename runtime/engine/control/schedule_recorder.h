@@ -17,10 +17,10 @@
 
 namespace sluice::engine {
 
-/// One iteration while it is recorded and after. A discard stands at the last op that has asked for
-/// the tensor, whatever other lanes, or the op that is asked for ahead, have come to. When more
-/// than `accesses_max` ops, accesses and discards are told nothing is kept of it any more. Threads:
-/// any.
+/// One iteration, while it is recorded and afterwards. A discard stands at the last op that has
+/// asked for the tensor. Other lanes, or an op that is asked for ahead, may have come further. An
+/// iteration of more than `accesses_max` ops, accesses and discards is given up: nothing of it is
+/// kept. Threads: any.
 class IterationRecord {
  public:
   IterationRecord(std::string key, std::uint64_t page_bytes, std::uint64_t accesses_max);
@@ -30,10 +30,11 @@ class IterationRecord {
   void AddDiscard(const TensorInfo& tensor, ByteRange range);
   void SetSeconds(std::size_t op, double seconds);
   const std::string& key() const { return key_; }
-  /// What was discarded before its first use belongs behind its last: the iteration repeats.
+  /// Ends the record. A discard before a tensor's first use is placed behind its last use, as the
+  /// iteration repeats.
   void Close();
   Schedule Copy() const;
-  /// What has been told; none when it was too much.
+  /// Number of ops, accesses and discards; none when the record was given up.
   std::optional<std::uint64_t> Size() const;
 
  private:
@@ -48,7 +49,7 @@ class IterationRecord {
   bool given_up_ ABSL_GUARDED_BY(mutex_) = false;
   Schedule schedule_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::uint64_t, std::uint32_t> tensors_ ABSL_GUARDED_BY(mutex_);
-  /// By tensor: the last op that has asked for it.
+  /// The last op that has asked for each tensor.
   std::vector<std::optional<std::size_t>> last_ops_ ABSL_GUARDED_BY(mutex_);
   std::vector<ScheduleAccess> early_discards_ ABSL_GUARDED_BY(mutex_);
 };
@@ -71,15 +72,15 @@ class OpRecord {
   std::size_t op_ = 0;
 };
 
-/// Records every iteration as tensors and ops; keeps the last complete one per key, of the keys
-/// that have ended last as many as the limits allow. Threads: any.
+/// Records every iteration as tensors and ops, and keeps the last complete one of each key. The
+/// limits bound the keys and their accesses: keys that have ended last stay. Threads: any.
 class ScheduleRecorder {
  public:
   explicit ScheduleRecorder(std::uint64_t page_bytes, const core::ScheduleLimits& limits = {})
       : page_bytes_(page_bytes), limits_(limits) {}
 
   void BeginIteration(std::string_view key);
-  /// False when there is none.
+  /// Ends the iteration. False: none had begun.
   bool EndIteration();
   OpRecord BeginOp(const std::string& name, const std::string& lane);
   void AddDiscard(const TensorInfo& tensor, ByteRange range);
@@ -89,7 +90,7 @@ class ScheduleRecorder {
  private:
   struct Kept {
     std::shared_ptr<IterationRecord> record;
-    std::uint64_t ended = 0;  ///< larger: later
+    std::uint64_t ended = 0;  ///< number of the end; a larger one is later
   };
 
   void EndLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -13,7 +13,7 @@
 
 namespace sluice::engine {
 
-/// One iteration as it would have gone if nobody had waited for pages; in seconds from its begin.
+/// Times of one iteration as if nobody had waited for pages, in seconds from its begin.
 struct IterationTimes {
   core::KeyIndex key = 0;
   std::vector<core::StepTime> steps;     ///< steps in the order of their requests
@@ -21,18 +21,18 @@ struct IterationTimes {
   double seconds = 0;                    ///< seconds to the begin of the next iteration
 };
 
-/// The same in the order in which the steps are recorded: the first of a lane is the first that is
-/// recorded of it, and so on. None when a lane has had other than that many.
+/// `times` in the order in which the steps are recorded. The first step of a lane is the first
+/// recorded one of that lane, and so on. Returns none if a lane has another number of steps.
 std::optional<IterationTimes> InRecordedOrder(const IterationTimes& times,
                                               std::span<const core::RecordedStep> steps);
 
-/// Seconds by which steps begin earlier or later in one of two iterations of as many steps than in
-/// the other, once both are stretched to the length of the second: the root of the mean square.
+/// Jitter between two iterations of equally many steps: the root of the mean square of the seconds
+/// by which steps begin earlier or later. `before` is stretched to the length of `now` first.
 double JitterBetween(const IterationTimes& before, const IterationTimes& now);
 
-/// Tells what time the program takes itself from what it waits for pages. Its clock stands still
-/// while somebody waits for pages and nobody holds any; while one lane computes it runs, though
-/// another one may wait. Of an iteration with more than `steps_max` steps it tells nothing.
+/// Separates the time that the program takes itself from its waits for pages. The clock stands
+/// still while somebody waits for pages and nobody holds any. While one lane computes the clock
+/// runs, though another lane may wait. Iterations with more than `steps_max` steps give no times.
 /// Threads: externally synchronised.
 class StepClock {
  public:
@@ -40,16 +40,16 @@ class StepClock {
 
   explicit StepClock(std::uint64_t steps_max = UINT64_MAX) : steps_max_(steps_max) {}
 
-  /// What the core was told, and what it answered.
+  /// Notes an event that the core was told, and its answer.
   void Observe(const core::Event& event, std::span<const core::Action> actions, TimePoint now);
-  /// The iteration that has ended with the last event, if one has.
+  /// Times of the iteration that has ended with the last event, if one has.
   std::optional<IterationTimes> TakeIteration();
 
  private:
   struct TimedTicket {
-    std::uint64_t leases = 0;  ///< not given back
+    std::uint64_t leases = 0;  ///< leases not given back
     bool granted = false;
-    std::uint64_t iteration = 0;  ///< 0: none
+    std::uint64_t iteration = 0;  ///< number of the ticket's iteration; 0: none
     std::size_t step = 0;
   };
 
@@ -68,7 +68,7 @@ class StepClock {
   std::uint64_t holding_ = 0;
   std::unordered_map<core::TicketNumber, TimedTicket> tickets_;
   std::uint64_t iterations_ = 0;
-  double begun_ = 0;  ///< the running iteration
+  double begun_ = 0;  ///< clock at the begin of the running iteration
   std::optional<IterationTimes> running_;
   std::optional<IterationTimes> ended_;
 };

@@ -24,35 +24,35 @@ class TicketBook {
     std::shared_ptr<internal::TicketState> ticket;
     bool granted = false;
     core::WaitFor waits_for = core::WaitFor::kRead;  ///< cause that the ticket was told
-    std::vector<bool> released;                      ///< per access
+    std::vector<bool> released;                      ///< flag per access
     std::uint32_t leases_left = 0;
-    Clock::time_point since{};    ///< when it was asked for, from the grant on when it was granted
-    bool stall_reported = false;  ///< TakeStalled has returned it
+    Clock::time_point since{};    ///< time of the request; after the grant, time of the grant
+    bool stall_reported = false;  ///< true once TakeStalled has returned the ticket
   };
-  /// A ticket that has waited for long, and a lease that it waits for.
+  /// A ticket that has waited for long, and a lease in its way.
   struct Stall {
     const Entry* waits = nullptr;
     const AccessPlan* wanted = nullptr;
     const Entry* holds = nullptr;
     const AccessPlan* held = nullptr;
-    bool same_page = false;  ///< else the lease holds frames of the tier that is wanted
+    bool same_page = false;  ///< false: the lease holds frames of the wanted tier
   };
 
   void Add(std::shared_ptr<internal::TicketState> ticket, Clock::time_point now);
   void Grant(Entry* entry, Clock::time_point now);
-  /// Whether a ticket waits that TakeStalled has not returned.
+  /// Whether a ticket waits and TakeStalled has not returned it.
   bool AnyWaits() const { return waiting_ > 0; }
-  /// Tickets that have waited for more than `limit` while a lease is in their way, each once. Where
-  /// `idle`, no transfer is under way: then a lease of any page of the tier is in their way.
+  /// Tickets that have waited for more than `limit` while a lease is in their way, each once.
+  /// `idle`: no transfer is under way, so that a lease of any page of the tier is in their way.
   std::vector<Stall> TakeStalled(Clock::time_point now, Clock::duration limit, bool idle);
-  /// Null when the ticket has ended.
+  /// Returns null when the ticket has ended.
   Entry* Find(core::TicketNumber number);
   void Erase(core::TicketNumber number);
 
-  /// Adds the pages of one lease that ends; forgets the ticket with its last one. Nothing when the
-  /// lease or its ticket has ended before.
+  /// Adds the pages of one lease that ends, and forgets the ticket with its last lease. Adds
+  /// nothing when the lease or its ticket has ended before.
   void Release(const ReleaseNotice& notice, std::vector<PageIndex>* pages);
-  /// The event for the end of all leases that are left; forgets the ticket.
+  /// Forgets the ticket, and returns the event that ends all its leases.
   core::Release ReleaseAll(core::TicketNumber number);
 
   /// Calls `visit(entry)` for every ticket, in order of number.
@@ -66,11 +66,11 @@ class TicketBook {
  private:
   static void AppendPages(const AccessPlan& access, std::vector<PageIndex>* pages);
 
-  /// The lease that was granted first of those that `wanted` waits for.
+  /// The first granted lease of those that `wanted` waits for.
   Stall HolderOf(const AccessPlan& wanted, bool same_page) const;
 
   std::unordered_map<core::TicketNumber, Entry> entries_;
-  std::size_t waiting_ = 0;  ///< entries that are neither granted nor reported
+  std::size_t waiting_ = 0;  ///< number of entries neither granted nor reported
 };
 
 template <typename Visit>

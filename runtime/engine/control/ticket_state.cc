@@ -20,8 +20,8 @@ absl::StatusOr<std::unique_ptr<engine::WriteWindow>> OpenWindow(const engine::Ac
   return engine::WriteWindow::Open(segment, access.first_page, access.pages);
 }
 
-/// A status that shares nothing with `status`: absl counts references to the parts of a status
-/// inside its library, where ThreadSanitizer does not see it, so none is shared between threads.
+/// A status that shares nothing with `status`. absl counts references to the parts of a status
+/// inside its library, where ThreadSanitizer does not see it. So threads share no status.
 absl::Status OwnCopy(const absl::Status& status) {
   return status.ok() ? absl::OkStatus() : absl::Status(status.code(), status.message());
 }

@@ -30,7 +30,8 @@ class TicketState {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// What outlives the Runtime, and what does not (`tiers`, used before Revoke only).
+  /// Parts of the Runtime that a ticket uses. All outlive the Runtime but `tiers`, which is used
+  /// before Revoke only.
   struct Context {
     std::shared_ptr<engine::Mailbox> mailbox;
     std::shared_ptr<engine::WaitMeter> waits;
@@ -55,20 +56,21 @@ class TicketState {
   void Grant(std::vector<core::FrameIndex> frames);
   /// Fails the ticket unless it is granted, failed or cancelled already.
   void Fail(absl::Status error);
-  /// From now on it waits for this.
+  /// Notes the cause that the ticket waits for from now on.
   void NoteWait(core::WaitFor waits_for);
-  /// The tiers go away: nothing is handed out from here on. True when the leases had been taken.
+  /// Ends the ticket because the tiers go away: it hands out no leases from here on. True: the
+  /// leases had been taken.
   bool Revoke();
 
-  // The user's side. In a child of the process it has failed, with FailedPrecondition.
+  // The user's side. In a child of the process the ticket has failed, with FailedPrecondition.
   bool Ready() const;
   absl::Status Wait(Clock::time_point deadline);
-  /// The same; then what is enqueued on `stream`, which `device` has, finds the bytes that are
+  /// Wait, after which work enqueued on `stream`, a stream of `device`, finds the bytes that are
   /// still on their way to hbm. Errors: those of Stream::WaitForCopies, too.
   absl::Status WaitOn(device::Stream& stream, const device::Device* device);
   absl::StatusOr<std::vector<std::shared_ptr<LeaseState>>> Take();
   WaitTimes waited() const;
-  /// Gives the request up unless its leases were taken. Never blocks.
+  /// Gives up the request unless its leases were taken. Never blocks.
   void Cancel();
 
  private:

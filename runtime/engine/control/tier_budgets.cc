@@ -81,9 +81,10 @@ absl::Status TierBudgets::TakeMemory(core::TierIndex tier, core::FrameIndex fram
 }
 
 bool TierBudgets::Undo(core::TierIndex tier, core::FrameIndex before) {
-  // Nothing is to be done when the core has refused; when it did its part and the system did not,
+  // A refusal of the core leaves nothing to do. If the core did its part and the system did not,
   // the frames must be there again before the core may use them.
-  // What they lack then is announced even where it is forbidden: pages may lie in them already.
+  // Fallbacks of that memory are announced even where they are forbidden: pages may lie in it
+  // already.
   if (!ResizeNow(tier, before).ok()) return false;
   AnnounceFallbacks(tier);
   TellCore(tier, before).IgnoreError();

@@ -15,7 +15,8 @@
 
 namespace sluice::engine {
 
-/// Budgets of the tiers, and their changes while the runtime lives. Threads: any, but the core's.
+/// Budgets of the tiers, and their changes while the runtime lives. Threads: any but the core
+/// thread.
 class TierBudgets {
  public:
   struct Parts {
@@ -30,23 +31,24 @@ class TierBudgets {
   TierBudgets(const Parts& parts, std::vector<core::FrameIndex> frames);
 
   core::FrameIndex Of(core::TierIndex tier) const;
-  /// As Runtime::SetBudget.
+  /// Implements Runtime::SetBudget.
   absl::Status Set(TierId tier, Bytes bytes);
-  /// Each kind once for a tier: memory that was taken may lack something, at once or later.
+  /// Announces what the tier's memory lacks, each kind once. Memory may lack something at once or
+  /// later.
   void AnnounceFallbacks(core::TierIndex tier);
 
  private:
   absl::Status CheckWanted(core::TierIndex tier, Bytes bytes) const;
   absl::Status ResizeNow(core::TierIndex tier, core::FrameIndex frames);
   absl::Status TellCore(core::TierIndex tier, core::FrameIndex frames);
-  /// Takes memory for a larger budget, and gives it back where it lacks what the options require.
+  /// Takes memory for a larger budget. Gives it back if it lacks what the options require.
   absl::Status TakeMemory(core::TierIndex tier, core::FrameIndex frames);
-  /// After a change that failed. False when the frames could not be had back.
+  /// Undoes a change that failed. False: the system did not return the frames.
   bool Undo(core::TierIndex tier, core::FrameIndex before);
 
   const Parts parts_;
   const TierSet& tiers_;
-  base::Mutex change_mutex_;  ///< held for the whole of a change: one at a time
+  base::Mutex change_mutex_;  ///< held during a whole change, so that changes come one at a time
   mutable base::Mutex mutex_;
   std::vector<core::FrameIndex> frames_ ABSL_GUARDED_BY(mutex_);
 };

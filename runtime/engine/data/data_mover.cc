@@ -40,8 +40,8 @@ core::CopyPlace FrameOf(core::TierIndex tier, core::FrameIndex frame) {
   return {core::CopyPlace::Kind::kFrame, tier, frame};
 }
 
-/// What a failed copy means for the core. A failed write, or a failed copy between memories, leaves
-/// the source as it was, as does a read that failed for another cause than the bytes. A dead GPU
+/// Kind of a failed copy for the core. A failed write, or a failed copy between memories, leaves
+/// the source as it was. So does a read that failed for another cause than the bytes. A dead GPU
 /// has lost them.
 core::FailureKind KindOf(bool read_from_store, const absl::Status& status) {
   if (read_from_store && !SourceIsLost(status)) return core::FailureKind::kSourceRefused;
@@ -197,7 +197,7 @@ void DataMover::Submit(const CopyJob& job) {
 }
 
 void DataMover::Hasten(const core::HastenCopy& order) {
-  // Between memories copies are done in their order.
+  // Copies between memories are done in their order.
   if (!parts_.tiers->is_store(order.target)) return;
   // The write may wait for a view to leave the slot.
   views_.Run(order.target, order.target_frame, [this, order] {
@@ -268,7 +268,7 @@ bool DataMover::Fill(const core::StartFill& order, const SegmentPtr& segment) {
   return false;
 }
 
-/// Only a view that has not left the frame yet is waited for.
+/// Waits for a view that has not left the frame yet, and for nothing else.
 bool DataMover::FillNothing(const core::StartFill& order) {
   if (views_.IsLeft(order.tier, order.frame)) return true;
   views_.Run(order.tier, order.frame, [this, task = order.task] { Report(task); });

@@ -26,9 +26,9 @@
 namespace sluice::engine {
 
 /// Turns the core's orders into copies, fills and mappings, and posts a Completion for each task.
-/// Mappings and unmappings run on the mapper thread in the order in which they were asked for, so
-/// that a page that comes back is never unmapped by its own past. Threads: orders from the core
-/// thread; nothing here blocks it or touches bytes on it.
+/// Mappings and unmappings run on the mapper thread in the order of their requests. So an earlier
+/// unmapping never hits a page that has come back. Threads: orders from the core thread; nothing
+/// here blocks it or touches bytes on it.
 class DataMover {
  public:
   struct Parts {
@@ -40,44 +40,46 @@ class DataMover {
     Logger* logger = nullptr;
     TraceSink trace;
     std::vector<int>
-        cpus;  ///< processors of the thread that tries again; empty: those of its maker
+        cpus;  ///< processors of the thread that tries again; empty: processors of its maker
     /// See PageViews::Options; unset where no segment is readable outside a lease.
     std::function<core::NewestCopy(PageIndex)> find_newest;
   };
   using SegmentPtr = std::shared_ptr<Segment>;
 
-  /// Everything in `parts` outlives the mover and its last completion.
+  /// `parts` outlive the mover and its last completion.
   explicit DataMover(Parts parts);
 
   void Copy(const core::StartCopy& order, const SegmentPtr& segment);
-  /// A copy that was started and did not end has become urgent.
+  /// Makes a copy urgent that was started and has not ended.
   void Hasten(const core::HastenCopy& order);
-  /// True when the task is complete already: nothing was to be done, and no Completion follows.
+  /// Starts the task. True: it is complete already, as nothing was to be done, and no Completion
+  /// follows.
   bool Fill(const core::StartFill& order, const SegmentPtr& segment);
   void Map(const core::StartMap& order, const SegmentPtr& segment);
   void Drop(const core::DropFrame& order, const SegmentPtr& segment);
-  /// The frame is the page's from now on, or, with kNoPage, whose it was reserved for. Copy and
-  /// Fill say so themselves. `fills`: see PageViews::TakeFrame.
+  /// Notes that the frame is the page's from now on, or, with kNoPage, a reservation's. Copy and
+  /// Fill call it themselves. `fills`: see PageViews::TakeFrame.
   void TakeFrame(core::TierIndex tier, core::FrameIndex frame, PageIndex page, bool fills = false);
-  /// Runs `job` when no page is shown any more in frames that were taken.
+  /// Runs `job` once no view shows the frames that were taken.
   void WhenLeft(core::TierIndex tier, std::span<const core::FrameIndex> frames, PageViews::Job job);
-  /// Tells the ticket that its pages are in these frames, once those are shown that must be.
+  /// Tells the ticket that its pages are in these frames. Pages that views must show are shown
+  /// first.
   void Grant(const std::shared_ptr<internal::TicketState>& ticket,
              std::vector<core::FrameIndex> frames,
              const PageOwners& owners);
-  /// What pages show outside a lease.
+  /// Contents that pages show outside a lease.
   PageViews& views() { return views_; }
-  /// Gives a tier's frames from `frames` on back to the system (or takes them again) once every
-  /// mapping change asked for before is done, then calls `done` on the mapper thread.
+  /// Gives a tier's frames from `frames` on back to the system, or takes them again. It does so
+  /// once every mapping change asked for before is done, then calls `done` on the mapper thread.
   void Resize(core::TierIndex tier,
               core::FrameIndex frames,
               absl::AnyInvocable<void(absl::Status)> done);
-  /// Memory that goes back only when a GPU's kernels are done stays from the one to the other. Any
-  /// thread.
+  /// Memory that goes back only when a GPU's kernels are done stays between these two calls.
+  /// Threads: any.
   void BeginIteration();
   void EndIteration();
-  /// The pages were freed: unmaps them, then lets the segment go, and with its last pages its
-  /// addresses. REQUIRES: their indices are nobody else's yet.
+  /// Unmaps pages that were freed, then lets the segment go. Its addresses go with its last pages.
+  /// REQUIRES: the page indices are nobody else's yet.
   void Retire(SegmentPtr segment, const PageRun& run);
 
  private:

@@ -18,16 +18,16 @@ class LinkMeter {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// A copy was handed over; the time to pass to Succeeded or Failed.
+  /// Notes that a copy was handed over. Returns the time to pass to Succeeded or Failed.
   Clock::time_point Begin();
-  /// Both return the time of completion.
+  /// Notes the end of a copy. Both functions return the time of completion.
   Clock::time_point Succeeded(Clock::time_point begun, std::uint64_t bytes);
   Clock::time_point Failed(Clock::time_point begun);
 
   DirectionStats Read() const;
-  /// Seconds that a page takes: time in which at least one copy was under way, over what crossed;
-  /// the mean of old and new at every look. Less than kPagesToTell pages since the last look that
-  /// told something change nothing. 0: not known.
+  /// Seconds that a page takes: the time in which at least one copy was under way, divided by the
+  /// pages that crossed. Each look takes the mean of the old value and the new one. Fewer than
+  /// kPagesToTell pages since the last look that told something change nothing. 0: not known.
   double PageSeconds(std::uint64_t page_bytes);
 
   static constexpr std::uint64_t kPagesToTell = 8;
@@ -41,7 +41,8 @@ class LinkMeter {
   Clock::duration busy_ ABSL_GUARDED_BY(mutex_){};
   Clock::time_point busy_since_ ABSL_GUARDED_BY(mutex_);
   LatencyHistogram latency_ ABSL_GUARDED_BY(mutex_);
-  std::uint64_t told_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  ///< stats at the look that told something
+  /// Bytes at the last look that told something.
+  std::uint64_t told_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   double told_busy_s_ ABSL_GUARDED_BY(mutex_) = 0;
   double page_s_ ABSL_GUARDED_BY(mutex_) = 0;
 };
@@ -57,9 +58,9 @@ class LinkMeters {
   }
   /// Meter of reads from files that tensors have as their first home.
   LinkMeter& OfFiles() { return files_; }
-  /// LinkMeter::PageSeconds of the first `links` links. Over the last one files are read, too: it
-  /// is as fast as they are until it is known itself. A direction that is not known is taken to be
-  /// as fast as the other one; a link of which nothing is known is taken to be no hindrance.
+  /// LinkMeter::PageSeconds of the first `links` links. The last link takes the speed of reads from
+  /// files until its own is known. A direction that is not known is taken to be as fast as the
+  /// other one. A link of which nothing is known is taken to be no hindrance.
   std::vector<core::PlanLink> PageSeconds(std::size_t links, std::uint64_t page_bytes);
 
   static constexpr double kNoHindranceBytesPerSecond = 1e10;

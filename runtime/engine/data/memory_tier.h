@@ -25,9 +25,9 @@ class MappedRange {
   virtual std::byte* base() const = 0;
 };
 
-/// What the engine needs of a tier that compute code can address: host memory and device memory
-/// look the same from here. Threads: Map, Unmap, MapForReading, Resize, KeepMemory and LetMemoryGo
-/// from the mapper thread only, the rest from any.
+/// A tier that compute code can address. Host memory and device memory look the same to the engine.
+/// Threads: Map, Unmap, MapForReading, Resize, KeepMemory and LetMemoryGo from the mapper thread
+/// only, the rest from any.
 class MemoryTier {
  public:
   virtual ~MemoryTier() = default;
@@ -37,8 +37,9 @@ class MemoryTier {
   virtual bool host_accessible() const { return true; }
   /// Gives every byte of the frame the value. `done` may run before it returns.
   virtual void Fill(core::FrameIndex frame, std::uint8_t value, device::DoneFn done) = 0;
-  /// Why copies of the device stop at this memory instead of running beside their caller; empty
-  /// where they do not. `tell` of OnRefused is called, on any thread, when there is a reason later.
+  /// Reason for which copies of the device stop at this memory instead of running beside their
+  /// caller; empty where they run. OnRefused: `tell` is called, on any thread, if a reason comes up
+  /// later.
   virtual std::string unregistered_reason() const { return ""; }
   virtual void OnRefused(std::function<void()> /*tell*/) {}
   /// Runs `job` once it is settled whether copies of the device run beside their caller with this
@@ -57,25 +58,25 @@ class MemoryTier {
   }
   /// Gives frames from `frames` on back to the system, or takes them again.
   virtual absl::Status Resize(core::FrameIndex frames) = 0;
-  /// From now on Resize keeps memory that a GPU would give back only when its kernels are done;
-  /// LetMemoryGo gives it back.
+  /// Has Resize keep memory, from now on, that a GPU would give back only when its kernels are
+  /// done. LetMemoryGo gives it back.
   virtual void KeepMemory() {}
   virtual absl::Status LetMemoryGo() { return absl::OkStatus(); }
   virtual std::uint64_t allocated_bytes() const = 0;
   virtual double huge_page_share() const = 0;
-  /// The processors near each of the parts that the memory consists of, as a rule one per NUMA
-  /// node, and the part that has the frame.
+  /// Nodes: the processors near each part of the memory; as a rule there is one part per NUMA node.
+  /// NodeOf: the part that has the frame.
   virtual std::vector<std::vector<int>> Nodes() const { return {{}}; }
   virtual std::uint32_t NodeOf(core::FrameIndex) const { return 0; }
 };
 
-/// `arenas` outlive the tier and its ranges. `store` and `device`, where they are, have the frames
-/// registered as long as they are the arenas'; they outlive the tier, too. A GPU has the first
-/// chunk of them at once, and the others soon.
+/// The tier of the host's memory. `arenas` outlive the tier and its ranges. `store` and `device`
+/// may be null; else they outlive the tier, and have the frames registered as long as the arenas
+/// hold them. A GPU has the first chunk of frames at once, and the others soon.
 std::unique_ptr<MemoryTier> MakeHostTier(numa::NodeArenas& arenas,
                                          io::PageStore* store,
                                          device::Device* device);
-/// `device` outlives the tier and its ranges.
+/// The tier of the device's memory. `device` outlives the tier and its ranges.
 std::unique_ptr<MemoryTier> MakeDeviceTier(device::Device& device);
 
 }  // namespace sluice::engine

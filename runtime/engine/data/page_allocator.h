@@ -11,14 +11,15 @@ namespace sluice::engine {
 /// Hands out runs of page indices, first fit. Threads: externally synchronised.
 class PageAllocator {
  public:
-  /// The first of `pages` free indices in a row; none when the index space is used up.
+  /// Returns the first of `pages` free indices in a row; none when the index space is used up.
   std::optional<PageIndex> Allocate(std::uint32_t pages);
   /// REQUIRES: the run was allocated and not given back.
   void Free(PageIndex first, std::uint32_t pages);
 
  private:
-  std::map<PageIndex, std::uint32_t> free_;  ///< disjoint, never adjacent
-  std::uint64_t end_ = 0;                    ///< indices from here on were never used
+  /// Lengths of free runs by first index; disjoint, never adjacent.
+  std::map<PageIndex, std::uint32_t> free_;
+  std::uint64_t end_ = 0;  ///< indices from here on were never used
 };
 
 }  // namespace sluice::engine

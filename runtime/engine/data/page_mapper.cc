@@ -74,7 +74,7 @@ absl::Status PageMapper::Map(const PageInFrame& place) {
   const Kept all = TakeAll();
   for (const PageInFrame& kept : all) Unmap(kept);
   if (!all.empty()) status = MapFrame(place);
-  // What was to be mapped over must not stay.
+  // A mapping that was to be mapped over must not stay.
   if (!status.ok()) Unmap(place);
   return status;
 }

@@ -17,7 +17,7 @@
 
 namespace sluice::engine {
 
-/// Where a page of a segment is, or was.
+/// Place of a page of a segment, now or before.
 struct PageInFrame {
   std::shared_ptr<Segment> segment;
   PageIndex page = 0;
@@ -26,32 +26,32 @@ struct PageInFrame {
 };
 
 /// Maps frames under the addresses of tensors. The mapping of a page that has left its frame is
-/// kept (LeftMapping): who comes back to its frame is mapped already, which saves two changes of
-/// the page table that every processor, or the GPU, has to hear of. Where mappings stay, one frame
-/// is under the addresses of several pages, of which one at most is there. Threads: Displace and
-/// Forget the core's, Reuse and Leave any, the rest the mapper's.
+/// kept (LeftMapping). A page that comes back to its frame is then mapped already. That saves two
+/// changes of the page table that every processor, or the GPU, has to hear of. Where mappings stay,
+/// one frame is under the addresses of several pages; at most one of them is in the frame. Threads:
+/// Displace and Forget the core's, Reuse and Leave any, the rest the mapper's.
 class PageMapper {
  public:
   struct Options {
     const TierSet* tiers = nullptr;  ///< outlives the mapper
-    Logger* logger = nullptr;        ///< likewise
+    Logger* logger = nullptr;        ///< outlives the mapper
     /// Mappings kept per tier of host memory; each may cost one of the kernel's vm.max_map_count.
     std::size_t kept_max = 16384;
   };
   explicit PageMapper(const Options& options) : options_(options) {}
 
-  /// Has a place unmapped on the mapper thread after all that was posted there before. Called under
-  /// a lock: who is told by Reuse to Map then posts that later.
+  /// Has a place unmapped on the mapper thread, after all jobs that were posted there before. The
+  /// mapper calls it under a lock, so that a caller whom Reuse tells to Map posts that job later.
   using PostUnmap = absl::FunctionRef<void(PageInFrame)>;
 
-  /// The page is not there any more.
+  /// Notes that the page has left the place.
   void Leave(const PageInFrame& place, PostUnmap post);
-  /// The page is there again, or will be, and is to be mapped. True: it is so already, else Map has
-  /// to follow.
+  /// Notes that the page is to be mapped in the place, where it is or will be. True: the page is
+  /// mapped already. False: Map has to follow.
   bool Reuse(const PageInFrame& place);
-  /// A page takes the frame.
+  /// Notes that a page takes the frame.
   void Displace(core::TierIndex tier, core::FrameIndex frame, PageIndex page, PostUnmap post);
-  /// The pages are nowhere any more, and their indices may become those of others.
+  /// Notes that the pages are gone. Their indices may become those of other pages.
   void Forget(const PageRun& run, PostUnmap post);
 
   /// Errors: those of MemoryTier::ReserveRange and Map; then nothing is mapped there.

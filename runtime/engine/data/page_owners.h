@@ -9,19 +9,19 @@
 
 namespace sluice::engine {
 
-/// Which segment each page index belongs to, as the core sees it. Threads: the core thread only.
+/// Segment of each page index, as the core sees it. Threads: the core thread only.
 class PageOwners {
  public:
   void Add(const std::shared_ptr<Segment>& segment);
-  /// The pages are being freed: nothing new may name them.
+  /// Notes that the pages are being freed: no new request may name them.
   void MarkDying(PageRun run);
-  /// The pages are gone; the segment, for its last pages too.
+  /// Forgets the pages. Returns their segment, for its last pages too.
   std::shared_ptr<Segment> Remove(PageRun run);
 
   /// REQUIRES: the page was added and not removed.
   const std::shared_ptr<Segment>& Owner(PageIndex page) const;
-  /// Whether all pages still belong to the segment and are not being freed: another thread may have
-  /// freed them between the look-up and the arrival here.
+  /// Whether all pages still belong to the segment and are not being freed. Another thread may have
+  /// freed them since the look-up.
   bool Usable(core::SegmentIndex segment, PageRun run) const;
   /// The first access whose tensor was freed meanwhile; null when there is none.
   const AccessPlan* FirstUnusable(const TicketPlan& plan) const;

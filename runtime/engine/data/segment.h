@@ -22,7 +22,7 @@
 
 namespace sluice::engine {
 
-/// A tensor: what the user said, and where it sits in its segment.
+/// A tensor: the user's description, and its place in the segment.
 struct TensorInfo {
   TensorId id;
   TensorSpec spec;
@@ -32,7 +32,7 @@ struct TensorInfo {
   std::atomic<bool> alive{true};  ///< false once freed
 
   // Guarded by the TensorTable that owns the tensor.
-  bool live = false;           ///< holds content that somebody wrote
+  bool live = false;           ///< true if the tensor holds content that somebody wrote
   std::uint64_t discards = 0;  ///< whole discards so far
 
   std::uint64_t end() const { return offset + bytes; }
@@ -59,7 +59,7 @@ class Segment {
         tensors;                     ///< tensors by offset, disjoint, at least one
     std::shared_ptr<HomeFile> file;  ///< null: born empty, or joined
     std::vector<HomePart> joined;    ///< parts of a home, one behind the other
-    bool read_only = false;          ///< leases only read
+    bool read_only = false;          ///< true if leases only read
     /// The tier whose addresses are readable outside a lease; none: no tier's are.
     std::optional<core::TierIndex> view;
 
@@ -95,13 +95,14 @@ class Segment {
   /// The pages' addresses that are readable outside a lease. REQUIRES: readable(), and EnsureRange
   /// succeeded for that tier.
   std::span<std::byte> ViewOf(PageIndex first, std::uint32_t pages = 1) const;
-  /// The file home cannot be mapped.
+  /// Notes that the file home cannot be mapped.
   void HideHome() { home_hidden_ = true; }
   bool home_hidden() const { return home_hidden_; }
-  /// A lease that may write the pages at those addresses begins: they are writable until it, and
-  /// every other one that has begun, has ended. Errors: ResourceExhausted (vm.max_map_count).
+  /// Begins a lease that may write the pages at the view's addresses. They are writable until this
+  /// lease and every other one that has begun have ended. Errors: ResourceExhausted
+  /// (vm.max_map_count).
   absl::Status BeginWrite(PageIndex first, std::uint32_t pages);
-  /// It ends. REQUIRES: BeginWrite succeeded for the same pages.
+  /// Ends such a lease. REQUIRES: BeginWrite succeeded for the same pages.
   void EndWrite(PageIndex first, std::uint32_t pages);
 
  private:
@@ -115,7 +116,7 @@ class Segment {
   absl::flat_hash_map<PageIndex, std::uint32_t> writers_ ABSL_GUARDED_BY(writers_mutex_);
   mutable base::Mutex mutex_;
   std::array<std::unique_ptr<MappedRange>, core::kTiersMax> ranges_ ABSL_GUARDED_BY(mutex_);
-  /// What names the tensors of stray touches; goes before the ranges.
+  /// Names of the tensors, for stray touches; destroyed before the ranges.
   std::array<std::unique_ptr<NamedRange>, core::kTiersMax> names_ ABSL_GUARDED_BY(mutex_);
 };
 

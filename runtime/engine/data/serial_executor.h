@@ -12,7 +12,7 @@
 
 namespace sluice::engine {
 
-/// One thread that runs jobs in the order in which they were posted. Not bounded in itself: its
+/// One thread that runs jobs in the order in which they were posted. The queue has no bound: its
 /// users post at most a fixed number of jobs per task in flight or per call of their own.
 /// Threads: any. A job may post.
 class SerialExecutor {
@@ -25,7 +25,8 @@ class SerialExecutor {
   SerialExecutor(const SerialExecutor&) = delete;
   SerialExecutor& operator=(const SerialExecutor&) = delete;
 
-  /// Once, before anything else. Errors: ResourceExhausted (the thread cannot be started).
+  /// Starts the thread. Called once, before any other method. Errors: ResourceExhausted (the thread
+  /// cannot be started).
   absl::Status Start(const std::string& name, const std::vector<int>& cpus);
   /// Never blocks.
   void Post(Job job);

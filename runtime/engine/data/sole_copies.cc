@@ -9,7 +9,7 @@
 namespace sluice::engine {
 namespace {
 
-/// Of which a message tells the names.
+/// Most tensors that a message names.
 constexpr std::size_t kNamedMax = 8;
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace sluice::engine {
 /// The tensors in these pages and how many bytes of each, in the order in which they come first.
 std::vector<SoleCopy> SoleCopiesIn(const PageOwners& owners, const std::vector<PageIndex>& pages);
 
-/// That there are none, or the tensors by name, the first few where there are many.
+/// Text that names the tensors, the first few where there are many, or says that there are none.
 std::string Describe(const std::vector<SoleCopy>& copies);
 
 }  // namespace sluice::engine

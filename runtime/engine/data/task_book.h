@@ -10,7 +10,7 @@
 
 namespace sluice::engine {
 
-/// Tasks in flight, and which of them take too long. Threads: the core thread only.
+/// Tasks in flight, and the search for those that take too long. Threads: the core thread only.
 class TaskBook {
  public:
   using Clock = std::chrono::steady_clock;
@@ -23,7 +23,7 @@ class TaskBook {
     bool reported = false;
   };
 
-  /// 0 seconds: nothing ever takes too long.
+  /// `stall_seconds`: time after which a task takes too long; 0: no task ever does.
   explicit TaskBook(double stall_seconds)
       : limit_(std::chrono::duration_cast<Clock::duration>(
             std::chrono::duration<double>(stall_seconds))) {}
@@ -34,7 +34,7 @@ class TaskBook {
   bool empty() const { return tasks_.empty(); }
   Clock::duration limit() const { return limit_; }
 
-  /// When to look again for tasks that take too long; max when there is no need to.
+  /// Time of the next look for tasks that take too long; max when no look is needed.
   Clock::time_point NextLook(Clock::time_point now) const;
   /// The tasks that passed their deadline and were not returned before.
   std::vector<RunningTask> TakeStalled(Clock::time_point now);

@@ -16,7 +16,7 @@
 
 namespace sluice::engine {
 
-/// What becomes of the mapping of a page that leaves its frame.
+/// Fate of the mapping of a page that leaves its frame.
 enum class LeftMapping : std::uint8_t {
   kUntilTaken,  ///< stays until another page takes the frame
   kStays,       ///< stays until the page is mapped elsewhere or freed, or the frame goes back
@@ -45,13 +45,14 @@ class TierSet {
   core::TierIndex size() const { return static_cast<core::TierIndex>(tiers_.size()); }
   const Tier& tier(core::TierIndex index) const { return tiers_[index]; }
   TierId id(core::TierIndex index) const { return tiers_[index].id; }
-  /// Null for nvme.
+  /// Memory of the tier; null for nvme.
   MemoryTier* memory(core::TierIndex index) const { return tiers_[index].memory.get(); }
   device::Device* device() const { return device_; }
   io::PageStore* store() const { return store_; }
 
   std::optional<core::TierIndex> IndexOf(TierId id) const;
-  /// IndexOf for a tier in which leases can be made. Errors: InvalidArgument that names those.
+  /// IndexOf for a tier in which leases can be made. Errors: InvalidArgument that names these
+  /// tiers.
   absl::StatusOr<core::TierIndex> LeasableIndexOf(TierId id) const;
   /// The fastest tier with frames. Every Runtime has one in memory.
   core::TierIndex Fastest() const;
@@ -59,9 +60,9 @@ class TierSet {
   /// at or above it.
   std::optional<core::TierIndex> LowestFor(TierKind lowest) const;
   bool is_store(core::TierIndex index) const { return memory(index) == nullptr; }
-  /// Whether leases and reservations can be made there: in memory.
+  /// Whether the tier is memory, so that leases and reservations can be made there.
   bool is_leasable(core::TierIndex index) const { return !is_store(index); }
-  /// Whether it holds pages at all: nvme may have no frames.
+  /// Whether the tier holds pages at all: nvme may have no frames.
   bool exists(core::TierIndex index) const { return tiers_[index].frames > 0; }
   Bytes PagesToBytes(std::uint64_t pages) const { return Bytes(pages * page_bytes_); }
   /// The link between tiers `upper` and `upper` + 1: "hbm-dram".

@@ -17,7 +17,7 @@ absl::Status NoCapacityStatus(const core::SegmentRefused& refused,
                               const Segment::Parts& segment,
                               const TierSet& tiers);
 
-/// Sums of what holds the tier's budget, and the calls that give some of it back.
+/// Sums of the holders of a tier's budget, and the calls that give some of it back.
 std::string UseText(core::TierIndex tier, const core::TierCounters& use, const TierSet& tiers);
 
 }  // namespace sluice::engine

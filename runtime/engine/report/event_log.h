@@ -13,10 +13,11 @@
 
 namespace sluice::engine {
 
-/// Events that a Runtime's core was told: the last kCapacity, for the log when something went
-/// wrong; or all from the start on, with the answers (RuntimeOptions::record_events). Feeding all
-/// of them to a fresh core made with `options` and a fresh policy must give the same actions.
-/// Threads: the core thread, but for Copy, which any may call where all events are kept.
+/// Events that a Runtime's core was told. The log keeps the last kCapacity, to write them when
+/// something went wrong. With RuntimeOptions::record_events it keeps all from the start on, with
+/// the answers. Feeding all of them to a fresh core made with `options` and a fresh policy must
+/// give the same actions. Threads: the core thread, but for Copy: any thread may call it where all
+/// events are kept.
 class EventLog {
  public:
   static constexpr std::size_t kCapacity = 4096;
@@ -37,7 +38,8 @@ class EventLog {
   const core::Event& Add(core::Event event);
   /// Actions that answer the last event.
   void Answer(const std::vector<core::Action>& actions);
-  /// Writes what was not written before to the log, oldest first, under a line that says why.
+  /// Writes the events that were not written before to the log, oldest first, under a line that
+  /// says why.
   void Dump(Logger& logger, std::string_view why);
   std::vector<Entry> Copy() const;
 

@@ -58,7 +58,7 @@ absl::Status PageLost(const core::FailTicket& failure,
                       const TierSet& tiers,
                       const FaultLog& faults) {
   const PageFault fault = faults.OfPage(failure.page);
-  // Without a tier it was not a copy that could not be read, but a file or a callback.
+  // A fault without a tier is that of a file or a callback, not of a copy.
   const std::string what = fault.tier == core::kNoTier
                                ? std::string("the content")
                                : fmt::format("the only copy in {}", ToString(tiers.id(fault.tier)));

@@ -11,8 +11,8 @@
 
 namespace sluice::engine {
 
-/// What a failed ticket's owner is told; see Ticket::Take for the codes. `budget` is that of the
-/// failure's tier, if it names one.
+/// Error for the owner of a failed ticket; see Ticket::Take for the codes. `budget`: that of the
+/// failure's tier, if the failure names one.
 absl::Status TicketFailureStatus(const core::FailTicket& failure,
                                  const internal::TicketState& ticket,
                                  const TierSet& tiers,

@@ -8,20 +8,20 @@
 
 namespace sluice::engine {
 
-/// Why a page could not be read, or be brought somewhere, and where.
+/// Cause for which a page could not be read or brought to a tier, and the tier.
 struct PageFault {
   core::TierIndex tier = core::kNoTier;
   absl::Status cause;
 };
 
-/// Remembers why pages and tiers failed, so that a failed ticket can say it: the core only knows
-/// that they did. Threads: the core thread only.
+/// Remembers the causes of failures of pages and tiers, so that a failed ticket can tell them. The
+/// core knows no causes. Threads: the core thread only.
 class FaultLog {
  public:
   void NotePage(PageIndex page, PageFault fault) { pages_[page] = std::move(fault); }
   void NoteTier(core::TierIndex tier, absl::Status cause) { tiers_[tier] = std::move(cause); }
   void ForgetTier(core::TierIndex tier) { tiers_.erase(tier); }
-  /// The page could not be brought to a tier, but nothing is lost.
+  /// Notes that the page could not be brought to a tier, but is not lost.
   void NoteAttempt(PageIndex page, PageFault fault) { attempts_[page] = std::move(fault); }
   void ForgetAttempt(PageIndex page) { attempts_.erase(page); }
   void ForgetPage(PageIndex page) {
@@ -29,7 +29,7 @@ class FaultLog {
     attempts_.erase(page);
   }
 
-  /// Empty when nothing is known.
+  /// Fault of the page; empty when nothing is known.
   PageFault OfPage(PageIndex page) const {
     const auto found = pages_.find(page);
     return found == pages_.end() ? PageFault{} : found->second;
@@ -39,7 +39,7 @@ class FaultLog {
     const auto found = attempts_.find(page);
     return found == attempts_.end() ? PageFault{} : found->second;
   }
-  /// OK when nothing is known.
+  /// Cause of the tier's failure; OK when nothing is known.
   absl::Status OfTier(core::TierIndex tier) const {
     const auto found = tiers_.find(tier);
     return found == tiers_.end() ? absl::OkStatus() : found->second;

@@ -13,7 +13,7 @@ namespace sluice::engine {
 class FillReport {
  public:
   using Now = std::function<std::chrono::steady_clock::time_point()>;
-  /// `log` may be null: nobody is told.
+  /// `log` may be null: then nobody hears of it.
   explicit FillReport(LogSink log, Now now = std::chrono::steady_clock::now);
   void Tell(const io::FillProgress& progress);
 

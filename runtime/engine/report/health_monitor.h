@@ -10,14 +10,14 @@
 
 namespace sluice::engine {
 
-/// What is wrong with a Runtime, as sentences. Threads: any.
+/// Troubles of a Runtime, as sentences. Threads: any.
 class HealthMonitor {
  public:
-  /// False where the same one was noted before.
+  /// Notes a fallback. False: the same one was noted before.
   bool NoteFallback(const FallbackEvent& event);
   void NoteFenced(const TierFencedEvent& event);
   void NoteFenced(const DriveFencedEvent& event);
-  /// The tier has taken a page. True when it had been noted as fenced.
+  /// Notes that the tier has taken a page. True: the tier had been noted as fenced.
   bool NoteTakesPages(TierId tier);
   void NoteLostPage(const PageLostEvent& event);
   void NoteStalled(const TransferStalledEvent& event);
@@ -30,7 +30,8 @@ class HealthMonitor {
   mutable base::Mutex mutex_;
   std::vector<FallbackEvent> fallbacks_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> reasons_ ABSL_GUARDED_BY(mutex_);
-  std::map<TierId, std::string> fenced_ ABSL_GUARDED_BY(mutex_);  ///< why, while they are
+  /// Causes of the tiers that are fenced now.
+  std::map<TierId, std::string> fenced_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t pages_lost_ ABSL_GUARDED_BY(mutex_) = 0;
   std::uint64_t transfers_stalled_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string last_lost_ ABSL_GUARDED_BY(mutex_);

@@ -9,11 +9,11 @@ namespace sluice::engine {
 /// Categories of the intervals that a profiler shows in the domain "sluice" (NVTX).
 enum class ProfilerCategory : std::uint32_t { kPageIn = 1, kPageOut, kEvict, kStall };
 
-/// Whether a profiler has attached itself; never in a build without CUDA. Threads: any.
+/// Whether a profiler has attached itself. A build without CUDA has none. Threads: any.
 bool ProfilerListens();
 
-/// An interval that may end on another thread; copies are the same interval. It costs a comparison
-/// where no profiler listens.
+/// An interval that may end on another thread; copies are the same interval. An interval costs a
+/// comparison where no profiler listens.
 class ProfilerRange {
  public:
   /// `name` is called for the interval's name where a profiler listens.

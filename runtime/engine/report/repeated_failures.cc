@@ -10,7 +10,7 @@
 namespace sluice::engine {
 namespace {
 
-/// What follows the last colon: the errno, and no page.
+/// The text behind the last colon: the errno, and no page.
 std::string LastPartOf(const absl::Status& cause) {
   const std::string message(base::ToStd(cause.message()));
   const std::size_t colon = message.rfind(": ");

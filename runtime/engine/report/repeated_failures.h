@@ -13,9 +13,9 @@ namespace sluice::engine {
 /// refuses every page. Threads: externally synchronised.
 class RepeatedFailures {
  public:
-  /// Whether it is the first of its kind at the place: only that is told.
+  /// Counts a failure. True: it is the first of its kind at the place, and to be told.
   bool IsFirst(const std::string& place, const absl::Status& cause);
-  /// A line for each kind of which some were not told. Starts anew.
+  /// Returns a line for each kind of failure that was not told every time. Counts start anew.
   std::vector<std::string> Take();
 
  private:
@@ -23,7 +23,8 @@ class RepeatedFailures {
     std::string first;  ///< last part of the first cause
     std::uint64_t count = 0;
   };
-  /// By place and by the last part of the cause without numbers, so of any page and checksum.
+  /// Kinds of failures by place and by the last part of the cause. That part is without numbers, so
+  /// that pages and checksums make no difference.
   std::map<std::pair<std::string, std::string>, Kind> kinds_;
 };
 

@@ -99,7 +99,7 @@ void TellFault(void* context, const char* name, std::uint64_t offset) {
   line.Write();
 }
 
-/// As if this handler had not been installed.
+/// Handles the signal as if this handler had not been installed.
 void PassOn(int signal, siginfo_t* info, void* context) {
   const struct sigaction& earlier = EarlierAction(signal);
   if ((earlier.sa_flags & SA_SIGINFO) != 0) return earlier.sa_sigaction(signal, info, context);
@@ -108,7 +108,7 @@ void PassOn(int signal, siginfo_t* info, void* context) {
   if (earlier.sa_handler != SIG_DFL && earlier.sa_handler != SIG_IGN) {
     return earlier.sa_handler(signal);
   }
-  // What a process was sent comes once; a fault comes again by itself.
+  // A signal that was sent comes once; a fault comes again by itself.
   sigaction(signal, &earlier, nullptr);
   if (sent) raise(signal);
 }

@@ -19,7 +19,7 @@ class WaitMeter {
 
   explicit WaitMeter(TraceSink trace) : trace_(std::move(trace)), closed_(!trace_) {}
 
-  /// `writing`: what of it was spent waiting for writes.
+  /// Adds one interval. `writing`: the part of it that was spent waiting for writes.
   void Add(const std::string& op,
            Clock::time_point begin,
            Clock::time_point end,
@@ -40,7 +40,7 @@ class WaitMeter {
             .write_seconds = std::chrono::duration<double>(sums_.write).count()};
   }
 
-  /// From now on the sink is not called: waits until calls that have begun return.
+  /// Ends the calls of the sink: waits until those that have begun return.
   void CloseSink() {
     base::MutexLock lock(mutex_);
     closed_ = true;

@@ -155,7 +155,7 @@ std::vector<FallbackEvent> Backends::FallbacksOf(TierId tier) const {
     lacking.push_back(
         SmallPages("dram", arenas_->huge_page_share(), ReasonOf(info.huge_page_reason)));
   }
-  // Also of memory that a larger budget takes again.
+  // The reason counts also for memory that a larger budget takes again.
   const std::string reason =
       tiers_ == nullptr ? "" : tiers_->memory(*tiers_->IndexOf(kDram0))->unregistered_reason();
   if (!reason.empty()) {
@@ -241,7 +241,7 @@ void Backends::MakeTiers(const RuntimeOptions& options, const FrameCounts& frame
   }
   tiers.push_back(
       Tier{kDram0, frames.dram, MakeHostTier(*arenas_, store_.get(), device_.get()), of_dram});
-  // Without nvme it has no frames, and dram is as low as pages get.
+  // The last tier has no frames without nvme, and dram is as low as pages get.
   tiers.push_back(Tier{kNvme0, frames.nvme, nullptr});
   tiers_ = std::make_unique<TierSet>(
       options.page_bytes.count(), std::move(tiers), device_.get(), store_.get());

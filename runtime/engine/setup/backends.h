@@ -23,11 +23,11 @@
 
 namespace sluice::engine {
 
-/// Lets a test put something between the engine and what it stands on.
+/// Hooks by which a test stands between the engine and its backends.
 struct BackendHooks {
-  /// Told of a drive that failed, see io::DriveSetOptions.
+  /// Function that is told of a drive that failed, see io::DriveSetOptions.
   std::function<void(io::FencedDrive)> on_drive_fenced;
-  /// Instead of measuring the drives, see io::DriveSetOptions.
+  /// Rates of the drives, in place of measured ones, see io::DriveSetOptions.
   std::vector<double> drive_rates;
   std::function<std::unique_ptr<io::PageStore>(std::unique_ptr<io::PageStore>)> wrap_store;
   std::function<std::unique_ptr<device::Device>(std::unique_ptr<device::Device>)> wrap_device;
@@ -35,49 +35,49 @@ struct BackendHooks {
   std::function<absl::StatusOr<std::shared_ptr<device::CudaApi>>()> load_cuda;
   /// The nodes to lay dram on instead of those of the machine; a node may be named more than once.
   std::vector<numa::MemoryNode> memory_nodes;
-  /// Where sys is, which says the node of a GPU.
+  /// Folder that holds sys, where the node of a GPU is found.
   std::string system_root = "/";
 };
 
-/// The frames of each tier: the budgets, divided among the processes of the host and rounded down
-/// to whole pages. 0: no such tier.
+/// Frames of each tier: the budgets, divided among the processes of the host and rounded down to
+/// whole pages. 0: no such tier.
 struct FrameCounts {
   core::FrameIndex hbm = 0;
   core::FrameIndex dram = 0;
   core::FrameIndex nvme = 0;
 };
 
-/// The frames that a tier needs at least; one between two others lets pages pass.
+/// Frames that a tier needs at least. A middle tier, between two others, lets pages pass.
 core::FrameIndex FramesMin(bool middle);
 
-/// Copies between dram and nvme in flight per direction; the two directions share a ring. As many
-/// pages of nvme are kept free for them.
+/// Most copies between dram and nvme in flight per direction; the two directions share a ring. As
+/// many pages of nvme are kept free for them.
 std::uint32_t StoreCopiesMax(std::uint32_t queue_depth, core::FrameIndex nvme_frames);
 
-/// Errors: InvalidArgument that names the option.
+/// Counts the frames of each tier. Errors: InvalidArgument that names the option.
 absl::StatusOr<FrameCounts> CountFrames(const RuntimeOptions& options);
 
-/// What a Runtime stands on. Destroyed in the order: home engine, tiers, store, workers, device,
-/// arenas.
+/// Backends of a Runtime: arenas, device, workers, store and tiers. Destroyed in the order: home
+/// engine, tiers, store, workers, device, arenas.
 /// Threads: see the parts.
 class Backends {
  public:
-  /// Checks the options against each other and the machine, and sets everything up. Errors: as
-  /// Runtime::Create.
+  /// Checks the options against each other and the machine, and sets everything up. Errors: those
+  /// of Runtime::Create.
   static absl::StatusOr<std::unique_ptr<Backends>> Create(const RuntimeOptions& options,
                                                           const BackendHooks& hooks);
 
   const TierSet& tiers() const { return *tiers_; }
   base::WorkerPool& workers() { return *workers_; }
   HomeEngine& home_engine() { return *home_engine_; }
-  /// Null when the device is no emulated one, or there is none.
+  /// The device if it is an emulated one, else null.
   device::EmulatedDevice* emulated() const { return emulated_; }
-  /// What the memory of hbm or dram lacks and was not yet told of, after a change of the tier's
+  /// Fallbacks of the memory of hbm or dram that were not yet told, after a change of the tier's
   /// frames. Threads: any; CheckAllowed one at a time.
   std::vector<FallbackEvent> TakeFallbacks(TierId tier);
   /// Errors: FailedPrecondition when the memory lacks what the options require.
   absl::Status CheckAllowed(TierId tier) const;
-  /// What is in use instead of something better, from the start.
+  /// Fallbacks of the start.
   const std::vector<FallbackEvent>& fallbacks() const { return fallbacks_; }
 
  private:
@@ -99,9 +99,9 @@ class Backends {
   absl::Status MakeStore(const RuntimeOptions& options,
                          core::FrameIndex frames,
                          const BackendHooks& hooks);
-  /// Announces what the new memory lacks, where that is allowed.
+  /// Notes the features that new memory lacks, if the options allow it.
   absl::Status NoteFallbacks(TierId tier);
-  /// Why memory is not on 2 MiB pages.
+  /// Reason for which memory is not on 2 MiB pages.
   std::string_view ReasonOf(const std::string& huge_page_reason) const;
   std::vector<FallbackEvent> FallbacksOf(TierId tier) const;
   void MakeTiers(const RuntimeOptions& options, const FrameCounts& frames);
@@ -112,14 +112,15 @@ class Backends {
   std::set<std::pair<TierId, std::string>> announced_ ABSL_GUARDED_BY(announced_mutex_);
   std::unique_ptr<numa::NodeArenas> arenas_;
   std::shared_ptr<device::CudaApi> cuda_;
-  absl::StatusOr<int> gpu_ = absl::NotFoundError("no GPU is asked for");  ///< ordinal
+  /// Ordinal of the chosen GPU.
+  absl::StatusOr<int> gpu_ = absl::NotFoundError("no GPU is asked for");
   std::unique_ptr<device::Device> device_;
   device::EmulatedDevice* emulated_ = nullptr;
   std::unique_ptr<base::WorkerPool> workers_;
-  // Goes before the device: what is left of its last callback may hold a segment of hbm.
+  // The store goes before the device: its last callback may still hold a segment of hbm.
   std::unique_ptr<io::PageStore> store_;
   std::unique_ptr<TierSet> tiers_;
-  // Goes first: what is left of its last callback may hold a segment.
+  // The home engine goes first: its last callback may still hold a segment.
   std::unique_ptr<HomeEngine> home_engine_;
 };
 

@@ -7,7 +7,7 @@
 #include "runtime/engine/setup/toml.h"
 #include "sluice/units.h"
 
-/// Values of a configuration: from TOML, and back.
+/// Conversions of a configuration's values, from TOML and back.
 
 namespace sluice::engine {
 

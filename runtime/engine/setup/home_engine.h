@@ -10,15 +10,15 @@
 
 namespace sluice::engine {
 
-/// The engine that reads files of homes that are only read: one for a Runtime, made once there is
-/// such a home. Threads: any.
+/// The engine that reads files of homes that are only read. A Runtime has one, made when the first
+/// such home comes. Threads: any.
 class HomeEngine {
  public:
   HomeEngine(const IoOptions& options, std::vector<int> cpus);
 
-  /// Lifetime: this object's. Errors: those of io::ChooseEngine.
+  /// Returns the engine, which lives as long as this object. Errors: those of io::ChooseEngine.
   absl::StatusOr<io::IoEngine*> Get();
-  /// Why it is not io_uring; empty when it is, or there is none yet.
+  /// Reason for which the engine is not io_uring; empty when it is, or before there is one.
   std::string reason() const;
 
  private:

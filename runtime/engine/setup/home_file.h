@@ -38,27 +38,28 @@ class HomeFile {
   /// Fills `out` with the tensor's bytes from `offset` on. Blocks. Errors: DataLoss (the file
   /// became shorter, or one that is only read has changed), or the errno's status.
   absl::Status Read(std::uint64_t offset, std::span<std::byte> out) const;
-  /// Fills a whole page of a home that is only read: as Read, with zeros behind the file's end.
-  /// What passes through the page cache is dropped from it. Also DataLoss (a block differs from its
-  /// checksum).
+  /// Fills a whole page of a home that is only read, as Read does, with zeros behind the file's
+  /// end. Bytes that pass through the page cache are dropped from it. Also DataLoss (a block
+  /// differs from its checksum).
   /// REQUIRES: offset in the file, length and memory are multiples of io::kIoAlignment, and with
   /// checksums offset and length those of their blocks.
   absl::Status ReadPage(std::uint64_t offset, std::span<std::byte> page) const;
-  /// Fills `out` with any bytes of a home that is only read, from `offset` on. Blocks. What passes
-  /// through the page cache is dropped from it. Errors: as ReadPage.
+  /// Fills `out` with any bytes of a home that is only read, from `offset` on. Blocks. Bytes that
+  /// pass through the page cache are dropped from it. Errors: those of ReadPage.
   absl::Status ReadPart(std::uint64_t offset, std::span<std::byte> out) const;
-  /// Whether StartRead may be called: pages are read past the page cache.
+  /// Whether pages are read past the page cache, so that StartRead may be called.
   bool direct() const { return file_.fd >= 0; }
-  /// ReadPage in two parts. `done` is called on a thread of the engine and must not block; false:
-  /// not all came, and ReadPage says why. Else FinishRead verifies what came.
-  /// REQUIRES: as ReadPage; direct(). The file outlives the read.
+  /// ReadPage in two parts. A thread of the engine calls `done`, which must not block. False: not
+  /// all bytes came, and ReadPage says why. True: FinishRead verifies the bytes.
+  /// REQUIRES: those of ReadPage; direct(). The file outlives the read.
   void StartRead(std::uint64_t offset,
                  std::span<std::byte> page,
                  absl::AnyInvocable<void(bool)> done) const;
   absl::Status FinishRead(std::uint64_t offset, std::span<std::byte> page) const;
-  /// Why the pages of a home that is only read pass through the page cache; empty: they do not.
+  /// Reason for which pages of a home that is only read pass through the page cache; empty: they do
+  /// not.
   const std::string& buffered_reason() const { return buffered_reason_; }
-  /// Bytes that the file has from there on.
+  /// Number of the file's bytes from `offset` of the home on.
   std::uint64_t BytesFrom(std::uint64_t offset) const {
     return file_bytes_ - std::min(file_bytes_, home_.offset + offset);
   }
@@ -72,17 +73,17 @@ class HomeFile {
   absl::Status CheckSumCount() const;
   /// Compares bytes of the file from `at` on with their checksums.
   absl::Status Verify(std::uint64_t at, std::span<const std::byte> bytes) const;
-  /// Bytes of a page that the file has.
+  /// Number of a page's bytes that the file has.
   std::size_t BytesOf(std::uint64_t offset, std::span<std::byte> page) const;
   absl::Status CheckUnchanged() const;
-  /// As ReadPart, with the bytes of whole blocks of checksums. REQUIRES: checksums.
+  /// Does ReadPart by reading and verifying whole blocks of checksums. REQUIRES: checksums.
   absl::Status ReadVerified(std::uint64_t offset, std::span<std::byte> out) const;
   /// Advises the kernel of bytes from `offset` on (posix_fadvise).
   void Advise(std::uint64_t offset, std::uint64_t bytes, int advice) const;
 
   const int descriptor_;
   io::FileDescriptor direct_;
-  io::IoFile file_;  ///< the same for the engine; without a descriptor where reads are buffered
+  io::IoFile file_;  ///< direct_ for the engine; without a descriptor where reads are buffered
   io::IoEngine* engine_ = nullptr;
   std::string buffered_reason_;
   const FileHome home_;

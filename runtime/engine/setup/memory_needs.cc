@@ -14,10 +14,10 @@ constexpr std::uint64_t kMappingsKept = 4096;
 /// A page mapped at its stable address, and the part of the reserved range that it cuts off.
 constexpr std::uint64_t kMappingsPerFrame = 2;
 
-/// Of the core, the policy and the page store for each frame or slot that there is.
+/// Memory of the core, the policy and the page store for each frame or slot.
 constexpr std::uint64_t kBytesPerFrame = 64;
 // Heap of whole runs as measured, for steps of 236 and 944 ops and pages of 16 KiB to 256 KiB, and
-// a fifth more: core::Page in a vector that doubles is a third of the first.
+// a fifth more. core::Page, in a vector that doubles, is a third of the first value.
 constexpr std::uint64_t kBytesPerTensorPage = 1024;
 constexpr std::uint64_t kBytesPerAccess = 128;
 constexpr std::uint64_t kBytesPerOp = std::uint64_t{8} << 10;

@@ -12,20 +12,23 @@
 
 namespace sluice::engine {
 
-/// A thread's stack as far as it is used, its part of the heap, and what the kernel keeps for it.
+/// Memory of a thread: the used part of its stack, its part of the heap, and the kernel's tables.
 inline constexpr std::uint64_t kThreadBytes = std::uint64_t{256} << 10;
 
-/// Adds the memory of threads, and their stacks, most of which are addresses alone. `whose`: "of
-/// the runtime".
+/// Adds the memory of threads, and their stacks, most of which are addresses alone. `whose`: owner
+/// of the threads, as in "of the runtime".
 void AddThreads(std::uint64_t threads, std::string_view whose, numa::MemorySum* sum);
 
-/// Memory of the host that a Runtime takes when it is made: frames of dram and of the emulated hbm,
-/// unless the options name or seek a GPU (CheckEmulatedHbm), tables of frames and slots, the
-/// kernel's tables of memory that is mapped and registered, and threads. Tables of tensors and of
-/// recorded schedules come with the tensors, see MemoryOfJob.
+/// Memory of the host that a Runtime takes when it is made:
+/// - frames of dram
+/// - frames of the emulated hbm, unless the options name or seek a GPU (CheckEmulatedHbm)
+/// - tables of frames and slots
+/// - the kernel's tables of memory that is mapped and registered
+/// - threads
+/// Tables of tensors and of recorded schedules come with the tensors, see MemoryOfJob.
 numa::MemorySum MemoryOf(const RuntimeOptions& options, const FrameCounts& frames);
 
-/// Tensors of a job, and what one of its steps asks for.
+/// Size of a job: pages of its tensors, and ops and page accesses of one step.
 struct JobSize {
   std::uint64_t tensor_pages = 0;
   std::uint64_t ops = 0;
@@ -39,21 +42,21 @@ numa::MemorySum MemoryOfJob(const JobSize& job, const RuntimeOptions& options);
 /// The most frames of hbm and dram together that `max_map_count` mappings are enough for.
 std::uint64_t MappableFrames(std::uint64_t max_map_count);
 
-/// Whether memory and mappings of this process are enough for MemoryOf. Errors: ResourceExhausted
-/// that names the sum, the limit and the fix; those of numa::ReadMemoryLimits.
+/// Whether memory and mappings of this process suffice for MemoryOf. Errors: ResourceExhausted that
+/// names the sum, the limit and the fix; those of numa::ReadMemoryLimits.
 absl::Status CheckMachine(const RuntimeOptions& options, const FrameCounts& frames);
 
-/// The same for hbm that no GPU has been found for, beside frames of dram that are there. Errors:
-/// as CheckMachine.
+/// Whether memory suffices for hbm that no GPU has been found for, beside frames of dram that are
+/// there. Errors: those of CheckMachine.
 absl::Status CheckEmulatedHbm(const RuntimeOptions& options, const FrameCounts& frames);
 
-/// Whether mappings are enough for `pages` pages of tensors that are readable outside a lease,
-/// beside those for the frames of `tiers`. Errors: ResourceExhausted that names the need and the
+/// Whether mappings suffice for `pages` pages of tensors that are readable outside a lease, beside
+/// the mappings for the frames of `tiers`. Errors: ResourceExhausted that names the need and the
 /// fix.
 absl::Status CheckViewPages(std::uint64_t pages, const TierSet& tiers);
 
 /// Whether memory is enough for `bytes` more frames of a tier, whose addresses are reserved.
-/// Errors: as CheckMachine.
+/// Errors: those of CheckMachine.
 absl::Status CheckGrowth(TierId tier, std::uint64_t bytes);
 
 }  // namespace sluice::engine

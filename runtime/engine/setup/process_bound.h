@@ -8,14 +8,14 @@
 
 /// Note [Fork]: what a child of fork may do with a Runtime of its parent.
 ///
-/// The child has a copy of every object, but no thread of the engine, no memory of the arenas, and
-/// perhaps a lock that a thread of the parent held when it forked and that nobody will ever give
-/// back here. So in another process than its own
+/// The child has a copy of every object, but no thread of the engine and no memory of the arenas.
+/// Perhaps it has a lock that a thread of the parent held at the fork, and that nobody will ever
+/// give back here. So in another process than its own
 ///  - every method that a user can reach returns before it takes a lock (CheckProcess), and
 ///  - nothing is ever destroyed: destructors would wait for threads that are not there. The one
-///    place for that is OwnerDelete: whatever a user's handle leads to is made by MakeOwned.
-/// What neither is reached nor destroyed (the store, its engines, worker pools, timers) needs no
-/// rule of its own.
+///    place for that is OwnerDelete: MakeOwned makes every object that a user's handle leads to.
+///    Objects that are neither reached nor destroyed (the store, its engines, worker pools, timers)
+///    need no rule of their own.
 
 namespace sluice::engine {
 
@@ -39,7 +39,7 @@ class OwnerDelete {
   base::OwnerProcess owner_;
 };
 
-/// As std::make_shared, with OwnerDelete.
+/// Does std::make_shared with OwnerDelete.
 template <typename T, typename... Arguments>
 std::shared_ptr<T> MakeOwned(Arguments&&... arguments) {
   return std::shared_ptr<T>(new T(std::forward<Arguments>(arguments)...), OwnerDelete());

@@ -245,7 +245,7 @@ void PageViews::Arrive(const SegmentPtr& segment, PageIndex page, core::CopyPlac
 absl::Status PageViews::Apply(const Segment& segment, PageIndex page, core::CopyPlace place) {
   absl::Status status = MapNow(segment, page, place);
   if (status.ok()) return status;
-  // What it showed before may be another page's from now on.
+  // The bytes that the view showed before may be another page's from now on.
   SLUICE_CHECK(MapNothing(segment.ViewOf(page)).ok(),
                "what a page must not show any more can be unmapped (see vm.max_map_count)");
   const base::MutexLock lock(mutex_);

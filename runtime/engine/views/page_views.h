@@ -22,13 +22,12 @@
 
 namespace sluice::engine {
 
-/// Note [Views]: a segment that is readable outside a lease (OffLease::kReadable) has a view: its
-/// addresses in dram, where each page always shows bytes of its newest content.
-///  - A view moves before what it shows becomes another page's: whoever takes the frame or slot
-///    comes after the move (Run), as both are jobs of the mapper, which does them in order.
+/// Note [Views]: a segment that is readable outside a lease (OffLease::kReadable) has a view, its
+/// addresses in dram. Each page there always shows bytes of its newest content.
+///  - A view moves before its frame or slot becomes another page's. The job that takes the frame or
+///    slot comes after the move (Run), as the mapper does both jobs in order.
 ///  - A view moves to a copy only once that is complete.
-///  - A lease that may write is granted when the view shows its frame, so that nothing is to be
-///    done when it ends.
+///  - A lease that may write is granted when the view shows its frame. So its end needs no work.
 ///  - A page without bytes that can be mapped is hidden: a touch is a SIGSEGV.
 
 /// Decides what each page of a view shows, and has the mapper map it. It costs nothing in a Runtime
@@ -42,57 +41,57 @@ class PageViews {
     const TierSet* tiers = nullptr;    ///< outlives the views
     SerialExecutor* mapper = nullptr;  ///< runs its last job before the views go
     Logger* logger = nullptr;          ///< outlives the views
-    /// Where a page's bytes are. Called by the core thread's methods only.
+    /// Function that finds a page's bytes. The core thread's methods alone call it.
     std::function<core::NewestCopy(PageIndex)> find_newest;
   };
   explicit PageViews(Options options) : options_(std::move(options)) {}
 
   // Any thread, before the segment's pages are known to the core.
-  /// Maps what the segment shows at first: zeros, or its file home. Errors: those of the mapping.
+  /// Maps the first content of the segment: zeros, or its file home. Errors: those of the mapping.
   absl::Status AddZeros(const Segment& segment);
   absl::Status AddHome(const Segment& segment);
-  /// Instead of AddHome: pages that are in the file alone are hidden. True for the first segment.
+  /// Replaces AddHome, and hides pages that are in the file alone. True: the segment is the first.
   bool HideHome(Segment& segment);
-  /// Nothing is shown from this tier's frames: they cannot be mapped. True at the first call.
+  /// Shows nothing from this tier's frames, as they cannot be mapped. True: the call is the first.
   bool HideTier(core::TierIndex tier);
 
   // The core thread.
-  /// A frame becomes that of `page`, or, with kNoPage, is reserved. `fills`: its bytes are about to
-  /// be other ones for a while, though the page's content is the same.
+  /// Notes that a frame becomes that of `page`, or, with kNoPage, is reserved. `fills`: the frame
+  /// is about to have other bytes for a while, though the page's content is the same.
   void TakeFrame(core::TierIndex tier, core::FrameIndex frame, PageIndex page, bool fills);
-  /// The page's frame or slot is not its copy any more. A frame shows the same bytes until somebody
-  /// takes it; a slot may be another page's at once.
+  /// Notes that the slot is not the page's copy any more. A frame shows the same bytes until
+  /// somebody takes it; a slot may be another page's at once.
   void LeaveSlot(const SegmentPtr& segment, PageIndex page, core::CopyPlace slot);
-  /// Nothing is left in frames from `frames` on.
+  /// Notes that frames from `frames` on hold no pages.
   void LeaveFrames(core::TierIndex tier, core::FrameIndex frames);
-  /// The page's bytes are lost.
+  /// Hides a page whose bytes are lost.
   void Hide(const SegmentPtr& segment, PageIndex page);
-  /// A lease that may write the page, or that reads it at the view's address, is about to be
-  /// granted. False: that has to wait for the mapper (RunLast).
+  /// Shows a frame for a lease that is about to be granted, and may write the page or reads it at
+  /// the view's address. False: the grant has to wait for the mapper (RunLast).
   bool Show(const SegmentPtr& segment, PageIndex page, core::CopyPlace frame);
-  /// Discards of these pages were fed to the core, which acts when their leases are gone.
+  /// Notes discards of these pages. The core acts on them when their leases are gone.
   void NoteDiscard(const SegmentPtr& segment, const PageRun& run);
-  /// After each event: shows zeros where a discard has acted.
+  /// Shows zeros where a discard has acted. Called after each event.
   void ShowDiscarded();
-  /// The pages were freed.
+  /// Forgets pages that were freed.
   void Forget(const SegmentPtr& segment, const PageRun& run);
 
   // Any thread.
-  /// Whether there was ever such a segment.
+  /// Whether there was ever a segment with a view.
   bool used() const { return used_.load(std::memory_order_relaxed); }
-  /// Runs `job` once no view shows the frame or slot, which is not the case in any new view.
+  /// Runs `job` once no view shows the frame or slot. No new view shows it meanwhile.
   template <typename Function>
   void Run(core::TierIndex tier, core::FrameIndex frame, Function job) {
     if (!used()) return std::move(job)();
     RunAll(tier, std::span(&frame, 1), Job(std::move(job)));
   }
-  /// Whether that is so already.
+  /// Whether no view shows the frame or slot.
   bool IsLeft(core::TierIndex tier, core::FrameIndex frame);
-  /// The same as Run for several frames.
+  /// Does Run for several frames.
   void RunAll(core::TierIndex tier, std::span<const core::FrameIndex> frames, Job job);
-  /// Runs `job` on the mapper after all that was asked of it before.
+  /// Runs `job` on the mapper after all earlier jobs.
   void RunLast(Job job);
-  /// Whether the page shows `place` as far as the mapper has got.
+  /// Whether the page's view has `place`. The mapper may not have mapped it yet.
   bool Shows(PageIndex page, core::CopyPlace place) const;
   /// Shows a frame for a lease at the view's address, then tells `done` on any thread. Errors:
   /// those of the mapping.
@@ -100,12 +99,12 @@ class PageViews {
            PageIndex page,
            core::CopyPlace frame,
            absl::AnyInvocable<void(absl::Status)> done);
-  /// A copy into `target` has failed and may have changed it; `source` is as it was.
+  /// Notes that a copy into `target` has failed and may have changed it. `source` is as it was.
   void Spoil(const SegmentPtr& segment,
              PageIndex page,
              core::CopyPlace target,
              core::CopyPlace source);
-  /// A copy of the page is complete: a page that was hidden shows it.
+  /// Notes that a copy of the page is complete. A page that was hidden shows it.
   void Arrive(const SegmentPtr& segment, PageIndex page, core::CopyPlace place);
 
  private:
@@ -122,7 +121,7 @@ class PageViews {
   static bool IsFrame(const core::CopyPlace& place) {
     return place.kind == core::CopyPlace::Kind::kFrame;
   }
-  /// `place`, or nowhere if it cannot be mapped.
+  /// Returns `place`, or nowhere if it cannot be mapped.
   core::CopyPlace Reach(const Segment& segment, core::CopyPlace place) const;
   core::CopyPlace AtFirst(const Segment& segment) const;
   View& ViewOf(const SegmentPtr& segment, PageIndex page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -144,7 +143,7 @@ class PageViews {
   std::atomic<std::uint64_t> done_{0};          ///< number of the last job that has run
   mutable base::Mutex mutex_;
   std::uint64_t posted_ ABSL_GUARDED_BY(mutex_) = 0;
-  /// Views that were moved once; the others show what they did at first.
+  /// Views that were moved once; the others have their first content.
   absl::flat_hash_map<PageIndex, View> views_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<Key, PageIndex> shown_in_ ABSL_GUARDED_BY(mutex_);  ///< frames in memory
   /// Frames and slots that views have left, and the job after which they are free.

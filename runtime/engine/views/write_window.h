@@ -8,8 +8,8 @@
 
 namespace sluice::engine {
 
-/// Lets the pages of a segment's view be written while it lives, for one lease. It may outlive the
-/// Runtime, with which the addresses go. Threads: destroyed on any.
+/// Makes the pages of a segment's view writable while the window lives, for one lease. The window
+/// may outlive the Runtime; the addresses go with the Runtime. Threads: destroyed on any.
 class WriteWindow {
  public:
   /// Errors: ResourceExhausted (vm.max_map_count).

@@ -96,7 +96,7 @@ absl::StatusOr<std::vector<Weight>> OpenWeights(Runtime& runtime,
   for (std::size_t i = 0; i < files->files().size() && status.ok(); ++i) {
     status = CreateWeights(runtime, *files, i, sums, options, &weights);
   }
-  // Between the header and here another program may have written the file.
+  // Another program may have written the file since the header was read.
   if (status.ok()) status = files->CheckUnchanged();
   if (status.ok()) return weights;
   for (const Weight& weight : weights) {

@@ -8,7 +8,7 @@
 
 namespace sluice::engine {
 
-/// As Runtime::OpenWeights.
+/// Implements Runtime::OpenWeights.
 absl::StatusOr<std::vector<Weight>> OpenWeights(Runtime& runtime,
                                                 const std::string& path,
                                                 const WeightOptions& options);

@@ -52,7 +52,7 @@ HWY_INLINE hn::Vec<D> ValueOfCode(D d, Bits<D> code) {
 template <Sign kSign, class D>
 HWY_INLINE hn::Vec<hn::RebindToSigned<D>> NearestCode(D d, hn::Vec<D> ratio) {
   const hn::RebindToSigned<D> di;
-  // Less one unit in the last place, so that the end of a level belongs to it.
+  // The ratio less one unit in the last place, so that the end of a level belongs to the level.
   const auto below = hn::Sub(hn::BitCast(di, ratio), hn::Set(di, 1));
   const auto halvings = hn::Sub(hn::Set(di, 126), hn::ShiftRight<23>(below));
   const auto levels = kSign == Sign::kUnsigned
@@ -66,7 +66,7 @@ HWY_INLINE hn::Vec<hn::RebindToSigned<D>> NearestCode(D d, hn::Vec<D> ratio) {
   return hn::And(rounded, hn::Set(di, 0xff));
 }
 
-/// What Lanes(d) codes stand for.
+/// Values of Lanes(d) codes.
 template <Sign kSign, class D>
 HWY_INLINE hn::Vec<D> LoadCodes(D d, const std::uint8_t* codes, float scale) {
   const hn::RebindToUnsigned<D> du;
@@ -89,7 +89,7 @@ HWY_INLINE void StoreCodes(D d, hn::Vec<D> value, float inverse, std::uint8_t* c
   const auto ratio = hn::Mul(hn::Abs(value), hn::Set(d, inverse));
   const auto code = NearestCode<kSign>(d, hn::Min(ratio, hn::Set(d, 1.0f)));
   if constexpr (kSign == Sign::kUnsigned) {
-    // Never 0 unless the value is: it stands below a square root in a divisor.
+    // The code is never 0 unless the value is: the value stands below a square root in a divisor.
     const auto is_some = hn::RebindMask(di, hn::Gt(value, hn::Zero(d)));
     const auto at_least = hn::Max(code, hn::IfThenElseZero(is_some, hn::Set(di, 1)));
     hn::StoreU(hn::DemoteTo(d8, at_least), d8, codes);

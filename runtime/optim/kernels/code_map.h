@@ -8,8 +8,8 @@ namespace sluice::optim {
 
 enum class Sign { kSigned, kUnsigned };
 
-/// Level n of a map holds the codes 2^n to 2^(n + 1) - 1, which divide evenly what lies above
-/// base^(n - 1 - top) up to base^(n - top); level 0 has one code for all that lies above 0.
+/// Levels of a map. Level n holds the codes 2^n to 2^(n + 1) - 1. They divide the values above
+/// base^(n - 1 - top) up to base^(n - top) evenly. Level 0 has one code for all its values above 0.
 template <Sign kSign>
 struct CodeMap {
   static constexpr int kTop = kSign == Sign::kSigned ? 6 : 7;
@@ -17,7 +17,7 @@ struct CodeMap {
   static constexpr float kBase = 1 << kBaseLog2;
 };
 
-/// A line per level. Twice, for vectors of sixteen lanes.
+/// Lines, one per level. The eight lines are there twice, for vectors of sixteen lanes.
 struct LevelLines {
   std::array<float, 16> slopes{};
   std::array<float, 16> offsets{};
@@ -30,7 +30,7 @@ constexpr float PowerOfTwo(int exponent) {
   return power;
 }
 
-/// By level n: value = slope * code + offset, all exact.
+/// Lines by level: value = slope * code + offset, all exact.
 template <Sign kSign>
 constexpr LevelLines MakeValueLines() {
   using Map = CodeMap<kSign>;
@@ -45,7 +45,7 @@ constexpr LevelLines MakeValueLines() {
   return lines;
 }
 
-/// By levels below the top: code = slope * ratio + offset, rounded to an integer.
+/// Lines by levels below the top: code = slope * ratio + offset, rounded to an integer.
 template <Sign kSign>
 constexpr LevelLines MakeCodeLines() {
   using Map = CodeMap<kSign>;

@@ -4,8 +4,8 @@
 
 namespace sluice::optim {
 
-/// While it lives, the calling thread rounds to nearest and keeps denormals, whatever its caller
-/// had set.
+/// Rounding to nearest, and denormals that are kept, for the calling thread while the object lives.
+/// The settings of the caller come back afterwards.
 class DefaultFloatEnvironment {
  public:
   DefaultFloatEnvironment() : saved_(_mm_getcsr()) {
@@ -18,7 +18,7 @@ class DefaultFloatEnvironment {
   DefaultFloatEnvironment& operator=(const DefaultFloatEnvironment&) = delete;
 
  private:
-  static constexpr unsigned kDefault = 0x1f80;  ///< all exceptions masked, nothing else
+  static constexpr unsigned kDefault = 0x1f80;  ///< exceptions all masked, every other bit 0
   static constexpr unsigned kFlags = 0x3f;      ///< exceptions that were seen
 
   const unsigned saved_;

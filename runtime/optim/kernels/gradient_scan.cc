@@ -66,7 +66,7 @@ class SixteenSums {
   hn::Vec<hn::RebindToSigned<D>> largest_;
 };
 
-/// The same sums in double, which has room for the square of any number of fp32.
+/// Adds up the sixteen sums in double, which has room for the square of any number of fp32.
 HWY_NOINLINE double SumInDouble(GradientType type,
                                 const void* gradients,
                                 std::size_t i,

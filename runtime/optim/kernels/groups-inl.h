@@ -74,8 +74,8 @@ using SingleGroup = OrderedGroup<hn::CappedTag<float, 1>, 1>;
 
 using PairGroup = OrderedGroup<hn::CappedTag<float, 16>, 2>;
 
-/// Two vectors of which the first has the even elements and the second the odd ones: as 16-bit
-/// numbers lie in memory, and the bits of random words.
+/// Two vectors, the first with the even elements and the second with the odd ones. Such is the
+/// order of 16-bit numbers in memory, and of the bits of random words.
 struct AlternatingGroup {
   using D = PairGroup::D;
   using V = hn::Vec<D>;

@@ -64,7 +64,7 @@ T* Advanced(T* pointer, std::size_t bytes) {
   return pointer == nullptr ? nullptr : static_cast<Byte*>(pointer) + bytes;
 }
 
-/// What is left of a run after its first `count` elements.
+/// The rest of a run after its first `count` elements.
 KernelArgs Rest(const KernelSpec& spec, KernelArgs args, std::size_t count) {
   args.element += count;
   args.count -= count;

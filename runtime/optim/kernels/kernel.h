@@ -27,8 +27,8 @@ std::string_view ToString(ParameterType type);
 std::string_view ToString(GradientType type);
 std::string_view ToString(CopyType type);
 
-/// What a kernel works on. A copy of the parameters may be had of fp32 parameters only: bf16
-/// parameters are their own.
+/// Types that a kernel works on. Only fp32 parameters may have a copy: bf16 parameters are their
+/// own.
 struct KernelSpec {
   OptimizerKind optimizer = OptimizerKind::kAdamW;
   ParameterType parameter = ParameterType::kFp32;
@@ -40,7 +40,7 @@ struct KernelSpec {
 /// States per element: 2 for Adam and AdamW, else 1.
 int StateCount(OptimizerKind kind);
 
-/// How far ahead of need kernels ask for each stream, in bytes: measured in docs/results/optim.md.
+/// Bytes by which kernels ask for each stream ahead of need, measured in docs/results/optim.md.
 inline constexpr std::size_t kBytesAhead = 2560;
 
 /// Elements per block of an 8-bit state; each block has one fp32 scale.
@@ -53,27 +53,29 @@ struct ElementBytes {
   double states = 0;
   double copy = 0;
 
-  /// What an update reads and writes.
+  /// Bytes that an update reads and writes.
   double Moved() const { return 2 * parameter + gradient + 2 * states + copy; }
-  /// What the optimizer keeps: without gradient and copy.
+  /// Bytes that the optimizer keeps: gradient and copy do not count.
   double Kept() const { return parameter + states; }
 };
 ElementBytes BytesPerElement(const KernelSpec& spec);
 
-/// The scalars of one update. What an optimizer does not use is ignored: docs/optimizer-kernels.md.
+/// Scalars of one update. An optimizer ignores those that it does not use:
+/// docs/optimizer-kernels.md.
 struct KernelScalars {
   double learning_rate = 0;
-  float beta1 = 0;  ///< SGD: the momentum
+  float beta1 = 0;  ///< first beta; for SGD the momentum
   float beta2 = 0;
   double eps = 0;
   float weight_decay = 0;
-  float grad_power = 1;      ///< a power of two: multiplies every gradient before grad_scale
-  float grad_scale = 1;      ///< both together: clip factor / loss scale
-  double moment1_scale = 1;  ///< Adam: 1 / (1 - beta1^t)
-  double moment2_scale = 1;  ///< Adam: 1 / (1 - beta2^t)
+  float grad_power = 1;  ///< power of two that multiplies every gradient before grad_scale
+  /// Factor after grad_power; both together are clip factor / loss scale.
+  float grad_scale = 1;
+  double moment1_scale = 1;  ///< correction of Adam's first moment: 1 / (1 - beta1^t)
+  double moment2_scale = 1;  ///< correction of Adam's second moment: 1 / (1 - beta2^t)
 };
 
-/// What a stochastic rounding depends on, beside the element's index.
+/// Key of a stochastic rounding, which depends on nothing else but the element's index.
 struct RoundingKey {
   std::uint64_t seed = 0;
   std::uint64_t tensor = 0;
@@ -83,32 +85,32 @@ struct RoundingKey {
 /// One state of a run of elements. Align: that of the type.
 struct StateRun {
   void* values = nullptr;
-  /// Of 8-bit states: the largest magnitude of each block. A block of which only zeros are left
+  /// Scales of 8-bit states: the largest magnitude of each block. A block with nothing but zeros
   /// has 0.
   float* scales = nullptr;
 };
 
-/// One run of elements. Align: each pointer that of its type. REQUIRES: what is written overlaps
-/// nothing else of the run.
+/// One run of elements. Align: each pointer that of its type. REQUIRES: memory that is written
+/// overlaps no other memory of the run.
 struct KernelArgs {
   KernelScalars scalars;
   RoundingKey key;
   std::uint64_t element =
-      0;                  ///< index of the first in its tensor; 8-bit: a multiple of kStateBlock
-  std::size_t count = 0;  ///< 8-bit: a multiple of kStateBlock but at the tensor's end
+      0;                  ///< first element's index in its tensor; 8-bit: a multiple of kStateBlock
+  std::size_t count = 0;  ///< elements; 8-bit: a multiple of kStateBlock but at the tensor's end
   void* parameters = nullptr;
   const void* gradients = nullptr;
   StateRun states[2];
-  void* copy = nullptr;  ///< overwritten
+  void* copy = nullptr;  ///< elements that are overwritten
 };
 
 /// The instructions a kernel is made of. kBest: the widest that this processor has.
 enum class SimdTarget : std::uint8_t { kBest, kScalar, kSse4, kAvx2, kAvx512 };
 std::string_view ToString(SimdTarget target);
 
-/// All but kBest that this processor has, narrowest first.
+/// Targets that this processor has, narrowest first, without kBest.
 std::span<const SimdTarget> SupportedSimdTargets();
-/// What kBest stands for here.
+/// The target that kBest stands for on this processor.
 SimdTarget BestSimdTarget();
 
 /// The loop of a kernel. REQUIRES: no run crosses a multiple of 2^32 elements.
@@ -118,10 +120,11 @@ using UpdateFn = bool (*)(const KernelSpec& spec, const KernelArgs& args);
 class Kernel {
  public:
   /// Updates one run. The bits are the same on every target and however a tensor is cut into runs.
-  /// False when a gradient, scaled, was not finite: what it met is then no number either, so
-  /// whoever may skip a step scans the gradients first (gradient_scan.h).
-  /// Threads: any, on runs that do not overlap. Whatever rounding mode the thread has, and whether
-  /// it flushes denormals, a kernel rounds to nearest and keeps denormals.
+  /// Returns false when a scaled gradient was not finite. The elements that it met are then no
+  /// numbers either, so an optimizer that may skip a step scans the gradients first
+  /// (gradient_scan.h).
+  /// Threads: any, on runs that do not overlap. A kernel rounds to nearest and keeps denormals,
+  /// whatever the thread's settings are.
   bool operator()(const KernelArgs& args) const;
 
   const KernelSpec& spec() const { return spec_; }
@@ -137,8 +140,8 @@ class Kernel {
   UpdateFn update_;
 };
 
-/// Errors: InvalidArgument (a combination that has no kernel), Unimplemented (a target that this
-/// processor does not have).
+/// Finds the kernel of a combination. Errors: InvalidArgument (a combination that has no kernel),
+/// Unimplemented (a target that this processor does not have).
 absl::StatusOr<Kernel> FindKernel(const KernelSpec& spec, SimdTarget target = SimdTarget::kBest);
 
 }  // namespace sluice::optim

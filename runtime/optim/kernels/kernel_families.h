@@ -4,8 +4,8 @@
 
 #include "runtime/optim/kernels/kernel.h"
 
-/// Each family of optimizers is compiled on its own, for every target. `target`: one of Highway's
-/// HWY_TARGET values; null when it is not compiled.
+/// Families of optimizers. Each is compiled on its own, for every target. `target`: one of
+/// Highway's HWY_TARGET values. Returns null for a target that is not compiled.
 /// REQUIRES: the spec is valid and its optimizer belongs to the family.
 
 namespace sluice::optim {

@@ -41,7 +41,7 @@ HWY_INLINE Bits<D> LoadHalves(D /*d*/, const void* from, std::size_t i) {
   return hn::PromoteTo(du, hn::LoadU(d16, static_cast<const std::uint16_t*>(from) + i));
 }
 
-/// REQUIRES: lanes below 2^16.
+/// Stores the lanes as 16-bit numbers. REQUIRES: lanes below 2^16.
 template <class D>
 HWY_INLINE void StoreHalves(D /*d*/, Bits<D> halves, void* to, std::size_t i) {
   const hn::Rebind<std::uint16_t, D> d16;
@@ -55,8 +55,8 @@ HWY_INLINE hn::Vec<D> LoadBf16(D d, const void* from, std::size_t i) {
   return hn::BitCast(d, hn::ShiftLeft<16>(LoadHalves(d, from, i)));
 }
 
-/// Of fp16 in the lower half of a lane, whose upper half is 0. Exact, denormals, infinities and
-/// NaNs too.
+/// Value of an fp16 in the lower half of a lane with 0 in the upper half. The value is exact, for
+/// denormals, infinities and NaNs too.
 template <class D>
 HWY_INLINE hn::Vec<D> FromFp16(D d, Bits<D> half) {
   const hn::RebindToUnsigned<D> du;
@@ -75,8 +75,8 @@ HWY_INLINE hn::Vec<D> LoadGradient(D d, GradientType type, const void* from, std
   return hn::LoadU(d, static_cast<const float*>(from) + i);
 }
 
-/// `value` in the upper half of a lane, rounded to bf16 away from zero where the lower half and
-/// `random` (below 2^16) come to 2^16. A NaN stays one: REQUIRES that it is quiet.
+/// `value` in the upper half of a lane, rounded to bf16: away from zero where the lower half plus
+/// `random` (below 2^16) reaches 2^16. A NaN stays one. REQUIRES: it is quiet.
 template <class D>
 HWY_INLINE Bits<D> RoundStochastically(D /*d*/, hn::Vec<D> value, Bits<D> random) {
   const hn::RebindToUnsigned<D> du;
@@ -84,7 +84,7 @@ HWY_INLINE Bits<D> RoundStochastically(D /*d*/, hn::Vec<D> value, Bits<D> random
   return hn::Add(hn::BitCast(du, value), hn::IfThenElseZero(is_number, random));
 }
 
-/// The same without a look at NaNs. REQUIRES: none has bits in the lower half.
+/// RoundStochastically without a look at NaNs. REQUIRES: no NaN has bits in the lower half.
 template <class D>
 HWY_INLINE Bits<D> RoundNarrow(D /*d*/, hn::Vec<D> value, Bits<D> random) {
   return hn::Add(hn::BitCast(hn::RebindToUnsigned<D>(), value), random);
@@ -98,7 +98,7 @@ HWY_INLINE hn::Vec<D> WithPlainNan(D d, hn::Vec<D> value) {
 }
 
 /// `value` in the upper half of a lane, rounded to bf16, to nearest and ties to even. A NaN stays
-/// one: REQUIRES that it is quiet.
+/// one. REQUIRES: it is quiet.
 template <class D>
 HWY_INLINE Bits<D> RoundToNearest(D d, hn::Vec<D> value) {
   const hn::RebindToUnsigned<D> du;
@@ -123,15 +123,15 @@ HWY_INLINE void StoreUpperHalves([[maybe_unused]] D d,
   }
 }
 
-/// `value` in the upper half of a lane, rounded to fp16, to nearest and ties to even; from 65520 on
-/// to infinity. A NaN becomes 0x7e00 with its sign.
+/// `value` in the upper half of a lane, rounded to fp16, to nearest and ties to even. Values from
+/// 65520 on become infinity. A NaN becomes 0x7e00 with its sign.
 template <class D>
 HWY_INLINE Bits<D> RoundToFp16(D d, hn::Vec<D> value) {
   const hn::RebindToUnsigned<D> du;
   const auto bits = hn::BitCast(du, value);
   const auto magnitude = hn::And(bits, hn::Set(du, kMagnitude));
   const auto sign = hn::AndNot(hn::Set(du, kMagnitude), bits);
-  // Below 2^-14 the result is a denormal: adding 0.5 leaves its bits at the bottom.
+  // Results below 2^-14 are denormals: adding 0.5 leaves their bits at the bottom.
   const auto shifted = hn::Add(hn::BitCast(d, magnitude), hn::Set(d, 0.5f));
   const auto small = hn::Sub(hn::BitCast(du, shifted), hn::Set(du, 0x3f000000u));
   const auto odd = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(du, 1u));

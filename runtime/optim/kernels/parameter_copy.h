@@ -6,8 +6,9 @@
 
 namespace sluice::optim {
 
-/// copy[i] = parameters[i] as an update that does not change them writes it: to nearest, ties to
-/// even. The same bits on every SIMD target. REQUIRES: a type of copies. Align: that of the types.
+/// Copies of parameters: copy[i] = parameters[i], rounded to nearest and ties to even, as an update
+/// writes it. The bits are the same on every SIMD target. REQUIRES: a type of copies. Align: that
+/// of the types.
 struct ParameterCopy {
   CopyType type = CopyType::kBf16;
   const void* parameters = nullptr;  ///< fp32

@@ -16,7 +16,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace sluice::optim::HWY_NAMESPACE {
 
-/// What the words of the given numbers are drawn from: not yet good enough itself.
+/// Sources of the words of the given numbers, not yet random enough themselves.
 template <class DU, class V>
 HWY_INLINE V StartOfWords(DU du, V number, WordKeys::Pair key) {
   auto x = hn::Mul(hn::Xor(number, hn::Set(du, key.first)), hn::Set(du, 0x21f0aaadu));
@@ -25,7 +25,7 @@ HWY_INLINE V StartOfWords(DU du, V number, WordKeys::Pair key) {
   return hn::Xor(x, hn::ShiftRight<15>(x));
 }
 
-/// The words that follow, for what is rounded next.
+/// The words that follow, for the number that is rounded next.
 template <class DU, class V>
 HWY_INLINE V NextWord(DU du, V word, std::uint32_t key) {
   const auto x = hn::Mul(hn::Xor(word, hn::Set(du, key)), hn::Set(du, 0x2c1b3c6du));

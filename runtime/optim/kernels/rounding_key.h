@@ -7,8 +7,8 @@
 
 namespace sluice::optim {
 
-/// The keys of the random words of 2^32 elements: of what they are drawn from, and of the words of
-/// each number that is rounded.
+/// Keys of the random words of 2^32 elements: `start` for the words' source, `words` for each
+/// number that is rounded.
 struct WordKeys {
   struct Pair {
     std::uint32_t first = 0;
@@ -18,12 +18,12 @@ struct WordKeys {
   std::uint32_t words[3] = {};
 };
 
-/// Which word is for the element, of those of its 2^32: two neighbours share one.
+/// Number of the element's word among those of its 2^32 elements. Two neighbours share a word.
 constexpr std::uint32_t WordOf(std::uint64_t element) {
   return static_cast<std::uint32_t>(element & 0xffffffff) / 2;
 }
 
-/// Whether its bits are the upper half of the word.
+/// Whether the element's bits are the upper half of its word.
 constexpr bool IsUpperHalf(std::uint64_t element) { return element % 2 == 1; }
 
 namespace internal {

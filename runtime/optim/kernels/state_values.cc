@@ -49,7 +49,7 @@ HWY_EXPORT(WriteUnsigned);
 
 namespace {
 
-/// As the formulas have it: squares have no sign.
+/// Whether the formulas' state has a sign: squares have none.
 bool HasSign(const StateBlock& block) {
   return block.optimizer != OptimizerKind::kAdagrad && block.state == 0;
 }

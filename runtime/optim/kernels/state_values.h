@@ -6,8 +6,8 @@
 
 namespace sluice::optim {
 
-/// One block of a state, or its last elements, as it is kept and as fp32 values. Both have room for
-/// kStateBlock elements. Align: that of the types.
+/// One block of a state, or its last elements, as they are kept and as fp32 values. Both arrays
+/// have room for kStateBlock elements. Align: that of the types.
 struct StateBlock {
   OptimizerKind optimizer = OptimizerKind::kAdamW;
   int state = 0;  ///< number of the state, from 0
@@ -18,11 +18,11 @@ struct StateBlock {
   float* values = nullptr;
 };
 
-/// values = what `kept` and `scale` stand for, exactly.
+/// Sets `values` to the numbers that `kept` and `scale` stand for, exactly.
 void ReadStateBlock(const StateBlock& block);
-/// kept, scale = values: bf16 to nearest, ties to even; 8-bit as an update stores them. `values`
-/// from `count` on are overwritten. What ReadStateBlock gave becomes the same bits again, but for
-/// blocks with a NaN.
+/// Sets `kept` and `scale` from `values`: bf16 to nearest, ties to even; 8-bit as an update stores
+/// them. `values` from `count` on are overwritten. Values of ReadStateBlock become the same bits
+/// again, but for blocks with a NaN.
 void WriteStateBlock(const StateBlock& block);
 
 }  // namespace sluice::optim

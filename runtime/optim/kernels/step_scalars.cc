@@ -17,7 +17,8 @@ float RoundedBeta(double beta) {
   return std::min(static_cast<float>(beta), std::nextafter(1.0f, 0.0f));
 }
 
-/// What a factor is divided by, so that fp32 has room for it: 1 where it has already.
+/// Divisor of a factor, so that fp32 has room for the quotient. It is 1 if fp32 has room for the
+/// factor.
 double PowerOf(double factor) {
   constexpr double kLeast = std::numeric_limits<float>::min();
   constexpr double kMost = std::numeric_limits<float>::max();

@@ -24,7 +24,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace sluice::optim::HWY_NAMESPACE {
 
-/// Where a run's 8-bit states are in fp32 until their block is complete.
+/// Buffers for a run's 8-bit states, in fp32 until their block is complete.
 struct BlockBuffers {
   alignas(64) float values[2][kStateBlock];
 };
@@ -65,17 +65,18 @@ class Updater {
  private:
   static constexpr bool kRoundsStates = kState == StateType::kBf16;
   static constexpr bool kRoundsParameters = kParameter == ParameterType::kBf16;
-  /// Numbers of an element that are rounded: states first. Each has words of its own.
+  /// Numbers of an element that are rounded, states first. Each number has words of its own.
   static constexpr int kRoundings =
       (kRoundsStates ? Formula::kStates : 0) + (kRoundsParameters ? 1 : 0);
-  /// Where all that is kept is bf16, no NaN has more bits than that once gradients do not.
+  /// Whether all numbers kept are bf16. No NaN then has more bits than a bf16, once the NaNs of
+  /// gradients have no more.
   static constexpr bool kNarrow = kRoundsStates && kRoundsParameters;
   using Vectors = V[kVectors];
 
   HWY_INLINE Bits<D> WordNumbersOf(std::size_t i) const {
     return hn::Iota(hn::RebindToUnsigned<D>(), WordOf(args_.element + i));
   }
-  /// Those of the group that follows group `i`, whose are `numbers`.
+  /// Word numbers of the group that follows group `i`, which has `numbers`.
   HWY_INLINE Bits<D> WordNumbersAfter(Bits<D> numbers, std::size_t i) const {
     if constexpr (kElements % 2 != 0) return WordNumbersOf(i + kElements);
     return hn::Add(numbers, hn::Set(hn::RebindToUnsigned<D>(), kElements / 2));
@@ -102,8 +103,8 @@ class Updater {
     StoreParameters(p, words, i);
   }
 
-  /// Asks for what a later group needs. The processor itself looks ahead no farther than a few
-  /// groups and, in each stream, to the end of 4 KiB.
+  /// Asks for the memory that a later group needs. The processor itself looks ahead no farther than
+  /// a few groups and, in each stream, to the end of 4 KiB.
   HWY_INLINE void AskAhead(std::size_t i) const {
     constexpr std::size_t kStateBytes = kState == StateType::kFp32 ? 4 : kRoundsStates ? 2 : 1;
     AskFor<kRoundsParameters ? 2 : 4>(args_.parameters, i);
@@ -211,7 +212,7 @@ class Updater {
   BlockBuffers& buffers_;
   const Coefficients<D> coefficients_;
   const WordKeys keys_;
-  /// 0, and a NaN where a gradient was none or infinite.
+  /// Zero in each lane, or a NaN once a gradient was a NaN or infinite.
   V taint_ = hn::Zero(D());
 };
 

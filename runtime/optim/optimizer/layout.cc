@@ -28,7 +28,7 @@ std::string Compare(std::string_view what, const Json& saved, const Json& here) 
   return fmt::format("{} is {} in the save and {} here", what, InWords(saved), InWords(here));
 }
 
-/// By their sizes, or the first pair of elements that differs.
+/// Compares arrays by their sizes, then by the first pair of elements that differs.
 template <typename Differ>
 std::string CompareArrays(const std::string& what,
                           const Json& saved,

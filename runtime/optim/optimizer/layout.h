@@ -4,8 +4,8 @@
 
 namespace sluice::optim {
 
-/// Where two layouts (OffloadedOptimizer::Impl::Layout) differ first, in words; empty where they do
-/// not.
+/// First difference of two layouts (OffloadedOptimizer::Impl::Layout), in words; empty if they have
+/// none.
 std::string LayoutDifference(const std::string& saved, const std::string& here);
 
 }  // namespace sluice::optim

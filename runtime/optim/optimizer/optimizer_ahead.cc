@@ -14,7 +14,7 @@ std::uint64_t WholePages(const Access& access, std::uint64_t page_bytes) {
   return (access.range.bytes + page_bytes - 1) / page_bytes * page_bytes;
 }
 
-/// What the update of elements needs of its tensors, but for the gradient.
+/// Accesses by which the update of elements reads its tensors, without the gradient.
 std::vector<Access> ReadsOf(const OptimizerOptions& options,
                             const ParameterEntry& entry,
                             ElementRange elements) {

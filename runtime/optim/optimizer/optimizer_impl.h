@@ -27,15 +27,15 @@
 #include "sluice/optimizer.h"
 
 namespace sluice {
-/// What the user's thread knows. One file per concern:
+/// The side of the user's thread. One file per concern:
 ///   optimizer.cc           the public class
 ///   optimizer_groups.cc    groups
-///   optimizer_bindings.cc  what belongs to a parameter
+///   optimizer_bindings.cc  tensors and memory bound to a parameter
 ///   optimizer_copies.cc    copies of parameters
 ///   optimizer_steps.cc     gradients and steps
 ///   optimizer_ahead.cc     pages ahead of a step
 ///   optimizer_save.cc      saves
-///   optimizer_load.cc      what reads them
+///   optimizer_load.cc      loads of saves
 class OffloadedOptimizer::Impl {
  public:
   static absl::StatusOr<std::unique_ptr<Impl>> Create(Runtime& runtime,
@@ -66,8 +66,8 @@ class OffloadedOptimizer::Impl {
   /// Whether the sweep of the next step, or of the one under way, goes backwards.
   bool backwards() const;
   absl::StatusOr<ParameterState> State(TensorId parameter);
-  /// Entry of a parameter between steps, and whether it has that many elements. Errors:
-  /// InvalidArgument, those of CheckIdle.
+  /// Entry of a parameter between steps. Errors: InvalidArgument (an unknown parameter, another
+  /// number of elements), those of CheckIdle.
   absl::StatusOr<optim::ParameterEntry*> FindValues(TensorId parameter,
                                                     std::optional<std::size_t> elements);
   optim::ParameterValues values() const { return {runtime_, options_, parts_.elements}; }
@@ -84,59 +84,60 @@ class OffloadedOptimizer::Impl {
     GroupRates rates;
     std::vector<std::uint32_t> entries;
     GroupRates step_rates;     ///< rates of the step under way
-    bool ready = false;        ///< its gradients are complete, its step is not over
-    bool sits_out = false;     ///< Step was called without it, and is not over
-    bool accumulated = false;  ///< something has been added to its accumulators
+    bool ready = false;        ///< gradients are complete, and the step is not over
+    bool sits_out = false;     ///< Step was called without the group, and is not over
+    bool accumulated = false;  ///< gradients have been added to the group's accumulators
   };
   Impl(Runtime& runtime, const OptimizerOptions& options);
 
   bool NeedsAllGradients() const { return options_.clip_norm > 0 || options_.skip_not_finite; }
-  /// What a step that is over means for the groups. Every method begins with it. Returns the steps
-  /// done, of which the groups know then.
+  /// Tells the groups of a step that is over. Every method begins with it. Returns the number of
+  /// steps done, of which the groups then know.
   std::int64_t Settle();
   /// Errors: FailedPrecondition while a step is under way, or failed and is to be repeated, and
   /// those of CheckLoaded.
   absl::Status CheckIdle() const;
   absl::StatusOr<Group*> FindGroup(GroupId group);
-  /// Of a group of which no step is under way.
+  /// Finds a group that has no step under way.
   absl::StatusOr<Group*> FindIdleGroup(GroupId group);
   absl::StatusOr<optim::ParameterEntry*> FindIdleEntry(TensorId parameter);
 
   absl::Status CheckNew(const GroupOptions& options) const;
-  /// The tensors, the masters' content, and room for them.
+  /// Makes the tensors and writes the masters' content, and checks that there is room.
   absl::Status MakeTensors(const std::string& group, std::vector<optim::NewEntry>* entries);
 
   /// Writes bytes of a tensor, from `offset` on.
   using FillFn = std::function<absl::Status(std::uint64_t offset, std::span<std::byte> out)>;
-  /// Those that are bound, of the parameters as they are.
+  /// Writes the copies that are bound, from the parameters as they are.
   absl::Status WriteCopies(const Group& group);
-  /// Of the parameter as it is, or as `fill` writes it on the way. REQUIRES: a copy is bound.
+  /// Writes the copy of the parameter as it is, or of the values that `fill` writes into it.
+  /// REQUIRES: a copy is bound.
   absl::Status WriteCopy(const optim::ParameterEntry& entry, const FillFn& fill);
 
   absl::Status CheckGradients(const Group& group) const;
   absl::Status Accumulate(Group& group);
   /// Reads the group's gradients where the step needs their norm.
   void Scan(const Group& group);
-  /// Which groups the step has. Errors: FailedPrecondition.
+  /// Chooses the groups of the step. Errors: FailedPrecondition.
   absl::Status ChooseGroups(const StepOptions& options);
-  /// The group's parameters have had no part in the step that is over.
+  /// Notes that the group's parameters had no part in the step that is over.
   void SitOut(const Group& group);
   void Repeat();
   void BeginStep();
-  /// Those parts of the group that are not at the step yet, in the order of the sweep.
+  /// Parts of the group that are not at the step yet, in the order of the sweep.
   std::vector<optim::Part> PartsLeft(const Group& group) const;
   void Update(std::uint32_t group);
-  /// Every group that is ready, in the order of the sweep.
+  /// Updates every group that is ready, in the order of the sweep.
   void UpdateReady();
   /// Groups in the order of the sweep.
   std::vector<std::uint32_t> GroupOrder() const;
   void OnStepOver(bool failed, bool skipped);
 
-  /// What a save and an optimizer must have in common, as JSON.
+  /// Layout that a save and an optimizer must have in common, as JSON.
   std::string Layout() const;
-  /// What the text of a save says, but for the hashes.
+  /// Text of a save, without the hashes.
   optim::SaveText DescribeSave(std::string_view note) const;
-  /// What was there is about to be overwritten: no step of it is to be repeated.
+  /// Notes that a Load is about to overwrite everything. No failed step is repeated after it.
   void BeginLoad();
   void OnLoaded(std::int64_t step);
   /// Errors: FailedPrecondition after a Load that ended in the middle.
@@ -161,8 +162,8 @@ class OffloadedOptimizer::Impl {
 
   std::shared_ptr<internal::StepState> state_;  ///< state of the step under way
   base::FileCalls* file_calls_ = nullptr;  ///< calls of the system for saves; null: the kernel's
-  std::unique_ptr<optim::StepRunner> runner_;          ///< goes second
-  std::unique_ptr<internal::SaveThread> save_thread_;  ///< thread of the last save; goes first
+  std::unique_ptr<optim::StepRunner> runner_;          ///< destroyed second
+  std::unique_ptr<internal::SaveThread> save_thread_;  ///< thread of the last save; destroyed first
 };
 
 }  // namespace sluice

@@ -17,7 +17,7 @@ using optim::Part;
 constexpr std::size_t kDepthAtFirst = 8;
 /// The share of dram that updates which are asked for ahead may take.
 constexpr std::uint64_t kShareOfDram = 4;
-/// So that those that come do not wait for all of one batch.
+/// Batches per depth, so that parts that come do not wait for a whole batch.
 constexpr std::size_t kBatchesInDepth = 4;
 
 /// Far beyond fp32; the inverse is still a product of two of its normal numbers.
@@ -49,7 +49,7 @@ std::size_t Depth(const Runtime& runtime, const OptimizerOptions& options) {
   if (link == stats.links.end() || !(link->second.in.busy_seconds > 0)) {
     return std::min(kDepthAtFirst, limit);
   }
-  // As many bytes as come in while one slow read is under way, twice.
+  // Twice the bytes that come in while one slow read is under way.
   const DirectionStats& in = link->second.in;
   const double rate = static_cast<double>(in.bytes) / in.busy_seconds;
   const double ahead = 2 * rate * in.latency.p99_us * 1e-6;
@@ -58,7 +58,7 @@ std::size_t Depth(const Runtime& runtime, const OptimizerOptions& options) {
   return std::min(wanted, limit);
 }
 
-// Of nothing that is measured: other ops than in the step before would have no plan.
+// The number depends on no measurement: ops other than those of the step before would have no plan.
 std::size_t BatchPartsMax(const Runtime& runtime, const OptimizerOptions& options) {
   const std::size_t limit = DepthMax(runtime, options, runtime.GetStats());
   const std::size_t depth = options.depth > 0 ? std::min<std::size_t>(options.depth, limit) : limit;
@@ -266,7 +266,7 @@ absl::StatusOr<StepHandle> OffloadedOptimizer::Impl::Step(const StepOptions& opt
   bool repeats = false;
   {
     const base::MutexLock lock(mutex_);
-    // Where it has ended since Settle, the groups do not know yet.
+    // A step may have ended since Settle, so that the groups do not know it yet.
     if (running_ || over_) return NotReady("a step is under way; wait for it first");
     running_ = true;
     repeats = std::exchange(failed_, false);

@@ -13,10 +13,10 @@
 
 namespace sluice::optim {
 
-/// One parameter with all that belongs to it. What a step uses does not change while it runs.
+/// One parameter with its tensors and bindings. A step's fields do not change while it runs.
 struct ParameterEntry {
   std::string name;
-  TensorId tensor;              ///< tensor that is updated; none: `memory` is
+  TensorId tensor;              ///< tensor that is updated; none: `memory` is updated
   std::span<std::byte> memory;  ///< the caller's memory; empty: `tensor` is updated
   bool has_master = false;      ///< whether `tensor` is a master of a ParameterBinding
   std::uint32_t group = 0;
@@ -43,7 +43,7 @@ struct Part {
   std::uint32_t index = 0;
 };
 
-/// How parameters are cut: at most a page of every tensor, if that starts at a page.
+/// Size of a part: at most a page of every tensor, if the tensor starts at a page.
 struct PartSize {
   std::uint64_t elements = 0;
 
@@ -59,7 +59,7 @@ struct PartSize {
 inline std::size_t BytesOf(ParameterType type) { return type == ParameterType::kBf16 ? 2 : 4; }
 inline std::size_t BytesOf(GradientType type) { return type == GradientType::kFp32 ? 4 : 2; }
 inline std::size_t BytesOf(CopyType type) { return type == CopyType::kNone ? 0 : 2; }
-/// Of one element without its share of a scale.
+/// Bytes of one element, without its share of a scale.
 inline std::size_t BytesOf(StateType type) {
   if (type == StateType::k8Bit) return 1;
   return type == StateType::kBf16 ? 2 : 4;
@@ -72,7 +72,7 @@ inline std::optional<GradientType> GradientTypeOf(DType type) {
   return std::nullopt;
 }
 
-/// Of a type that BindCopy takes.
+/// Type of a copy, from a type that BindCopy takes.
 inline CopyType CopyTypeOf(DType type) {
   return type == DType::kBF16 ? CopyType::kBf16 : CopyType::kFp16;
 }

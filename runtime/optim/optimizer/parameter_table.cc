@@ -82,7 +82,7 @@ absl::Status CheckLeasable(const Runtime& runtime, TensorId tensor, AccessMode m
                         "an update needs it in dram");
 }
 
-/// `what`: the gradient or the copy of the entry.
+/// `what`: name of the memory, the gradient or the copy of the entry.
 absl::Status CheckMemory(const ParameterEntry& entry,
                          DType type,
                          std::span<const std::byte> bytes,

@@ -13,9 +13,7 @@
 
 namespace sluice::optim {
 
-/// What an optimizer knows of its parameters, and what each tensor and piece of memory is to it.
-/// Parameters are tensors of the Runtime, or memory of the caller that Bind gave an id. Errors are
-/// InvalidArgument, and those of the Runtime about a tensor.
+/// Parameters of an optimizer, and the use that it has for each tensor and piece of memory.
 class ParameterTable {
  public:
   /// `runtime` outlives the table.
@@ -28,26 +26,26 @@ class ParameterTable {
 
   /// Name of a bound parameter, or of a tensor of the Runtime.
   absl::StatusOr<std::string> NameOf(TensorId parameter) const;
-  /// What is known of the parameter itself: name, type, count, shape, where it is.
+  /// Entry with the parameter's own facts: name, type, count, shape, place.
   absl::StatusOr<ParameterEntry> Describe(TensorId parameter) const;
 
   /// Whether `bytes`, or else `tensor`, hold as many elements of the type as the entry has.
   /// `mode`: kRead for the entry's gradient, kOverwrite for its copy. A tensor has to be leasable
-  /// so, too.
+  /// in that mode, too.
   absl::Status CheckElements(const ParameterEntry& entry,
                              DType type,
                              std::span<const std::byte> bytes,
                              TensorId tensor,
                              AccessMode mode) const;
-  /// What this optimizer has the tensor for, in words; empty: nothing, or (`but_as_gradient`) only
-  /// the gradients of others, which may share one.
+  /// Use that this optimizer has for the tensor, in words; empty: none. `but_as_gradient`: use as
+  /// the gradient of other parameters, which may share one, does not count.
   std::string UseOf(TensorId tensor, bool but_as_gradient) const;
   absl::Status RefuseUse(const ParameterEntry& entry,
                          TensorId tensor,
                          const char* what,
                          const std::string& use) const;
-  /// Whether memory for the entry's copy, else its gradient, overlaps none of which an update would
-  /// write the one and read, or write, the other.
+  /// Whether memory for the entry's copy, else its gradient, is apart from other memory. Two pieces
+  /// may overlap only if no update writes the one and reads, or writes, the other.
   absl::Status CheckApart(const ParameterEntry& entry,
                           std::span<const std::byte> bytes,
                           bool is_copy) const;

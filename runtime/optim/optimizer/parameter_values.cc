@@ -30,7 +30,7 @@ struct StatePass {
   std::size_t state = 0;
   StateBlock block = {};  ///< kind and types
   AccessMode mode = AccessMode::kRead;
-  /// Of a block that is in `block.kept`, or is to be: the values are those from `element` on.
+  /// Work on a block that is in `block.kept`, or is to be. Its values are those from `element` on.
   std::function<void(const StateBlock& block, std::uint64_t element)> work = {};
 
   std::size_t element_bytes() const { return BytesOf(block.type); }

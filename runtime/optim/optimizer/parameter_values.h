@@ -13,16 +13,15 @@
 
 namespace sluice::optim {
 
-/// States and masters of parameters as fp32 values: what they are, were or shall be in another
-/// format. Blocks. No step is under way. Errors: InvalidArgument (no such state, no master), those
-/// of Ticket::Take.
+/// States and masters of parameters as fp32 values, read or written. Calls block. REQUIRES: no step
+/// is under way. Errors: InvalidArgument (no such state, no master), those of Ticket::Take.
 class ParameterValues {
  public:
-  /// `elements` of one op. `runtime` and `optimizer` outlive this.
+  /// `elements`: elements of one op. `runtime` and `optimizer` outlive this object.
   ParameterValues(Runtime& runtime, const OptimizerOptions& optimizer, std::uint64_t elements)
       : runtime_(runtime), optimizer_(optimizer), elements_(elements) {}
 
-  // As many values as the parameter has elements.
+  // The number of values is that of the parameter's elements.
   absl::Status ReadState(const ParameterEntry& entry,
                          std::size_t state,
                          std::span<float> values) const;
@@ -31,7 +30,7 @@ class ParameterValues {
                           std::span<const float> values) const;
   absl::Status ReadMaster(const ParameterEntry& entry, std::span<float> values) const;
   absl::Status WriteMaster(const ParameterEntry& entry, std::span<const float> values) const;
-  /// The master's new value from the bound memory.
+  /// Takes the master's new value from the bound memory.
   absl::Status TakeMaster(const ParameterEntry& entry) const;
 
  private:

@@ -7,8 +7,8 @@
 
 namespace sluice::optim {
 
-/// Whether a group may have them. Errors: InvalidArgument that names the group, the rate and what
-/// is allowed.
+/// Whether a group may have the rates. Errors: InvalidArgument that names the group, the rate and
+/// its limits.
 absl::Status CheckRates(std::string_view group, const GroupRates& rates);
 
 }  // namespace sluice::optim

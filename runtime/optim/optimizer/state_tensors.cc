@@ -33,7 +33,7 @@ bool IsLarge(const TensorSpec& spec, Bytes page) {
 }  // namespace
 
 void StateTensors::Free(const ParameterEntry& entry) const {
-  // Those that were not created, and those that the runtime has lost, need no freeing.
+  // Tensors that were not created, and those that the runtime has lost, need no freeing.
   if (entry.has_master) static_cast<void>(runtime_.Free(entry.tensor));
   for (const TensorId state : entry.states) static_cast<void>(runtime_.Free(state));
   for (const TensorId scale : entry.scales) static_cast<void>(runtime_.Free(scale));
@@ -88,7 +88,7 @@ Bytes StateTensors::BytesNeeded(const ParameterEntry& entry, std::int64_t large_
   return runtime_.PageBytes() * static_cast<std::uint64_t>(pages);
 }
 
-/// What the sums of gradients take that never leave dram, with those of `more`.
+/// Bytes of the gradient sums that never leave dram, with those of `more`.
 Bytes StateTensors::SumsInDram(const std::vector<NewEntry>& more) const {
   if (!options_.accumulate || options_.accumulator_lowest != TierKind::kDram) return {};
   std::uint64_t elements = 0;

@@ -23,24 +23,25 @@ struct NewEntry {
 /// externally synchronised.
 class StateTensors {
  public:
-  /// All outlive this.
+  /// All parameters outlive this object.
   StateTensors(Runtime& runtime, const OptimizerOptions& options, const ParameterTable& table)
       : runtime_(runtime), options_(options), table_(table) {}
 
-  /// Errors: those of ParameterTable::Describe.
+  /// Describes a new parameter and its tensors. Errors: those of ParameterTable::Describe.
   absl::StatusOr<NewEntry> Describe(TensorId parameter, std::uint32_t group) const;
   /// Whether dram has room for one part of each, beside all sums that stay there. Errors:
   /// ResourceExhausted.
   absl::Status CheckDram(const std::string& group, const std::vector<NewEntry>& entries) const;
-  /// Creates the tensors, and checks the room again, as it is known then what stays in dram.
-  /// Errors: ResourceExhausted, those of Runtime::CreateTensors. After one, Free each entry.
+  /// Creates the tensors. Then checks the room again, as the bytes that stay in dram are known
+  /// then. Errors: ResourceExhausted, those of Runtime::CreateTensors. Callers Free each entry
+  /// after an error.
   absl::Status Create(const std::string& group, std::vector<NewEntry>* entries) const;
   void Free(const ParameterEntry& entry) const;
   /// The tensors of an entry, in the order of its specs.
   std::vector<TensorId*> TensorsOf(ParameterEntry& entry) const;
 
  private:
-  /// Dram for the pages of one part, of which that many tensors are large.
+  /// Bytes of dram for the pages of one part. `large_tensors`: number of its large tensors.
   Bytes BytesNeeded(const ParameterEntry& entry, std::int64_t large_tensors) const;
   Bytes SumsInDram(const std::vector<NewEntry>& more) const;
   absl::Status CheckRoom(const std::string& group, const std::vector<NewEntry>& entries) const;

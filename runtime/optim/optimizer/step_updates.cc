@@ -22,7 +22,7 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
-/// By its first part.
+/// Name of a batch, that of its first part.
 std::string StepRunner::NameOf(const UpdateBatch& batch) const {
   const Part first = batch.parts.front();
   return fmt::format("update.{}.{}", options_.entries[first.entry].name, first.index);

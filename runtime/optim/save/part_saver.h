@@ -14,16 +14,16 @@
 
 namespace sluice::optim {
 
-/// What a save has of a parameter, in its order: itself (none: it is in the caller's memory), its
-/// states, their scales.
+/// Tensors that a save has of a parameter, in this order: the parameter (none if it is in the
+/// caller's memory), its states, their scales.
 std::vector<TensorId> SavedOf(const ParameterEntry& entry);
 
-/// Whether all that a save has exists. Errors: NotFound.
+/// Whether all tensors of a save exist. Errors: NotFound.
 absl::Status CheckSavedTensors(const Runtime& runtime, const std::deque<ParameterEntry>& entries);
 
 /// Gives a save the parts that it has not had: those that an update holds, or all others. Threads:
-/// externally synchronised. Lifetime: the entries outlive it, and what it uses of them never
-/// changes.
+/// externally synchronised. Lifetime: the entries outlive the saver, and the fields that it uses
+/// never change.
 class PartSaver {
  public:
   struct Options {
@@ -34,26 +34,28 @@ class PartSaver {
   };
   PartSaver(const Options& options, const std::deque<ParameterEntry>& entries);
 
-  /// Parts of all entries.
+  /// Number of parts that were not added, of all entries.
   std::uint64_t parts() const { return left_; }
 
-  /// REQUIRES: before all that follow.
+  /// Sets the state of the save. REQUIRES: the call comes before those below.
   void SetState(std::shared_ptr<internal::SaveState> state) { state_ = std::move(state); }
   const std::shared_ptr<internal::SaveState>& state() const { return state_; }
 
-  /// Adds the part to what Submit hands over, unless the save has it. `leases`: of SavedOf's
-  /// tensors first.
+  /// Adds the part to the bytes that Submit hands over, unless the save has it. `leases`: leases of
+  /// SavedOf's tensors come first.
   void Add(Part part, std::span<const Lease> leases);
-  /// Returns the number to wait for (internal::SaveState::WaitFor); 0: there is nothing.
+  /// Hands over the bytes. Returns the number to wait for (internal::SaveState::WaitFor); 0: there
+  /// were none.
   std::uint64_t Submit();
-  /// Reads and writes all parts that the save has not had; blocks. Ends early where `stopped`.
+  /// Reads and writes all parts that the save has not had; blocks. Ends early once `stopped`
+  /// returns true.
   void WriteRest(const std::function<bool()>& stopped);
 
  private:
   struct Entry {
     const ParameterEntry* entry = nullptr;
-    std::size_t first_tensor = 0;  ///< number in the save
-    std::vector<bool> has;         ///< parts of it that were added
+    std::size_t first_tensor = 0;  ///< number of the entry's first tensor in the save
+    std::vector<bool> has;         ///< flag per part, set once it was added
   };
   bool Wants(Part part) const;
   std::vector<ByteRange> RangesOf(Part part) const;

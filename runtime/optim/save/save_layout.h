@@ -10,8 +10,8 @@
 #include "sluice/optimizer.h"
 #include "sluice/tensor.h"
 
-/// What a save holds: the optimizer, its groups and their parameters. It is the text `layout` of a
-/// SaveText, and says which records there are.
+/// Contents of a save: the optimizer, its groups and their parameters. A layout is the text
+/// `layout` of a SaveText, and says which records there are.
 
 namespace sluice::optim {
 
@@ -35,7 +35,8 @@ struct SaveLayout {
 
 std::string WriteLayout(const SaveLayout& layout);
 
-/// Any text. Errors: DataLoss (not what WriteLayout makes).
+/// Parses a layout. `text` may be any text. Errors: DataLoss (a text that WriteLayout does not
+/// make).
 absl::StatusOr<SaveLayout> ParseLayout(std::string_view text);
 
 /// One tensor that a save has of a parameter.
@@ -47,7 +48,8 @@ struct ParameterRecord {
   std::uint64_t bytes() const { return count * SizeOf(type); }
 };
 
-/// In the order of the file: the parameter, its states, the scales of 8-bit states.
+/// Records of a parameter in the order of the file: the parameter, its states, the scales of 8-bit
+/// states.
 std::vector<ParameterRecord> RecordsOf(const LayoutParameter& parameter,
                                        OptimizerKind kind,
                                        StateType state);

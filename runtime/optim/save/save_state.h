@@ -22,7 +22,7 @@
 
 namespace sluice::optim {
 
-/// Bytes for a save, in memory that stays as it is until they are written.
+/// Bytes for a save, in memory that does not change until they are written.
 struct SavedBytes {
   /// The number of the tensor in the save.
   std::size_t tensor = 0;
@@ -34,28 +34,30 @@ struct SavedBytes {
 
 namespace sluice::internal {
 
-/// What a SaveHandle waits for: a save that gets its bytes part by part, and that a thread of its
-/// own writes. Threads: any. In a child of fork it is over, and has failed; it is not destroyed
-/// there.
+/// A save that a SaveHandle waits for. It gets its bytes part by part, and a thread of its own
+/// writes them. Threads: any. In a child of fork the save is over and has failed; the object is not
+/// destroyed there.
 class SaveState {
  public:
-  /// `text`: but for the hashes. `parts`: how many it is to have.
+  /// `text`: text of the save, without the hashes. `parts`: number of the save's parts.
   static std::shared_ptr<SaveState> Create(std::unique_ptr<optim::StateWriter> writer,
                                            optim::SaveText text,
                                            std::uint64_t parts);
 
-  /// What Wait calls, under a lock, while the save lacks parts; empty: none, from now on.
+  /// Sets the function that Wait calls, under a lock, while the save lacks parts. Empty: Wait calls
+  /// none from now on.
   void SetAskForRest(std::function<void()> ask);
   /// Hands over the bytes of some parts; returns the number to wait for.
   std::uint64_t Submit(std::vector<optim::SavedBytes> bytes, std::uint64_t parts);
-  /// Blocks until what was submitted is not read any more: it is written, or the save has failed.
+  /// Blocks until the save does not read the submitted bytes any more: they are written, or the
+  /// save has failed.
   void WaitFor(std::uint64_t number);
-  /// A part cannot be had. Without effect once the save has them all.
+  /// Fails the save, as a part cannot be had. Has no effect once the save has all parts.
   void Fail(const absl::Status& status);
-  /// Whether it takes no more parts, as it has failed.
+  /// Whether the save has failed, and takes no more parts.
   bool failed() const;
 
-  /// What SaveHandle::GiveUp does.
+  /// Implements SaveHandle::GiveUp.
   void GiveUp();
   bool has_every_part() const;
   bool over() const;
@@ -71,9 +73,9 @@ class SaveState {
 
   SaveState(std::unique_ptr<optim::StateWriter> writer, optim::SaveText text, std::uint64_t parts);
 
-  /// What the thread does.
+  /// Body of the thread.
   void Run();
-  /// Nothing when there is no more to write.
+  /// The next job; none when there is no more to write.
   std::optional<Job> NextJob();
   absl::Status Write(const Job& job);
   void Written(const Job& job, const absl::Status& status);
@@ -81,7 +83,7 @@ class SaveState {
   void End(const absl::Status& status);
 
   const base::OwnerProcess owner_;
-  // Of the thread alone.
+  // Members of the thread alone.
   std::unique_ptr<optim::StateWriter> writer_;
   optim::SaveText text_;
 
@@ -90,9 +92,11 @@ class SaveState {
   std::function<void()> ask_for_rest_ ABSL_GUARDED_BY(mutex_);
   std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t submitted_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::uint64_t written_ ABSL_GUARDED_BY(mutex_) = 0;     ///< job that was the last
-  std::uint64_t writing_ ABSL_GUARDED_BY(mutex_) = 0;     ///< job that is being; 0: none
-  std::uint64_t parts_left_ ABSL_GUARDED_BY(mutex_) = 0;  ///< parts that are not written
+  /// Number of the last job that was written.
+  std::uint64_t written_ ABSL_GUARDED_BY(mutex_) = 0;
+  /// Number of the job that is being written; 0: none.
+  std::uint64_t writing_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t parts_left_ ABSL_GUARDED_BY(mutex_) = 0;  ///< number of parts that are not written
   bool over_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<optim::Failure> failure_ ABSL_GUARDED_BY(mutex_);
 };
@@ -107,7 +111,7 @@ class SaveThread {
   SaveThread(const SaveThread&) = delete;
   SaveThread& operator=(const SaveThread&) = delete;
 
-  /// Waits until the save, if there is one, is over; its handle tells how it went.
+  /// Waits until the save, if there is one, is over. The save's handle tells its outcome.
   static void Finish(std::unique_ptr<SaveThread> save);
 
  private:

@@ -9,7 +9,7 @@
 
 namespace sluice::optim {
 
-/// Elements of a tensor that share a summand of its checksum (block_sum.h): those of the smallest
+/// Elements of a tensor that share a summand of its checksum (block_sum.h). They fill the smallest
 /// page, so that every part is whole blocks, whatever the size of pages.
 inline constexpr std::uint64_t kSumElements = 1024;
 
@@ -20,8 +20,8 @@ struct SavedTensor {
   std::uint64_t block_bytes = 0;  ///< bytes of a block of its checksum
 };
 
-/// The tensors of a layout (OffloadedOptimizer::Impl::Layout) in the order in which a save has
-/// them: of each parameter itself, its states, their scales. Errors: DataLoss (no layout).
+/// The tensors of a layout (OffloadedOptimizer::Impl::Layout) in the order of a save: each
+/// parameter, its states, their scales. Errors: DataLoss (no layout).
 absl::StatusOr<std::vector<SavedTensor>> TensorsOfLayout(const std::string& layout);
 
 }  // namespace sluice::optim

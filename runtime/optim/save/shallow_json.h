@@ -6,11 +6,12 @@
 
 namespace sluice::optim {
 
-/// Lists and objects that may lie in one another: more than a save has, and less than what
-/// comparing and printing them, which recurse, would use up a stack with.
+/// Depth to which lists and objects may lie in one another. Saves have less. Comparing and printing
+/// recurse, and a greater depth might use up a stack.
 inline constexpr int kJsonDepthMax = 16;
 
-/// Discarded where the text is no JSON, or is nested deeper.
+/// Parses a text. The result is discarded if the text is no JSON, or is nested deeper than
+/// kJsonDepthMax.
 nlohmann::json ParseShallowJson(std::string_view text);
 
 }  // namespace sluice::optim

@@ -66,7 +66,7 @@ absl::StatusOr<std::unique_ptr<StateFileReader>> StateFileReader::Open(
     const std::string& directory) {
   SLUICE_RETURN_IF_ERROR(CheckSaveDirectory(directory, kWhatToLoad));
   const std::string path = StateFilePath(directory);
-  // Not to wait for the other end of what is no file; one is not affected.
+  // O_NONBLOCK: open does not wait for the other end of a pipe. It changes nothing for a file.
   const int descriptor = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0 && errno == ENOENT) {
     return Error(absl::StatusCode::kNotFound,
@@ -85,7 +85,7 @@ StateFileReader::StateFileReader(std::string path, int descriptor)
     : path_(std::move(path)), descriptor_(descriptor) {}
 
 StateFileReader::~StateFileReader() {
-  close(descriptor_);  // only read
+  close(descriptor_);  // the descriptor was only read from
 }
 
 absl::Status StateFileReader::Damaged(const std::string& what) const {

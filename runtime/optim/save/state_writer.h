@@ -26,12 +26,12 @@ class StateWriter {
   StateWriter& operator=(const StateWriter&) = delete;
 
   /// Writes the bytes of a tensor from `offset` on, which lie in memory in pieces. REQUIRES: whole
-  /// blocks of its checksum, but for the tensor's last one, and all of them once. Errors: those of
-  /// base::NewFile::Write.
+  /// blocks of its checksum, but for the tensor's last one. Each block is written once. Errors:
+  /// those of base::NewFile::Write.
   absl::Status Write(std::size_t tensor,
                      std::uint64_t offset,
                      std::span<const std::span<std::byte>> pieces);
-  /// The checksum of each tensor, once all of it has been written.
+  /// The checksum of each tensor, valid once the whole tensor has been written.
   const std::vector<std::uint64_t>& sums() const { return sums_; }
   /// Ends the file with `text` and gives it its name. Errors: those of base::NewFile::Commit.
   absl::Status Commit(const std::string& text);
@@ -42,7 +42,7 @@ class StateWriter {
   const std::unique_ptr<base::NewFile> file_;
   const std::vector<SavedTensor> tensors_;
   std::vector<std::uint64_t> offsets_;  ///< offset of each tensor
-  std::uint64_t end_ = 0;               ///< end of the last one
+  std::uint64_t end_ = 0;               ///< end of the last tensor
   std::vector<std::uint64_t> sums_;
 };
 

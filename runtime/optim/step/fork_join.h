@@ -20,19 +20,19 @@ struct ForkJoinThreads {
   base::ThreadPriority priority = base::ThreadPriority::kBulk;
 };
 
-/// Splits work over threads: the calling one and some others, or, where there are several NUMA
-/// nodes, some that are bound to each node. What is done does not depend on which thread does it.
+/// Splits work over threads: the calling one and some others. Where there are several NUMA nodes,
+/// the threads are bound to the nodes instead. The results do not depend on which thread does what.
 /// Threads: one calls ForEach at a time.
 class ForkJoin {
  public:
   /// `threads`: at least 1, the caller included. `nodes`: the processors of each node (none: any).
-  /// Threads are bound where there are several nodes and a thread for each; the caller, which is
-  /// bound to none, then waits. Errors: ResourceExhausted.
+  /// Threads are bound if there are several nodes and a thread for each. The caller, which is bound
+  /// to none, then waits. Errors: ResourceExhausted.
   static absl::StatusOr<std::unique_ptr<ForkJoin>> Create(
       int threads, const std::vector<std::vector<int>>& nodes = {}, const ForkJoinThreads& as = {});
 
   /// Calls `work(begin, end)` for parts of [0, count), each but the last a multiple of `unit`, and
-  /// returns when all are done. `node`: only its threads do, where threads are bound.
+  /// returns when all are done. `node`: if threads are bound, those of this node alone do the work.
   void ForEach(std::size_t count,
                std::size_t unit,
                const std::function<void(std::size_t begin, std::size_t end)>& work,
@@ -60,7 +60,7 @@ class ForkJoin {
   base::CondVar changed_;
   std::size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
   bool caller_works_ = true;
-  std::vector<Team> teams_;  ///< one, or one per node; goes first
+  std::vector<Team> teams_;  ///< teams, one or one per node; destroyed first
 };
 
 }  // namespace sluice::optim

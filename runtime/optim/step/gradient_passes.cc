@@ -91,7 +91,8 @@ void GradientPasses::Work(const Pass& pass, ElementRange range, const std::vecto
     memory.gradient = Pieces(leases[next++], size);
   } else {
     const ByteRange bytes = BytesOfElements(range, size);
-    auto* own = const_cast<std::byte*>(pass.gradient.bytes.data()) + bytes.offset;  // only read
+    // The gradient is only read.
+    auto* own = const_cast<std::byte*>(pass.gradient.bytes.data()) + bytes.offset;
     memory.gradient = Pieces(std::span<std::byte>(own, bytes.bytes), size);
   }
   if (pass.sum != TensorId()) memory.sum = Pieces(leases[next++], pass.sum_bytes);

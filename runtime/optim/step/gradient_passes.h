@@ -16,20 +16,20 @@
 
 namespace sluice::optim {
 
-/// Where a gradient is: a tensor, or else the caller's memory.
+/// Place of a gradient: a tensor, or else the caller's memory.
 struct GradientSource {
   GradientType type = GradientType::kFp32;
   TensorId tensor;
   std::span<const std::byte> bytes;
 };
 
-/// What one range is worked on with: the gradient, and the sum where there is one.
+/// Memory of one range: the gradient, and the sum where there is one.
 struct RangeMemory {
   Pieces gradient;
   Pieces sum;
 };
 
-/// What goes over whole gradients, range by range: their sum of squares, and adding them up.
+/// Passes over whole gradients, range by range: the sum of their squares, and their accumulation.
 /// Threads: externally synchronised.
 class GradientPasses {
  public:
@@ -43,7 +43,7 @@ class GradientPasses {
 
   /// Sum of squares of the whole gradient, as SumOfSquares gives it. Errors: those of Ticket::Take.
   absl::StatusOr<double> Scan(const ParameterEntry& entry, const GradientSource& gradient);
-  /// Adds the gradient to the entry's accumulator, or overwrites it when it is the first.
+  /// Adds the gradient to the entry's accumulator. The first gradient overwrites the accumulator.
   /// Errors: those of Ticket::Take.
   absl::Status Accumulate(const ParameterEntry& entry,
                           const GradientSource& gradient,

@@ -6,9 +6,9 @@
 
 namespace sluice::optim {
 
-/// sum[i] = first ? x[i] : sum[i] + x[i] in fp32, in the end rounded to the type of the sum: fp32,
-/// or bf16 to nearest and ties to even. The same bits on every SIMD target. REQUIRES: a sum in fp32
-/// or bf16. Align: that of the types.
+/// Sum of gradients: sum[i] = first ? x[i] : sum[i] + x[i] in fp32, then rounded to the type of the
+/// sum: fp32, or bf16 to nearest and ties to even. The bits are the same on every SIMD target.
+/// REQUIRES: a sum in fp32 or bf16. Align: that of the types.
 struct GradientSum {
   GradientType sum_type = GradientType::kFp32;
   void* sum = nullptr;

@@ -10,15 +10,15 @@
 
 namespace sluice::optim {
 
-/// An op that has its pages. Goes: releases them, then ends.
+/// An op that has its pages. Its destructor releases them, then ends the op.
 struct RunningOp {
   Op op;
   std::vector<Lease> leases;
 };
 
-/// Ops of one lane, one after another, each asked for some time ahead of its turn, so that pages
+/// Ops of one lane, one after another. Each is asked for some time ahead of its turn, so that pages
 /// come and go while earlier ops compute. Threads: externally synchronised. Lifetime: the runtime
-/// outlives it; what was asked for and not had is given up.
+/// outlives the pipeline; the destructor gives up the ops that Next did not return.
 class OpPipeline {
  public:
   OpPipeline(Runtime& runtime, std::string lane) : runtime_(runtime), lane_(std::move(lane)) {}
@@ -31,7 +31,7 @@ class OpPipeline {
   /// Whether Next would not block. REQUIRES: asked() > 0.
   bool NextIsReady() const { return asked_.front().ticket.Ready(); }
   void Clear() { asked_.clear(); }
-  /// That Next has blocked so far.
+  /// Times that Next has blocked so far.
   const WaitTimes& waited() const { return waited_; }
 
  private:

@@ -16,12 +16,12 @@ std::size_t StatesOf(const KernelSpec& spec) {
 /// The caller's bytes of the elements.
 Pieces OwnMemory(std::span<const std::byte> bytes, ElementRange elements, std::size_t size) {
   const ByteRange range = BytesOfElements(elements, size);
-  // What is bound as a gradient is only read.
+  // Memory that is bound as a gradient is only read.
   auto* begin = const_cast<std::byte*>(bytes.data()) + range.offset;
   return {std::span<std::byte>(begin, range.bytes), size};
 }
 
-/// How many elements from `i` on lie together in every piece, as a kernel needs them.
+/// Number of elements from `i` on that lie together in every piece, as a kernel needs them.
 std::size_t Together(const KernelSpec& spec, const PartMemory& memory, std::size_t i) {
   std::size_t count = std::min(memory.parameter.Together(i), memory.gradient.Together(i));
   if (!memory.copy.empty()) count = std::min(count, memory.copy.Together(i));

@@ -11,7 +11,7 @@
 
 namespace sluice::optim {
 
-/// Where the elements of one part are, the first of each at index 0.
+/// Places of the elements of one part; the part's first element has index 0.
 struct PartMemory {
   Pieces parameter;
   Pieces gradient;
@@ -20,21 +20,21 @@ struct PartMemory {
   Pieces copy;       ///< empty: none
 };
 
-/// What the op of a part touches, in the order of PartMemory; the caller's own memory takes no
-/// part.
+/// Accesses of the op of a part, in the order of PartMemory. The caller's own memory needs none.
 struct PartAccesses {
   std::vector<Access> accesses;
-  bool parameter = false;  ///< whether that is a tensor
+  bool parameter = false;  ///< true if the parameter is a tensor
   bool gradient = false;
   bool copy = false;
 };
 
-/// `gradient`: the tensor that has it, or none when that is the caller's memory.
+/// Accesses for an update of `elements`. `gradient`: tensor of the gradient; none if it is in the
+/// caller's memory.
 PartAccesses AccessesOf(const ParameterEntry& entry,
                         const KernelSpec& spec,
                         TensorId gradient,
                         ElementRange elements);
-/// `gradient`, `copy`: the caller's memory of the whole parameter, where it is that.
+/// Places of `elements`: in the leases, or in the caller's memory.
 PartMemory MemoryOf(const ParameterEntry& entry,
                     const KernelSpec& spec,
                     const PartAccesses& accesses,

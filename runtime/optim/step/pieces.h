@@ -9,8 +9,8 @@
 
 namespace sluice::optim {
 
-/// Elements that lie in memory in several pieces, as the frames of a lease do. No element is cut.
-/// Threads: any. Lifetime: the memory outlives it.
+/// Elements that lie in memory in several pieces, as the frames of a lease do. No piece cuts an
+/// element. Threads: any. Lifetime: the memory outlives the object.
 class Pieces {
  public:
   Pieces() = default;
@@ -20,7 +20,7 @@ class Pieces {
 
   bool empty() const { return pieces_.empty(); }
   std::size_t element_bytes() const { return element_bytes_; }
-  /// How many elements lie together from `element` on. REQUIRES: it exists.
+  /// Number of elements that lie together from `element` on. REQUIRES: `element` exists.
   std::size_t Together(std::size_t element) const;
   std::byte* At(std::size_t element) const;
   void CopyOut(std::size_t element, std::size_t count, std::byte* to) const;

@@ -11,28 +11,28 @@
 
 namespace sluice::optim {
 
-/// The step that every part has reached, and why one has not. Threads: any.
+/// The step that each part has reached, and the failures of parts. Threads: any.
 class Progress {
  public:
-  /// The next entry, at `step`.
+  /// Adds the next entry, with all parts at `step`.
   void Add(std::uint32_t parts, std::int64_t step);
   /// Forgets entries from `entries` on.
   void Truncate(std::size_t entries);
   std::int64_t Of(Part part) const;
   void Reached(Part part, std::int64_t step);
-  /// Whether all parts of the entry have.
+  /// Whether all parts of the entry have reached the step.
   bool HasReached(std::uint32_t entry, std::int64_t step) const;
-  /// Whether any part of any entry has.
+  /// Whether any part of any entry has reached the step.
   bool AnyHasReached(std::int64_t step) const;
   void Failed(Part part, const Failure& failure);
-  /// The step of the failures is skipped.
+  /// Forgets failures, as their step is skipped.
   void ForgetFailures();
-  /// Every part of the entry, without an update.
+  /// Sets every part of the entry to the step, without an update.
   void Set(std::uint32_t entry, std::int64_t step);
-  /// Every part, after a load.
+  /// Sets every part to the step, after a load.
   void SetAll(std::int64_t step);
 
-  /// Of one entry: the step of its last part, and the parts that are behind `step`.
+  /// A part that is behind, and its failure, if it has one.
   struct Behind {
     std::uint32_t part = 0;
     std::optional<Failure> why;

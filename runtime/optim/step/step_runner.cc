@@ -149,7 +149,7 @@ void StepRunner::NoteNorm(const StepOptions& options) {
     totals_.norm = *options.gradient_norm / options.loss_scale;
     return;
   }
-  // In the order of the parameters, whatever became ready first.
+  // The sum is in the order of the parameters, whatever became ready first.
   double squares = 0;
   for (const double of_entry : squares_) squares += of_entry;
   totals_.norm = std::sqrt(squares) / options.loss_scale;
@@ -213,7 +213,7 @@ void StepRunner::EndStep(bool skipped) {
 
 void StepRunner::DiscardGradient(std::uint32_t index) {
   const ParameterEntry& entry = options_.entries[index];
-  // Of tensors that exist; one that does not has nothing to discard.
+  // The results do not matter: a tensor that does not exist has nothing to discard.
   if (entry.accumulator != TensorId()) {
     static_cast<void>(options_.runtime.Discard(entry.accumulator));
   }

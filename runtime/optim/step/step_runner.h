@@ -25,11 +25,11 @@
 
 namespace sluice::optim {
 
-/// What a step is about. `entries` and all that they hold stay as they are while it runs.
+/// Settings of a step. The entries and their fields do not change while it runs.
 struct StepPlan {
   std::int64_t step = 0;
   std::shared_ptr<internal::StepState> state;
-  /// Updates wait for Release, as what they do depends on all gradients.
+  /// Whether updates wait for Release, as they depend on all gradients.
   bool waits = false;
   double clip_norm = 0;
   bool skip_not_finite = false;
@@ -38,8 +38,9 @@ struct StepPlan {
   std::size_t batch_parts_max = 1;  ///< parts updated by one op
 };
 
-/// The optimizer's thread: does what it is told in order, and between that one batch after another.
-/// Threads: all methods from one. Lifetime: what Options refers to outlives it.
+/// The optimizer's thread. It carries out commands in order, and between them updates one batch
+/// after another. Threads: all methods from one. Lifetime: the objects of Options outlive the
+/// runner.
 class StepRunner {
  public:
   struct Options {
@@ -48,26 +49,30 @@ class StepRunner {
     PartSize parts;
     const std::deque<ParameterEntry>& entries;
     Progress& progress;
-    /// Called on the thread when a step is over, before its StepState says so.
+    /// Function that the thread calls when a step is over, before its StepState says so.
     std::function<void(bool failed, bool skipped)> over;
   };
   /// Errors: ResourceExhausted.
   static absl::StatusOr<std::unique_ptr<StepRunner>> Create(const Options& options);
-  /// After the batch that is being computed; whoever waits for the step is told by the owner.
+  /// Ends the thread after the batch that is being computed. The owner tells those who wait for the
+  /// step.
   ~StepRunner();
 
   void BeginStep(const StepPlan& plan);
   /// Adds the entry's bound gradient to its accumulator. Blocks. Errors: those of Ticket::Take.
   absl::Status Accumulate(std::uint32_t entry, bool first);
-  /// The entry's gradient is complete and counts for the norm.
+  /// Has a complete gradient read for the norm.
   void Scan(std::uint32_t entry);
-  /// Parts of one group are to be updated.
+  /// Has parts of one group updated.
   void Update(std::uint32_t group, const GroupRates& rates, std::vector<Part> parts);
-  /// From now on an update gives the save what it is about to change first, until the save has all.
+  /// Starts a save. From now on each update first gives the save the bytes that it is about to
+  /// change, until the save has all.
   void BeginSave(std::shared_ptr<PartSaver> saver);
-  /// Reads and writes what that save does not get by updates which can go on. Does not block.
+  /// Has the rest of the save read and written, once no update can go on that would give it. Does
+  /// not block.
   void WriteRestOfSave();
-  /// All updates of the step have been given. `sits_out`: whether each group has no part in it.
+  /// Notes that all updates of the step have been given. `sits_out`: whether each group has no part
+  /// in the step.
   void Release(const StepOptions& options, std::vector<bool> sits_out);
 
  private:
@@ -82,15 +87,14 @@ class StepRunner {
   struct HeldBatch {
     UpdateBatch batch;
     RunningOp running;
-    /// The number that its old bytes have in the save; 0: the save needs none of them.
+    /// Number of the batch's old bytes in the save; 0: the save needs none of them.
     std::uint64_t save_number = 0;
   };
 
   StepRunner(const Options& options, std::unique_ptr<ForkJoin> join);
   void Post(Command command);
   void Run();
-  /// The next command; one that is empty when there is a part to work on instead; nothing at the
-  /// end.
+  /// The next command. It is empty when there is a part to work on instead. None: the end.
   std::optional<Command> NextCommand();
   bool CanUpdate() const {
     return !(todo_.empty() && held_.empty()) && (released_ || !plan_.waits);
@@ -98,11 +102,11 @@ class StepRunner {
   bool AsksForMore() const;
   void AskAhead();
   void UpdateOne();
-  /// The batch that was asked for first gets its pages, and the save its old bytes.
+  /// Gets the pages of the batch that was asked for first, and gives the save its old bytes.
   void HoldNext();
-  /// The one that has held its pages for longest.
+  /// Updates the batch that has held its pages for longest.
   void UpdateHeld();
-  /// Nothing holds or asks for pages then, so that other ops of the lane can have theirs.
+  /// Releases all pages, and asks for none, so that other ops of the lane can have theirs.
   void LetGoOfPages();
   void WriteRest();
   std::string NameOf(const UpdateBatch& batch) const;
@@ -111,21 +115,22 @@ class StepRunner {
   void UpdateParts(const UpdateBatch& batch, RunningOp running);
   void RunKernels(const UpdateBatch& batch, std::span<const Lease> leases);
   void RunKernel(Part part, std::uint32_t group, std::span<const Lease> leases);
-  /// The gradients that no part needs any more.
+  /// Discards the gradients that no part needs any more.
   void DiscardUsed(const UpdateBatch& batch);
-  /// Next, each part gets an op of its own: what concerns one of them is no matter of the others.
+  /// Gives each part an op of its own next, so that the trouble of one part does not concern the
+  /// others.
   void TryEachAlone(const UpdateBatch& batch);
-  /// Nothing more is updated in this step.
+  /// Ends the updates of this step.
   void GiveUp();
-  /// Every part that is left has failed.
+  /// Fails every part that is left.
   void FailAll(const absl::Status& status);
   void OnRelease(const StepOptions& options);
   void NoteNorm(const StepOptions& options);
   void Fail(Part part, std::uint32_t group, const absl::Status& status);
   void FinishIfDone();
   void EndStep(bool skipped);
-  /// Whether a gradient is needed no more once its parameter is updated, though the step may have
-  /// to be repeated.
+  /// Whether a gradient can go once its parameter is updated, though the step may have to be
+  /// repeated.
   bool DiscardsEarly() const { return !plan_.waits || plan_.norm_given; }
   void DiscardGradient(std::uint32_t entry);
   GradientSource SourceOf(const ParameterEntry& entry) const;
@@ -136,14 +141,14 @@ class StepRunner {
   OpPipeline pipeline_;
   GradientPasses passes_;
 
-  // Of the thread alone.
+  // Members of the thread alone.
   StepPlan plan_;
   std::vector<GroupRates> rates_;
-  std::deque<UpdateBatch> todo_;  ///< the first pipeline_.asked() are asked for
+  std::deque<UpdateBatch> todo_;  ///< batches to update; the first pipeline_.asked() are asked for
   std::deque<HeldBatch> held_;    ///< batches that go before those, in order
   std::size_t parts_asked_ = 0;   ///< parts of both
   std::shared_ptr<PartSaver> saver_;
-  /// The save is to be completed once no updates can go on.
+  /// Whether the save is to be completed once no updates can go on.
   bool rest_wanted_ = false;
   Totals totals_;
   bool released_ = false;

@@ -3,7 +3,7 @@
 
 #include "runtime/optim/step/step_runner.h"
 
-// What updates and a save have to do with each other.
+// Saves beside updates.
 
 namespace sluice::optim {
 

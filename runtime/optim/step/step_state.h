@@ -27,24 +27,24 @@ struct Failure {
   absl::Status ToStatus() const { return {code, base::ToAbsl(message)}; }
 };
 
-/// Errors: FailedPrecondition in another process than the owner, a child of fork.
+/// Whether this is the owner's process. Errors: FailedPrecondition in a child of fork.
 absl::Status CheckProcess(const base::OwnerProcess& owner);
 
 }  // namespace sluice::optim
 
 namespace sluice::internal {
 
-/// What a StepHandle waits for. Threads: any. In a child of fork it is over, and has failed; it is
-/// not destroyed there: threads that are not may wait for it.
+/// A step that a StepHandle waits for. Threads: any. In a child of fork the step is over and has
+/// failed. The object is not destroyed there, as threads that the child lacks may wait for it.
 class StepState {
  public:
   static std::shared_ptr<StepState> Create(std::size_t groups);
 
-  /// `parts` more of the group are to come.
+  /// Notes that `parts` more parts of the group are to come.
   void Expect(std::uint32_t group, std::uint64_t parts);
-  /// One of the expected parts is done, or has failed.
+  /// Notes that one of the expected parts is done, or has failed.
   void PartDone(std::uint32_t group, const std::optional<optim::Failure>& failure);
-  /// The step is over. Its first failure counts more than `result`.
+  /// Ends the step. Its first failure counts more than `result`.
   void Finish(const OptimizerStep& result);
   void Fail(const absl::Status& status);
 

@@ -16,7 +16,7 @@ struct UpdateBatch {
   std::uint32_t group = 0;
 };
 
-/// Where small tensors and small pages would make many ops.
+/// Most parts of a batch, where small tensors and small pages would make many ops.
 inline constexpr std::size_t kBatchPartsMax = 8;
 inline constexpr std::uint64_t kBatchElements = std::uint64_t{1} << 19;
 

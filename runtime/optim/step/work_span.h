@@ -8,8 +8,9 @@
 
 namespace sluice::optim {
 
-/// While it lives the optimizer computes: an interval of the timeline, on the lane's own track.
-/// Nothing without a trace. Lifetime: all that it is given outlives it.
+/// An interval of the timeline in which the optimizer computes, on the lane's own track. It lasts
+/// as long as the object, and does nothing without a trace. Lifetime: all arguments outlive the
+/// object.
 class WorkSpan {
  public:
   WorkSpan(const Runtime& runtime,

@@ -6,7 +6,7 @@
 namespace sluice::sim {
 namespace {
 
-/// By rising distance, so a share is reached at the first reuse that covers it.
+/// Adds reuses by rising distance, so a share is reached at the first reuse that covers it.
 void AddReuses(std::span<const Reuse> reuses, Grouping* grouping) {
   for (const Reuse& reuse : reuses) {
     grouping->groups[grouping->of_op[reuse.op]].reused_bytes += reuse.bytes;

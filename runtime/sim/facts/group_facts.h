@@ -8,7 +8,7 @@
 
 namespace sluice::sim {
 
-/// Fills in what a group cannot be told from its ops one by one: `live` and `working_sets` are
+/// Fills in the facts of a group that its ops one by one do not give. `live` and `working_sets` are
 /// bytes by op, `reuses` those of the schedule, by rising distance.
 void AddGroupFacts(std::span<const std::uint64_t> live,
                    std::span<const std::uint64_t> working_sets,

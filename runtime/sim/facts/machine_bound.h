@@ -6,8 +6,8 @@
 
 namespace sluice::sim {
 
-/// What bounds the time of `schedule` on `machine`: a bound for every simulation of it, from the
-/// second iteration on. Of a large schedule less is tried, so that a bound costs a tenth of a
+/// Options of a bound on the time of `schedule` on `machine`. It holds for every simulation, from
+/// the second iteration on. Less is tried for a large schedule, so that a bound costs a tenth of a
 /// second at most.
 analysis::TimeBoundOptions TimeBoundOptionsFor(const Machine& machine, const Schedule& schedule);
 

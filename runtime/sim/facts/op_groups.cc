@@ -63,7 +63,7 @@ class Grouper {
     result_.of_op.push_back(found->second);
   }
 
-  /// Of groups that take equally long, by name.
+  /// Takes the groups, the longest first. Groups that take equally long are by name.
   Grouping Take() {
     std::vector<std::uint32_t> order;
     for (const auto& [name, id] : ids_) order.push_back(id);

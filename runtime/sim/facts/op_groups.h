@@ -14,23 +14,25 @@ namespace sluice::sim {
 
 using KindBytes = std::array<std::uint64_t, kTensorKindCount>;
 
-/// What some of the ops do together.
+/// Facts of some of the ops together.
 struct OpGroup {
   std::string name;
   std::uint64_t ops = 0;
   double seconds = 0;
-  /// Bytes by kind of tensor; what an op touches twice counts once.
+  /// Bytes by kind of tensor. Bytes that an op touches twice count once.
   KindBytes read{};
   KindBytes written{};
-  /// At the op of them at which it is most: what has content then, and what that op touches.
+  /// Bytes with content, and bytes that the op touches, at the op of the group at which each is
+  /// largest.
   std::uint64_t peak_live_bytes = 0;
   std::uint64_t working_set_bytes = 0;
-  /// Bytes that its ops use again, and the distances that cover half, nine tenths and all of them.
+  /// Bytes that the group's ops use again, and the distances that cover half, nine tenths and all
+  /// of them.
   std::uint64_t reused_bytes = 0;
   std::array<std::uint64_t, 3> reuse_distances{};
 };
 
-/// Of OpGroup::reuse_distances.
+/// Shares of OpGroup::reuse_distances.
 inline constexpr std::array<double, 3> kGroupReuseShares = {0.5, 0.9, 1.0};
 
 std::uint64_t Sum(const KindBytes& bytes);
@@ -39,7 +41,7 @@ std::uint64_t Sum(const KindBytes& bytes);
 /// "l12.mlp.forward" -> "l*.mlp.forward", "Conv2d_7" -> "Conv2d_*".
 std::string GroupName(std::string_view op);
 
-/// With more names, or lanes, the rest is one group, "(others)".
+/// Most groups. With more names, or lanes, the rest is one group, "(others)".
 inline constexpr std::size_t kGroupsMax = 4096;
 
 /// Groups, the one that takes longest first.
@@ -52,10 +54,10 @@ struct Grouping {
 struct OpGroups {
   Grouping by_name;
   Grouping by_lane;
-  /// All of them, as far as ops can be added up.
+  /// Facts of all ops, as far as they can be added up.
   OpGroup all;
 };
-/// What is live and what is used again is left out: see schedule_facts.h.
+/// Groups the ops. Live bytes and bytes used again are left out: see schedule_facts.h.
 OpGroups GroupOps(const FileSchedule& schedule, const Extents& extents);
 
 }  // namespace sluice::sim

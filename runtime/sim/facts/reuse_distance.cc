@@ -15,7 +15,7 @@ class PrefixSums {
     for (std::size_t i = index + 1; i < tree_.size(); i += i & (~i + 1)) tree_[i] += value;
   }
   void Subtract(std::size_t index, std::uint64_t value) { Add(index, ~value + 1); }
-  /// Of the elements 0 to index.
+  /// Sum of the elements 0 to index.
   std::uint64_t Through(std::size_t index) const {
     std::uint64_t sum = 0;
     for (std::size_t i = index + 1; i > 0; i -= i & (~i + 1)) sum += tree_[i];
@@ -57,11 +57,12 @@ class ReuseMeter {
   }
 
  private:
-  /// Its last use is now; the one before, or kNotYet when its content is new.
+  /// Notes that the extent's last use is now. Returns the use before, or kNotYet when its content
+  /// is new.
   std::size_t Move(std::uint32_t extent, std::size_t op, std::size_t position) {
     std::size_t before = last_use_[extent];
     const std::size_t iteration = position - op;
-    // What lived here in the iteration before was other content, and stays what was touched then.
+    // Content of the iteration before was other content, and stays touched at its time.
     if (!lifetimes_.extents[extent].persistent && before < iteration) before = kNotYet;
     if (before != kNotYet) touched_.Subtract(before, extents_.bytes(extent));
     touched_.Add(position, extents_.bytes(extent));
@@ -74,7 +75,7 @@ class ReuseMeter {
   const Lifetimes& lifetimes_;
   /// The position of each extent's last use.
   std::vector<std::size_t> last_use_;
-  /// By position: bytes that were used there, and not since.
+  /// Bytes that were used at each position, and not since.
   PrefixSums touched_;
   std::vector<std::size_t> before_;
 };

@@ -17,7 +17,7 @@ Peak PeakOf(const BytesByOp& bytes) {
   return {*most, static_cast<std::size_t>(most - bytes.begin())};
 }
 
-/// What has content while each op runs; what persists also counts alone.
+/// Bytes with content while each op runs. Persistent bytes also count alone.
 BytesByOp CountLive(const FileSchedule& schedule,
                     const Extents& extents,
                     const Lifetimes& lifetimes,

@@ -25,24 +25,25 @@ struct KindFacts {
   std::uint64_t persistent_bytes = 0;
 };
 
-/// What a schedule asks of a machine, whatever the machine. Bytes are counted in whole pages, but
+/// Demands of a schedule on a machine, whatever the machine. Bytes are counted in whole pages, but
 /// for those of KindFacts.
 struct ScheduleFacts {
   std::uint64_t persistent_bytes = 0;
-  /// Persistent ones, and what is born and has not died yet.
+  /// Bytes of persistent tensors, and of those born and not dead yet.
   Peak live;
-  /// What one op needs at once.
+  /// Bytes that one op needs at once.
   Peak working_set;
   std::array<KindFacts, kTensorKindCount> kinds{};
   OpGroups groups;
   std::vector<Reuse> reuses;
-  /// Tensors that no op touches, and those that live within the iteration and are read before
-  /// anything writes them: inputs.
+  /// Numbers of tensors that no op touches, and of inputs: those that live within the iteration and
+  /// are read before an op writes them.
   std::uint64_t untouched = 0;
   std::uint64_t unwritten = 0;
 };
 
-/// Errors: ResourceExhausted (cut into too many pieces). Time: about n log n in what all ops touch.
+/// Finds the facts. Errors: ResourceExhausted (cut into too many pieces). Time: about n log n in
+/// the bytes that all ops touch.
 absl::StatusOr<ScheduleFacts> FindFacts(const FileSchedule& schedule, const ExtentOptions& options);
 
 }  // namespace sluice::sim

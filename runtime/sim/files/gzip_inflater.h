@@ -17,16 +17,16 @@ using TextSink = std::function<absl::Status(std::string_view text)>;
 /// large it becomes. Threads: externally synchronised.
 class GzipInflater {
  public:
-  /// `file` is for messages.
+  /// `file`: name of the file, for messages.
   GzipInflater(std::string file, TextSink sink);
   ~GzipInflater();
   GzipInflater(const GzipInflater&) = delete;
   GzipInflater& operator=(const GzipInflater&) = delete;
 
-  /// Errors: InvalidArgument (damaged: names the file and the byte), ResourceExhausted, the sink's.
-  /// After an error it is not called again.
+  /// Inflates the next bytes. Errors: InvalidArgument (damaged: names the file and the byte),
+  /// ResourceExhausted, those of the sink. REQUIRES: no earlier call had an error.
   absl::Status Append(std::string_view bytes);
-  /// Errors: InvalidArgument when the file ends within a member.
+  /// Ends the file. Errors: InvalidArgument (the file ends within a member).
   absl::Status Finish() const;
 
  private:

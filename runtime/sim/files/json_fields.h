@@ -9,19 +9,18 @@
 
 namespace sluice::sim {
 
-/// No field holds a larger number of bytes: 2^60.
+/// Largest number of bytes in a field: 2^60.
 inline constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 60;
-/// No op takes longer, in seconds.
+/// Longest time of an op, in seconds.
 inline constexpr double kSecondsMax = 1e9;
 
-/// Values of one line. Errors: InvalidArgument that names the field, what it is and what it must
-/// be.
+/// Values of one line. Errors: InvalidArgument that names the field, its value and the valid ones.
 absl::StatusOr<std::uint64_t> ToWhole(const Json& value, std::string_view what, std::uint64_t max);
 absl::StatusOr<double> ToSeconds(const Json& value, std::string_view what);
 absl::StatusOr<std::string> ToText(const Json& value, std::string_view what, std::uint64_t max);
 absl::Status CheckArray(const Json& value, std::string_view what);
 
-/// Where a field must be there.
+/// A field that must be there.
 absl::StatusOr<const Json*> Require(const Json& line, const char* field);
 
 /// The field, or null when it is absent.

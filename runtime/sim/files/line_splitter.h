@@ -19,15 +19,16 @@ class LineSplitter {
     Bytes line;
     Bytes text;
   };
-  /// `file` is for messages.
+  /// `file`: name of the file, for messages.
   LineSplitter(std::string file, Limits limits, LineSink sink);
 
-  /// Errors: ResourceExhausted (a line or the text is too long; names file and line), the sink's.
+  /// Takes the next text. Errors: ResourceExhausted (a line or the text is too long; names file and
+  /// line), those of the sink.
   absl::Status Append(std::string_view text);
-  /// Hands out the last line if no newline ended it. Errors: the sink's.
+  /// Hands out the last line if no newline ended it. Errors: those of the sink.
   absl::Status Finish();
 
-  /// Of the line that is being read, from 1.
+  /// Number of the line that is being read, from 1.
   std::uint64_t line_number() const { return number_; }
 
  private:

@@ -14,7 +14,7 @@ namespace sluice::sim {
 
 using TensorIndex = absl::flat_hash_map<std::uint64_t, std::uint32_t>;
 
-/// What an op's line may refer to: the lines before it.
+/// Context of an op's line: the lines before it, to which it may refer.
 struct OpContext {
   std::span<const FileTensor> tensors;
   const TensorIndex& tensor_of_id;
@@ -31,7 +31,7 @@ struct ParsedOp {
 /// A tensor's line, apart from its place in the segment. Errors: InvalidArgument.
 absl::StatusOr<FileTensor> ParseTensor(const Json& line, const ReadLimits& limits);
 
-/// Errors: InvalidArgument that names the op and the tensor.
+/// Parses an op's line. Errors: InvalidArgument that names the op and the tensor.
 absl::StatusOr<ParsedOp> ParseOp(const Json& line, const OpContext& context);
 
 }  // namespace sluice::sim

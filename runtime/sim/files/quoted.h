@@ -5,11 +5,11 @@
 
 namespace sluice::sim {
 
-/// What a file says, for a message: in quotes, cut after 60 bytes, and without anything that could
+/// Text of a file, for a message: in quotes, cut after 60 bytes, and without characters that could
 /// act on a terminal.
 std::string Quoted(std::string_view text);
 
-/// The same without quotes.
+/// Text of a file as Quoted has it, without quotes.
 std::string Printable(std::string_view text);
 
 }  // namespace sluice::sim

@@ -20,9 +20,9 @@ class ScheduleCollector {
  public:
   ScheduleCollector(std::string file, std::optional<std::string> key, ReadLimits limits);
 
-  /// Errors: InvalidArgument, ResourceExhausted; each begins with file and line.
+  /// Takes a line. Errors: InvalidArgument, ResourceExhausted; each begins with file and line.
   absl::Status AddLine(std::string_view line, std::uint64_t number);
-  /// `last` is the number of the last line. Errors: as AddLine, NotFound.
+  /// Ends the file. `last`: number of the last line. Errors: those of AddLine, NotFound.
   absl::StatusOr<FileSchedule> Finish(std::uint64_t last);
 
  private:
@@ -38,7 +38,7 @@ class ScheduleCollector {
   std::uint64_t model_bytes_left_;
   std::optional<ScheduleBuilder> builder_;
   std::optional<FileSchedule> best_;
-  /// Keys, and the lines of their headers.
+  /// Lines of the headers, by key.
   std::map<std::string, std::uint64_t> keys_;
 };
 

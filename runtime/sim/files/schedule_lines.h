@@ -22,7 +22,7 @@ struct ScheduleHeader {
 std::string HeaderLine(const ScheduleHeader& header);
 std::string TensorLine(const FileTensor& tensor);
 
-/// What the indices in an op mean.
+/// Meaning of the indices in an op.
 struct OpNames {
   /// The id and the bytes of a tensor.
   struct TensorFacts {

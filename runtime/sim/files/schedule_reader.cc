@@ -16,7 +16,7 @@ constexpr std::string_view kGzipMagic = "\x1f\x8b";
 
 }  // namespace
 
-/// From bytes to text, to lines, to schedules.
+/// Stages of a reader: from bytes to text, to lines, to schedules.
 class ScheduleReader::State {
  public:
   explicit State(Options options)

@@ -19,7 +19,7 @@ namespace sluice::sim {
 class ScheduleReader {
  public:
   struct Options {
-    /// For messages.
+    /// Name of the file, for messages.
     std::string file;
     /// The iteration key wanted; none: of the schedule with the most ops, the first of several.
     std::optional<std::string> key;
@@ -31,10 +31,10 @@ class ScheduleReader {
   ScheduleReader& operator=(const ScheduleReader&) = delete;
 
   /// The next bytes of the file. Errors: InvalidArgument, ResourceExhausted (a limit); each names
-  /// the file, the line or the byte, and what to do. The first error stays.
+  /// the file, the line or the byte, and the fix. The first error stays.
   absl::Status Append(std::string_view bytes);
-  /// Errors: as Append; InvalidArgument (nothing in it), NotFound (no such key: names those there
-  /// are). Called once.
+  /// Ends the file; called once. Errors: those of Append; InvalidArgument (an empty file), NotFound
+  /// (no such key: names those there are).
   absl::StatusOr<FileSchedule> Finish();
 
  private:

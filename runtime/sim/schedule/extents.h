@@ -9,9 +9,9 @@
 
 namespace sluice::sim {
 
-/// What the bytes of a schedule are counted in.
+/// Unit and limit in which the bytes of a schedule are counted.
 struct ExtentOptions {
-  /// Parts are widened to whole pages of this size; 1: every byte counts for itself.
+  /// Size of the whole pages to which parts are widened; 1: every byte counts for itself.
   std::uint64_t page_bytes = 1;
   /// The most extents that all accesses together may touch; bounds memory and time.
   std::uint64_t visits_max = std::uint64_t{1} << 24;
@@ -27,7 +27,7 @@ class Extents {
     std::uint32_t last = 0;
   };
 
-  /// Errors: ResourceExhausted (cut into too many pieces).
+  /// Cuts a schedule into extents. Errors: ResourceExhausted (cut into too many pieces).
   static absl::StatusOr<Extents> Create(const FileSchedule& schedule, const ExtentOptions& options);
 
   std::size_t size() const { return bytes_.size(); }
@@ -50,7 +50,8 @@ class Extents {
 
   const std::uint64_t page_bytes_;
   std::vector<SpaceOffset> places_;
-  /// Sorted. Extent i reaches from cut i to cut i + 1; behind the last cut of a space lies none.
+  /// Cuts, sorted. Extent i reaches from cut i to cut i + 1. No extent is behind the last cut of a
+  /// space.
   std::vector<SpaceOffset> cuts_;
   std::vector<std::uint64_t> bytes_;
   std::vector<Range> tensors_;
@@ -58,7 +59,8 @@ class Extents {
 
 /// The extents that each op touches, each once.
 struct OpVisits {
-  /// Those of op i: extents[begin[i]] to extents[begin[i + 1]].
+  /// Begins of the extents of each op. Those of op i are extents[begin[i]] to extents[begin[i +
+  /// 1]].
   std::vector<std::size_t> begin;
   std::vector<std::uint32_t> extents;
 

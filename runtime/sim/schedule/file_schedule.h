@@ -20,8 +20,8 @@ struct FileTensor {
   std::uint64_t id = 0;
   std::string name;
   std::uint64_t bytes = 0;
-  /// Exists from iteration to iteration; any other is born at the first op that touches it and dies
-  /// after the last one.
+  /// Whether the tensor exists from iteration to iteration. Any other is born at the first op that
+  /// touches it, and dies after the last one.
   bool persistent = false;
   TensorHome home = TensorHome::kStore;
   TensorKind kind = TensorKind::kOther;
@@ -49,8 +49,8 @@ struct TierException {
   friend bool operator==(const TierException&, const TierException&) = default;
 };
 
-/// Where in its file something stands, counted from 1; 0: in none. No part of what it is, so all
-/// are equal.
+/// Line of an object in its file, counted from 1; 0: it is in none. The line is no part of the
+/// object, so all lines compare equal.
 struct FileLine {
   std::uint64_t number = 0;
 
@@ -63,17 +63,17 @@ struct FileOp {
   /// Ops of one lane run one after another, lanes beside each other.
   std::string lane = "gpu";
   double seconds = 0;
-  /// Where its tensors must be, all at once.
+  /// Tier in which the op's tensors must be, all at once.
   TierId tier = kHbm0;
-  /// By rising tensor, each once.
+  /// Tensors in other tiers, by rising tensor, each once.
   std::vector<TierException> exceptions;
   std::vector<FileAccess> reads;
-  /// What is not in `reads` too needs no old content.
+  /// Written ranges. Bytes that are not in `reads`, too, need no old content.
   std::vector<FileAccess> writes;
   /// Earlier ops that must end first; none: the previous op of the lane.
   std::optional<std::vector<std::uint32_t>> after;
-  /// To make each of `writes` again in place of bringing it back; none of what cannot be made
-  /// again, empty when nothing can.
+  /// Seconds to make each of `writes` again in place of bringing it back. None: it cannot be made
+  /// again. Empty: no write can.
   std::vector<std::optional<double>> recompute_seconds;
   FileLine line;
 
@@ -85,9 +85,9 @@ struct FileSchedule {
   std::string name;
   /// The iteration key; may be empty.
   std::string key;
-  /// Where the schedule comes from; may be empty.
+  /// Source of the schedule; may be empty.
   std::string source;
-  /// Of the runtime that recorded it; 0 when unknown.
+  /// Page size of the runtime that recorded the schedule; 0 when unknown.
   std::uint64_t page_bytes = 0;
   std::vector<FileTensor> tensors;
   std::vector<FileOp> ops;

@@ -8,17 +8,17 @@
 
 namespace sluice::sim {
 
-/// From when to when each extent has content; an extent that tensors share lives while one of them
-/// does.
+/// Times from which and until which each extent has content. An extent that tensors share lives
+/// while one of them does.
 struct Lifetimes {
   static constexpr std::uint32_t kNever = UINT32_MAX;
   struct Life {
     bool persistent = false;
-    /// The first and the last op that touches it; kNever: none does.
+    /// The first and the last op that touches the extent or tensor; kNever: none does.
     std::uint32_t first = kNever;
     std::uint32_t last = 0;
   };
-  /// Of extents, and of tensors.
+  /// Lives of extents, and of tensors.
   std::vector<Life> extents;
   std::vector<Life> tensors;
 };

@@ -49,7 +49,7 @@ class Rewriter {
   FileSchedule result_;
   std::vector<std::uint32_t> now_;     ///< tensor with the content now, by tensor
   std::vector<std::uint32_t> copies_;  ///< index in the result, by op
-  /// By tensor of the result: ops that were added and read it.
+  /// Added ops that read each tensor of the result.
   std::map<std::uint32_t, std::vector<std::uint32_t>> readers_;
 };
 
@@ -88,7 +88,7 @@ void Rewriter::MakeAgain(const Recomputable& one) {
   result_.ops.push_back(std::move(op));
 }
 
-/// In other lanes; in its own lane it comes later anyway.
+/// Has the op wait for readers in other lanes. In its own lane it comes later anyway.
 void Rewriter::WaitForReaders(FileOp* op) const {
   std::set<std::uint32_t> waited;
   for (const FileAccess& write : MergeAccesses(op->writes)) {

@@ -6,7 +6,8 @@
 
 namespace sluice::sim {
 
-/// The same bytes, each once: by rising tensor, and within it by rising ranges that do not touch.
+/// The bytes of the accesses, each once: by rising tensor, and within it by rising ranges that do
+/// not touch.
 std::vector<FileAccess> MergeAccesses(std::vector<FileAccess> accesses);
 
 }  // namespace sluice::sim

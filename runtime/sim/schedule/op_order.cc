@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint32_t kNobody = UINT32_MAX;
 constexpr std::size_t kShownOps = 8;
 
-/// For each op the ops that must end before it.
+/// Ops that must end before each op.
 std::vector<std::vector<std::uint32_t>> AllWaits(std::span<const FileOp> ops,
                                                  std::span<const ForwardWait> forward) {
   std::vector<std::vector<std::uint32_t>> waits(ops.size());
@@ -32,7 +32,7 @@ std::vector<std::vector<std::uint32_t>> AllWaits(std::span<const FileOp> ops,
   return waits;
 }
 
-/// For each op that `from` waits for, however far, the one of them that waits for it.
+/// Waiter of each op that `from` waits for, however far: one of these ops that waits for it.
 std::vector<std::uint32_t> WaitersFrom(std::uint32_t from,
                                        const std::vector<std::vector<std::uint32_t>>& waits) {
   std::vector<std::uint32_t> waiter(waits.size(), kNobody);

@@ -32,7 +32,7 @@ class OpPager {
   absl::StatusOr<PagedOp> Page(std::uint32_t op);
 
  private:
-  /// What the op at hand does to a page.
+  /// Effect of the op at hand on a page.
   struct Mark {
     std::uint32_t op = UINT32_MAX;
     std::uint32_t request = 0;

@@ -17,23 +17,23 @@ struct PageRun {
   std::uint32_t pages = 0;
   TensorKind kind = TensorKind::kOther;
   bool persistent = false;
-  /// It has content from the start, in a file: so the schedule says, or it persists though no op
-  /// ever writes it.
+  /// Whether the run has content from the start, in a file: the schedule says so, or the run
+  /// persists though no op ever writes it.
   bool file_home = false;
-  /// Ops that touch it: a run that is not persistent ends with the last of them.
+  /// Number of ops that touch the run. A run that is not persistent ends with the last of them.
   std::uint32_t ops = 0;
 };
 
 /// An op of the schedule, by pages.
 struct PagedOp {
-  /// As the schedule file has them.
+  /// Id and name as the schedule file has them.
   std::uint64_t id = 0;
   std::string name;
   FileLine line;
   std::uint32_t lane = 0;
   double seconds = 0;
   std::vector<core::PageRequest> requests;
-  /// Runs it touches that are not persistent.
+  /// Runs that the op touches and that are not persistent.
   std::vector<std::uint32_t> runs;
   /// Ops that must end first.
   std::vector<std::uint32_t> after;
@@ -45,7 +45,7 @@ inline constexpr std::uint32_t kNoTensor = UINT32_MAX;
 struct PageLayout {
   std::uint64_t page_bytes = 0;
   PageIndex pages = 0;
-  /// By page: the first tensor of the schedule that has bytes in it; kNoTensor: a gap of a segment.
+  /// The first tensor of the schedule with bytes in each page; kNoTensor: a gap of a segment.
   std::vector<std::uint32_t> tensors;
   std::vector<std::string> lanes;
   std::vector<PageRun> runs;
@@ -54,25 +54,25 @@ struct PageLayout {
 
 struct LayoutOptions {
   std::uint64_t page_bytes = 0;
-  /// Fastest first; requests name them by their place.
+  /// Tiers, fastest first. Requests name them by their place.
   std::vector<TierKind> tiers;
-  /// Bounds of memory.
+  /// Limits that bound the memory.
   std::uint64_t pages_max = std::uint64_t{1} << 22;
   std::uint64_t requests_max = std::uint64_t{1} << 24;
 };
 
-/// Errors: InvalidArgument (an op in a tier that there is not, or in the last one, where nothing
-/// computes), ResourceExhausted (more pages or requests than allowed).
+/// Lays out a schedule. Errors: InvalidArgument (an op in a tier that does not exist, or in the
+/// last one, where nothing computes), ResourceExhausted (more pages or requests than allowed).
 absl::StatusOr<PageLayout> LayOut(const FileSchedule& schedule, const LayoutOptions& options);
 
 struct OpTime {
   double begin_s = 0;
   double end_s = 0;
 };
-/// When each op of an iteration runs if none ever waits for a page.
+/// Times at which each op of an iteration runs if none ever waits for a page.
 std::vector<OpTime> UnhinderedTimes(const PageLayout& layout);
 
-/// "op 7 (l0.attention)".
+/// Name of an op in messages: "op 7 (l0.attention)".
 std::string Describe(const PagedOp& op);
 
 /// The time of one iteration if no op ever waited for a page: the longest chain of ops that wait

@@ -9,13 +9,14 @@
 namespace sluice::sim {
 namespace {
 
-/// Of all tensors together; only those that overlap visit a page so often.
+/// Limit of the visits per page, of all tensors together. Only tensors that overlap visit a page so
+/// often.
 constexpr std::uint64_t kVisitsPerPageMax = 16;
 
 /// Spaces in the order of their first tensors, and what each of them holds.
 struct Spaces {
   std::vector<std::uint64_t> bytes;
-  /// By tensor.
+  /// Space of each tensor.
   std::vector<std::size_t> of;
 };
 

@@ -10,7 +10,7 @@
 
 namespace sluice::sim {
 
-/// Where the tensors of a schedule lie: each segment, and each tensor that is in none, begins with
+/// Places of the tensors of a schedule. Each segment, and each tensor that is in none, begins with
 /// a page of its own.
 class PageSpaces {
  public:
@@ -19,7 +19,7 @@ class PageSpaces {
     PageIndex first = 0;
     PageIndex last = 0;
   };
-  /// Of the tensors of a page together.
+  /// Facts of the tensors of a page together.
   struct Facts {
     TensorKind kind = TensorKind::kOther;
     bool persistent = false;
@@ -27,8 +27,8 @@ class PageSpaces {
     friend bool operator==(const Facts&, const Facts&) = default;
   };
 
-  /// Errors: ResourceExhausted (more than `pages_max` pages, or so many that overlap that visiting
-  /// those of each tensor would never end).
+  /// Places the tensors. Errors: ResourceExhausted (more than `pages_max` pages, or so many that
+  /// overlap that visiting those of each tensor would never end).
   static absl::StatusOr<PageSpaces> Create(const FileSchedule& schedule,
                                            std::uint64_t page_bytes,
                                            std::uint64_t pages_max);

@@ -48,7 +48,7 @@ bool Contains(const std::vector<FileAccess>& merged, const FileAccess& wanted) {
   return found != merged.end() && *found == wanted;
 }
 
-/// By merged write: the sum over its parts; none if one of them has no seconds.
+/// Seconds of each merged write: the sum over its parts; none if one of them has no seconds.
 std::vector<std::optional<double>> RecomputeSecondsOf(const FileOp& op,
                                                       const std::vector<FileAccess>& merged) {
   if (op.recompute_seconds.empty()) return std::vector<std::optional<double>>(merged.size());
@@ -84,7 +84,7 @@ ScheduleOp ToOp(const FileOp& op) {
   return result;
 }
 
-/// After the last op that touches it.
+/// Discards each transient tensor after the last op that touches it.
 void DiscardTransient(const FileSchedule& file, Schedule* schedule) {
   std::vector<bool> done(file.tensors.size());
   for (std::size_t i = 0; i < done.size(); ++i) done[i] = file.tensors[i].persistent;

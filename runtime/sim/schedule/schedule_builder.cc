@@ -15,7 +15,7 @@ constexpr std::uint64_t kSumMax = std::uint64_t{1} << 61;
 /// Rounding to pages can add this much to each of two ends.
 constexpr std::uint64_t kPageBytesMax = std::uint64_t{1} << 26;
 constexpr std::uint64_t kIndexMax = std::uint64_t{1} << 31;
-/// What a hash table keeps per entry, roughly.
+/// Bytes that a hash table keeps per entry, roughly.
 constexpr std::uint64_t kEntryBytes = 40;
 
 absl::Status CheckCount(const char* what,
@@ -73,7 +73,7 @@ absl::Status ScheduleBuilder::Begin(const Json& header) {
                 schedule_.source.size());
 }
 
-/// Without a place of its own it lies behind the one before it.
+/// Places a tensor. Without a place of its own it lies behind the one before it.
 absl::Status ScheduleBuilder::PlaceTensor(const Json& line, FileTensor* tensor) {
   tensor_bytes_ += tensor->bytes + 2 * kPageBytesMax;
   if (tensor_bytes_ > kSumMax) {

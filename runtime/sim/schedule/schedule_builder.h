@@ -19,24 +19,24 @@ namespace sluice::sim {
 /// Collects the lines of one schedule. Threads: externally synchronised.
 class ScheduleBuilder {
  public:
-  /// Where an error is, and what.
+  /// Line of an error, and the error.
   struct Failure {
     std::uint64_t line = 0;
     absl::Status status;
   };
 
-  /// `model_bytes_left` is counted down by what is kept; it outlives the builder.
+  /// `model_bytes_left` is counted down by the bytes that are kept. It outlives the builder.
   ScheduleBuilder(const ReadLimits& limits,
                   std::uint64_t header_line,
                   std::uint64_t* model_bytes_left);
 
-  /// The header. Errors: InvalidArgument.
+  /// Takes the header. Errors: InvalidArgument.
   absl::Status Begin(const Json& header);
-  /// A tensor's or an op's line. Errors: InvalidArgument, ResourceExhausted.
+  /// Takes a tensor's or an op's line. Errors: InvalidArgument, ResourceExhausted.
   absl::Status AddTensor(const Json& line);
   absl::Status AddOp(const Json& line, std::uint64_t number);
-  /// What can only be judged when all lines are known; `last` is the number of the last line. An
-  /// OK status: nothing is wrong.
+  /// Checks that need all lines. `last`: number of the last line. An OK status: there is no
+  /// failure.
   Failure Check(std::uint64_t last) const;
 
   const FileSchedule& schedule() const { return schedule_; }

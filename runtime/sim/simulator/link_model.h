@@ -15,29 +15,29 @@ struct SimOrder {
   core::Direction direction = core::Direction::kIn;
   core::TaskNumber task = 0;
   std::uint64_t bytes = 0;
-  /// It is read from the file that it has its home in.
+  /// Whether the page is read from the file that is its home.
   bool from_file = false;
-  /// Where it lies below the link: the page, if it comes from a file, otherwise the frame.
+  /// Place below the link: the page, if it comes from a file, otherwise the frame.
   std::uint32_t place = 0;
 };
 
 /// A link in virtual time. Each page takes the path over which it would be complete first, the
-/// first of several; so paths share in proportion to their speed. Where each path leads to a drive
-/// of its own a page comes back over the one by which it went.
+/// first of several; so paths share in proportion to their speed. If each path leads to a drive of
+/// its own, a page comes back over the path by which it went.
 class LinkModel {
  public:
-  /// `drives`: each path leads to a drive of its own.
+  /// `drives`: whether each path leads to a drive of its own.
   LinkModel(const MachineLink& link, bool drives);
 
-  /// These pages lie in a file from the start, on drives in proportion to how fast they are read.
+  /// Places pages in a file from the start, on drives in proportion to their read rates.
   void PlaceInFile(PageIndex first, std::uint32_t pages);
-  /// REQUIRES: `now` is no earlier than in any call before.
+  /// Starts a transfer. REQUIRES: `now` is no earlier than in any call before.
   void Start(const SimOrder& order, double now);
-  /// When the next transfer leaves; PathModel::kNever when there is none.
+  /// Time at which the next transfer leaves; PathModel::kNever when there is none.
   double next() const { return paths_[NextPath()].next(); }
-  /// Takes the one that leaves at next(). REQUIRES: there is one.
+  /// Takes the transfer that leaves at next(). REQUIRES: there is one.
   PathModel::Finished Finish();
-  /// REQUIRES: `now` is no earlier than in any call before, and not after next().
+  /// Passes the time. REQUIRES: `now` is no earlier than in any call before, and not after next().
   void PassTime(double now);
 
   const std::vector<PathModel>& paths() const { return paths_; }

@@ -50,7 +50,7 @@ PathModel::Finished PathModel::Finish() {
   return finished;
 }
 
-/// At full rate, with a transfer of so many bytes behind all others.
+/// Seconds left at full rate, with a transfer of so many bytes behind all others.
 double PathModel::SecondsLeft(core::Direction direction, std::uint64_t more) const {
   const Lane& of = lane(direction);
   double bytes = more > 0 ? static_cast<double>(more) + of.setup : 0;
@@ -67,7 +67,7 @@ double PathModel::WouldComplete(core::Direction direction, std::uint64_t bytes) 
   return now_ + own + std::min(own, other) * (1 / slowdown_ - 1) + (paid ? 0 : latency_);
 }
 
-/// What of its rate each direction has now.
+/// Share of its rate that each direction has now.
 double PathModel::Share() const {
   return lanes_[0].queue.empty() || lanes_[1].queue.empty() ? 1 : slowdown_;
 }

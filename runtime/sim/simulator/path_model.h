@@ -11,14 +11,14 @@
 
 namespace sluice::sim {
 
-/// A path of a link in virtual time: in each direction one transfer after the other, in the order
-/// in which they were started. While both directions have work and that is more than the path
-/// carries, both are slowed in the same proportion.
+/// A path of a link in virtual time. Each direction makes one transfer after the other, in the
+/// order in which they were started. If both directions have work, and more than the path carries,
+/// both are slowed in the same proportion.
 class PathModel {
  public:
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
-  /// A transfer that has left the path, and when it is complete: after the latency.
+  /// A transfer that has left the path, and the time at which it is complete, after the latency.
   struct Finished {
     SimTransfer transfer;
     double complete_s = 0;
@@ -26,17 +26,17 @@ class PathModel {
 
   explicit PathModel(const MachinePath& path);
 
-  /// REQUIRES: `now` is no earlier than in any call before.
+  /// Starts a transfer. REQUIRES: `now` is no earlier than in any call before.
   void Start(core::Direction direction, core::TaskNumber task, std::uint64_t bytes, double now);
-  /// When the next transfer leaves; kNever when there is none.
+  /// Time at which the next transfer leaves; kNever when there is none.
   double next() const { return next_; }
-  /// Takes the one that leaves at next(). REQUIRES: there is one.
+  /// Takes the transfer that leaves at next(). REQUIRES: there is one.
   Finished Finish();
-  /// REQUIRES: `now` is no earlier than in any call before, and not after next().
+  /// Passes the time. REQUIRES: `now` is no earlier than in any call before, and not after next().
   void PassTime(double now);
 
-  /// When a transfer that is started now would be complete, if nothing were started later; now is
-  /// that of the last call.
+  /// Time at which a transfer that is started now would be complete, if no other were started
+  /// later. The time now is that of the last call.
   double WouldComplete(core::Direction direction, std::uint64_t bytes) const;
 
   /// Seconds, up to the last call, in which the direction had work.
@@ -52,7 +52,8 @@ class PathModel {
   };
   struct Lane {
     double rate = 0;
-    double setup = 0;   ///< bytes' worth of what a transfer occupies the path for besides its bytes
+    /// Bytes' worth of the time that a transfer occupies the path for besides its bytes.
+    double setup = 0;
     double behind = 0;  ///< seconds of the pages that wait behind the first
     double busy = 0;
     std::uint64_t bytes = 0;

@@ -9,13 +9,13 @@
 
 namespace sluice::sim {
 
-/// Adds to `input` when the recorded steps, named by the places of their ops, begin and end if none
-/// waits for pages.
+/// Adds to `input` the times at which the recorded steps begin and end if none waits for pages.
+/// Steps are named by the places of their ops.
 void AddTimes(const PageLayout& layout,
               const std::vector<core::RecordedStep>& steps,
               core::PlanInput* input);
 
-/// Adds how fast the machine's links are, all paths of each together.
+/// Adds the rates of the machine's links, all paths of each together.
 void AddLinks(const Machine& machine, std::uint64_t page_bytes, core::PlanInput* input);
 
 }  // namespace sluice::sim

@@ -12,12 +12,12 @@
 
 namespace sluice::sim {
 
-/// Virtual time: what is under way, on links and elsewhere, and what of it ends next.
+/// Virtual time: transfers, ops and tasks under way, and the one that ends next.
 class SimClock {
  public:
   /// Something that ended.
   struct Moment {
-    bool ends_op = false;  ///< else it completes a task
+    bool ends_op = false;  ///< true if it ends an op; else it completes a task
     std::uint64_t number = 0;
   };
 
@@ -26,18 +26,18 @@ class SimClock {
 
   double now() const { return now_; }
   void StartOp(std::uint32_t op, double seconds) { Push(now_ + seconds, {true, op}); }
-  /// As LinkModel, of the lowest link.
+  /// Calls LinkModel::PlaceInFile of the lowest link.
   void PlaceInFile(PageIndex first, std::uint32_t pages) {
     links_.back().PlaceInFile(first, pages);
   }
   void Send(std::size_t link, const SimOrder& order) { links_[link].Start(order, now_); }
-  /// Goes to the time at which something ends next, and tells what; none when nothing is under way.
+  /// Goes to the time of the next end, and returns it; none when nothing is under way.
   std::optional<Moment> Next();
   /// The links, up to now.
   const std::vector<LinkModel>& links();
 
  private:
-  /// What came first in the program comes first at equal times.
+  /// An end with its time. At equal times the one that came first in the program comes first.
   struct Timed {
     double seconds = 0;
     std::uint64_t order = 0;

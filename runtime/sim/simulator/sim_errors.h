@@ -9,7 +9,8 @@
 
 namespace sluice::sim {
 
-/// Why a schedule cannot run on a machine. Each error names the tier and what it would take.
+/// Errors of a schedule that cannot run on a machine. Each names the tier and the bytes that it
+/// would take.
 
 /// InvalidArgument: no machine, or a tier too small for any op.
 absl::Status CheckMachine(const Machine& machine,
@@ -26,7 +27,7 @@ absl::Status OpTooLarge(const Machine& machine,
 struct Crowd {
   std::uint64_t pages = 0;  ///< pages that would live
   std::uint64_t room = 0;   ///< pages that fit
-  /// The op that makes one too many; none: what persists has no room.
+  /// The op that makes one page too many; none: persistent pages have no room.
   const PagedOp* op = nullptr;
 };
 absl::Status TooMuchAlive(const Machine& machine, const PageLayout& layout, const Crowd& crowd);

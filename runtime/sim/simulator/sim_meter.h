@@ -33,8 +33,10 @@ class SimMeter {
   std::vector<double> op_stall_s_;
   std::vector<double> iteration_s_;
   std::vector<double> stall_s_;
-  std::vector<std::vector<LinkUse>> used_;                  ///< up to the end of each iteration
-  std::vector<std::vector<core::MappingCounters>> mapped_;  ///< likewise, by tier
+  /// Use of the links up to the end of each iteration.
+  std::vector<std::vector<LinkUse>> used_;
+  /// Mappings up to the end of each iteration, by tier.
+  std::vector<std::vector<core::MappingCounters>> mapped_;
   double begun_ = 0;
   double plan_s_ = 0;
   std::uint64_t page_events_ = 0;

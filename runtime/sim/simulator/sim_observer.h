@@ -20,24 +20,25 @@ struct SimTransfer {
 /// An op that has run.
 struct SimOpRun {
   std::uint32_t op = 0;
-  double ready_s = 0;  ///< when everything before it had ended
+  double ready_s = 0;  ///< time at which everything before the op had ended
   double begin_s = 0;
   double end_s = 0;
 };
 
-/// Sees what happens in a simulation, in virtual time. Override what is of interest.
+/// Observes a simulation in virtual time. Subclasses override the calls of interest.
 class SimObserver {
  public:
   virtual ~SimObserver() = default;
-  /// Before the first event. The core outlives the last call.
+  /// Called before the first event. The core outlives the last call.
   virtual void OnStart(const core::Core&) {}
-  /// What goes into the core, before it does, and what comes out of it.
+  /// Called with each event before it goes into the core, and with each action that comes out.
   virtual void OnEvent(const core::Event&, double /*seconds*/) {}
   virtual void OnAction(const core::Action&, double /*seconds*/) {}
-  /// All actions that follow from the events told since the last call have been told: the core
-  /// takes tasks that end at once together.
+  /// Called when all actions have been told that follow from the events since the last call. The
+  /// core takes tasks that end at once together.
   virtual void OnEventDone() {}
-  /// In each direction of a path by rising time. The copy is complete when the latency has passed.
+  /// Called with each transfer, in each direction of a path by rising time. The copy is complete
+  /// when the latency has passed.
   virtual void OnTransfer(std::size_t /*link*/, const SimTransfer&) {}
   virtual void OnOp(const SimOpRun&) {}
 };

@@ -102,7 +102,7 @@ void Simulation::WantIfMay(std::uint32_t op) {
   wanted_.emplace(layout_.ops[op].lane, op);
 }
 
-/// In the order of each lane: none overtakes one that waits for room.
+/// Asks for ops in the order of each lane: none overtakes one that waits for room.
 void Simulation::AskForOps() {
   std::optional<std::uint32_t> stuck_lane;
   for (auto next = wanted_.begin(); next != wanted_.end();) {
@@ -117,8 +117,8 @@ void Simulation::AskForOps() {
   }
 }
 
-/// What the op makes may still wait for copies of pages that are being freed, and before its turn
-/// for ops to end.
+/// Whether there is room for the runs that the op makes. They may still wait for copies of pages
+/// that are being freed, and before the op's turn for ops to end.
 bool Simulation::HasRoom(std::uint32_t index) const {
   if (freeing_.empty() && ops_[index].waits == 0) return true;
   const PagedOp& op = layout_.ops[index];
@@ -167,7 +167,7 @@ void Simulation::StartOp(std::uint32_t op) {
   clock_.StartOp(op, layout_.ops[op].seconds);
 }
 
-/// Only a fault makes an op fail, or one that fits nowhere: it is left out.
+/// Leaves out an op that fails. The cause is a fault, or that the op fits nowhere.
 void Simulation::On(const core::FailTicket& action) {
   const std::uint32_t op = OpOf(action.ticket);
   meter_.CountFailure();
@@ -178,7 +178,7 @@ void Simulation::On(const core::FailTicket& action) {
   if (ops_[op].waits == 0) FinishOp(op);
 }
 
-/// What is being freed was waited for: this is too much.
+/// Ends the run, as too much is alive: pages that are being freed were waited for.
 void Simulation::On(const core::SegmentRefused& action) {
   const auto creator = std::find_if(layout_.ops.begin(), layout_.ops.end(), [&](const auto& op) {
     return std::binary_search(op.runs.begin(), op.runs.end(), action.segment);

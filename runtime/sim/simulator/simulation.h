@@ -21,23 +21,23 @@
 
 namespace sluice::sim {
 
-/// A schedule on its way through the core: asks for what ops need, in virtual time, and carries
-/// out what the core decides. Used once.
+/// A schedule on its way through the core. The simulation asks for pages that ops need, in virtual
+/// time, and carries out the core's decisions. It is used once.
 class Simulation {
  public:
-  /// Both outlive it.
+  /// Both arguments outlive the object.
   Simulation(const PageLayout& layout, const SimOptions& options);
   absl::StatusOr<SimReport> Run();
 
  private:
   /// An op of the running iteration.
   struct OpState {
-    double ready_s = 0;  ///< when everything before it had ended
+    double ready_s = 0;  ///< time at which everything before the op had ended
     double begin_s = 0;
-    std::uint32_t waits = 0;  ///< ops before it that have not ended
-    bool has_turn = false;    ///< everything before it has ended
+    std::uint32_t waits = 0;  ///< number of ops before this one that have not ended
+    bool has_turn = false;    ///< true if everything before the op has ended
     bool asked = false;
-    bool granted = false;  ///< its pages are held
+    bool granted = false;  ///< true if the op holds its pages
     bool failed = false;
     bool ended = false;
     std::vector<PageIndex> pages;  ///< pages that the op has asked for
@@ -45,7 +45,7 @@ class Simulation {
 
   /// A run of the running iteration.
   struct RunState {
-    std::uint32_t ops_left = 0;  ///< ops that still touch it
+    std::uint32_t ops_left = 0;  ///< number of ops that still touch the run
     bool created = false;
   };
 
@@ -104,17 +104,17 @@ class Simulation {
   /// Copies under way, where they may fail.
   absl::flat_hash_map<core::TaskNumber, core::StartCopy> copies_;
 
-  /// By op: those that wait for it, and for how many each waits.
+  /// Ops that wait for each op, and the number of ops that each waits for.
   std::vector<std::vector<std::uint32_t>> followers_;
   std::vector<std::uint32_t> waits_;
   std::vector<std::optional<std::uint32_t>> before_in_lane_;
-  /// Ops to ask for, by lane and place, that only room may be missing for.
+  /// Ops to ask for, by lane and place. At most room is missing for them.
   std::set<std::pair<std::uint32_t, std::uint32_t>> wanted_;
   std::vector<OpState> ops_;
   std::vector<RunState> runs_;
   absl::flat_hash_set<PageIndex> freeing_;  ///< first pages of runs
-  std::uint64_t pages_alive_ = 0;           ///< pages alive, those being freed included
-  std::uint64_t room_ = 0;                  ///< pages that fit
+  std::uint64_t pages_alive_ = 0;           ///< number of pages alive, those being freed included
+  std::uint64_t room_ = 0;                  ///< number of pages that fit
   std::uint64_t iteration_ = 0;
   std::size_t ops_to_end_ = 0;
 };

@@ -44,7 +44,8 @@ void Simulation::LinkOps() {
   }
 }
 
-/// Of the last tier whatever the schedule needs, with the spare slots that the core asks for.
+/// Number of pages in the tier. A last tier without a limit has as many as the schedule needs, with
+/// the spare slots that the core asks for.
 std::uint64_t Simulation::PagesIn(std::size_t tier) const {
   const MachineTier& machine_tier = options_.machine.tiers[tier];
   if (machine_tier.bytes != MachineTier::kUnlimited) {
@@ -61,7 +62,8 @@ core::CoreOptions Simulation::CoreOptionsOf() const {
                          .prefetch_ops = options_.prefetch_ops,
                          .clean_share = options_.clean_share,
                          .objective = options_.objective,
-                         .schedules = {.accesses_max = UINT64_MAX}};  // it is in memory anyway
+                         // The schedule is in memory anyway.
+                         .schedules = {.accesses_max = UINT64_MAX}};
   for (std::size_t i = 0; i < options_.machine.tiers.size(); ++i) {
     // More frames than pages and copies of them are never used.
     const std::uint64_t most = 2 * std::uint64_t{layout_.pages} + 1024;
@@ -88,7 +90,7 @@ absl::StatusOr<SimReport> Simulation::Run() {
   return meter_.Report(*core_);
 }
 
-/// From what the first iteration has recorded.
+/// Makes a plan from the recording of the first iteration.
 void Simulation::AdoptPlan() {
   const auto begin = std::chrono::steady_clock::now();
   core::PlanInput input = core_->RecordedPlan(0);

@@ -47,8 +47,8 @@ std::uint64_t BytesMoved(const PolicyRun& run) {
   return bytes;
 }
 
-/// A plan that is made to save traffic may move more in the end, as what is in flight is not
-/// foreseen; then the usual one does.
+/// Runs a policy. A plan that is made to save traffic may move more in the end, as it does not
+/// foresee pages in flight. The usual plan then stands in for it.
 absl::StatusOr<PolicyRun> RunPolicy(const RunFlags& flags,
                                     const sim::PageLayout& layout,
                                     const std::string& name,

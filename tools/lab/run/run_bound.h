@@ -9,31 +9,31 @@
 
 namespace sluice::tools {
 
-/// The time per iteration that no policy stays below (docs/bounds.md), and what it is due to.
+/// The time per iteration that no policy stays below (docs/bounds.md), and its causes.
 struct RunBound {
-  /// What `share` of bound_s it would save to have a tenth more of it, and of nothing else.
+  /// `share` of bound_s that a tenth more of one tier or link would save.
   struct Saving {
     std::string name;  ///< name of a tier or a link
     double share = 0;
   };
 
-  /// What moves, and the lane that computes longest.
+  /// Bound of the moves, and of the lane that computes longest.
   analysis::TimeBound moves;
   /// The longest chain of ops that wait for each other.
   double compute_s = 0;
   double bound_s = 0;
-  /// Of every tier but the last, and of every link.
+  /// Savings of every tier but the last, and of every link.
   std::vector<Saving> savings;
 
   bool ComputeBinds() const;
 };
 
-/// REQUIRES: `schedule` fits the tiers of `machine`.
+/// Computes the bound. REQUIRES: `schedule` fits the tiers of `machine`.
 RunBound BoundRun(const Schedule& schedule, const sim::Machine& machine, double compute_s);
 
-/// For programs: "compute", or "hbm-dram window".
+/// The bound's cause for programs: "compute", or "hbm-dram window".
 std::string BindsName(const sim::Machine& machine, const RunBound& bound);
-/// For people: "bound by hbm-dram (windows); +10 % hbm-dram would save 4.1 %".
+/// The bound's cause for people: "bound by hbm-dram (windows); +10 % hbm-dram would save 4.1 %".
 std::string BindsSentence(const sim::Machine& machine, const RunBound& bound);
 
 }  // namespace sluice::tools

@@ -85,7 +85,7 @@ absl::StatusOr<std::vector<std::string>> ReadPolicies(const Arguments& arguments
   return names;
 }
 
-/// Only who plans has the choice.
+/// Reads the objective. The policy that plans is the only one with a choice.
 absl::StatusOr<core::Objective> ReadObjective(const Arguments& arguments, const RunFlags& flags) {
   const std::string name = arguments.Value("--objective", "time");
   if (name == "time") return core::Objective::kTime;
@@ -112,7 +112,7 @@ absl::StatusOr<Recompute> ReadRecompute(const Arguments& arguments) {
       fmt::format("--recompute: \"{}\" is neither none nor all nor planned", name));
 }
 
-/// Where it leads to, and that it shows one policy.
+/// Reads the path of the trace, which has to show one policy.
 absl::StatusOr<std::string> ReadTrace(const Arguments& arguments, const RunFlags& flags) {
   if (!arguments.Has("--trace")) return std::string();
   const NamedPath trace{"--trace", arguments.Value("--trace")};

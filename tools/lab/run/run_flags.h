@@ -13,10 +13,10 @@
 
 namespace sluice::tools {
 
-/// Which tensors are discarded and made again.
+/// Choice of the tensors that are discarded and made again.
 enum class Recompute : std::uint8_t { kNone, kAll, kPlanned };
 
-/// What `sluice lab run` is asked to do.
+/// Flags of `sluice lab run`.
 struct RunFlags {
   std::string path;
   std::optional<std::string> key;
@@ -28,11 +28,11 @@ struct RunFlags {
   bool ask_ahead = false;
   core::Objective objective = core::Objective::kTime;
   Recompute recompute = Recompute::kNone;
-  std::string trace;  ///< empty: none
+  std::string trace;  ///< file of the trace; empty: none
   Console::Mode mode = Console::Mode::kText;
 };
 
-/// Errors: InvalidArgument that names the flag and the fix.
+/// Reads the flags. Errors: InvalidArgument that names the flag and the fix.
 absl::StatusOr<RunFlags> ReadRunFlags(std::span<const std::string> words);
 std::string RunHelpText();
 

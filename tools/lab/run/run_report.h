@@ -12,14 +12,14 @@
 
 namespace sluice::tools {
 
-/// What `sluice lab run` tells of one policy.
+/// Results of one policy in `sluice lab run`.
 struct PolicyRun {
   std::string policy;
   sim::SimReport sim;
   double wall_s = 0;  ///< duration of the simulation itself
 };
 
-/// What became of the tensors that could be made again.
+/// Use of the tensors that could be made again.
 struct RecomputeUse {
   struct Part {
     std::uint64_t tensors = 0;
@@ -32,30 +32,30 @@ struct RecomputeUse {
   double recompute_s = 0;  ///< time spent on recomputing, per iteration
 };
 
-/// What is the same for all of them.
+/// Facts that are the same for all policies.
 struct RunSetting {
   sim::FileSchedule schedule;
   sim::Machine machine;
   std::uint64_t page_bytes = 0;
   RunBound bound;
-  std::optional<RecomputeUse> recompute;  ///< none: nobody asked
+  std::optional<RecomputeUse> recompute;  ///< recomputed tensors; none: nobody asked
 };
 
-/// For people. `Head` comes before the policies, `Tail` behind them.
+/// Text for people. `Head` comes before the policies, `Tail` behind them.
 std::string HeadText(const RunSetting& setting);
 std::string TailText(const RunSetting& setting);
 std::string ToText(const RunSetting& setting, const PolicyRun& report);
-/// For programs: one JSON object; docs/lab.md describes it.
+/// The results for programs: one JSON object, described in docs/lab.md.
 std::string ToJsonLine(const RunSetting& setting, const PolicyRun& report);
 
-/// Of nothing, nothing.
+/// Share of `part` in `whole`; 0 if `whole` is 0.
 inline double Share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
-/// How much longer the last iteration took than the one before, as a share of that; none where that
-/// took no time. Far from 0: the run is not in its steady state.
+/// Time by which the last iteration took longer than the one before, as a share of the latter. None
+/// if that took no time. Far from 0: the run is not in its steady state.
 std::optional<double> LastChange(const sim::SimReport& sim);
 
-/// The smallest value that at least `share` of them do not exceed; 0 of none.
+/// The smallest value that at least `share` of the values do not exceed; 0 without values.
 double Quantile(std::vector<double> values, double share);
 
 }  // namespace sluice::tools

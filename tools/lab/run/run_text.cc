@@ -46,7 +46,8 @@ std::string PathFacts(const std::vector<Path>& paths, const Text& text_of) {
   return text;
 }
 
-/// How many of the pages that come back find the frame that their address is mapped to.
+/// Text about a tier, with the share of pages that come back to the frame that their address is
+/// mapped to.
 std::string TierText(const sim::TierUse& tier) {
   std::string text = "peak " + Size(tier.peak_bytes);
   if (tier.mappings.again == 0) return text;
@@ -116,7 +117,7 @@ double Quantile(std::vector<double> values, double share) {
   return values[std::max<std::size_t>(1, static_cast<std::size_t>(place)) - 1];
 }
 
-/// Of a schedule that is one of several: behind what is said of it.
+/// Text about a schedule that is one of several. It stands behind the other facts.
 std::string WhatIsMade(const RunSetting& setting) {
   if (!setting.recompute.has_value()) return "";
   return setting.recompute->taken == "all" ? " (with all made again)"

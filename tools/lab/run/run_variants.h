@@ -21,15 +21,18 @@ struct RunVariant {
 struct RunVariants {
   /// First the schedule as it is in its file.
   std::vector<RunVariant> all;
-  /// Those to run are this one and all behind it.
+  /// Index of the first variant to run; all behind it run, too.
   std::size_t first = 0;
 
   std::span<const RunVariant> to_run() const { return std::span(all).subspan(first); }
 };
 
-/// By RunFlags::recompute: the schedule as it is; with all made again that can be; or both, and
-/// with what analysis::PlanRecompute has chosen. Where there is a choice, what cannot be laid out
-/// is left out. Errors: as sim::LayOut, with the file's name.
+/// Variants by RunFlags::recompute:
+/// - kNone: the schedule as it is
+/// - kAll: with all tensors made again that can be
+/// - kPlanned: both of these, and with the choice of analysis::PlanRecompute
+/// With kPlanned variants that cannot be laid out are left out. Errors: those of sim::LayOut, with
+/// the file's name.
 absl::StatusOr<RunVariants> MakeRunVariants(const RunFlags& flags, sim::FileSchedule schedule);
 
 }  // namespace sluice::tools

@@ -28,7 +28,7 @@ std::string Head(const ShowReport& report) {
   return text + fmt::format(": {} ops, {} tensors\n", schedule.ops.size(), schedule.tensors.size());
 }
 
-/// What is odd, but no error.
+/// Facts that are odd, but no errors.
 std::string Oddities(const sim::ScheduleFacts& facts) {
   std::string text;
   if (facts.unwritten > 0) {

@@ -10,14 +10,15 @@
 
 namespace sluice::tools {
 
-/// What `sluice lab validate` is asked to do.
+/// Flags of `sluice lab validate`.
 struct ValidateFlags {
   TrainFlags train;           ///< training with the whole budgets
   std::vector<int> percents;  ///< shares of hbm and dram, in the order given
   Console::Mode mode = Console::Mode::kText;
 };
 
-/// Errors: InvalidArgument that names the flag and the fix; those of ReadTrainFlags.
+/// Reads the flags. Errors: InvalidArgument that names the flag and the fix; those of
+/// ReadTrainFlags.
 absl::StatusOr<ValidateFlags> ReadValidateFlags(std::span<const std::string> words);
 std::string ValidateHelpText();
 

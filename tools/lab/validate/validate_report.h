@@ -6,8 +6,8 @@
 
 namespace sluice::tools {
 
-/// What `sluice lab validate` tells of one run: what it took, and what the simulator says of the
-/// schedule that it recorded. Seconds of a usual step.
+/// Results of one run in `sluice lab validate`: its seconds, and those that the simulator gives for
+/// its recorded schedule. All are seconds of a usual step.
 struct ValidatedRun {
   int percent = 100;  ///< share of the configured hbm and dram
   Bytes hbm;
@@ -21,8 +21,8 @@ struct ValidatedRun {
   double predicted_stall_s = 0;
 };
 
-/// How close a prediction must be to count as true, and the share of a step below which nobody
-/// cares how long it waits.
+/// Largest errors of true predictions, of a step and of its stall. Then the share of a step below
+/// which waiting does not matter.
 inline constexpr double kStepErrorMax = 0.10;
 inline constexpr double kStallErrorMax = 0.20;
 inline constexpr double kStallShareMin = 0.05;
@@ -36,7 +36,7 @@ bool IsTrue(const ValidatedRun& run);
 
 std::string ValidateHeadText();
 std::string ToText(const ValidatedRun& run);
-/// One object, on one line, with a newline.
+/// The run as one JSON object, on one line, with a newline.
 std::string ToJsonLine(const ValidatedRun& run);
 
 }  // namespace sluice::tools

@@ -21,7 +21,8 @@ namespace {
 
 constexpr int kIterations = 8;
 
-/// As `sluice lab run` would read it, but in one lane: the trainer runs its ops one after another.
+/// The schedule as `sluice lab run` would read it, but in one lane: the trainer runs its ops one
+/// after another.
 absl::StatusOr<sim::FileSchedule> InOneLane(const Schedule& recorded) {
   sim::ScheduleReader reader({.file = "the recorded schedule"});
   SLUICE_RETURN_IF_ERROR(sim::WriteRecorded(
@@ -48,7 +49,7 @@ sim::Machine MachineOf(const RuntimeOptions& runtime,
                    {TierKind::kDram, runtime.dram_bytes.count()},
                    {TierKind::kNvme, runtime.nvme_bytes.count()}};
   for (const char* const link : {kDeviceLink, kDiskLink}) {
-    // Without nvme nothing crosses its link, whatever that could carry.
+    // Nothing crosses the link of nvme if there is none, whatever its rate.
     const LinkRates& rate = rates.contains(link) ? rates.at(link) : rates.at(kDeviceLink);
     machine.links.push_back({{{.in_bytes_per_s = rate.in,
                                .out_bytes_per_s = rate.out,

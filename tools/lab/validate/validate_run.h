@@ -12,7 +12,7 @@
 
 namespace sluice::tools {
 
-/// A training run, as far as the simulator is told of it.
+/// Facts of a training run that the simulator is told.
 struct TrainedRun {
   RunReport report;
   Schedule schedule;  ///< newest recording of the main key
@@ -20,13 +20,13 @@ struct TrainedRun {
   std::map<std::string, LinkRates> rates;
 };
 
-/// Trains. Errors: those of the run; Cancelled after a signal.
+/// Trains with the flags. Errors: those of the run; Cancelled after a signal.
 absl::StatusOr<TrainedRun> Train(const TrainFlags& flags,
                                  const gpt::Dataset& data,
                                  const InterruptWatch& watch);
 
-/// Simulates what was trained. Each op takes the median of its times, and all are scaled so that
-/// they and what lies between them add up to the median of what a step did not wait. Errors:
+/// Simulates the training. Each op takes the median of its times. All times are scaled: ops and the
+/// gaps between them add up to the median of the time that a step did not wait. Errors:
 /// FailedPrecondition (no step to compare with); those of the simulator.
 absl::StatusOr<ValidatedRun> Compare(const TrainedRun& run, const TrainSettings& settings);
 

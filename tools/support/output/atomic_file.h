@@ -12,12 +12,12 @@
 namespace sluice::tools {
 
 /// An output that the user named. A regular file appears under its name only when it is complete,
-/// see base::NewFile. Symbolic links stay: the file that they lead to is replaced. A character
-/// device or a FIFO is written to as the bytes come. Threads: externally synchronised.
+/// see base::NewFile. Symbolic links stay: the file that they lead to is replaced. Bytes for a
+/// character device or a FIFO are written as they come. Threads: externally synchronised.
 class AtomicFile {
  public:
-  /// Waits for a FIFO's reader. Errors: those of ResolveOutput; as open(2): PermissionDenied,
-  /// ResourceExhausted.
+  /// Opens the output. Waits for a FIFO's reader. Errors: those of ResolveOutput; those of open(2):
+  /// PermissionDenied, ResourceExhausted.
   static absl::StatusOr<std::unique_ptr<AtomicFile>> Create(const std::string& path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
@@ -25,7 +25,7 @@ class AtomicFile {
 
   /// Appends through a buffer of 256 KiB. The first error stays: later calls return it again.
   absl::Status Append(std::string_view bytes);
-  /// Writes what is buffered, syncs file and directory, and gives the file its name.
+  /// Writes the buffer, syncs file and directory, and gives the file its name.
   absl::Status Commit();
 
  private:
@@ -38,7 +38,7 @@ class AtomicFile {
 
   const std::string path_;
   const OutputPath::Kind kind_;
-  std::unique_ptr<base::NewFile> file_;  ///< null: a stream
+  std::unique_ptr<base::NewFile> file_;  ///< file; null: the output is a stream
   int stream_ = -1;
   std::string buffer_;
   absl::Status status_;

@@ -7,14 +7,14 @@
 
 namespace sluice::tools {
 
-/// A path, and what to call it: its flag, or the key that it comes from.
+/// A path and its name in messages: its flag, or the key that it comes from.
 struct NamedPath {
   std::string name;
   std::string path;
 };
 
-/// Every output needs a file, and one of its own: it is no other output, no input, and not where
-/// standard output goes. Errors: InvalidArgument that names both; those of ResolveOutput.
+/// Whether every output has a file of its own: no other output, no input, and not the target of
+/// standard output. Errors: InvalidArgument that names both; those of ResolveOutput.
 absl::Status CheckOutputs(std::span<const NamedPath> outputs, std::span<const NamedPath> inputs);
 
 }  // namespace sluice::tools

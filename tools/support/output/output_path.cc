@@ -18,7 +18,7 @@ absl::Status NoFileName(const std::string& path) {
   return absl::InvalidArgumentError(fmt::format("\"{}\" is not a file name", path));
 }
 
-/// What stands where the user wants a file.
+/// The target that is already there where the user wants a file.
 absl::StatusOr<OutputPath> Existing(const std::string& path, mode_t mode) {
   std::error_code error;
   const fs::path canonical = fs::canonical(path, error);

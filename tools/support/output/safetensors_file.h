@@ -20,18 +20,19 @@ namespace sluice::tools {
 /// Threads: externally synchronised.
 class SafetensorsFile {
  public:
-  /// Names the file; nothing is in it yet. Errors: as AtomicFile.
+  /// Makes an empty file. Errors: those of AtomicFile.
   static absl::StatusOr<std::unique_ptr<SafetensorsFile>> Create(const std::string& path);
 
-  /// What follows: these tensors, in this order. Call once, first. Errors: InvalidArgument (more
-  /// tensors than a header holds), as AtomicFile.
+  /// Writes the header: these tensors follow, in this order. Called once, first. Errors:
+  /// InvalidArgument (more tensors than a header holds), those of AtomicFile.
   absl::Status Begin(std::vector<TensorSpec> tensors,
                      const std::map<std::string, std::string>& metadata);
-  /// The next bytes. Errors: InvalidArgument when they are not the next ones, as AtomicFile.
+  /// Appends the next bytes. Errors: InvalidArgument (bytes that are not the next ones), those of
+  /// AtomicFile.
   absl::Status Append(const std::string& tensor,
                       std::uint64_t offset,
                       std::span<const std::byte> bytes);
-  /// Errors: FailedPrecondition when bytes are missing, as AtomicFile.
+  /// Ends the file. Errors: FailedPrecondition (bytes are missing), those of AtomicFile.
   absl::Status Commit();
 
  private:
@@ -39,8 +40,8 @@ class SafetensorsFile {
 
   std::unique_ptr<AtomicFile> file_;
   std::vector<TensorSpec> tensors_;
-  std::size_t tensor_ = 0;    ///< the one that is being written
-  std::uint64_t offset_ = 0;  ///< its bytes written so far
+  std::size_t tensor_ = 0;    ///< number of the tensor that is being written
+  std::uint64_t offset_ = 0;  ///< number of its bytes written so far
 };
 
 }  // namespace sluice::tools

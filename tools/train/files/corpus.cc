@@ -59,8 +59,8 @@ absl::StatusOr<std::vector<std::string>> ListTexts(const fs::path& root) {
        !error && entry != fs::recursive_directory_iterator();
        entry.increment(error)) {
     last = entry->path();
-    // Of the entry itself: a symbolic link may lead anywhere, even to itself. What has vanished
-    // meanwhile is no text.
+    // The status is that of the entry itself: a symbolic link may lead anywhere, even to itself. A
+    // file that has vanished meanwhile is no text.
     std::error_code vanished;
     const fs::file_status status = entry->symlink_status(vanished);
     if (fs::is_directory(status) && IsSkippedDirectory(last)) entry.disable_recursion_pending();

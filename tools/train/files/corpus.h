@@ -10,10 +10,10 @@
 
 namespace sluice::tools {
 
-/// All files together; the text is held in memory, beside the budgets.
+/// Limit of all files together. The text is held in memory, beside the budgets.
 inline constexpr Bytes kTextBytesMax(std::uint64_t{1} << 30);
 
-/// The text that is trained on: bytes, whatever they mean.
+/// The text that a run trains on: bytes, whatever they mean.
 struct Corpus {
   gpt::Text text;
   std::size_t files = 0;
@@ -24,14 +24,14 @@ struct Corpus {
 struct CorpusOptions {
   /// Files in the order given; none: the project's own sources and documents.
   std::vector<std::string> files;
-  /// Where they are named, for messages: a flag or a key.
+  /// Source of the names, for messages: a flag or a key.
   std::string files_name = "--text";
-  /// Where the search for the project's tree begins (then the working directory), upwards.
+  /// Directory from which the project's tree is searched upwards; then the working directory.
   std::string start_directory;
 };
 
-/// Errors: NotFound, PermissionDenied, InvalidArgument (those of ReadFile, an empty file, more than
-/// kTextBytesMax, no project tree to fall back to). Each names the file.
+/// Reads the text. Errors: NotFound, PermissionDenied, InvalidArgument (those of ReadFile, an empty
+/// file, more than kTextBytesMax, no project tree to fall back to). Each names the file.
 absl::StatusOr<Corpus> LoadCorpus(const CorpusOptions& options);
 
 }  // namespace sluice::tools

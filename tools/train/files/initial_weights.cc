@@ -30,8 +30,8 @@ std::string AndMore(std::size_t count) {
   return count > 1 ? fmt::format(", and {} more", count - 1) : std::string();
 }
 
-/// What the file says of its model: --save says it in keys of its own, and a state that was
-/// exported in the note of its run, as "model.heads". Nothing where it does not.
+/// A fact of the file about its model; none if the file lacks it. --save writes it under keys of
+/// its own. An exported state has it in the note of its run, as "model.heads".
 std::optional<std::string> FactOf(const io::SafetensorsHeader& header, const std::string& key) {
   if (const auto own = header.metadata.find(key); own != header.metadata.end()) return own->second;
   const auto note = header.metadata.find("sluice.note");

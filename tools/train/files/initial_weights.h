@@ -14,12 +14,12 @@
 
 namespace sluice::tools {
 
-/// The weights that a run with --init begins from: a file as --save writes it, or `sluice state
-/// export` of a run's save. Threads: any.
+/// The weights that a run with --init begins from. Their file comes from --save, or from `sluice
+/// state export` of a run's save. Threads: any.
 class InitialWeights {
  public:
-  /// Errors: those of io::SafetensorsReader::Open, InvalidArgument that names the first tensor that
-  /// is not the model's, or the number of heads, and what to set.
+  /// Opens the file. Errors: those of io::SafetensorsReader::Open, InvalidArgument that names the
+  /// first tensor that is not the model's, or the number of heads, and the key to set.
   static absl::StatusOr<InitialWeights> Open(const std::string& path,
                                              const gpt::ModelConfig& model);
 
@@ -29,7 +29,7 @@ class InitialWeights {
  private:
   explicit InitialWeights(std::unique_ptr<io::SafetensorsReader> file) : file_(std::move(file)) {}
   absl::Status Check(const gpt::ModelConfig& model) const;
-  /// Values of a parameter as fp32.
+  /// Reads values of a parameter as fp32.
   absl::Status Read(const std::string& parameter,
                     std::uint64_t element,
                     std::span<float> values) const;
@@ -37,7 +37,7 @@ class InitialWeights {
   std::unique_ptr<io::SafetensorsReader> file_;
 };
 
-/// A bf16 or fp16 number, which fp32 holds exactly.
+/// The value of a bf16 or fp16 number, which fp32 holds exactly.
 float FloatOfBf16(std::uint16_t bits);
 float FloatOfF16(std::uint16_t bits);
 

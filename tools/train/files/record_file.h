@@ -9,7 +9,7 @@
 namespace sluice::tools {
 
 /// Appends a schedule as sim::WriteRecorded writes it. A file may hold several, one per iteration
-/// key. Errors: as AtomicFile.
+/// key. Errors: those of AtomicFile.
 absl::Status AppendSchedule(const std::string& name, const Schedule& schedule, AtomicFile* file);
 
 }  // namespace sluice::tools

@@ -9,11 +9,12 @@
 
 namespace sluice::tools {
 
-/// Measures what plain loops on huge pages get from every link, now, on this machine; the emulated
-/// device's link is no faster than its modelled rates. By the names of Stats::links. Blocks for at
-/// most two seconds, less where budgets are small, writes a temporary file of at most 256 MiB
-/// beside the spill file, and takes at most an eighth of the memory that is available. Errors:
-/// those of io::MeasureDiskRates, device::MeasurePlainCopyRates and numa::ReadMemoryLimits.
+/// Measures the rates of every link under plain loops on huge pages, now, on this machine. The
+/// emulated device's link is no faster than its modelled rates. Rates are by the names of
+/// Stats::links. Blocks for at most two seconds, less where budgets are small. Writes a temporary
+/// file of at most 256 MiB beside the spill file, and takes at most an eighth of the available
+/// memory. Errors: those of io::MeasureDiskRates, device::MeasurePlainCopyRates and
+/// numa::ReadMemoryLimits.
 absl::StatusOr<std::map<std::string, LinkRates>> MeasureLinkRates(const RuntimeOptions& options);
 
 /// `rates`, no faster than a device with these modelled rates (0: no limit).

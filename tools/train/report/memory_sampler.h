@@ -14,7 +14,7 @@ namespace sluice::tools {
 
 /// The memory that this process holds: RssAnon of /proc/self/status, plus the allocated bytes
 /// (st_blocks x 512) of every memfd named "sluice-*" among its open files, each inode once. Pages
-/// of a memfd count whether or not they are mapped, and once however often they are.
+/// of a memfd count once, whether they are mapped never, once or often.
 std::uint64_t ResidentBytes();
 
 /// Samples ResidentBytes from a thread of its own, until destruction.
@@ -28,7 +28,7 @@ class MemorySampler {
   MemorySampler(const MemorySampler&) = delete;
   MemorySampler& operator=(const MemorySampler&) = delete;
 
-  /// Takes one sample now; the largest one so far.
+  /// Takes one sample now. Returns the largest one so far.
   std::uint64_t Sample();
   std::uint64_t peak_bytes() const { return peak_bytes_.load(); }
 

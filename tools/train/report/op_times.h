@@ -10,29 +10,29 @@
 
 namespace sluice::tools {
 
-/// How long the ops of each key took in its iterations that ended last. An op of an iteration is
-/// the op of another one whose name and place among the ops of that name are the same.
+/// Times of the ops of each key in its iterations that ended last. Ops of two iterations are the
+/// same op if their names, and their places among the ops of that name, are the same.
 /// Threads: externally synchronised.
 class OpTimes {
  public:
-  /// Of so many iterations at most the times of an op are kept.
+  /// Largest number of iterations for which the times of an op are kept.
   static constexpr std::size_t kIterationsMax = 32;
 
-  /// What a recorded iteration took.
+  /// Adds the times of a recorded iteration.
   void Add(const Schedule& iteration);
   void Forget() { keys_.clear(); }
 
-  /// Of how many iterations of `key` an op's times are kept, at most kIterationsMax.
+  /// Number of iterations of `key` for which an op's times are kept, at most kIterationsMax.
   std::size_t iterations(const std::string& key) const;
 
-  /// Gives every op of `schedule` the least that was added of it; one of which nothing was, keeps
-  /// what it has.
+  /// Gives every op of `schedule` the least time that was added for it. An op without added times
+  /// keeps its own.
   void SetLeast(Schedule* schedule) const;
-  /// As SetLeast, the median.
+  /// Gives every op the median in place of the least time.
   void SetMedian(Schedule* schedule) const;
 
  private:
-  /// The name and how many of that name came before.
+  /// Place of an op: its name, and the number of ops of that name before it.
   using OpPlace = std::pair<std::string, int>;
   using Ops = absl::flat_hash_map<OpPlace, std::deque<double>>;
 

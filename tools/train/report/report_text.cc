@@ -21,7 +21,7 @@ std::string Interrupted(const RunReport& report) {
       unverified ? "; the verification was not made" : "");
 }
 
-/// Where a run went on: which steps were its own.
+/// Steps of a run that went on from a save; empty for another run.
 std::string StepsOfThisRun(const RunReport& report) {
   if (report.steps_before == 0) return "";
   return fmt::format("steps              {} to {} of {}, {} in this run\n",

@@ -8,7 +8,7 @@
 namespace sluice::tools {
 namespace {
 
-/// Between two readings of the counters in a trace.
+/// Interval between two readings of the counters in a trace.
 constexpr std::chrono::milliseconds kCounterInterval{2};
 
 std::map<std::string, LinkBytes> BytesOf(const Stats& stats) {

@@ -15,21 +15,21 @@
 
 namespace sluice::tools {
 
-/// Watches a Runtime step by step: differences of its counters, its peaks against their budgets (a
-/// tier above its budget stops the program), memory, and counters for the trace.
+/// Watches a Runtime step by step: differences of its counters, its peaks, memory, and counters for
+/// the trace. A tier above its budget stops the program.
 /// Threads: externally synchronised.
 class RunMonitor {
  public:
   /// `trace`: may be null.
   RunMonitor(const Runtime& runtime, TraceFile* trace, MemorySampler& memory);
 
-  /// Around one training step.
+  /// BeginStep and EndStep stand around one training step.
   void BeginStep();
   StepRecord EndStep(int step, const gpt::StepResult& result, const StepOutcome& outcome);
 
-  /// For gpt::Memory::SetObserver.
+  /// Notes an op; the observer for gpt::Memory::SetObserver.
   void OnOp(const gpt::OpTiming& timing);
-  /// Fills what the Runtime and the samples know at the end.
+  /// Fills in the facts that the Runtime and the samples have at the end.
   void Fill(RunReport* report);
 
  private:

@@ -12,15 +12,15 @@
 namespace sluice::tools {
 
 /// This program once more, in a process of its own, connected by a channel that is its standard
-/// input. Its standard output is the parent's standard error. It is stopped whenever it waits for a
-/// message. Threads: externally synchronised.
+/// input. Its standard output is the parent's standard error. The process is stopped whenever it
+/// waits for a message. Threads: externally synchronised.
 class ChildProcess {
  public:
-  /// Starts it with `words`. Errors: as posix_spawn(3).
+  /// Starts the process with `words`. Errors: those of posix_spawn(3).
   static absl::StatusOr<ChildProcess> Start(std::span<const std::string> words);
   ChildProcess(ChildProcess&& other) noexcept
       : channel_(std::move(other.channel_)), process_(std::exchange(other.process_, -1)) {}
-  /// Ends and reaps it.
+  /// Ends and reaps the process.
   ~ChildProcess();
 
   Channel& channel() { return channel_; }
@@ -32,7 +32,7 @@ class ChildProcess {
   pid_t process_;
 };
 
-/// What a child does first: it dies with its parent, and leaves interrupts to it.
+/// Prepares a child, first of all: it dies with its parent, and leaves interrupts to the parent.
 void BecomeChild();
 
 }  // namespace sluice::tools

@@ -10,20 +10,21 @@
 
 namespace sluice::tools {
 
-/// Slows the emulated device's link down once, so that what must cross it per step takes
+/// Slows the emulated device's link down once. Bytes that must cross it per step then take
 /// device.emulated.load of the time that a step takes in RAM.
+/// Threads: externally synchronised.
 /// Threads: externally synchronised.
 class LinkPacer {
  public:
   explicit LinkPacer(double load) : load_(load) {}
 
-  /// False when no pace is wanted, or it is set.
+  /// Whether a pace is wanted and not yet set.
   bool pending() const { return load_ > 0 && !done_; }
-  /// Sets the pace from the recorded schedule of the main key; the session's rates follow it, and
-  /// the steps so far are judged no more. Errors: those of Runtime::RecordedSchedule and
+  /// Sets the pace from the recorded schedule of the main key. The session's rates follow it, and
+  /// the steps so far are not judged any more. Errors: those of Runtime::RecordedSchedule and
   /// SetEmulatedRates.
   absl::Status SetPace(double ram_step_seconds, TrainSession& session, RunReport* report);
-  /// Bytes per second of each direction, once set.
+  /// Pace in bytes per second of each direction, once it is set.
   double rate() const { return rate_; }
 
  private:

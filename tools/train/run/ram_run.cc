@@ -30,7 +30,7 @@ absl::Status SendText(const gpt::Text& text, Channel& channel) {
   return absl::OkStatus();
 }
 
-/// Where the pieces differ, as a sentence; empty when they do not. `mine` begins at `offset`.
+/// Difference of the pieces, as a sentence; empty when there is none. `mine` begins at `offset`.
 std::string Difference(const std::string& tensor,
                        std::uint64_t offset,
                        std::span<const std::byte> mine,
@@ -79,7 +79,7 @@ class StateStream {
     return fmt::format("tensor {} at offset {} has no counterpart in the RAM run", tensor, offset);
   }
 
-  /// At most `limit` of the bytes that come next; empty when the tensor has no more.
+  /// The next bytes, at most `limit` of them; empty when the tensor has no more.
   absl::StatusOr<std::string_view> Next(std::size_t limit) {
     if (used_ == chunk_.size()) {
       SLUICE_ASSIGN_OR_RETURN(Message message, channel_.Receive());

@@ -13,15 +13,15 @@
 
 namespace sluice::tools {
 
-/// The same training entirely in RAM, in a process of its own: what --verify compares with. It
-/// computes only inside the calls below; between them it waits for a message.
+/// A run of the same training entirely in RAM, in a process of its own, with which --verify
+/// compares. The process computes only inside the calls below. Between them it waits for a message.
 /// Threads: externally synchronised.
 class RamRun {
  public:
-  /// Starts it with the same configuration, on the same text, from the same weights (`init_path`,
-  /// empty: those of the seed), up to the validation before the first step. Errors: also what the
-  /// child says. `stop`, here and below: asked while the child keeps this process waiting; true:
-  /// Cancelled, and no further call is allowed.
+  /// Starts the process with the same configuration, on the same text, from the same weights, up to
+  /// the validation before the first step. `init_path`: file of the weights; empty: those of the
+  /// seed. `stop`, here and below, is asked while the child keeps this process waiting. True:
+  /// Cancelled, and no further call is allowed. Errors: also those of the child.
   static absl::StatusOr<RamRun> Start(const ConfigText& config,
                                       const gpt::Text& text,
                                       const std::string& init_path,
@@ -29,8 +29,8 @@ class RamRun {
 
   float first_val_loss() const { return first_val_loss_; }
   absl::StatusOr<std::vector<StepOutcome>> RunSteps(int count, const gpt::StopFn& stop = {});
-  /// Compares every parameter and optimizer state bit for bit: empty when all are the same, else a
-  /// sentence that names the first tensor that differs and the offset in it.
+  /// Compares every parameter and optimizer state bit for bit. Returns an empty text when all are
+  /// the same, else a sentence that names the first tensor that differs and the offset in it.
   absl::StatusOr<std::string> CompareState(gpt::Trainer& trainer, const gpt::StopFn& stop = {});
 
  private:

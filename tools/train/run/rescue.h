@@ -7,15 +7,16 @@
 
 namespace sluice::tools {
 
-/// Whether the last step had a finite loss; else nothing is saved.
+/// Whether the last step had a finite loss. Nothing is saved otherwise.
 enum class LastLoss { kFinite, kNotFinite };
 
-/// After a failure of the session's trainer: makes one step whole and saves it to the session's
-/// save_place(). What was saved, or why nothing was and which older save stands, as a sentence.
+/// Makes one step whole after a failure of the session's trainer, and saves it to the session's
+/// save_place(). Returns a sentence: the save, or the reason for which there is none, and the older
+/// save that stands.
 std::string RescueState(TrainSession& session, LastLoss loss);
 
-/// Ends a run whose storage or device has failed: says what failed, and what RescueState says. The
-/// exit code: whatever the errno, that is no fault of the flags.
+/// Ends a run whose storage or device has failed: prints the failure and the sentence of
+/// RescueState. Returns the exit code. It is not that of a user error, whatever the errno.
 int EndAfterFailure(const absl::Status& failure, TrainSession& session, LastLoss loss);
 
 }  // namespace sluice::tools

@@ -18,7 +18,7 @@ using NoteJson = nlohmann::json;
 /// Stands for the text in a note; all others are keys of a configuration.
 constexpr const char* kTextKey = "text";
 
-/// What a difference does to a run that goes on.
+/// Effect of a difference on a run that goes on.
 enum class Effect {
   kRefused,   ///< the state cannot be loaded, or means something else
   kOtherwise  ///< the run goes on, with other data than one that never stopped
@@ -47,7 +47,7 @@ std::vector<Fact> FactsOf(const TrainSettings& settings, const std::string& text
           {kTextKey, text_hash, Effect::kOtherwise}};
 }
 
-/// What differs.
+/// Differences of a run from a save, by their effect.
 struct Differences {
   std::vector<std::string> refused;
   std::vector<std::string> fixes;  ///< flags that make the refused ones the same

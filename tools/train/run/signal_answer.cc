@@ -36,8 +36,9 @@ std::string SignalAnswer::SaveNow() {
   if (!session_.has_unsaved_steps()) {
     return fmt::format("nothing was saved, as no step was made since step {}", step);
   }
-  ++saves_;  // also one that fails ends the iteration
-  // In place it would replace a good one. What cannot be read cannot be saved either.
+  ++saves_;  // a save that fails ends the iteration, too
+  // A save of such parameters would replace a good one. Parameters that cannot be read cannot be
+  // saved either.
   if (!session_.HasFiniteParameters().value_or(true)) {
     return "nothing was saved, as the last update left parameters that are no finite numbers";
   }

@@ -8,8 +8,8 @@
 
 namespace sluice::tools {
 
-/// Answers signals of a run between two pieces of its work. While it lives, the session's trainer
-/// asks it. Threads: externally synchronised. Lifetime: what it refers to outlives it.
+/// Answers signals of a run between two pieces of its work. The session's trainer asks the object
+/// while it lives. Threads: externally synchronised. Lifetime: all arguments outlive the object.
 class SignalAnswer {
  public:
   SignalAnswer(TrainSession& session, Console& console, const InterruptWatch& watch);
@@ -17,16 +17,16 @@ class SignalAnswer {
   SignalAnswer(const SignalAnswer&) = delete;
   SignalAnswer& operator=(const SignalAnswer&) = delete;
 
-  /// Makes the save that a signal asked for, and says in one line what became of it. Whether the
-  /// run is to end. REQUIRES: the trainer may be asked for a save.
+  /// Makes the save that a signal asked for, and prints its outcome in one line. Returns whether
+  /// the run is to end. REQUIRES: the trainer may be asked for a save.
   bool Attend();
-  /// Saves at once, where that is wanted: who ends jobs may not wait for more than that. What fails
-  /// is tried again, and told, with the other outputs.
+  /// Saves at once, where that is wanted: a batch system may not wait for more than that. A save
+  /// that fails is tried again, and told, with the other outputs.
   void SaveForEnd();
   bool interrupted() const { return watch_.interrupted(); }
-  /// Whether the last step had a finite loss. Without one nothing is saved.
+  /// Notes whether the last step had a finite loss. Nothing is saved without one.
   void NoteLoss(bool finite) { loss_is_finite_ = finite; }
-  /// Saves that a signal has asked for and that were tried.
+  /// Number of saves that a signal has asked for and that were tried.
   int saves() const { return saves_; }
 
  private:

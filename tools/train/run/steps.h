@@ -11,29 +11,30 @@
 
 namespace sluice::tools {
 
-/// Steps that the paged run and the run in RAM make in turn.
+/// Number of steps that the paged run and the run in RAM make in turn.
 inline constexpr int kBlockSteps = 5;
 
-/// Steps before a link gets its pace when there is no run in RAM: the usual step is the second, and
-/// its schedule is known when the third has begun.
+/// Number of steps before a link gets its pace when there is no run in RAM. The usual step is the
+/// second, and its schedule is known when the third has begun.
 inline constexpr int kUnpacedStepsAlone = 3;
 
-/// One step as it came out. Sent between the processes as it is in memory.
+/// Outcome of one step. The processes send each other its bytes as they are in memory.
 struct StepOutcome {
   float loss = 0;
-  /// Only where `validated`: the mean loss over the validation batches after the step.
+  /// Mean loss over the validation batches after the step; valid only if `validated`.
   float val_loss = 0;
   std::uint64_t validated = 0;
-  /// Of the training step alone.
+  /// Seconds of the training step alone.
   double seconds = 0;
-  /// Of that, what updates of parameters took; only in RAM, where they are ops among the others.
+  /// Part of `seconds` that updates of parameters took; only in RAM, where they are ops among the
+  /// others.
   double update_seconds = 0;
 };
 
-/// Every val_every steps, and after the last one.
+/// Whether a validation follows the step: every val_every steps, and after the last one.
 bool ValidatesAfter(int step, const gpt::TrainConfig& train);
 
-/// Deferred unless a validation follows the trainer's next step.
+/// Update time of the trainer's next step: deferred unless a validation follows it.
 gpt::UpdateTime UpdateTimeOfNext(const gpt::Trainer& trainer, const gpt::TrainConfig& train);
 
 /// Makes the next step, and times it. Errors: those of Trainer::Step.
@@ -41,11 +42,11 @@ absl::StatusOr<gpt::StepResult> TrainOnce(gpt::Trainer& trainer,
                                           gpt::UpdateTime update,
                                           StepOutcome* outcome);
 
-/// Of all steps together.
+/// Seconds of all steps together.
 double SumSeconds(std::span<const StepOutcome> outcomes);
 
-/// How the losses of a run and of the run in RAM differ bit by bit, as a sentence; empty when
-/// they do not. `step` 0: before the first one.
+/// Difference of the losses of a run and of the run in RAM, bit by bit, as a sentence; empty when
+/// there is none. `step` 0: before the first one.
 std::string DescribeDifference(int step, const StepOutcome& mine, const StepOutcome& in_ram);
 
 /// Makes the validation that is due after the trainer's last step, if one is.

@@ -30,8 +30,8 @@
 namespace sluice::tools {
 namespace {
 
-/// For tests of --verify only: "TENSOR" has the lowest bit of its first byte flipped on the way;
-/// "loss" names the losses.
+/// Variable for tests of --verify only. It names a tensor whose first byte has its lowest bit
+/// flipped on the way; "loss" names the losses.
 constexpr const char* kFlipVariable = "SLUICE_TEST_VERIFY_FLIP";
 
 bool Flips(std::string_view what) {
@@ -46,7 +46,7 @@ class TrainChild {
  public:
   explicit TrainChild(Channel& channel) : channel_(channel) {}
 
-  /// Until the other end closes the channel.
+  /// Answers messages until the other end closes the channel.
   absl::Status Serve() {
     for (;;) {
       absl::StatusOr<Message> message = channel_.Receive();
@@ -100,7 +100,7 @@ class TrainChild {
     SLUICE_ASSIGN_OR_RETURN(
         data_, gpt::Dataset::FromText(std::move(text_), settings_.train, settings_.model));
     SLUICE_RETURN_IF_ERROR(MakeTrainer());
-    // What the other run does before its first step.
+    // The other run validates before its first step, too.
     SLUICE_ASSIGN_OR_RETURN(const float val_loss, trainer_->Validate());
     return channel_.Send(MessageType::kEnd, PayloadOf(val_loss));
   }

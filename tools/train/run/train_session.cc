@@ -218,7 +218,7 @@ absl::Status TrainSession::WriteRecord() {
 
 absl::Status TrainSession::RecordKey(std::string_view key, bool* any) {
   const absl::StatusOr<Schedule> schedule = runtime_->RecordedSchedule(key);
-  // Not every run has steps of every key.
+  // A run need not have steps of every key.
   if (absl::IsNotFound(schedule.status())) return absl::OkStatus();
   if (!schedule.ok()) return schedule.status();
   *any = true;

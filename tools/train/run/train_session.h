@@ -30,19 +30,20 @@ using MakeRuntimeFn =
     std::function<absl::StatusOr<std::unique_ptr<Runtime>>(RuntimeOptions options)>;
 
 struct SessionHooks {
-  /// Asked between the pieces of TrainSession::Create; true: Cancelled. Empty: never.
+  /// Function asked between the pieces of TrainSession::Create. True: Cancelled. Empty: nothing is
+  /// asked.
   gpt::StopFn stop = {};
-  /// For tests: makes a Runtime with faults.
+  /// Function that makes the Runtime; tests make one with faults.
   MakeRuntimeFn make_runtime = Runtime::Create;
 };
 
-/// Everything that a paged training run needs, made in order and taken down in the opposite one.
-/// Threads: externally synchronised.
+/// All parts of a paged training run, made in order and taken down in the opposite one. Threads:
+/// externally synchronised.
 class TrainSession {
  public:
-  /// Opens the output files (so that a bad path is found before the work), measures the links,
-  /// makes Runtime and Trainer, checks the room for saves, and loads the state. `flags`, `data` and
-  /// `console` outlive the session. Errors: those of each part.
+  /// Opens the output files first, so that a bad path is found before the work. Then measures the
+  /// links, makes Runtime and Trainer, checks the room for saves, and loads the state. `flags`,
+  /// `data` and `console` outlive the session. Errors: those of each part.
   static absl::StatusOr<std::unique_ptr<TrainSession>> Create(const TrainFlags& flags,
                                                               const gpt::Dataset& data,
                                                               Console& console,
@@ -53,16 +54,16 @@ class TrainSession {
   Runtime& runtime() { return *runtime_; }
   gpt::Trainer& trainer() { return *trainer_; }
   RunMonitor& monitor() { return *monitor_; }
-  /// What the links give; the paced link's entry changes with its pace.
+  /// Rates of the links. The paced link's entry changes with its pace.
   std::map<std::string, LinkRates>& rates() { return rates_; }
 
-  /// How fast the products of the trainer's threads were before the first step.
+  /// Rate of the matrix products of the trainer's threads before the first step.
   const gpt::ComputeRate& compute() const { return compute_; }
 
   /// Ends the iteration of the last step, so that its schedule is known even when it was the first.
   absl::Status EndIteration() { return paged_->EndIteration(); }
 
-  /// Saves of the state, on the way and at the end.
+  /// Saver of the state, on the way and at the end.
   StateSaver& saver() { return *saver_; }
   /// The directory of --state or --save-state; empty: none.
   const std::string& save_place() const {
@@ -75,19 +76,19 @@ class TrainSession {
   /// Saves the trainer's state, as it is after its last step, to save_place(), if there is one and
   /// no save holds that step. Errors: those of StateSaver::SaveNow.
   absl::Status SaveState();
-  /// Waits for the saves that were begun, where none is made at the end. What fails is a warning.
+  /// Waits for the saves that were begun, where none is made at the end. A failure is a warning.
   void EndBegunSaves();
-  /// An update has left parameters that are no finite numbers: a save of them is removed.
+  /// Removes a save of parameters that an update has left as no finite numbers.
   void WithdrawLastSave();
-  /// Steps that were done when the run began.
+  /// Number of steps that were done when the run began.
   int steps_before() const { return steps_before_; }
-  /// False once an update has left a parameter that is no finite number.
+  /// Whether all parameters are finite numbers after the updates so far.
   absl::StatusOr<bool> HasFiniteParameters();
 
   /// Whether --save, --state and --save-state are carried out at the end.
   enum class Saves { kWritten, kLeftAlone };
-  /// Writes the files that the flags ask for: each, whatever becomes of the others. What failed,
-  /// by flag and path.
+  /// Writes the files that the flags ask for, each of them whatever becomes of the others. Returns
+  /// the failures, which name flag and path.
   std::vector<absl::Status> WriteOutputs(Saves saves);
 
  private:
@@ -104,7 +105,7 @@ class TrainSession {
   absl::Status MakeTrainer(const gpt::Dataset& data);
   void MeasureProducts();
   absl::Status WriteRecord();
-  /// `any`: set when there was one.
+  /// Appends the schedule of the key. `any`: set when there was one.
   absl::Status RecordKey(std::string_view key, bool* any);
   absl::Status WriteModel();
   absl::Status Resume();
@@ -117,7 +118,7 @@ class TrainSession {
   std::string resumed_from_;  ///< directory of the save that the run goes on from
   Console& console_;
   const MakeRuntimeFn make_runtime_;
-  /// The stop of Create, while that runs.
+  /// The stop function of Create, while Create runs.
   gpt::StopFn stop_;
   std::unique_ptr<MemorySampler> memory_;
   std::unique_ptr<TraceFile> trace_;

@@ -18,21 +18,22 @@ namespace sluice::tools {
 /// Threads: externally synchronised.
 class Verifier {
  public:
-  /// See RamRun::Start, for `stop` here and below, too.
+  /// Starts the run in RAM: see RamRun::Start, for `stop` here and below, too.
   static absl::StatusOr<std::unique_ptr<Verifier>> Start(const ConfigText& config,
                                                          const gpt::Text& text,
                                                          const std::string& init_path,
                                                          const gpt::StopFn& stop);
 
-  /// The validation before the first step.
+  /// Compares the validation before the first step.
   void CompareFirstValidation(float val_loss);
-  /// Lets the run in RAM make the same steps; their losses are compared. Median seconds of a step.
+  /// Lets the run in RAM make the same steps, and compares their losses. Returns the median seconds
+  /// of a step.
   absl::StatusOr<double> RunBlock(std::span<const StepOutcome> paged, const gpt::StopFn& stop);
-  /// Block ratios so far no longer count.
+  /// Forgets the block ratios so far.
   void ForgetRatios() { ratios_.clear(); }
-  /// Of the fastest step in RAM so far, its updates left out; none before the first.
+  /// Seconds of the fastest step in RAM so far, without its updates; none before the first step.
   std::optional<double> least_ram_seconds() const { return least_ram_seconds_; }
-  /// Why the runs are known to differ; empty while they are not.
+  /// Difference of the runs, as far as it is known; empty: none.
   const std::string& difference() const { return difference_; }
 
   /// Compares the states.

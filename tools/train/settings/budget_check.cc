@@ -13,7 +13,7 @@
 namespace sluice::tools {
 namespace {
 
-/// Not rounded, so that it can be written as a budget.
+/// Size without rounding, so that it can be written as a budget.
 std::string Exact(Bytes pages) {
   const std::uint64_t kibibytes = pages.count() >> 10;
   return kibibytes % 1024 == 0 ? fmt::format("{} MiB", kibibytes / 1024)

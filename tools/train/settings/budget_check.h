@@ -9,7 +9,7 @@
 
 namespace sluice::tools {
 
-/// The smallest budget with which a tier takes the whole run, and what asks for it.
+/// The smallest budget with which a tier takes the whole run, and its cause.
 struct LeastBudget {
   Bytes bytes;
   std::string reason;
@@ -21,13 +21,13 @@ struct LeastBudgets {
   LeastBudget nvme;
 };
 
-/// Found from the model's ops and tensors, without computing anything. Errors: InvalidArgument (the
-/// model).
+/// Finds the least budgets from the model's ops and tensors, without computing anything. Errors:
+/// InvalidArgument (the model).
 absl::StatusOr<LeastBudgets> FindLeastBudgets(const TrainSettings& settings);
 
-/// So that budgets that are too small are found before the work, all at once. Errors:
-/// ResourceExhausted that names each such tier, its budget and the smallest that would do; as
-/// FindLeastBudgets, and InvalidArgument (a budget too large to count).
+/// Whether the budgets suffice, so that too small ones are found before the work, all at once.
+/// Errors: ResourceExhausted that names each such tier, its budget and the smallest that would do;
+/// those of FindLeastBudgets; InvalidArgument (a budget too large to count).
 absl::Status CheckBudgets(const TrainSettings& settings);
 
 }  // namespace sluice::tools

@@ -26,10 +26,10 @@ constexpr std::uint64_t kOtherThreads = 3;
 constexpr std::uint64_t kProductBytes = 7 * kMebibyte;
 /// A run in RAM takes its tensors from mappings of this size.
 constexpr std::uint64_t kRamChunkBytes = 2 * kMebibyte;
-/// What LargestBudgets leaves for changes between its look and the run's.
+/// Bytes that LargestBudgets leaves for changes between its look and the run's.
 constexpr std::uint64_t kSlackBytes = 4 * kMebibyte;
 
-/// Of files that are there; pipes tell no size.
+/// Bytes of the files that are there; pipes tell no size.
 std::uint64_t TextBytes(const TrainSettings& settings) {
   if (settings.texts.empty()) return RunNeeds().text_bytes;
   std::uint64_t bytes = 0;

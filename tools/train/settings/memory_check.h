@@ -13,36 +13,37 @@
 
 namespace sluice::tools {
 
-/// The default of every option, page_bytes included.
+/// Options with every default, page_bytes included.
 RuntimeOptions OptionsOfNoJob();
 
-/// What decides how much memory a run takes. The defaults are those of a job of which nothing is
-/// known: the shipped configurations need less.
+/// Facts that decide the memory of a run. The defaults are those of an unknown job: the shipped
+/// configurations need less.
 struct RunNeeds {
   RuntimeOptions runtime = OptionsOfNoJob();
   std::uint64_t text_bytes = std::uint64_t{8} << 20;  ///< size of the project's own text
-  std::uint64_t tensor_bytes = 0;                     ///< matters for a run in RAM only
+  /// Bytes of tensors; they matter for a run in RAM only.
+  std::uint64_t tensor_bytes = 0;
   engine::JobSize job = {.tensor_pages = 4096, .ops = 512, .page_accesses = 1 << 14};
   int compute_threads = 1;
-  int runs_in_ram = 0;  ///< with --verify one
+  int runs_in_ram = 0;  ///< number of runs in RAM; one with --verify
 };
 
-/// Adds what matrix products on so many threads take of data and addresses.
+/// Adds the data and addresses that matrix products on so many threads take.
 void AddProducts(int threads, numa::MemorySum* sum);
 
-/// Errors: InvalidArgument (the model).
+/// Finds the needs of a run. Errors: InvalidArgument (the model).
 absl::StatusOr<RunNeeds> FindNeeds(const TrainFlags& flags);
 
-/// All that the run takes, its child processes included: one cgroup holds them all. Errors:
+/// All memory of the run, with its child processes: one cgroup holds them all. Errors:
 /// InvalidArgument (budgets too large to count, or too small).
 absl::StatusOr<numa::MemorySum> MemoryOf(const RunNeeds& needs);
 
-/// So that a run that cannot fit is found before its work. Errors: ResourceExhausted as
-/// numa::CheckFits; as FindNeeds, MemoryOf and numa::ReadMemoryLimits.
+/// Whether the run fits, so that one that cannot is found before its work. Errors:
+/// ResourceExhausted of numa::CheckFits; those of FindNeeds, MemoryOf and numa::ReadMemoryLimits.
 absl::Status CheckMemory(const TrainFlags& flags);
 
-/// The largest tiers.dram.bytes and tiers.hbm.bytes together with which CheckMemory lets the run
-/// begin, whole MiB, and a little less: what else is in the cgroup changes. 0: none fits. The
+/// The largest sum of tiers.dram.bytes and tiers.hbm.bytes with which CheckMemory lets the run
+/// begin, in whole MiB, and a little less: the rest of the cgroup changes. 0: none fits. The
 /// budgets in `needs` do not matter.
 Bytes LargestBudgets(const RunNeeds& needs, const numa::MemoryLimits& limits);
 

@@ -19,7 +19,7 @@ constexpr double kGainMin = 0.02;
 
 constexpr const char* kLinks[] = {kDeviceLink, kDiskLink};
 
-/// Which tensors recomputing layers would discard.
+/// Flag for each tensor that recomputing layers would discard.
 std::vector<bool> StashOf(const std::vector<gpt::LayerCosts>& layers, std::size_t tensors) {
   std::vector<bool> stash(tensors);
   for (const gpt::LayerCosts& layer : layers) {
@@ -38,7 +38,7 @@ Schedule Without(const std::vector<bool>& tensors, Schedule schedule) {
   return schedule;
 }
 
-/// When the last op ends that writes one of these tensors.
+/// Time at which the last op ends that writes one of these tensors.
 double EndOfWrites(const std::vector<bool>& tensors, const Schedule& schedule) {
   double now = 0, end = 0;
   for (const ScheduleOp& op : schedule.ops) {
@@ -50,7 +50,7 @@ double EndOfWrites(const std::vector<bool>& tensors, const Schedule& schedule) {
   return end;
 }
 
-/// Of the steps that the schedule stands for, in the median.
+/// Median seconds of compute in the steps that the schedule stands for.
 double ComputeSeconds(const RunReport& report, const std::string& key) {
   std::vector<double> seconds;
   for (const StepRecord& step : report.steps) {

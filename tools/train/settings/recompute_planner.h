@@ -13,29 +13,30 @@
 
 namespace sluice::tools {
 
-/// What a step that recomputes no layer asks of the links, and what each layer would save and cost:
-/// from its recorded schedule, whose ops are taken to compute for `compute_seconds` together, and
-/// the links' rates.
+/// The problem of which layers to recompute: the seconds of each link in a step that recomputes
+/// none, and the savings and cost of each layer. They come from the step's recorded schedule, whose
+/// ops are taken to compute for `compute_seconds` together, and the links' rates.
 analysis::RecomputeProblem MakeRecomputeProblem(const TrainSettings& settings,
                                                 const Schedule& schedule,
                                                 double compute_seconds,
                                                 const std::map<std::string, LinkRates>& rates);
 
-/// The plan of analysis::PlanRecompute where it saves enough to be worth a change; else no layer is
+/// The plan of analysis::PlanRecompute, if it saves enough to be worth a change. Else no layer is
 /// recomputed.
 RecomputeReport DecideRecompute(const analysis::RecomputeProblem& problem);
 
-/// `train.recompute = "planned"`: decides once, from the steps before.
+/// Planner of `train.recompute = "planned"`, which decides once, from the steps before.
+/// Threads: externally synchronised.
 /// Threads: externally synchronised.
 class RecomputePlanner {
  public:
   explicit RecomputePlanner(gpt::Recompute recompute)
       : pending_(recompute == gpt::Recompute::kPlanned) {}
 
-  /// False when nothing is to be decided, or it is.
+  /// Whether there is something to decide, and it is not decided yet.
   bool pending() const { return pending_; }
-  /// Sets the trainer's choice, and judges no more the steps made so far if it recomputes. The
-  /// report tells what was decided. Errors: those of Runtime::RecordedSchedule.
+  /// Sets the trainer's choice. If that recomputes, the steps made so far are not judged any more.
+  /// The report gets the decision. Errors: those of Runtime::RecordedSchedule.
   absl::Status Decide(TrainSession& session, RunReport* report);
 
  private:

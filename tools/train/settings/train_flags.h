@@ -10,29 +10,29 @@
 
 namespace sluice::tools {
 
-/// The words of `sluice train`, understood.
+/// Flags of `sluice train`, parsed.
 struct TrainFlags {
   TrainSettings settings;  ///< texts of --text replace those of the configuration
-  std::string texts_name;  ///< where they are named: "--text" or "train.texts"
-  ConfigText config;       ///< its source is the path of --config
+  std::string texts_name;  ///< source of the texts' names: "--text" or "train.texts"
+  ConfigText config;       ///< configuration; its source is the path of --config
   bool verify = false;
   bool json = false;
-  std::string record_path;  ///< empty: none; likewise below
+  std::string record_path;  ///< path of --record; empty: none, as below
   std::string trace_path;
   std::string save_path;
-  std::string save_state_path;  ///< directories
+  std::string save_state_path;  ///< directory of --save-state
   std::string resume_path;
-  std::string init_path;  ///< a file of weights
+  std::string init_path;  ///< file of weights of --init
   std::string state_path;
 };
 
 const std::vector<FlagSpec>& TrainFlagSpecs();
 
-/// Errors: InvalidArgument for flags and configuration; those of Config::Load.
+/// Reads the flags. Errors: InvalidArgument for flags and configuration; those of Config::Load.
 absl::StatusOr<TrainFlags> ReadTrainFlags(std::span<const std::string> words);
 
-/// What `sluice train --print-config` prints: the configuration with its overrides, every key.
-/// Without --config all defaults. Errors: as ReadTrainFlags.
+/// Output of `sluice train --print-config`: every key of the configuration with its overrides. It
+/// has all defaults without --config. Errors: those of ReadTrainFlags.
 absl::StatusOr<std::string> WriteConfig(std::span<const std::string> words);
 
 }  // namespace sluice::tools

@@ -13,11 +13,11 @@ namespace sluice::tools {
 
 /// A whole configuration of the train command.
 struct TrainSettings {
-  gpt::ModelConfig model;  ///< the keys model.*
-  gpt::TrainConfig train;  ///< the keys train.*
+  gpt::ModelConfig model;  ///< values of the keys model.*
+  gpt::TrainConfig train;  ///< values of the keys train.*
   /// Files to train on; none: the project's own sources and documents.
   std::vector<std::string> texts;
-  /// device.emulated.load: the emulated link's bound as a share of the RAM step; 0 leaves it
+  /// device.emulated.load: the emulated link's bound as a share of the RAM step. 0 leaves the link
   /// unpaced.
   double emulated_load = 0;
   /// train.not_finite_steps: steps in a row without a finite loss that end the run; 0: none do.
@@ -27,22 +27,22 @@ struct TrainSettings {
   RuntimeOptions runtime;
 };
 
-/// A configuration as it was given: what the run in RAM is made of, too.
+/// A configuration as it was given. The run in RAM is made of it, too.
 struct ConfigText {
   std::string text;
-  std::string source;                    ///< names it in messages
+  std::string source;                    ///< name of the configuration in messages
   std::vector<std::string> assignments;  ///< values of --set, in order
 };
 
-/// Errors: those of Config, and of the other ReadTrainSettings.
+/// Reads the settings. Errors: those of Config, and of the other ReadTrainSettings.
 absl::StatusOr<TrainSettings> ReadTrainSettings(const ConfigText& config);
 
 /// Every key with its value, as a TOML file that ReadTrainSettings reads to the same settings.
-/// Errors: as ReadTrainSettings.
+/// Errors: those of ReadTrainSettings.
 absl::StatusOr<std::string> WriteTrainSettings(const ConfigText& config);
 
-/// Reads all keys and refuses any other. Errors: InvalidArgument that names key, value and what is
-/// allowed.
+/// Reads all keys and refuses any other. Errors: InvalidArgument that names key, value and the
+/// allowed ones.
 absl::StatusOr<TrainSettings> ReadTrainSettings(Config& config);
 
 }  // namespace sluice::tools

@@ -37,7 +37,8 @@ absl::Status InUse(const std::string& path, const std::string& holder) {
       path)));
 }
 
-/// What a file system answers that knows no locks (NFS without its lock service, some of FUSE).
+/// Whether the error is that of a file system that knows no locks (NFS without its lock service,
+/// some of FUSE).
 bool KnowsNoLocks(int error) {
   return error == ENOLCK || error == EOPNOTSUPP || error == ENOSYS || error == EINVAL;
 }

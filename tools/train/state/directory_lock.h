@@ -15,11 +15,11 @@ inline constexpr char kLockName[] = "lock";
 /// Threads: externally synchronised.
 class DirectoryLock {
  public:
-  /// flock(2), or what a test puts in its place.
+  /// The call flock(2), or a test's own.
   using Flock = std::function<int(int fd, int operation)>;
 
-  /// Errors: FailedPrecondition (another process has it: names it), those of open(2). Where the
-  /// file system knows no locks, the lock is not held.
+  /// Takes the lock. Errors: FailedPrecondition (another process has it: names it), those of
+  /// open(2). Where the file system knows no locks, the lock is not held.
   static absl::StatusOr<std::unique_ptr<DirectoryLock>> Take(const std::string& directory,
                                                              const Flock& flock);
   static absl::StatusOr<std::unique_ptr<DirectoryLock>> Take(const std::string& directory);
@@ -27,7 +27,8 @@ class DirectoryLock {
   DirectoryLock(const DirectoryLock&) = delete;
   DirectoryLock& operator=(const DirectoryLock&) = delete;
 
-  /// False where the file system knows no locks; why_not then says what it answered.
+  /// Whether the lock is held. It is not where the file system knows no locks; why_not then tells
+  /// the system's answer.
   bool held() const { return why_not_.empty(); }
   const std::string& why_not() const { return why_not_; }
 

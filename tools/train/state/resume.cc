@@ -20,8 +20,8 @@ void PassOver(const FoundSave& save, const absl::Status& why, ResumePlan* plan) 
 }
 
 /// Whether the error tells of the save itself: it is damaged, incomplete or of another run. Any
-/// other one (no memory, no descriptor left, no right, a disk that does not answer) may pass, and
-/// then the save is as good as before.
+/// other error may pass (no memory, no descriptor left, no right, a disk that does not answer). The
+/// save is then as good as before.
 bool IsOfSave(const absl::Status& error) {
   return absl::IsDataLoss(error) || absl::IsInvalidArgument(error) || absl::IsNotFound(error);
 }
@@ -36,7 +36,8 @@ absl::Status CannotTell(const FoundSave& save, const absl::Status& why, const Re
                                save.directory)));
 }
 
-/// What is wrong with a save is the user's to mend, by naming another; the disk is not.
+/// Code of a refusal. Users can mend the fault of a save, by naming another, but not that of a
+/// disk.
 absl::StatusCode CodeOf(const absl::Status& refusal) {
   return absl::IsDataLoss(refusal) ? absl::StatusCode::kFailedPrecondition : refusal.code();
 }
@@ -67,7 +68,7 @@ absl::StatusOr<SavedRun> Describe(const FoundSave& save,
       fmt::format("it is of step {}, another one than its name says; use another save", run.step));
 }
 
-/// Where there is none, the error is that of reading one.
+/// Saves of the run. If there is none, the error is that of reading one.
 absl::StatusOr<std::vector<FoundSave>> SavesOf(const TrainFlags& flags,
                                                const std::string& directory) {
   SLUICE_ASSIGN_OR_RETURN(std::vector<FoundSave> saves, ListSaves(directory));

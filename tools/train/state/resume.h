@@ -21,25 +21,25 @@ struct ResumePlan {
   std::string flag;       ///< flag that names the directory, for messages
   std::string directory;  ///< directory that all saves are in
   std::vector<Candidate> candidates;
-  /// Saves that were passed over, and why: "step-0000120: ...".
+  /// Saves that were passed over, each with the reason: "step-0000120: ...".
   std::vector<std::string> passed_over;
-  /// Why the newest save was passed over.
+  /// Reason for which the newest save was passed over.
   absl::Status first_refusal;
 
-  /// Steps of the newest candidate; 0: there is none.
+  /// Number of steps of the newest candidate; 0: there is none.
   int step() const { return candidates.empty() ? 0 : candidates.front().run.step; }
 };
 
-/// Looks at what the saves under --state or --resume say of themselves. Errors: there are saves and
-/// no run with these settings may go on from any (that of the newest; those of CheckSavedRun), all
-/// steps are done (--resume only), no save (--resume only), one that says nothing of a save
-/// (EMFILE, EIO).
+/// Reads the descriptions of the saves under --state or --resume. Errors:
+/// - the newest save's (those of CheckSavedRun): no run with these settings may go on from any
+/// - all steps are done (--resume only)
+/// - there is no save (--resume only)
+/// - an error that tells nothing of a save (EMFILE, EIO)
 absl::StatusOr<ResumePlan> PlanResume(const TrainFlags& flags, const std::string& text_hash);
 
 /// Loads the newest save that verifies, and returns it. Newer ones that are damaged, incomplete or
-/// of another run are passed over, which `plan` then says. Errors: there is none, and what the
-/// newest one's load answered; at once, one that says nothing of the save. REQUIRES: there are
-/// candidates.
+/// of another run are passed over, and noted in `plan`. Errors: that of the newest save, if none
+/// verifies; at once, an error that tells nothing of the save. REQUIRES: there are candidates.
 absl::StatusOr<ResumePlan::Candidate> LoadNewest(
     const std::function<absl::Status(const std::string& directory)>& load, ResumePlan* plan);
 

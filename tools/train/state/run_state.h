@@ -11,19 +11,19 @@
 
 namespace sluice::tools {
 
-/// Where a run's saves come from and go to.
+/// Source and target of a run's saves.
 struct RunState {
   std::string note;  ///< description of the run, which its saves hold
   ResumePlan plan;
   std::unique_ptr<StateDirectory> directory;  ///< directory of --state; null: none
 };
 
-/// Opens --state, and says what a killed run left there and whether it cannot be locked. Null
-/// without --state. Errors: those of StateDirectory::Open.
+/// Opens --state. Prints the remains of a killed run, and a warning if the directory cannot be
+/// locked. Returns null without --state. Errors: those of StateDirectory::Open.
 absl::StatusOr<std::unique_ptr<StateDirectory>> OpenStateDirectory(const TrainFlags& flags,
                                                                    Console& console);
 
-/// Says which saves were passed over, and why.
+/// Prints the saves that were passed over, and the reasons.
 void PrintPassedOver(const ResumePlan& plan, Console& console);
 
 /// Whether `train.save_every` has a place to save to. Errors: InvalidArgument with the fix.

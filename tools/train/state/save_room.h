@@ -12,8 +12,8 @@
 
 namespace sluice::tools {
 
-/// Bytes that a save of these fp32 parameters and their two states takes, with its description, its
-/// directory and the rest of its last block: at most.
+/// Most bytes that a save of these fp32 parameters and their two states takes. They include its
+/// description, its directory and the rest of its last block.
 std::uint64_t SaveBytesMax(std::span<const TensorSpec> parameters, StateType states);
 
 /// Room for the saves of a run, as a sum.
@@ -21,23 +21,23 @@ struct SaveRoom {
   std::string flag;       ///< flag that names the directory
   std::string directory;  ///< directory that the saves are made in
   std::uint64_t save_bytes = 0;
-  int kept = 0;                     ///< saves that stay
-  int being_written = 1;            ///< saves that are written beside them
-  std::uint64_t present_bytes = 0;  ///< saves that are there and will be replaced or removed
-  std::uint64_t free_bytes = 0;     ///< free space, the spill files being there already
+  int kept = 0;                     ///< number of saves that stay
+  int being_written = 1;            ///< number of saves that are written beside them
+  std::uint64_t present_bytes = 0;  ///< bytes of saves that will be replaced or removed
+  std::uint64_t free_bytes = 0;     ///< free space, with the spill files there already
 };
 
-/// Errors: ResourceExhausted with the sum and the fix.
+/// Whether the saves have room. Errors: ResourceExhausted with the sum and the fix.
 absl::Status CheckRoom(const SaveRoom& room);
 
 /// The sum of a run with --state or --save-state, as its directory and file system are now. Errors:
-/// statvfs(3), ListSaves.
+/// those of statvfs(3) and ListSaves.
 absl::StatusOr<SaveRoom> RoomOf(const TrainFlags& flags,
                                 const ResumePlan& plan,
                                 std::span<const TensorSpec> parameters);
 
-/// Looks at the file system of --state or --save-state; neither: nothing is checked. Errors: as
-/// CheckRoom and statvfs(3).
+/// Checks the file system of --state or --save-state, if one is given. Errors: those of CheckRoom
+/// and statvfs(3).
 absl::Status CheckRoomForSaves(const TrainFlags& flags,
                                const ResumePlan& plan,
                                std::span<const TensorSpec> parameters);

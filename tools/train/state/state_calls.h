@@ -8,7 +8,7 @@
 
 namespace sluice::tools {
 
-/// The calls of the operating system that keep a directory of saves, as base::FileCalls.
+/// The calls of the operating system that keep a directory of saves, in the way of base::FileCalls.
 class StateCalls : public base::FileCalls {
  public:
   virtual int MakeDirectory(const std::string& path, mode_t mode);

@@ -18,10 +18,10 @@
 
 namespace sluice::tools {
 
-/// Saves that stay: the newest, and the one before.
+/// Number of saves that stay: the newest, and the one before.
 inline constexpr int kSavesKept = 2;
 
-/// "step-0000120".
+/// Name of a save's directory: "step-0000120".
 std::string SaveName(int step);
 
 /// A directory that holds a save's file.
@@ -30,18 +30,19 @@ struct FoundSave {
   int step = 0;  ///< step that the directory's name says; -1: the name says none
 };
 
-/// The saves under `directory`, the newest first: those named by step. Where it has a save's file
-/// itself, as --save-state makes it, that alone. Errors: those of reading the directory.
+/// The saves under `directory` that are named by step, the newest first. If the directory has a
+/// save's file itself, as --save-state makes it, the result is that one alone. Errors: those of
+/// reading the directory.
 absl::StatusOr<std::vector<FoundSave>> ListSaves(const std::string& directory);
 
 struct StateDirectoryOptions {
   std::string path;
-  /// For tests: in place of the kernel's calls. Lifetime: outlives the directory.
+  /// Calls in place of the kernel's, for tests. Lifetime: outlives the directory.
   StateCalls* calls = nullptr;
   DirectoryLock::Flock flock = nullptr;
 };
 
-/// Makes, locks and cleans a directory of saves, and lets the older ones go.
+/// Makes, locks and cleans a directory of saves, and removes older saves.
 ///
 /// The order is the one that power loss needs: the new save's file is whole under its name
 /// (base::NewFile), the directory is synced, then older saves are removed. After a crash at any
@@ -49,9 +50,9 @@ struct StateDirectoryOptions {
 /// Threads: externally synchronised.
 class StateDirectory {
  public:
-  /// Makes `path` (its parent must be there), locks it, and removes what a killed run has left: no
-  /// other process can write there then. Without locks nothing is removed. Errors: InvalidArgument
-  /// (no directory, an empty name, a save of --save-state), NotFound (the parent),
+  /// Makes `path` (its parent must be there), and locks it. No other process can then write there,
+  /// so the remains of a killed run are removed. Without locks nothing is removed. Errors:
+  /// InvalidArgument (no directory, an empty name, a save of --save-state), NotFound (the parent),
   /// FailedPrecondition (locked), those of the file system.
   static absl::StatusOr<std::unique_ptr<StateDirectory>> Open(const StateDirectoryOptions& options);
   ~StateDirectory();
@@ -63,18 +64,19 @@ class StateDirectory {
   /// Names of the directories that Open found without a save and removed.
   const std::vector<std::string>& removed() const { return removed_; }
 
-  /// The save of `step` is good: the run goes on from it. Older ones, which nobody has verified,
-  /// stay until there is another good one.
+  /// Notes that the save of `step` is good: the run goes on from it. Older ones, which nobody has
+  /// verified, stay until there is another good one.
   void OnResumed(int step) { good_ = {step}; }
-  /// Makes the directory that takes the save of `step`; its path.
+  /// Makes the directory that takes the save of `step`. Returns its path.
   absl::StatusOr<std::string> BeginSave(int step);
-  /// The save is whole: makes it durable, then removes saves older than the last two good ones.
+  /// Makes a whole save durable, then removes saves older than the last two good ones.
   absl::Status EndSave(int step);
   /// Whether the save of `step` is whole and durable, whatever became of older ones.
   bool IsGood(int step) const;
-  /// The save of `step` is no good after all: removes it. The step of the last good one; 0: none.
+  /// Removes the save of `step`, which is no good after all. Returns the step of the last good one;
+  /// 0: none.
   absl::StatusOr<int> Withdraw(int step);
-  /// There is no such save: removes what BeginSave has made, unless an older save is in it.
+  /// Gives up a save: removes the directory that BeginSave has made, unless an older save is in it.
   void GiveUpSave(int step);
 
  private:

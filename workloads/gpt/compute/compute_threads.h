@@ -21,12 +21,13 @@ class ComputeThreads {
 
   int count() const { return count_; }
   /// Calls `task(i)` once for each i in [0, tasks) and returns when all are done. A thread that is
-  /// free takes the next task, so no result may depend on which thread makes it.
+  /// free takes the next task, so no result may depend on the thread that makes it.
   void ForEach(std::size_t tasks, const std::function<void(std::size_t i)>& task);
 
-  /// A task could not do its work, so what was computed since is worth nothing. Threads: any.
+  /// Notes that a task could not do its work, so that later results are worth nothing. Threads:
+  /// any.
   void NoteFailure(absl::Status status);
-  /// The first one that was noted; OK where there is none. Threads: any.
+  /// The first failure that was noted; OK where there is none. Threads: any.
   absl::Status failure() const;
   void ForgetFailure();
 

@@ -8,8 +8,8 @@
 #include "fmt/format.h"
 #include "workloads/gpt/compute/signals_blocked.h"
 
-/// Of libgomp, which oneDNN is linked with. Its header is one of GCC's own folders, where clang
-/// does not look.
+/// Function of libgomp, which oneDNN is linked with. Its header is in one of GCC's own folders,
+/// where clang does not look.
 extern "C" void omp_set_num_threads(int threads);  // NOLINT(readability-identifier-naming)
 
 namespace sluice::gpt {

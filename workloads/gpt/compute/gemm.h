@@ -20,14 +20,14 @@ struct MatrixOut {
 /// Whether a product replaces the result or is added to it.
 enum class Accumulate { kNo, kYes };
 
-/// Extent of a tile of the result. It depends on nothing, so that the bits depend on no number of
-/// threads. Smaller tiles keep more threads busy; larger ones read less.
+/// Extent of a tile of the result. It depends on nothing, so that the bits do not depend on the
+/// number of threads. Smaller tiles keep more threads busy; larger ones read less.
 inline constexpr int kTileRows = 128;
 inline constexpr int kTileColumns = 192;
 
 /// out (+)= scale * op(a) op(b), single precision. The result is cut into tiles; oneDNN makes each
-/// in one call, on the thread that took it. The bits are the same for any number of threads. Where
-/// oneDNN refuses (it takes memory of its own), ComputeThreads::failure says so.
+/// in one call, on the thread that took it. The bits are the same for any number of threads.
+/// ComputeThreads::failure tells if oneDNN refuses, as it takes memory of its own.
 void Gemm(ComputeThreads& threads,
           const GemmShape& shape,
           float scale,
@@ -36,8 +36,8 @@ void Gemm(ComputeThreads& threads,
           Accumulate accumulate,
           MatrixOut out);
 
-/// The same with the same bits, on the calling thread alone; `threads` are told of a failure only.
-/// Threads: reentrant.
+/// Does Gemm, with the same bits, on the calling thread alone. `threads` are only told of a
+/// failure. Threads: reentrant.
 void GemmAlone(ComputeThreads& threads,
                const GemmShape& shape,
                float scale,
@@ -46,14 +46,15 @@ void GemmAlone(ComputeThreads& threads,
                Accumulate accumulate,
                MatrixOut out);
 
-/// Vector instructions, worst first. The kernels of the library and those of the processor compare.
+/// Vector instructions, worst first. The sets of the library's kernels and of the processor can be
+/// compared.
 enum class VectorSet { kNone, kSse4, kAvx, kAvx2, kAvx512 };
-/// "AVX2"
+/// Name of the set: "AVX2".
 std::string ToString(VectorSet set);
 
 /// The library of the products, as it is loaded.
 struct GemmLibrary {
-  std::string name;                      ///< "oneDNN 2.6.3"
+  std::string name;                      ///< name and version: "oneDNN 2.6.3"
   VectorSet kernels = VectorSet::kNone;  ///< kernels for this processor
 };
 GemmLibrary DescribeGemmLibrary();

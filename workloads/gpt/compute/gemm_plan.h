@@ -7,12 +7,12 @@
 
 namespace sluice::gpt {
 
-/// Every matrix product of a training step, with its count per step; the ops run exactly these.
+/// Every matrix product of a training step, with its count per step. The ops run exactly these.
 /// Rows are those of one group of sequences.
 struct GemmPlan {
   GemmPlan(const ModelConfig& model, const TrainConfig& train);
 
-  /// All of them, and their floating-point operations per step.
+  /// All products, and their floating-point operations per step.
   std::vector<GemmShape> All() const;
   double Flops() const;
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 
 /// The vectorised kernels between the matrix products. Matrices are row-major and dense, fp32.
-/// Deterministic: the order of every sum depends on the shapes and the SIMD target only, never on
-/// addresses. Threads: reentrant.
+/// Results are deterministic: the order of every sum depends on the shapes and the SIMD target
+/// only, never on addresses. Threads: reentrant.
 
 namespace sluice::gpt {
 
@@ -15,13 +15,13 @@ struct Extent {
   std::size_t width = 0;
 };
 
-/// What layer normalisation adds to the variance.
+/// Number that layer normalisation adds to the variance.
 inline constexpr float kLayerNormEps = 1e-5f;
 
 /// out = (x - mean) / sqrt(var + eps) * gain + bias, row by row.
 void LayerNorm(Extent extent, const float* x, const float* gain, const float* bias, float* out);
 
-/// The gradients of LayerNorm. All three outputs are added to what they hold.
+/// The gradients of LayerNorm. They are added to the values that the three outputs hold.
 struct LayerNormGradients {
   float* x = nullptr;
   float* gain = nullptr;
@@ -35,7 +35,7 @@ void LayerNormBackward(Extent extent,
 
 /// x += bias, row by row.
 void AddBias(Extent extent, const float* bias, float* x);
-/// out = residual + bias, row by row: what a product is then added to.
+/// out = residual + bias, row by row, to which a product is then added.
 void StartResidual(Extent extent, const float* residual, const float* bias, float* out);
 /// sums += the sums of each column of x, rows in order.
 void AddColumnSums(Extent extent, const float* x, float* sums);

@@ -4,8 +4,8 @@
 
 namespace sluice::gpt {
 
-/// Multiplies and adds in registers, as the best vector instructions of this processor can, and
-/// returns how many floating-point operations that were. Takes about a millisecond. Threads: any.
+/// Multiplies and adds in registers, with the best vector instructions of this processor. Returns
+/// the number of floating-point operations. Takes about a millisecond. Threads: any.
 double RunPeakLoop();
 
 /// The instructions that RunPeakLoop uses.

@@ -4,8 +4,8 @@
 
 namespace sluice::gpt {
 
-/// Keeps signals from the calling thread for a scope, all but those that say of an instruction what
-/// it did. The process's signals go to its other threads, or are answered at the end.
+/// Keeps signals from the calling thread for a scope, all but those that an instruction itself
+/// causes. The process's signals go to its other threads, or are answered at the end.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

@@ -21,13 +21,14 @@ class Runtime;
 
 namespace sluice::gpt {
 
-/// The bytes of one op, in the order of its accesses. Valid during its compute function only.
+/// The bytes of one op, in the order of its accesses. They are valid during its compute function
+/// only.
 class OpBuffers {
  public:
   virtual ~OpBuffers() = default;
   /// The access's range as one piece. REQUIRES: Access::contiguous.
   virtual std::span<std::byte> Contiguous(std::size_t access) const = 0;
-  /// The range in pieces.
+  /// The access's range in pieces.
   virtual std::span<const std::span<std::byte>> Spans(std::size_t access) const = 0;
 
   float* Floats(std::size_t access) const {
@@ -35,15 +36,16 @@ class OpBuffers {
   }
 };
 
-/// One step of work: what it touches, what it does, and what is dead afterwards.
+/// One step of work: its accesses, its function, and the content that is dead afterwards.
 struct OpSpec {
   std::string name;
   std::string lane = "gpu";
   std::vector<Access> accesses;
-  /// May run later than Run returns, but before that of any later op: it reads host state (loss,
-  /// gradient norm) when it runs, not when it is built.
+  /// The op's function. It may run after Run returns, but before that of any later op. It reads
+  /// host state (loss, gradient norm) when it runs, not when it is built.
   std::function<void(const OpBuffers&)> compute;
-  /// Running it again within the iteration, on the same input, overwrites with the same content.
+  /// Whether the op, run again within the iteration on the same input, overwrites with the same
+  /// content.
   bool repeatable = false;
   /// Ranges whose content nobody needs after this op.
   std::vector<std::pair<TensorId, ByteRange>> discards;
@@ -57,7 +59,7 @@ struct OpTiming {
 };
 using OpObserver = std::function<void(const OpTiming&)>;
 
-/// Where the tensors of the workload live. Threads: externally synchronised.
+/// Memory of the workload's tensors. Threads: externally synchronised.
 class Memory {
  public:
   virtual ~Memory() = default;
@@ -67,19 +69,19 @@ class Memory {
       std::span<const TensorSpec> specs) = 0;
   virtual absl::Status BeginIteration(std::string_view key) = 0;
   virtual absl::Status EndIteration() = 0;
-  /// Runs an op, or asks for what it needs and runs it while the next one is being asked for.
+  /// Runs an op, or asks for its tensors and runs it while the next op is being asked for.
   virtual absl::Status Run(OpSpec op) = 0;
-  /// Runs what is left.
+  /// Runs the op that is left.
   virtual absl::Status Flush() = 0;
-  /// Gives up what is left and the iteration, after an error or in its place.
+  /// Gives up the op that is left and the iteration, after an error or in its place.
   virtual void Abandon() {}
-  /// Called after every op. Lifetime: until replaced.
+  /// Sets the observer that is called after every op. Lifetime: until replaced.
   virtual void SetObserver(OpObserver observer) = 0;
   /// The Runtime that pages the tensors; null when none does.
   virtual Runtime* runtime() { return nullptr; }
   /// The unit in which tensors are paged; 0 when none are.
   virtual Bytes page_bytes() const { return Bytes(0); }
-  /// That Run and Flush have waited for pages so far.
+  /// Seconds that Run and Flush have waited for pages so far.
   virtual double stall_seconds() const { return 0; }
 };
 

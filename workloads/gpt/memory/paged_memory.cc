@@ -47,8 +47,8 @@ void PagedMemory::SetRecomputeSeconds(OpSpec* spec) const {
   }
 }
 
-/// A discard acts after the requests made before it and before those made after it, so it is issued
-/// right after its op's request, although the op has not run.
+/// Asks for an op's tensors. A discard acts after the requests made before it, and before those
+/// made after it. So it is issued right after its op's request, although the op has not run.
 absl::StatusOr<PagedMemory::Asked> PagedMemory::Ask(OpSpec spec) {
   SetRecomputeSeconds(&spec);
   Op op = runtime_.BeginOp({.name = spec.name, .lane = spec.lane});
@@ -89,7 +89,7 @@ absl::Status PagedMemory::Flush() {
 
 void PagedMemory::Abandon() {
   asked_.reset();
-  // What it would say is of the op that is given up.
+  // The error would be that of the op that is given up.
   if (std::exchange(in_iteration_, false)) runtime_.EndIteration().IgnoreError();
 }
 

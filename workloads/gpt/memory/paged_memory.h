@@ -13,8 +13,8 @@
 namespace sluice::gpt {
 
 /// Tensors paged by a Runtime. The next op's pages are asked for before the current one computes.
-/// What a repeatable op overwrites is said to take as long to be made again, each tensor by itself,
-/// as the op of that name took last.
+/// Tensors that a repeatable op overwrites can be made again. Each counts as taking as long for
+/// that as the op of that name took last.
 /// Errors: those of Runtime and Ticket; after one the op is lost and the rest is undefined.
 /// Lifetime: the runtime outlives it.
 class PagedMemory : public Memory {

@@ -10,8 +10,8 @@
 
 namespace sluice::gpt {
 
-/// Every tensor in ordinary memory on huge pages (MADV_HUGEPAGE), for ever: what paging is compared
-/// to. Ops run at once, discards do nothing.
+/// A Memory with every tensor in ordinary memory on huge pages (MADV_HUGEPAGE), for ever. Paging is
+/// compared to it. Ops run at once, discards do nothing.
 class RamMemory : public Memory {
  public:
   RamMemory();

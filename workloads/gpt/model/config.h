@@ -14,28 +14,30 @@ namespace sluice::gpt {
 struct ModelConfig {
   int layers = 8;
   int heads = 6;
-  int width = 384;  ///< a multiple of heads
+  int width = 384;  ///< width of the residual stream, a multiple of heads
   int context = 256;
   int vocab = 256;
 };
 
 enum class OptimizerChoice : std::uint8_t {
   kAdamW,
-  kNone,  ///< parameters stay as they are: what a step takes without its update
+  kNone,  ///< no optimizer: parameters stay as they are, to time a step without its update
 };
 
-/// Its name in a configuration. Errors: InvalidArgument that names what is allowed.
+/// Parses a choice by its name in a configuration. Errors: InvalidArgument that names the allowed
+/// ones.
 absl::StatusOr<OptimizerChoice> ParseOptimizer(std::string_view name);
 
-/// Its name in a configuration. Errors: InvalidArgument that names what is allowed.
+/// Parses a type by its name in a configuration. Errors: InvalidArgument that names the allowed
+/// ones.
 absl::StatusOr<StateType> ParseStates(std::string_view name);
 
-/// The most that TrainConfig::compute_threads may be.
+/// Largest value of TrainConfig::compute_threads.
 inline constexpr int kComputeThreadsMax = 1024;
 
 struct TrainConfig {
   int batch = 8;          ///< sequences per micro-batch
-  int micro_batches = 1;  ///< per step: their gradients are added up
+  int micro_batches = 1;  ///< micro-batches per step, whose gradients are added up
   OptimizerChoice optimizer = OptimizerChoice::kAdamW;
   StateType states = StateType::kFp32;  ///< type of the optimizer's states
   int steps = 30;
@@ -44,9 +46,9 @@ struct TrainConfig {
   double beta1 = 0.9;
   double beta2 = 0.95;
   double eps = 1e-8;
-  double clip_norm = 1.0;  ///< 0: no clipping
+  double clip_norm = 1.0;  ///< largest norm of gradients; 0: no clipping
   int warmup_steps = 5;
-  /// Sequences per op: what an op touches at once. Divides batch.
+  /// Number of sequences per op. It divides batch.
   int group_sequences = 2;
   std::uint64_t seed = 1;
   int val_every = 10;
@@ -56,10 +58,10 @@ struct TrainConfig {
   Recompute recompute = Recompute::kNone;
 };
 
-/// Errors: InvalidArgument that names the key and what is allowed.
+/// Checks both configurations. Errors: InvalidArgument that names the key and the allowed values.
 absl::Status Check(const ModelConfig& model, const TrainConfig& train);
 
-/// Parameters of the model, all of them.
+/// Number of all parameters of the model.
 std::int64_t ParameterCount(const ModelConfig& model);
 
 }  // namespace sluice::gpt

@@ -35,7 +35,7 @@ absl::StatusOr<Dataset> Dataset::FromText(Text text,
                                           const ModelConfig& model) {
   if (absl::Status status = Check(model, train); !status.ok()) return status;
   const std::size_t window = static_cast<std::size_t>(model.context) + 1;
-  // At least one window for validation, however small its share is; the rest must hold one too.
+  // Validation gets at least one window, however small its share is. The rest must hold one, too.
   const auto share =
       static_cast<std::size_t>(static_cast<double>(text.size()) * train.val_fraction);
   const std::size_t validation = std::max(share, window);

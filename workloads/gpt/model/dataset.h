@@ -21,8 +21,8 @@ struct Batch {
 /// vocabulary smaller than 256 sees each byte modulo it. Threads: const methods from any.
 class Dataset {
  public:
-  /// Errors: InvalidArgument for text in which one of the parts is shorter than context + 1 bytes
-  /// (names bytes needed and given).
+  /// Makes a dataset. Errors: InvalidArgument for text in which one of the parts is shorter than
+  /// context + 1 bytes (names bytes needed and given).
   static absl::StatusOr<Dataset> FromText(Text text,
                                           const TrainConfig& train,
                                           const ModelConfig& model);
@@ -30,7 +30,7 @@ class Dataset {
                                            const TrainConfig& train,
                                            const ModelConfig& model);
 
-  /// Random windows of the training part, by (seed, index) only.
+  /// Random windows of the training part, chosen by (seed, index) only.
   Batch TrainBatch(std::int64_t index) const;
   /// Windows of the validation part, the same ones in every call.
   Batch ValidationBatch(int index) const;

@@ -19,33 +19,33 @@
 
 namespace sluice::gpt {
 
-/// What ops leave behind on the host; read it after Memory::Flush.
+/// Results that ops leave on the host; read them after Memory::Flush.
 struct StepState {
   double loss_sum = 0;  ///< cross-entropy of all rows so far, in nats
-  /// Read when an op is made: the micro-batch, and whether nobody needs the gradients.
+  /// The micro-batch, and whether nobody needs the gradients. Both are read when an op is made.
   int micro = 0;
   bool drops_gradients = false;
-  /// Per parameter: sum of squares of its gradient, once that is complete.
+  /// Sum of squares of each parameter's gradient, once the gradient is complete.
   std::vector<double> gradient_squares;
 };
 
-/// What a layer's forward is for, and so which activations outlive their last forward use.
+/// Purpose of a layer's forward, which decides the activations that outlive their last forward use.
 enum class Pass {
-  kTrain,      ///< all, for the backward
-  kKeepInput,  ///< the layer's input, of which kRecompute makes the others again
-  kRecompute,  ///< all, for the backward that follows at once; makes no output
-  kEvaluate,   ///< none
+  kTrain,      ///< all activations stay, for the backward
+  kKeepInput,  ///< the layer's input stays; kRecompute makes the others again from it
+  kRecompute,  ///< all stay, for the backward that follows at once; makes no output
+  kEvaluate,   ///< no activations stay
 };
 
-/// Where an op works.
+/// Place of an op's work.
 struct LayerGroup {
   int layer = 0;
   int group = 0;
 };
 
-/// Makes the ops of the model; their order is the trainer's affair. Each works on one group of
-/// sequences, so that its working set stays small. The first group of the first micro-batch
-/// overwrites weight gradients, the others add to them, the last of the last one also notes their
+/// Makes the ops of the model; the trainer orders them. Each op works on one group of sequences, so
+/// that its working set stays small. The first group of the first micro-batch overwrites weight
+/// gradients, and the others add to them. The last group of the last micro-batch also notes their
 /// sums of squares.
 /// Lifetime: everything passed by reference outlives the object and its ops, the object its ops.
 class ModelOps {
@@ -63,12 +63,13 @@ class ModelOps {
   OpSpec QkvForward(LayerGroup place, Pass pass) const;
   OpSpec AttentionForward(LayerGroup place, Pass pass) const;
   OpSpec MlpForward(LayerGroup place, Pass pass) const;
-  /// What MlpForward leaves for the backward, without the layer's output.
+  /// Makes again the activations that MlpForward leaves for the backward, without the layer's
+  /// output.
   OpSpec MlpRecompute(LayerGroup place) const;
 
   /// Final norm, output head and loss; with gradients.
   OpSpec HeadTrain(const BatchPointer& batch, int group) const;
-  /// The same without gradients.
+  /// Final norm, output head and loss, without gradients.
   OpSpec HeadEvaluate(const BatchPointer& batch, int group) const;
 
   OpSpec ProjBackward(LayerGroup place) const;
@@ -92,21 +93,21 @@ class ModelOps {
     bool last = false;
   };
 
-  /// What both forwards of the MLP touch.
+  /// Accesses of both forwards of the MLP.
   struct HiddenAccesses {
     std::size_t middle, gain, shift, fc_weight, fc_bias, ln2, fc, gelu;
   };
 
-  /// What every use of the head touches.
+  /// Accesses of every use of the head.
   struct HeadAccesses {
     std::size_t x, gain, shift, tokens, final_ln, logits;
   };
 
   Extent Rows(int width) const { return {rows_, static_cast<std::size_t>(width)}; }
   Turn TurnOf(int group) const;
-  /// Of a group of a micro-batch, within the step.
+  /// Number of a micro-batch's group within the step.
   int NumberOf(int group) const { return state_.micro * groups() + group; }
-  /// After the op nobody needs the gradient, where nobody needs any.
+  /// Discards the gradient after the op, if nobody needs the gradients.
   void DropGradient(OpDraft& op, std::size_t parameter, Turn turn) const;
   std::string Name(LayerGroup place, const char* what) const;
   std::string ForwardName(LayerGroup place, const char* what, Pass pass) const;

@@ -10,7 +10,7 @@
 
 namespace sluice::gpt {
 
-/// Collects what an op touches. Each method that adds an access returns its index, by which the
+/// Collects the accesses of an op. Each method that adds an access returns its index, by which the
 /// compute function finds its bytes.
 class OpDraft {
  public:
@@ -27,7 +27,7 @@ class OpDraft {
     op_.accesses.push_back(access);
     return op_.accesses.size() - 1;
   }
-  /// After the op nobody needs what the tensor holds.
+  /// Discards the tensor's content after the op.
   void Discard(TensorId tensor) { op_.discards.emplace_back(tensor, kWholeTensor); }
   void SetRepeatable() { op_.repeatable = true; }
   void SetLane(std::string lane) { op_.lane = std::move(lane); }

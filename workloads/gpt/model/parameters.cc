@@ -32,7 +32,8 @@ class Adder {
 LayerParameters AddLayer(const ModelConfig& model, int layer, Adder add) {
   const int d = model.width;
   const auto name = [&](const char* part) { return fmt::format("l{}.{}", layer, part); };
-  // What adds to the residual stream starts smaller, so that its variance does not grow with depth.
+  // Weights that add to the residual stream start smaller, so that its variance does not grow with
+  // depth.
   const float residual = kInitialDeviation / std::sqrt(2.0f * static_cast<float>(model.layers));
   LayerParameters p;
   p.ln1_gain = add.Vector(name("ln1.gain"), d, 1);

@@ -9,7 +9,7 @@
 
 namespace sluice::gpt {
 
-/// One parameter tensor, and how it starts.
+/// One parameter tensor, and its initial distribution.
 struct Parameter {
   std::string name;
   std::vector<std::int64_t> shape;
@@ -18,7 +18,8 @@ struct Parameter {
   float initial_deviation = 0;
 
   std::size_t count() const;
-  /// Vectors (biases, gains) share segments and are not decayed; matrices are alone in theirs.
+  /// Whether the parameter is a vector. Vectors (biases, gains) share segments and are not decayed;
+  /// matrices are alone in theirs.
   bool is_vector() const { return shape.size() == 1; }
 };
 
@@ -37,7 +38,7 @@ struct ParameterList {
   explicit ParameterList(const ModelConfig& model);
 
   std::vector<Parameter> all;
-  std::size_t tokens = 0;  ///< [vocab, width]; also the output head
+  std::size_t tokens = 0;  ///< index of the token table, [vocab, width]; also the output head
   std::size_t positions = 0;
   std::vector<LayerParameters> layers;
   std::size_t final_gain = 0, final_bias = 0;

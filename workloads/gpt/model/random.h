@@ -15,8 +15,8 @@ constexpr std::uint64_t RandomBits(std::uint64_t seed, std::uint64_t counter) {
   return mix(mix(seed + 0x9e3779b97f4a7c15u) + counter * 0x9e3779b97f4a7c15u);
 }
 
-/// About normal with mean 0 and deviation 1: the sum of four uniform 16-bit numbers. The same on
-/// every machine, as it needs no library function.
+/// A number from about the normal distribution with mean 0 and deviation 1: the sum of four uniform
+/// 16-bit numbers. It is the same on every machine, as it needs no library function.
 constexpr float RandomNormal(std::uint64_t seed, std::uint64_t counter) {
   const std::uint64_t bits = RandomBits(seed, counter);
   const auto sum = static_cast<std::int32_t>((bits & 0xffff) + ((bits >> 16) & 0xffff) +

@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-/// Early return of errors. The workload sees the public contract only, so it has its own.
+/// Early return of errors. The workload sees the public contract only, so it has macros of its own.
 
 #define GPT_RETURN_IF_ERROR(expression)                             \
   do {                                                              \

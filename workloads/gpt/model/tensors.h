@@ -11,7 +11,7 @@
 
 namespace sluice::gpt {
 
-/// What one layer stashes for its backward, per group of sequences: [rows, ...] with rows =
+/// Tensors that one layer stashes for its backward, per group of sequences: [rows, ...] with rows =
 /// group_sequences * context and d = width.
 struct LayerActivations {
   TensorId input;          ///< [rows, d], for the backward of ln1
@@ -25,7 +25,8 @@ struct LayerActivations {
   TensorId gelu;           ///< [rows, 4 d], for the gradient of proj's weight
 };
 
-/// Handed from one op to the next, then discarded. One set serves all layers and groups.
+/// Tensors that one op hands to the next and that are then discarded. One set serves all layers and
+/// groups.
 struct ScratchTensors {
   TensorId d_fc;         ///< [rows, 4 d]
   TensorId d_ln;         ///< [rows, d]
@@ -38,7 +39,7 @@ struct ScratchTensors {
 
 /// Every tensor of the workload. Vectors indexed by parameter follow ParameterList::all.
 struct Tensors {
-  /// All but the moments and their scales. Errors: those of Memory.
+  /// Creates all tensors but the moments and their scales. Errors: those of Memory.
   static absl::StatusOr<Tensors> Create(const ModelConfig& model,
                                         const TrainConfig& train,
                                         const ParameterList& parameters,
@@ -46,11 +47,13 @@ struct Tensors {
 
   std::vector<TensorId> values;
   std::vector<TensorId> gradients;
-  std::array<std::vector<TensorId>, 2> moments;       ///< these two by the Updater
+  /// Moments. The Updater creates these and their scales.
+  std::array<std::vector<TensorId>, 2> moments;
   std::array<std::vector<TensorId>, 2> scales;        ///< scales of 8-bit moments
-  std::vector<std::vector<LayerActivations>> layers;  ///< [layer][group]
-  std::vector<TensorId> outputs;                      ///< [group]: of the last layer
-  std::vector<TensorId> d_stream;                     ///< [group]: gradient of the residual stream
+  std::vector<std::vector<LayerActivations>> layers;  ///< activations by [layer][group]
+  std::vector<TensorId> outputs;                      ///< outputs of the last layer by [group]
+  /// Gradients of the residual stream by [group].
+  std::vector<TensorId> d_stream;
   ScratchTensors scratch;
 };
 
@@ -61,7 +64,7 @@ absl::StatusOr<std::vector<TensorId>> CreatePerParameter(const ParameterList& pa
                                                          TensorKind kind,
                                                          Memory& memory);
 
-/// The spec of a parameter's value, or of what goes with it under another name and kind.
+/// The spec of a parameter's value, or of a companion with another name and kind.
 TensorSpec SpecOf(const Parameter& parameter, const std::string& suffix, TensorKind kind);
 
 }  // namespace sluice::gpt

@@ -25,7 +25,7 @@ class Text {
   }
   /// Copies the bytes that begin at `offset`. REQUIRES: offset + to.size() <= size().
   void CopyTo(std::size_t offset, std::span<std::uint8_t> to) const;
-  /// All of it in order: pieces of kChunkBytes, and the rest.
+  /// The whole text in order: pieces of kChunkBytes, and the rest.
   std::span<const Chunk> chunks() const { return chunks_; }
 
  private:

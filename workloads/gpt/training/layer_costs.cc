@@ -9,8 +9,8 @@
 namespace sluice::gpt {
 namespace {
 
-/// Of MlpForward: of its two products of one size, which take nearly all of its time, the second
-/// one does not run again.
+/// Share of MlpForward that runs again. Its two products of one size take nearly all of its time,
+/// and the second one does not run again.
 constexpr double kMlpShare = 0.5;
 
 /// The ops of a schedule by name.

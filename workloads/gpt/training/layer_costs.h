@@ -8,15 +8,16 @@
 
 namespace sluice::gpt {
 
-/// What recomputing a layer saves and costs, all groups together.
+/// Savings and costs of recomputing a layer, all groups together.
 struct LayerCosts {
   std::vector<std::uint32_t> tensors;  ///< tensors that the layer discards and makes again
   double bytes = 0;                    ///< bytes of these tensors
   double recompute_seconds = 0;        ///< seconds of making them again
-  double idle_seconds = 0;  ///< between the forward and the backward of a group, in the mean
+  /// Seconds between the forward and the backward of a group, in the mean.
+  double idle_seconds = 0;
 };
 
-/// By layer, from the recorded schedule of a step that recomputed none. Costs of ops that the
+/// Costs by layer, from the recorded schedule of a step that recomputed none. Costs of ops that the
 /// schedule does not have are 0.
 std::vector<LayerCosts> FindLayerCosts(const ModelConfig& model,
                                        const TrainConfig& train,

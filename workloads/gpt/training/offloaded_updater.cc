@@ -14,7 +14,7 @@
 namespace sluice::gpt {
 namespace {
 
-/// That an OffloadedOptimizer takes.
+/// Most threads that an OffloadedOptimizer takes.
 constexpr int kThreadsMax = 256;
 
 OptimizerOptions OptionsFor(const TrainConfig& train) {
@@ -43,7 +43,7 @@ class OffloadedUpdater : public Updater {
   OffloadedUpdater(const UpdaterParts& parts, std::unique_ptr<OffloadedOptimizer> optimizer)
       : parts_(parts), optimizer_(std::move(optimizer)) {}
 
-  /// In the order in which a forward needs them.
+  /// Adds the groups in the order in which a forward needs them.
   absl::Status AddGroups() {
     for (const UpdateGroup& group : GroupsOf(parts_.parameters)) {
       GPT_RETURN_IF_ERROR(AddGroup(group));
@@ -119,7 +119,7 @@ class OffloadedUpdater : public Updater {
   double stall_seconds() const override { return stall_seconds_; }
 
  private:
-  /// Of the groups of a layer, one for each of its ForwardOps.
+  /// Index of the first group of a layer, which has one for each of its ForwardOps.
   static std::size_t FirstOf(int layer) {
     return kGroupsBeforeLayers + static_cast<std::size_t>(layer) * kGroupsPerLayer;
   }
@@ -140,7 +140,8 @@ class OffloadedUpdater : public Updater {
   }
 
   absl::Status WaitFor(GroupId group) {
-    // What the memory has asked for runs meanwhile, and holds no pages that the update waits for.
+    // The op that the memory has asked for runs meanwhile, and holds no pages that the update waits
+    // for.
     if (!step_->Ready(group)) GPT_RETURN_IF_ERROR(parts_.memory.Flush());
     return Timed([&] { return step_->WaitFor(group); });
   }
@@ -187,7 +188,7 @@ class OffloadedUpdater : public Updater {
   const UpdaterParts parts_;
   const std::unique_ptr<OffloadedOptimizer> optimizer_;
   std::vector<GroupId> groups_;  ///< embedding, vectors, then op by op of the layers
-  /// Those of the configuration, whatever a state that was loaded says.
+  /// Rates of the configuration, whatever a loaded state says.
   std::vector<GroupRates> rates_;
   std::vector<bool> begun_;  ///< groups whose update has begun; update_ may be to come
   double stall_seconds_ = 0;

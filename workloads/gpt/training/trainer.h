@@ -19,14 +19,15 @@
 
 namespace sluice::gpt {
 
-/// When a step's update of the parameters runs. The first two give the same bits.
+/// Time at which a step's update of the parameters runs. The first two give the same bits.
 enum class UpdateTime : std::uint8_t {
-  kNow,  ///< at the end of the step
-  /// During the next step's forward, layer by layer, just before the parameters are needed, so that
-  /// what the update moves hides behind compute. Whatever else needs the parameters completes it.
-  /// Without clipping an OffloadedOptimizer updates the upper half of the layers in the backward.
+  kNow,  ///< update at the end of the step
+  /// Update during the next step's forward, layer by layer, just before the parameters are needed.
+  /// So the pages that the update moves hide behind compute. Other calls that need the parameters
+  /// complete the update. An OffloadedOptimizer that does not clip updates the upper half of the
+  /// layers in the backward.
   kDeferred,
-  /// Not at all: the gradients are dropped, and the parameters stay as they are.
+  /// No update: the gradients are dropped, and the parameters stay as they are.
   kNever,
 };
 
@@ -39,16 +40,16 @@ enum class StepKind : std::uint8_t {
   kNone,   ///< none, not even a deferred one
 };
 
-/// The iteration keys of steps by StepKind, to which a choice of layers to recompute adds its
-/// KeySuffix, and a save that updates of the step write kSaveSuffix.
+/// The iteration keys of steps by StepKind. A choice of layers to recompute adds its KeySuffix. A
+/// save that the step's updates write adds kSaveSuffix.
 inline constexpr std::string_view kTrainKeys[] = {
     "train", "train.first", "train.last", "train.alone", "train.none"};
 
 inline constexpr std::string_view kSaveSuffix = ".save";
 
-/// How a save that Trainer::StartSave was asked for went.
+/// Outcome of a save that Trainer::StartSave was asked for.
 struct FinishedSave {
-  /// The step after which it was made.
+  /// The step after which the save was made.
   int step = 0;
   std::string directory;
   absl::Status status;
@@ -84,15 +85,16 @@ using StateVisitor = std::function<absl::Status(
 /// Writes values of a parameter, from an element on; the span is only valid during the call.
 using ParameterFill = std::function<absl::Status(
     const std::string& parameter, std::uint64_t element, std::span<float> values)>;
-/// Asked between pieces of work; true: stop there. It may call Trainer::SaveState.
+/// Function asked between pieces of work. True: the work stops there. The function may call
+/// Trainer::SaveState.
 using StopFn = std::function<bool()>;
 
 class ComputeThreads;
 
-/// Trains a byte-level GPT whose every tensor lives in a Memory. Parameters are read in hbm; weight
-/// gradients, AdamW moments and the update live in dram; where a Runtime pages the tensors its
-/// OffloadedOptimizer makes the updates; activations are stashed in hbm after each
-/// layer's forward and read in reverse order by its backward, or made again there.
+/// Trains a byte-level GPT with every tensor in a Memory. Parameters are read in hbm. Weight
+/// gradients, AdamW moments and the update are in dram. Where a Runtime pages the tensors, its
+/// OffloadedOptimizer makes the updates. Activations are stashed in hbm after each layer's forward.
+/// The backward reads them in reverse order, or makes them again.
 /// Results are bit-identical for the same configs and data, whatever the Memory, the number of
 /// threads and the layers that are recomputed. After an error of the Memory a step may be half
 /// done: every later call answers with that error, until Recover. Threads: externally synchronised.
@@ -109,11 +111,11 @@ class Trainer {
                                                          StopFn stop = {});
   ~Trainer();
 
-  /// Asked before each micro-batch but a step's first, and before each validation batch but the
-  /// first one: Step and Validate then end with Cancelled, as if they had not been called. Step
-  /// stops before its own updates begin, and no later.
+  /// Sets the function that is asked before each micro-batch but a step's first, and before each
+  /// validation batch but the first. True: Step and Validate end with Cancelled, as if they had not
+  /// been called. Step stops before its own updates begin, and no later.
   void SetStop(StopFn stop);
-  /// Which layers later steps recompute; at first, those of TrainConfig::recompute.
+  /// Sets the layers that later steps recompute; at first they are those of TrainConfig::recompute.
   /// Errors: InvalidArgument (not one element per layer).
   absl::Status SetRecompute(RecomputeChoice choice);
   const RecomputeChoice& recompute() const;
@@ -125,54 +127,55 @@ class Trainer {
 
   /// The error that every call answers with; OK while there is none.
   const absl::Status& failure() const;
-  /// Makes one step whole after failure(): frees activations and, where no update of the step that
-  /// failed has begun, its gradients; then repeats what is missing of the last update. After that
-  /// the trainer is as after step(), and may be saved. Errors: of what is still missing, which may
-  /// be tried again; FailedPrecondition (updates began in a backward that was not finished).
+  /// Makes one step whole after failure(). It frees activations and, if no update of the failed
+  /// step has begun, that step's gradients. Then it repeats the missing part of the last update.
+  /// After that the trainer is as after step(), and may be saved. Errors: those of the part that is
+  /// still missing, which may be tried again; FailedPrecondition (updates began in a backward that
+  /// was not finished).
   absl::Status Recover();
 
   /// Streams parameters, then first moments ("NAME.m", and of 8-bit ones "NAME.m.scale"), then
-  /// second ones ("NAME.v"), each in the order of ParameterSpecs, piece by piece through leases,
-  /// outside of any iteration.
+  /// second ones ("NAME.v"). Each kind is in the order of ParameterSpecs, piece by piece through
+  /// leases, outside of any iteration.
   absl::Status ForEachState(const StateVisitor& visit);
-  /// Writes parameters, moments and the number of steps to `directory`, completing a pending update
-  /// first; reads them into a trainer of the same configs, which goes on as if it had made the
-  /// steps. `note`: for OffloadedOptimizer::ReadSave. Errors: those of OffloadedOptimizer::Save and
-  /// Load; Unimplemented (a Memory without a Runtime), FailedPrecondition (saving after steps
-  /// without an update).
+  /// SaveState completes a pending update, then writes parameters, moments and the number of steps
+  /// to `directory`. LoadState reads them into a trainer of the same configs, which goes on as if
+  /// it had made the steps. `note`: for OffloadedOptimizer::ReadSave. Errors: those of
+  /// OffloadedOptimizer::Save and Load; Unimplemented (a Memory without a Runtime),
+  /// FailedPrecondition (saving after steps without an update).
   absl::Status SaveState(const std::string& directory, std::string_view note = {});
   absl::Status LoadState(const std::string& directory);
   /// Replaces every parameter, piece by piece; moments stay zero. Errors: FailedPrecondition (after
   /// a step), those of Memory and of `fill`. An error of `fill` ends the training.
   absl::Status FillParameters(const ParameterFill& fill);
-  /// A SaveState beside the steps that follow (OffloadedOptimizer::StartSave): returns at once. It
-  /// is of the steps done by now: where an update is pending, the next step makes the snapshot once
-  /// it is complete, before updates of its own begin. What later updates write slows those; the
-  /// iteration keys of their steps end in kSaveSuffix. One that was asked for before, and is not
-  /// whole, is completed first. A next step whose loss is no finite number gives it up before its
-  /// own updates write the rest. TakeFinishedSaves tells how it went, files included; no step fails
-  /// because of it. Errors: Unimplemented, FailedPrecondition as SaveState; those of a step that
-  /// failed.
+  /// Starts a SaveState beside the steps that follow (OffloadedOptimizer::StartSave), and returns
+  /// at once. The save is of the steps done by now. If an update is pending, the next step makes
+  /// the snapshot once the update is complete, before updates of its own begin. Parts of the save
+  /// that later updates write slow these updates; the iteration keys of their steps end in
+  /// kSaveSuffix. A save that was asked for before, and is not whole, is completed first. A next
+  /// step whose loss is no finite number gives the save up before its own updates write the rest.
+  /// TakeFinishedSaves tells the outcome, files included; no step fails because of it. Errors:
+  /// Unimplemented, FailedPrecondition as of SaveState; those of a step that failed.
   absl::Status StartSave(const std::string& directory, std::string_view note = {});
-  /// Blocks until the save that StartSave was asked for last is over, completing a pending update;
-  /// also after a step has failed, as far as what it is of is still there. Errors: that of the
-  /// save, which TakeFinishedSaves tells too; OK where there is none.
+  /// Completes a pending update, and blocks until the last save of StartSave is over. It works also
+  /// after a failed step, as far as the saved content is still there. Errors: that of the save,
+  /// which TakeFinishedSaves tells too; OK where there is none.
   absl::Status FinishSave();
   /// Gives up the save after `step`, unless it has all its parts by now.
   void GiveUpSave(int step);
-  /// The saves that are over and that no earlier call has told of, in order. Does not block.
+  /// The saves that are over and that no earlier call has returned, in order. Does not block.
   std::vector<FinishedSave> TakeFinishedSaves();
-  /// Only the parameters.
+  /// Streams the parameters alone.
   absl::Status ForEachParameter(const StateVisitor& visit);
   std::vector<TensorSpec> ParameterSpecs() const;
 
-  /// Floating-point operations of the matrix products of one step in which no layer is recomputed.
+  /// Number of floating-point operations in the matrix products of a step that recomputes no layer.
   double FlopsPerStep() const;
-  /// Those of the products. REQUIRES, to use them: no other method runs.
+  /// Threads of the products. REQUIRES, to use them: no other method runs.
   ComputeThreads& compute_threads() const;
-  /// Steps done.
+  /// Number of steps done.
   int step() const;
-  /// Their iteration keys.
+  /// Iteration keys of the steps.
   const std::set<std::string>& step_keys() const;
 
  private:

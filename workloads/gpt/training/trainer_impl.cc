@@ -14,7 +14,7 @@
 namespace sluice::gpt {
 namespace {
 
-/// Of a tensor in one op of a visit.
+/// Bytes of a tensor in one op of a visit.
 constexpr std::uint64_t kVisitBytes = std::uint64_t{1} << 20;
 
 /// An op that overwrites a range of a tensor.
@@ -217,8 +217,9 @@ absl::Status Trainer::Impl::LayerIsDone(int layer) {
 
 absl::Status Trainer::Impl::RunMicroBatches() {
   for (state_.micro = 0; state_.micro < train_.micro_batches; ++state_.micro) {
-    // The first one ends the update of the step before: from the second one on, the parameters are
-    // those of a whole step, and its own updates begin in the last one's backward at the earliest.
+    // The first micro-batch ends the update of the step before. From the second one on, the
+    // parameters are those of a whole step. The step's own updates begin in the last one's backward
+    // at the earliest.
     const absl::Status stopped = state_.micro > 0 ? CheckStop(stop_) : absl::OkStatus();
     if (!stopped.ok()) return DropStep(stopped);
     const auto batch = std::make_shared<const Batch>(
@@ -256,7 +257,7 @@ absl::StatusOr<StepResult> Trainer::Impl::Step(UpdateTime update) {
   GPT_RETURN_IF_ERROR(RunMicroBatches());
   const double rows = double(train_.batch) * train_.micro_batches * model_.context;
   const auto loss = static_cast<float>(state_.loss_sum / rows);
-  // Its last parts are not written before updates of this step.
+  // The save's last parts are not written before updates of this step.
   if (saves_ != nullptr && !std::isfinite(loss)) saves_->GiveUp(step_);
   const double rate = LearningRateOf(train_, step_);
   const double norm = NormOf(state_);

@@ -16,9 +16,9 @@
 
 namespace sluice::gpt {
 
-/// The order of the ops: forward layer by layer, backward in reverse, each group by group, and that
-/// for one micro-batch after another. A deferred update runs within the next forward, or begins
-/// in the backward.
+/// Order of the ops: forward layer by layer, backward in reverse, each group by group, one
+/// micro-batch after another. A deferred update runs within the next forward, or begins in the
+/// backward.
 class Trainer::Impl {
  public:
   Impl(const ModelConfig& model,
@@ -67,7 +67,7 @@ class Trainer::Impl {
   absl::Status RunForward(const BatchPointer& batch, Pass pass);
   absl::Status RunGroupForward(int layer, int group, Pass pass);
   absl::Status RunBackward(const BatchPointer& batch);
-  /// Tells the updater that the layer's gradients are complete, if they are with this micro-batch.
+  /// Tells the updater that the layer's gradients are complete, if this micro-batch completes them.
   /// REQUIRES: an op was given to Run after those of the layer, so they have run.
   absl::Status LayerIsDone(int layer);
   absl::Status RunGroupRecompute(int layer, int group);
@@ -78,7 +78,7 @@ class Trainer::Impl {
   absl::Status Advance(const ForwardPlace& place);
   /// Runs all of a pending update.
   absl::Status CompleteUpdate();
-  /// Ends the iteration, and completes the update for those who look at the parameters.
+  /// Ends the iteration, and completes the update for callers that look at the parameters.
   absl::Status LeaveIteration();
   OpSpec Initialise(std::size_t parameter) const;
   /// Streams a tensor of the name, range by range.
@@ -99,12 +99,12 @@ class Trainer::Impl {
   std::unique_ptr<Updater> updater_;
   StopFn stop_;
   absl::Status broken_;
-  /// The update may start before the step ends.
+  /// Whether the update may start before the step ends.
   bool defers_update_ = false;
   int step_ = 0;
   std::int64_t updates_ = 0;
   RecomputeChoice recompute_;
-  std::unique_ptr<TrainerSaves> saves_;  ///< null: the Memory is none that saves
+  std::unique_ptr<TrainerSaves> saves_;  ///< saves; null: the Memory cannot save
   std::set<std::string> step_keys_;
 };
 

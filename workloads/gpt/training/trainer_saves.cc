@@ -95,7 +95,7 @@ absl::Status Trainer::Impl::FinishSave() {
   // An op that was asked for before another one failed is given up with it.
   if (!broken_.ok()) memory_.Abandon();
   absl::Status left = LeaveIteration();
-  // What broke need not be what the save is of.
+  // The broken step need not be the one that the save is of.
   if (saves_->wanted() && updater_->pending()) left = updater_->Complete();
   if (saves_->wanted() && updater_->pending()) {
     saves_->FailWanted(left);

@@ -10,28 +10,28 @@
 
 namespace sluice::gpt {
 
-/// The saves that Trainer::StartSave is asked for: one at most whose snapshot is to be made, one at
-/// most under way, and all others, which are over. Threads: externally synchronised. Lifetime: the
-/// optimizer outlives it.
+/// The saves that Trainer::StartSave is asked for. At most one waits for its snapshot, at most one
+/// is under way, and all others are over. Threads: externally synchronised. Lifetime: the optimizer
+/// outlives the object.
 class TrainerSaves {
  public:
   /// `clips`: no deferred update begins within its own step.
   TrainerSaves(OffloadedOptimizer& optimizer, bool clips) : optimizer_(optimizer), clips_(clips) {}
 
-  /// REQUIRES: !wanted().
+  /// Notes that a save is wanted. REQUIRES: !wanted().
   void Want(int step, const std::string& directory, std::string_view note);
-  /// Whether Wait, or StartWanted, has something to do.
+  /// Whether Wait or StartWanted has work to do.
   bool unfinished() const { return wanted_ || started_; }
   bool wanted() const { return wanted_.has_value(); }
-  /// Makes the snapshot of the one that is wanted, if any is. REQUIRES: no update is pending.
+  /// Makes the snapshot of the wanted save, if there is one. REQUIRES: no update is pending.
   void StartWanted();
-  /// The one that is wanted cannot be made.
+  /// Fails the wanted save, which cannot be made.
   void FailWanted(absl::Status status);
-  /// Gives up that of `step`, unless it has all its parts.
+  /// Gives up the save of `step`, unless it has all its parts.
   void GiveUp(int step);
-  /// Blocks until the one that was started is over. Errors: its own; OK where there is none.
+  /// Blocks until the started save is over. Errors: those of the save; OK where there is none.
   absl::Status Wait();
-  /// How the last one went that is over.
+  /// Outcome of the last save that is over.
   absl::Status LastStatus() const;
   std::vector<FinishedSave> TakeFinished();
   /// Whether updates of a step that begins now write parts of a save.

@@ -14,9 +14,9 @@ struct UpdateGroup {
   std::vector<std::size_t> parameters;  ///< indices into ParameterList::all
 };
 
-/// All groups in the order in which a forward needs them: what the embedding needs, all vectors
-/// (they share pages), then layer by layer the matrices of each of its ForwardOps. A parameter's
-/// place in this order is what its roundings depend on.
+/// All groups in the order in which a forward needs them. First come the parameters of the
+/// embedding, then all vectors (they share pages), then layer by layer the matrices of each of its
+/// ForwardOps. A parameter's roundings depend on its place in this order.
 std::vector<UpdateGroup> GroupsOf(const ParameterList& parameters);
 
 inline constexpr std::size_t kGroupsBeforeLayers = 2;

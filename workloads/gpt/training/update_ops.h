@@ -15,17 +15,17 @@
 
 namespace sluice::gpt {
 
-/// The ops of one update, in the order in which the next forward needs what they update: first the
-/// groups of the embedding and of all vectors, then the matrices layer by layer.
+/// The ops of one update, in the order in which the next forward needs the parameters. First come
+/// the groups of the embedding and of all vectors, then the matrices layer by layer.
 using UpdateStages = std::vector<std::vector<OpSpec>>;
 
-/// Makes the ops of the optimizer: AdamW on parameters, gradients and moments where they are, in
-/// dram, frame by frame, a range of kRangeElements of each tensor per op, or a page if that is
-/// more. The bits are those of an OffloadedOptimizer. Lifetime: as ModelOps.
+/// Makes the ops of the optimizer: AdamW on parameters, gradients and moments in dram, frame by
+/// frame. An op takes a range of kRangeElements of each tensor, or a page if that is more. The bits
+/// are those of an OffloadedOptimizer. Lifetime: that of ModelOps.
 class UpdateOps {
  public:
-  /// Whole blocks of 8-bit states, and as fp32 a multiple of the usual page sizes, so that ranges
-  /// do not cut pages.
+  /// Elements of a range: whole blocks of 8-bit states, and as fp32 a multiple of the usual page
+  /// sizes, so that ranges do not cut pages.
   static constexpr std::uint64_t kRangeElements = std::uint64_t{1} << 18;
 
   explicit UpdateOps(const UpdaterParts& parts);

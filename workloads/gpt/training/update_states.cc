@@ -23,7 +23,7 @@ TensorSpec MakeSpec(std::string name, std::uint64_t bytes, DType type) {
           .kind = TensorKind::kOptimizer};
 }
 
-/// Of one group: what is large is created at once.
+/// States of one group. Large ones are created at once.
 class GroupStates {
  public:
   explicit GroupStates(Memory& memory) : memory_(memory) {}

@@ -12,7 +12,7 @@ from ._rows import Skipped
 WIDTH = 1024
 SHAPE = (WIDTH, WIDTH)
 
-# Of all AdamWs that are compared; those of torch by default.
+# Options of all AdamWs that are compared; they are torch's defaults.
 ADAMW: dict[str, Any] = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.01}
 
 

@@ -35,7 +35,7 @@ def least_pages(ops: Sequence[Set[int]], frames: int) -> float:
 
 
 def _next_uses(ops: Sequence[Set[int]]) -> list[dict[int, int]]:
-    """By op and page: how many ops later the page is used again."""
+    """Number of ops after which each page is used again, by op and page."""
     distances: list[dict[int, int]] = [{} for _ in ops]
     seen: dict[int, int] = {}
     for at in reversed(range(2 * len(ops))):

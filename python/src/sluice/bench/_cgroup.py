@@ -45,7 +45,7 @@ class Group:
         return int(self._read("memory.max_usage_in_bytes" if self._old else "memory.peak"))
 
     def limit_hits(self) -> int:
-        """How often the kernel had to reclaim memory to stay below the limit."""
+        """Number of times that the kernel reclaimed memory to stay below the limit."""
         if self._old:
             return int(self._read("memory.failcnt"))
         events = dict(line.split() for line in self._read("memory.events").splitlines())

@@ -15,7 +15,7 @@ import numpy as np
 
 from ._rows import Setting, Skipped
 
-# Of LlamaConfig, by Setting.quick: 3.0 GB and 0.7 GB in fp32.
+# Shapes of LlamaConfig, by Setting.quick: 3.0 GB and 0.7 GB in fp32.
 SHAPES: dict[bool, dict[str, int]] = {
     False: {"hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 14,
             "num_attention_heads": 32, "num_key_value_heads": 32, "vocab_size": 8192},
@@ -64,7 +64,7 @@ class Checkpoint:
         return sum(os.path.getsize(path) for path in self.files)
 
     def offloaded(self) -> str:
-        """The same weights in the form of accelerate's disk_offload: a raw file per weight."""
+        """Folder of these weights as accelerate's disk_offload has them: a raw file per weight."""
         folder = os.path.join(os.path.dirname(self.folder), "offloaded")
         if os.path.exists(os.path.join(folder, "index.json")):
             return folder

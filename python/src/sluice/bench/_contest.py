@@ -39,7 +39,7 @@ class Contestant:
                                          stderr=self._errors, text=True)
 
     def call(self, name: str, **arguments: Any) -> dict[str, Any]:
-        """What the contestant's method returns.
+        """Calls the contestant's method, and returns its result.
 
         Raises Skipped if its package is missing, RuntimeError with its errors if it fails or ends.
         """
@@ -72,7 +72,7 @@ class Contestant:
     def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
         if kind is not None:
-            self._process.kill()  # it may be busy for long
+            self._process.kill()  # the contestant may be busy for long
         self.end()
 
     def _answer(self) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class Contestant:
 def contestants(checkpoint: Checkpoint, kinds: dict[str, dict[str, Any]]
                 ) -> Iterator[dict[str, Contestant]]:
     """Contestants by kind, started side by side, with the options of each."""
-    module_of("accelerate", "accelerate")  # it puts their models on meta
+    module_of("accelerate", "accelerate")  # accelerate puts their models on meta
     with contextlib.ExitStack() as stack:
         yield {kind: stack.enter_context(Contestant(kind, checkpoint, **options))
                for kind, options in kinds.items()}

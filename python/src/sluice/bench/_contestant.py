@@ -68,7 +68,8 @@ class Contestant:
         with torch.no_grad():
             for _ in range(1 + decoded):
                 out = self._model(tokens, use_cache=True, **cache)
-                name = "cache" if "cache" in out else "past_key_values"  # before transformers 5.24
+                # The second name is the one before transformers 5.24.
+                name = "cache" if "cache" in out else "past_key_values"
                 cache = {name: out[name]}
                 tokens = out.logits[:, -1:].argmax(-1)
                 outputs.append(out.logits)
@@ -230,7 +231,7 @@ def answer(contestant: Contestant, request: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     """Serves the requests of standard input until it ends."""
     transformers.logging.set_verbosity_error()
-    # What libraries print goes to the errors.
+    # Output of libraries goes to the errors.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     words = json.loads(sys.argv[1])

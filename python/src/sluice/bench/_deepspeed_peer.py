@@ -31,7 +31,7 @@ class DeepSpeed:
     """
 
     def __init__(self, directory: str, elements: int, parts: int = 0, layers: int = 0) -> None:
-        deepspeed = importlib.import_module("deepspeed")  # which only the bench needs
+        deepspeed = importlib.import_module("deepspeed")  # a package that only the bench needs
         self._directory = directory
         self._plain = None if parts else _alike.Training(layers)
         model = _alike.Sums(parts) if parts else _alike.gpt2(layers)
@@ -44,7 +44,7 @@ class DeepSpeed:
                                                 config=_configuration(directory, elements))
 
     def begun(self) -> dict[str, Any]:
-        """How much memory the swap buffers have."""
+        """Bytes of the swap buffers."""
         swapper = self._engine.optimizer.optimizer_swapper
         return {"buffer_bytes": 4 * BUFFERS * swapper.largest_numel}
 
@@ -92,7 +92,7 @@ def _configuration(directory: str, elements: int) -> dict[str, Any]:
     return {
         "train_micro_batch_size_per_gpu": 1,
         "bf16": {"enabled": True},
-        "gradient_clipping": 0.0,  # it clips to 1.0 where nothing is said
+        "gradient_clipping": 0.0,  # the default clips to 1.0
         "optimizer": {"type": "AdamW", "params": _alike.ADAMW},
         "zero_optimization": {
             "stage": 3,

@@ -13,7 +13,7 @@ from ._stream import OPTIONS, read, rounds_of, seconds
 # A loader's time over ours, by its kind. safetensors maps files, and reads as the model runs.
 _TARGETS = {"mapped": 0.95, "fastsafetensors": 1.1, "runai": 1.1}
 
-# What peers are called in rows.
+# Names of peers in rows.
 _NAMES = {"mapped": "safetensors"}
 
 # Time over that of the disk, up to which we are at its limit.
@@ -38,7 +38,7 @@ def loading(setting: Setting) -> Rows:
 
 
 def _absent(all_of: dict[str, Contestant]) -> dict[str, Skipped]:
-    """Why peers cannot run; those that can have loaded once."""
+    """Reasons for which peers cannot run; peers that can have loaded once."""
     absent = {}
     for kind in _TARGETS:
         try:

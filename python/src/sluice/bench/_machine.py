@@ -34,7 +34,7 @@ class Disk:
                 os.fsync(file.fileno())
 
     def bytes_per_second(self) -> float:
-        """What fio moves now, in both directions together."""
+        """Rate of fio now, both directions together."""
         ran = subprocess.run(
             ["fio", "--name=sluice", f"--filename={self._path}", "--ioengine=io_uring", "--direct=1",
              "--rw=randrw", "--bs=2m", f"--size={self._bytes}", "--iodepth=8", "--time_based",
@@ -77,7 +77,7 @@ class Reads:
             buffer[0] = 1  # the page exists, so the first read does not make it
 
     def bytes_per_second(self) -> float:
-        """What the disk gives now: all files, or as much of them as comes in 3 s."""
+        """Rate of the disk now: for all files, or as much of them as comes in 3 s."""
         descriptors = [os.open(path, os.O_RDONLY | os.O_DIRECT) for path in self._paths]
         parts = iter([(descriptor, at) for descriptor in descriptors
                       for at in range(0, os.fstat(descriptor).st_size, self._BUFFER)])

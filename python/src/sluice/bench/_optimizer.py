@@ -79,7 +79,7 @@ def layer_over_library(setting: Setting) -> Row:
             times.append(seconds_of(lambda: _run(optimizer._core, updates)))
 
         layer, library = [], []
-        for _ in range(10 * setting.rounds):  # its steps are short
+        for _ in range(10 * setting.rounds):  # the case's steps are short
             layer.append(seconds_of(lambda: both_ways(optimizer)))
             times: list[float] = []
             of_library()

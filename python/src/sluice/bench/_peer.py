@@ -29,17 +29,17 @@ class Peer:
     """
 
     def __init__(self, module: str, options: dict[str, Any], environment: dict[str, str]) -> None:
-        tools = os.path.dirname(sys.executable)  # what pip has installed beside this Python
+        tools = os.path.dirname(sys.executable)  # tools that pip has installed beside this Python
         path = os.pathsep.join([tools, os.environ.get("PATH", os.defpath)])
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
         self._process = subprocess.Popen(
             [sys.executable, "-m", module, json.dumps(options)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True,
             env={**os.environ, "PATH": path, **environment},
-            start_new_session=True)  # so that its compilers end with it
+            start_new_session=True)  # a session, so that the peer's compilers end with it
 
     def call(self, name: str, seconds_max: float, **arguments: Any) -> dict[str, Any]:
-        """What the peer's method returns. Raises Skipped if the peer fails, or is silent for too long."""
+        """Result of the peer's method. Raises Skipped if the peer fails or is silent too long."""
         assert self._process.stdin is not None and self._process.stdout is not None
         late = threading.Event()
 

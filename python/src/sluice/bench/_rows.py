@@ -1,4 +1,4 @@
-"""What a case gives, and what all cases share."""
+"""Rows that a case gives, and helpers that all cases share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Skipped(Exception):
 
 @dataclass
 class Setting:
-    """Where and how long is measured."""
+    """Place and length of measurements."""
 
     directory: str
     quick: bool
@@ -64,7 +64,7 @@ Rows = dict[str, Union[Row, Skipped]]
 
 
 def seconds_of(call: Callable[[], object]) -> float:
-    """How long the call takes."""
+    """Seconds that the call takes."""
     start = time.perf_counter()
     call()
     return time.perf_counter() - start

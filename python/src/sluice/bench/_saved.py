@@ -1,4 +1,4 @@
-"""What a saved tensor costs that stays in PyTorch's memory."""
+"""Cost of a saved tensor that stays in PyTorch's memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def small_tensor(setting: Setting) -> Row:
 
 def parameter(setting: Setting) -> Row:
     """A parameter of a page, above an empty pair of hooks."""
-    weight = torch.nn.Parameter(torch.eye(128), requires_grad=False)  # so mv saves nothing else
+    weight = torch.nn.Parameter(torch.eye(128), requires_grad=False)  # mv saves nothing else then
     return _measure(setting, lambda value: torch.mv(weight, value), torch.ones(128, requires_grad=True))
 
 

@@ -15,7 +15,7 @@ from ._rows import Row, Rows, Setting, Skipped, median
 # Tokens that are decoded after the prompt.
 DECODED = 16
 
-# What the process may have beside its budget: PyTorch, activations, and the page cache.
+# Bytes of the process beside its budget: PyTorch, activations, and the page cache.
 BESIDE_BYTES = 500 << 20
 
 # Options of each stream beside its budget.
@@ -33,7 +33,7 @@ def rounds_of(setting: Setting) -> int:
 
 
 def cold(setting: Setting) -> Rows:
-    """From a cold page cache, with half of the weights in memory: against its bound and against peers.
+    """Runs from a cold page cache with half of the weights in memory, against the bound and peers.
 
     All but the resident model have budget and 500 MiB of memory, page cache included. Where no such
     limit can be set, peers are compared in the first pass alone: in later ones they would have all
@@ -69,7 +69,7 @@ def _groups(stack: contextlib.ExitStack, kinds: Sequence[str],
 
 def _cold_rounds(setting: Setting, checkpoint: Checkpoint,
                  all_of: dict[str, Contestant]) -> list[dict[str, Any]]:
-    """Of each round: what each contestant has done, and the rate of the disk around that."""
+    """Results of each contestant in each round, and the rate of the disk around them."""
     reads = Reads(checkpoint.files)
     all_of["resident"].call("open")
     all_of["accelerate"].call("open")
@@ -151,7 +151,7 @@ def _cold_rows(rounds: list[dict[str, Any]], nbytes: int, least: dict[str, Any],
 
 
 def _equal(rounds: list[dict[str, Any]]) -> Row:
-    """How many outputs have the bits of the resident model's."""
+    """Number of outputs that have the bits of the resident model's."""
     pairs = [(ours["digest"], theirs["digest"]) for each in rounds
              for ours, theirs in zip(each["sluice"]["passes"], each["resident"]["passes"])]
     equal = sum(ours == theirs for ours, theirs in pairs)
@@ -166,7 +166,7 @@ def _peak(group: Group) -> Row:
 
 
 def warm(setting: Setting) -> Row:
-    """With room for all weights, which are there: against the resident model."""
+    """Runs with room for all weights, which are there, against the resident model."""
     checkpoint = Checkpoint(setting)
     kinds = {"resident": {}, "sluice": {"dram": 2 * checkpoint.nbytes, **OPTIONS}}
     with contestants(checkpoint, kinds) as all_of:
@@ -174,7 +174,7 @@ def warm(setting: Setting) -> Row:
             each.call("open")
             each.call("run", decoded=DECODED)
         times, ratios = [], []
-        for _ in range(2 * rounds_of(setting)):  # its rounds are short
+        for _ in range(2 * rounds_of(setting)):  # the case's rounds are short
             resident = seconds(all_of["resident"].call("run", decoded=DECODED))
             done = all_of["sluice"].call("run", decoded=DECODED)
             resident += seconds(all_of["resident"].call("run", decoded=DECODED))
@@ -202,7 +202,7 @@ def capped(percent: int, setting: Setting) -> Rows:
             done = {kind: each.call("run", decoded=DECODED) for kind, each in all_of.items()}
             _refuse_other("sluice", done["sluice"], done["resident"])
             after = reads.bytes_per_second()
-            # Between runs the first units of the next one come: they count, too.
+            # The first units of the next run come between runs: they count, too.
             read_bytes = done["sluice"]["read_bytes"] - so_far
             rounds.append({**done, "read_bytes": read_bytes,
                            "bytes_per_second": (before + after) / 2})

@@ -1,4 +1,4 @@
-"""For PyTorch: what it trains with in the tiers of a runtime, and models larger than memory.
+"""PyTorch's optimizers and activations in the tiers of a runtime, and models larger than memory.
 
     import sluice.torch
 

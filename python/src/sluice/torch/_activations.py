@@ -28,7 +28,7 @@ class OffloadActivations(torch.autograd.graph.saved_tensors_hooks):  # type: ign
                 saved = stash(tensor, min_bytes)
                 if saved is not None:
                     return saved
-            # Without detach an output would keep the node that keeps it. The version is shared.
+            # An output not detached would keep the node that keeps it. The version is shared.
             return (tensor.detach(), tensor._version)
 
         def unpack(packed: Any) -> torch.Tensor:
@@ -39,7 +39,7 @@ class OffloadActivations(torch.autograd.graph.saved_tensors_hooks):  # type: ign
                 refuse_changed(tensor, version)
             return tensor
 
-        # Else the hooks of a context within a compiled model would be compiled themselves.
+        # Hooks are not compiled, even if the context is within a compiled model.
         super().__init__(torch.compiler.disable(pack), torch.compiler.disable(unpack))
         self._pager = pager
 
@@ -57,7 +57,7 @@ class OffloadActivations(torch.autograd.graph.saved_tensors_hooks):  # type: ign
         from_memory
             Uses of a block that was still in PyTorch's memory.
         fetched, ahead
-            Blocks copied back, and those of them that were asked for before their use.
+            Blocks copied back, and blocks of them that were asked for before their use.
         full
             Saved tensors that stayed in PyTorch's memory, as dram and nvme were full.
         """
@@ -79,9 +79,9 @@ def offload_activations(runtime: Runtime, *, min_bytes: Optional[Size] = None) -
         Smaller tensors stay, as a count or as text ("1MiB"). None: a page of the runtime, the least
         that a tensor takes there.
 
-    Parameters and views of them stay; so do tensors that are not on the CPU, not strided, of a
-    subclass, or conjugate or negative views, and everything once dram and nvme are full, which the
-    logger "sluice" says once. A tensor that was changed in place after it was saved raises
+    Parameters and views of them stay. So do tensors that are not on the CPU, not strided, of a
+    subclass, or conjugate or negative views. All tensors stay once dram and nvme are full, which
+    the logger "sluice" says once. A tensor that was changed in place after it was saved raises
     FailedPrecondition in backward, unless its copy had ended before.
     Raises InvalidArgument. Threads: any.
     """

@@ -28,7 +28,7 @@ class Ahead:
         self._groups: list[int] = []
         self._step_bytes = 0      # parameters of the last step
         self._expected_bytes = 0  # gradients that backward made before it, each time that it did
-        self._seen_bytes = 0      # the same since
+        self._seen_bytes = 0      # gradients since the step
         self._hints = 0
         self._hinted_bytes = 0
 
@@ -55,7 +55,7 @@ class Ahead:
         try:
             dram = self._session.stats()["tiers"]["dram"]
             most = dram["budget_bytes"] // _PART_OF_DRAM * self._hints // _HINTS
-            # Only free frames: what is in the others may be needed before the step, or in it.
+            # Free frames only: pages in the others may be needed before the step, or in it.
             free = dram["budget_bytes"] - dram["used_bytes"]
             self._hinted_bytes = min(self._hinted_bytes + free, most)
             self._core.prefetch(self._groups, self._hinted_bytes)

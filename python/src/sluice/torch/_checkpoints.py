@@ -20,16 +20,16 @@ Rates = tuple[float, float, float, float, float]
 
 
 class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
-    """What of an optimizer reads and writes whole states. PagedOptimizer has the rest."""
+    """Part of an optimizer that reads and writes whole states. PagedOptimizer has the rest."""
 
-    # Of a subclass: names of the states, in the order of the library.
+    # Names of the states, in the order of the library; set by a subclass.
     _state_names: tuple[str, ...] = ()
 
     state: "defaultdict[Any, dict[str, Any]]"
     _session: _core.Session
     _core: _core.Optimizer
     _slots: dict[int, Slot]  # key: id(tensor)
-    _step: Optional[Step]    # the one that is under way, or has failed
+    _step: Optional[Step]    # step that is under way, or has failed
     _half_loaded = False
 
     def _rates(self, group: Mapping[str, Any], steps: int) -> Rates:
@@ -66,11 +66,12 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
             )
 
     def state_dict(self) -> dict[str, Any]:
-        """As torch's: states are fp32 tensors, mapped from an unnamed file beside the spill file.
+        """The state dict as torch has it.
 
-        torch.optim's optimizer of the same name takes it. A parameter with a master has it as the
-        state "master". Parameters that have made no step have no states. The states of a DTensor
-        are DTensors as it is. Raises TierFull.
+        torch.optim's optimizer of the same name takes it. States are fp32 tensors, mapped from an
+        unnamed file beside the spill file. A parameter with a master has it as the state "master".
+        Parameters that have made no step have no states. The states of a DTensor are DTensors as
+        it is. Raises TierFull.
         """
         self._finish()
         if not self.state:
@@ -98,7 +99,7 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         return read
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """As torch's: takes its own state dict, and that of torch.optim's optimizer.
+        """Loads a state dict as torch does: its own, or that of torch.optim's optimizer.
 
         Nothing is cast to the parameter's type. Parameters are loaded one at a time. A parameter
         with a master takes the one in the state dict where that rounds to the parameter, else the
@@ -129,7 +130,7 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         return (*self._state_names, _states.MASTER) if slot.master else self._state_names
 
     def _note_steps(self, slot: Slot) -> None:
-        """Of a parameter that makes steps ``state`` has their number, and the names of what is paged."""
+        """Notes a parameter's steps in ``state``: their number, and the names of paged states."""
         state = self.state[slot.tensor]
         if "step" not in state:
             state.update({**dict.fromkeys(self._names_of(slot)), "step": torch.tensor(0.0)})
@@ -232,7 +233,7 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         self._half_loaded = True
 
     def _take_note(self, note: _states.Note) -> None:
-        """After a load: steps, and the options of groups."""
+        """Takes steps and the options of groups after a load."""
         self._step = None
         self._half_loaded = False
         self.state = defaultdict(dict)

@@ -18,7 +18,7 @@ from ._step import Step
 # Bytes of gradients at most, or one gradient, that wait for their updates while backward goes on.
 _HELD_BYTES = 64 << 20
 
-# What an operation on a gradient that is used up comes from, by a part of the operation's name.
+# Callers of an operation on a gradient that is used up, by a part of the operation's name.
 _ORIGINS = {
     "_amp_": "GradScaler",
     "norm": "clip_grad_norm_, or Trainer (set its max_grad_norm to 0, and have _get_grad_norm return "
@@ -37,7 +37,7 @@ class UsedGradient(torch.Tensor):  # type: ignore[misc]
 
     @staticmethod
     def of(slot: Slot, gradient: Any) -> Any:
-        """That of a parameter; it has no memory. Of a DTensor: a DTensor of one."""
+        """Used gradient of a parameter, without memory; for a DTensor a DTensor of one."""
         local = local_of(gradient)
         made: UsedGradient = torch.Tensor._make_wrapper_subclass(
             UsedGradient, local.shape, dtype=local.dtype, device=local.device

@@ -14,9 +14,9 @@ from ._step import numbers_of_nothing
 
 
 class StepsInBackward(Checkpoints):
-    """What an optimizer with step_in_backward=True does. PagedOptimizer has the rest."""
+    """Part of an optimizer with step_in_backward=True. PagedOptimizer has the rest."""
 
-    _numbers: dict[str, Any]  # of the last step
+    _numbers: dict[str, Any]  # figures of the last step
 
     def _update_in_backward(self, slot: Slot) -> None:
         """Begins the update of a parameter that has a gradient."""
@@ -25,7 +25,7 @@ class StepsInBackward(Checkpoints):
             step = self._begin_early_step()
         step = cast(EarlyStep, step)
         group = step.groups.get(id(slot.tensor))
-        if group is None:  # not in param_groups any more
+        if group is None:  # the parameter is not in param_groups any more
             return
         _slots.check_unchanged(slot)
         _slots.check_gradient(slot, slot.tensor.grad)

@@ -1,4 +1,4 @@
-"""What the optimizers have in common: a torch.optim.Optimizer whose states sluice pages."""
+"""Base of the optimizers: a torch.optim.Optimizer whose states sluice pages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PagedOptimizer(StepsInBackward):
     A copy (deepcopy, pickle) is refused: use ``state_dict``. One thread at a time uses it.
     """
 
-    # Of a subclass: kind in sluice._core, options that must have one value.
+    # Kind in sluice._core, and options that must have one value; set by a subclass.
     _kind = ""
     _fixed: Mapping[str, Any] = {}
 
@@ -72,7 +72,7 @@ class PagedOptimizer(StepsInBackward):
     # --- groups ---
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """As torch's. Raises InvalidArgument (names the parameter), TierFull."""
+        """Adds a group as torch does. Raises InvalidArgument (names the parameter), TierFull."""
         super().add_param_group(param_group)
         try:
             self._adopt(self.param_groups[-1])
@@ -105,7 +105,7 @@ class PagedOptimizer(StepsInBackward):
             self._slots[id(slot.tensor)] = slot
             if slot.count > 0:
                 self._core.set_rates(slot.group, self._rates(group, 0))
-            self._listen(slot)  # so that ranks without elements raise where the others do
+            self._listen(slot)  # ranks without elements raise where the others do
 
     def _check_options(self, group: Mapping[str, Any]) -> None:
         for option, only in self._fixed.items():
@@ -136,7 +136,7 @@ class PagedOptimizer(StepsInBackward):
         before = self._step
         repeats = before is not None and before.has(gathered.gradients)
         if before is not None and self._overlap is not None and not before.failed:
-            repeats = False  # it is under way, neither interrupted nor failed
+            repeats = False  # the step is under way, neither interrupted nor failed
         self._finish()
         if repeats or not gathered.slots:
             return
@@ -162,9 +162,9 @@ class PagedOptimizer(StepsInBackward):
         self._finish()
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """As torch's."""
+        """Clears gradients as torch does."""
         if not set_to_none and self._overlap is not None:
-            self._finish()  # it reads the gradients
+            self._finish()  # the step reads the gradients
         super().zero_grad(set_to_none)
 
     @property
@@ -185,7 +185,7 @@ class PagedOptimizer(StepsInBackward):
     # --- gradients in backward ---
 
     def _listen(self, slot: Slot) -> None:
-        """From now on _on_gradient is told of the parameter's gradients; not of a frozen one's."""
+        """Has _on_gradient told of the parameter's gradients from now on, unless it is frozen."""
         if slot.hook is None and slot.tensor.requires_grad:
             slot.hook = slot.tensor.register_post_accumulate_grad_hook(Listener(self))
 
@@ -206,7 +206,7 @@ class PagedOptimizer(StepsInBackward):
             self._ahead.add_gradient(slot)
 
     def _gather(self) -> Gathered:
-        """What a step has."""
+        """Parameters and gradients of a step."""
         gathered = Gathered()
         for group in self.param_groups:
             self._check_options(group)

@@ -12,7 +12,7 @@ from ._optimizer import PagedOptimizer
 if TYPE_CHECKING:
     from .._runtime import Runtime
 
-# What torch.optim's optimizers choose an implementation by; it changes no result.
+# Options by which torch.optim's optimizers choose an implementation; they change no result.
 _CHOICES: Mapping[str, Any] = {"foreach": None, "fused": None}
 
 

@@ -30,14 +30,14 @@ class Pager:
         self._session = runtime._session
         self._down = _core.copier_in(self._session)
         self._up = _core.copier_out(self._session)
-        # What comes ahead of need passes through dram: more than half of it would push itself out.
+        # Bytes ahead of need pass through dram: more than half of it would push itself out.
         dram = runtime.stats()["tiers"]["dram"]["budget_bytes"]
         self._ahead_bytes = min(_WINDOW_BYTES, dram // 2)
         self._orders = Orders()
         # Stashes that live, by the storages and versions that they are known as.
         self.known: dict[Key, weakref.ref[Stash]] = {}
         self._going_down: deque[weakref.ref[Stash]] = deque()
-        # By id of the stash: bytes that come ahead of need, and bytes copied back lately.
+        # Bytes that come ahead of need, and bytes copied back lately, by id of the stash.
         self._coming_up: dict[int, int] = {}
         self._back: OrderedDict[int, torch.Tensor] = OrderedDict()
         self._parameters: dict[int, StorageWeakRef] = {}

@@ -1,4 +1,4 @@
-"""Where the saves of an optimizer are: those of shards in a folder for each rank."""
+"""Places of an optimizer's saves: those of shards are in a folder for each rank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the ranks of a save have in common: one id, one number of steps, an outcome, a layout."""
+"""Facts that the ranks of a save share: one id, one number of steps, an outcome, a layout."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CARRY = ("carry it over with torch.distributed.checkpoint (get_state_dict, dcp.
 
 
 def together(call: Callable[[], _Result]) -> _Result:
-    """What the call returns. An error of one rank is raised on all. A collective call."""
+    """Result of the call. An error of one rank is raised on all. A collective call."""
     result: Optional[_Result] = None
     error: Optional[errors.Error] = None
     try:
@@ -35,7 +35,7 @@ def together(call: Callable[[], _Result]) -> _Result:
 
 
 def mark(slots: Iterable[Slot]) -> dict[str, Any]:
-    """What a rank's note says of the save of all ranks. A collective call."""
+    """Entries of a rank's note about the save of all ranks. A collective call."""
     slots = list(slots)
     return {
         "id": _gathered(uuid.uuid4().hex)[0],
@@ -77,7 +77,7 @@ def _gathered(value: Any) -> list[Any]:
 
 
 def _layout_of(tensor: Any) -> Optional[dict[str, Any]]:
-    """What says which elements a rank has, as JSON gives it back; None: a plain tensor has all."""
+    """Description of a rank's elements, as JSON gives it back; None: a plain tensor has all."""
     if not is_dtensor(tensor):
         return None
     mesh = tensor.device_mesh

@@ -54,7 +54,7 @@ def like(tensor: Any, local: Any) -> Any:
 
 
 def problem_of_layout(tensor: Any, parameter: Any) -> Optional[str]:
-    """What differs between the ranks' parts of a tensor and of the parameter; None: nothing."""
+    """Difference of the ranks' parts of a tensor from those of the parameter; None: none."""
     if is_dtensor(tensor) != is_dtensor(parameter):
         return f"is {_kind(tensor)}, the parameter {_kind(parameter)}"
     if not is_dtensor(tensor):

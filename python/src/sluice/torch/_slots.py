@@ -61,7 +61,7 @@ def refuse(name: str, problem: str) -> errors.InvalidArgument:
 
 
 def _problem_of(tensor: Any) -> Optional[str]:
-    """What keeps a parameter or a gradient out, whatever its type; None: nothing."""
+    """Reason that keeps a parameter or a gradient out, whatever its type; None: none."""
     if is_dtensor(tensor) and any(each.is_partial() for each in tensor.placements):
         return f"has placements {tensor.placements}, so each rank has a summand; redistribute it"
     tensor = local_of(tensor)

@@ -19,7 +19,7 @@ Key = tuple[int, int, int, int]
 
 
 class Saved(NamedTuple):
-    """What autograd keeps for a saved tensor: a stash, and the tensor's place in it."""
+    """Entry that autograd keeps for a saved tensor: a stash, and the tensor's place in it."""
 
     stash: "Stash"
     dtype: torch.dtype
@@ -116,7 +116,7 @@ def refuse_changed(tensor: torch.Tensor, version: int) -> None:
 
 
 def plain(tensor: torch.Tensor) -> bool:
-    """True for a tensor whose elements are the bytes of a storage in host memory."""
+    """Whether the tensor's elements are the bytes of a storage in host memory."""
     kind: Any = type(tensor)
     return (
         (kind is torch.Tensor or kind is torch.nn.Parameter)

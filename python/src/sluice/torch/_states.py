@@ -58,7 +58,7 @@ def _aligned(size: int) -> int:
 
 
 class Loaded:
-    """What a state dict has of one parameter. Raises InvalidArgument for what it cannot be."""
+    """Entries of a state dict for one parameter. Raises InvalidArgument for impossible ones."""
 
     def __init__(self, slot: Slot, names: tuple[str, ...], saved: Mapping[str, Any]) -> None:
         self.slot = slot
@@ -106,7 +106,7 @@ def note_of(groups: Iterable[Mapping[str, Any]], empty: Mapping[str, int], note:
 
 
 class Note(NamedTuple):
-    """What a save says besides its states."""
+    """Contents of a save besides its states."""
 
     groups: list[dict[str, Any]]  # options of each
     empty: dict[str, int]         # steps of the parameters without elements, by name
@@ -115,7 +115,7 @@ class Note(NamedTuple):
 
 
 def parse_note(text: str) -> Note:
-    """What note_of was given; of a save that C++ wrote the note alone."""
+    """Parses a text of note_of; a save that C++ wrote has the note alone."""
     try:
         parsed = json.loads(text)
         groups, note = parsed["param_groups"], parsed["note"]

@@ -1,4 +1,4 @@
-"""Which names of the files each key of a model has: as transformers' from_pretrained names them."""
+"""Names in the files for each key of a model, as transformers' from_pretrained maps them."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class Cache:
                 slot.by_expert = True
                 self._weight_bytes += sum(part.nbytes for part in slot.parts)
             leases.append((module, Leases(name, self, own, self._experts(own, module.num_experts))))
-        self._weights = {}  # those that no expert has are freed
+        self._weights = {}  # weights that no expert has are freed
         return leases
 
     def _experts(self, slots: list[Slot], count: int) -> list[Expert]:
@@ -121,7 +121,7 @@ class Cache:
             op.end()
 
     def figures(self) -> dict[str, Any]:
-        """What has happened since the begin."""
+        """Figures since the begin."""
         page, stats = self.runtime.page_bytes, self.runtime.stats()
         # A page that was read is there still, or was dropped: nothing is ever written.
         read = stats["evictions"]["dropped_clean"] * page + stats["tiers"]["dram"]["used_bytes"]

@@ -1,4 +1,4 @@
-"""What a model is to a stream: whether it can, and which modules have their weights leased together."""
+"""A model as a stream sees it: whether it can stream, and the modules that are leased together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which weight of a checkpoint each parameter of a model shows."""
+"""Weight of a checkpoint that each parameter of a model shows."""
 
 from __future__ import annotations
 

@@ -17,14 +17,14 @@ class Passes:
     def __init__(self, session: _core.Session, at_begin: Callable[[], None]) -> None:
         self.count = 0
         self.seconds = 0.0
-        # When each pass that is under way began, by its entry.
+        # Time at which each pass that is under way began, by its entry.
         self._begun: dict[object, float] = {}
         self._session = session
         self._at_begin = at_begin
         self._local = threading.local()
 
     def through(self, name: str) -> "Entrance":
-        """What a module's forward enters, by whose name passes that begin there are recorded."""
+        """Scope that a module's forward enters; passes that begin there have its name."""
         return Entrance(self, name)
 
     @property
@@ -62,9 +62,9 @@ class Entrance:
         self._name = name
 
     def enter(self, entry: object) -> None:
-        """As ``Passes.enter``."""
+        """Calls ``Passes.enter``."""
         self._passes.enter(entry, self._name)
 
     def leave(self, entry: object) -> None:
-        """As ``Passes.leave``."""
+        """Calls ``Passes.leave``."""
         self._passes.leave(entry)

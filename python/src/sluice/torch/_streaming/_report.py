@@ -1,4 +1,4 @@
-"""What a stream of weights reports."""
+"""Report of a stream of weights."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Counts:
     stall_seconds: float = 0.0
 
     def since(self, before: "Counts") -> "Counts":
-        """What was counted after ``before``."""
+        """Counts after ``before``."""
         return Counts(*(getattr(self, each.name) - getattr(before, each.name)
                         for each in dataclasses.fields(self)))
 

@@ -29,12 +29,12 @@ class Slot:
     by_expert: bool = False
     shown: Optional[torch.nn.Parameter] = None
     address: int = 0
-    # What is there instead while nothing is leased, where no file has the bytes as they are.
+    # Stand-in while nothing is leased, where no file has the bytes as they are.
     hidden: Optional[torch.nn.Parameter] = None
     # The units that lease the weight: with a tie several do at once.
     users: set[object] = dataclasses.field(default_factory=set)
     lock: threading.Lock = dataclasses.field(default_factory=threading.Lock)
-    # What has state dicts raise that would have the parameter while it is on meta.
+    # Hooks by which state dicts raise that would have the parameter while it is on meta.
     guards: list[RemovableHandle] = dataclasses.field(default_factory=list)
 
     @property

@@ -52,14 +52,14 @@ class WeightStream:
         self._start(layout, match)
 
     def report(self) -> dict[str, Any]:
-        """What has happened since the begin; after ``close``, until then.
+        """Figures since the begin; after ``close``, until then.
 
         passes, seconds
             Calls of the model, and the time in them.
         leased_bytes, read_bytes
             Bytes of weights that modules used, and those read from the files, in whole pages.
         resident_share
-            Share of leased_bytes that was in dram already: what no file was read for.
+            Share of leased_bytes that was in dram already, so that no file was read.
         gib_per_second, read_gib_per_second
             The two counts per second of the passes.
         stall_seconds, stall_share, bound_by
@@ -74,7 +74,7 @@ class WeightStream:
         unused
             Names of weights that the model has no place for.
         experts
-            Of a model whose experts are leased one by one: policy, budget_bytes and weight_bytes;
+            Figures of experts that are leased one by one: policy, budget_bytes and weight_bytes;
             leases, leased_bytes, read_bytes, tokens, bytes_per_token (read), stall_seconds; and
             hit_ratio, the share of the leased bytes that was in dram. They are in the counts above.
         """
@@ -165,7 +165,7 @@ class WeightStream:
         self._slots = []
 
     def _expect_order(self, room: Room) -> None:
-        """Until a pass is recorded, units are expected to run in the order of the modules."""
+        """Expects units to run in the order of the modules, until a pass is recorded."""
         for unit, other in zip(self._units, self._units[1:]):
             if room.bytes_of([unit, other]) <= room.budget_bytes:
                 unit.next = other
@@ -203,11 +203,12 @@ def stream_weights(model: torch.nn.Module, path: Directory, *, dram: Size,
         Further keys of docs/configuration.md, as ``sluice.Runtime`` takes them.
 
     Each parameter becomes a view of its weight, at one address, read-only, without requires_grad.
-    A member of a ModuleList is a unit, and so is each module with parameters elsewhere. While a unit
-    runs, its weights are in dram; the first pass over the model is recorded, and in later ones they
-    come ahead of need, and the part that fits stays. Anywhere else the parameters show the files
-    through the page cache, slowly; those that transformers fuses are on meta, and state dicts that
-    would have them raise FailedPrecondition. Buffers of the state dict are set from the files.
+    A member of a ModuleList is a unit, and so is each module with parameters elsewhere. The weights
+    of a unit are in dram while it runs. The first pass over the model is recorded. In later ones
+    weights come ahead of need, and the part that fits stays. Anywhere else the parameters show the
+    files through the page cache, slowly. Parameters that transformers fuses are on meta there, and
+    state dicts that would have them raise FailedPrecondition. Buffers of the state dict are set
+    from the files.
 
     Raises before anything runs, and leaves the model as it was: InvalidArgument (a weight that is
     missing, or of another dtype or shape; a conversion of transformers that is more than renaming

@@ -15,7 +15,7 @@ from ._slots import Slot, request_of
 
 
 class Scope(Protocol):
-    """What is open while a module's forward runs. ``entry`` is an object for each such run.
+    """Scope that is open while a module's forward runs. ``entry`` is an object for each run.
 
     ``leave`` may come again, and where ``enter`` has raised: an interrupt ends either anywhere.
     """
@@ -54,7 +54,7 @@ class Forward:
     def restore(self, module: torch.nn.Module) -> None:
         """Makes the forward that of ``module`` again."""
         del module.__dict__["forward"]
-        if module.forward != self._forward:  # not that of the class
+        if module.forward != self._forward:  # the forward is not that of the class
             module.forward = self._forward
 
     def __reduce__(self) -> NoReturn:

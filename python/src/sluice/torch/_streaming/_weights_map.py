@@ -31,8 +31,8 @@ class WeightsMap(Mapping[str, torch.Tensor]):
             model, execution_device="cpu", offload=True, weights_map=weights)
 
     source
-        What ``Runtime.open_weights`` takes; or the folder that accelerate's ``disk_offload`` made,
-        with its index.json; or such an index as a mapping, as transformers makes it, whose entries
+        A source of ``Runtime.open_weights``; or the folder that accelerate's ``disk_offload`` made,
+        with its index.json; or such an index as a mapping, as transformers makes it. Its entries
         are {"safetensors_file": path, "weight_name": name, "dtype": name}.
     dram
         Budget for weights, at least two of the largest.
@@ -76,7 +76,7 @@ class WeightsMap(Mapping[str, torch.Tensor]):
         self._runtime.close()
 
     def stats(self) -> dict[str, Any]:
-        """As ``Runtime.stats``."""
+        """``Runtime.stats`` of the runtime below."""
         return self._runtime.stats()
 
     def __getitem__(self, name: str) -> torch.Tensor:
