@@ -1,7 +1,9 @@
 """Policies by which experts stay in dram: what they read, one of a program's own, and its errors."""
 
+import json
 import pathlib
 import re
+import subprocess
 import textwrap
 import threading
 
@@ -11,6 +13,7 @@ import sluice
 import sluice.torch
 import torch
 from checkpoints import leases_of
+from sluice import _command
 from sluice.torch._streaming._expert_policies import Frequency, Guarded, Recency
 from sluice.torch._streaming._residents import Expert, Residents
 
@@ -208,3 +211,25 @@ def test_two_threads_share_room_for_one_expert(folder):
         figures = stream.report()["experts"]
         assert not leases_of(stream) and figures["leases"] == 480
         assert figures["budget_bytes"] < 2 * figures["leased_bytes"] / figures["leases"]
+
+
+def test_a_trace_is_a_schedule_of_the_lab(folder, tmp_path):
+    model, calls = checkpoints.on_meta(CONFIG), zipf(40, 64, 4)
+    path = tmp_path / "experts.jsonl"
+    with stream_of(model, folder) as stream:
+        run(model, calls[:5])
+        with stream.trace_experts(path):
+            run(model, calls)
+        run(model, calls[:5])
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    names = {line["tensor"]: line["name"] for line in lines if "tensor" in line}
+    used = [names[line["reads"][0]] for line in lines if "op" in line]
+    assert used == [f"model.layers.0.mlp.experts.{number}" for call in calls.tolist()
+                    for number in sorted(call)]
+    assert all(line["bytes"] == 3 * 64 * 32 * 4 for line in lines if "tensor" in line)
+    ran = subprocess.run([_command.path(), "lab", "show", path, "--json"], capture_output=True,
+                         text=True, check=True)
+    assert json.loads(ran.stdout.splitlines()[0])["persistent_bytes"] == len(names) * 3 * 64 * 32 * 4
+    with stream_of(model, folder, share=2.0, experts=None) as stream:
+        with pytest.raises(sluice.InvalidArgument, match="no experts are leased one by one"):
+            stream.trace_experts(path)

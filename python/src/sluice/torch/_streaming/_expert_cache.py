@@ -81,6 +81,8 @@ class Cache:
         self.budget_bytes: int = runtime.stats()["tiers"]["dram"]["budget_bytes"]
         frames = self.budget_bytes // runtime.page_bytes
         self.residents = Residents(policy, frames)
+        # Each has the experts in the order of their uses, while it is here.
+        self.traces: list[list[Expert]] = []
         self._ahead_pages = frames // _AHEAD_PART
         self._policy = policy.name
         self._modules = modules
@@ -137,6 +139,8 @@ class Cache:
             self._stall_seconds += time.perf_counter() - begin
             self._leases += 1
             self._pages += len(expert.pages)
+            for trace in self.traces:
+                trace.append(expert)
         yield
         run.end(at)
 

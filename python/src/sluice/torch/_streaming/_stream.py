@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, NoReturn, Optional, Union
 
@@ -17,6 +18,7 @@ from ..._weights import Weights
 from ._budgets import open_cache, open_runtime
 from ._expert_cache import Cache
 from ._expert_policies import DEFAULT, ExpertPolicy, Guarded
+from ._expert_trace import tracing
 from ._experts import switch
 from ._layout import Layout, layout_of, refuse_budget, refuse_model, units_of
 from ._match import Match, match_weights
@@ -80,6 +82,18 @@ class WeightStream:
             hit_ratio, the share of the leased bytes that was in dram. They are in the counts above.
         """
         return self._report.now()
+
+    def trace_experts(self, path: Directory) -> AbstractContextManager[None]:
+        """Writes the experts that are used in the ``with`` block to a schedule file.
+
+        ``sluice lab run`` compares policies on it; docs/experts.md says how. Raises InvalidArgument
+        for a model whose experts are not leased one by one, OSError.
+        """
+        if self._experts is None:
+            raise errors.InvalidArgument(
+                'no experts are leased one by one: stream_weights(..., experts="lfu")'
+            )
+        return tracing(self._experts, path)
 
     def close(self) -> dict[str, Any]:
         """Gives the model back, its parameters on meta, and returns the report; again: the report.
