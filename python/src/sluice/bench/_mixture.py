@@ -39,8 +39,8 @@ SHAPES: dict[str, dict[bool, dict[str, Any]]] = {
 }
 _CLASSES = {"mixtral": "MixtralConfig", "qwen3_moe": "Qwen3MoeConfig"}
 
-# Bytes of a page of the streams: a small part of an expert.
-PAGE_BYTES = 32768
+# Pages of an expert. One more is read for it, as its bytes begin within a page.
+_PAGES = 24
 
 # Share of the experts' bytes that is in memory.
 _SHARE = 0.3
@@ -56,6 +56,15 @@ def tokens_of(setting: Setting) -> int:
 
 def mixture(name: str, setting: Setting) -> Rows:
     """A model whose routers choose by a Zipf law, under 30 % of its experts' bytes."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # products of one row take longer by several
+    try:
+        return _compare(name, setting)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _compare(name: str, setting: Setting) -> Rows:
     folder = os.path.join(setting.directory, name)
     _write(name, SHAPES[name][setting.quick], folder)
     choices = Choices(_config(folder), tokens_of(setting))
@@ -147,7 +156,7 @@ def _measure(folder: str, choices: Choices, policy: str, dram: int, trace: str) 
     """Decodes twice by a stream: what the second time has read, and outputs of both."""
     model = _on_meta(folder)
     with sluice.torch.stream_weights(model, folder, dram=dram, experts=policy,
-                                     page_bytes=PAGE_BYTES) as stream:
+                                     page_bytes=_page_bytes(folder)) as stream:
         outputs = choices.decode(model)
         before = stream.report()["experts"]
         with stream.trace_experts(trace):
@@ -205,10 +214,17 @@ def _resident(folder: str) -> Any:
     return model
 
 
+def _page_bytes(folder: str) -> int:
+    """Bytes of a page, a power of two."""
+    config = _config(folder)
+    width: int = getattr(config, "moe_intermediate_size", config.intermediate_size)
+    return 3 * 4 * width * int(config.hidden_size) // _PAGES
+
+
 def _budget(folder: str) -> int:
     """All weights beside the experts, and a share of the experts."""
     with sluice.torch.stream_weights(_on_meta(folder), folder, dram=1 << 40, experts="lfu",
-                                     page_bytes=PAGE_BYTES) as stream:
+                                     page_bytes=_page_bytes(folder)) as stream:
         report = stream.report()
     experts = report["experts"]
     dense: int = report["budget_bytes"] - experts["budget_bytes"]
