@@ -188,7 +188,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tokens", metavar="N", type=int, default=64,
                         help="tokens at most (default: 64)")
     parser.add_argument("--experts", metavar="POLICY",
-                        help='lease the experts of a mixture one by one; which stay: "gdsf", "lru", ...')
+                        help='lease the experts of a mixture one by one; which stay: "lfu" or "lru"')
     parser.add_argument("--json", action="store_true",
                         help="standard output is one JSON object; the text goes to standard error")
     return parser

@@ -110,11 +110,9 @@ def stream_of(model, path, share=0.5, **options):
 
 
 def leases_of(stream):
-    runtimes = [stream._runtime]
-    if stream._experts is not None:
-        runtimes.append(stream._experts.runtime)
-    return [phrase for runtime in runtimes for phrase in runtime._session.in_use()
-            if "lease" in phrase]
+    """Leases of units, and experts in use; those of experts that merely stay in dram do not count."""
+    leased = [phrase for phrase in stream._runtime._session.in_use() if "lease" in phrase]
+    return leased + ([] if stream._experts is None else stream._experts.residents.in_use)
 
 
 class Blocks(torch.nn.Module):

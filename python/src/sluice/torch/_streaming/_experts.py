@@ -103,8 +103,8 @@ def forward(self: Any, hidden_states: torch.Tensor, top_k_index: torch.Tensor,
     with contextlib.closing(leases.each(numbers, hidden_states.shape[0])) as leased:
         for number in leased:  # no variable has the rows: frames of an error would hold them
             position, token = torch.where(mask[number])
-            current = _product(hidden_states[token], leases.experts[number].up)
-            current = _product(self._apply_gate(current), leases.experts[number].down)
+            current = _product(hidden_states[token], leases.rows[number].up)
+            current = _product(self._apply_gate(current), leases.rows[number].down)
             current = current * top_k_weights[token, position, None]
             final.index_add_(0, token, current.to(final.dtype))
     return final

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any, NoReturn, Optional
+from typing import Any, NoReturn, Optional, Union
 
 import torch
 
@@ -16,6 +17,8 @@ from ..._runtime import Runtime
 from ..._weights import Weights
 from ._budgets import open_cache, open_runtime
 from ._expert_cache import Cache
+from ._expert_policies import DEFAULT, ExpertPolicy, Guarded
+from ._expert_trace import tracing
 from ._experts import switch
 from ._layout import Layout, layout_of, refuse_budget, refuse_model, units_of
 from ._match import Match, match_weights
@@ -79,6 +82,18 @@ class WeightStream:
             hit_ratio, the share of the leased bytes that was in dram. They are in the counts above.
         """
         return self._report.now()
+
+    def trace_experts(self, path: Directory) -> AbstractContextManager[None]:
+        """Writes the experts that are used in the ``with`` block to a schedule file.
+
+        ``sluice lab run`` compares policies on it; docs/experts.md says how. Raises InvalidArgument
+        for a model whose experts are not leased one by one, OSError.
+        """
+        if self._experts is None:
+            raise errors.InvalidArgument(
+                'no experts are leased one by one: stream_weights(..., experts="lfu")'
+            )
+        return tracing(self._experts, path)
 
     def close(self) -> dict[str, Any]:
         """Gives the model back, its parameters on meta, and returns the report; again: the report.
@@ -178,7 +193,8 @@ class WeightStream:
 
 
 def stream_weights(model: torch.nn.Module, path: Directory, *, dram: Size,
-                   hbm: Optional[Size] = None, experts: Optional[str] = None,
+                   hbm: Optional[Size] = None,
+                   experts: Union[None, str, ExpertPolicy] = None,
                    **options: Any) -> WeightStream:
     """Runs a model whose weights exceed memory, from its safetensors files as they are.
 
@@ -195,10 +211,9 @@ def stream_weights(model: torch.nn.Module, path: Directory, *, dram: Size,
     dram
         Budget for weights, at least those of the largest unit. No more is taken than they have.
     experts
-        Policy by which experts of a mixture stay in dram: "gdsf" (least frequently used, aged),
-        "lfu", "lru" or another of docs/policies.md. Each expert is leased while it computes, by
-        transformers' eager loop; docs/experts.md has the models. None: all experts of a layer are
-        leased with it.
+        Policy by which experts of a mixture stay in dram: "lfu" (least frequently used, with decay),
+        "lru", or an ExpertPolicy of your own. Each expert is leased by itself, in transformers'
+        eager loop; docs/experts.md has the models. None: all experts of a layer are leased with it.
     options
         Further keys of docs/configuration.md, as ``sluice.Runtime`` takes them.
 
@@ -218,10 +233,11 @@ def stream_weights(model: torch.nn.Module, path: Directory, *, dram: Size,
     """
     _refuse_options(hbm, options)
     refuse_model(model)
+    policy = Guarded(DEFAULT if experts is None else experts)
     undo = switch(model) if experts is not None else None
     opened: list[Runtime] = []
     try:
-        cache, dram_bytes = open_cache(model, path, experts, dram, options, opened)
+        cache, dram_bytes = open_cache(model, path, policy, dram, options, opened)
         opened.append(open_runtime(dram_bytes, options))
         return WeightStream(model, opened[-1], opened[-1].open_weights(os.fspath(path)), cache, undo)
     except BaseException:

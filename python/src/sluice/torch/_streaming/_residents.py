@@ -1,0 +1,183 @@
+"""Experts that stay in dram from one use to the next, by a policy."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Iterable, Set
+
+from ... import _core
+from ._expert_policies import Guarded, Key
+
+
+@dataclasses.dataclass(eq=False)
+class Expert:
+    """What leases an expert. It has no tensors: frames of an error would hold them."""
+
+    key: Key
+    name: str
+    nbytes: int
+    requests: list[_core._Request]
+    pages: Set[int]
+    # Runs of layers that use the expert, or have asked for it.
+    users: set[object] = dataclasses.field(default_factory=set)
+    _held: list[_core.HeldLease] = dataclasses.field(default_factory=list)
+    _lock: threading.Lock = dataclasses.field(default_factory=threading.Lock)
+
+    @property
+    def is_leased(self) -> bool:
+        """Whether the pages are leased, and so stay."""
+        return bool(self._held)
+
+    def lease(self, session: _core.Session) -> None:
+        """Leases the pages until ``release``, unless they are. Raises as ``Runtime.lease``."""
+        with self._lock:
+            if self._held:
+                return
+            op = _core.Op(session, self.name, None)
+            try:
+                self._held += op.acquire(self.requests, None)
+            finally:
+                op.end()
+
+    def release(self) -> None:
+        """Ends the lease. To be called without users."""
+        while self._held:
+            self._held.pop().release()
+
+
+class Residents:
+    """The experts in dram, or on their way there. Their pages fit into the frames. Threads: any.
+
+    ``run`` is an object for each run of a layer. A run that waits for room in ``use`` must not have
+    asked for other experts: two runs would wait for each other.
+    """
+
+    def __init__(self, policy: Guarded, frames: int) -> None:
+        self._policy = policy
+        self._frames = frames
+        self._experts: dict[Key, Expert] = {}
+        # How many residents have each page: neighbours in a file share one.
+        self._pages: dict[int, int] = {}
+        self._changed = threading.Condition()
+
+    def use(self, run: object, expert: Expert, soon: Set[Expert]) -> None:
+        """Keeps the expert resident until ``leave``. Waits for others in use, if there is no room.
+
+        soon
+            Experts that the run uses next. They leave only where no other can.
+
+        Raises InvalidArgument, as the policy does.
+        """
+        with self._changed:
+            self._policy.touch(expert.key)
+            while not self._enter(run, expert, soon, soon_may_leave=True):
+                self._changed.wait()
+
+    def ask(self, run: object, expert: Expert, soon: Set[Expert]) -> bool:
+        """As ``use`` will, if there is room now, or makes none. Raises InvalidArgument."""
+        with self._changed:
+            return self._enter(run, expert, soon, soon_may_leave=False)
+
+    def leave(self, run: object, experts: Iterable[Expert]) -> None:
+        """Ends what ``use`` and ``ask`` began, or what there is of it."""
+        with self._changed:
+            for expert in experts:
+                used = run in expert.users
+                expert.users.discard(run)
+                if used and not expert.users and not expert.is_leased:
+                    self._drop(expert)
+            self._changed.notify_all()
+
+    def drop_all(self) -> None:
+        """Ends all leases. To be called while no layer runs."""
+        with self._changed:
+            for expert in list(self._experts.values()):
+                self._drop(expert)
+
+    def __contains__(self, expert: Expert) -> bool:
+        return expert.key in self._experts
+
+    @property
+    def in_use(self) -> list[str]:
+        """Names of experts that layers use, or have asked for."""
+        with self._changed:
+            return [expert.name for expert in self._experts.values() if expert.users]
+
+    def _enter(self, run: object, expert: Expert, soon: Set[Expert], soon_may_leave: bool) -> bool:
+        if expert.key not in self._experts:
+            if not self._make_room(expert, soon, soon_may_leave):
+                return False
+            for page in expert.pages:
+                self._pages[page] = self._pages.get(page, 0) + 1
+            self._experts[expert.key] = expert
+        expert.users.add(run)
+        return True
+
+    def _make_room(self, expert: Expert, soon: Set[Expert], soon_may_leave: bool) -> bool:
+        """Drops experts that the policy chooses until the pages fit; false where none may leave."""
+        while len(self._pages) + sum(page not in self._pages for page in expert.pages) > self._frames:
+            idle = [each for each in self._experts.values() if not each.users]
+            candidates = tuple(each.key for each in idle if each not in soon)
+            if not candidates and soon_may_leave:
+                candidates = tuple(each.key for each in idle)
+            if not candidates:
+                return False
+            self._drop(self._experts[self._policy.choose(candidates)])
+        return True
+
+    def _drop(self, expert: Expert) -> None:
+        del self._experts[expert.key]
+        expert.release()
+        for page in expert.pages:
+            self._pages[page] -= 1
+            if self._pages[page] == 0:
+                del self._pages[page]
+
+
+class Run:
+    """One run of a layer: its experts in turn, each leased, and those asked for that come next."""
+
+    def __init__(self, residents: Residents, session: _core.Session, experts: list[Expert],
+                 ahead_pages: int) -> None:
+        self._residents = residents
+        self._session = session
+        self._experts = experts
+        self._ahead_pages = ahead_pages
+        self._soon = set(experts)
+        # Where the experts begin that neither are kept nor have been asked for.
+        self._first = 0
+        # Experts that were asked for.
+        self._asked: set[Expert] = set()
+
+    def begin(self, at: int) -> None:
+        """Leases an expert, and asks for others. Raises as ``Runtime.lease``, InvalidArgument."""
+        expert = self._experts[at]
+        self._soon.discard(expert)
+        self._asked.discard(expert)
+        self._residents.use(self, expert, self._soon)
+        self._first = max(self._first, at + 1)
+        while self._first < len(self._experts) and self._ask(self._experts[self._first]):
+            self._first += 1
+        expert.lease(self._session)
+
+    def end(self, at: int) -> None:
+        """Has the expert stay or go as the policy says."""
+        self._residents.leave(self, self._experts[at:at + 1])
+
+    def close(self) -> None:
+        """Ends the run, wherever it is."""
+        self._residents.leave(self, self._experts)
+
+    def _ask(self, expert: Expert) -> bool:
+        """Has an expert stay, or come, if there is room; at least one comes."""
+        if expert in self._residents:
+            return self._residents.ask(self, expert, self._soon)
+        pages = sum(len(each.pages) for each in self._asked) + len(expert.pages)
+        if self._asked and pages > self._ahead_pages:
+            return False
+        if not self._residents.ask(self, expert, self._soon):
+            return False
+        self._asked.add(expert)
+        self._session.prefetch(expert.requests)
+        return True
