@@ -16,7 +16,7 @@ namespace {
 using namespace sluice::literals;
 
 constexpr std::int64_t kElements = 1 << 21;
-constexpr int kMicroBatches = 4, kSteps = 30, kBadStep = 2;
+constexpr int kMicroBatches = 4, kSteps = 30, kBadStep = 2, kLostStep = 5;
 
 float FromBf16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
 std::uint16_t ToBf16(float value) {
@@ -60,7 +60,13 @@ int main() {
   for (int step = 0; step < kSteps; ++step) {
     Check(optimizer->SetRates(groups[0], {.learning_rate = step < 10 ? 0.01 * (step + 1) : 0.1}));
     Check(optimizer->Prefetch(groups, 4_MiB));  // states that the step updates first come now
+    bool lost = step == kLostStep;
     for (int batch = 0; batch < kMicroBatches; ++batch) {
+      if (batch == 2 && lost) {  // a worker has died: what was added up is forgotten
+        Check(optimizer->ResetGradient(groups[0]));
+        lost = false;
+        batch = 0;
+      }
       loss = Backward(copy, scale, gradients);
       if (step == kBadStep) gradients[0] = ToBf16(std::numeric_limits<float>::infinity());
       const bool last = batch + 1 == kMicroBatches;

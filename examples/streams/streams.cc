@@ -41,6 +41,7 @@ int main() {
   options.dram_bytes = 8_MiB;
   options.nvme_bytes = 24_MiB;
   const auto runtime = Check(sluice::Runtime::Create(options));
+  Check(runtime->SetEmulatedRates(4e9, 4e9));  // a link of 4 GB/s each way, where there is no GPU
   // A program with kernels of its own names its cudaStream_t: runtime->AdoptStream(stream).
   sluice::StreamRef stream = Check(runtime->CreateStream());
   std::vector<sluice::TensorId> layers;

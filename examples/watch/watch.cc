@@ -25,6 +25,12 @@ struct Alarms : sluice::EventListener {
   void OnPageLost(const sluice::PageLostEvent& event) override {
     std::printf("a page of %s is lost: %s\n", event.tensor.c_str(), event.cause.ToString().c_str());
   }
+  void OnTierFenced(const sluice::TierFencedEvent& event) override {
+    std::printf("nvme takes no pages: %s\n", event.cause.ToString().c_str());
+  }
+  void OnTransferStalled(const sluice::TransferStalledEvent& event) override {
+    std::printf("a page of %s moves for %.0f s\n", event.tensor.c_str(), event.seconds);
+  }
   void OnLeaseStalled(const sluice::LeaseStalledEvent& event) override {
     std::printf("%s waits for %s\n", event.op.c_str(), event.held_by.c_str());
     ++stalls;
