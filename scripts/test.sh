@@ -129,7 +129,7 @@ run_examples() {
   mkdir "$1/saves"
   for example in hello recorded_loop optimizer "policy --policy mru" "policy --policy lru" \
     "stream_weights $1/model.safetensors" streams budgets frames lookup sources views watch \
-    "configured job.rows=8" callers_memory mixed_precision experts "checkpoints $1/saves" "checkpoints $1/saves"; do
+    "configured job.rows=8" callers_memory mixed_precision ranks experts "checkpoints $1/saves" "checkpoints $1/saves"; do
     "$1"/$example || return
   done
 }

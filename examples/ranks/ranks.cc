@@ -75,7 +75,7 @@ int main() {
   Rank alone(0, 1);
   double norm = 0;
   for (int step = 0; step < kSteps; ++step) {
-    double sum = 0;  // of all ranks: an all-reduce
+    double sum = 0;  // sum over all ranks: an all-reduce
     for (const auto& rank : ranks) sum += rank->SquareSum();
     norm = std::sqrt(sum);
     for (const auto& rank : ranks) rank->Step(norm);
