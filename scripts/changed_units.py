@@ -5,7 +5,7 @@
 
 DATABASE_FOLDER holds the compile_commands.json of a batched build (several sources are one
 compilation). The units of OUTPUT_FOLDER are the same, reduced to the sources that differ from commit
-BASE. A header counts as the source of the same name, else as the first source that includes it. Prints
+BASE in more than comments (a comment with NOLINT counts). A header counts as the source of the same name, else as the first source that includes it. Prints
 the number of sources; run at the root of the tree.
 """
 
@@ -16,6 +16,8 @@ import subprocess
 import sys
 
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
+# A literal, which stays, or a comment.
+LITERAL_OR_COMMENT = re.compile(r'''('"'|"(?:\\.|[^"\\\n])*")|//(?!.*NOLINT)[^\n]*''')
 
 
 def git(*words):
@@ -28,7 +30,20 @@ def changed_files(base):
         base = git("rev-list", "--max-parents=0", "HEAD")[0]
     changed = git("diff", "--name-only", base, "--", "*.cc", "*.h")
     new = git("ls-files", "-o", "--exclude-standard", "--", "*.cc", "*.h")
-    return {name for name in changed + new if name and pathlib.Path(name).exists()}
+    there = {name for name in changed if name and pathlib.Path(name).exists()}
+    return {name for name in there if differs(name, base)} | {name for name in new if name}
+
+
+def code_of(text):
+    """The words of a source without its comments."""
+    return LITERAL_OR_COMMENT.sub(lambda found: found[1] or " ", text).split()
+
+
+def differs(name, base):
+    """Whether the file has other code than in `base`. One with raw literals counts as different."""
+    old = subprocess.run(["git", "show", f"{base}:{name}"], capture_output=True, text=True)
+    now = pathlib.Path(name).read_text()
+    return old.returncode != 0 or 'R"' in now + old.stdout or code_of(old.stdout) != code_of(now)
 
 
 def source_of(header, sources):

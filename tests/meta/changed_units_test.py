@@ -18,7 +18,7 @@ class ChangedUnitsTest(unittest.TestCase):
         self.root = pathlib.Path(folder.name).resolve()
         self.batch = self.root / "build/tidy/io/Unity/unity_0.cxx"
         for name in ("io/a.cc", "io/a.h", "io/b.cc", "io/alone.cc", "include/sluice/api.h"):
-            self.write(name, "// first\n")
+            self.write(name, "int first;\n")
         self.write("io/b.cc", '#include "sluice/api.h"\n')
         self.write(self.batch.relative_to(self.root),
                    "".join(f'#include "{self.root}/io/{name}.cc"\n' for name in "ab"))
@@ -61,22 +61,32 @@ class ChangedUnitsTest(unittest.TestCase):
         self.assertEqual(self.units(), [])
 
     def test_a_batch_is_reduced_to_what_changed(self):
-        self.write("io/a.cc", "// second\n")
+        self.write("io/a.cc", "int second;\n")
         self.assertEqual(self.units(), [["io/a.cc"]])
 
+    def test_other_comments_are_no_change(self):
+        self.write("io/alone.cc", "// A comment.\nint  first;  // another\n")
+        self.assertEqual(self.units(), [])
+        self.write("io/alone.cc", "int first;  // NOLINT\n")
+        self.assertEqual(self.units(), [["io/alone.cc"]])
+        self.write("io/alone.cc", 'auto first = "//x";\n')
+        self.commit()
+        self.write("io/alone.cc", 'auto first = "//y";\n')
+        self.assertEqual(self.units(), [["io/alone.cc"]])
+
     def test_a_committed_change_counts_too(self):
-        self.write("io/alone.cc", "// second\n")
+        self.write("io/alone.cc", "int second;\n")
         self.commit()
         self.assertEqual(self.units("HEAD~1"), [["io/alone.cc"]])
 
     def test_a_header_counts_as_its_source_or_as_the_first_that_includes_it(self):
-        self.write("io/a.h", "// second\n")
+        self.write("io/a.h", "int second;\n")
         self.assertEqual(self.units(), [["io/a.cc"]])
-        self.write("include/sluice/api.h", "// second\n")
+        self.write("include/sluice/api.h", "int second;\n")
         self.assertEqual(self.units(), [["io/a.cc", "io/b.cc"]])
 
     def test_a_history_that_is_too_short_is_compared_as_a_whole(self):
-        self.write("io/a.cc", "// second\n")
+        self.write("io/a.cc", "int second;\n")
         self.commit()
         self.assertEqual(self.units("HEAD~20"), [["io/a.cc"]])
 
