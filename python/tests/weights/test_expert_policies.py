@@ -132,6 +132,7 @@ class Own:
     ((0, 99), None, sluice.InvalidArgument,
      r"experts: Own.choose has returned \(0, 99\), which is none of its \d+ candidates: return one"),
     ([0, 1], None, sluice.InvalidArgument, r"has returned \[0, 1\]"),
+    ((torch.zeros(2), 1), None, sluice.InvalidArgument, r"has returned \(tensor\(\[0., 0.\]\), 1\)"),
     (None, ValueError("no"), sluice.InvalidArgument, "experts: Own.choose has raised ValueError: no"),
     ("in touch", None, sluice.InvalidArgument, "experts: Own.touch has raised KeyError"),
     (None, KeyboardInterrupt(), KeyboardInterrupt, None),
@@ -150,6 +151,13 @@ def test_a_policy_that_fails_is_named_and_leaves_no_lease(answer, error, kind, m
     run(model, calls)
     # The frames that the error holds have no weights.
     assert raised.value.__traceback__ is not None and stream.close()["experts"]["leases"] > 160
+
+
+def test_a_candidate_may_be_given_as_tensors():
+    own = Own()
+    own.answer = torch.tensor(0), torch.tensor(7)
+    victim = Guarded(own).choose(((0, 3), (0, 7)))
+    assert victim == (0, 7) and type(victim[1]) is int
 
 
 def test_what_is_no_policy_is_refused(folder):
