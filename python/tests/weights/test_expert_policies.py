@@ -15,7 +15,6 @@ import torch
 from checkpoints import leases_of
 from sluice import _command
 from sluice.torch._streaming._expert_policies import Frequency, Guarded, Recency
-from sluice.torch._streaming._residents import Expert, Residents
 
 PAGE = 4096
 DOCUMENT = pathlib.Path(__file__).parents[3] / "docs" / "experts.md"
@@ -173,36 +172,6 @@ def test_what_is_no_policy_is_refused(folder):
         with pytest.raises(sluice.InvalidArgument, match=message):
             stream_of(model, folder, experts=experts)
         assert model.model.layers[0].mlp.experts.config is model.config
-
-
-def experts_of(pages):
-    """Experts with the pages, which nothing leases."""
-    return [Expert((0, number), str(number), PAGE, [], set(each)) for number, each in enumerate(pages)]
-
-
-def test_pages_that_neighbours_share_count_once():
-    experts = experts_of([{0, 1}, {1, 2}, {2, 3}, {8, 9}])
-    residents = Residents(Guarded("lru"), 4)
-    for expert in experts[:3]:
-        residents.use("run", expert, set())
-    assert residents.in_use == ["0", "1", "2"]
-    assert not residents.ask("run", experts[3], set()), "all are in use"
-    residents.leave("run", experts[:2])  # nothing is leased, so both go
-    assert not residents.in_use[1:] and residents.ask("run", experts[3], set())
-
-
-def test_those_that_come_next_leave_last(monkeypatch):
-    monkeypatch.setattr(Expert, "is_leased", True)
-    experts = experts_of([{number} for number in range(5)])
-    residents = Residents(Guarded("lru"), 3)
-    for expert in experts[:3]:
-        residents.use("run", expert, set())
-    residents.leave("run", experts[:3])
-    residents.use("run", experts[3], {experts[0]})
-    assert experts[0] in residents and experts[1] not in residents
-    assert not residents.ask("run", experts[4], {experts[0], experts[2]})
-    residents.use("run", experts[4], {experts[0], experts[2]})
-    assert experts[0] not in residents and experts[2] in residents
 
 
 def test_two_threads_share_room_for_one_expert(folder):
