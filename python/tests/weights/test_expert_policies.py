@@ -14,6 +14,7 @@ import sluice.torch
 import torch
 from checkpoints import leases_of
 from sluice import _command
+from sluice.torch._streaming import _expert_trace
 from sluice.torch._streaming._expert_policies import Frequency, Guarded, Recency
 
 PAGE = 4096
@@ -210,3 +211,36 @@ def test_a_trace_is_a_schedule_of_the_lab(folder, tmp_path):
     with stream_of(model, folder, share=2.0, experts=None) as stream:
         with pytest.raises(sluice.InvalidArgument, match="no experts are leased one by one"):
             stream.trace_experts(path)
+
+
+def test_a_trace_is_refused_before_the_block_or_written_whole(folder, tmp_path):
+    model, calls = checkpoints.on_meta(CONFIG), zipf(5, 64, 4)
+    path = tmp_path / "experts.jsonl"
+    with stream_of(model, folder) as stream:
+        with pytest.raises(FileNotFoundError, match="nowhere"):
+            with stream.trace_experts(tmp_path / "nowhere" / "experts.jsonl"):
+                pytest.fail("the block has run")
+        with pytest.raises(KeyboardInterrupt):
+            with stream.trace_experts(path):
+                run(model, calls)
+                raise KeyboardInterrupt
+        assert sum('"op"' in line for line in path.read_text().splitlines()) == 20
+    with pytest.raises(sluice.FailedPrecondition, match="the stream is closed"):
+        stream.trace_experts(path)
+
+
+def test_a_trace_ends_while_another_thread_runs_the_model(folder, tmp_path, monkeypatch):
+    model, calls = checkpoints.on_meta(CONFIG), torch.arange(64).view(16, 4)
+    lines = _expert_trace._lines
+
+    def lines_later(used):
+        run(model, calls)  # as another thread does
+        return lines(used)
+
+    monkeypatch.setattr(_expert_trace, "_lines", lines_later)
+    path, other = tmp_path / "experts.jsonl", tmp_path / "other.jsonl"
+    with stream_of(model, folder) as stream, stream.trace_experts(other):
+        with stream.trace_experts(path):
+            run(model, calls[:2])
+    assert json.loads(path.read_text().splitlines()[0])["ops"] == 8
+    assert json.loads(other.read_text().splitlines()[0])["ops"] == 8 + 64

@@ -87,12 +87,15 @@ class WeightStream:
         """Writes the experts that are used in the ``with`` block to a schedule file.
 
         ``sluice lab run`` compares policies on it; docs/experts.md says how. Raises InvalidArgument
-        for a model whose experts are not leased one by one, OSError.
+        for a model whose experts are not leased one by one, FailedPrecondition after ``close``, and
+        OSError, all before anything runs.
         """
         if self._experts is None:
             raise errors.InvalidArgument(
                 'no experts are leased one by one: stream_weights(..., experts="lfu")'
             )
+        if not self._leases:
+            raise errors.FailedPrecondition("the stream is closed: trace experts while the model streams")
         return tracing(self._experts, path)
 
     def close(self) -> dict[str, Any]:
