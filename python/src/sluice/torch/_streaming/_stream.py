@@ -104,7 +104,7 @@ class WeightStream:
         Raises FailedPrecondition, and changes nothing, while the model runs. Raises it, too, while
         tensors of the program, a state dict say, use the weights' memory: drop them, and call again.
         """
-        if self._passes.running or any(unit.running for unit in self._units):
+        if self._runs():
             raise errors.FailedPrecondition("the model runs: close the stream after its forward")
         report = self._report.end()
         self._give_back()
@@ -162,6 +162,12 @@ class WeightStream:
             forward.end()
             if module.__dict__.get("forward") is forward:
                 forward.restore(module)
+
+    def _runs(self) -> bool:
+        """Whether the model runs, or a module of it that was called by itself."""
+        if self._passes.running or any(unit.running for unit in self._units):
+            return True
+        return self._experts is not None and bool(self._experts.residents.in_use)
 
     def _give_back(self) -> None:
         self._unwrap()
