@@ -107,17 +107,6 @@ absl::StatusOr<FileDescriptor> OpenNameless(const SpillDirectory& directory,
   return DescribeMakeFailure(directory, errno);
 }
 
-// Asked before fallocate, which would raise SIGXFSZ in the caller's thread.
-absl::Status CheckFileSizeLimit(std::uint64_t bytes, const SpillDirectory& directory) {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= bytes) return absl::OkStatus();
-  return absl::ResourceExhaustedError(base::ToAbsl(
-      Describe(directory,
-               fmt::format("cannot reserve {}: the limit of file sizes is {} (see ulimit -f)",
-                           Readable(bytes),
-                           Readable(limit.rlim_cur)))));
-}
-
 /// f_bavail: what is kept for root alone does not count, even for root.
 std::optional<std::uint64_t> FreeBytes(int fd) {
   struct statvfs info {};
@@ -198,7 +187,7 @@ absl::StatusOr<std::string> SetLength(int fd,
 absl::StatusOr<std::string> Reserve(int fd,
                                     const SpillDirectory& directory,
                                     const SpillFileOptions& options) {
-  SLUICE_RETURN_IF_ERROR(CheckFileSizeLimit(options.bytes, directory));
+  SLUICE_RETURN_IF_ERROR(CheckFileSizeLimit(directory, options.bytes));
   if (options.reserved_space == Use::kOff) return SetLength(fd, directory, options);
   int error = EINTR;
   for (int i = 0; error == EINTR && i < kReserveAttemptsMax; ++i) error = Allocate(fd, options);
@@ -247,6 +236,16 @@ absl::StatusOr<std::string> ChooseMode(int fd,
 }
 
 }  // namespace
+
+absl::Status CheckFileSizeLimit(const SpillDirectory& directory, std::uint64_t bytes) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(base::ToAbsl(
+      Describe(directory,
+               fmt::format("cannot reserve {}: the limit of file sizes is {} (see ulimit -f)",
+                           Readable(bytes),
+                           Readable(limit.rlim_cur)))));
+}
 
 absl::Status CheckKeepsFree(const SpillDirectory& directory,
                             std::uint64_t bytes,

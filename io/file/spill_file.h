@@ -39,6 +39,10 @@ struct SpillFileOptions {
   AskNocow ask_nocow;
 };
 
+/// OK if RLIMIT_FSIZE allows a file of `bytes`. Beyond it fallocate would raise SIGXFSZ in the
+/// caller's thread. Errors: ResourceExhausted.
+absl::Status CheckFileSizeLimit(const SpillDirectory& directory, std::uint64_t bytes);
+
 /// OK if `bytes` can be taken and `keep_free_bytes` stay free, of the space that is not kept for
 /// root. Errors: ResourceExhausted.
 absl::Status CheckKeepsFree(const SpillDirectory& directory,

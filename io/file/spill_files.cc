@@ -14,14 +14,6 @@ namespace {
 constexpr std::uint64_t kBytesPerFile = std::uint64_t{1} << 30;
 constexpr std::uint64_t kFilesUsual = 4;
 
-std::uint64_t FileBytes(const SpillFilesOptions& options) {
-  const std::uint64_t files =
-      options.files > 0 ? options.files
-                        : std::clamp<std::uint64_t>(options.bytes / kBytesPerFile, 1, kFilesUsual);
-  const std::uint64_t units = options.bytes / options.unit_bytes;
-  return (units + files - 1) / files * options.unit_bytes;
-}
-
 /// Makes the progress of a file, before which `made` bytes were made, that of all.
 OnFill TellOfAll(const SpillFilesOptions& options, std::uint64_t made) {
   if (!options.each.on_fill) return {};
@@ -35,6 +27,14 @@ OnFill TellOfAll(const SpillFilesOptions& options, std::uint64_t made) {
 
 }  // namespace
 
+std::uint64_t LargestFileBytes(const SpillFilesOptions& options) {
+  const std::uint64_t files =
+      options.files > 0 ? options.files
+                        : std::clamp<std::uint64_t>(options.bytes / kBytesPerFile, 1, kFilesUsual);
+  const std::uint64_t units = options.bytes / options.unit_bytes;
+  return (units + files - 1) / files * options.unit_bytes;
+}
+
 absl::StatusOr<SpillFiles> SpillFiles::Create(const SpillDirectory& directory,
                                               const SpillFilesOptions& options) {
   return WaitForSpace([&] { return CreateNow(directory, options); });
@@ -44,7 +44,7 @@ absl::StatusOr<SpillFiles> SpillFiles::CreateNow(const SpillDirectory& directory
                                                  const SpillFilesOptions& options) {
   SLUICE_RETURN_IF_ERROR(CheckKeepsFree(directory, options.bytes, options.keep_free_bytes));
   SpillFiles files;
-  files.file_bytes_ = FileBytes(options);
+  files.file_bytes_ = LargestFileBytes(options);
   for (std::uint64_t made = 0; made < options.bytes; made += files.file_bytes_) {
     SpillFileOptions each = options.each;
     each.bytes = std::min(files.file_bytes_, options.bytes - made);

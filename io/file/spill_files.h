@@ -22,6 +22,9 @@ struct SpillFilesOptions {
   SpillFileOptions each;  ///< its `bytes` and `bytes_to_come` are not used
 };
 
+/// Bytes of the largest of the files.
+std::uint64_t LargestFileBytes(const SpillFilesOptions& options);
+
 /// A few files as one range of bytes: consecutive bytes share a file, so that neighbours stay
 /// neighbours. Threads: const methods from any.
 class SpillFiles {

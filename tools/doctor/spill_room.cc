@@ -14,7 +14,9 @@
 #include "io/drives/drive_options.h"
 #include "io/file/spill_directory.h"
 #include "io/file/spill_file.h"
+#include "io/file/spill_files.h"
 #include "io/store/page_store_parts.h"
+#include "runtime/engine/setup/backends.h"
 #include "sluice/units.h"
 #include "tools/doctor/facts.h"
 
@@ -49,10 +51,11 @@ absl::Status CheckRoom(const io::SpillDirectory& directory,
 
 /// What each store of a Runtime gets, as it would divide the bytes now.
 absl::StatusOr<std::vector<io::PageStoreOptions>> StoresOf(const std::string& first,
-                                                           const RuntimeOptions& options) {
+                                                           const RuntimeOptions& options,
+                                                           io::SlotIndex slots) {
   io::PageStoreOptions store;
   store.page_bytes = options.page_bytes.count();
-  store.slots = static_cast<io::SlotIndex>(options.nvme_bytes.count() / store.page_bytes);
+  store.slots = slots;
   store.keep_free_bytes = options.io.keep_free.count();
   store.io_uring = options.io.io_uring;
   if (!options.io.more_directories.empty()) {
@@ -76,7 +79,9 @@ absl::Status CheckDirectories(const std::string& first, const RuntimeOptions& op
   }
   SLUICE_RETURN_IF_ERROR(io::OpenSpillDirectories(DirectoriesOf(first, options)).status());
   if (options.nvme_bytes.count() == 0) return absl::OkStatus();
-  SLUICE_ASSIGN_OR_RETURN(const std::vector<io::PageStoreOptions> stores, StoresOf(first, options));
+  SLUICE_ASSIGN_OR_RETURN(const engine::FrameCounts frames, engine::CountFrames(options));
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<io::PageStoreOptions> stores,
+                          StoresOf(first, options, frames.nvme));
   std::map<dev_t, std::uint64_t> taken;  // from each file system
   for (const io::PageStoreOptions& store : stores) {
     struct stat info {};
@@ -84,7 +89,10 @@ absl::Status CheckDirectories(const std::string& first, const RuntimeOptions& op
       return base::StatusFromErrno(errno, store.opened->path + ": fstat");
     }
     std::uint64_t& bytes = taken[info.st_dev];
-    bytes += io::PlacesOf(store) * store.page_bytes;
+    const std::uint64_t own = io::PlacesOf(store) * store.page_bytes;
+    SLUICE_RETURN_IF_ERROR(io::CheckFileSizeLimit(
+        *store.opened, io::LargestFileBytes({.bytes = own, .unit_bytes = store.page_bytes})));
+    bytes += own;
     SLUICE_RETURN_IF_ERROR(CheckRoom(*store.opened, options.io, bytes));
   }
   return absl::OkStatus();

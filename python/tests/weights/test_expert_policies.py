@@ -14,8 +14,8 @@ import sluice.torch
 import torch
 from checkpoints import leases_of
 from sluice import _command
+from sluice.torch._streaming import _expert_trace
 from sluice.torch._streaming._expert_policies import Frequency, Guarded, Recency
-from sluice.torch._streaming._residents import Expert, Residents
 
 PAGE = 4096
 DOCUMENT = pathlib.Path(__file__).parents[3] / "docs" / "experts.md"
@@ -132,6 +132,7 @@ class Own:
     ((0, 99), None, sluice.InvalidArgument,
      r"experts: Own.choose has returned \(0, 99\), which is none of its \d+ candidates: return one"),
     ([0, 1], None, sluice.InvalidArgument, r"has returned \[0, 1\]"),
+    ((torch.zeros(2), 1), None, sluice.InvalidArgument, r"has returned \(tensor\(\[0., 0.\]\), 1\)"),
     (None, ValueError("no"), sluice.InvalidArgument, "experts: Own.choose has raised ValueError: no"),
     ("in touch", None, sluice.InvalidArgument, "experts: Own.touch has raised KeyError"),
     (None, KeyboardInterrupt(), KeyboardInterrupt, None),
@@ -152,6 +153,13 @@ def test_a_policy_that_fails_is_named_and_leaves_no_lease(answer, error, kind, m
     assert raised.value.__traceback__ is not None and stream.close()["experts"]["leases"] > 160
 
 
+def test_a_candidate_may_be_given_as_tensors():
+    own = Own()
+    own.answer = torch.tensor(0), torch.tensor(7)
+    victim = Guarded(own).choose(((0, 3), (0, 7)))
+    assert victim == (0, 7) and type(victim[1]) is int
+
+
 def test_what_is_no_policy_is_refused(folder):
     class Half:
         def touch(self, layer, expert):
@@ -165,36 +173,6 @@ def test_what_is_no_policy_is_refused(folder):
         with pytest.raises(sluice.InvalidArgument, match=message):
             stream_of(model, folder, experts=experts)
         assert model.model.layers[0].mlp.experts.config is model.config
-
-
-def experts_of(pages):
-    """Experts with the pages, which nothing leases."""
-    return [Expert((0, number), str(number), PAGE, [], set(each)) for number, each in enumerate(pages)]
-
-
-def test_pages_that_neighbours_share_count_once():
-    experts = experts_of([{0, 1}, {1, 2}, {2, 3}, {8, 9}])
-    residents = Residents(Guarded("lru"), 4)
-    for expert in experts[:3]:
-        residents.use("run", expert, set())
-    assert residents.in_use == ["0", "1", "2"]
-    assert not residents.ask("run", experts[3], set()), "all are in use"
-    residents.leave("run", experts[:2])  # nothing is leased, so both go
-    assert not residents.in_use[1:] and residents.ask("run", experts[3], set())
-
-
-def test_those_that_come_next_leave_last(monkeypatch):
-    monkeypatch.setattr(Expert, "is_leased", True)
-    experts = experts_of([{number} for number in range(5)])
-    residents = Residents(Guarded("lru"), 3)
-    for expert in experts[:3]:
-        residents.use("run", expert, set())
-    residents.leave("run", experts[:3])
-    residents.use("run", experts[3], {experts[0]})
-    assert experts[0] in residents and experts[1] not in residents
-    assert not residents.ask("run", experts[4], {experts[0], experts[2]})
-    residents.use("run", experts[4], {experts[0], experts[2]})
-    assert experts[0] not in residents and experts[2] in residents
 
 
 def test_two_threads_share_room_for_one_expert(folder):
@@ -233,3 +211,36 @@ def test_a_trace_is_a_schedule_of_the_lab(folder, tmp_path):
     with stream_of(model, folder, share=2.0, experts=None) as stream:
         with pytest.raises(sluice.InvalidArgument, match="no experts are leased one by one"):
             stream.trace_experts(path)
+
+
+def test_a_trace_is_refused_before_the_block_or_written_whole(folder, tmp_path):
+    model, calls = checkpoints.on_meta(CONFIG), zipf(5, 64, 4)
+    path = tmp_path / "experts.jsonl"
+    with stream_of(model, folder) as stream:
+        with pytest.raises(FileNotFoundError, match="nowhere"):
+            with stream.trace_experts(tmp_path / "nowhere" / "experts.jsonl"):
+                pytest.fail("the block has run")
+        with pytest.raises(KeyboardInterrupt):
+            with stream.trace_experts(path):
+                run(model, calls)
+                raise KeyboardInterrupt
+        assert sum('"op"' in line for line in path.read_text().splitlines()) == 20
+    with pytest.raises(sluice.FailedPrecondition, match="the stream is closed"):
+        stream.trace_experts(path)
+
+
+def test_a_trace_ends_while_another_thread_runs_the_model(folder, tmp_path, monkeypatch):
+    model, calls = checkpoints.on_meta(CONFIG), torch.arange(64).view(16, 4)
+    lines = _expert_trace._lines
+
+    def lines_later(used):
+        run(model, calls)  # as another thread does
+        return lines(used)
+
+    monkeypatch.setattr(_expert_trace, "_lines", lines_later)
+    path, other = tmp_path / "experts.jsonl", tmp_path / "other.jsonl"
+    with stream_of(model, folder) as stream, stream.trace_experts(other):
+        with stream.trace_experts(path):
+            run(model, calls[:2])
+    assert json.loads(path.read_text().splitlines()[0])["ops"] == 8
+    assert json.loads(other.read_text().splitlines()[0])["ops"] == 8 + 64

@@ -248,6 +248,24 @@ def test_close_ends_both_runtimes_though_one_is_in_use(folders):
         assert each.close()["experts"]["policy"] == "lfu" and each._runtime.closed
 
 
+def test_close_is_refused_while_a_module_of_experts_runs_by_itself(folders):
+    model = checkpoints.on_meta(MIXTURES["mixtral"])
+    stream = stream_of(model, folders["mixtral"])
+    experts = model.model.layers[0].mlp.experts
+    compute, refused = experts._apply_gate, []
+
+    def close_meanwhile(products):
+        with pytest.raises(sluice.FailedPrecondition, match="the model runs") as error:
+            stream.close()
+        refused.append(error)
+        return compute(products)
+
+    experts._apply_gate = close_meanwhile
+    with torch.no_grad():
+        experts(torch.ones(1, 64), torch.tensor([[1, 2]]), torch.ones(1, 2))
+    assert len(refused) == 2 and stream.close()["experts"]["leases"] == 2
+
+
 def test_two_threads_may_run_the_model(folders):
     model, wanted = checkpoints.on_meta(MIXTURES["mixtral"]), resident(folders["mixtral"])
     prompts = [torch.randint(2, 128, (1, 9)) for _ in range(2)]

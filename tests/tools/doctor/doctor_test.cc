@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/child_process.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/project_paths.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/synthetic_topology.h"
@@ -210,6 +211,16 @@ TEST(DoctorTest, TheSpillDirectoriesOfTheJobAreJudgedAsTrainWould) {
   EXPECT_EQ(on_two("64MiB").code, 0);
   EXPECT_EQ(on_two("32TiB").code, 2);
   EXPECT_THAT(on_two("32TiB").err, HasSubstr("cannot reserve"));
+  // Counts beyond 32 bits, and none, are refused in the words of a Runtime.
+  EXPECT_EQ(keeping_none("train.steps=1", "16384TiB").code, 2);
+  EXPECT_THAT(keeping_none("train.steps=1", "16384TiB").err, HasSubstr("tiers.nvme.bytes"));
+  EXPECT_EQ(keeping_none("train.steps=1", "1KiB").code, 2);
+  EXPECT_THAT(keeping_none("train.steps=1", "1KiB").err, HasSubstr("tiers.nvme.bytes"));
+  {
+    const testing::FileSizeLimit limit(7 << 20);
+    EXPECT_EQ(keeping_none("train.steps=1", "8MiB").code, 2);
+    EXPECT_THAT(keeping_none("train.steps=1", "8MiB").err, HasSubstr("ulimit -f"));
+  }
   // Each part finds room, and both together do not.
   const std::uint64_t free = std::filesystem::space(directory.path()).available >> 20;
   EXPECT_EQ(on_two(std::to_string(free + 64) + "MiB").code, 2);

@@ -82,7 +82,7 @@ class Cache:
         frames = self.budget_bytes // runtime.page_bytes
         self.residents = Residents(policy, frames)
         # Each has the experts in the order of their uses, while it is here.
-        self.traces: list[list[Expert]] = []
+        self._traces: list[list[Expert]] = []
         self._ahead_pages = frames // _AHEAD_PART
         self._policy = policy.name
         self._modules = modules
@@ -124,6 +124,16 @@ class Cache:
         self.residents.drop_all()
         self.runtime.close()
 
+    def begin_trace(self, used: list[Expert]) -> None:
+        """Has the experts that are used written to a list."""
+        with self._lock:
+            self._traces.append(used)
+
+    def end_trace(self, used: list[Expert]) -> None:
+        """Ends ``begin_trace``: the list does not change any more, though threads run the model."""
+        with self._lock:
+            self._traces = [each for each in self._traces if each is not used]
+
     def run(self, experts: list[Expert], tokens: int) -> Run:
         """A run of a layer. Counts the tokens that go through it."""
         with self._lock:
@@ -139,7 +149,7 @@ class Cache:
             self._stall_seconds += time.perf_counter() - begin
             self._leases += 1
             self._pages += len(expert.pages)
-            for trace in self.traces:
+            for trace in self._traces:
                 trace.append(expert)
         yield
         run.end(at)

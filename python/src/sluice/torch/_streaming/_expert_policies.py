@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Protocol, Union
+from typing import Optional, Protocol, Union
 
 from ... import errors
 
@@ -114,14 +114,23 @@ class Guarded:
             victim = self._policy.choose(candidates)
         except Exception as error:
             raise self._raised("choose", error) from error
-        if not isinstance(victim, tuple) or victim not in candidates:
+        at = _index_of(victim, candidates)
+        if at is None:
             raise errors.InvalidArgument(
                 f"experts: {self.name}.choose has returned {victim!r}, which is none of its "
                 f"{len(candidates)} candidates: return one of them"
             )
-        return victim
+        return candidates[at]
 
     def _raised(self, method: str, error: Exception) -> errors.InvalidArgument:
         return errors.InvalidArgument(
             f"experts: {self.name}.{method} has raised {type(error).__name__}: {error}"
         )
+
+
+def _index_of(victim: object, candidates: tuple[Key, ...]) -> Optional[int]:
+    """The place of a victim. Its parts are any objects, which may be equal and have other hashes."""
+    try:
+        return candidates.index(victim) if isinstance(victim, tuple) else None
+    except Exception:  # none is equal, or arrays of several elements, say, are no truth
+        return None

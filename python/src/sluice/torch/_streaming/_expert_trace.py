@@ -17,18 +17,22 @@ _SECONDS = 1e-3
 
 @contextlib.contextmanager
 def tracing(cache: Cache, path: Directory) -> Iterator[None]:
-    """Writes the experts that are used in the ``with`` block to a schedule file, when that ends."""
-    used: list[Expert] = []
-    cache.traces.append(used)
-    try:
-        yield
-        write(path, used)
-    finally:
-        cache.traces[:] = [each for each in cache.traces if each is not used]
+    """Writes the experts that are used in the ``with`` block to a schedule file, when that ends.
+
+    Raises OSError before anything runs.
+    """
+    with open(os.fspath(path), "w", encoding="utf-8") as file:
+        used: list[Expert] = []
+        try:
+            cache.begin_trace(used)
+            yield
+        finally:
+            cache.end_trace(used)
+            file.writelines(json.dumps(line) + "\n" for line in _lines(used))
 
 
-def write(path: Directory, used: list[Expert]) -> None:
-    """Writes a schedule: a tensor for each expert, and an op for each use."""
+def _lines(used: list[Expert]) -> list[dict[str, object]]:
+    """Lines of a schedule: a tensor for each expert, and an op for each use."""
     numbers = {expert: number for number, expert in enumerate(dict.fromkeys(used))}
     lines: list[dict[str, object]] = [{"schedule": "experts", "version": 1, "key": "experts",
                                        "tensors": len(numbers), "ops": len(used)}]
@@ -36,5 +40,4 @@ def write(path: Directory, used: list[Expert]) -> None:
                "kind": "parameter", "name": expert.name} for expert, number in numbers.items()]
     lines += [{"op": at, "name": expert.name, "seconds": _SECONDS, "tier": "dram",
                "reads": [numbers[expert]], "writes": []} for at, expert in enumerate(used)]
-    with open(os.fspath(path), "w", encoding="utf-8") as file:
-        file.writelines(json.dumps(line) + "\n" for line in lines)
+    return lines

@@ -26,14 +26,15 @@ class Expert:
 
     @property
     def is_leased(self) -> bool:
-        """Whether the pages are leased, and so stay."""
-        return bool(self._held)
+        """Whether all pages are leased, and so stay."""
+        return 0 < len(self._held) == len(self.requests)
 
     def lease(self, session: _core.Session) -> None:
         """Leases the pages until ``release``, unless they are. Raises as ``Runtime.lease``."""
         with self._lock:
-            if self._held:
+            if self.is_leased:
                 return
+            self.release()  # an interrupt has left a part
             op = _core.Op(session, self.name, None)
             try:
                 self._held += op.acquire(self.requests, None)
@@ -41,7 +42,7 @@ class Expert:
                 op.end()
 
     def release(self) -> None:
-        """Ends the lease. To be called without users."""
+        """Ends the lease, or what there is of it. To be called without other users."""
         while self._held:
             self._held.pop().release()
 
@@ -59,6 +60,8 @@ class Residents:
         self._experts: dict[Key, Expert] = {}
         # How many residents have each page: neighbours in a file share one.
         self._pages: dict[int, int] = {}
+        # Whether that is so. It is not while they are counted, and after an interrupt meanwhile.
+        self._counted = True
         self._changed = threading.Condition()
 
     def use(self, run: object, expert: Expert, soon: Set[Expert]) -> None:
@@ -108,14 +111,17 @@ class Residents:
         if expert.key not in self._experts:
             if not self._make_room(expert, soon, soon_may_leave):
                 return False
-            for page in expert.pages:
-                self._pages[page] = self._pages.get(page, 0) + 1
+            expert.users.add(run)  # first: ``leave`` drops it after an interrupt
+            self._counted = False
             self._experts[expert.key] = expert
+            self._count(expert)
+            self._counted = True
         expert.users.add(run)
         return True
 
     def _make_room(self, expert: Expert, soon: Set[Expert], soon_may_leave: bool) -> bool:
         """Drops experts that the policy chooses until the pages fit; false where none may leave."""
+        self._recount()
         while len(self._pages) + sum(page not in self._pages for page in expert.pages) > self._frames:
             idle = [each for each in self._experts.values() if not each.users]
             candidates = tuple(each.key for each in idle if each not in soon)
@@ -126,13 +132,30 @@ class Residents:
             self._drop(self._experts[self._policy.choose(candidates)])
         return True
 
+    def _count(self, expert: Expert) -> None:
+        for page in expert.pages:
+            self._pages[page] = self._pages.get(page, 0) + 1
+
+    def _recount(self) -> None:
+        """Counts the pages anew after an interrupt."""
+        if not self._counted:
+            self._pages.clear()
+            for expert in self._experts.values():
+                self._count(expert)
+            self._counted = True
+
     def _drop(self, expert: Expert) -> None:
-        del self._experts[expert.key]
         expert.release()
+        if expert.key not in self._experts:  # an interrupt came before
+            return
+        self._recount()
+        self._counted = False
+        del self._experts[expert.key]
         for page in expert.pages:
             self._pages[page] -= 1
             if self._pages[page] == 0:
                 del self._pages[page]
+        self._counted = True
 
 
 class Run:

@@ -87,12 +87,15 @@ class WeightStream:
         """Writes the experts that are used in the ``with`` block to a schedule file.
 
         ``sluice lab run`` compares policies on it; docs/experts.md says how. Raises InvalidArgument
-        for a model whose experts are not leased one by one, OSError.
+        for a model whose experts are not leased one by one, FailedPrecondition after ``close``, and
+        OSError, all before anything runs.
         """
         if self._experts is None:
             raise errors.InvalidArgument(
                 'no experts are leased one by one: stream_weights(..., experts="lfu")'
             )
+        if not self._leases:
+            raise errors.FailedPrecondition("the stream is closed: trace experts while the model streams")
         return tracing(self._experts, path)
 
     def close(self) -> dict[str, Any]:
@@ -101,7 +104,7 @@ class WeightStream:
         Raises FailedPrecondition, and changes nothing, while the model runs. Raises it, too, while
         tensors of the program, a state dict say, use the weights' memory: drop them, and call again.
         """
-        if self._passes.running or any(unit.running for unit in self._units):
+        if self._runs():
             raise errors.FailedPrecondition("the model runs: close the stream after its forward")
         report = self._report.end()
         self._give_back()
@@ -159,6 +162,12 @@ class WeightStream:
             forward.end()
             if module.__dict__.get("forward") is forward:
                 forward.restore(module)
+
+    def _runs(self) -> bool:
+        """Whether the model runs, or a module of it that was called by itself."""
+        if self._passes.running or any(unit.running for unit in self._units):
+            return True
+        return self._experts is not None and bool(self._experts.residents.in_use)
 
     def _give_back(self) -> None:
         self._unwrap()
