@@ -15,16 +15,17 @@ constexpr std::uint64_t kBlockBytes = std::uint64_t{256} << 10;
 constexpr std::uint64_t kFileBytesMin = 8 * kBlockBytes;
 constexpr std::uint64_t kFileBytesMax = std::uint64_t{32} << 20;
 
-/// No more than the drives are to hold together.
-std::uint64_t FileBytes(const PageStoreOptions& store) {
-  const std::uint64_t blocks = store.page_bytes * store.slots / kBlockBytes;
+/// No more than an even share of the drives: a small one has no room for what all are to hold.
+std::uint64_t FileBytes(const PageStoreOptions& store, std::size_t drives) {
+  const std::uint64_t blocks = store.page_bytes * store.slots / drives / kBlockBytes;
   return std::clamp(blocks * kBlockBytes, kFileBytesMin, kFileBytesMax);
 }
 
 absl::StatusOr<DiskRates> MeasureDrive(const PageStoreOptions& store,
-                                       const OpenedDirectory& opened) {
+                                       const OpenedDirectory& opened,
+                                       std::size_t drives) {
   absl::StatusOr<DiskRates> rates = MeasureDiskRates({.opened = opened,
-                                                      .file_bytes = FileBytes(store),
+                                                      .file_bytes = FileBytes(store, drives),
                                                       .keep_free_bytes = store.keep_free_bytes,
                                                       .block_bytes = kBlockBytes,
                                                       .queue_depth = 8,
@@ -90,7 +91,7 @@ absl::StatusOr<std::vector<double>> DriveShares::MeasureRates(
   std::vector<double> all;
   bool direct = true;
   for (const OpenedDirectory& directory : opened) {
-    SLUICE_ASSIGN_OR_RETURN(const DiskRates rates, MeasureDrive(store, directory));
+    SLUICE_ASSIGN_OR_RETURN(const DiskRates rates, MeasureDrive(store, directory, opened.size()));
     all.push_back(std::max(rates.mixed, 1.0));
     direct = direct && rates.direct;
   }

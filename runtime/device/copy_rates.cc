@@ -1,5 +1,7 @@
 #include "runtime/device/copy_rates.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -197,8 +199,12 @@ PlainCopyOptions PlainCopiesWithin(std::uint64_t page_bytes, std::uint64_t memor
   constexpr std::uint64_t kArenaBytesMax = std::uint64_t{32} << 20;
   constexpr std::uint64_t kPageBytesMin = 4096;
   constexpr std::uint64_t kPagesMin = 2;
-  const std::uint64_t arena =
-      std::clamp(memory_bytes / kArenas, kPagesMin * kPageBytesMin, kArenaBytesMax);
+  // An arena is a file without a name.
+  rlimit limit{};
+  const bool known = getrlimit(RLIMIT_FSIZE, &limit) == 0;
+  const std::uint64_t file_bytes = known ? limit.rlim_cur : RLIM_INFINITY;
+  const std::uint64_t arena = std::clamp(
+      std::min(memory_bytes / kArenas, file_bytes), kPagesMin * kPageBytesMin, kArenaBytesMax);
   const std::uint64_t page = std::min(page_bytes, std::bit_floor(arena / kPagesMin));
   return {.page_bytes = page, .pages = static_cast<std::uint32_t>(arena / page)};
 }

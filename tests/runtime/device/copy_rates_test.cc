@@ -14,6 +14,7 @@
 #include "numa/arena.h"
 #include "runtime/device/emulated_device.h"
 #include "tests/support/child_process.h"
+#include "tests/support/file_size_limit.h"
 
 namespace sluice::device {
 namespace {
@@ -114,6 +115,8 @@ TEST(CopyRatesTest, ThePlainLoopKeepsToItsMemory) {
     }
   }
   EXPECT_EQ(bytes(PlainCopiesWithin(4096, 0)), 32u << 10) << "the least";
+  const testing::FileSizeLimit limit(9 * kMiB);
+  EXPECT_EQ(bytes(PlainCopiesWithin(1 * kMiB, UINT64_MAX)), 36 * kMiB) << "an arena is a file";
 }
 
 }  // namespace
