@@ -80,8 +80,8 @@ absl::Status CheckLimit(const MemorySum& sum,
                                                    ", or raise that limit"));
 }
 
-/// What is left of memory itself. The limit of addresses, which may be the tightest, has a check of
-/// its own: a child process has one anew.
+/// The limit of memory itself. The limit of addresses may be the tightest, but has a check of its
+/// own: a child process has one anew.
 Limit MemoryLimit(MemoryLimits* limits) {
   if (limits->available_source == kAddressLimit) {
     limits->address_bytes.reset();

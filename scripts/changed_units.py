@@ -5,8 +5,9 @@
 
 DATABASE_FOLDER holds the compile_commands.json of a batched build (several sources are one
 compilation). The units of OUTPUT_FOLDER are the same, reduced to the sources that differ from commit
-BASE in more than comments (a comment with NOLINT counts). A header counts as the source of the same name, else as the first source that includes it. Prints
-the number of sources; run at the root of the tree.
+BASE in more than comments (a comment with NOLINT counts). A header counts as the source of the same
+name, else as the first source that includes it. Prints the number of sources; run at the root of the
+tree.
 """
 
 import json

@@ -16,23 +16,24 @@ struct DriveSetOptions {
   /// together.
   PageStoreOptions store;
   std::vector<std::string> directories;  ///< at least two
-  /// What each drive gives, in bytes per second: it has places in that proportion, but at least a
-  /// tenth of an even share. Empty: CreateDriveSet measures it, and AssembleDriveSet divides
-  /// evenly.
+  /// Rate of each drive, in bytes per second. A drive has places in proportion to it, but at least
+  /// a tenth of an even share. Empty: CreateDriveSet measures the rates, and AssembleDriveSet
+  /// divides evenly.
   std::vector<double> rates;
   int errors_to_fence = DrivePlacesOptions{}.errors_to_fence;
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
-  /// Told of each fenced drive, on an internal thread; must not block, nor call the store.
+  /// Listener, told of each fenced drive on an internal thread. It must not block, nor call the
+  /// store.
   std::function<void(FencedDrive)> on_fenced;
 };
 
-/// The options of each drive's store: all have the slots of the set, and places for the drive's
-/// share of the pages.
+/// Divides the places: the options of each drive's store. All have the slots of the set, and places
+/// for the drive's share of the pages.
 std::vector<PageStoreOptions> OptionsOfDrives(const DriveSetOptions& options);
 
-/// The same where rates are not given: measures them, and opens each directory. Sets the paths and
-/// rates in `options`. Blocks for about 0.2 s a drive. Errors: InvalidArgument (options), those of
-/// OpenSpillDirectories and DriveShares::MeasureRates.
+/// Opens each directory, measures rates that are not given, and divides the places as
+/// OptionsOfDrives. Sets paths and rates in `options`. Blocks for about 0.2 s a drive. Errors:
+/// InvalidArgument (options), those of OpenSpillDirectories and DriveShares::MeasureRates.
 absl::StatusOr<std::vector<PageStoreOptions>> MeasureDrives(DriveSetOptions* options);
 
 }  // namespace sluice::io

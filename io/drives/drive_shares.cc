@@ -15,7 +15,8 @@ constexpr std::uint64_t kBlockBytes = std::uint64_t{256} << 10;
 constexpr std::uint64_t kFileBytesMin = 8 * kBlockBytes;
 constexpr std::uint64_t kFileBytesMax = std::uint64_t{32} << 20;
 
-/// No more than an even share of the drives: a small one has no room for what all are to hold.
+/// Bytes of the file that a measurement reads and writes: no more than an even share of the drives,
+/// as a small drive has no room for the pages of all.
 std::uint64_t FileBytes(const PageStoreOptions& store, std::size_t drives) {
   const std::uint64_t blocks = store.page_bytes * store.slots / drives / kBlockBytes;
   return std::clamp(blocks * kBlockBytes, kFileBytesMin, kFileBytesMax);

@@ -23,6 +23,17 @@ def interrupts():
 
 
 @pytest.fixture
+def one_thread():
+    """PyTorch's products on one thread: those of some rows take longer by several."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
 def spill():
     """A directory on a disk, not on a tmpfs, that only this user can write to."""
     base = os.environ.get("TMPDIR", "/var/tmp")

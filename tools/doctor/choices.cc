@@ -144,8 +144,8 @@ void AddBudget(const Facts& facts, Section& section) {
                           facts.job));
 }
 
-/// What DescribeChoices said that a run announces, and the keys that make it fail instead; an empty
-/// key: none does.
+/// Adds the fallbacks that a run announces, and the keys that make it fail instead. An empty key:
+/// no key does.
 void AddFallbacks(const Facts& facts, Section& section) {
   auto json = nlohmann::ordered_json::array();
   std::string text;

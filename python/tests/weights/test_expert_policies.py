@@ -17,21 +17,14 @@ from sluice import _command
 from sluice.torch._streaming import _expert_trace
 from sluice.torch._streaming._expert_policies import Frequency, Guarded, Recency
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 PAGE = 4096
 DOCUMENT = pathlib.Path(__file__).parents[3] / "docs" / "experts.md"
 
 
 def stream_of(model, path, share=0.3, **options):
     return checkpoints.stream_of(model, path, share, **{"page_bytes": PAGE, "experts": "lfu", **options})
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Products of some rows take longer by several threads."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")

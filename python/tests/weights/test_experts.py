@@ -13,6 +13,8 @@ from checkpoints import MIXTURES, MORE_MIXTURES, leases_of
 from safetensors import safe_open
 from sluice.torch._streaming import _experts
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 PAGE = 4096
 
 
@@ -33,15 +35,6 @@ def resident(folder, dtype=torch.float32):
         if name.endswith(("experts.gate_up_proj", "experts.down_proj")):
             parameter.data = checkpoints.at_phase(parameter.data, phase_of(folder / "model.safetensors"))
     return model
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Products of some rows take longer by several threads."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module", params=["published", "own"])

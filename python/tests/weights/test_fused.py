@@ -9,14 +9,7 @@ import transformers
 from checkpoints import MIXTURES, PAGE, leases_of, stream_of
 from safetensors.torch import load_file, save_file
 
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Products of some rows take longer by several threads."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")

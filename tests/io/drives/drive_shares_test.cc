@@ -7,6 +7,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "io/file/spill_directory.h"
+#include "tests/support/file_size_limit.h"
+#include "tests/support/temp_directory.h"
 
 namespace sluice::io {
 namespace {
@@ -32,6 +35,17 @@ TEST(DriveSharesTest, EachHasAtLeastATenthOfAnEvenPart) {
 TEST(DriveSharesTest, FewSlotsAreOneEach) {
   EXPECT_THAT(Divide(2, {5.0, 1.0, 1.0}), ElementsAre(1, 1, 1));
   EXPECT_THAT(Divide(5, {1e9, 1.0, 1.0}), ElementsAre(3, 1, 1));
+}
+
+/// A limit of file sizes stands for drives that are smaller than all drives are to hold together.
+TEST(DriveSharesTest, ADriveIsMeasuredWithinAnEvenShare) {
+  const testing::TempDirectory first, second, third;
+  const auto opened = OpenSpillDirectories({first.path(), second.path(), third.path()});
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  const testing::FileSizeLimit limit(6 << 20);
+  const PageStoreOptions store{.page_bytes = 65536, .slots = 256};
+  const auto rates = DriveShares::MeasureRates(store, *opened);
+  EXPECT_TRUE(rates.ok()) << rates.status();
 }
 
 TEST(DriveSharesTest, TogetherTheyAreAllSlots) {
