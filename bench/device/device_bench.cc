@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "bench/device/leased_run.h"
 #include "bench/device/plain_device.h"
+#include "bench/device/plain_store.h"
 #include "bench/store/load.h"
 #include "bench/store/statistics.h"
 #include "fmt/format.h"
@@ -20,10 +21,19 @@ struct Subject {
   std::uint64_t page_bytes = 0;
   std::string suffix;  ///< "2MiB/cuda"
   std::unique_ptr<PlainDevice> plain;
+  std::unique_ptr<PlainStore> store;  ///< ceiling of pages from nvme; null without a directory
   std::unique_ptr<LeasedRun> leased;
 };
 
-/// Values of each round, and what plain copies gave in it.
+/// What the rates of a row are held to: the copies of the device, or the load of a page store.
+struct RateCase {
+  std::string name;  ///< "in"
+  double device::CopyRates::*copies = nullptr;
+  Direction direction = Direction::kRead;
+  Pattern pattern = Pattern::kRandom;
+};
+
+/// Values of each round, and what the ceiling gave in it.
 struct Samples {
   std::vector<double> values;
   std::vector<double> ceilings;
@@ -63,7 +73,7 @@ Row MakeRow(const Subject& subject, const std::string& name, Samples samples, do
           .spread = Spread(samples.values)};
   if (ratios.empty()) return row;
   row.ceiling = Median(samples.ceilings);
-  row.ceiling_of = "plain copies";
+  row.ceiling_of = subject.store == nullptr ? "plain copies" : "page store";
   row.ratio = Median(ratios);
   return row;
 }
@@ -85,21 +95,29 @@ absl::StatusOr<Samples> Alternate(const DeviceBenchOptions& options,
   return samples;
 }
 
-absl::Status AddRates(Subject& subject,
-                      const std::string& name,
-                      double device::CopyRates::*rate,
-                      const Measure& value,
-                      const RowFn& add_row) {
-  if (!MatchesPattern(subject.options.pattern, name + "/" + subject.suffix)) {
-    return absl::OkStatus();
+/// Bytes per second of the ceiling. The page store begins the load of the case.
+absl::StatusOr<Measure> CeilingOf(Subject& subject, const RateCase& which) {
+  if (subject.store != nullptr) {
+    SLUICE_RETURN_IF_ERROR(subject.store->Begin(which.direction, which.pattern));
+    return [&subject] { return subject.store->Rate(); };
   }
-  const Measure plain = [&]() -> absl::StatusOr<double> {
+  return [&subject, rate = which.copies]() -> absl::StatusOr<double> {
     SLUICE_ASSIGN_OR_RETURN(const device::CopyRates rates,
                             subject.plain->Rates(subject.options.milliseconds));
     return rates.*rate;
   };
-  SLUICE_ASSIGN_OR_RETURN(Samples samples, Alternate(subject.options, plain, value));
-  Row row = MakeRow(subject, name, std::move(samples), 1e-9);
+}
+
+absl::Status AddRates(Subject& subject,
+                      const RateCase& which,
+                      const Measure& value,
+                      const RowFn& add_row) {
+  if (!MatchesPattern(subject.options.pattern, which.name + "/" + subject.suffix)) {
+    return absl::OkStatus();
+  }
+  SLUICE_ASSIGN_OR_RETURN(const Measure ceiling, CeilingOf(subject, which));
+  SLUICE_ASSIGN_OR_RETURN(Samples samples, Alternate(subject.options, ceiling, value));
+  Row row = MakeRow(subject, which.name, std::move(samples), 1e-9);
   row.unit = "GB/s";
   add_row(row);
   return absl::OkStatus();
@@ -139,17 +157,19 @@ absl::Status AddPageIn(Subject& subject, const RowFn& add_row) {
 absl::Status MeasureWithLayers(Subject& subject, const RowFn& add_row) {
   LeasedRun& leased = *subject.leased;
   using device::CopyRates;
-  const auto pass = [&](AccessMode mode) {
+  const auto pass = [&leased](AccessMode mode) {
     return [&leased, mode] { return leased.Pass(mode, /*in_order=*/false); };
   };
-  SLUICE_RETURN_IF_ERROR(AddRates(subject, "in", &CopyRates::in, pass(AccessMode::kRead), add_row));
-  SLUICE_RETURN_IF_ERROR(
-      AddRates(subject, "out", &CopyRates::out, pass(AccessMode::kOverwrite), add_row));
-  SLUICE_RETURN_IF_ERROR(
-      AddRates(subject, "both", &CopyRates::both, pass(AccessMode::kReadWrite), add_row));
+  const RateCase in{.name = "in", .copies = &CopyRates::in};
+  SLUICE_RETURN_IF_ERROR(AddRates(subject, in, pass(AccessMode::kRead), add_row));
+  const RateCase out{.name = "out", .copies = &CopyRates::out, .direction = Direction::kWrite};
+  SLUICE_RETURN_IF_ERROR(AddRates(subject, out, pass(AccessMode::kOverwrite), add_row));
+  const RateCase both{.name = "both", .copies = &CopyRates::both, .direction = Direction::kMix};
+  SLUICE_RETURN_IF_ERROR(AddRates(subject, both, pass(AccessMode::kReadWrite), add_row));
   for (int warm = 0; warm < 2; ++warm) SLUICE_RETURN_IF_ERROR(leased.PlannedPass().status());
+  const RateCase weights{.name = "weights", .copies = &CopyRates::in, .pattern = Pattern::kSeq};
   return AddRates(
-      subject, "weights", &CopyRates::in, [&] { return leased.PlannedPass(); }, add_row);
+      subject, weights, [&leased] { return leased.PlannedPass(); }, add_row);
 }
 
 absl::Status MeasurePages(const DeviceBenchOptions& options,
@@ -163,6 +183,13 @@ absl::Status MeasurePages(const DeviceBenchOptions& options,
                                         options.device == DeviceKind::kCuda ? "cuda" : "emulated",
                                         options.directory.empty() ? "" : "/nvme")};
   SLUICE_ASSIGN_OR_RETURN(subject.plain, PlainDevice::Create(runtime));
+  if (!options.directory.empty()) {
+    SLUICE_ASSIGN_OR_RETURN(subject.store,
+                            PlainStore::Create({.directory = options.directory,
+                                                .page_bytes = page_bytes,
+                                                .bytes = options.weights_bytes,
+                                                .milliseconds = options.milliseconds}));
+  }
   SLUICE_ASSIGN_OR_RETURN(
       subject.leased, LeasedRun::Create(runtime, options.weights_bytes, LayerBytes(page_bytes)));
   SLUICE_RETURN_IF_ERROR(MeasureWithLayers(subject, add_row));

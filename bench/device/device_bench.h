@@ -30,7 +30,8 @@ struct DeviceBenchOptions {
 /// Bytes of a layer, the unit of leases: four pages, and at least 16 MiB.
 std::uint64_t LayerBytes(std::uint64_t page_bytes);
 
-/// Measures what leases in hbm reach against plain copies of the same device, page size and round.
+/// Measures what leases in hbm reach against plain copies of the same device, page size and round;
+/// with a directory, against a page store there.
 /// Calls `add_row` as rows come. Threads: the calling one. Errors: those of Runtime::Create and of
 /// the device; Cancelled.
 absl::Status RunDeviceBench(const DeviceBenchOptions& options, const RowFn& add_row);

@@ -30,6 +30,7 @@ absl::StatusOr<std::unique_ptr<LeasedRun>> LeasedRun::Create(const RuntimeOption
                                                              std::uint64_t layer_bytes) {
   auto run = absl::WrapUnique(new LeasedRun());
   run->layer_bytes_ = layer_bytes;
+  run->link_ = options.nvme_bytes.count() == 0 ? "hbm-dram" : "dram-nvme";
   SLUICE_ASSIGN_OR_RETURN(run->runtime_, Runtime::Create(options));
   const std::vector<std::byte> content(layer_bytes, std::byte{1});
   for (std::uint64_t made = 0; made + layer_bytes <= bytes; made += layer_bytes) {
@@ -52,7 +53,7 @@ std::vector<std::size_t> LeasedRun::Order(bool in_order) {
 }
 
 std::uint64_t LeasedRun::MovedBytes(AccessMode mode) const {
-  const LinkStats link = runtime_->GetStats().links.at("hbm-dram");
+  const LinkStats link = runtime_->GetStats().links.at(link_);
   switch (mode) {
     case AccessMode::kRead:
       return link.in.bytes;

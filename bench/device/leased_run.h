@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -20,8 +21,8 @@ class LeasedRun {
                                                            std::uint64_t layer_bytes);
 
   /// Leases each tensor in hbm once, in order or by a seed, some tickets ahead. `mode` says what
-  /// moves: kRead in, kOverwrite out, kReadWrite both ways. Bytes of the link per second, those of
-  /// page-ins or, with kOverwrite, of page-outs; with kReadWrite of both. Errors: those of tickets.
+  /// moves: kRead in, kOverwrite out, kReadWrite both ways. Bytes per second of the link to the
+  /// lowest tier: those in, with kOverwrite out, with kReadWrite both. Errors: those of tickets.
   absl::StatusOr<double> Pass(AccessMode mode, bool in_order);
   /// One pass of an iteration that the runtime plans from the second call on. Bytes per second.
   absl::StatusOr<double> PlannedPass();
@@ -38,6 +39,7 @@ class LeasedRun {
 
   std::unique_ptr<Runtime> runtime_;
   std::vector<TensorId> tensors_;
+  std::string link_;  ///< name of the link to the lowest tier
   std::uint64_t layer_bytes_ = 0;
   std::uint64_t seed_ = 1;
 };

@@ -94,6 +94,35 @@ TEST(BenchCommandTest, LeasesOfTheEmulatedDeviceAreHeldToPlainCopies) {
                                       "page-in/2MiB/emulated"}));
 }
 
+TEST(BenchCommandTest, PagesFromNvmeAreHeldToThePageStoreAlone) {
+  const TemporaryDirectory disk;
+  Command command({"bench",
+                   "device",
+                   "--json",
+                   "--quick",
+                   "--page",
+                   "2MiB",
+                   "--hbm",
+                   "64MiB",
+                   "--weights",
+                   "160MiB",
+                   "--case",
+                   "*/nvme",
+                   "--dir",
+                   disk.path()});
+  const int exit_code = command.Wait();
+  if (command.errors().find("refused") != std::string::npos) GTEST_SKIP() << command.errors();
+  ASSERT_EQ(exit_code, 0) << command.errors();
+  EXPECT_THAT(disk.Names(), IsEmpty());
+  const std::vector<Json> rows = Lines(command.output());
+  ASSERT_EQ(rows.size(), 4U);
+  for (const Json& row : rows) {
+    EXPECT_EQ(row["ceiling_of"], "page store");
+    EXPECT_GT(row["value"], 0.0) << row;
+    EXPECT_GT(row["ceiling"], 0.0) << row;
+  }
+}
+
 TEST(BenchCommandTest, ADeviceThatIsNotThereIsNamed) {
   const auto errors = [](std::vector<std::string> words) {
     words.insert(words.begin(), {"bench", "device"});

@@ -43,7 +43,8 @@ std::string DeviceHelpText() {
          "plain copies of the same device and page size, in the same rounds. in, out and both are\n"
          "rates of leases that read, overwrite, and read and write, in random order. weights is a\n"
          "planned pass in order, layer by layer. page-in is the time of one lease of one page,\n"
-         "less that of a lease where nothing moves. Takes about 2 minutes.\n\n" +
+         "less that of a lease where nothing moves. With --dir the rates are those of nvme, and\n"
+         "the ceiling is a page store alone. Takes about 2 minutes.\n\n" +
          DescribeFlags(DeviceFlagSpecs());
 }
 
