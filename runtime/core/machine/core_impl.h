@@ -13,10 +13,11 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/check.h"
 #include "runtime/core/core.h"
-#include "runtime/core/machine/frame_homes.h"
 #include "runtime/core/machine/frame_pool.h"
 #include "runtime/core/machine/goal_queue.h"
+#include "runtime/core/machine/mapped_pages.h"
 #include "runtime/core/machine/page.h"
+#include "runtime/core/plan/home_frames.h"
 #include "runtime/core/schedule/schedule_book.h"
 
 namespace sluice::core {
@@ -79,10 +80,11 @@ class Core::Impl {
     explicit TierState(const TierConfig& config)
         : keeps_mappings(config.keeps_mappings),
           pool(config.frames, keeps_mappings ? FrameOrder::kByReturn : FrameOrder::kByAge),
-          homes(keeps_mappings ? config.frames : 0) {}
+          mapped(keeps_mappings ? config.frames : 0) {}
     bool keeps_mappings;
     FramePool pool;
-    FrameHomes homes;  ///< homes of pages; empty unless the tier keeps mappings
+    MappedPages mapped;  ///< pages by the frame they are mapped to; empty unless they are kept
+    HomeFrames homes;    ///< homes of the plan's pages; none unless mappings are kept
     MappingCounters mappings;
     std::uint64_t committed = 0;  ///< pages whose lowest tier this is
     std::uint32_t reserved = 0;   ///< frames of granted reservations
@@ -220,7 +222,7 @@ class Core::Impl {
   FrameIndex TransitReserve(TierIndex tier) const;
   FrameIndex TakeFrameFor(TierIndex tier, PageIndex index);
   void SetMappedTo(PageIndex index, TierIndex tier, FrameIndex frame);
-  void GiveFrame(TierIndex tier, FrameIndex frame, const Page& p);
+  void GiveFrame(TierIndex tier, FrameIndex frame, PageIndex index);
   void DropCopy(PageIndex index, TierIndex tier, Departure departure = Departure::kOther);
   void DropStale(PageIndex index);
   void DropHeld(PageIndex index);

@@ -106,7 +106,7 @@ void Core::Impl::DropCopy(PageIndex index, TierIndex tier, Departure departure) 
   }
   Emit(DropFrame{index, tier, copy.frame, copy.mapped});
   if (copy.mapped && !tiers_[tier].keeps_mappings) p.was_mapped_to[tier] = copy.frame;
-  GiveFrame(tier, copy.frame, p);
+  GiveFrame(tier, copy.frame, index);
   copy = PageCopy{};
   // A prefetch that has lost what it brought, or that nobody takes further up.
   const bool stuck =
@@ -118,7 +118,7 @@ void Core::Impl::DropStale(PageIndex index) {
   Page& p = page(index);
   if (p.stale_frame == kNoFrame) return;
   Emit(DropFrame{index, last_tier(), p.stale_frame, false});
-  GiveFrame(last_tier(), p.stale_frame, p);
+  GiveFrame(last_tier(), p.stale_frame, index);
   p.stale_frame = kNoFrame;
   p.stale_holds = false;
 }
@@ -126,7 +126,7 @@ void Core::Impl::DropStale(PageIndex index) {
 void Core::Impl::DropHeld(PageIndex index) {
   Page& p = page(index);
   if (p.held_tier == kNoTier) return;
-  GiveFrame(p.held_tier, p.held_frame, p);
+  GiveFrame(p.held_tier, p.held_frame, index);
   p.held_tier = kNoTier;
   p.held_frame = kNoFrame;
   std::erase(holding_, index);

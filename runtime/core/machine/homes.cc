@@ -5,13 +5,15 @@
 
 namespace sluice::core {
 
-/// The frame that the page was mapped to before, if it is still free: the page may be mapped to it
-/// still.
+/// The page's home, once homes are chosen. Before, the frame that the page was mapped to: it may be
+/// mapped to it still.
 FrameIndex Core::Impl::TakeFrameFor(TierIndex tier, PageIndex index) {
   const Page& p = page(index);
   TierState& state = tiers_[tier];
   ++state.by_kind[static_cast<std::size_t>(p.kind)];
-  return state.pool.Take(index, p.was_mapped_to[tier]);
+  state.homes.Come(index);
+  const bool chosen = state.homes.chosen();
+  return state.pool.Take(index, chosen ? state.homes.HomeOf(index) : p.was_mapped_to[tier]);
 }
 
 /// The page comes to the frame, or is there, and is wanted at its address; kNoFrame: its address is
@@ -20,23 +22,25 @@ void Core::Impl::SetMappedTo(PageIndex index, TierIndex tier, FrameIndex frame) 
   TierState& state = tiers_[tier];
   if (!state.keeps_mappings) return;
   const FrameIndex before = std::exchange(page(index).was_mapped_to[tier], frame);
-  state.homes.Move(index, before, frame);
+  state.mapped.Move(index, before, frame);
   if (frame == kNoFrame) return;
   ++(before == kNoFrame ? state.mappings.first : state.mappings.again);
   if (before == frame) ++state.mappings.in_place;
 }
 
-void Core::Impl::GiveFrame(TierIndex tier, FrameIndex frame, const Page& p) {
+/// Free frames are ordered by when a page comes back to them.
+void Core::Impl::GiveFrame(TierIndex tier, FrameIndex frame, PageIndex index) {
   TierState& state = tiers_[tier];
-  Position returns = kNever;
-  if (state.keeps_mappings) {
-    for (const PageIndex page : state.homes.PagesOf(frame)) {
-      // Sooner than to a frame where nobody is at home.
+  state.homes.Go(index);
+  Position returns = state.homes.TakenAt(frame);
+  if (!state.homes.chosen() && state.keeps_mappings) {
+    for (const PageIndex page : state.mapped.PagesOf(frame)) {
+      // Sooner than to a frame that no page is mapped to.
       returns = std::min({returns, kNever - 1, UseAt(pages_[page], tier)});
     }
   }
   state.pool.Give(frame, returns);
-  --state.by_kind[static_cast<std::size_t>(p.kind)];
+  --state.by_kind[static_cast<std::size_t>(pages_[index].kind)];
   if (state.starved) pump_again_ = true;
 }
 

@@ -1,21 +1,22 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "runtime/core/types.h"
 
 namespace sluice::core {
 
-/// Pages at home in each frame of a tier: those whose addresses are mapped to the frame.
-class FrameHomes {
+/// Pages by the frame of a tier that their addresses are mapped to.
+class MappedPages {
  public:
-  explicit FrameHomes(FrameIndex frames) : pages_(frames) {}
+  explicit MappedPages(FrameIndex frames) : pages_(frames) {}
 
-  /// The pages at home in the frame, in any order.
-  const std::vector<PageIndex>& PagesOf(FrameIndex frame) const { return pages_[frame]; }
+  /// Pages that are mapped to the frame, in any order.
+  std::span<const PageIndex> PagesOf(FrameIndex frame) const { return pages_[frame]; }
 
-  /// Moves the page's home from `from` to `to`; kNoFrame: no home.
+  /// Moves the page from frame `from` to `to`; kNoFrame: it is not mapped.
   void Move(PageIndex page, FrameIndex from, FrameIndex to) {
     if (from == to) return;
     if (from != kNoFrame) std::erase(pages_[from], page);

@@ -388,7 +388,7 @@ void Core::Impl::AbandonTarget(const Task& task) {
     target.state = CopyState::kPlaced;
     target.under_way = target.mapped = false;
   } else {
-    GiveFrame(task.target, target.frame, p);
+    GiveFrame(task.target, target.frame, task.page);
     target = PageCopy{};
   }
   if (task.target == last_tier()) RestoreDoomed(task.page);

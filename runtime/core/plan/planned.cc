@@ -58,6 +58,7 @@ void Core::Impl::LeavePlan() {
   for (TierState& state : tiers_) {
     for (std::deque<DueLeave>* due : {&state.leaves, &state.cleans, &state.let_go}) due->clear();
     state.brought_up.clear();
+    state.homes.Stop();
   }
   late_.clear();
 }
@@ -69,6 +70,15 @@ void Core::Impl::DropPlans() {
 
 void Core::Impl::TakePlannedStep(Position position) {
   if (plan_ == nullptr) return;
+  for (TierIndex t = 0; t < tiers_.size() && PlannedStep(position) == 0; ++t) {
+    TierState& state = tiers_[t];
+    if (!state.keeps_mappings) continue;
+    const auto is_mapped = [&](PageIndex page) {
+      return pages_[page].was_mapped_to[t] != kNoFrame;
+    };
+    const std::uint64_t moved = state.mappings.again - state.mappings.in_place;
+    state.homes.BeginIteration(state.pool, is_mapped, moved);
+  }
   for (const PlannedFetch& fetch : plan_->fetches[PlannedStep(position)]) {
     FetchPlanned(fetch, position + fetch.distance);
   }

@@ -1,0 +1,74 @@
+#include "runtime/core/plan/home_frames.h"
+
+#include <algorithm>
+
+namespace sluice::core {
+namespace {
+
+/// Part of the pages that came which may have moved beyond those expected to.
+constexpr std::uint64_t kMovedShare = 20;
+
+/// Choices after which the iterations of a plan have settled.
+constexpr std::uint32_t kChoicesMax = 8;
+
+std::uint64_t CountComings(std::span<const FrameEvent> events) {
+  return static_cast<std::uint64_t>(std::count_if(
+      events.begin(), events.end(), [](const FrameEvent& event) { return event.comes; }));
+}
+
+}  // namespace
+
+Position HomeFrames::TakenAt(FrameIndex frame) const {
+  if (frame >= begins_.size() || begins_[frame].empty()) return kNever;
+  const std::vector<std::uint32_t>& begins = begins_[frame];
+  const auto now = static_cast<std::uint32_t>(events_.size());
+  const auto next = std::upper_bound(begins.begin(), begins.end(), now);
+  return events_before_ + (next == begins.end() ? begins.front() + length_ : *next);
+}
+
+void HomeFrames::BeginIteration(const FramePool& pool,
+                                const std::function<bool(PageIndex)>& is_mapped,
+                                std::uint64_t moved) {
+  const std::uint64_t moves = moved - moved_;
+  const std::uint64_t some = CountComings(events_) / kMovedShare;
+  const bool may = notes_ && choices_ < kChoicesMax;
+  if (may && moves > homeless_ + some) Choose(pool, is_mapped);
+  events_before_ += events_.size();
+  events_.clear();
+  notes_ = true;
+  moved_ = moved;
+}
+
+void HomeFrames::Stop() {
+  notes_ = false;
+  choices_ = 0;
+  events_before_ += events_.size();
+  events_.clear();
+}
+
+void HomeFrames::Choose(const FramePool& pool, const std::function<bool(PageIndex)>& is_mapped) {
+  ++choices_;
+  std::vector<PageIndex> owners;
+  std::vector<bool> usable;
+  for (FrameIndex frame = 0; frame < pool.limit(); ++frame) {
+    owners.push_back(pool.in_use(frame) ? pool.owner(frame) : kNoPage);
+    usable.push_back(!pool.in_use(frame) || pool.owner(frame) != kNoPage);
+  }
+  const std::vector<Stay> stays = StaysOf(events_, owners);
+  homes_ = ColourStays(stays, owners, usable, is_mapped);
+  begins_.assign(usable.size(), {});
+  homeless_ = 0;
+  for (const Stay& stay : stays) {
+    if (stay.begin == 0) continue;
+    const FrameIndex home = HomeOf(stay.page);
+    if (home == kNoFrame) {
+      homeless_ += is_mapped(stay.page) ? 1 : 0;
+    } else {
+      begins_[home].push_back(stay.begin);
+    }
+  }
+  for (std::vector<std::uint32_t>& begins : begins_) std::sort(begins.begin(), begins.end());
+  length_ = static_cast<std::uint32_t>(events_.size());
+}
+
+}  // namespace sluice::core

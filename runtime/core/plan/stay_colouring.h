@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "runtime/core/types.h"
+
+namespace sluice::core {
+
+/// A page takes a frame, or gives it back.
+struct FrameEvent {
+  PageIndex page = 0;
+  bool comes = false;
+};
+
+/// Time that a page spends in a frame during an iteration, in events of the tier.
+struct Stay {
+  PageIndex page = 0;
+  std::uint32_t begin = 0;  ///< event at which the page takes a frame; 0: it had one before
+  std::uint32_t end = 0;    ///< event at which the page gives the frame back
+  friend bool operator==(const Stay&, const Stay&) = default;
+};
+
+/// Stays of an iteration by its events, sorted by page, then begin. `owners`: page in each frame at
+/// the end, kNoPage in a free one. Pages that have a frame then and no event were there all along.
+std::vector<Stay> StaysOf(std::span<const FrameEvent> events, std::span<const PageIndex> owners);
+
+/// A frame for each page, by page, that is free during all of its stays, or kNoFrame. Pages that
+/// are in `owners` keep their frames, so that the next iteration begins as foreseen. The others are
+/// given frames as intervals are coloured: in the order in which they first come, each the first
+/// one that is free; those that `is_mapped` says are mapped first, as others take any frame as
+/// well. O(n log n) unless many pages find none.
+std::vector<FrameIndex> ColourStays(std::span<const Stay> stays,
+                                    std::span<const PageIndex> owners,
+                                    const std::vector<bool>& usable,
+                                    const std::function<bool(PageIndex)>& is_mapped);
+
+}  // namespace sluice::core

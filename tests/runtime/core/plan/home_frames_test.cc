@@ -1,0 +1,68 @@
+#include "runtime/core/plan/home_frames.h"
+
+#include "gtest/gtest.h"
+
+namespace sluice::core {
+namespace {
+
+/// Iterations in which pages 0 and 1 take turns in one of two frames, and page 2 stays in the
+/// other.
+class HomeFramesTest : public ::testing::Test {
+ protected:
+  HomeFramesTest() : pool_(2, FrameOrder::kByReturn) { pool_.Take(2, 1); }
+
+  void Begin(std::uint64_t moved) {
+    homes_.BeginIteration(
+        pool_, [](PageIndex) { return true; }, moved);
+  }
+  void TakeTurns() {
+    for (const PageIndex page : {0u, 1u}) {
+      homes_.Come(page);
+      homes_.Go(page);
+    }
+  }
+
+  FramePool pool_;
+  HomeFrames homes_;
+};
+
+TEST_F(HomeFramesTest, AreChosenOnceAnIterationWasSeenInWhichPagesMoved) {
+  TakeTurns();  // events before any iteration
+  Begin(0);
+  EXPECT_FALSE(homes_.chosen());
+  TakeTurns();
+  Begin(2);
+  EXPECT_TRUE(homes_.chosen());
+  EXPECT_EQ(homes_.HomeOf(0), 0u);
+  EXPECT_EQ(homes_.HomeOf(1), 0u);
+  EXPECT_EQ(homes_.HomeOf(2), 1u);
+  EXPECT_EQ(homes_.HomeOf(3), kNoFrame);
+}
+
+TEST_F(HomeFramesTest, AreNotChosenWhilePagesFindTheirFrames) {
+  Begin(0);
+  TakeTurns();
+  Begin(0);
+  EXPECT_FALSE(homes_.chosen());
+}
+
+TEST_F(HomeFramesTest, AreNotChosenByAnIterationThatLeftThePlan) {
+  Begin(0);
+  TakeTurns();
+  homes_.Stop();
+  Begin(2);
+  EXPECT_FALSE(homes_.chosen());
+}
+
+TEST_F(HomeFramesTest, AFrameIsTakenWhenTheNextPageAtHomeThereComes) {
+  Begin(0);
+  TakeTurns();
+  Begin(2);
+  EXPECT_EQ(homes_.TakenAt(0), 5u) << "the first event after the four of the iteration before";
+  homes_.Come(0);
+  EXPECT_EQ(homes_.TakenAt(0), 7u) << "page 1 comes third";
+  EXPECT_EQ(homes_.TakenAt(1), kNever) << "page 2 never comes, as it stays";
+}
+
+}  // namespace
+}  // namespace sluice::core

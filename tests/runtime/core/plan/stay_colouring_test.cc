@@ -1,0 +1,111 @@
+#include "runtime/core/plan/stay_colouring.h"
+
+#include <algorithm>
+#include <random>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace sluice::core {
+namespace {
+
+using ::testing::ElementsAre;
+
+bool AllAreMapped(PageIndex) { return true; }
+
+const std::vector<bool> kTwoFrames = {true, true};
+const std::vector<PageIndex> kNobody = {kNoPage, kNoPage};
+
+TEST(StaysOfTest, AStayBeginsWhereThePageComesAndEndsWhereItGoes) {
+  const std::vector<FrameEvent> events = {{0, true}, {1, true}, {0, false}, {0, true}};
+  EXPECT_THAT(StaysOf(events, kNobody), ElementsAre(Stay{0, 1, 3}, Stay{0, 4, 5}, Stay{1, 2, 5}));
+}
+
+TEST(StaysOfTest, APageThatOnlyGoesWasThereBefore) {
+  EXPECT_THAT(StaysOf(std::vector<FrameEvent>{{3, false}}, kNobody), ElementsAre(Stay{3, 0, 1}));
+}
+
+TEST(StaysOfTest, AnOwnerWithoutAnEventIsThereAllAlong) {
+  const std::vector<FrameEvent> events = {{0, true}};
+  EXPECT_THAT(StaysOf(events, std::vector<PageIndex>{7, 0}),
+              ElementsAre(Stay{0, 1, 2}, Stay{7, 0, 2}));
+}
+
+TEST(ColourStaysTest, PagesThatAreNeverThereTogetherShareAFrame) {
+  const std::vector<Stay> stays = {{0, 1, 3}, {1, 2, 5}, {2, 3, 6}};
+  EXPECT_THAT(ColourStays(stays, kNobody, kTwoFrames, AllAreMapped), ElementsAre(0, 1, 0));
+}
+
+TEST(ColourStaysTest, APageThatIsThereKeepsItsFrame) {
+  const std::vector<Stay> stays = {{0, 1, 3}, {1, 0, 2}, {1, 6, 8}};
+  EXPECT_THAT(ColourStays(stays, std::vector<PageIndex>{1, kNoPage}, kTwoFrames, AllAreMapped),
+              ElementsAre(1, 0));
+}
+
+TEST(ColourStaysTest, AllStaysOfAPageCount) {
+  // Page 0 comes back while page 1 is there, so they cannot share a frame.
+  const std::vector<Stay> stays = {{0, 1, 2}, {0, 4, 6}, {1, 3, 5}};
+  EXPECT_THAT(ColourStays(stays, kNobody, kTwoFrames, AllAreMapped), ElementsAre(0, 1));
+}
+
+TEST(ColourStaysTest, APageThatFindsNoFrameHasNoHome) {
+  const std::vector<Stay> stays = {{0, 1, 5}, {1, 2, 6}, {2, 3, 4}};
+  EXPECT_THAT(ColourStays(stays, kNobody, kTwoFrames, AllAreMapped), ElementsAre(0, 1, kNoFrame));
+  EXPECT_THAT(ColourStays(stays, kNobody, {false, true}, AllAreMapped),
+              ElementsAre(1, kNoFrame, kNoFrame));
+}
+
+TEST(ColourStaysTest, APageThatIsNotMappedComesAfterThoseThatAre) {
+  const std::vector<Stay> stays = {{0, 1, 5}, {1, 2, 6}, {2, 3, 4}};
+  EXPECT_THAT(ColourStays(stays, kNobody, kTwoFrames, [](PageIndex page) { return page > 0; }),
+              ElementsAre(kNoFrame, 0, 1));
+}
+
+/// Events of pages that come and go in any order while there are frames for them.
+struct RandomIteration {
+  std::vector<FrameEvent> events;
+  std::vector<PageIndex> owners;
+
+  RandomIteration(std::mt19937& random, FrameIndex frames) : owners(frames, kNoPage) {
+    std::uniform_int_distribution<PageIndex> any_page(0, 3 * frames - 1);
+    std::uniform_int_distribution<std::ptrdiff_t> any_frame(0, frames - 1);
+    for (int i = 0; i < 200; ++i) {
+      const PageIndex page = any_page(random);
+      const auto there = std::find(owners.begin(), owners.end(), page);
+      const auto place = there != owners.end() ? there : owners.begin() + any_frame(random);
+      if (there == owners.end() && *place != kNoPage) continue;
+      events.push_back({page, there == owners.end()});
+      *place = there == owners.end() ? page : kNoPage;
+    }
+  }
+};
+
+TEST(ColourStaysTest, NoTwoPagesAreInAFrameAtATime) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  for (int run = 0; run < 50; ++run) {
+    const FrameIndex frames = std::uniform_int_distribution<FrameIndex>(2, 13)(random);
+    const RandomIteration iteration(random, frames);
+    const std::vector<Stay> stays = StaysOf(iteration.events, iteration.owners);
+    const std::vector<FrameIndex> homes =
+        ColourStays(stays, iteration.owners, std::vector<bool>(frames, true), [](PageIndex page) {
+          return page % 3 != 0;
+        });
+    for (const Stay& a : stays) {
+      for (const Stay& b : stays) {
+        if (a.page == b.page || homes[a.page] == kNoFrame) continue;
+        const bool apart = a.end <= b.begin || b.end <= a.begin;
+        EXPECT_TRUE(apart || homes[a.page] != homes[b.page]) << a.page << " and " << b.page;
+      }
+    }
+    for (FrameIndex frame = 0; frame < frames; ++frame) {
+      const PageIndex owner = iteration.owners[frame];
+      if (owner == kNoPage) continue;
+      EXPECT_EQ(homes[owner], frame);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sluice::core
