@@ -23,7 +23,7 @@ struct Subject {
   std::unique_ptr<LeasedRun> leased;
 };
 
-/// Values of each round, and what plain copies gave in it.
+/// Values of each round, and the rates of plain copies in it.
 struct Samples {
   std::vector<double> values;
   std::vector<double> ceilings;
@@ -40,7 +40,7 @@ RuntimeOptions OptionsOf(const DeviceBenchOptions& options, std::uint64_t page_b
   runtime.cuda.gpu = options.gpu;
   runtime.page_bytes = Bytes(page_bytes);
   runtime.hbm_bytes = Bytes(options.hbm_bytes);
-  // All of the weights, with room for what is on its way.
+  // All weights, with room for copies in flight.
   runtime.dram_bytes = Bytes(options.weights_bytes + 16 * page_bytes);
   if (!options.directory.empty()) {
     runtime.io.directory = options.directory;
@@ -105,8 +105,8 @@ absl::Status AddRates(Subject& subject,
   return absl::OkStatus();
 }
 
-/// Leases of one tensor after another: seconds of those that bring pages, less that of a lease
-/// where nothing moves.
+/// Seconds of leases of one tensor after another that bring pages, less those of a lease that moves
+/// nothing.
 absl::StatusOr<Samples> TimePageIns(Subject& subject) {
   Samples samples;
   std::vector<double> resident;

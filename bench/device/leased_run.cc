@@ -78,7 +78,8 @@ absl::Status LeasedRun::LeaseAll(AccessMode mode, const std::vector<std::size_t>
           op.AcquireAll({{.tensor = tensors_[order[asked++]], .mode = mode, .tier = kHbm0}});
       ahead.push_back({std::move(op), std::move(ticket)});
     }
-    SLUICE_RETURN_IF_ERROR(ahead.front().ticket.Take().status());  // and releases
+    // Take gives the leases, whose end releases them.
+    SLUICE_RETURN_IF_ERROR(ahead.front().ticket.Take().status());
     ahead.pop_front();
   }
   return absl::OkStatus();

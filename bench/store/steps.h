@@ -18,8 +18,8 @@ struct Step {
   std::uint32_t page = 0;
 };
 
-/// Says what comes next in a stretch of load, keeps the pages in flight apart, and notes how it
-/// went: the part that all our loops share. The first error ends the stretch. Threads: any.
+/// Order of the pages in a stretch of load, which all our loops share. It keeps the pages in flight
+/// apart and notes the results. The first error ends the stretch. Threads: any.
 class Steps {
  public:
   /// The stretch begins. REQUIRES: load.pages() >= 2 * load.outstanding().

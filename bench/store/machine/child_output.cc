@@ -27,7 +27,7 @@ constexpr std::chrono::seconds kTerminateTime{3};
 
 using Clock = std::chrono::steady_clock;
 
-/// What posix_spawn does on the way to the child.
+/// Files, process group and signals that posix_spawn sets for the child.
 class SpawnSetUp {
  public:
   explicit SpawnSetUp(int output) {
