@@ -24,7 +24,7 @@ bool Exists(const std::string& program) {
   return std::system(("command -v " + program + " >/dev/null").c_str()) == 0;
 }
 
-/// False when nothing came within a minute.
+/// Whether anything comes within a minute.
 bool BecomesReadable(const io::FileDescriptor& fifo) {
   pollfd readable{.fd = fifo.get(), .events = POLLIN, .revents = 0};
   return poll(&readable, 1, 60'000) == 1;

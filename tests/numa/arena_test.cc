@@ -145,7 +145,8 @@ TEST(ArenaTest, MapsFromSeveralThreadsAtOnce) {
 }
 
 TEST(ArenaTest, ChunksAreAnEighthRoundedUpToHugePagesAndAtMost256MiB) {
-  // 64 MiB / 8 = 8 MiB; 100 frames of 256 KiB / 8 = 3.1 MiB, up to 4 MiB; tiny ones have one chunk.
+  // Chunks: 64 MiB / 8 = 8 MiB. 100 frames of 256 KiB / 8 = 3.1 MiB, rounded up to 4 MiB. Tiny
+  // arenas have one chunk.
   EXPECT_EQ(MakeArena({.page_bytes = 256 * kKiB, .frames = 256})->frames_per_chunk(), 32u);
   EXPECT_EQ(MakeArena({.page_bytes = 256 * kKiB, .frames = 100})->frames_per_chunk(), 16u);
   EXPECT_EQ(MakeArena({.page_bytes = 4 * kKiB, .frames = 3})->frames_per_chunk(), 512u);

@@ -72,8 +72,8 @@ class WatchedDrive final : public io::PageStore {
   WatchedDrive(std::unique_ptr<io::PageStore> upstream, Parts parts)
       : parts_(std::move(parts)), upstream_(std::move(upstream)) {}
 
-  /// From now on the set writes nothing here. REQUIRES: no write is on its way from the set to the
-  /// drive at this moment, as none is where there is one thread only.
+  /// Notes that the set writes nothing to this drive from now on. REQUIRES: no write is on its way
+  /// from the set to the drive, which holds if there is one thread only.
   void NoteFenced();
 
   void Write(io::SlotIndex slot,

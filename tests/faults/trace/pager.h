@@ -28,7 +28,7 @@ struct StoreFailure {
   absl::StatusCode code = absl::StatusCode::kOk;
 };
 
-/// Whose pages they are: hears the core's answers and knows what callbacks reproduce.
+/// Owner of the pages. It hears the core's answers and knows which pages callbacks reproduce.
 class PagerUser {
  public:
   virtual void OnGranted(const core::GrantTicket& grant) = 0;
@@ -36,11 +36,11 @@ class PagerUser {
   virtual void OnFreed(const core::PagesFreed& freed) = 0;
   virtual void OnLost(PageIndex page) = 0;
   virtual void Reproduce(PageIndex page, std::span<std::byte> frame) = 0;
-  /// Before the core hears of it.
+  /// Called before the core hears of the failure.
   virtual void OnStoreFailure(const StoreFailure& failure) = 0;
-  /// After it has.
+  /// Called after the core has heard of the failure.
   virtual void AfterStoreFailure(const StoreFailure& failure) = 0;
-  /// A drive has failed, which alone has these pages.
+  /// Called when a drive has failed. `only`: pages that no other place has.
   virtual void OnFenced(const std::vector<PageIndex>& only) = 0;
 
  protected:
@@ -48,7 +48,7 @@ class PagerUser {
 };
 
 struct PagerOptions {
-  /// Of each tier, fastest first; the last is the store.
+  /// Frames of each tier, fastest first; the last tier is the store.
   std::vector<core::FrameIndex> frames = {8, 48};
   std::uint64_t page_bytes = 4096;
   std::uint32_t copies_in_flight_max = 6;

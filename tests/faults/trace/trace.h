@@ -5,7 +5,7 @@
 
 namespace sluice::faults {
 
-/// What the user of some tensors does.
+/// Action of the user of some tensors.
 enum class TraceKind : std::uint8_t {
   kRead,       ///< lease to read, compare
   kOverwrite,  ///< lease to overwrite, fill

@@ -19,9 +19,9 @@
 
 namespace sluice::faults {
 
-/// The user of a trace's tensors: asks for leases, compares every byte of each with what its model
-/// says, writes, and holds what the core answers against what can have caused it. The first thing
-/// that must never happen stands in the verdict. Threads: that of the executor.
+/// The user of a trace's tensors. It asks for leases, compares every byte of each lease with the
+/// model, and writes. It checks that each answer of the core has a cause. The verdict holds the
+/// first violation. Threads: that of the executor.
 class TraceUser final : public PagerUser {
  public:
   /// `last_tier`: that of the store.
@@ -41,7 +41,7 @@ class TraceUser final : public PagerUser {
   void Stop() { stopped_ = true; }
 
   TensorModel& model() { return model_; }
-  /// What has happened, as far as this user sees it.
+  /// Events so far, as this user sees them.
   RunOutcome& outcome() { return outcome_; }
 
   void OnGranted(const core::GrantTicket& grant) override;
@@ -91,7 +91,7 @@ class TraceUser final : public PagerUser {
   RunOutcome outcome_;
   std::map<core::TicketNumber, OpenTicket> open_;
   std::array<bool, kLanes> lane_busy_{};
-  std::set<PageIndex> named_;  ///< when a drive failed, as its own
+  std::set<PageIndex> named_;  ///< pages that a failed drive named as its own
   core::TicketNumber next_ticket_ = 1;
   bool stopped_ = false;
 };

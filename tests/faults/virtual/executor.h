@@ -24,7 +24,7 @@ class Executor {
   virtual bool RunNext(bool expects) = 0;
 };
 
-/// What is posted takes a microsecond; what comes next is that of the clock.
+/// Executor in virtual time. A posted job takes a microsecond, and the clock decides the order.
 class VirtualExecutor final : public Executor {
  public:
   explicit VirtualExecutor(VirtualClock& clock) : clock_(clock) {}

@@ -16,7 +16,7 @@ class VirtualClock {
   using Job = absl::AnyInvocable<void()>;
 
   std::chrono::microseconds now() const { return now_; }
-  /// The same as a time of the clock that requests are stamped with.
+  /// The virtual time as a time point, with which requests are stamped.
   std::chrono::steady_clock::time_point time() const {
     return std::chrono::steady_clock::time_point(now_);
   }

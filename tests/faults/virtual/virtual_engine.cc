@@ -69,7 +69,7 @@ void VirtualEngine::WaitOutRefusal() {
   });
 }
 
-/// What would have been submitted fails; what comes next has its own patience.
+/// Fails the requests of the next submission. Later requests get refusals of their own.
 void VirtualEngine::FailWaiting() {
   refusals_in_a_row_ = 0;
   std::vector<io::IoRequest*> failed;

@@ -63,7 +63,7 @@ TEST_F(DriveSetFaultTest, ADriveThatFailsIsFencedAndItsPagesAreNamed) {
   EXPECT_THAT(fenced()[0].cause, HasCode(Code::kInternal));
   EXPECT_TRUE(store_->stats().drives[0].fenced);
   EXPECT_FALSE(store_->stats().drives[1].fenced);
-  // It is written no more, even when it would take pages again, and still read.
+  // A fenced drive is read, but never written again, even if it would take pages.
   drives_[0]->write_error = 0;
   const std::vector<SlotIndex> slots = fenced()[0].slots;
   for (const SlotIndex slot : slots) EXPECT_THAT(Read(slot, 1), IsOk());
@@ -164,7 +164,7 @@ TEST_F(DriveSetFaultTest, AWriteThatEndsWellOnADriveThatHasFailedMovesOn) {
 
 TEST_F(DriveSetFaultTest, AWriteThatEndsWellOnADriveThatHasFailedIsNamedWhereNoOtherHasRoom) {
   rates_ = testing::kSlowDrives;
-  Open(2, 8);  // with a spare one each, the second has room for one of the four
+  Open(2, 8);  // the second drive has 4 places and a spare one, so room for one of the four pages
   std::vector<Outcome> outcomes;
   HoldWritesOfAFailingDrive(&outcomes);
   gates_[0]->Open();

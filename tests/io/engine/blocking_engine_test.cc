@@ -1,4 +1,4 @@
-// Which processors the threads of an engine run on.
+// Processors of an engine's threads.
 #include "io/engine/blocking_engine.h"
 
 #include <cstddef>
@@ -61,7 +61,7 @@ class ThreadsUnderTest {
     done.wait();
   }
 
-  /// What each thread may run on, asked of all of them at once.
+  /// Processors that each thread may run on; all threads answer at once.
   CpuSets Cpus() {
     base::Mutex mutex;
     CpuSets sets;

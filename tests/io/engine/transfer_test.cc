@@ -196,7 +196,7 @@ TEST_F(TransferTest, AnyErrorOfAWriteBackIsFinal) {
   }
 }
 
-// What is moved next is not as old as what was moved before by the same object.
+// A transfer object that moves bytes again starts with age 0.
 TEST_F(TransferTest, EachTransferHasItsOwnAge) {
   alignas(4096) static std::byte page[4096];
   QueueEngine engine;

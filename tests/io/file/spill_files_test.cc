@@ -48,7 +48,7 @@ TEST_F(SpillFilesTest, ShareTheRangeInOrder) {
   }
 }
 
-/// As that of a process that was killed does, a little later.
+/// The space of a killed process, for example, comes back a little later.
 TEST_F(SpillFilesTest, SpaceThatComesBackIsWaitedFor) {
   int calls = 0;
   SpillFilesOptions options{.bytes = 4 * kUnit, .unit_bytes = kUnit, .files = 2};

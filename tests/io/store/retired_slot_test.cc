@@ -25,7 +25,7 @@ class RetiredSlotTest : public DriveSetFixture {
 TEST_F(RetiredSlotTest, ASlotThatIsNotReadIsNotUsedForAnotherPage) {
   Open(1, 4);
   for (SlotIndex slot = 0; slot < 4; ++slot) ASSERT_THAT(Write(slot, 1), IsOk());
-  drives_[0]->Break(1);  // they were written in order
+  drives_[0]->Break(1);  // place of slot 1, since the slots were written in order
   EXPECT_THAT(Read(1, 1), IsStatus(Code::kDataLoss, "read failed after 2 attempts: EIO"));
   EXPECT_THAT(Read(1, 1), HasCode(Code::kDataLoss)) << "the slot is asked again, and counted once";
   EXPECT_EQ(retired(), 1u);

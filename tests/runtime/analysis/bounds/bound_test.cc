@@ -218,7 +218,7 @@ class RandomSchedules {
   std::mt19937 random_;
 };
 
-/// At least 1, and enough for every op to hold its pages at once.
+/// A capacity of at least 1, with room for all pages of any op.
 std::uint64_t DrawCapacity(RandomSchedules& random, const ExhaustivePaging& paging) {
   return random.Draw(std::max(1u, paging.largest_op()), 4);
 }
@@ -287,7 +287,7 @@ TEST(BoundTest, NoScheduleOfTransfersCopiesOutLessThanTheWalk) {
     const PageUses uses(VisitsOf(schedule, TierKind::kHbm), capacity);
     OutWalk walk(uses);
     walk.BeginAfter(0);
-    // From the end of the first op to the end of the last of three iterations.
+    // Steps from the end of the first op to the end of the last, over three iterations.
     for (std::uint32_t step = 1; step < 3 * uses.op_count(); ++step) walk.Step();
     const std::uint64_t writes = paging.LeastWrites({.capacity = capacity, .iterations = 3});
     ASSERT_LE(walk.copies(), writes);

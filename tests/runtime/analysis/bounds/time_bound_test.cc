@@ -111,12 +111,13 @@ TEST(TimeBoundTest, AWindowHidesOnlyWhatFitsBesideItsFirstOp) {
 }
 
 TEST(TimeBoundTest, WhatIsWrittenMustLeaveBeforeItsFrameIsNeeded) {
-  // 2 frames, 2 s per page out, in at once. Two of four activations leave, the first once it is
-  // written and both before the fourth op begins: 1 + 4 s, and then the other ops.
+  // The machine has 2 frames, and takes 2 s per page out, almost none in. Two of four activations
+  // leave: the first once it is written, both before the fourth op begins. These take 1 + 4 s; the
+  // other ops follow.
   const TimeBound bound = ComputeTimeBound(ForwardAndBackward(), OneLink(2, 0.001, 2));
   EXPECT_DOUBLE_EQ(bound.links[0].bytes.out_bytes, 2 * kTimedPage);
   EXPECT_DOUBLE_EQ(bound.links[0].window_s, 1 + 2 * 2 + 5);
-  // With one frame three leave, each between its op and the next.
+  // Three activations leave if there is one frame, each between its op and the next.
   const TimeBound tight = ComputeTimeBound(ForwardAndBackward(), OneLink(1, 0.001, 2));
   EXPECT_NEAR(tight.links[0].window_s, 8 + 3 * 2 + 3 * 0.001, 1e-12);
 }
@@ -171,7 +172,7 @@ TEST(TimeBoundTest, TheNamesOfWhatBinds) {
   EXPECT_EQ(ToString(BoundKind::kWindow), "window");
 }
 
-/// How lane `lane` sees the first access of op `op`.
+/// Mode of the first access of op `op`, as lane `lane` sees it.
 AccessMode SeenMode(const Schedule& schedule, std::size_t lane, std::size_t op) {
   return SplitLanes(schedule, TierKind::kHbm)[lane].ops[op].accesses[0].mode;
 }

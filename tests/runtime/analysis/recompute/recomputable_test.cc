@@ -200,7 +200,7 @@ TEST(RecomputableTest, WritersWithoutEndAreNotLookedAt) {
   EXPECT_EQ(TensorsOf(builder.Build(1)).size(), 3u) << "more would be over the bound";
 }
 
-/// Of a page above, 10 bytes per second.
+/// Options with room for `pages` pages of 100 bytes above a slow link.
 TimeBoundOptions OnePageAbove(std::uint64_t pages) {
   return {.tiers = {TierKind::kHbm, TierKind::kDram},
           .tier_bytes = {pages * 100, 0},

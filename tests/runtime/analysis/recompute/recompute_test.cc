@@ -126,7 +126,8 @@ RecomputeProblem RandomProblem(std::mt19937_64& random) {
   return problem;
 }
 
-/// Where all candidates must leave, and bit i of `recomputed` is set where the i-th is recomputed.
+/// Seconds of an iteration whose candidates all leave, but those recomputed: candidate i if bit i
+/// of `recomputed` is set.
 double SecondsOf(const RecomputeProblem& problem, unsigned recomputed) {
   double write = problem.write_seconds, read = problem.read_seconds, exposed = 0, bytes = 0;
   const double share = write / (write + read);

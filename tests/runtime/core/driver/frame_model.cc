@@ -102,7 +102,7 @@ void FrameModel::Start(const StartMap& map) {
 
 void FrameModel::UnderWay(TaskNumber task) {
   const auto found = tasks_.find(task);
-  if (found == tasks_.end()) return;  // it ended before
+  if (found == tasks_.end()) return;  // the task ended before
   SimFrame& frame = At(found->second.target, found->second.target_frame);
   frame.under_way = true;
   const StartCopy* copy = found->second.copy();

@@ -46,12 +46,12 @@ TEST_F(AbandonedTest, PagesOnlyInTheLastTierAreToldApart) {
     for (const PageIndex page : driver().core().PagesOnlyIn({frame})) one_by_one.push_back(page);
   }
   EXPECT_EQ(driver().core().PagesOnlyIn(all), one_by_one);
-  RunOp({Read(0)});  // takes the place of 2, which goes down
+  RunOp({Read(0)});  // page 0 takes the place of 2, which goes down
   EXPECT_THAT(driver().core().PagesOnlyIn(all), UnorderedElementsAre(1, 2));
   driver().Send(DiscardPages{1, 1});
   driver().Drain();
   EXPECT_THAT(driver().core().PagesOnlyIn(all), UnorderedElementsAre(2));
-  Acquire({Read(2)});  // on its way to the first tier
+  Acquire({Read(2)});  // page 2 on its way to the first tier
   EXPECT_THAT(driver().core().PagesOnlyIn(all), UnorderedElementsAre(2));
   driver().Send(FreePages{2, 1});
   EXPECT_THAT(driver().core().PagesOnlyIn(all), Not(Contains(2))) << "page 2 is being freed";

@@ -1,6 +1,6 @@
 #include "tests/runtime/core/core_fixture.h"
 
-/// Which tier the pages of a segment are committed to, and what that leaves.
+/// Commitment of a segment's pages to tiers, and the room that is left.
 
 namespace sluice::core {
 namespace {
@@ -11,7 +11,7 @@ class CapacityTest : public CoreFixture {
     return driver().Send(
         CreateSegment{.segment = next_++, .first_page = first, .pages = pages, .lowest = lowest});
   }
-  /// By tier; the test fails when the segment is refused.
+  /// Committed pages by tier. The test fails if the segment is refused.
   PagesByTier Committed(const std::vector<Action>& actions) {
     const auto created = Select<SegmentCreated>(actions);
     EXPECT_EQ(created.size(), 1u) << driver().Report();

@@ -90,7 +90,7 @@ bool RunScenario(const Scenario& scenario, Totals* totals) {
   return workload.driver().verdict().ok();
 }
 
-/// With the seed's own policy, or with `policy`.
+/// Runs the seed with its own policy, or with `policy`.
 bool RunSeed(std::uint64_t seed, Totals* totals, const std::string& policy = "") {
   Scenario scenario = RandomScenario(seed);
   if (!policy.empty()) scenario.driver.policy = policy;

@@ -3,11 +3,11 @@
 namespace sluice::core {
 namespace {
 
-/// Page-outs that nobody waited for when they began, and somebody does now.
+/// Page-outs that began when nobody waited for them, and that somebody waits for now.
 class HastenTest : public CoreFixture {
  protected:
-  /// Two tiers, of which the fast one has `fast` frames, with as many written pages that are all
-  /// being cleaned; the tasks, in the order of their start.
+  /// Makes two tiers, and fills the `fast` frames of the first with written pages. Returns the
+  /// tasks that clean them, in the order of their start.
   std::vector<StartCopy> CleanAll(FrameIndex fast) {
     Start({.frames = {fast, 64}, .policy = "lru", .copies_in_flight_max = 16, .clean_share = 1});
     Create(16, 1);

@@ -3,7 +3,7 @@
 namespace sluice::core {
 namespace {
 
-/// What one op does to pages, and what it costs in copies.
+/// Effect of one op on pages, and its cost in copies.
 class PagingTest : public CoreFixture {
  protected:
   void StartTwoTiers(FrameIndex fast, FrameIndex slow) {
@@ -39,7 +39,7 @@ TEST_F(PagingTest, CleanPageIsDroppedWithoutACopy) {
   Create(2, 1);
   RunOp({Write(0)});
   RunOp({Read(1)});  // page 0 goes down
-  RunOp({Read(0)});  // and comes back, clean now
+  RunOp({Read(0)});  // page 0 comes back, clean now
   const auto actions = RunOp({Read(1)});
   EXPECT_EQ(CopiesOut(actions), 0u);
   const auto drops = Select<DropFrame>(actions);
@@ -59,8 +59,8 @@ TEST_F(PagingTest, APageThatComesBackTakesItsOldFrameIfThatIsFree) {
   };
   const FrameIndex first = frame_of(RunOp({Mapped(Read(5))}));
   RunOp({Read(6)});
-  RunOp({Write(5, 1)});  // the copy above is dropped,
-  RunOp({Write(6, 1)});  // and one whose frame is the next to be taken
+  RunOp({Write(5, 1)});  // the copy of page 5 above is dropped
+  RunOp({Write(6, 1)});  // page 6's copy, too, whose frame is the next to be taken
   EXPECT_EQ(frame_of(RunOp({Mapped(Read(5))})), first);
   RunOp({Write(5, 1)});
   for (PageIndex other = 0; other < 4; ++other) RunOp({Write(other)});
@@ -112,7 +112,7 @@ TEST_F(PagingTest, CopyFurtherUpDoesNotSpareThePageOut) {
   EXPECT_EQ(copies[0].page, 0u);
   EXPECT_EQ(copies[0].source, 1);
   EXPECT_TRUE(Resident(0, 0) && Resident(0, 2));
-  // Its copy in tier 0 leaves for nothing.
+  // The copy of page 0 in tier 0 leaves without a write.
   for (const StartCopy& copy : Select<StartCopy>(RunOp({Write(1, 0), Write(2, 0), Write(3, 0)}))) {
     EXPECT_NE(copy.page, 0u);
   }

@@ -3,7 +3,7 @@
 namespace sluice::core {
 namespace {
 
-/// Who is served when, whom it costs its frame, and what the recorded iteration is good for.
+/// Order of service, choice of victims, and use of the recorded iteration.
 class SchedulingTest : public CoreFixture {
  protected:
   void StartTwoTiers(FrameIndex fast, const std::string& policy, std::uint32_t prefetch_ops = 0) {

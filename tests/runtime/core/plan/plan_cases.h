@@ -8,7 +8,7 @@
 
 namespace sluice::core {
 
-/// What PlannedLeave and PlannedFetch are compared by in tests.
+/// Comparisons of planned moves, for tests.
 inline bool operator==(const PlannedLeave& a, const PlannedLeave& b) {
   return a.first_page == b.first_page && a.pages == b.pages && a.tier == b.tier &&
          a.stays == b.stays;

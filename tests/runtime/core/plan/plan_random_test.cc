@@ -56,7 +56,8 @@ class RandomInputs {
     return link;
   }
 
-  /// Only what is always used in tier 0 dies or is overwritten: it needs no fetch then.
+  /// Uses of an item. Its content dies or is overwritten only if all uses are in tier 0, since then
+  /// it needs no fetch.
   std::vector<PlanUse> DrawUses(const PlanInput& input) {
     const auto steps = static_cast<std::uint32_t>(input.step_seconds.size());
     const bool mixed = input.links.size() > 1 && Between(0, 2) == 0;
@@ -84,8 +85,8 @@ const PlanItem* ItemOf(const PlanInput& input, PageIndex first, std::uint32_t pa
   return nullptr;
 }
 
-/// What is listed of a page in a tier: by time, whether it comes. What leaves does so after its
-/// step, what comes from the begin of its step on.
+/// Moves of a page in a tier, by time: true if the page comes. Leaves take place after their step,
+/// fetches at the begin of theirs.
 using Moves = std::map<std::uint64_t, bool>;
 std::map<std::pair<PageIndex, TierIndex>, Moves> MovesOf(const Plan& plan) {
   std::map<std::pair<PageIndex, TierIndex>, Moves> moves;
@@ -223,7 +224,8 @@ TEST(PlanRandomTest, WithAFreeLinkNoMoreIsThereThanFits) {
       for (const PlanUse& use : item.uses) used[use.step] += item.pages;
     }
     for (std::uint32_t step = 0; step < steps; ++step) {
-      // What comes does so in the step before its use, what was written leaves in the step after.
+      // Pages may come in the step before their use, and leave in the step after if they were
+      // written.
       const std::uint32_t needed =
           used[(step + steps - 1) % steps] + used[step] + used[(step + 1) % steps];
       ASSERT_LE(there[step], std::max(input.frames[0], needed)) << "step " << step;

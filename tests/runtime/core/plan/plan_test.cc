@@ -87,8 +87,8 @@ TEST(PlanTest, FurthestNextUseLeaves) {
   AddItem(&input, 1, {ReadAt(1), ReadAt(3)});
   const PageIndex c = AddItem(&input, 1, {ReadAt(2), ReadAt(4)});
   const Plan plan = MakePlan(input);
-  // In step 0 the others are next used in steps 1 and 2: the latter is away from 4 on. From step 1
-  // on, that of step 0 is the furthest. The one in between never leaves.
+  // Page c is away from step 4 on: its next use, in step 2, comes after those of a and b. Page a is
+  // away from step 0 on: from step 1 on its next use is the furthest. Page b never leaves.
   EXPECT_EQ(LeavesOf(plan).size(), 2u);
   EXPECT_EQ(plan.leaves[0], (Leaves{{a, 1, 0}}));
   EXPECT_EQ(plan.leaves[4], (Leaves{{c, 1, 0}}));
@@ -222,8 +222,8 @@ TEST(PlanTest, PagesThatDoNotFitIntoTheMiddleAreListedForItToo) {
   AddTemporary(&input, 4, 5, 12);
   const Plan plan = MakePlan(input);
   EXPECT_EQ(plan.leaves[0], (Leaves{{a, 2, 0}}));
-  // Of the two, that of step 2 is used later. It leaves the middle as soon as it is there, and is
-  // back when the other has gone up.
+  // Pages b are used in step 2, later than a, so b leaves the middle as soon as it is there. Pages
+  // b are back there when a has gone up.
   EXPECT_EQ(plan.leaves[2], (Leaves{{b, 2, 0}, {b, 2, 1}}));
   EXPECT_EQ(LeavesOf(plan).size(), 2u);
   EXPECT_EQ(LeavesOf(plan, 1).size(), 1u);
@@ -345,8 +345,8 @@ TEST(PlanTest, WhereTheLastLinkBindsWhatLeavesMakesRoom) {
 }
 
 TEST(PlanTest, WhereALowerLinkBindsThePlanThatMovesLessIsTaken) {
-  // A forward pass reads the weights in the middle tier, and a backward pass writes them and the
-  // states there, so that the link down from it is busy for longer than all steps.
+  // A forward pass reads the weights in the middle tier. A backward pass writes them there, and the
+  // states. So the link below the middle is busy for longer than all steps.
   PlanInput input = EvenSteps(2 * kLayers, {100, 20}, {.in_s = 0.01, .out_s = 0.01});
   input.links[1] = {.in_s = 0.5, .out_s = 0.5};
   const std::uint32_t last = 2 * kLayers - 1;
@@ -359,8 +359,8 @@ TEST(PlanTest, WhereALowerLinkBindsThePlanThatMovesLessIsTaken) {
   EXPECT_LE(come, 82u) << "92 if only what is away in time leaves";
 }
 
-/// A forward pass, and backward ops of which each is followed by a short update, which needs the
-/// states of its layer, too. The first link is fast, the second one slow.
+/// A forward pass, and backward ops. A short update follows each backward op, and needs the states
+/// of its layer, too. The first link is fast, the second one slow.
 PlanInput WithUpdates(FrameIndex frames) {
   constexpr std::uint32_t kEach = 6;
   PlanInput input = EvenSteps(3 * kEach, {frames, 12}, {.in_s = 0.02, .out_s = 0.02});
@@ -390,10 +390,10 @@ TEST(PlanTest, APlanForTrafficReplacesOneThatKeepsTheBusiestLinkTwiceAsBusy) {
   const Plan plan = MakePlan(input);
   EXPECT_LE(come(plan), 4u) << "14 if each tier's part is chosen for time";
   EXPECT_FALSE(plan.leaves_make_room) << "the link is not waited for any more";
-  // A link that is not waited for may move more,
+  // A link that no op waits for may move more than twice as much.
   input.links[1] = {.in_s = 0.1, .out_s = 0.1};
   EXPECT_GT(come(MakePlan(input)), 2 * come_for_traffic(input));
-  // and one that is, less than twice as much.
+  // A link that ops wait for moves more, but less than twice as much.
   const PlanInput busy = WithUpdates(16);
   EXPECT_GT(2 * come(MakePlan(busy)), 3 * come_for_traffic(busy)) << "32 and 18";
 }

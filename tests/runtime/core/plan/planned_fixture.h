@@ -10,10 +10,10 @@
 
 namespace sluice::core {
 
-/// Four pages cross a link in a step.
+/// A link that four pages cross in a step.
 inline constexpr PlanLink kFourPerStep{.in_s = 0.25, .out_s = 0.25};
 
-/// By op.
+/// Requests of each op.
 using Ops = std::vector<std::vector<PageRequest>>;
 
 inline Ops ReadsOf(const std::vector<PageIndex>& pages) {
@@ -104,11 +104,11 @@ class PlannedTest : public CoreFixture {
     plan->ListReturns();
     driver().Send(AdoptPlan{0, plan});
   }
-  /// Steps [`from`, `to`), after each of which all transfers end.
+  /// Runs steps [`from`, `to`). All transfers end after each step.
   void RunSteps(const Ops& ops, std::uint32_t from, std::uint32_t to) {
     for (std::uint32_t i = from; i < to; ++i) RunOp(ops[i], 0, i);
   }
-  /// A step after which nothing ends: what is done when its pages are given back.
+  /// Runs a step without ending transfers. Returns the actions at the release of its pages.
   std::vector<Action> RunStep(const Ops& ops, std::uint32_t step) {
     const TicketNumber ticket = Acquire(ops[step], 0, 0, step);
     EXPECT_TRUE(Granted(ticket));
@@ -123,7 +123,7 @@ class PlannedTest : public CoreFixture {
   }
 
  private:
-  /// Of every page in tier 0, what was listed last has been done.
+  /// Checks for every page in tier 0 that the plan's last move of it has been made.
   void ExpectAsListed(const Plan& plan, std::uint32_t step) {
     const auto steps = static_cast<std::uint32_t>(plan.leaves.size());
     std::map<PageIndex, bool> there;

@@ -174,7 +174,7 @@ TEST(RandomPolicyTest, SeedsDecideAndEveryPageHasItsTurn) {
   for (const auto& [page, count] : victims(3)) EXPECT_NEAR(count, 1000, 200) << page;
 }
 
-/// What a victim's index means after its tensor is gone is another page: nobody remembers it.
+/// The index of a freed page may come to mean another page, so a policy must forget it.
 TEST(GhostTest, FreedPagesAreNotRemembered) {
   for (const char* name : {"2q", "arc", "s3fifo"}) {
     SCOPED_TRACE(name);

@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "tests/runtime/core/core_fixture.h"
 
-/// What a policy is told: Note [What is an access] of paging_policy.h.
+/// Events that a policy is told: Note [What is an access] of paging_policy.h.
 
 namespace sluice::core {
 namespace {

@@ -20,7 +20,7 @@ std::uint64_t Seed() {
 
 class PolicyReferenceTest : public ::testing::TestWithParam<std::string> {
  protected:
-  /// False at the first difference.
+  /// Whether the cache and the naive one agree; stops at the first difference.
   bool Compare(const Trace& trace, std::size_t frames, bool ask_in_vain) {
     PolicyCache cache(GetParam(), frames, trace);
     if (ask_in_vain) cache.AskInVain(Seed());
