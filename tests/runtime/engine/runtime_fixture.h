@@ -19,7 +19,7 @@ namespace sluice::testing {
 class LogCollector {
  public:
   LogSink sink();
-  /// How many lines contain `text`.
+  /// Number of lines that contain `text`.
   int Count(std::string_view text) const;
   std::string All() const;
 

@@ -82,7 +82,7 @@ class Life {
     if (!taken.ok()) --asked_;
   }
 
-  /// What arrived without an error comes back as it was.
+  /// Checks that every page that arrived without an error comes back as it was.
   void CheckBytes(const PinnedPages& host) {
     for (std::uint32_t i = 0; i < 4; ++i) {
       if (!came_[i]) continue;

@@ -16,7 +16,7 @@ using testing::Pattern;
 using testing::RuntimeFixture;
 using testing::StoreFaults;
 
-/// What a thread has waited for, where the test holds reads and writes back.
+/// Waits of a thread while the test holds reads and writes back.
 class WaitsTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -26,7 +26,7 @@ class WaitsTest : public ::testing::Test {
   }
   void TearDown() override { faults_.Release(); }
 
-  /// As many pages as dram has, and `more`.
+  /// Makes a tensor with `more` pages more than dram has, and writes it.
   TensorId Fill(std::uint64_t more) {
     const std::uint64_t bytes = (RuntimeFixture::kDramPages + more) * kPage;
     const TensorId tensor = runtime_.Make("t", bytes);

@@ -113,7 +113,7 @@ TEST_F(PageMapperTest, APageThatComesBackToItsFrameIsThere) {
 TEST_F(PageMapperTest, APageThatComesToAnotherFrameIsMappedOver) {
   Leave(At(1, 5));
   EXPECT_FALSE(mapper_.Reuse(At(1, 6)));
-  // It is mapped by now, or will be: nobody may unmap it any more.
+  // Page 1 is mapped to the other frame now, or will be. Nobody may unmap it any more.
   Displace(5, At(2, 5).page);
   EXPECT_THAT(posted_, IsEmpty());
   EXPECT_FALSE(mapper_.Reuse(At(1, 5)));

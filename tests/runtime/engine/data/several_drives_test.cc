@@ -113,7 +113,7 @@ TEST_F(SeveralDrivesTest, ADriveThatFailsIsNamedAndWhatCanBeReproducedIs) {
   EXPECT_EQ(runtime_->Health().state, HealthState::kDegraded);
   EXPECT_THAT(runtime_->Health().reasons,
               ::testing::Contains(HasSubstr("drive " + second_.path() + " takes no pages")));
-  // What is written from then on is safe on the other drive.
+  // Later writes are safe on the other drive.
   const TensorId after = runtime_.Make("after", kTensorBytes);
   runtime_.Write(after, Pattern(5, kTensorBytes));
   EXPECT_EQ(runtime_.Read(after), Pattern(5, kTensorBytes));
@@ -162,7 +162,7 @@ TEST_F(SeveralDrivesTest, PagesWithAnotherCopyAreWrittenElsewhere) {
   runtime_.Write(warm, Pattern(2, warm_bytes));
   const TensorId cold = runtime_.Make("cold", kTensorBytes);
   runtime_.Write(cold, Pattern(1, kTensorBytes));          // warm goes down
-  EXPECT_EQ(runtime_.Read(warm), Pattern(2, warm_bytes));  // and is clean in dram
+  EXPECT_EQ(runtime_.Read(warm), Pattern(2, warm_bytes));  // warm comes back, clean in dram
   EmptySecondDrive();
   for (std::uint64_t offset = 0; offset < 12 * kPage; offset += kPage) {
     // Half of them fail, which fences the drive; the budget holds warm beside them.

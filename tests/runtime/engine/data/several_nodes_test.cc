@@ -28,7 +28,7 @@ int MemoryFilesOfDram() {
   return count;
 }
 
-/// How many nodes, and how many pages of dram lie on them.
+/// Number of nodes, and of the pages of dram on them.
 struct Case {
   std::size_t nodes;
   std::uint64_t pages;

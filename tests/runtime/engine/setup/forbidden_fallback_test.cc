@@ -29,7 +29,7 @@ std::ptrdiff_t EntriesOf(const std::string& directory) {
   return std::distance(Iterator(directory), Iterator());
 }
 
-/// What a program holds that a failed Create could leave behind.
+/// Threads and files of the program, which a failed Create could leave behind.
 struct Holdings {
   std::ptrdiff_t threads = EntriesOf("/proc/self/task");
   std::ptrdiff_t files = EntriesOf("/proc/self/fd");
@@ -46,7 +46,7 @@ std::string Refusal(const RuntimeFixture& runtime) {
   return made.status().ToString() + (clean ? "" : " (threads or files are left)");
 }
 
-/// What Create says where huge pages are turned off.
+/// Message of Create if huge pages are turned off.
 std::string WithoutHugePages(const std::function<void(RuntimeOptions&)>& change) {
   return testing::RunInChild([&]() -> std::string {
     if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0) return "prctl refused";
@@ -140,7 +140,7 @@ TEST(ForbiddenFallbackTest, ThreadsInsteadOfIoUring) {
   EXPECT_EQ(runtime.log.Count("io_uring is not in use (off by option); "), 1);
 }
 
-/// Not a fallback, as nothing else is used instead; but it is told.
+/// The event is no fallback, as nothing replaces the registration. But the listener is told.
 TEST(ForbiddenFallbackTest, MemoryThatTheRingDoesNotKnowInAdvance) {
   const std::string text = testing::RunInChild([]() -> std::string {
     const std::string failed = testing::LimitLockedMemory(1 << 20);
@@ -191,7 +191,7 @@ TEST(ForbiddenFallbackTest, PagesThatAreCopiedOnWriteAreToldOnce) {
   runtime.Stop();
 }
 
-/// What a Runtime says where fallocate(2) fails as on ext3, NFSv3 and FUSE.
+/// Message of a Runtime if fallocate(2) fails as on ext3, NFSv3 and FUSE.
 std::string WithoutReservations(bool required) {
   return testing::RunInChild([&]() -> std::string {
     const std::string failed =

@@ -49,7 +49,7 @@ TEST(MachineLimitsTest, ProcessesOfAShareDivideLockedMemory) {
   EXPECT_EQ(engine::LockedBytesMax(limits, {.index = 1, .count = 4}, 2), kAll);
 }
 
-/// What the log of one of `processes` says of its 4 MiB of dram, under a limit of 6 MiB for all.
+/// Log of one of `processes` about its 4 MiB of dram, under a limit of 6 MiB for all.
 std::string LogOfOneOf(std::uint32_t processes) {
   return testing::RunInChild([&]() -> std::string {
     const std::string failed = testing::LimitLockedMemory(6 << 20);

@@ -28,7 +28,7 @@ std::ptrdiff_t Threads() {
                        std::filesystem::directory_iterator());
 }
 
-/// What Create says when threads are refused from `stage` on, and how many are left.
+/// Message of Create if threads are refused from `stage` on, and the threads left behind.
 std::string CreateWithoutThreadsFrom(Stage stage) {
   const std::ptrdiff_t before = Threads();  // a sanitizer may have one of its own
   RuntimeFixture runtime;

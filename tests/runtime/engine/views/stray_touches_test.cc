@@ -41,7 +41,7 @@ class StrayTouchesTest : public ::testing::Test {
     const std::string end = testing::RunInChild([&]() -> std::string {
       const int fd = open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
       if (fd < 0 || dup2(fd, STDERR_FILENO) < 0) return "no standard error";
-      // What the child leaves goes with the directory.
+      // The directory, and all that the child leaves in it, goes at the end.
       setenv("TMPDIR", directory_.path().c_str(), 1);
       return body();
     });

@@ -136,7 +136,7 @@ TEST(GradientScanTest, SumsWithinFp32KeepTheirBits) {
   EXPECT_EQ(Scan(GradientType::kFp32, TensorRun({}, 5000)), 0);
 }
 
-/// So a gradient that is huge changes the sum of its own block only.
+/// A huge gradient changes the sum of its own block only.
 TEST(GradientScanTest, OnlyTheBlockThatOverflowsIsSummedInDouble) {
   TensorRun run = Gradients(2 * kSumOfSquaresBlock, 1e18f);
   run.SetGradient(kSumOfSquaresBlock + 5, 2e19f);

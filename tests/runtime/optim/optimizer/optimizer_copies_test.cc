@@ -96,7 +96,8 @@ TEST_F(OptimizerCopiesTest, PagesMayCutThemAnywhere) {
     const auto some = std::span(values).subspan(at, std::min<std::size_t>(100, kCount - at));
     runtime_.Write(tensors[1], std::as_bytes(some), at * sizeof(float));
   }
-  // From the end, so that what follows in the tensor does not follow in memory.
+  // The pages are written from the end, so that neighbours in the tensor are no neighbours in
+  // memory.
   const std::vector<std::byte> some_bytes(100, std::byte{1});
   for (std::size_t at = 2 * kCount - 100; at > 4096; at -= 100) {
     runtime_.Write(tensors[3], some_bytes, at);

@@ -127,7 +127,7 @@ TEST_F(OptimizerLateGroupTest, EveryOptimizerAndTypeGivesTheBitsOfItsOwnSteps) {
   }
 }
 
-/// Which the first one alone determines.
+/// The first group alone determines its bits.
 TEST_F(OptimizerLateGroupTest, GroupsThatBeganTogetherKeepTheirBits) {
   PagedModel::Options options{.spec = {.state = StateType::kBf16}, .groups = {{5000}}};
   PagedModel with(runtime_, options), without(runtime_, options);
@@ -214,7 +214,7 @@ TEST_F(OptimizerLateGroupTest, ASaveKeepsTheStepsOfEachParameter) {
   Train(model, 2);
 }
 
-/// As from before parameters had steps.
+/// Saves without "steps" are from before parameters counted their own.
 TEST_F(OptimizerLateGroupTest, TheStepOfAnOldSaveIsEverybodys) {
   PagedModel model(runtime_, {.spec = {.state = StateType::kBf16}, .groups = {{3000}, {100}}});
   Train(model, 3);

@@ -1,4 +1,4 @@
-// What is wrong with what an optimizer is told, in words that name it.
+// Misuse of an optimizer gives errors that name the wrong argument.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,7 +27,7 @@ class OptimizerMisuseTest : public ::testing::Test {
     optimizer_ = OffloadedOptimizer::Create(*runtime_, {}).value();
   }
   GroupId Add() { return optimizer_->AddGroup({.name = "all", .parameters = {tensor_}}).value(); }
-  /// With so many pages of dram and no hbm.
+  /// Starts a runtime with `pages` pages of dram and no hbm.
   void StartSmall(RuntimeFixture& small, std::uint64_t pages) {
     optimizer_.reset();
     small.options.hbm_bytes = Bytes();

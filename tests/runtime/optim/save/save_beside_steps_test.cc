@@ -1,5 +1,5 @@
-// Saves beside steps: the file has the bytes of a blocking save at the same moment, whatever the
-// steps that follow do, and the steps have the bits of steps without a save.
+// Saves beside steps. The file has the bytes of a blocking save at the same moment, whatever later
+// steps do. The steps have the bits of steps without a save.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -38,7 +38,7 @@ class SaveBesideStepsTest : public ::testing::Test {
   }
 
   const std::string& directory() const { return directory_.path(); }
-  /// What a save now must have.
+  /// Content of a save made now.
   std::string BlockingSave(PagedModel& model) {
     EXPECT_THAT(model.optimizer().Save(blocking_.path(), "note"), IsOk());
     return ReadSaveFile(blocking_.path());
@@ -98,7 +98,7 @@ TEST_F(SaveBesideStepsTest, EveryKindAndTypeHasTheBytesOfABlockingSave) {
   }
 }
 
-/// What happens between StartSave and SaveHandle::Wait.
+/// Events between StartSave and SaveHandle::Wait.
 enum class Event { kStep, kSomeGroups, kSkipped, kFailed, kWait, kSecondSave, kAddGroup, kRates };
 
 class RandomSaveTest
@@ -325,7 +325,7 @@ TEST_F(SaveBesideStepsTest, AHandleOfNoSaveSaysSo) {
   EXPECT_THAT(none.Wait(), IsStatus(absl::StatusCode::kFailedPrecondition, "of no save"));
 }
 
-/// The most pages that ops have at once is that of steps without a save.
+/// A step beside a save holds no more pages at once than a step without.
 TEST(SaveBesideBatchesTest, ASaveTakesNoMoreOfTheBudgetsAndReadsNoPageTwice) {
   std::uint64_t reads[2];
   for (const bool saves : {false, true}) {
@@ -343,7 +343,7 @@ TEST(SaveBesideBatchesTest, ASaveTakesNoMoreOfTheBudgetsAndReadsNoPageTwice) {
       EXPECT_THAT(save.Wait(), IsOk());
     }
   }
-  // Which pages stay in dram from step to step depends on what is ready first.
+  // The pages that stay in dram from step to step depend on the order of completions.
   EXPECT_LE(reads[1], reads[0] + reads[0] / 4);
 }
 

@@ -24,7 +24,7 @@ using base::AllowedCpus;
 using ::sluice::testing::IsOk;
 using ::sluice::testing::RuntimeFixture;
 
-/// What ForEach did: runs in order, the threads, and the processors that these may use.
+/// Work of ForEach: runs in order, the threads, and the processors that these may use.
 struct Done {
   std::vector<std::pair<std::size_t, std::size_t>> runs;
   std::set<std::thread::id> threads;

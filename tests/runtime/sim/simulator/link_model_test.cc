@@ -26,7 +26,7 @@ SimOrder FileRead(std::uint32_t page) {
   return order;
 }
 
-/// What leaves until the link is idle.
+/// Transfers that finish until the link is idle.
 std::vector<PathModel::Finished> Drain(LinkModel* link) {
   std::vector<PathModel::Finished> finished;
   while (link->next() < PathModel::kNever) finished.push_back(link->Finish());

@@ -139,7 +139,7 @@ void Trial::Check(const SimReport& report) const {
   EXPECT_NEAR(report.time_s, report.compute_s + report.stall_s, 1e-6 * (1 + report.time_s));
 }
 
-/// What the links carried in the last iterations is what the core started in them.
+/// Checks that the links carried in the last iterations what the core started in them.
 void Trial::CheckLinks(const SimReport& report) const {
   const auto& moved = shadow_.moved();
   const auto steady = static_cast<std::size_t>(run_.options.iterations) / 2;

@@ -38,7 +38,7 @@ class FakeContext {
   void WaitForAllWork();
   /// Error of the context. If there is one, no work runs any more.
   device::CudaCode Error();
-  /// True if a stream that waits for the legacy stream is being captured.
+  /// Whether a stream that waits for the legacy stream is being captured.
   bool CapturesBlockingStream();
   int LeakedStreams();
 

@@ -21,10 +21,10 @@ class FakeRegistrations {
   FakeRegistrations();
 
   device::CudaCode Add(const std::byte* address, std::uint64_t bytes);
-  /// True if a range was registered at this address.
+  /// Whether a range was registered at this address.
   bool Has(const std::byte* address) const;
   device::CudaCode Remove(const std::byte* address);
-  /// How much of the bytes lies in one registered range.
+  /// Part of the bytes that lies in one registered range.
   Cover Find(const std::byte* address, std::uint64_t bytes) const;
 
   std::vector<std::string> Leaks() const;
