@@ -125,7 +125,7 @@ std::string RefuseSystemCall(long number, int error_number, Refuse when) {
   const std::uint8_t skip_if_zero = when == Refuse::kWhenSecondArgument ? 1 : 0;
   const std::uint32_t refused =
       when == Refuse::kByDeath ? SECCOMP_RET_KILL_PROCESS : FailWith(error_number);
-  // Without a condition the second argument is compared with nothing.
+  // A comparison of the second argument has no effect if there is no condition.
   return Install<6>({{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(number), 0, 3),

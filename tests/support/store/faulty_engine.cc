@@ -50,7 +50,7 @@ class FaultyEngine::Attempt final : public io::IoRequest {
     }
   }
 
-  /// After having been held.
+  /// Continues an attempt that was held.
   void GoOn() { plan().kind == Kind::kHeldBefore ? engine_.SubmitUpstream(this) : Deliver(); }
 
   void Deliver() {
@@ -147,7 +147,7 @@ class FaultyEngine::Attempt final : public io::IoRequest {
     }
   }
 
-  /// What a disk counts in: less than what the engines ask for.
+  /// Block of a disk, smaller than that of the engines' requests.
   static constexpr std::uint64_t kBlockOfTheMedium = 512;
   static constexpr std::uint64_t kNowhere = UINT64_MAX;
 

@@ -160,7 +160,7 @@ TEST(DoctorTest, AMissingDirectoryIsSaidAndDoesNotStopTheReport) {
   EXPECT_THAT(measured.err, HasSubstr("does not exist"));
 }
 
-/// As of `sluice train`: a disk that fails is no fault of the user.
+/// A failing disk is no fault of the user: the exit codes are those of `sluice train`.
 TEST(DoctorTest, AFileThatFailsForItsDiskIsAnotherExitCode) {
   const TemporaryDirectory directory;
   const auto code_where_refused = [&](int error) {

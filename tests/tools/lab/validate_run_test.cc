@@ -1,4 +1,4 @@
-// What lab validate simulates of a training run.
+// Simulation of a training run by lab validate.
 #include "tools/lab/validate/validate_run.h"
 
 #include <algorithm>

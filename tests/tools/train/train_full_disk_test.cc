@@ -96,7 +96,7 @@ TEST_F(SlowTrainFullDiskTest, TheLastStepIsSavedElsewhere) {
   EXPECT_EQ(CountOf(text, "a transfer of tensor"), 1) << text;
   EXPECT_EQ(CountOf(text, " like it\n"), 1) << text;
   EXPECT_LE(CountOf(text, "\n"), 6) << text;
-  // The same step of a run that met nothing, byte by byte.
+  // An undisturbed run saves the same bytes after this step.
   const std::string unbroken = files_ / "unbroken";
   std::filesystem::create_directory(unbroken);
   std::vector<std::string> words = OnDisk(files_.path(), {"--save-state", unbroken});

@@ -68,8 +68,8 @@ TEST(TrainJudgedTest, AHalfLoadedLinkIsHiddenToo) {
   ExpectJudgedFigures(Judged("train-gpt-linkbound.toml"));
 }
 
-/// Where what must cross the link takes half of a step in RAM, nearly as long and longer. Half of
-/// the time no schedule of transfers is near max(RAM, volume), so the bound is that of windows.
+/// Loads at which the link needs half of a step in RAM, nearly as long, and longer. At half the
+/// load no schedule is near max(RAM, volume), so the bound is that of windows.
 class CrossoverTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(CrossoverTest, PlansAreNearTheBound) {

@@ -47,7 +47,7 @@ std::vector<std::string> Budgets(std::uint64_t hbm, std::uint64_t dram) {
           "tiers.dram.bytes=" + std::to_string(dram)};
 }
 
-/// What doctor proposes in the cgroup for hbm and dram together.
+/// Budgets of hbm and dram together that doctor proposes in the cgroup.
 std::uint64_t ProposedBudgets(const testing::LimitedCgroup& cgroup,
                               std::vector<std::string> words) {
   words.insert(words.begin(), {"doctor", "--json"});

@@ -182,7 +182,7 @@ TEST_F(TrainStateTest, AJobThatLeavesTheFiniteKeepsItsLastGoodSaves) {
   }
 }
 
-/// As root: a file system of 3 MiB takes a save of 1.2 MiB, but no three.
+/// A file system of 3 MiB (root) takes a save of 1.2 MiB, but not three.
 TEST(SlowTrainStateRoomTest, SavesThatWillNotFitAreRefusedBeforeTheFirstStep) {
   TemporaryDirectory small;
   TemporaryDirectory spill;

@@ -90,7 +90,8 @@ TEST(RunReportTest, TheMainKeyIsThatOfJudgedSteps) {
   EXPECT_EQ(MainKey({}), "train");
 }
 
-/// What binds a step that waits for one share of its time, and whose link is busy for another.
+/// Result of WhatBinds for a step that waits for the share `waiting` of its time, with a link that
+/// is busy for the share `link`.
 std::string WhatBindsAt(double waiting, double link) {
   RunReport report;
   report.steps.push_back({.step = 1, .seconds = 1, .stall_seconds = waiting});

@@ -48,8 +48,8 @@ class RunSignalsTest : public SessionTest {
             }),
         IsOk());
   }
-  /// The loss stays finite: the first element of what the head reads is 1, so that the byte 255,
-  /// which no text here has, gets a logit of minus infinity.
+  /// Sets one parameter to minus infinity, but keeps the loss finite. The first element that the
+  /// head reads is 1. So the byte 255, which no text here has, gets a logit of minus infinity.
   void FillWithInfinity() {
     const auto width = static_cast<std::uint64_t>(flags_.settings.model.width);
     Fill([width](const std::string& parameter, std::uint64_t element) {
@@ -170,8 +170,8 @@ TEST_P(RunSignalsSaveTest, AStepThatEndsWithItsUpdateWritesNoSaveThatLedToNoNumb
   EXPECT_THAT(ListSaves(files_ / flag).value(), IsEmpty());
 }
 
-/// A signal in any phase before the first step (links are measured, the topology is loaded, tiers
-/// and model are made) is answered before the next one, and costs no save.
+/// A signal in any phase before the first step is answered before the next phase, and costs no
+/// save. The phases load the topology, measure the links, and make the tiers and the model.
 TEST_F(RunSignalsTest, InAnyPhaseBeforeTheFirstStepItIsAnsweredByTheNext) {
   ASSERT_NO_FATAL_FAILURE(Make({"train.steps=20"}, {"--state", state_}));
   ASSERT_THAT(session_->trainer().Step().status(), IsOk());

@@ -31,7 +31,7 @@ ModelConfig RecomputeModel() {
   return model;
 }
 
-/// With more bytes of activations than of parameters.
+/// A configuration with more bytes of activations than of parameters.
 TrainConfig Train(Recompute recompute = Recompute::kNone) {
   TrainConfig train = TinyTrain();
   train.batch = 8;
@@ -131,8 +131,9 @@ TEST(Recompute, KeysNameTheChoice) {
       ElementsAre("train.first", "train", "train.last.recompute.0,3-4", "train.first.recompute"));
 }
 
-/// Only one group of one layer has more than its input at any time. Once all had; now the most live
-/// at the end of the backward, with the gradients.
+/// Bytes that recomputation saves. At any time, only one group of one layer has more than its
+/// input; without it all groups have. The most are then live at the end of the backward, beside the
+/// gradients.
 std::uint64_t LessBytes() {
   // An element per row and width: ln1, 3 of qkv, attention, middle, ln2, 4 of fc and of gelu.
   const std::uint64_t rows = 2 * 9;

@@ -71,7 +71,7 @@ struct SavingTrainer {
   std::unique_ptr<Trainer> trainer;
 };
 
-/// What steps compute, and the bytes of a save after each.
+/// Losses of steps, and the bytes of a save after each.
 struct Reference {
   std::vector<float> losses;
   std::vector<std::string> saves;  ///< files of saves by step, from 0
@@ -205,7 +205,7 @@ TEST(TrainerSaves, ASaveThatIsGivenUpLeavesTheOlderOne) {
   ASSERT_TRUE(run->SaveState(directory.path(), "note").ok());
   run->GiveUpSave(1);
   ASSERT_TRUE(run->Step(kLater).ok());
-  // Of step 2, whose snapshot is not made before the next step, and of step 3, that is under way.
+  // The save of step 2 is given up before its snapshot is made, the save of step 3 under way.
   ASSERT_TRUE(run->StartSave(directory.path(), "note").ok());
   run->GiveUpSave(1);
   run->GiveUpSave(2);
