@@ -16,8 +16,8 @@ struct StepBenchOptions {
   /// Parameters of all tensors, a multiple of 4096.
   std::uint64_t parameters = std::uint64_t{1} << 28;
   std::uint64_t tensor_parameters = std::uint64_t{1} << 24;  ///< parameters of each tensor
-  std::string pattern;      ///< pattern of the cases (MatchesPattern); empty: all
-  int rounds = 11;          ///< rounds of each case
+  std::string pattern;  ///< pattern of the cases (MatchesPattern); empty: all
+  int rounds = 11;      ///< rounds of each case
   /// Minutes of all cases together; no round but a case's first three begins later.
   double minutes_max = 30;
   std::uint32_t milliseconds = 1000;                  ///< length of each run of fio

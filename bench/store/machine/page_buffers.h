@@ -10,7 +10,7 @@
 
 namespace sluice::bench {
 
-/// Content of every page of the benchmark, repeated. It has no zeros, which a drive may shorten.
+/// Content of every page of the benchmark, repeated. It has no zeros, which a drive may skip.
 /// Both sides write it, so a slot's checksum is right after fio has written the slot. Its length
 /// divides every page.
 inline constexpr std::string_view kContent =

@@ -60,7 +60,8 @@ void AddWriteErrors(std::vector<FaultCase>* cases) {
   const FaultPlan enospc = Error(kWrite, ENOSPC, kAlways);
   cases->push_back(GoesOn("WriteEioOnce", eio(1), kMovesOn));
   cases->push_back(GoesOn("WriteEioStaysInOnePlace", eio(kAlways), kMovesOn));
-  // Writes in flight to a drive that has failed succeed after the third refusal.
+  // Writes in flight succeed after the third refusal, on a drive that has failed by then. They go
+  // on to another drive all the same.
   cases->push_back(GoesOn("WriteEioThrice", Everywhere(eio(kWritesToFence)), kMovesOnAndFails));
   cases->push_back(GoesOn("WriteEioEverywhere", Everywhere(eio(kAlways)), kMovesOnAndFails));
   cases->push_back(GoesOn("WriteEnospcOnce", Refused(kWrite, ENOSPC, 1), kMovesOn));

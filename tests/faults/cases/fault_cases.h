@@ -56,9 +56,8 @@ std::vector<FaultCase> SlowAttemptCases();      // 14
 std::vector<FaultCase> OutOfOrderCases();       // 15
 std::vector<FaultCase> RefusedDirectIoCases();  // 16
 std::vector<FaultCase> DestructionCases();      // 20
-// One case of each kind with a tier between the fastest and the store, and pages in transit.
-std::vector<FaultCase> ForkCases();
-/// One of each kind with a tier between the fastest and the store, and pages in transit.
+std::vector<FaultCase> ForkCases();             // 21
+/// One case of each kind with a tier between the fastest and the store, and pages in transit.
 std::vector<FaultCase> ThreeTierCases();
 /// Cases of 4 to 8, 12, 20 and 21 with a second drive that has no faults and room for everything.
 std::vector<FaultCase> TwoDriveCases();

@@ -27,8 +27,7 @@ class SlotLedger {
   explicit SlotLedger(io::SlotIndex slots) : entries_(slots) {}
 
   // Calls of the store's user.
-  // `page`: page that the slot is to hold, as the user counts pages.
-  /// `page`: what the slot is to hold, as its user counts pages.
+  /// `page`: page that the slot is to hold, as the user counts pages.
   void BeginWrite(io::SlotIndex slot,
                   const io::PageIdentity& identity,
                   PageIndex page,
@@ -39,10 +38,9 @@ class SlotLedger {
   void Forget(io::SlotIndex slot);
 
   // Calls of the store.
-  // The slot's page is written to `place` now.
-  /// The slot's page is written there now.
+  /// Notes that the slot's page is written to `place` now.
   void Put(io::SlotIndex slot, const Place& place);
-  /// The slot's place has lost its page. Nothing may be written there.
+  /// Notes that the slot's place has lost its page. Nothing may be written there.
   void NoteLost(io::SlotIndex slot);
   /// Whether the drive has, or is to have, a page of the slot that somebody wants.
   bool Holds(io::SlotIndex slot, std::uint32_t drive) const;
@@ -54,8 +52,7 @@ class SlotLedger {
   std::string broken() const;
 
   // Calls of a fault.
-  // Makes the content of the place unreliable, now and after a write in flight.
-  /// What the place holds, or will once its write is done, cannot be relied on any more.
+  /// Makes the content of the place unreliable, now and after a write in flight.
   void Harm(const Place& place);
   bool Harmed(const io::PageIdentity& identity) const;
   bool Reproducible(const Place& place) const;

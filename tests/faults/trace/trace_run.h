@@ -25,8 +25,8 @@ enum class Target : std::uint8_t {
 enum class Act : std::uint8_t {
   kGoOn,
   kDestroy,   ///< the store is destroyed, then everything else
-  kFork,      ///< no action; memory is registered all along
-  kRegister,  ///< nothing; all along memory is registered
+  kFork,      ///< a child calls the store
+  kRegister,  ///< no action; memory is registered all along
 };
 
 struct RunOptions {
