@@ -79,7 +79,7 @@ class NoiseMemory {
 
 enum class Pattern { kRead, kWrite, kMixed };
 
-/// What every measurement shares.
+/// Parts that every measurement shares.
 struct Plain {
   const IoFile& file;
   std::byte* memory;  // queue_depth blocks
@@ -294,7 +294,7 @@ absl::StatusOr<double> Measure(Loop& loop, const Plain& plain, Pattern pattern, 
   const Clock::time_point start = Clock::now();
   const Goal goal{.pattern = pattern, .deadline = start + std::chrono::milliseconds(ms)};
   SLUICE_ASSIGN_OR_RETURN(const std::uint64_t blocks, loop.Run(plain, goal));
-  // To the last completion, so that every byte counted has its time counted.
+  // The time ends with the last completion, so that it covers every byte counted.
   const std::chrono::duration<double> elapsed = Clock::now() - start;
   return static_cast<double>(blocks * plain.block_bytes) / elapsed.count();
 }

@@ -66,7 +66,7 @@ bool RaiseOnce(Division* division) {
   return any;
 }
 
-/// What is rounded off of one is the next one's.
+/// Rounds the shares. The next drive gets the part that is rounded off.
 std::vector<SlotIndex> Round(const Division& division) {
   std::vector<SlotIndex> shares;
   const double slots_per_rate = division.ToDivide() / division.RateOfTheOthers();

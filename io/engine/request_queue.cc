@@ -38,7 +38,8 @@ RequestQueue::List& RequestQueue::ListFor(const IoRequest& request) {
   const IoDirection direction = request.command.direction;
   if (direction == IoDirection::kRead) return reads_;
   if (request.hastened_) return hastened_;
-  // What is dropped for a reader, whom nobody hastens: the read is done when it is.
+  // A drop of cached pages for a read counts as a read, unless it is hastened. The read ends after
+  // it.
   const bool of_a_read = direction == IoDirection::kDropCache && !request.command.hastened;
   return of_a_read ? reads_ : writes_;
 }

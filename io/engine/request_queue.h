@@ -59,7 +59,7 @@ class RequestQueue {
   List hastened_;
   int reads_in_a_row_ = 0;
   int writes_in_a_row_ = 0;
-  int hastened_in_a_row_ = 0;  ///< among the writes
+  int hastened_in_a_row_ = 0;  ///< hastened writes in a row, among the writes
 };
 
 }  // namespace sluice::io

@@ -30,7 +30,7 @@ std::uint32_t RingEntries(std::uint32_t queue_depth) { return queue_depth + 1; }
 
 }  // namespace
 
-/// How the thread tells Start whether it has a ring.
+/// Message of the thread to Start: whether it has a ring.
 class RingStart {
  public:
   std::promise<absl::Status> status;
@@ -129,7 +129,7 @@ void UringEngine::UnregisterMemory(std::span<std::byte> memory) {
 void UringEngine::SubmitChecked(IoRequest* request) {
   base::MutexLock lock(mutex_);
   queue_.Push(request, RequestQueue::Clock::now());
-  // From a completion: the thread looks at the queue before it sleeps.
+  // The thread itself, in a completion, looks at the queue before it sleeps.
   if (std::this_thread::get_id() == thread_.get_id()) return;
   // Under the lock: once it is free the request may complete and this engine be destroyed.
   if (std::exchange(may_sleep_, false)) Wake();
@@ -146,12 +146,12 @@ void UringEngine::Wake() {
 }
 
 void UringEngine::FillRing() {
-  // What is prepared may name memory by a number that a call changes.
+  // Prepared requests may name memory by a number that a call changes. So calls wait for them.
   if (unsubmitted_.empty()) RunCalls();
   if (!wake_armed_) ArmWake();
   for (UringBatch* batch : TakeWaiting()) {
     Prepare(batch);
-    // Not while the kernel refuses: each try is followed by a pause.
+    // No submission here while the kernel refuses: a pause follows each try.
     if (batch->bytes() >= kAloneBytes && refusals_in_a_row_ == 0) Submit(0);
   }
 }
@@ -174,11 +174,11 @@ std::vector<UringBatch*>& UringEngine::TakeWaiting() {
   return taken_;
 }
 
-/// False when something waits that the ring has room for, or a call.
+/// Whether the thread may sleep: there is no call, and no request that the ring has room for.
 bool UringEngine::MaySleep() {
   base::MutexLock lock(mutex_);
   if (!calls_.empty() || (!queue_.empty() && in_flight_ < options_.queue_depth)) return false;
-  // With requests left over, a completion wakes the thread.
+  // A completion wakes the thread if requests are left over.
   may_sleep_ = queue_.empty();
   return true;
 }
@@ -218,7 +218,7 @@ void UringEngine::Submit(unsigned completions_wanted) {
 }
 
 void UringEngine::SubmitRefused(int error_number) {
-  // What is in flight may hold the memory that the kernel lacks: let it finish.
+  // Requests in flight may hold the memory that the kernel lacks, so they must finish first.
   io_uring_get_events(&ring_);
   std::this_thread::sleep_for(kRefusalPause);
   if (++refusals_in_a_row_ >= kRefusalsMax) FailUnsubmitted(error_number);

@@ -15,8 +15,8 @@ namespace {
 
 constexpr unsigned kOwnThread = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
 
-/// What the ring is asked for, most first: kernels before 6.1 lack kOwnThread, those before 5.10
-/// the rest.
+/// Features asked for, most first. Kernels before 6.1 lack kOwnThread, those before 5.10 the
+/// others.
 struct RingKind {
   unsigned flags;
   const char* features;
@@ -74,7 +74,7 @@ io_uring_restriction AllowRegister(unsigned what) {
   return rule;
 }
 
-/// From then on the ring does nothing but kOperations, whoever gets hold of it.
+/// Restricts the ring to kOperations from now on, whoever gets hold of it.
 bool Restrict(io_uring* ring) {
   std::vector<io_uring_restriction> rules;
   for (const unsigned operation : kOperations) {
@@ -121,7 +121,7 @@ absl::StatusOr<RingInfo> SetUp(const RingOptions& options, const RingKind& kind,
 }
 
 absl::Status Refused(int error_number) {
-  // With the code of the error, and more words than it has.
+  // The status has the code of the error, and a longer message.
   return absl::Status(base::StatusFromErrno(error_number, "").code(),
                       base::ToAbsl("io_uring_queue_init: " + DescribeLockingError(error_number)));
 }

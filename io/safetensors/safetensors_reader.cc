@@ -27,7 +27,7 @@ absl::Status NoSafetensors(const std::string& path, const std::string& why) {
 
 absl::StatusOr<std::unique_ptr<SafetensorsReader>> SafetensorsReader::Open(
     const std::string& path) {
-  // Not to wait for the other end of a pipe.
+  // O_NONBLOCK: no wait for the other end of a pipe.
   const int descriptor = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (descriptor < 0 && errno == ENOENT) return absl::NotFoundError(path + " does not exist");
   if (descriptor < 0) return base::StatusFromErrno(errno, "open " + path);
@@ -41,7 +41,7 @@ SafetensorsReader::SafetensorsReader(std::string path, int descriptor)
     : path_(std::move(path)), descriptor_(descriptor) {}
 
 SafetensorsReader::~SafetensorsReader() {
-  close(descriptor_);  // only read
+  close(descriptor_);  // the file was only read, so errors do not matter
 }
 
 absl::Status SafetensorsReader::ReadHeader() {

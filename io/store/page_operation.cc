@@ -16,7 +16,7 @@ namespace {
 
 absl::StatusCode CodeOf(IoDirection direction, int error_number) {
   if (IsMediumErrno(error_number)) {
-    // Of a read: the medium does not give the bytes back, however often it is asked.
+    // A read ends like this if the medium does not give the bytes back after all attempts.
     return direction == IoDirection::kRead ? absl::StatusCode::kDataLoss
                                            : absl::StatusCode::kInternal;
   }
@@ -150,8 +150,8 @@ class WriteOperation final : public PageOperation, private WriteBackLine::Waiter
     TransferPage(step, memory());
   }
 
-  /// In a buffered file a page is written when the medium has it, and then leaves the page cache:
-  /// an error of the medium is heard here, and the cache holds no more than what is in flight.
+  /// A page in a buffered file is written to the medium, and then leaves the page cache. So errors
+  /// of the medium are heard here, and the cache holds no more than I/O in flight.
   void OnTransferred(const TransferResult& result) override {
     if (step_ == IoDirection::kDropCache) return EndPart(ThreadRole::kIoThread);
     result_ = result;
@@ -223,7 +223,7 @@ class ReadOperation final : public PageOperation {
 
  private:
   void OnTransferred(const TransferResult& result) override {
-    // What stays in the page cache costs memory, not bytes.
+    // A page that stays in the page cache costs memory, not bytes.
     if (step_ == IoDirection::kDropCache) return VerifyOnWorker();
     switch (result.kind) {
       case TransferResult::Kind::kDone:

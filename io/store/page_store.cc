@@ -64,7 +64,7 @@ class FilePageStore final : public PageStore {
   const std::unique_ptr<base::Timer> timer_;
   StoreContext context_;
   mutable base::Mutex registered_mutex_;
-  /// What became of each range that is registered, by its address.
+  /// Outcome of each registration, by the address of its range.
   std::map<const std::byte*, RegisteredMemory> registered_ ABSL_GUARDED_BY(registered_mutex_);
 };
 

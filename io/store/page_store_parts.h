@@ -35,7 +35,7 @@ absl::Status CheckPageStoreOptions(const PageStoreOptions& options);
 /// FailedPrecondition (io_uring required, but refused or disabled).
 absl::StatusOr<PageStoreParts> MakePageStoreParts(const PageStoreOptions& options);
 
-/// The same over files that there are already.
+/// Makes the parts over files that exist already.
 absl::StatusOr<PageStoreParts> MakePageStoreParts(const PageStoreOptions& options,
                                                   std::shared_ptr<const SpillFiles> files);
 

@@ -37,7 +37,7 @@ class SlotTable {
     SlotIndex place = 0;
     std::uint64_t checksum = 0;
   };
-  /// Where the page is, and the checksum that `identity` must have. Errors: NotFound (nothing
+  /// Place of the page, and the checksum that `identity` must have. Errors: NotFound (nothing
   /// acknowledged), DataLoss (the slot holds another page).
   absl::StatusOr<StoredPage> BeginRead(SlotIndex slot, const PageIdentity& identity);
   enum class ReadEnd : std::uint8_t { kPlaceIsGood, kPlaceLostPage };
@@ -50,7 +50,7 @@ class SlotTable {
   /// Somebody waits for the write of the slot: the place that it goes to. None if there is no
   /// write.
   std::optional<SlotIndex> Hasten(SlotIndex slot);
-  /// True if somebody waits for the write of the place, until it ends.
+  /// Whether somebody waits for the write of the place, until the write ends.
   const std::atomic<bool>& hastened(SlotIndex place) const { return hastened_[place]; }
 
   /// Number of places that lost a page and are used no more.
