@@ -27,7 +27,7 @@ class Mru : public Policy {
 
 int main(int argc, char** argv) {
   RuntimeOptions options{.page_bytes = 64_KiB, .dram_bytes = 2_MiB, .nvme_bytes = 8_MiB};
-  options.prefetch_ops = 0;  // only the policy decides what is read again
+  options.prefetch_ops = 0;  // nothing but the policy decides what is read again
   options.custom_policies["mru"].create = [] { return std::make_unique<Mru>(); };
   options.policy = argc == 3 ? argv[2] : "mru";
   const auto runtime = Check(Runtime::Create(options));

@@ -112,10 +112,10 @@ struct TensorSpec {
   OffLease off_lease = OffLease::kNone;
   /// First home of the bytes. None: the tensor reads as zeros.
   std::optional<FileHome> file = std::nullopt;
-  /// In place of `file`: tensors of file homes that are only read, whose bytes are this one's, one
-  /// behind the other. It is created alone and is only read, too. Workers put its pages together
-  /// from the files, through the page cache; a page in no frame cannot be shown outside a lease.
-  /// Those tensors may be freed.
+  /// Tensors whose bytes, one behind the other, are this one's, in place of `file`. They have file
+  /// homes and are only read. This tensor is created alone and is only read, too.
+  /// Workers put its pages together from the files, through the page cache. A page in no frame
+  /// cannot be shown outside a lease. The joined tensors may be freed.
   std::vector<TensorId> joined = {};
   /// Optional. Called for a page with no readable copy.
   ReproduceFn reproduce = {};

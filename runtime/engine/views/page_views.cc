@@ -185,7 +185,7 @@ void PageViews::RunAll(core::TierIndex tier, std::span<const core::FrameIndex> f
     bool left = true;
     for (const core::FrameIndex frame : frames) left = IsFree(Key{tier, frame}) && left;
     if (!left) {
-      // What comes after has to follow this, too.
+      // Later jobs of these frames have to follow this one, too.
       const std::uint64_t change = Post(std::move(job));
       for (const core::FrameIndex frame : frames) left_[Key{tier, frame}] = change;
       return;
