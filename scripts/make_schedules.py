@@ -138,7 +138,7 @@ def layer_streaming_inference(layers=48, width=8192):
 
 
 def zero_offload_adam(layers=24, width=4096, batch=4, context=1024, parts=4):
-    """Forward and backward in hbm; gradients go to dram layer by layer, where the lane `cpu` updates
+    """Forward and backward in hbm. Gradients go to dram layer by layer. There the lane `cpu` updates
     the fp32 states part by part, beside the backward pass of the layers before."""
     s = Schedule("zero-offload-adam", "train")
     tokens = batch * context

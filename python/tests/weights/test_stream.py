@@ -38,7 +38,7 @@ def test_one_pass_is_recorded_and_then_planned(tmp_path):
     model = checkpoints.on_meta(MODELS["llama"])
     with stream_of(model, folder) as stream, torch.no_grad():
         model(torch.ones(1, 4, dtype=torch.int64))
-        # Before there is a recording, units are expected in the order of the modules.
+        # Units are expected in the order of the modules until there is a recording.
         assert stream._runtime.stats()["prefetch"]["issued"] > 50
         for _ in range(3):
             model(torch.ones(1, 4, dtype=torch.int64))
