@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Leases that are asked for before the first of them is waited for.
+/// Number of leases asked for before the first one is waited for.
 constexpr std::size_t kAhead = 4;
 
 double SecondsSince(Clock::time_point start) {

@@ -32,7 +32,7 @@ class Steps {
   /// A step of Next is over.
   void Finished(const Step& step, const absl::Status& status);
 
-  /// No more begin: nothing is wanted of them any longer.
+  /// Ends the stretch with an error: no more steps begin.
   void Fail(const absl::Status& status);
 
   /// Waits until each of the places has got nothing from Next.

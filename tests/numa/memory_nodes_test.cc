@@ -51,7 +51,7 @@ std::vector<int> IndicesOf(const std::vector<MemoryNode>& nodes) {
   return indices;
 }
 
-/// Nodes that have so many MiB left.
+/// Nodes with `mib` MiB available.
 std::vector<MemoryNode> NodesWith(const std::vector<std::uint64_t>& mib) {
   std::vector<MemoryNode> nodes;
   for (std::size_t i = 0; i < mib.size(); ++i) {

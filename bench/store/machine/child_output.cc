@@ -73,7 +73,8 @@ int WaitFor(pid_t process) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/// The child has ended, and is still to be waited for, so that its number is nobody else's.
+/// The child has ended, but nobody has waited for it yet. So its number belongs to no other
+/// process.
 bool HasEnded(pid_t process) {
   siginfo_t info{};
   return waitid(P_PID, static_cast<id_t>(process), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||

@@ -8,7 +8,7 @@ namespace {
 
 using Kind = FaultPlan::Kind;
 
-/// Half of it is more than the trace writes pages, and loses.
+/// Slots of both drives. Half of them are more than the pages that the trace writes and loses.
 constexpr core::FrameIndex kSlots = 400;
 /// A drive that refuses three pages in a row has failed.
 constexpr std::uint64_t kWritesToFence = 3;

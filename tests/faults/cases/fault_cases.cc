@@ -18,7 +18,7 @@ const FaultPlan kEioStays{
 
 std::string VerbOf(io::IoDirection direction) { return direction == kRead ? "Read" : "Write"; }
 
-/// Counts that end after a block, or inside of one: what is left is moved by another attempt.
+/// Counts that end after a block, or inside of one. Another attempt moves the rest.
 void AddSplits(io::IoDirection direction, std::vector<FaultCase>* cases) {
   const std::string verb = VerbOf(direction);
   for (const std::uint64_t moved : {4096, 4700, 8191}) {

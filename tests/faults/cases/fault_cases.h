@@ -26,7 +26,7 @@ struct Remedies {
   bool fences = false;   ///< the drive counts as failed
 };
 
-/// A fault, and what must come of it whichever attempt it strikes.
+/// A fault, and its required outcome, whichever attempt it strikes.
 struct FaultCase {
   std::string name;
   RunOptions options;

@@ -70,7 +70,7 @@ std::unique_ptr<io::IoEngine> StoreHost::MakeFaulty(std::unique_ptr<io::IoEngine
                                                     base::Timer* late) {
   testing::FaultHooks hooks = options_.hooks;
   hooks.timer = late;
-  // Whoever waits for the held completion looks again.
+  // A waiter for the held completion looks again after this job.
   hooks.on_held = [this] { executor().Post([] {}); };
   auto faulty = std::make_unique<testing::FaultyEngine>(
       std::move(upstream), options_.plan, options_.page_bytes, std::move(hooks));

@@ -16,7 +16,7 @@ namespace sluice::faults {
 class WritesToCome {
  public:
   void Add(const std::byte* data, io::SlotIndex slot);
-  /// The slot of the write whose page begins at `data`, once.
+  /// Slot of the write with the page at `data`. Each write is taken once.
   std::optional<io::SlotIndex> Take(const std::byte* data);
 
  private:
@@ -58,9 +58,10 @@ class WatchedEngine final : public io::IoEngine {
   const std::unique_ptr<io::IoEngine> upstream_;
 };
 
-/// One drive: sees that nothing is written to it once it has failed, and that what ends well there
-/// goes on to another drive, which has room. Its engine is a WatchedEngine, and the ledger sees
-/// that nothing is written to a place that lost a page. Threads: as PageStore.
+/// One drive of a set. It checks that nothing is written to it once it has failed. A write that
+/// ends well there afterwards must go on to another drive with room. Its engine is a WatchedEngine,
+/// and the ledger checks that nothing is written to a place that lost a page. Threads: as
+/// PageStore.
 class WatchedDrive final : public io::PageStore {
  public:
   struct Parts {

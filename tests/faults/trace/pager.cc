@@ -10,7 +10,7 @@
 namespace sluice::faults {
 namespace {
 
-/// Core::CheckInvariants after so many events.
+/// Events between runs of Core::CheckInvariants.
 constexpr std::uint64_t kEventsPerCheck = 64;
 
 std::unique_ptr<core::Core> MakeCore(const PagerOptions& options) {
@@ -135,7 +135,7 @@ void Pager::StartMemoryCopy(const core::StartCopy& copy) {
   });
 }
 
-/// Runs on a thread of the store; everything else follows on that of the executor.
+/// The callback runs on a thread of the store. All else follows on the thread of the executor.
 io::DoneFn Pager::Done(const core::StartCopy& copy) {
   return [this, copy](absl::Status status) {
     ++done_calls_;

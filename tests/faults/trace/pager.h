@@ -54,12 +54,12 @@ struct PagerOptions {
   std::uint32_t copies_in_flight_max = 6;
 };
 
-/// Carries out what a core orders, with real bytes: copies between memory and a page store by the
-/// rules of the runtime's data mover, without its threads. A frame that is used while a task still
-/// uses it is a violation. Threads: that of the executor.
+/// Carries out a core's orders with real bytes. It copies between memory and a page store by the
+/// rules of the runtime's data mover, without its threads. Use of a frame that a task still uses is
+/// a violation. Threads: that of the executor.
 class Pager {
  public:
-  /// Everything outlives the pager, and the store is closed before it.
+  /// Parts outlive the pager, and the store is closed before it.
   struct Parts {
     io::PageStore* store = nullptr;
     Executor* executor = nullptr;
@@ -69,21 +69,21 @@ class Pager {
   };
   Pager(const PagerOptions& options, const Parts& parts);
 
-  /// Gives the core an event and carries out what follows; from inside of a PagerUser's call, once
-  /// that is over.
+  /// Gives the core an event and carries out the actions. Inside a PagerUser's call, they follow
+  /// the end of the call.
   void Send(core::Event event);
-  /// A drive has failed: its user hears of it, then the core.
+  /// Reports a failed drive to its user, then to the core.
   void Fence(const io::FencedDrive& drive);
-  /// The core hears nothing any more; what is under way ends without consequences.
+  /// Ends all reports to the core. Tasks in flight end without consequences.
   void Stop() { stopped_ = true; }
 
   std::span<std::byte> Frame(core::TierIndex tier, core::FrameIndex frame);
-  /// All frames of a tier in memory; the last of these is the one that pages enter the store from.
+  /// All frames of a tier in memory. Pages enter the store from the last such tier.
   std::span<std::byte> Frames(core::TierIndex tier);
-  /// A lease of the frame begins: no task may write it, nor read what is to be written.
+  /// Checks the frame of a lease that begins: no task may write it, nor read a frame to be written.
   void CheckLease(core::TierIndex tier, core::FrameIndex frame, core::PageMode mode);
 
-  /// Operations of the store whose end this thread has not heard of.
+  /// Operations of the store that have not ended for this thread.
   std::uint64_t store_in_flight() const { return started_ - finished_; }
   /// Operations of the store that were begun, and calls of their `done`.
   std::uint64_t started() const { return started_; }

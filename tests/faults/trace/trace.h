@@ -24,7 +24,7 @@ struct TraceStep {
 
 struct TensorShape {
   std::uint32_t pages = 1;
-  /// A callback restores what is lost.
+  /// Whether a callback restores lost pages.
   bool reproducible = false;
 };
 

@@ -21,7 +21,7 @@ constexpr int kTriesAfterHealing = 3;
 /// The faults strike the first drive.
 Place FaultyPlace(std::uint64_t page) { return {.page = page}; }
 
-/// A trace, its user, a pager and a store, and what makes time pass.
+/// A trace, its user, a pager and a store. The run makes time pass.
 class TraceRun {
  public:
   TraceRun(const Trace& trace, const RunOptions& options);

@@ -30,14 +30,14 @@ class TraceUser final : public PagerUser {
             const SlotLedger& ledger,
             core::Verdict* verdict);
 
-  /// Creates the tensors. `pager` and `executor` outlive what follows.
+  /// Creates the tensors. `pager` and `executor` outlive all later calls.
   void Begin(Pager* pager, Executor* executor);
   /// Whether the step can be taken now: one op at a time on each tensor, and a lane for it.
   bool MayPerform(const TraceStep& step) const;
   void Perform(const TraceStep& step);
-  /// No op of the trace is under way.
+  /// Whether no op of the trace is under way.
   bool idle() const;
-  /// Writes nothing any more.
+  /// Ends all writes.
   void Stop() { stopped_ = true; }
 
   TensorModel& model() { return model_; }

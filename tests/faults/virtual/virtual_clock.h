@@ -8,9 +8,8 @@
 
 namespace sluice::faults {
 
-/// Time that passes only when somebody asks for what comes next: jobs run in the order of their
-/// times, and of their arrival where those are equal, so a run is the same every time.
-/// Threads: one.
+/// Time that passes only when a test asks for the next job. Jobs run in the order of their times,
+/// and equal ones in the order of arrival. So every run is the same. Threads: one.
 class VirtualClock {
  public:
   using Job = absl::AnyInvocable<void()>;

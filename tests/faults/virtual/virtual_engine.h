@@ -23,7 +23,7 @@ struct Refusal {
 };
 
 struct VirtualEngineOptions {
-  /// Attempts under way at a time; what else is submitted waits in a queue like that of a ring.
+  /// Attempts in flight at a time. Other requests wait in a queue like that of a ring.
   std::uint32_t in_flight_max = 8;
   /// Seed of the latencies. Another seed gives another order of completions.
   std::uint64_t seed = 1;

@@ -184,7 +184,7 @@ TEST(DrivePlacesTest, ADriveThatLostPagesHasAsManyPlacesLess) {
 
 // --- fencing ----------------------------------------------------------------------------------
 
-/// Two drives that take pages in turn: the first those of even slots.
+/// Two drives that take pages in turn. The first has the pages of even slots.
 class FencingTest : public ::testing::Test {
  protected:
   static constexpr SlotIndex kSlots = 40;

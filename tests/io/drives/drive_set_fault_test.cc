@@ -1,4 +1,5 @@
-// Drives that refuse, lose and come back: where pages go then, and who is fenced.
+// Drives that refuse pages, lose them and come back: the next place of pages, and the drives that
+// are fenced.
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -257,8 +258,8 @@ TEST_F(DriveSetFaultTest, DestructionWaitsForWritesThatMoveOn) {
   }
 }
 
-/// Any order of calls, with errors that come and go: what is acknowledged and not fenced away is
-/// read back as it was written.
+/// Calls in any order, with errors that come and go. An acknowledged page whose drive is not fenced
+/// is read back as it was written.
 TEST_F(DriveSetFaultTest, RandomCallsAgreeWithAShadow) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);

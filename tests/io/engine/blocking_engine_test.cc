@@ -35,7 +35,7 @@ class CountedRequest final : public IoRequest {
   std::latch& done_;
 };
 
-/// An engine whose commands are whatever the test wants to be done.
+/// An engine whose commands run a function of the test.
 class ThreadsUnderTest {
  public:
   explicit ThreadsUnderTest(std::vector<int> cpus = {}, std::uint32_t threads = kThreads)

@@ -189,7 +189,7 @@ TEST_P(IoEngineTest, ACompletionMaySubmitTheSameRequestAgain) {
 }
 
 /// Submits `count` adjacent requests of one block from a completion, so that all of them wait at
-/// once; results by block.
+/// once. Returns the results by block.
 std::vector<std::int64_t> RunAtOnce(IoEngine& engine, const IoCommand& whole, std::size_t count) {
   std::vector<CallbackRequest> requests(count);
   std::vector<std::int64_t> results(count, 1);

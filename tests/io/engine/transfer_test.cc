@@ -16,7 +16,7 @@ namespace {
 
 using Kind = TransferResult::Kind;
 
-/// Answers attempt after attempt from a list, and remembers what was asked.
+/// An engine that answers attempts from a list, and remembers the requests.
 class ScriptedEngine final : public IoEngine {
  public:
   explicit ScriptedEngine(std::vector<std::int64_t> results) : results_(std::move(results)) {}

@@ -28,7 +28,7 @@ class LogCollector {
   std::vector<std::string> lines_ ABSL_GUARDED_BY(mutex_);
 };
 
-/// Counts what a listener is told. Threads: any.
+/// A listener that counts and keeps its events. Threads: any.
 class CountingListener : public EventListener {
  public:
   void OnPageLost(const PageLostEvent& event) override;

@@ -7,8 +7,8 @@
 
 namespace sluice::analysis {
 
-/// The least transfers for a tiny schedule, by trying every choice of what to keep at every op.
-/// Shares nothing with the code under test: bytes are followed one by one through the unrolled
+/// The least transfers of a tiny schedule. The search tries every choice of pages to keep at every
+/// op. It shares nothing with the code under test: it follows bytes one by one through the unrolled
 /// iterations. hbm is above the link, everything else below. Tensors lie within one page of their
 /// segment.
 class ExhaustivePaging {

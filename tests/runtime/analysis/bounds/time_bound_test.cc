@@ -32,7 +32,7 @@ ScheduleOp OpOf(double seconds, std::vector<ScheduleAccess> accesses, std::strin
   return {.lane = std::move(lane), .seconds = seconds, .accesses = std::move(accesses)};
 }
 
-/// hbm of so many pages over dram; seconds for one page in each direction.
+/// Options with hbm of `pages` pages over dram, and the seconds of one page in each direction.
 TimeBoundOptions OneLink(std::uint64_t pages, double in_s, double out_s) {
   return {.tiers = {TierKind::kHbm, TierKind::kDram},
           .tier_bytes = {pages * kTimedPage, 0},
@@ -69,7 +69,8 @@ TEST(TimeBoundTest, AnEmptyScheduleTakesNoTime) {
 }
 
 TEST(TimeBoundTest, VolumeIsWhatMinFetchesOverTheRate) {
-  // 5 pages in turn in 1 frame: each is fetched in every iteration but for what is there at first.
+  // Each of 5 pages is used in turn, in 1 frame. Each is fetched in every iteration, but for the
+  // page that is there at first.
   Schedule schedule = TimedSchedule(5);
   for (std::uint32_t page = 0; page < 5; ++page) schedule.ops.push_back(OpOf(1, {Read(page)}));
   TimeBoundOptions options = OneLink(1, 3, 1);

@@ -144,7 +144,7 @@ bool RandomWorkload::MayLoseSource(const SimTask& task) const {
   }
   const StartCopy* copy = task.copy();
   if (copy == nullptr) return false;
-  // Nobody else looks at the frame, who would have to see the loss too.
+  // No other reader of the frame may exist, who would have to see the loss too.
   const SimFrame& source = driver_.frames().frame(copy->source, copy->source_frame);
   return source.pins == 0 && source.readers == 1;
 }

@@ -476,7 +476,7 @@ std::string VirtualDriver::Report() const {
   for (std::size_t i = 0; i < events_.size(); ++i) {
     if (i >= first) text += EventText(i);
     if (i + 1 != batch_ends_[batch]) continue;
-    // None of what stopped the program.
+    // The event that stopped the program has no actions.
     if (i >= first && batch < actions_.size()) {
       for (const Action& action : actions_[batch]) text += "         -> " + ToString(action) + "\n";
     }

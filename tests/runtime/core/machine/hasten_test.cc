@@ -49,7 +49,7 @@ TEST_F(HastenTest, OnePageOutPerWantedFrameIsHastenedOnce) {
   EXPECT_TRUE(Hastened(driver().Send(PrefetchPages{{Read(9)}})).empty()) << "an event again";
   Acquire({Read(6)}, 0, 2);
   EXPECT_EQ(Hastened(actions()), Tasks{cleaning[2].task});
-  // A frame is taken by the first ticket: what the others wait for is under way already.
+  // The first ticket takes the frame. The page-outs that the others wait for are hastened already.
   EXPECT_TRUE(Hastened(driver().Done(cleaning[0].task)).empty());
   driver().Drain();
   driver().CheckReplay();

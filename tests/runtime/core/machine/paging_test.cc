@@ -266,8 +266,8 @@ TEST_F(PagingTest, PagesBelowTheMiddleNeverLeaveTheirLowestTier) {
   }
 }
 
-/// A full fast tier keeps nobody from coming nearer: what waited for the link is fetched as soon as
-/// that is free, though an earlier page of the op still waits for room.
+/// A full fast tier does not keep pages from coming nearer. A page that waited for the link is
+/// fetched as soon as the link is free. An earlier page of the op may still wait for room.
 TEST_F(PagingTest, ACopyThatWaitsForALinkDoesNotWaitForRoomElsewhere) {
   Start({.frames = {4, 10, 64}, .policy = "lru", .copies_in_flight_max = 1, .transit_frames = 1});
   Create(16, 2);
@@ -289,8 +289,8 @@ TEST_F(PagingTest, ACopyThatWaitsForALinkDoesNotWaitForRoomElsewhere) {
   EXPECT_TRUE(Granted(ticket));
 }
 
-/// Other pages of the op come over a link that is full: what is overwritten crosses none, and has
-/// all of its frames before.
+/// Other pages of the op come over a link that is full. The overwritten pages cross no link, and
+/// have all their frames before.
 TEST_F(PagingTest, OverwritesDoNotWaitBehindReads) {
   Start({.frames = {16, 64, 400}, .policy = "lru", .copies_in_flight_max = 2, .transit_frames = 1});
   Create(200, 2);

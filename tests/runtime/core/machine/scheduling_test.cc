@@ -217,8 +217,8 @@ TEST_F(SchedulingTest, WriteWaitsForACopyInFlight) {
 }
 
 TEST_F(SchedulingTest, HeadTicketIsServedFirstAndWhole) {
-  // Every later op would fit at once, one page each; none may take a frame before the head has all.
-  // (What is resident anyway may be leased: that takes no frame.)
+  // Every later op would fit at once, with one page each. None may take a frame before the head has
+  // all. Resident pages may be leased, which takes no frame.
   StartTwoTiers(4, "lru");
   Create(12, 1);
   WriteAll(12);

@@ -135,7 +135,8 @@ TEST(PlanTest, PagesThatLeaveTwiceAreWrittenOnce) {
   AddTemporary(&input, 2, 2, 3);
   AddTemporary(&input, 2, 7, 8);
   const Plan plan = MakePlan(input);
-  // No entry stays: the first leave, right after the write, writes what the second needs.
+  // No leave has `stays`. The first leave, right after the write, writes the pages, so that the
+  // second one only drops them.
   EXPECT_EQ(plan.leaves[0], (Leaves{{a, 2, 0}}));
   EXPECT_EQ(plan.leaves[5], (Leaves{{a, 2, 0}}));
   EXPECT_EQ(LeavesOf(plan).size(), 2u);
@@ -148,8 +149,8 @@ TEST(PlanTest, FetchesAreListedEarlyEnoughForTheirLinkTime) {
   const PageIndex a = AddItem(&input, 6, {ReadAt(19)});
   const PageIndex b = AddItem(&input, 6, {ReadAt(18)});
   const std::vector<Listed<PlannedFetch>> fetches = FetchesOf(MakePlan(input));
-  // 6 pages take 3 steps: those of step 19 have 16 to 18; so those of step 18 have 13 to 15. Both
-  // may come a step before that, as there is room.
+  // The link takes 3 steps for 6 pages. Pages for step 19 have steps 16 to 18, so pages for step 18
+  // have 13 to 15. Both may come a step before, as there is room.
   ASSERT_EQ(fetches.size(), 2u);
   EXPECT_EQ(fetches[0].entry.first_page, b);
   EXPECT_LE(fetches[0].step, 13u);
@@ -326,9 +327,9 @@ TEST(PlanTest, PagesThatGoFurthestDownLeaveFirstToSaveTraffic) {
   for (const auto& listed : FetchesOf(plan, 1)) {
     (listed.entry.first_page < kLayers * kWeights ? weights : activations) += listed.entry.pages;
   }
-  // 52 of the 84 pages do not fit when the backward pass begins. Chosen tier by tier, or leaving as
-  // soon as they are not needed, 69 come back, and 29 of them are activations: written in the
-  // forward pass, when there is no time for it.
+  // There is no room for 52 of the 84 pages when the backward pass begins. A choice tier by tier,
+  // or leaves as soon as pages are not needed, would bring 69 back. Among these, 29 would be
+  // activations, written in the forward pass, which has no time for it.
   EXPECT_LE(weights + activations, 64u);
   EXPECT_LE(activations, 22u);
 }

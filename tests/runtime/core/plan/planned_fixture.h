@@ -30,7 +30,7 @@ inline std::size_t FetchesIn(const Plan& plan) {
   return pages;
 }
 
-/// A recorded iteration that follows a plan: what is listed is done, and nothing waits.
+/// A recorded iteration that follows a plan. The listed moves are made, and nothing waits.
 class PlannedTest : public CoreFixture {
  protected:
   void StartPlanned(const std::vector<FrameIndex>& frames,
@@ -92,7 +92,7 @@ class PlannedTest : public CoreFixture {
     driver().Send(AdoptPlan{key, plan});
     return plan;
   }
-  /// Records the iteration; the plan that is adopted then lists what is given.
+  /// Records the iteration, and adopts a plan with the given moves alone.
   void RecordAndAdopt(const Ops& ops,
                       const std::map<std::uint32_t, std::vector<PlannedLeave>>& leaves,
                       const std::map<std::uint32_t, std::vector<PlannedFetch>>& fetches = {}) {

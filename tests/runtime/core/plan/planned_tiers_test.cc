@@ -105,8 +105,8 @@ TEST_F(PlannedTiersTest, APageThatGoesFurtherDownPassesBy) {
   EXPECT_FALSE(Resident(0, 1));
 }
 
-/// Two pages are to leave, one behind the other, when the last op needs a frame; others could go
-/// for nothing.
+/// Two pages are to leave, one behind the other, when the last op needs a frame. Other pages could
+/// be dropped without a write.
 TEST_F(PlannedTiersTest, NothingElseIsDroppedWhileWhatLeavesMakesRoom) {
   for (const bool makes_room : {true, false}) {
     StartPlanned({4, kMiddle, 64}, 5, 1);

@@ -63,7 +63,7 @@ TEST(CustomPolicyTest, TheCoreDoesTheSameUnderIt) {
   }
 }
 
-/// Notes what it is told.
+/// A policy that notes its calls.
 class NotingPolicy : public Policy {
  public:
   explicit NotingPolicy(std::vector<std::string>* notes) : notes_(notes) {}

@@ -87,8 +87,8 @@ TEST_P(EveryPolicyTest, TiersAreSeparate) {
   EXPECT_EQ(policy_->Victim(1, kAny), std::optional<PageIndex>(3));
 }
 
-/// Leases, departures of all kinds, evictions that are broken off, other numbers of frames.
-/// CheckedPolicy sees to it that whoever may leave is found, and nobody else.
+/// Events are leases, departures of all kinds, evictions that are broken off, and other numbers of
+/// frames. CheckedPolicy checks that each victim may leave, and that one is found.
 TEST_P(EveryPolicyTest, StandsWhateverHappens) {
   constexpr std::uint64_t kSeed = 20'261'122;
   RecordProperty("seed", std::to_string(kSeed));

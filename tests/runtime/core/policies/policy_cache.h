@@ -14,7 +14,7 @@
 
 namespace sluice::core {
 
-/// A tier of so many frames that a policy keeps, told what the core would tell it: one reference
+/// A tier of `frames` frames under a policy, which hears what the core would tell it: one reference
 /// after the other, each a lease.
 class PolicyCache {
  public:

@@ -29,7 +29,7 @@ FakeCudaOptions OneFrame() {
   return options;
 }
 
-/// Calls in order until one fails, then the ones that give back what the others made.
+/// Makes calls in order until one fails. Then it gives back all that the others made.
 class CarefulRun {
  public:
   explicit CarefulRun(device::CudaApi& api) : api_(api) {}

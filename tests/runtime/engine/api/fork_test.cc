@@ -150,7 +150,7 @@ void EndHandles(Handles& handles) {
   handles.stream.reset();
 }
 
-/// All that a child can do to the parent's runtime, and then a destructor of it.
+/// Makes every call that a child can make on the parent's runtime, and then destroys it.
 std::string MisuseInChild(RuntimeFixture& runtime, Handles& handles, TensorId tensor) {
   alarm(kHangSeconds);
   Findings found;

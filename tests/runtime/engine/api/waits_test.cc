@@ -34,14 +34,14 @@ class WaitsTest : public ::testing::Test {
     return tensor;
   }
   Ticket Ask(TensorId tensor, std::uint64_t page, AccessMode mode) {
-    // Spans: what is there is granted at once, where a mapping would take its time.
+    // Resident pages are granted at once as spans. A mapping would take its time.
     const Access access{.tensor = tensor,
                         .range = {page * kPage, kPage},
                         .mode = mode,
                         .tier = kDram0,
                         .contiguous = false};
     Ticket ticket = op_.AcquireAll({&access, 1});
-    // The core knows it then, and has said what it waits for.
+    // The core knows the ticket by then, and has said what it waits for.
     runtime_->GetStats();
     runtime_->GetStats();
     return ticket;
@@ -53,7 +53,7 @@ class WaitsTest : public ::testing::Test {
       ASSERT_THAT(ticket.Wait(deadline), HasCode(absl::StatusCode::kDeadlineExceeded));
     }
   }
-  /// The Runtime's times are the ticket's, and more where others waited.
+  /// Checks that the Runtime's times grew by those of the ticket.
   void ExpectCounted(const Ticket& ticket, const Stats& before) {
     const Stats stats = runtime_->GetStats();
     const WaitTimes waited = ticket.waited();

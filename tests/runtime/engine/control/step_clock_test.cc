@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::seconds;
 
-/// Tells a clock what the core would: times are given in seconds.
+/// A clock under the events of a core. Times are in seconds.
 class StepClockTest : public ::testing::Test {
  protected:
   void Tell(int at, const core::Event& event, std::vector<core::Action> actions = {}) {

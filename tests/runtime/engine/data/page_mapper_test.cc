@@ -26,7 +26,7 @@ class NamedRange : public MappedRange {
   std::byte* base() const override { return nullptr; }
 };
 
-/// Writes down what is asked of it.
+/// A tier in memory that lists its calls.
 class ListingMemory : public MemoryTier {
  public:
   explicit ListingMemory(std::vector<std::string>& calls) : calls_(calls) {}

@@ -36,8 +36,8 @@ struct Holdings {
   bool operator==(const Holdings&) const = default;
 };
 
-/// The error of Create, and whether it left something behind. What fails in a child shows in what
-/// it returns alone.
+/// The error of Create, and whether it left something behind. Failures in a child show in its text
+/// alone.
 std::string Refusal(const RuntimeFixture& runtime) {
   const Holdings before;
   const auto made = internal::RuntimeAccess::Create(runtime.options, runtime.hooks);

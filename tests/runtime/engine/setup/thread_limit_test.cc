@@ -1,5 +1,5 @@
-// Threads that the system refuses, at every stage of Runtime::Create and after it: a status, and
-// what was started ends.
+// Threads that the system refuses, at every stage of Runtime::Create and after it. The call gives
+// an error, and the threads that were started end.
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 

@@ -289,7 +289,7 @@ TEST_F(OffLeaseTest, ASlotThatIsGivenUpIsShownNoMore) {
   const auto lease = runtime_.Acquire({.tensor = tensor, .contiguous = false});
   runtime_.faults.FailReads(absl::OkStatus());
   ASSERT_THAT(lease, IsOk());
-  for (int round = 3; round < 9; ++round) {  // others take their slots
+  for (int round = 3; round < 9; ++round) {  // other pages take the lost slots
     runtime_.Write(other, Pattern(round, 40 * kPage));
     EXPECT_EQ(Shown(tensor), Pattern(1, 4 * kPage)) << "round " << round;
   }

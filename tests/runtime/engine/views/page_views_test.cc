@@ -135,7 +135,7 @@ TEST_F(PageViewsTest, WhoTakesAFrameComesAfterTheViewHasLeftIt) {
   views_.Run(kMemory, 3, Note("copy into 3"));
   EXPECT_FALSE(views_.IsLeft(kMemory, 3));
   EXPECT_THAT(calls_, IsEmpty());
-  views_.Run(kMemory, 4, Note("copy into 4"));  // nobody was there
+  views_.Run(kMemory, 4, Note("copy into 4"));  // frame 4 shows no page
   EXPECT_THAT(calls_, ElementsAre("copy into 4"));
   Open();
   Flush();

@@ -34,8 +34,7 @@ class StrayTouchesTest : public ::testing::Test {
  protected:
   void SetUp() override { SLUICE_SKIP_FORK_UNDER_SANITIZERS(); }
 
-  /// Runs `body` in a child. `said_` is what the child wrote to standard error; returns how it
-  /// ended.
+  /// Runs `body` in a child. Sets `said_` to its standard error. Returns how the child ended.
   std::string Run(const std::function<std::string()>& body) {
     const std::string path = directory_.path() + "/stderr";
     const std::string end = testing::RunInChild([&]() -> std::string {

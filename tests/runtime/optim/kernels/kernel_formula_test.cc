@@ -209,7 +209,7 @@ GroupRates RatesOf(OptimizerKind kind, std::uint64_t seed) {
           .weight_decay = seed == 1 ? 0 : 0.1};
 }
 
-/// Against the textbook's formula, whose scalars are doubles too.
+/// The reference is the textbook's formula, whose scalars are doubles, too.
 TEST_P(KernelFormulaTest, AHundredStepsStayWithin1e5thOfTheLargestParameter) {
   constexpr std::size_t kCount = 1003;
   const KernelSpec spec{.optimizer = kind()};

@@ -199,7 +199,7 @@ struct OneElement {
       for (int k = 0; k < StateCount(kind); ++k) run.SetState(k, i, states[k]);
     }
     KernelFor({.optimizer = kind}, target)(run.Args(scalars, kSpecialKey, 0, kSpecialCount));
-    // The first is of a whole vector, the last of what is left.
+    // The first element is in a whole vector, the last one in the remainder.
     EXPECT_EQ(std::bit_cast<std::uint32_t>(run.parameter(0)),
               std::bit_cast<std::uint32_t>(run.parameter(kSpecialCount - 1)));
     OneElement after{.p = run.parameter(0), .g = g};

@@ -19,7 +19,8 @@ using sluice::testing::IsStatus;
 using sluice::testing::RuntimeFixture;
 using sluice::testing::TempDirectory;
 
-// 32 pages of 1024 fp32 elements are in dram: that of 20000 has 20 of each tensor, 10 of its copy.
+// dram has 32 pages of 1024 fp32 elements. A parameter of 20000 has 20 pages for each tensor, and
+// 10 for its copy.
 const std::vector<std::vector<std::size_t>> kCopied = {{1, 255, 5000}, {20000}, {300, 1025}};
 
 class OptimizerCopiesTest : public ::testing::Test {

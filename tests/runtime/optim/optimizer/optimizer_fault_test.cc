@@ -122,7 +122,8 @@ TEST_F(OptimizerFaultTest, AGroupThatFindsNoRoomIsCompletedByTheNextStep) {
   EXPECT_EQ(model.Paged(), model.Reference());
 }
 
-/// Some parts have the step already: as skipped it would be theirs and not the others'.
+/// Some parts have the step already. If the step were skipped, it would be theirs and not the
+/// others'.
 void ExpectNoSkipOfAHalfDoneStep(RuntimeFixture& runtime, StoreFaults& faults, bool given) {
   PagedModel model(
       runtime,

@@ -109,7 +109,7 @@ TEST_F(OptimizerLateGroupTest, EveryOptimizerAndTypeGivesTheBitsOfItsOwnSteps) {
   const std::vector<KernelSpec> specs = AllSpecs();
   for (std::size_t i = 0; i < specs.size(); i += kCaseStride) {
     const KernelSpec& spec = specs[i];
-    // Gradients and copies have no part in what a step is.
+    // Types of gradients and copies do not change the counts of steps.
     if (spec.gradient != GradientType::kFp32 || spec.copy != CopyType::kNone) continue;
     SCOPED_TRACE(NameOf(spec));
     PagedModel model(runtime_, {.spec = spec, .groups = {{3000}}, .optimizer = {.seed = 5}});
@@ -200,7 +200,8 @@ TEST_F(OptimizerLateGroupTest, ASaveKeepsTheStepsOfEachParameter) {
   Train(model, 2);
   ASSERT_THAT(model.optimizer().Save(directory()), IsOk());
   ASSERT_THAT(model.Step(), IsOk());
-  // Into one that lives, and into a new one, whose groups all begin at once.
+  // The save is loaded into the living optimizer, and into a new one, whose groups all begin at
+  // once.
   for (const bool anew : {false, true}) {
     if (anew) model.Recreate();
     ASSERT_THAT(model.optimizer().Load(directory()), IsOk());

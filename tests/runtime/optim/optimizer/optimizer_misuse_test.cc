@@ -112,7 +112,8 @@ TEST_F(OptimizerMisuseTest, ADramThatHoldsNoPartIsRefusedByAddGroup) {
   EXPECT_THAT(optimizer->AddGroup({.name = "all", .parameters = {little}}), IsOk());
 }
 
-/// Sums that never leave dram, of this group and of those before it, beside one part of each.
+/// Room is needed for the sums of this group and of earlier ones, which never leave dram, and for
+/// one part of each.
 TEST_F(OptimizerMisuseTest, SumsThatLeaveNoRoomForAPartAreRefusedByAddGroup) {
   RuntimeFixture small;
   StartSmall(small, 8);

@@ -52,7 +52,7 @@ OneStep::Result OneStep::Run() const {
   const std::vector<float> zeros(gradient.size());
   runtime.Write(p, std::as_bytes(std::span(zeros)));
   const auto sluice = OffloadedOptimizer::Create(*runtime, optimizer).value();
-  // SGD without momentum: what a parameter has moved is its gradient.
+  // SGD without momentum moves a parameter by its gradient.
   const GroupRates rates{.learning_rate = kRate, .beta1 = 0};
   const GroupId group = sluice->AddGroup({.name = "g", .parameters = {p}, .rates = rates}).value();
   EXPECT_THAT(sluice->BindGradient(p, {.bytes = std::as_bytes(std::span(gradient))}), IsOk());

@@ -41,7 +41,7 @@ class OptimizerOnlyReadyTest : public ::testing::Test {
     return others;
   }
 
-  /// One step of these groups on both sides.
+  /// Makes one step of these groups on both sides.
   void Step(PagedModel& model, const std::set<std::size_t>& groups, double clip_norm = 0) {
     const std::int64_t number = model.optimizer().step() + 1;
     const std::set<std::size_t> others = Others(model, groups);
@@ -121,7 +121,7 @@ TEST_F(OptimizerOnlyReadyTest, SumsAndGradientsOfTheOthersStay) {
     ASSERT_THAT(model.StepOf({0}), IsOk());
     model.ReferenceStep(1, 1, {1});
     EXPECT_EQ(model.Paged(), model.Reference());
-    // The second one's bound gradient comes on top of what was added before the step.
+    // The second group's bound gradient is added to its sum from before the step.
     ASSERT_THAT(model.StepOf({1}), IsOk());
     set_gradients(0.5f);
     model.ReferenceStep(2, 1, {0});
@@ -154,7 +154,7 @@ TEST_F(OptimizerOnlyReadyTest, AStepThatFailedIsRepeatedWithTheSameGroups) {
   }
 }
 
-/// Parts that are asked for ahead hold pages, more of them than dram has.
+/// Parts asked for ahead hold pages, more of them than dram has.
 TEST_F(OptimizerOnlyReadyTest, SumsAreMadeBesideUpdatesThatHaveBegun) {
   PagedModel model(
       runtime_,

@@ -191,7 +191,7 @@ TEST_P(RandomSaveTest, AnySequenceOfStepsLeavesTheBytesOfABlockingSave) {
           model.AddLateGroup({300, 7000});
           break;
         case Event::kRates: {
-          // Back to what both sides have.
+          // The second call sets the rates back to those of both sides.
           ASSERT_THAT(model.optimizer().SetRates(model.group(0), {.learning_rate = 7}), IsOk());
           ASSERT_THAT(model.optimizer().SetRates(model.group(0), model.rates()), IsOk());
           break;
@@ -210,7 +210,7 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(0.0, 1.0),
                        ::testing::Values(SweepOrder::kAlternate, SweepOrder::kForward)));
 
-/// Parts that failed are old and not written; those that were updated are new and written.
+/// Failed parts are old and not written. Updated parts are new and written.
 TEST_F(SaveBesideStepsTest, AStepThatFailsInPartLeavesTheSaveToTheRepetitionOrToWait) {
   for (const bool waits_first : {false, true}) {
     for (const double clip : {0.0, 1.0}) {

@@ -127,7 +127,7 @@ TEST(LeaseNodesTest, TellWhereEachFrameLies) {
   const auto lease =
       runtime.Acquire({.tensor = tensor, .mode = AccessMode::kOverwrite, .tier = kDram0}).value();
   ASSERT_EQ(lease.Nodes().size(), 20U);
-  // dram has 32 pages, half of them on each.
+  // dram has 32 pages, half of them on each node.
   EXPECT_GE(std::count(lease.Nodes().begin(), lease.Nodes().end(), 0U), 4);
   EXPECT_GE(std::count(lease.Nodes().begin(), lease.Nodes().end(), 1U), 4);
   EXPECT_EQ(*std::max_element(lease.Nodes().begin(), lease.Nodes().end()), 1U);

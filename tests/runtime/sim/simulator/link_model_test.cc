@@ -40,7 +40,7 @@ std::vector<std::size_t> PathsTaken(LinkModel* link, std::size_t places) {
   return paths;
 }
 
-/// Keeps so many transfers under way until `count` have begun, and tells when the last one left.
+/// Keeps 8 transfers in flight until `count` have begun. Returns the time when the last one left.
 double Saturate(LinkModel* link, Direction direction, std::uint32_t count) {
   constexpr std::uint32_t kUnderWay = 8;
   double now = 0;

@@ -190,7 +190,7 @@ TEST(RandomSimulationTest, NoScheduleLosesAByteOrHangs) {
           .c_str());
   if (seeds.only != 0) return;
   EXPECT_GE(totals.page_events, kPageEvents * seeds.last / kMachineSeeds);
-  // The runs reach what they are there to reach.
+  // The runs must reach all these events.
   EXPECT_GT(totals.divergences, 0u);
   EXPECT_GT(totals.lost, 0u);
   EXPECT_GT(totals.full, 0u);
@@ -212,7 +212,7 @@ TEST(RandomSimulationTest, NorDoesOneOverSeveralPaths) {
   EXPECT_GT(totals.lost, 0u);
 }
 
-/// Whether what comes from a frame of the lowest tier takes the path over which it went there.
+/// Checks that a page from a frame of the lowest tier takes the path over which it went there.
 class PathWatch final : public SimObserver {
  public:
   explicit PathWatch(std::size_t lowest) : lowest_(lowest) {}

@@ -32,7 +32,8 @@ class ShadowObserver final : public SimObserver {
   void OnAction(const core::Action& action, double seconds) override;
   void OnEventDone() override;
 
-  /// Whether the copy's source may be lost: nobody else reads it, who would have to see that too.
+  /// Whether the copy's source may be lost. No other reader of the frame may exist, who would have
+  /// to see the loss too.
   bool MayLoseSource(const core::StartCopy& copy) const;
 
   const core::Verdict& verdict() const { return verdict_; }

@@ -1,4 +1,4 @@
-// Signals at moments that a command cannot be made to wait at: what is saved then, and what not.
+// Signals at moments that a test of the command cannot wait for, and the saves after them.
 #include <signal.h>
 
 #include <cstdint>

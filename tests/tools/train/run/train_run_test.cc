@@ -53,7 +53,7 @@ class TrainRunTest : public ::testing::Test {
           return step.judged && step.key == key;
         }));
   }
-  /// Whether each key's ops have their times of the steps that count, and those alone.
+  /// Checks that each key's ops have the times of the judged steps alone.
   void ExpectTimesOfJudgedSteps() const {
     EXPECT_GE(Judged(MainKey(report_)), 4u);
     for (const StepRecord& step : report_.steps) {

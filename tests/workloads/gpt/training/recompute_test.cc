@@ -163,7 +163,7 @@ TEST(Recompute, WhatIsPlannedMayBeAnyChoice) {
 
 class PagedRecomputeTest : public ::testing::Test {
  protected:
-  /// Trains where a fraction fits. What an op overwrites is filled with NaN before.
+  /// Trains with room for a fraction of the bytes. Overwritten tensors are filled with NaN first.
   RecomputeResults TrainPaged(const Choices& choices) {
     const auto footprint = MeasureFootprint(RecomputeModel(), Train(), kPage);
     EXPECT_TRUE(footprint.ok()) << footprint.status();
