@@ -103,7 +103,7 @@ TEST(StepModelTest, AnInterruptEndsIt) {
   EXPECT_EQ((*model)->Measure().status().code(), absl::StatusCode::kCancelled);
 }
 
-TEST(StepModelTest, ItsFilesAreNoLargerThanSaid) {
+TEST(StepModelTest, FilesAreNoLargerThanSaid) {
   for (const StepCase& which : StepCases()) {
     const tools::TemporaryDirectory disk;
     const StepModelOptions options = Small(disk, which);

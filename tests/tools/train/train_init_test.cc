@@ -95,7 +95,7 @@ TEST_F(TrainInitTest, AnExportedStateOfAnotherModelSaysWhichItIs) {
               HasSubstr("it is of another model, that of --set model.heads=2"));
 }
 
-TEST_F(TrainInitTest, AlsoUnderASmallBudgetOf8BitStates) {
+TEST_F(TrainInitTest, BeginsWhereTheSavedModelWasWith8BitStates) {
   const InitJson saved = SaveModel();
   const InitJson begun = Run({"--init", model_, "--verify", "--set", "train.states=\"8bit\""});
   EXPECT_EQ(begun["val_loss_first"], saved["val_loss"]);

@@ -140,7 +140,7 @@ TEST_F(TrainStateTest, AnInterruptedJobCountsStepsFromTheFirst) {
                     HasSubstr("steps              4 to " + std::to_string(step))));
 }
 
-TEST_F(TrainStateTest, FlagsThatContradictItAreRefused) {
+TEST_F(TrainStateTest, FlagsThatContradictStateAreRefused) {
   for (const char* flag : {"--save-state", "--resume"}) {
     EXPECT_THAT(UserError(Words({"--state", state_, flag, files_.path()})),
                 HasSubstr(std::string("--state and ") + flag + ": "));

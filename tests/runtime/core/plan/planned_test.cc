@@ -159,7 +159,7 @@ TEST_F(PlannedTest, APageHeldAtADivergenceDoesNotLeaveAsPlanned) {
   EXPECT_EQ(Iterate(ops, 0, plan.get()).waited, 0u);
 }
 
-TEST_F(PlannedTest, NoPlanStopsIt) {
+TEST_F(PlannedTest, WithoutAPlanNothingIsFetchedAhead) {
   StartPlanned({4, 64}, 8);
   const Ops ops = ReadsOf({0, 1, 2, 3, 4, 5, 6, 7});
   RecordAndAdopt(ops);

@@ -53,7 +53,7 @@ std::vector<std::string> LogOf(Scenario scenario, const std::string& policy) {
   return log;
 }
 
-TEST(CustomPolicyTest, TheCoreDoesTheSameUnderIt) {
+TEST(CustomPolicyTest, TheCoreDoesTheSameUnderACustomPolicy) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Scenario scenario = RandomScenario(seed);
     scenario.events = 500;

@@ -50,7 +50,7 @@ TEST_P(PolicyReferenceTest, EvictsWhatTheReferenceEvicts) {
   EXPECT_GE(accesses_, 100'000u);
 }
 
-TEST_P(PolicyReferenceTest, TinyTracesToo) {
+TEST_P(PolicyReferenceTest, EvictsWhatTheReferenceEvictsOnTinyTraces) {
   for (std::uint64_t seed = Seed(); seed < Seed() + 200; ++seed) {
     for (const std::size_t frames : {1, 2, 3, 4, 5, 6}) {
       SCOPED_TRACE(::testing::Message() << frames << " frames, seed " << seed);

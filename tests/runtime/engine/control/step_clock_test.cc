@@ -151,7 +151,7 @@ TEST(RecordedOrderTest, LanesMayBeInterleavedInAnotherWay) {
   EXPECT_EQ(ordered->seconds, 4);
 }
 
-TEST(RecordedOrderTest, IsNoneOfAnotherIteration) {
+TEST(RecordedOrderTest, TimesOfAnotherIterationHaveNoRecordedOrder) {
   const IterationTimes times{.key = 0, .steps = {{0, 1}, {1, 2}}, .lanes = {0, 1}, .seconds = 4};
   const std::vector<core::RecordedStep> same = {{.lane = 0}, {.lane = 0}};
   const std::vector<core::RecordedStep> more = {{.lane = 0}, {.lane = 1}, {.lane = 1}};

@@ -133,7 +133,7 @@ extern "C" void SayAndExit(int) {
   _exit(3);
 }
 
-TEST_F(StrayTouchesTest, TheHandlerOfBeforeComesAfter) {
+TEST_F(StrayTouchesTest, TheEarlierHandlerRunsAfterwards) {
   EXPECT_THAT(Run([] {
                 signal(SIGSEGV, &SayAndExit);
                 return Touch(OffLease::kReadable, true);
@@ -143,7 +143,7 @@ TEST_F(StrayTouchesTest, TheHandlerOfBeforeComesAfter) {
   EXPECT_THAT(said_, ::testing::EndsWith("earlier handler\n"));
 }
 
-TEST_F(StrayTouchesTest, OtherFaultsGoToTheHandlerOfBefore) {
+TEST_F(StrayTouchesTest, OtherFaultsGoToTheEarlierHandler) {
   EXPECT_THAT(Run([]() -> std::string {
                 signal(SIGSEGV, &SayAndExit);
                 if (!NameStrayTouches().ok() || !NameStrayTouches().ok()) return "not installed";

@@ -113,7 +113,7 @@ KernelScalars RareScalars(OptimizerKind kind, std::mt19937_64& random) {
   return scalars;
 }
 
-TEST(RareNumbersTest, UnderRareScalarsToo) {
+TEST(RareNumbersTest, EveryElementIsThatOfTheReferenceUnderRareScalars) {
   for (std::uint64_t seed = 21; seed <= 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
@@ -127,7 +127,7 @@ TEST(RareNumbersTest, UnderRareScalarsToo) {
   }
 }
 
-TEST(RareNumbersTest, WhereverTheyAreEveryElementIsThatOfTheReference) {
+TEST(RareNumbersTest, EveryElementIsThatOfTheReferenceWhereverRareNumbersAre) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
@@ -142,7 +142,7 @@ TEST(RareNumbersTest, WhereverTheyAreEveryElementIsThatOfTheReference) {
 }
 
 /// One bad gradient in each place of the first groups, and one bad state beside it.
-TEST(RareNumbersTest, OneInEachPlace) {
+TEST(RareNumbersTest, EveryElementIsThatOfTheReferenceWithOneBadNumber) {
   constexpr std::size_t kCount = 103;
   for (const OptimizerKind kind : {OptimizerKind::kAdamW, OptimizerKind::kLion}) {
     const KernelSpec spec{.optimizer = kind, .copy = CopyType::kBf16};

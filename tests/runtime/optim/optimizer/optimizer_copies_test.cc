@@ -58,7 +58,7 @@ TEST_F(OptimizerCopiesTest, OnlyTheCopiesOfTheGroupAreRefreshed) {
   EXPECT_NE(after.back(), spoilt.back());
 }
 
-TEST_F(OptimizerCopiesTest, AfterLoadTheyAreThoseOfTheLoadedParameters) {
+TEST_F(OptimizerCopiesTest, AfterALoadCopiesAreThoseOfTheLoadedParameters) {
   for (const CopyType type : {CopyType::kBf16, CopyType::kFp16}) {
     for (const Storage place : {Storage::kMemory, Storage::kTensor}) {
       runtime_.Start();
@@ -78,7 +78,7 @@ TEST_F(OptimizerCopiesTest, AfterLoadTheyAreThoseOfTheLoadedParameters) {
 }
 
 /// A parameter and its copy that share a segment, so that pages cut each of them elsewhere.
-TEST_F(OptimizerCopiesTest, PagesMayCutThemAnywhere) {
+TEST_F(OptimizerCopiesTest, PagesMayCutCopiesAnywhere) {
   runtime_.Start();
   constexpr std::int64_t kCount = 7001;
   const std::vector<TensorSpec> specs = {
@@ -113,7 +113,7 @@ TEST_F(OptimizerCopiesTest, PagesMayCutThemAnywhere) {
   EXPECT_EQ(runtime_.Read(tensors[2]), std::vector<std::byte>(114));
 }
 
-TEST_F(OptimizerCopiesTest, TheyAreNotRefreshedUnderAStep) {
+TEST_F(OptimizerCopiesTest, CopiesAreNotRefreshedDuringAStep) {
   runtime_.Start();
   PagedModel model(runtime_, {.spec = {.copy = CopyType::kBf16}, .groups = {{5000}, {300}}});
   OffloadedOptimizer& optimizer = model.optimizer();

@@ -167,7 +167,7 @@ TEST_F(OptimizerFaultTest, AHalfDoneStepIsNotSkippedForTheNormThatIsGiven) {
   ExpectNoSkipOfAHalfDoneStep(runtime_, faults_, true);
 }
 
-TEST_F(OptimizerFaultTest, NothingElseMayHappenBetween) {
+TEST_F(OptimizerFaultTest, NothingElseMayHappenBeforeAFailedStepIsRepeated) {
   PagedModel model(runtime_, {.groups = {{30000}}});
   ASSERT_THAT(model.Step(), IsOk());
   faults_.FailReads(absl::UnavailableError("EAGAIN"));
@@ -180,7 +180,7 @@ TEST_F(OptimizerFaultTest, NothingElseMayHappenBetween) {
 }
 
 /// Copies beside their parameters are whole pages, too.
-TEST_F(OptimizerFaultTest, ALoadNeedsNothingThatIsBelow) {
+TEST_F(OptimizerFaultTest, ALoadReadsNoPageFromNvme) {
   const TempDirectory directory;
   PagedModel model(
       runtime_,

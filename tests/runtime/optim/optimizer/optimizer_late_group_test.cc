@@ -174,7 +174,7 @@ TEST_F(OptimizerLateGroupTest, AStepThatFailedInPartIsRepeatedWithTheSameSteps) 
   }
 }
 
-TEST_F(OptimizerLateGroupTest, ASkippedStepIsNobodys) {
+TEST_F(OptimizerLateGroupTest, ASkippedStepCountsForNoParameter) {
   PagedModel model(runtime_, {.groups = {{500}}, .optimizer = {.skip_not_finite = true}});
   Train(model, 2);
   model.AddLateGroup({500});

@@ -167,7 +167,7 @@ TEST_F(OptimizerOnlyReadyTest, SumsAreMadeBesideUpdatesThatHaveBegun) {
   }
 }
 
-TEST_F(OptimizerOnlyReadyTest, ASkippedStepIsNobodysEither) {
+TEST_F(OptimizerOnlyReadyTest, ASkippedStepCountsForNoGroup) {
   PagedModel model(runtime_, {.groups = {{500}, {500}}, .optimizer = {.skip_not_finite = true}});
   model.run(0).SetGradient(7, INFINITY);
   model.PublishGradients();

@@ -252,7 +252,7 @@ TEST_F(SaveBesideStepsTest, WaitAmidAStepWritesWhatIsNotUpdatedYet) {
   EXPECT_EQ(model.Paged(), model.Reference());
 }
 
-TEST_F(SaveBesideStepsTest, GradientsThatAreAddedUpDoNotDisturbIt) {
+TEST_F(SaveBesideStepsTest, GradientsThatAreAddedUpDoNotDisturbASave) {
   PagedModel model(
       runtime_,
       {.spec = {.gradient = GradientType::kFp32},

@@ -163,7 +163,7 @@ TEST(RandomBoundTest, NoPolicyIsFasterThanTheBoundAndPlannedIsNotBehind) {
   if (seeds.only == 0 && seeds.last >= kSeeds) JudgePlanned(qualities);
 }
 
-TEST(RandomBoundTest, NorIsOneOverSeveralPaths) {
+TEST(RandomBoundTest, NoPolicyIsFasterThanTheBoundOverSeveralPaths) {
   const Seeds seeds(kSeedsHere / 2);
   Qualities qualities;
   for (std::uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {

@@ -198,7 +198,7 @@ TEST(RandomSimulationTest, NoScheduleLosesAByteOrHangs) {
   EXPECT_GT(totals.prefetches_revoked, 0u);
 }
 
-TEST(RandomSimulationTest, NorDoesOneOverSeveralPaths) {
+TEST(RandomSimulationTest, NoScheduleOverSeveralPathsLosesAByteOrHangs) {
   const Seeds seeds(kMachineSeeds / 3);
   Totals totals;
   for (std::uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {

@@ -113,7 +113,7 @@ TEST_F(RunSignalsTest, ParametersThatAreNoNumbersAreNotSaved) {
 class RunSignalsSaveTest : public RunSignalsTest,
                            public ::testing::WithParamInterface<const char*> {};
 
-TEST_P(RunSignalsSaveTest, ASaveOfSuchParametersThatWasBegunIsGivenUp) {
+TEST_P(RunSignalsSaveTest, ABegunSaveOfParametersThatAreNoNumbersIsGivenUp) {
   const std::string flag = GetParam();
   std::filesystem::create_directories(files_ / flag);
   std::vector<std::string> settings = kTwoMicroBatches;
@@ -172,7 +172,7 @@ TEST_P(RunSignalsSaveTest, AStepThatEndsWithItsUpdateWritesNoSaveThatLedToNoNumb
 
 /// A signal in any phase before the first step is answered before the next phase, and costs no
 /// save. The phases load the topology, measure the links, and make the tiers and the model.
-TEST_F(RunSignalsTest, InAnyPhaseBeforeTheFirstStepItIsAnsweredByTheNext) {
+TEST_F(RunSignalsTest, ASignalInAnyPhaseBeforeTheFirstStepIsAnsweredByTheNext) {
   ASSERT_NO_FATAL_FAILURE(Make({"train.steps=20"}, {"--state", state_}));
   ASSERT_THAT(session_->trainer().Step().status(), IsOk());
   ASSERT_THAT(session_->SaveState(), IsOk());

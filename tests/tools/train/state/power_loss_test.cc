@@ -150,7 +150,7 @@ class PowerLossTest : public ::testing::Test {
   int outcomes_ = 0;
 };
 
-TEST_F(PowerLossTest, SavesThatWereDurableOutliveIt) {
+TEST_F(PowerLossTest, DurableSavesOutliveAPowerLoss) {
   for (int step = 10; step <= 60 && !HasFailure(); step += 10) {
     ASSERT_NO_FATAL_FAILURE(Save(step));
   }

@@ -143,7 +143,7 @@ std::uint64_t LessBytes() {
   return (kLayers * kGroups - 1) * stash - gradients;
 }
 
-TEST(Recompute, LessLives) {
+TEST(Recompute, FewerBytesLive) {
   const auto kept = MeasureFootprint(RecomputeModel(), Train(Recompute::kNone), kPage);
   const auto again = MeasureFootprint(RecomputeModel(), Train(Recompute::kAll), kPage);
   ASSERT_TRUE(kept.ok() && again.ok());
@@ -202,7 +202,7 @@ TEST_F(PagedRecomputeTest, EveryChoiceGivesTheBitsOfRam) {
   }
 }
 
-TEST_F(PagedRecomputeTest, LessLives) {
+TEST_F(PagedRecomputeTest, FewerBytesLive) {
   TrainPaged(kKeepAll);
   const std::uint64_t kept = runtime_->GetStats().live_bytes_peak;
   TrainPaged(Choices(kMixture.size(), kEveryLayer));
