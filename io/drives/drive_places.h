@@ -15,8 +15,8 @@ namespace sluice::io {
 /// A drive that has failed, and why it counts as failed.
 struct FencedDrive {
   std::string directory;
-  /// Slots with pages on this drive, writes in flight included: these stay there only where no
-  /// other drive has room.
+  /// Slots with pages on this drive, writes in flight included. A write in flight stays there only
+  /// if no other drive has room.
   std::vector<SlotIndex> slots;
   absl::Status cause;
 };
@@ -70,9 +70,9 @@ class DrivePlaces {
                                      const absl::Status& status,
                                      Clock::time_point now);
 
-  /// The slot has no page, and no drive after its last user.
+  /// Forgets the slot's page at once, and its drive after the last user.
   void Forget(SlotIndex slot);
-  /// Somebody waits for the page that is being written, wherever it goes; nothing if none is.
+  /// Hastens the page that is being written, wherever it goes. Does nothing if there is none.
   void Hasten(SlotIndex slot);
 
   // The drive of the slot's page. None if the slot is forgotten.

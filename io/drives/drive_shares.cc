@@ -36,7 +36,7 @@ absl::StatusOr<DiskRates> MeasureDrive(const PageStoreOptions& store,
   return rates;
 }
 
-/// Drives whose parts are as large as their rates, and those that have `least` instead.
+/// Division of the slots: some drives get a part by their rate, the others get `least`.
 struct Division {
   std::span<const double> rates;
   SlotIndex slots;
@@ -54,8 +54,8 @@ struct Division {
   }
 };
 
-/// Raises those whose parts would be too small; true when there was one, as the others have less
-/// then.
+/// Raises drives whose parts would be too small. Returns whether there was one, since the others
+/// have less then.
 bool RaiseOnce(Division* division) {
   const double slots_per_rate = division->ToDivide() / division->RateOfTheOthers();
   bool any = false;

@@ -107,9 +107,8 @@ class IoEngine {
   /// Errors: InvalidArgument (nothing queued, Complete is not called).
   absl::Status Submit(IoRequest* request);
 
-  /// Waiting writes that begin in this range of the file, or whose command says so, go before
-  /// everything else: somebody waits for them. Requests that the kernel already has stay as they
-  /// are.
+  /// Moves waiting writes before all other requests, if they begin in this range of the file or
+  /// their command says so. Requests that the kernel already has stay as they are.
   virtual void Hasten(const IoFile& file, std::uint64_t offset, std::uint64_t bytes) = 0;
 
   /// Pins memory that requests will name again and again, once in place of at every request, where
@@ -131,7 +130,7 @@ class IoEngine {
   virtual void SubmitChecked(IoRequest* request) = 0;
 };
 
-/// Flags of sync_file_range: wait for what is on its way, send the rest, wait for that.
+/// Flags of sync_file_range: wait for writeback in flight, start that of the rest, wait for it.
 inline constexpr unsigned kWriteBackFlags = 7;
 
 struct IoEngineOptions {

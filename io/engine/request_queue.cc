@@ -106,7 +106,8 @@ void RequestQueue::PushBack(List& list, IoRequest* request) {
   list.tail = request;
 }
 
-/// Behind those that are as old. Almost always the last: only what is tried again is older.
+/// Inserts the request behind those that are as old. It is almost always the last: only retried
+/// requests are older.
 void RequestQueue::PushByAge(List& list, IoRequest* request) {
   if (list.tail == nullptr || list.tail->queued_at_ <= request->queued_at_) {
     return PushBack(list, request);

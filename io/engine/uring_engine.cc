@@ -22,8 +22,8 @@ namespace {
 constexpr int kRefusalsMax = 100;
 constexpr auto kRefusalPause = std::chrono::milliseconds(1);
 
-/// Requests that the kernel gets together it merges where they are adjacent, even those of a few
-/// MiB: the disk then has one where it could work on several. As large as this they go one by one.
+/// Size from which requests are submitted one by one. The kernel would merge adjacent ones that it
+/// gets together, even of a few MiB, and the disk could not work on several.
 constexpr std::uint64_t kAloneBytes = std::uint64_t{512} << 10;
 
 std::uint32_t RingEntries(std::uint32_t queue_depth) { return queue_depth + 1; }
@@ -91,7 +91,7 @@ void UringEngine::SetUpNumbers() {
   numbers_.buffers = &*buffers_;
 }
 
-/// The ring belongs to its thread: what changes it is done there.
+/// Runs `call` on the ring's thread, which alone may change the ring.
 void UringEngine::CallOnThread(absl::AnyInvocable<void()> call) {
   auto done = std::make_shared<std::promise<void>>();
   std::future<void> finished = done->get_future();
@@ -226,7 +226,7 @@ void UringEngine::SubmitRefused(int error_number) {
 
 void UringEngine::FailUnsubmitted(int error_number) {
   // The kernel reads the submission queue only inside io_uring_enter, which this thread alone
-  // calls: what it has not taken can be taken back by moving the tail.
+  // calls. So a move of the tail takes back the entries that it has not taken.
   const unsigned head = *ring_.sq.khead;
   ring_.sq.sqe_head = head;
   ring_.sq.sqe_tail = head;
@@ -264,7 +264,8 @@ void UringEngine::TakeCompletion(const io_uring_cqe& cqe) {
   if (batch != nullptr) return NoteCompleted(batch, cqe.res);
   SLUICE_CHECK(cqe.res == static_cast<int>(sizeof(wake_count_)) || cqe.res < 0,
                "the wake read of a ring yields the count");
-  // Armed again; what the kernel lacks (ENOMEM) it may have a moment later.
+  // The wake read is armed again. Memory that the kernel lacked (ENOMEM) may be there a moment
+  // later.
   if (cqe.res < 0) std::this_thread::sleep_for(kRefusalPause);
   wake_armed_ = false;
 }

@@ -42,8 +42,8 @@ int InitRing(std::uint32_t entries, unsigned flags, io_uring* ring) {
   return io_uring_queue_init_params(entries, ring, &parameters);
 }
 
-/// 0 or an errno. Debian 12's liburing.so declares functions for what is registered here, but does
-/// not export them.
+/// Registers with the system call. Returns 0 or an errno. Debian 12's liburing.so declares
+/// functions for these, but does not export them.
 int Register(const io_uring* ring, unsigned what, const void* argument, unsigned count) {
   const long error = syscall(__NR_io_uring_register, ring->ring_fd, what, argument, count);
   return error < 0 ? errno : 0;

@@ -25,7 +25,7 @@ std::string DescribeErrno(std::string_view call, int error_number = errno) {
   return fmt::format("{}: {}", call, base::ErrnoName(error_number));
 }
 
-// These accept the flag and ignore it: their pages are the page cache itself.
+// Memory file systems accept the flag and ignore it: their pages are the page cache itself.
 bool IsMemoryFileSystem(int fd) {
   struct statfs info {};
   if (fstatfs(fd, &info) != 0) return false;

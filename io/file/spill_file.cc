@@ -145,7 +145,7 @@ bool LacksFallocate(int error_number) {
   return error_number == EOPNOTSUPP || error_number == ENOSYS;
 }
 
-/// Bytes short of those that the file and later ones need. A file system that tells no size (some
+/// Whether bytes are missing for this file and later ones. A file system that tells no size (some
 /// of FUSE) has to be tried.
 bool IsTooFull(const SpillDirectory& directory, const SpillFileOptions& options) {
   struct statvfs info {};

@@ -92,7 +92,7 @@ absl::Status SafetensorsReader::CheckUnchanged() const {
   const bool same = static_cast<std::uint64_t>(info.st_size) == file_bytes_ &&
                     info.st_mtim.tv_sec == changed_.tv_sec &&
                     info.st_mtim.tv_nsec == changed_.tv_nsec;
-  // A file that took its name meanwhile is another one to all who open it by its path.
+  // A new file under the same name is another one to all who open it by path.
   struct stat named {};
   const bool is_named = stat(path_.c_str(), &named) == 0 && named.st_ino == info.st_ino &&
                         named.st_dev == info.st_dev;

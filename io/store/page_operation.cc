@@ -35,8 +35,8 @@ absl::StatusCode CodeOf(IoDirection direction, int error_number) {
   }
 }
 
-/// The page cache keeps pieces of up to this size, and drops none in part: those that stick out of
-/// a page on either side are dropped with it.
+/// Largest piece of the page cache, which drops none in part. Pieces that stick out of a page on
+/// either side are dropped with it.
 constexpr std::uint64_t kCachePieceBytesMax = std::uint64_t{4} << 20;
 
 std::string Describe(const PageAddress& address, std::string_view what) {
@@ -127,7 +127,8 @@ class WriteOperation final : public PageOperation, private WriteBackLine::Waiter
                  DoneFn done)
       : PageOperation(context, address, std::move(done)), data_(data) {}
 
-  /// The disk writes while a worker hashes; whoever is last ends the operation.
+  /// Starts the disk's write and a worker's hash beside each other. The later one ends the
+  /// operation.
   static void Start(WriteOperation* operation) {
     StoreContext& context = operation->context_;
     if (operation->buffered()) operation->write_backs().Begin(operation);
@@ -142,7 +143,7 @@ class WriteOperation final : public PageOperation, private WriteBackLine::Waiter
     EndPart(ThreadRole::kWorker);
   }
 
-  // The engine only reads what it writes.
+  // The engine only reads the memory of a write.
   std::byte* memory() const { return const_cast<std::byte*>(data_.data()); }
 
   void Move(IoDirection step) {

@@ -153,8 +153,8 @@ class PageStore {
                     const PageIdentity& identity,
                     std::span<std::byte> data,
                     DoneFn done) = 0;
-  /// Tells that somebody waits for the write of this slot that is in flight. The write goes before
-  /// everything that the kernel does not have yet.
+  /// Hastens the write of this slot that is in flight, since somebody waits for it. The write goes
+  /// before all requests that the kernel does not have yet.
   virtual void Hasten(SlotIndex slot) = 0;
   /// Forgets a slot's checksum, so that its content cannot be read again. A read in flight still
   /// finishes; a write in flight leaves the slot empty. Does no I/O.

@@ -39,7 +39,7 @@ absl::StatusOr<PageStoreParts> MakePageStoreParts(const PageStoreOptions& option
 absl::StatusOr<PageStoreParts> MakePageStoreParts(const PageStoreOptions& options,
                                                   std::shared_ptr<const SpillFiles> files);
 
-/// A store over any engine: what Create calls, and how tests put faults under a store.
+/// Makes a store over any engine. Create calls it, and tests put faults under a store by it.
 /// REQUIRES: CheckPageStoreOptions(options).ok().
 std::unique_ptr<PageStore> AssemblePageStore(const PageStoreOptions& options,
                                              PageStoreParts parts,

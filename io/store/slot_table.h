@@ -21,7 +21,8 @@ namespace sluice::io {
 /// Threads: any.
 class SlotTable {
  public:
-  /// Slots share the places: a write fails when there are fewer of these and all hold pages.
+  /// Slots share the places. A write fails if there are fewer places than slots, and all hold
+  /// pages.
   SlotTable(SlotIndex slots, SlotIndex places);
 
   /// The place for the slot's next page; the slot holds nothing until EndWrite. Errors:
@@ -30,7 +31,8 @@ class SlotTable {
   absl::StatusOr<SlotIndex> BeginWrite(SlotIndex slot);
   /// Records the page, unless the slot was forgotten meanwhile.
   void EndWrite(SlotIndex slot, const PageIdentity& identity, std::uint64_t checksum);
-  /// The slot holds nothing, and its place refused the page: others are taken before it.
+  /// Ends a write whose place refused the page. The slot holds nothing, and other places are taken
+  /// before this one.
   void AbandonWrite(SlotIndex slot);
 
   struct StoredPage {
@@ -47,8 +49,7 @@ class SlotTable {
 
   void Forget(SlotIndex slot);
 
-  /// Somebody waits for the write of the slot: the place that it goes to. None if there is no
-  /// write.
+  /// Hastens the write of the slot. Returns the place that it goes to; none if there is no write.
   std::optional<SlotIndex> Hasten(SlotIndex slot);
   /// Whether somebody waits for the write of the place, until the write ends.
   const std::atomic<bool>& hastened(SlotIndex place) const { return hastened_[place]; }

@@ -134,7 +134,8 @@ absl::Status TrainRun::WithdrawSave(int step) {
   return absl::OkStatus();
 }
 
-/// A run may have been killed before its next loss showed what its last save was worth.
+/// Checks the loss after the save that the run goes on from. The run before may have been killed
+/// before that loss showed the save to be bad.
 absl::Status TrainRun::CheckResumedLoss(float val_loss) const {
   const bool asks = parts_.session.settings().not_finite_steps > 0;
   const int step = parts_.session.steps_before();

@@ -17,10 +17,10 @@ struct StateSaverOptions {
   SaveInterval every;
   /// The directory of --state; null: none. Lifetime: outlives the saver.
   StateDirectory* directory = nullptr;
-  /// The directory of --save-state, whose one file is replaced; empty: none.
+  /// Directory of --save-state, which has one file that each save replaces; empty: none.
   std::string in_place;
-  /// The directory of the save that the run goes on from, where saves go elsewhere; empty: it is in
-  /// the place of the others, or there is none.
+  /// Directory of the save that the run goes on from, if saves go elsewhere; empty: the save is
+  /// among the others, or there is none.
   std::string resumed_from = {};
   /// Writes the trainer's state, whole and durable, to a directory.
   std::function<absl::Status(const std::string& directory)> save;
@@ -75,7 +75,7 @@ class StateSaver {
   /// The directory that takes the save of `step`.
   absl::StatusOr<std::string> PlaceOf(int step);
   absl::StatusOr<std::string> Withdraw(int step, std::string_view why);
-  /// The save that is there, whatever happens to the next: "that of step 5 stands".
+  /// Sentence about the save that stands if the next one fails: "that of step 5 stands".
   std::string Standing() const;
   absl::Status Failed(const absl::Status& why, int step) const;
 
