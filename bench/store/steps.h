@@ -27,9 +27,9 @@ class Steps {
   /// One pass over the file, whatever time it takes.
   static Load OnePass(Load load);
 
-  /// Nothing once time is up or a step failed: one of the places is free for good then.
+  /// The next step; none once time is up or a step failed. The caller's place then stays free.
   std::optional<Step> Next();
-  /// A step of Next is over.
+  /// Notes the end of a step of Next.
   void Finished(const Step& step, const absl::Status& status);
 
   /// Ends the stretch with an error: no more steps begin.

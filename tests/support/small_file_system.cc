@@ -37,7 +37,7 @@ struct FileSystemKind {
   std::vector<std::string> mkfs_options;
 };
 
-/// Nothing is kept for root, so that what is free is free.
+/// An ext file system that keeps nothing for root, so that free space is free for all.
 FileSystemKind Ext(const char* name) {
   return {name, "e2fsprogs", {"-q", "-F", "-m", "0", "-b", "4096"}};
 }

@@ -198,7 +198,7 @@ void TraceRun::HealAndReadAll() {
   for (std::uint32_t i = 0; i < trace_.tensors.size(); ++i) ReadHealed(i);
 }
 
-/// Now it is either lost, and says so, or read.
+/// Reads the tensor after the faults: it is either read, or lost with an error.
 void TraceRun::ReadHealed(std::uint32_t tensor) {
   const auto full = [this]() -> std::uint64_t {
     const auto found = outcome_.op_failures.find(core::TicketFailure::kTierFull);

@@ -24,7 +24,7 @@ class VirtualClock {
   void After(std::chrono::microseconds pause, Job job);
   /// Lets time pass until the next job and runs it; false when there is none.
   bool RunNext();
-  /// Nothing is to come.
+  /// Whether no job is waiting.
   bool idle() const { return events_.empty(); }
 
  private:

@@ -234,7 +234,8 @@ class OtherFile {
   FileDescriptor file_;
 };
 
-/// Both files together need more than there is: found before a byte is written.
+/// Creates two files that together need more space than there is. The error must come before a byte
+/// is written.
 std::string FindItBefore(const std::string& path) {
   if (std::string why = MountSmallTmpfs(path); !why.empty()) return why;
   const SpillDirectory directory = *OpenSpillDirectory(path);

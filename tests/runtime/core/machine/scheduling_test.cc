@@ -205,7 +205,7 @@ TEST_F(SchedulingTest, WriteWaitsForACopyInFlight) {
   Create(1, 1);
   const TicketNumber ticket = Acquire({Write(0)});
   driver().Drain();
-  Release(ticket);  // nothing else to do: it is cleaned
+  Release(ticket);  // the idle link cleans the page
   const auto copies = Select<StartCopy>(actions());
   ASSERT_EQ(copies.size(), 1u);
   const TicketNumber writer = Acquire({Write(0)});

@@ -303,7 +303,7 @@ class NaiveSieve : public NaiveCache {
   };
   std::size_t frames_;
   std::vector<Entry> queue_;
-  std::optional<std::size_t> hand_;  // none: the tail
+  std::optional<std::size_t> hand_;  // position of the hand; none: the tail
 };
 
 /// Cherkasova 1998 with sizes and costs of 1; ties to the least recently used.

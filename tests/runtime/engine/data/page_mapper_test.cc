@@ -106,7 +106,7 @@ TEST_F(PageMapperTest, APageThatComesBackToItsFrameIsThere) {
   Displace(5, At(1, 5).page);
   Displace(6, At(2, 6).page);
   EXPECT_TRUE(mapper_.Reuse(At(1, 5)));
-  EXPECT_FALSE(mapper_.Reuse(At(1, 5)));  // once
+  EXPECT_FALSE(mapper_.Reuse(At(1, 5)));  // a page is reused once
   EXPECT_THAT(posted_, IsEmpty());
 }
 

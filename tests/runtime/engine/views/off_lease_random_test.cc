@@ -337,8 +337,8 @@ class Versions {
   std::array<std::atomic<std::uint64_t>, kReadPages> released_{};
   std::atomic<bool> done_{false};
   std::atomic<bool> failed_{false};
-  std::string failure_;           ///< the reader's until it has ended
-  std::uint64_t pages_read_ = 0;  ///< likewise
+  std::string failure_;           ///< failure, owned by the reader until it has ended
+  std::uint64_t pages_read_ = 0;  ///< pages read, owned likewise
 };
 
 void ReadSeeds(std::uint64_t first, std::uint64_t last) {

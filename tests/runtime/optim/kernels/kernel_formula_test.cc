@@ -65,7 +65,7 @@ class Numbers {
     if (start_ == Start::kUsual) return normal_(random_);
     return start_ == Start::kExtreme ? Within(-12, 12) : Within(-6, 2);
   }
-  /// About 10^`low` to 10^`high`.
+  /// A random number of about 10^`low` to 10^`high`.
   float Within(double low, double high) {
     const double exponent = std::uniform_real_distribution<double>(low, high)(random_);
     return normal_(random_) * static_cast<float>(std::pow(10, exponent));

@@ -253,7 +253,7 @@ TEST_F(OptimizerMisuseTest, TheMemoryOfACopyIsItsOwn) {
   }
   EXPECT_THAT(copy(tensor_, 0), IsOk());
   EXPECT_THAT(copy(second, 400), IsOk());
-  EXPECT_THAT(copy(tensor_, 0), IsOk());  // again
+  EXPECT_THAT(copy(tensor_, 0), IsOk());  // a second binding of the same memory
   EXPECT_THAT(copy(second, 0),
               IsStatus(kInvalid, "'second': the memory of the copy overlaps that of the copy of"));
   EXPECT_THAT(gradient(second, 100),

@@ -96,7 +96,7 @@ TEST_F(OptimizerOnlyReadyTest, AMissingGroupIsAnErrorUnlessAskedFor) {
     ASSERT_THAT(model.optimizer().GradientReady(model.group(0)), IsOk());
     EXPECT_THAT(model.optimizer().Step(),
                 IsStatus(absl::StatusCode::kFailedPrecondition, "group 'g1' are not complete"));
-    EXPECT_THAT(model.StepOf({1}), IsOk());  // both, as the first is ready too
+    EXPECT_THAT(model.StepOf({1}), IsOk());  // a step of both groups, as the first is ready, too
     EXPECT_EQ(model.optimizer().State(model.parameter(0))->step, 1);
     EXPECT_EQ(model.optimizer().State(model.parameter(1))->step, 1);
   }

@@ -117,7 +117,7 @@ FileAccess RandomAccess(const FileSchedule& schedule, ScheduleDice* dice) {
   return {tensor, {offset, 1 + dice->Below(bytes - offset)}};
 }
 
-/// Mostly tensors that ops make as a whole and others read, some of which overlap.
+/// A random schedule. Ops make most tensors as a whole, and others read them. Some tensors overlap.
 FileSchedule RandomRecomputeSchedule(ScheduleDice* dice) {
   FileSchedule schedule{.name = "random"};
   for (std::uint64_t i = 3 + dice->Below(5); i > 0; --i) {

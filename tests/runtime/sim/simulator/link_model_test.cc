@@ -132,7 +132,7 @@ TEST(LinkModelTest, WhatDrivesHoldComesBackAsItWent) {
   LinkModel link({{kSlow, kSlow}}, true);
   for (std::uint32_t i = 0; i < 4; ++i) link.Start(Order(Direction::kOut, i), 0);
   EXPECT_THAT(PathsTaken(&link, 4), ElementsAre(0, 1, 0, 1));
-  // Both lie on the first drive: one waits, though the other drive is idle.
+  // Pages 0 and 2 lie on the first drive: one waits, though the other drive is idle.
   link.Start(Order(Direction::kIn, 0), 100);
   link.Start(Order(Direction::kIn, 2), 100);
   const auto both = Drain(&link);
