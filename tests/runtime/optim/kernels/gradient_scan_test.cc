@@ -112,7 +112,7 @@ TEST(GradientScanTest, SquaresThatVanishInFp32AreSummedInDouble) {
   }
 }
 
-/// Squares that fp32 cannot hold add up to more than the one that it can.
+/// Squares that fp32 cannot hold add up to as much as the one that it can, nearly.
 TEST(GradientScanTest, SquaresThatVanishBesideOneThatDoesNotCount) {
   TensorRun run({}, 4096);
   for (std::size_t i = 0; i < 4096; ++i) run.SetGradient(i, 0x1p-76f);
