@@ -68,7 +68,7 @@ int main(int argc, char** argv) {
     // Returns at once. The steps that follow hand over the old bytes as they change them.
     save = Check(optimizer->StartSave(directory, "step " + std::to_string(optimizer->step())));
   }
-  Check(save.Wait());  // save.GiveUp() does, too, if the save before is good enough
+  Check(save.Wait());  // or save.GiveUp(), if the save before is good enough
 
   std::vector<float> values(kElements);
   Check(runtime->Read(weights, std::as_writable_bytes(std::span(values))));

@@ -1,5 +1,5 @@
-// Sources of a tensor's first bytes: a file that is read in place, memory that the program gives
-// up, many small values that share pages. Ends of a tensor's bytes: Discard, Free.
+// Where a tensor's first bytes come from: a file that is read in place, memory that the program
+// gives up, many small values that share pages. And how they go: Discard, Free.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

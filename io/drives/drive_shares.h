@@ -19,9 +19,9 @@ class DriveShares {
  public:
   using Clock = RateMeter::Clock;
 
-  /// Rates of reads and writes in turn, in bytes per second, in the order of `opened`, the
-  /// directories. Measures one drive after another, with a file without a name of at most 32 MiB.
-  /// Empty if a drive refuses O_DIRECT, since the page cache would be measured there.
+  /// What each drive gives to reads and writes in turn, in bytes per second, in the order of
+  /// `opened`, the directories; measured with a file without a name of at most 32 MiB, one drive
+  /// after another. Empty if a drive refuses O_DIRECT: the page cache would be measured there.
   /// Blocks for about 0.2 s a drive. Errors: those of MeasureDiskRates, each names the directory.
   static absl::StatusOr<std::vector<double>> MeasureRates(
       const PageStoreOptions& store, const std::vector<OpenedDirectory>& opened);
