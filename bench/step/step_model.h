@@ -90,7 +90,7 @@ class StepModel {
   std::unique_ptr<PageBuffers> gradients_;
   std::unique_ptr<Runtime> runtime_;
   std::vector<TensorId> tensors_;
-  std::unique_ptr<OffloadedOptimizer> optimizer_;  ///< goes before the runtime
+  std::unique_ptr<OffloadedOptimizer> optimizer_;  ///< member that goes before the runtime
   GroupId group_;
 };
 

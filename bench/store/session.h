@@ -34,7 +34,7 @@ class Session {
   /// REQUIRES: fio_has_huge_pages().
   absl::StatusOr<Sample> RunPeer(const Load& load, FioPeer peer) const;
 
-  /// Cancelled when interrupted.
+  /// Errors: Cancelled (the benchmark is interrupted).
   absl::Status CheckInterrupted() const;
   void ShowProgress(const std::string& line) const;
 

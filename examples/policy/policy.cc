@@ -22,7 +22,7 @@ class Mru : public Policy {
     const auto found = std::ranges::find_if(order_[request.tier], evictable);
     return found == order_[request.tier].end() ? std::nullopt : std::optional(*found);
   }
-  std::map<int, std::vector<PageIndex>> order_;  // per tier, the page used last first
+  std::map<int, std::vector<PageIndex>> order_;  // pages per tier, the one used last first
 };
 
 int main(int argc, char** argv) {

@@ -238,7 +238,7 @@ void DriveSet::Forget(SlotIndex slot) {
   ForgetPage(slot);
 }
 
-/// Under one lock: the drive has the room again when the set counts on it.
+/// The lock is held throughout: the drive has the room again when the set counts on it.
 void DriveSet::ForgetPage(SlotIndex slot) {
   const std::optional<std::uint32_t> drive = places_.FindDrive(slot);
   if (drive.has_value()) stores_[*drive]->Forget(slot);

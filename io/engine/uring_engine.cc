@@ -131,7 +131,7 @@ void UringEngine::SubmitChecked(IoRequest* request) {
   queue_.Push(request, RequestQueue::Clock::now());
   // The thread itself, in a completion, looks at the queue before it sleeps.
   if (std::this_thread::get_id() == thread_.get_id()) return;
-  // Under the lock: once it is free the request may complete and this engine be destroyed.
+  // The lock is still held. Once it is free the request may complete and this engine be destroyed.
   if (std::exchange(may_sleep_, false)) Wake();
 }
 

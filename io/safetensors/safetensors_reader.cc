@@ -31,7 +31,7 @@ absl::StatusOr<std::unique_ptr<SafetensorsReader>> SafetensorsReader::Open(
   const int descriptor = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (descriptor < 0 && errno == ENOENT) return absl::NotFoundError(path + " does not exist");
   if (descriptor < 0) return base::StatusFromErrno(errno, "open " + path);
-  TurnOffReadAhead(descriptor);  // behind the header are bytes that others read directly
+  TurnOffReadAhead(descriptor);  // others read the bytes behind the header directly
   auto reader = std::unique_ptr<SafetensorsReader>(new SafetensorsReader(path, descriptor));
   SLUICE_RETURN_IF_ERROR(reader->ReadHeader());
   return reader;

@@ -133,7 +133,7 @@ class WriteOperation final : public PageOperation, private WriteBackLine::Waiter
     StoreContext& context = operation->context_;
     if (operation->buffered()) operation->write_backs().Begin(operation);
     operation->Move(IoDirection::kWrite);
-    // Still there: the hash is missing.
+    // The operation is still there, as the hash is missing.
     RunOnWorker(context, [operation] { operation->Hash(); });
   }
 
@@ -246,7 +246,7 @@ class ReadOperation final : public PageOperation {
     const std::uint64_t found = PageChecksum(address_.identity, data_);
     if (found == checksum_) return End(absl::OkStatus(), ThreadRole::kWorker);
     context_.counters.checksum_failures.fetch_add(1, std::memory_order_relaxed);
-    // Once more: memory or a bus may have failed on the way, not the medium.
+    // A second read: memory or a bus may have failed on the way, not the medium.
     if (!std::exchange(read_again_, true)) return Submit();
     End(MarkMediumFault(
             Lost(fmt::format("checksum {:016x} instead of {:016x}, read twice", found, checksum_))),

@@ -190,7 +190,7 @@ int Session::LeasesOf(const TensorState& tensor) const {
 
 std::vector<std::string> Session::InUse() const {
   std::vector<std::string> phrases;
-  std::vector<std::shared_ptr<TensorState>> tensors;  // released without the lock
+  std::vector<std::shared_ptr<TensorState>> tensors;  // tensors to release without the lock
   const std::lock_guard lock(mutex_);
   for (const auto& [id, weak] : tensors_) {
     tensors.push_back(weak.lock());
@@ -235,7 +235,7 @@ void SessionAtExit::Close(bool daemons) {
   const std::shared_ptr<Session> session = session_.lock();
   if (session == nullptr) return;
   if (session->LeasedElsewhere() || (daemons && !session->InUse().empty())) {
-    (void)new std::shared_ptr<Session>(session);  // never deleted
+    (void)new std::shared_ptr<Session>(session);  // this copy is never deleted
   } else {
     session->Close();
   }

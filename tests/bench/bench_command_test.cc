@@ -103,7 +103,7 @@ TEST(BenchCommandTest, ADeviceThatIsNotThereIsNamed) {
   };
   EXPECT_THAT(errors({"--device", "tpu"}), HasSubstr("allowed are emulated, cuda"));
   EXPECT_THAT(errors({"--weights", "1MiB"}), HasSubstr("nothing would move"));
-  // Hidden, on a machine that has one.
+  // An empty list hides the GPU of a machine that has one.
   setenv("CUDA_VISIBLE_DEVICES", "", 1);
   EXPECT_THAT(errors({"--device", "cuda"}), HasSubstr("CUDA"));
   unsetenv("CUDA_VISIBLE_DEVICES");

@@ -128,7 +128,7 @@ TEST(ByteLoopTest, ReadsEveryByte) {
   ASSERT_TRUE(data.ok()) << data.status();
   const auto sum = [&] {
     const unsigned read = MoveBytes((*data)->streams(), 0, kCount);
-    MoveBytes((*data)->streams(), 0, kCount);  // puts back what it flipped
+    MoveBytes((*data)->streams(), 0, kCount);  // a second move puts the bits back
     return read;
   };
   const unsigned usual = sum();

@@ -183,7 +183,7 @@ bool Append(const FileDescriptor& file) {
     while (write(file.get(), block.data(), piece) > 0) {
     }
     if (errno != ENOSPC) return false;
-    fsync(file.get());  // promised blocks are allocated now
+    fsync(file.get());  // the file system allocates promised blocks now
   }
   return true;
 }

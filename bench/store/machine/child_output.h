@@ -8,7 +8,7 @@
 
 namespace sluice::bench {
 
-/// Asked often while something lasts; true: come to an end.
+/// Answers whether to come to an end. Called often while a child runs or a measurement lasts.
 using InterruptedFn = std::function<bool()>;
 
 struct ChildOptions {

@@ -31,7 +31,7 @@ void Core::Impl::GiveFrame(TierIndex tier, FrameIndex frame, const Page& p) {
   Position returns = kNever;
   if (state.keeps_mappings) {
     for (const PageIndex page : state.homes.PagesOf(frame)) {
-      // Sooner than to a frame where nobody is at home.
+      // A page at home counts as one that returns, so that frames without one are taken first.
       returns = std::min({returns, kNever - 1, UseAt(pages_[page], tier)});
     }
   }

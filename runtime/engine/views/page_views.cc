@@ -213,7 +213,7 @@ void PageViews::Map(const SegmentPtr& segment,
     const base::MutexLock lock(mutex_);
     View& view = ViewOf(segment, page);
     if (view.place != frame || !IsDone(view.change)) {
-      // Forced: a job before this one may yet fail.
+      // The job is posted even if the place is the same, since a job before this one may yet fail.
       if (view.place != frame) Leave(view.place, posted_ + 1);
       view.place = frame;
       shown_in_[Key{frame.tier, frame.frame}] = page;

@@ -13,7 +13,7 @@
 namespace sluice::faults {
 namespace {
 
-/// Far more than any run takes.
+/// Limit of steps, far more than any run takes.
 constexpr std::uint64_t kStepsMax = 1'000'000;
 /// Tries after the fault has gone. The next op that needs a fenced tier tries it again.
 constexpr int kTriesAfterHealing = 3;

@@ -49,8 +49,8 @@ class StoreUnderTest {
   /// Removes the directory, which succeeds if it has no entries. Returns "" or why not.
   std::string RemoveDirectory();
 
-  // Below the store, at rest only.
-  /// Of its file; -1 where there is none.
+  // Access below the store, at rest only.
+  /// Descriptor of the store's file; -1 if there is none.
   int fd() const { return fd_; }
   // Damage to slots that hold pages.
   void FlipByte(io::SlotIndex slot, std::size_t at);

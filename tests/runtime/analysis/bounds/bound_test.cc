@@ -110,7 +110,7 @@ TEST(BoundTest, WhatIsUpdatedBelowComesUpAndWhatIsMadeAboveForBelowGoesDown) {
       OpOf({Access(0, AccessMode::kReadWrite, kBelow), Access(1, AccessMode::kRead, kBelow)})};
   EXPECT_EQ(FetchesOfMin(schedule, Above(2), 5), 5u);
   EXPECT_DOUBLE_EQ(ComputeLinkBound(schedule, Above(2)).out_bytes, kPage);
-  // Seen from the link below both tiers everything fits.
+  // The link below both tiers moves nothing, as everything fits above it.
   const BoundOptions lower{.lowest_above = TierKind::kDram, .bytes_above = 2 * kPage};
   EXPECT_DOUBLE_EQ(ComputeLinkBound(schedule, lower).in_bytes, 0);
   EXPECT_DOUBLE_EQ(ComputeLinkBound(schedule, lower).out_bytes, 0);

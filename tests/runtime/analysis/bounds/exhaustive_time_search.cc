@@ -32,7 +32,7 @@ class ExhaustiveTime::Search {
   }
 
  private:
-  /// Whatever may happen within the tick.
+  /// Adds all states that can be reached within the tick.
   void Close() {
     std::vector<State> next;
     for (std::size_t i = 0; i < layer_.size(); ++i) {

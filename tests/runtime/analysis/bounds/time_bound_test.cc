@@ -134,7 +134,7 @@ TEST(TimeBoundTest, BothDirectionsShareAHalfDuplexLink) {
 TEST(TimeBoundTest, FasterTiersAreAboveALowerLinkTogether) {
   TimeBoundOptions options{
       .tiers = {TierKind::kHbm, TierKind::kDram, TierKind::kNvme},
-      // Half a frame is none.
+      // One frame: half a frame is none.
       .tier_bytes = {kTimedPage, kTimedPage * 3 / 2, 0},
       .links = {{.in_bytes_per_s = kTimedPage, .out_bytes_per_s = kTimedPage},
                 {.in_bytes_per_s = kTimedPage / 4.0, .out_bytes_per_s = kTimedPage}}};

@@ -44,7 +44,7 @@ void FrameModel::Start(const StartCopy& copy) {
   }
   CheckSource(copy);
   CheckTarget(copy.page, copy.target, copy.target_frame);
-  // Upwards it may pass any tier: a file is read into the tier above the last.
+  // A copy upwards may pass any tier: a file is read into the tier above the last.
   Check(copy.target < copy.source || copy.target <= shadow_->page(copy.page).lowest,
         "below the page's lowest tier: " + Where(copy.page, copy.target, copy.target_frame));
   CheckLinkLoad(copy);

@@ -182,7 +182,7 @@ TEST_F(AbandonedTest, AnAbandonedCopyIsGoodEnoughWhileNothingIsTaken) {
   RunOp({Read(2)});
   EXPECT_TRUE(Resident(0, 1) && !Resident(0, 0)) << "the page could not be written elsewhere";
   FailNothing();
-  RunOp({Read(2), Read(3)});  // has the tier asked again
+  RunOp({Read(2), Read(3)});  // the tier is asked again
   RunOp({Read(0)});
   RunOp({Read(1)});
   EXPECT_GE(CopiesOut(RunOp({Read(2), Read(3)})), 1u) << "the page is written elsewhere";

@@ -65,7 +65,7 @@ TEST_F(HastenTest, AWriterHastensTheCopiesOfItsPageAlone) {
   EXPECT_EQ(Hastened(actions()), Tasks{cleaning[2].task});
   Acquire({Overwrite(cleaning[1].page)}, 0, 3);
   EXPECT_EQ(Hastened(actions()), Tasks{cleaning[1].task});
-  // Behind a reader: not before its turn comes.
+  // A writer behind a reader hastens nothing before its turn comes.
   Acquire({Write(cleaning[3].page)}, 0, 4);
   EXPECT_TRUE(Hastened(actions()).empty());
   Release(reader);

@@ -60,8 +60,8 @@ TEST(NeedQueueTest, NeedsComeInTheOrderOfAdding) {
 TEST(NeedQueueTest, ARemovedNeedIsGoneAndComesBackAsTheLast) {
   NeedQueue queue = Filled({7, 2, 9});
   queue.Remove(7);
-  queue.Remove(4);    // never there
-  queue.Remove(100);  // nor there
+  queue.Remove(4);    // page 4 was never there
+  queue.Remove(100);  // nor was page 100
   EXPECT_EQ(Seen(queue), (Needs{2, 9}));
   queue.Add(7);
   EXPECT_EQ(Seen(queue), (Needs{2, 9, 7}));

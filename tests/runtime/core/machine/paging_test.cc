@@ -103,7 +103,7 @@ TEST_F(PagingTest, CopyFurtherUpDoesNotSpareThePageOut) {
   Start({.frames = {3, 4, 16}, .policy = "lru", .transit_frames = 1});
   Create(4, 2);
   RunOp({Write(0, 1)});
-  RunOp({Read(0, 0)});  // now in tiers 0 and 1
+  RunOp({Read(0, 0)});  // the page is in tiers 0 and 1 now
   ASSERT_TRUE(Resident(0, 0) && Resident(0, 1));
   RunOp({Write(1, 1)});
   std::vector<Action> actions = RunOp({Write(2, 1)});  // displaces page 0 in tier 1

@@ -187,7 +187,7 @@ TEST(PlanTest, FetchesForTheFirstStepsAreListedWithTheLast) {
 
 TEST(PlanTest, APageIsHeldUntilItsStepEnds) {
   PlanInput input = EvenSteps(10, {2});
-  input.step_ends[8] = 12;  // over when step 2 of the next iteration begins
+  input.step_ends[8] = 12;  // step 8 is over when step 2 of the next iteration begins
   const PageIndex a = AddItem(&input, 2, {ReadAt(8)});
   AddTemporary(&input, 2, 3, 4);
   const Plan plan = MakePlan(input);
@@ -428,7 +428,7 @@ TEST(PlanTest, KnowsWhatComesIntoATierForAUse) {
 TEST(PlanTest, PagesAreWrittenWhileNothingComesWhereThereIsRoom) {
   PlanInput input = EvenSteps(20, {12});
   const PageIndex a = AddItem(&input, 2, {WriteAt(0)});
-  AddItem(&input, 8, {ReadAt(5)});  // comes in steps 1 to 4
+  AddItem(&input, 8, {ReadAt(5)});  // the item comes in steps 1 to 4
   AddTemporary(&input, 12, 10, 12);
   const Plan plan = MakePlan(input);
   EXPECT_TRUE(plan.leaves[0].empty());

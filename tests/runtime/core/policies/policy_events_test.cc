@@ -37,7 +37,7 @@ TEST_F(PolicyEventsTest, ALeaseIsOneAccessAndNoDeparture) {
   Create(2, 1);
   RunOp({Write(0)});
   EXPECT_THAT(Lines("0:0"),
-              ElementsAre("access 0:0", "insert 0:0"));  // waited for: no candidate before
+              ElementsAre("access 0:0", "insert 0:0"));  // no candidate before its ticket has it
   const TicketNumber one = Acquire({Read(0)});
   const TicketNumber other = Acquire({Read(0)});
   Release(one);

@@ -305,7 +305,7 @@ int ExitOfChild(const std::function<void()>& body) {
 TEST_P(ForkTest, AChildThatExitsRunsTheDestructorsOfItsGlobals) {
   SLUICE_SKIP_FORK_UNDER_SANITIZERS();
   if (const std::string why = StartWith(GetParam()); !why.empty()) GTEST_SKIP() << why;
-  // Destroyed by exit(), as a program's globals are.
+  // exit() destroys these, as it does a program's globals.
   static std::vector<std::shared_ptr<void>> globals;
   const TensorId tensor = runtime_.Make("t", 80 * kPage);
   const std::vector<std::byte> bytes = Pattern(2, 80 * kPage);

@@ -109,7 +109,7 @@ TEST_F(StepClockTest, AStepThatOutlastsItsIterationHasNoEndInIt) {
   EXPECT_TRUE(std::isinf(clock_.TakeIteration()->steps[0].end_s));
   AskAndGet(4, 2);
   GiveBack(5, 2);
-  GiveBack(6, 1);  // is no step of this one
+  GiveBack(6, 1);  // a lease of no step of this iteration
   Tell(7, core::EndIteration{});
   const auto times = clock_.TakeIteration();
   EXPECT_EQ(times->key, 1u);

@@ -52,7 +52,7 @@ std::string WithoutHugePages(const std::function<void(RuntimeOptions&)>& change)
     if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0) return "prctl refused";
     RuntimeFixture runtime;
     runtime.options.page_bytes = 256_KiB;
-    runtime.options.hbm_bytes = 1_MiB;  // too small for any
+    runtime.options.hbm_bytes = 1_MiB;  // a size too small for any
     runtime.options.dram_bytes = 8_MiB;
     runtime.options.nvme_bytes = 16_MiB;
     change(runtime.options);

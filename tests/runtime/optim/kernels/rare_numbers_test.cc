@@ -90,7 +90,7 @@ void ExpectLikeReference(const KernelSpec& spec, const TensorRun& start, std::si
   ExpectLikeReference(spec, UsualScalars(spec.optimizer), start, begin);
 }
 
-/// Usual scalars but for one or more that are not.
+/// Usual scalars, of which one or more are replaced by rare ones.
 KernelScalars RareScalars(OptimizerKind kind, std::mt19937_64& random) {
   constexpr float kBetas[] = {0, 1, 0.5f, 2, NAN};
   constexpr double kRates[] = {0, 100, 1e39, 1e300, INFINITY, NAN, -1};

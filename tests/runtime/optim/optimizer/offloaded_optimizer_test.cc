@@ -381,7 +381,7 @@ TEST_F(OffloadedOptimizerTest, RatesMayChangeBetweenSteps) {
 
 TEST_F(OffloadedOptimizerTest, DestructionInTheMiddleOfAStepEndsIt) {
   runtime_.Start();
-  // Sometimes before the thread has heard of the step.
+  // Some rounds may end before the thread has heard of the step.
   for (int round = 0; round < 50; ++round) {
     StepHandle step;
     {

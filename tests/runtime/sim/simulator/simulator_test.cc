@@ -168,7 +168,7 @@ TEST(SimulatorTest, OpsWorkInTheTierThatTheyName) {
 {"op": 1, "seconds": 1, "tier": "dram", "reads": [0], "writes": [0]}
 )",
                                      SmallOptions({1, 4}));
-  EXPECT_NEAR(report.time_s, 4, kTolerance);  // down and up again
+  EXPECT_NEAR(report.time_s, 4, kTolerance);  // one second each way, besides the ops
   EXPECT_EQ(report.links[0].in_bytes, 100u);
   EXPECT_EQ(report.links[0].out_bytes, 100u);
   EXPECT_EQ(report.links[1].in_bytes + report.links[1].out_bytes, 0u);

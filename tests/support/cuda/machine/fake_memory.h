@@ -101,7 +101,7 @@ class FakeAddressSpace {
   std::byte* begin_ = nullptr;
   const std::unique_ptr<Entry[]> table_;  ///< mapping at each page of the device's addresses
 
-  base::Mutex mutex_;  ///< taken by calls, never by work
+  base::Mutex mutex_;  ///< lock of calls, never of work
   std::vector<std::unique_ptr<FakeMemory>> memories_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<FakeMapping>> mappings_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::int64_t> used_bytes_ ABSL_GUARDED_BY(mutex_);

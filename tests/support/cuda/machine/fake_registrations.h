@@ -40,7 +40,7 @@ class FakeRegistrations {
   const Table& Now() const { return *now_.load(std::memory_order_acquire); }
   void Publish(Table table) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  base::Mutex mutex_;  ///< taken by Add and Remove
+  base::Mutex mutex_;  ///< lock of Add and Remove
   std::deque<Table> tables_ ABSL_GUARDED_BY(mutex_);
   std::atomic<const Table*> now_{nullptr};
 };
