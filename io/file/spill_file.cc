@@ -139,8 +139,8 @@ int Allocate(int fd, const SpillFileOptions& options) {
   return fallocate(fd, 0, 0, static_cast<off_t>(options.bytes)) == 0 ? 0 : errno;
 }
 
-/// The file system, the kernel (gVisor) or a seccomp profile does not know fallocate(2). That of
-/// glibc's posix_fallocate is no help: it reads and writes each block.
+/// The file system, the kernel (gVisor) or a seccomp profile does not know fallocate(2). The
+/// emulation of glibc's posix_fallocate is no help: it reads and writes each block.
 bool LacksFallocate(int error_number) {
   return error_number == EOPNOTSUPP || error_number == ENOSYS;
 }

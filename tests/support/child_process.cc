@@ -150,7 +150,7 @@ std::string RefuseNamelessFiles(int error_number) {
 
 std::string LimitLockedMemory(std::uint64_t bytes) {
   if (geteuid() == 0) {
-    // No login has this number. Where it is not mapped, the account stays shared.
+    // No login has this number. The account stays shared if the number is not mapped.
     constexpr uid_t kFirst = 1'000'000'000;
     static_cast<void>(setresuid(kFirst + static_cast<uid_t>(getpid()), 0, 0));
     // Exempt from the limit by it.

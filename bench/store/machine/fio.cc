@@ -89,8 +89,8 @@ std::vector<std::string> FioCommand(const FioJob& job) {
       // refill the buffers, unless a later word forbids it.
       "--scramble_buffers=0",
       "--refill_buffers=0",
-      // fio chooses the reads of a mix at random, by default with the same numbers in each run. Of
-      // these numbers only 48 % in the first second are reads.
+      // fio chooses the reads of a mix at random, by default with the same numbers in each run.
+      // Only 48 % of the requests of the first second are reads then.
       "--randrepeat=0",
       // fio neither lays the file out again nor spends time on figures that nobody reads.
       "--overwrite=1",

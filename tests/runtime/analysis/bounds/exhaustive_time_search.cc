@@ -12,7 +12,7 @@ void Append(std::uint64_t value, int bits, std::uint64_t* key) { *key = *key << 
 }  // namespace
 
 /// Search of all states that can be reached, tick by tick. Two states may differ only in the
-/// iterations that the only lane has done. Of these the search keeps the one ahead.
+/// iterations that the only lane has done. The search keeps the one ahead.
 class ExhaustiveTime::Search {
  public:
   Search(const ExhaustiveTime& model, int iterations) : model_(model), iterations_(iterations) {}

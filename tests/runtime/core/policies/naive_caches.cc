@@ -345,7 +345,7 @@ class NaiveGdsf : public NaiveCache {
   std::size_t clock_ = 0;
 };
 
-/// Belady 1966. Of pages that are never used again the least recently used goes.
+/// Belady 1966. The least recently used goes of pages that are never used again.
 class NaiveMin : public NaiveCache {
  public:
   NaiveMin(std::size_t frames, const Trace& trace) : frames_(frames), next_(trace.size()) {

@@ -140,7 +140,8 @@ TEST(ForbiddenFallbackTest, ThreadsInsteadOfIoUring) {
   EXPECT_EQ(runtime.log.Count("io_uring is not in use (off by option); "), 1);
 }
 
-/// The event is no fallback, as nothing replaces the registration. But the listener is told.
+/// The event is no fallback, as nothing replaces the registration. The listener is told
+/// nevertheless.
 TEST(ForbiddenFallbackTest, MemoryThatTheRingDoesNotKnowInAdvance) {
   const std::string text = testing::RunInChild([]() -> std::string {
     const std::string failed = testing::LimitLockedMemory(1 << 20);
