@@ -51,10 +51,10 @@ struct PlannedGap {
 ///
 /// Note [The sweep]
 /// The sweep keeps every page at first but the dead ones. Then it goes through the steps in order,
-/// beginning with the emptiest. If more pages are there than fit, the page leaves whose next use is
-/// furthest (Belady). It is away only for as long as the link leaves it away. Pages are written as
-/// soon as their last writer is over, in the order in which they were chosen. They may be read and
-/// stay after that. They come back as late as possible, in time that no other page has taken. A
+/// beginning with the emptiest. Where more pages are there than fit, the page leaves whose next use
+/// is furthest (Belady). It is away only for as long as the link leaves it away. Pages are written
+/// as soon as their last writer is over, in the order in which they were chosen. They may be read
+/// and stay after that. They come back as late as possible, in time that no other page has taken. A
 /// page that cannot be out by the step, or must come back before it, does not help. The sweep then
 /// takes the next one. When none helps, the furthest leaves nevertheless, and the step will wait.
 ///
