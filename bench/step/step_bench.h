@@ -36,8 +36,10 @@ struct StepBenchOptions {
 /// Measures whole steps of optimizers, with parameters and states on nvme. The floor of a step is
 /// the time of the bytes that must move (step_case.h, Note [Floor of a step]). Calls `add_row` for
 /// each row as it comes, and leaves nothing behind. Threads: the calling one calls back.
+///
 /// Returns the first difference from the kernel in plain memory, which ends the run; empty: no
 /// difference.
+///
 /// Errors: InvalidArgument, NotFound, PermissionDenied, ResourceExhausted (space, memory), and
 /// FailedPrecondition (no fio) before anything is measured; Cancelled; those of the runtime and of
 /// fio.

@@ -45,6 +45,7 @@ StepCase OwnFp32(const StepCase& which);
 /// Note [Floor of a step]
 /// The state that is not in dram when a step begins has `kept - budget` bytes. A step reads and
 /// writes each of these bytes, in whatever order, so 2 (kept - budget) bytes cross the link.
+///
 /// The processor reads and writes the bytes that the update moves. The disk reads and writes memory
 /// for the bytes that cross the link. Both together are `moved + 2 kept (1 - b)` bytes, where b is
 /// the share in dram. For AdamW in fp32 these are `28 + 24 (1 - b)` bytes per parameter.

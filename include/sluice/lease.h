@@ -28,6 +28,7 @@ class LeaseState;
 /// Lifetime: a lease may outlive its op and its Runtime, and exist in a child of fork. The lease
 /// still reports valid() after the Runtime's destructor, but its bytes must not be touched; in a
 /// child they are not mapped.
+///
 /// Writes through a kRead lease are an error of the program that nothing detects. The page may be
 /// dropped as clean, and the written bytes with it.
 class Lease {

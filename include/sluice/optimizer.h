@@ -208,12 +208,14 @@ class StepHandle {
   bool Ready() const;
   /// Whether WaitFor would not block.
   bool Ready(GroupId group) const;
-  /// Blocks until the step is over. Errors: of the first update that failed, naming its parameter
-  /// and elements: all others were done. The next Step does those that are missing, of the same
-  /// step. FailedPrecondition (a repeated step would be skipped, and is in part done). Cancelled
-  /// (the optimizer was destroyed). DeadlineExceeded: the step goes on, and may be waited for
-  /// again. A caller that waits while it holds leases on what the step needs waits for ever: the
-  /// log names such a lease after RuntimeOptions::stall_seconds.
+  /// Blocks until the step is over. Errors:
+  /// - That of the first update that failed names its parameter and elements. All others were done.
+  ///   The next Step does those that are missing, of the same step.
+  /// - FailedPrecondition: a repeated step would be skipped, and is in part done.
+  /// - Cancelled: the optimizer was destroyed.
+  /// - DeadlineExceeded: the step goes on, and may be waited for again.
+  /// A caller that waits while it holds leases on what the step needs waits for ever. The log names
+  /// such a lease after RuntimeOptions::stall_seconds.
   absl::StatusOr<OptimizerStep> Wait(Ticket::Deadline deadline = Ticket::Deadline::max());
   /// Blocks until every parameter of the group is updated, so that it may be used while the others
   /// are not. Errors: of Wait, as far as they concern the group; InvalidArgument.

@@ -60,6 +60,7 @@ std::string_view ToString(AccessMode mode);
 /// tensor's bytes from `range.offset` on, as they were written last. A program that writes a tensor
 /// again must return the new content. Runs on worker threads, several at once, and may block.
 /// Must not call the Runtime. Tensors that share a segment are reproduced only if each has one.
+///
 /// Errors: Unavailable if it may succeed later. The Runtime calls again for about a second. The
 /// waiting requests then fail with Unavailable, nothing is lost, and a later request calls again.
 /// Any other error loses the page, unless its slot can still be read later (Unavailable).

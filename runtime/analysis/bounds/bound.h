@@ -35,6 +35,7 @@
 /// iteration wrote above the link and which is read later. Those that do not fit beside the op's
 /// own pages are below. So their content crossed the link since it was written, less than one
 /// iteration ago. The next iteration writes it anew, so every iteration moves as much.
+///
 /// Content may also be written above and read next by an op that runs below. It crosses in every
 /// iteration, wherever the frames are. Such pages count once: either as that, or in the excess.
 ///

@@ -10,10 +10,11 @@
 ///
 /// In. When i ends, W(i) still holds its frames. So at most C - |W(i)| pages are above beside it,
 /// including those in flight. Let these be the ones that suit best: of all pages whose content is
-/// needed after i, those with the next use first. That is MIN (bound.h), all intervals having
-/// begun. Its fetches for the ops i + 1 .. j are the least. Each of these begins after the end of
-/// i, or the page would hold a frame then. Each ends before j starts. So the link moves in(i, j)
-/// pages within the gap. One walk from i gives all j.
+/// needed after i, those with the next use first. The choice is MIN's (bound.h), all intervals
+/// having begun. Its fetches for the ops i + 1 .. j are the least.
+///
+/// Each of these fetches begins after the end of i, or the page would hold a frame then. Each ends
+/// before j starts. So the link moves in(i, j) pages within the gap. One walk from i gives all j.
 ///
 /// Out. Take the content that the ops i .. j - 1 write above. Each write counts until the content
 /// is needed last, meets an op below, or the page is written above again. Suppose that the content

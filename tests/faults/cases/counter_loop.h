@@ -16,6 +16,7 @@ struct LoopStride {
 /// the other, until a trace ends without a strike. Attempts are counted as they reach the engine,
 /// retries and second reads included. The count covers the direction and the kind of page of the
 /// case.
+///
 /// After each run, every surviving tensor must be exact to the byte, and every failure must have
 /// its typed error. In virtual time the last attempt is struck in any case, and a run just beyond
 /// it must be untouched.
