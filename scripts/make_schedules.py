@@ -53,8 +53,8 @@ class Schedule:
 
 
 def transformer_training(layers=16, width=2048, batch=16, context=1024, vocabulary=32768):
-    """A decoder in bf16 with Adam in fp32, all of it in hbm. What forward keeps for backward can be
-    made again; the small tensors of a layer share a segment."""
+    """A decoder in bf16 with Adam in fp32, all of it in hbm. Tensors that forward keeps for
+    backward can be made again; the small tensors of a layer share a segment."""
     s = Schedule("transformer-training", "train")
     tokens = batch * context
     activation = tokens * width * 2

@@ -175,7 +175,7 @@ def test_models_of_one_config_are_independent(folders):
         assert torch.equal(first(prompt).logits, wanted(prompt).logits)
         streams[0].close()
         assert torch.equal(second(prompt).logits, wanted(prompt).logits)
-        # Nor is a third one switched, which is in memory, or streams whole layers.
+        # A third one, which is in memory or streams whole layers, is not switched either.
         assert config._experts_implementation == implementation
         assert torch.equal(third(prompt).logits, logits)
         with stream_of(first, folders["mixtral"], share=0.9, experts=None) as stream:

@@ -63,7 +63,7 @@ def test_with_room_for_all_every_byte_is_read_once(tmp_path):
         for _ in range(5):
             model(torch.ones(1, 4, dtype=torch.int64))
         report = stream.close()
-    # Nor is more memory taken than the weights have.
+    # No more memory is taken than the weights have.
     assert 0 <= report["budget_bytes"] - report["weight_bytes"] < 2 * PAGE
     assert report["resident_share"] == 1 and report["read_bytes"] == 0
     assert report["first_pass"]["read_bytes"] <= report["weight_bytes"] + 2 * PAGE
