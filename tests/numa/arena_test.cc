@@ -175,7 +175,7 @@ TEST(ArenaTest, ShrinkGivesWholeChunksBackAndGrowTakesThemAgain) {
   EXPECT_EQ(*grown, 100u);
   EXPECT_EQ(arena->allocated_bytes(), 100 * 256 * kKiB);
   EXPECT_TRUE(AllAre(arena->Frame(31), 2));
-  EXPECT_TRUE(AllAre(arena->Frame(32), 0)) << "what was given back is gone";
+  EXPECT_TRUE(AllAre(arena->Frame(32), 0)) << "frames given back lose their content";
   Fill(arena->Frame(99), 5);
   EXPECT_TRUE(AllAre(arena->Frame(99), 5));
 }

@@ -186,7 +186,7 @@ TEST(NodeArenasTest, ARefusedBindingNamesItsNode) {
   ASSERT_TRUE(arenas->Shrink(1).ok());
   ASSERT_TRUE(arenas->Grow(2).ok());
   EXPECT_THAT(arenas->info().binding_reason, ::testing::Not(HasSubstr("63")))
-      << "that memory was not taken again";
+      << "memory of the node was not taken again";
   ASSERT_TRUE(arenas->Grow(4).ok());
   EXPECT_THAT(arenas->info().binding_reason, HasSubstr("63"));
 }

@@ -201,7 +201,8 @@ void Loop::CheckReproduced(const RunOutcome& outcome) const {
   std::uint64_t failures = 0;
   for (const auto& [code, count] : outcome.store_failures) failures += count;
   const bool of_writes = fault_.options.plan.direction == io::IoDirection::kWrite;
-  EXPECT_LE(outcome.pages_reproduced, of_writes ? 0 : failures) << "it was there";
+  EXPECT_LE(outcome.pages_reproduced, of_writes ? 0 : failures)
+      << "reproduced pages whose content was readable";
 }
 
 void Loop::CheckOps(const RunOutcome& outcome) const {
@@ -223,7 +224,7 @@ void Loop::CheckRemedies(const RunOutcome& outcome) const {
   const std::uint64_t pages = lost == outcome.store_failures.end() ? 0 : lost->second;
   EXPECT_EQ(outcome.stats.retired, remedies.retires ? pages : 0);
   if (!remedies.moves) {
-    EXPECT_EQ(outcome.moved, 0U) << "there is no other drive, or no reason";
+    EXPECT_EQ(outcome.moved, 0U) << "pages moved without another drive or a reason";
   }
   EXPECT_LE(outcome.fenced, remedies.fences ? 1U : 0U);
 }

@@ -197,7 +197,8 @@ TEST_F(DriveSetFaultTest, ADriveAloneIsNeverFenced) {
   for (SlotIndex slot = 0; slot < 7; ++slot) {
     const absl::Status status = Write(slot, 1);
     EXPECT_THAT(status, IsStatus(Code::kInternal, "write failed after 1 attempt: EIO"));
-    EXPECT_EQ(status.message().find("drive"), absl::string_view::npos) << "there is one only";
+    EXPECT_EQ(status.message().find("drive"), absl::string_view::npos)
+        << "a single drive is not named";
   }
   drives_[0]->write_error = 0;
   for (SlotIndex slot = 0; slot < 7; ++slot) EXPECT_THAT(Write(slot, 1), IsOk());

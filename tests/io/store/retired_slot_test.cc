@@ -43,7 +43,7 @@ TEST_F(RetiredSlotTest, WithoutSpareSlotsTheErrorSaysWhy) {
     drives_[0]->Break(slot);
     EXPECT_THAT(Read(slot, 1), HasCode(Code::kDataLoss));
   }
-  EXPECT_THAT(Write(1, 2), IsOk()) << "there is one to spare";
+  EXPECT_THAT(Write(1, 2), IsOk()) << "a slot is to spare";
   EXPECT_THAT(Write(2, 2),
               IsStatus(Code::kResourceExhausted,
                        "slot 2: the drive has no room, 2 slots lost a page and are used no more"));

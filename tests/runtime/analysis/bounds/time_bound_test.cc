@@ -149,7 +149,7 @@ TEST(TimeBoundTest, FasterTiersAreAboveALowerLinkTogether) {
   EXPECT_DOUBLE_EQ(bound.window_s, 6 + 3 + 2 * 4);
   EXPECT_DOUBLE_EQ(bound.bound_s, bound.window_s);
   EXPECT_EQ(bound.binds, BoundKind::kWindow);
-  EXPECT_EQ(bound.link, 0u) << "it reaches more alone";
+  EXPECT_EQ(bound.link, 0u) << "link 0 reaches more alone";
 }
 
 TEST(TimeBoundTest, FewerEndsOfWindowsBoundLess) {

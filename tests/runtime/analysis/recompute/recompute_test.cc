@@ -39,7 +39,7 @@ TEST(RecomputeTest, WhatHidesIsOffloadedTheLongestIdleFirst) {
   EXPECT_THAT(PlanRecompute(FourLayers(0.01, 15)).reliefs,
               ElementsAre(kOffload, kOffload, kKeep, kKeep));
   const RecomputePlan plan = PlanRecompute(FourLayers(0.01, 100));
-  EXPECT_THAT(plan.reliefs, Each(kOffload)) << "and what is too much is moved as far as it helps";
+  EXPECT_THAT(plan.reliefs, Each(kOffload)) << "what is too much is moved as far as it helps";
   EXPECT_DOUBLE_EQ(plan.seconds, 12);
   EXPECT_THAT(plan.link_seconds, ElementsAre(DoubleEq(0.8)));
 }

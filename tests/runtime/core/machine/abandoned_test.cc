@@ -69,9 +69,10 @@ TEST_F(AbandonedTest, AnAbandonedCopyStaysUntilThereIsAnother) {
   const std::vector<Action> leaves = RunOp({Read(1)});
   ASSERT_EQ(CopiesOut(leaves), 1u) << "the page is written elsewhere";
   const DropFrame old{.page = 0, .tier = 1, .frame = first};
-  EXPECT_EQ(Select<DropFrame>(leaves).front(), old) << "once the other is there";
+  EXPECT_EQ(Select<DropFrame>(leaves).front(), old)
+      << "the old frame goes once the new copy is there";
   RunOp({Read(0)});
-  EXPECT_EQ(CopiesOut(RunOp({Read(1)})), 0u) << "where it is safe";
+  EXPECT_EQ(CopiesOut(RunOp({Read(1)})), 0u) << "the page is safe in its other place";
 }
 
 TEST_F(AbandonedTest, ACopyOnItsWayToAnAbandonedFrameIsMadeAgainBeforeItsSourceGoes) {
@@ -85,7 +86,7 @@ TEST_F(AbandonedTest, ACopyOnItsWayToAnAbandonedFrameIsMadeAgainBeforeItsSourceG
   EXPECT_FALSE(Resident(0, 0));
   Release(other);
   RunOp({Read(0)});
-  EXPECT_EQ(CopiesOut(RunOp({Read(1)})), 0u) << "where it is safe";
+  EXPECT_EQ(CopiesOut(RunOp({Read(1)})), 0u) << "the page is safe in its other place";
 }
 
 TEST_F(AbandonedTest, ACopyOnItsWayToAnAbandonedFrameIsGoodEnoughWhileNothingIsTaken) {
@@ -214,7 +215,7 @@ TEST_F(AbandonedTest, ThePolicyIsToldThatAnAbandonedCopyIsNotEnoughAnyMore) {
   ASSERT_EQ(Select<FenceTier>(fences).size(), 1u);
   log.clear();
   Release(reader);
-  EXPECT_THAT(log, Contains("insert 0:0 free")) << "there is nowhere else to go";
+  EXPECT_THAT(log, Contains("insert 0:0 free")) << "the page has nowhere else to go";
   log.clear();
   const auto again = driver().Done(cleaning[3].task);  // the tier takes pages again
   EXPECT_THAT(log, Contains("change 0:0"));

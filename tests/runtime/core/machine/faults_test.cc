@@ -65,7 +65,7 @@ TEST_F(ReproduciblePageTest, IsReproducedWhenItIsLost) {
 TEST_F(ReproduciblePageTest, IsReproducedWhenItCannotBeReadNow) {
   ExpectReproducedAfter(FailureKind::kSourceRefused);
   EXPECT_EQ(driver().fault_count(), 1u) << "the copy that cannot be read is not asked again";
-  EXPECT_FALSE(Resident(0, 1)) << "nor kept beside the one that was made";
+  EXPECT_FALSE(Resident(0, 1)) << "the unreadable copy is not kept beside the new one";
 }
 
 TEST_F(FaultsTest, APageThatCannotBeReadNorReproducedStaysWhereItIs) {

@@ -114,7 +114,7 @@ void ExpectForItsUse(const PlanInput& input, const PlannedFetch& fetch, std::uin
   const auto use = std::find_if(item->uses.begin(), item->uses.end(), [&](const PlanUse& u) {
     return u.step == (step + fetch.distance) % steps;
   });
-  ASSERT_NE(use, item->uses.end()) << "not for a use";
+  ASSERT_NE(use, item->uses.end()) << "a fetch serves no use";
   EXPECT_LE(use->tier, fetch.tier);
   if (use->tier == fetch.tier) {
     EXPECT_EQ(use->mode, fetch.mode);
@@ -125,8 +125,9 @@ void ExpectForItsUse(const PlanInput& input, const PlannedFetch& fetch, std::uin
   const PlanUse& before = item->uses[(index + uses - 1) % uses];
   const std::uint32_t apart = (use->step + steps - before.step - 1) % steps + 1;
   const std::uint32_t held = input.step_ends[before.step] - before.step;
-  EXPECT_LE(fetch.distance + held, apart) << "comes while it is still used";
-  EXPECT_FALSE(before.dies || use->mode == PageMode::kOverwrite) << "there is no content";
+  EXPECT_LE(fetch.distance + held, apart) << "the page comes while it is still used";
+  EXPECT_FALSE(before.dies || use->mode == PageMode::kOverwrite)
+      << "a page without content is fetched";
 }
 
 void ExpectInOrder(const PlanInput& input, const Plan& plan) {

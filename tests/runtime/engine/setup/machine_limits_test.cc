@@ -179,7 +179,8 @@ std::uint32_t CopiesInFlightMax(std::uint32_t queue_depth) {
 TEST(MachineLimitsTest, TheQueueDepthBoundsTheCopiesInFlight) {
   EXPECT_EQ(CopiesInFlightMax(1), 1u);
   EXPECT_EQ(CopiesInFlightMax(8), 4u);
-  EXPECT_EQ(CopiesInFlightMax(RuntimeOptions().io.queue_depth), 16u) << "as measured";
+  EXPECT_EQ(CopiesInFlightMax(RuntimeOptions().io.queue_depth), 16u)
+      << "the default depth is that of the measurements";
   EXPECT_EQ(CopiesInFlightMax(128), 64u);
   EXPECT_EQ(CopiesInFlightMax(1024), 128u) << "an eighth of nvme";
 }

@@ -90,7 +90,7 @@ TEST_F(SaveBesideStepsTest, EveryKindAndTypeHasTheBytesOfABlockingSave) {
         SaveHandle save = StartSave(model);
         EXPECT_FALSE(save.HasEveryPart());
         Step(model);
-        EXPECT_TRUE(save.HasEveryPart()) << "by the step alone";
+        EXPECT_TRUE(save.HasEveryPart()) << "the step alone gives every part";
         ExpectSaved(save, expected);
         EXPECT_EQ(model.Paged(), model.Reference());
       }
@@ -181,7 +181,7 @@ TEST_P(RandomSaveTest, AnySequenceOfStepsLeavesTheBytesOfABlockingSave) {
           break;
         case Event::kSecondSave: {
           const std::string now = BlockingSave(model);
-          EXPECT_TRUE(save.Ready()) << "it is completed first";
+          EXPECT_TRUE(save.Ready()) << "the first save is completed first";
           ExpectSaved(save, expected);
           expected = now;
           save = StartSave(model);

@@ -194,7 +194,7 @@ TEST_F(RescueOlderTest, UpdatesOfABackwardThatFailedCannotBeMadeAStep) {
   const absl::StatusOr<gpt::StepResult> third =
       session_->trainer().Step(gpt::UpdateTime::kDeferred);
   ASSERT_FALSE(third.ok());
-  ASSERT_EQ(session_->trainer().step(), 2) << "it must fail in its backward";
+  ASSERT_EQ(session_->trainer().step(), 2) << "the step must fail in its backward";
   armed = false;
   faults_.FailReads(absl::OkStatus());
   const int code = EndAfterFailure(third.status(), *session_, LastLoss::kFinite);

@@ -185,7 +185,7 @@ TEST_F(RunSignalsTest, ASignalInAnyPhaseBeforeTheFirstStepIsAnsweredByTheNext) {
     const absl::Status made = MakeSession({"train.steps=20"}, {"--state", state_}, stop);
     Stop();
     EXPECT_TRUE(absl::IsCancelled(made)) << made;
-    EXPECT_EQ(asked, phase + 2) << "it must end at once";
+    EXPECT_EQ(asked, phase + 2) << "the run must end at once";
     phases.emplace_back(made.message());
     EXPECT_EQ(ReadWhole(state_ + "/step-0000001/optimizer.sluice"), saved);
     EXPECT_THAT(spill_.Names(), IsEmpty());

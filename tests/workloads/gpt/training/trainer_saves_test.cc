@@ -124,7 +124,7 @@ TEST_P(TrainerSavesTest, EverySaveIsThatOfTheStepsDoneWhenItWasAskedFor) {
     EXPECT_TRUE(run->FinishSave().ok());
     ExpectSaves(*run.trainer, reference, asked);
     EXPECT_EQ(StateBytesOf(*run.trainer), reference.state);
-    EXPECT_TRUE(run->FinishSave().ok()) << "there is none";
+    EXPECT_TRUE(run->FinishSave().ok()) << "no save is under way";
     EXPECT_TRUE(run->TakeFinishedSaves().empty());
   }
 }
@@ -183,7 +183,7 @@ TEST(TrainerSaves, ASaveThatCannotBeMadeStopsNoStep) {
   const std::string none = directory.path() + "/none";
   SavingTrainer run(train);
   ASSERT_TRUE(run->Step(kLater).ok());
-  ASSERT_TRUE(run->StartSave(none).ok()) << "it is looked for later";
+  ASSERT_TRUE(run->StartSave(none).ok()) << "the directory is looked for later";
   ASSERT_TRUE(run->Step(kLater).ok());
   std::vector<FinishedSave> saves = run->TakeFinishedSaves();
   ASSERT_EQ(saves.size(), 1U);
